@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two commands are all one needs: `make demo` and `make test`. Both install what
+# they need on Debian 12; elsewhere they name what is missing.
+GO ?= go
+export GOTOOLCHAIN ?= local
+export GOFLAGS ?= -buildvcs=false
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
+.PHONY: all setup lab build check test test-full fuzz demo bench clean
+
+all: build
+
+setup: ## install what is missing, and say so
+	@scripts/setup.sh
+
+build: build/homenode
+
+# Static: the same binary runs in the lab's guest.
+build/homenode: $(shell find cmd internal -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
+	@mkdir -p build
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o $@ ./cmd/homenode
+
+lab: setup ## build the lab into build/lab
+	@lab/build.sh
+
+check: setup ## format, vet, lint, unit tests, goldens clean
+	@scripts/check.sh
+
+test: setup lab build ## unit, golden, short fuzz, one lab boot per shape; what CI runs
+	@scripts/test.sh
+
+test-full: setup lab build ## every count the issues ask for; resumable, result stored
+	@scripts/test-full.sh
+
+fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
+	@scripts/fuzz.sh
+
+demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
+	@build/homenode demo
+
+clean:
+	rm -rf build

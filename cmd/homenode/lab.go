@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/lab"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+)
+
+// labFlags are what every lab command takes.
+type labFlags struct {
+	dir    string // built files
+	shapes string // folder of shape files
+	cgroup string
+}
+
+func labCommand() *cobra.Command {
+	var f labFlags
+	cmd := &cobra.Command{
+		Use:   "lab",
+		Short: "A NUMA machine in QEMU, with a modelled memory system",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
+	cmd.PersistentFlags().StringVar(&f.shapes, "shapes", "lab/shapes", "folder of the shape files")
+	cmd.PersistentFlags().StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
+	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate())
+	return cmd
+}
+
+func labShapes(f *labFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "shapes", Short: "List the machines the lab can be", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, err := filepath.Glob(filepath.Join(f.shapes, "*.yaml"))
+			if err != nil || len(files) == 0 {
+				return badInput(fmt.Errorf("list shapes: none in %s: run this from the project's root, or give --shapes", f.shapes))
+			}
+			for _, file := range files {
+				s, err := readShape(file)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", s.Name, s.About)
+			}
+			return nil
+		},
+	}
+}
+
+// findShape takes a shape's name or a path to a file.
+func findShape(f *labFlags, name string) (machine.Shape, error) {
+	file := name
+	if !strings.ContainsAny(name, "/.") {
+		file = filepath.Join(f.shapes, name+".yaml")
+	}
+	s, err := readShape(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return s, badInput(fmt.Errorf("unknown shape %q: no file %s; 'homenode lab shapes' lists them", name, file))
+	}
+	return s, err
+}
+
+func readShape(file string) (machine.Shape, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return machine.Shape{}, fmt.Errorf("read shape: %w", err)
+	}
+	s, err := machine.ParseShape(data, file)
+	return s, badInput(err)
+}
+
+// labOptions gathers what a boot needs; everything missing is bad input.
+func labOptions(f *labFlags, shape string) (lab.Options, error) {
+	s, err := findShape(f, shape)
+	if err != nil {
+		return lab.Options{}, err
+	}
+	if f.cgroup != "v1" && f.cgroup != "v2" {
+		return lab.Options{}, badInput(fmt.Errorf("--cgroup is %q: want v1 or v2", f.cgroup))
+	}
+	a, err := lab.FindAssets(f.dir)
+	if err != nil {
+		return lab.Options{}, badInput(err)
+	}
+	return lab.Options{Shape: s, Assets: a, Cgroup: f.cgroup}, nil
+}
+
+func labShell(f *labFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "shell SHAPE", Short: "A prompt in the lab", Args: exactly(1, "a shape's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := labOptions(f, args[0])
+			if err != nil {
+				return err
+			}
+			return lab.Shell(cmd.Context(), o)
+		},
+	}
+}
+
+func labRun(f *labFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "run SHAPE -- COMMAND…", Short: "Boot the lab, run one command in it, and end it",
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := labOptions(f, args[0])
+			if err != nil {
+				return err
+			}
+			return runInLab(cmd, o, args[1:])
+		},
+	}
+}
+
+func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
+	g, err := lab.Boot(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	r, err := g.RunLines(cmd.Context(), func(l string) { fmt.Fprintln(cmd.ErrOrStderr(), l) }, argv...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(cmd.OutOrStdout(), r.Stdout)
+	if r.Exit != 0 {
+		return codeError{code: r.Exit}
+	}
+	return nil
+}
+
+// labGuest is the guest's server, started by lab/guest/init.
+func labGuest() *cobra.Command {
+	return &cobra.Command{
+		Use: "guest", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, err := lab.FindPort("/")
+			if err != nil {
+				return badInput(err)
+			}
+			port, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			defer port.Close()
+			return lab.Serve(port, "/dev/vda", calibrate())
+		},
+	}
+}
+
+func labCalibrate() *cobra.Command {
+	return &cobra.Command{
+		Use: "calibrate", Hidden: true, Short: "Inside the lab: check that memory is counted on its node", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return calibrate() },
+	}
+}
+
+func calibrate() error {
+	m, err := machine.ParseSysfs(os.DirFS("/"), "live")
+	if err != nil {
+		return err
+	}
+	nodes := set.NodeSet{}
+	for _, n := range m.Nodes {
+		if mem, ok := n.Memory.Get(); ok && mem > 0 {
+			nodes = nodes.With(n.ID)
+		}
+	}
+	return lab.Calibrate(nodes)
+}

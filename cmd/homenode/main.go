@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command homenode keeps every workload next to its memory.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every subcommand.
+const (
+	exitDone     = 0
+	exitFailed   = 1
+	exitBadInput = 2 // bad input, or something that must be there is not
+	exitPartly   = 3
+	exitNothing  = 4 // nothing to do
+)
+
+// codeError is an error with its exit code. An empty message prints nothing.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e codeError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+func (e codeError) Unwrap() error { return e.err }
+
+func badInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return codeError{exitBadInput, err}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+func run(ctx context.Context, args []string) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(os.Stderr, "homenode: "+text)
+	}
+	var code codeError
+	if errors.As(err, &code) {
+		return code.code
+	}
+	return exitFailed
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "homenode",
+		Short:         "Keeps every workload next to its memory",
+		Long:          "homenode watches where each workload runs and where its memory is, decides where it\nshould live, binds it, moves its memory home, and undoes what does not help.\n\nExit codes: 0 done, 1 failed, 2 bad input or missing precondition, 3 partly done, 4 nothing to do.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return badInput(fmt.Errorf("unknown command %q: 'homenode --help' lists them", args[0]))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput(err) })
+	root.AddCommand(labCommand())
+	return root
+}
+
+// exactly wants n arguments, and says what they are.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return badInput(fmt.Errorf("want %s, got %d arguments", what, len(args)))
+		}
+		return nil
+	}
+}

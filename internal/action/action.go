@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package action
+
+import (
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Kind says what an Action asks for.
+type Kind string
+
+// The actions a policy may ask for.
+const (
+	Bind     Kind = "bind"     // place a workload on nodes: CPUs first, then its pages, then mems
+	Unbind   Kind = "unbind"   // give a workload back what it had before
+	Escalate Kind = "escalate" // nothing on this host helps: tell somebody
+)
+
+// Action is one wish of a policy about one workload.
+type Action struct {
+	Kind     Kind        `json:"kind"`
+	Workload string      `json:"workload"`
+	Nodes    set.NodeSet `json:"nodes"` // Bind: where to; else empty
+	CPUsOnly bool        `json:"cpus_only,omitempty"`
+	Reason   Reason      `json:"reason"`
+}
+
+// Reason is why: the rule that fired, the numbers it looked at, and what else
+// was possible. It is data, so that every face can say it in its own words.
+type Reason struct {
+	Rule         string        `json:"rule"` // e.g. "mao.bind", "mao.unbind.B", "mao.keep"
+	Workload     string        `json:"workload"`
+	Summary      string        `json:"summary"` // one sentence, without the numbers' sources
+	Numbers      []Number      `json:"numbers,omitempty"`
+	Alternatives []Alternative `json:"alternatives,omitempty"`
+}
+
+// Number is one figure a rule looked at, next to its limit, if it has one.
+type Number struct {
+	Name  string              `json:"name"` // e.g. "local_access_ratio"
+	Value unit.Value[float64] `json:"value"`
+	Limit unit.Opt[float64]   `json:"limit"`
+	Unit  string              `json:"unit,omitempty"` // "ratio", "cpus", "bytes", …
+}
+
+// Alternative is a placement that was considered. Code is "" for one that fits,
+// else the tightest constraint that it breaks: "cpu", "memory", "bandwidth",
+// "mems", "empty".
+type Alternative struct {
+	Nodes  set.NodeSet `json:"nodes"`
+	Code   string      `json:"code"`
+	Detail string      `json:"detail"`
+	Chosen bool        `json:"chosen,omitempty"`
+}
+
+// Step is one concrete thing to do to a workload through its owner. The
+// state machines of actuate cut Actions into Steps that fit into one window.
+type Step struct {
+	Kind     StepKind    `json:"kind"`
+	Workload string      `json:"workload"`
+	CPUs     set.CPUSet  `json:"cpus"`                   // SetCPUs
+	Nodes    set.NodeSet `json:"nodes"`                  // SetMems, MovePages: where to
+	From     set.NodeSet `json:"from"`                   // MovePages: where from
+	Budget   unit.Bytes  `json:"budget_bytes,omitempty"` // MovePages: at most this much in this window
+	Reason   Reason      `json:"reason"`
+}
+
+// StepKind says what a Step does.
+type StepKind string
+
+// The steps an owner can be asked to take.
+const (
+	SetCPUs   StepKind = "set-cpus"
+	SetMems   StepKind = "set-mems"
+	MovePages StepKind = "move-pages"
+	Restore   StepKind = "restore" // put back what was there before the first step
+)
+
+// Status says what became of a step.
+type Status string
+
+// What can become of a step.
+const (
+	Done       Status = "done"
+	InProgress Status = "in-progress" // MovePages: budget used up, more is left
+	Refused    Status = "refused"     // the kernel or the owner said no; Detail says why
+	Drifted    Status = "drifted"     // somebody else changed the setting after us
+	Gone       Status = "gone"        // the workload vanished
+	Failed     Status = "failed"
+	DryRun     Status = "dry-run" // it would have been done
+)
+
+// Outcome is what became of one step.
+type Outcome struct {
+	Step   Step       `json:"step"`
+	Status Status     `json:"status"`
+	Detail string     `json:"detail,omitempty"`
+	Moved  unit.Bytes `json:"moved_bytes,omitempty"`
+	Failed unit.Bytes `json:"failed_bytes,omitempty"` // pages the kernel would not move, this time
+	// CPUSeconds is CPU time the mover itself spent on this step.
+	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
+}

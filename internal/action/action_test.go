@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package action
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func sample() []Outcome {
+	why := Reason{
+		Rule: "mao.bind", Workload: "/demo/a", Summary: "25.0% of its accesses are local, the target is 90.0%",
+		Numbers: []Number{
+			{Name: "local_access_ratio", Value: unit.Measured(0.25, "perf r01d3"), Limit: unit.Some(0.9), Unit: "ratio"},
+			{Name: "quota", Value: unit.UnknownValue[float64]("no limit is set"), Unit: "cpus"},
+		},
+		Alternatives: []Alternative{
+			{Nodes: set.FromNodes(1), Detail: "cost 0.25", Chosen: true},
+			{Nodes: set.FromNodes(0), Code: "cpu", Detail: "needs 1.60 CPUs, 0.40 are left"},
+		},
+	}
+	return []Outcome{
+		{Step: Step{Kind: SetCPUs, Workload: "/demo/a", CPUs: set.FromCPUs(2, 3), Reason: why}, Status: Done},
+		{
+			Step:   Step{Kind: MovePages, Workload: "/demo/a", Nodes: set.FromNodes(1), From: set.FromNodes(0, 2), Budget: 64 * unit.MiB, Reason: why},
+			Status: InProgress, Detail: "budget used up", Moved: 60 * unit.MiB, Failed: 8192, CPUSeconds: 0.04,
+		},
+	}
+}
+
+func TestWireForm(t *testing.T) {
+	got, err := json.MarshalIndent(sample(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	path := filepath.Join("testdata", "outcomes.golden.json")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the wire form changed (go test -update if it is meant):\n%s", got)
+	}
+	var back []Outcome
+	if err := json.Unmarshal(want, &back); err != nil || !reflect.DeepEqual(back, sample()) {
+		t.Errorf("reads back as %+v, %v", back, err)
+	}
+}
+
+func TestSentences(t *testing.T) {
+	o := sample()
+	for _, c := range []struct{ got, want string }{
+		{o[0].Step.String(), "set-cpus /demo/a 2-3"},
+		{o[1].Step.String(), "move-pages /demo/a from 0,2 to 1, at most 64MiB"},
+		{Step{Kind: Restore, Workload: "/a"}.String(), "restore /a"},
+		{Step{Kind: SetMems, Workload: "/a", Nodes: set.FromNodes(1)}.String(), "set-mems /a 1"},
+		{Action{Kind: Bind, Workload: "/a", Nodes: set.FromNodes(0, 1), CPUsOnly: true}.String(), "bind /a to nodes 0-1, CPUs only"},
+		{Action{Kind: Unbind, Workload: "/a"}.String(), "unbind /a"},
+		{o[0].Step.Reason.Alternatives[0].String(), "nodes 1 *: fits: cost 0.25"},
+		{o[0].Step.Reason.Alternatives[1].String(), "nodes 0: cpu: needs 1.60 CPUs, 0.40 are left"},
+		{Reason{Rule: "mao.keep", Summary: "nothing to do"}.String(), "mao.keep: nothing to do"},
+		{o[0].Step.Reason.String(), "mao.bind: 25.0% of its accesses are local, the target is 90.0% [local_access_ratio 0.25 ratio (measured, limit 0.9); quota unknown (no limit is set)]"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got  %s\nwant %s", c.got, c.want)
+		}
+	}
+}

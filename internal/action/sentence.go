@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package action
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// String says a reason in one line: rule, sentence, then the figures with their
+// limits and how each is known.
+func (r Reason) String() string {
+	parts := make([]string, len(r.Numbers))
+	for i, n := range r.Numbers {
+		parts[i] = n.String()
+	}
+	if len(parts) == 0 {
+		return r.Rule + ": " + r.Summary
+	}
+	return fmt.Sprintf("%s: %s [%s]", r.Rule, r.Summary, strings.Join(parts, "; "))
+}
+
+// String is "local_access_ratio 0.57 ratio (measured, limit 0.9)".
+func (n Number) String() string {
+	limit := ""
+	if l, ok := n.Limit.Get(); ok {
+		limit = ", limit " + figure(l)
+	}
+	v, ok := n.Value.Get()
+	if !ok {
+		return fmt.Sprintf("%s unknown (%s%s)", n.Name, n.Value.From, limit)
+	}
+	return strings.TrimSpace(n.Name+" "+figure(v)+" "+n.Unit) + fmt.Sprintf(" (%v%s)", n.Value.How, limit)
+}
+
+// String is "node 1: fits: …" or "node 1: cpu: …"; the chosen one has a star.
+func (a Alternative) String() string {
+	code, star := a.Code, ""
+	if code == "" {
+		code = "fits"
+	}
+	if a.Chosen {
+		star = " *"
+	}
+	return fmt.Sprintf("nodes %v%s: %s: %s", a.Nodes, star, code, a.Detail)
+}
+
+// String is "bind /demo/a to nodes 1".
+func (a Action) String() string {
+	text := string(a.Kind) + " " + a.Workload
+	if !a.Nodes.IsEmpty() {
+		text += " to nodes " + a.Nodes.String()
+	}
+	if a.CPUsOnly {
+		text += ", CPUs only"
+	}
+	return text
+}
+
+// String is "move-pages /demo/a from 0,2 to 1, at most 64MiB".
+func (s Step) String() string {
+	text := string(s.Kind) + " " + s.Workload
+	switch s.Kind {
+	case SetCPUs:
+		text += " " + s.CPUs.String()
+	case SetMems:
+		text += " " + s.Nodes.String()
+	case MovePages:
+		text += fmt.Sprintf(" from %v to %v, at most %v", s.From, s.Nodes, s.Budget)
+	}
+	return text
+}
+
+// figure keeps four significant digits: enough to see on which side of a limit.
+func figure(v float64) string {
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}

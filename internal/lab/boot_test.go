@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// One boot per shape, shared by all tests of this package.
+var (
+	bootMu sync.Mutex
+	booted = map[string]*Guest{}
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, g := range booted {
+		g.Close()
+	}
+	os.Exit(code)
+}
+
+// guest boots a shape, or returns the guest that runs already.
+func guest(t *testing.T, shape, cgroup string) *Guest {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: no lab boot")
+	}
+	bootMu.Lock()
+	defer bootMu.Unlock()
+	key := shape + "/" + cgroup
+	if g := booted[key]; g != nil {
+		return g
+	}
+	g, err := Boot(context.Background(), labOptionsFor(t, shape, cgroup))
+	if err != nil {
+		t.Fatal(err)
+	}
+	booted[key] = g
+	return g
+}
+
+func labOptionsFor(t *testing.T, shape, cgroup string) Options {
+	t.Helper()
+	a, err := FindAssets(filepath.Join(root, "build/lab"))
+	binary := filepath.Join(root, "build/homenode")
+	if err == nil {
+		_, err = os.Stat(binary)
+	}
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("the lab is not built: %v", err)
+	} else if err != nil {
+		t.Skipf("the lab is not built ('make lab'): %v", err)
+	}
+	return Options{Shape: shapeNamed(t, shape), Assets: a, Binary: binary, Cgroup: cgroup}
+}
+
+// mustRun runs a program in the guest and returns its stdout.
+func mustRun(t *testing.T, g *Guest, argv ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	r, err := g.Run(ctx, argv...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Exit != 0 {
+		t.Fatalf("%v: exit %d\n%s%s", argv, r.Exit, r.Stdout, r.Stderr)
+	}
+	return r.Stdout
+}
+
+type loadReport struct {
+	Phases []struct {
+		Ops uint64 `json:"ops"`
+	} `json:"phases"`
+	Perf map[string]float64 `json:"perf"`
+}
+
+func runLoad(t *testing.T, g *Guest, args ...string) loadReport {
+	t.Helper()
+	out := mustRun(t, g, append([]string{"homenode-load"}, args...)...)
+	var r loadReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return r
+}
+
+// within says whether got is want ± share; it fails the test if not.
+func within(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= share*want) {
+		t.Errorf("%s: got %.0f, want %.0f ± %.2g %%", what, got, want, share*100)
+	}
+}
+
+func TestLabCounts(t *testing.T) {
+	for _, shape := range []string{"two", "four", "opteron", "far"} {
+		t.Run(shape, func(t *testing.T) {
+			g := guest(t, shape, "v2")
+			mustRun(t, g, "homenode-load", "control", "count")
+			defer mustRun(t, g, "homenode-load", "control", "off")
+			countEveryNode(t, g)
+			countCaches(t, g)
+			countStream(t, g)
+		})
+	}
+}
+
+const countedOps = 1_000_000
+
+// A chase over 4 MiB misses a 512 KiB cache at every load: a million loads are
+// a million DRAM reads, all local or all remote, at the pair's latency.
+func countEveryNode(t *testing.T, g *Guest) {
+	m := g.Shape.Machine()
+	for home := range g.Shape.Nodes {
+		src := (home + 1) % len(g.Shape.Nodes)
+		for _, from := range []int{src, home} {
+			cpu, ok := g.Shape.Nodes[from].CPUs.First()
+			if !ok {
+				continue
+			}
+			d, _ := m.Distance(from, home).Get()
+			what := fmt.Sprintf("cpu %d on node %d, memory on node %d", cpu, from, home)
+			r := runLoad(t, g, "chase", "--threads", "1", "--ws", "4MiB", "--ops", fmt.Sprint(countedOps),
+				"--bind-cpu", fmt.Sprint(cpu), "--bind-mem", fmt.Sprint(home),
+				"--perf", "cycles,loads,llc-misses,local-loads,remote-loads")
+			within(t, what+": loads", r.Perf["loads"], countedOps, 0.001)
+			within(t, what+": LLC misses", r.Perf["llc-misses"], countedOps, 0.001)
+			near, far := "local-loads", "remote-loads"
+			if from != home {
+				near, far = far, near
+			}
+			within(t, what+": "+near, r.Perf[near], countedOps, 0.001)
+			if r.Perf[far] > 0.001*countedOps {
+				t.Errorf("%s: %s: got %.0f, want none", what, far, r.Perf[far])
+			}
+			within(t, what+": cycles", r.Perf["cycles"], countedOps*float64(g.Shape.Model.DRAMCycles[d]+1), 0.01)
+		}
+	}
+}
+
+// What fits into a cache does not leave it.
+func countCaches(t *testing.T, g *Guest) {
+	for _, c := range []struct{ ws, event string }{{"4KiB", "l1-misses"}, {"32KiB", "l2-misses"}, {"128KiB", "llc-misses"}} {
+		r := runLoad(t, g, "chase", "--threads", "1", "--ws", c.ws, "--ops", fmt.Sprint(countedOps), "--bind-cpu", "0",
+			"--perf", "loads,"+c.event)
+		within(t, c.ws+": loads", r.Perf["loads"], countedOps, 0.001)
+		if r.Perf[c.event] > 0.005*countedOps {
+			t.Errorf("%s: %s: got %.0f of %d loads, want next to none", c.ws, c.event, r.Perf[c.event], countedOps)
+		}
+	}
+}
+
+func countStream(t *testing.T, g *Guest) {
+	r := runLoad(t, g, "stream", "--threads", "1", "--ws", "4MiB", "--ops", fmt.Sprint(countedOps), "--bind-cpu", "0", "--bind-mem", "0",
+		"--perf", "llc-misses,local-loads")
+	within(t, "stream: LLC misses", r.Perf["llc-misses"], countedOps, 0.001)
+	within(t, "stream: local loads", r.Perf["local-loads"], countedOps, 0.001)
+	r = runLoad(t, g, "stream", "--write", "--threads", "1", "--ws", "4MiB", "--ops", fmt.Sprint(countedOps), "--bind-cpu", "0", "--bind-mem", "1",
+		"--perf", "stores,remote-stores")
+	within(t, "stream --write: stores", r.Perf["stores"], countedOps, 0.001)
+	within(t, "stream --write: remote stores", r.Perf["remote-stores"], countedOps, 0.001)
+}
+
+type labStatus struct {
+	State     string   `json:"state"`
+	Model     uint64   `json:"model_cycles"`
+	Paced     uint64   `json:"paced_cycles"`
+	PacedNS   uint64   `json:"paced_wall_ns"`
+	MHz       uint64   `json:"mhz"`
+	LinkLines []uint64 `json:"link_lines"`
+}
+
+func status(t *testing.T, g *Guest) labStatus {
+	t.Helper()
+	var s labStatus
+	if err := json.Unmarshal([]byte(mustRun(t, g, "homenode-load", "status")), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Lines from the opposite corner of the ring travel over two links.
+func TestLabLinks(t *testing.T) {
+	g := guest(t, "four", "v2")
+	mustRun(t, g, "homenode-load", "control", "count")
+	defer mustRun(t, g, "homenode-load", "control", "off")
+	before := status(t, g)
+	runLoad(t, g, "chase", "--threads", "1", "--ws", "4MiB", "--ops", fmt.Sprint(countedOps), "--bind-cpu", "0", "--bind-mem", "3", "--perf", "loads")
+	after := status(t, g)
+	// the measured laps, the warm lap, and building the chain (a read for ownership a line, and more)
+	var busy []int
+	for i := range after.LinkLines {
+		if after.LinkLines[i]-before.LinkLines[i] >= countedOps {
+			busy = append(busy, i)
+		}
+	}
+	if want := g.Shape.Routes()[0][3]; len(busy) != 2 || !sameSet(busy, want) {
+		t.Errorf("links that carried a million lines: %v, want %v", busy, want)
+	}
+}
+
+func sameSet(a, b []int) bool {
+	seen := map[int]bool{}
+	for _, x := range a {
+		seen[x] = true
+	}
+	for _, x := range b {
+		if !seen[x] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// Paced, the model clock never runs faster than nominal, and every CPU that
+// works all the time is given the same number of cycles.
+func TestLabPacing(t *testing.T) {
+	g := guest(t, "four", "v2")
+	mustRun(t, g, "homenode-load", "control", "pace")
+	defer mustRun(t, g, "homenode-load", "control", "off")
+	mustRun(t, g, "homenode-load", "spin", "--threads", "8", "--seconds", "1")
+	s := status(t, g)
+	if s.Paced == 0 || float64(s.Paced) > 1.01*float64(s.PacedNS)*float64(s.MHz)/1000 {
+		t.Errorf("%d cycles in %d ns at %d MHz: the clock ran faster than nominal", s.Paced, s.PacedNS, s.MHz)
+	}
+}
+
+// A guest whose memory is counted on the wrong node is refused.
+func TestLabRefusesWrongNodeMap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: no lab boot")
+	}
+	o := labOptionsFor(t, "two", "v2")
+	wrong := shapeNamed(t, "two")
+	wrong.Nodes[0].Memory *= 2 // the plugin takes node 1 to start later than it does
+	o.modelConf = wrong.ModelConf()
+	g, err := Boot(t.Context(), o)
+	if err == nil {
+		g.Close()
+		t.Fatal("it booted")
+	}
+	if !strings.Contains(err.Error(), "node map is wrong") {
+		t.Errorf("refused for another reason: %v", err)
+	}
+}
+
+func TestLabFetch(t *testing.T) {
+	g := guest(t, "two", "v2")
+	want := strings.Repeat("0123456789abcdef", 20_000)
+	if err := g.Put(t.Context(), "/tmp/x", 0o644, []byte(want)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		got, err := g.Fetch(t.Context(), "/tmp/x")
+		if err != nil || string(got) != want {
+			t.Fatalf("%d bytes back, %v", len(got), err)
+		}
+	}
+	if _, err := g.Fetch(t.Context(), "/tmp/none"); err == nil {
+		t.Error("a file that is not there was fetched")
+	}
+	if r, err := g.Run(t.Context(), "sh", "-c", "echo out; echo err >&2; exit 3"); err != nil || r.Exit != 3 || r.Stdout != "out\n" || r.Stderr != "err\n" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

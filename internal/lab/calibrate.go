@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"homenode/internal/set"
+)
+
+// ErrCalibration says that the lab credits memory to the wrong node.
+var ErrCalibration = errors.New("the lab's node map is wrong")
+
+const calibrationPages = 64
+
+// touched is what `homenode-load touch` prints: lines read of pages bound to a
+// node, and DRAM accesses counted meanwhile, by home node.
+type touched struct {
+	Node  int      `json:"node"`
+	Lines uint64   `json:"lines"`
+	DRAM  []uint64 `json:"dram"`
+}
+
+// Calibrate runs in the guest: for every node with memory it reads pages bound
+// to it and asks the PMU where they were counted. It leaves the model off.
+func Calibrate(nodes set.NodeSet) error {
+	if err := load("control", "count"); err != nil {
+		return err
+	}
+	var errs []error
+	for node := range nodes.All() {
+		errs = append(errs, calibrateNode(node))
+	}
+	errs = append(errs, load("control", "off"))
+	return errors.Join(errs...)
+}
+
+func load(args ...string) error {
+	var stderr bytes.Buffer
+	cmd := exec.Command("homenode-load", args...)
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("run homenode-load %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return nil
+}
+
+func calibrateNode(node int) error {
+	out, err := exec.Command("homenode-load", "touch", "--node", fmt.Sprint(node), "--pages", fmt.Sprint(calibrationPages)).Output()
+	if err != nil {
+		return fmt.Errorf("touch pages of node %d: %w", node, err)
+	}
+	var t touched
+	if err := json.Unmarshal(out, &t); err != nil {
+		return fmt.Errorf("read answer of homenode-load touch: %w", err)
+	}
+	return checkTouched(t, node)
+}
+
+// checkTouched wants every line on its own node, and next to nothing elsewhere.
+// The kernel's and the load program's own accesses are counted too, hence the
+// room of a few percent; a wrong map puts every line elsewhere.
+func checkTouched(t touched, node int) error {
+	if t.Lines == 0 || node >= len(t.DRAM) {
+		return fmt.Errorf("calibrate node %d: %d lines read, %d nodes counted: %w", node, t.Lines, len(t.DRAM), ErrCalibration)
+	}
+	var elsewhere uint64
+	for n, count := range t.DRAM {
+		if n != node {
+			elsewhere += count
+		}
+	}
+	own := t.DRAM[node]
+	if own < t.Lines*97/100 || own > t.Lines*3/2 || elsewhere > t.Lines/4 {
+		return fmt.Errorf("calibrate node %d: %d lines read, DRAM accesses by node %v: %w", node, t.Lines, t.DRAM, ErrCalibration)
+	}
+	return nil
+}

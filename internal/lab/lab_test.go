@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"homenode/internal/machine"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+const root = "../.."
+
+func shapeNamed(t testing.TB, name string) machine.Shape {
+	t.Helper()
+	path := filepath.Join(root, "lab/shapes", name+".yaml")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := machine.ParseShape(data, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// golden compares with testdata/name, or rewrites it.
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (go test -update rewrites it); got:\n%s", path, got)
+	}
+}
+
+func TestDecisionQEMUArguments(t *testing.T) {
+	for _, name := range []string{"two", "four", "opteron", "far"} {
+		p := bootPlan{
+			assets: Assets{Kernel: "LAB/vmlinuz", Plugin: "LAB/plugin.so"},
+			shape:  shapeNamed(t, name), dir: "RUN", cgroup: "v2",
+		}
+		golden(t, filepath.Join("testdata", "qemu-"+name+".golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
+	}
+}
+
+// The offsets that Go reads are those of the C header.
+func TestParityLayout(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: the header cannot be asked")
+	}
+	exe := filepath.Join(t.TempDir(), "layout")
+	if out, err := exec.Command(cc, "-I"+root+"/lab/include", root+"/lab/include/layout.c", "-o", exe).CombinedOutput(); err != nil {
+		t.Fatalf("compile layout.c: %v\n%s", err, out)
+	}
+	out, err := exec.Command(exe).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, root+"/schema/lab_layout.golden", out)
+	lines := strings.Split(string(out), "\n")
+	for name, value := range map[string]any{
+		"magic_value": fmt.Sprintf("%x", uint64(labMagic)), "bytes": sharedBytes, "magic": offMagic,
+		"mhz": offMHz, "state": offState, "applied": offApplied, "model_cycles": offCycles,
+		"paced_cycles": offPaced, "paced_wall_ns": offPacedNS, "slowest_permille": offSlowest,
+		"heartbeat": offHeartbeat,
+	} {
+		if want := fmt.Sprintf("%s %v", name, value); !slices.Contains(lines, want) {
+			t.Errorf("Go has %q, the header says otherwise", want)
+		}
+	}
+}
+
+func TestDecodeClock(t *testing.T) {
+	page := make([]byte, 2048)
+	if _, err := decodeClock(page); err == nil {
+		t.Error("a page without the magic was taken")
+	}
+}
+
+func TestDecisionCalibration(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		t     touched
+		ok    bool
+	}{
+		{"exact", touched{Lines: 4096, DRAM: []uint64{0, 4096}}, true},
+		{"the kernel's own accesses", touched{Lines: 4096, DRAM: []uint64{300, 4240}}, true},
+		{"swapped nodes", touched{Lines: 4096, DRAM: []uint64{4100, 30}}, false},
+		{"counted twice", touched{Lines: 4096, DRAM: []uint64{0, 8192}}, false},
+		{"also counted elsewhere", touched{Lines: 4096, DRAM: []uint64{4096, 4096}}, false},
+		{"nothing read", touched{Lines: 0, DRAM: []uint64{0, 0}}, false},
+		{"a node the model lacks", touched{Lines: 4096, DRAM: []uint64{4096}}, false},
+	} {
+		if err := checkTouched(c.t, 1); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.about, err)
+		}
+	}
+}
+
+func TestDecodeCPIO(t *testing.T) {
+	if _, err := exec.LookPath("cpio"); err != nil {
+		t.Skip("no cpio: the archive cannot be read back by another program")
+	}
+	var archive bytes.Buffer
+	if err := writeCPIO(&archive, []guestFile{{"/bin/x", 0o755, []byte("abc")}, {"/etc/a/b", 0o644, nil}}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("cpio", "-itv", "--quiet")
+	cmd.Stdin = &archive
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("cpio: %v\n%s", err, out)
+	}
+	for _, want := range []string{"-rwxr-xr-x", " 3 ", "bin/x", "etc/a/b"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func FuzzDecodeFrame(f *testing.F) {
+	f.Add([]byte(`{"id":1,"op":"run","argv":["true"]}`))
+	f.Add([]byte(`{"id":1,"data":"AAAA","mode":420}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		got, err := parseFrame(line)
+		if err != nil && (got.ID != 0 || got.Op != "" || got.Done) {
+			t.Errorf("error with a value: %+v", got)
+		}
+	})
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"homenode/internal/machine"
+	"homenode/internal/unit"
+)
+
+const (
+	sharedBytes     = 1 << 20 // lab/include/homenode_lab.h: HOMENODE_LAB_BYTES
+	resultDiskBytes = 64 << 20
+)
+
+// Files of one run, in its directory.
+const (
+	sharedName  = "shared.bin" // ivshmem
+	confName    = "model.conf" // for the plugin
+	diskName    = "results.img"
+	extraName   = "extra.cpio" // second initramfs archive
+	socketName  = "port.sock"
+	consoleName = "console.log"
+)
+
+// bootPlan is everything the QEMU command line depends on.
+type bootPlan struct {
+	assets Assets
+	shape  machine.Shape
+	dir    string // of this run
+	cgroup string // "v1" or "v2"
+	shell  bool   // a prompt on this terminal instead of the server
+}
+
+// qemuArgs is QEMU's command line. The node backends come first and in order:
+// the plugin's map of nodes rests on it (lab/plugin/model.c).
+func qemuArgs(p bootPlan) []string {
+	args := []string{
+		"-accel", "tcg,thread=multi,tb-size=512",
+		// erms and fsrm would make the kernel copy a byte per step.
+		"-cpu", "max,-erms,-fsrm",
+		"-nographic", "-nodefaults", "-no-reboot",
+	}
+	args = append(args, topologyArgs(p.shape)...)
+	file := func(name string) string { return filepath.Join(p.dir, name) }
+	args = append(args,
+		"-object", fmt.Sprintf("memory-backend-file,id=shared,size=%d,mem-path=%s,share=on", sharedBytes, file(sharedName)),
+		"-device", "ivshmem-plain,memdev=shared",
+		"-plugin", fmt.Sprintf("%s,shm=%s,conf=%s", p.assets.Plugin, file(sharedName), file(confName)),
+		"-drive", "file="+file(diskName)+",format=raw,if=none,id=results",
+		"-device", "virtio-blk-pci,drive=results",
+		"-device", "virtio-serial-pci",
+		"-chardev", "socket,id=port,path="+file(socketName)+",server=on,wait=off",
+		"-device", "virtserialport,chardev=port,name="+portName,
+		"-kernel", p.assets.Kernel,
+		"-initrd", file("initrd.cpio"),
+	)
+	mode, serial := "serve", "file:"+file(consoleName)
+	if p.shell {
+		mode, serial = "shell", "mon:stdio"
+	}
+	cmdline := []string{
+		"console=ttyS0", "quiet", "panic=-1", "tsc=reliable", "clocksource=tsc",
+		"idle=halt", // TCG's mwait spins
+		"nokaslr", "mitigations=off", "nowatchdog", "homenode.cgroup=" + p.cgroup, "homenode.mode=" + mode,
+	}
+	return append(args, "-serial", serial, "-append", strings.Join(cmdline, " "))
+}
+
+func topologyArgs(s machine.Shape) []string {
+	var total unit.Bytes
+	cpus := 0
+	var args []string
+	for i, n := range s.Nodes {
+		total += n.Memory
+		cpus += n.CPUs.Len()
+		args = append(args, "-object", fmt.Sprintf("memory-backend-ram,id=m%d,size=%d", i, int64(n.Memory)))
+	}
+	for i, n := range s.Nodes {
+		node := fmt.Sprintf("node,nodeid=%d,memdev=m%d", i, i)
+		for cpu := range n.CPUs.All() {
+			node += fmt.Sprintf(",cpus=%d", cpu)
+		}
+		args = append(args, "-numa", node)
+	}
+	for i, row := range s.Distances {
+		for j, d := range row {
+			args = append(args, "-numa", fmt.Sprintf("dist,src=%d,dst=%d,val=%d", i, j, d))
+		}
+	}
+	return append([]string{
+		"-m", fmt.Sprintf("%dM", int64(total)>>20),
+		// One package of single-core CPUs each: the scheduler's domains then
+		// follow the nodes alone, whatever their sizes.
+		"-smp", fmt.Sprintf("%d,sockets=%d,cores=1,threads=1", cpus, cpus),
+	}, args...)
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Serve is the guest's side: it carries out what the host asks for until the
+// port closes or the host says stop. resultDisk is the raw disk that results
+// leave through. A guest that is not fit for use says so in its hello.
+func Serve(port io.ReadWriter, resultDisk string, unfit error) error {
+	s := &server{w: &wireWriter{w: port}, disk: resultDisk}
+	hello := frame{Op: "hello"}
+	if unfit != nil {
+		hello.Err = unfit.Error()
+	}
+	if err := s.w.send(hello); err != nil {
+		return err
+	}
+	return readFrames(port, func(f frame) bool {
+		if f.Op == "stop" {
+			return false
+		}
+		go s.handle(f)
+		return true
+	})
+}
+
+type server struct {
+	w    *wireWriter
+	disk string
+
+	mu   sync.Mutex // of the result disk
+	next int64
+}
+
+func (s *server) handle(f frame) {
+	var reply frame
+	switch f.Op {
+	case "run":
+		reply = s.run(f)
+	case "put":
+		reply = put(f)
+	case "fetch":
+		reply = s.fetch(f)
+	default:
+		reply.Err = fmt.Sprintf("unknown operation %q", f.Op)
+	}
+	reply.ID, reply.Done = f.ID, true
+	// A host that is gone cannot be told anything; the guest ends with it.
+	_ = s.w.send(reply)
+}
+
+func (s *server) run(f frame) frame {
+	if len(f.Argv) == 0 {
+		return frame{Err: "run: no program given"}
+	}
+	cmd := exec.Command(f.Argv[0], f.Argv[1:]...)
+	var out strings.Builder
+	cmd.Stdout = &out
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return frame{Err: err.Error()}
+	}
+	if err := cmd.Start(); err != nil {
+		return frame{Err: err.Error()}
+	}
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		_ = s.w.send(frame{ID: f.ID, Line: lines.Text()})
+	}
+	err = cmd.Wait()
+	reply := frame{Out: out.String(), Exit: cmd.ProcessState.ExitCode()}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		reply.Err = err.Error()
+	}
+	return reply
+}
+
+func put(f frame) frame {
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
+		return frame{Err: err.Error()}
+	}
+	if err := os.WriteFile(f.Path, f.Data, os.FileMode(f.Mode)); err != nil {
+		return frame{Err: err.Error()}
+	}
+	return frame{}
+}
+
+// fetch copies a file onto the result disk and says where it lies. The host
+// reads it before it asks for another, so that space can be used again.
+func (s *server) fetch(f frame) frame {
+	data, err := os.ReadFile(f.Path)
+	if err != nil {
+		return frame{Err: err.Error()}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	padded := (int64(len(data)) + 4095) &^ 4095
+	if padded > resultDiskBytes/2 {
+		return frame{Err: fmt.Sprintf("fetch %s: %d bytes are more than the result disk takes (%d)", f.Path, len(data), resultDiskBytes/2)}
+	}
+	if s.next+padded > resultDiskBytes {
+		s.next = 0
+	}
+	if err := writeSynced(s.disk, s.next, append(data, make([]byte, padded-int64(len(data)))...)); err != nil {
+		return frame{Err: err.Error()}
+	}
+	reply := frame{Offset: s.next, Size: int64(len(data)), CRC: crc32.ChecksumIEEE(data)}
+	s.next += padded
+	return reply
+}
+
+func writeSynced(path string, offset int64, data []byte) error {
+	disk, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer disk.Close()
+	if _, err := disk.WriteAt(data, offset); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return disk.Sync()
+}
+
+// FindPort returns the guest's device of the lab's virtio-serial port.
+func FindPort(root string) (string, error) {
+	names, err := filepath.Glob(filepath.Join(root, "sys/class/virtio-ports/*/name"))
+	if err != nil {
+		return "", err
+	}
+	for _, n := range names {
+		text, err := os.ReadFile(n)
+		if err == nil && strings.TrimSpace(string(text)) == portName {
+			return filepath.Join(root, "dev", filepath.Base(filepath.Dir(n))), nil
+		}
+	}
+	return "", fmt.Errorf("find virtio-serial port %s: none under /sys/class/virtio-ports: this command runs only inside the lab's guest", portName)
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machine describes a host as an immutable value: its nodes, CPUs,
+// caches and SLIT distances, as the kernel tells them or as a shape file of the
+// lab prescribes them.
+//
+//	/ of a live host ─┐
+//	recorded tree    ─┴─▶ ParseSysfs ─▶ Machine ─▶ policies, screens, recordings
+//	lab/shapes/*.yaml ──▶ ParseShape ─▶ Shape ──┬─▶ Machine()
+//	                                            ├─▶ Routes()     links from memory to CPU
+//	                                            └─▶ ModelConf()  ─▶ lab/plugin
+//
+// A Machine says only what was read. What was not is unknown (unit.Opt), never
+// a default: node ids may be sparse, a node may lack CPUs or memory, nothing is
+// uniform, and distances are directed.
+//
+// It is NOT for: opening files (ParseSysfs is given an fs.FS), measured
+// latencies and bandwidths (a profile), the state of a host at some moment
+// (internal/window), or deciding anything.
+package machine

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"cmp"
+	"slices"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// LocalDistance is the SLIT distance of a node to itself: by definition 10
+// (ACPI 6.5, 5.2.17; LOCAL_DISTANCE in include/linux/topology.h).
+const LocalDistance = 10
+
+// Machine is a host's topology. It is a value: nobody changes one after it was
+// made, so it may be shared freely; its slices must be treated as read-only.
+type Machine struct {
+	// Origin is where the description comes from: "live", "recorded:<name>",
+	// "shape:<name>" or "fake:<what>".
+	Origin string `json:"origin"`
+	// Nodes by ascending id; ids may be sparse.
+	Nodes []Node `json:"nodes"`
+	// Distances[i][j] is the SLIT distance from Nodes[i] to Nodes[j], as read
+	// (see Distance, which is what callers want).
+	Distances [][]unit.Opt[int] `json:"distances"`
+	// CPUs by ascending id, the offline ones too.
+	CPUs []CPU `json:"cpus"`
+	// Packages, Dies and Cores are the groups that CPU.Package, CPU.Die and
+	// CPU.Core are indexes into, ordered by their lowest CPU. Empty: unknown.
+	Packages []set.CPUSet `json:"packages"`
+	Dies     []set.CPUSet `json:"dies"`
+	Cores    []set.CPUSet `json:"cores"`
+	// L2s are the level 2 data caches, LLCs the last-level ones (the highest
+	// level each CPU has, be it 2 or 3). CPU.L2 and CPU.LLC are indexes.
+	L2s  []Cache `json:"l2s"`
+	LLCs []Cache `json:"llcs"`
+	// PageSize is the base page size. Nothing in sysfs tells it: a live reader
+	// fills it in, a recorded tree may have it.
+	PageSize unit.Opt[unit.Bytes] `json:"page_bytes"`
+	// Doubts are contradictions in what the firmware says, one clause each. A
+	// policy should not bind on a machine that has any.
+	Doubts []string `json:"doubts,omitempty"`
+}
+
+// Node is a NUMA node.
+type Node struct {
+	ID     int                  `json:"id"`
+	CPUs   set.CPUSet           `json:"cpus"`         // online only; empty for a CPU-less node
+	Memory unit.Opt[unit.Bytes] `json:"memory_bytes"` // MemTotal: what the kernel manages; may be a known 0
+}
+
+// CPU is a logical CPU. Package, Die, Core, L2 and LLC are indexes into the
+// machine's slices of the same name, not the kernel's numbers: those are not
+// unique over a machine (core_id) or missing (die_id -1). All five are unknown
+// of an offline CPU.
+type CPU struct {
+	ID      int           `json:"id"`
+	Node    unit.Opt[int] `json:"node"` // the id of one of Machine.Nodes
+	Package unit.Opt[int] `json:"package"`
+	Die     unit.Opt[int] `json:"die"`
+	Core    unit.Opt[int] `json:"core"`
+	L2      unit.Opt[int] `json:"l2"`
+	LLC     unit.Opt[int] `json:"llc"`
+	Online  bool          `json:"online"`
+}
+
+// Cache is one data or unified cache.
+type Cache struct {
+	Level int                  `json:"level"`
+	ID    unit.Opt[int]        `json:"id"` // the kernel's id: names the domain in resctrl's schemata
+	CPUs  set.CPUSet           `json:"cpus"`
+	Size  unit.Opt[unit.Bytes] `json:"bytes"`
+}
+
+// nodeIndex is where node id is in Nodes.
+func (m Machine) nodeIndex(id int) (int, bool) {
+	return slices.BinarySearchFunc(m.Nodes, id, func(n Node, id int) int { return cmp.Compare(n.ID, id) })
+}
+
+// Node returns the node with this id.
+func (m Machine) Node(id int) (Node, bool) {
+	i, ok := m.nodeIndex(id)
+	if !ok {
+		return Node{}, false
+	}
+	return m.Nodes[i], true
+}
+
+// CPU returns the CPU with this id.
+func (m Machine) CPU(id int) (CPU, bool) {
+	i, ok := slices.BinarySearchFunc(m.CPUs, id, func(c CPU, id int) int { return cmp.Compare(c.ID, id) })
+	if !ok {
+		return CPU{}, false
+	}
+	return m.CPUs[i], true
+}
+
+// NodeOf returns the node of a CPU, online or not; false when the CPU does not
+// exist or its node is unknown.
+func (m Machine) NodeOf(cpu int) (int, bool) {
+	c, _ := m.CPU(cpu)
+	return c.Node.Get()
+}
+
+// Distance returns the SLIT distance from one node to another: 10 is local, no
+// unit, directed (the way back may differ), 255 is "no way". Unknown when the
+// firmware did not tell or a node does not exist. A node to itself is always known.
+func (m Machine) Distance(from, to int) unit.Opt[int] {
+	i, ok1 := m.nodeIndex(from)
+	j, ok2 := m.nodeIndex(to)
+	if !ok1 || !ok2 {
+		return unit.None[int]()
+	}
+	d := unit.None[int]()
+	if i < len(m.Distances) && j < len(m.Distances[i]) {
+		d = m.Distances[i][j]
+	}
+	if i == j && !d.Known() {
+		return unit.Some(LocalDistance)
+	}
+	return d
+}
+
+// Nearest returns all node ids as seen from one: itself first, then by distance,
+// then by id; nodes at an unknown distance last. Nil when the node does not exist.
+func (m Machine) Nearest(from int) []int {
+	if _, ok := m.nodeIndex(from); !ok {
+		return nil
+	}
+	const far = 256 // beyond every SLIT distance, which is one byte
+	rank := func(id int) int {
+		if id == from {
+			return -1
+		}
+		return m.Distance(from, id).Or(far)
+	}
+	ids := m.NodeIDs().IDs()
+	slices.SortStableFunc(ids, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	return ids
+}
+
+// CPUsOf returns the online CPUs of these nodes.
+func (m Machine) CPUsOf(nodes set.NodeSet) set.CPUSet {
+	var cpus set.CPUSet
+	for _, n := range m.Nodes {
+		if nodes.Has(n.ID) {
+			cpus = cpus.Union(n.CPUs)
+		}
+	}
+	return cpus
+}
+
+// NodeIDs returns all nodes.
+func (m Machine) NodeIDs() set.NodeSet {
+	return m.nodesWhere(func(Node) bool { return true })
+}
+
+// NodesWithCPUs returns the nodes that have an online CPU.
+func (m Machine) NodesWithCPUs() set.NodeSet {
+	return m.nodesWhere(func(n Node) bool { return !n.CPUs.IsEmpty() })
+}
+
+// NodesWithMemory returns the nodes known to have memory.
+func (m Machine) NodesWithMemory() set.NodeSet {
+	return m.nodesWhere(func(n Node) bool { return n.Memory.Or(0) > 0 })
+}
+
+func (m Machine) nodesWhere(ok func(Node) bool) set.NodeSet {
+	var ids []int
+	for _, n := range m.Nodes {
+		if ok(n) {
+			ids = append(ids, n.ID)
+		}
+	}
+	return set.FromNodes(ids...)
+}
+
+// OnlineCPUs returns the CPUs that are online, whether or not their node is known.
+func (m Machine) OnlineCPUs() set.CPUSet {
+	var ids []int
+	for _, c := range m.CPUs {
+		if c.Online {
+			ids = append(ids, c.ID)
+		}
+	}
+	return set.FromCPUs(ids...)
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Limits of a shape. The first three are the lab's (HOMENODE_MAX_* in
+// lab/include/homenode_lab.h): raising one means a new layout version there.
+const (
+	MaxShapeCPUs  = 64
+	MaxShapeNodes = 16
+	MaxShapeLinks = 64 // directed: two for each pair of Shape.Links
+
+	// A guest kernel boots in less, but leaves a node of 64 MiB without room
+	// for a working set once its page structures are taken off.
+	MinShapeMemory = 128 * unit.MiB
+	// QEMU's memory backends are built of 2 MiB huge pages where possible.
+	shapeMemoryStep = 2 * unit.MiB
+	// The plugin's table of L1 lines (HOMENODE_L1_MAX in lab/plugin/model.h).
+	maxShapeL1 = 256 * unit.KiB
+	lineBytes  = 64
+)
+
+// Shape prescribes a machine of the lab: what QEMU builds and the plugin models.
+type Shape struct {
+	Name         string      // names the file, too: lab/shapes/<name>.yaml
+	About        string      // one sentence
+	Nodes        []ShapeNode // node i is Nodes[i]
+	Distances    [][]int     // SLIT: from row to column
+	Housekeeping set.CPUSet  // kept free of workloads; they still belong to a node
+	Model        Model
+	Links        [][2]int // undirected pairs of nodes; nil: see LinkPairs
+}
+
+// ShapeNode is a node of a shape.
+type ShapeNode struct {
+	CPUs   set.CPUSet // empty for a CPU-less node
+	Memory unit.Bytes
+}
+
+// Model holds the figures of the modelled memory system. They are a model, not
+// a measurement: only the two DRAM latencies named below come from hardware.
+type Model struct {
+	MHz        int        // model cycles per model-microsecond
+	TimeFactor int        // how much longer periods and bursts take in the lab than on hardware
+	L1, L2     unit.Bytes // private to a CPU; powers of two
+	LLC        unit.Bytes // shared by a node's CPUs; a power of two
+	L2Cycles   int        // added to an access that misses L1 and hits L2
+	LLCCycles  int        // added to an access that hits the LLC
+	// DRAMCycles is the idle latency by SLIT distance, in model cycles.
+	DRAMCycles map[int]int
+	MCCycles   int // service time of a node's memory controller for one 64-byte line
+	LinkCycles int // service time of one directed link for one 64-byte line
+	// StreamParallelism is how many misses of a detected sequential stream are
+	// outstanding at once.
+	StreamParallelism int
+}
+
+// DefaultModel returns the model a shape has unless it says otherwise.
+//
+// DRAM: MAO measured 80 ns local and 138 ns remote on Skylake-SP with DDR4-2400
+// (facts/papers.md §1); at its 2.7 GHz that is 216 and 373 cycles. Distance 31
+// (540 cycles, 200 ns) is extrapolated. Everything else is the lab's choice:
+// caches small enough for workloads of a few MiB, a controller that 3 streams of
+// 4 misses saturate (3 × 4/216 ≈ 1/19 lines per cycle), and links of a third of
+// a controller, so that contention shows with two CPUs per node. Smaller
+// latencies make locality matter less; larger service times saturate earlier.
+func DefaultModel() Model {
+	return Model{
+		MHz: 50, TimeFactor: 20,
+		L1: 8 * unit.KiB, L2: 64 * unit.KiB, LLC: 512 * unit.KiB,
+		L2Cycles: 12, LLCCycles: 40,
+		DRAMCycles: map[int]int{10: 216, 21: 373, 31: 540},
+		MCCycles:   19, LinkCycles: 57, StreamParallelism: 4,
+	}
+}
+
+// CPUs returns all CPUs of the shape.
+func (s Shape) CPUs() set.CPUSet {
+	var all set.CPUSet
+	for _, n := range s.Nodes {
+		all = all.Union(n.CPUs)
+	}
+	return all
+}
+
+// Machine returns the machine a guest of this shape sees: one package and one
+// LLC per node that has CPUs, one core and one L2 per CPU.
+func (s Shape) Machine() Machine {
+	m := Machine{Origin: "shape:" + s.Name, PageSize: unit.Some(4 * unit.KiB)}
+	for id, n := range s.Nodes {
+		m.Nodes = append(m.Nodes, Node{ID: id, CPUs: n.CPUs, Memory: unit.Some(n.Memory)})
+		row := make([]unit.Opt[int], len(s.Distances[id]))
+		for to, d := range s.Distances[id] {
+			row[to] = unit.Some(d)
+		}
+		m.Distances = append(m.Distances, row)
+	}
+	for id := range s.CPUs().All() {
+		m.CPUs = append(m.CPUs, s.cpu(&m, id))
+	}
+	return m
+}
+
+// cpu adds what CPU id brings with it, and returns it.
+func (s Shape) cpu(m *Machine, id int) CPU {
+	node := 0
+	for !s.Nodes[node].CPUs.Has(id) {
+		node++
+	}
+	siblings, alone := s.Nodes[node].CPUs, set.FromCPUs(id)
+	group := len(m.Packages)
+	for i, p := range m.Packages {
+		if p.Has(id) {
+			group = i
+		}
+	}
+	if group == len(m.Packages) {
+		m.Packages = append(m.Packages, siblings)
+		m.LLCs = append(m.LLCs, Cache{Level: 3, CPUs: siblings, Size: unit.Some(s.Model.LLC)})
+	}
+	m.Cores = append(m.Cores, alone)
+	m.L2s = append(m.L2s, Cache{Level: 2, CPUs: alone, Size: unit.Some(s.Model.L2)})
+	own := unit.Some(len(m.Cores) - 1)
+	return CPU{ID: id, Node: unit.Some(node), Package: unit.Some(group), LLC: unit.Some(group), Core: own, L2: own, Online: true}
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+const (
+	cpuDir  = "sys/devices/system/cpu"
+	nodeDir = "sys/devices/system/node"
+)
+
+// ErrNoCPU says that a tree describes no CPU, so it is not a machine's.
+var ErrNoCPU = errors.New("no CPU found: the tree must hold sys/devices/system/cpu")
+
+// ParseSysfs reads a machine from a tree rooted at its "/" (sys/devices/system
+// and, where present, proc). A missing file leaves a value unknown. The error
+// joins whatever could not be read or believed; the machine beside it holds the
+// rest and is usable, unless the error is ErrNoCPU: then it is the zero Machine.
+//
+// Give a recorded tree as os.Root.FS, not os.DirFS: the absolute links in it must
+// not lead to this host's own /sys.
+//
+//  1. CPUs are the cpuN directories and whatever cpu/online names.
+//  2. Nodes are the nodeN directories; without any, one node 0 has it all.
+//  3. A CPU's node is the one that claims it, else its own cpuN/nodeM link. If
+//     several claim it, the link decides, then the lowest id: no CPU is ever
+//     given twice. That is reported: such a table comes from broken firmware.
+//  4. Packages, dies, cores and caches are what the online CPUs' own directories
+//     say; an offline CPU is in none.
+func ParseSysfs(fsys fs.FS, origin string) (Machine, error) {
+	t := &tree{fsys: fsys}
+	m := Machine{Origin: origin}
+	if m.CPUs = t.cpus(); len(m.CPUs) == 0 {
+		return Machine{}, errors.Join(append([]error{ErrNoCPU}, t.errs...)...)
+	}
+	t.online = m.OnlineCPUs()
+	t.nodes(&m)
+	t.topologies(&m)
+	t.allCaches(&m)
+	m.PageSize = load(t, "proc/hwloc-nofile-info", parsePageSize).Or(unit.None[unit.Bytes]())
+	return m, errors.Join(t.errs...)
+}
+
+// cpus lists the CPUs (1).
+func (t *tree) cpus() []CPU {
+	online := t.cpuList(cpuDir + "/online")
+	var all set.CPUSet
+	for _, id := range t.ids(cpuDir, "cpu") {
+		if id > set.MaxCPU {
+			t.failed("read", cpuPath(id, ""), fmt.Errorf("%w: cpu ids end at %d", ErrMalformed, set.MaxCPU))
+			continue
+		}
+		all = all.With(id)
+	}
+	var cpus []CPU
+	for id := range all.Union(online.Or(set.CPUSet{})).All() {
+		cpus = append(cpus, CPU{ID: id, Online: t.isOnline(id, online)})
+	}
+	return cpus
+}
+
+// isOnline asks cpu/online, else cpuN/online; a CPU that cannot be switched off
+// (often cpu0) has no such file.
+func (t *tree) isOnline(cpu int, online unit.Opt[set.CPUSet]) bool {
+	if cpus, ok := online.Get(); ok {
+		return cpus.Has(cpu)
+	}
+	return t.id(cpuPath(cpu, "online")).Or(1) != 0
+}
+
+// nodes lists the nodes with their CPUs, memory and distances (2, 3).
+func (t *tree) nodes(m *Machine) {
+	ids := t.nodeIDs()
+	if len(ids) == 0 {
+		t.oneNode(m)
+		return
+	}
+	claims := map[int]set.CPUSet{}
+	for _, id := range ids {
+		memory := load(t, nodePath(id, "meminfo"), parseMemTotal)
+		m.Nodes = append(m.Nodes, Node{ID: id, Memory: memory})
+		claims[id] = t.cpuList(nodePath(id, "cpulist"), nodePath(id, "cpumap")).Or(set.CPUSet{})
+	}
+	t.assign(m, claims)
+	m.nodeCPUs()
+	m.Distances = t.distances(m.Nodes)
+}
+
+func (t *tree) nodeIDs() []int {
+	ids := t.ids(nodeDir, "node")
+	slices.Sort(ids)
+	n, _ := slices.BinarySearch(ids, set.MaxNode+1)
+	if n < len(ids) {
+		t.failed("read", nodePath(ids[n], ""), fmt.Errorf("%w: node ids end at %d", ErrMalformed, set.MaxNode))
+	}
+	return ids[:n]
+}
+
+// oneNode describes a machine whose kernel knows no nodes.
+func (t *tree) oneNode(m *Machine) {
+	m.Nodes = []Node{{ID: 0, Memory: load(t, "proc/meminfo", parseMemTotal)}}
+	m.Distances = [][]unit.Opt[int]{{unit.Some(LocalDistance)}}
+	for i := range m.CPUs {
+		m.CPUs[i].Node = unit.Some(0)
+	}
+	m.nodeCPUs()
+}
+
+// assign gives every CPU its node (3) and notes where nodes contradict each other.
+func (t *tree) assign(m *Machine, claims map[int]set.CPUSet) {
+	contested := map[set.NodeSet]set.CPUSet{}
+	for i := range m.CPUs {
+		c := &m.CPUs[i]
+		claimants := m.nodesWhere(func(n Node) bool { return claims[n.ID].Has(c.ID) })
+		c.Node = t.nodeOf(m, c.ID, claimants)
+		if claimants.Len() > 1 {
+			contested[claimants] = contested[claimants].With(c.ID)
+		}
+	}
+	for nodes, cpus := range contested {
+		m.Doubts = append(m.Doubts, fmt.Sprintf("nodes %v all claim cpus %v: each cpu was given to one of them", nodes, cpus))
+	}
+	slices.Sort(m.Doubts)
+	for _, doubt := range m.Doubts {
+		t.failed("read", nodeDir, fmt.Errorf("%w: %s", ErrMalformed, doubt))
+	}
+}
+
+// nodeOf decides which node a CPU is of (3).
+func (t *tree) nodeOf(m *Machine, cpu int, claimants set.NodeSet) unit.Opt[int] {
+	lowest, claimed := claimants.First()
+	if claimants.Len() == 1 {
+		return unit.Some(lowest)
+	}
+	linked, ok := t.linkedNode(m, cpu)
+	if claimed && !claimants.Has(linked) {
+		return unit.Some(lowest)
+	}
+	return unit.OptOf(linked, ok)
+}
+
+// linkedNode follows cpuN/nodeM, the kernel's cpu_to_node(), unless that node
+// is offline. Links since 2.6.33.
+func (t *tree) linkedNode(m *Machine, cpu int) (int, bool) {
+	for _, id := range t.ids(cpuPath(cpu, ""), "node") {
+		if _, ok := m.nodeIndex(id); ok {
+			return id, true
+		}
+	}
+	return -1, false
+}
+
+// nodeCPUs gives each node the online CPUs that are its own.
+func (m *Machine) nodeCPUs() {
+	for i := range m.Nodes {
+		var ids []int
+		for _, c := range m.CPUs {
+			if node, ok := c.Node.Get(); ok && node == m.Nodes[i].ID && c.Online {
+				ids = append(ids, c.ID)
+			}
+		}
+		m.Nodes[i].CPUs = set.FromCPUs(ids...)
+	}
+}
+
+func cpuPath(id int, name string) string {
+	return joinPath(fmt.Sprintf("%s/cpu%d", cpuDir, id), name)
+}
+
+func nodePath(id int, name string) string {
+	return joinPath(fmt.Sprintf("%s/node%d", nodeDir, id), name)
+}
+
+func joinPath(dir, name string) string {
+	if name == "" {
+		return dir
+	}
+	return dir + "/" + name
+}

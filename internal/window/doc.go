@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package window is what a host did in one period: the only thing policies see
+// of the world, be it the live kernel, the lab or the simulator.
+//
+//	kernel, lab, sim ──▶ Window{nodes, workloads, outcomes} ──▶ policy
+//
+// Every figure is a unit.Value: it says how it is known and from where, and
+// unknown is not zero. Features (MAO's MBW, MSR, NPMR, RMBR, the local access
+// ratio) are computed from it in one place, features.go.
+//
+// Not for: reading anything (kernel), deciding anything (policy).
+package window

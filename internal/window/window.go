@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+import (
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Schema is the version of the wire form. Readers refuse a newer one.
+const Schema = 1
+
+// Window is one period of one host.
+type Window struct {
+	Schema    int              `json:"schema"`
+	Seq       uint64           `json:"seq"`
+	At        time.Time        `json:"at"` // end of the period
+	Length    time.Duration    `json:"length_ns"`
+	Nodes     []Node           `json:"nodes"`     // ascending by id
+	Workloads []Workload       `json:"workloads"` // ascending by ID
+	Outcomes  []action.Outcome `json:"outcomes,omitempty"`
+	Problems  []string         `json:"problems,omitempty"` // what could not be read, a sentence each
+}
+
+// Node is one NUMA node in one period.
+type Node struct {
+	ID      int                    `json:"id"`
+	CPUs    set.CPUSet             `json:"cpus"`     // online
+	CPUBusy unit.Value[float64]    `json:"cpu_busy"` // CPUs' worth of time, 0 … CPUs.Len()
+	Memory  unit.Value[unit.Bytes] `json:"memory_bytes"`
+	Free    unit.Value[unit.Bytes] `json:"free_bytes"`
+	File    unit.Value[unit.Bytes] `json:"file_bytes"` // page cache
+	Anon    unit.Value[unit.Bytes] `json:"anon_bytes"`
+}
+
+// Workload is one cgroup, VM or process tree in one period. Slices by node are
+// parallel to Window.Nodes.
+type Workload struct {
+	ID       string               `json:"id"`       // its cgroup path, e.g. "/demo/a"
+	Service  string               `json:"service"`  // what it is a replica of; "" when no rule says
+	Owner    string               `json:"owner"`    // who manages its cgroup: "none", "systemd", "docker", "kubelet", …
+	Approved bool                 `json:"approved"` // the offline side (now: the config) says binding pays
+	Target   unit.Opt[unit.Ratio] `json:"target"`   // local access ratio it should have
+
+	Tasks unit.Value[int]     `json:"tasks"`
+	CPU   unit.Value[float64] `json:"cpu"`   // CPUs' worth of time used in the period
+	Quota unit.Value[float64] `json:"quota"` // CPUs' worth it may use; unknown = no limit is set
+	// CPUByNode is CPUs' worth used on each node's CPUs.
+	CPUByNode []unit.Value[float64] `json:"cpu_by_node"`
+	// AnonByNode and FileByNode are resident bytes on each node.
+	AnonByNode []unit.Value[unit.Bytes] `json:"anon_by_node"`
+	FileByNode []unit.Value[unit.Bytes] `json:"file_by_node"`
+
+	// Deltas over the period.
+	Cycles       unit.Value[uint64] `json:"cycles"`
+	Instructions unit.Value[uint64] `json:"instructions"`
+	StallCycles  unit.Value[uint64] `json:"stall_cycles"`
+	LocalLoads   unit.Value[uint64] `json:"local_loads"`  // DRAM reads served by the CPU's own node
+	RemoteLoads  unit.Value[uint64] `json:"remote_loads"` // DRAM reads served by another node
+
+	Binding Binding `json:"binding"`
+}
+
+// Binding is what a workload's cgroup is set to now.
+type Binding struct {
+	CPUs set.CPUSet  `json:"cpus"` // effective
+	Mems set.NodeSet `json:"mems"` // effective
+	// Ours says that the CPUs, the mems, were set by homenode and still are.
+	OursCPUs bool `json:"ours_cpus"`
+	OursMems bool `json:"ours_mems"`
+	// Pinned says that somebody else restricts it: its own cpuset is narrower
+	// than its parent's, or its memory has a bind or interleave policy of its
+	// own. PinnedWhy says which. homenode respects both.
+	PinnedCPUs bool   `json:"pinned_cpus"`
+	PinnedMems bool   `json:"pinned_mems"`
+	PinnedWhy  string `json:"pinned_why,omitempty"`
+}
+
+// Workload returns the workload with that id.
+func (w Window) Workload(id string) (Workload, bool) {
+	for _, wl := range w.Workloads {
+		if wl.ID == id {
+			return wl, true
+		}
+	}
+	return Workload{}, false
+}
+
+// NodeIndex returns the position of a node in Nodes and in slices by node.
+func (w Window) NodeIndex(id int) (int, bool) {
+	for i, n := range w.Nodes {
+		if n.ID == id {
+			return i, true
+		}
+	}
+	return 0, false
+}

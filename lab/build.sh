@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds the lab into build/lab: the guest's kernel and PMU module (from Debian's
+# packages, unpacked and not installed), the QEMU plugin, the load program and
+# the initramfs. What is up to date is left alone.
+#
+# Debian keeps one kernel ABI at a time: the metapackage is resolved, and image,
+# headers, kbuild and compiler are taken in that one version (build/lab/VERSIONS).
+set -eu
+cd "$(dirname "$0")/.."
+out=$PWD/build/lab
+mkdir -p "$out/deb"
+
+say() { echo "lab: $*"; }
+fail() { echo "lab: $*" >&2; exit 1; }
+
+# 1. The guest's kernel.
+if [ ! -s "$out/VERSIONS" ]; then
+	image=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9].*cloud-amd64\)$/\1/p' | head -n 1)
+	[ -n "$image" ] || fail "cannot find Debian's cloud kernel: run 'apt-get update', or use a Debian 12 machine"
+	abi=${image#linux-image-}
+	common=linux-headers-${abi%-cloud-amd64}-common
+	series=$(echo "$abi" | cut -d. -f1-2)
+	say "fetching $image and what modules are built with"
+	(cd "$out/deb" && rm -f ./*.deb && apt-get -q download "$image" "linux-headers-$abi" "$common" \
+		"linux-kbuild-$series" linux-compiler-gcc-12-x86 >/dev/null 2>&1) ||
+		fail "cannot download $image and its headers: run 'apt-get update' and look at its errors"
+	rm -rf "$out/root" && mkdir "$out/root"
+	for d in "$out"/deb/*.deb; do dpkg-deb -x "$d" "$out/root"; done
+	sed -i "s|/usr/src|$out/root/usr/src|" "$out/root/usr/src/linux-headers-$abi/Makefile"
+	cp "$out/root/boot/vmlinuz-$abi" "$out/vmlinuz"
+	rm -rf "$out/module"
+	(cd "$out/deb" && ls ./*.deb) | sed 's|^\./||; s|\.deb$||' > "$out/VERSIONS.tmp"
+	mv "$out/VERSIONS.tmp" "$out/VERSIONS"
+	rm -f "$out"/deb/*.deb
+fi
+abi=$(sed -n 's/^linux-image-\([^_]*\)_.*/\1/p' "$out/VERSIONS")
+
+# 2. The PMU module. Built in a copy: kbuild writes next to its sources.
+newest=$(ls -t lab/pmu/* lab/include/* | head -n 1)
+if [ ! -s "$out/homenode_pmu.ko" ] || [ "$newest" -nt "$out/homenode_pmu.ko" ]; then
+	say "building the PMU module for $abi"
+	rm -rf "$out/module" && mkdir "$out/module"
+	cp -r lab/pmu lab/include "$out/module/"
+	make -s -C "$out/root/usr/src/linux-headers-$abi" M="$out/module/pmu" modules > "$out/module.log" 2>&1 ||
+		{ cat "$out/module.log" >&2; fail "the PMU module does not build: see above"; }
+	cp "$out/module/pmu/homenode_pmu.ko" "$out/homenode_pmu.ko"
+fi
+
+# 3. The plugin and the load program.
+make -s -C lab/plugin OUT="$out"
+make -s -C lab/workload OUT="$out"
+
+# 4. The initramfs (uncompressed: gunzip is slow under TCG). homenode itself is
+# added per boot, as a second archive.
+modules="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_console"
+newest=$(ls -t lab/guest/init lab/build.sh "$out/homenode_pmu.ko" "$out/homenode-load" | head -n 1)
+if [ ! -s "$out/initramfs.cpio" ] || [ "$newest" -nt "$out/initramfs.cpio" ]; then
+	say "packing the guest"
+	fs=$out/fs
+	rm -rf "$fs" && mkdir -p "$fs/bin" "$fs/sbin" "$fs/usr/bin" "$fs/modules" "$fs/proc" "$fs/sys" "$fs/dev" "$fs/etc"
+	cp lab/guest/init "$fs/init"
+	cp /bin/busybox "$fs/bin/busybox"
+	cp "$out/homenode-load" "$fs/bin/"
+	for m in $modules; do
+		ko=$(find "$out/root/lib/modules/$abi/kernel/drivers" -name "$m.ko")
+		[ -n "$ko" ] || continue # built in
+		cp "$ko" "$fs/modules/" && echo "$m" >> "$fs/modules/order"
+	done
+	cp "$out/homenode_pmu.ko" "$fs/modules/" && echo homenode_pmu >> "$fs/modules/order"
+	numad=$(command -v numad || true)
+	if [ -n "$numad" ]; then # a peer of the demonstration
+		cp "$numad" "$fs/bin/"
+		ldd "$numad" | sed -n 's/.* \(\/[^ ]*\) .*/\1/p' | while read -r lib; do
+			mkdir -p "$fs$(dirname "$lib")" && cp -L "$lib" "$fs$lib"
+		done
+	fi
+	(cd "$fs" && find . | cpio -o -H newc --quiet > "$out/initramfs.cpio.tmp")
+	mv "$out/initramfs.cpio.tmp" "$out/initramfs.cpio"
+fi
+say "ready: $abi, QEMU $(qemu-system-x86_64 --version | sed -n '1s/.*version \([^ ]*\).*/\1/p')"

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Prints where the words of the shared file lie; schema/lab_layout.golden. */
+#include "homenode_lab.h"
+#include <stddef.h>
+#include <stdio.h>
+
+#define SAY(field) printf("%s %zu\n", #field, offsetof(struct homenode_lab_shared, field))
+#define SAYV(field) printf("vcpu.%s %zu\n", #field, offsetof(struct homenode_lab_vcpu, field))
+
+int main(void)
+{
+	printf("magic_value %llx\n", (unsigned long long)HOMENODE_LAB_MAGIC);
+	printf("bytes %u\n", HOMENODE_LAB_BYTES);
+	SAY(magic);
+	SAY(version);
+	SAY(ncpu);
+	SAY(nnode);
+	SAY(nlink);
+	SAY(mhz);
+	SAY(time_factor);
+	SAY(state);
+	SAY(phase);
+	SAY(switch_to);
+	SAY(applied);
+	SAY(model_cycles);
+	SAY(paced_cycles);
+	SAY(paced_wall_ns);
+	SAY(slowest_permille);
+	SAY(heartbeat);
+	SAY(mc_util_permille);
+	SAY(link_util_permille);
+	SAY(mc_lines);
+	SAY(link_lines);
+	SAY(vcpu);
+	printf("sizeof_vcpu %zu\n", sizeof(struct homenode_lab_vcpu));
+	SAYV(counter);
+	SAYV(dram);
+	SAYV(clock);
+	SAYV(running);
+	return 0;
+}

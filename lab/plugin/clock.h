@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The shared model clock and its controller thread.
+ *
+ * 1. Every ROUND the controller advances the clock T by the host time that
+ *    passed × mhz, but never past the slowest running vCPU: a vCPU that the
+ *    host starves slows the whole machine down instead of looking slow.
+ * 2. A vCPU may run at most SLACK beyond T (the horizon); then it waits for the
+ *    next round.  Skew between busy vCPUs is therefore bounded by SLACK.
+ * 3. A halted vCPU does not hold the clock back; when it resumes, it starts
+ *    at T: idle time is not saved up.
+ *
+ * In COUNT nobody waits, and T follows the host clock.
+ */
+#ifndef HOMENODE_CLOCK_H
+#define HOMENODE_CLOCK_H
+
+#include "model.h"
+
+/* Clock of a vCPU at which it has to look at the controller again.  0 while a
+ * change of state waits for every running vCPU, UINT64_MAX while unpaced. */
+extern uint64_t homenode_horizon;
+extern uint64_t homenode_counting; /* 0 in OFF */
+
+int homenode_clock_start(struct homenode_model *m);
+void homenode_clock_stop(void);
+void homenode_clock_wait(struct homenode_model *m, struct homenode_vcpu *v);
+void homenode_clock_idle(struct homenode_vcpu *v);
+void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v);
+
+#endif

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * QEMU TCG plugin of homenode's lab: feeds every executed block and every data
+ * access of the guest to the modelled memory system, and paces the vCPUs by it.
+ *
+ *	-plugin libhomenode_lab.so,shm=FILE,conf=FILE
+ *
+ * Loaded but OFF costs one flag test per block and access.
+ */
+#define _GNU_SOURCE
+#include "clock.h"
+#include "qemu_api.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+
+HOMENODE_EXPORT int qemu_plugin_version = 1;
+
+/* A block's user data: instructions in bits 0-11, kernel in bit 12, and the low
+ * 47 bits of its address from bit 17, to recognise the guest's context switch. */
+#define BLOCK_KERNEL  (1ULL << 12)
+#define ADDRESS_SHIFT 17
+
+static bool is_context_switch(uint64_t block, uint64_t switch_to)
+{
+	return switch_to && !((block ^ switch_to << ADDRESS_SHIFT) >> ADDRESS_SHIFT);
+}
+
+static void on_block(unsigned int cpu, void *udata)
+{
+	struct homenode_model *m = &homenode_model;
+
+	if (likely(!__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
+		return;
+	struct homenode_vcpu *v = &m->vcpu[cpu];
+	uint64_t block = (uint64_t)udata, n = block & 0xfff;
+
+	v->ctr = v->pub->counter[(block & BLOCK_KERNEL) != 0];
+	v->ctr[HOMENODE_INSTRUCTIONS] += n;
+	v->ctr[HOMENODE_CYCLES] += n;
+	v->clock += n;
+	__atomic_store_n(&v->pub->clock, v->clock, __ATOMIC_RELAXED);
+	/* L1 is tagged by virtual line: another address space starts cold. */
+	if ((block & BLOCK_KERNEL) && is_context_switch(block, m->shared->switch_to))
+		homenode_model_flush_l1(m, v);
+	if (v->clock >= __atomic_load_n(&homenode_horizon, __ATOMIC_RELAXED))
+		homenode_clock_wait(m, v);
+}
+
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
+		      uint64_t vaddr, void *udata)
+{
+	struct homenode_model *m = &homenode_model;
+
+	(void)udata;
+	if (likely(!__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
+		return;
+	struct homenode_vcpu *v = &m->vcpu[cpu];
+	uint64_t line = vaddr >> HOMENODE_LINE_SHIFT, *slot = &v->l1[line & m->l1_mask];
+	bool store = qemu_plugin_mem_is_store(info);
+
+	v->ctr[HOMENODE_LOADS + store]++;
+	if (likely(*slot == line + 1))
+		return;
+	struct qemu_plugin_hwaddr *hw = qemu_plugin_get_hwaddr(info, vaddr);
+	if (!hw || qemu_plugin_hwaddr_is_io(hw))
+		return;
+	*slot = line + 1;
+	homenode_model_miss(m, v, line, qemu_plugin_hwaddr_phys_addr(hw), store);
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t n = qemu_plugin_tb_n_insns(tb);
+	uint64_t addr = qemu_plugin_tb_vaddr(tb);
+	uint64_t block = n | (addr >> 63 ? BLOCK_KERNEL : 0) | addr << ADDRESS_SHIFT;
+
+	(void)id;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_CB_NO_REGS, (void *)block);
+	for (size_t i = 0; i < n; i++)
+		/* Separate R and W filters are wrong in 7.2: RW, and ask. */
+		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), on_access,
+						 QEMU_CB_NO_REGS, QEMU_MEM_RW, NULL);
+}
+
+static void on_init(qemu_plugin_id_t id, unsigned int cpu)
+{
+	(void)id;
+	if (cpu < homenode_model.conf.ncpu)
+		homenode_clock_resume(&homenode_model, &homenode_model.vcpu[cpu]);
+}
+
+static void on_idle(qemu_plugin_id_t id, unsigned int cpu)
+{
+	(void)id;
+	homenode_clock_idle(&homenode_model.vcpu[cpu]);
+}
+
+static void on_resume(qemu_plugin_id_t id, unsigned int cpu)
+{
+	(void)id;
+	homenode_clock_resume(&homenode_model, &homenode_model.vcpu[cpu]);
+}
+
+static void on_quit(qemu_plugin_id_t id, void *udata)
+{
+	(void)id;
+	(void)udata;
+	homenode_clock_stop();
+}
+
+static struct homenode_lab_shared *map_shared(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	void *p = mmap(NULL, HOMENODE_LAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static const char *option(int argc, char **argv, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (int i = 0; i < argc; i++)
+		if (!strncmp(argv[i], key, n) && argv[i][n] == '=')
+			return argv[i] + n + 1;
+	return NULL;
+}
+
+static int refuse(const char *what, const char *where, const char *why)
+{
+	fprintf(stderr, "homenode lab plugin: %s %s: %s\n", what, where ? where : "(not given)", why);
+	return -1;
+}
+
+static void announce(struct homenode_lab_shared *s, const struct homenode_conf *c)
+{
+	s->version = HOMENODE_LAB_VERSION;
+	s->ncpu = c->ncpu;
+	s->nnode = c->nnode;
+	s->nlink = c->nlink;
+	s->mhz = c->mhz;
+	s->time_factor = c->time_factor;
+	__atomic_store_n(&s->magic, HOMENODE_LAB_MAGIC, __ATOMIC_RELEASE);
+}
+
+HOMENODE_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info,
+					int argc, char **argv)
+{
+	const char *shm = option(argc, argv, "shm"), *conf = option(argc, argv, "conf");
+	struct homenode_model *m = &homenode_model;
+	char err[256];
+
+	FILE *f = conf ? fopen(conf, "r") : NULL;
+	if (!f)
+		return refuse("open configuration", conf, strerror(errno));
+	int bad = homenode_conf_read(f, &m->conf, err, sizeof(err));
+	fclose(f);
+	if (bad)
+		return refuse("read configuration", conf, err);
+	if (!info->system_emulation || info->system.smp_vcpus != (int)m->conf.ncpu)
+		return refuse("use configuration", conf, "QEMU's -smp differs from its cpu lines");
+	struct homenode_lab_shared *s = shm ? map_shared(shm) : NULL;
+	if (!s)
+		return refuse("map shared file", shm, strerror(errno));
+	if (homenode_model_init(m, s))
+		return refuse("allocate caches of", conf, strerror(ENOMEM));
+	announce(s, &m->conf);
+	if (homenode_clock_start(m))
+		return refuse("start the clock of", conf, "cannot create a thread");
+	qemu_plugin_register_vcpu_init_cb(id, on_init);
+	qemu_plugin_register_vcpu_idle_cb(id, on_idle);
+	qemu_plugin_register_vcpu_resume_cb(id, on_resume);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	qemu_plugin_register_atexit_cb(id, on_quit, NULL);
+	return 0;
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The lab's PMU: gives a QEMU guest, which has none, a core PMU whose counters
+ * are kept by the memory model on the host and read through a shared page.
+ *
+ * It registers as "cpu" in the slot of PERF_TYPE_RAW, so that generic hardware
+ * events, cache events and raw codes of perf_event_open(2) all reach it, per
+ * task, per CPU and per cgroup; no program needs to know about the lab.
+ *
+ * Not there: sampling, multiplexing (every event always counts), rdpmc.
+ */
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/perf_event.h>
+
+#include "homenode_lab.h"
+
+static struct homenode_lab_shared *lab;
+
+/* What an event sums: up to two counters, or the DRAM accesses of one node. */
+struct meaning {
+	s8 a, b;  /* counter indices, -1 = none */
+	s8 node;  /* >= 0: dram[node] */
+};
+
+#define ONE(x)    { .a = (x), .b = -1, .node = -1 }
+#define TWO(x, y) { .a = (x), .b = (y), .node = -1 }
+
+static const struct {
+	u64 code;
+	struct meaning what;
+} raw_events[] = {
+	{ HOMENODE_EV_CYCLES, ONE(HOMENODE_CYCLES) },
+	{ HOMENODE_EV_INSTRUCTIONS, ONE(HOMENODE_INSTRUCTIONS) },
+	{ HOMENODE_EV_LOADS, ONE(HOMENODE_LOADS) },
+	{ HOMENODE_EV_STORES, ONE(HOMENODE_STORES) },
+	{ HOMENODE_EV_L1_MISSES, ONE(HOMENODE_L1_MISSES) },
+	{ HOMENODE_EV_L2_MISSES, ONE(HOMENODE_L2_MISSES) },
+	{ HOMENODE_EV_LLC_MISSES, ONE(HOMENODE_LLC_MISSES) },
+	{ HOMENODE_EV_LOCAL_LOADS, ONE(HOMENODE_LOCAL_LOADS) },
+	{ HOMENODE_EV_REMOTE_LOADS, ONE(HOMENODE_REMOTE_LOADS) },
+	{ HOMENODE_EV_LOCAL_STORES, ONE(HOMENODE_LOCAL_STORES) },
+	{ HOMENODE_EV_REMOTE_STORES, ONE(HOMENODE_REMOTE_STORES) },
+	{ HOMENODE_EV_STALL_CYCLES, ONE(HOMENODE_STALL_CYCLES) },
+};
+
+#define CACHE(id, op, result)                                          \
+	(PERF_COUNT_HW_CACHE_##id | PERF_COUNT_HW_CACHE_OP_##op << 8 | \
+	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
+
+/* node-loads counts all DRAM reads, node-load-misses the remote ones. */
+static const struct {
+	u64 config;
+	struct meaning what;
+} cache_events[] = {
+	{ CACHE(NODE, READ, ACCESS), TWO(HOMENODE_LOCAL_LOADS, HOMENODE_REMOTE_LOADS) },
+	{ CACHE(NODE, READ, MISS), ONE(HOMENODE_REMOTE_LOADS) },
+	{ CACHE(NODE, WRITE, ACCESS), TWO(HOMENODE_LOCAL_STORES, HOMENODE_REMOTE_STORES) },
+	{ CACHE(NODE, WRITE, MISS), ONE(HOMENODE_REMOTE_STORES) },
+	{ CACHE(L1D, READ, ACCESS), ONE(HOMENODE_LOADS) },
+	{ CACHE(L1D, WRITE, ACCESS), ONE(HOMENODE_STORES) },
+	{ CACHE(LL, READ, ACCESS), ONE(HOMENODE_L2_MISSES) },
+	{ CACHE(LL, READ, MISS), TWO(HOMENODE_LOCAL_LOADS, HOMENODE_REMOTE_LOADS) },
+};
+
+static int decode_hardware(u64 config, struct meaning *what)
+{
+	static const struct meaning generic[] = {
+		[PERF_COUNT_HW_CPU_CYCLES] = ONE(HOMENODE_CYCLES),
+		[PERF_COUNT_HW_INSTRUCTIONS] = ONE(HOMENODE_INSTRUCTIONS),
+		[PERF_COUNT_HW_CACHE_REFERENCES] = ONE(HOMENODE_L2_MISSES),
+		[PERF_COUNT_HW_CACHE_MISSES] = ONE(HOMENODE_LLC_MISSES),
+		[PERF_COUNT_HW_STALLED_CYCLES_BACKEND] = ONE(HOMENODE_STALL_CYCLES),
+	};
+
+	if (config >= ARRAY_SIZE(generic) || (!generic[config].a && config))
+		return -ENOENT;
+	*what = generic[config];
+	return 0;
+}
+
+static int decode_cache(u64 config, struct meaning *what)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cache_events); i++)
+		if (cache_events[i].config == config) {
+			*what = cache_events[i].what;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static int decode_raw(u64 config, struct meaning *what)
+{
+	u64 code = config & 0xffff; /* cmask, inv, edge have no meaning here */
+	size_t i;
+
+	if ((code & 0xff) == 0xf0) {
+		if (code >> 8 >= lab->nnode)
+			return -ENOENT;
+		*what = (struct meaning){ .a = -1, .b = -1, .node = code >> 8 };
+		return 0;
+	}
+	for (i = 0; i < ARRAY_SIZE(raw_events); i++)
+		if (raw_events[i].code == code) {
+			*what = raw_events[i].what;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static int decode(struct perf_event *event, struct meaning *what)
+{
+	switch (event->attr.type) {
+	case PERF_TYPE_HARDWARE:
+		return decode_hardware(event->attr.config, what);
+	case PERF_TYPE_HW_CACHE:
+		return decode_cache(event->attr.config, what);
+	default: /* PERF_TYPE_RAW is this PMU's own type */
+		return decode_raw(event->attr.config, what);
+	}
+}
+
+static u64 sum_counters(struct perf_event *event, struct homenode_lab_vcpu *v, int index)
+{
+	u64 sum = 0;
+
+	if (index < 0)
+		return 0;
+	if (!event->attr.exclude_user)
+		sum += READ_ONCE(v->counter[HOMENODE_USER][index]);
+	if (!event->attr.exclude_kernel)
+		sum += READ_ONCE(v->counter[HOMENODE_KERNEL][index]);
+	return sum;
+}
+
+/* What this CPU's counters say now. Runs on the CPU that it reads. */
+static u64 counters_now(struct perf_event *event)
+{
+	struct homenode_lab_vcpu *v = &lab->vcpu[smp_processor_id()];
+	struct hw_perf_event *hw = &event->hw;
+
+	/* hw.config carries the struct meaning; see pmu_event_init */
+	struct meaning what = { .a = hw->config, .b = hw->config >> 8, .node = hw->config >> 16 };
+
+	if (what.node >= 0)
+		return READ_ONCE(v->dram[what.node]);
+	return sum_counters(event, v, what.a) + sum_counters(event, v, what.b);
+}
+
+static void pmu_read(struct perf_event *event)
+{
+	u64 now = counters_now(event);
+	u64 before = local64_xchg(&event->hw.prev_count, now);
+
+	local64_add(now - before, &event->count);
+}
+
+static void pmu_start(struct perf_event *event, int flags)
+{
+	local64_set(&event->hw.prev_count, counters_now(event));
+	event->hw.state = 0;
+}
+
+static void pmu_stop(struct perf_event *event, int flags)
+{
+	if (event->hw.state & PERF_HES_STOPPED)
+		return;
+	pmu_read(event);
+	event->hw.state |= PERF_HES_STOPPED | PERF_HES_UPTODATE;
+}
+
+static int pmu_add(struct perf_event *event, int flags)
+{
+	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
+	if (flags & PERF_EF_START)
+		pmu_start(event, flags);
+	perf_event_update_userpage(event);
+	return 0;
+}
+
+static void pmu_del(struct perf_event *event, int flags)
+{
+	pmu_stop(event, PERF_EF_UPDATE);
+	perf_event_update_userpage(event);
+}
+
+static int pmu_event_init(struct perf_event *event)
+{
+	struct meaning what;
+	int err;
+
+	if (event->attr.type != event->pmu->type && event->attr.type != PERF_TYPE_HARDWARE &&
+	    event->attr.type != PERF_TYPE_HW_CACHE)
+		return -ENOENT;
+	err = decode(event, &what);
+	if (err)
+		return err;
+	if (is_sampling_event(event))
+		return -EOPNOTSUPP;
+	event->hw.config = (u8)what.a | (u64)(u8)what.b << 8 | (u64)(u8)what.node << 16;
+	return 0;
+}
+
+PMU_FORMAT_ATTR(event, "config:0-7");
+PMU_FORMAT_ATTR(umask, "config:8-15");
+
+static struct attribute *format_attrs[] = {
+	&format_attr_event.attr,
+	&format_attr_umask.attr,
+	NULL,
+};
+
+static const struct attribute_group format_group = {
+	.name = "format",
+	.attrs = format_attrs,
+};
+
+static ssize_t identifier_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "homenode-lab\n");
+}
+static DEVICE_ATTR_RO(identifier);
+
+static struct attribute *identifier_attrs[] = { &dev_attr_identifier.attr, NULL };
+static const struct attribute_group identifier_group = { .attrs = identifier_attrs };
+
+static const struct attribute_group *pmu_groups[] = { &format_group, &identifier_group, NULL };
+
+static struct pmu pmu = {
+	.module = THIS_MODULE,
+	.task_ctx_nr = perf_hw_context,
+	.capabilities = PERF_PMU_CAP_NO_INTERRUPT,
+	.attr_groups = pmu_groups,
+	.event_init = pmu_event_init,
+	.add = pmu_add,
+	.del = pmu_del,
+	.start = pmu_start,
+	.stop = pmu_stop,
+	.read = pmu_read,
+};
+
+/* The plugin empties the virtually tagged L1 at every context switch; it knows
+ * one by its address, which only a kprobe can look up for a module. */
+static u64 context_switch_address(void)
+{
+	struct kprobe kp = { .symbol_name = "__switch_to_asm" };
+	u64 addr;
+
+	if (register_kprobe(&kp) < 0) {
+		kp = (struct kprobe){ .symbol_name = "__switch_to" };
+		if (register_kprobe(&kp) < 0)
+			return 0;
+	}
+	addr = (u64)kp.addr;
+	unregister_kprobe(&kp);
+	return addr;
+}
+
+static struct homenode_lab_shared *map_lab(void)
+{
+	struct pci_dev *dev = pci_get_device(0x1af4, 0x1110, NULL);
+	void *p;
+
+	if (!dev)
+		return NULL;
+	p = memremap(pci_resource_start(dev, 2), sizeof(*lab), MEMREMAP_WB);
+	pci_dev_put(dev);
+	return p;
+}
+
+static int __init homenode_pmu_init(void)
+{
+	lab = map_lab();
+	if (!lab) {
+		pr_err("homenode_pmu: no ivshmem device 1af4:1110 here: this module works only in homenode's lab\n");
+		return -ENODEV;
+	}
+	if (lab->magic != HOMENODE_LAB_MAGIC || lab->version != HOMENODE_LAB_VERSION) {
+		pr_err("homenode_pmu: the shared page has version %llu, this module is for %d\n",
+		       lab->version, HOMENODE_LAB_VERSION);
+		memunmap(lab);
+		return -EINVAL;
+	}
+	lab->switch_to = context_switch_address();
+	if (!lab->switch_to)
+		pr_warn("homenode_pmu: context switches cannot be seen: L1 hits across processes are possible\n");
+	return perf_pmu_register(&pmu, "cpu", PERF_TYPE_RAW);
+}
+
+static void __exit homenode_pmu_exit(void)
+{
+	perf_pmu_unregister(&pmu);
+	memunmap(lab);
+}
+
+module_init(homenode_pmu_init);
+module_exit(homenode_pmu_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("PMU of homenode's lab, backed by a memory model on the host");

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "load.h"
+
+static const char usage[] =
+	"homenode-load MODE [options]: a load that counts its own work, by the lab's model clock or the wall clock\n"
+	"\n"
+	"  chase    dependent loads over a random cycle     --shared\n"
+	"  stream   sequential lines                        --write | --triad\n"
+	"  rao      private chase plus shared atomic adds   --sharing BYTES --share-every K\n"
+	"  spin     registers and 1 KiB in L1\n"
+	"  server   requests of fixed work\n"
+	"           open loop:   --rate R (per model-second) --queue Q\n"
+	"           closed loop: --closed --think-us T\n"
+	"           --short-share P --short-us A:B --long-us A:B --time-factor F\n"
+	"           --loads-per-unit N --alu-per-unit N --unit-cycles N\n"
+	"           --list-requests N (print the demand, do not run)\n"
+	"\n"
+	"  memory   --ws BYTES --extra BYTES --thp on|off|default --touch main|worker --bind-mem NODE\n"
+	"  threads  --threads N (--workers N) --bind-cpu CPU\n"
+	"  length   --ops N --seconds S (model time), else until SIGTERM; --warm-laps L\n"
+	"  harness  --name TEXT --out FILE --ready FILE --hold PHASE (--start-phase PHASE) --seed N\n"
+	"  counting --perf cycles,loads:uk,dram0,… (chase, stream, rao, spin)\n"
+	"  testing  --sysfs DIR (instead of /sys)\n"
+	"\n"
+	"homenode-load control off|count|pace [--phase N]\n"
+	"homenode-load status\n"
+	"homenode-load touch --node N [--pages P] [--perf dram] [--bind-cpu CPU] [--out FILE]\n";
+
+void homenode_fail(int code, const char *format, ...)
+{
+	static int failed;
+	va_list args;
+
+	if (__atomic_exchange_n(&failed, 1, __ATOMIC_SEQ_CST))
+		for (;;)
+			pause(); /* another thread is already saying why */
+	va_start(args, format);
+	fputs("homenode-load: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	_exit(code);
+}
+
+static double time_factor(const struct homenode_run *run)
+{
+	if (run->opt.time_factor > 0)
+		return run->opt.time_factor;
+	if (!run->clock.lab)
+		return 1;
+	if (run->mode->has_requests && run->clock.lab->time_factor == 0)
+		homenode_fail(1, "read the lab's time factor: it is 0; give --time-factor or start QEMU with one");
+	return (double)run->clock.lab->time_factor;
+}
+
+static int load_main(int argc, char **argv)
+{
+	static struct homenode_run run;
+
+	run.mode = homenode_options_parse(&run.opt, argc, argv);
+	homenode_clock_open(&run.clock, run.opt.sysfs, false);
+	run.time_factor = time_factor(&run);
+	if (run.opt.list_requests) {
+		homenode_server_list(&run);
+		return 0;
+	}
+	if (run.opt.bind_cpu != HOMENODE_NONE)
+		homenode_pin(run.opt.bind_cpu); /* threads inherit it */
+	if (run.opt.perf) {
+		struct homenode_perf trial;
+
+		homenode_perf_parse(&run.plan, run.opt.perf);
+		homenode_perf_open(&trial, &run.plan); /* fail once, and before the memory is touched */
+		homenode_perf_finish(&trial);
+	}
+	homenode_run_all(&run);
+	homenode_report_write(&run);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		homenode_fail(2, "read arguments: no mode given; see homenode-load --help");
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return fputs(usage, stdout) < 0;
+	if (!strcmp(argv[1], "control"))
+		return homenode_control_main(argc, argv);
+	if (!strcmp(argv[1], "status"))
+		return homenode_status_main(argc, argv);
+	if (!strcmp(argv[1], "touch"))
+		return homenode_touch_main(argc, argv);
+	return load_main(argc, argv);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Table-driven options: a name, a kind, a place, and the modes it belongs to. */
+#ifndef HOMENODE_OPTIONS_H
+#define HOMENODE_OPTIONS_H
+
+#include "load.h"
+
+enum {
+	HOMENODE_IN_CHASE = 1,
+	HOMENODE_IN_STREAM = 2,
+	HOMENODE_IN_RAO = 4,
+	HOMENODE_IN_SPIN = 8,
+	HOMENODE_IN_SERVER = 16,
+	HOMENODE_IN_TOUCH = 32,
+	HOMENODE_IN_CONTROL = 64,
+	HOMENODE_IN_STATUS = 128,
+};
+
+void homenode_options_default(struct homenode_options *o);
+/* Reads argv[first..]; `mode` is one of the bits above, `mode_name` is for messages. */
+void homenode_options_read(struct homenode_options *o, unsigned int mode, const char *mode_name, int argc, char **argv,
+			   int first);
+
+#endif

@@ -1,0 +1,13 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What CI runs: everything but throughput and latency. Packages one after the
+# other: the lab's guest wants both cores for itself.
+set -eu
+cd "$(dirname "$0")/.."
+export CI="${CI:-}"
+bad=$(gofmt -l cmd internal)
+[ -z "$bad" ] || { echo "test: run gofmt -w on: $bad" >&2; exit 1; }
+go vet ./...
+sh lab/workload/test.sh
+go test -p 1 -timeout 60m ./...
+FUZZTIME="${FUZZTIME:-3s}" scripts/fuzz.sh
