@@ -66,9 +66,8 @@ var recordedMachines = []recorded{
 		distances: map[[2]int]int{{0, 33}: 22, {72, 45}: 22, {73, 72}: 16}},
 	{archive: "nvidiagpunumanodes.tar.bz2", nodes: "0,8,250-255", withCPUs: "0,8", withMemory: "0,8,250-255",
 		cpus: 32, online: 32, packages: 2, cores: 8, l2s: 4, llcs: 4, // cpulist 0-87 but 0-15 exist
-		nodeCPUs:   map[int]string{0: "0-15", 8: "88-103", 250: ""},
-		distances:  map[[2]int]int{{0, 8}: 40, {250, 251}: 80},
-		hwlocNodes: "0,8", differs: "hwloc leaves GPU memory out unless HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES is set; to the kernel they are nodes"},
+		nodeCPUs:  map[int]string{0: "0-15", 8: "88-103", 250: ""},
+		distances: map[[2]int]int{{0, 8}: 40, {250, 251}: 80}},
 	{archive: "fakeheterocpunuma.tar.bz2", nodes: "0-5", withCPUs: "0-1,3-5", withMemory: "0-5",
 		cpus: 24, online: 24, packages: 2, cores: 12, doubt: "nodes 3-5 all claim cpus 20-23",
 		nodeCPUs:   map[int]string{2: "", 3: "20-23", 4: "16-19", 5: "12-15"},
@@ -76,9 +75,8 @@ var recordedMachines = []recorded{
 		hwlocNodes: "0-3", differs: "the masks of 3, 4 and 5 are nested; hwloc drops nodes that overlap an earlier one, we keep them with what is left, and say so"},
 	{archive: "fakememinitiators-1np2c+1npp+gi.tar.bz2", nodes: "0-10", withCPUs: "0-3", withMemory: "5-10",
 		cpus: 8, online: 8, packages: 2, cores: 8,
-		nodeCPUs:   map[int]string{0: "0-1", 2: "4-5"},
-		distances:  map[[2]int]int{{0, 4}: 12, {4, 1}: 31, {10, 4}: 13},
-		hwlocNodes: "5-10", differs: "hwloc has no nodes without memory; CPUs sit on 0-3 and an initiator on 4, so we keep them"},
+		nodeCPUs:  map[int]string{0: "0-1", 2: "4-5"},
+		distances: map[[2]int]int{{0, 4}: 12, {4, 1}: 31, {10, 4}: 13}},
 	{archive: "offline-cpu0-node0.tar.bz2", nodes: "1", withCPUs: "1", withMemory: "1",
 		cpus: 24, online: 17, packages: 2, cores: 17, l2s: 17, llcs: 2,
 		nodeCPUs:  map[int]string{1: "5,7,9,11,13,15,17,19"},
@@ -177,9 +175,11 @@ func cpusOf(caches []Cache) (cpus []set.CPUSet) {
 }
 
 // wanted are the files that we or hwloc read for the topology. The rest of an
-// archive (memory blocks, PCI, power) is most of it.
+// archive (memory blocks, PCI, power) is most of it. Without /sys/fs/cgroup and
+// NVIDIA's /proc/driver, hwloc cannot hide nodes that the recording process was
+// not allowed to use, or that are GPUs: to the kernel they are nodes.
 var wanted = regexp.MustCompile(`^(proc/[^/]+|sys/devices/system/(cpu|node)/([a-z_]+|` +
-	`cpu\d+/(online|node\d+|(topology|cache)/.*)|node\d+/(cpulist|cpumap|distance|meminfo)))$`)
+	`cpu\d+/(online|node\d+|topology/.*|cache/index\d+/(level|type|size|id|shared_cpu_.*))|node\d+/(cpulist|cpumap|distance|meminfo)))$`)
 
 // unpack reads an archive of ../shared/machines into memory, rooted at the
 // machine's "/", however deep in the archive that is.

@@ -94,7 +94,7 @@ func (s Shape) checkDistances(p *problems) {
 func checkDistance(p *problems, path string, local bool, d int) {
 	switch {
 	case local && d != LocalDistance:
-		p.add(path, "a node's distance to itself is %d: write %d", d, LocalDistance)
+		p.add(path, "%d is no distance of a node to itself: write %d", d, LocalDistance)
 	case !local && (d <= LocalDistance || d >= maxDistance):
 		p.add(path, "%d is no distance between nodes: use %d to %d", d, LocalDistance+1, maxDistance-1)
 	}

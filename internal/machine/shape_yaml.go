@@ -52,12 +52,8 @@ type modelDoc struct {
 // keys are errors; so is whatever Validate finds. An error names the file and
 // the line and shows it; then the Shape is zero.
 func ParseShape(data []byte, file string) (Shape, error) {
-	body, err := shapeBody(data)
+	doc, body, err := decodeShape(data)
 	if err != nil {
-		return Shape{}, shapeError(data, file, err)
-	}
-	var doc shapeDoc
-	if err := yaml.NodeToValue(body, &doc, yaml.Strict()); err != nil {
 		return Shape{}, shapeError(data, file, err)
 	}
 	s := doc.shape()
@@ -69,6 +65,20 @@ func ParseShape(data []byte, file string) (Shape, error) {
 		return Shape{}, errors.Join(errs...)
 	}
 	return s, nil
+}
+
+// decodeShape turns the library's panics into errors: goccy/go-yaml 1.19.2
+// dereferences nil on a tag without a value ("- !0 "; see testdata/fuzz).
+func decodeShape(data []byte) (doc shapeDoc, body ast.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the YAML library cannot read it: %v", r)
+		}
+	}()
+	if body, err = shapeBody(data); err == nil {
+		err = yaml.NodeToValue(body, &doc, yaml.Strict())
+	}
+	return doc, body, err
 }
 
 func shapeBody(data []byte) (ast.Node, error) {
@@ -89,6 +99,9 @@ func (d shapeDoc) shape() Shape {
 	s := Shape{Name: d.Name, About: d.About, Distances: d.Distances, Housekeeping: d.Housekeeping.CPUSet, Model: d.Model.model()}
 	for _, n := range d.Nodes {
 		s.Nodes = append(s.Nodes, ShapeNode{CPUs: n.CPUs.CPUSet, Memory: n.Memory.Bytes})
+	}
+	if d.Links != nil { // "links: []" means none, not the default
+		s.Links = [][2]int{}
 	}
 	for _, l := range d.Links {
 		s.Links = append(s.Links, l)
