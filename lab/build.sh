@@ -71,7 +71,7 @@ if [ ! -s "$out/initramfs.cpio" ] || [ "$newest" -nt "$out/initramfs.cpio" ]; th
 	numad=$(command -v numad || true)
 	if [ -n "$numad" ]; then # a peer of the demonstration
 		cp "$numad" "$fs/bin/"
-		ldd "$numad" | sed -n 's/.* \(\/[^ ]*\) .*/\1/p' | while read -r lib; do
+		ldd "$numad" | sed -n 's/^.*[[:space:]]\(\/[^ ]*\) .*/\1/p' | while read -r lib; do
 			mkdir -p "$fs$(dirname "$lib")" && cp -L "$lib" "$fs$lib"
 		done
 	fi

@@ -79,7 +79,7 @@ func TestParityLayout(t *testing.T) {
 	lines := strings.Split(string(out), "\n")
 	for name, value := range map[string]any{
 		"magic_value": fmt.Sprintf("%x", uint64(labMagic)), "bytes": sharedBytes, "magic": offMagic,
-		"mhz": offMHz, "state": offState, "applied": offApplied, "model_cycles": offCycles,
+		"mhz": offMHz, "state": offState, "phase": offPhase, "applied": offApplied, "model_cycles": offCycles,
 		"paced_cycles": offPaced, "paced_wall_ns": offPacedNS, "slowest_permille": offSlowest,
 		"heartbeat": offHeartbeat,
 	} {

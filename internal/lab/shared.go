@@ -14,6 +14,7 @@ const (
 	offMagic     = 0
 	offMHz       = 40
 	offState     = 512
+	offPhase     = 520
 	offApplied   = 1024
 	offCycles    = 1032
 	offPaced     = 1040

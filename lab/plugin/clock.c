@@ -13,6 +13,7 @@
 				 * a punctual vCPU never waits for a late round */
 #define WAIT_NS    2000000L     /* longest wait in one go: QEMU's exclusive sections
 				 * and interrupts need the vCPU to pass a block */
+#define TURN_NS    200000ULL    /* on the host: shorter, more context switches */
 #define MAX_DT_NS  (4 * ROUND_NS) /* a controller that overslept does not catch up */
 #define WINDOW_NS  250000000ULL /* over which the slowest rate is taken */
 
@@ -33,6 +34,27 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+/* An interrupt for a vCPU waits until the host gives its thread a turn. With
+ * more busy vCPUs than host CPUs that is milliseconds at the host's usual slice,
+ * and every cross-CPU call of the guest's kernel (perf_event_open, shootdowns,
+ * RCU) pays it. Kernels since 6.12 let a thread ask for shorter turns
+ * (sched_setattr(2), sched_runtime of SCHED_OTHER); older ones refuse or ignore
+ * that, and the guest is just slower. */
+void homenode_clock_short_turns(void)
+{
+	/* struct sched_attr, version 0: glibc 2.36 has none, and linux/sched/types.h
+	 * clashes with its struct sched_param */
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { .size = sizeof(attr), .runtime = TURN_NS };
+
+	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 static void synchronise(struct homenode_model *m, struct homenode_vcpu *v)

@@ -22,6 +22,8 @@
 extern uint64_t homenode_horizon;
 extern uint64_t homenode_counting; /* 0 in OFF */
 
+/* Called on each vCPU's thread once: short turns on the host's CPUs. */
+void homenode_clock_short_turns(void);
 int homenode_clock_start(struct homenode_model *m);
 void homenode_clock_stop(void);
 void homenode_clock_wait(struct homenode_model *m, struct homenode_vcpu *v);

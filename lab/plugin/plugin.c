@@ -91,6 +91,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 static void on_init(qemu_plugin_id_t id, unsigned int cpu)
 {
 	(void)id;
+	homenode_clock_short_turns();
 	if (cpu < homenode_model.conf.ncpu)
 		homenode_clock_resume(&homenode_model, &homenode_model.vcpu[cpu]);
 }

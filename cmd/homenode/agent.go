@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime/pprof"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/agent"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+)
+
+func agentCommand() *cobra.Command {
+	var file, state, profile string
+	var dry bool
+	var rounds uint64
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Watch this host's workloads and keep them next to their memory",
+		Long: "Watches the cgroups of its configuration, binds approved services whose local access ratio is below\n" +
+			"target, moves their memory home, and puts everything back when it ends. After a kill, the next start\n" +
+			"(or 'homenode restore') puts back what was left.",
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := agentConfig(file, state)
+			if err != nil {
+				return err
+			}
+			if profile != "" {
+				f, err := os.Create(profile)
+				if err != nil {
+					return badInput(err)
+				}
+				defer f.Close()
+				if err := pprof.StartCPUProfile(f); err != nil {
+					return err
+				}
+				defer pprof.StopCPUProfile()
+			}
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: dry, Rounds: rounds, Log: log})
+			if err != nil {
+				return precondition(err)
+			}
+			return a.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file (YAML); without one nothing is approved, and nothing bound")
+	cmd.Flags().StringVar(&state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+")")
+	cmd.Flags().StringVar(&profile, "cpuprofile", "", "write a CPU profile of the agent itself to this file")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "decide and say, but change nothing")
+	cmd.Flags().Uint64Var(&rounds, "rounds", 0, "end after so many windows")
+	return cmd
+}
+
+func agentConfig(file, state string) (agent.Config, error) {
+	c, err := agent.ParseConfig(nil, "defaults")
+	if file != "" {
+		c, err = agent.ReadConfig(file)
+	}
+	if state != "" {
+		c.StateDir = state
+	}
+	return c, badInput(err)
+}
+
+// precondition gives exit code 2 to what is not there or not allowed.
+func precondition(err error) error {
+	for _, e := range []error{kernel.ErrNotSupported, kernel.ErrNotPermitted, journal.ErrLocked, fs.ErrPermission} {
+		if errors.Is(err, e) {
+			return badInput(err)
+		}
+	}
+	return err
+}
+
+func restoreCommand() *cobra.Command {
+	var file, state, output string
+	cmd := &cobra.Command{
+		Use:   "restore",
+		Short: "Put back every setting that a killed agent left changed",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			c, err := agentConfig(file, state)
+			if err != nil {
+				return err
+			}
+			restored, err := agent.Restore(cmd.Context(), c.StateDir, c.DirectOwners)
+			return errors.Join(sayRestored(cmd, output, restored), restoreResult(restored, err))
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
+	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func sayRestored(cmd *cobra.Command, output string, restored []journal.Restored) error {
+	if output == "json" {
+		if restored == nil {
+			restored = []journal.Restored{}
+		}
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "restored": restored})
+	}
+	for _, r := range restored {
+		fmt.Fprintln(cmd.OutOrStdout(), r)
+	}
+	return nil
+}
+
+// restoreResult: what failed stays outstanding, which is "partly" if anything
+// else was put back.
+func restoreResult(restored []journal.Restored, err error) error {
+	switch {
+	case err == nil && len(restored) == 0:
+		return codeError{exitNothing, errors.New("nothing to put back: the journal is empty")}
+	case err != nil && len(restored) > 1:
+		return codeError{exitPartly, err}
+	}
+	return precondition(err)
+}
+
+func checkOutput(output string) error {
+	if output != "text" && output != "json" {
+		return badInput(fmt.Errorf("-o is %q: want text or json", output))
+	}
+	return nil
+}
+
+func outputFlag(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "text", "text or json")
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/agent"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+func statusCommand() *cobra.Command {
+	var state, output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "What the agent saw in its last window, and what it did",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := statusOf(state, output)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+			}
+			return printStatus(cmd.OutOrStdout(), s)
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func statusOf(state, output string) (agent.Status, error) {
+	if err := checkOutput(output); err != nil {
+		return agent.Status{}, err
+	}
+	s, err := agent.ReadStatus(state)
+	if errors.Is(err, agent.ErrNoStatus) {
+		err = badInput(err)
+	}
+	return s, err
+}
+
+func printStatus(w io.Writer, s agent.Status) error {
+	dry := ""
+	if s.DryRun {
+		dry = ", dry run"
+	}
+	fmt.Fprintf(w, "agent %d%s: %d rounds every %v, %.1f s CPU; last window %v ago; events: %s\n", s.PID, dry, s.Rounds, s.Period,
+		s.CPUSeconds, time.Since(s.Window.At).Round(time.Second), orNone(s.EventTable))
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "NODE\tCPUS\tBUSY\tMEMORY\tFREE")
+	for _, n := range s.Window.Nodes {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", n.ID, n.CPUs, number(n.CPUBusy, "%.2f"), text(n.Memory), text(n.Free))
+	}
+	fmt.Fprintln(t, "\nWORKLOAD\tSERVICE\tCPU\tLOCAL\tKNOWN\tPAGES BY NODE\tBOUND TO\tSTAGE\tWHY")
+	for i, ws := range s.Workloads {
+		wl := s.Window.Workloads[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ws.ID, orNone(ws.Service), number(wl.CPU, "%.2f"),
+			text(ws.Features.LocalAccessRatio), ws.Features.LocalAccessRatio.How, pages(wl), orNone(ws.Nodes.String()),
+			orNone(string(ws.Stage)), ws.Reason.Rule)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, p := range s.Window.Problems {
+		fmt.Fprintln(w, "could not read: "+p)
+	}
+	return nil
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// text prints a value, or that it is unknown.
+func text[T any](v unit.Value[T]) string { return v.V.String() }
+
+func number(v unit.Value[float64], format string) string {
+	f, ok := v.Get()
+	if !ok {
+		return "unknown"
+	}
+	return fmt.Sprintf(format, f)
+}
+
+func pages(wl window.Workload) string {
+	by, ok := wl.PagesByNode()
+	if !ok {
+		return "unknown"
+	}
+	parts := make([]string, len(by))
+	for i, b := range by {
+		parts[i] = fmt.Sprintf("%d", int64(b)>>20)
+	}
+	return strings.Join(parts, "/") + " MiB"
+}
+
+func whyCommand() *cobra.Command {
+	var state, output string
+	cmd := &cobra.Command{
+		Use:   "why WORKLOAD",
+		Short: "Why a workload was bound, unbound or left alone",
+		Args:  exactly(1, "a workload: its cgroup path, the path's last part, or its service"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := statusOf(state, output)
+			if err != nil {
+				return err
+			}
+			ws, err := s.Find(args[0])
+			if err != nil {
+				return badInput(err)
+			}
+			if output == "json" {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(ws)
+			}
+			printWhy(cmd.OutOrStdout(), ws)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func printWhy(w io.Writer, ws agent.WorkloadStatus) {
+	fmt.Fprintf(w, "%s: %s\n", ws.ID, ws.Reason.Summary)
+	for _, n := range ws.Reason.Numbers {
+		fmt.Fprintln(w, "    "+n.String())
+	}
+	if ws.Stage != "" {
+		fmt.Fprintf(w, "  binding to nodes %s: stage %s", ws.Nodes, ws.Stage)
+		if ws.Note != "" {
+			fmt.Fprintf(w, " (%s)", ws.Note)
+		}
+		fmt.Fprintln(w)
+	}
+	for _, d := range ws.Past {
+		fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, d.Action, d.Reason.Summary)
+		for _, n := range d.Reason.Numbers {
+			fmt.Fprintln(w, "    "+n.String())
+		}
+		if len(d.Reason.Alternatives) > 0 {
+			fmt.Fprintln(w, "  considered (* chosen):")
+		}
+		for _, a := range d.Reason.Alternatives {
+			fmt.Fprintln(w, "    "+a.String())
+		}
+	}
+}

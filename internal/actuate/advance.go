@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// advance is number 3 of Step: one job looks at its workload.
+func (r *round) advance(j *Job) {
+	wl, ok := r.w.Workload(j.Workload)
+	if !ok {
+		j.Absent++
+		return
+	}
+	j.Absent = 0
+	switch j.Stage {
+	case StageRestoring:
+		r.restore(j)
+	case StageCPUs:
+		r.setCPUs(j, wl)
+	case StagePages, StageMems, StageBound, StageCPUsOnly:
+		if r.drifted(j, wl) {
+			return
+		}
+		r.follow(j, wl)
+	case StageDrifted:
+		if !wl.Binding.OursCPUs && !wl.Binding.OursMems {
+			j.Stage = stageDone // nothing of ours is left to give back
+		}
+	}
+}
+
+// restore asks again while it is not confirmed.
+func (r *round) restore(j *Job) {
+	if j.Wait > 0 {
+		j.Wait--
+		return
+	}
+	r.ask(j, action.Step{Kind: action.Restore})
+}
+
+// setCPUs is number 1 of the package comment. The first move goes with it: the
+// CPUs are set before it, and what is moved late was remote for longer.
+func (r *round) setCPUs(j *Job, wl window.Workload) {
+	r.ask(j, action.Step{Kind: action.SetCPUs, CPUs: j.CPUs, Nodes: j.Nodes})
+	if p, ok := r.pagesOf(wl, j.Nodes); ok && j.mayMove(wl) {
+		r.move(j, p)
+	}
+}
+
+func (j *Job) mayMove(wl window.Workload) bool { return !j.CPUsOnly && !wl.Binding.PinnedMems }
+
+// move asks for a move; shareBudget sets its budget.
+func (r *round) move(j *Job, p pages) {
+	if p.all > 0 {
+		r.ask(j, action.Step{Kind: action.MovePages, Nodes: j.Nodes, From: p.from, Budget: p.all})
+	}
+}
+
+// drifted is number 4: the effective CPUs or mems are not what was set. CPUs
+// that went offline are no drift, and an unreadable value cannot tell.
+func (r *round) drifted(j *Job, wl window.Workload) bool {
+	want := j.CPUs.Intersect(r.online(j.Nodes))
+	have := wl.Binding.CPUs
+	why := ""
+	switch {
+	case !want.IsEmpty() && !have.IsEmpty() && have != want:
+		why = fmt.Sprintf("its CPUs are %v, not %v", have, want)
+	case j.MemsSet && !wl.Binding.Mems.IsEmpty() && wl.Binding.Mems != j.Nodes.Intersect(r.m.NodeIDs()):
+		why = fmt.Sprintf("its mems are %v, not %v", wl.Binding.Mems, j.Nodes)
+	default:
+		return false
+	}
+	r.tell(*j, action.Drifted, why)
+	j.to(StageDrifted, why)
+	return true
+}
+
+// follow is numbers 2 to 4 of the package comment for one window.
+func (r *round) follow(j *Job, wl window.Workload) {
+	p, known := r.pagesOf(wl, j.Nodes)
+	switch {
+	case (j.Stage == StagePages || j.Stage == StageMems) && !j.mayMove(wl):
+		r.settle(j, "its memory is not to be moved"+pinnedWhy(wl))
+	case j.Stage == StagePages && !known:
+		if j.Idle++; j.Idle >= r.cfg.NoProgressWindows {
+			r.settle(j, "its pages by node are unknown")
+		}
+	case j.Stage == StagePages:
+		r.pursue(j, p)
+	case j.Stage == StageMems:
+		r.askMemsAgain(j, p, known)
+	case known && j.mayMove(wl):
+		r.watch(j, p)
+	}
+}
+
+func pinnedWhy(wl window.Workload) string {
+	if wl.Binding.PinnedWhy == "" {
+		return ""
+	}
+	return ": " + wl.Binding.PinnedWhy
+}
+
+// threshold is how much may be left for a short set-mems.
+func (r *round) threshold(p pages) unit.Bytes {
+	return max(unit.Bytes(float64(p.total)*float64(r.cfg.ResidualShare)), r.cfg.ResidualBytes)
+}
+
+// pursue is number 3 of the package comment: move on, or be done with moving.
+func (r *round) pursue(j *Job, p pages) {
+	j.progress(p)
+	little := p.anon <= r.threshold(p)
+	if little && (p.all <= r.threshold(p) || j.Drained || j.Idle >= r.cfg.NoProgressWindows) {
+		r.finish(j, "")
+		return
+	}
+	if j.Idle < r.cfg.NoProgressWindows {
+		r.move(j, p)
+		return
+	}
+	left := fmt.Sprintf("%v of %v stay elsewhere: nothing moved in %d windows", p.anon, p.total, j.Idle)
+	if float64(p.anon) <= float64(p.total)*float64(r.cfg.ResidualBound) {
+		r.finish(j, left)
+		return
+	}
+	r.settle(j, left)
+}
+
+// finish sets the mems, or is done where they are set already.
+func (r *round) finish(j *Job, why string) {
+	if j.MemsSet {
+		r.settle(j, why)
+		return
+	}
+	j.to(StageMems, why)
+	r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Nodes})
+}
+
+// askMemsAgain: not confirmed yet. If much came back elsewhere meanwhile, the
+// write would be long: move first.
+func (r *round) askMemsAgain(j *Job, p pages, known bool) {
+	if known && p.anon > max(r.threshold(p), unit.Bytes(float64(p.total)*float64(r.cfg.ResidualBound))) {
+		j.to(StagePages, "")
+		r.pursue(j, p)
+		return
+	}
+	r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Nodes})
+}
+
+// progress counts the windows in which nothing came closer. The first window
+// after set-cpus only sets the mark.
+func (j *Job) progress(p pages) {
+	if p.anon < j.BestAnon.Or(p.anon+1) || p.all < j.BestAll.Or(p.all+1) {
+		j.Idle = 0
+	} else {
+		j.Idle++
+	}
+	j.BestAnon = unit.Some(min(p.anon, j.BestAnon.Or(p.anon)))
+	j.BestAll = unit.Some(min(p.all, j.BestAll.Or(p.all)))
+}
+
+// watch is number 4: pages that grow elsewhere again are moved again.
+func (r *round) watch(j *Job, p pages) {
+	j.Floor = min(j.Floor, p.anon)
+	if p.anon <= j.Floor+r.threshold(p) {
+		j.Grown = 0
+		return
+	}
+	if j.Grown++; j.Grown >= r.cfg.NoProgressWindows {
+		j.to(StagePages, "")
+		j.progress(p)
+		r.move(j, p)
+	}
+}
+
+// shareBudget is number 4 of Step. Every move gets an equal part of the window's
+// bytes, and what the small ones do not need goes to the larger ones. A move
+// that would get nothing is left out.
+func (r *round) shareBudget() {
+	if r.cfg.Rate == 0 {
+		return // Budget is what there is to move
+	}
+	var moves []int
+	for i, s := range r.steps {
+		if s.Kind == action.MovePages {
+			moves = append(moves, i)
+		}
+	}
+	slices.SortStableFunc(moves, func(a, b int) int { return cmp.Compare(r.steps[a].Budget, r.steps[b].Budget) })
+	left := unit.Bytes(float64(r.cfg.Rate) * r.w.Length.Seconds())
+	for k, i := range moves {
+		part := left / unit.Bytes(len(moves)-k)
+		r.steps[i].Budget = min(r.steps[i].Budget, part)
+		left -= r.steps[i].Budget
+	}
+	r.steps = slices.DeleteFunc(r.steps, func(s action.Step) bool { return s.Kind == action.MovePages && s.Budget <= 0 })
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package actuate turns wishes (Bind, Unbind) into steps that fit into one
+// window each: a pure state machine per workload, spanning windows.
+//
+//	Bind ─▶ cpus ─▶ pages ─────▶ mems ─▶ bound ◀─┐
+//	         │        │  ▲                │      │ verified every window
+//	         │        │  └── pages grow ──┤      │
+//	         │        └─▶ cpus-only ◀─────┘──────┘
+//	         │                │
+//	Unbind ──┴── any stage ───┴─▶ restoring ─▶ (forgotten)
+//	somebody else changed it ───▶ drifted: no step until Unbind
+//	the workload vanished ──────▶ (forgotten)
+//
+// Why in steps: on cgroup v2 writing cpuset.mems migrates pages at once, inside
+// the write; MAO measured 0.65 s per GB. So, for a Bind:
+//
+//  1. SetCPUs to the online CPUs of the nodes, without reserved ones. From then on
+//     first touch makes new pages local.
+//  2. MovePages, from the same window on: what is elsewhere, in the background,
+//     within a budget per window (Config.Rate × window length) that all moving
+//     workloads share.
+//  3. SetMems when so little is left that the write is short: remote anonymous
+//     pages ≤ max(ResidualShare × resident, ResidualBytes), and file pages as
+//     little, or the mover said that no more can be moved. Where nothing moves
+//     for NoProgressWindows, set it if the remainder is ≤ ResidualBound, else stay
+//     with the CPUs alone and say so. Never for CPUsOnly or PinnedMems: then
+//     pages stay where their owner put them.
+//  4. Bound: every window compare the effective CPUs and mems with what was set.
+//     Another value is drift: nothing is done, the caller is told by an Outcome.
+//     Remote pages that grow again for NoProgressWindows: back to 2.
+//
+// Why anonymous pages decide (3): page cache that no process maps cannot be moved
+// by move_pages, nor does the cpuset write migrate it; waiting for it would be
+// waiting for ever. File pages count only until the mover says that is all.
+//
+// The applier's part of the bargain: it takes the steps in order, drops a
+// workload's further steps after one that was not done, reports every outcome in
+// the next window, and journals before the first step. State is a cache: lost
+// after a kill, everything is restored from the journal and starts anew.
+//
+// It is NOT for: deciding what to bind (policy), doing it (owner, kernel), or
+// remembering how to undo it (journal).
+package actuate

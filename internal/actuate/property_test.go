@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"homenode/internal/action"
+	"homenode/internal/policy/mao"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+	"homenode/internal/window/windowtest"
+)
+
+const random = 5 // workloads in random histories
+
+func workload(i int) string { return fmt.Sprintf("/w%d", i) }
+
+func newHost(nodes int) *windowtest.Host {
+	h := &windowtest.Host{}
+	ids := make([]int, nodes)
+	for i := range ids {
+		ids[i] = i
+	}
+	h.Shape(ids, 2, unit.GiB)
+	for i := range random {
+		line(h, "workload %s approved cpu=1 cpus=0-%d mems=0-%d anon=%dMiB local=25000 remote=75000", workload(i), 2*nodes-1, nodes-1, 20*(i+1))
+	}
+	return h
+}
+
+// line plays a script line; one that does not apply here is left out.
+func line(h *windowtest.Host, format string, args ...any) {
+	_, _ = h.Line(strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// Thousands of seeded random windows with refusals, failures, lost outcomes,
+// drift, hotplug and vanishing workloads: the invariants hold after each.
+func TestInvariants(t *testing.T) {
+	seen := map[action.StepKind]int{}
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		h, cfg, st := newHost(2+r.IntN(3)), randomConfig(r), State{}
+		cpusDone := map[string]bool{}
+		for range 40 {
+			disturb(r, h)
+			w := h.Window()
+			wishes := randomWishes(r)
+			before := jsonOf(t, st, w, wishes)
+			next, steps, told := Step(h.Machine, cfg, st, wishes, w)
+			again, steps2, told2 := Step(h.Machine, cfg, st, wishes, w)
+			if jsonOf(t, st, w, wishes) != before || !reflect.DeepEqual([]any{next, steps, told}, []any{again, steps2, told2}) {
+				t.Fatalf("seed %d window %d: not pure", seed, w.Seq)
+			}
+			follow(w, cpusDone)
+			if why := broken(cfg, w, wishes, st, next, steps, cpusDone); why != "" {
+				t.Fatalf("seed %d window %d: %s\nbefore %+v\nsteps %v", seed, w.Seq, why, st.Jobs, steps)
+			}
+			if why := notRestorable(h, cfg, next, w); why != "" {
+				t.Fatalf("seed %d window %d: %s", seed, w.Seq, why)
+			}
+			for _, s := range steps {
+				seen[s.Kind]++
+			}
+			h.Apply(steps)
+			h.Report(told...)
+			st = roundTrip(t, next)
+		}
+	}
+	for _, k := range []action.StepKind{action.SetCPUs, action.MovePages, action.SetMems, action.Restore} {
+		if seen[k] < 500 {
+			t.Errorf("%s: only %d times, too few to have tested anything", k, seen[k])
+		}
+	}
+}
+
+func randomConfig(r *rand.Rand) Config {
+	cfg := DefaultConfig()
+	cfg.Rate = []unit.Bytes{0, 1, 8 * unit.MiB, 64 * unit.MiB}[r.IntN(4)]
+	cfg.NoProgressWindows, cfg.RetryLimit, cfg.ForgetAfter = 1+r.IntN(3), r.IntN(3), r.IntN(3)
+	if r.IntN(4) == 0 {
+		cfg.ReservedCPUs = set.FromCPUs(0, 2)
+	}
+	return cfg
+}
+
+func randomWishes(r *rand.Rand) []action.Action {
+	var wishes []action.Action
+	for range r.IntN(3) {
+		a := action.Action{Kind: action.Bind, Workload: workload(r.IntN(random)), Nodes: set.FromNodes(r.IntN(3)), CPUsOnly: r.IntN(8) == 0}
+		if r.IntN(4) == 0 {
+			a = action.Action{Kind: action.Unbind, Workload: a.Workload}
+		}
+		wishes = append(wishes, a)
+	}
+	return wishes
+}
+
+func disturb(r *rand.Rand, h *windowtest.Host) {
+	id, nodes := workload(r.IntN(random)), len(h.Machine.Nodes)
+	switch r.IntN(12) {
+	case 0:
+		line(h, "fault %s %s %s", id, []string{"set-cpus", "set-mems", "move-pages", "restore"}[r.IntN(4)], []string{"refused", "failed", "gone", "drifted", "lost", "in-progress", "dry-run"}[r.IntN(7)])
+	case 1:
+		line(h, "workload %s anon=%dMiB,%dMiB", id, r.IntN(100), r.IntN(100))
+	case 2:
+		line(h, "workload %s file=%dMiB", id, r.IntN(100))
+	case 3:
+		line(h, "workload %s cpus=0-%d ours=", id, 2*nodes-1)
+	case 4:
+		line(h, "%s node=%d", []string{"offline", "online", "online"}[r.IntN(3)], r.IntN(nodes))
+	case 5:
+		line(h, "gone %s", id)
+	case 6:
+		line(h, "workload %s cpu=1 anon=50MiB", id)
+	case 7:
+		line(h, "workload %s anon=?", id)
+	case 8:
+		if r.IntN(6) == 0 {
+			line(h, `workload %s pinned-mems="numa_maps"`, id)
+		}
+	}
+}
+
+// follow keeps which workloads' CPUs were confirmed to be set, from outcomes alone.
+func follow(w window.Window, cpusDone map[string]bool) {
+	for _, o := range w.Outcomes {
+		id := o.Step.Workload
+		switch {
+		case o.Status == action.Gone, o.Step.Kind == action.Restore && o.Status == action.Done:
+			delete(cpusDone, id)
+		case o.Step.Kind == action.SetCPUs && (o.Status == action.Done || o.Status == action.InProgress):
+			cpusDone[id] = true
+		}
+	}
+}
+
+// broken names the first invariant that does not hold.
+func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, steps []action.Step, cpusDone map[string]bool) string {
+	budget := unit.Bytes(0)
+	last := map[string]action.StepKind{}
+	for _, s := range steps {
+		if prev, twice := last[s.Workload]; twice && (prev != action.SetCPUs || s.Kind != action.MovePages) {
+			return fmt.Sprintf("%v after %s in one window", s, prev)
+		}
+		last[s.Workload] = s.Kind
+		budget += s.Budget
+		wl, here := w.Workload(s.Workload)
+		job, ok := st.Job(s.Workload)
+		switch {
+		case !here || !ok:
+			return fmt.Sprintf("%v: no such workload or job", s)
+		case s.Kind == action.SetCPUs && (s.CPUs.IsEmpty() || s.CPUs.Overlaps(cfg.ReservedCPUs)):
+			return fmt.Sprintf("%v: no CPUs, or reserved ones", s)
+		case s.Kind == action.MovePages && (s.Budget <= 0 || s.From.IsEmpty() || s.From.Overlaps(s.Nodes)):
+			return fmt.Sprintf("%v: moves nothing", s)
+		case s.Kind == action.SetMems:
+			if why := badMems(cfg, w, wl, job, cpusDone); why != "" {
+				return why
+			}
+		}
+	}
+	if limit := unit.Bytes(float64(cfg.Rate) * w.Length.Seconds()); cfg.Rate > 0 && budget > limit {
+		return fmt.Sprintf("the moves add up to %v, the limit is %v", budget, limit)
+	}
+	return ghosts(w, wishes, steps)
+}
+
+// badMems: never before the CPUs, never against PinnedMems, and never with more
+// remote anonymous memory than the threshold, or than the bound where nothing moves.
+func badMems(cfg Config, w window.Window, wl window.Workload, j Job, cpusDone map[string]bool) string {
+	var anon, total unit.Bytes
+	for i, n := range w.Nodes {
+		if i >= len(wl.AnonByNode) {
+			break
+		}
+		a := wl.AnonByNode[i].Or(0)
+		total += a + wl.FileByNode[i].Or(0)
+		if !j.Nodes.Has(n.ID) {
+			anon += a
+		}
+	}
+	limit := max(unit.Bytes(float64(total)*float64(cfg.ResidualShare)), cfg.ResidualBytes)
+	bound := unit.Bytes(float64(total) * float64(cfg.ResidualBound))
+	switch {
+	case !cpusDone[wl.ID]:
+		return wl.ID + ": mems before CPUs"
+	case wl.Binding.PinnedMems || j.CPUsOnly:
+		return wl.ID + ": mems, though its memory is not to be moved"
+	case anon > max(limit, bound):
+		return fmt.Sprintf("%s: mems with %v of %v elsewhere", wl.ID, anon, total)
+	case anon > limit && j.Failures == 0 && j.Why == "":
+		return fmt.Sprintf("%s: mems with %v elsewhere and no word about it", wl.ID, anon)
+	}
+	return ""
+}
+
+// ghosts: after Gone no step follows, unless somebody wishes one.
+func ghosts(w window.Window, wishes []action.Action, steps []action.Step) string {
+	for _, o := range w.Outcomes {
+		wished := slices.ContainsFunc(wishes, func(a action.Action) bool { return a.Workload == o.Step.Workload })
+		asked := slices.ContainsFunc(steps, func(s action.Step) bool { return s.Workload == o.Step.Workload })
+		if o.Status == action.Gone && asked && !wished {
+			return o.Step.Workload + " is gone, but a step follows"
+		}
+	}
+	return ""
+}
+
+// notRestorable: an Unbind leads to Restore from every state, in this very window
+// or, while refused restores make it wait, as soon as that wait is over.
+func notRestorable(h *windowtest.Host, cfg Config, st State, w window.Window) string {
+	w.Outcomes = nil
+	for _, j := range st.Jobs {
+		if _, here := w.Workload(j.Workload); !here {
+			continue
+		}
+		now, asked := st, false
+		for range j.Wait + 1 {
+			var steps []action.Step
+			now, steps, _ = Step(h.Machine, cfg, now, []action.Action{{Kind: action.Unbind, Workload: j.Workload}}, w)
+			asked = asked || slices.ContainsFunc(steps, func(s action.Step) bool {
+				return s.Kind == action.Restore && s.Workload == j.Workload
+			})
+		}
+		if !asked {
+			return fmt.Sprintf("no way back from %+v", j)
+		}
+	}
+	return ""
+}
+
+func jsonOf(t *testing.T, v ...any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func roundTrip(t *testing.T, st State) State {
+	t.Helper()
+	var back State
+	if err := json.Unmarshal([]byte(jsonOf(t, st)[1:len(jsonOf(t, st))-1]), &back); err != nil {
+		t.Fatal(err)
+	}
+	if jsonOf(t, back) != jsonOf(t, st) {
+		t.Fatalf("the state changed on its way through JSON:\n%s\n%s", jsonOf(t, st), jsonOf(t, back))
+	}
+	return back
+}
+
+// MAO and actuate together, undisturbed: every approved service that has a node
+// to itself ends up bound with all its pages there. With random failures in
+// between, an end (all approvals withdrawn) always puts everything back.
+func TestClosedLoop(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		h, st, policy := newHost(random), State{}, mao.State{}
+		cfg, maoCfg := DefaultConfig(), mao.DefaultConfig()
+		maoCfg.BackoffCap = 8
+		run := func(windows int, disturbed bool) {
+			for range windows {
+				if disturbed && r.IntN(3) == 0 {
+					line(h, "fault %s %s %s", workload(r.IntN(random)), []string{"set-cpus", "set-mems", "restore"}[r.IntN(3)], []string{"refused", "failed", "lost"}[r.IntN(3)])
+				}
+				w := h.Window()
+				var actions []action.Action
+				policy, actions, _ = mao.Step(h.Machine, maoCfg, policy, w)
+				next, steps, told := Step(h.Machine, cfg, st, actions, w)
+				st = next
+				h.Apply(steps)
+				h.Report(told...)
+			}
+		}
+		run(30, seed%2 == 1)
+		if seed%2 == 0 {
+			allLocal(t, h.Window(), st)
+		}
+		for i := range random {
+			line(h, "workload %s approved=no", workload(i))
+		}
+		run(200, false)
+		for _, wl := range h.Window().Workloads {
+			if b := wl.Binding; b.OursCPUs || b.OursMems || b.CPUs.String() != "0-9" || b.Mems.String() != "0-4" {
+				t.Fatalf("seed %d: %s stays bound: %+v", seed, wl.ID, b)
+			}
+		}
+		if len(st.Jobs) > 0 {
+			t.Fatalf("seed %d: jobs are left: %+v", seed, st.Jobs)
+		}
+	}
+}
+
+func allLocal(t *testing.T, w window.Window, st State) {
+	t.Helper()
+	var used set.NodeSet
+	for _, wl := range w.Workloads {
+		j, _ := st.Job(wl.ID)
+		if j.Stage != StageBound || wl.Binding.Mems != j.Nodes || used.Overlaps(j.Nodes) || wl.RemoteLoads.Or(1) != 0 {
+			t.Fatalf("%s is %s on %v with %v remote loads", wl.ID, j.Stage, wl.Binding.Mems, wl.RemoteLoads)
+		}
+		used = used.Union(j.Nodes)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for word, want := range map[string]string{
+		"rate=-1": "rate is -1", "residual_share=0.5": "ascend", "residual_bound=2": "between 0 and 1",
+		"no_progress_windows=0": "at least 1", "retry_limit=-1": "retry_limit -1",
+	} {
+		cfg := DefaultConfig()
+		if err := windowtest.Configure(&cfg, []string{word}); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", word, err, want)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"homenode/internal/action"
+	"homenode/internal/policy/mao"
+	"homenode/internal/set"
+	"homenode/internal/window/windowtest"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in testdata")
+
+// script closes the loop: steps are applied by windowtest's toy world, and what
+// became of them comes with the next window. With "mao" MAO makes the wishes.
+type script struct {
+	cfg    Config
+	st     State
+	maoCfg mao.Config
+	maoSt  mao.State
+	useMAO bool
+	wishes []action.Action
+}
+
+func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
+	switch words[0] {
+	case "config":
+		if err := windowtest.Configure(&s.cfg, words[1:]); err != nil {
+			return "", err
+		}
+		return "", s.cfg.Validate()
+	case "mao":
+		s.useMAO = true
+		return "", windowtest.Configure(&s.maoCfg, words[1:])
+	case "bind": // bind ID NODES [cpus-only]
+		nodes, err := set.ParseNodes(words[2])
+		s.wishes = append(s.wishes, action.Action{Kind: action.Bind, Workload: words[1], Nodes: nodes, CPUsOnly: len(words) > 3, Reason: action.Reason{Rule: "test.bind"}})
+		return "", err
+	case "unbind":
+		s.wishes = append(s.wishes, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
+		return "", nil
+	case "restart": // the state is lost
+		s.st, s.maoSt = State{}, mao.State{}
+		return "", nil
+	case "tick":
+		n := 1
+		if len(words) > 1 {
+			n, _ = strconv.Atoi(words[1])
+		}
+		return s.tick(h, n), nil
+	}
+	return "", fmt.Errorf("unknown line")
+}
+
+func (s *script) tick(h *windowtest.Host, n int) string {
+	var out strings.Builder
+	for range n {
+		w := h.Window()
+		fmt.Fprintf(&out, "window %d\n", w.Seq)
+		for _, o := range w.Outcomes {
+			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  was: %v: %s %s", o.Step, o.Status, o.Detail), " "))
+		}
+		if s.useMAO {
+			st, actions, _ := mao.Step(h.Machine, s.maoCfg, s.maoSt, w)
+			s.maoSt, s.wishes = st, actions
+		}
+		for _, a := range s.wishes {
+			fmt.Fprintf(&out, "  wish: %v (%s)\n", a, a.Reason.Rule)
+		}
+		st, steps, told := Step(h.Machine, s.cfg, s.st, s.wishes, w)
+		s.st, s.wishes = st, nil
+		for _, step := range steps {
+			fmt.Fprintf(&out, "  step: %v (%s)\n", step, step.Reason.Rule)
+		}
+		h.Apply(steps)
+		h.Report(told...)
+		for _, j := range st.Jobs {
+			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  %s: %s %s", j.Workload, j.Stage, j.Why), " "))
+		}
+	}
+	return out.String()
+}
+
+func TestScenarios(t *testing.T) {
+	windowtest.Run(t, "testdata/*.txt", *update, func() windowtest.Script {
+		return &script{cfg: DefaultConfig(), maoCfg: mao.DefaultConfig()}
+	})
+}

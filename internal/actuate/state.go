@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"cmp"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// State is what is under way: a plain value, printable as JSON. Step never
+// changes one, it returns another. The zero State is: nothing.
+type State struct {
+	Jobs []Job `json:"jobs,omitempty"` // ascending by workload
+}
+
+// Stage is where a job stands; see the package comment.
+type Stage string
+
+// The stages.
+const (
+	StageCPUs      Stage = "cpus"      // set-cpus is asked for, not confirmed
+	StagePages     Stage = "pages"     // moving
+	StageMems      Stage = "mems"      // set-mems is asked for, not confirmed
+	StageBound     Stage = "bound"     // CPUs and mems are set
+	StageCPUsOnly  Stage = "cpus-only" // CPUs are set, mems will not be; Why says why
+	StageDry       Stage = "dry"       // a dry run: nothing was done
+	StageDrifted   Stage = "drifted"   // somebody else changed it
+	StageRestoring Stage = "restoring" // restore is asked for, not confirmed
+)
+
+// Job is one workload's way to its binding, or back.
+type Job struct {
+	Workload string        `json:"workload"`
+	Stage    Stage         `json:"stage"`
+	Nodes    set.NodeSet   `json:"nodes"`
+	CPUs     set.CPUSet    `json:"cpus"`
+	CPUsOnly bool          `json:"cpus_only,omitempty"`
+	MemsSet  bool          `json:"mems_set,omitempty"`
+	Why      string        `json:"why,omitempty"`      // of cpus-only, drifted
+	Failures int           `json:"failures,omitempty"` // of the stage's step, in a row
+	Wait     int           `json:"wait,omitempty"`     // restoring: windows until the next try
+	Absent   int           `json:"absent,omitempty"`   // windows in a row without the workload
+	Idle     int           `json:"idle,omitempty"`     // pages: windows without progress
+	Grown    int           `json:"grown,omitempty"`    // steady: windows above Floor + threshold
+	Drained  bool          `json:"drained,omitempty"`  // pages: the mover had nothing more to move
+	Moved    unit.Bytes    `json:"moved_bytes,omitempty"`
+	Reason   action.Reason `json:"reason"`
+	// BestAnon and BestAll are the least remote bytes seen while moving; Floor
+	// is what was left when it settled.
+	BestAnon unit.Opt[unit.Bytes] `json:"best_anon_bytes,omitzero"`
+	BestAll  unit.Opt[unit.Bytes] `json:"best_all_bytes,omitzero"`
+	Floor    unit.Bytes           `json:"floor_bytes,omitempty"`
+}
+
+// Job returns a workload's job.
+func (s State) Job(workload string) (Job, bool) {
+	i, ok := find(s.Jobs, workload)
+	if !ok {
+		return Job{}, false
+	}
+	return s.Jobs[i], true
+}
+
+func find(jobs []Job, workload string) (int, bool) {
+	return slices.BinarySearchFunc(jobs, workload, func(j Job, id string) int { return cmp.Compare(j.Workload, id) })
+}
+
+// to enters a stage; what was counted in the last one is over.
+func (j *Job) to(s Stage, why string) {
+	j.Stage, j.Why = s, why
+	j.Failures, j.Wait, j.Idle, j.Grown, j.Drained = 0, 0, 0, 0, false
+	j.BestAnon, j.BestAll = unit.None[unit.Bytes](), unit.None[unit.Bytes]()
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Step is one window of every job:
+//
+//  1. what became of the last steps (Window.Outcomes),
+//  2. the wishes, one after the other,
+//  3. every job looks at its workload and asks for its next step,
+//  4. the moving ones share the window's budget.
+//
+// It returns the next state, the steps in the order in which to take them
+// (restores first: they make room), and outcomes of its own — a drift seen, a
+// step given up, a wish that cannot be begun — that belong into the next window.
+// Those are told with a set-cpus step, so that a policy need only know one kind
+// of end of a binding.
+func Step(m machine.Machine, cfg Config, st State, wishes []action.Action, w window.Window) (State, []action.Step, []action.Outcome) {
+	r := &round{m: m, cfg: cfg, w: w, jobs: slices.Clone(st.Jobs)}
+	for _, o := range w.Outcomes { // 1
+		r.outcome(o)
+	}
+	for _, a := range wishes { // 2
+		r.wish(a)
+	}
+	for i := range r.jobs { // 3
+		r.advance(&r.jobs[i])
+	}
+	r.shareBudget() // 4
+	r.forget()
+	slices.SortStableFunc(r.steps, func(a, b action.Step) int {
+		return cmp.Compare(rank(a.Kind), rank(b.Kind))
+	})
+	return State{Jobs: r.jobs}, r.steps, r.told
+}
+
+// rank keeps SetCPUs before MovePages, and restores before all.
+func rank(k action.StepKind) int {
+	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.MovePages, action.SetMems}, k)
+}
+
+// round is one Step at work.
+type round struct {
+	m     machine.Machine
+	cfg   Config
+	w     window.Window
+	jobs  []Job
+	steps []action.Step
+	told  []action.Outcome
+}
+
+// stageDone marks a job that forget() drops.
+const stageDone Stage = ""
+
+// outcome is number 1 of Step.
+func (r *round) outcome(o action.Outcome) {
+	i, ok := find(r.jobs, o.Step.Workload)
+	if !ok {
+		return
+	}
+	j := &r.jobs[i]
+	if o.Status == action.Gone {
+		j.Stage = stageDone
+		return
+	}
+	switch o.Step.Kind {
+	case action.SetCPUs:
+		r.cpusOutcome(j, o)
+	case action.MovePages:
+		r.moveOutcome(j, o)
+	case action.SetMems:
+		r.memsOutcome(j, o)
+	case action.Restore:
+		r.restoreOutcome(j, o)
+	}
+}
+
+// cpusOutcome: refused, or failed too often: put back what may have been done.
+func (r *round) cpusOutcome(j *Job, o action.Outcome) {
+	if j.Stage != StageCPUs || o.Step.Nodes != j.Nodes { // or of a wish that was told no
+		return
+	}
+	switch o.Status {
+	case action.Done, action.InProgress:
+		j.to(StagePages, "")
+	case action.DryRun:
+		j.to(StageDry, "dry run")
+	case action.Drifted:
+		j.to(StageDrifted, o.Detail)
+	case action.Refused:
+		j.to(StageRestoring, o.Detail)
+	case action.Failed:
+		r.cpusFailed(j, o.Detail)
+	}
+}
+
+func (r *round) cpusFailed(j *Job, detail string) {
+	if j.Failures++; j.Failures <= r.cfg.RetryLimit {
+		return
+	}
+	why := fmt.Sprintf("gave up after %d failures: %s", j.Failures, detail)
+	r.tell(*j, action.Refused, why)
+	j.to(StageRestoring, why)
+}
+
+// moveOutcome: a refused move leaves the CPUs; the pages will not follow.
+func (r *round) moveOutcome(j *Job, o action.Outcome) {
+	j.Moved += o.Moved
+	if j.Stage != StagePages {
+		return
+	}
+	switch o.Status {
+	case action.Done:
+		j.Drained = true
+	case action.InProgress:
+		j.Drained = o.Moved == 0
+	case action.Refused:
+		r.settle(j, "its pages may not be moved: "+o.Detail)
+	case action.Drifted:
+		j.to(StageDrifted, o.Detail)
+	}
+}
+
+func (r *round) memsOutcome(j *Job, o action.Outcome) {
+	if j.Stage != StageMems {
+		return
+	}
+	switch o.Status {
+	case action.Done, action.InProgress:
+		j.MemsSet = true
+		r.settle(j, j.Why)
+	case action.Drifted:
+		j.to(StageDrifted, o.Detail)
+	case action.Refused:
+		r.settle(j, "setting its mems was refused: "+o.Detail)
+	case action.Failed:
+		if j.Failures++; j.Failures > r.cfg.RetryLimit {
+			r.settle(j, fmt.Sprintf("setting its mems failed %d times: %s", j.Failures, o.Detail))
+		}
+	}
+}
+
+// restoreOutcome never gives up (nothing is lost), but tries less and less often.
+func (r *round) restoreOutcome(j *Job, o action.Outcome) {
+	if j.Stage != StageRestoring {
+		return
+	}
+	switch o.Status {
+	case action.Done, action.DryRun, action.Drifted: // drifted: it is somebody else's now
+		j.Stage = stageDone
+	case action.Refused, action.Failed:
+		j.Failures++
+		j.Wait = 1<<min(j.Failures, longestWait) - 1
+		j.Why = o.Detail
+	}
+}
+
+// longestWait bounds the pause between two tries of a restore to 2⁶ windows.
+const longestWait = 6
+
+// settle ends the moving: bound if the mems are set, else with the CPUs alone.
+func (r *round) settle(j *Job, why string) {
+	stage := StageCPUsOnly
+	if j.MemsSet {
+		stage = StageBound
+	}
+	j.to(stage, why)
+	if wl, ok := r.w.Workload(j.Workload); ok {
+		p, _ := r.pagesOf(wl, j.Nodes)
+		j.Floor = p.anon
+	}
+}
+
+// wish is number 2 of Step.
+func (r *round) wish(a action.Action) {
+	i, busy := find(r.jobs, a.Workload)
+	switch {
+	case a.Kind == action.Unbind && !busy: // of an orphan
+		r.jobs = slices.Insert(r.jobs, i, Job{Workload: a.Workload, Stage: StageRestoring, Reason: a.Reason})
+	case a.Kind == action.Unbind:
+		r.unbind(&r.jobs[i], a.Reason)
+	case a.Kind != action.Bind:
+		return
+	case !busy:
+		r.begin(i, a)
+	case r.jobs[i].Stage == stageDone || r.jobs[i].Stage == StageDrifted:
+		r.jobs = slices.Delete(r.jobs, i, i+1)
+		r.begin(i, a)
+	case r.jobs[i].Stage == StageRestoring:
+		r.tell(newJob(a), action.Refused, "what it had before is still being restored")
+	case r.jobs[i].Nodes != a.Nodes:
+		r.tell(newJob(a), action.Refused, fmt.Sprintf("it is bound to nodes %v: unbind it first", r.jobs[i].Nodes))
+	}
+}
+
+func (r *round) unbind(j *Job, why action.Reason) {
+	if j.Stage == StageRestoring || j.Stage == stageDone {
+		return
+	}
+	j.Reason = why
+	j.to(StageRestoring, "")
+}
+
+func newJob(a action.Action) Job {
+	return Job{Workload: a.Workload, Stage: StageCPUs, Nodes: a.Nodes, CPUsOnly: a.CPUsOnly, Reason: a.Reason}
+}
+
+// begin starts a bind, or refuses it where there is nothing to set.
+func (r *round) begin(i int, a action.Action) {
+	j := newJob(a)
+	wl, ok := r.w.Workload(a.Workload)
+	if !ok {
+		r.tell(j, action.Gone, "it is not in this window")
+		return
+	}
+	j.CPUs = r.online(a.Nodes).Minus(r.cfg.ReservedCPUs)
+	if may := wl.Binding.CPUs; !may.IsEmpty() {
+		j.CPUs = j.CPUs.Intersect(may)
+	}
+	switch {
+	case j.CPUs.IsEmpty():
+		r.tell(j, action.Refused, fmt.Sprintf("nodes %v have no CPU that it may use", a.Nodes))
+	case !wl.Binding.Mems.IsEmpty() && !a.Nodes.SubsetOf(wl.Binding.Mems):
+		r.tell(j, action.Refused, fmt.Sprintf("its cgroup may use the memory of nodes %v only", wl.Binding.Mems))
+	default:
+		r.jobs = slices.Insert(r.jobs, i, j)
+	}
+}
+
+// online are these nodes' CPUs that both the machine and the window call online.
+func (r *round) online(nodes set.NodeSet) set.CPUSet {
+	var now set.CPUSet
+	for _, n := range r.w.Nodes {
+		if nodes.Has(n.ID) {
+			now = now.Union(n.CPUs)
+		}
+	}
+	return r.m.CPUsOf(nodes).Intersect(now)
+}
+
+// tell reports an outcome of our own.
+func (r *round) tell(j Job, s action.Status, detail string) {
+	step := action.Step{Kind: action.SetCPUs, Workload: j.Workload, CPUs: j.CPUs, Nodes: j.Nodes, Reason: j.Reason}
+	r.told = append(r.told, action.Outcome{Step: step, Status: s, Detail: detail})
+}
+
+// ask adds a step.
+func (r *round) ask(j *Job, s action.Step) {
+	s.Workload, s.Reason = j.Workload, j.Reason
+	r.steps = append(r.steps, s)
+}
+
+func (r *round) forget() {
+	r.jobs = slices.DeleteFunc(r.jobs, func(j Job) bool { return j.Stage == stageDone || j.Absent > r.cfg.ForgetAfter })
+}
+
+// pages are a workload's resident bytes outside its binding.
+type pages struct {
+	anon, all unit.Bytes // elsewhere
+	total     unit.Bytes // everywhere
+	from      set.NodeSet
+}
+
+// pagesOf is false when any of it is unknown.
+func (r *round) pagesOf(wl window.Workload, nodes set.NodeSet) (pages, bool) {
+	by, ok := wl.PagesByNode()
+	if !ok || len(by) != len(r.w.Nodes) {
+		return pages{}, false
+	}
+	var p pages
+	var from []int
+	for i, n := range r.w.Nodes {
+		p.total += by[i]
+		if nodes.Has(n.ID) || by[i] == 0 {
+			continue
+		}
+		p.all += by[i]
+		p.anon += wl.AnonByNode[i].Or(0)
+		from = append(from, n.ID)
+	}
+	p.from = set.FromNodes(from...)
+	return p, true
+}

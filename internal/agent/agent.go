@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/actuate"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/migrate"
+	"homenode/internal/owner/cgroup"
+	"homenode/internal/policy/mao"
+	"homenode/internal/window"
+)
+
+// dryRunDir is where a dry run keeps its status, below the state directory.
+const dryRunDir = "dry-run"
+
+// Options of a run.
+type Options struct {
+	Config Config
+	DryRun bool
+	Rounds uint64 // stop after so many; 0: until told
+	Log    *slog.Logger
+}
+
+// applier is the journal, or a dry run.
+type applier interface {
+	Apply(ctx context.Context, step action.Step) action.Outcome
+}
+
+// Agent runs the loop. It is not safe for concurrent use.
+type Agent struct {
+	o       Options
+	reader  *kernel.Reader
+	owner   *cgroup.Applier
+	journal *journal.Journal // nil in a dry run
+	apply   applier
+	status  Status
+
+	policy   mao.State
+	jobs     actuate.State
+	outcomes []action.Outcome
+	past     map[string][]Decision
+}
+
+// New prepares an agent: it takes the journal's lock, puts back what a killed
+// agent left, and opens the counters. Without what it needs it fails with an
+// error that says what, where, and what to do.
+func New(ctx context.Context, o Options) (*Agent, error) {
+	a := &Agent{o: o, past: map[string][]Decision{}}
+	if err := a.open(ctx); err != nil {
+		a.close()
+		return nil, err
+	}
+	a.status = Status{
+		Schema: statusSchema, PID: os.Getpid(), DryRun: o.DryRun, Started: time.Now().Round(0), Period: o.Config.Period,
+		Machine: a.reader.Machine().Origin, EventTable: a.reader.EventTable(), Recovered: a.status.Recovered,
+	}
+	return a, nil
+}
+
+func (a *Agent) open(ctx context.Context) error {
+	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{})
+	if err != nil {
+		return err
+	}
+	a.owner, err = cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: a.o.Config.DirectOwners, Mover: mover})
+	if err != nil {
+		return err
+	}
+	rc := kernel.Config{Roots: a.o.Config.Cgroups, UserOnly: a.o.Config.UserOnly}
+	if a.o.DryRun {
+		// A dry run beside a real agent must not write over its status.
+		a.o.Config.StateDir = filepath.Join(a.o.Config.StateDir, dryRunDir)
+		if err := os.MkdirAll(a.o.Config.StateDir, 0o755); err != nil {
+			return fmt.Errorf("make state directory: %w", err)
+		}
+		a.apply = journal.DryRun{Owner: a.owner}
+	} else {
+		if a.journal, err = journal.Open(a.o.Config.StateDir); err != nil {
+			return err
+		}
+		if err := a.recover(ctx); err != nil {
+			return err
+		}
+		a.apply = a.journal.Wrap(a.owner)
+		rc.Ours = a.journal.Ours
+	}
+	a.reader, err = kernel.NewReader(rc)
+	return err
+}
+
+// recover puts back what an agent that was killed left behind.
+func (a *Agent) recover(ctx context.Context) error {
+	for _, p := range a.journal.Problems() {
+		a.o.Log.Warn("journal", "problem", p)
+	}
+	restored, err := a.journal.Restore(ctx, a.owner)
+	for _, r := range restored {
+		a.o.Log.Info("put back after a crash", "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
+		a.status.Recovered = append(a.status.Recovered, r.String())
+	}
+	if err != nil {
+		return fmt.Errorf("put back what an earlier agent left: %w", err)
+	}
+	return nil
+}
+
+func (a *Agent) close() {
+	if a.reader != nil {
+		a.reader.Close()
+	}
+	if a.journal != nil {
+		_ = a.journal.Close() // everything in it was fsynced when it was written
+	}
+}
+
+// Run loops until the context ends or the rounds are over, then puts everything
+// back. Trouble in one round is logged; the next one tries again.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.close()
+	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun)
+	tick := time.NewTicker(a.o.Config.Period)
+	defer tick.Stop()
+	for {
+		if err := a.round(ctx); err != nil && ctx.Err() == nil {
+			a.o.Log.Error("round", "error", err)
+		}
+		if ctx.Err() != nil || (a.o.Rounds > 0 && a.status.Rounds >= a.o.Rounds) {
+			return a.putBack()
+		}
+		select {
+		case <-ctx.Done():
+			return a.putBack()
+		case <-tick.C:
+		}
+	}
+}
+
+// round is one window: read, decide, act, tell.
+func (a *Agent) round(ctx context.Context) error {
+	start := time.Now()
+	a.status.Rounds++
+	w, err := a.reader.Read(ctx)
+	if err != nil {
+		return err
+	}
+	a.o.Config.name(&w)
+	w.Outcomes, a.outcomes = a.outcomes, nil
+	m := a.reader.Machine()
+	var wishes []action.Action
+	var reasons []action.Reason
+	a.policy, wishes, reasons = mao.Step(m, a.o.Config.MAO, a.policy, w)
+	var steps []action.Step
+	a.jobs, steps, a.outcomes = actuate.Step(m, a.o.Config.Actuate, a.jobs, wishes, w)
+	a.remember(w, wishes)
+	a.outcomes = append(a.outcomes, a.take(ctx, steps)...)
+	a.tell(w, reasons, time.Since(start))
+	return a.status.write(a.o.Config.StateDir)
+}
+
+// take applies the steps in order; after one that was not done, the same
+// workload's further steps wait for the next window.
+func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome {
+	var outcomes []action.Outcome
+	stopped := map[string]bool{}
+	for _, s := range steps {
+		if stopped[s.Workload] || ctx.Err() != nil {
+			continue
+		}
+		o := a.apply.Apply(ctx, s)
+		stopped[s.Workload] = o.Status != action.Done && o.Status != action.InProgress && o.Status != action.DryRun
+		a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
+			"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", o.Detail)
+		outcomes = append(outcomes, o)
+	}
+	return outcomes
+}
+
+// remember keeps the decisions, for `homenode why`.
+func (a *Agent) remember(w window.Window, wishes []action.Action) {
+	for _, x := range wishes {
+		a.o.Log.Info("decided", "action", x.String(), "why", x.Reason.String())
+		past := append(a.past[x.Workload], Decision{At: w.At, Seq: w.Seq, Action: x.String(), Reason: x.Reason})
+		a.past[x.Workload] = past[max(0, len(past)-pastLength):]
+	}
+	for id := range a.past {
+		if _, ok := w.Workload(id); !ok {
+			delete(a.past, id)
+		}
+	}
+}
+
+func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duration) {
+	why := map[string]action.Reason{}
+	for _, r := range reasons {
+		why[r.Workload] = r
+	}
+	a.status.Window, a.status.Workloads, a.status.RoundTime = w, nil, took
+	a.status.CPUSeconds = kernel.ProcessCPU().Seconds()
+	for _, wl := range w.Workloads {
+		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
+		if job, ok := a.jobs.Job(wl.ID); ok {
+			s.Stage, s.Nodes, s.Note = job.Stage, job.Nodes, job.Why
+		}
+		a.status.Workloads = append(a.status.Workloads, s)
+	}
+	for _, p := range w.Problems {
+		a.o.Log.Warn("window", "problem", p)
+	}
+}
+
+// putBackLimit is how long an ending agent tries; a write to cpuset.mems waits
+// for the pages it migrates.
+const putBackLimit = 60 * time.Second
+
+// putBack undoes everything this agent set. What fails stays in the journal for
+// `homenode restore` or the next start.
+func (a *Agent) putBack() error {
+	_ = os.Remove(filepath.Join(a.o.Config.StateDir, statusName))
+	if a.journal == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), putBackLimit)
+	defer cancel()
+	restored, err := a.journal.Restore(ctx, a.owner)
+	for _, r := range restored {
+		a.o.Log.Info("put back", "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
+	}
+	return errors.Join(err, a.journal.Compact())
+}
+
+// Restore puts back what a killed agent left, without starting one. A running
+// agent holds the lock: the error names it.
+func Restore(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {
+	owner, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: directOwners})
+	if err != nil {
+		return nil, err
+	}
+	j, err := journal.Open(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	restored, err := j.Restore(ctx, owner)
+	return restored, errors.Join(err, j.Compact(), j.Close())
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"homenode/internal/kernel"
+)
+
+// Journal is the open record of what was replaced. One process holds it at a time.
+type Journal struct {
+	mu       sync.Mutex
+	store    storage
+	boot     string
+	seq      uint64
+	size     int64 // bytes of whole records in the store
+	ledger   ledger
+	problems []string
+	broken   error // the file could not be written: nothing may be changed any more
+}
+
+// Default is where the journal lives: on a tmpfs, which a boot empties like the
+// settings it is about.
+const Default = "/run/homenode/journal"
+
+// Open opens or makes the journal in dir and takes its lock. It fails, naming
+// the other's pid, while another process has it.
+func Open(dir string) (*Journal, error) {
+	boot, err := kernel.BootID(kernel.At("/"))
+	if err != nil {
+		return nil, err
+	}
+	store, err := openDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	j, err := open(store, boot)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return j, nil
+}
+
+// open reads what is there. A torn tail, left by a crash within a write, is cut
+// off; another boot's journal is put aside.
+func open(store storage, boot string) (*Journal, error) {
+	data, err := store.Load()
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{store: store, boot: boot, ledger: ledger{}}
+	records, good, problems := parse(data)
+	j.problems = problems
+	if len(records) == 0 {
+		return j, j.startOver(store.Replace)
+	}
+	first := records[0]
+	if first.Version > version {
+		return nil, fmt.Errorf("open journal: it was written by a newer homenode (version %d, this one knows %d): use that one to restore", first.Version, version)
+	}
+	if first.Kind == kindBoot && first.Boot != boot {
+		return j, j.startOver(func(b []byte) error { return store.Archive(first.Boot, b) })
+	}
+	for _, r := range records {
+		j.ledger.replay(r)
+		j.seq = max(j.seq, r.Seq)
+	}
+	if j.size = int64(good); good < len(data) {
+		return j, store.Truncate(j.size)
+	}
+	return j, nil
+}
+
+// startOver makes a journal that holds what the ledger says, and no more.
+func (j *Journal) startOver(replace func([]byte) error) error {
+	records := append([]record{{Kind: kindBoot, Version: version, Boot: j.boot}}, j.ledger.snapshot(j.seq)...)
+	var text []byte
+	for _, r := range records {
+		line, err := r.line()
+		if err != nil {
+			return err
+		}
+		text = append(text, line...)
+		j.seq = max(j.seq, r.Seq)
+	}
+	if err := replace(text); err != nil {
+		return err
+	}
+	j.size = int64(len(text))
+	return nil
+}
+
+// Close lets go of the lock. It restores nothing.
+func (j *Journal) Close() error { return j.store.Close() }
+
+// Problems says what was found damaged on opening, a sentence each.
+func (j *Journal) Problems() []string { return slices.Clone(j.problems) }
+
+// Outstanding lists the settings whose original must be put back, newest first.
+func (j *Journal) Outstanding() []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.ledger.entries(func(e Entry) bool { return !e.Equivalent })
+}
+
+// Equivalents lists the settings that were put back to a value that means the
+// same as their original. Restore follows them.
+func (j *Journal) Equivalents() []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.ledger.entries(func(e Entry) bool { return e.Equivalent })
+}
+
+// Ours says whether a setting's present value was set by homenode.
+func (j *Journal) Ours(cgroup, file, value string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e := j.ledger[Setting{cgroup, file}]
+	return e != nil && !e.Equivalent && slices.Contains(e.Ours, strings.TrimSpace(value))
+}
+
+// Compact shortens the file to what is still of concern. A crash leaves either
+// the old file or the new one.
+func (j *Journal) Compact() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.compact()
+}
+
+func (j *Journal) compact() error {
+	if j.broken != nil {
+		return j.broken
+	}
+	return j.startOver(j.store.Replace)
+}
+
+// add appends a record, on disk before it returns when sync is asked for.
+//
+// A write that failed may have left half a line: it is cut off, and if that
+// fails too, the journal is broken and permits nothing any more.
+func (j *Journal) add(r record, sync bool) error {
+	if j.broken != nil {
+		return j.broken
+	}
+	r.Seq = j.seq + 1
+	line, err := r.line()
+	if err == nil {
+		err = j.store.Append(line)
+	}
+	if err == nil && sync {
+		err = j.store.Sync()
+	}
+	if err != nil {
+		if cut := j.store.Truncate(j.size); cut != nil {
+			j.broken = fmt.Errorf("write journal: %w; nothing is changed any more, restart homenode", errors.Join(err, cut))
+		}
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.seq, j.size = r.Seq, j.size+int64(len(line))
+	j.ledger.replay(r)
+	return nil
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"context"
+	"errors"
+
+	"homenode/internal/action"
+)
+
+// Setting is one thing that can be replaced: a file of a cgroup.
+type Setting struct {
+	Cgroup string `json:"cgroup"` // path from the root of its hierarchy
+	File   string `json:"file"`   // "cpuset.cpus", "cpuset.mems", "cgroup.subtree_control"
+}
+
+// String is "/demo/a cpuset.cpus".
+func (s Setting) String() string { return s.Cgroup + " " + s.File }
+
+// Change is a setting and what it shall become.
+type Change struct {
+	Setting
+	New string
+}
+
+// Current is what a setting is now, and which cgroup that is: one that was
+// removed and made again under the same name has another ID.
+type Current struct {
+	Value string
+	ID    uint64
+}
+
+// Permit is the journal's word that a change is on record. Only the journal can
+// make a valid one.
+type Permit struct{ j *Journal }
+
+// Valid is false for a Permit that did not come from a journal.
+func (p Permit) Valid() bool { return p.j != nil }
+
+// ErrLocked says that another homenode holds the journal.
+var ErrLocked = errors.New("held by another homenode")
+
+// Errors an Owner says by.
+var (
+	// ErrNeedsValue: the kernel will not have this original back as it was: an
+	// empty set for a populated cgroup (ENOSPC), or CPUs that are gone (v1).
+	ErrNeedsValue = errors.New("the kernel wants another value")
+	// ErrInUse: it cannot be put back now, since others depend on it.
+	ErrInUse = errors.New("others use it")
+	// ErrRefused: the owner, or the kernel, will not have it; the text says why.
+	ErrRefused = errors.New("refused")
+)
+
+// Owner acts for the journal on cgroups of one kind of owner.
+type Owner interface {
+	// Plan says which settings a step changes, in order. It changes nothing.
+	Plan(ctx context.Context, step action.Step) ([]Change, error)
+	Read(s Setting) (Current, error)
+	// Same says whether a setting that reads current is what was recorded.
+	Same(s Setting, current, recorded string) bool
+	Write(p Permit, s Setting, value string) error
+	// Equivalent is what comes closest to an original that ErrNeedsValue refused.
+	Equivalent(s Setting, original string) (string, error)
+	// Move moves pages; nothing is replaced by that, so nothing is recorded.
+	Move(ctx context.Context, p Permit, step action.Step) action.Outcome
+}

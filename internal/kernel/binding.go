@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/window"
+)
+
+// binding reads what the workload's cpuset is, and whose doing that is.
+//
+//  1. Without a value of its own (v2: empty, or the controller is off) it simply
+//     has what its parent has.
+//  2. A value that the journal knows is ours.
+//  3. One that is narrower than what the parent has was set by somebody else:
+//     pinned. On v1 every cpuset has a value, so most equal their parent's.
+func (r *Reader) binding(w *workload) (window.Binding, error) {
+	parent, err := r.parent(path.Dir(w.ID))
+	if err != nil {
+		return window.Binding{}, err
+	}
+	cpus, own1, err1 := readSet(r, &w.ownCPUs, &w.effCPUs, parent.CPUs, set.ParseCPUs)
+	mems, own2, err2 := readSet(r, &w.ownMems, &w.effMems, parent.Mems, set.ParseNodes)
+	if err := errors.Join(err1, err2); err != nil {
+		return window.Binding{}, err
+	}
+	b := window.Binding{CPUs: cpus, Mems: mems}
+	b.OursCPUs, b.OursMems = r.ours(w, cgroup.CPUsFile, own1), r.ours(w, cgroup.MemsFile, own2)
+	if own1 != "" && !b.OursCPUs && cpus != parent.CPUs {
+		b.PinnedCPUs, b.PinnedWhy = true, fmt.Sprintf("its own cpuset.cpus is %s, its parent has %s", own1, parent.CPUs)
+	}
+	if own2 != "" && !b.OursMems && mems != parent.Mems {
+		b.PinnedMems = true
+		b.PinnedWhy = join(b.PinnedWhy, fmt.Sprintf("its own cpuset.mems is %s, its parent has %s", own2, parent.Mems))
+	}
+	return b, nil
+}
+
+func (r *Reader) ours(w *workload, file, own string) bool {
+	return own != "" && r.cfg.Ours != nil && r.cfg.Ours(w.ID, file, own)
+}
+
+// parent reads what a parent may use, once a round.
+func (r *Reader) parent(id string) (cgroup.Effective, error) {
+	if e, ok := r.parents[id]; ok {
+		return e, nil
+	}
+	e, err := r.layout.ReadEffective(id, &r.buf)
+	if err == nil {
+		r.parents[id] = e
+	}
+	return e, err
+}
+
+// readSet reads the effective set and the own setting as text. No file of its
+// own is (1); on v1 before 3.17 there is no effective file.
+func readSet[K set.Kind](r *Reader, own, eff *unix.Kept, parent set.Set[K], parse func(string) (set.Set[K], error)) (set.Set[K], string, error) {
+	none := set.Set[K]{}
+	data, err := own.Read(&r.buf)
+	if err != nil && unix.Classify(err) == ErrGone {
+		return parent, "", nil
+	}
+	if err != nil {
+		return none, "", unix.Explain("read", own.Path, "", err)
+	}
+	text := strings.TrimSpace(string(data))
+	data, err = eff.Read(&r.buf)
+	if err == nil {
+		s, err := parse(string(data))
+		return s, text, malformedSet(eff.Path, err)
+	}
+	if text == "" {
+		return parent, "", nil
+	}
+	s, err := parse(text)
+	return s, text, malformedSet(own.Path, err)
+}
+
+func malformedSet(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("read %s: %w (%w)", path, err, ErrMalformed)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+)
+
+// Cgroup is one workload as found.
+type Cgroup struct {
+	ID    string // path from the root of the hierarchy that has cpuset
+	Owner string // see OwnerOf
+}
+
+// Discover lists the workloads, ascending by id.
+//
+//  1. With roots, globs like "/demo/*": every cgroup that matches and has a
+//     process in it or below. With none: every cgroup but the root that has
+//     processes of its own.
+//  2. A threaded cgroup belongs to its domain above and is no workload.
+//
+// What vanishes meanwhile is left out.
+func (l Layout) Discover(roots []string) ([]Cgroup, error) {
+	if err := l.NeedCpuset(); err != nil {
+		return nil, err
+	}
+	w := walker{Layout: l}
+	var err error
+	if len(roots) == 0 {
+		w.walk("/")
+	} else {
+		err = w.globs(roots)
+	}
+	slices.SortFunc(w.found, func(a, b Cgroup) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.Compact(w.found), err
+}
+
+type walker struct {
+	Layout
+	buf   unix.Buffer
+	found []Cgroup
+}
+
+func (w *walker) globs(roots []string) error {
+	top := w.Path(w.Cpuset, "/", "")
+	for _, pattern := range roots {
+		if !strings.HasPrefix(pattern, "/") || path.Clean(pattern) == "/" {
+			return fmt.Errorf("discover workloads: root %q: want a cgroup path like /demo/* (%w)", pattern, unix.ErrMalformed)
+		}
+		dirs, err := filepath.Glob(filepath.Join(top, pattern))
+		if err != nil {
+			return fmt.Errorf("discover workloads: root %q: %w (%w)", pattern, err, unix.ErrMalformed)
+		}
+		for _, dir := range dirs {
+			w.offer("/" + strings.TrimPrefix(strings.TrimPrefix(dir, top), "/"))
+		}
+	}
+	return nil
+}
+
+func (w *walker) offer(id string) {
+	dir := w.Path(w.Cpuset, id, "")
+	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || w.threaded(dir) || !w.populated(id) {
+		return
+	}
+	w.found = append(w.found, Cgroup{ID: id, Owner: OwnerOf(id)})
+}
+
+// walk takes every cgroup below id that has processes of its own.
+func (w *walker) walk(id string) {
+	for _, name := range subdirs(w.Path(w.Cpuset, id, "")) {
+		child := path.Join(id, name)
+		dir := w.Path(w.Cpuset, child, "")
+		if w.threaded(dir) {
+			continue
+		}
+		if w.hasProcs(dir) {
+			w.found = append(w.found, Cgroup{ID: child, Owner: OwnerOf(child)})
+		}
+		w.walk(child)
+	}
+}
+
+// threaded reads cgroup.type (v2, since 4.14): "domain", "domain threaded" (the
+// top of a threaded subtree), "threaded", "domain invalid".
+func (w *walker) threaded(dir string) bool {
+	data, err := w.buf.ReadFile(dir + "/cgroup.type")
+	kind := string(bytes.TrimSpace(data))
+	return err == nil && (kind == "threaded" || kind == "domain invalid")
+}
+
+func (w *walker) hasProcs(dir string) bool {
+	data, err := w.buf.ReadFile(dir + "/cgroup.procs")
+	return err == nil && len(bytes.TrimSpace(data)) > 0
+}
+
+// populated asks cgroup.events on v2, and looks for processes on v1.
+func (w *walker) populated(id string) bool {
+	dir := w.Path(w.Cpuset, id, "")
+	if data, err := w.buf.ReadFile(dir + "/cgroup.events"); err == nil {
+		if yes, err := ParsePopulated(data); err == nil {
+			return yes
+		}
+	}
+	if w.hasProcs(dir) {
+		return true
+	}
+	return slices.ContainsFunc(subdirs(dir), func(name string) bool { return w.populated(path.Join(id, name)) })
+}
+
+// subdirs lists the cgroups right below a directory.
+func subdirs(dir string) []string {
+	if !unix.MayHaveSubdirs(dir) {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// Children lists the ids of the cgroups right below one.
+func (l Layout) Children(h Hier, id string) []string {
+	names := subdirs(l.Path(h, id, ""))
+	for i, name := range names {
+		names[i] = path.Join(id, name)
+	}
+	return names
+}
+
+// PIDs appends the processes of a cgroup and of those below it.
+func (l Layout) PIDs(dst []int, id string, buf *unix.Buffer) ([]int, error) {
+	return l.ids(dst, id, "cgroup.procs", buf)
+}
+
+// TIDs appends the threads of a cgroup and of those below it.
+func (l Layout) TIDs(dst []int, id string, buf *unix.Buffer) ([]int, error) {
+	if l.Cpuset.V2 {
+		return l.ids(dst, id, "cgroup.threads", buf)
+	}
+	return l.ids(dst, id, "tasks", buf)
+}
+
+// ids reads a file of ids in a cgroup and below. A threaded cgroup refuses
+// cgroup.procs with EOPNOTSUPP: its processes are listed by its domain.
+func (l Layout) ids(dst []int, id, file string, buf *unix.Buffer) ([]int, error) {
+	data, err := buf.ReadFile(l.Path(l.Cpuset, id, file))
+	switch {
+	case err == nil:
+		if dst, err = procfs.AppendPIDs(dst, data); err != nil {
+			return dst, err
+		}
+	case !errors.Is(unix.Classify(err), unix.ErrNotSupported):
+		return dst, unix.Explain("read", path.Join(id, file), "", err)
+	}
+	for _, child := range l.Children(l.Cpuset, id) {
+		if dst, err = l.ids(dst, child, file, buf); err != nil && !errors.Is(err, unix.ErrGone) {
+			return dst, err
+		}
+	}
+	return dst, nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"bytes"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// NumaStat is a cgroup's resident memory by node, those below it included.
+type NumaStat struct {
+	Anon, File map[int]unit.Bytes
+}
+
+// ParseNumaStat reads memory.numa_stat. v2 (since 5.9) counts bytes:
+//
+//	anon N0=1048576 N1=0
+//	file N0=4096 N1=0
+//
+// v1 (since 3.0; the hierarchical_ lines since 3.17) counts pages of pageSize:
+//
+//	hierarchical_file=14406 N0=14406
+//	hierarchical_anon=1935 N0=1935
+//
+// Where a v1 kernel has no hierarchical_ lines, the plain ones are taken.
+func ParseNumaStat(data []byte, v2 bool, pageSize unit.Bytes) (NumaStat, error) {
+	scale, prefix := pageSize, "hierarchical_"
+	if v2 {
+		scale, prefix = 1, ""
+	}
+	if !bytes.Contains(data, []byte(prefix+"anon")) {
+		prefix = ""
+	}
+	var s NumaStat
+	for key, rest := range keyed(data) {
+		name, _, _ := bytes.Cut([]byte(key), []byte("="))
+		var into *map[int]unit.Bytes
+		switch string(name) {
+		case prefix + "anon":
+			into = &s.Anon
+		case prefix + "file":
+			into = &s.File
+		default:
+			continue
+		}
+		by, err := parseByNode(rest, scale)
+		if err != nil {
+			return NumaStat{}, malformed("memory.numa_stat", rest, err)
+		}
+		*into = by
+	}
+	if s.Anon == nil || s.File == nil {
+		return NumaStat{}, malformed("memory.numa_stat", data, errNoLine)
+	}
+	return s, nil
+}
+
+// parseByNode reads "N0=12 N2=3".
+func parseByNode(rest []byte, scale unit.Bytes) (map[int]unit.Bytes, error) {
+	by := map[int]unit.Bytes{}
+	for f := range bytes.FieldsSeq(rest) {
+		key, val, _ := bytes.Cut(f, []byte("="))
+		id, ok := bytes.CutPrefix(key, []byte("N"))
+		node, err1 := number(id)
+		n, err2 := number(val)
+		if !ok || err1 != nil || err2 != nil || node > set.MaxNode || n > 1<<62/int64(scale) {
+			return nil, errNumber
+		}
+		by[int(node)] = unit.Bytes(n) * scale
+	}
+	return by, nil
+}

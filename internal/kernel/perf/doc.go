@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package perf counts hardware events per cgroup: one group of events on each
+// CPU, opened once, read every round, scaled by deltas only.
+//
+//	cgroup dir ──Open──▶ Group{CPU × event} ──Read──▶ Sample (deltas)
+//	                        table: lab | intel-skx | intel-spr | generic
+//
+// Two quirks of the kernel shape it:
+//
+//   - The first time_enabled of a cgroup event is garbage, up to the uptime: the
+//     first sample is only a base, and later deltas that are longer than the
+//     period are not believed.
+//   - A group that the PMU cannot hold runs part of the time: its deltas are
+//     scaled by enabled / running, and the result is marked.
+//
+// It is NOT for: sampling, uncore PMUs, or naming more events than a window
+// has fields for.
+package perf

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procfs
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Mount is one mount, as far as we need it.
+type Mount struct {
+	Root   string // the part of the file system that is mounted; "/" is all of it
+	Point  string
+	Type   string
+	Super  []string // options of the file system; for cgroup v1 also its controllers
+	Source string
+}
+
+// ParseMountinfo reads /proc/PID/mountinfo (since 2.6.26):
+//
+//	34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime shared:9 - cgroup cgroup rw,cpuset
+//	41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
+//
+// Fields 4 and 5 are root and mount point with \040 for a blank; any number of
+// optional fields ends at "-"; then type, source, options.
+func ParseMountinfo(data []byte) ([]Mount, error) {
+	var all []Mount
+	for n, line := range lines(data) {
+		head, tail, ok := bytes.Cut(line, []byte(" - "))
+		h, t := bytes.Fields(head), bytes.Fields(tail)
+		if !ok || len(h) < 6 || len(t) < 2 {
+			return nil, malformed("/proc/self/mountinfo", n, line, errShort)
+		}
+		m := Mount{Root: unescape(h[3]), Point: unescape(h[4]), Type: string(t[0]), Source: unescape(t[1])}
+		if len(t) > 2 {
+			m.Super = strings.Split(string(t[2]), ",")
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+var octal = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+func unescape(b []byte) string { return octal.Replace(string(b)) }

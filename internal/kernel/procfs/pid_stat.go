@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procfs
+
+import "bytes"
+
+// TaskStat is the part of /proc/PID/stat or /proc/PID/task/TID/stat we use.
+type TaskStat struct {
+	Ticks uint64 // utime + stime, in ticks of USER_HZ
+	Start uint64 // ticks after boot; with the pid it names a process for good
+	CPU   int    // the CPU it last ran on
+}
+
+// ParseTaskStat reads /proc/PID/task/TID/stat (field 39, processor, since 2.2.8):
+//
+//	1234 (a (b) c) S 1 1234 1234 0 -1 4194304 100 0 0 0 7 3 0 0 20 0 1 0 99 … 2 …
+//
+// The name may hold blanks and parentheses: fields count from the last ')'.
+func ParseTaskStat(data []byte) (TaskStat, error) {
+	const state, utime, stime, start, processor = 3, 14, 15, 22, 39
+	i := bytes.LastIndexByte(data, ')')
+	if i < 0 {
+		return TaskStat{}, malformed("/proc/PID/stat", 1, data, errShort)
+	}
+	var got [processor + 1]uint64
+	rest := bytes.TrimRight(data[i+1:], "\n")
+	for f := state; f <= processor; f++ {
+		var field []byte
+		if field, rest = nextField(rest); len(field) == 0 {
+			return TaskStat{}, malformed("/proc/PID/stat", 1, data, errShort)
+		}
+		if f == utime || f == stime || f == start || f == processor {
+			v, err := number(field)
+			if err != nil {
+				return TaskStat{}, malformed("/proc/PID/stat", 1, field, err)
+			}
+			got[f] = v
+		}
+	}
+	return TaskStat{Ticks: got[utime] + got[stime], Start: got[start], CPU: int(got[processor])}, nil
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procfs
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+func TestDecodeStat(t *testing.T) {
+	got, err := ParseStat([]byte("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 40 5 6 7 8 9 10\ncpu3 1 0 0 9 0 0 0\nintr 5\n"))
+	want := []CPUTicks{{0, 19, 64}, {3, 1, 10}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	for _, bad := range []string{"cpu0 1 2 3", "cpux 1 2 3 4 5 6 7", "cpu0 a 2 3 4 5 6 7", "cpu0 -1 2 3 4 5 6 7"} {
+		if got, err := ParseStat([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
+			t.Errorf("%q: got %v, %v", bad, got, err)
+		}
+	}
+}
+
+const statLine = "1234 (a (b) c) S 1 1234 1234 0 -1 4194304 100 0 0 0 7 3 0 0 20 0 1 0 99 8192 10 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 2 0 0 0 0 0\n"
+
+func TestDecodeTaskStat(t *testing.T) {
+	got, err := ParseTaskStat([]byte(statLine))
+	if want := (TaskStat{Ticks: 10, Start: 99, CPU: 2}); err != nil || got != want {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err := ParseTaskStat([]byte("1 (x) S 1")); err == nil || got != (TaskStat{}) {
+		t.Errorf("short: %+v, %v", got, err)
+	}
+}
+
+func TestDecodeNumaMaps(t *testing.T) {
+	text := `559f03f63000 default file=/usr/bin/head mapped=2 N0=2 kernelpagesize_kB=4
+7f3c40000000 bind=static:0-1 anon=512 dirty=512 N0=500 N1=12 kernelpagesize_kB=4
+7f3c60000000 prefer (many):0-1 anon=1 dirty=1 N1=1 kernelpagesize_kB=2048
+7f3c70000000 weighted interleave:0 anon=1 N1=1
+7f3c80000000 local
+`
+	got, err := ParseNumaMaps([]byte(text))
+	if err != nil || len(got) != 5 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	for i, want := range []struct {
+		mode     string
+		explicit bool
+		pages    uint64
+		size     uint64
+	}{{"default", false, 2, 4096}, {"bind", true, 512, 4096}, {"prefer (many)", true, 1, 2 << 20}, {"weighted interleave", true, 1, 4096}, {"local", false, 0, 4096}} {
+		v := got[i]
+		if v.Mode() != want.mode || v.Explicit() != want.explicit || v.Pages() != want.pages || v.PageSize != want.size {
+			t.Errorf("line %d: %+v, want %+v", i+1, v, want)
+		}
+	}
+	if got[1].Anon != 512 || !reflect.DeepEqual(got[1].Nodes, []NodePages{{0, 500}, {1, 12}}) {
+		t.Errorf("line 2: %+v", got[1])
+	}
+	for _, bad := range []string{"xyz default", "1000", "1000 default N0=x", "1000 default N5000=1", "1000 default kernelpagesize_kB=0"} {
+		if got, err := ParseNumaMaps([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
+			t.Errorf("%q: got %v, %v", bad, got, err)
+		}
+	}
+}
+
+func TestDecodeMaps(t *testing.T) {
+	got, err := ParseMaps([]byte("559f03f63000-559f03f65000 r--p 00000000 fe:00 247278   /usr/bin/head\n1000-2000 rw-p\n"))
+	if want := []Range{{0x559f03f63000, 0x559f03f65000}, {0x1000, 0x2000}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := ParseMaps([]byte("2000-1000 rw-p")); !errors.Is(err, unix.ErrMalformed) {
+		t.Errorf("reversed: %v", err)
+	}
+}
+
+func TestDecodeMountinfo(t *testing.T) {
+	got, err := ParseMountinfo([]byte("34 31 0:31 / /sys/fs/cgroup/cpu\\040set rw,relatime shared:9 master:1 - cgroup cgroup rw,cpuset\n"))
+	want := []Mount{{Root: "/", Point: "/sys/fs/cgroup/cpu set", Type: "cgroup", Super: []string{"rw", "cpuset"}, Source: "cgroup"}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := ParseMountinfo([]byte("34 31\n")); !errors.Is(err, unix.ErrMalformed) {
+		t.Errorf("short: %v", err)
+	}
+}
+
+func TestDecodeOthers(t *testing.T) {
+	m, err := ParseNodeMeminfo([]byte("Node 0 MemTotal:        4417748 kB\nNode 0 MemFree: 12 kB\nNode 0 Active(anon): 5 kB\n"))
+	if err != nil || m.Total.Or(0) != 4417748*unit.KiB || m.Free.Or(0) != 12*unit.KiB || m.File.Known() {
+		t.Errorf("meminfo: %+v, %v", m, err)
+	}
+	cpu, err := ParseCPUInfo([]byte("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Xeon\n\nprocessor\t: 1\n"))
+	if err != nil || cpu != (CPUModel{"GenuineIntel", 6, 85}) {
+		t.Errorf("cpuinfo: %+v, %v", cpu, err)
+	}
+	if cpu, err := ParseCPUInfo([]byte("processor\t: 0\nCPU implementer\t: 0x41\n")); err != nil || cpu != (CPUModel{}) {
+		t.Errorf("arm cpuinfo: %+v, %v", cpu, err)
+	}
+	cg, err := ParsePIDCgroup([]byte("3:cpuset:/demo/a\n1:name=systemd:/\n0::/b:c\n"))
+	if err != nil || !reflect.DeepEqual(cg, []Membership{{"cpuset", "/demo/a"}, {"name=systemd", "/"}, {"", "/b:c"}}) {
+		t.Errorf("cgroup: %+v, %v", cg, err)
+	}
+	pids, err := AppendPIDs([]int{9}, []byte("1\n0\n22\n"))
+	if err != nil || !reflect.DeepEqual(pids, []int{9, 1, 22}) {
+		t.Errorf("pids: %v, %v", pids, err)
+	}
+	if pids, err := AppendPIDs([]int{9}, []byte("1\nx\n")); err == nil || len(pids) != 1 {
+		t.Errorf("bad pids: %v, %v", pids, err)
+	}
+}
+
+// Every parser: no panic, and an error comes with the zero value.
+func FuzzParsers(f *testing.F) {
+	for _, seed := range []string{statLine, "cpu0 1 2 3 40 5 6 7 8\n", "1000 prefer (many):0 N0=1 anon=1\n", "1000-2000 rw-p\n",
+		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "3:cpuset:/a\n", "1\n2\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		check(t, "stat", ParseStat, data)
+		check(t, "task stat", ParseTaskStat, data)
+		check(t, "numa_maps", ParseNumaMaps, data)
+		check(t, "maps", ParseMaps, data)
+		check(t, "mountinfo", ParseMountinfo, data)
+		check(t, "meminfo", ParseNodeMeminfo, data)
+		check(t, "cpuinfo", ParseCPUInfo, data)
+		check(t, "cgroup", ParsePIDCgroup, data)
+		check(t, "pids", func(d []byte) ([]int, error) { return AppendPIDs(nil, d) }, data)
+	})
+}
+
+func check[T any](t *testing.T, name string, parse func([]byte) (T, error), data []byte) {
+	t.Helper()
+	v, err := parse(data)
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, unix.ErrMalformed) || !reflect.ValueOf(&v).Elem().IsZero() {
+		t.Fatalf("%s of %q: %v, %v", name, data, v, err)
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unix
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	sys "golang.org/x/sys/unix"
+)
+
+// The sentinels of this room. They are always wrapped in a sentence.
+var (
+	ErrNotSupported = errors.New("not supported")
+	ErrNotPermitted = errors.New("not permitted")
+	ErrMalformed    = errors.New("malformed")
+	ErrGone         = errors.New("gone")
+)
+
+// Explain wraps err as "verb object: cause" and adds the sentinel it stands
+// for. need names the privilege that was missing when the cause is EPERM or
+// EACCES; "" leaves that to the reader.
+func Explain(verb, object, need string, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := Classify(err)
+	switch {
+	case kind == nil || errors.Is(err, kind):
+		return fmt.Errorf("%s %s: %w", verb, object, cause(err))
+	case kind == ErrNotPermitted && need != "":
+		return fmt.Errorf("%s %s: %w (%w): it needs %s", verb, object, cause(err), kind, need)
+	}
+	return fmt.Errorf("%s %s: %w (%w)", verb, object, cause(err), kind)
+}
+
+// cause drops the path that os errors repeat.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// Classify returns the sentinel an errno stands for, nil when none.
+//
+// ENODEV is what kernfs says of a file whose cgroup was removed while it was
+// open (kernfs_get_active in fs/kernfs/file.c).
+func Classify(err error) error {
+	for _, c := range classes {
+		if errors.Is(err, c.errno) {
+			return c.kind
+		}
+	}
+	return nil
+}
+
+var classes = []struct{ errno, kind error }{
+	{ErrGone, ErrGone}, {ErrNotPermitted, ErrNotPermitted}, {ErrNotSupported, ErrNotSupported}, {ErrMalformed, ErrMalformed},
+	{sys.ENOENT, ErrGone}, {sys.ENODEV, ErrGone}, {sys.ESRCH, ErrGone},
+	{sys.EPERM, ErrNotPermitted}, {sys.EACCES, ErrNotPermitted}, {sys.EROFS, ErrNotPermitted},
+	{sys.ENOSYS, ErrNotSupported}, {sys.EOPNOTSUPP, ErrNotSupported},
+}
+
+// Answer is what a probe says.
+type Answer int
+
+// A probe that could not tell is asked again next time; it is never cached.
+const (
+	CouldNotTell Answer = iota
+	No
+	Yes
+)
+
+// String is "yes", "no" or "could not tell".
+func (a Answer) String() string { return [...]string{"could not tell", "no", "yes"}[a] }

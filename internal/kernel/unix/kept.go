@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unix
+
+import (
+	"errors"
+	"os"
+
+	sys "golang.org/x/sys/unix"
+)
+
+// Buffer is what files are read into, over and over. What a read returns is
+// valid until the next one.
+type Buffer struct{ b []byte }
+
+// ReadFile reads a whole small file.
+func (buf *Buffer) ReadFile(path string) ([]byte, error) {
+	k := Kept{Path: path}
+	defer k.Close()
+	return k.Read(buf)
+}
+
+// Kept is a file that stays open between rounds. Files of proc, sysfs and
+// kernfs give their present content again when read from offset 0.
+type Kept struct {
+	Path string
+	fd   int // 0 = closed: descriptor 0 is never ours
+}
+
+// Read returns the present content. A file whose cgroup was removed, or whose
+// controller was switched off and on, is opened again once.
+func (k *Kept) Read(buf *Buffer) ([]byte, error) {
+	fresh := k.fd == 0
+	if err := k.open(); err != nil {
+		return nil, err
+	}
+	data, err := buf.fill(k.fd)
+	if err == nil {
+		return data, nil
+	}
+	k.Close()
+	if fresh || !errors.Is(err, sys.ENODEV) {
+		return nil, &os.PathError{Op: "read", Path: k.Path, Err: err}
+	}
+	return k.Read(buf)
+}
+
+func (k *Kept) open() error {
+	if k.fd != 0 {
+		return nil
+	}
+	fd, err := ignoringEINTR(func() (int, error) { return sys.Open(k.Path, sys.O_RDONLY|sys.O_CLOEXEC, 0) })
+	if err != nil {
+		return &os.PathError{Op: "open", Path: k.Path, Err: err}
+	}
+	k.fd = fd
+	return nil
+}
+
+// Close lets go of the file; a later Read opens it again.
+func (k *Kept) Close() {
+	if k.fd != 0 {
+		sys.Close(k.fd)
+		k.fd = 0
+	}
+}
+
+func (buf *Buffer) fill(fd int) ([]byte, error) {
+	if len(buf.b) == 0 {
+		buf.b = make([]byte, 16<<10)
+	}
+	for n := 0; ; {
+		if n == len(buf.b) {
+			buf.b = append(buf.b, make([]byte, n)...)
+		}
+		m, err := ignoringEINTR(func() (int, error) { return sys.Pread(fd, buf.b[n:], int64(n)) })
+		if err != nil {
+			return nil, err
+		}
+		if m == 0 {
+			return buf.b[:n], nil
+		}
+		n += m
+	}
+}
+
+func ignoringEINTR(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if err != sys.EINTR {
+			return n, err
+		}
+	}
+}
+
+// WriteFile writes value with one write(2). An empty value is sent as "\n":
+// a write of no bytes never reaches the kernel's handler.
+func WriteFile(path, value string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// Inode identifies a directory: kernfs numbers its inodes with the node's id,
+// which is not used again soon (idr_alloc_cyclic in fs/kernfs/dir.c).
+func Inode(path string) (uint64, error) {
+	var st sys.Stat_t
+	if err := sys.Stat(path, &st); err != nil {
+		return 0, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return st.Ino, nil
+}
+
+// MayHaveSubdirs is false when the link count says that a directory has none.
+// kernfs and most file systems count 2 + subdirectories; others say 1.
+func MayHaveSubdirs(path string) bool {
+	var st sys.Stat_t
+	return sys.Stat(path, &st) == nil && st.Nlink != 2
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"homenode/internal/lab"
+	"homenode/internal/unit"
+)
+
+// Phases that the load programs credit their operations to.
+const (
+	phaseWarmup  = 1
+	phaseMeasure = 2
+	phaseAfter   = 3
+)
+
+const (
+	cgroupRoot = "/sys/fs/cgroup"
+	mixGroup   = "demo"  // holds a cgroup per workload
+	houseGroup = "house" // holds daemons and this runner
+	readyLimit = 120 * time.Second
+)
+
+// RunArm runs one arm once, inside the lab's guest, and leaves nothing behind.
+//
+//  1. cgroups with limits; for the hand-optimised arm, placed; NUMA balancing.
+//  2. the load, warming up unpaced; the arm's mover.
+//  3. until the local access ratio is steady, or the cap.
+//  4. paced, for the mix's model-seconds; counters are read with the model off
+//     on both sides, so that they hold the measurement and nothing else.
+//  5. everything is ended; what the mover set must be gone.
+func RunArm(ctx context.Context, p Plan, progress func(string)) (RunResult, error) {
+	model, err := lab.OpenModel("/sys")
+	if err != nil {
+		return RunResult{}, err
+	}
+	r := &armRun{plan: p, model: model, progress: progress, res: RunResult{Arm: p.Arm, Repeat: p.Repeat}}
+	defer r.cleanUp()
+	for _, step := range []func(context.Context) error{r.prepare, r.startLoad, r.startMover, r.warmUp, r.measure, r.stop} {
+		if err := step(ctx); err != nil {
+			return RunResult{}, fmt.Errorf("arm %s, repeat %d: %w", p.Arm, p.Repeat, err)
+		}
+	}
+	return r.res, nil
+}
+
+type armRun struct {
+	plan     Plan
+	model    *lab.Model
+	progress func(string)
+	res      RunResult
+
+	loads       []*loadProcess
+	meter       *meter
+	mover       mover
+	migrated    float64 // pgmigrate_success before
+	moverBefore float64
+}
+
+// prepare makes the cgroups; the limits and CPUs are the same in every arm.
+func (r *armRun) prepare(context.Context) error {
+	balancing := "0"
+	if r.plan.Arm == ArmBalancing {
+		balancing = "1"
+	}
+	writes := []struct{ path, value string }{
+		{"/proc/sys/kernel/numa_balancing", balancing},
+		{cgroupRoot + "/cgroup.subtree_control", "+cpuset +cpu +memory"},
+	}
+	for _, g := range []struct{ name, cpus string }{{houseGroup, r.plan.Housekeeping}, {mixGroup, r.plan.CPUs}} {
+		if err := os.MkdirAll(filepath.Join(cgroupRoot, g.name), 0o755); err != nil {
+			return err
+		}
+		writes = append(writes, struct{ path, value string }{filepath.Join(cgroupRoot, g.name, "cpuset.cpus"), g.cpus})
+	}
+	writes = append(writes,
+		struct{ path, value string }{filepath.Join(cgroupRoot, houseGroup, "cgroup.procs"), strconv.Itoa(os.Getpid())},
+		struct{ path, value string }{filepath.Join(cgroupRoot, mixGroup, "cgroup.subtree_control"), "+cpuset +cpu +memory"})
+	for _, w := range writes {
+		if err := os.WriteFile(w.path, []byte(w.value), 0o644); err != nil {
+			return fmt.Errorf("prepare: write %q: %w", w.value, err)
+		}
+	}
+	for _, w := range r.plan.Mix.Workloads {
+		if err := r.prepareWorkload(w); err != nil {
+			return fmt.Errorf("prepare workload %s: %w", w.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *armRun) prepareWorkload(w Workload) error {
+	dir := groupOf(w.Name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	settings := map[string]string{}
+	if w.CPULimit > 0 {
+		settings["cpu.max"] = fmt.Sprintf("%d 100000", int(w.CPULimit*100000))
+	}
+	if r.plan.Arm == ArmByHand {
+		settings["cpuset.cpus"] = r.plan.NodeCPUs[w.Node]
+		settings["cpuset.mems"] = strconv.Itoa(w.Node)
+	}
+	for file, value := range settings {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func groupOf(name string) string { return filepath.Join(cgroupRoot, mixGroup, name) }
+
+func (r *armRun) startLoad(ctx context.Context) error {
+	r.model.SetPhase(phaseWarmup)
+	for _, w := range r.plan.Mix.Workloads {
+		l, err := startLoad(w, r.plan.Mix.Seed+uint64(r.plan.Repeat))
+		if err != nil {
+			return err
+		}
+		r.loads = append(r.loads, l)
+	}
+	for _, l := range r.loads {
+		if err := l.waitReady(ctx, readyLimit); err != nil {
+			return err
+		}
+	}
+	var err error
+	r.migrated = vmstat("pgmigrate_success")
+	r.meter, err = newMeter()
+	return err
+}
+
+func (r *armRun) startMover(context.Context) error {
+	if err := r.model.Switch(lab.Count); err != nil {
+		return err
+	}
+	var err error
+	r.mover, err = startMover(r.plan)
+	return err
+}
+
+// warmUp waits until the local access ratio of the sensitive services together
+// has stayed within steady_within over three checks, or the cap is reached.
+func (r *armRun) warmUp(ctx context.Context) error {
+	w := r.plan.Mix.Warmup
+	start := time.Now()
+	if _, err := r.meter.read(ctx); err != nil {
+		return err
+	}
+	for {
+		time.Sleep(w.CheckEvery)
+		uses, err := r.meter.read(ctx)
+		if err != nil {
+			return err
+		}
+		ratio := sensitiveRatio(r.plan.Mix, uses)
+		r.res.WarmupRatios = append(r.res.WarmupRatios, ratio)
+		r.res.WarmupSeconds = time.Since(start).Seconds()
+		r.res.Steady = steady(r.res.WarmupRatios, w.SteadyWithin)
+		r.progress(fmt.Sprintf("warming up %.0f s, local access ratio %.3f", r.res.WarmupSeconds, ratio))
+		if time.Since(start) >= w.AtMost || (r.res.Steady && time.Since(start) >= w.AtLeast) {
+			return nil
+		}
+	}
+}
+
+func steady(ratios []float64, within float64) bool {
+	if len(ratios) < 3 {
+		return false
+	}
+	last := ratios[len(ratios)-3:]
+	return max(last[0], last[1], last[2])-min(last[0], last[1], last[2]) <= within
+}
+
+func (r *armRun) measure(ctx context.Context) error {
+	if err := r.model.Switch(lab.Off); err != nil {
+		return err
+	}
+	if _, err := r.meter.read(ctx); err != nil {
+		return err
+	}
+	r.moverBefore = r.mover.cpuSeconds()
+	if err := r.model.Switch(lab.Pace); err != nil {
+		return err
+	}
+	wall := time.Now()
+	r.model.SetPhase(phaseMeasure)
+	begin := r.model.Clock()
+	length := r.plan.Mix.ModelSeconds * float64(begin.MHz) * 1e6
+	limit := time.Duration(r.plan.Mix.ModelSeconds / max(r.plan.Mix.MinRate, 0.05) * float64(time.Second))
+	for float64(r.model.Clock().ModelCycles-begin.ModelCycles) < length {
+		if time.Since(wall) > limit {
+			break // too slow: judge will say so
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	r.model.SetPhase(phaseAfter)
+	end := r.model.Clock()
+	elapsed := time.Since(wall)
+	if err := r.model.Switch(lab.Off); err != nil {
+		return err
+	}
+	r.res.ModelSeconds = float64(end.ModelCycles-begin.ModelCycles) / float64(begin.MHz) / 1e6
+	r.res.Rate = float64(end.PacedCycles) / (float64(end.PacedWallNS) / 1e3 * float64(end.MHz))
+	r.res.SlowestRate = float64(end.SlowestPermille) / 1000
+	if share, ok := since(r.mover.cpuSeconds(), r.moverBefore); ok {
+		r.res.MoverCPUShare = unit.Some(share / elapsed.Seconds())
+	}
+	r.progress(fmt.Sprintf("measured %.1f model-s at %.0f %% of nominal", r.res.ModelSeconds, 100*r.res.Rate))
+	return r.collect(ctx)
+}
+
+func since(now, before float64) (float64, bool) { return now - before, now == now && before == before }
+
+// collect reads the counters of the measurement, then ends the load and reads
+// its reports.
+func (r *armRun) collect(ctx context.Context) error {
+	uses, err := r.meter.read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range r.loads {
+		report, err := l.finish()
+		if err != nil {
+			return err
+		}
+		s := ServiceResult{Name: l.workload.Name, Kind: l.workload.Kind}
+		s.fill(report.phase(phaseMeasure), uses[l.workload.Name], r.res.ModelSeconds)
+		r.res.Services = append(r.res.Services, s)
+	}
+	return nil
+}
+
+// fill joins what the load program and the counters say.
+func (s *ServiceResult) fill(p loadPhase, u use, modelSeconds float64) {
+	s.Work = p.Work
+	s.WorkPerModelS = p.Work / modelSeconds
+	if cycles, ok := u.cycles.Get(); ok && p.Work > 0 {
+		s.CyclesPerOp = unit.Some(cycles / p.Work)
+	}
+	s.LocalLoads, s.RemoteLoads, s.CPU = u.local, u.remote, u.cpus
+	s.LocalAccessRatio = ratio(u)
+	if p.Latency != nil {
+		s.LatencyP50us, s.LatencyP99us = unit.Some(p.Latency.P50), unit.Some(p.Latency.P99)
+	}
+}
+
+func (r *armRun) stop(context.Context) error {
+	r.res.MoverCPUSeconds = known(r.mover.cpuSeconds())
+	r.res.Acted, r.res.Detail = r.mover.acted()
+	r.res.PagesMoved = known(vmstat("pgmigrate_success") - r.migrated)
+	if err := r.mover.stop(); err != nil {
+		return err
+	}
+	return r.checkLeft()
+}
+
+func known(v float64) unit.Opt[float64] { return unit.OptOf(v, v == v) }
+
+// checkLeft makes sure that the mover left every workload with all its parent
+// has. The kernel does not take an empty cpuset back for a populated cgroup
+// (ENOSPC, validate_change in kernel/cgroup/cpuset.c): the parent's set, written
+// out, means the same.
+func (r *armRun) checkLeft() error {
+	if r.plan.Arm == ArmByHand {
+		return nil
+	}
+	for _, file := range []string{"cpuset.cpus.effective", "cpuset.mems.effective"} {
+		all, err := os.ReadFile(filepath.Join(cgroupRoot, mixGroup, file))
+		if err != nil {
+			return err
+		}
+		for _, w := range r.plan.Mix.Workloads {
+			got, err := os.ReadFile(filepath.Join(groupOf(w.Name), file))
+			if err != nil {
+				return err
+			}
+			if string(got) != string(all) {
+				return fmt.Errorf("%s of %s is %q after the mover ended, its parent's is %q", file, w.Name, bytes.TrimSpace(got), bytes.TrimSpace(all))
+			}
+		}
+	}
+	return nil
+}
+
+// cleanUp ends what still runs and removes the cgroups, whatever happened.
+func (r *armRun) cleanUp() {
+	_ = r.model.Switch(lab.Off)
+	if r.mover != nil {
+		_ = r.mover.stop()
+	}
+	for _, l := range r.loads {
+		l.kill()
+	}
+	if r.meter != nil {
+		r.meter.close()
+	}
+	_ = os.WriteFile("/proc/sys/kernel/numa_balancing", []byte("0"), 0o644)
+	for _, w := range r.plan.Mix.Workloads {
+		for range 100 { // a dying process holds its cgroup for a moment
+			if err := os.Remove(groupOf(w.Name)); err == nil || os.IsNotExist(err) {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// vmstat reads one counter of /proc/vmstat; NaN if it is not there.
+func vmstat(name string) float64 {
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return nan
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && key == name {
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				return v
+			}
+		}
+	}
+	return nan
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"homenode/internal/unit"
+)
+
+// Plan is what the host asks the guest for: one run of one arm.
+type Plan struct {
+	Mix    Mix    `json:"mix"`
+	Arm    string `json:"arm"`
+	Repeat int    `json:"repeat"`
+	// Agent is the agent's configuration file in the guest (arm homenode).
+	Agent string `json:"agent"`
+	// CPUs for the workloads; Housekeeping for daemons and this runner.
+	CPUs         string   `json:"cpus"`
+	Housekeeping string   `json:"housekeeping"`
+	NodeCPUs     []string `json:"node_cpus"` // of each node, without housekeeping
+}
+
+// RunResult is what one run gave. Unknown figures are null.
+type RunResult struct {
+	Arm    string `json:"arm"`
+	Repeat int    `json:"repeat"`
+	Error  string `json:"error,omitempty"` // the run does not count
+
+	WarmupSeconds float64   `json:"warmup_s"` // guest time
+	WarmupRatios  []float64 `json:"warmup_ratios"`
+	Steady        bool      `json:"steady"`
+
+	ModelSeconds float64 `json:"model_s"`
+	Rate         float64 `json:"rate"`         // model time / guest wall time, of nominal
+	SlowestRate  float64 `json:"slowest_rate"` // of any 250 ms
+
+	Services []ServiceResult `json:"services"`
+
+	PagesMoved      unit.Opt[float64] `json:"pages_moved"`      // warm-up and measurement, all movers (pgmigrate_success)
+	MoverCPUSeconds unit.Opt[float64] `json:"mover_cpu_s"`      // of the daemon, warm-up and measurement
+	MoverCPUShare   unit.Opt[float64] `json:"mover_cpu_share"`  // of one CPU, while measuring
+	Acted           bool              `json:"acted"`            // the arm's mover did something
+	Detail          string            `json:"detail,omitempty"` // what it did
+}
+
+// ServiceResult is one workload in one run's measurement.
+type ServiceResult struct {
+	Name             string            `json:"name"`
+	Kind             string            `json:"kind"`
+	Work             float64           `json:"work"` // operations
+	WorkPerModelS    float64           `json:"ops_per_model_s"`
+	CyclesPerOp      unit.Opt[float64] `json:"cycles_per_op"`
+	LocalAccessRatio unit.Opt[float64] `json:"local_access_ratio"`
+	LocalLoads       unit.Opt[float64] `json:"local_loads"`
+	RemoteLoads      unit.Opt[float64] `json:"remote_loads"`
+	CPU              unit.Opt[float64] `json:"cpus"`
+	LatencyP50us     unit.Opt[float64] `json:"latency_p50_us"`
+	LatencyP99us     unit.Opt[float64] `json:"latency_p99_us"`
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// How many random kill points; `make test-full` asks for more.
+func killPoints(t *testing.T, usual int) int {
+	t.Helper()
+	if n, err := strconv.Atoi(os.Getenv("HOMENODE_KILL_POINTS")); err == nil {
+		return n
+	}
+	return usual
+}
+
+func killSeed() uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("HOMENODE_KILL_SEED"), 10, 64); err == nil {
+		return n
+	}
+	return 1
+}
+
+const killConfig = `
+period: 100ms
+cgroups: ["/kill/*"]
+services:
+  - {name: kill, match: "/kill/*", approved: true, target_local_ratio: 0.99}
+mao: {max_binds_per_window: 2, backoff_windows: 1, backoff_cap: 1}
+actuate: {rate: 64MiB}
+`
+
+// setUpKill makes two workloads that the agent wants to bind: one without a
+// cpuset of its own, one whose own says what its parent's says.
+const setUpKill = `
+base=%s
+mkdir -p $base/kill
+for c in a b; do mkdir -p $base/kill/$c; done
+case $base in
+*/cpuset) # v1: nothing is inherited
+	for d in kill kill/a kill/b; do cat $base/cpuset.cpus > $base/$d/cpuset.cpus; cat $base/cpuset.mems > $base/$d/cpuset.mems; done
+	mkdir -p /sys/fs/cgroup/perf_event/kill/a /sys/fs/cgroup/perf_event/kill/b /sys/fs/cgroup/memory/kill/a /sys/fs/cgroup/memory/kill/b /sys/fs/cgroup/cpu,cpuacct/kill/a /sys/fs/cgroup/cpu,cpuacct/kill/b ;;
+*)	echo "+cpuset +cpu +memory" > $base/kill/cgroup.subtree_control
+	cat $base/kill/cpuset.cpus.effective > $base/kill/b/cpuset.cpus ;;
+esac
+for c in a b; do
+	(for h in $base /sys/fs/cgroup/perf_event /sys/fs/cgroup/memory /sys/fs/cgroup/cpu,cpuacct; do
+		[ -d $h/kill/$c ] && echo 0 > $h/kill/$c/cgroup.procs
+	done
+	exec homenode-load chase --threads 2 --ws 6MiB --shared --extra 40MiB --thp off --ready /tmp/kill-$c.ready --out /tmp/kill-$c.json) </dev/null >/dev/null 2>&1 &
+done
+while [ ! -e /tmp/kill-a.ready ] || [ ! -e /tmp/kill-b.ready ]; do sleep 0.1; done
+`
+
+const tearDownKill = `killall -9 homenode-load homenode-agent; sleep 0.3; homenode-load control off; rm -f /tmp/kill-*; rmdir %[1]s/kill/a %[1]s/kill/b %[1]s/kill; true`
+
+// snapshotKill prints what a workload may use, and everything that is not simply
+// "all that the parent has".
+const snapshotKill = `
+base=%s
+for d in kill kill/a kill/b; do
+	for f in cpuset.cpus.effective cpuset.mems.effective cpuset.effective_cpus cpuset.effective_mems cpuset.memory_migrate cgroup.subtree_control; do
+		[ -e $base/$d/$f ] && echo "$d $f $(cat $base/$d/$f)"
+	done
+done
+echo "root $(cat $base/cgroup.subtree_control 2>/dev/null)"
+`
+
+func cgroupBase(version string) string {
+	if version == "v1" {
+		return "/sys/fs/cgroup/cpuset"
+	}
+	return "/sys/fs/cgroup"
+}
+
+// An agent killed at a random point leaves nothing behind, once `homenode
+// restore` ran or the next agent started and ended.
+func TestLabKilledAgentLeavesNothing(t *testing.T) {
+	for version, usual := range map[string]int{"v2": 10, "v1": 5} {
+		t.Run(version, func(t *testing.T) { killAtRandom(t, version, killPoints(t, usual)) })
+	}
+}
+
+func killAtRandom(t *testing.T, version string, points int) {
+	g := guest(t, "two", version)
+	base := cgroupBase(version)
+	if err := g.Put(context.Background(), "/etc/kill.yaml", 0o644, []byte(killConfig)); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent") // so that killall finds agents only
+	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
+	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
+	mustRun(t, g, "homenode-load", "control", "count")
+	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
+	rng := rand.New(rand.NewPCG(killSeed(), 7))
+	acted := 0
+	for i := range points {
+		delay := time.Duration(rng.Float64() * rng.Float64() * 6 * float64(time.Second))
+		mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
+		time.Sleep(delay)
+		mustRun(t, g, "sh", "-c", "killall -9 homenode-agent; while pidof homenode-agent >/dev/null; do sleep 0.05; done; true")
+		if mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base)) != before {
+			acted++
+		}
+		if i%2 == 0 {
+			mustRun(t, g, "sh", "-c", "homenode restore; e=$?; [ $e = 0 ] || [ $e = 4 ]")
+		} else {
+			mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/kill.yaml --rounds 1 2>&1")
+		}
+		if after := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base)); after != before {
+			t.Fatalf("kill point %d of seed %d, after %v: left behind:\n%s\nbefore:\n%s\nagent: %s", i, killSeed(), delay, after, before,
+				mustRun(t, g, "cat", "/tmp/kill-agent.log"))
+		}
+	}
+	t.Logf("%d kill points, %d of them after the agent had changed something", points, acted)
+	if acted == 0 {
+		t.Errorf("the agent never changed anything before it was killed: nothing was tried; its log: %s", mustRun(t, g, "cat", "/tmp/kill-agent.log"))
+	}
+}
+
+// SIGTERM puts everything back; a second agent is refused meanwhile.
+func TestLabAgentTerminated(t *testing.T) {
+	g := guest(t, "two", "v2")
+	base := cgroupBase("v2")
+	if err := g.Put(context.Background(), "/etc/kill.yaml", 0o644, []byte(killConfig)); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent")
+	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
+	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
+	mustRun(t, g, "homenode-load", "control", "count")
+	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
+	mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
+	waitFor(t, 60*time.Second, "both workloads bound", func() bool {
+		return strings.Count(mustRun(t, g, "sh", "-c", "homenode status || true"), " bound ") == 2
+	})
+	if mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base)) == before {
+		t.Error("bound, but no cpuset differs")
+	}
+	why := mustRun(t, g, "homenode", "why", "a")
+	for _, want := range []string{"local", "considered", "*"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("homenode why a: no %q in:\n%s", want, why)
+		}
+	}
+	if r, err := g.Run(t.Context(), "homenode", "agent", "--config", "/etc/kill.yaml"); err != nil || r.Exit != 2 || !strings.Contains(r.Stderr, "held by another homenode") {
+		t.Errorf("second agent: %+v, %v", r, err)
+	}
+	mustRun(t, g, "sh", "-c", "killall homenode-agent; while pidof homenode-agent >/dev/null; do sleep 0.05; done")
+	if after := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base)); after != before {
+		t.Errorf("left behind after SIGTERM:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+func waitFor(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("%s: not within %v", what, limit)
+}

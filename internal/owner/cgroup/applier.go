@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/migrate"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+)
+
+// Config says what may be written.
+type Config struct {
+	// DirectOwners are owners whose cgroups are written directly all the same
+	// ("systemd", "docker", …). They may overwrite that at any time.
+	DirectOwners []string
+	// Mover moves pages; without one MovePages is refused.
+	Mover Mover
+}
+
+// Mover is migrate.Mover, or a fake.
+type Mover interface {
+	Move(ctx context.Context, req migrate.Request) (migrate.Result, error)
+}
+
+// Applier is the journal.Owner of unmanaged cgroups.
+type Applier struct {
+	cfg    Config
+	layout cgroup.Layout
+	write  func(path, value string) error
+}
+
+// The files that are written.
+const (
+	cpusFile    = cgroup.CPUsFile
+	memsFile    = cgroup.MemsFile
+	subtreeFile = "cgroup.subtree_control"
+
+	controllerOn  = "+cpuset"
+	controllerOff = "-cpuset"
+)
+
+// New acts on the running kernel. It wants the token that only kernel.Live
+// makes: what was recorded is never acted upon.
+func New(live kernel.LiveToken, cfg Config) (*Applier, error) {
+	if !live.Valid() {
+		return nil, fmt.Errorf("act on cgroups: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
+	}
+	layout, err := cgroup.Find(live.Root())
+	if err == nil {
+		err = layout.NeedCpuset()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Applier{cfg: cfg, layout: layout, write: unix.WriteFile}, nil
+}
+
+// Plan says which files a step changes.
+func (a *Applier) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
+	if err := a.mayAct(step.Workload); err != nil {
+		return nil, err
+	}
+	var buf unix.Buffer
+	parent, err := a.layout.ReadEffective(path.Dir(step.Workload), &buf)
+	if err != nil {
+		return nil, err
+	}
+	set := journal.Setting{Cgroup: step.Workload, File: cpusFile}
+	value := step.CPUs.String()
+	switch step.Kind {
+	case action.SetCPUs:
+		err = fits(set, step.CPUs, parent.CPUs)
+	case action.SetMems:
+		set.File, value = memsFile, step.Nodes.String()
+		err = fits(set, step.Nodes, parent.Mems)
+	default:
+		err = fmt.Errorf("take step %s for %s: %w: it sets nothing", step.Kind, step.Workload, journal.ErrRefused)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append(a.enable(step.Workload), journal.Change{Setting: set, New: value}), nil
+}
+
+// mayAct refuses cgroups that somebody manages, and names one that is gone.
+func (a *Applier) mayAct(id string) error {
+	owner := cgroup.OwnerOf(id)
+	if owner != cgroup.NoOwner && !slices.Contains(a.cfg.DirectOwners, owner) {
+		return fmt.Errorf("act on %s: %w: owned by %s, which would overwrite or be confused by a direct write: name it in direct_owners to allow that", id, journal.ErrRefused, owner)
+	}
+	if path.Clean("/"+id) != id || id == "/" {
+		return fmt.Errorf("act on %q: %w: want the path of a cgroup below the root", id, journal.ErrRefused)
+	}
+	_, err := unix.Inode(a.layout.Path(a.layout.Cpuset, id, ""))
+	return unix.Explain("act on", id, "", err)
+}
+
+// fits refuses what the kernel would accept and then not honour: on v2 a set
+// outside the parent's is silently replaced by the parent's.
+func fits[K set.Kind](s journal.Setting, want, parent set.Set[K]) error {
+	if want.IsEmpty() {
+		return fmt.Errorf("set %s: %w: an empty set binds nothing", s, journal.ErrRefused)
+	}
+	if missing := want.Minus(parent); !missing.IsEmpty() {
+		return fmt.Errorf("set %s to %s: %w: its parent has %s only, not %s", s, want, journal.ErrRefused, parent, missing)
+	}
+	return nil
+}
+
+// enable lists the ancestors, from the root down, where the cpuset controller
+// has to be switched on for the cgroups below (v2).
+func (a *Applier) enable(id string) []journal.Change {
+	if !a.layout.Cpuset.V2 {
+		return nil
+	}
+	var changes []journal.Change
+	for at := path.Dir(id); ; at = path.Dir(at) {
+		s := journal.Setting{Cgroup: at, File: subtreeFile}
+		if cur, err := a.Read(s); err != nil || cur.Value != controllerOn {
+			changes = append(changes, journal.Change{Setting: s, New: controllerOn})
+		}
+		if at == "/" {
+			break
+		}
+	}
+	slices.Reverse(changes)
+	return changes
+}
+
+// Move moves pages of the workload's processes to the step's nodes, within its
+// budget.
+func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
+	out := action.Outcome{Step: step, Status: action.Refused}
+	if a.cfg.Mover == nil || !p.Valid() {
+		out.Detail = "move pages of " + step.Workload + ": no mover, or no permit of the journal"
+		return out
+	}
+	if err := a.mayAct(step.Workload); err != nil {
+		out.Status, out.Detail = statusOf(err), err.Error()
+		return out
+	}
+	var buf unix.Buffer
+	pids, err := a.layout.PIDs(nil, step.Workload, &buf)
+	if err != nil {
+		out.Status, out.Detail = statusOf(err), err.Error()
+		return out
+	}
+	res, err := a.cfg.Mover.Move(ctx, migrate.Request{PIDs: pids, From: step.From, To: step.Nodes, Budget: step.Budget})
+	out.Moved, out.Failed, out.CPUSeconds = res.Moved, res.FailedBytes(), res.CPUTime.Seconds()
+	out.Status, out.Detail = action.Done, res.String()
+	if !res.Complete {
+		out.Status = action.InProgress
+	}
+	if err != nil {
+		out.Status, out.Detail = statusOf(err), err.Error()
+	}
+	return out
+}

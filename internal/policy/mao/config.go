@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"fmt"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Strategy is when MAO unbinds.
+type Strategy string
+
+// The paper's two strategies; B runs in production there.
+const (
+	StrategyA Strategy = "A"
+	StrategyB Strategy = "B"
+)
+
+// Config holds every threshold of the optimizer. Figures of the paper are named
+// so; the others are our choice.
+type Config struct {
+	Strategy Strategy `yaml:"strategy" json:"strategy"` // B, as the paper's production
+
+	// Bind.
+	Target            unit.Ratio `yaml:"target" json:"target"`                             // local access ratio of workloads that name none
+	MinLoads          uint64     `yaml:"min_loads" json:"min_loads"`                       // DRAM reads in a window below which its ratio says nothing
+	MinCPU            float64    `yaml:"min_cpu" json:"min_cpu"`                           // CPUs; an idle workload's ratio says nothing either
+	MinGain           unit.Ratio `yaml:"min_gain" json:"min_gain"`                         // the binding must promise this much more local access
+	BindAfter         int        `yaml:"bind_after" json:"bind_after"`                     // windows below target in a row; more is calmer and later
+	MaxBindsPerWindow int        `yaml:"max_binds_per_window" json:"max_binds_per_window"` // 1: see what a bind did before the next
+	SettleWindows     int        `yaml:"settle_windows" json:"settle_windows"`             // after these a bound workload should be on target
+
+	// Unbind.
+	NodeBusy           unit.Ratio `yaml:"node_busy" json:"node_busy"`                     // A: 80 % (paper)
+	ImbalanceThreshold unit.Ratio `yaml:"imbalance_threshold" json:"imbalance_threshold"` // B(1): 10–15 % (paper), in points of utilisation
+	HistoryWindows     int        `yaml:"history_windows" json:"history_windows"`         // B(2): length of a node's history
+	MinHistory         int        `yaml:"min_history" json:"min_history"`                 // B(2): windows before its P95 means anything
+	QuotaTolerance     float64    `yaml:"quota_tolerance" json:"quota_tolerance"`         // "> 100 % of quota", plus measurement jitter
+	SaturatedShare     unit.Ratio `yaml:"saturated_share" json:"saturated_share"`         // of the bound CPUs, where those are the limit
+
+	// Back-off after an unbind, a refusal or a drift, in windows, doubling.
+	BackoffWindows uint64 `yaml:"backoff_windows" json:"backoff_windows"`
+	BackoffCap     uint64 `yaml:"backoff_cap" json:"backoff_cap"`
+	// ForgetAfter is for how many windows an unseen workload is remembered.
+	ForgetAfter int `yaml:"forget_after" json:"forget_after"`
+
+	// What a node has left.
+	ReservedCPUs     set.CPUSet         `yaml:"reserved_cpus" json:"reserved_cpus"`             // never bound to
+	Smoothing        float64            `yaml:"smoothing" json:"smoothing"`                     // weight of the newest window in CPU demand, (0,1]
+	HeadroomFactor   float64            `yaml:"headroom_factor" json:"headroom_factor"`         // CPUs wanted per CPU of demand
+	UnboundWeight    float64            `yaml:"unbound_weight" json:"unbound_weight"`           // share of unbound load that takes CPU from a node; 0: the kernel can move it
+	FreeReserve      unit.Ratio         `yaml:"free_reserve" json:"free_reserve"`               // of a node's memory that stays free
+	ReclaimableShare unit.Ratio         `yaml:"reclaimable_share" json:"reclaimable_share"`     // of a node's page cache that counts as free
+	MaxNodes         int                `yaml:"max_nodes" json:"max_nodes"`                     // of one binding; 0: all but one
+	NodeBandwidth    map[int]unit.Bytes `yaml:"node_bandwidth" json:"node_bandwidth,omitempty"` // bytes/s of DRAM reads a node serves; absent: no limit known
+
+	// Cost of a node set, each term in [0,1] times its weight; see place.go.
+	MoveWeight      float64 `yaml:"move_weight" json:"move_weight"`           // memory to move: paid once
+	BandwidthWeight float64 `yaml:"bandwidth_weight" json:"bandwidth_weight"` // others' DRAM traffic there: paid for ever
+	CPUWeight       float64 `yaml:"cpu_weight" json:"cpu_weight"`             // others' CPU use there
+	CompanyWeight   float64 `yaml:"company_weight" json:"company_weight"`     // share of all bound workloads that are there (they share its LLC)
+	UnboundCost     float64 `yaml:"unbound_cost" json:"unbound_cost"`         // weight of unbound CPU use against bound, in CPUWeight's term
+}
+
+// DefaultConfig returns the defaults; decode a file over it.
+func DefaultConfig() Config {
+	return Config{
+		Strategy: StrategyB,
+		Target:   0.9, MinLoads: 1000, MinCPU: 0.05, MinGain: 0.05,
+		BindAfter: 1, MaxBindsPerWindow: 1, SettleWindows: 20,
+		NodeBusy: 0.80, ImbalanceThreshold: 0.125, HistoryWindows: 512, MinHistory: 20,
+		QuotaTolerance: 1.02, SaturatedShare: 0.98,
+		BackoffWindows: 8, BackoffCap: 512, ForgetAfter: 3,
+		Smoothing: 0.5, HeadroomFactor: 1, FreeReserve: 0.05, ReclaimableShare: 0.5,
+		MoveWeight: 0.25, BandwidthWeight: 1, CPUWeight: 1, CompanyWeight: 0.5, UnboundCost: 0.5,
+	}
+}
+
+// Validate says which setting cannot be, and what it must be, in one sentence.
+func (c Config) Validate() error {
+	if c.Strategy != StrategyA && c.Strategy != StrategyB {
+		return fmt.Errorf("mao: strategy is %q: it must be A or B", c.Strategy)
+	}
+	for _, err := range []error{c.shares(), c.counts(), c.factors()} {
+		if err != nil {
+			return err
+		}
+	}
+	for node, limit := range c.NodeBandwidth {
+		if limit <= 0 {
+			return fmt.Errorf("mao: node_bandwidth of node %d is %d: it must be a positive number of bytes per second", node, int64(limit))
+		}
+	}
+	return nil
+}
+
+func (c Config) shares() error {
+	for _, s := range []struct {
+		name  string
+		value unit.Ratio
+	}{
+		{"target", c.Target},
+		{"min_gain", c.MinGain},
+		{"node_busy", c.NodeBusy},
+		{"imbalance_threshold", c.ImbalanceThreshold},
+		{"saturated_share", c.SaturatedShare},
+		{"free_reserve", c.FreeReserve},
+		{"reclaimable_share", c.ReclaimableShare},
+	} {
+		if !s.value.Valid() {
+			return fmt.Errorf("mao: %s is %v: it must be between 0 and 1", s.name, float64(s.value))
+		}
+	}
+	return nil
+}
+
+func (c Config) counts() error {
+	for _, n := range []struct {
+		name       string
+		value, min int
+	}{
+		{"bind_after", c.BindAfter, 1},
+		{"max_binds_per_window", c.MaxBindsPerWindow, 1},
+		{"settle_windows", c.SettleWindows, 1},
+		{"history_windows", c.HistoryWindows, 1},
+		{"min_history", c.MinHistory, 1},
+		{"forget_after", c.ForgetAfter, 0},
+		{"max_nodes", c.MaxNodes, 0},
+	} {
+		if n.value < n.min {
+			return fmt.Errorf("mao: %s is %d: it must be at least %d", n.name, n.value, n.min)
+		}
+	}
+	if c.MinHistory > c.HistoryWindows {
+		return fmt.Errorf("mao: min_history is %d: it must not exceed history_windows, %d", c.MinHistory, c.HistoryWindows)
+	}
+	if c.BackoffWindows < 1 || c.BackoffCap < c.BackoffWindows {
+		return fmt.Errorf("mao: backoff_windows is %d and backoff_cap %d: they must be at least 1 and ascend", c.BackoffWindows, c.BackoffCap)
+	}
+	return nil
+}
+
+func (c Config) factors() error {
+	const many = 1e6 // no weight is meant to be larger; also refuses NaN and ∞
+	for _, f := range []struct {
+		name     string
+		value    float64
+		min, max float64
+	}{
+		{"min_cpu", c.MinCPU, 0, many},
+		{"quota_tolerance", c.QuotaTolerance, 1, 10},
+		{"smoothing", c.Smoothing, 0.001, 1},
+		{"headroom_factor", c.HeadroomFactor, 0.1, 10},
+		{"unbound_weight", c.UnboundWeight, 0, 1},
+		{"unbound_cost", c.UnboundCost, 0, 1},
+		{"move_weight", c.MoveWeight, 0, many},
+		{"bandwidth_weight", c.BandwidthWeight, 0, many},
+		{"cpu_weight", c.CPUWeight, 0, many},
+		{"company_weight", c.CompanyWeight, 0, many},
+	} {
+		if !(f.value >= f.min && f.value <= f.max) {
+			return fmt.Errorf("mao: %s is %v: it must be between %v and %v", f.name, f.value, f.min, f.max)
+		}
+	}
+	return nil
+}

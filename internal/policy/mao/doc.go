@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mao is MAO's optimizer (Liu et al., Baidu + Intel: Memory Access
+// Optimizer): a pure function from a machine, a configuration, a state and a
+// window to the next state, what to bind and unbind, and why.
+//
+//	             ┌──────────────── State ◀───────────────┐
+//	             ▼                                       │
+//	window ─▶ remember ─▶ outcomes ─▶ unbind? ──yes──────┼─▶ Action{Unbind}
+//	             │                      │ no             │
+//	             │                      ▼                │
+//	             │          candidates ─▶ place ─────────┴─▶ Action{Bind, nodes}
+//	             └─▶ one Reason for every workload, also for those left alone
+//
+// The round (Step), with the paper's workflow:
+//
+//  1. Remember: node utilisations, smoothed CPU demand and the local access
+//     ratio of each workload go into the state.
+//  2. Outcomes of earlier actions: a refused or drifted binding is forgotten and
+//     the workload backs off; homenode never fights over a setting.
+//  3. Unbind (paper: "does any bound instance have to be unbound?"). Bound to a
+//     node that went away, or no longer approved: unbind. Else strategy A or B;
+//     of those that must go the one with the least CPU use first, on the hottest
+//     node; then judge again on projected utilisation, until balanced.
+//  4. Bind, only if nothing was unbound: workloads that are approved and whose
+//     local access ratio misses its target, by remote traffic. The placement is
+//     what the paper leaves to the cluster scheduler: the node with enough CPU,
+//     memory and bandwidth left; see place.go.
+//
+// Strategy A: unbind iff the workload exceeds its quota and its node is more
+// than 80 % busy. Strategy B (production): iff a node is 10–15 % busier than the
+// others, and busier than the P95 of its own history, and the workload exceeds
+// its quota. Where our reading of the paper is a choice, the code says "choice".
+//
+// What "exceeds its quota" means where no quota is set, or one that is no
+// smaller than the CPUs of the binding: then the binding is what limits the
+// workload, and the condition is that it uses at least SaturatedShare (98 %) of
+// those CPUs. A direct signal (time spent runnable but waiting) would be better;
+// windows do not have it yet. A quota below the binding's CPUs that the kernel
+// enforces (cpu.max) can hardly be exceeded, so such a workload stays bound: its
+// quota holds it back, not its binding.
+//
+// It is NOT for: acting (actuate, owner), reading (kernel), or deciding which
+// services are approved (the offline side).
+package mao

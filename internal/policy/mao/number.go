@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"homenode/internal/action"
+	"homenode/internal/unit"
+)
+
+// number is a figure of a reason, with the limit it was held against.
+func number(name string, v unit.Value[float64], limit float64, of string) action.Number {
+	return action.Number{Name: name, Value: v, Limit: unit.Some(limit), Unit: of}
+}
+
+// figure is a figure without a limit.
+func figure(name string, v unit.Value[float64], of string) action.Number {
+	return action.Number{Name: name, Value: v, Unit: of}
+}
+
+// derived is a figure this package made from others.
+func derived(v float64, ok bool, from string) unit.Value[float64] {
+	if !ok {
+		return unit.UnknownValue[float64](from)
+	}
+	return unit.Estimated(v, from)
+}
+
+// ratio keeps how a ratio is known.
+func ratio(v unit.Value[unit.Ratio]) unit.Value[float64] {
+	x, ok := v.Get()
+	if !ok {
+		return unit.UnknownValue[float64](v.From)
+	}
+	return unit.ValueOf(float64(x), v.How, v.From)
+}
+
+// localNumber is the local access ratio against its target.
+func (l load) localNumber() action.Number {
+	return number("local_access_ratio", ratio(l.features.LocalAccessRatio), float64(l.target), "ratio")
+}
+
+// demandValue is the smoothed CPU use.
+func (l load) demandValue() unit.Value[float64] {
+	v, ok := l.Demand.Get()
+	return derived(v, ok, "smoothed CPU use")
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"homenode/internal/action"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// ledger is what the nodes have given away already, by index of node; number 1
+// of place.go.
+type ledger struct {
+	use, quota []float64 // CPUs held by bound and by pinned workloads, by use and by quota
+	cost       []float64 // CPUs used by others, unbound ones weighted by UnboundCost
+	incoming   []float64 // bytes that bound workloads still have elsewhere
+	traffic    []float64 // bytes/s of DRAM reads by those that are or stay there
+	company    []int     // bound workloads
+	bound      int
+	total      float64 // bytes/s
+}
+
+// open returns this moment's ledger; a bind closes it (bindTo).
+func (r *round) open() *ledger {
+	if r.book == nil {
+		b := r.ledger()
+		r.book = &b
+	}
+	return r.book
+}
+
+func (r *round) ledger() ledger {
+	zero := func() []float64 { return make([]float64, len(r.nodes)) }
+	b := ledger{use: zero(), quota: zero(), cost: zero(), incoming: zero(), traffic: zero(), company: make([]int, len(r.nodes))}
+	for _, l := range r.loads {
+		switch {
+		case l.bound():
+			r.enterBound(&b, l)
+		case !l.Approved || l.Binding.PinnedCPUs || r.w.Seq < l.NotBefore: // it stays as it is
+			r.enterUnbound(&b, l)
+		}
+	}
+	for _, m := range r.absent {
+		if m.bound() {
+			r.enterBound(&b, load{Memory: m})
+		}
+	}
+	return b
+}
+
+// enterBound spreads a bound workload over its nodes by their CPUs.
+func (r *round) enterBound(b *ledger, l load) {
+	b.bound++
+	cpus := 0.0
+	for _, n := range r.nodes {
+		if l.Nodes.Has(n.id) {
+			cpus += n.count()
+		}
+	}
+	use := r.need(&l)
+	quota := min(l.Quota.Or(use), cpus)
+	missing := 0.0
+	if !l.Binding.PinnedMems {
+		missing = float64(r.outside(l, l.Nodes))
+	}
+	for j, n := range r.nodes {
+		if !l.Nodes.Has(n.id) || cpus == 0 {
+			continue
+		}
+		share := n.count() / cpus
+		b.use[j] += use * share
+		b.cost[j] += use * share
+		b.quota[j] += quota * share
+		b.incoming[j] += missing * share
+		b.traffic[j] += l.traffic * share
+		b.company[j]++
+	}
+	b.total += l.traffic
+}
+
+// enterUnbound leaves a workload where it was measured. Pinned by somebody else,
+// it holds its CPUs; else the kernel can move it away, so it holds UnboundWeight
+// of them and costs UnboundCost.
+func (r *round) enterUnbound(b *ledger, l load) {
+	weight, cost := r.cfg.UnboundWeight, r.cfg.UnboundCost
+	if l.Binding.PinnedCPUs {
+		weight, cost = 1, 1
+	}
+	for j, n := range r.nodes {
+		cpu := l.cpuOn(j, n.id, set.NodeSet{})
+		b.use[j] += cpu * weight
+		b.quota[j] += cpu * weight
+		b.cost[j] += cpu * cost
+		if l.total > 0 {
+			b.traffic[j] += l.traffic * float64(l.pages[j]) / float64(l.total)
+		}
+	}
+	b.total += l.traffic
+}
+
+// judge holds one node set against what is needed, and prices it if it fits.
+func (s *search) judge(at []int) offer {
+	o := offer{at: at}
+	sum := room{}
+	memoryKnown := true
+	for _, j := range at {
+		n := s.rooms[j]
+		sum.cpus += n.cpus
+		sum.left += max(0, n.left)
+		sum.leftQ += max(0, n.leftQ)
+		sum.memory += n.memory
+		memoryKnown = memoryKnown && n.memory >= 0
+		sum.own += n.own
+		sum.traffic += n.traffic
+		sum.use += n.use
+		sum.company += n.company
+	}
+	o.toMove = s.l.total - sum.own
+	s.limits(&o, sum, memoryKnown)
+	if o.code == "" {
+		s.price(&o, sum)
+	}
+	return o
+}
+
+// limits finds the tightest constraint that breaks: the one with the largest
+// want/have; of equals the first of cpu, memory, bandwidth.
+func (s *search) limits(o *offer, sum room, memoryKnown bool) {
+	tightest := 1 + rounding
+	broken := func(code string, want, have float64) {
+		if over := want / max(have, rounding); over > tightest {
+			o.code, o.want, o.have, tightest = code, want, have, over
+		}
+	}
+	broken("cpu", s.need, sum.left)
+	switch {
+	case s.l.Binding.PinnedMems: // nothing will be moved
+	case !memoryKnown:
+		broken("memory", max(1, float64(s.l.total)), 0)
+		o.have = -1
+	default:
+		broken("memory", float64(s.l.total), sum.memory)
+	}
+	for _, j := range o.at {
+		n := s.rooms[j]
+		if limit, ok := n.limit.Get(); ok {
+			broken("bandwidth", n.traffic+s.l.traffic*n.cpus/sum.cpus, limit)
+		}
+	}
+}
+
+// price is the cost of number 4 of place.go, and the local ratio of number 5.
+func (s *search) price(o *offer, sum room) {
+	cfg := s.r.cfg
+	moving := share(float64(o.toMove), float64(s.l.total))
+	if s.l.Binding.PinnedMems {
+		o.away, moving, o.toMove = moving, 0, 0
+	}
+	o.parts = [4]float64{moving, s.trafficShare(o.at, sum), share(sum.use, sum.cpus), share(float64(sum.company), float64(s.bound*len(o.at)))}
+	o.cost = cfg.MoveWeight*o.parts[0] + cfg.BandwidthWeight*o.parts[1] + cfg.CPUWeight*o.parts[2] + cfg.CompanyWeight*o.parts[3]
+	q, ok := s.quota.Get()
+	o.short = ok && min(q, sum.cpus) > sum.leftQ+rounding
+	for _, j := range o.at {
+		n := s.rooms[j]
+		pages := n.cpus / sum.cpus
+		if s.l.Binding.PinnedMems {
+			pages = share(float64(n.own), float64(s.l.total))
+		}
+		o.local += pages * n.cpus / sum.cpus
+	}
+	o.distance = s.distance(o.at)
+}
+
+// trafficShare is others' traffic there: of the nodes' limits where all are
+// known, else of all traffic of the machine, ours included.
+func (s *search) trafficShare(at []int, sum room) float64 {
+	limits := 0.0
+	for _, j := range at {
+		limit, ok := s.rooms[j].limit.Get()
+		if !ok {
+			return share(sum.traffic, s.traffic)
+		}
+		limits += limit
+	}
+	return share(sum.traffic, limits)
+}
+
+// share is part/whole, at most 1; 0 of nothing.
+func share(part, whole float64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return min(1, part/whole)
+}
+
+// distance sums the SLIT distances inside the set, both ways; an unknown one
+// counts as beyond any known one.
+func (s *search) distance(at []int) int {
+	const far = 256
+	sum := 0
+	for _, a := range at {
+		for _, b := range at {
+			if a != b {
+				sum += s.r.m.Distance(s.rooms[a].id, s.rooms[b].id).Or(far)
+			}
+		}
+	}
+	return sum
+}
+
+// tightest is the code that most sets broke, of equals the first of cpu, memory,
+// bandwidth; "mems" and "empty" only when there was no set to look at.
+func (s *search) tightest() string {
+	count := map[string]int{}
+	for _, o := range s.offers {
+		count[o.code]++
+	}
+	best := ""
+	for _, code := range []string{"cpu", "memory", "bandwidth"} {
+		if count[code] > count[best] {
+			best = code
+		}
+	}
+	if best != "" {
+		return best
+	}
+	if s.usable > 0 {
+		return "mems"
+	}
+	return "empty"
+}
+
+// manyAlternatives is how many a reason lists: a screen's worth.
+const manyAlternatives = 12
+
+// alternatives lists what was looked at: the chosen set, then those that fit by
+// rank, then those that do not, then nodes out of the question.
+func (s *search) alternatives(chosen offer) []action.Alternative {
+	offers := slices.Clone(s.offers)
+	slices.SortStableFunc(offers, func(a, b offer) int {
+		if by := cmp.Compare(b2i(a.code != ""), b2i(b.code != "")); by != 0 || a.code != "" {
+			return by
+		}
+		return b2i(b.before(a)) - b2i(a.before(b))
+	})
+	var list []action.Alternative
+	for _, o := range offers[:min(len(offers), manyAlternatives)] {
+		list = append(list, action.Alternative{
+			Nodes: o.nodes(s), Code: o.code, Detail: o.detail(s), Chosen: len(chosen.at) > 0 && slices.Equal(o.at, chosen.at),
+		})
+	}
+	for _, n := range s.rooms {
+		if n.code != "" && len(list) < manyAlternatives {
+			list = append(list, action.Alternative{Nodes: set.FromNodes(n.id), Code: n.code, Detail: outDetails[n.code]})
+		}
+	}
+	return list
+}
+
+var outDetails = map[string]string{
+	"empty": "it has no CPUs to bind to, or no memory",
+	"mems":  "its cgroup may not use this node",
+}
+
+func (o offer) detail(s *search) string {
+	switch o.code {
+	case "cpu":
+		return fmt.Sprintf("it needs %.2f CPUs, %.2f are left", o.want, o.have)
+	case "memory":
+		if o.have < 0 {
+			return "how much memory is free is unknown"
+		}
+		return fmt.Sprintf("it needs %v, %v are left", unit.Bytes(o.want), unit.Bytes(o.have))
+	case "bandwidth":
+		return fmt.Sprintf("there would be %v/s of DRAM reads, the limit is %v/s", unit.Bytes(o.want), unit.Bytes(o.have))
+	}
+	parts := []string{fmt.Sprintf("cost %.3f", o.cost)}
+	if s.l.Binding.PinnedMems {
+		parts = append(parts, fmt.Sprintf("%.0f%% of its memory is elsewhere and stays", o.away*100))
+	} else {
+		parts = append(parts, fmt.Sprintf("%v to move (%.0f%%)", o.toMove, o.parts[0]*100))
+	}
+	parts = append(parts, fmt.Sprintf("others' traffic %.0f%%, CPU %.0f%%, company %.0f%%", o.parts[1]*100, o.parts[2]*100, o.parts[3]*100))
+	if len(o.at) > 1 {
+		parts = append(parts, fmt.Sprintf("distance %d in all", o.distance))
+	}
+	if o.short {
+		parts = append(parts, "its whole quota does not fit")
+	}
+	return strings.Join(parts, ", ")
+}

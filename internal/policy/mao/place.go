@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Placement. The paper: the scheduler picks the node from what is left of CPU
+// quota, memory size, memory bandwidth. Our reading:
+//
+//  1. What each node has left (rooms, ledger): online CPUs minus reserved ones,
+//     minus what workloads bound to it use, minus what workloads that others
+//     pinned use there. Free memory, plus ReclaimableShare of the page cache,
+//     plus its own pages there, minus FreeReserve and what is on its way there.
+//  2. What it needs: its smoothed CPU use × HeadroomFactor, at most its quota;
+//     its pages. Choice: the fit is judged by *use*, so that a quota of 4 CPUs
+//     that uses 1.6 fits on 2; that its whole *quota* fits as well is preferred
+//     (scores), not demanded. Strategy B corrects what turns out wrong.
+//  3. Node sets of k nodes for k = 1, 2, … MaxNodes; the smallest k at which any
+//     set fits wins. Every set of that size is looked at (up to 16 nodes; of
+//     larger machines the 16 with most CPU left, for k > 1). A size at which the
+//     k best nodes together are too small is skipped without looking.
+//  4. Of those that fit, in this order: memory that may not be moved is nearby;
+//     the quota fits too; least total distance inside; least cost; lowest ids.
+//     Cost = MoveWeight × share of its pages to move
+//     + BandwidthWeight × others' share of the DRAM traffic there
+//     + CPUWeight × others' share of the CPUs there
+//     + CompanyWeight × share of all bound workloads that are there.
+//     Moving is paid once and neighbours for ever, hence the default weights.
+//     Approved workloads that are not bound yet do not count as neighbours: they
+//     will be placed themselves.
+//  5. It must pay: the local ratio to expect there (Σ CPU share × page share,
+//     1 on one node, about 1/k on k) must exceed today's by MinGain.
+
+// room is what one node has left for one workload.
+type room struct {
+	id      int
+	code    string // why it is out of the question: "empty", "mems"; else ""
+	cpus    float64
+	left    float64 // CPUs by use
+	leftQ   float64 // CPUs by quota
+	memory  float64 // bytes; −1 if the node's free memory is unknown
+	own     unit.Bytes
+	traffic float64           // of others, bytes/s
+	limit   unit.Opt[float64] // bytes/s
+	use     float64           // CPUs of others, as cost
+	company int               // bound workloads
+}
+
+// placement is a chosen or refused node set.
+type placement struct {
+	nodes        set.NodeSet
+	local        float64
+	toMove       unit.Bytes
+	alternatives []action.Alternative
+}
+
+// place finds a node set for workload i and binds it; false if nothing fits, or
+// if it would not pay.
+func (r *round) place(i int) bool {
+	l := &r.loads[i]
+	s := r.newSearch(l)
+	if s.usable < 2 {
+		r.decide(i, "mao.skip.one-node", "there is only one node with CPUs and memory", l.evidence())
+		return false
+	}
+	best, ok := s.run() // 3, 4
+	if !ok {
+		code := s.tightest()
+		r.decide(i, "mao.skip."+code, refusals[code], l.evidence())
+		r.reasons[i].Alternatives = s.alternatives(offer{})
+		return false
+	}
+	p := placement{nodes: best.nodes(s), local: best.local, toMove: best.toMove, alternatives: s.alternatives(best)}
+	now := float64(l.features.LocalAccessRatio.Or(0))
+	if p.local < now+float64(r.cfg.MinGain)-rounding { // 5
+		r.decide(i, "mao.skip.no-gain", fmt.Sprintf("the best placement would make about %.0f%% local, it is %.0f%% now", p.local*100, now*100), l.evidence())
+		r.reasons[i].Alternatives = s.alternatives(offer{})
+		return false
+	}
+	r.bindTo(i, p)
+	return true
+}
+
+var refusals = map[string]string{
+	"cpu":       "no node set has enough CPU left for what it uses; binding would take CPU away from it",
+	"memory":    "no node set has enough memory left for its pages",
+	"bandwidth": "no node set has enough memory bandwidth left for its traffic",
+	"mems":      "its cgroup may not use any node that has room",
+	"empty":     "no node has both CPUs and memory",
+}
+
+// search is the placement of one workload.
+type search struct {
+	r       *round
+	l       *load
+	need    float64 // CPUs by use
+	quota   unit.Opt[float64]
+	rooms   []room
+	open    []int // rooms that are not out of the question
+	usable  int   // nodes with CPUs and memory
+	bound   int   // workloads bound anywhere
+	traffic float64
+	offers  []offer
+}
+
+// offer is one node set looked at.
+type offer struct {
+	at         []int // indexes of rooms, ascending
+	code       string
+	want, have float64 // of the constraint that broke
+	away       float64 // share of its unmovable memory that is elsewhere
+	short      bool    // the quota does not fit
+	distance   int
+	cost       float64
+	parts      [4]float64 // of cost: move, traffic, cpu, company; unweighted
+	toMove     unit.Bytes
+	local      float64
+}
+
+func (r *round) newSearch(l *load) *search {
+	s := &search{r: r, l: l, quota: l.Quota.V, need: r.need(l), rooms: make([]room, 0, len(r.nodes)), offers: make([]offer, 0, 2*len(r.nodes))}
+	book := r.open() // 1
+	s.bound = book.bound
+	s.traffic = book.total + l.traffic
+	for j := range r.nodes {
+		s.rooms = append(s.rooms, r.roomFor(l, j, book))
+		if s.rooms[j].code != "empty" {
+			s.usable++
+		}
+		if s.rooms[j].code == "" {
+			s.open = append(s.open, j)
+		}
+	}
+	return s
+}
+
+// need is number 2: the CPUs a workload wants, bound already or not.
+func (r *round) need(l *load) float64 {
+	use := l.Demand.Or(0) * r.cfg.HeadroomFactor
+	return min(use, l.Quota.Or(use))
+}
+
+// roomFor is number 1 for one node.
+func (r *round) roomFor(l *load, j int, b *ledger) room {
+	n, wn := r.nodes[j], r.w.Nodes[j]
+	cpus := n.count()
+	if allowed := l.Binding.CPUs; !allowed.IsEmpty() {
+		cpus = float64(n.cpus.Intersect(allowed).Len())
+	}
+	o := room{
+		id: n.id, cpus: cpus, own: l.pages[j], left: cpus - b.use[j], leftQ: cpus - b.quota[j],
+		traffic: b.traffic[j], use: b.cost[j], company: b.company[j], memory: -1,
+	}
+	if limit, ok := r.cfg.NodeBandwidth[n.id]; ok {
+		o.limit = unit.Some(float64(limit))
+	}
+	free, ok := wn.Free.Get()
+	total, okTotal := n.memory.Get()
+	if ok && okTotal {
+		cache := float64(max(0, wn.File.Or(0)-l.FileByNode[j].Or(0))) * float64(r.cfg.ReclaimableShare)
+		o.memory = max(0, float64(free+o.own)+cache-float64(total)*float64(r.cfg.FreeReserve)-b.incoming[j])
+	}
+	switch {
+	case n.cpus.IsEmpty() || okTotal && total == 0:
+		o.code = "empty"
+	case cpus == 0 || !l.Binding.Mems.IsEmpty() && !l.Binding.Mems.Has(n.id):
+		o.code = "mems"
+	}
+	return o
+}
+
+// run is numbers 3 and 4.
+func (s *search) run() (offer, bool) {
+	most := s.r.cfg.MaxNodes
+	if most == 0 {
+		most = s.usable - 1
+	}
+	for k := 1; k <= min(most, len(s.open)); k++ {
+		if k > 1 && !s.couldFit(k) {
+			continue
+		}
+		from := len(s.offers)
+		eachSet(s.pool(k), k, func(at []int) { s.offers = append(s.offers, s.judge(at)) })
+		if best, ok := bestOf(s.offers[from:]); ok {
+			return best, true
+		}
+	}
+	return offer{}, false
+}
+
+// largestBruteForce is the most nodes of which all sets are looked at: C(16,8)
+// is 12,870, about 2 ms. Raising it by one doubles that.
+const largestBruteForce = 16
+
+// pool is what sets of k are made of.
+func (s *search) pool(k int) []int {
+	if k == 1 || len(s.open) <= largestBruteForce {
+		return s.open
+	}
+	pool := slices.Clone(s.open)
+	slices.SortStableFunc(pool, func(a, b int) int { return cmp.Compare(s.rooms[b].left, s.rooms[a].left) })
+	pool = pool[:largestBruteForce]
+	slices.Sort(pool)
+	return pool
+}
+
+// couldFit holds the k best nodes together against what is needed.
+func (s *search) couldFit(k int) bool {
+	cpu := s.sumOfLargest(k, func(o room) float64 { return o.left })
+	memory := s.sumOfLargest(k, func(o room) float64 { return o.memory })
+	return cpu >= s.need-rounding && (s.l.Binding.PinnedMems || memory >= float64(s.l.total))
+}
+
+func (s *search) sumOfLargest(k int, of func(room) float64) float64 {
+	values := make([]float64, 0, len(s.open))
+	for _, j := range s.open {
+		values = append(values, max(0, of(s.rooms[j])))
+	}
+	slices.SortFunc(values, func(a, b float64) int { return cmp.Compare(b, a) })
+	sum := 0.0
+	for _, v := range values[:min(k, len(values))] {
+		sum += v
+	}
+	return sum
+}
+
+// eachSet yields every k of these, in lexicographic order; the callee owns it.
+func eachSet(of []int, k int, yield func([]int)) {
+	var grow func(from int, at []int)
+	grow = func(from int, at []int) {
+		if len(at) == k {
+			yield(slices.Clone(at))
+			return
+		}
+		for i := from; i <= len(of)-(k-len(at)); i++ {
+			grow(i+1, append(at, of[i]))
+		}
+	}
+	grow(0, make([]int, 0, k))
+}
+
+// bestOf is number 4.
+func bestOf(offers []offer) (offer, bool) {
+	best, found := offer{}, false
+	for _, o := range offers {
+		if o.code == "" && (!found || o.before(best)) {
+			best, found = o, true
+		}
+	}
+	return best, found
+}
+
+func (o offer) before(p offer) bool {
+	return cmp.Or(
+		compareRounded(o.away, p.away),
+		cmp.Compare(b2i(o.short), b2i(p.short)),
+		cmp.Compare(o.distance, p.distance),
+		compareRounded(o.cost, p.cost),
+		slices.Compare(o.at, p.at),
+	) < 0
+}
+
+// compareRounded takes for equal what differs by the order of additions only.
+func compareRounded(a, b float64) int {
+	if a-b < rounding && b-a < rounding {
+		return 0
+	}
+	return cmp.Compare(a, b)
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (o offer) nodes(s *search) set.NodeSet {
+	ids := make([]int, len(o.at))
+	for i, j := range o.at {
+		ids[i] = s.rooms[j].id
+	}
+	return set.FromNodes(ids...)
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"homenode/internal/window/windowtest"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in testdata")
+
+// script plays windows to MAO alone: nothing acts on what it asks for, so the
+// workloads change only when the script says so.
+type script struct {
+	cfg Config
+	st  State
+}
+
+func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
+	switch words[0] {
+	case "config":
+		if err := windowtest.Configure(&s.cfg, words[1:]); err != nil {
+			return "", err
+		}
+		return "", s.cfg.Validate()
+	case "tick": // tick [N] [verbose]: N windows, the last one's answer
+		return s.tick(h, words[1:])
+	case "state":
+		return s.print()
+	}
+	return "", fmt.Errorf("unknown line")
+}
+
+func (s *script) tick(h *windowtest.Host, words []string) (string, error) {
+	n, verbose := 1, false
+	for _, word := range words {
+		if verbose = word == "verbose"; !verbose {
+			n, _ = strconv.Atoi(word)
+		}
+	}
+	var out strings.Builder
+	for range n {
+		out.Reset()
+		w := h.Window()
+		st, actions, reasons := Step(h.Machine, s.cfg, s.st, w)
+		s.st = st
+		for _, a := range actions {
+			fmt.Fprintln(&out, a)
+		}
+		for _, r := range reasons {
+			text := r.Rule + ": " + r.Summary
+			if verbose {
+				text = r.String()
+			}
+			fmt.Fprintf(&out, "  %s %s\n", r.Workload, text)
+			for _, alt := range r.Alternatives {
+				fmt.Fprintf(&out, "    %v\n", alt)
+			}
+		}
+	}
+	return out.String(), nil
+}
+
+func (s *script) print() (string, error) {
+	var out bytes.Buffer
+	for _, m := range s.st.Workloads {
+		line, err := json.Marshal(m)
+		if err != nil {
+			return "", err
+		}
+		out.Write(append(line, '\n'))
+	}
+	return out.String(), nil
+}
+
+func TestScenarios(t *testing.T) {
+	windowtest.Run(t, "testdata/*.txt", *update, func() windowtest.Script { return &script{cfg: DefaultConfig()} })
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"cmp"
+	"slices"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// State is what MAO remembers between windows: a plain value, printable as JSON.
+// Step never changes one, it returns another. The zero State is a fresh start.
+type State struct {
+	Nodes     []History `json:"nodes,omitempty"`     // ascending by node id
+	Workloads []Memory  `json:"workloads,omitempty"` // ascending by workload ID
+}
+
+// History is a node's CPU utilisation in past windows.
+type History struct {
+	Node        int       `json:"node"`
+	Utilisation []float64 `json:"utilisation"` // busy/online CPUs, oldest first, at most Config.HistoryWindows
+}
+
+// Memory is what MAO remembers of a workload.
+type Memory struct {
+	Workload string `json:"workload"`
+	// Nodes is the binding MAO wants, since window Since; empty: none.
+	Nodes set.NodeSet `json:"nodes,omitzero"`
+	Since uint64      `json:"since,omitempty"`
+	// Not to be bound before window NotBefore; Backoff is how long that was.
+	NotBefore uint64 `json:"not_before,omitempty"`
+	Backoff   uint64 `json:"backoff,omitempty"`
+	// Demand is the smoothed CPU use, in CPUs.
+	Demand unit.Opt[float64] `json:"cpu_demand,omitzero"`
+	// Below counts the windows in a row in which the local access ratio missed
+	// its target; Local holds the last ones known, oldest first.
+	Below int          `json:"below,omitempty"`
+	Local []unit.Ratio `json:"local,omitempty"`
+	// Absent counts the windows in a row without it.
+	Absent int `json:"absent,omitempty"`
+}
+
+func (m Memory) bound() bool { return !m.Nodes.IsEmpty() }
+
+// localHistory is how many ratios Memory.Local keeps: a screen's worth. More
+// costs 8 bytes per workload and window.
+const localHistory = 16
+
+// find returns what is remembered of a workload; the zero Memory if nothing.
+func (s State) find(id string) Memory {
+	i, ok := slices.BinarySearchFunc(s.Workloads, id, func(m Memory, id string) int { return cmp.Compare(m.Workload, id) })
+	if !ok {
+		return Memory{Workload: id}
+	}
+	return s.Workloads[i]
+}
+
+// history returns a node's past; nil if there is none.
+func (s State) history(node int) []float64 {
+	for _, h := range s.Nodes {
+		if h.Node == node {
+			return h.Utilisation
+		}
+	}
+	return nil
+}
+
+// Bound returns the binding that MAO wants for a workload; empty: none.
+func (s State) Bound(workload string) set.NodeSet { return s.find(workload).Nodes }
+
+// release forgets the binding and backs off, doubling up to the cap. A binding
+// that lasted four times the last back-off wipes the slate.
+func (m Memory) release(cfg Config, seq uint64) Memory {
+	if m.bound() && seq >= m.Since && seq-m.Since >= 4*m.Backoff {
+		m.Backoff = 0
+	}
+	m.Backoff = min(max(2*m.Backoff, cfg.BackoffWindows), cfg.BackoffCap)
+	m.NotBefore = seq + m.Backoff
+	m.Nodes, m.Since = set.NodeSet{}, 0
+	return m
+}
+
+// appendBounded returns a new slice: old and v, the oldest dropped beyond limit.
+func appendBounded[T any](old []T, v T, limit int) []T {
+	if len(old) >= limit {
+		old = old[len(old)-limit+1:]
+	}
+	return append(slices.Clone(old), v)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"strconv"
+	"strings"
+
+	"homenode/internal/trial"
+)
+
+// fact is a line of "how it was measured".
+type fact struct{ Name, Text string }
+
+func facts(c trial.Comparison) []fact {
+	return []fact{
+		{"how", provenance(c.How)},
+		{"mix", orUnknown(c.Name) + " on machine " + orUnknown(c.Machine) + ", seed " + strconv.FormatUint(c.Seed, 10)},
+		{"command", orUnknown(c.Command)},
+		{"commit", orUnknown(c.Commit)},
+		{"date", date(c.Date)},
+		{"took", positive(c.Seconds, took)},
+		{"repeats", repeats(c.Repeats)},
+		{"model rate", "lowest " + positive(lowestRate(c), times) + " of nominal"},
+	}
+}
+
+// provenance is never left out: a modelled figure is not shown as a measured one.
+func provenance(how string) string {
+	if strings.HasPrefix(how, "modelled") {
+		return how + ": counts are exact, cycles and model-seconds are a model's"
+	}
+	return orUnknown(how)
+}
+
+func repeats(n int) string {
+	switch {
+	case n <= 0:
+		return unknown
+	case n == 1:
+		return "1 for each arm: no spread can be told"
+	}
+	return strconv.Itoa(n) + " for each arm"
+}
+
+// lowestRate is 0 when no arm has one.
+func lowestRate(c trial.Comparison) float64 {
+	lowest := 0.0
+	for _, a := range c.Arms {
+		if a.Rate > 0 && (lowest == 0 || a.Rate < lowest) {
+			lowest = a.Rate
+		}
+	}
+	return lowest
+}
+
+// legend explains the marks; best is how the face marks the best of a column.
+func legend(c trial.Comparison, best string) []string {
+	first := unknown
+	if len(c.Arms) > 0 {
+		first = c.Arms[0].Title
+	}
+	return []string{
+		best + " best of its column, whoever it is; the ceiling takes no part, nor does an arm that moved nothing in what moving cost.",
+		"Figures are medians of the repeats; ± is how far the farthest repeat is from the median. × first arm: against " + first + ".",
+		"A difference smaller than the spread says nothing.",
+		"Latency is in model time and informative only: no target hangs on it.",
+	}
+}
+
+// notes say why arms are not applicable, or why a figure is not known.
+func notes(c trial.Comparison) []string {
+	var out []string
+	for _, a := range c.Arms {
+		switch {
+		case !a.Applicable:
+			out = append(out, a.Title+": "+notApplicable+": "+orUnknown(a.Why))
+		case a.Name == balancing && !a.MoverCPUSeconds.Known():
+			out = append(out, a.Title+": mover CPU "+notCountable+": in the tasks' own time")
+		}
+	}
+	return out
+}

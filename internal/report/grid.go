@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"homenode/internal/trial"
+	"homenode/internal/unit"
+)
+
+// Arms that a report treats differently.
+const (
+	ours      = "homenode"       // what is judged
+	ceiling   = "by-hand"        // labelled, and never the best of a column
+	balancing = "numa-balancing" // its mover's time is the tasks' own
+)
+
+const (
+	notApplicable = "not applicable"
+	notCountable  = "not countable" // and notes say why
+)
+
+// grid is a table: columns, and rows in groups.
+type grid struct {
+	Caption string
+	Heads   []head
+	Groups  []group
+}
+
+// head is a column's name on two lines, and in full where there is room.
+type head struct{ Top, Bottom, Full string }
+
+func (h head) Long() string {
+	if h.Full != "" {
+		return h.Full
+	}
+	return strings.TrimSpace(h.Top + " " + h.Bottom)
+}
+
+type group struct {
+	Title string // of the service; "" where there is one group
+	Kind  string
+	Rows  []row
+	Span  int // columns, with the arm's
+}
+
+type row struct {
+	Title         string
+	Ours, Ceiling bool
+	NotApplicable bool // has no cells
+	Span          int  // of the cells
+	Cells         []cell
+}
+
+type cell struct {
+	Text string
+	Best bool
+}
+
+// column is how one figure is taken from an arm.
+type column struct {
+	head
+	text   func(trial.Arm) string
+	value  func(trial.Arm) unit.Opt[float64] // nil: has no best
+	better int                               // +1 more, −1 less
+}
+
+func heads(columns []column) []head {
+	out := make([]head, len(columns))
+	for i, c := range columns {
+		out[i] = c.head
+	}
+	return out
+}
+
+// rows fills the columns for every arm.
+func rows(arms []trial.Arm, columns []column) []row {
+	out := make([]row, len(arms))
+	for i, a := range arms {
+		out[i] = row{Title: a.Title, Ours: a.Name == ours, Ceiling: a.Name == ceiling, NotApplicable: !a.Applicable, Span: len(columns)}
+		for _, c := range columns {
+			if a.Applicable {
+				out[i].Cells = append(out[i].Cells, cell{Text: c.text(a)})
+			}
+		}
+	}
+	for i, c := range columns {
+		markBest(out, arms, c, i)
+	}
+	return out
+}
+
+// markBest marks the best arm of a column, and whoever reads the same. A column
+// in which fewer than two arms have a figure has no best.
+func markBest(out []row, arms []trial.Arm, c column, i int) {
+	if c.value == nil {
+		return
+	}
+	best, text, candidates := 0.0, "", []int{}
+	for k, a := range arms {
+		v, ok := c.value(a).Get()
+		if !ok || !a.Applicable || a.Name == ceiling {
+			continue
+		}
+		if len(candidates) == 0 || (v-best)*float64(c.better) > 0 {
+			best, text = v, out[k].Cells[i].Text
+		}
+		candidates = append(candidates, k)
+	}
+	for _, k := range candidates {
+		out[k].Cells[i].Best = len(candidates) > 1 && out[k].Cells[i].Text == text
+	}
+}
+
+// armGrid is locality, and what moving cost.
+func armGrid(c trial.Comparison) grid {
+	columns := armColumns()
+	return grid{
+		Caption: "Local access ratio of the sensitive services, and what moving cost",
+		Heads:   heads(columns),
+		Groups:  []group{{Rows: rows(c.Arms, columns)}},
+	}
+}
+
+func armColumns() []column {
+	local := func(a trial.Arm) unit.Opt[float64] { return a.LocalAccessRatio }
+	return []column{
+		{head: head{"local access", "ratio", ""}, value: local, better: +1,
+			text: func(a trial.Arm) string { return show(local(a), ratio) }},
+		{head: head{"of the repeats", "min–max", "min–max of the repeats"},
+			text: func(a trial.Arm) string { return minToMax(a.LocalSpread, ratio) }},
+		{head: head{"pages", "moved", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.PagesMoved }), better: -1,
+			text: func(a trial.Arm) string { return show(a.PagesMoved, commas) }},
+		{head: head{"mover CPU", "while measuring", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.MoverCPUShare }), better: -1,
+			text: func(a trial.Arm) string { return countable(a, a.MoverCPUShare, shareOfCPU) }},
+		{head: head{"mover CPU", "in all", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.MoverCPUSeconds }), better: -1,
+			text: func(a trial.Arm) string { return countable(a, a.MoverCPUSeconds, seconds) }},
+	}
+}
+
+// cost leaves arms out that moved nothing: to do nothing is not to do it best.
+func cost(of func(trial.Arm) unit.Opt[float64]) func(trial.Arm) unit.Opt[float64] {
+	return func(a trial.Arm) unit.Opt[float64] {
+		if a.PagesMoved.Or(1) == 0 {
+			return unit.None[float64]()
+		}
+		return of(a)
+	}
+}
+
+// countable prints what a mover cost, or why that is not known.
+func countable(a trial.Arm, o unit.Opt[float64], print func(float64) string) string {
+	if !o.Known() && a.Name == balancing {
+		return notCountable
+	}
+	return show(o, print)
+}
+
+func seconds(v float64) string { return figure(v) + " s" }
+
+// shareOfCPU is often small, and small is not nothing.
+func shareOfCPU(v float64) string {
+	text := strconv.FormatFloat(v*100, 'f', 2, 64)
+	if v > 0 && text == "0.00" {
+		text = "< 0.01"
+	}
+	return text + "% of a CPU"
+}
+
+// serviceGrid has a group for every service.
+func serviceGrid(c trial.Comparison) grid {
+	g := grid{Caption: "Services"}
+	for _, s := range services(c) {
+		columns := serviceColumns(c, s.Name)
+		g.Heads = heads(columns)
+		g.Groups = append(g.Groups, group{Title: s.Name, Kind: s.Kind, Rows: rows(c.Arms, columns), Span: len(columns) + 1})
+	}
+	return g
+}
+
+// services are those of all arms, in the order of their first appearance.
+func services(c trial.Comparison) []trial.Service {
+	var out []trial.Service
+	for _, a := range c.Arms {
+		for _, s := range a.Services {
+			if !slices.ContainsFunc(out, func(o trial.Service) bool { return o.Name == s.Name }) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func serviceColumns(c trial.Comparison, name string) []column {
+	of := func(a trial.Arm) trial.Service { s, _ := a.Service(name); return s }
+	plain := func(top, bottom string, better int, get func(trial.Service) unit.Opt[float64], print func(float64) string) column {
+		value := func(a trial.Arm) unit.Opt[float64] { return get(of(a)) }
+		return column{head: head{top, bottom, ""}, better: better, value: value,
+			text: func(a trial.Arm) string { return show(value(a), print) }}
+	}
+	cpus := plain("CPUs", "used", 0, func(s trial.Service) unit.Opt[float64] { return s.CPUs }, times)
+	cpus.value = nil
+	p50 := plain("latency", "p50 ms", -1, func(s trial.Service) unit.Opt[float64] { return s.LatencyP50us }, millis)
+	p99 := plain("(inform.)", "p99 ms", -1, func(s trial.Service) unit.Opt[float64] { return s.LatencyP99us }, millis)
+	p50.Full, p99.Full = "latency p50 ms (informative)", "latency p99 ms (informative)"
+	return []column{
+		plain("ops per", "model-s", +1, func(s trial.Service) unit.Opt[float64] { return s.OpsPerModelS }, figure),
+		{head: head{"", "spread", "spread"}, text: func(a trial.Arm) string { return plusMinus(of(a).Spread) }},
+		{head: head{"×", "first", "× first arm"}, text: func(a trial.Arm) string { return show(relative(c, a, name), times) }},
+		plain("cycles", "per op", -1, func(s trial.Service) unit.Opt[float64] { return s.CyclesPerOp }, figure),
+		plain("local", "ratio", +1, func(s trial.Service) unit.Opt[float64] { return s.LocalAccessRatio }, ratio),
+		cpus,
+		p50, p99,
+	}
+}
+
+// ops is a service's throughput in an arm that counts.
+func ops(a trial.Arm, service string) (float64, bool) {
+	s, ok := a.Service(service)
+	v, known := s.OpsPerModelS.Get()
+	return v, ok && known && a.Applicable
+}
+
+// relative is a service's throughput against the first arm's.
+func relative(c trial.Comparison, a trial.Arm, service string) unit.Opt[float64] {
+	base, ok := ops(c.Arms[0], service)
+	v, known := ops(a, service)
+	return unit.OptOf(v/base, ok && known && base > 0)
+}

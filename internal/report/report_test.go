@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"homenode/internal/trial"
+	"homenode/internal/unit"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// pages, if set, is where the fixtures' pages are left, to be looked at.
+var pages = flag.String("pages", "", "write the fixtures' pages into this folder")
+
+// fixtures are hand-made comparisons (no lab made these figures).
+func fixtures(t *testing.T) map[string]trial.Comparison {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(paths) < 6 {
+		t.Fatalf("%d fixtures, want at least 6 (%v)", len(paths), err)
+	}
+	out := map[string]trial.Comparison{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c trial.Comparison
+		if err := json.Unmarshal(data, &c); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		out[strings.TrimSuffix(filepath.Base(path), ".json")] = c
+	}
+	return out
+}
+
+type face func(io.Writer, trial.Comparison) error
+
+func text(w io.Writer, c trial.Comparison) error { return Text(w, c) }
+
+func render(t *testing.T, f face, c trial.Comparison) string {
+	t.Helper()
+	var first, second bytes.Buffer
+	if err := f(&first, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := f(&second, c); err != nil || first.String() != second.String() {
+		t.Errorf("the same comparison gave another output (%v)", err)
+	}
+	return first.String()
+}
+
+func golden(t *testing.T, path, have string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(have), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have != string(want) {
+		t.Errorf("%s differs (go test -update rewrites it):\n%s", path, have)
+	}
+}
+
+func TestDecisionGolden(t *testing.T) {
+	for name, c := range fixtures(t) {
+		golden(t, "testdata/"+name+".txt.golden", render(t, text, c))
+		golden(t, "testdata/"+name+".md.golden", render(t, Markdown, c))
+		if *pages != "" {
+			if err := os.WriteFile(filepath.Join(*pages, name+".html"), []byte(render(t, HTML, c)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestDecisionTextFitsTheTerminal(t *testing.T) {
+	for name, c := range fixtures(t) {
+		for i, l := range strings.Split(render(t, text, c), "\n") {
+			if n := utf8.RuneCountInString(l); n > width {
+				t.Errorf("%s: line %d has %d columns, want ≤ %d:\n%s", name, i+1, n, width, l)
+			}
+			if strings.ContainsFunc(l, unicode.IsControl) {
+				t.Errorf("%s: line %d has a control character: %q", name, i+1, l)
+			}
+		}
+	}
+}
+
+func TestDecisionColourOnlyColours(t *testing.T) {
+	escapes := regexp.MustCompile(`\x1b\[\d*m`)
+	for name, c := range fixtures(t) {
+		coloured := render(t, func(w io.Writer, c trial.Comparison) error { return Text(w, c, Colour(true)) }, c)
+		if !strings.Contains(coloured, red) && !strings.Contains(coloured, green) {
+			t.Errorf("%s: no colour", name)
+		}
+		if escapes.ReplaceAllString(coloured, "") != render(t, text, c) {
+			t.Errorf("%s: colour changed more than colour", name)
+		}
+	}
+}
+
+// An arm that wins is shown winning, in every face; nothing is marked that a
+// plain search through the arms does not find best.
+func TestDecisionTheBestIsMarkedWhoeverItIs(t *testing.T) {
+	compared := 0
+	for name, c := range fixtures(t) {
+		c = clean(c)
+		for _, g := range serviceGrid(c).Groups {
+			var best float64
+			for _, a := range c.Arms {
+				if v, ok := ops(a, g.Title); ok && a.Name != ceiling {
+					best = max(best, v)
+				}
+			}
+			for i, a := range c.Arms {
+				v, ok := ops(a, g.Title)
+				if !ok {
+					continue
+				}
+				compared++
+				want := a.Name != ceiling && figure(v) == figure(best)
+				if g.Rows[i].Cells[0].Best != want {
+					t.Errorf("%s: %s under %s: best is %v, want %v", name, g.Title, a.Title, !want, want)
+				}
+			}
+		}
+	}
+	if compared < 50 {
+		t.Errorf("compared %d figures only", compared)
+	}
+	beaten := fixtures(t)["beaten"]
+	for what, out := range map[string]string{"text": render(t, text, beaten), "markdown": render(t, Markdown, beaten), "page": render(t, HTML, beaten)} {
+		if !strings.Contains(out, "numad (Debian) is ahead of homenode in throughput of search") || !strings.Contains(out, "NOT MET") {
+			t.Errorf("%s hides that numad won", what)
+		}
+	}
+}
+
+func TestDecisionWithoutFigures(t *testing.T) {
+	none := trial.Comparison{}
+	noArm := trial.Comparison{Arms: []trial.Arm{{Name: "homenode", Why: "no run counted"}}}
+	bare := trial.Comparison{Arms: []trial.Arm{{Name: "homenode", Applicable: true, Services: []trial.Service{{Name: "s", Kind: "sensitive"}}}}}
+	for _, c := range []trial.Comparison{none, noArm, bare} {
+		for _, f := range []face{text, Markdown, HTML} {
+			out := render(t, f, c)
+			if !strings.Contains(out, "unknown") || strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
+				t.Errorf("nothing is known, and this is said:\n%s", out)
+			}
+		}
+	}
+}
+
+func TestDecisionFigures(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 0.00012345: "0.000123", 0.01234: "0.0123", 1: "1.000", 12.345: "12.35", 999.9: "999.9", 999.96: "1,000",
+		-1234567: "-1,234,567", 9999999: "9,999,999", 12345678: "12.35 M", 2.5e12: "2,500 G",
+	} {
+		if have := figure(v); have != want {
+			t.Errorf("figure(%v) = %q, want %q", v, have, want)
+		}
+	}
+	missed := trial.Target{Got: unit.Some(0.94996), Limit: 0.95}
+	if have := got(missed); have != "0.94996" {
+		t.Errorf("0.94996 missed 0.95 and reads %q", have)
+	}
+}

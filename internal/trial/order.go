@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import "math/rand/v2"
+
+// Run is one run of one arm.
+type Run struct {
+	Arm    int // index of the arm
+	Repeat int // 0 …
+}
+
+// Order interleaves the arms: every repeat runs each arm once, in an order
+// drawn from the seed, so that a drift of the machine falls on all arms alike;
+// every second repeat runs the mirror image of the one before (ABBA).
+func Order(arms, repeats int, seed uint64) []Run {
+	rng := rand.New(rand.NewPCG(seed, 0x686f6d656e6f6465))
+	order := make([]Run, 0, arms*repeats)
+	var perm []int
+	for r := range repeats {
+		if r%2 == 0 {
+			perm = rng.Perm(arms)
+		} else {
+			for i, j := 0, len(perm)-1; i < j; i, j = i+1, j-1 {
+				perm[i], perm[j] = perm[j], perm[i]
+			}
+		}
+		for _, a := range perm {
+			order = append(order, Run{Arm: a, Repeat: r})
+		}
+	}
+	return order
+}

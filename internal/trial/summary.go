@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"math"
+	"slices"
+)
+
+// Summary describes the repeats of one figure in one arm.
+type Summary struct {
+	N      int       `json:"n"`
+	Median float64   `json:"median"`
+	Min    float64   `json:"min"`
+	Max    float64   `json:"max"`
+	Mean   float64   `json:"mean"`
+	SD     float64   `json:"sd"` // of the sample; 0 for one value
+	Values []float64 `json:"values"`
+}
+
+// Summarise takes the values of the repeats; ok is false if there are none.
+// NaN (unknown) values are left out.
+func Summarise(values []float64) (s Summary, ok bool) {
+	for _, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			s.Values = append(s.Values, v)
+		}
+	}
+	s.N = len(s.Values)
+	if s.N == 0 {
+		return Summary{}, false
+	}
+	sorted := slices.Sorted(slices.Values(s.Values))
+	s.Min, s.Max = sorted[0], sorted[s.N-1]
+	s.Median = (sorted[(s.N-1)/2] + sorted[s.N/2]) / 2
+	for _, v := range s.Values {
+		s.Mean += v / float64(s.N)
+	}
+	for _, v := range s.Values {
+		s.SD += (v - s.Mean) * (v - s.Mean)
+	}
+	if s.N > 1 {
+		s.SD = math.Sqrt(s.SD / float64(s.N-1))
+	} else {
+		s.SD = 0
+	}
+	return s, true
+}
+
+// RelativeSpread is (max − min) / median: the noise of the repeats.
+func (s Summary) RelativeSpread() float64 {
+	if s.Median == 0 {
+		return 0
+	}
+	return (s.Max - s.Min) / s.Median
+}
