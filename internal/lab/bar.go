@@ -22,6 +22,7 @@ const (
 	Off State = iota
 	Count
 	Pace
+	Warm
 )
 
 // Model is the lab's memory model as the guest sees it: BAR 2 of the ivshmem

@@ -51,6 +51,9 @@ func (s Shape) confNodes(say func(string, ...any)) {
 	for _, c := range s.Machine().CPUs {
 		say("cpu %d %d", c.ID, c.Node.Or(0))
 	}
+	for cpu := range s.Housekeeping.All() {
+		say("housekeeping %d", cpu)
+	}
 	for src, row := range s.Distances {
 		for dst, d := range row {
 			say("lat %d %d %d", src, dst, s.Model.DRAMCycles[d])

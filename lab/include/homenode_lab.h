@@ -32,11 +32,12 @@ typedef uint64_t homenode_u64;
 #define HOMENODE_MAX_NODES 16
 #define HOMENODE_MAX_LINKS 64
 
-/* control.state, as asked for and as applied */
+/* control.state, as asked for and as applied. COUNT: nobody is held back */
 enum {
 	HOMENODE_OFF = 0,   /* nothing is counted; the guest runs at full speed */
-	HOMENODE_COUNT = 1, /* counted, not paced: warm-up, convergence, calibration */
+	HOMENODE_COUNT = 1, /* counted, not paced: calibration, exact counts */
 	HOMENODE_PACE = 2,  /* counted and paced: the only state to measure in */
+	HOMENODE_WARM = 3,  /* PACE, but CPUs kept for daemons are not held back */
 };
 
 /* Where a count was made. */
@@ -80,7 +81,7 @@ struct homenode_lab_shared {
 	homenode_u64 time_factor;    /* all periods and bursts are scaled by this */
 	homenode_u64 reserved0[57];
 	/* 512: control, written by the guest */
-	homenode_u64 state;          /* asked for: OFF, COUNT, PACE */
+	homenode_u64 state;          /* asked for: OFF, COUNT, PACE, WARM */
 	homenode_u64 phase;          /* load programs credit their operations to it */
 	homenode_u64 switch_to;      /* guest address of __switch_to_asm; 0 = unknown */
 	homenode_u64 reserved1[61];

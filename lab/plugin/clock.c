@@ -13,7 +13,7 @@
 				 * a punctual vCPU never waits for a late round */
 #define WAIT_NS    2000000L     /* longest wait in one go: QEMU's exclusive sections
 				 * and interrupts need the vCPU to pass a block */
-#define TURN_NS    200000ULL    /* on the host: shorter, more context switches */
+#define SLICE_NS   200000ULL    /* on the host: shorter, more context switches */
 #define MAX_DT_NS  (4 * ROUND_NS) /* a controller that overslept does not catch up */
 #define WINDOW_NS  250000000ULL /* over which the slowest rate is taken */
 
@@ -52,7 +52,7 @@ void homenode_clock_short_turns(void)
 		int32_t nice;
 		uint32_t priority;
 		uint64_t runtime, deadline, period;
-	} attr = { .size = sizeof(attr), .runtime = TURN_NS };
+	} attr = { .size = sizeof(attr), .runtime = SLICE_NS };
 
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
@@ -72,6 +72,8 @@ void homenode_clock_wait(struct homenode_model *m, struct homenode_vcpu *v)
 {
 	synchronise(m, v);
 	STORE(&v->pub->clock, v->clock);
+	if (v->daemons && LOAD(&m->shared->state) == HOMENODE_WARM)
+		return;
 	unsigned seen = __atomic_load_n(&round_no, __ATOMIC_ACQUIRE);
 	if (v->clock < LOAD(&homenode_horizon))
 		return;
@@ -108,8 +110,11 @@ static bool all_synchronised(struct homenode_model *m)
 static uint64_t slowest_clock(struct homenode_model *m)
 {
 	uint64_t min = UINT64_MAX;
+	bool warm = m->shared->applied == HOMENODE_WARM;
 
 	for (unsigned i = 0; i < m->conf.ncpu; i++) {
+		if (warm && m->vcpu[i].daemons)
+			continue;
 		if (!__atomic_load_n(&m->vcpu[i].pub->running, __ATOMIC_ACQUIRE))
 			continue;
 		uint64_t c = LOAD(&m->vcpu[i].pub->clock);
@@ -138,7 +143,7 @@ static void rate_account(struct homenode_lab_shared *s, struct window *w,
 	*w = (struct window){ 0 };
 }
 
-/* The clock's next value in PACE: rule 1 of clock.h. */
+/* The clock's next value where it is paced: rule 1 of clock.h. */
 static uint64_t paced_step(struct homenode_model *m, uint64_t t, uint64_t target)
 {
 	uint64_t slowest = slowest_clock(m);
@@ -153,7 +158,7 @@ static bool enter(struct homenode_model *m, uint64_t want, struct window *w, boo
 {
 	struct homenode_lab_shared *s = m->shared;
 
-	if (want != HOMENODE_PACE) {
+	if (want != HOMENODE_PACE && want != HOMENODE_WARM) {
 		STORE(&homenode_horizon, UINT64_MAX);
 		STORE(&homenode_counting, want == HOMENODE_COUNT);
 		*asked = false;
@@ -181,7 +186,9 @@ static void advance(struct homenode_model *m, uint64_t dt_ns, struct window *w)
 	uint64_t t = s->model_cycles, next;
 	uint64_t capped = dt_ns < MAX_DT_NS ? dt_ns : MAX_DT_NS;
 
-	if (s->applied == HOMENODE_PACE) {
+	bool paced = s->applied == HOMENODE_PACE || s->applied == HOMENODE_WARM;
+
+	if (paced) {
 		next = paced_step(m, t, t + capped * s->mhz / 1000);
 		rate_account(s, w, dt_ns, next - t);
 		STORE(&homenode_horizon, next + SLACK_NS * s->mhz / 1000);
@@ -191,7 +198,7 @@ static void advance(struct homenode_model *m, uint64_t dt_ns, struct window *w)
 	STORE(&s->model_cycles, next);
 	/* Unpaced, vCPUs run past the clock at the host's speed: their demand
 	 * per model cycle means nothing, and DRAM answers at idle latency. */
-	if (s->applied != HOMENODE_PACE)
+	if (!paced)
 		homenode_model_queues(m, 0);
 	else if (next > t)
 		homenode_model_queues(m, next - t);
@@ -211,7 +218,8 @@ static void *controller(void *arg)
 		nanosleep(&round, NULL);
 		uint64_t now = now_ns(), want = LOAD(&s->state);
 
-		if (want != s->applied && want <= HOMENODE_PACE &&
+		/* `asked` with nothing wanted any more: the change was withdrawn */
+		if ((want != s->applied || asked) && want <= HOMENODE_WARM &&
 		    enter(m, want, &w, &asked))
 			__atomic_store_n(&s->applied, want, __ATOMIC_RELEASE);
 		else if (s->applied != HOMENODE_OFF && !asked)

@@ -10,7 +10,10 @@
  * 3. A halted vCPU does not hold the clock back; when it resumes, it starts
  *    at T: idle time is not saved up.
  *
- * In COUNT nobody waits, and T follows the host clock.
+ * In COUNT nobody waits, and T follows the host clock. WARM is PACE but for the
+ * CPUs kept for daemons, which run as fast as the host lets them: their periods
+ * are seconds of guest time, in which a paced CPU gets as little done as real
+ * ones do in a fiftieth of that.
  */
 #ifndef HOMENODE_CLOCK_H
 #define HOMENODE_CLOCK_H

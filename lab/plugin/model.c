@@ -68,6 +68,10 @@ static bool conf_line(const char *line, struct homenode_conf *c)
 		c->ncpu = a + 1 > c->ncpu ? a + 1 : c->ncpu;
 		return b < HOMENODE_MAX_NODES;
 	}
+	if (sscanf(line, "housekeeping %u", &a) == 1 && a < HOMENODE_MAX_CPUS) {
+		c->housekeeping[a] = true;
+		return true;
+	}
 	if (sscanf(line, "lat %u %u %u", &a, &b, &d) == 3 &&
 	    a < HOMENODE_MAX_NODES && b < HOMENODE_MAX_NODES) {
 		c->lat[a][b] = d;
@@ -173,6 +177,7 @@ int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s)
 		v->pub = &s->vcpu[i];
 		v->ctr = v->pub->counter[HOMENODE_KERNEL];
 		v->node = c->cpu_node[i];
+		v->daemons = c->housekeeping[i];
 		if (cache_init(&v->l2, c->l2_bytes, HOMENODE_L2_WAYS))
 			return -1;
 	}

@@ -30,6 +30,7 @@ struct homenode_conf {
 	unsigned ncpu, nnode, nlink;
 	uint64_t node_bytes[HOMENODE_MAX_NODES];
 	int cpu_node[HOMENODE_MAX_CPUS];
+	bool housekeeping[HOMENODE_MAX_CPUS];
 	unsigned lat[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned char path_len[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned char path[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
@@ -49,6 +50,7 @@ struct homenode_vcpu {
 	uint64_t *ctr;            /* counters of the mode it runs in */
 	uint64_t clock;           /* model cycles */
 	uint64_t epoch;           /* of the last synchronisation with the shared clock */
+	bool daemons;             /* kept for daemons: free in WARM */
 	struct homenode_lab_vcpu *pub;
 	int node;
 	struct homenode_cache l2;

@@ -8,7 +8,7 @@
 #define CONTROL_WAIT_US 10000000 /* the longest switch seen took 320 ms; a dead plugin never answers */
 #define CONTROL_POLL_US 2000
 
-static const char *const state_names[] = { "off", "count", "pace" };
+static const char *const state_names[] = { "off", "count", "pace", "warm" };
 
 /* Index = the contract of homenode_lab.h. */
 static const char *const counter_names[] = {
@@ -29,7 +29,7 @@ static volatile struct homenode_lab_shared *open_lab(const struct homenode_optio
 
 static const char *state_name(uint64_t state)
 {
-	return state < 3 ? state_names[state] : "unknown";
+	return state < 4 ? state_names[state] : "unknown";
 }
 
 static void print_head(const volatile struct homenode_lab_shared *lab)
@@ -108,10 +108,10 @@ static void wait_applied(const volatile struct homenode_lab_shared *lab, uint64_
 
 static uint64_t parse_state(const char *text)
 {
-	for (uint64_t i = 0; text && i < 3; i++)
+	for (uint64_t i = 0; text && i < 4; i++)
 		if (!strcmp(state_names[i], text))
 			return i;
-	homenode_fail(2, "read control state \"%s\": unknown; use off, count or pace", text ? text : "");
+	homenode_fail(2, "read control state \"%s\": unknown; use off, count, pace or warm", text ? text : "");
 }
 
 /*

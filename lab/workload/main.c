@@ -27,7 +27,7 @@ static const char usage[] =
 	"  counting --perf cycles,loads:uk,dram0,… (chase, stream, rao, spin)\n"
 	"  testing  --sysfs DIR (instead of /sys)\n"
 	"\n"
-	"homenode-load control off|count|pace [--phase N]\n"
+	"homenode-load control off|count|pace|warm [--phase N]\n"
 	"homenode-load status\n"
 	"homenode-load touch --node N [--pages P] [--perf dram] [--bind-cpu CPU] [--out FILE]\n";
 

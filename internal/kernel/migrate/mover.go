@@ -193,8 +193,14 @@ func (m *Mover) moveProcess(ctx context.Context, pid int) error {
 			break
 		}
 		a := &p.areas[0]
-		if err := m.moveChunk(pid, a); err != nil {
+		before := a.next
+		if err := m.moveHuge(pid, a); err != nil {
 			return err
+		}
+		if a.next == before {
+			if err := m.moveChunk(pid, a); err != nil {
+				return err
+			}
 		}
 		if a.next >= a.end || a.elsewhere == 0 {
 			m.res.Remaining += unit.Bytes(a.elsewhere * a.size)

@@ -33,7 +33,7 @@ const (
 // RunArm runs one arm once, inside the lab's guest, and leaves nothing behind.
 //
 //  1. cgroups with limits; for the hand-optimised arm, placed; NUMA balancing.
-//  2. the load, warming up unpaced; the arm's mover.
+//  2. the load, warming up: paced, with the daemons' CPU let free; the mover.
 //  3. until the local access ratio is steady, or the cap.
 //  4. paced, for the mix's model-seconds; counters are read with the model off
 //     on both sides, so that they hold the measurement and nothing else.
@@ -142,7 +142,7 @@ func (r *armRun) startLoad(ctx context.Context) error {
 }
 
 func (r *armRun) startMover(context.Context) error {
-	if err := r.model.Switch(lab.Count); err != nil {
+	if err := r.model.Switch(lab.Warm); err != nil {
 		return err
 	}
 	var err error

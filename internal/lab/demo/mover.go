@@ -168,7 +168,23 @@ func (a *agent) acted() (bool, string) {
 		text, _ := os.ReadFile(agentLog)
 		return false, fmt.Sprintf("status: %v: %s; log: %s", err, out, text)
 	}
-	return true, strings.TrimSpace(string(out))
+	steps, err := os.ReadFile(agentLog)
+	if err != nil {
+		return false, err.Error()
+	}
+	acted := strings.Contains(string(steps), "msg=step")
+	return acted, strings.TrimSpace(string(out)) + "\n" + stepLines(string(steps))
+}
+
+// stepLines are the lines of the agent's log that say what it did.
+func stepLines(log string) string {
+	var steps []string
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "msg=step") {
+			steps = append(steps, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(steps, "\n")
 }
 
 // stop has the agent put back what it set.

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The arrows of docs/architecture.md, held by one test.
+package internal_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// architecture places every package, below internal/ unless it is cmd's. A new
+// package fails the test until it has its place here.
+//
+//	line   a level; imports point to lower lines only
+//	|      between rooms of one level: siblings, which do not import each other
+//	>      inside a room: from left to right only
+//	space  inside a room: siblings
+const architecture = `
+cmd/homenode
+agent | lab/demo > lab | report
+trial
+owner/cgroup
+journal
+kernel/kerneltest > kernel > kernel/cgroup kernel/migrate kernel/perf > kernel/procfs > kernel/unix
+actuate
+policy/mao
+window/windowtest > window
+action
+machine
+set | unit
+`
+
+// From this level down nothing touches the outside; above it, those that say so
+// in their doc.go.
+const firstPure = "actuate"
+
+var alsoPure = []string{"trial", "report"}
+
+// helpers are for tests: no product code imports them, and they may read files.
+var helpers = []string{"kernel/kerneltest", "window/windowtest"}
+
+// impure is what pure packages do not import; "net/" stands for all below it.
+var impure = []string{"os", "os/", "log", "log/", "net", "net/", "math/rand", "syscall", "golang.org/x/sys/"}
+
+// wallClock is what pure packages do not use of package time. They may hold
+// times and durations, and compute with them.
+var wallClock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer"}
+
+// ownRandom is all that pure packages use of math/rand/v2: generators of their
+// own, made from a seed. Everything else is global state.
+var ownRandom = []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "PCG", "ChaCha8", "Zipf", "Source"}
+
+// guarded are imports that only some rooms may have. Exceptions are single
+// packages, with the reason; one that is no longer needed fails the test.
+var guarded = []struct {
+	about      string
+	imports    []string
+	rooms      []string
+	exceptions map[string]string
+}{
+	{
+		about: "system calls", imports: []string{"syscall", "golang.org/x/sys/"}, rooms: []string{"kernel", "owner", "journal"},
+		exceptions: map[string]string{
+			"cmd/homenode": "the name of SIGTERM",
+			"lab":          "maps the model's PCI memory in the guest, and ties QEMU's life to its own on the host",
+			"lab/demo":     "signals the programs it compares, and starts loads inside their cgroups",
+		},
+	},
+	{about: "logging", imports: []string{"log", "log/"}, rooms: []string{"cmd", "agent"}},
+	{about: "starting programs", imports: []string{"os/exec"}, rooms: []string{"lab"}},
+}
+
+// place is where a package stands: lower numbers are higher up.
+type place struct {
+	level, room, step int
+}
+
+// above says that a package here may import one there.
+func (p place) above(q place) bool {
+	if p.level == q.level && p.room == q.room {
+		return p.step < q.step
+	}
+	return p.level < q.level
+}
+
+func places() map[string]place {
+	all := map[string]place{}
+	for level, line := range strings.Split(strings.TrimSpace(architecture), "\n") {
+		for room, steps := range strings.Split(line, "|") {
+			for step, names := range strings.Split(steps, ">") {
+				for _, name := range strings.Fields(names) {
+					all[name] = place{level, room, step}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// source is one file that is no test.
+type source struct {
+	pkg  string // as in architecture
+	file *ast.File
+	fset *token.FileSet
+}
+
+// verdict is what the files do wrong, and how much was looked at.
+type verdict struct {
+	wrong           []string
+	arrows, imports int
+	seen            map[string]bool // packages
+	used            map[string]bool // exceptions
+}
+
+func TestArrows(t *testing.T) {
+	all := places()
+	files := load(t)
+	v := judge(all, files)
+	for _, w := range v.wrong {
+		t.Error(w)
+	}
+	for name := range all {
+		if !v.seen[name] {
+			t.Errorf("%s has a place in the architecture, but no file", name)
+		}
+	}
+	for _, g := range guarded {
+		for name := range g.exceptions {
+			if !v.used[g.about+" "+name] {
+				t.Errorf("%s no longer needs its exception for %s", name, g.about)
+			}
+		}
+	}
+	if len(files) == 0 || v.arrows == 0 || v.imports == 0 {
+		t.Errorf("nothing was compared: %d files, %d imports, %d arrows", len(files), v.imports, v.arrows)
+	}
+	t.Logf("%d packages, %d files, %d imports, %d of them arrows", len(v.seen), len(files), v.imports, v.arrows)
+}
+
+func judge(all map[string]place, files []source) verdict {
+	v := verdict{seen: map[string]bool{}, used: map[string]bool{}}
+	for _, s := range files {
+		v.seen[s.pkg] = true
+		if _, ok := all[s.pkg]; !ok {
+			v.say(s, s.file.Package, "package %s has no place in the architecture: give it one", s.pkg)
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			v.imports++
+			v.judgeImport(all, s, spec)
+		}
+		if isPure(all, s.pkg) {
+			v.judgeUses(s, "time", func(name string) bool { return !slices.Contains(wallClock, name) })
+			v.judgeUses(s, "math/rand/v2", func(name string) bool { return slices.Contains(ownRandom, name) })
+		}
+	}
+	return v
+}
+
+func (v *verdict) say(s source, at token.Pos, format string, args ...any) {
+	v.wrong = append(v.wrong, fmt.Sprintf("%s: %s", s.fset.Position(at), fmt.Sprintf(format, args...)))
+}
+
+func isHelper(name string) bool { return slices.Contains(helpers, name) }
+
+func isPure(all map[string]place, name string) bool {
+	return !isHelper(name) && (all[name].level >= all[firstPure].level || slices.Contains(alsoPure, name))
+}
+
+func (v *verdict) judgeImport(all map[string]place, s source, spec *ast.ImportSpec) {
+	target, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		v.say(s, spec.Pos(), "import %s cannot be read: %v", spec.Path.Value, err)
+		return
+	}
+	if name, ours := ownName(target); ours {
+		v.judgeArrow(all, s, spec, name)
+		return
+	}
+	if isPure(all, s.pkg) && oneOf(target, impure) {
+		v.say(s, spec.Pos(), "%s is pure and imports %s", s.pkg, target)
+	}
+	v.judgeGuards(s, spec, target)
+}
+
+func (v *verdict) judgeArrow(all map[string]place, s source, spec *ast.ImportSpec, name string) {
+	v.arrows++
+	switch to, ok := all[name]; {
+	case !ok:
+		v.say(s, spec.Pos(), "%s imports %s, which has no place in the architecture", s.pkg, name)
+	case !all[s.pkg].above(to):
+		v.say(s, spec.Pos(), "%s imports %s: arrows point down only, and siblings do not import each other", s.pkg, name)
+	case isHelper(name) && !isHelper(s.pkg):
+		v.say(s, spec.Pos(), "%s imports %s, which is for tests", s.pkg, name)
+	}
+}
+
+func (v *verdict) judgeGuards(s source, spec *ast.ImportSpec, target string) {
+	room, _, _ := strings.Cut(s.pkg, "/")
+	for _, g := range guarded {
+		if !oneOf(target, g.imports) || slices.Contains(g.rooms, room) {
+			continue
+		}
+		if _, ok := g.exceptions[s.pkg]; ok {
+			v.used[g.about+" "+s.pkg] = true
+			continue
+		}
+		v.say(s, spec.Pos(), "%s imports %s: %s is for %s", s.pkg, target, g.about, strings.Join(g.rooms, ", "))
+	}
+}
+
+// judgeUses looks at every use of a package's names, under whatever name it was
+// imported.
+func (v *verdict) judgeUses(s source, target string, ok func(name string) bool) {
+	local := localName(s.file, target)
+	if local == "." {
+		v.say(s, s.file.Package, "%s imports %s with a dot: what it uses of it cannot be seen", s.pkg, target)
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		use, isSelector := n.(*ast.SelectorExpr)
+		if !isSelector {
+			return true
+		}
+		if id, isName := use.X.(*ast.Ident); isName && local != "" && id.Name == local && !ok(use.Sel.Name) {
+			v.say(s, use.Pos(), "%s is pure and uses %s.%s", s.pkg, target, use.Sel.Name)
+		}
+		return true
+	})
+}
+
+// localName is what a file calls an import; "" if it has none of it.
+func localName(f *ast.File, target string) string {
+	for _, spec := range f.Imports {
+		if spec.Path.Value != strconv.Quote(target) {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return path.Base(strings.TrimSuffix(target, "/v2"))
+	}
+	return ""
+}
+
+// oneOf says whether target is in the list, or below an entry that ends in "/".
+func oneOf(target string, list []string) bool {
+	return slices.ContainsFunc(list, func(e string) bool {
+		return target == e || strings.HasSuffix(e, "/") && strings.HasPrefix(target, e)
+	})
+}
+
+const module = "homenode"
+
+// ownName is a package's name in architecture.
+func ownName(target string) (string, bool) {
+	rest, ours := strings.CutPrefix(target, module+"/")
+	return strings.TrimPrefix(rest, "internal/"), ours
+}
+
+// load parses every file that is no test, also those that other systems build.
+func load(t *testing.T) []source {
+	t.Helper()
+	var files []source
+	fset := token.NewFileSet()
+	listed := map[string]bool{}
+	for _, p := range goList(t) {
+		listed[p.Dir] = true
+		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.IgnoredGoFiles) {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pkg, _ := ownName(p.ImportPath)
+			files = append(files, source{pkg, file, fset})
+		}
+	}
+	checkNoneMissed(t, listed)
+	return files
+}
+
+type listedPackage struct {
+	ImportPath, Dir                   string
+	GoFiles, CgoFiles, IgnoredGoFiles []string
+}
+
+func goList(t *testing.T) []listedPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,GoFiles,CgoFiles,IgnoredGoFiles", module+"/...")
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		t.Fatalf("go list: %v: %s", err, exit.Stderr)
+	} else if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listedPackage
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
+		var p listedPackage
+		if err := d.Decode(&p); err != nil {
+			t.Fatalf("read go list: %v", err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// checkNoneMissed walks the folders itself. That go list saw them all is one
+// reason; the other is that go test then knows that its cached result depends on
+// them.
+func checkNoneMissed(t *testing.T, listed map[string]bool) {
+	t.Helper()
+	for _, top := range []string{".", "../cmd"} {
+		err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			dir, err := filepath.Abs(filepath.Dir(name))
+			if strings.HasSuffix(name, ".go") && !listed[dir] {
+				t.Errorf("%s has Go files that go list does not know", dir)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The test's own test: what must not be is found, and what may be is not.
+func TestArrowsFindsWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		pkg, src, want string // want "": nothing is wrong
+	}{
+		{"agent", `import "homenode/internal/window"`, ""},
+		{"window", `import "homenode/internal/kernel"`, "arrows point down only"},
+		{"action", `import "homenode/internal/window"`, "arrows point down only"},
+		{"agent", `import "homenode/internal/report"`, "siblings"},
+		{"lab/demo", `import "homenode/internal/lab"`, ""},
+		{"lab/demo", `import "homenode/internal/agent"`, "siblings"},
+		{"lab", `import "homenode/internal/lab/demo"`, "arrows point down only"},
+		{"kernel/perf", `import "homenode/internal/kernel/cgroup"`, "siblings"},
+		{"kernel/unix", `import "homenode/internal/kernel"`, "arrows point down only"},
+		{"set", `import "homenode/internal/unit"`, "siblings"},
+		{"policy/new", `import "homenode/internal/window"`, "has no place"},
+		{"agent", `import "homenode/internal/new"`, "has no place"},
+		{"agent", `import "homenode/internal/window/windowtest"`, "for tests"},
+		{"machine", `import "os"`, "is pure and imports os"},
+		{"machine", `import "io/fs"`, ""},
+		{"window", `import _ "net/http"`, "is pure and imports net/http"},
+		{"trial", `import "log/slog"`, "is pure and imports log/slog"},
+		{"actuate", `import "math/rand"`, "is pure and imports math/rand"},
+		{"actuate", `import "math/rand/v2"; var r = rand.New(rand.NewPCG(1, 2))`, ""},
+		{"actuate", `import "math/rand/v2"; var r = rand.IntN(6)`, "uses math/rand/v2.IntN"},
+		{"policy/mao", `import "time"; var d = time.Second`, ""},
+		{"policy/mao", `import clock "time"; var now = clock.Now`, "uses time.Now"},
+		{"policy/mao", `import . "time"; var now = Now`, "with a dot"},
+		{"journal", `import "time"; var now = time.Now`, ""},
+		{"agent", `import "golang.org/x/sys/unix"`, "system calls is for kernel"},
+		{"owner/cgroup", `import "golang.org/x/sys/unix"`, ""},
+		{"lab", `import "syscall"`, ""},
+		{"kernel", `import "os/exec"`, "starting programs is for lab"},
+		{"journal", `import "log"`, "logging is for cmd, agent"},
+	} {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, "x.go", "package x; "+c.src, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := strings.Join(judge(places(), []source{{c.pkg, file, fset}}).wrong, "\n")
+		if (wrong == "") != (c.want == "") || !strings.Contains(wrong, c.want) {
+			t.Errorf("%s with %s: %q, want %q", c.pkg, c.src, wrong, c.want)
+		}
+	}
+	for _, name := range slices.Concat(helpers, alsoPure, []string{firstPure}) {
+		if !slices.Contains(slices.Collect(maps.Keys(places())), name) {
+			t.Errorf("%s has no place", name)
+		}
+	}
+}
