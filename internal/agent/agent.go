@@ -49,6 +49,7 @@ type Agent struct {
 	policy   mao.State
 	jobs     actuate.State
 	outcomes []action.Outcome
+	quiet    int // windows in a row without a step
 	past     map[string][]Decision
 }
 
@@ -129,22 +130,39 @@ func (a *Agent) close() {
 func (a *Agent) Run(ctx context.Context) error {
 	defer a.close()
 	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun)
-	tick := time.NewTicker(a.o.Config.Period)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
 	for {
+		began := time.Now()
 		if err := a.round(ctx); err != nil && ctx.Err() == nil {
 			a.o.Log.Error("round", "error", err)
 		}
 		if ctx.Err() != nil || (a.o.Rounds > 0 && a.status.Rounds >= a.o.Rounds) {
 			return a.putBack()
 		}
+		timer.Reset(a.period() - time.Since(began))
 		select {
 		case <-ctx.Done():
 			return a.putBack()
-		case <-tick.C:
+		case <-timer.C:
 		}
 	}
 }
+
+// period is how long until the next window: short while something is under way,
+// longer once nothing was to be done for a while. A reading costs about the same
+// whether anything happens or not.
+func (a *Agent) period() time.Duration {
+	if a.quiet >= calmAfter {
+		return a.o.Config.CalmPeriod
+	}
+	return a.o.Config.Period
+}
+
+// calmAfter is how many windows without a step make it calm. Fewer save more;
+// more follow a change of load sooner.
+const calmAfter = 5
 
 // round is one window: read, decide, act, tell.
 func (a *Agent) round(ctx context.Context) error {
@@ -163,6 +181,9 @@ func (a *Agent) round(ctx context.Context) error {
 	var steps []action.Step
 	a.jobs, steps, a.outcomes = actuate.Step(m, a.o.Config.Actuate, a.jobs, wishes, w)
 	a.remember(w, wishes)
+	if a.quiet++; len(steps)+len(wishes) > 0 {
+		a.quiet = 0
+	}
 	a.outcomes = append(a.outcomes, a.take(ctx, steps)...)
 	a.tell(w, reasons, time.Since(start))
 	return a.status.write(a.o.Config.StateDir)

@@ -25,10 +25,12 @@ const DefaultStateDir = "/run/homenode"
 
 // Config is the agent's configuration file.
 type Config struct {
-	Period   time.Duration
-	StateDir string
-	Cgroups  []string // globs of what is watched; none: every cgroup with processes
-	Services []Service
+	Period time.Duration
+	// CalmPeriod is the period once nothing was to be done for some windows.
+	CalmPeriod time.Duration
+	StateDir   string
+	Cgroups    []string // globs of what is watched; none: every cgroup with processes
+	Services   []Service
 	// DirectOwners are owners whose cgroups are written directly all the same.
 	DirectOwners []string
 	UserOnly     bool // count events in user mode only
@@ -47,6 +49,7 @@ type Service struct {
 // fileConfig is the file's form.
 type fileConfig struct {
 	Period       time.Duration `yaml:"period"`
+	CalmPeriod   time.Duration `yaml:"calm_period"`
 	StateDir     string        `yaml:"state_dir"`
 	Cgroups      []string      `yaml:"cgroups"`
 	ReservedCPUs string        `yaml:"reserved_cpus"`
@@ -104,13 +107,19 @@ func (f fileConfig) config() (Config, error) {
 		return Config{}, fmt.Errorf("reserved_cpus: %w", err)
 	}
 	f.MAO.ReservedCPUs, f.Actuate.ReservedCPUs = reserved, reserved
+	if f.CalmPeriod == 0 {
+		f.CalmPeriod = 10 * f.Period
+	}
 	c := Config{
-		Period: f.Period, StateDir: f.StateDir, Cgroups: f.Cgroups, DirectOwners: f.DirectOwners,
+		Period: f.Period, CalmPeriod: f.CalmPeriod, StateDir: f.StateDir, Cgroups: f.Cgroups, DirectOwners: f.DirectOwners,
 		UserOnly: f.UserOnly, MAO: f.MAO, Actuate: f.Actuate,
 	}
 	var errs []error
 	if c.Period < 10*time.Millisecond || c.Period > time.Hour {
 		errs = append(errs, fmt.Errorf("period is %v: want 10ms to 1h", c.Period))
+	}
+	if c.CalmPeriod < c.Period {
+		errs = append(errs, fmt.Errorf("calm_period is %v: it must not be shorter than period, %v", c.CalmPeriod, c.Period))
 	}
 	for i, s := range f.Services {
 		rule := Service{Name: s.Name, Match: s.Match, Approved: s.Approved}

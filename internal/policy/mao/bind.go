@@ -67,6 +67,8 @@ func (r *round) standing(l load) (rule, summary string) {
 	switch {
 	case l.bound():
 		return "mao.keep.bound", "it is bound"
+	case !l.Aside.IsEmpty():
+		return "mao.keep.aside", "it makes room for others"
 	case !l.Approved:
 		return "mao.skip.not-approved", "its service is not approved for binding"
 	case l.Binding.PinnedCPUs:

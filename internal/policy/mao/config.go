@@ -56,6 +56,11 @@ type Config struct {
 	MaxNodes         int                `yaml:"max_nodes" json:"max_nodes"`                     // of one binding; 0: all but one
 	NodeBandwidth    map[int]unit.Bytes `yaml:"node_bandwidth" json:"node_bandwidth,omitempty"` // bytes/s of DRAM reads a node serves; absent: no limit known
 
+	// Room for bound workloads; see room.go.
+	MakeRoom bool       `yaml:"make_room" json:"make_room"` // keep unbound workloads off the CPUs that bound ones need
+	RoomBusy unit.Ratio `yaml:"room_busy" json:"room_busy"` // of a node's CPUs in use: above, bound workloads there lack CPU
+	RoomIdle float64    `yaml:"room_idle" json:"room_idle"` // CPUs idle elsewhere at which one that made room gets them back
+
 	// Cost of a node set, each term in [0,1] times its weight; see place.go.
 	MoveWeight      float64 `yaml:"move_weight" json:"move_weight"`           // memory to move: paid once
 	BandwidthWeight float64 `yaml:"bandwidth_weight" json:"bandwidth_weight"` // others' DRAM traffic there: paid for ever
@@ -74,6 +79,7 @@ func DefaultConfig() Config {
 		QuotaTolerance: 1.02, SaturatedShare: 0.98,
 		BackoffWindows: 8, BackoffCap: 512, ForgetAfter: 3,
 		Smoothing: 0.5, HeadroomFactor: 1, FreeReserve: 0.05, ReclaimableShare: 0.5,
+		MakeRoom: true, RoomBusy: 0.95, RoomIdle: 0.5,
 		MoveWeight: 0.25, BandwidthWeight: 1, CPUWeight: 1, CompanyWeight: 0.5, UnboundCost: 0.5,
 	}
 }
@@ -106,6 +112,7 @@ func (c Config) shares() error {
 		{"node_busy", c.NodeBusy},
 		{"imbalance_threshold", c.ImbalanceThreshold},
 		{"saturated_share", c.SaturatedShare},
+		{"room_busy", c.RoomBusy},
 		{"free_reserve", c.FreeReserve},
 		{"reclaimable_share", c.ReclaimableShare},
 	} {
@@ -152,6 +159,7 @@ func (c Config) factors() error {
 		{"min_cpu", c.MinCPU, 0, many},
 		{"quota_tolerance", c.QuotaTolerance, 1, 10},
 		{"smoothing", c.Smoothing, 0.001, 1},
+		{"room_idle", c.RoomIdle, 0, many},
 		{"headroom_factor", c.HeadroomFactor, 0.1, 10},
 		{"unbound_weight", c.UnboundWeight, 0, 1},
 		{"unbound_cost", c.UnboundCost, 0, 1},

@@ -26,6 +26,9 @@
 //     local access ratio misses its target, by remote traffic. The placement is
 //     what the paper leaves to the cluster scheduler: the node with enough CPU,
 //     memory and bandwidth left; see place.go.
+//  5. Make room (not in the paper): where the kernel leaves a workload that
+//     nobody bound on CPUs that a bound one needs, while others are idle, it is
+//     kept to nodes that nothing is bound to, its CPUs only; see room.go.
 //
 // Strategy A: unbind iff the workload exceeds its quota and its node is more
 // than 80 % busy. Strategy B (production): iff a node is 10–15 % busier than the

@@ -24,6 +24,8 @@ func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []ac
 	if !r.unbind() {             // 3
 		r.bind() // 4
 	}
+	r.keepAside() // 5
+	r.makeRoom()  // 5
 	r.leave()
 	return r.next(st), r.actions, r.reasons
 }
@@ -157,13 +159,13 @@ func (r *round) outcomes() {
 		}
 		l := &r.loads[i]
 		switch {
-		case o.Status == action.Drifted && l.bound():
+		case o.Status == action.Drifted && l.placed():
 			r.drifted(i, o)
-		case o.Status == action.Refused && o.Step.Kind == action.SetCPUs && l.bound():
+		case o.Status == action.Refused && o.Step.Kind == action.SetCPUs && l.placed():
 			l.Memory = l.release(r.cfg, r.w.Seq)
 			r.decide(i, "mao.refused", sentence("binding it was refused", o.Detail, l), nil)
 		case o.Status == action.Gone:
-			l.Nodes, l.Since = set.NodeSet{}, 0
+			l.Nodes, l.Aside, l.Since = set.NodeSet{}, set.NodeSet{}, 0
 			r.decide(i, "mao.skip.gone", "it had vanished when it was to be changed; this is a new one of its name, or a late reading", nil)
 		}
 	}
@@ -188,7 +190,7 @@ func sentence(what, detail string, l *load) string {
 func (r *round) outcomeOfAbsent(o action.Outcome) {
 	for i := range r.absent {
 		if r.absent[i].Workload == o.Step.Workload && o.Status == action.Gone {
-			r.absent[i].Nodes = set.NodeSet{}
+			r.absent[i].Nodes, r.absent[i].Aside = set.NodeSet{}, set.NodeSet{}
 		}
 	}
 }
@@ -241,7 +243,7 @@ func (r *round) remembered() []Memory {
 	var kept []Memory
 	for _, m := range r.absent {
 		if m.Absent > r.cfg.ForgetAfter {
-			m.Nodes, m.Since = set.NodeSet{}, 0
+			m.Nodes, m.Aside, m.Since = set.NodeSet{}, set.NodeSet{}, 0
 		}
 		if m.Absent <= r.cfg.ForgetAfter || r.w.Seq < m.NotBefore {
 			kept = append(kept, m)

@@ -108,6 +108,12 @@ func broken(h *windowtest.Host, cfg Config, old, st State, w window.Window, acti
 		if a.Kind != action.Bind {
 			continue
 		}
+		if a.Reason.Rule == "mao.room" {
+			if why := badRoom(h, cfg, old, st, w, a); why != "" {
+				return why
+			}
+			continue
+		}
 		binds++
 		if why := badBind(h, cfg, old, st, w, a); why != "" {
 			return why
@@ -117,6 +123,30 @@ func broken(h *windowtest.Host, cfg Config, old, st State, w window.Window, acti
 		return fmt.Sprintf("%d binds", binds)
 	}
 	return overfull(h.Machine, cfg, st, w, actions)
+}
+
+// badRoom: only what nobody bound or pinned makes room, of CPUs alone, on nodes
+// that nothing is bound to.
+func badRoom(h *windowtest.Host, cfg Config, old, st State, w window.Window, a action.Action) string {
+	wl, _ := w.Workload(a.Workload)
+	for _, m := range st.Workloads {
+		if m.Nodes.Overlaps(a.Nodes) {
+			return fmt.Sprintf("%v: %s is bound there", a, m.Workload)
+		}
+	}
+	for id := range a.Nodes.All() {
+		n, known := h.Machine.Node(id)
+		if i, ok := w.NodeIndex(id); !ok || !known || w.Nodes[i].CPUs.Intersect(n.CPUs).Minus(cfg.ReservedCPUs).IsEmpty() {
+			return fmt.Sprintf("%v: node %d has no CPUs", a, id)
+		}
+	}
+	switch {
+	case a.Nodes.IsEmpty() || !a.CPUsOnly || st.find(a.Workload).Aside != a.Nodes:
+		return fmt.Sprintf("%v: remembered are %v", a, st.find(a.Workload).Aside)
+	case wl.Approved || wl.Binding.PinnedCPUs || !old.Bound(a.Workload).IsEmpty() || !old.find(a.Workload).Aside.IsEmpty():
+		return fmt.Sprintf("%v: it is approved, pinned or placed already", a)
+	}
+	return ""
 }
 
 func badBind(h *windowtest.Host, cfg Config, old, st State, w window.Window, a action.Action) string {

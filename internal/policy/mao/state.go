@@ -29,6 +29,8 @@ type Memory struct {
 	// Nodes is the binding MAO wants, since window Since; empty: none.
 	Nodes set.NodeSet `json:"nodes,omitzero"`
 	Since uint64      `json:"since,omitempty"`
+	// Aside are the nodes it keeps to, to leave others to what is bound there.
+	Aside set.NodeSet `json:"aside,omitzero"`
 	// Not to be bound before window NotBefore; Backoff is how long that was.
 	NotBefore uint64 `json:"not_before,omitempty"`
 	Backoff   uint64 `json:"backoff,omitempty"`
@@ -43,6 +45,9 @@ type Memory struct {
 }
 
 func (m Memory) bound() bool { return !m.Nodes.IsEmpty() }
+
+// placed says that something about it was set: it is bound, or keeps aside.
+func (m Memory) placed() bool { return m.bound() || !m.Aside.IsEmpty() }
 
 // localHistory is how many ratios Memory.Local keeps: a screen's worth. More
 // costs 8 bytes per workload and window.
@@ -78,7 +83,7 @@ func (m Memory) release(cfg Config, seq uint64) Memory {
 	}
 	m.Backoff = min(max(2*m.Backoff, cfg.BackoffWindows), cfg.BackoffCap)
 	m.NotBefore = seq + m.Backoff
-	m.Nodes, m.Since = set.NodeSet{}, 0
+	m.Nodes, m.Aside, m.Since = set.NodeSet{}, set.NodeSet{}, 0
 	return m
 }
 

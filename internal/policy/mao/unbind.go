@@ -34,7 +34,7 @@ func (r *round) unbind() bool {
 	for i := range r.loads { // 1
 		if l := r.loads[i]; l.bound() {
 			r.unbindGone(i)
-		} else if (l.Binding.OursCPUs || l.Binding.OursMems) && !r.decided(i) {
+		} else if (l.Binding.OursCPUs || l.Binding.OursMems) && l.Aside.IsEmpty() && !r.decided(i) {
 			orphans++
 			r.unbindOrphan(i)
 		}

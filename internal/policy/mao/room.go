@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"fmt"
+
+	"homenode/internal/action"
+	"homenode/internal/set"
+)
+
+// Making room, number 5 of the package comment. Not in the paper: there, nodes
+// have 20 CPUs and more, and a thread that does not belong costs little.
+//
+// A bound workload cannot get away from a CPU hog that the kernel put on its
+// node, and the kernel may leave it there for ever: with one cgroup per workload
+// a single busy thread weighs as much as a whole service, so the domains look
+// balanced while other nodes have idle CPUs (load by group weight, kernel/sched/
+// fair.c). So:
+//
+//  1. A node is contested if workloads are bound to it, its CPUs are used up,
+//     and workloads that nobody bound use CPU there (squatters).
+//  2. The open nodes are those that nothing is bound to. There is room if all
+//     unbound workloads together use no more CPU than those have.
+//  3. Then each squatter gets the open nodes' CPUs, and only those: its memory
+//     stays where it is. One that somebody else restricts is left alone.
+//  4. It gets everything back when that no longer serves: nothing is bound any
+//     more, a bound workload now is on its nodes, a node went offline, or it uses
+//     all it may while others leave CPU idle.
+
+// keepAside is number 4, before any binding.
+func (r *round) keepAside() {
+	for i := range r.loads {
+		l := &r.loads[i]
+		if l.Aside.IsEmpty() {
+			continue
+		}
+		if why := r.asideNoMore(l); why != "" {
+			l.Aside = set.NodeSet{}
+			l.Memory = l.release(r.cfg, r.w.Seq)
+			reason := r.decide(i, "mao.room.over", fmt.Sprintf("it gets all CPUs back: %s; not asked to make room again before window %d", why, l.NotBefore), nil)
+			r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: reason})
+			continue
+		}
+		r.decide(i, "mao.keep.aside", fmt.Sprintf("it keeps to nodes %v, to leave the others to what is bound there", l.Aside), l.evidence())
+	}
+}
+
+func (r *round) asideNoMore(l *load) string {
+	bound := r.boundNodes()
+	switch {
+	case l.Approved:
+		return "its service is approved for binding now"
+	case bound.IsEmpty():
+		return "nothing is bound any more"
+	case !l.Aside.SubsetOf(r.usable()):
+		return "one of its nodes went offline"
+	case l.Aside.Overlaps(bound):
+		return fmt.Sprintf("workloads are bound to nodes %v now", l.Aside.Intersect(bound))
+	}
+	used, cpus, idle := 0.0, 0.0, 0.0
+	for _, n := range r.nodes {
+		busy, ok := n.busy.Get()
+		switch {
+		case !ok:
+		case l.Aside.Has(n.id):
+			used, cpus = used+busy, cpus+n.count()
+		default:
+			idle += max(0, n.count()-busy)
+		}
+	}
+	if used >= cpus*float64(r.cfg.SaturatedShare) && idle >= r.cfg.RoomIdle {
+		return fmt.Sprintf("nodes %v are used up while others have %.2g CPUs idle", l.Aside, idle)
+	}
+	return ""
+}
+
+// boundNodes are the nodes that anything is bound to.
+func (r *round) boundNodes() set.NodeSet {
+	var all set.NodeSet
+	for _, l := range r.loads {
+		all = all.Union(l.Nodes)
+	}
+	for _, m := range r.absent {
+		all = all.Union(m.Nodes)
+	}
+	return all
+}
+
+// makeRoom is numbers 1 to 3, once binding has come to rest: no candidate waits.
+func (r *round) makeRoom() {
+	if !r.cfg.MakeRoom || len(r.actions) > 0 || r.waiting() {
+		return
+	}
+	open := r.usable().Minus(r.boundNodes()) // 2
+	squatters := r.squatters()               // 1
+	if open.IsEmpty() || len(squatters) == 0 || !r.roomOn(open) {
+		return
+	}
+	for _, i := range squatters { // 3
+		l := &r.loads[i]
+		l.Aside = open
+		reason := r.decide(i, "mao.room", fmt.Sprintf("it uses CPUs that workloads bound to its node need, and nodes %v have room for it", open),
+			append(l.evidence(), figure("cpu", l.CPU, "cpus")))
+		r.actions = append(r.actions, action.Action{Kind: action.Bind, Workload: l.ID, Nodes: open, CPUsOnly: true, Reason: reason})
+	}
+}
+
+// waiting says that a candidate was not placed for this window's limit.
+func (r *round) waiting() bool {
+	for _, reason := range r.reasons {
+		if reason.Rule == "mao.skip.limit" {
+			return true
+		}
+	}
+	return false
+}
+
+// squatters are the workloads of number 1, in order.
+func (r *round) squatters() []int {
+	contested := r.contested()
+	var all []int
+	for i, l := range r.loads {
+		if l.bound() || !l.Aside.IsEmpty() || l.Approved || l.Binding.PinnedCPUs || r.w.Seq < l.NotBefore || r.decided(i) {
+			continue
+		}
+		for j, n := range r.nodes {
+			if contested.Has(n.id) && l.cpuOn(j, n.id, set.NodeSet{}) >= r.cfg.MinCPU {
+				all = append(all, i)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// contested are nodes with bound workloads whose CPUs are used up.
+func (r *round) contested() set.NodeSet {
+	bound := r.boundNodes()
+	var ids []int
+	for _, n := range r.nodes {
+		busy, ok := n.busy.Get()
+		if ok && bound.Has(n.id) && busy >= n.count()*float64(r.cfg.RoomBusy) {
+			ids = append(ids, n.id)
+		}
+	}
+	return set.FromNodes(ids...)
+}
+
+// roomOn says whether all that is not bound fits there by CPU use.
+func (r *round) roomOn(open set.NodeSet) bool {
+	cpus, want := 0.0, 0.0
+	for _, n := range r.nodes {
+		if open.Has(n.id) {
+			cpus += n.count()
+		}
+	}
+	for _, l := range r.loads {
+		if !l.bound() {
+			want += l.CPU.Or(0)
+		}
+	}
+	return want <= cpus*r.cfg.QuotaTolerance+rounding
+}
