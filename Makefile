@@ -38,5 +38,7 @@ fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
 demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 	@build/homenode demo
 
+bench: demo ## what is measured so far: the demonstration's ratios
+
 clean:
 	rm -rf build

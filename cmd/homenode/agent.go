@@ -119,14 +119,24 @@ func sayRestored(cmd *cobra.Command, output string, restored []journal.Restored)
 	return nil
 }
 
-// restoreResult: what failed stays outstanding, which is "partly" if anything
-// else was put back.
+// restoreResult: what failed, or is kept because others depend on it, stays
+// outstanding: "partly" if anything else was put back.
 func restoreResult(restored []journal.Restored, err error) error {
+	done, open := 0, 0
+	for _, r := range restored {
+		if r.Result == journal.NotDone || r.Result == journal.Kept {
+			open++
+		} else {
+			done++
+		}
+	}
 	switch {
 	case err == nil && len(restored) == 0:
 		return codeError{exitNothing, errors.New("nothing to put back: the journal is empty")}
-	case err != nil && len(restored) > 1:
-		return codeError{exitPartly, err}
+	case open > 0 && done > 0:
+		return codeError{exitPartly, errors.Join(err, fmt.Errorf("%d of %d settings are still to be put back: run 'homenode restore' again later", open, open+done))}
+	case open > 0 && err == nil:
+		err = fmt.Errorf("%d settings are still to be put back: run 'homenode restore' again later", open)
 	}
 	return precondition(err)
 }

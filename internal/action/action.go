@@ -12,9 +12,8 @@ type Kind string
 
 // The actions a policy may ask for.
 const (
-	Bind     Kind = "bind"     // place a workload on nodes: CPUs first, then its pages, then mems
-	Unbind   Kind = "unbind"   // give a workload back what it had before
-	Escalate Kind = "escalate" // nothing on this host helps: tell somebody
+	Bind   Kind = "bind"   // place a workload on nodes: CPUs first, then its pages, then mems
+	Unbind Kind = "unbind" // give a workload back what it had before
 )
 
 // Action is one wish of a policy about one workload.

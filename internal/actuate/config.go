@@ -24,7 +24,7 @@ type Config struct {
 // DefaultConfig returns the defaults; decode a file over it.
 func DefaultConfig() Config {
 	return Config{
-		Rate: 256 * unit.MiB, ResidualShare: 0.02, ResidualBytes: unit.MiB, ResidualBound: 0.1,
+		Rate: 256 * unit.MiB, ResidualShare: 0.002, ResidualBytes: unit.MiB, ResidualBound: 0.1,
 		NoProgressWindows: 3, RetryLimit: 3, ForgetAfter: 3,
 	}
 }

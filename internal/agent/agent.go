@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"homenode/internal/action"
@@ -80,12 +81,17 @@ func (a *Agent) open(ctx context.Context) error {
 	}
 	rc := kernel.Config{Roots: a.o.Config.Cgroups, UserOnly: a.o.Config.UserOnly}
 	if a.o.DryRun {
+		running, err := oursOf(a.o.Config.StateDir)
+		if err != nil {
+			return err
+		}
 		// A dry run beside a real agent must not write over its status.
 		a.o.Config.StateDir = filepath.Join(a.o.Config.StateDir, dryRunDir)
 		if err := os.MkdirAll(a.o.Config.StateDir, 0o755); err != nil {
 			return fmt.Errorf("make state directory: %w", err)
 		}
 		a.apply = journal.DryRun{Owner: a.owner}
+		rc.Ours = running
 	} else {
 		if a.journal, err = journal.Open(a.o.Config.StateDir); err != nil {
 			return err
@@ -98,6 +104,24 @@ func (a *Agent) open(ctx context.Context) error {
 	}
 	a.reader, err = kernel.NewReader(rc)
 	return err
+}
+
+// oursOf says what an agent that runs beside this dry run has set: that is not
+// somebody else's restriction.
+func oursOf(stateDir string) (func(id, file, value string) bool, error) {
+	boot, err := kernel.BootID(kernel.Root{})
+	if err != nil {
+		return nil, err
+	}
+	entries, err := journal.Peek(stateDir, boot)
+	if err != nil {
+		return nil, err
+	}
+	return func(id, file, value string) bool {
+		return slices.ContainsFunc(entries, func(e journal.Entry) bool {
+			return e.Cgroup == id && e.File == file && slices.Contains(e.Ours, value)
+		})
+	}, nil
 }
 
 // recover puts back what an agent that was killed left behind.
@@ -198,13 +222,24 @@ func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome 
 		if stopped[s.Workload] || ctx.Err() != nil {
 			continue
 		}
-		o := a.apply.Apply(ctx, s)
+		o := a.applyInTime(ctx, s)
 		stopped[s.Workload] = o.Status != action.Done && o.Status != action.InProgress && o.Status != action.DryRun
 		a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
 			"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", o.Detail)
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
+}
+
+// applyInTime lets page moves take one period at most: what is left goes on in
+// the next window, and other workloads are not kept waiting.
+func (a *Agent) applyInTime(ctx context.Context, s action.Step) action.Outcome {
+	if s.Kind != action.MovePages {
+		return a.apply.Apply(ctx, s)
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.o.Config.Period)
+	defer cancel()
+	return a.apply.Apply(ctx, s)
 }
 
 // remember keeps the decisions, for `homenode why`.

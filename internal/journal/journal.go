@@ -24,10 +24,6 @@ type Journal struct {
 	broken   error // the file could not be written: nothing may be changed any more
 }
 
-// Default is where the journal lives: on a tmpfs, which a boot empties like the
-// settings it is about.
-const Default = "/run/homenode/journal"
-
 // Open opens or makes the journal in dir and takes its lock. It fails, naming
 // the other's pid, while another process has it.
 func Open(dir string) (*Journal, error) {

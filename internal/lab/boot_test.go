@@ -224,8 +224,7 @@ func sameSet(a, b []int) bool {
 	return len(a) == len(b)
 }
 
-// Paced, the model clock never runs faster than nominal, and every CPU that
-// works all the time is given the same number of cycles.
+// Paced, the model clock never runs faster than nominal.
 func TestLabPacing(t *testing.T) {
 	g := guest(t, "four", "v2")
 	mustRun(t, g, "homenode-load", "control", "pace")

@@ -63,8 +63,9 @@ func calibrateNode(node int) error {
 }
 
 // checkTouched wants every line on its own node, and next to nothing elsewhere.
-// The kernel's and the load program's own accesses are counted too, hence the
-// room of a few percent; a wrong map puts every line elsewhere.
+// The kernel's and the load program's own accesses are counted too: room for
+// half as many again on the node, and a quarter elsewhere. A wrong map puts every
+// line elsewhere.
 func checkTouched(t touched, node int) error {
 	if t.Lines == 0 || node >= len(t.DRAM) {
 		return fmt.Errorf("calibrate node %d: %d lines read, %d nodes counted: %w", node, t.Lines, len(t.DRAM), ErrCalibration)

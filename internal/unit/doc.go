@@ -13,5 +13,5 @@
 // and never -1: it is None, or a Value whose How is HowUnknown.
 //
 // It is NOT for: time (use time.Duration), SLIT distances (plain int, no unit),
-// formatting tables for people (internal/render), or statistics over values.
+// formatting tables for people, or statistics over values.
 package unit

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package window is what a host did in one period: the only thing policies see
-// of the world, be it the live kernel, the lab or the simulator.
+// of the world, be it the live kernel or the lab.
 //
-//	kernel, lab, sim ──▶ Window{nodes, workloads, outcomes} ──▶ policy
+//	kernel (also in the lab) ──▶ Window{nodes, workloads, outcomes} ──▶ policy
 //
 // Every figure is a unit.Value: it says how it is known and from where, and
 // unknown is not zero. Features (MAO's MBW, MSR, NPMR, RMBR, the local access

@@ -134,7 +134,7 @@ type area struct {
 }
 
 // Move moves pages of the processes to req.To until the budget is used up or all
-// were gone through. Kernel threads have no mappings, processes that ended
+// were gone through, or ctx's deadline has passed. Kernel threads have no mappings, processes that ended
 // meanwhile none any more. The error is for what makes going on useless.
 func (m *Mover) Move(ctx context.Context, req Request) (Result, error) {
 	if req.To.IsEmpty() {
@@ -185,12 +185,13 @@ func (m *Mover) moveProcess(ctx context.Context, pid int) error {
 		return err
 	}
 	for len(p.areas) > 0 {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("move pages of %d: %w", pid, err)
-		}
-		if m.budget() == 0 {
+		err := ctx.Err()
+		if m.budget() == 0 || errors.Is(err, context.DeadlineExceeded) {
 			m.res.Complete = false
 			break
+		}
+		if err != nil {
+			return fmt.Errorf("move pages of %d: %w", pid, err)
 		}
 		a := &p.areas[0]
 		before := a.next

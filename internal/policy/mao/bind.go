@@ -67,6 +67,8 @@ func (r *round) standing(l load) (rule, summary string) {
 	switch {
 	case l.bound():
 		return "mao.keep.bound", "it is bound"
+	case len(r.m.Doubts) > 0:
+		return "mao.skip.doubts", "the machine's topology is in doubt: " + r.m.Doubts[0]
 	case !l.Aside.IsEmpty():
 		return "mao.keep.aside", "it makes room for others"
 	case !l.Approved:

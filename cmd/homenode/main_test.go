@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// runCaught runs a command line and returns exit code and stderr.
+func runCaught(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := os.Stderr
+	os.Stderr = w
+	defer func() { os.Stderr = old }()
+	code := run(context.Background(), args)
+	w.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, string(text)
+}
+
+// Bad input is exit code 2 and one sentence that says what to do.
+func TestBadInput(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	shapes := []string{"--shapes", "../../lab/shapes"}
+	mix, err := os.ReadFile("../../lab/mixes/first-light.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"frobnicate"}, []string{"frobnicate", "--help"}},
+		{[]string{"status", "--no-such-flag"}, []string{"no-such-flag"}},
+		{append([]string{"lab", "run", "nonesuch", "true"}, shapes...), []string{"unknown shape", "nonesuch", "homenode lab shapes"}},
+		{append([]string{"lab", "shell"}, shapes...), []string{"a shape's name"}},
+		{append([]string{"lab", "run", "two", "--cgroup", "v3", "true"}, shapes...), []string{"--cgroup", "v1 or v2"}},
+		{append([]string{"lab", "run", "two", "--lab", dir, "true"}, shapes...), []string{"make lab"}},
+		{[]string{"lab", "run", file("bad.yaml", "name: x\nnodes: [{cpus: 0, memory: 1GiB, colour: red}]\n"), "true"}, []string{"bad.yaml", "colour"}},
+		{[]string{"agent", "--config", file("agent.yaml", "period: 1s\nservises: []\n")}, []string{"agent.yaml", "servises", "2"}},
+		{[]string{"agent", "--config", filepath.Join(dir, "none.yaml")}, []string{"none.yaml"}},
+		{[]string{"status", "--state", dir}, []string{"homenode agent"}},
+		{[]string{"status", "-o", "xml", "--state", dir}, []string{"text or json"}},
+		{[]string{"why"}, []string{"a workload"}},
+		{[]string{"why", "x", "--state", dir}, []string{"homenode agent"}},
+		{[]string{"demo", "--mix", filepath.Join(dir, "none.yaml")}, []string{"none.yaml"}},
+		{[]string{"demo", "--mix", file("mix.yaml", string(mix)+"\ncolour: red\n")}, []string{"mix.yaml", "colour"}},
+		{[]string{"demo", "--mix", "../../lab/mixes/first-light.yaml", "--arms", "magic"}, []string{"magic", "numad"}},
+	} {
+		code, text := runCaught(t, c.args...)
+		if code != exitBadInput {
+			t.Errorf("%v: exit code %d, %s", c.args, code, text)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%v: no %q in: %s", c.args, w, text)
+			}
+		}
+	}
+}
+
+// No QEMU: the error says what to install.
+func TestNoQEMU(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if code, text := runCaught(t, "lab", "run", "two", "true", "--shapes", "../../lab/shapes"); code != exitBadInput || !strings.Contains(text, "qemu-system-x86") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+}
+
+// Without root the agent says what it may not do, and where.
+func TestNotRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("not root: cannot become nobody")
+	}
+	exe := filepath.Join(t.TempDir(), "homenode")
+	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, dir := range []string{filepath.Dir(exe), filepath.Dir(filepath.Dir(exe))} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(exe, "agent", "--state", "/run/homenode-test-nobody")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != exitBadInput || !strings.Contains(string(out), "root") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"homenode/internal/window"
+)
+
+func TestDecodeConfig(t *testing.T) {
+	c, err := ParseConfig([]byte(`
+period: 2s
+cgroups: ["/a/*"]
+reserved_cpus: "8"
+services:
+  - {name: x, match: "/a/x*", approved: true, target_local_ratio: 0.9}
+  - {name: rest, match: "/a/*"}
+mao: {strategy: A}
+`), "c.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Period != 2*time.Second || c.CalmPeriod != 20*time.Second || c.StateDir != DefaultStateDir || c.MAO.Strategy != "A" ||
+		c.MAO.ReservedCPUs.String() != "8" || c.Actuate.ReservedCPUs.String() != "8" || c.Actuate.Rate == 0 {
+		t.Errorf("%+v", c)
+	}
+	w := window.Window{Workloads: []window.Workload{{ID: "/a/x1"}, {ID: "/a/y"}, {ID: "/b"}}}
+	c.name(&w)
+	x, y, b := w.Workloads[0], w.Workloads[1], w.Workloads[2]
+	if target, ok := x.Target.Get(); x.Service != "x" || !x.Approved || !ok || target != 0.9 {
+		t.Errorf("%+v", x)
+	}
+	if y.Service != "rest" || y.Approved || y.Target.Known() || b.Service != "" || b.Approved {
+		t.Errorf("%+v %+v", y, b)
+	}
+}
+
+// Every mistake is one message that names the file and what is wrong in it.
+func TestDecodeConfigMistakes(t *testing.T) {
+	for text, want := range map[string][]string{
+		"perod: 1s":                            {"c.yaml", "perod", "1"}, // line and excerpt
+		"period: 1s\nperiod: 2s":               {"c.yaml", "period", "2"},
+		"period: 1ms":                          {"period is 1ms"},
+		"period: 2s\ncalm_period: 1s":          {"calm_period is 1s"},
+		"period: soon":                         {"c.yaml", "soon"},
+		"reserved_cpus: x":                     {"reserved_cpus", "x"},
+		"cgroups: [demo]":                      {"demo", "/demo/*"},
+		"services: [{name: a}]":                {"services[0]", "match"},
+		"services: [{name: a, match: \"/[\"}]": {"services[0] a", "pattern"},
+		"services: [{name: a, match: /a, target_local_ratio: 95}]": {"target_local_ratio is 95", "0 to 1"},
+		"mao: {strategy: C}":          {"strategy", "A or B"},
+		"mao: {target: 2}":            {"target", "between 0 and 1"},
+		"actuate: {rate: -1}":         {"rate"},
+		"mao: {no_such_threshold: 1}": {"no_such_threshold"},
+	} {
+		_, err := ParseConfig([]byte(text), "c.yaml")
+		if err == nil {
+			t.Errorf("%q was taken", text)
+			continue
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: no %q in: %v", text, w, err)
+			}
+		}
+	}
+}
+
+func FuzzDecodeConfig(f *testing.F) {
+	f.Add([]byte("period: 2s\nservices: [{name: a, match: /a, approved: true}]"))
+	f.Add([]byte("mao: {strategy: A}\nactuate: {rate: 1MiB}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if _, err := ParseConfig(text, "c.yaml"); err != nil && !strings.Contains(err.Error(), "c.yaml") {
+			t.Errorf("%q: an error without the file: %v", text, err)
+		}
+	})
+}
+
+func TestDecodeStatus(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadStatus(dir); err == nil || !strings.Contains(err.Error(), "homenode agent") {
+		t.Errorf("no status: %v", err)
+	}
+	s := Status{Schema: statusSchema, Workloads: []WorkloadStatus{{ID: "/a/x", Service: "s"}, {ID: "/a/y", Service: "s"}, {ID: "/b/x2", Service: "t"}}}
+	if err := s.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadStatus(dir)
+	if err != nil || len(got.Workloads) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for name, want := range map[string]string{"/a/x": "/a/x", "y": "/a/y", "t": "/b/x2", "s": "", "z": ""} {
+		w, err := got.Find(name)
+		if w.ID != want || (err == nil) != (want != "") {
+			t.Errorf("Find(%q): %q, %v", name, w.ID, err)
+		}
+	}
+	s.Schema++
+	newer, _ := json.Marshal(s)
+	if err := os.WriteFile(filepath.Join(dir, statusName), newer, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadStatus(dir); err == nil {
+		t.Error("a newer schema was taken")
+	}
+}
+
+func TestDecisionPeriod(t *testing.T) {
+	a := &Agent{o: Options{Config: Config{Period: time.Second, CalmPeriod: 10 * time.Second}}}
+	for range calmAfter {
+		if a.period() != time.Second {
+			t.Errorf("calm after %d quiet windows", a.quiet)
+		}
+		a.quiet++
+	}
+	if a.period() != 10*time.Second {
+		t.Error("not calm")
+	}
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every count that the issues ask for, in pieces. Each piece that passed for this
+# commit is remembered in build/test-full, so that a run that was cut off goes on
+# where it stopped. The result, with commit and seed, is build/test-full/RESULT.
+set -u
+cd "$(dirname "$0")/.."
+out=build/test-full
+mkdir -p "$out"
+commit=$(git describe --always --dirty)
+seed=${HOMENODE_KILL_SEED:-$(date +%j)}
+[ "$(cat "$out/commit" 2>/dev/null)" = "$commit" ] || { rm -rf "$out" && mkdir -p "$out" && echo "$commit" > "$out/commit" && echo "$seed" > "$out/seed"; }
+seed=$(cat "$out/seed")
+failed=0
+
+piece() { # name, command…
+	name=$1
+	shift
+	if [ -e "$out/$name.passed" ]; then
+		echo "test-full: $name passed before"
+		return
+	fi
+	echo "test-full: $name"
+	start=$(date +%s)
+	if "$@" > "$out/$name.log" 2>&1; then
+		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'kill points\|targets' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
+	else
+		failed=1
+		echo "test-full: $name FAILED, see $out/$name.log" >&2
+		tail -n 20 "$out/$name.log" >&2
+	fi
+}
+
+export CI=true HOMENODE_KILL_SEED="$seed"
+piece usual scripts/test.sh
+piece kill-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledAgentLeavesNothing/v2 -v ./internal/lab
+piece kill-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledAgentLeavesNothing/v1 -v ./internal/lab
+piece fuzz env FUZZTIME=60s scripts/fuzz.sh
+{
+	echo "commit $commit, seed $seed, $(date -u +%Y-%m-%dT%H:%MZ)"
+	cat "$out"/*.passed
+} > "$out/RESULT"
+cat "$out/RESULT"
+exit $failed
