@@ -8,6 +8,6 @@ export CI="${CI:-}"
 bad=$(gofmt -l cmd internal)
 [ -z "$bad" ] || { echo "test: run gofmt -w on: $bad" >&2; exit 1; }
 go vet ./...
-sh lab/workload/test.sh
+sh lab/workload/test.sh build/lab/homenode-load
 go test -p 1 -timeout 60m ./...
 FUZZTIME="${FUZZTIME:-3s}" scripts/fuzz.sh
