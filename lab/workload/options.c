@@ -112,7 +112,7 @@ static int size_shift(const char *suffix)
 
 	if (!*suffix)
 		return 0;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < 3; j++)
 			if (!strcmp(suffix, names[i][j]))
 				return 10 * (i + 1);
