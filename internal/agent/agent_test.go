@@ -22,12 +22,13 @@ services:
   - {name: x, match: "/a/x*", approved: true, target_local_ratio: 0.9}
   - {name: rest, match: "/a/*"}
 mao: {strategy: A}
+actuate: {rate: 64MiB}
 `), "c.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.Period != 2*time.Second || c.CalmPeriod != 20*time.Second || c.StateDir != DefaultStateDir || c.MAO.Strategy != "A" ||
-		c.MAO.ReservedCPUs.String() != "8" || c.Actuate.ReservedCPUs.String() != "8" || c.Actuate.Rate == 0 {
+		c.MAO.ReservedCPUs.String() != "8" || c.Actuate.ReservedCPUs.String() != "8" || c.Actuate.Rate != 64<<20 {
 		t.Errorf("%+v", c)
 	}
 	w := window.Window{Workloads: []window.Workload{{ID: "/a/x1"}, {ID: "/a/y"}, {ID: "/b"}}}
@@ -56,7 +57,7 @@ func TestDecodeConfigMistakes(t *testing.T) {
 		"services: [{name: a, match: /a, target_local_ratio: 95}]": {"target_local_ratio is 95", "0 to 1"},
 		"mao: {strategy: C}":          {"strategy", "A or B"},
 		"mao: {target: 2}":            {"target", "between 0 and 1"},
-		"actuate: {rate: -1}":         {"rate"},
+		"actuate: {rate: -1}":         {"c.yaml", "-1"},
 		"mao: {no_such_threshold: 1}": {"no_such_threshold"},
 	} {
 		_, err := ParseConfig([]byte(text), "c.yaml")
