@@ -41,7 +41,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.lab.shapes, "shapes", "lab/shapes", "folder of the shape files")
 	cmd.Flags().StringVar(&f.mix, "mix", "lab/mixes/first-light.yaml", "what runs side by side")
 	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent's configuration; default: the mix's, NAME-agent.yaml")
-	cmd.Flags().StringVar(&f.outDir, "out", "build/demo", "where demo.json and demo.html go")
+	cmd.Flags().StringVar(&f.outDir, "out", "build/demo", "where demo.json, demo.html and demo.md go")
 	cmd.Flags().StringSliceVar(&f.arms, "arms", demo.Arms, "which arms")
 	cmd.Flags().IntVar(&f.repeats, "repeats", 0, "repeats; default: the mix's")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -164,11 +164,16 @@ func writeComparison(dir string, c trial.Comparison) error {
 	if err := os.WriteFile(filepath.Join(dir, "demo.json"), append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	page, err := os.Create(filepath.Join(dir, "demo.html"))
-	if err != nil {
-		return err
+	for name, write := range map[string]func(io.Writer, trial.Comparison) error{"demo.html": report.HTML, "demo.md": report.Markdown} {
+		page, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(write(page, c), page.Close()); err != nil {
+			return err
+		}
 	}
-	return errors.Join(report.HTML(page, c), page.Close())
+	return nil
 }
 
 // labArm is the guest's side of one run of the demonstration.

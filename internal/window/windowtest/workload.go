@@ -49,6 +49,10 @@ func (h *Host) set(l *Load, key, value string) (err error) {
 		l.LocalLoads, err = parse(value, parseUint)
 	case "remote":
 		l.RemoteLoads, err = parse(value, parseUint)
+	case "cycles":
+		l.Cycles, err = parse(value, parseUint)
+	case "stalls":
+		l.StallCycles, err = parse(value, parseUint)
 	default:
 		return h.setBinding(l, key, value)
 	}
