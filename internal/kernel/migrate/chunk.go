@@ -244,6 +244,8 @@ func (m *Mover) explain(pid int, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, sys.EINVAL): // find_mm_struct: it has let go of its memory, it is ending
+		return fmt.Errorf("move %s: it is ending (%w)", object, unix.ErrGone)
 	case errors.Is(err, sys.EACCES):
 		return fmt.Errorf("move %s: %w: its cpuset.mems does not have all of nodes %s (%w)", object, err, m.req.To, unix.ErrNotPermitted)
 	case errors.Is(err, sys.ENODEV):

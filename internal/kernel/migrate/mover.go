@@ -79,6 +79,7 @@ type Mover struct {
 	root  unix.Root
 	buf   unix.Buffer
 	pass  map[int]*pass // by pid: where it stopped
+	moves int           // calls of Move so far
 	batch batch
 	now   func() time.Time
 
@@ -97,6 +98,7 @@ const (
 	// maps or unmaps meanwhile. A call faster than fastCall tries a larger one.
 	slowCall = 10 * time.Millisecond
 	fastCall = 2 * time.Millisecond
+	passLife = 64      // calls of Move that a pass is kept for without being used
 	hugePage = 2 << 20 // bytes; PMD size on x86-64 and on arm64 with 4 KiB pages
 	tries    = 4       // of a batch, as long as each gets somewhere
 )
@@ -122,8 +124,10 @@ func newMover(root unix.Root, cfg Config) *Mover {
 
 // pass is one way through a process's mappings.
 type pass struct {
-	start uint64 // of the process, in ticks: a pid may be reused
-	areas []area // not yet done, ascending
+	start uint64      // of the process, in ticks: a pid may be reused
+	to    set.NodeSet // it was begun for
+	used  int         // the last Move that went on with it
+	areas []area      // not yet done, ascending
 }
 
 // area is the rest of a mapping that has pages elsewhere.
@@ -144,13 +148,16 @@ func (m *Mover) Move(ctx context.Context, req Request) (Result, error) {
 	defer runtime.UnlockOSThread()
 	began := unix.ThreadCPU()
 	m.res, m.req = Result{Failed: map[string]unit.Bytes{}, Complete: true}, req
-	m.forgetOthers(req.PIDs)
+	m.moves++
+	m.forgetOld()
 	m.readFree()
 	err := m.moveAll(ctx)
 	m.res.CPUTime = unix.ThreadCPU() - began
 	m.res.Complete = m.res.Complete && err == nil
 	if m.res.Complete {
-		clear(m.pass)
+		for _, pid := range req.PIDs {
+			delete(m.pass, pid)
+		}
 	}
 	return m.res, err
 }
@@ -170,9 +177,11 @@ func (m *Mover) moveAll(ctx context.Context) error {
 
 func (m *Mover) budget() unit.Bytes { return max(0, m.req.Budget-m.res.Moved) }
 
-func (m *Mover) forgetOthers(pids []int) {
-	for pid := range m.pass {
-		if !slices.Contains(pids, pid) {
+// forgetOld drops passes that nobody went on with for a while: their process
+// ended, or its workload is not moved any more. Several workloads take turns.
+func (m *Mover) forgetOld() {
+	for pid, p := range m.pass {
+		if m.moves-p.used > passLife {
 			delete(m.pass, pid)
 		}
 	}
@@ -184,11 +193,15 @@ func (m *Mover) moveProcess(ctx context.Context, pid int) error {
 	if err != nil {
 		return err
 	}
-	for len(p.areas) > 0 {
+	for began := true; len(p.areas) > 0; began = false {
+		// A deadline that passed while the mappings were read must not keep this
+		// from ever getting anywhere: a chunk is moved all the same.
 		err := ctx.Err()
-		if m.budget() == 0 || errors.Is(err, context.DeadlineExceeded) {
+		if late := errors.Is(err, context.DeadlineExceeded); m.budget() == 0 || late && !began {
 			m.res.Complete = false
 			break
+		} else if late {
+			err = nil
 		}
 		if err != nil {
 			return fmt.Errorf("move pages of %d: %w", pid, err)
@@ -224,14 +237,15 @@ func (m *Mover) passOf(pid int) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p := m.pass[pid]; p != nil && p.start == st.Start {
+	if p := m.pass[pid]; p != nil && p.start == st.Start && p.to == m.req.To {
+		p.used = m.moves
 		return p, nil
 	}
 	areas, err := m.areas(pid)
 	if err != nil {
 		return nil, err
 	}
-	m.pass[pid] = &pass{start: st.Start, areas: areas}
+	m.pass[pid] = &pass{start: st.Start, to: m.req.To, used: m.moves, areas: areas}
 	return m.pass[pid], nil
 }
 

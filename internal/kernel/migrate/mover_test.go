@@ -298,3 +298,31 @@ func (m *Mover) firstPage(t *testing.T, pid int) uint64 {
 	}
 	return all[0].next
 }
+
+// Workloads take turns, and each turn may be over before it has begun: every
+// call still gets somewhere, and none starts another's pass anew.
+func TestTurnsThatAreTooShort(t *testing.T) {
+	f := newPager()
+	f.fill(base, 4*512, 0)
+	m := mover(t, f, 4)
+	late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	for turn := 1; ; turn++ {
+		r, err := m.Move(late, Request{PIDs: []int{7}, To: set.FromNodes(1), Budget: unit.GiB})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Moved == 0 {
+			t.Fatalf("turn %d moved nothing", turn)
+		}
+		if f.on(1) == 4*512 {
+			return
+		}
+		if turn == 8 {
+			t.Fatalf("%d of %d pages after %d turns", f.on(1), 4*512, turn)
+		}
+		if _, err := m.Move(late, Request{PIDs: []int{8}, To: set.FromNodes(1), Budget: unit.GiB}); err != nil {
+			t.Fatal(err) // another workload's turn; its process is gone
+		}
+	}
+}
