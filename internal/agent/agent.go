@@ -231,13 +231,17 @@ func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome 
 	return outcomes
 }
 
-// applyInTime lets page moves take one period at most: what is left goes on in
-// the next window, and other workloads are not kept waiting.
+// moveLimit is how many periods a page move may take before the loop goes on.
+// Shorter turns would let several workloads move side by side, and each come home
+// later: one after the other, the first is done when half of the pages are.
+const moveLimit = 10
+
+// applyInTime bounds page moves: what is left goes on in the next window.
 func (a *Agent) applyInTime(ctx context.Context, s action.Step) action.Outcome {
 	if s.Kind != action.MovePages {
 		return a.apply.Apply(ctx, s)
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.o.Config.Period)
+	ctx, cancel := context.WithTimeout(ctx, moveLimit*a.o.Config.Period)
 	defer cancel()
 	return a.apply.Apply(ctx, s)
 }

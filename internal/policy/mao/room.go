@@ -22,8 +22,9 @@ import (
 //     and workloads that nobody bound use CPU there (squatters).
 //  2. The open nodes are those that nothing is bound to. There is room if all
 //     unbound workloads together use no more CPU than those have.
-//  3. Then each squatter gets the open nodes' CPUs, and only those: its memory
-//     stays where it is. One that somebody else restricts is left alone.
+//  3. Then they, and all others that nobody bound and that use CPU, get the open
+//     nodes' CPUs, and only those: memory stays where it is. One that somebody
+//     else restricts is left alone.
 //  4. It gets everything back when that no longer serves: nothing is bound any
 //     more, a bound workload now is on its nodes, a node went offline, or it uses
 //     all it may while others leave CPU idle.
@@ -100,7 +101,7 @@ func (r *round) makeRoom() {
 	for _, i := range squatters { // 3
 		l := &r.loads[i]
 		l.Aside = open
-		reason := r.decide(i, "mao.room", fmt.Sprintf("it uses CPUs that workloads bound to its node need, and nodes %v have room for it", open),
+		reason := r.decide(i, "mao.room", fmt.Sprintf("workloads that nobody bound use CPUs that bound ones need, and nodes %v have room for all of them", open),
 			append(l.evidence(), figure("cpu", l.CPU, "cpus")))
 		r.actions = append(r.actions, action.Action{Kind: action.Bind, Workload: l.ID, Nodes: open, CPUsOnly: true, Reason: reason})
 	}
@@ -116,20 +117,25 @@ func (r *round) waiting() bool {
 	return false
 }
 
-// squatters are the workloads of number 1, in order.
+// squatters are all that can make room and use CPU, in order, if one of them is
+// in the way now: where it went the others would go next.
 func (r *round) squatters() []int {
 	contested := r.contested()
 	var all []int
+	inTheWay := false
 	for i, l := range r.loads {
 		if l.bound() || !l.Aside.IsEmpty() || l.Approved || l.Binding.PinnedCPUs || r.w.Seq < l.NotBefore || r.decided(i) {
 			continue
 		}
-		for j, n := range r.nodes {
-			if contested.Has(n.id) && l.cpuOn(j, n.id, set.NodeSet{}) >= r.cfg.MinCPU {
-				all = append(all, i)
-				break
-			}
+		if l.CPU.Or(0) >= r.cfg.MinCPU {
+			all = append(all, i)
 		}
+		for j, n := range r.nodes {
+			inTheWay = inTheWay || contested.Has(n.id) && l.cpuOn(j, n.id, set.NodeSet{}) >= r.cfg.MinCPU
+		}
+	}
+	if !inTheWay {
+		return nil
 	}
 	return all
 }
