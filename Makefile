@@ -15,8 +15,14 @@ setup: ## install what is missing, and say so
 
 build: build/homenode
 
+# The version is part of the binary: another commit is another binary.
+build/version: FORCE
+	@mkdir -p build
+	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
+FORCE:
+
 # Static: the same binary runs in the lab's guest.
-build/homenode: $(shell find cmd internal -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
+build/homenode: build/version $(shell find cmd internal -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
 	@mkdir -p build
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o $@ ./cmd/homenode
 
