@@ -15,7 +15,7 @@ for pair in $need; do
 	fi
 done
 # busybox must be the static one: it runs alone in the guest.
-if command -v busybox >/dev/null 2>&1 && ! busybox --list 2>/dev/null | grep -qx insmod; then
+if command -v busybox >/dev/null 2>&1 && ldd "$(command -v busybox)" >/dev/null 2>&1; then
 	missing="$missing busybox-static" packages="$packages busybox-static"
 fi
 [ -f /usr/include/elf.h ] || { missing="$missing libc-headers" packages="$packages libc6-dev"; }
