@@ -280,3 +280,16 @@ func TestSleepingPMU(t *testing.T) {
 		t.Errorf("cycles %v, CPU by node %v", a.Cycles, a.CPUByNode)
 	}
 }
+
+// A kernel without cpuset is said so at once, with what to do about it.
+func TestNoCpuset(t *testing.T) {
+	for about, files := range map[string]kerneltest.Files{
+		"no cgroups":            {"/proc/self/mountinfo": "22 1 0:20 / / rw - ext4 /dev/vda rw\n"},
+		"v2 without controller": {"/proc/self/mountinfo": "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", top + "/cgroup.controllers": "cpu memory\n"},
+	} {
+		_, err := NewReader(Config{Root: kerneltest.Tree(t, kerneltest.TwoNodes().With(files))})
+		if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "CONFIG_CPUSETS") {
+			t.Errorf("%s: %v", about, err)
+		}
+	}
+}
