@@ -71,7 +71,7 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "homenode",
 		Short:         "Keeps every workload next to its memory",
-		Long:          "homenode watches where each workload runs and where its memory is, decides where it\nshould live, binds it, moves its memory home, and undoes what does not help.\n\nExit codes: 0 done, 1 failed, 2 bad input or missing precondition, 3 partly done, 4 nothing to do.",
+		Long:          "homenode watches where each workload runs and where its memory is, decides where it\nshould live, binds it, moves its memory home, and puts everything back when it ends.\n\nExit codes: 0 done, 1 failed, 2 bad input or missing precondition, 3 partly done, 4 nothing to do.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -119,7 +119,7 @@ func TestReadV2(t *testing.T) {
 	if b.CPUs != set.FromCPUs(2, 3) || b.Mems.String() != "0-1" || !b.PinnedCPUs || b.OursCPUs || !b.PinnedMems || !strings.Contains(b.PinnedWhy, "bind:1") {
 		t.Errorf("binding: %+v", b)
 	}
-	if len(w.Problems) != 0 || r.CPUTime() < 0 {
+	if len(w.Problems) != 0 || r.CPUTime() <= 0 {
 		t.Errorf("problems: %v, CPU time %v", w.Problems, r.CPUTime())
 	}
 }

@@ -75,11 +75,11 @@ func (LivePager) MovePages(pid int, addrs []uintptr, nodes, status []int32, flag
 // ThreadCPU is the CPU time the calling thread has used. The caller holds the
 // thread with runtime.LockOSThread.
 func ThreadCPU() time.Duration {
-	var ru sys.Rusage
-	if sys.Getrusage(sys.RUSAGE_THREAD, &ru) != nil {
+	var ts sys.Timespec // in nanoseconds, where getrusage may count in ticks
+	if sys.ClockGettime(sys.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
 		return 0
 	}
-	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	return time.Duration(ts.Nano())
 }
 
 // RaiseFileLimit lifts the soft limit of open files to the hard one and returns
