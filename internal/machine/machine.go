@@ -39,6 +39,8 @@ type Machine struct {
 	// PageSize is the base page size. Nothing in sysfs tells it: a live reader
 	// fills it in, a recorded tree may have it.
 	PageSize unit.Opt[unit.Bytes] `json:"page_bytes"`
+	// Devices are the PCI devices of interest, by address.
+	Devices []Device `json:"devices,omitempty"`
 	// Doubts are contradictions in what the firmware says, one clause each. A
 	// policy should not bind on a machine that has any.
 	Doubts []string `json:"doubts,omitempty"`
@@ -49,7 +51,57 @@ type Node struct {
 	ID     int                  `json:"id"`
 	CPUs   set.CPUSet           `json:"cpus"`         // online only; empty for a CPU-less node
 	Memory unit.Opt[unit.Bytes] `json:"memory_bytes"` // MemTotal: what the kernel manages; may be a known 0
+	// Access is what the firmware's HMAT says of this memory, by class of
+	// initiator: 0 is the best initiator of any kind, 1 the best CPU.
+	Access []Access `json:"access,omitempty"`
+	// SideCaches are memory-side caches in front of it, by level.
+	SideCaches []SideCache `json:"side_caches,omitempty"`
+	// Tier is the kernel's memory tier (the number in memory_tierN): lower is faster.
+	Tier unit.Opt[int] `json:"tier,omitzero"`
 }
+
+// Access is the performance of a node's memory as seen from some nodes, from
+// nodeN/accessC/initiators (since 5.2). It is the firmware's word, not a measurement.
+type Access struct {
+	Class          int                  `json:"class"`
+	Initiators     set.NodeSet          `json:"initiators"`
+	ReadLatency    unit.Opt[int]        `json:"read_latency_ns"`
+	WriteLatency   unit.Opt[int]        `json:"write_latency_ns"`
+	ReadBandwidth  unit.Opt[unit.Bytes] `json:"read_bytes_per_s"`
+	WriteBandwidth unit.Opt[unit.Bytes] `json:"write_bytes_per_s"`
+}
+
+// SideCache is a cache in front of a node's memory (Optane's memory mode, an
+// HBM cache), from nodeN/memory_side_cache/indexL (since 5.2).
+type SideCache struct {
+	Level int                  `json:"level"`
+	Size  unit.Opt[unit.Bytes] `json:"bytes"`
+	Line  unit.Opt[unit.Bytes] `json:"line_bytes"`
+}
+
+// Device is a PCI device that placement cares for.
+type Device struct {
+	Address string      `json:"address"` // "0000:3b:00.0"
+	Class   DeviceClass `json:"class"`
+	Names   []string    `json:"names,omitempty"` // what the kernel calls it: "eth0", "nvme0n1", "card0"
+	Vendor  uint16      `json:"vendor"`
+	Model   uint16      `json:"model"`
+	// Node is where it is attached; unknown when the kernel says -1 or nothing.
+	Node unit.Opt[int] `json:"node"`
+	// CPUs are the CPUs next to it (local_cpulist); empty when unknown.
+	CPUs set.CPUSet `json:"cpus"`
+}
+
+// DeviceClass is the kind of a Device.
+type DeviceClass string
+
+// The classes, from the PCI class code.
+const (
+	Network     DeviceClass = "network"
+	Storage     DeviceClass = "storage"
+	GPU         DeviceClass = "gpu"
+	Accelerator DeviceClass = "accelerator"
+)
 
 // CPU is a logical CPU. Package, Die, Core, L2 and LLC are indexes into the
 // machine's slices of the same name, not the kernel's numbers: those are not
