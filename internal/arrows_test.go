@@ -36,7 +36,8 @@ owner/cgroup
 journal
 kernel/kerneltest > kernel > kernel/cgroup kernel/migrate kernel/perf > kernel/procfs > kernel/unix
 actuate
-policy/mao
+policy/mao | doctor
+survey
 window/windowtest > window
 action
 machine

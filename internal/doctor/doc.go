@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctor says what is wrong with a host's placement, what it costs, why,
+// and what to type.
+//
+//	Survey ──Examine──▶ Report{Verdict, Findings by cost}
+//
+// Every rule is a pure function of a survey. A finding has its evidence with it;
+// a rule that lacks a figure it needs says so instead of guessing.
+//
+// Not for: reading anything (kernel), changing anything.
+package doctor

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Process is one process, its threads and its memory. Slices by node are
+// parallel to Survey.Nodes.
+type Process struct {
+	PID      int    `json:"pid"`
+	Name     string `json:"name"`     // comm
+	Workload string `json:"workload"` // the workload it is in; "" when none
+	// MemoryHow says where Mappings come from, or why there are none.
+	MemoryHow string    `json:"memory_how"`
+	Mappings  []Mapping `json:"mappings,omitempty"`
+	// ByKind are the bytes of all mappings by kind and node.
+	ByKind [NKinds][]unit.Bytes `json:"by_kind"`
+	// CPUByNode is CPUs' worth of time on each node's CPUs; estimated from where
+	// each thread last ran.
+	CPUByNode []unit.Value[float64] `json:"cpu_by_node"`
+	// Threads by TID; FirstTID started first.
+	Threads []Thread    `json:"threads,omitempty"`
+	Allowed set.CPUSet  `json:"cpus_allowed"`
+	Mems    set.NodeSet `json:"mems_allowed"`
+	// Guest is set for a virtual machine's process.
+	Guest *Guest `json:"guest,omitempty"`
+}
+
+// Bytes is the process's memory by node.
+func (p Process) Bytes() []unit.Bytes {
+	var sum []unit.Bytes
+	for _, by := range p.ByKind {
+		if sum == nil {
+			sum = make([]unit.Bytes, len(by))
+		}
+		for i := range by {
+			sum[i] += by[i]
+		}
+	}
+	return sum
+}
+
+// Thread is a task of a process.
+type Thread struct {
+	TID     int                 `json:"tid"`
+	Name    string              `json:"name"`
+	CPU     int                 `json:"cpu"`      // it last ran on
+	CPUTime unit.Value[float64] `json:"cpu_used"` // CPUs' worth over the period
+	Allowed set.CPUSet          `json:"cpus_allowed"`
+}
+
+// Guest is what a virtual machine's process tells about its guest.
+type Guest struct {
+	VCPUs int             `json:"vcpus"`
+	Nodes unit.Value[int] `json:"nodes"` // of the virtual topology; 1 is flat
+	// VCPUThreads are the TIDs of its virtual CPUs.
+	VCPUThreads []int `json:"vcpu_threads,omitempty"`
+}
+
+// MappingKind is what a mapping is for.
+type MappingKind int
+
+// The kinds, in the order they are shown.
+const (
+	Heap   MappingKind = iota // [heap]: brk
+	Stack                     // [stack]
+	Anon                      // private anonymous memory: malloc's arenas, thread stacks, mmap
+	Shared                    // tmpfs, SysV, memfd, shared anonymous memory
+	File                      // files: programs, libraries, data
+	Huge                      // hugetlb pages
+	NKinds
+)
+
+var kindNames = [NKinds]string{"heap", "stack", "anon", "shared", "file", "huge"}
+
+func (k MappingKind) String() string {
+	if k < 0 || k >= NKinds {
+		return "unknown"
+	}
+	return kindNames[k]
+}
+
+// MarshalText writes the name.
+func (k MappingKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Mapping is a piece of a process's address space. End is 0 when only
+// numa_maps was read.
+type Mapping struct {
+	Start  uint64       `json:"start"`
+	End    uint64       `json:"end,omitempty"`
+	Kind   MappingKind  `json:"kind"`
+	Path   string       `json:"path,omitempty"`
+	Policy string       `json:"policy"`
+	Access string       `json:"access,omitempty"` // "rw-p", "r--s"; "" when maps was not read
+	ByNode []unit.Bytes `json:"by_node"`
+	// Mappers is numa_maps' mapmax: how many page tables map its most shared
+	// page; 0 or 1 for a private one.
+	Mappers int `json:"mappers,omitempty"`
+	// Dirty is what of it was written since it was last clean.
+	Dirty unit.Bytes `json:"dirty_bytes,omitempty"`
+}
+
+// IRQ is an interrupt and where it is served.
+type IRQ struct {
+	Number string `json:"irq"` // "125"
+	Name   string `json:"name"`
+	// Counts are interrupts over the period, by node of the CPU that served them.
+	Counts  []uint64   `json:"counts_by_node"`
+	Allowed set.CPUSet `json:"affinity"`
+	Device  string     `json:"device,omitempty"` // PCI address
+	Node    DeviceNode `json:"device_node"`
+}
+
+// DeviceNode is the node a device is attached to.
+type DeviceNode = unit.Opt[int]

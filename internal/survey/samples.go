@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"homenode/internal/unit"
+)
+
+// Samples are memory accesses that the PMU picked, folded. Why is set when there
+// are none.
+type Samples struct {
+	How    unit.Source `json:"how"`
+	From   string      `json:"from,omitempty"` // which events, which period
+	Why    string      `json:"why,omitempty"`  // there are none
+	Loads  uint64      `json:"loads"`
+	Stores uint64      `json:"stores"`
+	Lost   uint64      `json:"lost"`
+	// Places are the mappings that samples fell into, those with most loads from
+	// DRAM first.
+	Places []Place `json:"places,omitempty"`
+	// Lines are cache lines that CPUs of several nodes touched and at least one
+	// wrote, most written first.
+	Lines []Line `json:"lines,omitempty"`
+}
+
+// Place is a mapping and how it was accessed. Slices by node are parallel to
+// Survey.Nodes and count samples.
+type Place struct {
+	PID      int      `json:"pid"`
+	Workload string   `json:"workload"`
+	Name     string   `json:"name"`    // of the process
+	Mapping  string   `json:"mapping"` // "[heap]", a path, "anon 7f32…"
+	Start    uint64   `json:"start"`
+	Loads    []uint64 `json:"loads_by_cpu_node"`  // sampled loads, by the CPU's node
+	Remote   []uint64 `json:"remote_by_cpu_node"` // of these: served by another node's memory or cache
+	Stores   []uint64 `json:"stores_by_cpu_node"`
+	// Latency is the mean of the sampled loads, in cycles.
+	Latency unit.Opt[float64] `json:"load_cycles"`
+	// Functions are where the accesses were made, most first.
+	Functions []Function `json:"functions,omitempty"`
+}
+
+// Function is a place in a program.
+type Function struct {
+	Name    string `json:"name"` // symbol, or "program+0x1234" without symbols
+	Samples uint64 `json:"samples"`
+	Writes  uint64 `json:"writes"`
+}
+
+// Line is a cache line, or with Bytes = 4096 a page, that several nodes use.
+type Line struct {
+	PID       int        `json:"pid"`
+	Workload  string     `json:"workload"`
+	Addr      uint64     `json:"addr"`
+	Bytes     int        `json:"bytes"`
+	Mapping   string     `json:"mapping"`
+	Loads     []uint64   `json:"loads_by_cpu_node"`
+	Stores    []uint64   `json:"stores_by_cpu_node"`
+	Functions []Function `json:"functions,omitempty"`
+}
