@@ -108,6 +108,11 @@ func (t *tree) allCaches(m *Machine) {
 			}
 		}
 	}
+	m.setCaches(levels) // 3
+}
+
+// setCaches fills in L2s and LLCs from the caches of each level.
+func (m *Machine) setCaches(levels map[int]*cacheGroups) {
 	for _, g := range levels {
 		g.sort()
 	}
@@ -117,7 +122,7 @@ func (t *tree) allCaches(m *Machine) {
 			m.CPUs[i].L2 = g.of(m.CPUs[i].ID)
 		}
 	}
-	lastLevels(m, levels) // 3
+	lastLevels(m, levels)
 }
 
 // first is the first CPU of a CPU's core.
