@@ -3,8 +3,10 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,64 +41,139 @@ func parseCacheType(text string) (string, error) {
 	return "", fmt.Errorf("line 1 %s: want Data, Instruction or Unified", clip(text))
 }
 
-// caches returns the data and unified caches of one CPU, from
+// Kernels list L1d, L1i, L2 and L3, rarely an L4; level and index stay below 10.
+const (
+	maxCacheIndex = 9
+	usualIndexes  = 3 // up to here a missing one is a gap, beyond it the end
+)
+
+// caches returns the data and unified caches from level 2 on of one CPU, from
 //
 //	/sys/devices/system/cpu/cpuN/cache/index*/{level,type,id,size,shared_cpu_list}
 //
 // Unit: level counts from 1; id since 4.11 (x86), per level. A cache that does
-// not tell its level, its type or its CPUs is unknown, and left out.
-func (t *tree) caches(cpu int) []Cache {
-	var caches []Cache
-	dir := cpuPath(cpu, "cache")
-	for _, i := range t.ids(dir, "index") {
-		index := fmt.Sprintf("%s/index%d/", dir, i)
-		kind, ok := load(t, index+"type", parseCacheType).Get()
-		level, ok2 := t.id(index + "level").Get()
-		cpus, ok3 := t.cpuList(index+"shared_cpu_list", index+"shared_cpu_map").Get()
-		if !ok || !ok2 || !ok3 || kind == "Instruction" {
+// not tell its level or its CPUs is unknown, and left out; one without a type is
+// taken for unified. ia64 kernels print an empty shared_cpu_map for what one core
+// has to itself. What earlier CPUs share with this one is not read again.
+func (t *tree) caches(m *Machine, levels map[int]*cacheGroups, c CPU) {
+	for i := 0; i <= maxCacheIndex; i++ {
+		index := cpuPath(c.ID, "cache/index") + strconv.Itoa(i) + "/"
+		level, ok := t.id(index + "level").Get()
+		if !ok && i > t.lastIndex {
+			return
+		}
+		t.lastIndex = max(t.lastIndex, i)
+		if !ok || level < 2 || level > maxCacheIndex || levels[level] != nil && levels[level].has(c.ID) {
 			continue
 		}
+		if load(t, index+"type", parseCacheType).Or("Unified") == "Instruction" {
+			continue
+		}
+		cpus, ok := t.cpuList(index+"shared_cpu_list", index+"shared_cpu_map").Get()
+		if !ok {
+			continue
+		}
+		if core, ok := c.Core.Get(); ok && cpus.IsEmpty() {
+			cpus = m.Cores[core]
+		}
+		if levels[level] == nil {
+			levels[level] = &cacheGroups{}
+		}
 		size := load(t, index+"size", parseCacheSize)
-		caches = append(caches, Cache{Level: level, ID: t.id(index + "id"), CPUs: cpus, Size: size})
+		if size == unit.Some[unit.Bytes](0) { // no cache is that small: the kernel does not know
+			size = unit.None[unit.Bytes]()
+		}
+		levels[level].addCache(t.online, c.ID, Cache{Level: level, ID: t.id(index + "id"), CPUs: cpus, Size: size})
 	}
-	return caches
 }
 
 // allCaches fills in every online CPU's L2 and LLC.
+//
+//  1. Ask the first CPU of each core. Its siblings are in the same caches.
+//  2. Ask those that turned out not to be.
+//  3. A CPU's LLC is the highest level it has; a private L1 alone says nothing
+//     about the last level.
 func (t *tree) allCaches(m *Machine) {
-	var l2, llc cacheGroups
-	for i := range m.CPUs {
-		c := &m.CPUs[i]
-		if !c.Online {
-			continue
-		}
-		last := Cache{}
-		for _, cache := range t.caches(c.ID) {
-			if cache.Level == 2 {
-				c.L2 = l2.of(t.online, c.ID, cache)
-			}
-			if cache.Level > last.Level {
-				last = cache
-			}
-		}
-		if last.Level > 1 { // a private L1 alone says nothing about the last level
-			c.LLC = llc.of(t.online, c.ID, last)
+	levels := map[int]*cacheGroups{}
+	for _, c := range m.CPUs { // 1
+		if c.Online && t.first(m, c) == c.ID {
+			t.caches(m, levels, c)
 		}
 	}
-	m.L2s, m.LLCs = l2.caches, llc.caches
+	for _, c := range m.CPUs { // 2
+		for _, g := range levels {
+			if c.Online && g.has(t.first(m, c)) && !g.has(c.ID) {
+				t.caches(m, levels, c)
+				break
+			}
+		}
+	}
+	m.setCaches(levels) // 3
 }
 
-// cacheGroups numbers caches by the CPUs they serve, as groups does.
+// setCaches fills in L2s and LLCs from the caches of each level.
+func (m *Machine) setCaches(levels map[int]*cacheGroups) {
+	for _, g := range levels {
+		g.sort()
+	}
+	if g := levels[2]; g != nil {
+		m.L2s = g.caches
+		for i := range m.CPUs {
+			m.CPUs[i].L2 = g.of(m.CPUs[i].ID)
+		}
+	}
+	lastLevels(m, levels)
+}
+
+// first is the first CPU of a CPU's core.
+func (t *tree) first(m *Machine, c CPU) int {
+	core, ok := c.Core.Get()
+	if !ok {
+		return c.ID
+	}
+	return lowest(m.Cores[core])
+}
+
+// lastLevels numbers the LLCs by their lowest CPU. A cache that is the last level
+// of some of its CPUs only (hybrid CPUs) is listed with those.
+func lastLevels(m *Machine, levels map[int]*cacheGroups) {
+	number := map[[2]int]int{}
+	for i := range m.CPUs {
+		c := &m.CPUs[i]
+		for level := maxCacheIndex; level > 1; level-- {
+			g := levels[level]
+			if g == nil || !g.has(c.ID) {
+				continue
+			}
+			key := [2]int{level, g.index[c.ID]}
+			n, listed := number[key]
+			if !listed {
+				n = len(m.LLCs)
+				number[key] = n
+				m.LLCs = append(m.LLCs, g.caches[key[1]])
+				m.LLCs[n].CPUs = set.CPUSet{}
+			}
+			m.LLCs[n].CPUs = m.LLCs[n].CPUs.With(c.ID)
+			c.LLC = unit.Some(n)
+			break
+		}
+	}
+}
+
+// cacheGroups numbers the caches of one level by the CPUs they serve, as groups does.
 type cacheGroups struct {
 	groups
 	caches []Cache
 }
 
-func (g *cacheGroups) of(online set.CPUSet, cpu int, c Cache) unit.Opt[int] {
-	i := g.groups.of(online, cpu, unit.Some(c.CPUs))
-	if len(g.sets) > len(g.caches) {
-		c.CPUs = g.sets[len(g.caches)]
-		g.caches = append(g.caches, c)
-	}
-	return i
+// sort renumbers the caches by their lowest CPU.
+func (g *cacheGroups) sort() {
+	g.groups.sort()
+	slices.SortFunc(g.caches, func(a, b Cache) int { return cmp.Compare(lowest(a.CPUs), lowest(b.CPUs)) })
+}
+
+func (g *cacheGroups) addCache(online set.CPUSet, cpu int, c Cache) {
+	g.add(online, cpu, unit.Some(c.CPUs))
+	c.CPUs = g.sets[len(g.sets)-1]
+	g.caches = append(g.caches, c)
 }

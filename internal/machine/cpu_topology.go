@@ -3,109 +3,207 @@
 package machine
 
 import (
+	"cmp"
+	"slices"
+
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
-// topology is what /sys/devices/system/cpu/cpuN/topology says of one CPU:
+// What /sys/devices/system/cpu/cpuN/topology says of one CPU:
 //
-//	core_id              8         unique within a package only
 //	core_cpus_list       0-3       CPUs (threads) of its core
 //	die_cpus_list        0-27
 //	package_cpus_list    0-27,56-83
-//	physical_package_id  0         -1: the kernel does not know
+//	core_id              8         unique within a package only
+//	die_id               0         -1: the architecture has no dies
+//	physical_package_id  0         -1: the kernel has no number for it
 //
 // Unit: logical CPU ids. The files core_cpus, die_cpus and package_cpus since
 // 5.3; before, thread_siblings and core_siblings (2.6.16, as masks; *_list since
-// 2.6.26). die_id is -1 where the architecture has no dies. An offline CPU has
-// no topology directory.
-type topology struct {
-	coreID, dieID, packageID  unit.Opt[int]
-	core, die, packageSibling unit.Opt[set.CPUSet]
-}
-
-func (t *tree) topology(cpu int) topology {
-	file := func(name string) string { return cpuPath(cpu, "topology/"+name) }
-	siblings := func(now, before string) unit.Opt[set.CPUSet] {
-		return t.cpuList(file(now+"_list"), file(now), file(before+"_list"), file(before))
-	}
-	return topology{
-		coreID:         t.id(file("core_id")),
-		dieID:          t.id(file("die_id")),
-		packageID:      t.id(file("physical_package_id")),
-		core:           siblings("core_cpus", "thread_siblings"),
-		die:            t.cpuList(file("die_cpus_list"), file("die_cpus")),
-		packageSibling: siblings("package_cpus", "core_siblings"),
-	}
-}
+// 2.6.26). An offline CPU has no topology directory.
+var (
+	coreFiles    = []string{"core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings"}
+	dieFiles     = []string{"die_cpus_list", "die_cpus"}
+	packageFiles = []string{"package_cpus_list", "package_cpus", "core_siblings_list", "core_siblings"}
+)
 
 // topologies sorts the CPUs into packages, dies and cores.
 //
-//  1. A package or die whose id the kernel does not know (-1) is unknown,
-//     whatever its siblings say: POWER7 kernels list the core there.
-//  2. CPUs are of one core when they are thread siblings *and* share core_id:
-//     some kernels report the two cores of a Bulldozer module as SMT siblings,
-//     with different core_ids (hwloc's rule for such modules too).
-//  3. Groups are numbered by their lowest CPU.
+//  1. The lists of siblings decide, not the numbers: s390 and POWER7 kernels have
+//     packages without a number (-1). Numbers help only where lists are missing.
+//  2. CPUs are asked in ascending order, and one that an earlier CPU named as its
+//     sibling is not asked again: lists agree, and each costs an open. Where
+//     broken firmware makes them disagree, no CPU ends up in two groups.
+//  3. On AMD's families 15h and 16h the thread siblings are the cores of a module
+//     (see splitsThreads).
+//  4. A die without a number (-1) is unknown: the kernel then lists the CPU alone.
 func (t *tree) topologies(m *Machine) {
-	all := make([]topology, len(m.CPUs))
-	ids := map[int]unit.Opt[int]{}
-	for i, c := range m.CPUs {
-		if c.Online {
-			all[i] = t.topology(c.ID)
-			ids[c.ID] = all[i].coreID
+	var packages, dies, cores groups
+	byID := map[int]set.CPUSet{}
+	for i := range m.CPUs {
+		c := &m.CPUs[i]
+		if !c.Online {
+			continue
+		}
+		if !cores.has(c.ID) {
+			cores.add(t.online, c.ID, t.core(c.ID))
+		}
+		if !packages.has(c.ID) && !packages.add(t.online, c.ID, t.siblings(c.ID, packageFiles)) {
+			if id, ok := t.id(cpuPath(c.ID, "topology/physical_package_id")).Get(); ok {
+				byID[id] = byID[id].With(c.ID)
+			}
+		}
+		if !dies.has(c.ID) {
+			dies.add(t.online, c.ID, t.die(c.ID))
 		}
 	}
-	var packages, dies, cores groups
+	for i := range m.CPUs { // 1: what only has a number
+		if c := m.CPUs[i].ID; !packages.has(c) {
+			packages.add(t.online, c, holder(byID, c))
+		}
+	}
+	if len(byID) > 0 {
+		packages.sort()
+	}
 	for i := range m.CPUs {
-		c, topo := &m.CPUs[i], all[i]
-		if topo.packageID.Known() { // 1
-			c.Package = packages.of(t.online, c.ID, topo.packageSibling)
-		}
-		if topo.dieID.Known() {
-			c.Die = dies.of(t.online, c.ID, topo.die)
-		}
-		c.Core = cores.of(t.online, c.ID, sameCore(topo.core, topo.coreID, ids)) // 2
+		c := &m.CPUs[i]
+		c.Package, c.Die, c.Core = packages.of(c.ID), dies.of(c.ID), cores.of(c.ID)
 	}
 	m.Packages, m.Dies, m.Cores = packages.sets, dies.sets, cores.sets
 }
 
-// sameCore drops the siblings that have another core_id.
-func sameCore(siblings unit.Opt[set.CPUSet], id unit.Opt[int], ids map[int]unit.Opt[int]) unit.Opt[set.CPUSet] {
-	cpus, ok := siblings.Get()
-	if !ok {
+// holder is the set that has this CPU.
+func holder(sets map[int]set.CPUSet, cpu int) unit.Opt[set.CPUSet] {
+	for _, cpus := range sets {
+		if cpus.Has(cpu) {
+			return unit.Some(cpus)
+		}
+	}
+	return unit.None[set.CPUSet]()
+}
+
+// siblings reads the first of these files in cpuN/topology that tells something.
+// Kernels do not change in the middle of a tree: the name that served last time
+// is asked first.
+func (t *tree) siblings(cpu int, names []string) unit.Opt[set.CPUSet] {
+	dir := cpuPath(cpu, "topology/")
+	served, asked := t.served[names[0]]
+	if asked && served != "" {
+		if cpus := t.cpuList(dir + served); cpus.Known() {
+			return cpus
+		}
+	}
+	for _, name := range names {
+		if asked && name == served {
+			continue
+		}
+		if cpus := t.cpuList(dir + name); cpus.Known() {
+			t.served[names[0]] = name
+			return cpus
+		}
+	}
+	return unit.None[set.CPUSet]()
+}
+
+// core returns the CPUs of a CPU's core.
+func (t *tree) core(cpu int) unit.Opt[set.CPUSet] {
+	siblings := t.siblings(cpu, coreFiles)
+	cpus := siblings.Or(set.CPUSet{}).Intersect(t.online)
+	if cpus.Len() < 2 || !t.splitsThreads(cpu, cpus) {
 		return siblings
 	}
-	for cpu := range cpus.All() {
-		if other, listed := ids[cpu]; listed && other != id {
-			cpus = cpus.Without(cpu)
+	mine := t.coreID(cpu)
+	for other := range cpus.All() {
+		if t.coreID(other) != mine {
+			cpus = cpus.Without(other)
 		}
 	}
 	return unit.Some(cpus)
 }
 
-// groups numbers sets in the order in which they first appear.
-type groups struct {
-	sets  []set.CPUSet
-	index map[set.CPUSet]int
+func (t *tree) coreID(cpu int) unit.Opt[int] { return t.id(cpuPath(cpu, "topology/core_id")) }
+
+// splitsThreads reports whether what the kernel calls thread siblings are cores
+// of their own, sharing a module: so do old kernels on AMD's families 15h and 16h
+// (Opteron 6272), and then the siblings' core_ids differ. hwloc's rule too
+// (look_sysfscpu). Elsewhere, differing core_ids are no news: some kernels
+// number threads. Asked once per tree; without /proc/cpuinfo, the ids decide.
+func (t *tree) splitsThreads(cpu int, siblings set.CPUSet) bool {
+	if v, ok := t.splits.Get(); ok {
+		return v
+	}
+	other, _ := siblings.Without(cpu).First()
+	splits := t.coreID(cpu) != t.coreID(other)
+	if family, ok := t.family().Get(); ok && splits {
+		splits = family.vendor == "AuthenticAMD" && (family.number == 0x15 || family.number == 0x16)
+	}
+	t.splits = unit.Some(splits)
+	return splits
 }
 
-// of returns the number of the set that cpu says it belongs to; unknown in,
-// unknown out. CPUs that are not online are dropped: recorded trees are trimmed.
-func (g *groups) of(online set.CPUSet, cpu int, siblings unit.Opt[set.CPUSet]) unit.Opt[int] {
+func (t *tree) die(cpu int) unit.Opt[set.CPUSet] {
+	if t.noDies {
+		return unit.None[set.CPUSet]()
+	}
+	before := len(t.errs)
+	cpus := t.siblings(cpu, dieFiles)
+	if !cpus.Known() && len(t.errs) == before {
+		t.noDies = true // a kernel before 5.3: it has none for the other CPUs either
+	}
+	if !cpus.Known() || !t.id(cpuPath(cpu, "topology/die_id")).Known() { // 4
+		return unit.None[set.CPUSet]()
+	}
+	return cpus
+}
+
+// groups numbers disjoint sets in the order in which they first appear.
+type groups struct {
+	sets  []set.CPUSet
+	index map[int]int // by CPU
+}
+
+func (g *groups) has(cpu int) bool { _, ok := g.index[cpu]; return ok }
+
+func (g *groups) of(cpu int) unit.Opt[int] {
+	i, ok := g.index[cpu]
+	return unit.OptOf(i, ok)
+}
+
+// sort renumbers the groups by their lowest CPU.
+func (g *groups) sort() {
+	slices.SortFunc(g.sets, func(a, b set.CPUSet) int { return cmp.Compare(lowest(a), lowest(b)) })
+	for i, cpus := range g.sets {
+		for cpu := range cpus.All() {
+			g.index[cpu] = i
+		}
+	}
+}
+
+func lowest(cpus set.CPUSet) int {
+	first, _ := cpus.First()
+	return first
+}
+
+// add makes a group of a CPU and its siblings; false when they are unknown.
+// CPUs that are not online are dropped, for recorded trees are trimmed, and so
+// are those of an earlier group.
+func (g *groups) add(online set.CPUSet, cpu int, siblings unit.Opt[set.CPUSet]) bool {
 	cpus, ok := siblings.Get()
 	if !ok {
-		return unit.None[int]()
+		return false
+	}
+	if g.index == nil {
+		g.index = map[int]int{}
 	}
 	cpus = cpus.Intersect(online).With(cpu)
-	if g.index == nil {
-		g.index = map[set.CPUSet]int{}
+	for other := range cpus.All() {
+		if g.has(other) {
+			cpus = cpus.Without(other)
+			continue
+		}
+		g.index[other] = len(g.sets)
 	}
-	i, seen := g.index[cpus]
-	if !seen {
-		i = len(g.sets)
-		g.index[cpus] = i
-		g.sets = append(g.sets, cpus)
-	}
-	return unit.Some(i)
+	g.sets = append(g.sets, cpus)
+	return true
 }

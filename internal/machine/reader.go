@@ -5,7 +5,9 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,10 +19,16 @@ import (
 var ErrMalformed = errors.New("malformed")
 
 // tree reads files and collects what went wrong. A missing file is no error.
+// Each open costs some 20 µs below an os.Root, so what is known is not read again.
 type tree struct {
 	fsys   fs.FS
 	online set.CPUSet
 	errs   []error
+
+	served    map[string]string // which of several names of a file this kernel uses
+	noDies    bool
+	lastIndex int            // the highest cache/indexN seen
+	splits    unit.Opt[bool] // see splitsThreads
 }
 
 // read returns a file's text without the newline and NULs around it.
@@ -33,20 +41,62 @@ func (t *tree) read(path string) (string, bool) {
 	return trim(string(data)), true
 }
 
-// ids lists the directory's entries prefix0, prefix1, … A recorded tree may
-// hold a link where sysfs has a directory; both count.
-func (t *tree) ids(dir, prefix string) []int {
+// headBytes is enough for the first CPU of /proc/cpuinfo, which a live kernel
+// with many CPUs takes milliseconds to print.
+const headBytes = 4096
+
+// readHead returns the file's first headBytes.
+func (t *tree) readHead(path string) (string, bool) {
+	f, err := t.fsys.Open(path)
+	if err != nil {
+		t.failed("read", path, err)
+		return "", false
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, headBytes))
+	if err != nil {
+		t.failed("read", path, err)
+		return "", false
+	}
+	return string(data), true
+}
+
+// names lists a directory, sorted; nil when it is missing or cannot be read.
+func (t *tree) names(dir string) []string {
 	entries, err := fs.ReadDir(t.fsys, dir)
 	if err != nil {
 		t.failed("read", dir, err)
 	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names
+}
+
+// link returns where a symbolic link points to; false when there is none, or the
+// path is no link.
+func (t *tree) link(path string) (string, bool) {
+	target, err := fs.ReadLink(t.fsys, path)
+	return target, err == nil
+}
+
+// ids lists the directory's entries prefix0, prefix1, … A recorded tree may
+// hold a link where sysfs has a directory; both count.
+func (t *tree) ids(dir, prefix string) []int {
+	return numbered(t.names(dir), prefix)
+}
+
+// numbered returns the numbers of the names prefix0, prefix1, …, ascending.
+func numbered(names []string, prefix string) []int {
 	var ids []int
-	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), prefix)
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, prefix)
 		if id, err := strconv.Atoi(digits); ok && err == nil && isDigits(digits) {
 			ids = append(ids, id)
 		}
 	}
+	slices.Sort(ids)
 	return ids
 }
 
@@ -65,10 +115,17 @@ func load[T any](t *tree, path string, parse func(string) (T, error)) unit.Opt[T
 	}
 	v, err := parse(text)
 	if err != nil {
-		t.failed("parse", path, fmt.Errorf("%w: %w", ErrMalformed, err))
+		t.malformed(path, err)
 		return unit.None[T]()
 	}
 	return unit.Some(v)
+}
+
+// malformed notes that a file's text is not what a kernel writes.
+func (t *tree) malformed(path string, err error) {
+	if err != nil {
+		t.failed("parse", path, fmt.Errorf("%w: %w", ErrMalformed, err))
+	}
 }
 
 // cpuList loads the first of these files that exists: a list, or, where its

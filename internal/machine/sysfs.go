@@ -35,8 +35,10 @@ var ErrNoCPU = errors.New("no CPU found: the tree must hold sys/devices/system/c
 //     given twice. That is reported: such a table comes from broken firmware.
 //  4. Packages, dies, cores and caches are what the online CPUs' own directories
 //     say; an offline CPU is in none.
+//  5. What the process that recorded the tree was allowed to use (its cgroup) is
+//     no property of the machine, and is not looked at.
 func ParseSysfs(fsys fs.FS, origin string) (Machine, error) {
-	t := &tree{fsys: fsys}
+	t := &tree{fsys: fsys, served: map[string]string{}, lastIndex: usualIndexes}
 	m := Machine{Origin: origin}
 	if m.CPUs = t.cpus(); len(m.CPUs) == 0 {
 		return Machine{}, errors.Join(append([]error{ErrNoCPU}, t.errs...)...)
@@ -45,6 +47,8 @@ func ParseSysfs(fsys fs.FS, origin string) (Machine, error) {
 	t.nodes(&m)
 	t.topologies(&m)
 	t.allCaches(&m)
+	t.tiers(&m)
+	t.devices(&m)
 	m.PageSize = load(t, "proc/hwloc-nofile-info", parsePageSize).Or(unit.None[unit.Bytes]())
 	return m, errors.Join(t.errs...)
 }
@@ -60,20 +64,35 @@ func (t *tree) cpus() []CPU {
 		}
 		all = all.With(id)
 	}
+	if !online.Known() {
+		online = unit.Some(t.onlineOnes(all))
+	}
+	on := online.Or(set.CPUSet{})
 	var cpus []CPU
-	for id := range all.Union(online.Or(set.CPUSet{})).All() {
-		cpus = append(cpus, CPU{ID: id, Online: t.isOnline(id, online)})
+	for id := range all.Union(on).All() {
+		cpus = append(cpus, CPU{ID: id, Online: on.Has(id)})
 	}
 	return cpus
 }
 
-// isOnline asks cpu/online, else cpuN/online; a CPU that cannot be switched off
-// (often cpu0) has no such file.
-func (t *tree) isOnline(cpu int, online unit.Opt[set.CPUSet]) bool {
-	if cpus, ok := online.Get(); ok {
-		return cpus.Has(cpu)
+// onlineOnes asks every cpuN/online where there is no cpu/online. A CPU that
+// cannot be switched off (often cpu0) has no such file; one that has no topology
+// although others have is offline.
+func (t *tree) onlineOnes(all set.CPUSet) set.CPUSet {
+	var on, described set.CPUSet
+	for id := range all.All() {
+		names := t.names(cpuPath(id, ""))
+		if slices.Contains(names, "topology") {
+			described = described.With(id)
+		}
+		if !slices.Contains(names, "online") || t.id(cpuPath(id, "online")).Or(1) != 0 {
+			on = on.With(id)
+		}
 	}
-	return t.id(cpuPath(cpu, "online")).Or(1) != 0
+	if both := on.Intersect(described); !both.IsEmpty() {
+		return both
+	}
+	return on
 }
 
 // nodes lists the nodes with their CPUs, memory and distances (2, 3).
@@ -85,8 +104,13 @@ func (t *tree) nodes(m *Machine) {
 	}
 	claims := map[int]set.CPUSet{}
 	for _, id := range ids {
-		memory := load(t, nodePath(id, "meminfo"), parseMemTotal)
-		m.Nodes = append(m.Nodes, Node{ID: id, Memory: memory})
+		files := t.names(nodePath(id, ""))
+		m.Nodes = append(m.Nodes, Node{
+			ID:         id,
+			Memory:     load(t, nodePath(id, "meminfo"), parseMemTotal),
+			Access:     t.access(id, numbered(files, "access")),
+			SideCaches: t.sideCaches(id, slices.Contains(files, "memory_side_cache")),
+		})
 		claims[id] = t.cpuList(nodePath(id, "cpulist"), nodePath(id, "cpumap")).Or(set.CPUSet{})
 	}
 	t.assign(m, claims)
@@ -96,7 +120,6 @@ func (t *tree) nodes(m *Machine) {
 
 func (t *tree) nodeIDs() []int {
 	ids := t.ids(nodeDir, "node")
-	slices.Sort(ids)
 	n, _ := slices.BinarySearch(ids, set.MaxNode+1)
 	if n < len(ids) {
 		t.failed("read", nodePath(ids[n], ""), fmt.Errorf("%w: node ids end at %d", ErrMalformed, set.MaxNode))

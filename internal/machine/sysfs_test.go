@@ -203,7 +203,7 @@ func TestNoNodeDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Node{ID: 0, CPUs: set.FromCPUs(0, 1), Memory: unit.Some(unit.MiB)}
-	if len(m.Nodes) != 1 || m.Nodes[0] != want || m.Distance(0, 0) != unit.Some(10) || m.PageSize != unit.Some(64*unit.KiB) {
+	if len(m.Nodes) != 1 || !reflect.DeepEqual(m.Nodes[0], want) || m.Distance(0, 0) != unit.Some(10) || m.PageSize != unit.Some(64*unit.KiB) {
 		t.Errorf("got %+v", m)
 	}
 	if node, ok := m.NodeOf(2); !ok || node != 0 || m.OnlineCPUs().Has(2) {
@@ -223,7 +223,7 @@ func TestNoCPU(t *testing.T) {
 func TestMalformedFilesAreReported(t *testing.T) {
 	tree := fstest.MapFS{
 		cpuDir + "/online":                           file("0-3"),
-		cpuDir + "/cpu0/topology/core_id":            file("zero"),
+		cpuDir + "/cpu0/topology/physical_package_id":            file("zero"),
 		cpuDir + "/cpu0/cache/index3/level":          file("3"),
 		cpuDir + "/cpu0/cache/index3/type":           file("Unified"),
 		cpuDir + "/cpu0/cache/index3/shared_cpu_map": file("3"),
@@ -242,7 +242,7 @@ func TestMalformedFilesAreReported(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{
-		`parse sys/devices/system/cpu/cpu0/topology/core_id: malformed: line 1, field 1 "zero": invalid syntax`,
+		`parse sys/devices/system/cpu/cpu0/topology/physical_package_id: malformed: line 1, field 1 "zero": invalid syntax`,
 		`parse sys/devices/system/cpu/cpu0/cache/index3/size: malformed: line 1, field 1 "6144kB": invalid syntax`,
 		`parse sys/devices/system/node/node0/meminfo: malformed: line 1: MemTotal "12 MB": want a number and kB`,
 		`node0/distance: malformed: line 1: distance 9 to node 1: values below 10 are reserved`,
