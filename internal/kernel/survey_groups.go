@@ -4,11 +4,13 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/survey"
@@ -49,12 +51,12 @@ func (s *Surveyor) groupCounter(w *workload, file string, parse func([]byte) (ui
 func (s *Surveyor) groups(w window.Window, d delta) []survey.Group {
 	out := make([]survey.Group, 0, len(w.Workloads))
 	for _, wl := range w.Workloads {
-		out = append(out, s.group(s.reader.workloads[wl.ID], d))
+		out = append(out, s.group(s.reader.workloads[wl.ID], wl, d))
 	}
 	return out
 }
 
-func (s *Surveyor) group(w *workload, d delta) survey.Group {
+func (s *Surveyor) group(w *workload, wl window.Workload, d delta) survey.Group {
 	g := survey.Group{ID: w.ID}
 	g.ConfiguredCPUs = configured(s, &w.ownCPUs, set.ParseCPUs)
 	g.ConfiguredMems = configured(s, &w.ownMems, set.ParseNodes)
@@ -64,6 +66,7 @@ func (s *Surveyor) group(w *workload, d delta) survey.Group {
 		g.OOMKills = grown(d.was.groups[w.ID].oom, d.now.groups[w.ID].oom)
 		g.AllocStalls = grown(d.was.groups[w.ID].reclaimed, d.now.groups[w.ID].reclaimed)
 	}
+	g.Memory = s.groupMemory(w, wl)
 	var err error
 	if g.PIDs, err = s.reader.layout.PIDs(nil, w.ID, &s.buf); err != nil && !errors.Is(err, ErrGone) {
 		s.problem(err)
@@ -126,4 +129,25 @@ func (s *Surveyor) memoryUsed(w *workload) unit.Value[unit.Bytes] {
 	file := pick(w.memHier, "memory.current", "memory.usage_in_bytes")
 	v, err := parsed(s, path.Join(w.memHier.Mount, w.ID, file), cgroup.ParseMemoryUsage)
 	return valueOf(v, err, file)
+}
+
+// groupMemory splits what the window has by node further, where the kernel does.
+func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMemory {
+	out := make([]survey.GroupMemory, len(wl.AnonByNode))
+	var k cgroup.NumaKinds
+	err := fmt.Errorf("v1's memory.numa_stat does not tell it apart (%w)", ErrNotSupported)
+	if w.memHier.V2 {
+		k, err = parsed(s, path.Join(w.memHier.Mount, w.ID, "memory.numa_stat"), cgroup.ParseNumaKinds)
+	}
+	for i, n := range s.reader.machine.Nodes[:len(out)] {
+		at := func(by map[int]unit.Bytes) procfs.Bytes { return unit.OptOf(by[n.ID], by != nil) }
+		const from = "memory.numa_stat"
+		out[i] = survey.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i], Shmem: opt(at(k.Shmem), err, from),
+			Slab:   opt(plus(at(k.SlabReclaimable), at(k.SlabUnreclaimable)), err, from),
+			Kernel: opt(plus(at(k.KernelStack), at(k.PageTables)), err, from)}
+		if without, ok := minus(at(k.File), at(k.Shmem)).Get(); ok {
+			out[i].Anon, out[i].File = unit.Measured(k.Anon[n.ID], from), unit.Measured(without, from)
+		}
+	}
+	return out
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"os/user"
 	"slices"
 	"strconv"
@@ -191,10 +192,21 @@ func (k *kinds) onTmpfs(path string) bool {
 	return tmpfs
 }
 
-// noMemoryError is a process that exists and has no memory.
-type noMemoryError struct{ text string }
+// errNoMemory marks a process that exists and has no memory.
+var errNoMemory = errors.New("no memory")
 
-func (e noMemoryError) Error() string { return e.text }
+// processError is a sentence about a process, and what kind of trouble it is.
+type processError struct {
+	text string
+	kind error
+}
+
+func (e processError) Error() string { return e.text }
+func (e processError) Unwrap() error { return e.kind }
+
+func refuse(kind error, format string, args ...any) error {
+	return processError{fmt.Sprintf(format, args...), kind}
+}
 
 // noMemory says in a sentence why a process's memory cannot be told: err is what
 // reading said, nil when the file was empty.
@@ -204,39 +216,50 @@ func (s *Surveyor) noMemory(pid int, err error) error {
 	}
 	data, gone := s.buf.ReadFile(s.reader.procPath(pid, "stat"))
 	if gone != nil {
-		return fmt.Errorf("process %d is gone (%w)", pid, ErrGone)
+		return refuse(ErrGone, "process %d is gone", pid)
 	}
 	st, bad := procfs.ParseTaskStat(data)
-	name := procfs.TaskName(data)
+	who := fmt.Sprintf("process %d (%s)", pid, procfs.TaskName(data))
 	switch {
 	case bad == nil && st.KernelThread():
-		return noMemoryError{fmt.Sprintf("process %d (%s) is a kernel thread: it has no memory of its own", pid, name)}
+		return refuse(errNoMemory, "%s is a kernel thread: it has no memory of its own", who)
 	case bad == nil && (st.State == 'Z' || st.State == 'X'):
-		return noMemoryError{fmt.Sprintf("process %d (%s) has ended, and its parent has not asked how (a zombie): it has no memory any more", pid, name)}
+		return refuse(errNoMemory, "%s has ended and waits for its parent to notice: it has no memory any more", who)
 	case errors.Is(err, sys.EACCES) || errors.Is(err, sys.EPERM):
-		return fmt.Errorf("process %d (%s) belongs to %s: reading its memory map needs CAP_SYS_PTRACE or that user (%w)", pid, name, s.ownerOf(pid), ErrNotPermitted)
+		return s.notPermitted(who, pid)
 	case err == nil:
-		return noMemoryError{fmt.Sprintf("process %d (%s) has no mapping: it is about to end", pid, name)}
+		return refuse(errNoMemory, "%s has no mapping: it is about to end", who)
 	case errors.Is(err, sys.ENOENT):
-		return fmt.Errorf("process %d (%s) has no numa_maps (%w): the kernel is built without CONFIG_NUMA, or the tree lacks the file", pid, name, ErrNotSupported)
+		return refuse(ErrNotSupported, "%s has no numa_maps: the kernel is built without CONFIG_NUMA, or the tree lacks the file", who)
 	}
-	return unix.Explain("read", fmt.Sprintf("/proc/%d/numa_maps", pid), "CAP_SYS_PTRACE", err)
+	return unix.Explain("read", fmt.Sprintf("/proc/%d/numa_maps", pid), "", err)
 }
 
-// ownerOf names the user of a process: of the running kernel only, since a
-// recorded tree's users are not ours.
-func (s *Surveyor) ownerOf(pid int) string {
+// notPermitted tells another user's process from one that has more privileges
+// than we (ptrace_may_access in kernel/ptrace.c).
+func (s *Surveyor) notPermitted(who string, pid int) error {
+	owner, ours := s.ownerOf(pid)
+	if ours {
+		return refuse(ErrNotPermitted, "%s has privileges that this user's processes lack: reading its memory map needs CAP_SYS_PTRACE", who)
+	}
+	return refuse(ErrNotPermitted, "%s belongs to %s: reading its memory map needs CAP_SYS_PTRACE or that user", who, owner)
+}
+
+// ownerOf names the user of a process, and says whether we are that user. A
+// recorded tree's users are not ours, so they stay numbers.
+func (s *Surveyor) ownerOf(pid int) (name string, ours bool) {
 	data, err := s.buf.ReadFile(s.reader.procPath(pid, "status"))
 	if err != nil {
-		return "another user"
+		return "another user", false
 	}
 	st, _ := procfs.ParseTaskStatus(data)
 	uid, ok := st.UID.Get()
 	if !ok {
-		return "another user"
+		return "another user", false
 	}
+	ours = uid == os.Geteuid()
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil && s.cfg.Reader.Root.Path("/") == "/" {
-		return u.Username
+		return u.Username, ours
 	}
-	return "user " + strconv.Itoa(uid)
+	return "user " + strconv.Itoa(uid), ours
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -88,24 +89,37 @@ func (s *Surveyor) largest(pids []int) []int {
 	return out
 }
 
-// processes looks into each; one that is gone is left out, with a problem if it
-// was asked for by number.
+// processes looks into each. One that is gone, or has no memory, is left out, with
+// a problem if it was asked for by number.
 func (s *Surveyor) processes(pids []int, d delta, length time.Duration) []survey.Process {
 	out := make([]survey.Process, 0, len(pids))
+	var refused []error
 	for i, pid := range pids {
 		if i%100 == 0 && i > 0 {
-			s.cfg.Progress("process " + strconv.Itoa(i) + " of " + strconv.Itoa(len(pids)))
+			s.cfg.Progress(fmt.Sprintf("process %d of %d", i, len(pids)))
 		}
 		p, err := s.process(pid, d, length)
-		named := slices.Contains(s.cfg.Processes.PIDs, pid)
-		if err != nil && (named || !errors.Is(err, ErrGone)) {
+		left := errors.Is(err, ErrGone) || errors.Is(err, errNoMemory)
+		switch named := slices.Contains(s.cfg.Processes.PIDs, pid); {
+		case errors.Is(err, ErrNotPermitted) && !named:
+			refused = append(refused, err)
+		case named || !left:
 			s.problem(err)
 		}
-		if err == nil || !errors.Is(err, ErrGone) && !errors.As(err, new(noMemoryError)) {
+		if !left {
 			out = append(out, p)
 		}
 	}
+	s.problem(sumUp(refused, len(pids)))
 	return out
+}
+
+// sumUp makes one sentence of what would be one for each process of the host.
+func sumUp(refused []error, of int) error {
+	if len(refused) < 2 {
+		return errors.Join(refused...)
+	}
+	return fmt.Errorf("of %d processes, %d could not be looked into; the first: %w", of, len(refused), refused[0])
 }
 
 // process reads one. With an error that is not about its being gone, or having no
@@ -119,7 +133,7 @@ func (s *Surveyor) process(pid int, d delta, length time.Duration) (survey.Proce
 	if memory != nil {
 		p.ByKind, p.Mappings, p.MemoryHow = survey.ByKind{}, nil, memory.Error()
 	}
-	if errors.Is(memory, ErrGone) || errors.As(memory, new(noMemoryError)) || !s.cfg.Threads {
+	if errors.Is(memory, ErrGone) || errors.Is(memory, errNoMemory) || !s.cfg.Threads {
 		return p, memory
 	}
 	s.allowed(&p)
