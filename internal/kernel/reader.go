@@ -14,6 +14,7 @@ import (
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
+	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -54,14 +55,13 @@ type Reader struct {
 	seq         uint64
 	cpu         time.Duration
 	problems    []string
+	bare        bool     // there are no workloads to look for
+	always      []string // problems of every window
 }
 
 // NewReader prepares to read. It fails with ErrNotSupported where no workload
 // could be bound: no cpuset, or no machine.
 func NewReader(cfg Config) (*Reader, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	layout, err := cgroup.Find(cfg.Root)
 	if err == nil {
 		err = layout.NeedCpuset()
@@ -69,14 +69,65 @@ func NewReader(cfg Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{cfg: cfg, layout: layout, workloads: map[string]*workload{}, start: cfg.Now()}
-	r.online.Path = cfg.Root.Path("/sys/devices/system/cpu/online")
-	r.stat.Path = cfg.Root.Path("/proc/stat")
+	r := emptyReader(cfg)
+	r.layout = layout
 	if err := r.readMachine(); err != nil {
 		return nil, err
 	}
 	r.openMeter()
 	return r, nil
+}
+
+func emptyReader(cfg Config) *Reader {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	r := &Reader{cfg: cfg, workloads: map[string]*workload{}, start: cfg.Now()}
+	r.online.Path = cfg.Root.Path("/sys/devices/system/cpu/online")
+	r.stat.Path = cfg.Root.Path("/proc/stat")
+	return r
+}
+
+// newBareReader reads a machine and its nodes, but no workloads; why is a problem
+// to be mentioned, if it is one.
+func newBareReader(cfg Config, why string) (*Reader, error) {
+	r := emptyReader(cfg)
+	r.bare = true
+	if err := r.readMachine(); err != nil {
+		return nil, err
+	}
+	r.layout, _ = cgroup.Find(cfg.Root) // for the processes of a cgroup
+	if why != "" {
+		r.always = []string{why}
+	}
+	return r, nil
+}
+
+// newIDReader knows the ids of the nodes and nothing else: one file, where a
+// machine's topology is many for every CPU.
+func newIDReader(cfg Config) (*Reader, error) {
+	const file = "/sys/devices/system/node/online"
+	r := emptyReader(cfg)
+	data, err := r.buf.ReadFile(cfg.Root.Path(file))
+	if err != nil {
+		return newBareReader(cfg, "") // no NUMA in this kernel, or no such file in the tree
+	}
+	ids, err := set.ParseNodes(string(data))
+	if err != nil || ids.IsEmpty() {
+		return nil, malformedSet(file, errors.Join(err, errNoNode(ids)))
+	}
+	r.bare = true
+	for id := range ids.All() {
+		r.machine.Nodes = append(r.machine.Nodes, machine.Node{ID: id})
+	}
+	return r, nil
+}
+
+func errNoNode(ids set.NodeSet) error {
+	if ids.IsEmpty() {
+		return errors.New("no node is online")
+	}
+	return nil
 }
 
 // Machine is the topology as last read; it changes when CPUs go on- or offline.
@@ -165,7 +216,7 @@ func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 	defer func() { r.cpu += unix.ThreadCPU() - began }()
 
 	r.followHotplug()
-	found, err := r.layout.Discover(r.cfg.Roots)
+	found, err := r.discover()
 	if err != nil {
 		return window.Window{}, err
 	}
@@ -181,6 +232,13 @@ func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 	}
 	r.finish(&w)
 	return w, nil
+}
+
+func (r *Reader) discover() ([]cgroup.Cgroup, error) {
+	if r.bare {
+		return nil, nil
+	}
+	return r.layout.Discover(r.cfg.Roots)
 }
 
 // add reads one workload; one that is gone by now is left out.
@@ -203,6 +261,7 @@ func (r *Reader) finish(w *window.Window) {
 		w.Length = now.Sub(r.last)
 	}
 	r.last = now
+	r.problems = append(r.problems, r.always...)
 	slices.Sort(r.problems)
 	w.Problems = slices.Compact(r.problems)
 	r.problems = nil

@@ -3,6 +3,11 @@
 package survey
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -17,7 +22,9 @@ type Process struct {
 	MemoryHow string    `json:"memory_how"`
 	Mappings  []Mapping `json:"mappings,omitempty"`
 	// ByKind are the bytes of all mappings by kind and node.
-	ByKind [NKinds][]unit.Bytes `json:"by_kind"`
+	// Nil: they could not be read. Pages that several processes map are counted
+	// in each of them.
+	ByKind ByKind `json:"by_kind"`
 	// CPUByNode is CPUs' worth of time on each node's CPUs; estimated from where
 	// each thread last ran.
 	CPUByNode []unit.Value[float64] `json:"cpu_by_node"`
@@ -43,6 +50,17 @@ func (p Process) Bytes() []unit.Bytes {
 	return sum
 }
 
+// Known says that the memory could be read.
+func (p Process) Known() bool { return p.ByKind[Anon] != nil }
+
+// Total is all of the process's memory.
+func (p Process) Total() (sum unit.Bytes) {
+	for _, b := range p.Bytes() {
+		sum += b
+	}
+	return sum
+}
+
 // Thread is a task of a process.
 type Thread struct {
 	TID     int                 `json:"tid"`
@@ -60,6 +78,45 @@ type Guest struct {
 	VCPUThreads []int `json:"vcpu_threads,omitempty"`
 }
 
+// ByKind are amounts by kind and node. On the wire they are named:
+// {"heap":[4096,0],…}; null is unknown.
+type ByKind [NKinds][]unit.Bytes
+
+// MarshalJSON writes that form, in the order of the kinds.
+func (b ByKind) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for k, by := range b {
+		if k > 0 {
+			out = append(out, ',')
+		}
+		out = append(strconv.AppendQuote(out, MappingKind(k).String()), ':')
+		amounts, err := json.Marshal(by)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, amounts...)
+	}
+	return append(out, '}'), nil
+}
+
+// UnmarshalJSON reads it; a kind that is not there is unknown.
+func (b *ByKind) UnmarshalJSON(data []byte) error {
+	var named map[string][]unit.Bytes
+	*b = ByKind{}
+	if err := json.Unmarshal(data, &named); err != nil {
+		return err
+	}
+	for name, by := range named {
+		var k MappingKind
+		if err := k.UnmarshalText([]byte(name)); err != nil {
+			*b = ByKind{}
+			return err
+		}
+		b[k] = by
+	}
+	return nil
+}
+
 // MappingKind is what a mapping is for.
 type MappingKind int
 
@@ -69,8 +126,8 @@ const (
 	Stack                     // [stack]
 	Anon                      // private anonymous memory: malloc's arenas, thread stacks, mmap
 	Shared                    // tmpfs, SysV, memfd, shared anonymous memory
-	File                      // files: programs, libraries, data
-	Huge                      // hugetlb pages
+	File                      // files: programs, libraries, data; with the pages of a private mapping that the process wrote
+	Huge                      // hugetlb pages, whatever they are for
 	NKinds
 )
 
@@ -85,6 +142,16 @@ func (k MappingKind) String() string {
 
 // MarshalText writes the name.
 func (k MappingKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the name.
+func (k *MappingKind) UnmarshalText(text []byte) error {
+	i := slices.Index(kindNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("parse mapping kind %q: want one of %v", text, kindNames)
+	}
+	*k = MappingKind(i)
+	return nil
+}
 
 // Mapping is a piece of a process's address space. End is 0 when only
 // numa_maps was read.
@@ -107,7 +174,8 @@ type Mapping struct {
 type IRQ struct {
 	Number string `json:"irq"` // "125"
 	Name   string `json:"name"`
-	// Counts are interrupts over the period, by node of the CPU that served them.
+	// Counts are interrupts over the period, by node of the CPU that served them;
+	// nil: unknown, of one reading only.
 	Counts  []uint64   `json:"counts_by_node"`
 	Allowed set.CPUSet `json:"affinity"`
 	Device  string     `json:"device,omitempty"` // PCI address

@@ -129,4 +129,17 @@ type Group struct {
 	OOMKills       unit.Value[uint64]     `json:"oom_kills"` // over the period
 	AllocStalls    unit.Value[uint64]     `json:"reclaimed_pages"`
 	PIDs           []int                  `json:"pids,omitempty"`
+	// Memory is by node: its own and that of the cgroups below it.
+	Memory []GroupMemory `json:"memory_by_node,omitempty"`
+}
+
+// GroupMemory is a cgroup's memory on one node, from memory.numa_stat; no byte is
+// in two of the kinds. v1 knows anon, which there has shared memory in it, and
+// file only. hugetlb pages are in none.
+type GroupMemory struct {
+	Anon   unit.Value[unit.Bytes] `json:"anon_bytes"`
+	File   unit.Value[unit.Bytes] `json:"file_bytes"`
+	Shmem  unit.Value[unit.Bytes] `json:"shmem_bytes"`
+	Slab   unit.Value[unit.Bytes] `json:"slab_bytes"`
+	Kernel unit.Value[unit.Bytes] `json:"kernel_bytes"` // stacks and page tables
 }

@@ -174,9 +174,32 @@ func TestDecodeFiles(t *testing.T) {
 	if err != nil || got.Anon[0] != 1935*4096 || got.File[0] != 14406*4096 {
 		t.Errorf("v1 numa_stat: %+v, %v", got, err)
 	}
+	kinds, err := ParseNumaKinds([]byte("anon N0=1048576 N1=0\nshmem N0=4096 N1=8192\nanon_thp N0=x\n"))
+	if err != nil || kinds.Shmem[1] != 8192 || kinds.File != nil {
+		t.Errorf("v2 kinds: %+v, %v", kinds, err)
+	}
 	old, err := ParseNumaStat([]byte("file=64 N0=64\nanon=374 N0=374\n"), false, 4096)
 	if err != nil || old.Anon[0] != 374*4096 {
 		t.Errorf("old v1 numa_stat: %+v, %v", old, err)
+	}
+}
+
+func TestDecodeMemoryLimit(t *testing.T) {
+	for in, want := range map[string]unit.Opt[unit.Bytes]{
+		"max\n": unit.None[unit.Bytes](), "9223372036854771712\n": unit.None[unit.Bytes](), "536870912\n": unit.Some(512 * unit.MiB), "0\n": unit.Some(unit.Bytes(0)),
+	} {
+		if got, err := ParseMemoryLimit([]byte(in)); err != nil || got != want {
+			t.Errorf("%q: %v, %v", in, got, err)
+		}
+	}
+	if _, err := ParseMemoryLimit([]byte("-1\n")); !errors.Is(err, unix.ErrMalformed) {
+		t.Errorf("-1: %v", err)
+	}
+	if n, err := ParseOOMKills([]byte("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")); err != nil || n != 3 {
+		t.Errorf("oom_control: %d, %v", n, err)
+	}
+	if n, err := ParseReclaimed([]byte("anon 1\npgsteal_kswapd 5\npgsteal 7\n")); err != nil || n != 7 {
+		t.Errorf("memory.stat: %d, %v", n, err)
 	}
 }
 
@@ -192,6 +215,11 @@ func FuzzParsers(f *testing.F) {
 		check(t, ParsePopulated, data)
 		check(t, func(d []byte) (NumaStat, error) { return ParseNumaStat(d, true, 4096) }, data)
 		check(t, func(d []byte) (NumaStat, error) { return ParseNumaStat(d, false, 4096) }, data)
+		check(t, ParseNumaKinds, data)
+		check(t, ParseMemoryLimit, data)
+		check(t, ParseMemoryUsage, data)
+		check(t, ParseOOMKills, data)
+		check(t, ParseReclaimed, data)
 		check(t, func(d []byte) (unit.Opt[float64], error) { return ParseCFSQuota(d, d) }, data)
 	})
 }

@@ -57,6 +57,54 @@ func ParseNumaStat(data []byte, v2 bool, pageSize unit.Bytes) (NumaStat, error) 
 	return s, nil
 }
 
+// NumaKinds is a v2 cgroup's memory by node, those below it included, in the
+// kernel's own words (Documentation/admin-guide/cgroup-v2.rst, memory.numa_stat).
+// File has Shmem in it, Anon its huge pages.
+type NumaKinds struct {
+	Anon, File, Shmem, KernelStack, PageTables, SlabReclaimable, SlabUnreclaimable map[int]unit.Bytes
+}
+
+// ParseNumaKinds reads more of memory.numa_stat than ParseNumaStat does. A line
+// that is missing is nil: pagetables came with 5.11.
+//
+//	anon N0=1048576 N1=0
+//	kernel_stack N0=16384 N1=0
+func ParseNumaKinds(data []byte) (NumaKinds, error) {
+	var k NumaKinds
+	for key, rest := range keyed(data) {
+		into := k.line(key)
+		if into == nil {
+			continue
+		}
+		by, err := parseByNode(rest, 1)
+		if err != nil {
+			return NumaKinds{}, malformed("memory.numa_stat", rest, err)
+		}
+		*into = by
+	}
+	return k, nil
+}
+
+func (k *NumaKinds) line(key string) *map[int]unit.Bytes {
+	switch key {
+	case "anon":
+		return &k.Anon
+	case "file":
+		return &k.File
+	case "shmem":
+		return &k.Shmem
+	case "kernel_stack":
+		return &k.KernelStack
+	case "pagetables":
+		return &k.PageTables
+	case "slab_reclaimable":
+		return &k.SlabReclaimable
+	case "slab_unreclaimable":
+		return &k.SlabUnreclaimable
+	}
+	return nil
+}
+
 // parseByNode reads "N0=12 N2=3".
 func parseByNode(rest []byte, scale unit.Bytes) (map[int]unit.Bytes, error) {
 	by := map[int]unit.Bytes{}

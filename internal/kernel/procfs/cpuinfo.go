@@ -2,7 +2,12 @@
 
 package procfs
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+
+	"homenode/internal/unit"
+)
 
 // CPUModel is what names a CPU for the event tables.
 type CPUModel struct {
@@ -53,4 +58,20 @@ func (m *CPUModel) set(key string, val []byte) error {
 	n, err := number(val)
 	*into = int(n)
 	return err
+}
+
+// ParseHypervisorFlag looks for "hypervisor" among the flags of the first
+// processor of /proc/cpuinfo, which every x86 hypervisor sets for its guests
+// (CPUID 1, ECX bit 31). Unknown where no flags line is: other architectures have
+// no such flag.
+//
+//	flags		: fpu vme … hypervisor lahf_lm
+func ParseHypervisorFlag(data []byte) unit.Opt[bool] {
+	for _, line := range lines(data) {
+		key, val, ok := bytes.Cut(line, []byte(":"))
+		if ok && string(bytes.TrimSpace(key)) == "flags" {
+			return unit.Some(slices.ContainsFunc(bytes.Fields(val), func(f []byte) bool { return string(f) == "hypervisor" }))
+		}
+	}
+	return unit.None[bool]()
 }

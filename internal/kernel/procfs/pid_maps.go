@@ -7,23 +7,54 @@ import "bytes"
 // Range is a mapping's addresses, [Start, End).
 type Range struct{ Start, End uint64 }
 
-// ParseMaps reads /proc/PID/maps (since 2.0), ascending:
+// Area is a mapping of /proc/PID/maps.
+type Area struct {
+	Range
+	Access string // "rw-p": read, write, execute, private or shared
+}
+
+// ParseMaps reads the addresses of /proc/PID/maps; see ParseAreas.
+func ParseMaps(data []byte) ([]Range, error) {
+	var all []Range
+	for n, line := range lines(data) {
+		r, _, err := addresses(n, line)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// ParseAreas reads /proc/PID/maps (since 2.0), ascending:
 //
 //	559f03f63000-559f03f65000 r--p 00000000 fe:00 247278   /usr/bin/head
 //	7ffc12345000-7ffc12366000 rw-p 00000000 00:00 0        [stack]
 //
 // A kernel thread has none.
-func ParseMaps(data []byte) ([]Range, error) {
-	var all []Range
+func ParseAreas(data []byte) ([]Area, error) {
+	var all []Area
 	for n, line := range lines(data) {
-		field, _ := nextField(line)
-		from, to, ok := bytes.Cut(field, []byte("-"))
-		start, err1 := hex(from)
-		end, err2 := hex(to)
-		if !ok || err1 != nil || err2 != nil || end <= start {
-			return nil, malformed("/proc/PID/maps", n, line, errRange)
+		r, rest, err := addresses(n, line)
+		access, _ := nextField(rest)
+		if err == nil && len(access) != len("rw-p") {
+			err = malformed("/proc/PID/maps", n, line, errShort)
 		}
-		all = append(all, Range{start, end})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Area{r, string(access)})
 	}
 	return all, nil
+}
+
+func addresses(n int, line []byte) (Range, []byte, error) {
+	field, rest := nextField(line)
+	from, to, ok := bytes.Cut(field, []byte("-"))
+	start, err1 := hex(from)
+	end, err2 := hex(to)
+	if !ok || err1 != nil || err2 != nil || end <= start {
+		return Range{}, nil, malformed("/proc/PID/maps", n, line, errRange)
+	}
+	return Range{start, end}, rest, nil
 }

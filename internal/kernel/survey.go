@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/machine"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// SurveyConfig says what to look at. The zero SurveyConfig looks once at the
+// running kernel: no rates, no processes.
+type SurveyConfig struct {
+	Reader Config
+	// Interval is the time between the two readings that counts and rates come
+	// from. 0: one reading, and they are unknown.
+	Interval time.Duration
+	// Processes are those to look into. Max is of the automatic selection: what
+	// All and Workloads bring, largest resident memory first; 0 is no limit.
+	Processes Selection
+	// Threads are looked at too: CPU by node, where each may run, guests. It costs
+	// three files a thread.
+	Threads bool
+	// Mappings keeps each mapping with memory, not only the sums by kind. It costs
+	// /proc/PID/maps.
+	Mappings bool
+	IRQs     bool
+	// OnlyProcesses leaves out all the rest: figures of nodes, workloads, the
+	// host's settings. The machine then is its nodes' ids, unless Threads need more.
+	OnlyProcesses bool
+	// Sampler picks memory accesses, Uncore counts what the memory controllers do.
+	// Nil: there are none, and NoSampler, NoUncore say why.
+	Sampler, Uncore     Probe
+	NoSampler, NoUncore string
+
+	Progress func(string)                               // what it is at; nil: nobody wants to know
+	Wait     func(context.Context, time.Duration) error // nil: the wall clock
+}
+
+// Selection says which processes: the sum of its parts.
+type Selection struct {
+	All       bool
+	PIDs      []int
+	Workloads []string // all processes of these, by id
+	Max       int
+}
+
+// Probe measures during the interval and puts what it got into the survey.
+type Probe interface {
+	Start(context.Context, machine.Machine) error
+	Finish(*survey.Survey) error
+}
+
+// Surveyor looks closely at a host. It is not safe for concurrent use.
+type Surveyor struct {
+	cfg    SurveyConfig
+	reader *Reader // also where there is no workload: then it reads nodes only
+	buf    unix.Buffer
+	kinds  kinds
+	nodeAt []int    // by node id: its place in Machine.Nodes, −1 for none
+	before *reading // nil: none yet
+	// problems of this survey, beside those of the window.
+	problems []string
+}
+
+const oneReading = "one reading only: no rate"
+
+// NewSurveyor prepares to look. Without a cgroup hierarchy that could bind a
+// workload there are no workloads; the rest is still there.
+func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
+	if cfg.Progress == nil {
+		cfg.Progress = func(string) {}
+	}
+	if cfg.Wait == nil {
+		cfg.Wait = wait
+	}
+	s := &Surveyor{cfg: cfg}
+	var err error
+	switch {
+	case cfg.OnlyProcesses && !cfg.Threads && len(cfg.Processes.Workloads) == 0:
+		s.reader, err = newIDReader(cfg.Reader)
+	case cfg.OnlyProcesses:
+		s.reader, err = newBareReader(cfg.Reader, "")
+	default:
+		if s.reader, err = NewReader(cfg.Reader); errors.Is(err, ErrNotSupported) {
+			s.reader, err = newBareReader(cfg.Reader, err.Error())
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.kinds.root = cfg.Reader.Root
+	return s, nil
+}
+
+// wait sleeps unless it is told to stop.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// Machine is the topology as last read.
+func (s *Surveyor) Machine() machine.Machine { return s.reader.Machine() }
+
+// Close lets go of every open file.
+func (s *Surveyor) Close() { s.reader.Close() }
+
+// Read looks once. The first time, with an interval, it reads twice with the
+// interval in between; after that every Read waits, and reads once.
+func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
+	s.problems = nil
+	if s.cfg.Interval > 0 && s.before == nil {
+		s.cfg.Progress("first reading")
+		if _, err := s.window(ctx); err != nil {
+			return survey.Survey{}, err
+		}
+		s.before = s.read(s.reader.Machine())
+		s.problems = nil // what is still wrong is said by the second reading
+	}
+	if err := s.interval(ctx); err != nil {
+		return survey.Survey{}, fmt.Errorf("wait between two readings: %w", err)
+	}
+	s.cfg.Progress("reading")
+	w, err := s.window(ctx)
+	if err != nil {
+		return survey.Survey{}, err
+	}
+	out := s.assemble(w)
+	s.finish(s.cfg.Sampler, &out)
+	s.finish(s.cfg.Uncore, &out)
+	out.Problems = append(out.Problems, w.Problems...)
+	out.Problems = append(out.Problems, s.problems...)
+	slices.Sort(out.Problems)
+	out.Problems = slices.Compact(out.Problems)
+	return out, nil
+}
+
+// interval lets the probes run while it waits.
+func (s *Surveyor) interval(ctx context.Context) error {
+	if s.cfg.Interval <= 0 {
+		return nil
+	}
+	for _, p := range []Probe{s.cfg.Sampler, s.cfg.Uncore} {
+		if p != nil {
+			s.problem(p.Start(ctx, s.reader.Machine()))
+		}
+	}
+	s.cfg.Progress(fmt.Sprintf("watching for %v", s.cfg.Interval))
+	return s.cfg.Wait(ctx, s.cfg.Interval)
+}
+
+func (s *Surveyor) finish(p Probe, out *survey.Survey) {
+	if p != nil && s.cfg.Interval > 0 {
+		s.problem(p.Finish(out))
+	}
+}
+
+// window reads the window, or what OnlyProcesses leaves of it.
+func (s *Surveyor) window(ctx context.Context) (window.Window, error) {
+	if s.cfg.OnlyProcesses {
+		return window.Window{Schema: window.Schema, At: s.now().Round(0)}, nil
+	}
+	return s.reader.Read(ctx)
+}
+
+func (s *Surveyor) now() time.Time { return s.reader.cfg.Now() }
+
+// assemble makes the survey of the second reading.
+func (s *Surveyor) assemble(w window.Window) survey.Survey {
+	m := s.reader.Machine()
+	s.nodeAt = nodePlaces(m)
+	out := survey.Survey{Schema: survey.Schema, At: w.At, Machine: m, Window: w}
+	now := s.read(m)
+	was := s.before
+	if was != nil {
+		out.Length = now.at.Sub(was.at)
+	}
+	if s.cfg.Interval > 0 {
+		s.before = now
+	}
+	since := delta{was: was, now: now, nodes: m.Nodes}
+	if !s.cfg.OnlyProcesses {
+		out.Nodes = s.nodes(m, since)
+		out.Balancing = s.balancing(since)
+		out.Settings = s.settings()
+		out.Hypervisor = s.hypervisor()
+		out.Groups = s.groups(w, since)
+	}
+	if s.cfg.IRQs {
+		out.IRQs = s.irqs(since)
+	}
+	out.Processes = s.processes(now.processes, since, out.Length)
+	out.Samples = survey.Samples{Why: orElse(s.cfg.NoSampler, "no sampling of memory accesses was asked for")}
+	return out
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+func (s *Surveyor) problem(err error) {
+	if err != nil {
+		s.problems = append(s.problems, err.Error())
+	}
+}
+
+// file reads a whole file of the tree. The error says which, and what became of it.
+func (s *Surveyor) file(path string) ([]byte, error) {
+	data, err := s.buf.ReadFile(s.cfg.Reader.Root.Path(path))
+	if err != nil {
+		return nil, unix.Explain("read", path, "", err)
+	}
+	return data, nil
+}
+
+// parsed reads a file and parses it. What is malformed is a problem too; a file
+// that is not there is only unknown.
+func parsed[T any](s *Surveyor, path string, parse func([]byte) (T, error)) (T, error) {
+	data, err := s.file(path)
+	var v T
+	if err == nil {
+		if v, err = parse(data); err != nil {
+			err = fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrGone) {
+		s.problem(err)
+	}
+	return v, err
+}
+
+// valueOf is a figure that was read, or why it is unknown.
+func valueOf[T any](v T, err error, from string) unit.Value[T] {
+	if err != nil {
+		return unit.UnknownValue[T](err.Error())
+	}
+	return unit.Measured(v, from)
+}
+
+// opt is a figure of a file that may lack it.
+func opt[T any](o unit.Opt[T], err error, from string) unit.Value[T] {
+	if v, ok := o.Get(); ok && err == nil {
+		return unit.Measured(v, from)
+	}
+	if err != nil {
+		return unit.UnknownValue[T](err.Error())
+	}
+	return unit.UnknownValue[T]("not in " + from)
+}

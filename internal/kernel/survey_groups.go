@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// groupCount is what a cgroup counted since it was made.
+type groupCount struct {
+	oom, reclaimed unit.Value[uint64]
+}
+
+// countGroups reads the counters of every workload of the window just read.
+func (s *Surveyor) countGroups() map[string]groupCount {
+	all := map[string]groupCount{}
+	for id, w := range s.reader.workloads {
+		c := groupCount{reclaimed: unit.UnknownValue[uint64]("v1 does not count it in memory.stat")}
+		c.oom = s.groupCounter(w, pick(w.memHier, "memory.events", "memory.oom_control"), cgroup.ParseOOMKills)
+		if w.memHier.V2 {
+			c.reclaimed = s.groupCounter(w, "memory.stat", cgroup.ParseReclaimed)
+		}
+		all[id] = c
+	}
+	return all
+}
+
+const noMemory = "no memory controller for it"
+
+func (s *Surveyor) groupCounter(w *workload, file string, parse func([]byte) (uint64, error)) unit.Value[uint64] {
+	if !w.memHier.Present() {
+		return unit.UnknownValue[uint64](noMemory)
+	}
+	v, err := parsed(s, path.Join(w.memHier.Mount, w.ID, file), parse)
+	return valueOf(v, err, file)
+}
+
+// groups is parallel to the window's workloads.
+func (s *Surveyor) groups(w window.Window, d delta) []survey.Group {
+	out := make([]survey.Group, 0, len(w.Workloads))
+	for _, wl := range w.Workloads {
+		out = append(out, s.group(s.reader.workloads[wl.ID], wl, d))
+	}
+	return out
+}
+
+func (s *Surveyor) group(w *workload, wl window.Workload, d delta) survey.Group {
+	g := survey.Group{ID: w.ID}
+	g.ConfiguredCPUs = configured(s, &w.ownCPUs, set.ParseCPUs)
+	g.ConfiguredMems = configured(s, &w.ownMems, set.ParseNodes)
+	g.MemoryLimit, g.MemoryUsed = s.memoryLimit(w), s.memoryUsed(w)
+	g.OOMKills, g.AllocStalls = unit.UnknownValue[uint64](oneReading), unit.UnknownValue[uint64](oneReading)
+	if d.was != nil {
+		g.OOMKills = grown(d.was.groups[w.ID].oom, d.now.groups[w.ID].oom)
+		g.AllocStalls = grown(d.was.groups[w.ID].reclaimed, d.now.groups[w.ID].reclaimed)
+	}
+	g.Memory = s.groupMemory(w, wl)
+	var err error
+	if g.PIDs, err = s.reader.layout.PIDs(nil, w.ID, &s.buf); err != nil && !errors.Is(err, ErrGone) {
+		s.problem(err)
+	}
+	slices.Sort(g.PIDs)
+	g.PIDs = slices.Compact(g.PIDs)
+	return g
+}
+
+// grown is how far a cgroup's counter went. The zero Value is a workload that was
+// not there before.
+func grown(was, now unit.Value[uint64]) unit.Value[uint64] {
+	if !now.Known() {
+		return now
+	}
+	if !was.Known() {
+		return unit.UnknownValue[uint64](orElse(was.From, firstWindow))
+	}
+	return since(was.V, now.V, now.From)
+}
+
+// configured reads a cpuset file; no file, or an empty one, is no setting.
+func configured[K set.Kind](s *Surveyor, k *unix.Kept, parse func(string) (set.Set[K], error)) set.Set[K] {
+	data, err := k.Read(&s.buf)
+	if err != nil {
+		return set.Set[K]{}
+	}
+	v, err := parse(strings.TrimSpace(string(data)))
+	s.problem(malformedSet(k.Path, err))
+	return v
+}
+
+// memoryLimit is the tightest limit of the cgroup and its ancestors.
+func (s *Surveyor) memoryLimit(w *workload) unit.Value[unit.Bytes] {
+	if !w.memHier.Present() {
+		return unit.UnknownValue[unit.Bytes](noMemory)
+	}
+	file, from := pick(w.memHier, "memory.max", "memory.limit_in_bytes"), ""
+	tightest := unit.None[unit.Bytes]()
+	for at := w.ID; ; at = path.Dir(at) {
+		limit, err := parsed(s, path.Join(w.memHier.Mount, at, file), cgroup.ParseMemoryLimit)
+		if b, ok := limit.Get(); ok && err == nil && (!tightest.Known() || b < tightest.Or(0)) {
+			tightest, from = limit, path.Join(at, file)
+		}
+		if at == "/" || at == "." {
+			break
+		}
+	}
+	b, ok := tightest.Get()
+	if !ok {
+		return unit.UnknownValue[unit.Bytes]("no limit is set")
+	}
+	return unit.Measured(b, from)
+}
+
+func (s *Surveyor) memoryUsed(w *workload) unit.Value[unit.Bytes] {
+	if !w.memHier.Present() {
+		return unit.UnknownValue[unit.Bytes](noMemory)
+	}
+	file := pick(w.memHier, "memory.current", "memory.usage_in_bytes")
+	v, err := parsed(s, path.Join(w.memHier.Mount, w.ID, file), cgroup.ParseMemoryUsage)
+	return valueOf(v, err, file)
+}
+
+// groupMemory splits what the window has by node further, where the kernel does.
+func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMemory {
+	out := make([]survey.GroupMemory, len(wl.AnonByNode))
+	var k cgroup.NumaKinds
+	err := fmt.Errorf("v1's memory.numa_stat does not tell it apart (%w)", ErrNotSupported)
+	if w.memHier.V2 {
+		k, err = parsed(s, path.Join(w.memHier.Mount, w.ID, "memory.numa_stat"), cgroup.ParseNumaKinds)
+	}
+	for i, n := range s.reader.machine.Nodes[:len(out)] {
+		at := func(by map[int]unit.Bytes) procfs.Bytes { return unit.OptOf(by[n.ID], by != nil) }
+		const from = "memory.numa_stat"
+		out[i] = survey.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i], Shmem: opt(at(k.Shmem), err, from),
+			Slab:   opt(plus(at(k.SlabReclaimable), at(k.SlabUnreclaimable)), err, from),
+			Kernel: opt(plus(at(k.KernelStack), at(k.PageTables)), err, from)}
+		if without, ok := minus(at(k.File), at(k.Shmem)).Get(); ok {
+			out[i].Anon, out[i].File = unit.Measured(k.Anon[n.ID], from), unit.Measured(without, from)
+		}
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+// balancing reads the setting (a kernel without CONFIG_NUMA_BALANCING has no such
+// file) and how far the counters went.
+func (s *Surveyor) balancing(d delta) survey.Balancing {
+	const from = "/proc/vmstat"
+	b := survey.Balancing{Mode: s.number("/proc/sys/kernel/numa_balancing")}
+	if d.was == nil {
+		u := unit.UnknownValue[uint64](oneReading)
+		b.PTEUpdates, b.HintFaults, b.HintLocal, b.PagesMigrated, b.MigrateFailed = u, u, u, u, u
+		return b
+	}
+	if err := errors.Join(d.was.vmstat.err, d.now.vmstat.err); err != nil {
+		u := unit.UnknownValue[uint64](err.Error())
+		b.PTEUpdates, b.HintFaults, b.HintLocal, b.PagesMigrated, b.MigrateFailed = u, u, u, u, u
+		return b
+	}
+	was, now := d.was.vmstat.v, d.now.vmstat.v
+	b.PTEUpdates = since(was.PTEUpdates, now.PTEUpdates, from)
+	b.HintFaults = since(was.HintFaults, now.HintFaults, from)
+	b.HintLocal = since(was.HintLocal, now.HintLocal, from)
+	b.PagesMigrated = since(was.PagesMigrated, now.PagesMigrated, from)
+	b.MigrateFailed = since(was.MigrateFailed, now.MigrateFailed, from)
+	return b
+}
+
+// number reads a setting.
+func (s *Surveyor) number(path string) unit.Value[int] {
+	v, err := parsed(s, path, func(data []byte) (int, error) {
+		n, err := procfs.ParseCount(path, data)
+		return int(n), err
+	})
+	return valueOf(v, err, path)
+}
+
+func (s *Surveyor) settings() survey.Settings {
+	const thp = "/sys/kernel/mm/transparent_hugepage/enabled"
+	mode, err1 := parsed(s, thp, chosen)
+	swap, err2 := parsed(s, "/proc/meminfo", procfs.ParseSwap)
+	return survey.Settings{
+		ZoneReclaim: s.number("/proc/sys/vm/zone_reclaim_mode"),
+		THP:         valueOf(mode, err1, thp),
+		SwapTotal:   opt(swap.Total, err2, "/proc/meminfo"),
+		SwapFree:    opt(swap.Free, err2, "/proc/meminfo"),
+	}
+}
+
+// chosen reads "always [madvise] never".
+func chosen(data []byte) (string, error) {
+	_, after, ok1 := bytes.Cut(data, []byte("["))
+	word, _, ok2 := bytes.Cut(after, []byte("]"))
+	if !ok1 || !ok2 || len(word) == 0 {
+		return "", fmt.Errorf("line 1 %q: want one word in brackets (%w)", data[:min(60, len(data))], ErrMalformed)
+	}
+	return string(word), nil
+}
+
+// hypervisor names what this host is a guest of.
+//
+//  1. The processors' flag says whether there is one; other architectures than
+//     x86 have no such flag.
+//  2. Its name is /sys/hypervisor/type (Xen), else what the firmware calls the
+//     machine.
+func (s *Surveyor) hypervisor() unit.Value[string] {
+	data, err := s.file("/proc/cpuinfo")
+	flag := unit.None[bool]()
+	if err == nil {
+		flag = procfs.ParseHypervisorFlag(data)
+	}
+	if is, known := flag.Get(); known && !is {
+		return unit.Measured("", "/proc/cpuinfo")
+	}
+	name := s.text("/sys/hypervisor/type")
+	if name == "" && flag.Known() {
+		name = strings.TrimSpace(s.text("/sys/class/dmi/id/sys_vendor") + " " + s.text("/sys/class/dmi/id/product_name"))
+	}
+	switch {
+	case name != "":
+		return unit.Measured(name, "/proc/cpuinfo, /sys")
+	case flag.Known():
+		return unit.Measured("a hypervisor that does not say which", "/proc/cpuinfo")
+	}
+	return unit.UnknownValue[string]("/proc/cpuinfo has no flags line")
+}
+
+// text reads a small file; "" when it cannot be had.
+func (s *Surveyor) text(path string) string {
+	data, err := s.file(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
+}
+
+// link reads a number from a small file, where there is one.
+func (s *Surveyor) numberIn(path string) (int, bool) {
+	n, err := strconv.Atoi(s.text(path))
+	return n, err == nil
+}

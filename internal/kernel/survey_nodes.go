@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/machine"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+// nodes reads what a window does not tell about each node.
+func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
+	low, err := parsed(s, "/proc/zoneinfo", procfs.ParseZoneinfo)
+	out := make([]survey.Node, len(m.Nodes))
+	for i, n := range m.Nodes {
+		v := &out[i]
+		v.ID = n.ID
+		v.Pools = s.pools(n.ID)
+		v.Memory = s.kindsOf(n.ID, v.Pools)
+		v.Numastat = numastatSince(d, n.ID)
+		v.LowFree = valueOf(unit.Bytes(low[n.ID])*s.reader.pageSize(), err, "/proc/zoneinfo")
+		why := orElse(s.cfg.NoUncore, "the memory controllers' counters were not asked for")
+		v.Traffic.Reads, v.Traffic.Busy = unit.UnknownValue[uint64](why), unit.UnknownValue[unit.Ratio](why)
+	}
+	return out
+}
+
+// kindsOf takes a node's memory apart so that no byte is in two kinds:
+//
+//  1. FilePages has shmem and the swap cache in it. A page of the swap cache that
+//     is mapped is in AnonPages too; one that is not ends up in Other.
+//  2. AnonPages and Shmem have their huge pages in them.
+//  3. hugetlb pages are in none of the others: all pools, of all sizes.
+func (s *Surveyor) kindsOf(id int, pools []survey.HugePool) survey.Kinds {
+	const from = "node meminfo"
+	m, err := parsed(s, fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", id), procfs.ParseNodeMeminfo)
+	k := survey.Kinds{
+		Total: opt(m.Total, err, from), Free: opt(m.Free, err, from), Anon: opt(m.Anon, err, from),
+		Shmem: opt(m.Shmem, err, from), Slab: opt(m.Slab, err, from), SlabReclaimable: opt(m.SlabReclaimable, err, from),
+		AnonHuge: opt(m.AnonHuge, err, from), Dirty: opt(m.Dirty, err, from), MappedFile: opt(m.Mapped, err, from),
+	}
+	k.File = opt(minus(m.File, m.Shmem, unit.Some(m.SwapCached.Or(0))), err, from)
+	k.Kernel = opt(plus(m.KernelStack, m.PageTables, unit.Some(m.SecPageTables.Or(0))), err, from)
+	k.Huge, k.HugeFree = poolBytes(pools)
+	k.Other = rest(k)
+	return k
+}
+
+func plus(parts ...procfs.Bytes) procfs.Bytes {
+	var sum unit.Bytes
+	for _, p := range parts {
+		b, ok := p.Get()
+		if !ok {
+			return procfs.Bytes{}
+		}
+		sum += b
+	}
+	return unit.Some(sum)
+}
+
+// minus is never below 0: the kernel's counters are not read at one instant.
+func minus(whole procfs.Bytes, parts ...procfs.Bytes) procfs.Bytes {
+	w, ok1 := whole.Get()
+	p, ok2 := plus(parts...).Get()
+	return unit.OptOf(max(0, w-p), ok1 && ok2)
+}
+
+// rest is what no kind accounts for.
+func rest(k survey.Kinds) unit.Value[unit.Bytes] {
+	left, ok := k.Total.Get()
+	for _, v := range []unit.Value[unit.Bytes]{k.Free, k.Anon, k.File, k.Shmem, k.Slab, k.Kernel, k.Huge} {
+		b, known := v.Get()
+		if ok = ok && known; !ok {
+			return unit.UnknownValue[unit.Bytes]("not all kinds of memory are known")
+		}
+		left -= b
+	}
+	return unit.Measured(max(0, left), "node meminfo, what is left")
+}
+
+// poolBytes adds the pools of all sizes up. nr_hugepages has the surplus in it.
+func poolBytes(pools []survey.HugePool) (all, free unit.Value[unit.Bytes]) {
+	const from = "node hugepages"
+	var a, f unit.Bytes
+	for _, p := range pools {
+		total, ok1 := p.Total.Get()
+		unused, ok2 := p.Free.Get()
+		if !ok1 || !ok2 {
+			why := unit.UnknownValue[unit.Bytes]("a pool of huge pages could not be read")
+			return why, why
+		}
+		a += unit.Bytes(total) * p.PageSize
+		f += unit.Bytes(unused) * p.PageSize
+	}
+	return unit.Measured(a, from), unit.Measured(f, from)
+}
+
+// pools reads nodeN/hugepages/hugepages-SIZEkB (since 2.6.32). No directory: the
+// kernel has no huge pages.
+func (s *Surveyor) pools(id int) []survey.HugePool {
+	dir := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages", id)
+	entries, err := os.ReadDir(s.cfg.Reader.Root.Path(dir))
+	if err != nil && unix.Classify(err) != ErrGone {
+		s.problem(unix.Explain("read", dir, "", err))
+	}
+	var out []survey.HugePool
+	for _, e := range entries {
+		text, _ := strings.CutPrefix(strings.TrimSuffix(e.Name(), "kB"), "hugepages-")
+		kib, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			continue
+		}
+		read := func(file string) unit.Value[uint64] { return s.count(dir + "/" + e.Name() + "/" + file) }
+		out = append(out, survey.HugePool{PageSize: unit.Bytes(kib) * unit.KiB,
+			Total: read("nr_hugepages"), Free: read("free_hugepages"), Surplus: read("surplus_hugepages")})
+	}
+	slices.SortFunc(out, func(a, b survey.HugePool) int { return cmp.Compare(a.PageSize, b.PageSize) })
+	return out
+}
+
+// count reads a file of one number.
+func (s *Surveyor) count(path string) unit.Value[uint64] {
+	v, err := parsed(s, path, func(data []byte) (uint64, error) { return procfs.ParseCount(path, data) })
+	return valueOf(v, err, path)
+}
+
+func numastatSince(d delta, id int) survey.Numastat {
+	if d.was == nil {
+		return numastatUnknown(oneReading)
+	}
+	a, b := d.was.numastat[id], d.now.numastat[id]
+	if err := errors.Join(a.err, b.err); err != nil {
+		return numastatUnknown(err.Error())
+	}
+	const from = "numastat"
+	return survey.Numastat{
+		Hit: since(a.v.Hit, b.v.Hit, from), Miss: since(a.v.Miss, b.v.Miss, from), Foreign: since(a.v.Foreign, b.v.Foreign, from),
+		InterleaveHit: since(a.v.InterleaveHit, b.v.InterleaveHit, from),
+		LocalNode:     since(a.v.LocalNode, b.v.LocalNode, from), OtherNode: since(a.v.OtherNode, b.v.OtherNode, from),
+	}
+}
+
+func numastatUnknown(why string) survey.Numastat {
+	u := unit.UnknownValue[uint64](why)
+	return survey.Numastat{Hit: u, Miss: u, Foreign: u, InterleaveHit: u, LocalNode: u, OtherNode: u}
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/survey"
+)
+
+// selectProcesses lists the processes to look into, by PID: those that were named,
+// and the largest of the others.
+func (s *Surveyor) selectProcesses() []int {
+	var auto []int
+	if s.cfg.Processes.All {
+		auto = s.allProcesses()
+	}
+	for _, id := range s.cfg.Processes.Workloads {
+		var err error
+		if auto, err = s.reader.layout.PIDs(auto, id, &s.buf); err != nil && !errors.Is(err, ErrGone) {
+			s.problem(err)
+		}
+	}
+	slices.Sort(auto)
+	auto = slices.Compact(auto)
+	all := append(s.largest(auto), s.cfg.Processes.PIDs...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// allProcesses lists /proc.
+func (s *Surveyor) allProcesses() []int {
+	dir, err := os.Open(s.cfg.Reader.Root.Path("/proc"))
+	var names []string
+	if err == nil {
+		defer dir.Close()
+		names, err = dir.Readdirnames(-1)
+	}
+	s.problem(unix.Explain("read", "/proc", "", err))
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// largest keeps Selection.Max processes, those with most resident memory. Those
+// that have none (kernel threads) are left out in any case.
+func (s *Surveyor) largest(pids []int) []int {
+	if s.cfg.Processes.Max <= 0 && !s.cfg.Processes.All {
+		return pids
+	}
+	type sized struct {
+		pid   int
+		pages uint64
+	}
+	var all []sized
+	for _, pid := range pids {
+		data, err := s.buf.ReadFile(s.reader.procPath(pid, "statm"))
+		if err != nil {
+			continue
+		}
+		pages, err := procfs.ParseStatm(data)
+		if s.problem(err); pages > 0 {
+			all = append(all, sized{pid, pages})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(b.pages, a.pages) })
+	if n := s.cfg.Processes.Max; n > 0 && n < len(all) {
+		all = all[:n]
+	}
+	out := make([]int, len(all))
+	for i, p := range all {
+		out[i] = p.pid
+	}
+	return out
+}
+
+// processes looks into each. One that is gone, or has no memory, is left out, with
+// a problem if it was asked for by number.
+func (s *Surveyor) processes(pids []int, d delta, length time.Duration) []survey.Process {
+	out := make([]survey.Process, 0, len(pids))
+	var refused []error
+	for i, pid := range pids {
+		if i%100 == 0 && i > 0 {
+			s.cfg.Progress(fmt.Sprintf("process %d of %d", i, len(pids)))
+		}
+		p, err := s.process(pid, d, length)
+		left := errors.Is(err, ErrGone) || errors.Is(err, errNoMemory)
+		switch named := slices.Contains(s.cfg.Processes.PIDs, pid); {
+		case errors.Is(err, ErrNotPermitted) && !named:
+			refused = append(refused, err)
+		case named || !left:
+			s.problem(err)
+		}
+		if !left {
+			out = append(out, p)
+		}
+	}
+	s.problem(sumUp(refused, len(pids)))
+	return out
+}
+
+// sumUp makes one sentence of what would be one for each process of the host.
+func sumUp(refused []error, of int) error {
+	if len(refused) < 2 {
+		return errors.Join(refused...)
+	}
+	return fmt.Errorf("of %d processes, %d could not be looked into; the first: %w", of, len(refused), refused[0])
+}
+
+// process reads one. With an error that is not about its being gone, or having no
+// memory, the rest of it is still good.
+func (s *Surveyor) process(pid int, d delta, length time.Duration) (survey.Process, error) {
+	p := survey.Process{PID: pid}
+	if data, err := s.buf.ReadFile(s.reader.procPath(pid, "comm")); err == nil {
+		p.Name = string(bytes.TrimSpace(data))
+	}
+	memory := s.memory(&p)
+	if memory != nil {
+		p.ByKind, p.Mappings, p.MemoryHow = survey.ByKind{}, nil, memory.Error()
+	}
+	if errors.Is(memory, ErrGone) || errors.Is(memory, errNoMemory) || !s.cfg.Threads {
+		return p, memory
+	}
+	s.allowed(&p)
+	p.Workload = s.workloadOf(pid)
+	s.threads(&p, d, length)
+	return p, memory
+}
+
+// allowed reads where the process may run and have memory.
+func (s *Surveyor) allowed(p *survey.Process) {
+	data, err := s.buf.ReadFile(s.reader.procPath(p.PID, "status"))
+	if err != nil {
+		return
+	}
+	st, err := procfs.ParseTaskStatus(data)
+	s.problem(err)
+	p.Allowed, p.Mems = st.CPUs, st.Mems
+}
+
+// workloadOf is the workload whose cgroup, or whose child's, the process is in.
+func (s *Surveyor) workloadOf(pid int) string {
+	data, err := s.buf.ReadFile(s.reader.procPath(pid, "cgroup"))
+	if err != nil {
+		return ""
+	}
+	all, err := procfs.ParsePIDCgroup(data)
+	s.problem(err)
+	for _, m := range all {
+		v2 := m.Controllers == ""
+		if v2 != s.reader.layout.Cpuset.V2 || !v2 && !slices.Contains(strings.Split(m.Controllers, ","), "cpuset") {
+			continue
+		}
+		for at := m.Path; ; at = path.Dir(at) {
+			if _, ok := s.reader.workloads[at]; ok {
+				return at
+			}
+			if at == "/" || at == "." {
+				break
+			}
+		}
+	}
+	return ""
+}

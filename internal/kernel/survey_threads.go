@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/set"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+// threadTicks is a thread's CPU time so far. With its start a TID names a thread
+// for good.
+type threadTicks struct {
+	ticks, start uint64
+	cpu          int
+	name         string
+}
+
+// countThreads reads the time of every thread of these processes.
+func (s *Surveyor) countThreads(pids []int) map[int]threadTicks {
+	all := map[int]threadTicks{}
+	for _, pid := range pids {
+		for _, tid := range s.threadIDs(pid) {
+			data, err := s.buf.ReadFile(s.taskPath(pid, tid, "stat"))
+			if err != nil {
+				continue
+			}
+			st, err := procfs.ParseTaskStat(data)
+			if s.problem(err); err == nil && !st.KernelThread() {
+				all[tid] = threadTicks{st.Ticks, st.Start, st.CPU, procfs.TaskName(data)}
+			}
+		}
+	}
+	return all
+}
+
+func (s *Surveyor) taskPath(pid, tid int, file string) string {
+	return s.reader.procPath(pid, "task/"+strconv.Itoa(tid)+"/"+file)
+}
+
+// threadIDs lists a process's threads, ascending.
+func (s *Surveyor) threadIDs(pid int) []int {
+	entries, err := os.ReadDir(s.reader.procPath(pid, "task"))
+	if err != nil {
+		return nil
+	}
+	var tids []int
+	for _, e := range entries {
+		if tid, err := strconv.Atoi(e.Name()); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	slices.Sort(tids)
+	return tids
+}
+
+const byLastCPU = "last CPU × time of each thread"
+
+// threads fills in the threads, those that ran most first, CPU by node, and the
+// guest.
+func (s *Surveyor) threads(p *survey.Process, d delta, length time.Duration) {
+	n := len(d.nodes)
+	by := make([]float64, n)
+	known := d.was != nil && length > 0
+	for _, tid := range s.threadIDs(p.PID) {
+		now, ok := d.now.threads[tid]
+		if !ok {
+			continue
+		}
+		t := survey.Thread{TID: tid, Name: now.name, CPU: now.cpu, CPUTime: unit.UnknownValue[float64](oneReading)}
+		if known {
+			t.CPUTime = usedSince(d.was.threads[tid], now, length)
+		}
+		if i, ok := s.reader.nodeOfCPU[now.cpu]; ok && i >= 0 {
+			by[i] += t.CPUTime.Or(0)
+		}
+		t.Allowed = s.threadAllowed(p.PID, tid)
+		p.Threads = append(p.Threads, t)
+	}
+	p.CPUByNode = unknownByNode[float64](n, oneReading)
+	if known {
+		p.CPUByNode = values(by, unit.HowEstimated, byLastCPU)
+	}
+	p.Guest = s.guest(p)
+}
+
+// usedSince is a thread's share of a CPU. A thread that was born in between used
+// all its time in the period.
+func usedSince(was, now threadTicks, length time.Duration) unit.Value[float64] {
+	if was.start != now.start || was.ticks > now.ticks {
+		was.ticks = 0
+	}
+	return unit.Measured(float64(now.ticks-was.ticks)/userHZ/length.Seconds(), "/proc/PID/task/TID/stat")
+}
+
+func (s *Surveyor) threadAllowed(pid, tid int) set.CPUSet {
+	data, err := s.buf.ReadFile(s.taskPath(pid, tid, "status"))
+	if err != nil {
+		return set.CPUSet{}
+	}
+	st, err := procfs.ParseTaskStatus(data)
+	s.problem(err)
+	return st.CPUs
+}
+
+// guest recognises a virtual machine's process:
+//
+//  1. QEMU names its virtual CPUs' threads "CPU 0/KVM" or "CPU 0/TCG", where
+//     -name debug-threads=on says so (libvirt always does).
+//  2. Else the program's name says that it is one; how many virtual CPUs it has
+//     is then not known here.
+//  3. The nodes of the guest are the "-numa node" arguments; without any the guest
+//     is flat. The command line itself may hold secrets and is not kept.
+func (s *Surveyor) guest(p *survey.Process) *survey.Guest {
+	g := survey.Guest{}
+	for _, t := range p.Threads {
+		if rest, ok := strings.CutPrefix(t.Name, "CPU "); ok && (strings.HasSuffix(rest, "/KVM") || strings.HasSuffix(rest, "/TCG")) {
+			g.VCPUThreads = append(g.VCPUThreads, t.TID)
+		}
+	}
+	g.VCPUs = len(g.VCPUThreads)
+	if g.VCPUs == 0 && !strings.HasPrefix(p.Name, "qemu-system-") && p.Name != "qemu-kvm" {
+		return nil
+	}
+	data, err := s.buf.ReadFile(s.reader.procPath(p.PID, "cmdline"))
+	if err != nil || len(data) == 0 {
+		g.Nodes = unit.UnknownValue[int](fmt.Sprintf("/proc/%d/cmdline cannot be read", p.PID))
+		return &g
+	}
+	g.Nodes = unit.Measured(guestNodes(data), "-numa of its command line")
+	return &g
+}
+
+// guestNodes counts "-numa node,…" arguments; none is one node.
+func guestNodes(cmdline []byte) int {
+	n, numa := 0, false
+	for arg := range bytes.SplitSeq(cmdline, []byte{0}) {
+		if numa && (bytes.Equal(arg, []byte("node")) || bytes.HasPrefix(arg, []byte("node,"))) {
+			n++
+		}
+		numa = string(arg) == "-numa" || string(arg) == "--numa"
+	}
+	return cmp.Or(n, 1)
+}

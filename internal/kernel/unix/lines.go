@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unix
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	sys "golang.org/x/sys/unix"
+)
+
+var errNoNewline = errors.New("no newline at its end: the file is cut off")
+
+// Lines gives each line of a file, numbered from 1 and without its newline, to
+// each, while reading: nothing of the file is kept. The line is valid until each
+// returns. It ends with the first error; what file is called in one is name.
+//
+// A bigger buffer does not help: seq_file (fs/seq_file.c) hands out a page at a
+// time whatever is asked for, and cat gets no more.
+func (buf *Buffer) Lines(path, name string, each func(n int, line []byte) error) error {
+	k := Kept{Path: path}
+	if err := k.open(); err != nil {
+		return err
+	}
+	defer k.Close()
+	if len(buf.b) == 0 {
+		buf.b = make([]byte, 16<<10)
+	}
+	have, n := 0, 0
+	for {
+		if have == len(buf.b) {
+			buf.b = append(buf.b, make([]byte, have)...)
+		}
+		m, err := ignoringEINTR(func() (int, error) { return sys.Read(k.fd, buf.b[have:]) })
+		if err != nil {
+			return &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if m == 0 {
+			return cutOff(name, n+1, buf.b[:have])
+		}
+		rest := buf.b[:have+m]
+		for {
+			i := bytes.IndexByte(rest, '\n')
+			if i < 0 {
+				break
+			}
+			n++
+			if err := each(n, rest[:i]); err != nil {
+				return err
+			}
+			rest = rest[i+1:]
+		}
+		have = copy(buf.b, rest)
+	}
+}
+
+// cutOff says what is wrong with a last line that has no newline: the kernel
+// always ends one.
+func cutOff(name string, n int, tail []byte) error {
+	if len(tail) == 0 {
+		return nil
+	}
+	return fmt.Errorf("parse %s: line %d %q: %w (%w)", name, n, tail[:min(60, len(tail))], errNoNewline, ErrMalformed)
+}
