@@ -34,7 +34,7 @@ func labCommand() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
 	cmd.PersistentFlags().StringVar(&f.shapes, "shapes", "lab/shapes", "folder of the shape files")
 	cmd.PersistentFlags().StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
-	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labArm())
+	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labArm())
 	return cmd
 }
 

@@ -61,13 +61,72 @@ enum {
 	HOMENODE_NCOUNTERS = 16,
 };
 
+/*
+ * Access sampling, as hardware's load-latency and store sampling: each vCPU has
+ * a few samplers, and each of those counts the accesses that pass its filter and
+ * records every period-th.  Both sides run on the vCPU's own thread (the plugin
+ * inside the very access), so that nothing here needs a lock or a barrier; `left`
+ * alone is written by both.
+ */
+#define HOMENODE_SAMPLERS 4   /* of a vCPU; hardware has one to eight */
+#define HOMENODE_SAMPLES  256 /* ring of a vCPU; the guest empties it every 2 ms */
+
+struct homenode_lab_sampler {    /* 64 bytes */
+	homenode_u64 period;     /* guest: qualifying accesses to a sample; 0 = count only */
+	homenode_u64 left;       /* both: qualifying accesses to the next sample */
+	homenode_u64 filter;     /* guest: HOMENODE_FILTER_…, least latency of loads in bits 0-31 */
+	homenode_u64 count;      /* plugin: qualifying accesses, ever */
+	homenode_u64 lost;       /* plugin: samples that found the ring full, ever */
+	homenode_u64 reserved[3];
+};
+
+#define HOMENODE_FILTER_LOADS  (1ULL << 32)
+#define HOMENODE_FILTER_STORES (1ULL << 33)
+#define HOMENODE_FILTER_USER   (1ULL << 34)
+#define HOMENODE_FILTER_KERNEL (1ULL << 35)
+
+struct homenode_lab_sample {     /* 32 bytes */
+	homenode_u64 ip;         /* virtual address of the instruction itself */
+	homenode_u64 addr;       /* virtual address of the data */
+	homenode_u64 clock;      /* the vCPU's model clock */
+	homenode_u64 access;     /* what became of it, below */
+};
+
+/* sample.access: latency in cycles (bits 0-31), where it hit (32-35), home node
+ * (36-43, 0xff = unknown), store, kernel, and which sampler (48-51).
+ * The latency is the access's own: misses that overlap stall for less. */
+enum {
+	HOMENODE_HIT_UNKNOWN = 0, /* a device, or memory of no node */
+	HOMENODE_HIT_L1,
+	HOMENODE_HIT_L2,
+	HOMENODE_HIT_LLC,
+	HOMENODE_HIT_LOCAL,       /* DRAM of the vCPU's node */
+	HOMENODE_HIT_REMOTE,      /* DRAM of another */
+};
+#define HOMENODE_ACCESS(hit, home, latency) \
+	((homenode_u64)(latency) | (homenode_u64)(hit) << 32 | (homenode_u64)(home) << 36)
+#define HOMENODE_ACCESS_LATENCY(a) ((a) & 0xffffffffULL)
+#define HOMENODE_ACCESS_HIT(a)     ((a) >> 32 & 0xf)
+#define HOMENODE_ACCESS_HOME(a)    ((a) >> 36 & 0xff)
+#define HOMENODE_ACCESS_STORE      (1ULL << 44)
+#define HOMENODE_ACCESS_KERNEL     (1ULL << 45)
+#define HOMENODE_ACCESS_SAMPLER(a) ((a) >> 48 & 0xf)
+
+/* Latency of an L1 hit, as samples tell it (Skylake's); the model charges none. */
+#define HOMENODE_L1_LATENCY 4
+
 struct homenode_lab_vcpu {                       /* 1024 bytes */
 	homenode_u64 counter[2][HOMENODE_NCOUNTERS]; /* [user|kernel][index] */
 	homenode_u64 dram[HOMENODE_MAX_NODES];       /* LLC misses by home node, all modes */
 	homenode_u64 clock;                          /* this vCPU's model clock, cycles */
 	homenode_u64 running;                        /* 0 while halted */
 	homenode_u64 waits;                          /* times it waited for the model clock */
-	homenode_u64 reserved[77];
+	homenode_u64 sampling;                       /* guest: bit i = sampler i is on */
+	homenode_u64 sample_head;                    /* plugin: samples put into the ring, ever */
+	homenode_u64 sample_tail;                    /* guest: samples taken out, ever */
+	homenode_u64 reserved0[2];
+	struct homenode_lab_sampler sampler[HOMENODE_SAMPLERS];
+	homenode_u64 reserved[40];
 };
 
 struct homenode_lab_shared {
@@ -98,9 +157,13 @@ struct homenode_lab_shared {
 	homenode_u64 link_util_permille[HOMENODE_MAX_LINKS];
 	homenode_u64 mc_lines[HOMENODE_MAX_NODES];   /* cache lines served, total */
 	homenode_u64 link_lines[HOMENODE_MAX_LINKS]; /* cache lines carried, total */
-	homenode_u64 reserved3[96];
+	homenode_u64 mc_busy_cycles[HOMENODE_MAX_NODES]; /* model cycles in which it served, total */
+	homenode_u64 reserved3[80];
 	/* 4096: per vCPU */
 	struct homenode_lab_vcpu vcpu[HOMENODE_MAX_CPUS];
+	homenode_u64 reserved4[7680];
+	/* 131072: per vCPU, written by the plugin */
+	struct homenode_lab_sample ring[HOMENODE_MAX_CPUS][HOMENODE_SAMPLES];
 };
 
 #ifdef __KERNEL__
@@ -113,6 +176,8 @@ homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, state) == 
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, applied) == 1024);
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, mc_util_permille) == 2048);
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, vcpu) == 4096);
+homenode_static_assert(__builtin_offsetof(struct homenode_lab_vcpu, sampler) == 448);
+homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, ring) == 131072);
 homenode_static_assert(sizeof(struct homenode_lab_shared) <= HOMENODE_LAB_BYTES);
 
 /*
@@ -131,6 +196,13 @@ homenode_static_assert(sizeof(struct homenode_lab_shared) <= HOMENODE_LAB_BYTES)
 #define HOMENODE_EV_LOCAL_STORES   0x10d3 /* the lab's own */
 #define HOMENODE_EV_REMOTE_STORES  0x20d3 /* the lab's own */
 #define HOMENODE_EV_STALL_CYCLES   0x14a3 /* CYCLE_ACTIVITY.STALLS_MEM_ANY, cmask ignored */
+#define HOMENODE_EV_LOAD_LATENCY   0x01cd /* MEM_TRANS_RETIRED.LOAD_LATENCY, least latency in config1 */
 #define HOMENODE_EV_DRAM_NODE(n)   (0xf0 | (homenode_u64)(n) << 8) /* LLC misses by home node, all modes */
+
+/* The same of a node's memory controller, PMU uncore_imc_<node>. Codes of
+ * Skylake-SP's integrated memory controller. */
+#define HOMENODE_IMC_CLOCKTICKS    0x0000 /* model cycles of the shared clock */
+#define HOMENODE_IMC_CAS_READ      0x0304 /* CAS_COUNT.RD: lines read, for loads and for stores */
+#define HOMENODE_IMC_RPQ_NOT_EMPTY 0x0011 /* RPQ_CYCLES_NE: model cycles in which it served */
 
 #endif

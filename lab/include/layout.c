@@ -31,11 +31,19 @@ int main(void)
 	SAY(link_util_permille);
 	SAY(mc_lines);
 	SAY(link_lines);
+	SAY(mc_busy_cycles);
 	SAY(vcpu);
 	printf("sizeof_vcpu %zu\n", sizeof(struct homenode_lab_vcpu));
 	SAYV(counter);
 	SAYV(dram);
 	SAYV(clock);
 	SAYV(running);
+	SAYV(sampling);
+	SAYV(sample_head);
+	SAYV(sample_tail);
+	SAYV(sampler);
+	printf("sizeof_sampler %zu\n", sizeof(struct homenode_lab_sampler));
+	SAY(ring);
+	printf("sizeof_ring %zu\n", sizeof(((struct homenode_lab_shared *)0)->ring[0]));
 	return 0;
 }

@@ -198,10 +198,8 @@ static void advance(struct homenode_model *m, uint64_t dt_ns, struct window *w)
 	STORE(&s->model_cycles, next);
 	/* Unpaced, vCPUs run past the clock at the host's speed: their demand
 	 * per model cycle means nothing, and DRAM answers at idle latency. */
-	if (!paced)
-		homenode_model_queues(m, 0);
-	else if (next > t)
-		homenode_model_queues(m, next - t);
+	if (!paced || next > t)
+		homenode_model_queues(m, next - t, paced);
 }
 
 static void *controller(void *arg)

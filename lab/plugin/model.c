@@ -175,6 +175,7 @@ int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s)
 		struct homenode_vcpu *v = &m->vcpu[i];
 
 		v->pub = &s->vcpu[i];
+		v->ring = s->ring[i];
 		v->ctr = v->pub->counter[HOMENODE_KERNEL];
 		v->node = c->cpu_node[i];
 		v->daemons = c->housekeeping[i];
@@ -225,6 +226,12 @@ static bool stream_follow(struct homenode_vcpu *v, uint64_t line)
 	return false;
 }
 
+static unsigned hit(struct homenode_vcpu *v, unsigned where, unsigned home, unsigned latency)
+{
+	v->access = HOMENODE_ACCESS(where, home, latency);
+	return latency;
+}
+
 /* Cycles that an access of v exposes beyond L1, and its counts.
  * 1. The private L2, then the LLC of the vCPU's node.
  * 2. DRAM at the page's home node: idle latency by the pair of nodes plus
@@ -238,19 +245,20 @@ static unsigned memory_access(struct homenode_model *m, struct homenode_vcpu *v,
 	uint64_t line = phys >> HOMENODE_LINE_SHIFT;
 
 	if (cache_hit(&v->l2, line))
-		return c->l2_cycles;
+		return hit(v, HOMENODE_HIT_L2, 0xff, c->l2_cycles);
 	v->ctr[HOMENODE_L2_MISSES]++;
 	int home = node_of(m, phys);
 	if (home < 0) {
 		v->ctr[HOMENODE_UNMAPPED]++;
-		return c->llc_cycles;
+		return hit(v, HOMENODE_HIT_UNKNOWN, 0xff, c->llc_cycles);
 	}
 	if (cache_hit(&m->llc[v->node], line))
-		return c->llc_cycles;
+		return hit(v, HOMENODE_HIT_LLC, (unsigned)home, c->llc_cycles);
 	v->ctr[HOMENODE_LLC_MISSES]++;
 	v->ctr[HOMENODE_LOCAL_LOADS + (home != v->node) + 2 * store]++;
 	v->pub->dram[home]++;
 	unsigned lat = __atomic_load_n(&m->lat_now[v->node][home], __ATOMIC_RELAXED);
+	hit(v, home == v->node ? HOMENODE_HIT_LOCAL : HOMENODE_HIT_REMOTE, (unsigned)home, lat);
 	return overlaps ? lat / c->stream_parallelism : lat;
 }
 
@@ -268,16 +276,22 @@ void homenode_model_miss(struct homenode_model *m, struct homenode_vcpu *v,
 
 /* M/D/1: mean wait = s * rho / (2 (1 - rho)); rho is smoothed, so that the
  * closed loop (latency throttles demand) settles instead of swinging. */
-static double queue_wait(double *util, uint64_t lines, unsigned service, uint64_t cycles)
+static double queue_wait(double *util, uint64_t lines, unsigned service, uint64_t cycles, bool paced)
 {
 	const double smooth = 0.2, cap = 0.95;
-	double rho = cycles ? (double)lines * service / (double)cycles : 0;
+	double rho = paced ? (double)lines * service / (double)cycles : 0;
 
 	*util += smooth * ((rho < cap ? rho : cap) - *util);
 	return service * *util / (2 * (1 - *util));
 }
 
-void homenode_model_queues(struct homenode_model *m, uint64_t cycles)
+/* Cycles of `cycles` in which a controller served; it cannot do more than serve. */
+static uint64_t busy_cycles(uint64_t lines, unsigned service, uint64_t cycles)
+{
+	return lines * service < cycles ? lines * service : cycles;
+}
+
+void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced)
 {
 	const struct homenode_conf *c = &m->conf;
 	struct homenode_lab_shared *s = m->shared;
@@ -296,12 +310,13 @@ void homenode_model_queues(struct homenode_model *m, uint64_t cycles)
 		}
 	}
 	for (unsigned n = 0; n < c->nnode; n++) {
-		mc_wait[n] = queue_wait(&m->mc_util[n], mc[n] - m->mc_seen[n], c->mc_cycles, cycles);
+		mc_wait[n] = queue_wait(&m->mc_util[n], mc[n] - m->mc_seen[n], c->mc_cycles, cycles, paced);
+		s->mc_busy_cycles[n] += busy_cycles(mc[n] - m->mc_seen[n], c->mc_cycles, cycles);
 		m->mc_seen[n] = s->mc_lines[n] = mc[n];
 		s->mc_util_permille[n] = (uint64_t)(1000 * m->mc_util[n]);
 	}
 	for (unsigned l = 0; l < c->nlink; l++) {
-		link_wait[l] = queue_wait(&m->link_util[l], link[l] - m->link_seen[l], c->link_cycles, cycles);
+		link_wait[l] = queue_wait(&m->link_util[l], link[l] - m->link_seen[l], c->link_cycles, cycles, paced);
 		m->link_seen[l] = s->link_lines[l] = link[l];
 		s->link_util_permille[l] = (uint64_t)(1000 * m->link_util[l]);
 	}

@@ -53,6 +53,8 @@ struct homenode_vcpu {
 	bool daemons;             /* kept for daemons: free in WARM */
 	struct homenode_lab_vcpu *pub;
 	int node;
+	uint64_t access;          /* what became of the last L1 miss: HOMENODE_ACCESS() */
+	struct homenode_lab_sample *ring;
 	struct homenode_cache l2;
 	uint64_t stream[HOMENODE_STREAMS];
 	unsigned char stream_run[HOMENODE_STREAMS];
@@ -84,9 +86,13 @@ int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s)
 void homenode_model_miss(struct homenode_model *m, struct homenode_vcpu *v,
 			 uint64_t line, uint64_t phys, bool store);
 
+/* Hand an access (HOMENODE_ACCESS() and the STORE bit) to the vCPU's samplers.
+ * Called while pub->sampling is not 0. */
+void homenode_sample(struct homenode_vcpu *v, uint64_t ip, uint64_t addr, uint64_t access);
+
 /* Recompute queueing from the lines served since the last call, in `cycles` of
- * the model clock; 0 = the clock says nothing about the load: no queueing. */
-void homenode_model_queues(struct homenode_model *m, uint64_t cycles);
+ * the model clock. Not paced, the clock says nothing about the load: no queueing. */
+void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced);
 
 static inline void homenode_model_flush_l1(struct homenode_model *m,
 					   struct homenode_vcpu *v)

@@ -17,7 +17,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define likely(x) __builtin_expect(!!(x), 1)
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
 
 HOMENODE_EXPORT int qemu_plugin_version = 1;
 
@@ -52,12 +53,18 @@ static void on_block(unsigned int cpu, void *udata)
 		homenode_clock_wait(m, v);
 }
 
+static void sample(struct homenode_vcpu *v, void *insn, uint64_t vaddr, uint64_t access, bool store)
+{
+	if (unlikely(v->pub->sampling))
+		homenode_sample(v, (uint64_t)insn, vaddr, access | (store ? HOMENODE_ACCESS_STORE : 0));
+}
+
+/* An atomic read-modify-write comes once, as a store. */
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
-		      uint64_t vaddr, void *udata)
+		      uint64_t vaddr, void *insn)
 {
 	struct homenode_model *m = &homenode_model;
 
-	(void)udata;
 	if (likely(!__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
 		return;
 	struct homenode_vcpu *v = &m->vcpu[cpu];
@@ -65,13 +72,18 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
 	bool store = qemu_plugin_mem_is_store(info);
 
 	v->ctr[HOMENODE_LOADS + store]++;
-	if (likely(*slot == line + 1))
+	if (likely(*slot == line + 1)) {
+		sample(v, insn, vaddr, HOMENODE_ACCESS(HOMENODE_HIT_L1, 0xff, HOMENODE_L1_LATENCY), store);
 		return;
+	}
 	struct qemu_plugin_hwaddr *hw = qemu_plugin_get_hwaddr(info, vaddr);
-	if (!hw || qemu_plugin_hwaddr_is_io(hw))
+	if (!hw || qemu_plugin_hwaddr_is_io(hw)) {
+		sample(v, insn, vaddr, HOMENODE_ACCESS(HOMENODE_HIT_UNKNOWN, 0xff, 0), store);
 		return;
+	}
 	*slot = line + 1;
 	homenode_model_miss(m, v, line, qemu_plugin_hwaddr_phys_addr(hw), store);
+	sample(v, insn, vaddr, v->access, store);
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -82,10 +94,13 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_CB_NO_REGS, (void *)block);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
 		/* Separate R and W filters are wrong in 7.2: RW, and ask. */
-		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), on_access,
-						 QEMU_CB_NO_REGS, QEMU_MEM_RW, NULL);
+		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_CB_NO_REGS, QEMU_MEM_RW,
+						 (void *)qemu_plugin_insn_vaddr(insn));
+	}
 }
 
 static void on_init(qemu_plugin_id_t id, unsigned int cpu)

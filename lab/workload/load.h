@@ -3,7 +3,7 @@
  * homenode-load: what its parts share.
  *
  *   options ──► run ──► worker threads ──► tally (per worker, per phase) ──► report
- *                │          │  mode: chase | stream | rao | spin | server
+ *                │          │  mode: chase | stream | rao | share | spin | server | hold
  *              clock      memory
  *
  * Not for: judging a placement.  It only does work and counts it.
@@ -39,12 +39,19 @@ struct homenode_range {
 	double low, high;
 };
 
+/* CPUs in the order they were listed; worker i runs on the i-th, over and over. */
+struct homenode_cpus {
+	uint64_t n; /* 0 = wherever the kernel likes */
+	uint16_t cpu[HOMENODE_MAX_THREADS];
+};
+
 struct homenode_options {
-	const char *name, *out, *ready, *perf, *sysfs;
+	const char *name, *out, *ready, *perf, *sysfs, *file;
 	uint64_t threads, seed;
 	uint64_t ws_bytes, extra_bytes, sharing_bytes;
 	uint64_t thp, touch;         /* the enums above */
 	uint64_t bind_mem, bind_cpu; /* HOMENODE_NONE = not bound */
+	struct homenode_cpus cpus;   /* of the workers; --bind-cpu alone is everybody's */
 	uint64_t ops;                /* per thread; open-loop server: requests in all; NONE = no limit */
 	double seconds;              /* model-seconds; 0 = no limit */
 	uint64_t hold;               /* phase to wait for; NONE = start at once */
@@ -62,6 +69,8 @@ struct homenode_options {
 	struct homenode_range short_us, long_us;
 	/* touch, control */
 	uint64_t node, pages, phase;
+	/* pagecache */
+	uint64_t bytes; /* NONE = to the file's end */
 };
 
 /* Counts of one worker in one phase; a pair of cache lines of its own. */
@@ -117,7 +126,8 @@ struct homenode_mode {
 	void (*wake)(struct homenode_run *run);
 };
 
-extern const struct homenode_mode homenode_chase, homenode_stream, homenode_rao, homenode_spin, homenode_server;
+extern const struct homenode_mode homenode_chase, homenode_stream, homenode_rao, homenode_share, homenode_spin, homenode_server,
+	homenode_hold;
 
 struct homenode_run {
 	struct homenode_options opt;
@@ -125,7 +135,7 @@ struct homenode_run {
 	const struct homenode_mode *mode;
 	struct homenode_perf_plan plan;
 	struct homenode_region shared; /* base NULL: each worker has its own */
-	struct homenode_region sharing; /* rao: the contended lines */
+	struct homenode_region sharing; /* rao, share: the contended lines */
 	uint64_t nthreads;             /* workers + the dispatcher of an open-loop server */
 	struct homenode_worker **worker;
 	double time_factor;
@@ -145,7 +155,9 @@ const struct homenode_mode *homenode_options_parse(struct homenode_options *o, i
 
 /* memory.c */
 void *homenode_map(const struct homenode_options *o, uint64_t bytes, enum homenode_thp thp);
+/* Of --file if that was given; each region is another part of it. */
 struct homenode_region homenode_region_map(const struct homenode_options *o, uint64_t bytes);
+struct homenode_region homenode_region_anonymous(const struct homenode_options *o, uint64_t bytes);
 void homenode_touch_slice(const struct homenode_region *r, uint64_t part, uint64_t parts);
 void homenode_build_cycle(const struct homenode_region *r, uint64_t seed, uint64_t stream);
 void homenode_pin(uint64_t cpu);
@@ -167,10 +179,11 @@ void homenode_json_array(FILE *f, const char *key, const volatile homenode_u64 *
 /* server.c */
 void homenode_server_list(struct homenode_run *run);
 
-/* control.c, touch.c: the subcommands that are no load */
+/* control.c, touch.c, pagecache.c: the subcommands that are no load */
 int homenode_control_main(int argc, char **argv);
 int homenode_status_main(int argc, char **argv);
 int homenode_touch_main(int argc, char **argv);
+int homenode_pagecache_main(int argc, char **argv);
 
 /*
  * n dependent loads: exactly one data load per op, everything else in

@@ -12,7 +12,9 @@ static const char usage[] =
 	"  chase    dependent loads over a random cycle     --shared\n"
 	"  stream   sequential lines                        --write | --triad\n"
 	"  rao      private chase plus shared atomic adds   --sharing BYTES --share-every K\n"
+	"  share    atomic adds, or stores, to lines all write  --sharing BYTES --write\n"
 	"  spin     registers and 1 KiB in L1\n"
+	"  hold     memory that is touched once and kept; no work\n"
 	"  server   requests of fixed work\n"
 	"           open loop:   --rate R (per model-second) --queue Q\n"
 	"           closed loop: --closed --think-us T\n"
@@ -21,15 +23,17 @@ static const char usage[] =
 	"           --list-requests N (print the demand, do not run)\n"
 	"\n"
 	"  memory   --ws BYTES --extra BYTES --thp on|off|default --touch main|worker --bind-mem NODE\n"
-	"  threads  --threads N (--workers N) --bind-cpu CPU\n"
+	"           --file PATH (shared mappings of this file instead of private memory)\n"
+	"  threads  --threads N (--workers N) --bind-cpu CPU (all) --cpus LIST (worker i on the i-th)\n"
 	"  length   --ops N --seconds S (model time), else until SIGTERM; --warm-laps L\n"
 	"  harness  --name TEXT --out FILE --ready FILE --hold PHASE (--start-phase PHASE) --seed N\n"
-	"  counting --perf cycles,loads:uk,dram0,… (chase, stream, rao, spin)\n"
+	"  counting --perf cycles,loads:uk,dram0,… (chase, stream, rao, share, spin)\n"
 	"  testing  --sysfs DIR (instead of /sys)\n"
 	"\n"
 	"homenode-load control off|count|pace|warm [--phase N]\n"
 	"homenode-load status\n"
-	"homenode-load touch --node N [--pages P] [--perf dram] [--bind-cpu CPU] [--out FILE]\n";
+	"homenode-load touch --node N [--pages P] [--perf dram] [--bind-cpu CPU] [--out FILE]\n"
+	"homenode-load pagecache --file PATH [--bytes BYTES] [--write] [--bind-cpu CPU]: fill the page cache\n";
 
 void homenode_fail(int code, const char *format, ...)
 {
@@ -95,5 +99,7 @@ int main(int argc, char **argv)
 		return homenode_status_main(argc, argv);
 	if (!strcmp(argv[1], "touch"))
 		return homenode_touch_main(argc, argv);
+	if (!strcmp(argv[1], "pagecache"))
+		return homenode_pagecache_main(argc, argv);
 	return load_main(argc, argv);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the memory of a run comes from: mapped, bound, touched, filled. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,7 +52,37 @@ void *homenode_map(const struct homenode_options *o, uint64_t bytes, enum homeno
 	return p;
 }
 
+/* The next `bytes` of the file, which grows as needed. Main thread only. */
+static void *map_file(const struct homenode_options *o, uint64_t bytes)
+{
+	static uint64_t used;
+	uint64_t size = (bytes + HOMENODE_PAGE - 1) & ~(uint64_t)(HOMENODE_PAGE - 1);
+	int fd = open(o->file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	void *p = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, (off_t)(used + size)))
+		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)used);
+	if (p == MAP_FAILED)
+		homenode_fail(1, "map %llu bytes of %s: %s; name a file in a writable folder with room",
+			      (unsigned long long)size, o->file, strerror(errno));
+	close(fd);
+	used += size;
+	if (o->bind_mem != HOMENODE_NONE)
+		bind_memory(p, size, o->bind_mem);
+	return p;
+}
+
 struct homenode_region homenode_region_map(const struct homenode_options *o, uint64_t bytes)
+{
+	struct homenode_region r = { .bytes = bytes, .lines = bytes / HOMENODE_LINE };
+
+	if (!o->file)
+		return homenode_region_anonymous(o, bytes);
+	r.base = map_file(o, bytes);
+	return r;
+}
+
+struct homenode_region homenode_region_anonymous(const struct homenode_options *o, uint64_t bytes)
 {
 	struct homenode_region r = {
 		.base = homenode_map(o, bytes, (enum homenode_thp)o->thp),

@@ -6,14 +6,15 @@
 
 #include "options.h"
 
-#define LOADS   (HOMENODE_IN_CHASE | HOMENODE_IN_STREAM | HOMENODE_IN_RAO | HOMENODE_IN_SPIN)
-#define RUNS    (LOADS | HOMENODE_IN_SERVER)
-#define REGIONS (RUNS & ~HOMENODE_IN_SPIN)
+#define LOADS   (HOMENODE_IN_CHASE | HOMENODE_IN_STREAM | HOMENODE_IN_RAO | HOMENODE_IN_SHARE | HOMENODE_IN_SPIN)
+#define WORKS   (LOADS | HOMENODE_IN_SERVER)
+#define RUNS    (WORKS | HOMENODE_IN_HOLD)
+#define REGIONS (RUNS & ~HOMENODE_IN_SPIN & ~HOMENODE_IN_SHARE)
 
 /* 200 register instructions and 8 loads of 220 cycles: a unit with all memory local, LLC missed. */
 #define LOCAL_LOAD_CYCLES 220
 
-enum kind { FLAG, COUNT, SIZE, REAL, TEXT, RANGE, THP, TOUCHER };
+enum kind { FLAG, COUNT, SIZE, REAL, TEXT, RANGE, THP, TOUCHER, CPUS };
 
 static const struct option {
 	const char *name;
@@ -36,16 +37,19 @@ static const struct option {
 	{ "thp", THP, AT(thp), RUNS, 0, 0 },
 	{ "touch", TOUCHER, AT(touch), RUNS, 0, 0 },
 	{ "bind-mem", COUNT, AT(bind_mem), RUNS, 0, 1023 },
-	{ "bind-cpu", COUNT, AT(bind_cpu), RUNS | HOMENODE_IN_TOUCH, 0, 1e9 },
-	{ "ops", COUNT, AT(ops), RUNS, 1, 1e18 },
+	{ "bind-cpu", COUNT, AT(bind_cpu), RUNS | HOMENODE_IN_TOUCH | HOMENODE_IN_PAGECACHE, 0, 1e9 },
+	{ "cpus", CPUS, AT(cpus), RUNS, 0, 0 },
+	{ "file", TEXT, AT(file), (RUNS & ~HOMENODE_IN_SPIN) | HOMENODE_IN_PAGECACHE, 0, 0 },
+	{ "bytes", SIZE, AT(bytes), HOMENODE_IN_PAGECACHE, 1, 1e15 },
+	{ "ops", COUNT, AT(ops), WORKS, 1, 1e18 },
 	{ "seconds", REAL, AT(seconds), RUNS, 1e-6, 1e9 },
 	{ "hold", COUNT, AT(hold), RUNS, 0, 1e18 },
 	{ "start-phase", COUNT, AT(hold), RUNS, 0, 1e18 },
 	{ "warm-laps", COUNT, AT(warm_laps), LOADS, 0, 1e6 },
 	{ "shared", FLAG, AT(shared), HOMENODE_IN_CHASE, 0, 0 },
-	{ "write", FLAG, AT(write), HOMENODE_IN_STREAM, 0, 0 },
+	{ "write", FLAG, AT(write), HOMENODE_IN_STREAM | HOMENODE_IN_SHARE | HOMENODE_IN_PAGECACHE, 0, 0 },
 	{ "triad", FLAG, AT(triad), HOMENODE_IN_STREAM, 0, 0 },
-	{ "sharing", SIZE, AT(sharing_bytes), HOMENODE_IN_RAO, HOMENODE_LINE, 1e12 },
+	{ "sharing", SIZE, AT(sharing_bytes), HOMENODE_IN_RAO | HOMENODE_IN_SHARE, HOMENODE_LINE, 1e12 },
 	{ "share-every", COUNT, AT(share_every), HOMENODE_IN_RAO, 1, 1e9 },
 	{ "closed", FLAG, AT(closed), HOMENODE_IN_SERVER, 0, 0 },
 	{ "queue", COUNT, AT(queue), HOMENODE_IN_SERVER, 1, 1e7 },
@@ -89,6 +93,7 @@ void homenode_options_default(struct homenode_options *o)
 		.node = HOMENODE_NONE,
 		.pages = 1024,
 		.phase = HOMENODE_NONE,
+		.bytes = HOMENODE_NONE,
 	};
 }
 
@@ -162,6 +167,30 @@ static struct homenode_range parse_range(const struct option *d, const char *tex
 	homenode_fail(2, "parse --%s \"%s\": not a range of microseconds; write LOW:HIGH, e.g. 20:100", d->name, text);
 }
 
+/* "0,2-3", as the kernel writes lists; the order is kept. */
+static struct homenode_cpus parse_cpus(const struct option *d, const char *text)
+{
+	struct homenode_cpus list = { 0 };
+	const char *p = text;
+
+	for (;;) {
+		unsigned long low, high;
+		char *end;
+
+		low = high = strtoul(p, &end, 10);
+		if (*p >= '0' && *p <= '9' && *end == '-' && end[1] >= '0' && end[1] <= '9')
+			high = strtoul(end + 1, &end, 10);
+		if (*p < '0' || *p > '9' || (*end && *end != ',') || high < low || high > UINT16_MAX ||
+		    list.n + (high - low) >= HOMENODE_MAX_THREADS)
+			homenode_fail(2, "parse --%s \"%s\": not a list of CPUs; write e.g. 0,2-3", d->name, text);
+		while (low <= high)
+			list.cpu[list.n++] = (uint16_t)low++;
+		if (!*end)
+			return list;
+		p = end + 1;
+	}
+}
+
 static uint64_t parse_word(const struct option *d, const char *text, const char *const *words, const char *list)
 {
 	for (uint64_t i = 0; words[i]; i++)
@@ -182,6 +211,7 @@ static void store(struct homenode_options *o, const struct option *d, const char
 	case REAL: *(double *)at = parse_real(d, text); break;
 	case TEXT: *(const char **)at = text; break;
 	case RANGE: *(struct homenode_range *)at = parse_range(d, text); break;
+	case CPUS: *(struct homenode_cpus *)at = parse_cpus(d, text); break;
 	case THP: *(uint64_t *)at = parse_word(d, text, thp, "on, off or default"); break;
 	case TOUCHER: *(uint64_t *)at = parse_word(d, text, touch, "main or worker"); break;
 	}
@@ -233,6 +263,8 @@ static void check(struct homenode_options *o, const struct homenode_mode *mode)
 		homenode_fail(2, "read option --think-us: it belongs to the closed loop; add --closed");
 	if (mode == &homenode_spin)
 		o->ws_bytes = sizeof(((struct homenode_worker *)0)->table);
+	if (mode == &homenode_share)
+		o->ws_bytes = o->sharing_bytes;
 	if (o->warm_laps == HOMENODE_NONE)
 		o->warm_laps = o->ops != HOMENODE_NONE || o->perf ? 1 : 0;
 	if (o->unit_cycles == HOMENODE_NONE)
@@ -244,7 +276,8 @@ static void check(struct homenode_options *o, const struct homenode_mode *mode)
 const struct homenode_mode *homenode_options_parse(struct homenode_options *o, int argc, char **argv)
 {
 	static const struct homenode_mode *const modes[] = { &homenode_chase, &homenode_stream, &homenode_rao,
-							     &homenode_spin, &homenode_server };
+							     &homenode_spin, &homenode_server,
+							     &homenode_share, &homenode_hold };
 
 	for (unsigned int i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(argv[1], modes[i]->name))
@@ -254,6 +287,6 @@ const struct homenode_mode *homenode_options_parse(struct homenode_options *o, i
 		check(o, modes[i]);
 		return modes[i];
 	}
-	homenode_fail(2, "read mode \"%s\": unknown; use chase, stream, rao, spin, server, touch, control or status",
+	homenode_fail(2, "read mode \"%s\": unknown; use chase, stream, rao, share, spin, server, hold, touch, pagecache, control or status",
 		      argv[1]);
 }

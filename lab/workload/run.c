@@ -135,6 +135,8 @@ static void *worker_main(void *arg)
 	struct homenode_worker *w = s->worker;
 	struct homenode_run *run = s->run;
 
+	if (run->opt.cpus.n)
+		homenode_pin(run->opt.cpus.cpu[s->id % run->opt.cpus.n]);
 	w->run = run; /* first touch of the counters: by their own thread */
 	w->id = s->id;
 	w->region = s->region;
@@ -157,7 +159,7 @@ static void *worker_main(void *arg)
 static void touch_extra(struct homenode_run *run)
 {
 	if (run->opt.extra_bytes) {
-		struct homenode_region r = homenode_region_map(&run->opt, run->opt.extra_bytes);
+		struct homenode_region r = homenode_region_anonymous(&run->opt, run->opt.extra_bytes);
 
 		homenode_touch_slice(&r, 0, 1);
 	}
@@ -166,7 +168,7 @@ static void touch_extra(struct homenode_run *run)
 static struct start *allocate(struct homenode_run *run)
 {
 	const struct homenode_options *o = &run->opt;
-	bool own = run->mode != &homenode_spin && run->mode != &homenode_server && !o->shared;
+	bool own = run->mode != &homenode_spin && run->mode != &homenode_server && run->mode != &homenode_share && !o->shared;
 	struct start *s;
 
 	run->nthreads = o->threads;

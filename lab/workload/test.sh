@@ -122,8 +122,14 @@ run "stream counts exactly" "$wall and $exact" stream --threads 2 --ws 100k --op
 run "stream --write counts exactly" "$wall and $exact" stream --write --threads 2 --ws 100k --ops 10000 $none
 run "stream --triad counts exactly" "$wall and $exact" stream --triad --threads 2 --ws 100k --ops 10000 $none
 run "rao counts exactly" "$wall and $exact" rao --threads 2 --ws 100k --sharing 4k --share-every 5 --ops 10000 $none
+run "share counts exactly" "$wall and $exact and d['mode'] == 'share' and d['ws_bytes'] == 64" share --threads 2 --sharing 64 --ops 10000 $none
+run "share --write counts exactly" "$wall and $exact" share --write --threads 2 --sharing 8k --ops 10000 $none
+run "chase over a file" "$wall and $exact" chase --threads 2 --ws 64k --ops 10000 --file "$tmp/map" $none
+[ "$(wc -c <"$tmp/map")" -eq 131072 ]
+result $? "a file is as long as its regions"
 run "spin counts exactly" "$wall and $exact and d['ws_bytes'] == 1024" spin --threads 2 --ops 10000 $none
 run "--seconds is kept" "$wall and d['stopped_by'] == 'seconds' and 2.9e8 < p['end_cycles'] - p['start_cycles'] < 6e8" spin --seconds 0.3 $none
+run "--cpus" "$wall and p['ops'] == 300" chase --threads 3 --ops 100 --ws 8k --cpus 0,0-0 $none
 run "--bind-cpu 0" "$wall and p['ops'] == 100" chase --ops 100 --ws 8k --bind-cpu 0 $none
 
 # Server.
@@ -167,6 +173,7 @@ stopped "SIGTERM: idle open loop reports" TERM "p['ops'] == 0 and p['requests'] 
 stopped "SIGTERM: overloaded server accounts for all" TERM "p['requests'] == p['ops'] + p['dropped'] + d['unfinished'] and d['unfinished'] > 0" \
 	server --rate 1000000 --ws 1m --workers 2 $none
 stopped "SIGTERM: thinking closed loop reports" TERM "p['ops'] == p['requests'] and d['unfinished'] == 0" server --closed --think-us 1e9 --short-share 1 --ws 1m $none
+stopped "SIGTERM: hold ends" TERM "p['ops'] == 0 and d['mode'] == 'hold' and d['stopped_by'] == 'signal'" hold --ws 1m --threads 2 $none
 stopped "SIGTERM while held: no phase" TERM "d['phases'] == [] and d['stopped_by'] == 'signal'" chase --ws 8k --hold 2 --ops 100 $none
 [ ! -e "$tmp/out.tmp" ] && [ ! -e "$tmp/ready.tmp" ] && [ "$(cat "$tmp/ready")" = "$pid" ]
 result $? "ready file holds the pid; nothing is left half-written"
@@ -202,7 +209,23 @@ stop_plugin
 printf 'x' | dd of="$tmp/dead/bus/pci/devices/0000:00:04.0/resource2" conv=notrunc 2>/dev/null
 refuses "a file that is no lab" 1 "is not the lab's layout" spin --ops 1 --sysfs "$tmp/dead"
 
+# The page cache.
+"$load" pagecache --write --bytes 3000000 --file "$tmp/big" >"$tmp/out" && [ "$(wc -c <"$tmp/big")" -eq 3000000 ]
+holds "pagecache writes" "d == {'bytes': 3000000}"
+"$load" pagecache --file "$tmp/big" --bind-cpu 0 >"$tmp/out"
+holds "pagecache reads to the end" "d == {'bytes': 3000000}"
+"$load" pagecache --file "$tmp/big" --bytes 1m >"$tmp/out"
+holds "pagecache reads a part" "d == {'bytes': 1048576}"
+
 # Bad input.
+refuses "pagecache of nothing" 2 "no --file" pagecache
+refuses "pagecache of a file that is not there" 2 "No such file" pagecache --file "$tmp/none"
+refuses "pagecache writes without an end" 2 "without --bytes" pagecache --write --file "$tmp/none"
+refuses "bad list of CPUs" 2 "list of CPUs" chase --cpus 3-1
+refuses "cut list of CPUs" 2 "list of CPUs" chase --cpus 0,
+refuses "no such cpu for a worker" 2 "pin to cpu 5000" chase --cpus 5000 --ws 8k $none
+refuses "unwritable mapping" 1 "map 8192 bytes of /nowhere/x" chase --ws 8k --file /nowhere/x $none
+refuses "hold of no work" 2 "does not belong to hold" hold --ops 5
 refuses "no mode" 2 "no mode given"
 refuses "unknown mode" 2 "unknown; use chase" dance
 refuses "unknown option" 2 "unknown option" chase --wings 2

@@ -7,16 +7,20 @@
  * events, cache events and raw codes of perf_event_open(2) all reach it, per
  * task, per CPU and per cgroup; no program needs to know about the lab.
  *
- * Not there: sampling, multiplexing (every event always counts), rdpmc.
+ * Sampled are loads by latency and stores (sampling.c). Memory controllers have
+ * PMUs of their own (uncore.c).
+ *
+ * Not there: sampling of other events, multiplexing of those that only count
+ * (they always do), rdpmc.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/pci.h>
-#include <linux/perf_event.h>
 
-#include "homenode_lab.h"
+#include "pmu.h"
 
-static struct homenode_lab_shared *lab;
+struct homenode_lab_shared *homenode_lab;
+#define lab homenode_lab
 
 /* What an event sums: up to two counters, or the DRAM accesses of one node. */
 struct meaning {
@@ -145,6 +149,8 @@ static u64 counters_now(struct perf_event *event)
 	/* hw.config carries the struct meaning; see pmu_event_init */
 	struct meaning what = { .a = hw->config, .b = hw->config >> 8, .node = hw->config >> 16 };
 
+	if (homenode_samples(event))
+		return homenode_sampler_count(event);
 	if (what.node >= 0)
 		return READ_ONCE(v->dram[what.node]);
 	return sum_counters(event, v, what.a) + sum_counters(event, v, what.b);
@@ -162,18 +168,26 @@ static void pmu_start(struct perf_event *event, int flags)
 {
 	local64_set(&event->hw.prev_count, counters_now(event));
 	event->hw.state = 0;
+	if (homenode_samples(event))
+		homenode_sampler_start(event);
 }
 
 static void pmu_stop(struct perf_event *event, int flags)
 {
 	if (event->hw.state & PERF_HES_STOPPED)
 		return;
+	if (homenode_samples(event))
+		homenode_sampler_stop(event);
 	pmu_read(event);
 	event->hw.state |= PERF_HES_STOPPED | PERF_HES_UPTODATE;
 }
 
 static int pmu_add(struct perf_event *event, int flags)
 {
+	int err = homenode_samples(event) ? homenode_sampler_claim(event) : 0;
+
+	if (err)
+		return err;
 	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
 	if (flags & PERF_EF_START)
 		pmu_start(event, flags);
@@ -184,6 +198,8 @@ static int pmu_add(struct perf_event *event, int flags)
 static void pmu_del(struct perf_event *event, int flags)
 {
 	pmu_stop(event, PERF_EF_UPDATE);
+	if (homenode_samples(event))
+		homenode_sampler_release(event);
 	perf_event_update_userpage(event);
 }
 
@@ -195,27 +211,47 @@ static int pmu_event_init(struct perf_event *event)
 	if (event->attr.type != event->pmu->type && event->attr.type != PERF_TYPE_HARDWARE &&
 	    event->attr.type != PERF_TYPE_HW_CACHE)
 		return -ENOENT;
-	err = decode(event, &what);
-	if (err)
+	err = homenode_sampling_event(event);
+	if (err != -ENOENT)
 		return err;
 	if (is_sampling_event(event))
 		return -EOPNOTSUPP;
+	err = decode(event, &what);
+	if (err)
+		return err;
 	event->hw.config = (u8)what.a | (u64)(u8)what.b << 8 | (u64)(u8)what.node << 16;
 	return 0;
 }
 
 PMU_FORMAT_ATTR(event, "config:0-7");
 PMU_FORMAT_ATTR(umask, "config:8-15");
+PMU_FORMAT_ATTR(ldlat, "config1:0-15");
 
 static struct attribute *format_attrs[] = {
 	&format_attr_event.attr,
 	&format_attr_umask.attr,
+	&format_attr_ldlat.attr,
 	NULL,
 };
 
 static const struct attribute_group format_group = {
 	.name = "format",
 	.attrs = format_attrs,
+};
+
+/* As perf mem looks for them. */
+PMU_EVENT_ATTR_STRING(mem-loads, event_mem_loads, "event=0xcd,umask=0x1,ldlat=3");
+PMU_EVENT_ATTR_STRING(mem-stores, event_mem_stores, "event=0xd0,umask=0x82");
+
+static struct attribute *event_attrs[] = {
+	&event_mem_loads.attr.attr,
+	&event_mem_stores.attr.attr,
+	NULL,
+};
+
+static const struct attribute_group events_group = {
+	.name = "events",
+	.attrs = event_attrs,
 };
 
 static ssize_t identifier_show(struct device *dev, struct device_attribute *attr, char *buf)
@@ -225,14 +261,18 @@ static ssize_t identifier_show(struct device *dev, struct device_attribute *attr
 static DEVICE_ATTR_RO(identifier);
 
 static struct attribute *identifier_attrs[] = { &dev_attr_identifier.attr, NULL };
-static const struct attribute_group identifier_group = { .attrs = identifier_attrs };
+const struct attribute_group homenode_identifier_group = { .attrs = identifier_attrs };
 
-static const struct attribute_group *pmu_groups[] = { &format_group, &identifier_group, NULL };
+static const struct attribute_group *pmu_groups[] = {
+	&format_group,
+	&events_group,
+	&homenode_identifier_group,
+	NULL,
+};
 
 static struct pmu pmu = {
 	.module = THIS_MODULE,
 	.task_ctx_nr = perf_hw_context,
-	.capabilities = PERF_PMU_CAP_NO_INTERRUPT,
 	.attr_groups = pmu_groups,
 	.event_init = pmu_event_init,
 	.add = pmu_add,
@@ -242,21 +282,24 @@ static struct pmu pmu = {
 	.read = pmu_read,
 };
 
-/* The plugin empties the virtually tagged L1 at every context switch; it knows
- * one by its address, which only a kprobe can look up for a module. */
-static u64 context_switch_address(void)
+/* Only a kprobe can look such a symbol up for a module. */
+void *homenode_lookup(const char *name)
 {
-	struct kprobe kp = { .symbol_name = "__switch_to_asm" };
-	u64 addr;
+	struct kprobe kp = { .symbol_name = name };
+	void *addr;
 
-	if (register_kprobe(&kp) < 0) {
-		kp = (struct kprobe){ .symbol_name = "__switch_to" };
-		if (register_kprobe(&kp) < 0)
-			return 0;
-	}
-	addr = (u64)kp.addr;
+	if (register_kprobe(&kp) < 0)
+		return NULL;
+	addr = kp.addr;
 	unregister_kprobe(&kp);
 	return addr;
+}
+
+/* The plugin empties the virtually tagged L1 at every context switch; it knows
+ * one by its address. */
+static u64 context_switch_address(void)
+{
+	return (u64)(homenode_lookup("__switch_to_asm") ?: homenode_lookup("__switch_to"));
 }
 
 static struct homenode_lab_shared *map_lab(void)
@@ -269,6 +312,26 @@ static struct homenode_lab_shared *map_lab(void)
 	p = memremap(pci_resource_start(dev, 2), sizeof(*lab), MEMREMAP_WB);
 	pci_dev_put(dev);
 	return p;
+}
+
+static int __init register_all(void)
+{
+	int err = homenode_sampling_init();
+
+	if (err)
+		goto unmap;
+	err = perf_pmu_register(&pmu, "cpu", PERF_TYPE_RAW);
+	if (err)
+		goto no_sampling;
+	err = homenode_uncore_init();
+	if (!err)
+		return 0;
+	perf_pmu_unregister(&pmu);
+no_sampling:
+	homenode_sampling_exit();
+unmap:
+	memunmap(lab);
+	return err;
 }
 
 static int __init homenode_pmu_init(void)
@@ -287,12 +350,14 @@ static int __init homenode_pmu_init(void)
 	lab->switch_to = context_switch_address();
 	if (!lab->switch_to)
 		pr_warn("homenode_pmu: context switches cannot be seen: L1 hits across processes are possible\n");
-	return perf_pmu_register(&pmu, "cpu", PERF_TYPE_RAW);
+	return register_all();
 }
 
 static void __exit homenode_pmu_exit(void)
 {
+	homenode_uncore_exit();
 	perf_pmu_unregister(&pmu);
+	homenode_sampling_exit();
 	memunmap(lab);
 }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unix
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	sys "golang.org/x/sys/unix"
+)
+
+// Sampling opens perf events whose samples the kernel writes into a ring
+// buffer; tests have a fake one.
+type Sampling interface {
+	Perf
+	// OpenTask opens one event of a thread (pid) on one CPU; -1 means any of
+	// either, but not of both.
+	OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error)
+	// Ring maps a buffer of 2^n pages for the event's samples.
+	Ring(fd, pages int) (Ring, error)
+	Enable(fd int) error
+	Disable(fd int) error
+}
+
+// Ring is the ring buffer of an event.
+type Ring interface {
+	// Take appends the bytes of all records that came since the last call, whole
+	// and in order, and gives their room back to the kernel.
+	Take(into []byte) []byte
+	Close() error
+}
+
+// OpenTask opens one event of a thread, or of a CPU.
+func (LivePerf) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
+	return sys.PerfEventOpen(attr, pid, cpu, -1, sys.PERF_FLAG_FD_CLOEXEC)
+}
+
+// Enable lets an event count that was opened disabled.
+func (LivePerf) Enable(fd int) error { return sys.IoctlSetInt(fd, sys.PERF_EVENT_IOC_ENABLE, 0) }
+
+// Disable stops an event; what it sampled is in the ring when this returns.
+func (LivePerf) Disable(fd int) error { return sys.IoctlSetInt(fd, sys.PERF_EVENT_IOC_DISABLE, 0) }
+
+// Ring maps one page of control words and the data behind it.
+func (LivePerf) Ring(fd, pages int) (Ring, error) {
+	all, err := sys.Mmap(fd, 0, (1+pages)*PageSize(), sys.PROT_READ|sys.PROT_WRITE, sys.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	return &liveRing{
+		all: all, data: all[PageSize():],
+		control: (*sys.PerfEventMmapPage)(unsafe.Pointer(&all[0])),
+	}, nil
+}
+
+type liveRing struct {
+	all, data []byte
+	control   *sys.PerfEventMmapPage
+}
+
+// Take reads up to data_head, which the kernel writes after the records, and
+// stores data_tail after they are copied (perf_output_put_handle in
+// kernel/events/ring_buffer.c has the other half of these barriers).
+func (r *liveRing) Take(into []byte) []byte {
+	head, tail := atomic.LoadUint64(&r.control.Data_head), r.control.Data_tail
+	size := uint64(len(r.data))
+	for tail != head {
+		at := tail % size
+		n := min(head-tail, size-at)
+		into = append(into, r.data[at:at+n]...)
+		tail += n
+	}
+	atomic.StoreUint64(&r.control.Data_tail, tail)
+	return into
+}
+
+func (r *liveRing) Close() error { return sys.Munmap(r.all) }

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sampled accesses, as hardware's precise load-latency and store events give
+ * them: data address, instruction, latency, where it hit.
+ *
+ *	plugin ──▶ ring of the vCPU ──drain──▶ perf's ring buffer of each event
+ *
+ * 1. An event holds one of its vCPU's samplers while it is scheduled in; with
+ *    none left, perf rotates (as with hardware's counters).
+ * 2. The plugin counts and records inside the very access. It does so on the
+ *    vCPU's own thread: what this CPU switched off makes no more samples.
+ * 3. perf says of a sample whose it is by asking for the current task. So the
+ *    ring is emptied before another task runs (the scheduler's tracepoint), before
+ *    the event goes (stop), and every 2 ms, so that it does not fill up.
+ * 4. Samples that found the ring full are reported (PERF_RECORD_LOST_SAMPLES).
+ *    Nothing is throttled: a ring every 2 ms is the most there can be.
+ *
+ * A sample's time is when the ring was emptied. Call chains and registers are
+ * refused: they are not those of the access.
+ */
+#include <linux/hrtimer.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/tracepoint.h>
+#include <asm/segment.h>
+
+#include "pmu.h"
+
+#define DRAIN_NS 2000000 /* longer: samples get lost; shorter: interrupts cost the guest */
+
+struct cpu_samplers {
+	struct perf_event *event[HOMENODE_SAMPLERS]; /* that holds it */
+	u64 lost[HOMENODE_SAMPLERS];                 /* of these, reported */
+	struct hrtimer timer;
+};
+static DEFINE_PER_CPU(struct cpu_samplers, samplers);
+
+static void (*log_lost)(struct perf_event *event, u64 lost);
+
+/* hw.config_base carries the filter: 0 = an event that only counts */
+bool homenode_samples(const struct perf_event *event)
+{
+	return event->hw.config_base != 0;
+}
+
+static struct homenode_lab_vcpu *this_vcpu(void)
+{
+	return &homenode_lab->vcpu[smp_processor_id()];
+}
+
+static struct homenode_lab_sampler *sampler_of(struct perf_event *event)
+{
+	return &this_vcpu()->sampler[event->hw.idx];
+}
+
+u64 homenode_sampler_count(struct perf_event *event)
+{
+	return READ_ONCE(sampler_of(event)->count);
+}
+
+#define HIT(where) (PERF_MEM_S(LVL, HIT) | PERF_MEM_S(LVL, where))
+#define NUMBER(n)  PERF_MEM_S(LVLNUM, n)
+
+/* Coherence is not modelled, nor are page walks: neither snoop nor TLB is known. */
+static u64 data_source(u64 access)
+{
+	static const u64 where[16] = {
+		[HOMENODE_HIT_UNKNOWN] = PERF_MEM_S(LVL, NA) | NUMBER(NA),
+		[HOMENODE_HIT_L1] = HIT(L1) | NUMBER(L1),
+		[HOMENODE_HIT_L2] = HIT(L2) | NUMBER(L2),
+		[HOMENODE_HIT_LLC] = HIT(L3) | NUMBER(L3),
+		[HOMENODE_HIT_LOCAL] = HIT(LOC_RAM) | NUMBER(RAM),
+		[HOMENODE_HIT_REMOTE] = HIT(REM_RAM1) | NUMBER(RAM) | PERF_MEM_S(REMOTE, REMOTE),
+	};
+	u64 op = access & HOMENODE_ACCESS_STORE ? PERF_MEM_S(OP, STORE) : PERF_MEM_S(OP, LOAD);
+
+	return op | where[HOMENODE_ACCESS_HIT(access)] | PERF_MEM_S(SNOOP, NA) |
+	       PERF_MEM_S(LOCK, NA) | PERF_MEM_S(TLB, NA);
+}
+
+static void emit(struct perf_event *event, const struct homenode_lab_sample *s)
+{
+	/* of the access; perf takes address and mode from here */
+	struct pt_regs regs = {
+		.ip = s->ip,
+		.cs = s->access & HOMENODE_ACCESS_KERNEL ? __KERNEL_CS : __USER_CS,
+		.flags = X86_EFLAGS_FIXED | PERF_EFLAGS_EXACT,
+	};
+	struct perf_sample_data data;
+
+	perf_sample_data_init(&data, s->addr, event->hw.sample_period);
+	data.weight.full = HOMENODE_ACCESS_LATENCY(s->access);
+	data.data_src.val = data_source(s->access);
+	data.sample_flags |= PERF_SAMPLE_WEIGHT_TYPE | PERF_SAMPLE_DATA_SRC;
+	READ_ONCE(event->overflow_handler)(event, &data, &regs);
+}
+
+static void report_lost(struct cpu_samplers *c, struct homenode_lab_vcpu *v)
+{
+	unsigned int i;
+
+	for (i = 0; i < HOMENODE_SAMPLERS; i++) {
+		u64 lost = READ_ONCE(v->sampler[i].lost) - c->lost[i];
+
+		c->lost[i] += lost;
+		if (lost && c->event[i] && log_lost)
+			log_lost(c->event[i], lost);
+	}
+}
+
+/* Sampling stands still meanwhile, as hardware's does in its interrupt. */
+static void drain(struct cpu_samplers *c)
+{
+	struct homenode_lab_vcpu *v = this_vcpu();
+	const struct homenode_lab_sample *ring = homenode_lab->ring[smp_processor_id()];
+	u64 on = v->sampling;
+
+	WRITE_ONCE(v->sampling, 0);
+	while (v->sample_tail != READ_ONCE(v->sample_head)) {
+		struct homenode_lab_sample s = ring[v->sample_tail % HOMENODE_SAMPLES];
+		struct perf_event *event = c->event[HOMENODE_ACCESS_SAMPLER(s.access) % HOMENODE_SAMPLERS];
+
+		v->sample_tail++;
+		if (event)
+			emit(event, &s);
+	}
+	report_lost(c, v);
+	WRITE_ONCE(v->sampling, on);
+}
+
+static enum hrtimer_restart on_timer(struct hrtimer *timer)
+{
+	struct cpu_samplers *c = container_of(timer, struct cpu_samplers, timer);
+
+	if (!this_vcpu()->sampling)
+		return HRTIMER_NORESTART;
+	drain(c);
+	hrtimer_forward_now(timer, ns_to_ktime(DRAIN_NS));
+	return HRTIMER_RESTART;
+}
+
+/* The task that made the samples is still the current one. */
+static void on_switch(void *data, bool preempt, struct task_struct *prev,
+		      struct task_struct *next, unsigned int prev_state)
+{
+	if (this_vcpu()->sampling)
+		drain(this_cpu_ptr(&samplers));
+}
+
+int homenode_sampler_claim(struct perf_event *event)
+{
+	struct cpu_samplers *c = this_cpu_ptr(&samplers);
+	int i;
+
+	for (i = 0; i < HOMENODE_SAMPLERS; i++) {
+		if (c->event[i])
+			continue;
+		c->event[i] = event;
+		event->hw.idx = i;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+void homenode_sampler_release(struct perf_event *event)
+{
+	this_cpu_ptr(&samplers)->event[event->hw.idx] = NULL;
+}
+
+/* What was left of the period when the event went is where it goes on. */
+void homenode_sampler_start(struct perf_event *event)
+{
+	struct homenode_lab_sampler *s = sampler_of(event);
+	struct hrtimer *timer = &this_cpu_ptr(&samplers)->timer;
+
+	s->filter = event->hw.config_base;
+	s->period = is_sampling_event(event) ? event->hw.sample_period : 0;
+	s->left = local64_read(&event->hw.period_left);
+	if (s->left == 0 || s->left > s->period)
+		s->left = s->period;
+	if (s->period && !hrtimer_active(timer))
+		hrtimer_start(timer, ns_to_ktime(DRAIN_NS), HRTIMER_MODE_REL_PINNED_HARD);
+	this_vcpu()->sampling |= 1ULL << event->hw.idx;
+}
+
+void homenode_sampler_stop(struct perf_event *event)
+{
+	this_vcpu()->sampling &= ~(1ULL << event->hw.idx);
+	local64_set(&event->hw.period_left, sampler_of(event)->left);
+	drain(this_cpu_ptr(&samplers));
+}
+
+static struct tracepoint *sched_switch;
+static DEFINE_MUTEX(users_lock);
+static unsigned int users; /* sampling events that exist */
+
+static int add_user(void)
+{
+	int err = 0;
+
+	mutex_lock(&users_lock);
+	if (!users)
+		err = tracepoint_probe_register(sched_switch, on_switch, NULL);
+	if (!err)
+		users++;
+	mutex_unlock(&users_lock);
+	return err;
+}
+
+static void remove_user(struct perf_event *event)
+{
+	mutex_lock(&users_lock);
+	if (!--users)
+		tracepoint_probe_unregister(sched_switch, on_switch, NULL);
+	mutex_unlock(&users_lock);
+}
+
+#define NOT_OF_THE_ACCESS                                                           \
+	(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER | \
+	 PERF_SAMPLE_STACK_USER | PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_AUX)
+
+static u64 filter_for(struct perf_event *event)
+{
+	const struct perf_event_attr *a = &event->attr;
+	u64 modes = (a->exclude_user ? 0 : HOMENODE_FILTER_USER) |
+		    (a->exclude_kernel ? 0 : HOMENODE_FILTER_KERNEL);
+
+	if (a->type != event->pmu->type)
+		return 0;
+	if ((a->config & 0xffff) == HOMENODE_EV_LOAD_LATENCY)
+		return HOMENODE_FILTER_LOADS | modes | (a->config1 & 0xffff);
+	if ((a->config & 0xffff) == HOMENODE_EV_STORES && is_sampling_event(event))
+		return HOMENODE_FILTER_STORES | modes;
+	return 0;
+}
+
+int homenode_sampling_event(struct perf_event *event)
+{
+	u64 filter = filter_for(event);
+	int err;
+
+	if (!filter)
+		return -ENOENT;
+	if (is_sampling_event(event)) {
+		/* Without it hardware has no address either. */
+		if (!event->attr.precise_ip || (event->attr.sample_type & NOT_OF_THE_ACCESS))
+			return -EOPNOTSUPP;
+		err = add_user();
+		if (err)
+			return err;
+		event->destroy = remove_user;
+	}
+	event->hw.config_base = filter;
+	return 0;
+}
+
+static void find_sched_switch(struct tracepoint *tp, void *data)
+{
+	if (!strcmp(tp->name, "sched_switch"))
+		sched_switch = tp;
+}
+
+int homenode_sampling_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct hrtimer *timer = &per_cpu(samplers, cpu).timer;
+
+		hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+		timer->function = on_timer;
+	}
+	log_lost = homenode_lookup("perf_log_lost_samples");
+	for_each_kernel_tracepoint(find_sched_switch, NULL);
+	if (sched_switch)
+		return 0;
+	pr_err("homenode_pmu: no tracepoint sched_switch: samples would be credited to the wrong tasks\n");
+	return -ENOENT;
+}
+
+void homenode_sampling_exit(void)
+{
+	int cpu;
+
+	tracepoint_synchronize_unregister();
+	for_each_possible_cpu(cpu)
+		hrtimer_cancel(&per_cpu(samplers, cpu).timer);
+}
