@@ -3,6 +3,8 @@
 package survey
 
 import (
+	"fmt"
+
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -50,6 +52,9 @@ type Thread struct {
 	CPU     int                 `json:"cpu"`      // it last ran on
 	CPUTime unit.Value[float64] `json:"cpu_used"` // CPUs' worth over the period
 	Allowed set.CPUSet          `json:"cpus_allowed"`
+	// Waited is CPUs' worth of time it was runnable and did not run, 0 … 1: the
+	// second figure of /proc/PID/task/TID/schedstat (since 2.6.25).
+	Waited unit.Value[float64] `json:"cpu_waited"`
 }
 
 // Guest is what a virtual machine's process tells about its guest.
@@ -85,6 +90,17 @@ func (k MappingKind) String() string {
 
 // MarshalText writes the name.
 func (k MappingKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the name.
+func (k *MappingKind) UnmarshalText(text []byte) error {
+	for i, name := range kindNames {
+		if name == string(text) {
+			*k = MappingKind(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("parse kind of mapping %q: want one of %v", text, kindNames)
+}
 
 // Mapping is a piece of a process's address space. End is 0 when only
 // numa_maps was read.
