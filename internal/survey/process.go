@@ -68,6 +68,9 @@ type Thread struct {
 	CPU     int                 `json:"cpu"`      // it last ran on
 	CPUTime unit.Value[float64] `json:"cpu_used"` // CPUs' worth over the period
 	Allowed set.CPUSet          `json:"cpus_allowed"`
+	// Waited is CPUs' worth of time it was runnable and did not run, 0 … 1: the
+	// second figure of /proc/PID/task/TID/schedstat (since 2.6.25).
+	Waited unit.Value[float64] `json:"cpu_waited"`
 }
 
 // Guest is what a virtual machine's process tells about its guest.

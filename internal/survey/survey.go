@@ -28,6 +28,10 @@ type Survey struct {
 	Nodes     []Node    `json:"nodes"`
 	Balancing Balancing `json:"numa_balancing"`
 	Settings  Settings  `json:"settings"`
+	Swapping  Swapping  `json:"swapping"`
+	// Cgroups says where the files of a workload are, for those who want to write
+	// them; the zero value is unknown.
+	Cgroups Cgroups `json:"cgroups"`
 	// Hypervisor is what this host is a guest of: "" for none.
 	Hypervisor unit.Value[string] `json:"hypervisor"`
 	// Groups are parallel to Window.Workloads.
@@ -116,6 +120,25 @@ type Settings struct {
 	THP         unit.Value[string]     `json:"transparent_hugepage"` // "always", "madvise", "never"
 	SwapTotal   unit.Value[unit.Bytes] `json:"swap_total_bytes"`
 	SwapFree    unit.Value[unit.Bytes] `json:"swap_free_bytes"`
+}
+
+// Swapping is what went to swap and came back over the period, in pages
+// (/proc/vmstat: pswpin, pswpout; since 2.6.0).
+type Swapping struct {
+	In  unit.Value[uint64] `json:"in"`
+	Out unit.Value[uint64] `json:"out"`
+}
+
+// Cgroups is where the hierarchies that hold memory's placement are mounted.
+type Cgroups struct {
+	Cpuset Hierarchy `json:"cpuset"`
+	Memory Hierarchy `json:"memory"`
+}
+
+// Hierarchy is a mounted cgroup hierarchy. Path "" is unknown.
+type Hierarchy struct {
+	Path string `json:"path"` // "/sys/fs/cgroup", "/sys/fs/cgroup/cpuset"
+	V2   bool   `json:"v2"`
 }
 
 // Group is what a window does not tell about a workload's cgroup.
