@@ -34,7 +34,7 @@ agent | lab/demo > lab | report
 trial
 owner/cgroup
 journal
-kernel/kerneltest > kernel > kernel/addr kernel/cgroup kernel/migrate kernel/perf kernel/symbol > kernel/procfs > kernel/unix
+kernel/kerneltest > kernel > kernel/places > kernel/addr kernel/cgroup kernel/migrate kernel/perf kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | doctor
 survey

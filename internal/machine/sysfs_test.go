@@ -222,20 +222,20 @@ func TestNoCPU(t *testing.T) {
 // What is malformed is reported with its place, and only that is unknown.
 func TestMalformedFilesAreReported(t *testing.T) {
 	tree := fstest.MapFS{
-		cpuDir + "/online":                           file("0-3"),
-		cpuDir + "/cpu0/topology/physical_package_id":            file("zero"),
-		cpuDir + "/cpu0/cache/index3/level":          file("3"),
-		cpuDir + "/cpu0/cache/index3/type":           file("Unified"),
-		cpuDir + "/cpu0/cache/index3/shared_cpu_map": file("3"),
-		cpuDir + "/cpu0/cache/index3/size":           file("6144kB"),
-		nodeDir + "/node0/cpulist":                   file("0-1"),
-		nodeDir + "/node0/meminfo":                   file("Node 0 MemTotal: 12 MB"),
-		nodeDir + "/node0/distance":                  file("0 9 30"),
-		nodeDir + "/node1/cpulist":                   file("2-x"),
-		nodeDir + "/node1/cpumap":                    file("4"),
-		nodeDir + "/node1/distance":                  file("20 x 10"),
-		nodeDir + "/node5/distance":                  file("20 10"),
-		cpuDir + "/cpu3/node5":                       file(""),
+		cpuDir + "/online": file("0-3"),
+		cpuDir + "/cpu0/topology/physical_package_id": file("zero"),
+		cpuDir + "/cpu0/cache/index3/level":           file("3"),
+		cpuDir + "/cpu0/cache/index3/type":            file("Unified"),
+		cpuDir + "/cpu0/cache/index3/shared_cpu_map":  file("3"),
+		cpuDir + "/cpu0/cache/index3/size":            file("6144kB"),
+		nodeDir + "/node0/cpulist":                    file("0-1"),
+		nodeDir + "/node0/meminfo":                    file("Node 0 MemTotal: 12 MB"),
+		nodeDir + "/node0/distance":                   file("0 9 30"),
+		nodeDir + "/node1/cpulist":                    file("2-x"),
+		nodeDir + "/node1/cpumap":                     file("4"),
+		nodeDir + "/node1/distance":                   file("20 x 10"),
+		nodeDir + "/node5/distance":                   file("20 10"),
+		cpuDir + "/cpu3/node5":                        file(""),
 	}
 	m, err := ParseSysfs(tree, "fake:malformed")
 	if !errors.Is(err, ErrMalformed) {

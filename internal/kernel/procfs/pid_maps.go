@@ -11,6 +11,10 @@ type Range struct{ Start, End uint64 }
 type Area struct {
 	Range
 	Access string // "rw-p": read, write, execute, private or shared
+	Offset uint64 // in the file
+	// Path is a file, "[heap]" and the like, or "" for anonymous memory; \040 and
+	// such as the kernel escapes them.
+	Path string
 }
 
 // ParseMaps reads the addresses of /proc/PID/maps; see ParseAreas.
@@ -36,16 +40,32 @@ func ParseAreas(data []byte) ([]Area, error) {
 	var all []Area
 	for n, line := range lines(data) {
 		r, rest, err := addresses(n, line)
-		access, _ := nextField(rest)
-		if err == nil && len(access) != len("rw-p") {
-			err = malformed("/proc/PID/maps", n, line, errShort)
-		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Area{r, string(access)})
+		a, err := area(r, rest)
+		if err != nil {
+			return nil, malformed("/proc/PID/maps", n, line, err)
+		}
+		all = append(all, a)
 	}
 	return all, nil
+}
+
+// area reads what follows the addresses: access, offset, device, inode, path.
+func area(r Range, rest []byte) (Area, error) {
+	access, rest := nextField(rest)
+	offset, rest := nextField(rest)
+	_, rest = nextField(rest)
+	inode, rest := nextField(rest)
+	if len(access) != len("rw-p") || len(inode) == 0 {
+		return Area{}, errShort
+	}
+	at, err := hex(offset)
+	if err != nil {
+		return Area{}, errRange
+	}
+	return Area{Range: r, Access: string(access), Offset: at, Path: string(bytes.TrimLeft(rest, " "))}, nil
 }
 
 func addresses(n int, line []byte) (Range, []byte, error) {

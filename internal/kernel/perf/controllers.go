@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+)
+
+// Controllers counts what the memory controllers do, by node: one PMU for each,
+// named uncore_imc_*, that counts for a package and never for a task.
+//
+//  1. The kernel names one CPU of each package in the PMU's cpumask.
+//  2. What a controller counts belongs to the node of that package, if the package
+//     has one node with memory and no memory of the machine is without CPUs: a
+//     PMU does not tell which node it serves.
+type Controllers struct {
+	calls  unix.Sampling
+	events []controllerEvent
+	Name   string // how the counts' source is called
+	Busy   bool   // there is an event for the time a read was waiting or served
+}
+
+type controllerEvent struct {
+	fd, node int // node: index into Machine.Nodes
+	kind     controllerKind
+	last     [3]uint64 // value, enabled, running
+}
+
+type controllerKind int
+
+const (
+	casReads controllerKind = iota
+	clockTicks
+	queueNotEmpty
+)
+
+// controllerNames are the events as sysfs calls them.
+var controllerNames = map[controllerKind]string{casReads: "cas_count_read", clockTicks: "clockticks", queueNotEmpty: "rpq_not_empty"}
+
+// ControllerSums is what the controllers of one node did since the read before.
+type ControllerSums struct {
+	Reads              uint64 // cache lines
+	Ticks, BusyTicks   uint64
+	KnownReads, KnownB bool // whether Reads, and Ticks with BusyTicks, were counted
+}
+
+// OpenControllers starts counting on every controller whose node is clear. With
+// none it fails with ErrNotSupported and says why.
+func OpenControllers(calls unix.Sampling, root unix.Root, m machine.Machine) (*Controllers, error) {
+	dirs, _ := filepath.Glob(root.Path("/sys/bus/event_source/devices/uncore_imc*"))
+	c := &Controllers{calls: calls, Name: "perf uncore_imc"}
+	err := fmt.Errorf("count memory controllers: no uncore_imc PMU in /sys/bus/event_source/devices (%w)", unix.ErrNotSupported)
+	for _, dir := range dirs {
+		if strings.Contains(filepath.Base(dir), "free_running") {
+			continue // another set of counters of the same controllers
+		}
+		if err1 := c.open(dir, m); err1 != nil {
+			err = err1
+		}
+	}
+	if len(c.events) == 0 {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Controllers) open(dir string, m machine.Machine) error {
+	text := func(name string) (string, error) {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return "", unix.Explain("read", filepath.Join(dir, name), "", err)
+		}
+		return strings.TrimSpace(string(data)), nil
+	}
+	kind, err := text("type")
+	if err != nil {
+		return err
+	}
+	typ, err := strconv.ParseUint(kind, 10, 32)
+	if err != nil {
+		return fmt.Errorf("parse %s/type: line 1 %.20q: not a number (%w)", dir, kind, unix.ErrMalformed)
+	}
+	mask, err := text("cpumask")
+	if err != nil {
+		return err
+	}
+	cpus, err := set.ParseCPUs(mask)
+	if err != nil {
+		return fmt.Errorf("parse %s/cpumask: %w", dir, err)
+	}
+	for cpu := range cpus.All() {
+		node, err := controllerNode(m, cpu)
+		if err != nil {
+			return err
+		}
+		if err := c.openOn(uint32(typ), cpu, node, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controllerNode is step 2: the index of the node whose memory a controller
+// with this CPU serves.
+func controllerNode(m machine.Machine, cpu int) (int, error) {
+	unclear := func(why string) error {
+		return fmt.Errorf("count memory controllers: %s: which node a controller serves is not told (%w)", why, unix.ErrNotSupported)
+	}
+	c, ok := m.CPU(cpu)
+	p, known := c.Package.Get()
+	if !ok || !known {
+		return 0, unclear(fmt.Sprintf("the package of CPU %d is unknown", cpu))
+	}
+	if !m.NodesWithMemory().Minus(m.NodesWithCPUs()).IsEmpty() {
+		return 0, unclear("there is memory without CPUs")
+	}
+	at := -1
+	for i, n := range m.Nodes {
+		if !n.CPUs.Overlaps(m.Packages[p]) {
+			continue
+		}
+		if at >= 0 {
+			return 0, unclear(fmt.Sprintf("package %d has several nodes", p))
+		}
+		at = i
+	}
+	if at < 0 {
+		return 0, unclear(fmt.Sprintf("package %d has no node", p))
+	}
+	return at, nil
+}
+
+// openOn opens the events that the PMU has. Only reads are a must.
+func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (string, error)) error {
+	format := func(field string) (bits, error) {
+		s, err := text("format/" + field)
+		if err != nil {
+			return nil, err
+		}
+		return parseFormat(s)
+	}
+	for _, kind := range []controllerKind{casReads, clockTicks, queueNotEmpty} {
+		s, err := text("events/" + controllerNames[kind])
+		if err != nil && kind != casReads {
+			continue
+		}
+		var config uint64
+		if err == nil {
+			config, err = parseEvent(s, format)
+		}
+		if err != nil {
+			return err
+		}
+		attr := sys.PerfEventAttr{Type: typ, Config: config, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
+			Read_format: sys.PERF_FORMAT_TOTAL_TIME_ENABLED | sys.PERF_FORMAT_TOTAL_TIME_RUNNING}
+		fd, err := c.calls.OpenTask(&attr, -1, cpu)
+		if errors.Is(err, sys.ENODEV) {
+			continue // offline
+		}
+		if err != nil {
+			return unix.Explain("open", fmt.Sprintf("uncore_imc event %s on CPU %d", controllerNames[kind], cpu), "CAP_PERFMON", err)
+		}
+		c.events = append(c.events, controllerEvent{fd: fd, node: node, kind: kind})
+		c.Busy = c.Busy || kind == queueNotEmpty
+	}
+	return nil
+}
+
+// Read returns what was counted since the Read before (the first: since Open),
+// by index into Machine.Nodes. Counts that shared a counter are scaled.
+func (c *Controllers) Read(nodes int) ([]ControllerSums, error) {
+	sums := make([]ControllerSums, nodes)
+	for i := range c.events {
+		e := &c.events[i]
+		var now [3]uint64
+		if _, err := c.calls.Read(e.fd, now[:]); err != nil {
+			return nil, unix.Explain("read", "memory controller's "+controllerNames[e.kind], "", err)
+		}
+		delta := scaledCount(now, e.last)
+		e.last = now
+		if e.node >= nodes {
+			continue
+		}
+		s := &sums[e.node]
+		switch e.kind {
+		case casReads:
+			s.Reads, s.KnownReads = s.Reads+delta, true
+		case clockTicks:
+			s.Ticks += delta
+		case queueNotEmpty:
+			s.BusyTicks, s.KnownB = s.BusyTicks+delta, true
+		}
+	}
+	return sums, nil
+}
+
+// scaledCount is the count between two readings of value, time enabled, time running.
+func scaledCount(now, last [3]uint64) uint64 {
+	value, enabled, running := now[0]-last[0], now[1]-last[1], now[2]-last[2]
+	if running == 0 || running >= enabled {
+		return value
+	}
+	return uint64(float64(value) * float64(enabled) / float64(running))
+}
+
+// Close stops counting.
+func (c *Controllers) Close() {
+	for _, e := range c.events {
+		c.calls.Close(e.fd)
+	}
+	c.events = nil
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package places
+
+import (
+	"cmp"
+	"slices"
+
+	"homenode/internal/kernel/addr"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+const (
+	lineShift, pageShift = 6, 12
+	// maxLines are remembered; accesses to further ones still count for their
+	// mapping. 100 bytes each.
+	maxLines = 1 << 18
+	// What is shown: more is noise to a person and to a rule.
+	maxPlaces, maxShared, maxFunctions = 40, 20, 5
+)
+
+// Folder folds accesses. It is not safe for concurrent use.
+type Folder struct {
+	spaces Spaces
+	nodes  int
+	nodeOf func(cpu int) int // index of the CPU's node, −1 when unknown
+	pids   map[int]*process
+	places map[placeKey]*place
+	lines  map[lineKey]*line
+	loads  uint64
+	stores uint64
+}
+
+type process struct {
+	Space
+	known     bool
+	functions map[uint64]string // by instruction
+}
+
+type placeKey struct {
+	pid   int
+	start uint64
+}
+
+type place struct {
+	survey.Place
+	cycles, weighed uint64
+	ips             map[uint64]*survey.Function
+}
+
+// lineKey names a cache line. Memory that processes share is the same line in
+// all of them: it goes by its file and offset, with pid 0.
+type lineKey struct {
+	file string
+	pid  int
+	line uint64
+}
+
+type line struct {
+	pid           int
+	addr          uint64
+	mapping       string
+	loads, stores []uint32
+	ips           map[uint64]uint32 // of stores
+}
+
+// New returns an empty Folder for a machine of so many nodes.
+func New(spaces Spaces, nodes int, nodeOf func(cpu int) int) *Folder {
+	return &Folder{spaces: spaces, nodes: nodes, nodeOf: nodeOf, pids: map[int]*process{}, places: map[placeKey]*place{}, lines: map[lineKey]*line{}}
+}
+
+// Add folds one access. What has no user address, or no known CPU, only counts.
+func (f *Folder) Add(a addr.Access) {
+	if a.Store {
+		f.stores++
+	} else {
+		f.loads++
+	}
+	n := f.nodeOf(a.CPU)
+	if a.Kernel || a.Addr == 0 || n < 0 {
+		return
+	}
+	p := f.process(a.PID)
+	if !p.known {
+		return
+	}
+	f.place(p, a).add(a, n)
+	f.addLine(p, a, n)
+}
+
+func (f *Folder) process(pid int) *process {
+	p := f.pids[pid]
+	if p == nil {
+		p = &process{functions: map[uint64]string{}}
+		p.Space, p.known = f.spaces.Space(pid)
+		f.pids[pid] = p
+	}
+	return p
+}
+
+func (f *Folder) place(p *process, a addr.Access) *place {
+	area, ok := p.area(a.Addr)
+	key := placeKey{a.PID, area.Start}
+	if pl := f.places[key]; pl != nil {
+		return pl
+	}
+	pl := &place{ips: map[uint64]*survey.Function{}}
+	pl.PID, pl.Name, pl.Start, pl.Mapping = a.PID, p.Name, area.Start, label(area)
+	if !ok {
+		pl.Mapping = "mapped later"
+	}
+	pl.Loads, pl.Remote, pl.Stores = make([]uint64, f.nodes), make([]uint64, f.nodes), make([]uint64, f.nodes)
+	f.places[key] = pl
+	return pl
+}
+
+func (p *place) add(a addr.Access, node int) {
+	fn := p.ips[a.IP]
+	if fn == nil {
+		fn = &survey.Function{}
+		p.ips[a.IP] = fn
+	}
+	fn.Samples++
+	if a.Store {
+		p.Stores[node]++
+		fn.Writes++
+		return
+	}
+	p.Loads[node]++
+	if a.Level == addr.RemoteDRAM || a.Level == addr.RemoteCache {
+		p.Remote[node]++
+	}
+	if a.Weight > 0 {
+		p.cycles, p.weighed = p.cycles+a.Weight, p.weighed+1
+	}
+}
+
+func (f *Folder) addLine(p *process, a addr.Access, node int) {
+	area, _ := p.area(a.Addr)
+	key := lineKey{pid: a.PID, line: a.Addr >> lineShift}
+	if len(area.Access) == 4 && area.Access[3] == 's' {
+		key = lineKey{file: area.Path, line: (a.Addr - area.Start + area.Offset) >> lineShift}
+	}
+	l := f.lines[key]
+	if l == nil {
+		if len(f.lines) == maxLines {
+			return
+		}
+		l = &line{pid: a.PID, addr: a.Addr >> lineShift << lineShift, mapping: label(area),
+			loads: make([]uint32, f.nodes), stores: make([]uint32, f.nodes), ips: map[uint64]uint32{}}
+		f.lines[key] = l
+	}
+	if !a.Store {
+		l.loads[node]++
+		return
+	}
+	l.stores[node]++
+	l.ips[a.IP]++
+}
+
+// Samples is what came together.
+func (f *Folder) Samples(how unit.Source, from string, lost uint64) survey.Samples {
+	return survey.Samples{How: how, From: from, Loads: f.loads, Stores: f.stores, Lost: lost, Places: f.topPlaces(), Lines: f.shared()}
+}
+
+func (f *Folder) topPlaces() []survey.Place {
+	var all []survey.Place
+	for _, p := range f.places {
+		if p.weighed > 0 {
+			p.Latency = unit.Some(float64(p.cycles) / float64(p.weighed))
+		}
+		p.Functions = f.functions(p.PID, p.ips)
+		all = append(all, p.Place)
+	}
+	slices.SortFunc(all, func(a, b survey.Place) int {
+		return cmp.Or(cmp.Compare(sum(b.Remote), sum(a.Remote)), cmp.Compare(sum(b.Loads)+sum(b.Stores), sum(a.Loads)+sum(a.Stores)),
+			cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start))
+	})
+	return all[:min(len(all), maxPlaces)]
+}
+
+// functions adds instructions up by the function they are in.
+func (f *Folder) functions(pid int, ips map[uint64]*survey.Function) []survey.Function {
+	p := f.process(pid)
+	by := map[string]*survey.Function{}
+	for ip, n := range ips {
+		name, known := p.functions[ip]
+		if !known {
+			name = p.function(ip)
+			p.functions[ip] = name
+		}
+		if by[name] == nil {
+			by[name] = &survey.Function{Name: name}
+		}
+		by[name].Samples += n.Samples
+		by[name].Writes += n.Writes
+	}
+	var all []survey.Function
+	for _, n := range by {
+		all = append(all, *n)
+	}
+	slices.SortFunc(all, func(a, b survey.Function) int {
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.Name, b.Name))
+	})
+	return all[:min(len(all), maxFunctions)]
+}
+
+// shared lists what several nodes touch and at least one writes.
+//  1. Cache lines that do; most written first.
+//  2. Pages that several nodes write though none of their lines is: such a page
+//     can be near one of them only.
+func (f *Folder) shared() []survey.Line {
+	var all []survey.Line
+	pages := map[lineKey]*line{}
+	hot := map[lineKey]bool{}
+	for key, l := range f.lines {
+		page := lineKey{key.file, key.pid, key.line >> (pageShift - lineShift)}
+		if several(l.loads, l.stores) && any32(l.stores) {
+			hot[page] = true
+			all = append(all, f.line(l, 1<<lineShift))
+		}
+		pages[page] = merge(pages[page], l)
+	}
+	for key, p := range pages {
+		if !hot[key] && several(p.stores) {
+			p.addr = p.addr >> pageShift << pageShift
+			all = append(all, f.line(p, 1<<pageShift))
+		}
+	}
+	slices.SortFunc(all, func(a, b survey.Line) int {
+		return cmp.Or(cmp.Compare(sum(b.Stores), sum(a.Stores)), cmp.Compare(sum(b.Loads), sum(a.Loads)),
+			cmp.Compare(a.PID, b.PID), cmp.Compare(a.Addr, b.Addr))
+	})
+	return all[:min(len(all), maxShared)]
+}
+
+func (f *Folder) line(l *line, bytes int) survey.Line {
+	ips := map[uint64]*survey.Function{}
+	for ip, n := range l.ips {
+		ips[ip] = &survey.Function{Samples: uint64(n), Writes: uint64(n)}
+	}
+	return survey.Line{PID: l.pid, Addr: l.addr, Bytes: bytes, Mapping: l.mapping,
+		Loads: widen(l.loads), Stores: widen(l.stores), Functions: f.functions(l.pid, ips)}
+}
+
+func merge(into, l *line) *line {
+	if into == nil {
+		into = &line{pid: l.pid, addr: l.addr, mapping: l.mapping, loads: make([]uint32, len(l.loads)), stores: make([]uint32, len(l.stores)), ips: map[uint64]uint32{}}
+	}
+	for i := range l.loads {
+		into.loads[i] += l.loads[i]
+		into.stores[i] += l.stores[i]
+	}
+	for ip, n := range l.ips {
+		into.ips[ip] += n
+	}
+	return into
+}
+
+// several says that more than one node is in any of the counts.
+func several(counts ...[]uint32) bool {
+	nodes := 0
+	for i := range counts[0] {
+		for _, c := range counts {
+			if c[i] > 0 {
+				nodes++
+				break
+			}
+		}
+	}
+	return nodes > 1
+}
+
+func any32(counts []uint32) bool {
+	return slices.ContainsFunc(counts, func(n uint32) bool { return n > 0 })
+}
+
+func widen(counts []uint32) []uint64 {
+	all := make([]uint64, len(counts))
+	for i, n := range counts {
+		all[i] = uint64(n)
+	}
+	return all
+}
+
+func sum(counts []uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}

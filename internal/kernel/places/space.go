@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package places
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/symbol"
+	"homenode/internal/kernel/unix"
+)
+
+// Space is a process's address space as it was when its first sample came.
+type Space struct {
+	Name  string // comm
+	areas []procfs.Area
+	// symbols of a mapped file; nil: it has none, or cannot be read
+	symbols func(path string) *symbol.Table
+}
+
+// Spaces looks processes up.
+type Spaces interface {
+	// Space returns the address space of a process; false when it is gone or may
+	// not be looked at.
+	Space(pid int) (Space, bool)
+}
+
+// live reads /proc. Symbol tables are read through the process's own root, since
+// a container's /usr/bin/x is not the host's, and kept by file.
+type live struct {
+	root   unix.Root
+	buf    unix.Buffer
+	tables map[string]*symbol.Table
+}
+
+// Live looks processes up below root.
+func Live(root unix.Root) Spaces { return &live{root: root, tables: map[string]*symbol.Table{}} }
+
+func (l *live) Space(pid int) (Space, bool) {
+	data, err := l.buf.ReadFile(l.root.Path(fmt.Sprintf("/proc/%d/maps", pid)))
+	if err != nil {
+		return Space{}, false
+	}
+	areas, err := procfs.ParseAreas(data)
+	if err != nil {
+		return Space{}, false
+	}
+	comm, err := l.buf.ReadFile(l.root.Path(fmt.Sprintf("/proc/%d/comm", pid)))
+	if err != nil {
+		return Space{}, false
+	}
+	return Space{
+		Name: strings.TrimSpace(string(comm)), areas: areas,
+		symbols: func(path string) *symbol.Table { return l.table(pid, path) },
+	}, true
+}
+
+// maxFile bounds the files whose symbols are read.
+const maxFile = 2 << 30
+
+func (l *live) table(pid int, path string) *symbol.Table {
+	file := l.root.Path(fmt.Sprintf("/proc/%d/root%s", pid, path))
+	st, err := os.Stat(file)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > maxFile {
+		return nil
+	}
+	key := fmt.Sprintf("%s %d %v", path, st.Size(), st.ModTime())
+	if t, known := l.tables[key]; known {
+		return t
+	}
+	l.tables[key] = nil
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	t, err := symbol.Read(f)
+	if err != nil {
+		return nil
+	}
+	l.tables[key] = t
+	return t
+}
+
+// area finds the mapping of an address.
+func (s Space) area(addr uint64) (procfs.Area, bool) {
+	i := sort.Search(len(s.areas), func(i int) bool { return s.areas[i].End > addr })
+	if i == len(s.areas) || addr < s.areas[i].Start {
+		return procfs.Area{}, false
+	}
+	return s.areas[i], true
+}
+
+// label names a mapping for people.
+func label(a procfs.Area) string {
+	if a.Path != "" {
+		return a.Path
+	}
+	return fmt.Sprintf("anon %x", a.Start)
+}
+
+// function names where an instruction is: "symbol", or "program+0x1234", offsets
+// being the file's.
+func (s Space) function(ip uint64) string {
+	a, ok := s.area(ip)
+	if !ok {
+		return fmt.Sprintf("%#x", ip)
+	}
+	if !strings.HasPrefix(a.Path, "/") {
+		return fmt.Sprintf("%s+%#x", label(a), ip-a.Start)
+	}
+	off := ip - a.Start + a.Offset
+	if t := s.symbols(a.Path); t != nil {
+		if name, ok := t.Function(off); ok {
+			return name
+		}
+	}
+	return fmt.Sprintf("%s+%#x", a.Path[strings.LastIndexByte(a.Path, '/')+1:], off)
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"homenode/internal/kernel/addr"
+	"homenode/internal/kernel/perf"
+	"homenode/internal/kernel/places"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/machine"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+// LiveProbes adds to a survey of the running kernel what its PMUs can tell
+// beyond counts by workload: sampled accesses and the memory controllers.
+func (c *SurveyConfig) LiveProbes() {
+	c.Sampler = &samplingProbe{calls: unix.LivePerf{}, root: c.Reader.Root}
+	c.Uncore = &controllerProbe{calls: unix.LivePerf{}, root: c.Reader.Root}
+}
+
+// controllerProbe counts what the memory controllers do.
+type controllerProbe struct {
+	calls unix.Sampling
+	root  Root
+	c     *perf.Controllers
+	why   error
+}
+
+// Start implements Probe. That there is nothing to count is no problem: the
+// figures are unknown, and say why.
+func (p *controllerProbe) Start(_ context.Context, m machine.Machine) error {
+	if p.c != nil {
+		p.c.Close()
+	}
+	p.c, p.why = perf.OpenControllers(p.calls, p.root, m)
+	return nil
+}
+
+// Finish implements Probe.
+func (p *controllerProbe) Finish(s *survey.Survey) error {
+	if p.c == nil {
+		for i := range s.Nodes {
+			s.Nodes[i].Traffic = survey.Traffic{Reads: unit.UnknownValue[uint64](p.why.Error()), Busy: unit.UnknownValue[unit.Ratio](p.why.Error())}
+		}
+		return nil
+	}
+	defer func() { p.c.Close(); p.c = nil }()
+	sums, err := p.c.Read(len(s.Nodes))
+	if err != nil {
+		return err
+	}
+	how := perf.Detect(p.root).How
+	for i, sum := range sums {
+		t := &s.Nodes[i].Traffic
+		*t = survey.Traffic{Reads: unit.UnknownValue[uint64]("no controller of this node"), Busy: unit.UnknownValue[unit.Ratio]("its PMU has no event for it")}
+		if sum.KnownReads {
+			t.Reads = unit.ValueOf(sum.Reads, how, p.c.Name+"/cas_count_read/")
+		}
+		if busy, ok := unit.RatioOf(float64(min(sum.BusyTicks, sum.Ticks)), float64(sum.Ticks)).Get(); ok && sum.KnownB {
+			t.Busy = unit.ValueOf(busy, how, p.c.Name+"/rpq_not_empty/ over /clockticks/")
+		}
+	}
+	return nil
+}
+
+const (
+	// sampleThreshold is the least latency of a load that is sampled, in cycles:
+	// above an LLC hit (some 40–70), below DRAM (200 and more), so that what is
+	// sampled left the chip's caches.
+	sampleThreshold = 96
+	// sampleRate is how many samples a second are aimed at, of loads and of stores
+	// each. Each costs the sampled about a microsecond.
+	sampleRate = 4000
+	// The period is found in a first short look, and bounded.
+	firstPeriod, leastPeriod, mostPeriod = 10007, 101, 50_000_000
+	firstLook                            = 200 * time.Millisecond
+	sampleSlice                          = 500 * time.Millisecond
+)
+
+// samplingProbe samples loads and stores of user programs, each with a period of
+// its own.
+type samplingProbe struct {
+	calls unix.Sampling
+	root  Root
+
+	table  addr.Table
+	why    error
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+	mu     sync.Mutex // of what follows
+	folder *places.Folder
+	lost   uint64
+	period [2]uint64
+	errs   []error
+}
+
+// Start implements Probe.
+func (p *samplingProbe) Start(ctx context.Context, m machine.Machine) error {
+	if p.table, p.why = addr.Detect(p.root); p.why != nil {
+		return nil
+	}
+	at := nodePlaces(m)
+	p.folder = places.New(places.Live(p.root), len(m.Nodes), func(cpu int) int {
+		if n, ok := m.NodeOf(cpu); ok && n < len(at) {
+			return at[n]
+		}
+		return -1
+	})
+	p.lost, p.errs = 0, nil
+	ctx, p.stop = context.WithCancel(ctx)
+	for i, cfg := range []addr.Config{{Loads: true, LatencyThreshold: sampleThreshold}, {Stores: true}} {
+		cfg.Table, cfg.UserOnly = p.table, true
+		p.done.Add(1)
+		go func() {
+			defer p.done.Done()
+			err := p.sample(ctx, cfg, &p.period[i], m.OnlineCPUs().IDs())
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.errs = append(p.errs, err)
+		}()
+	}
+	return nil
+}
+
+// sample looks shortly to find the period, then samples until it is stopped.
+func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, period *uint64, cpus []int) error {
+	cfg.Period = firstPeriod
+	stats, err := p.collect(ctx, cfg, cpus, firstLook, func(addr.Access) {})
+	if err != nil {
+		return err
+	}
+	cfg.Period = periodFor(stats.Samples, firstLook)
+	*period = cfg.Period
+	for ctx.Err() == nil {
+		stats, err := p.collect(ctx, cfg, cpus, sampleSlice, func(a addr.Access) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.folder.Add(a)
+		})
+		p.mu.Lock()
+		p.lost += stats.Lost
+		p.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// periodFor is the period that would have brought sampleRate samples a second.
+func periodFor(samples uint64, look time.Duration) uint64 {
+	rate := float64(samples) * firstPeriod / look.Seconds() // qualifying accesses a second
+	return min(max(uint64(rate/sampleRate), leastPeriod), mostPeriod)
+}
+
+func (p *samplingProbe) collect(ctx context.Context, cfg addr.Config, cpus []int, d time.Duration, each func(addr.Access)) (addr.Stats, error) {
+	s, err := addr.Open(p.calls, cfg, addr.Target{}, cpus)
+	if err != nil {
+		return addr.Stats{}, err
+	}
+	defer s.Close()
+	stats, err := s.Collect(ctx, d, each)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return stats, err
+}
+
+// Finish implements Probe.
+func (p *samplingProbe) Finish(s *survey.Survey) error {
+	if p.why != nil {
+		s.Samples = survey.Samples{Why: p.why.Error()}
+		return nil
+	}
+	p.stop()
+	p.done.Wait()
+	if err := errors.Join(p.errs...); err != nil {
+		s.Samples = survey.Samples{Why: err.Error()}
+		return err
+	}
+	from := fmt.Sprintf("perf samples (%s): one load in %d of at least %d cycles, one store in %d", p.table.Name, p.period[0], sampleThreshold, p.period[1])
+	s.Samples = p.folder.Samples(p.table.How, from, p.lost)
+	workload := map[int]string{}
+	for _, g := range s.Groups {
+		for _, pid := range g.PIDs {
+			workload[pid] = g.ID
+		}
+	}
+	for i := range s.Samples.Places {
+		s.Samples.Places[i].Workload = workload[s.Samples.Places[i].PID]
+	}
+	for i := range s.Samples.Lines {
+		s.Samples.Lines[i].Workload = workload[s.Samples.Lines[i].PID]
+	}
+	return nil
+}

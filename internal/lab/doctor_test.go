@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"homenode/internal/doctor"
+)
+
+// doctorCase is one script of testdata/doctor: what it makes happen in the guest,
+// and what the doctor must then say, or must not.
+//
+//	# shape: two        the lab's shape; default two
+//	# flat              the guest sees one node
+//	# model: count      the model's state while the doctor looks; default count
+//	# for: 3s           how long it looks
+//	# ci                part of `make test`; all are part of `make test-full`
+//	# want: RULE TEXT   a finding of that rule whose subject, title or evidence has TEXT
+//	# silent: RULE      no finding of that rule, and it was able to judge
+//	# answer: yes       the verdict
+type doctorCase struct {
+	name, shape, model, duration, answer string
+	flat, ci                             bool
+	want, silent                         []string
+	script                               string
+}
+
+func readDoctorCase(path string) (doctorCase, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return doctorCase{}, err
+	}
+	c := doctorCase{name: strings.TrimSuffix(filepath.Base(path), ".sh"), shape: "two", model: "count", duration: "3s", script: string(data)}
+	for s := bufio.NewScanner(strings.NewReader(c.script)); s.Scan() && strings.HasPrefix(s.Text(), "#"); {
+		key, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(s.Text(), "#")), ":")
+		value = strings.TrimSpace(value)
+		switch key {
+		case "shape":
+			c.shape = value
+		case "model":
+			c.model = value
+		case "for":
+			c.duration = value
+		case "flat":
+			c.flat = true
+		case "ci":
+			c.ci = true
+		case "want":
+			c.want = append(c.want, value)
+		case "silent":
+			c.silent = append(c.silent, value)
+		case "answer":
+			c.answer = value
+		}
+	}
+	if len(c.want)+len(c.silent) == 0 {
+		return c, fmt.Errorf("parse %s: it wants nothing: give it a '# want:' or a '# silent:'", path)
+	}
+	return c, nil
+}
+
+// Every rule of the doctor in a situation that was made to happen, and in one
+// that is near it, where it must stay silent.
+func TestLabDoctor(t *testing.T) {
+	lib, err := os.ReadFile("testdata/doctor/lib.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/doctor/*_*.sh")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no case in testdata/doctor: %v", err)
+	}
+	all := os.Getenv("HOMENODE_DOCTOR") == "all"
+	for _, file := range files {
+		c, err := readDoctorCase(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(c.name, func(t *testing.T) {
+			if !all && !c.ci {
+				t.Skip("not one of the few that every run tries: HOMENODE_DOCTOR=all tries it ('make test-full')")
+			}
+			tryDoctorCase(t, c, string(lib))
+		})
+	}
+}
+
+func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
+	g := guest(t, c.shape, "v2")
+	if c.flat {
+		g = flatGuest(t, c.shape)
+	}
+	inGuest := func(script string) Result {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		defer cancel()
+		r, err := g.Run(ctx, "sh", "-c", lib+script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	defer inGuest("tidy")
+	if r := inGuest("tidy 2>/dev/null; set -e\n" + c.script); r.Exit != 0 {
+		t.Fatalf("the situation could not be made: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
+	}
+	r := inGuest("model " + c.model + "; exec homenode doctor --for " + c.duration + " -o json")
+	if r.Exit != 0 {
+		t.Fatalf("homenode doctor: exit %d\n%s", r.Exit, r.Stderr)
+	}
+	var report doctor.Report
+	if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
+		t.Fatalf("%v\n%s", err, r.Stdout)
+	}
+	judgeDoctor(t, c, report)
+	if t.Failed() {
+		t.Logf("it said: %s\n%s", r.Stdout, r.Stderr)
+	}
+}
+
+func judgeDoctor(t *testing.T, c doctorCase, report doctor.Report) {
+	t.Helper()
+	for _, want := range c.want {
+		rule, text, _ := strings.Cut(want, " ")
+		found := false
+		for _, f := range report.Findings {
+			said, _ := json.Marshal(f)
+			found = found || f.Rule == rule && strings.Contains(string(said), text)
+		}
+		if !found {
+			t.Errorf("no finding %q that says %q", rule, text)
+		}
+	}
+	for _, rule := range c.silent {
+		for _, f := range report.Findings {
+			if f.Rule == rule {
+				t.Errorf("it must be silent: %s: %s", rule, f.Title)
+			}
+		}
+		for _, s := range report.Silent {
+			if s.Rule == rule {
+				t.Errorf("it did not judge: %s: %s", rule, s.Why)
+			}
+		}
+	}
+	if c.answer != "" && string(report.Verdict.Answer) != c.answer {
+		t.Errorf("verdict %q, want %q: %s", report.Verdict.Answer, c.answer, report.Verdict.Why)
+	}
+}

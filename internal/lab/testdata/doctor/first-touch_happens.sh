@@ -1,0 +1,5 @@
+# Four threads on both nodes read what their main thread touched first.
+# ci
+# want: first-touch homenode-load
+group master
+load master chase --threads 4 --ws 48MiB --shared --touch main

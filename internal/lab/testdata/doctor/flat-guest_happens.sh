@@ -1,0 +1,5 @@
+# The guest was told of one node; its memory is on two.
+# flat
+# want: guest-topology
+group any
+load any chase --threads 4 --ws 16MiB

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the doctor's cases have in common. Runs in the lab's guest (busybox sh).
+base=/sys/fs/cgroup
+mkdir -p $base/doctor
+echo "+cpuset +cpu +memory" > $base/doctor/cgroup.subtree_control
+
+# group NAME [CPUS [MEMS]]: a workload's cgroup
+group() {
+	mkdir -p "$base/doctor/$1"
+	[ -z "${2:-}" ] || echo "$2" > "$base/doctor/$1/cpuset.cpus"
+	[ -z "${3:-}" ] || echo "$3" > "$base/doctor/$1/cpuset.mems"
+}
+
+# load NAME ARGS…: homenode-load in that cgroup, until it is killed; returns when it works
+load() {
+	name=$1
+	shift
+	rm -f "/tmp/doctor-$name.ready"
+	(
+		echo 0 > "$base/doctor/$name/cgroup.procs"
+		exec homenode-load "$@" --ready "/tmp/doctor-$name.ready" --out "/tmp/doctor-$name.json"
+	) </dev/null >"/tmp/doctor-$name.log" 2>&1 &
+	i=0
+	while [ ! -e "/tmp/doctor-$name.ready" ]; do
+		sleep 0.1
+		i=$((i + 1))
+		[ $i -lt 600 ] || { echo "load $name is not ready: $(cat /tmp/doctor-$name.log)" >&2; exit 1; }
+	done
+}
+
+# forever NAME COMMAND…: repeats a command in that cgroup until it is killed
+forever() {
+	name=$1
+	shift
+	(
+		echo 0 > "$base/doctor/$name/cgroup.procs"
+		exec sh -c "while :; do $*; done"
+	) </dev/null >"/tmp/doctor-$name.log" 2>&1 &
+	echo $! >> /tmp/doctor-pids
+}
+
+# bigfile: a file of 1400 MiB without a block on disk: reading it only fills the page cache
+bigfile() {
+	mkdir -p /mnt
+	grep -q ' /mnt ' /proc/mounts || { mke2fs /dev/vdb >/dev/null 2>&1 && mount -t ext4 /dev/vdb /mnt; }
+	[ -e /mnt/big ] || truncate -s 1400M /mnt/big
+}
+
+model() { homenode-load control "$1"; }
+
+# tidy: whatever a case did is undone
+tidy() {
+	for p in $(cat /tmp/doctor-pids 2>/dev/null); do kill -9 "$p"; done 2>/dev/null
+	killall -9 homenode-load dd 2>/dev/null
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		pidof homenode-load dd >/dev/null || break
+		sleep 0.2
+	done
+	model off
+	rm -f /tmp/doctor-* /dev/shm/doctor-*
+	for g in "$base"/doctor/*/; do rmdir "$g"; done 2>/dev/null
+	echo 0 > /proc/sys/kernel/numa_balancing
+	echo 0 > /proc/sys/vm/zone_reclaim_mode
+	for f in /sys/devices/system/node/node*/hugepages/hugepages-2048kB/nr_hugepages; do echo 0 > "$f"; done
+	umount /mnt 2>/dev/null
+	sync
+	echo 3 > /proc/sys/vm/drop_caches
+	true
+}

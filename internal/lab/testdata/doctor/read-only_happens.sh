@@ -1,0 +1,4 @@
+# Threads on both nodes read one table, which nobody writes.
+# want: replicate-read-only
+group table
+load table chase --threads 4 --ws 32MiB --shared --touch main

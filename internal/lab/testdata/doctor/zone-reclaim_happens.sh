@@ -1,0 +1,7 @@
+# zone_reclaim_mode is on, and a file server's cache may not use the other node.
+# want: zone-reclaim
+echo 1 > /proc/sys/vm/zone_reclaim_mode
+bigfile
+group files 0-1
+forever files dd if=/mnt/big of=/dev/null bs=1M
+sleep 6

@@ -1,0 +1,6 @@
+# The same reading; zone_reclaim_mode is off.
+# silent: zone-reclaim
+bigfile
+group files 0-1
+forever files dd if=/mnt/big of=/dev/null bs=1M
+sleep 3
