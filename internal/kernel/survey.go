@@ -32,7 +32,10 @@ type SurveyConfig struct {
 	// Mappings keeps each mapping with memory, not only the sums by kind. It costs
 	// /proc/PID/maps.
 	Mappings bool
-	IRQs     bool
+	// Biggest keeps only so many mappings of each process, the largest, and reads
+	// nothing for them but numa_maps. Mappings wins.
+	Biggest int
+	IRQs    bool
 	// OnlyProcesses leaves out all the rest: figures of nodes, workloads, the
 	// host's settings. The machine then is its nodes' ids, unless Threads need more.
 	OnlyProcesses bool

@@ -4,8 +4,10 @@ package kernel
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/user"
 	"slices"
@@ -25,7 +27,10 @@ import (
 // memory folds numa_maps into bytes by kind and node, while it is read: a process
 // may have 50,000 mappings. A page that several processes map is counted in each.
 func (s *Surveyor) memory(p *survey.Process) error {
-	f := fold{kinds: &s.kinds, index: s.nodeAt, pid: p.PID, keep: s.cfg.Mappings}
+	f := fold{kinds: &s.kinds, index: s.nodeAt, pid: p.PID, keep: s.cfg.Biggest}
+	if s.cfg.Mappings {
+		f.keep = math.MaxInt
+	}
 	f.by = newByKind(len(s.reader.machine.Nodes))
 	name := "/proc/" + strconv.Itoa(p.PID) + "/numa_maps"
 	path := s.reader.procPath(p.PID, "numa_maps")
@@ -35,7 +40,7 @@ func (s *Surveyor) memory(p *survey.Process) error {
 	if f.lines == 0 {
 		return s.noMemory(p.PID, nil)
 	}
-	p.ByKind, p.Mappings, p.MemoryHow = f.by, f.mappings, "numa_maps"
+	p.ByKind, p.Mappings, p.Resident, p.MemoryHow = f.by, f.inOrder(), f.resident, "numa_maps"
 	if s.cfg.Mappings {
 		s.areas(p)
 	}
@@ -64,11 +69,14 @@ type fold struct {
 	kinds    *kinds
 	index    []int
 	pid      int
-	keep     bool
 	at       procfs.NumaLine
 	lines    int
+	resident int // lines with pages
 	by       survey.ByKind
+	keep     int // so many mappings, the biggest
 	mappings []survey.Mapping
+	least    int        // the smallest of mappings once they are full
+	floor    unit.Bytes // its size
 }
 
 func (f *fold) line(n int, line []byte) error {
@@ -79,18 +87,51 @@ func (f *fold) line(n int, line []byte) error {
 	if len(f.at.Nodes) == 0 {
 		return nil
 	}
+	f.resident++
 	kind := f.kinds.of(&f.at)
+	var sum unit.Bytes
 	for _, p := range f.at.Nodes {
 		i := f.index[p.Node]
 		if i < 0 {
 			return fmt.Errorf("read /proc/%d/numa_maps: line %d has pages on node %d, which is not online (%w)", f.pid, n, p.Node, ErrMalformed)
 		}
-		f.by[kind][i] += unit.Bytes(p.Pages * f.at.PageSize)
+		b := unit.Bytes(p.Pages * f.at.PageSize)
+		f.by[kind][i] += b
+		sum += b
 	}
-	if f.keep {
-		f.mappings = append(f.mappings, f.mapping(kind))
-	}
+	f.offer(kind, sum)
 	return nil
+}
+
+// offer keeps a mapping if it is one of the biggest so far. Most are not, and
+// cost one comparison.
+func (f *fold) offer(kind survey.MappingKind, sum unit.Bytes) {
+	switch {
+	case len(f.mappings) < f.keep:
+		f.mappings = append(f.mappings, f.mapping(kind))
+	case sum > f.floor && f.keep > 0:
+		f.mappings[f.least] = f.mapping(kind)
+	default:
+		return
+	}
+	if len(f.mappings) == f.keep {
+		f.findLeast()
+	}
+}
+
+func (f *fold) findLeast() {
+	f.floor = math.MaxInt64
+	for i, m := range f.mappings {
+		if b := m.Bytes(); b < f.floor {
+			f.least, f.floor = i, b
+		}
+	}
+}
+
+// inOrder is the mappings by address.
+func (f *fold) inOrder() []survey.Mapping {
+	slices.SortFunc(f.mappings, func(a, b survey.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	return f.mappings
 }
 
 func (f *fold) mapping(kind survey.MappingKind) survey.Mapping {

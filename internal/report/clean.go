@@ -40,6 +40,10 @@ func cleanArm(a trial.Arm) trial.Arm {
 	return a
 }
 
+// Printable is text fit for a terminal: on one line, and with a mark where a
+// control, a direction override or a broken byte was.
+func Printable(text string) string { return printable(text) }
+
 // printable puts text on one line, and a mark where a control, a direction
 // override or a broken byte was.
 func printable(text string) string {

@@ -19,8 +19,11 @@ type Process struct {
 	Name     string `json:"name"`     // comm
 	Workload string `json:"workload"` // the workload it is in; "" when none
 	// MemoryHow says where Mappings come from, or why there are none.
-	MemoryHow string    `json:"memory_how"`
-	Mappings  []Mapping `json:"mappings,omitempty"`
+	MemoryHow string `json:"memory_how"`
+	// Mappings are those with memory: all, or the biggest if that was asked for.
+	// Resident is how many there are.
+	Mappings []Mapping `json:"mappings,omitempty"`
+	Resident int       `json:"mappings_resident"`
 	// ByKind are the bytes of all mappings by kind and node.
 	// Nil: they could not be read. Pages that several processes map are counted
 	// in each of them.
@@ -171,6 +174,14 @@ type Mapping struct {
 	Mappers int `json:"mappers,omitempty"`
 	// Dirty is what of it was written since it was last clean.
 	Dirty unit.Bytes `json:"dirty_bytes,omitempty"`
+}
+
+// Bytes is all of a mapping's memory.
+func (m Mapping) Bytes() (sum unit.Bytes) {
+	for _, b := range m.ByNode {
+		sum += b
+	}
+	return sum
 }
 
 // IRQ is an interrupt and where it is served.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/kernel"
+	"homenode/internal/report/usage"
+)
+
+func mapsCommand() *cobra.Command {
+	var root, output string
+	var top int
+	cmd := &cobra.Command{
+		Use:   "maps PID",
+		Short: "A process's memory by kind and node, and its biggest mappings",
+		Long: "Folds /proc/PID/numa_maps into heap, stack, anon, shared, file and huge, with a bar per node.\n" +
+			"A private mapping of a file counts as file, also where the process wrote to it. Pages that several\n" +
+			"processes map are counted in each of them.",
+		Args: exactly(1, "a process id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return badInput(err)
+			}
+			processes, err := selection(args[0])
+			if err != nil || len(processes.PIDs) != 1 {
+				return badInput(fmt.Errorf("process id %q: want a number", args[0]))
+			}
+			if top < 1 {
+				return badInput(fmt.Errorf("--top %d: want at least 1", top))
+			}
+			cfg := kernel.SurveyConfig{Reader: kernel.Config{Root: kernel.At(root)}, OnlyProcesses: true, Processes: processes, Biggest: top}
+			return maps(cmd.Context(), cmd.OutOrStdout(), cfg, output)
+		},
+	}
+	cmd.Flags().IntVar(&top, "top", 10, "how many of the biggest mappings")
+	cmd.Flags().StringVar(&root, "root", "/", "a recorded tree instead of the running kernel")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func maps(ctx context.Context, w io.Writer, cfg kernel.SurveyConfig, output string) error {
+	oneShot(1)
+	s, err := kernel.NewSurveyor(cfg)
+	if err != nil {
+		return badInput(err)
+	}
+	defer s.Close()
+	out, err := s.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if noneKnown(out) {
+		return badInput(errors.New(strings.Join(out.Problems, "; ")))
+	}
+	if output == "json" {
+		return json.NewEncoder(w).Encode(out)
+	}
+	return usage.Maps(w, out, screenOf(cfg.Biggest))
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/kernel"
+	"homenode/internal/report/usage"
+	"homenode/internal/survey"
+)
+
+// statOptions are the flags of stat.
+type statOptions struct {
+	workload, cgroup, pids, root, output string
+	interval                             time.Duration
+	paced                                bool // --interval was given
+	count                                int
+}
+
+func statCommand() *cobra.Command {
+	var o statOptions
+	cmd := &cobra.Command{
+		Use:   "stat",
+		Short: "Who uses what, and where: memory by kind, allocations, workloads, processes",
+		Long: "Without a selector, the nodes' memory by kind, what was allocated where, and every workload.\n" +
+			"--workload and --cgroup show one of them, --pid processes, from their numa_maps.\n\n" +
+			"Counts and rates are of the time between two readings, --interval apart. --pid reads once,\n" +
+			"and without CPU time, unless --interval is given.",
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.paced = cmd.Flags().Changed("interval")
+			return stat(cmd.Context(), cmd.OutOrStdout(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.workload, "workload", "", "one workload: its cgroup path, or the path's last part")
+	cmd.Flags().StringVar(&o.cgroup, "cgroup", "", "one cgroup by its path, /demo/a or its directory")
+	cmd.Flags().StringVar(&o.pids, "pid", "", "processes: 12, 12,34 or all")
+	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "time between two readings; 0: one reading, no rates")
+	cmd.Flags().IntVar(&o.count, "count", 1, "how often; 0: until it is stopped")
+	cmd.Flags().StringVar(&o.root, "root", "/", "a recorded tree instead of the running kernel")
+	outputFlag(cmd, &o.output)
+	cmd.MarkFlagsMutuallyExclusive("workload", "cgroup", "pid")
+	return cmd
+}
+
+func stat(ctx context.Context, w io.Writer, o statOptions) error {
+	oneShot(o.count)
+	if err := o.check(); err != nil {
+		return badInput(err)
+	}
+	cfg, id, err := o.survey()
+	if err != nil {
+		return badInput(err)
+	}
+	s, err := kernel.NewSurveyor(cfg)
+	if err != nil {
+		return badInput(err)
+	}
+	defer s.Close()
+	for i := 0; i < o.count || o.count == 0; i++ {
+		if i > 0 && cfg.Interval == 0 {
+			return nil // nothing would have changed but by chance
+		}
+		out, err := s.Read(ctx)
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		if err == nil {
+			err = o.print(w, out, id, i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oneShot does without garbage collection where a command ends soon: what a large
+// host needs is a few MiB.
+func oneShot(count int) {
+	const enough = 256 << 20
+	if count == 1 {
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(enough)
+	}
+}
+
+func (o statOptions) check() error {
+	switch {
+	case o.interval < 0:
+		return fmt.Errorf("--interval %v: it cannot be negative", o.interval)
+	case o.interval > 0 && o.interval < 10*time.Millisecond:
+		return fmt.Errorf("--interval %v: less than 10ms tells nothing", o.interval)
+	case o.count < 0:
+		return fmt.Errorf("--count %d: it cannot be negative", o.count)
+	case o.count != 1 && o.interval == 0:
+		return errors.New("--count needs an --interval")
+	}
+	return checkOutput(o.output)
+}
+
+// survey says what to look at, and which workload that is.
+func (o statOptions) survey() (cfg kernel.SurveyConfig, id string, err error) {
+	root := kernel.At(o.root)
+	cfg = kernel.SurveyConfig{Reader: kernel.Config{Root: root}, Interval: o.interval}
+	switch {
+	case o.pids != "":
+		cfg.OnlyProcesses = true
+		cfg.Processes, err = selection(o.pids)
+		if cfg.Interval = 0; o.paced || o.count != 1 {
+			cfg.Interval, cfg.Threads = o.interval, o.interval > 0
+		}
+	case o.workload != "":
+		id, err = kernel.FindWorkload(root, o.workload)
+	case o.cgroup != "":
+		id, err = kernel.FindCgroup(root, o.cgroup)
+	}
+	if id != "" {
+		cfg.Reader.Roots = []string{kernel.Literal(id)}
+	}
+	return cfg, id, err
+}
+
+func selection(pids string) (kernel.Selection, error) {
+	if pids == "all" {
+		return kernel.Selection{All: true}, nil
+	}
+	var s kernel.Selection
+	for text := range strings.SplitSeq(pids, ",") {
+		pid, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || pid <= 0 || pid > math.MaxInt32 {
+			return kernel.Selection{}, fmt.Errorf("--pid %q: want process ids like 12 or 12,34, or all", text)
+		}
+		s.PIDs = append(s.PIDs, pid)
+	}
+	return s, nil
+}
+
+// print shows one survey; the second and later after an empty line.
+func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error {
+	if o.pids != "" && o.pids != "all" && noneKnown(s) {
+		return badInput(errors.New(strings.Join(s.Problems, "; ")))
+	}
+	if id != "" {
+		if _, ok := s.Window.Workload(id); !ok {
+			return badInput(fmt.Errorf("read workload %s: it is gone", id))
+		}
+	}
+	if o.output == "json" {
+		return json.NewEncoder(w).Encode(s)
+	}
+	if i > 0 {
+		fmt.Fprintln(w)
+	}
+	screen := screenOf(0)
+	switch {
+	case o.pids != "":
+		if err := usage.Processes(w, s, screen); err != nil {
+			return err
+		}
+		return partly(s)
+	case id != "":
+		return usage.Workload(w, s, id, screen)
+	}
+	return usage.Host(w, s, screen)
+}
+
+func noneKnown(s survey.Survey) bool {
+	for _, p := range s.Processes {
+		if p.Known() {
+			return false
+		}
+	}
+	return true
+}
+
+// partly is the exit code when some of the processes could not be told. What is
+// wrong has been printed.
+func partly(s survey.Survey) error {
+	if len(s.Problems) > 0 {
+		return codeError{code: exitPartly}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/unix"
+)
+
+// FindWorkload finds the workload with that id, or whose id ends in that name.
+func FindWorkload(root Root, name string) (string, error) {
+	layout, err := cgroup.Find(root)
+	if err != nil {
+		return "", err
+	}
+	all, err := layout.Discover(nil)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, c := range all {
+		if c.ID == name {
+			return c.ID, nil
+		}
+		if path.Base(c.ID) == name {
+			found = append(found, c.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("find workload %s: no cgroup with processes has that path, or that name (%w)", name, ErrGone)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("find workload %s: it is the name of several, give the path: %s (%w)", name, strings.Join(found, ", "), ErrMalformed)
+}
+
+// FindCgroup is the id of a cgroup, given as such or as its directory.
+func FindCgroup(root Root, name string) (string, error) {
+	layout, err := cgroup.Find(root)
+	if err == nil {
+		err = layout.NeedCpuset()
+	}
+	if err != nil {
+		return "", err
+	}
+	id := path.Clean("/" + strings.TrimPrefix(filepath.Clean(name), layout.Cpuset.Mount))
+	if id == "/" {
+		return "", fmt.Errorf("find cgroup %s: the root is no workload: leave the flag out to see the host (%w)", name, ErrMalformed)
+	}
+	if _, err := unix.Inode(layout.Path(layout.Cpuset, id, "")); err != nil {
+		return "", fmt.Errorf("find cgroup %s: there is none of that path below %s (%w)", name, layout.Cpuset.Mount, ErrGone)
+	}
+	found, err := layout.Discover([]string{Literal(id)})
+	if err == nil && !slices.ContainsFunc(found, func(c cgroup.Cgroup) bool { return c.ID == id }) {
+		err = errors.New("no process is in it or below")
+	}
+	if err != nil {
+		return "", fmt.Errorf("find cgroup %s: %w", name, err)
+	}
+	return id, nil
+}
+
+// Literal is a glob that matches one cgroup: systemd's names have backslashes.
+func Literal(id string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(id)
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package usage
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"homenode/internal/machine"
+	"homenode/internal/unit"
+)
+
+// size prints three digits: 0, 512B, 7.46GiB, 19.0MiB, 262MiB.
+func size(b unit.Bytes) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	v, i := float64(b), 0
+	for v >= 999.5 && i < len(units)-1 {
+		v, i = v/1024, i+1
+	}
+	digits := 2
+	switch {
+	case i == 0 || v >= 99.95:
+		digits = 0
+	case v >= 9.995:
+		digits = 1
+	}
+	if b == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + units[i]
+}
+
+func bytesOf(v unit.Value[unit.Bytes]) string { return show(v, size) }
+
+func show[T any](v unit.Value[T], print func(T) string) string {
+	if x, ok := v.Get(); ok {
+		return print(x)
+	}
+	return unknown
+}
+
+// perSecond prints a count as a rate: 0, 0.4, 12, 1,234.
+func perSecond(v unit.Value[uint64], length time.Duration) string {
+	n, ok := v.Get()
+	if !ok || length <= 0 {
+		return unknown
+	}
+	return rate(float64(n) / length.Seconds())
+}
+
+func rate(v float64) string {
+	if v > 0 && v < 9.95 {
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func cpus(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+
+func percent(part, whole float64) string {
+	r, ok := unit.RatioOf(part, whole).Get()
+	if !ok {
+		return unknown
+	}
+	return r.String()
+}
+
+// count says "1 node", "2 nodes"; the plural of one word that has its own is given.
+func count(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		return strconv.Itoa(n) + " " + what + "es"
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// few is how many nodes are shown each by each; of more, only those that matter.
+const few = 4
+
+// byNode prints figures by node: "1.20/0.30", and of many nodes "N3 1.20, N5 0.40".
+func byNode[T any](nodes []machine.Node, by []T, zero func(T) bool, print func(T) string) string {
+	if len(by) == 0 || len(by) != len(nodes) {
+		return unknown
+	}
+	var parts []string
+	for i, v := range by {
+		switch {
+		case len(nodes) <= few:
+			parts = append(parts, print(v))
+		case !zero(v):
+			parts = append(parts, fmt.Sprintf("N%d %s", nodes[i].ID, print(v)))
+		}
+	}
+	switch {
+	case len(nodes) <= few:
+		return strings.Join(parts, "/")
+	case len(parts) == 0:
+		return "0"
+	case len(parts) > few:
+		return fmt.Sprintf("%s, … %d more", strings.Join(parts[:few-1], ", "), len(parts)-few+1)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// valuesByNode is byNode of figures that may be unknown; all unknown is said once.
+func valuesByNode[T comparable](nodes []machine.Node, by []unit.Value[T], print func(T) string) string {
+	known := 0
+	for _, v := range by {
+		if v.Known() {
+			known++
+		}
+	}
+	if known == 0 {
+		return unknown
+	}
+	var zero T
+	return byNode(nodes, by, func(v unit.Value[T]) bool { return v.Or(zero) == zero && v.Known() },
+		func(v unit.Value[T]) string { return show(v, print) })
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package usage
+
+import (
+	"fmt"
+	"io"
+
+	"homenode/internal/machine"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Workload prints one workload of a survey: kinds by node, and what holds it.
+func Workload(w io.Writer, s survey.Survey, id string, screen Screen) error {
+	p := newPage(screen)
+	wl, ok := s.Window.Workload(id)
+	if !ok {
+		return fmt.Errorf("print workload %s: it is not in the survey", id)
+	}
+	p.headlineOf(s, wl)
+	for _, g := range s.Groups {
+		if g.ID == id {
+			p.group(s, wl, g)
+		}
+	}
+	p.problems(s.Problems)
+	return p.flush(w)
+}
+
+func (p *page) headlineOf(s survey.Survey, wl window.Workload) {
+	p.wrapped("", fmt.Sprintf("%s: %s, owner %s", wl.ID, show(wl.Tasks, func(n int) string { return count(n, "thread") }), wl.Owner))
+	if len(s.Machine.Nodes) == 1 {
+		p.wrapped("", "This host has no NUMA: with one node, all memory is local to every CPU.")
+	}
+	p.wrapped("  ", "may use "+bound(wl.Binding))
+	if wl.Binding.PinnedWhy != "" {
+		p.wrapped("  ", wl.Binding.PinnedWhy)
+	}
+	f := window.FeaturesOf(wl, s.Window.Length)
+	if v, ok := f.LocalAccessRatio.Get(); ok {
+		p.wrapped("  ", p.sign(fmt.Sprintf("%v of its DRAM reads are local (%v, %s)", v, f.LocalAccessRatio.How, f.LocalAccessRatio.From)))
+	} else {
+		p.wrapped("  ", "share of local DRAM reads: unknown ("+f.LocalAccessRatio.From+")")
+	}
+	p.wrapped("  ", fmt.Sprintf("CPUs used: %s, by node %s%s; limit: %s", show(wl.CPU, cpus), valuesByNode(s.Machine.Nodes, wl.CPUByNode, cpus),
+		estimated(wl.CPUByNode), show(wl.Quota, cpus)))
+}
+
+// estimated marks figures that are no measurements.
+func estimated(by []unit.Value[float64]) string {
+	for _, v := range by {
+		if v.How == unit.HowEstimated {
+			return " (estimated)"
+		}
+	}
+	return ""
+}
+
+func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {
+	limit := "no limit is set"
+	if b, ok := g.MemoryLimit.Get(); ok {
+		limit = fmt.Sprintf("%s (%s)", size(b), g.MemoryLimit.From)
+	} else if g.MemoryLimit.From != limit {
+		limit = "unknown (" + g.MemoryLimit.From + ")"
+	}
+	p.wrapped("  ", fmt.Sprintf("memory: %s used of all kinds; limit: %s; out-of-memory kills while watched: %s", bytesOf(g.MemoryUsed), limit,
+		show(g.OOMKills, func(n uint64) string { return rate(float64(n)) })))
+	if len(g.Memory) != len(s.Machine.Nodes) {
+		return
+	}
+	p.heading("Memory by kind and node")
+	var rows []kindRow
+	for _, k := range []struct {
+		name string
+		of   func(survey.GroupMemory) unit.Value[unit.Bytes]
+	}{
+		{"anon", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Anon }},
+		{"file", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.File }},
+		{"shmem", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Shmem }},
+		{"slab", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Slab }},
+		{"kernel", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Kernel }},
+	} {
+		row := kindRow{name: k.name}
+		for _, m := range g.Memory {
+			row.by = append(row.by, k.of(m).V)
+		}
+		rows = append(rows, row)
+	}
+	p.kinds(s.Machine.Nodes, rows)
+	if !g.Memory[0].Shmem.Known() {
+		p.wrapped("  ", "cgroup v1 tells anon, with shared memory in it, and file only; hugetlb pages are in neither")
+	}
+}
+
+// kindRow is a kind's memory by node.
+type kindRow struct {
+	name string
+	by   []unit.Opt[unit.Bytes]
+}
+
+func (r kindRow) sum() unit.Opt[unit.Bytes] {
+	var sum unit.Bytes
+	for _, v := range r.by {
+		b, ok := v.Get()
+		if !ok {
+			return unit.None[unit.Bytes]()
+		}
+		sum += b
+	}
+	return unit.Some(sum)
+}
+
+func (p *page) optSize(v unit.Opt[unit.Bytes]) string {
+	if b, ok := v.Get(); ok {
+		return size(b)
+	}
+	return unknown
+}
+
+// kinds prints a bar per node where there is room for it side by side, else a row
+// for each kind and node that has something.
+func (p *page) kinds(nodes []machine.Node, rows []kindRow) {
+	rows = append(rows, totalRow(nodes, rows))
+	const label, total, figure, least = 6, 9, 9, 6
+	bar := (p.Width-label-total-2*gap)/max(1, len(nodes)) - figure - 1 - gap
+	if bar >= least {
+		p.sideBySide(nodes, rows, min(bar, 40))
+		return
+	}
+	p.oneByOne(nodes, rows)
+}
+
+// totalRow adds up what is known; unknown kinds are left out of it.
+func totalRow(nodes []machine.Node, rows []kindRow) kindRow {
+	all := kindRow{name: "total"}
+	for i := range nodes {
+		var sum unit.Bytes
+		for _, r := range rows {
+			sum += r.by[i].Or(0)
+		}
+		all.by = append(all.by, unit.Some(sum))
+	}
+	return all
+}
+
+// largest is the amount that the longest bar stands for.
+func largest(rows []kindRow) float64 {
+	var most unit.Bytes
+	for _, r := range rows {
+		for _, v := range r.by {
+			most = max(most, v.Or(0))
+		}
+	}
+	return float64(most)
+}
+
+func (p *page) sideBySide(nodes []machine.Node, rows []kindRow, bar int) {
+	const figure = 8
+	line := pad("kind", 6, true) + "  " + pad("total", 8, false)
+	for _, n := range nodes {
+		line += "  " + pad(fmt.Sprintf("node %d", n.ID), figure, false) + " " + pad("", bar, true)
+	}
+	p.line(line)
+	most := largest(rows)
+	for _, r := range rows {
+		line := pad(r.name, 6, true) + "  " + pad(p.optSize(r.sum()), 8, false)
+		for _, v := range r.by {
+			line += "  " + pad(p.optSize(v), figure, false) + " " + pad(p.bar(float64(v.Or(0)), most, bar), bar, true)
+		}
+		p.line(line)
+	}
+}
+
+func (p *page) oneByOne(nodes []machine.Node, rows []kindRow) {
+	most := largest(rows)
+	p.line(pad("kind", 6, true) + "  " + pad("node", 5, false) + "  " + pad("memory", 8, false))
+	for _, r := range rows {
+		name := r.name
+		for i, v := range r.by {
+			if v.Or(1) == 0 {
+				continue
+			}
+			p.line(pad(name, 6, true) + "  " + pad(fmt.Sprint(nodes[i].ID), 5, false) + "  " + pad(p.optSize(v), 8, false) + " " + p.bar(float64(v.Or(0)), most, min(40, p.Width-26)))
+			name = ""
+		}
+		if name != "" {
+			p.line(pad(name, 6, true) + "  " + pad("all", 5, false) + "  " + pad("0", 8, false))
+		}
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package usage
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Host prints nodes, allocations, settings and workloads.
+func Host(w io.Writer, s survey.Survey, screen Screen) error {
+	p := newPage(screen)
+	p.headline(s)
+	p.memory(s)
+	p.pools(s)
+	p.allocations(s)
+	p.balancing(s)
+	p.workloads(s)
+	p.problems(s.Problems)
+	return p.flush(w)
+}
+
+// headline says what machine this is; one node plainly.
+func (p *page) headline(s survey.Survey) {
+	text := fmt.Sprintf("%s, %s", count(len(s.Machine.Nodes), "node"), count(s.Machine.OnlineCPUs().Len(), "CPU"))
+	if s.Length > 0 {
+		text += fmt.Sprintf("; watched for %v", s.Length.Round(10*time.Millisecond))
+	}
+	if name, ok := s.Hypervisor.Get(); ok && name != "" {
+		text += "; a guest of " + name
+	}
+	p.wrapped("", text)
+	if len(s.Machine.Nodes) == 1 {
+		p.wrapped("", "This host has no NUMA: with one node, all memory is local to every CPU.")
+	}
+}
+
+func (p *page) memory(s survey.Survey) {
+	p.heading("Memory by kind")
+	cols := []column{{title: "node"}, {title: "busy CPUs", rank: 4}, {title: "total"}, {title: "free"}, {title: "anon"}, {title: "file"}, {title: "shmem"},
+		{title: "slab"}, {title: "kernel"}, {title: "huge"}, {title: "other", rank: 5}, {title: "anon THP", rank: 6}, {title: "dirty", rank: 7}}
+	var rows [][]string
+	for i, n := range s.Nodes {
+		m := n.Memory
+		row := []string{strconv.Itoa(n.ID), busy(s, i)}
+		for _, v := range []unit.Value[unit.Bytes]{m.Total, m.Free, m.Anon, m.File, m.Shmem, m.Slab, m.Kernel, m.Huge, m.Other, m.AnonHuge, m.Dirty} {
+			row = append(row, bytesOf(v))
+		}
+		rows = append(rows, row)
+	}
+	p.table(cols, rows)
+	p.wrapped("  ", "anon: private memory of processes; file: page cache; shmem: tmpfs and shared memory; huge: hugetlb pages of all sizes, unused ones too; other: what the kernel does not account for")
+}
+
+func busy(s survey.Survey, i int) string {
+	if i >= len(s.Window.Nodes) {
+		return unknown
+	}
+	n := s.Window.Nodes[i]
+	return show(n.CPUBusy, cpus) + "/" + strconv.Itoa(n.CPUs.Len())
+}
+
+// pools prints the hugetlb pools that have pages.
+func (p *page) pools(s survey.Survey) {
+	var rows [][]string
+	for _, n := range s.Nodes {
+		for _, pool := range n.Pools {
+			if pool.Total.Or(1) == 0 {
+				continue
+			}
+			number := func(v unit.Value[uint64]) string { return show(v, func(n uint64) string { return rate(float64(n)) }) }
+			rows = append(rows, []string{strconv.Itoa(n.ID), size(pool.PageSize), number(pool.Total), number(pool.Free), number(pool.Surplus)})
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	p.heading("Huge page pools, pages")
+	p.table([]column{{title: "node"}, {title: "page size"}, {title: "all"}, {title: "free"}, {title: "surplus"}}, rows)
+}
+
+// meanings of the counters of numastat (Documentation/admin-guide/numastat.rst).
+var meanings = []struct{ name, text string }{
+	{"hit", "wanted on this node, and taken here"},
+	{"miss", "wanted on another node that had no room, and taken here instead"},
+	{"foreign", "wanted on this node, which had no room, and taken elsewhere"},
+	{"interleave", "taken here because an interleave policy said so"},
+	{"local", "taken here for a CPU of this node"},
+	{"other", "taken here for a CPU of another node: remote from the start"},
+}
+
+func (p *page) allocations(s survey.Survey) {
+	p.heading("Allocations, pages/s")
+	cols := []column{{title: "node"}}
+	for _, m := range meanings {
+		cols = append(cols, column{title: m.name})
+	}
+	var rows [][]string
+	for _, n := range s.Nodes {
+		row := []string{strconv.Itoa(n.ID)}
+		for _, v := range []unit.Value[uint64]{n.Numastat.Hit, n.Numastat.Miss, n.Numastat.Foreign, n.Numastat.InterleaveHit, n.Numastat.LocalNode, n.Numastat.OtherNode} {
+			row = append(row, perSecond(v, s.Length))
+		}
+		rows = append(rows, row)
+	}
+	p.table(cols, rows)
+	for _, m := range meanings {
+		p.wrapped("  ", m.name+": "+m.text)
+	}
+}
+
+var balancingModes = map[int]string{0: "off", 1: "on", 2: "for memory tiers only", 3: "on, for memory tiers too"}
+
+func (p *page) balancing(s survey.Survey) {
+	b := s.Balancing
+	mode := show(b.Mode, func(m int) string { return orElse(balancingModes[m], "mode "+strconv.Itoa(m)) })
+	if !b.Mode.Known() {
+		mode = "unknown (" + b.Mode.From + ")"
+	}
+	text := "NUMA balancing: " + mode
+	if faults, ok := b.HintFaults.Get(); ok && s.Length > 0 {
+		text += "; " + perSecond(b.HintFaults, s.Length) + " hint faults/s"
+		if local, ok := b.HintLocal.Get(); ok && faults > 0 {
+			text += ", " + percent(float64(local), float64(faults)) + " of them local"
+		}
+		text += "; " + perSecond(b.PagesMigrated, s.Length) + " pages/s moved, " + perSecond(b.MigrateFailed, s.Length) + "/s failed"
+	}
+	p.heading(text)
+	set := s.Settings
+	p.wrapped("", fmt.Sprintf("Transparent huge pages: %v; zone reclaim: %v; swap: %s, %s free", set.THP.V, set.ZoneReclaim.V, bytesOf(set.SwapTotal), bytesOf(set.SwapFree)))
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// workloads are sorted by memory.
+func (p *page) workloads(s survey.Survey) {
+	if len(s.Window.Workloads) == 0 {
+		p.heading("No workload: no cgroup with processes of its own was found.")
+		return
+	}
+	p.heading("Workloads, by node: " + p.nodeNames(s))
+	cols := []column{{title: "workload", left: true, least: 14}, {title: "CPUs used", left: true}, {title: "memory", left: true}, {title: "local"},
+		{title: "known", left: true}, {title: "may use", left: true, rank: 1}}
+	var rows [][]string
+	for _, wl := range sorted(s.Window.Workloads, byMemory) {
+		f := window.FeaturesOf(wl, s.Window.Length)
+		rows = append(rows, []string{wl.ID, valuesByNode(s.Machine.Nodes, wl.CPUByNode, cpus), pagesOf(s, wl),
+			show(f.LocalAccessRatio, unit.Ratio.String), f.LocalAccessRatio.How.String(), bound(wl.Binding)})
+	}
+	p.table(cols, rows)
+	p.wrapped("  ", p.sign("local: share of DRAM reads served by the CPU's own node, measured or modelled where counters exist; estimated is Σ share of CPU time × share of pages by node"))
+}
+
+func (p *page) nodeNames(s survey.Survey) string {
+	if len(s.Machine.Nodes) > few {
+		return "N is a node"
+	}
+	text := ""
+	for i, n := range s.Machine.Nodes {
+		if i > 0 {
+			text += "/"
+		}
+		text += strconv.Itoa(n.ID)
+	}
+	return text
+}
+
+func byMemory(a, b window.Workload) int {
+	return int(min(1, max(-1, totalOf(b)-totalOf(a))))
+}
+
+func totalOf(wl window.Workload) (sum unit.Bytes) {
+	by, _ := wl.PagesByNode()
+	for _, b := range by {
+		sum += b
+	}
+	return sum
+}
+
+func pagesOf(s survey.Survey, wl window.Workload) string {
+	by, ok := wl.PagesByNode()
+	if !ok {
+		return unknown
+	}
+	return byNode(s.Machine.Nodes, by, func(b unit.Bytes) bool { return b == 0 }, size)
+}
+
+// bound says what a workload may use, and whose doing that is.
+func bound(b window.Binding) string {
+	text := fmt.Sprintf("CPUs %v, nodes %v", orElse(b.CPUs.String(), "none"), orElse(b.Mems.String(), "none"))
+	switch {
+	case b.OursCPUs || b.OursMems:
+		text += ", by homenode"
+	case b.PinnedCPUs || b.PinnedMems:
+		text += ", pinned"
+	}
+	return text
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package usage
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"homenode/internal/machine"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+const sharedNote = "shared pages are counted in every process that maps them"
+
+// Processes prints the processes of a survey: of one its kinds by node, of more a
+// row each, largest first.
+func Processes(w io.Writer, s survey.Survey, screen Screen) error {
+	p := newPage(screen)
+	if len(s.Processes) == 1 {
+		p.process(s, s.Processes[0])
+	} else {
+		p.manyProcesses(s)
+	}
+	p.problems(s.Problems)
+	return p.flush(w)
+}
+
+// Maps prints a process's memory by kind with a bar per node, and its biggest
+// mappings.
+func Maps(w io.Writer, s survey.Survey, screen Screen) error {
+	p := newPage(screen)
+	for _, pr := range s.Processes {
+		p.process(s, pr)
+		p.biggest(s, pr)
+	}
+	p.problems(s.Problems)
+	return p.flush(w)
+}
+
+func name(pr survey.Process) string {
+	return fmt.Sprintf("process %d (%s)", pr.PID, orElse(pr.Name, "no name"))
+}
+
+func (p *page) process(s survey.Survey, pr survey.Process) {
+	if !pr.Known() {
+		p.wrapped("", name(pr)+": memory unknown: "+pr.MemoryHow)
+		return
+	}
+	where := "on " + count(len(s.Machine.Nodes), "node")
+	if len(s.Machine.Nodes) == 1 {
+		where = "on the only node: all memory is local to every CPU"
+	}
+	p.wrapped("", fmt.Sprintf("%s: %s %s; %s", name(pr), size(pr.Total()), where, sharedNote))
+	p.running(s, pr)
+	p.line("")
+	var rows []kindRow
+	for k, by := range pr.ByKind {
+		row := kindRow{name: survey.MappingKind(k).String()}
+		for _, b := range by {
+			row.by = append(row.by, unit.Some(b))
+		}
+		rows = append(rows, row)
+	}
+	p.kinds(s.Machine.Nodes, rows)
+}
+
+// running says where the process runs, if its threads were looked at.
+func (p *page) running(s survey.Survey, pr survey.Process) {
+	if len(pr.CPUByNode) == 0 {
+		return
+	}
+	text := fmt.Sprintf("%s; CPUs used by node: %s%s", count(len(pr.Threads), "thread"), valuesByNode(s.Machine.Nodes, pr.CPUByNode, cpus), estimated(pr.CPUByNode))
+	if pr.Allowed.Len() > 0 {
+		text += fmt.Sprintf("; may use CPUs %v, nodes %v", pr.Allowed, pr.Mems)
+	}
+	if pr.Workload != "" {
+		text += "; in " + pr.Workload
+	}
+	p.wrapped("  ", text)
+	if g := pr.Guest; g != nil {
+		p.wrapped("  ", fmt.Sprintf("a virtual machine: %s, %s", count(g.VCPUs, "virtual CPU"), show(g.Nodes, func(n int) string { return count(n, "virtual node") })))
+	}
+}
+
+func (p *page) manyProcesses(s survey.Survey) {
+	if len(s.Machine.Nodes) == 1 {
+		p.wrapped("", "This host has no NUMA: with one node, all memory is local to every CPU.")
+	}
+	threads := len(s.Processes) > 0 && len(s.Processes[0].CPUByNode) > 0
+	cols := []column{{title: "PID"}, {title: "name", left: true, least: 8}}
+	perNode := len(s.Machine.Nodes)*(8+gap) <= p.Width-40
+	if perNode {
+		for _, n := range s.Machine.Nodes {
+			cols = append(cols, column{title: fmt.Sprintf("node %d", n.ID)})
+		}
+	} else {
+		cols = append(cols, column{title: "by node", left: true})
+	}
+	cols = append(cols, column{title: "total"})
+	if threads {
+		cols = append(cols, column{title: "CPUs used", left: true, rank: 1})
+	}
+	p.table(cols, p.processRows(s, perNode, threads))
+	p.wrapped("  ", sharedNote)
+}
+
+func (p *page) processRows(s survey.Survey, perNode, threads bool) [][]string {
+	sum := make([]unit.Bytes, len(s.Machine.Nodes))
+	var rows [][]string
+	for _, pr := range sorted(s.Processes, func(a, b survey.Process) int { return cmp.Compare(b.Total(), a.Total()) }) {
+		by := pr.Bytes()
+		row := append([]string{strconv.Itoa(pr.PID), pr.Name}, amounts(s.Machine.Nodes, by, perNode, pr.Known())...)
+		if threads {
+			row = append(row, valuesByNode(s.Machine.Nodes, pr.CPUByNode, cpus))
+		}
+		rows = append(rows, row)
+		for i, b := range by {
+			sum[i] += b
+		}
+	}
+	last := append([]string{"", "total"}, amounts(s.Machine.Nodes, sum, perNode, true)...)
+	if threads {
+		last = append(last, "")
+	}
+	return append(rows, last)
+}
+
+// amounts are the cells of memory by node and the total.
+func amounts(nodes []machine.Node, by []unit.Bytes, perNode, known bool) []string {
+	var cells []string
+	var sum unit.Bytes
+	for i := range nodes {
+		cell := unknown
+		if known {
+			cell = size(by[i])
+			sum += by[i]
+		}
+		cells = append(cells, cell)
+	}
+	if !perNode {
+		cells = []string{byNode(nodes, by, func(b unit.Bytes) bool { return b == 0 }, size)}
+	}
+	if !known {
+		return append(cells, unknown)
+	}
+	return append(cells, size(sum))
+}
+
+// biggest prints the mappings that have most memory.
+func (p *page) biggest(s survey.Survey, pr survey.Process) {
+	all := sorted(pr.Mappings, func(a, b survey.Mapping) int { return cmp.Compare(b.Bytes(), a.Bytes()) })
+	if len(all) == 0 {
+		return
+	}
+	top := all[:min(len(all), p.Top)]
+	p.heading(fmt.Sprintf("The biggest of %s with memory", count(pr.Resident, "mapping")))
+	cols := []column{{title: "address"}, {title: "total"}, {title: "by node", left: true, rank: 2}, {title: "kind", left: true}, {title: "policy", left: true, rank: 1}, {title: "what", left: true, least: 12}}
+	var rows [][]string
+	for _, m := range top {
+		rows = append(rows, []string{strconv.FormatUint(m.Start, 16), size(m.Bytes()),
+			byNode(s.Machine.Nodes, m.ByNode, func(b unit.Bytes) bool { return b == 0 }, size), m.Kind.String(), m.Policy, what(m)})
+	}
+	p.table(cols, rows)
+}
+
+func what(m survey.Mapping) string {
+	text := orElse(m.Path, "["+m.Kind.String()+"]")
+	if m.Mappers > 1 {
+		text += fmt.Sprintf(" (mapped by %d)", m.Mappers)
+	}
+	return strings.TrimSpace(text)
+}
