@@ -30,7 +30,7 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode
-agent | lab/demo > lab | report/usage > report
+agent | lab/demo > lab | report/usage report/findings > report
 trial
 owner/cgroup
 journal
@@ -48,7 +48,7 @@ set | unit
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"trial", "report", "report/usage"}
+var alsoPure = []string{"trial", "report", "report/usage", "report/findings"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"kernel/kerneltest", "window/windowtest"}

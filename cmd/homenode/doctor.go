@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/doctor"
+	"homenode/internal/kernel"
+	"homenode/internal/report/findings"
+	"homenode/internal/survey"
+)
+
+// maxProcesses are looked into: the largest. Their numa_maps cost as much as their
+// memory is large.
+const maxProcesses = 200
+
+// readSurvey looks at this host for so long, with all that its PMUs can tell.
+func readSurvey(ctx context.Context, d time.Duration, progress func(string)) (survey.Survey, error) {
+	cfg := kernel.SurveyConfig{
+		Interval: d, Processes: kernel.Selection{All: true, Max: maxProcesses},
+		Threads: true, Mappings: true, IRQs: true, Progress: progress,
+	}
+	cfg.LiveProbes()
+	s, err := kernel.NewSurveyor(cfg)
+	if err != nil {
+		return survey.Survey{}, badInput(err)
+	}
+	defer s.Close()
+	return s.Read(ctx)
+}
+
+const (
+	surveyLimit = 1 << 28 // bytes: a survey of 10,000 processes with mappings is about 100 MiB
+	lookMin     = 100 * time.Millisecond
+)
+
+type doctorOptions struct {
+	look               time.Duration
+	survey, save, face string
+}
+
+func doctorCommand() *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "What is wrong with this host's placement, what it costs, and what to type",
+		Long: "homenode doctor looks at the host for a while and says whether NUMA is its bottleneck; then what is\n" +
+			"wrong, most costly first, each with its evidence, cause, remedy and commands. It changes nothing.",
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := o.read(cmd.Context(), progressTo(cmd.ErrOrStderr()))
+			if err != nil {
+				return err
+			}
+			if err := o.store(s); err != nil {
+				return err
+			}
+			return printReport(cmd.OutOrStdout(), doctor.Examine(s, doctor.DefaultConfig()), o.face)
+		},
+	}
+	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "how long to look")
+	cmd.Flags().StringVar(&o.survey, "survey", "", "judge this saved survey instead of the host")
+	cmd.Flags().StringVar(&o.save, "save", "", "save the survey to this file")
+	outputFlag(cmd, &o.face)
+	return cmd
+}
+
+func (o doctorOptions) read(ctx context.Context, progress func(string)) (survey.Survey, error) {
+	if err := checkOutput(o.face); err != nil {
+		return survey.Survey{}, err
+	}
+	if o.survey != "" {
+		return readSurveyFile(o.survey)
+	}
+	if o.look < lookMin {
+		return survey.Survey{}, badInput(fmt.Errorf("--for is %v: want at least %v", o.look, lookMin))
+	}
+	return readSurvey(ctx, o.look, progress)
+}
+
+func readSurveyFile(path string) (survey.Survey, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return survey.Survey{}, badInput(fmt.Errorf("read survey: %w", err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, surveyLimit+1))
+	if err != nil {
+		return survey.Survey{}, badInput(fmt.Errorf("read survey: %w", err))
+	}
+	if len(data) > surveyLimit {
+		return survey.Survey{}, badInput(fmt.Errorf("read survey %s: more than %d bytes", path, surveyLimit))
+	}
+	s, err := survey.Decode(data)
+	if err != nil {
+		return survey.Survey{}, badInput(fmt.Errorf("%s: %w", path, err))
+	}
+	return s, nil
+}
+
+// store writes the survey. Only its owner may read it: it has names of processes
+// and files in it.
+func (o doctorOptions) store(s survey.Survey) error {
+	if o.save == "" {
+		return nil
+	}
+	data, err := survey.Encode(s)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.save, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("save survey: %w", err)
+	}
+	return nil
+}
+
+func printReport(w io.Writer, r doctor.Report, face string) error {
+	if face == "json" {
+		return json.NewEncoder(w).Encode(r)
+	}
+	return findings.Text(w, r)
+}
+
+// progressTo shows on a terminal what a command is at; elsewhere it is silent.
+func progressTo(w io.Writer) func(string) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return nil
+	}
+	if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return func(what string) { fmt.Fprintf(f, "homenode: %s …\n", what) }
+}

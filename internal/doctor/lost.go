@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"strings"
+
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// What remote memory costs, number by number. The assumption is that stall
+// cycles are spent on DRAM reads and that each read stalls in proportion to its
+// latency; so overlapping reads are accounted for (a read that the CPU hides
+// does not stall), and what stalls for other reasons makes this an upper bound.
+//
+//  1. r, the share of remote reads: counted, else 1 − local page ratio, which is
+//     an estimate (window.FeaturesOf).
+//  2. k, latency remote / local: for each pair (CPU's node, page's node) the
+//     firmware's HMAT where it tells both, else 1 + (distance/10 − 1) ×
+//     SLITExcess; averaged over the pairs by CPU share × page share. Without
+//     those, over all pairs that the binding allows.
+//  3. With reads of latency 1 and k, the share of all waiting that is in excess
+//     of what it would be were all reads local is x = r(k−1) / (1 − r + rk).
+//  4. lost = CPU time × stall cycles / cycles × x.
+//  5. It cannot be more than remote reads × (remote − local latency), were none
+//     to overlap: the bound where HMAT gives the latency, and without stall
+//     cycles the figure itself.
+//  6. If neither is known, the loss is unknown, and at most CPU time × x: all of
+//     its time would be memory stalls.
+
+// loss is what a workload loses to remote memory.
+type loss struct {
+	cpus   unit.Value[float64]    // CPUs' worth of time, estimated; or why it is unknown
+	atMost unit.Opt[float64]      // bound of it; None when not even that is known
+	remote unit.Value[unit.Ratio] // r
+	slower unit.Value[float64]    // k
+}
+
+// lostCPUs is the one place where the cost of remote memory is computed.
+func (l look) lostCPUs(w window.Workload) loss {
+	out := loss{remote: l.remoteShare(w), slower: l.slowdown(w)}
+	cpu, okCPU := w.CPU.Get()
+	r, okR := out.remote.Get()
+	k, okK := out.slower.Get()
+	reads, counted := w.Loads()
+	switch {
+	case okCPU && (cpu == 0 || counted && reads == 0):
+		out.cpus, out.atMost = unit.Measured(0.0, "no CPU time, or no DRAM reads"), unit.Some(0.0)
+		return out
+	case !okCPU:
+		out.cpus = unit.UnknownValue[float64]("its CPU time is unknown: " + because(w.CPU))
+		return out
+	case !okK:
+		out.cpus = unit.UnknownValue[float64](because(out.slower))
+		return out
+	case !okR:
+		out.cpus = unit.UnknownValue[float64]("its share of remote reads is unknown: " + because(out.remote))
+		out.atMost = unit.Some(cpu * (k - 1) / k) // all reads remote
+		return out
+	}
+	excess := float64(r) * (k - 1) / (1 - float64(r) + float64(r)*k) // 3
+	out.atMost = unit.Some(cpu * excess)                             // 6
+	out.cpus = l.lostBy(w, cpu, excess, k)
+	return out
+}
+
+// lostBy is numbers 4 to 6.
+func (l look) lostBy(w window.Workload, cpu, excess, k float64) unit.Value[float64] {
+	stalls := window.FeaturesOf(w, l.Length).MSR
+	m, okM := stalls.Get()
+	serial, okSerial := l.unoverlapped(w, k)
+	const from = "stall cycles × remote share × (1 − local/remote latency)"
+	switch {
+	case okM && okSerial: // 5
+		return unit.Estimated(min(cpu*float64(m)*excess, serial), from)
+	case okM: // 4
+		return unit.Estimated(cpu*float64(m)*excess, from)
+	case okSerial:
+		return unit.Estimated(min(cpu*excess, serial), "remote reads × (remote − local latency), none overlapping")
+	}
+	return unit.UnknownValue[float64]("no stall cycles: " + because(stalls)) // 6
+}
+
+// unoverlapped is the time of all remote reads beyond local ones, one after the
+// other, in CPUs' worth.
+func (l look) unoverlapped(w window.Workload, k float64) (float64, bool) {
+	reads, counted := w.RemoteLoads.Get()
+	if !counted || l.Length <= 0 {
+		return 0, false
+	}
+	sum, n := 0.0, 0
+	for _, node := range l.Machine.Nodes {
+		if ns, ok := l.latency(node.ID, node.ID); ok && !node.CPUs.IsEmpty() {
+			sum, n = sum+ns, n+1
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	return float64(reads) * sum / float64(n) * (k - 1) / float64(l.Length.Nanoseconds()), true
+}
+
+// remoteShare is number 1.
+func (l look) remoteShare(w window.Workload) unit.Value[unit.Ratio] {
+	local := window.FeaturesOf(w, l.Length).LocalAccessRatio
+	v, ok := local.Get()
+	if !ok {
+		return local
+	}
+	from := local.From
+	if !strings.HasPrefix(from, "Σ") {
+		return unit.ValueOf(1-v, local.How, from)
+	}
+	return unit.ValueOf(1-v, local.How, "1 − "+from)
+}
+
+// latency is what HMAT says of reads from one node's CPUs to another's memory,
+// in nanoseconds. It names the best initiators of each memory only.
+func (l look) latency(from, to int) (float64, bool) {
+	n, _ := l.Machine.Node(to)
+	for _, a := range n.Access {
+		if ns, ok := a.ReadLatency.Get(); ok && ns > 0 && a.Initiators.Has(from) {
+			return float64(ns), true
+		}
+	}
+	return 0, false
+}
+
+// ratio is k of one pair.
+func (l look) ratio(from, to int) (float64, bool) {
+	near, ok1 := l.latency(from, from)
+	far, ok2 := l.latency(from, to)
+	if ok1 && ok2 {
+		return max(1, far/near), true
+	}
+	d, ok := l.Machine.Distance(from, to).Get()
+	if !ok || d < 10 || d == 255 { // 255: no way there
+		return 0, false
+	}
+	return 1 + (float64(d)/10-1)*l.c.SLITExcess, true
+}
+
+// slowdown is number 2.
+func (l look) slowdown(w window.Workload) unit.Value[float64] {
+	cpu := l.cpuShares(w)
+	pages, ok := w.PagesByNode()
+	var page []float64
+	if ok {
+		page = byteShares(pages, len(l.Machine.Nodes))
+	}
+	sum, weight := 0.0, 0.0
+	if cpu != nil && page != nil {
+		sum, weight = l.pairs(func(i, j int) float64 { return cpu[i] * page[j] })
+	}
+	if weight == 0 {
+		sum, weight = l.pairs(func(i, j int) float64 {
+			from, to := l.Machine.Nodes[i], l.Machine.Nodes[j]
+			runs := from.CPUs.Overlaps(w.Binding.CPUs) || w.Binding.CPUs.IsEmpty() && !from.CPUs.IsEmpty()
+			if runs && (w.Binding.Mems.IsEmpty() || w.Binding.Mems.Has(to.ID)) {
+				return 1
+			}
+			return 0
+		})
+	}
+	if weight == 0 {
+		return unit.UnknownValue[float64]("no distance between its nodes")
+	}
+	return unit.Estimated(sum/weight, "SLIT distance or HMAT, by CPU time and pages")
+}
+
+// pairs averages k over the pairs of two nodes.
+func (l look) pairs(weigh func(i, j int) float64) (sum, weight float64) {
+	for i, from := range l.Machine.Nodes {
+		for j, to := range l.Machine.Nodes {
+			k, ok := l.ratio(from.ID, to.ID)
+			if w := weigh(i, j); i != j && ok && w > 0 {
+				sum, weight = sum+k*w, weight+w
+			}
+		}
+	}
+	return sum, weight
+}
+
+// lostOf adds up what these workloads lose; unknown when it is of all of them.
+func (l look) lostOf(ids ...int) unit.Value[float64] {
+	sum, known := 0.0, false
+	why := "no workload is known to lose by it"
+	for _, i := range ids {
+		v := l.lostCPUs(at(l.Window.Workloads, i)).cpus
+		if lost, ok := v.Get(); ok {
+			sum, known = sum+lost, true
+		} else {
+			why = because(v)
+		}
+	}
+	if !known {
+		return unit.UnknownValue[float64](why)
+	}
+	return unit.Estimated(sum, "what its workloads lose to remote memory")
+}
+
+// stalledCPUs is CPUs' worth of time a workload waits for memory.
+func (l look) stalledCPUs(id string) unit.Value[float64] {
+	i := l.workload(id)
+	if i < 0 {
+		return unit.UnknownValue[float64]("its workload is not in the window")
+	}
+	w := l.Window.Workloads[i]
+	stalls := window.FeaturesOf(w, l.Length).MSR
+	m, ok1 := stalls.Get()
+	cpu, ok2 := w.CPU.Get()
+	if !ok1 || !ok2 {
+		return unit.UnknownValue[float64]("no stall cycles: " + because(stalls))
+	}
+	return unit.ValueOf(cpu*float64(m), min(stalls.How, w.CPU.How), stalls.From)
+}
+
+// scaled is a part of a value, and no longer measured.
+func scaled(v unit.Value[float64], part float64, from string) unit.Value[float64] {
+	f, ok := v.Get()
+	if !ok {
+		return v
+	}
+	return unit.Estimated(f*part, from)
+}
+
+// remoteEvidence is what every finding about a workload far from its memory shows.
+func (l look) remoteEvidence(w window.Workload, lost loss) []Evidence {
+	out := []Evidence{shown("remote reads", lost.remote), figured("CPU time", w.CPU, "CPUs")}
+	if f := window.FeaturesOf(w, l.Length); f.MSR.Known() {
+		out = append(out, shown("stalled on memory", f.MSR))
+	}
+	return append(out, figured("latency remote / local", lost.slower, ""))
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+// Allocations fall over to another node (Cates, papers §5). nodeN/numastat counts
+// them: numa_foreign on the node that was wanted, numa_miss on the one that gave
+// (Documentation/admin-guide/numastat.rst).
+//
+//  1. numa_foreign rises at FallbackPages, and is FallbackShare of what was wanted.
+//  2. What takes the node's memory: its largest kind, and the workload that has
+//     most of its memory here while it runs elsewhere ("stranger").
+//  3. Cost: what workloads that live here and have memory elsewhere lose.
+func allocationFallback(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	for i, n := range s.Machine.Nodes {
+		if total, ok := l.total(i).Get(); ok && total == 0 {
+			continue // memoryless: falling back is its way of life
+		}
+		yes, known := l.fallsBack(i) // 1
+		if !known {
+			skipped = append(skipped, skip("no numa_foreign and numa_hit of the node", nodeName(n.ID)))
+		}
+		if yes {
+			found = append(found, l.fallbackFinding(i))
+		}
+	}
+	return found, skipped
+}
+
+func (l look) fallbackFinding(i int) Finding {
+	id, stat := l.id(i), l.mem(i).Numastat
+	f := Finding{
+		Title:   fmt.Sprintf("Allocations for node %d fall to other nodes", id),
+		Subject: onNode(id), Cost: l.lostOf(l.displaced(i)...), // 3
+		Evidence: []Evidence{
+			figured("wanted here, taken elsewhere (numa_foreign)", l.perSecond(stat.Foreign), "pages/s"),
+			figured("wanted and taken here (numa_hit)", l.perSecond(stat.Hit), "pages/s"),
+			fact("taken instead (numa_miss)", l.byNode(func(j int) string {
+				if rate, ok := l.perSecond(l.mem(j).Numastat.Miss).Get(); ok && j != i && rate > 0 {
+					return number(rate) + " pages/s"
+				}
+				return ""
+			}), stat.Miss.How, stat.Miss.From),
+			shown("free", l.free(i)),
+		},
+		Cause:  "Node " + strconv.Itoa(id) + " has no free memory when a program that runs there asks for some." + l.largest(i),
+		Remedy: "Make room on the node: move away what does not run there, give the cache less, or put the workload where there is memory.",
+	}
+	if f.Evidence[2].Value == "" {
+		f.Evidence = append(f.Evidence[:2], f.Evidence[3])
+	}
+	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return at(p.Remote, i) > 0 })...)
+	f.Commands = l.fallbackCommands(i)
+	return f
+}
+
+func (l look) fallbackCommands(i int) []string {
+	id := l.id(i)
+	others := l.nearest(id, l.roomy)
+	k := l.stranger(i)
+	switch {
+	case k >= 0 && len(l.group(k).PIDs) > 0 && len(others) > 0: // 2
+		return movePages(l.group(k).PIDs, l.nodeSet(id), l.nodeSet(others[0]), 3)
+	case k >= 0 && len(others) > 0:
+		return l.bind(l.Window.Workloads[k], l.Machine.CPUsOf(l.nodeSet()), l.nodeSet(others[0]))
+	}
+	return append(l.cacheCommands(i), fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", id))
+}
+
+// largest says in a sentence what a node's memory is used for most.
+func (l look) largest(i int) string {
+	k := l.mem(i).Memory
+	best, most := "", unit.Bytes(0)
+	for _, kind := range []struct {
+		name string
+		v    unit.Value[unit.Bytes]
+	}{{"private memory of processes", k.Anon}, {"page cache", k.File}, {"shared memory", k.Shmem}, {"the kernel's objects", k.Slab}, {"huge-page pools", k.Huge}} {
+		if b, ok := kind.v.Get(); ok && b > most {
+			best, most = kind.name, b
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" Most of it is %s: %v.", best, most)
+}
+
+// stranger is the workload with most private memory on a node that hardly runs
+// there and is not bound to it; -1 if there is none.
+func (l look) stranger(i int) int {
+	best, most := -1, l.c.MinMemory
+	for k, w := range l.Window.Workloads {
+		cpu := l.cpuShares(w)
+		b, ok := at(w.AnonByNode, i).Get()
+		bound := !w.Binding.Mems.IsEmpty() && w.Binding.Mems.Equal(l.nodeSet(l.id(i)))
+		if ok && cpu != nil && cpu[i] < l.c.SpreadShare && !bound && b > most {
+			best, most = k, b
+		}
+	}
+	return best
+}

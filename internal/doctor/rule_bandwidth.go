@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+
+	"homenode/internal/set"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+// One node's memory is saturated while that of others idles.
+//
+//  1. How busy a controller is: counted (Traffic.Busy); else its reads × 64 B
+//     against the read bandwidth that HMAT gives the node, an estimate.
+//  2. One is Saturated or more, and another is IdleBeside of that or less.
+//  3. Cost: the stall time of the workloads on the node's memory, by their share of
+//     pages there, × (1 − latency at half the load / latency at this load), as if
+//     half of the traffic went to the idle node. Loaded latency is that of a dual
+//     Skylake (loadedLatency).
+func bandwidthSaturated(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	busy := make([]unit.Value[unit.Ratio], len(s.Machine.Nodes))
+	known := 0
+	for i, n := range s.Machine.Nodes { // 1
+		busy[i] = l.controllerBusy(i)
+		if busy[i].Known() {
+			known++
+		} else if l.total(i).Or(1) > 0 {
+			skipped = append(skipped, skip("how busy its memory is is unknown: "+because(busy[i]), nodeName(n.ID)))
+		}
+	}
+	if known < 2 {
+		return nil, skipped
+	}
+	for i := range busy { // 2
+		hot, ok := busy[i].Get()
+		if !ok || float64(hot) < c.Saturated {
+			continue
+		}
+		if idle := l.idleBeside(i, busy); idle >= 0 {
+			found = append(found, l.saturatedFinding(i, idle, busy))
+		}
+	}
+	return found, skipped
+}
+
+func (l look) controllerBusy(i int) unit.Value[unit.Ratio] {
+	t := l.mem(i).Traffic
+	if t.Busy.Known() {
+		return t.Busy
+	}
+	reads, ok := t.Reads.Get()
+	if !ok {
+		return unit.UnknownValue[unit.Ratio](orElse(t.Busy.From, because(t.Reads)))
+	}
+	for _, a := range l.Machine.Nodes[i].Access {
+		width, ok := a.ReadBandwidth.Get()
+		if ok && width > 0 && l.Length > 0 {
+			part := float64(reads) * 64 / l.Length.Seconds() / float64(width)
+			return unit.Estimated(unit.Ratio(min(1, part)), t.Reads.From+" × 64 B / HMAT bandwidth")
+		}
+	}
+	return unit.UnknownValue[unit.Ratio]("its reads are counted, but the firmware tells no bandwidth")
+}
+
+// idleBeside is the nearest node with memory that idles; -1 if none does.
+func (l look) idleBeside(i int, busy []unit.Value[unit.Ratio]) int {
+	hot := float64(busy[i].Or(0))
+	near := l.nearest(l.id(i), func(j int) bool {
+		b, ok := busy[j].Get()
+		return ok && float64(b) <= l.c.IdleBeside*hot && l.total(j).Or(1) > 0
+	})
+	if len(near) == 0 {
+		return -1
+	}
+	j, _ := l.index(near[0])
+	return j
+}
+
+func (l look) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Finding {
+	id, other := l.id(i), l.id(idle)
+	users := l.users(i)
+	f := Finding{
+		Title:   fmt.Sprintf("Node %d's memory bandwidth is saturated (%v busy) while node %d idles", id, busy[i].V, other),
+		Subject: onNode(id), Cost: l.queueCost(i, float64(busy[i].Or(0)), users), Decides: true,
+		Evidence: []Evidence{fact("busy", l.byNode(func(j int) string { return busy[j].V.String() }), busy[i].How, busy[i].From)},
+		Cause:    "Reads of one node's memory wait for each other, local ones as much as remote ones.",
+		Remedy:   "Spread the memory: interleave the largest reader over both nodes, or move one workload, memory and CPUs, to the idle node.",
+	}
+	if reads := l.mem(i).Traffic.Reads; reads.Known() {
+		f.Evidence = append(f.Evidence, figured("reads", l.perSecond(reads), "cache lines/s"))
+	}
+	for n, k := range users {
+		w := l.Window.Workloads[k]
+		part, _ := l.anonShares(w)
+		if n < 3 {
+			f.Evidence = append(f.Evidence, l.spread("private memory of "+w.ID, part, w.AnonByNode[i].How, w.AnonByNode[i].From))
+		}
+	}
+	f.Commands = l.spreadCommands(i, idle, users)
+	return f
+}
+
+// users are the workloads with most of their private memory on a node, by CPU
+// time × share, most first.
+func (l look) users(i int) []int {
+	type user struct {
+		k int
+		w float64
+	}
+	var all []user
+	for k, w := range l.Window.Workloads {
+		part, _ := l.anonShares(w)
+		if part != nil && part[i] >= l.c.SharedShare && w.CPU.Or(0) >= l.c.MinCPU {
+			all = append(all, user{k, w.CPU.Or(0) * part[i]})
+		}
+	}
+	sortBy(all, func(u user) float64 { return -u.w })
+	return each(all, func(u user) int { return u.k })
+}
+
+func (l look) spreadCommands(i, idle int, users []int) []string {
+	id, other := l.id(i), l.id(idle)
+	if len(users) == 0 {
+		return []string{fmt.Sprintf("numastat -m | head -8  # who uses node %d", id)}
+	}
+	last := l.Window.Workloads[users[len(users)-1]]
+	if len(users) > 1 { // the smallest is the cheapest to move
+		return l.bind(last, l.Machine.CPUsOf(l.nodeSet(other)), l.nodeSet(other))
+	}
+	pids := l.group(users[0]).PIDs
+	if len(pids) == 0 {
+		return l.bind(last, set.CPUSet{}, l.nodeSet(id, other))
+	}
+	p, ok := l.process(pids[0])
+	if !ok {
+		p.PID, p.Name = pids[0], last.ID
+	}
+	return []string{again(p, "--interleave="+l.nodeSet(id, other).String())}
+}
+
+// loadedLatency is the read latency in ns by share of the bandwidth: dual Skylake,
+// MLC, all reads local, of 210.6 GB/s (latency facts).
+var loadedLatency = []struct{ load, ns float64 }{
+	{0, 91.7}, {0.098, 95.4}, {0.175, 102.5}, {0.293, 103.7}, {0.377, 105.6}, {0.523, 116.3}, {0.779, 128.7}, {0.958, 163.3}, {1, 166.2},
+}
+
+func latencyAt(load float64) float64 {
+	t := loadedLatency
+	for i := 1; i < len(t); i++ {
+		if load <= t[i].load {
+			return t[i-1].ns + (t[i].ns-t[i-1].ns)*(load-t[i-1].load)/(t[i].load-t[i-1].load)
+		}
+	}
+	return t[len(t)-1].ns
+}
+
+// queueCost is number 3.
+func (l look) queueCost(i int, load float64, users []int) unit.Value[float64] {
+	sum, known, why := 0.0, false, "no workload is known to use its memory"
+	for _, k := range users {
+		w := l.Window.Workloads[k]
+		stalled := l.stalledCPUs(w.ID)
+		part, _ := l.anonShares(w)
+		v, ok := stalled.Get()
+		if !ok {
+			why = because(stalled)
+			continue
+		}
+		sum, known = sum+v*part[i], true
+	}
+	if !known {
+		return unit.UnknownValue[float64](why)
+	}
+	return unit.Estimated(sum*(1-latencyAt(load/2)/latencyAt(load)), "stall cycles of its users × loaded latency of a dual Skylake")
+}

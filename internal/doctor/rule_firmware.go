@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+// The firmware contradicts itself about the topology (machine.Doubts). Policies
+// that place by it do harm, so homenode's do not bind there.
+//
+//  1. One finding for all doubts.
+//  2. Cost: unknown.
+func firmwareDoubts(s survey.Survey, _ Config) ([]Finding, []Skipped) {
+	if len(s.Machine.Doubts) == 0 {
+		return nil, nil
+	}
+	f := Finding{
+		Title:   fmt.Sprintf("The firmware contradicts itself about the topology: %s", quoteList(s.Machine.Doubts, 1)),
+		Subject: Subject{Kind: SubjectHost}, Cost: unit.UnknownValue[float64]("a wrong map, not a loss"),
+		Cause:    "The tables that the firmware hands over (SRAT, SLIT, the caches of CPUID) do not agree with each other, or the kernel could not read them.",
+		Remedy:   "Update the firmware, and look into its setup for node interleaving and sub-NUMA clustering. Until then homenode binds nothing here.",
+		Commands: []string{"dmesg | grep -iE 'srat|slit|numa'", "numactl --hardware"},
+	}
+	for _, d := range s.Machine.Doubts {
+		f.Evidence = append(f.Evidence, fact("contradiction", d, unit.HowMeasured, s.Machine.Origin))
+	}
+	return []Finding{f}, nil
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+)
+
+// Huge-page pools differ between the nodes: who asks on the short node gets a page
+// of another one, or none (hugetlb takes from any allowed node with a free page:
+// dequeue_hugetlb_folio_nodemask in mm/hugetlb.c).
+//
+//  1. Of each page size, the pools of the nodes that have CPUs and memory.
+//  2. Unequal: the smallest is below PoolShare of the largest.
+//  3. Or used up: none free on one node while others have some.
+//  4. The advice gives each node the mean. The cost is not known: nothing counts
+//     accesses to huge pages apart.
+func hugePagePools(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	for _, size := range l.poolSizes() {
+		pools, unknown := l.pools(size) // 1
+		if unknown != "" {
+			skipped = append(skipped, skip("the huge-page pool is unknown: "+unknown, size.String()))
+			continue
+		}
+		if len(pools) < 2 {
+			continue
+		}
+		short := slices.MinFunc(pools, func(a, b pool) int { return comparePools(a, b) })
+		most, free, sum := uint64(0), uint64(0), uint64(0)
+		for _, p := range pools {
+			most, free, sum = max(most, p.total), max(free, p.free), sum+p.total
+		}
+		unequal := float64(short.total) < c.PoolShare*float64(most) // 2
+		usedUp := short.free == 0 && free > 0 && most > 0           // 3
+		if most > 0 && (unequal || usedUp) {
+			found = append(found, l.poolFinding(size, pools, short, sum/uint64(len(pools))))
+		}
+	}
+	return found, skipped
+}
+
+type pool struct {
+	node        int // position
+	total, free uint64
+	v           survey.HugePool
+}
+
+func comparePools(a, b pool) int {
+	switch {
+	case (a.free == 0) != (b.free == 0):
+		if a.free == 0 {
+			return -1
+		}
+		return 1
+	case a.total < b.total:
+		return -1
+	case a.total > b.total:
+		return 1
+	}
+	return 0
+}
+
+func (l look) poolSizes() []unit.Bytes {
+	var sizes []unit.Bytes
+	for _, n := range l.Nodes {
+		for _, p := range n.Pools {
+			if p.PageSize > 0 {
+				sizes = append(sizes, p.PageSize)
+			}
+		}
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
+}
+
+func (l look) pools(size unit.Bytes) (pools []pool, unknown string) {
+	for i, n := range l.Machine.Nodes {
+		if n.CPUs.IsEmpty() || l.total(i).Or(1) == 0 {
+			continue
+		}
+		k := slices.IndexFunc(l.mem(i).Pools, func(p survey.HugePool) bool { return p.PageSize == size })
+		if k < 0 {
+			return nil, fmt.Sprintf("node %d has no figures of it", n.ID)
+		}
+		v := l.mem(i).Pools[k]
+		total, ok1 := v.Total.Get()
+		free, ok2 := v.Free.Get()
+		if !ok1 || !ok2 {
+			return nil, because(v.Total)
+		}
+		pools = append(pools, pool{i, total, free, v})
+	}
+	return pools, ""
+}
+
+func (l look) poolFinding(size unit.Bytes, pools []pool, short pool, mean uint64) Finding {
+	id := l.id(short.node)
+	f := Finding{
+		Title:   fmt.Sprintf("Huge-page pools of %v are unequal: %s of them on node %d, %d free", size, plural(int(min(short.total, 1<<40)), "page"), id, short.free),
+		Subject: onNode(id), Cost: unit.UnknownValue[float64]("nothing counts accesses to huge pages"),
+		Cause: "The pools were filled while some node had no contiguous memory left, or by a program that reserves them on the node it started on. " +
+			"Who asks on the short node gets pages of another one, or none.",
+		Remedy: "Give each node its part; do it early after boot, while memory is contiguous. Pages in use stay where they are.",
+	}
+	for _, p := range pools {
+		f.Evidence = append(f.Evidence, fact(nodeName(l.id(p.node)), fmt.Sprintf("%d pages, %d free", p.total, p.free), p.v.Total.How, p.v.Total.From))
+	}
+	mean = max(mean, 1)
+	f.Commands = append(f.Commands, setPool(id, size, max(mean, short.total)))
+	for _, p := range pools {
+		if p.total > mean && p.node != short.node && short.total < mean {
+			f.Commands = append(f.Commands, setPool(l.id(p.node), size, mean))
+		}
+	}
+	if short.total >= mean { // enough pages, none free
+		f.Commands = []string{setPool(id, size, short.total+max(1, short.total/4))}
+	}
+	return f
+}
+
+func setPool(id int, size unit.Bytes, pages uint64) string {
+	return fmt.Sprintf("echo %d > /sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", pages, id, int64(size/unit.KiB))
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+
+	"homenode/internal/set"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// A workload's memory is bound tighter than it fits: out of memory is ahead, or
+// was there (Cates, papers §5: "membind (fails when full)").
+//
+//  1. Processes of it were killed in the period; or
+//  2. its nodes are a part of the machine's, and what is free or page cache there
+//     is less than 1 − NearFull of them; or
+//  3. what it has beyond page cache is NearFull of its limit.
+//  4. What fails is a risk, not a cost. With free memory on other nodes it is NUMA
+//     that limits the machine, and decides the verdict — numbers 1 and 2 only.
+func memoryTooTight(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	for k, w := range s.Window.Workloads {
+		t := l.tightness(k)
+		switch {
+		case len(t.risks) > 0:
+			found = append(found, l.tightFinding(k, t))
+		case t.unknown != "":
+			skipped = append(skipped, skip(t.unknown, w.ID))
+		}
+	}
+	return found, skipped
+}
+
+type tightness struct {
+	risks    []string
+	evidence []Evidence
+	bound    bool // to a part of the nodes
+	limit    bool // number 3
+	unknown  string
+}
+
+func (l look) tightness(k int) tightness {
+	w, g := l.Window.Workloads[k], l.group(k)
+	memory := l.Machine.NodesWithMemory()
+	t := tightness{bound: !w.Binding.Mems.IsEmpty() && !memory.SubsetOf(w.Binding.Mems)}
+	if n, ok := g.OOMKills.Get(); ok && n > 0 { // 1
+		t.risks = append(t.risks, plural(int(min(n, 1<<31)), "process")+" killed for want of memory in this period")
+		t.evidence = append(t.evidence, figured("killed for want of memory", unit.ValueOf(float64(n), g.OOMKills.How, g.OOMKills.From), ""))
+	}
+	if t.bound {
+		l.nodesTight(w, &t)
+	}
+	l.limitTight(w, g, &t)
+	return t
+}
+
+// nodesTight is number 2.
+func (l look) nodesTight(w window.Workload, t *tightness) {
+	var room, total unit.Bytes
+	how := unit.HowMeasured
+	for id := range w.Binding.Mems.All() {
+		i, ok := l.index(id)
+		free, ok1 := l.free(i).Get()
+		file, ok2 := l.file(i).Get()
+		all, ok3 := l.total(i).Get()
+		if !ok || !ok1 || !ok2 || !ok3 {
+			t.unknown = "free memory or page cache of its nodes is unknown"
+			return
+		}
+		how = min(how, l.free(i).How, l.file(i).How)
+		room, total = room+free+file, total+all
+	}
+	anon, known := window.SumBytes(w.AnonByNode)
+	if total <= 0 || float64(room) > (1-l.c.NearFull)*float64(total) || known && anon < l.c.MinMemory {
+		return
+	}
+	t.risks = append(t.risks, fmt.Sprintf("%s of memory are left on %s, which it is bound to", room, nodeNames(w.Binding.Mems)))
+	t.evidence = append(t.evidence, fact("free or page cache on "+nodeNames(w.Binding.Mems), fmt.Sprintf("%v of %v", room, total), how, "meminfo"))
+}
+
+// limitTight is number 3.
+func (l look) limitTight(w window.Workload, g survey.Group, t *tightness) {
+	limit, ok1 := g.MemoryLimit.Get()
+	used, ok2 := g.MemoryUsed.Get()
+	if !ok1 || limit <= 0 { // no limit is set
+		return
+	}
+	file, ok3 := window.SumBytes(w.FileByNode)
+	if !ok2 || !ok3 {
+		t.unknown = "it has a memory limit, but what it uses or its page cache is unknown"
+		return
+	}
+	if float64(used-file) < l.c.NearFull*float64(limit) {
+		return
+	}
+	t.limit = true
+	t.risks = append(t.risks, fmt.Sprintf("%v of its limit of %v are in use and cannot be dropped", used-file, limit))
+	t.evidence = append(t.evidence, shown("memory used", g.MemoryUsed), shown("memory limit", g.MemoryLimit))
+}
+
+func (l look) tightFinding(k int, t tightness) Finding {
+	w, g := l.Window.Workloads[k], l.group(k)
+	f := Finding{
+		Title:   "Memory of " + w.ID + " is tight: " + t.risks[0],
+		Subject: ofWorkload(w.ID), Risk: "out of memory: " + quoteList(t.risks, 3),
+		Cost:     unit.UnknownValue[float64]("a failure, not a loss of time"),
+		Evidence: append(t.evidence, fact("nodes it may use", w.Binding.Mems.String(), unit.HowMeasured, "cpuset.mems.effective")),
+		Cause:    "It has used up what it was given.",
+		Remedy:   "Raise its limit, or give it less to do." + managed(w),
+		Commands: []string{"echo " + fmt.Sprint(int64(g.MemoryLimit.Or(0))/4*5) + " > " + cgroupFile(l.Cgroups.Memory, w.ID, l.limitFile())},
+	}
+	if !g.MemoryLimit.Known() {
+		f.Commands = []string{"cat " + cgroupFile(l.Cgroups.Memory, w.ID, "memory.events")}
+	}
+	if pages, ok := g.AllocStalls.Get(); ok && pages > 0 {
+		f.Evidence = append(f.Evidence, figured("reclaimed from it", l.perSecond(g.AllocStalls), "pages/s"))
+	}
+	if swap, ok := l.Settings.SwapFree.Get(); ok && swap > 0 {
+		f.Evidence = append(f.Evidence, shown("free swap, which delays it", l.Settings.SwapFree))
+	}
+	if others := l.roomBeside(w.Binding.Mems); t.bound && !t.limit && !others.IsEmpty() { // 4
+		f.Decides = true
+		f.Evidence = append(f.Evidence, l.roomEvidence(others))
+		f.Cause = fmt.Sprintf("Its memory is bound to %s, and what needs memory there is more than they have. %s has free memory that it may not use.", nodeNames(w.Binding.Mems), capital(nodeNames(others)))
+		f.Remedy = "Let it use the nearest node with free memory too: some of its reads become remote, and nothing is killed." + managed(w)
+		f.Commands = l.bind(w, set.CPUSet{}, w.Binding.Mems.Union(others))
+	}
+	return f
+}
+
+func (l look) limitFile() string {
+	if l.Cgroups.Memory.Path != "" && !l.Cgroups.Memory.V2 {
+		return "memory.limit_in_bytes"
+	}
+	return "memory.max"
+}
+
+// roomBeside is the nearest node with free memory that is not one of these.
+func (l look) roomBeside(mems set.NodeSet) set.NodeSet {
+	for id := range mems.All() {
+		if near := l.nearest(id, func(i int) bool { return !mems.Has(l.id(i)) && l.roomy(i) }); len(near) > 0 {
+			return l.nodeSet(near[0])
+		}
+	}
+	return set.NodeSet{}
+}
+
+func (l look) roomEvidence(nodes set.NodeSet) Evidence {
+	id, _ := nodes.First()
+	i, _ := l.index(id)
+	return shown("free on "+nodeName(id), l.free(i))
+}
+
+func capital(text string) string {
+	if text == "" {
+		return ""
+	}
+	return string(text[0]-'a'+'A') + text[1:]
+}

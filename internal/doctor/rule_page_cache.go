@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Page cache fills a node (Cates, papers §5: "memory filled by page cache on one
+// node"). The kernel gives a node's memory to files until the low watermarks, and
+// then takes new private memory from the next node instead of dropping cache
+// (zone_reclaim_mode 0; get_page_from_freelist in mm/page_alloc.c).
+//
+//  1. Free memory is near the low watermarks (NearLow).
+//  2. File pages are a good part of the node (CacheShare).
+//  3. It does harm: allocations that were wanted here go elsewhere, or workloads
+//     that live here have private memory elsewhere.
+//  4. Cost: what those workloads lose to remote memory.
+func pageCacheFillsNode(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	for i, n := range s.Machine.Nodes {
+		file, okFile := l.file(i).Get()
+		total, okTotal := l.total(i).Get()
+		full, known := l.full(i)
+		switch {
+		case okTotal && total == 0:
+			continue
+		case !known || !okFile || !okTotal:
+			skipped = append(skipped, skip("no free memory, page cache or watermarks of the node", nodeName(n.ID)))
+			continue
+		case !full || float64(file) < c.CacheShare*float64(total): // 1, 2
+			continue
+		}
+		falls, knownFalls := l.fallsBack(i)
+		hurt := l.displaced(i)
+		if !falls && len(hurt) == 0 { // 3
+			if !knownFalls {
+				skipped = append(skipped, skip("its cache fills it, but no numa_foreign says whether that hurts", nodeName(n.ID)))
+			}
+			continue
+		}
+		found = append(found, l.cacheFinding(i, hurt))
+	}
+	return found, skipped
+}
+
+func (l look) cacheFinding(i int, hurt []int) Finding {
+	id := l.id(i)
+	total, _ := l.total(i).Get()
+	file, _ := l.file(i).Get()
+	f := Finding{
+		Title:   fmt.Sprintf("Page cache fills node %d: %s of %v", id, percent(float64(file)/float64(total)), total),
+		Subject: onNode(id), Cost: l.lostOf(hurt...), // 4
+		Evidence: []Evidence{
+			shown("page cache", l.file(i)), shown("free", l.free(i)), shown("low watermarks", l.mem(i).LowFree),
+			figured("wanted here, taken elsewhere", l.perSecond(l.mem(i).Numastat.Foreign), "pages/s"),
+		},
+		Cause:    "The kernel keeps files in the node's memory until it is full, and then gives programs that run here memory of another node rather than drop what is cached.",
+		Remedy:   "Take memory back from the cache on this node, and limit the workload that fills it, so that it does not come back. Dropping caches drops those of every node, and what is needed is read from disk again.",
+		Commands: l.cacheCommands(i),
+	}
+	for _, k := range hurt {
+		w := l.Window.Workloads[k]
+		part, _ := l.anonShares(w)
+		f.Evidence = append(f.Evidence, l.spread("private memory of "+w.ID, part, w.AnonByNode[i].How, w.AnonByNode[i].From))
+	}
+	return f
+}
+
+func (l look) cacheCommands(i int) []string {
+	total, _ := l.total(i).Get()
+	free, _ := l.free(i).Get()
+	file, _ := l.file(i).Get()
+	need := min(file, max(unit.MiB, unit.Bytes(l.c.FreeShare*float64(total))-free))
+	out := []string{fmt.Sprintf(`echo "%d swappiness=0" > /sys/devices/system/node/node%d/reclaim  # Linux 6.17 and later`, need, l.id(i))}
+	if k := l.cacheHolder(i); k >= 0 && (l.Cgroups.Memory.V2 || l.Cgroups.Memory.Path == "") {
+		id := l.Window.Workloads[k].ID
+		out = append(out, "echo "+strconv.FormatInt(int64(need), 10)+" > "+cgroupFile(l.Cgroups.Memory, id, "memory.reclaim")+"  # cgroup v2, Linux 5.19 and later")
+		if used, ok := l.group(k).MemoryUsed.Get(); ok && used > need {
+			out = append(out, "echo "+strconv.FormatInt(int64(used-need), 10)+" > "+cgroupFile(l.Cgroups.Memory, id, "memory.high"))
+		}
+	}
+	return append(out, "sync; echo 1 > /proc/sys/vm/drop_caches")
+}
+
+// cacheHolder is the workload with most page cache on a node; -1 if none is known.
+func (l look) cacheHolder(i int) int {
+	best, most := -1, l.c.MinMemory
+	for k, w := range l.Window.Workloads {
+		if b, ok := at(w.FileByNode, i).Get(); ok && b > most {
+			best, most = k, b
+		}
+	}
+	return best
+}
+
+// fallsBack says that allocations wanted on a node are taken elsewhere, at a rate
+// that matters.
+func (l look) fallsBack(i int) (yes, known bool) {
+	stat := l.mem(i).Numastat
+	rate, ok1 := l.perSecond(stat.Foreign).Get()
+	foreign, ok2 := stat.Foreign.Get()
+	hit, ok3 := stat.Hit.Get()
+	if !ok1 || !ok2 || !ok3 {
+		return false, false
+	}
+	return rate >= l.c.FallbackPages && float64(foreign) >= l.c.FallbackShare*(float64(foreign)+float64(hit)), true
+}
+
+// displaced are the workloads that live on a node, may use its memory, and have
+// private memory elsewhere.
+func (l look) displaced(i int) []int {
+	var out []int
+	for k, w := range l.Window.Workloads {
+		home, _, ok := l.home(w)
+		part, _ := l.anonShares(w)
+		if ok && home == i && part != nil && 1-part[i] >= l.c.AwayShare && l.mayUse(w, i) && w.CPU.Or(0) >= l.c.MinCPU {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (l look) mayUse(w window.Workload, i int) bool {
+	return w.Binding.Mems.IsEmpty() || w.Binding.Mems.Has(l.id(i))
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// A workload runs away from its memory, and no binding makes it: the general
+// finding. It gives way to those that know why (Examine).
+//
+//  1. It may run on several nodes, and use the memory of several.
+//  2. RemoteShare of its reads are remote: counted, else estimated from its pages
+//     and CPU time by node.
+//  3. An estimate alone does not say that memory matters to it: then its loss must
+//     be known, and be Slight of the CPU time it uses.
+//  4. Cost: what it loses. Where it would fit: the node with most of its memory that
+//     has the CPUs and the memory for it.
+func remoteWorkload(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	for k, w := range s.Window.Workloads {
+		if cpu, ok := w.CPU.Get(); ok && cpu < c.MinCPU {
+			continue
+		}
+		if !l.unbound(w) { // 1
+			continue
+		}
+		lost := l.lostCPUs(w)
+		remote, ok := lost.remote.Get()
+		if !ok || !w.CPU.Known() {
+			skipped = append(skipped, skip("its share of remote reads is unknown: "+because(lost.remote), w.ID))
+			continue
+		}
+		if float64(remote) < c.RemoteShare { // 2
+			continue
+		}
+		if v, known := lost.cpus.Get(); lost.remote.How == unit.HowEstimated { // 3
+			if !known {
+				skipped = append(skipped, skip("its pages are remote, but whether it reads them is unknown: "+because(lost.cpus), w.ID))
+			}
+			if !known || v < c.Slight*w.CPU.Or(0) {
+				continue
+			}
+		}
+		found = append(found, l.remoteFinding(k, lost))
+	}
+	return found, skipped
+}
+
+// unbound is number 1; a binding that is not known does not restrict.
+func (l look) unbound(w window.Workload) bool {
+	cpus := l.nodesOf(w.Binding.CPUs)
+	return (w.Binding.CPUs.IsEmpty() || cpus.Len() > 1) && (w.Binding.Mems.IsEmpty() || w.Binding.Mems.Len() > 1)
+}
+
+func (l look) remoteFinding(k int, lost loss) Finding {
+	w := l.Window.Workloads[k]
+	f := Finding{
+		Title:   fmt.Sprintf("%s runs away from its memory: %v of its reads are remote", w.ID, lost.remote.V),
+		Subject: ofWorkload(w.ID), Cost: lost.cpus, // 4
+		Evidence: l.remoteEvidence(w, lost),
+		Cause:    "Nothing keeps its threads where its pages are: the scheduler balances load over nodes, and pages stay where they were touched first.",
+	}
+	if cpu := l.cpuShares(w); cpu != nil {
+		f.Evidence = append(f.Evidence, l.spread("CPU time", cpu, unit.HowEstimated, "where its threads last ran"))
+	}
+	if part, _ := l.anonShares(w); part != nil {
+		f.Evidence = append(f.Evidence, l.spread("private memory", part, w.AnonByNode[0].How, w.AnonByNode[0].From))
+	}
+	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return p.Workload == w.ID })...)
+	i, why := l.fits(w)
+	if i < 0 {
+		f.Remedy = "No single node is known to have room for it (" + why + "): let homenode make room, or spread it evenly over the nodes."
+		f.Commands = []string{"homenode agent --dry-run", "homenode why " + quote(w.ID)}
+		return f
+	}
+	nodes := l.nodeSet(l.id(i))
+	f.Remedy = fmt.Sprintf("Keep it on %s, which has room for it; homenode agent does that, and gives it back when it no longer fits.", nodeNames(nodes)) + managed(w)
+	f.Commands = l.bind(w, l.Machine.CPUsOf(nodes), nodes)
+	return f
+}
+
+// fits is the node with most of a workload's memory that has room for all of it;
+// -1 and the tightest reason when there is none.
+func (l look) fits(w window.Workload) (int, string) {
+	pages, ok := w.PagesByNode()
+	if !ok || len(pages) != len(l.Machine.Nodes) || len(w.CPUByNode) != len(pages) {
+		return -1, "its CPU time or memory by node is unknown"
+	}
+	order := make([]int, len(pages))
+	sum := unit.Bytes(0)
+	for i, b := range pages {
+		order[i], sum = i, sum+b
+	}
+	sortBy(order, func(i int) float64 { return -float64(pages[i]) })
+	why := "no CPUs"
+	for _, i := range order {
+		if reason := l.noRoom(w, i, sum-pages[i]); reason == "" {
+			return i, ""
+		} else if slices.Index(order, i) == 0 {
+			why = reason
+		}
+	}
+	return -1, why
+}
+
+// noRoom says why a node cannot take all of a workload, of which so many bytes
+// would have to come.
+func (l look) noRoom(w window.Workload, i int, come unit.Bytes) string {
+	n := l.Machine.Nodes[i]
+	busy, ok1 := l.windowNode(i).CPUBusy.Get()
+	free, ok2 := l.free(i).Get()
+	own, ok3 := w.CPUByNode[i].Get()
+	if !ok1 || !ok2 || !ok3 {
+		return "what is free on " + nodeName(n.ID) + " is unknown"
+	}
+	if room := float64(n.CPUs.Len()) - (busy - own); room < w.CPU.Or(0) {
+		return fmt.Sprintf("%s has %s CPUs' worth left, it uses %s", nodeName(n.ID), number(max(0, room)), number(w.CPU.Or(0)))
+	}
+	if room := free + l.file(i).Or(0); room < come {
+		return fmt.Sprintf("%s has %v left, %v would have to come", nodeName(n.ID), room, come)
+	}
+	return ""
+}

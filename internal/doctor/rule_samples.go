@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"homenode/internal/set"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Both rules below need samples of accesses with their addresses (PMU: PEBS, IBS,
+// SPE, or the lab's).
+
+// A cache line, or a page, that CPUs of several nodes write (Cates, papers §5:
+// "avoid hot writable lines"): each write takes the line away from the others.
+//
+//  1. At least MinSamples samples of it.
+//  2. Stores from two nodes or more, each with SharedShare of them.
+//  3. Cost: the workload's stall time × its part of the workload's samples, as if
+//     each sampled access stalled alike. A contended line stalls longer than that.
+func sharedLine(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	if why := l.noSamples(); why != "" {
+		return nil, []Skipped{skip(why)}
+	}
+	if s.Samples.Stores == 0 {
+		return nil, []Skipped{skip("no store was sampled: this PMU or period tells nothing about writers")}
+	}
+	for _, line := range s.Samples.Lines {
+		writers := l.samplers(line.Stores)
+		if total(line.Loads)+total(line.Stores) < c.MinSamples || writers.Len() < 2 { // 1, 2
+			continue
+		}
+		found = append(found, l.lineFinding(line, writers))
+	}
+	return found, skipped
+}
+
+func (l look) noSamples() string {
+	if s := l.Samples; s.Why != "" || s.How == unit.HowUnknown {
+		return "no samples of addresses: " + orElse(s.Why, "none were taken")
+	}
+	return ""
+}
+
+// samplers are the nodes with a fair part of these samples.
+func (l look) samplers(by []uint64) set.NodeSet {
+	var nodes set.NodeSet
+	all := float64(total(by))
+	for i, n := range by {
+		if all > 0 && i < len(l.Machine.Nodes) && float64(n) >= l.c.SharedShare*all {
+			nodes = nodes.Union(l.nodeSet(l.id(i)))
+		}
+	}
+	return nodes
+}
+
+func (l look) lineFinding(line survey.Line, writers set.NodeSet) Finding {
+	what, advice := "line", "Give each node, or each thread, its own copy of what is written, each on a cache line of its own (64 bytes; 128 where lines are fetched in pairs), and add them up when they are read."
+	if line.Bytes > 128 {
+		what, advice = "page", "Find the hot line in it with the command; what is written often belongs on a cache line of its own, or into a copy per node."
+	}
+	p, ok := l.process(line.PID)
+	if !ok {
+		p = survey.Process{PID: line.PID, Name: line.Workload, Workload: line.Workload}
+	}
+	who := ofProcess(p)
+	who.Workload = line.Workload
+	where := fmt.Sprintf("%#x in %s", line.Addr, line.Mapping)
+	return Finding{
+		Title:   fmt.Sprintf("A %s that CPUs of %s write: %s of %s%s", what, nodeNames(writers), where, processName(p), inFunction(line.Functions)),
+		Subject: who, Cost: l.sampleCost(line.Workload, total(line.Loads)+total(line.Stores)), // 3
+		Evidence: []Evidence{
+			l.counts("sampled stores", line.Stores), l.counts("sampled loads", line.Loads),
+			fact("where", where, l.Samples.How, l.Samples.From), l.functions(line.Functions),
+		},
+		Cause:    "Each write takes the " + what + " away from the caches of the other nodes, and each read after that fetches it back over the link.",
+		Remedy:   advice + " Or keep those threads on one node.",
+		Commands: []string{fmt.Sprintf("perf c2c record -p %d -- sleep 10 && perf c2c report --stdio", line.PID)},
+	}
+}
+
+// sampleCost is the stall time of a workload that falls on some of its samples.
+func (l look) sampleCost(id string, n uint64) unit.Value[float64] {
+	all := uint64(0)
+	for _, p := range l.Samples.Places {
+		if p.Workload == id {
+			all += total(p.Loads) + total(p.Stores)
+		}
+	}
+	if all < n || all == 0 {
+		return unit.UnknownValue[float64]("the samples of its workload are not all known")
+	}
+	return scaled(l.stalledCPUs(id), float64(n)/float64(all), "stall cycles of its workload × its part of the samples")
+}
+
+func (l look) counts(name string, by []uint64) Evidence {
+	return fact(name, orElse(l.byNode(func(i int) string { return strconv.FormatUint(at(by, i), 10) }), "none"), l.Samples.How, l.Samples.From)
+}
+
+func (l look) functions(all []survey.Function) Evidence {
+	names := each(all, func(f survey.Function) string {
+		return fmt.Sprintf("%s (%d samples, %d writes)", f.Name, f.Samples, f.Writes)
+	})
+	return fact("functions", orElse(quoteList(names, 3), "unknown"), l.Samples.How, l.Samples.From)
+}
+
+func inFunction(all []survey.Function) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return ", in " + all[0].Name
+}
+
+// Read-only data that several nodes read from afar: a copy per node would pay
+// (Cates, papers §5: "replicate read-only data per node").
+//
+//  1. At least MinPlaceSamples samples of the mapping, and none of them a store,
+//     by a PMU that samples stores; none among n means fewer than 3/n.
+//  2. Loads from two nodes or more, each with SharedShare of them.
+//  3. RemoteShare of them are remote.
+//  4. Cost: its part of the workload's remote samples × what the workload loses.
+func readOnlyFar(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	if why := l.noSamples(); why != "" {
+		return nil, []Skipped{skip(why)}
+	}
+	if s.Samples.Stores == 0 {
+		return nil, []Skipped{skip("no store was sampled: nothing tells what is only read")}
+	}
+	for _, p := range s.Samples.Places {
+		loads, remote := total(p.Loads), total(p.Remote)
+		readers := l.samplers(p.Loads)
+		if loads < c.MinPlaceSamples || total(p.Stores) > 0 || readers.Len() < 2 || float64(remote) < c.RemoteShare*float64(loads) { // 1, 2, 3
+			continue
+		}
+		found = append(found, l.readOnlyFinding(p, readers))
+	}
+	return found, skipped
+}
+
+func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
+	loads, remote := total(p.Loads), total(p.Remote)
+	proc, ok := l.process(p.PID)
+	if !ok {
+		proc = survey.Process{PID: p.PID, Name: p.Name}
+	}
+	proc.Workload = p.Workload
+	f := Finding{
+		Title:   fmt.Sprintf("Read-only data that %s read from afar: %s of %s%s", nodeNames(readers), p.Mapping, processName(proc), inFunction(p.Functions)),
+		Subject: ofProcess(proc), Cost: l.readOnlyCost(p), // 4
+		Evidence: []Evidence{
+			l.counts("sampled loads", p.Loads), l.counts("of these remote", p.Remote),
+			fact("sampled stores", fmt.Sprintf("0 of %d samples: fewer than %s of its accesses write", loads, percent(3/float64(loads))), l.Samples.How, l.Samples.From),
+			fact("remote", percent(float64(remote)/float64(loads)), l.Samples.How, l.Samples.From), l.functions(p.Functions),
+		},
+		Cause:  "There is one copy of it, on one node, and CPUs of several nodes read it. Nobody writes it, so copies cannot differ.",
+		Remedy: "Keep one copy per node: load it once per node, or run one instance per node (the commands start the program anew with the same arguments, once per node).",
+	}
+	if p.Latency.Known() {
+		f.Evidence = append(f.Evidence, fact("mean load latency", number(p.Latency.Or(0))+" cycles", l.Samples.How, l.Samples.From))
+	}
+	if strings.HasPrefix(p.Mapping, "/") {
+		f.Remedy += " It is a file: its page cache is one copy for all, so each node needs a file of its own."
+	}
+	for id := range readers.All() {
+		f.Commands = append(f.Commands, again(proc, fmt.Sprintf("--cpunodebind=%d --membind=%d", id, id)))
+	}
+	return f
+}
+
+func (l look) readOnlyCost(p survey.Place) unit.Value[float64] {
+	k := slices.IndexFunc(l.Window.Workloads, func(w window.Workload) bool { return w.ID == p.Workload })
+	all := uint64(0)
+	for _, q := range l.Samples.Places {
+		if q.Workload == p.Workload {
+			all += total(q.Remote)
+		}
+	}
+	if k < 0 || all == 0 {
+		return unit.UnknownValue[float64]("it is in no workload of the window")
+	}
+	return scaled(l.lostCPUs(l.Window.Workloads[k]).cpus, float64(total(p.Remote))/float64(all), "its part of the remote samples × what "+p.Workload+" loses")
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+
+	"homenode/internal/set"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// A workload is wider than a node: no node has the CPUs or the memory it uses, so
+// a part of its accesses is remote wherever it is put.
+//
+//  1. Its CPU use is above the CPUs of every node; or its quota is, and it uses
+//     nearly (HighUse) all of one; or its private memory is above every node's.
+//  2. It suffers: its share of remote reads is RemoteShare or more.
+//  3. Advice: the fewest nodes that hold it, starting where it has most and going
+//     to the nearest (Machine.Nearest); if that is all of them, interleave or split.
+//  4. Cost: what it loses to remote memory.
+func widerThanNode(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+	l := look{s, c}
+	for k, w := range s.Window.Workloads {
+		if !w.CPU.Known() && len(w.AnonByNode) == 0 {
+			skipped = append(skipped, skip("its CPU use and memory are unknown", w.ID))
+			continue
+		}
+		why := l.wide(w)
+		if why == "" || w.CPU.Or(0) < c.MinCPU { // 1
+			continue
+		}
+		remote := l.remoteShare(w)
+		share, known := remote.Get()
+		if !known {
+			skipped = append(skipped, skip("it is wider than a node, but its share of remote reads is unknown: "+because(remote), w.ID))
+		}
+		if known && float64(share) >= c.RemoteShare { // 2
+			found = append(found, l.wideFinding(k, why))
+		}
+	}
+	return found, skipped
+}
+
+// highUse is the part of a node's CPUs that says that a quota beyond it is used.
+const highUse = 0.8
+
+// wide is number 1: by how much, or "".
+func (l look) wide(w window.Workload) string {
+	cpus, memory := 0.0, unit.Bytes(0)
+	for i, n := range l.Machine.Nodes {
+		cpus = max(cpus, float64(n.CPUs.Len()))
+		total, ok := l.total(i).Get()
+		if !ok {
+			total = unit.Bytes(1) << 62 // unknown: no claim about memory
+		}
+		memory = max(memory, total)
+	}
+	use, quota := w.CPU.Or(0), w.Quota.Or(0)
+	anon, _ := window.SumBytes(w.AnonByNode)
+	switch {
+	case use > cpus:
+		return fmt.Sprintf("it uses %s CPUs, the largest node has %s", number(use), number(cpus))
+	case quota > cpus && use >= highUse*cpus:
+		return fmt.Sprintf("it uses %s of the %s CPUs it may use, the largest node has %s", number(use), number(quota), number(cpus))
+	case anon > memory:
+		return fmt.Sprintf("it has %v of private memory, the largest node %v", anon, memory)
+	}
+	return ""
+}
+
+func (l look) wideFinding(k int, why string) Finding {
+	w := l.Window.Workloads[k]
+	lost := l.lostCPUs(w)
+	nodes := l.holding(w)
+	f := Finding{
+		Title:   fmt.Sprintf("%s is wider than a node: %s", w.ID, why),
+		Subject: ofWorkload(w.ID), Cost: lost.cpus, // 4
+		Evidence: append([]Evidence{figured("quota", w.Quota, "CPUs")}, l.remoteEvidence(w, lost)...),
+		Cause:    "No node holds it, so a part of its reads is remote wherever it is put.",
+	}
+	if !w.Quota.Known() {
+		f.Evidence = f.Evidence[1:]
+	}
+	if others := l.Machine.NodesWithCPUs().Minus(nodes); !nodes.IsEmpty() && !others.IsEmpty() {
+		f.Remedy = fmt.Sprintf("Keep it on %s, the fewest nodes that hold it and the nearest to each other; or split it into one instance per node.", nodeNames(nodes)) + managed(w)
+		f.Commands = l.bind(w, l.Machine.CPUsOf(nodes), nodes)
+		return f
+	}
+	f.Remedy = "It needs all nodes: split it into one instance per node, each with its own memory; or interleave its memory, which evens out what cannot be local (stop it first: the command starts it anew with the same arguments)."
+	f.Commands = l.splitCommands(k)
+	return f
+}
+
+// splitCommands start the workload's first process once per node, or interleaved.
+func (l look) splitCommands(k int) []string {
+	pids := l.group(k).PIDs
+	if len(pids) == 0 {
+		return []string{"homenode why " + quote(l.Window.Workloads[k].ID)}
+	}
+	p, ok := l.process(pids[0])
+	if !ok {
+		p.PID, p.Name = pids[0], l.Window.Workloads[k].ID
+	}
+	out := []string{again(p, "--interleave="+l.Machine.NodesWithMemory().String())}
+	for id := range l.Machine.NodesWithCPUs().All() {
+		out = append(out, again(p, fmt.Sprintf("--cpunodebind=%d --preferred=%d", id, id)))
+	}
+	return out
+}
+
+// holding is number 3; empty when not even all nodes hold it.
+func (l look) holding(w window.Workload) set.NodeSet {
+	cpu := l.cpuShares(w)
+	start, most := -1, -1.0
+	for i, n := range l.Machine.Nodes {
+		if part := at(cpu, i); !n.CPUs.IsEmpty() && part > most {
+			start, most = n.ID, part
+		}
+	}
+	anon, _ := window.SumBytes(w.AnonByNode)
+	need := max(w.CPU.Or(0), min(w.Quota.Or(0), float64(l.Machine.OnlineCPUs().Len())))
+	var out set.NodeSet
+	cpus, memory := 0.0, unit.Bytes(0)
+	for _, id := range l.Machine.Nearest(start) {
+		i, _ := l.index(id)
+		n, _ := l.Machine.Node(id)
+		if n.CPUs.IsEmpty() {
+			continue
+		}
+		out = out.Union(l.nodeSet(id))
+		cpus, memory = cpus+float64(n.CPUs.Len()), memory+l.total(i).Or(0)
+		if cpus >= need && memory >= anon {
+			return out
+		}
+	}
+	return set.NodeSet{}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"homenode/internal/action"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Is NUMA the bottleneck?
+//
+//  1. Without nodes nothing can be told; with one the answer is no, unless a guest
+//     with one node reads remote memory all the same.
+//  2. If no CPU time was used, nothing ran that could be judged.
+//  3. A finding that decides (a node's memory or bandwidth is used up while others
+//     have some) is a yes.
+//  4. Add up what the workloads lose (lostCPUs). If those with a known loss have
+//     Covered of the busy time, the rest is taken to lose alike.
+//  5. What is lost for certain reaches Bottleneck: yes.
+//  6. What is lost at most (unknown workloads at their bound, the time of nobody
+//     with all reads remote) stays below it: no.
+//  7. Else it cannot be told, and what is missing is said.
+func verdict(s survey.Survey, c Config, found []Finding) Verdict {
+	l := look{s, c}
+	if v, done := l.atOnce(found); done {
+		return v
+	}
+	t := l.tally()
+	busy := t.busy.Or(0)
+	lost, least := t.extrapolated(c), t.lost
+	v := Verdict{How: t.how, Numbers: t.numbers(lost, c)}
+	most := t.lost + t.unknown // 6
+	if t.covers(c) {
+		most = max(lost, least)
+	}
+	switch i := slices.IndexFunc(found, func(f Finding) bool { return f.Decides }); {
+	case i >= 0: // 3
+		v.Answer, v.Why, v.How = Yes, strings.ToLower(found[i].Title[:1])+found[i].Title[1:], found[i].How
+	case lost/busy >= c.Bottleneck && (t.covers(c) || least/busy >= c.Bottleneck): // 5
+		v.Answer, v.Why = Yes, t.sentence(lost)
+	case most/busy < c.Slight:
+		v.Answer, v.Why = No, t.sentence(most)
+	case most/busy < c.Bottleneck:
+		v.Answer, v.Why = No, "but not nothing: "+t.sentence(most)
+	default: // 7
+		v.Answer, v.How = CannotTell, unit.HowUnknown
+		v.Why = fmt.Sprintf("between %s and %s of the busy CPU time may be lost to remote memory", percent(least/busy), percent(min(1, most/busy)))
+		v.Missing = t.missing()
+	}
+	return v
+}
+
+// atOnce is numbers 1 and 2.
+func (l look) atOnce(found []Finding) (Verdict, bool) {
+	busy := l.busy()
+	used, known := busy.Get()
+	cannot := func(why, missing string) (Verdict, bool) {
+		return Verdict{Answer: CannotTell, Why: why, Missing: missing}, true
+	}
+	switch n := len(l.Machine.Nodes); {
+	case n == 0:
+		return cannot("the survey tells of no nodes", "a kernel with CONFIG_NUMA, or /sys/devices/system/node")
+	case n == 1 && slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "guest-topology" }):
+		return cannot("this guest sees one node, and what it sees contradicts that", "a survey of the host below")
+	case n == 1:
+		return Verdict{Answer: No, Why: "this machine has one node", How: unit.HowMeasured}, true
+	case !known:
+		return cannot("the CPU time of the nodes is unknown: "+because(busy), "/proc/stat")
+	case used < l.c.IdleCPUs:
+		v, _ := cannot(fmt.Sprintf("nothing ran while we looked: %s CPUs were busy", number(used)), "a look while the load runs")
+		v.Numbers = []action.Number{{Name: "busy", Value: busy, Limit: unit.Some(l.c.IdleCPUs), Unit: "cpus"}}
+		return v, true
+	}
+	return Verdict{}, false
+}
+
+// tally is number 4.
+type tally struct {
+	busy    unit.Value[float64]
+	lost    float64 // by workloads with a known loss
+	covered float64 // their CPU time
+	unknown float64 // what the others lose at most
+	how     unit.Source
+	why     []string // why a loss is unknown, each once
+}
+
+func (l look) tally() tally {
+	t := tally{busy: l.busy(), how: unit.HowMeasured}
+	seen, worst := 0.0, l.worstShare()
+	for i, w := range l.Window.Workloads {
+		if l.below(i) {
+			continue
+		}
+		cpu := w.CPU.Or(0)
+		seen += cpu
+		lost := l.lostCPUs(w)
+		if v, ok := lost.cpus.Get(); ok {
+			t.lost, t.covered = t.lost+v, t.covered+cpu
+			if lost.remote.Known() && cpu > 0 {
+				t.how = min(t.how, lost.remote.How)
+			}
+			continue
+		}
+		t.unknown += lost.atMost.Or(cpu * worst)
+		if why := because(lost.cpus); !slices.Contains(t.why, why) {
+			t.why = append(t.why, why)
+		}
+	}
+	if rest := t.busy.Or(0) - seen; rest > 0 {
+		t.unknown += rest * worst
+		if rest > l.c.IdleCPUs {
+			t.why = append(t.why, fmt.Sprintf("%s CPUs' worth of time belong to no workload in the survey", number(rest)))
+		}
+	}
+	if t.covered == 0 {
+		t.how = unit.HowUnknown
+	}
+	return t
+}
+
+// below says that a workload lies in another one, which has its figures already.
+func (l look) below(i int) bool {
+	id := l.Window.Workloads[i].ID
+	return slices.ContainsFunc(l.Window.Workloads, func(o window.Workload) bool {
+		return o.ID != id && strings.HasPrefix(id, strings.TrimSuffix(o.ID, "/")+"/")
+	})
+}
+
+// worstShare is the share of time that is lost with every read remote, to the
+// farthest node: (k − 1) / k. Without distances, all of it.
+func (l look) worstShare() float64 {
+	worst := 0.0
+	for _, from := range l.Machine.Nodes {
+		for _, to := range l.Machine.Nodes {
+			if k, ok := l.ratio(from.ID, to.ID); ok {
+				worst = max(worst, (k-1)/k)
+			}
+		}
+	}
+	if worst == 0 {
+		return 1
+	}
+	return worst
+}
+
+func (t tally) covers(c Config) bool {
+	busy := t.busy.Or(0)
+	return busy > 0 && t.covered >= c.Covered*busy
+}
+
+// extrapolated is the loss with the rest taken to lose alike, where it may.
+func (t tally) extrapolated(c Config) float64 {
+	if !t.covers(c) {
+		return t.lost
+	}
+	return t.lost * max(1, t.busy.Or(0)/t.covered)
+}
+
+func (t tally) sentence(lost float64) string {
+	busy := t.busy.Or(0)
+	how := map[unit.Source]string{
+		unit.HowMeasured: "reads counted", unit.HowModelled: "reads counted by a model", unit.HowEstimated: "reads estimated from pages",
+	}[t.how]
+	if how == "" {
+		how = "reads unknown, taken at their worst"
+	}
+	return fmt.Sprintf("about %s of %s busy CPUs, %s, are lost to remote memory (%s, cost estimated)", number(lost), number(busy), percent(min(1, lost/busy)), how)
+}
+
+func (t tally) numbers(lost float64, c Config) []action.Number {
+	busy := t.busy.Or(0)
+	return []action.Number{
+		{Name: "busy", Value: t.busy, Unit: "cpus"},
+		{Name: "lost", Value: unit.Estimated(lost, "sum over workloads: stall cycles × remote share × (1 − local/remote latency)"), Limit: unit.Some(c.Bottleneck * busy), Unit: "cpus"},
+		{Name: "lost_at_most_besides", Value: unit.Estimated(t.unknown, "workloads and CPU time whose loss is unknown, at its bound"), Unit: "cpus"},
+		{Name: "covered", Value: unit.Estimated(t.covered, "CPU time of workloads with a known loss"), Limit: unit.Some(c.Covered * busy), Unit: "cpus"},
+	}
+}
+
+func (t tally) missing() string {
+	if len(t.why) == 0 {
+		return "counters of local and remote DRAM reads, and of stall cycles (perf, on bare metal)"
+	}
+	return strings.Join(t.why, "; ") + ": counters of DRAM reads and stall cycles would tell (perf, on bare metal)"
+}

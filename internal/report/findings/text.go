@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"homenode/internal/doctor"
+)
+
+// width is the most columns Text uses, commands and single long words apart.
+const width = 96
+
+// Text prints a report for a terminal. Its first line is the verdict.
+func Text(w io.Writer, r doctor.Report) error {
+	r = clean(r)
+	p := &printer{}
+	p.wrapped("", "  ", headline(r.Verdict))
+	if r.Verdict.Missing != "" {
+		p.wrapped("  ", "  ", "What is missing: "+r.Verdict.Missing+".")
+	}
+	for _, n := range r.Verdict.Numbers {
+		p.wrapped("  ", "    ", n.String())
+	}
+	for i, f := range r.Findings {
+		p.finding(i+1, f)
+	}
+	if len(r.Findings) == 0 {
+		p.line("\nNothing was found.")
+	}
+	if shared(r.Findings) {
+		p.line("")
+		p.wrapped("", "", doNotAddUp)
+	}
+	p.rest(r)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+const doNotAddUp = "Costs of findings about one workload are one loss seen from several sides: they do not add up."
+
+func headline(v doctor.Verdict) string {
+	text := fmt.Sprintf("Is NUMA this machine's bottleneck? %s: %s.", v.Answer, strings.TrimSuffix(v.Why, "."))
+	if v.Answer != doctor.CannotTell {
+		text += fmt.Sprintf(" (%v)", v.How)
+	}
+	return text
+}
+
+// shared says that two findings are about the same workload.
+func shared(all []doctor.Finding) bool {
+	seen := map[string]bool{}
+	for _, f := range all {
+		if w := f.Subject.Workload; w != "" && seen[w] {
+			return true
+		}
+		seen[f.Subject.Workload] = true
+	}
+	return false
+}
+
+// cost is what a finding costs, in a clause.
+func cost(f doctor.Finding) string {
+	if f.Risk != "" {
+		return "risk: " + f.Risk
+	}
+	v, ok := f.Cost.Get()
+	if !ok {
+		return "cost unknown: " + f.Cost.From
+	}
+	return fmt.Sprintf("costs about %.3g CPUs' worth of time (%s)", v, source(f.Cost.How, f.Cost.From))
+}
+
+// rest is what the rules said that found nothing.
+func (p *printer) rest(r doctor.Report) {
+	p.line("")
+	if len(r.Quiet) > 0 {
+		p.wrapped("", "  ", fmt.Sprintf("Nothing found by %d of %d rules: %s.", len(r.Quiet), r.Rules, strings.Join(r.Quiet, ", ")))
+	}
+	if len(r.Skipped) > 0 {
+		p.line("Not judged:")
+	}
+	for _, s := range r.Skipped {
+		p.wrapped("  ", "    ", s.Rule+": "+s.Why+of(s.Subjects))
+	}
+}
+
+// of names the first few subjects.
+func of(subjects []string) string {
+	const most = 4
+	if len(subjects) == 0 {
+		return ""
+	}
+	if n := len(subjects); n > most {
+		return fmt.Sprintf(" (%s and %d more)", strings.Join(subjects[:most], ", "), n-most)
+	}
+	return " (" + strings.Join(subjects, ", ") + ")"
+}
+
+// printer gathers the text.
+type printer struct{ strings.Builder }
+
+func (p *printer) line(text string) { p.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+func (p *printer) finding(n int, f doctor.Finding) {
+	p.line("")
+	p.wrapped("", "   ", fmt.Sprintf("%d. %s [%s, %s]", n, f.Title, f.Severity, f.Rule))
+	p.wrapped("   ", "     ", cost(f))
+	name, value := 0, 0
+	for _, e := range f.Evidence {
+		name, value = max(name, runes(e.Name)), max(value, runes(e.Value))
+	}
+	name, value = min(name, 40), min(value, 34)
+	for _, e := range f.Evidence {
+		p.wrapped("   ", "       ", padded(e.Name, name)+"\u00a0 "+padded(e.Value, value)+"\u00a0 "+source(e.How, e.From))
+	}
+	p.wrapped("   ", "        ", "why: "+f.Cause)
+	p.wrapped("   ", "        ", "do:\u00a0 "+f.Remedy)
+	for _, c := range f.Commands {
+		p.line("   $ " + c)
+	}
+}
+
+// padded is a column: the blanks in it hold together, so that wrapped leaves them.
+func padded(text string, n int) string {
+	return text + strings.Repeat("\u00a0", max(0, n-runes(text)))
+}
+
+func runes(text string) int { return utf8.RuneCountInString(text) }
+
+// wrapped prints a paragraph: first and next are the indents. A no-break space
+// is printed as a blank, and no line breaks there.
+func (p *printer) wrapped(first, next, text string) {
+	line, empty := first, true
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' }) {
+		if !empty && runes(line)+1+runes(strings.TrimRight(word, "\u00a0")) > width {
+			p.line(unbroken(line))
+			line, empty = next, true
+		}
+		if !empty {
+			line += " "
+		}
+		line, empty = line+word, false
+	}
+	p.line(unbroken(line))
+}
+
+func unbroken(line string) string { return strings.ReplaceAll(line, "\u00a0", " ") }
