@@ -44,7 +44,7 @@ func TestPlaces(t *testing.T) {
 	f.Add(load(1, 0, 0x600100, addr.LocalDRAM))
 	f.Add(load(1, 2, 0x600200, addr.RemoteDRAM))
 	f.Add(store(1, 3, 0x600300))
-	f.Add(load(11, 0, 0x600100, addr.LocalDRAM))                                                // gone
+	f.Add(load(11, 0, 0x600100, addr.LocalDRAM))                                                 // gone
 	f.Add(addr.Access{PID: 1, CPU: 0, Addr: 0xffff888000000000, Kernel: true, IP: 0xffffffff81}) // counts only
 	s := f.Samples(unit.HowModelled, "test", 3)
 	if s.Loads != 4 || s.Stores != 1 || s.Lost != 3 || len(s.Places) != 1 {

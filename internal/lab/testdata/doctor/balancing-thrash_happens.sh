@@ -1,6 +1,6 @@
 # NUMA balancing is on, and something moves a process from node to node faster
 # than its pages can follow.
-# want: balancing
+# want: balancing-thrash
 # for: 6s
 echo 1 > /proc/sys/kernel/numa_balancing
 echo 100 > /sys/kernel/debug/sched/numa_balancing/scan_period_min_ms

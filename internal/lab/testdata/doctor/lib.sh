@@ -63,6 +63,7 @@ tidy() {
 	echo 0 > /proc/sys/vm/zone_reclaim_mode
 	for f in /sys/devices/system/node/node*/hugepages/hugepages-2048kB/nr_hugepages; do echo 0 > "$f"; done
 	umount /mnt 2>/dev/null
+	swapoff /dev/vdb 2>/dev/null
 	sync
 	echo 3 > /proc/sys/vm/drop_caches
 	true

@@ -1,4 +1,4 @@
 # Threads on both nodes add to the same few lines.
-# want: shared-writes homenode-load
+# want: shared-line homenode-load
 group counters
 load counters rao --threads 4 --ws 64KiB --sharing 4KiB --share-every 2

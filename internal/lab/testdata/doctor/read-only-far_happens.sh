@@ -1,4 +1,4 @@
 # Threads on both nodes read one table, which nobody writes.
-# want: replicate-read-only
+# want: read-only-far
 group table
 load table chase --threads 4 --ws 32MiB --shared --touch main

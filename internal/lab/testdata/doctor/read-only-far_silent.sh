@@ -1,4 +1,4 @@
 # Threads on both nodes read and write what is theirs.
-# silent: replicate-read-only
+# silent: read-only-far
 group own
 load own chase --threads 4 --ws 8MiB --touch worker

@@ -1,5 +1,5 @@
 # The same streams, each out of its own node's memory.
 # model: warm
-# silent: bandwidth-one-node
+# silent: bandwidth-saturated
 group near
 load near stream --threads 4 --ws 32MiB --touch worker

@@ -1,6 +1,6 @@
 # A workload whose CPUs are on node 0 and whose memory may only be on node 1.
 # ci
-# want: cpuset-split /doctor/split
+# want: cpuset-apart /doctor/split
 # answer: yes
 group split 0-1 1
 load split chase --threads 2 --ws 16MiB

@@ -1,5 +1,5 @@
 # As many files, read from both nodes, and memory left on each.
-# silent: page-cache
+# silent: page-cache-fills-node
 bigfile
 group backup
 (echo 0 > $base/doctor/backup/cgroup.procs; dd if=/mnt/big of=/dev/null bs=1M count=100 2>/dev/null)

@@ -1,6 +1,6 @@
 # Node 0 is nearly full of somebody's memory; what a service allocates there
 # falls to node 1.
-# want: allocation-spill
+# want: allocation-fallback
 # for: 4s
 group hog 0 0
 load hog spin --threads 1 --extra 580MiB --bind-mem 0

@@ -1,6 +1,6 @@
 # A backup has read files from a CPU of node 0 until that node's memory is full of
 # them; a service on node 0 wants memory, and gets it elsewhere.
-# want: page-cache
+# want: page-cache-fills-node
 # for: 4s
 bigfile
 group backup 0-1
