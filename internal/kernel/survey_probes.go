@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -77,11 +78,14 @@ const (
 	sampleThreshold = 96
 	// sampleRate is how many samples a second are aimed at, of loads and of stores
 	// each. Each costs the sampled about a microsecond.
-	sampleRate = 4000
-	// The period is found in a first short look, and bounded.
-	firstPeriod, leastPeriod, mostPeriod = 10007, 101, 50_000_000
-	firstLook                            = 200 * time.Millisecond
-	sampleSlice                          = 500 * time.Millisecond
+	sampleRate = 2000
+	// The period is found in a first short look, and bounded: taking one sample in
+	// makes some thousand stores and hardly a slow load, and must not ask for more
+	// samples than it is itself worth.
+	firstPeriod, mostPeriod = 10007, 50_000_000
+	leastLoads, leastStores = 101, 10007
+	firstLook               = 200 * time.Millisecond
+	sampleSlice             = 500 * time.Millisecond
 )
 
 // samplingProbe samples loads and stores of user programs, each with a period of
@@ -136,10 +140,18 @@ func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, period *uin
 	if err != nil {
 		return err
 	}
-	cfg.Period = periodFor(stats.Samples, firstLook)
+	least := uint64(leastLoads)
+	if cfg.Stores {
+		least = leastStores
+	}
+	cfg.Period = periodFor(stats.Samples, firstLook, least)
 	*period = cfg.Period
+	self := os.Getpid()
 	for ctx.Err() == nil {
 		stats, err := p.collect(ctx, cfg, cpus, sampleSlice, func(a addr.Access) {
+			if a.PID == self {
+				return
+			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.folder.Add(a)
@@ -155,9 +167,9 @@ func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, period *uin
 }
 
 // periodFor is the period that would have brought sampleRate samples a second.
-func periodFor(samples uint64, look time.Duration) uint64 {
+func periodFor(samples uint64, look time.Duration, least uint64) uint64 {
 	rate := float64(samples) * firstPeriod / look.Seconds() // qualifying accesses a second
-	return min(max(uint64(rate/sampleRate), leastPeriod), mostPeriod)
+	return min(max(uint64(rate/sampleRate), least), mostPeriod)
 }
 
 func (p *samplingProbe) collect(ctx context.Context, cfg addr.Config, cpus []int, d time.Duration, each func(addr.Access)) (addr.Stats, error) {
