@@ -53,7 +53,7 @@ make -s -C lab/workload OUT="$out"
 
 # 4. The initramfs (uncompressed: gunzip is slow under TCG). homenode itself is
 # added per boot, as a second archive.
-modules="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_console"
+modules="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_console virtio-rng"
 newest=$(ls -t lab/guest/init lab/build.sh "$out/homenode_pmu.ko" "$out/homenode-load" | head -n 1)
 if [ ! -s "$out/initramfs.cpio" ] || [ "$newest" -nt "$out/initramfs.cpio" ]; then
 	say "packing the guest"

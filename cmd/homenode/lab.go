@@ -21,6 +21,8 @@ type labFlags struct {
 	dir    string // built files
 	shapes string // folder of shape files
 	cgroup string
+	flat   bool
+	hmat   bool
 }
 
 func labCommand() *cobra.Command {
@@ -34,6 +36,8 @@ func labCommand() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
 	cmd.PersistentFlags().StringVar(&f.shapes, "shapes", "lab/shapes", "folder of the shape files")
 	cmd.PersistentFlags().StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
+	cmd.PersistentFlags().BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
+	cmd.PersistentFlags().BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
 	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labArm())
 	return cmd
 }
@@ -93,7 +97,7 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if err != nil {
 		return lab.Options{}, badInput(err)
 	}
-	return lab.Options{Shape: s, Assets: a, Cgroup: f.cgroup}, nil
+	return lab.Options{Shape: s, Assets: a, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat}, nil
 }
 
 func labShell(f *labFlags) *cobra.Command {
@@ -129,6 +133,9 @@ func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
 		return err
 	}
 	defer g.Close()
+	if g.Note != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "homenode lab: "+g.Note)
+	}
 	r, err := g.RunLines(cmd.Context(), func(l string) { fmt.Fprintln(cmd.ErrOrStderr(), l) }, argv...)
 	if err != nil {
 		return err
@@ -154,7 +161,8 @@ func labGuest() *cobra.Command {
 				return err
 			}
 			defer port.Close()
-			return lab.Serve(port, "/dev/vda", calibrate())
+			note, err := fit()
+			return lab.Serve(port, "/dev/vda", note, err)
 		},
 	}
 }
@@ -162,8 +170,26 @@ func labGuest() *cobra.Command {
 func labCalibrate() *cobra.Command {
 	return &cobra.Command{
 		Use: "calibrate", Hidden: true, Short: "Inside the lab: check that memory is counted on its node", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return calibrate() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			note, err := fit()
+			if note != "" {
+				fmt.Fprintln(cmd.OutOrStdout(), "homenode lab: "+note)
+			}
+			return err
+		},
 	}
+}
+
+// fit calibrates where that can be done, and says where not.
+func fit() (note string, err error) {
+	cmdline, err := os.ReadFile("/proc/cmdline")
+	if err != nil {
+		return "", err
+	}
+	if note := lab.Flat(cmdline); note != "" {
+		return note, nil
+	}
+	return "", calibrate()
 }
 
 func calibrate() error {

@@ -26,6 +26,17 @@ type touched struct {
 	DRAM  []uint64 `json:"dram"`
 }
 
+// Flat is a note when the guest's kernel was told to hide the nodes: then nothing
+// can be bound to one, and the map cannot be checked. "" = it was not.
+func Flat(cmdline []byte) string {
+	for _, arg := range strings.Fields(string(cmdline)) {
+		if arg == flatArg {
+			return "the kernel hides the nodes (" + flatArg + "): not calibrated, that memory is counted on its node was not checked"
+		}
+	}
+	return ""
+}
+
 // Calibrate runs in the guest: for every node with memory it reads pages bound
 // to it and asks the PMU where they were counted. It leaves the model off.
 func Calibrate(nodes set.NodeSet) error {

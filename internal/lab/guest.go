@@ -27,6 +27,11 @@ type Options struct {
 	Cgroup  string        // "v1" or "v2" (default)
 	Dir     string        // of the run's files; "" = a temporary one, removed by Close
 	Timeout time.Duration // of the boot; 0 = 120 s
+	// Flat hides the nodes from the guest's kernel (numa=off): it sees one, while
+	// the model still has the shape's. Such a guest cannot be calibrated.
+	Flat bool
+	// HMAT has the firmware tell latencies and bandwidths, as the shape has them.
+	HMAT bool
 
 	modelConf string // for tests: what the plugin is told instead of the shape
 }
@@ -35,6 +40,7 @@ type Options struct {
 type Guest struct {
 	Shape machine.Shape
 	Dir   string
+	Note  string // what the guest's server had to say at start; "" = nothing
 
 	cmd     *exec.Cmd
 	port    net.Conn
@@ -67,7 +73,7 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 		g.removeDir()
 		return nil, err
 	}
-	plan := bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup}
+	plan := bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT}
 	if err := g.start(plan); err != nil {
 		g.removeDir()
 		return nil, err
@@ -127,12 +133,14 @@ func writeRunFiles(dir string, a Assets, conf string, files []guestFile) error {
 		confName:      []byte(conf),
 		sharedName:    make([]byte, sharedBytes),
 		diskName:      nil,
+		scratchName:   nil,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return fmt.Errorf("write run file: %w", err)
 		}
 	}
-	return os.Truncate(filepath.Join(dir, diskName), resultDiskBytes)
+	return errors.Join(os.Truncate(filepath.Join(dir, diskName), resultDiskBytes),
+		os.Truncate(filepath.Join(dir, scratchName), scratchDiskBytes))
 }
 
 func (g *Guest) start(p bootPlan) error {
@@ -179,6 +187,7 @@ func (g *Guest) connect(ctx context.Context) error {
 		if f.Err != "" {
 			return errors.New(f.Err)
 		}
+		g.Note = f.Line
 		return nil
 	case <-g.exited:
 		return errors.New("the guest ended while booting")

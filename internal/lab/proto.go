@@ -23,7 +23,7 @@ type frame struct {
 	Path string   `json:"path,omitempty"` // put, fetch
 	Data []byte   `json:"data,omitempty"` // put; at most maxPut bytes
 	Mode uint32   `json:"mode,omitempty"` // put
-	Line string   `json:"line,omitempty"` // run: a line of the program's stderr, as it comes
+	Line string   `json:"line,omitempty"` // run: a line of the program's stderr, as it comes; hello: Guest.Note
 	Done bool     `json:"done,omitempty"`
 	Exit int      `json:"exit,omitempty"` // run
 	Out  string   `json:"out,omitempty"`  // run: all of stdout

@@ -14,6 +14,8 @@ import (
 const (
 	sharedBytes     = 1 << 20 // lab/include/homenode_lab.h: HOMENODE_LAB_BYTES
 	resultDiskBytes = 64 << 20
+	// Larger than any node of a shape, so that its page cache can fill one.
+	scratchDiskBytes = 2 << 30
 )
 
 // Files of one run, in its directory.
@@ -21,7 +23,8 @@ const (
 	sharedName  = "shared.bin" // ivshmem
 	confName    = "model.conf" // for the plugin
 	diskName    = "results.img"
-	extraName   = "extra.cpio" // second initramfs archive
+	scratchName = "scratch.img" // empty and sparse: for file systems and page cache
+	extraName   = "extra.cpio"  // second initramfs archive
 	socketName  = "port.sock"
 	consoleName = "console.log"
 )
@@ -33,6 +36,8 @@ type bootPlan struct {
 	dir    string // of this run
 	cgroup string // "v1" or "v2"
 	shell  bool   // a prompt on this terminal instead of the server
+	flat   bool   // Options.Flat
+	hmat   bool   // Options.HMAT
 }
 
 // qemuArgs is QEMU's command line. The node backends come first and in order:
@@ -44,7 +49,7 @@ func qemuArgs(p bootPlan) []string {
 		"-cpu", "max,-erms,-fsrm",
 		"-nographic", "-nodefaults", "-no-reboot",
 	}
-	args = append(args, topologyArgs(p.shape)...)
+	args = append(args, topologyArgs(p.shape, p.hmat)...)
 	file := func(name string) string { return filepath.Join(p.dir, name) }
 	args = append(args,
 		"-object", fmt.Sprintf("memory-backend-file,id=shared,size=%d,mem-path=%s,share=on", sharedBytes, file(sharedName)),
@@ -52,6 +57,9 @@ func qemuArgs(p bootPlan) []string {
 		"-plugin", fmt.Sprintf("%s,shm=%s,conf=%s", p.assets.Plugin, file(sharedName), file(confName)),
 		"-drive", "file="+file(diskName)+",format=raw,if=none,id=results",
 		"-device", "virtio-blk-pci,drive=results",
+		"-drive", "file="+file(scratchName)+",format=raw,if=none,id=scratch",
+		"-device", "virtio-blk-pci,drive=scratch",
+		"-device", "virtio-rng-pci", // interrupts on demand whose affinity can be set: read /dev/hwrng
 		"-device", "virtio-serial-pci",
 		"-chardev", "socket,id=port,path="+file(socketName)+",server=on,wait=off",
 		"-device", "virtserialport,chardev=port,name="+portName,
@@ -66,11 +74,20 @@ func qemuArgs(p bootPlan) []string {
 		"console=ttyS0", "quiet", "panic=-1", "tsc=reliable", "clocksource=tsc",
 		"idle=halt", // TCG's mwait spins
 		"nokaslr", "mitigations=off", "nowatchdog", "homenode.cgroup=" + p.cgroup, "homenode.mode=" + mode,
+		// A block translated at one address is run at others, too: sampled
+		// instructions of programs that lie elsewhere each time would be wrong.
+		"norandmaps",
+	}
+	if p.flat {
+		cmdline = append(cmdline, flatArg)
 	}
 	return append(args, "-serial", serial, "-append", strings.Join(cmdline, " "))
 }
 
-func topologyArgs(s machine.Shape) []string {
+// flatArg hides the nodes from the guest's kernel; the model keeps them.
+const flatArg = "numa=off"
+
+func topologyArgs(s machine.Shape, hmat bool) []string {
 	var total unit.Bytes
 	cpus := 0
 	var args []string
@@ -84,12 +101,18 @@ func topologyArgs(s machine.Shape) []string {
 		for cpu := range n.CPUs.All() {
 			node += fmt.Sprintf(",cpus=%d", cpu)
 		}
+		if hmat {
+			node += fmt.Sprintf(",initiator=%d", initiator(s, i))
+		}
 		args = append(args, "-numa", node)
 	}
 	for i, row := range s.Distances {
 		for j, d := range row {
 			args = append(args, "-numa", fmt.Sprintf("dist,src=%d,dst=%d,val=%d", i, j, d))
 		}
+	}
+	if hmat {
+		args = append(args, hmatArgs(s)...)
 	}
 	return append([]string{
 		"-m", fmt.Sprintf("%dM", int64(total)>>20),

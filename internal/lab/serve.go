@@ -17,10 +17,11 @@ import (
 
 // Serve is the guest's side: it carries out what the host asks for until the
 // port closes or the host says stop. resultDisk is the raw disk that results
-// leave through. A guest that is not fit for use says so in its hello.
-func Serve(port io.ReadWriter, resultDisk string, unfit error) error {
+// leave through. A guest that is not fit for use says so in its hello, and so does
+// one that has a note to make.
+func Serve(port io.ReadWriter, resultDisk, note string, unfit error) error {
 	s := &server{w: &wireWriter{w: port}, disk: resultDisk}
-	hello := frame{Op: "hello"}
+	hello := frame{Op: "hello", Line: note}
 	if unfit != nil {
 		hello.Err = unfit.Error()
 	}

@@ -16,7 +16,7 @@ func Shell(ctx context.Context, o Options) error {
 	if err := g.prepare(o); err != nil {
 		return err
 	}
-	args := qemuArgs(bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup, shell: true})
+	args := qemuArgs(bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, shell: true})
 	cmd := exec.CommandContext(ctx, o.Assets.QEMU, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
