@@ -189,7 +189,7 @@ func (l *live) planUnbind(id string) ([]string, error) {
 		if e.Cgroup != id || e.Equivalent {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s = %q again%s", e.Setting, e.Original, l.now(e.Setting)))
+		lines = append(lines, fmt.Sprintf("%s = %q again%s", e.Setting, e.Original, l.now(e.Setting, e.Original)))
 	}
 	if len(lines) == 0 {
 		return nil, fmt.Errorf("homenode has set nothing of %s: there is nothing to put back", id)
@@ -243,7 +243,7 @@ func (l *live) planStep(ctx context.Context, s action.Step) ([]string, error) {
 	}
 	var lines []string
 	for _, c := range changes {
-		lines = append(lines, fmt.Sprintf("%s = %q%s", c.Setting, c.New, l.now(c.Setting)))
+		lines = append(lines, fmt.Sprintf("%s = %q%s", c.Setting, c.New, l.now(c.Setting, c.New)))
 	}
 	return lines, nil
 }
@@ -271,13 +271,17 @@ func (l *live) planMems(ctx context.Context, a action.Action, wl window.Workload
 		return []string{"Its memory nodes will not be set: " + err.Error()}
 	}
 	c := changes[len(changes)-1] // those before it are the controllers, as for the CPUs
-	return []string{fmt.Sprintf("at last %s = %q%s", c.Setting, c.New, l.now(c.Setting))}
+	return []string{fmt.Sprintf("at last %s = %q%s", c.Setting, c.New, l.now(c.Setting, c.New))}
 }
 
-func (l *live) now(s journal.Setting) string {
+// now says what a setting is before it becomes next.
+func (l *live) now(s journal.Setting, next string) string {
 	cur, err := l.owner.Read(s)
-	if err != nil {
+	switch {
+	case err != nil:
 		return ""
+	case l.owner.Same(s, cur.Value, next):
+		return " (as it is)"
 	}
 	return fmt.Sprintf(" (now %q)", cur.Value)
 }

@@ -28,7 +28,7 @@ const (
 // pairs blue/yellow and cyan/magenta stay apart for all kinds of colour
 // blindness; red against green would not.
 var sgr = [...]string{
-	plain: "", dim: "\x1b[2m", strong: "\x1b[1m", accent: "\x1b[36m", second: "\x1b[34m", warn: "\x1b[1;33m",
+	plain: "", dim: "\x1b[2m", strong: "\x1b[1m", accent: "\x1b[36m", second: "\x1b[94m", warn: "\x1b[1;33m",
 	nodeColours: "\x1b[30;46m", "\x1b[30;43m", "\x1b[97;44m", "\x1b[30;45m", "\x1b[30;47m", "\x1b[97;100m",
 }
 

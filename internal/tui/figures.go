@@ -239,11 +239,12 @@ func binding(wl window.Workload, w window.Window) (string, style) {
 			on = append(on, n.ID)
 		}
 	}
+	nodes := set.FromNodes(on...)
 	switch {
-	case b.OursCPUs && b.OursMems:
-		return "●" + set.FromNodes(on...).String(), plain
+	case b.OursCPUs && (b.OursMems || !b.Mems.IsEmpty() && b.Mems.SubsetOf(nodes)): // or they were so before
+		return "●" + nodes.String(), plain
 	case b.OursCPUs:
-		return "●" + set.FromNodes(on...).String() + " cpus", plain
+		return "●" + nodes.String() + " cpus", plain
 	case b.OursMems:
 		return "●" + b.Mems.String() + " mems", plain
 	case b.PinnedCPUs || b.PinnedMems:

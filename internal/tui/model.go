@@ -99,6 +99,7 @@ func New(ctx context.Context, o Options) *Model {
 	if m.o.Speed <= 0 {
 		m.o.Speed = 1
 	}
+	m.follow()
 	return m
 }
 
@@ -160,6 +161,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tickMsg:
 		if msg.turn == m.turn {
 			m.time.seek(m.time.now + 1)
+			m.follow()
 			return m, m.tick()
 		}
 	case planMsg:
@@ -183,7 +185,9 @@ func (m *Model) frame(msg frameMsg) tea.Cmd {
 		m.trouble = clean(msg.err.Error())
 		return tea.Tick(time.Second, func(time.Time) tea.Msg { return againMsg{} })
 	}
-	m.trouble = ""
+	if m.trouble = ""; len(msg.frame.Window.Outcomes) > 0 && m.playing {
+		m.said = "" // what became of it says more
+	}
 	m.time.add(msg.frame, m.playing)
 	m.follow()
 	return m.fetch

@@ -212,7 +212,7 @@ func infoPage(f Frame) []text {
 // Lines of at most 78 cells: they fit the smallest usual terminal.
 const help = `Keys
   ↑ ↓ k j        choose a workload; enter: all its figures with their sources
-  c l p m n      sort by CPU, local ratio, pages, MSR, name; again or r: reverse
+  c l p m n      sort by CPU, local ratio, pages, MSR, name; r: reverse
   /              filter by a part of path or service; esc ends it
   t              trend of the local ratio, or of CPU
   w              why it is where it is, as the agent decided
@@ -227,7 +227,7 @@ Figures
   LOCAL is the share of DRAM reads served by the reader's own node. How it is
   known: m measured, M modelled (the lab), e estimated from where its CPU time
   and its pages are. ? is unknown, never nought. ! is below its target.
-  MSR is memory stall cycles / cycles. BY NODE: the digit in a cell is the node.
+  MSR is memory stall cycles / cycles. BY NODE: a cell's digit is the node.
   A node's local share and reads are estimates: counters know the workload only.
   BOUND: ● by homenode (cpus: only its CPUs so far), ◆ by somebody else.
 

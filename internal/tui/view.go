@@ -75,6 +75,9 @@ func machineSize(f Frame) string {
 		memory, all = memory+b, all && ok
 	}
 	text := fmt.Sprintf("%s, %s", count(len(f.Window.Nodes), "node"), count(cpus, "CPU"))
+	if len(f.Window.Nodes) == 1 {
+		text = "1 node (no NUMA), " + count(cpus, "CPU")
+	}
 	if all {
 		text += ", " + memory.String()
 	}
