@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -226,7 +227,7 @@ func distances(f Frame, id, width int) string {
 	if len(row) <= width {
 		return row
 	}
-	var near []string
+	var near []int
 	best := -1
 	for _, other := range f.Machine.Nearest(id) {
 		d, ok := f.Machine.Distance(id, other).Get()
@@ -234,12 +235,15 @@ func distances(f Frame, id, width int) string {
 			continue
 		}
 		best = d
-		near = append(near, fmt.Sprint(other))
+		near = append(near, other)
 	}
-	if best < 0 {
+	switch {
+	case best < 0:
 		return ""
+	case len(near) == len(f.Machine.Nodes)-1:
+		return fit(fmt.Sprintf("distance %d to all others", best), width, false)
 	}
-	return fit(fmt.Sprintf("nearest %s (%d)", strings.Join(near, " "), best), width, false)
+	return fit(fmt.Sprintf("nearest %v (%d)", set.FromNodes(near...), best), width, false)
 }
 
 // nodeLine is a node in one line.

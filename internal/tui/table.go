@@ -39,7 +39,7 @@ func fitColumns(width int, services bool) layout {
 	case width < 76:
 		l.bar, l.msr, l.bound = 6, 0, 0
 	}
-	if services && width >= 100 {
+	if services && width >= 110 {
 		l.service = 10 + width/50
 	}
 	free := width - 2 - l.place(0)

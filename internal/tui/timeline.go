@@ -31,12 +31,21 @@ func (t *timeline) add(f Frame, follow bool) {
 	if follow {
 		t.now = len(t.frames) - 1
 	}
-	for t.now > 0 && len(t.frames) > 1 && (len(t.frames) > keptFrames || t.size > keptFigures) {
+	for len(t.frames) > 1 && t.full() {
 		t.size -= figures(t.frames[0])
 		t.frames[0] = Frame{} // let go of it although the array stays
 		t.frames = t.frames[1:]
-		t.now--
+		t.now = max(0, t.now-1)
 	}
+}
+
+// full spares the frame that is shown, but not for ever.
+func (t *timeline) full() bool {
+	n, size := keptFrames, keptFigures
+	if t.now == 0 {
+		n, size = 2*n, 2*size
+	}
+	return len(t.frames) > n || t.size > size
 }
 
 func figures(f Frame) int { return (len(f.Window.Workloads) + 1) * (3*len(f.Window.Nodes) + 10) }

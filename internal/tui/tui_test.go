@@ -291,6 +291,13 @@ func TestTimelineForgets(t *testing.T) {
 	if f, _ := line.frame(); len(line.frames) != keptFrames || f.Window.Seq != 2*keptFrames-1 {
 		t.Errorf("%d frames kept, at %d", len(line.frames), f.Window.Seq)
 	}
+	line.seek(0) // frozen at the oldest: kept for longer, not for ever
+	for range 5 * keptFrames {
+		line.add(Frame{}, false)
+	}
+	if line.now != 0 || len(line.frames) != 2*keptFrames {
+		t.Errorf("frozen: %d frames kept, at %d", len(line.frames), line.now)
+	}
 }
 
 // A tape plays at its speed, holds, steps, and ends.
