@@ -30,7 +30,7 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode
-agent | lab/demo > lab | report/usage report/findings > report
+agent | lab/demo > lab | report/usage report/findings > report | tui
 trial
 owner/cgroup
 journal

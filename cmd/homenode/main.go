@@ -84,7 +84,8 @@ func rootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput(err) })
-	root.AddCommand(doctorCommand(), statCommand(), mapsCommand(), agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand())
+	root.AddCommand(doctorCommand(), topCommand(), statCommand(), mapsCommand(), agentCommand(), statusCommand(), whyCommand(), restoreCommand(),
+		recordWindowsCommand(), labCommand(), demoCommand())
 	return root
 }
 

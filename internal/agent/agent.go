@@ -196,7 +196,7 @@ func (a *Agent) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.o.Config.name(&w)
+	a.o.Config.Name(&w)
 	w.Outcomes, a.outcomes = a.outcomes, nil
 	m := a.reader.Machine()
 	var wishes []action.Action

@@ -32,7 +32,7 @@ actuate: {rate: 64MiB}
 		t.Errorf("%+v", c)
 	}
 	w := window.Window{Workloads: []window.Workload{{ID: "/a/x1"}, {ID: "/a/y"}, {ID: "/b"}}}
-	c.name(&w)
+	c.Name(&w)
 	x, y, b := w.Workloads[0], w.Workloads[1], w.Workloads[2]
 	if target, ok := x.Target.Get(); x.Service != "x" || !x.Approved || !ok || target != 0.9 {
 		t.Errorf("%+v", x)

@@ -150,8 +150,8 @@ func (s Service) check(i int) error {
 	return nil
 }
 
-// name tells each workload its service: the first rule that matches wins.
-func (c Config) name(w *window.Window) {
+// Name tells each workload its service: the first rule that matches wins.
+func (c Config) Name(w *window.Window) {
 	for i := range w.Workloads {
 		wl := &w.Workloads[i]
 		for _, s := range c.Services {

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/agent"
+	"homenode/internal/tui"
+	"homenode/internal/window"
+)
+
+type topOptions struct {
+	period        time.Duration
+	config, state string
+	replay, speed string
+	once, ascii   bool
+	stdout        *os.File
+	cgroups       []string
+}
+
+func topCommand() *cobra.Command {
+	o := topOptions{stdout: os.Stdout}
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch the machine and its workloads on a live screen, or a recording of them",
+		Long: "Shows every node on top (CPUs, memory by kind, local share of reads) and every workload below, with the\n" +
+			"history of its local ratio. ? lists the keys. b binds a workload to nodes and u unbinds it: a dry run is\n" +
+			"shown first. What was set before goes to the journal; what is bound here stays bound when top ends, and\n" +
+			"'homenode restore' puts it back, as does the next start of 'homenode agent'.\n\n" +
+			"--replay plays what 'homenode record --windows' wrote, on the same screen; nothing can be bound there.",
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.replay != "" && (cmd.Flags().Changed("period") || cmd.Flags().Changed("config") || cmd.Flags().Changed("cgroup")) {
+				return badInput(errors.New("--replay shows a recording: leave --period, --config and --cgroup out"))
+			}
+			if o.replay == "" && cmd.Flags().Changed("speed") {
+				return badInput(errors.New("--speed is for --replay: a live screen goes as time does"))
+			}
+			return runTop(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&o.period, "period", 2*time.Second, "how often to read")
+	f.StringVar(&o.config, "config", "", "the agent's configuration file: which cgroups, services and targets")
+	f.StringArrayVar(&o.cgroups, "cgroup", nil, "watch only cgroups that match, e.g. '/demo/*'; may be repeated")
+	f.StringVar(&o.state, "state", "", "folder of journal and status (default: the configuration's, "+agent.DefaultStateDir+")")
+	f.StringVar(&o.replay, "replay", "", "play this recording")
+	f.StringVar(&o.speed, "speed", "1", "of the recording: 1, 4, …, max")
+	f.BoolVar(&o.once, "once", false, "print one screen as text and end; needs no terminal")
+	f.BoolVar(&o.ascii, "ascii", false, "draw with ASCII only (default: where the locale is not UTF-8)")
+	return cmd
+}
+
+// runTop opens what is to be shown, shows it, and says what stays.
+func runTop(ctx context.Context, o topOptions) error {
+	speed, err := parseSpeed(o.speed)
+	if err == nil && !o.once {
+		err = needTerminal(o.stdout)
+	}
+	if err == nil {
+		err = checkPeriod(o.period)
+	}
+	if err != nil {
+		return badInput(err)
+	}
+	so := tui.Options{Speed: speed, ASCII: o.ascii || !speaksUTF8(os.Getenv)}
+	if o.replay != "" {
+		rec, err := readRecording(o.replay)
+		if err != nil {
+			return badInput(err)
+		}
+		so.Source, so.NoActor = tui.NewReplay(rec), "a recording cannot be bound: 'homenode top' without --replay shows this host"
+		if so.Title = filepath.Base(o.replay); rec.CutOff != "" {
+			fmt.Fprintf(os.Stderr, "homenode: %s: %s\n", o.replay, rec.CutOff)
+			so.Title += " (cut off)"
+		}
+		return showTop(ctx, o, so)
+	}
+	c, err := agentConfig(o.config, o.state)
+	if err != nil {
+		return err
+	}
+	if len(o.cgroups) > 0 {
+		c.Cgroups = o.cgroups
+	}
+	if err := checkGlobs("--cgroup", o.cgroups); err != nil {
+		return badInput(err)
+	}
+	l, err := openLive(c, o.period)
+	if err != nil {
+		return precondition(err)
+	}
+	so.Source, so.Actor, so.Title = l, l, "live"
+	so.Why = func(id string) string { return whyOf(c.StateDir, id) }
+	err = showTop(ctx, o, so)
+	for _, line := range l.close() {
+		fmt.Fprintln(os.Stderr, "homenode: "+line)
+	}
+	return precondition(err)
+}
+
+func showTop(ctx context.Context, o topOptions, so tui.Options) error {
+	if !o.once {
+		return tui.Run(ctx, so)
+	}
+	text, err := tui.Once(ctx, so, envSize("COLUMNS", 120), envSize("LINES", 40))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(o.stdout, text)
+	return err
+}
+
+// needTerminal says what to do instead where there is no screen to draw on.
+func needTerminal(f *os.File) error {
+	switch {
+	case !tui.IsTerminal(f):
+		return errors.New("top needs a terminal to draw on: 'homenode top --once' prints one screen, 'homenode stat' the figures")
+	case os.Getenv("TERM") == "dumb":
+		return errors.New("this terminal (TERM=dumb) cannot move its cursor: 'homenode top --once' prints one screen")
+	}
+	return nil
+}
+
+func parseSpeed(text string) (float64, error) {
+	if text == "max" {
+		return math.Inf(1), nil
+	}
+	v, err := strconv.ParseFloat(strings.TrimPrefix(text, "x"), 64)
+	if err != nil || !(v > 0) || v > 1024 {
+		return 0, fmt.Errorf("--speed is %q: want a number from 0.1 to 1024, or max", text)
+	}
+	return v, nil
+}
+
+func checkPeriod(p time.Duration) error {
+	if p < 10*time.Millisecond || p > time.Hour {
+		return fmt.Errorf("--period is %v: want 10ms to 1h", p)
+	}
+	return nil
+}
+
+func checkGlobs(flag string, globs []string) error {
+	for _, g := range globs {
+		if _, err := filepath.Match(g, "/"); err != nil || !strings.HasPrefix(g, "/") {
+			return fmt.Errorf("%s is %q: want a pattern of a cgroup path, e.g. '/demo/*'", flag, g)
+		}
+	}
+	return nil
+}
+
+// speaksUTF8 goes by the locale; where none is set, most terminals do.
+func speaksUTF8(env func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(env(name)); v != "" {
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return true
+}
+
+func envSize(name string, other int) int {
+	n, err := strconv.Atoi(os.Getenv(name))
+	if err != nil || n < 20 || n > 500 {
+		return other
+	}
+	return n
+}
+
+func readRecording(path string) (window.Recording, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return window.Recording{}, fmt.Errorf("read recording: %w", err)
+	}
+	defer f.Close()
+	rec, err := window.ReadRecording(f)
+	if err != nil {
+		return window.Recording{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(rec.Windows) == 0 {
+		return window.Recording{}, fmt.Errorf("%s: the recording has no window: it ended before its first period did", path)
+	}
+	return rec, nil
+}
+
+// whyOf is what `homenode why` says, or why it cannot.
+func whyOf(state, id string) string {
+	s, err := agent.ReadStatus(state)
+	if err != nil {
+		return err.Error()
+	}
+	ws, err := s.Find(id)
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	printWhy(&out, ws)
+	return out.String()
+}

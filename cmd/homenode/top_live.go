@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/actuate"
+	"homenode/internal/agent"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/migrate"
+	"homenode/internal/machine"
+	"homenode/internal/owner/cgroup"
+	"homenode/internal/tui"
+	"homenode/internal/window"
+)
+
+// windowReader is kernel.Reader, or a fake.
+type windowReader interface {
+	Read(ctx context.Context) (window.Window, error)
+	Machine() machine.Machine
+	Close()
+}
+
+// live is this host for the screen: its windows, and the way to act on it. It
+// acts as the agent does: wishes become steps by actuate, and the journal stands
+// before each. It takes the journal only when something is to be applied, and
+// keeps it until it ends.
+type live struct {
+	cfg    agent.Config
+	period time.Duration
+
+	mu       sync.Mutex // Next runs beside Plan and Apply
+	reader   windowReader
+	next     time.Time // when to read
+	reads    int
+	last     window.Window
+	journal  *journal.Journal
+	entries  []journal.Entry // without a journal of our own: what another's says
+	owner    journal.Owner
+	jobs     actuate.State
+	wishes   []action.Action
+	outcomes []action.Outcome
+}
+
+func openLive(c agent.Config, period time.Duration) (*live, error) {
+	l := &live{cfg: c, period: period}
+	reader, err := kernel.NewReader(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Ours: l.ours})
+	if err != nil {
+		return nil, err
+	}
+	l.reader = reader
+	return l, nil
+}
+
+// ours is asked while a window is read.
+func (l *live) ours(id, file, value string) bool {
+	if l.journal != nil {
+		return l.journal.Ours(id, file, value)
+	}
+	return slices.ContainsFunc(l.entries, func(e journal.Entry) bool {
+		return e.Cgroup == id && e.File == file && !e.Equivalent && slices.Contains(e.Ours, value)
+	})
+}
+
+// Next waits until a period is over and reads its window. Rates need two reads:
+// the second comes sooner.
+func (l *live) Next(ctx context.Context) (tui.Frame, error) {
+	select {
+	case <-ctx.Done():
+		return tui.Frame{}, ctx.Err()
+	case <-time.After(time.Until(l.next)):
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = time.Now().Add(l.period)
+	if l.reads++; l.reads == 1 {
+		l.next = time.Now().Add(min(l.period, time.Second))
+	}
+	if l.journal == nil {
+		l.entries, _ = peek(l.cfg.StateDir) // unreadable: then nothing is known to be ours
+	}
+	w, err := l.reader.Read(ctx)
+	if err != nil {
+		return tui.Frame{}, err
+	}
+	l.cfg.Name(&w)
+	w.Outcomes, l.outcomes = l.outcomes, nil
+	l.last = w
+	if l.journal != nil {
+		l.act(ctx)
+	}
+	return tui.Frame{Machine: l.reader.Machine(), Window: w}, nil
+}
+
+func peek(dir string) ([]journal.Entry, error) {
+	boot, err := kernel.BootID(kernel.At("/"))
+	if err != nil {
+		return nil, err
+	}
+	return journal.Peek(dir, boot)
+}
+
+// act takes this window's steps; after one that was not done, the workload's
+// further steps wait for the next window. A move is given one period.
+func (l *live) act(ctx context.Context) {
+	var steps []action.Step
+	l.jobs, steps, l.outcomes = actuate.Step(l.reader.Machine(), l.cfg.Actuate, l.jobs, l.wishes, l.last)
+	l.wishes = nil
+	apply := l.journal.Wrap(l.owner)
+	stopped := map[string]bool{}
+	for _, s := range steps {
+		if stopped[s.Workload] || ctx.Err() != nil {
+			continue
+		}
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if s.Kind == action.MovePages {
+			limited, cancel = context.WithTimeout(ctx, l.period)
+		}
+		o := apply.Apply(limited, s)
+		cancel()
+		stopped[s.Workload] = o.Status != action.Done && o.Status != action.InProgress
+		l.outcomes = append(l.outcomes, o)
+	}
+}
+
+// open makes the owner, who plans and writes.
+func (l *live) open() error {
+	if l.owner != nil {
+		return nil
+	}
+	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{})
+	if err != nil {
+		return err
+	}
+	owner, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: l.cfg.DirectOwners, Mover: mover})
+	if err != nil {
+		return err
+	}
+	l.owner = owner
+	return nil
+}
+
+// free says whether another homenode decides here.
+func (l *live) free() error {
+	if l.journal != nil {
+		return nil
+	}
+	pid, err := journal.Holder(l.cfg.StateDir)
+	if err == nil && pid != "" {
+		err = heldBy(pid)
+	}
+	return err
+}
+
+func heldBy(pid string) error {
+	return fmt.Errorf("another homenode (pid %s) is running and decides here: stop it, or leave the binding to it", pid)
+}
+
+// Plan is the dry run. It changes nothing and takes no lock.
+func (l *live) Plan(ctx context.Context, a action.Action) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := errors.Join(l.free(), l.open()); err != nil {
+		return nil, err
+	}
+	if a.Kind == action.Unbind {
+		return l.planUnbind(a.Workload)
+	}
+	return l.planBind(ctx, a)
+}
+
+// planUnbind says what of a workload's settings the journal would put back.
+func (l *live) planUnbind(id string) ([]string, error) {
+	entries := l.entries
+	if l.journal != nil {
+		entries = l.journal.Outstanding()
+	}
+	var lines []string
+	for _, e := range entries {
+		if e.Cgroup != id || e.Equivalent {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s = %q again%s", e.Setting, e.Original, l.now(e.Setting, e.Original)))
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("homenode has set nothing of %s: there is nothing to put back", id)
+	}
+	return append(lines, "Its pages stay where they are."), nil
+}
+
+// planBind lets actuate take the first step on paper, and asks the owner what
+// each step would set.
+func (l *live) planBind(ctx context.Context, a action.Action) ([]string, error) {
+	wl, ok := l.last.Workload(a.Workload)
+	_, busy := l.jobs.Job(a.Workload)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%s is gone", a.Workload)
+	case !busy && (wl.Binding.OursCPUs || wl.Binding.OursMems):
+		return nil, fmt.Errorf("an earlier homenode bound it to CPUs %v, memory of %v: unbind it first", wl.Binding.CPUs, wl.Binding.Mems)
+	}
+	w := l.last
+	w.Outcomes = nil
+	_, steps, told := actuate.Step(l.reader.Machine(), l.cfg.Actuate, l.jobs, []action.Action{a}, w)
+	for _, o := range told {
+		if o.Step.Workload == a.Workload {
+			return nil, errors.New(o.Detail)
+		}
+	}
+	if busy {
+		return nil, fmt.Errorf("it is on its way to nodes %v already", a.Nodes)
+	}
+	var lines []string
+	for _, s := range steps {
+		if s.Workload != a.Workload {
+			continue
+		}
+		more, err := l.planStep(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, more...)
+	}
+	return append(lines, l.planMems(ctx, a, wl)...), nil
+}
+
+func (l *live) planStep(ctx context.Context, s action.Step) ([]string, error) {
+	if s.Kind == action.MovePages {
+		return []string{fmt.Sprintf("then its pages on nodes %v (%v) move to %v, at most %v/s", s.From, l.elsewhere(s), s.Nodes, l.cfg.Actuate.Rate)}, nil
+	}
+	changes, err := l.owner.Plan(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, c := range changes {
+		lines = append(lines, fmt.Sprintf("%s = %q%s", c.Setting, c.New, l.now(c.Setting, c.New)))
+	}
+	return lines, nil
+}
+
+// elsewhere is what of a workload's pages a move is about, without its budget.
+func (l *live) elsewhere(s action.Step) string {
+	wl, _ := l.last.Workload(s.Workload)
+	by, _ := wl.PagesByNode()
+	sum := s.Budget - s.Budget
+	for i, b := range by {
+		if s.From.Has(l.last.Nodes[i].ID) {
+			sum += b
+		}
+	}
+	return sum.String()
+}
+
+// planMems says what comes last: the memory nodes, once little is left elsewhere.
+func (l *live) planMems(ctx context.Context, a action.Action, wl window.Workload) []string {
+	if wl.Binding.PinnedMems {
+		return []string{"Its memory stays as it is: " + wl.Binding.PinnedWhy}
+	}
+	changes, err := l.owner.Plan(ctx, action.Step{Kind: action.SetMems, Workload: a.Workload, Nodes: a.Nodes})
+	if err != nil {
+		return []string{"Its memory nodes will not be set: " + err.Error()}
+	}
+	c := changes[len(changes)-1] // those before it are the controllers, as for the CPUs
+	return []string{fmt.Sprintf("at last %s = %q%s", c.Setting, c.New, l.now(c.Setting, c.New))}
+}
+
+// now says what a setting is before it becomes next.
+func (l *live) now(s journal.Setting, next string) string {
+	cur, err := l.owner.Read(s)
+	switch {
+	case err != nil:
+		return ""
+	case l.owner.Same(s, cur.Value, next):
+		return " (as it is)"
+	}
+	return fmt.Sprintf(" (now %q)", cur.Value)
+}
+
+// Apply takes the journal, if it has not yet, and leaves the wish for the next
+// window.
+func (l *live) Apply(_ context.Context, a action.Action) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.open(); err != nil {
+		return err
+	}
+	if l.journal == nil {
+		if err := l.free(); err != nil {
+			return err
+		}
+		j, err := journal.Open(l.cfg.StateDir)
+		if err != nil {
+			return err
+		}
+		l.journal = j
+	}
+	l.wishes = append(l.wishes, a)
+	return nil
+}
+
+// close lets go of everything and says what stays.
+func (l *live) close() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reader.Close()
+	if l.journal == nil {
+		return nil
+	}
+	var lines, names []string
+	for _, e := range l.journal.Outstanding() {
+		if !slices.Contains(names, e.Workload) {
+			names = append(names, e.Workload)
+		}
+	}
+	slices.Sort(names)
+	for _, j := range l.jobs.Jobs {
+		if j.Stage == actuate.StagePages || j.Stage == actuate.StageMems {
+			lines = append(lines, fmt.Sprintf("%s: its CPUs are set, its pages had not all moved and its memory nodes are not set", j.Workload))
+		}
+	}
+	if len(names) > 0 {
+		restore := "homenode restore"
+		if l.cfg.StateDir != agent.DefaultStateDir {
+			restore += " --state " + l.cfg.StateDir
+		}
+		lines = append(lines, fmt.Sprintf("still bound: %s: '%s' puts them back", strings.Join(names, ", "), restore))
+	}
+	if err := errors.Join(l.journal.Compact(), l.journal.Close()); err != nil {
+		lines = append(lines, err.Error())
+	}
+	return lines
+}

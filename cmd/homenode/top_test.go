@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/agent"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/window"
+	"homenode/internal/window/windowtest"
+)
+
+const fakeFour = "../../internal/tui/testdata/fake-four.jsonl"
+
+// toy is a host of windowtest that the journal writes through.
+type toy struct {
+	host   *windowtest.Host
+	values map[journal.Setting]string
+}
+
+func newToy(t *testing.T, lines ...string) *toy {
+	t.Helper()
+	h := &windowtest.Host{}
+	for _, line := range append([]string{"machine nodes=2 cpus=2 mem=1GiB"}, lines...) {
+		if _, err := h.Line(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &toy{h, map[journal.Setting]string{}}
+}
+
+func (t *toy) Read(context.Context) (window.Window, error) { return t.host.Window(), nil }
+func (t *toy) Machine() machine.Machine                    { return t.host.Machine }
+func (t *toy) Close()                                      {}
+
+type toyOwner struct{ *toy }
+
+func (o toyOwner) Plan(_ context.Context, s action.Step) ([]journal.Change, error) {
+	if strings.HasPrefix(s.Workload, "/system.slice") {
+		return nil, fmt.Errorf("act on %s: %w: owned by systemd", s.Workload, journal.ErrRefused)
+	}
+	if s.Kind == action.SetMems {
+		return []journal.Change{{Setting: journal.Setting{Cgroup: s.Workload, File: "cpuset.mems"}, New: s.Nodes.String()}}, nil
+	}
+	return []journal.Change{{Setting: journal.Setting{Cgroup: s.Workload, File: "cpuset.cpus"}, New: s.CPUs.String()}}, nil
+}
+
+func (o toyOwner) Read(s journal.Setting) (journal.Current, error) {
+	return journal.Current{Value: o.values[s], ID: 1}, nil
+}
+func (o toyOwner) Same(_ journal.Setting, a, b string) bool { return a == b }
+func (o toyOwner) Write(_ journal.Permit, s journal.Setting, v string) error {
+	o.values[s] = v
+	l := o.host.Load(s.Cgroup)
+	cpus, mems, ours := o.host.Machine.OnlineCPUs(), o.host.Machine.NodeIDs(), v != ""
+	switch {
+	case s.File == "cpuset.mems" && ours:
+		mems, _ = set.ParseNodes(v)
+		fallthrough
+	case s.File == "cpuset.mems":
+		l.Binding.Mems, l.Binding.OursMems = mems, ours
+	default:
+		if ours {
+			cpus, _ = set.ParseCPUs(v)
+		}
+		l.Binding.CPUs, l.Binding.OursCPUs = cpus, ours
+	}
+	o.host.Spread(l)
+	return nil
+}
+func (o toyOwner) Equivalent(journal.Setting, string) (string, error) { return "", nil }
+func (o toyOwner) Move(_ context.Context, _ journal.Permit, s action.Step) action.Outcome {
+	o.host.Apply([]action.Step{s})
+	w := o.host.Window() // takes its outcome out again
+	o.host.Seq--
+	return w.Outcomes[len(w.Outcomes)-1]
+}
+
+func newLive(t *testing.T, toy *toy) *live {
+	t.Helper()
+	c, err := agent.ParseConfig(nil, "defaults")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.StateDir = t.TempDir()
+	return &live{cfg: c, period: time.Millisecond, reader: toy, owner: toyOwner{toy}}
+}
+
+func (l *live) tick(t *testing.T) window.Window {
+	t.Helper()
+	l.next = time.Now()
+	f, err := l.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Window
+}
+
+func bindTo(id string, node int) action.Action {
+	return action.Action{Kind: action.Bind, Workload: id, Nodes: set.FromNodes(node)}
+}
+
+// A dry run says what will be set, sets nothing and takes nothing; what was
+// applied stays when top ends, and the next one can put it back.
+func TestTopBindsAsItSaid(t *testing.T) {
+	ctx := context.Background()
+	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1")
+	l := newLive(t, toy)
+	l.tick(t)
+	lines, err := l.Plan(ctx, bindTo("/a", 1))
+	want := []string{`/a cpuset.cpus = "2-3" (now "")`, "then its pages on nodes 0 (100MiB) move to 1, at most 256MiB/s", `at last /a cpuset.mems = "1" (now "")`}
+	if err != nil || !slices.Equal(lines, want) {
+		t.Errorf("plan %q, %v", lines, err)
+	}
+	if left, _ := os.ReadDir(l.cfg.StateDir); len(left) > 0 || len(toy.values) > 0 {
+		t.Errorf("a dry run left %v and set %v", left, toy.values)
+	}
+	if _, err := l.Plan(ctx, action.Action{Kind: action.Unbind, Workload: "/a"}); err == nil || !strings.Contains(err.Error(), "has set nothing of /a") {
+		t.Errorf("unbind of what is not bound: %v", err)
+	}
+	if err := l.Apply(ctx, bindTo("/a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		l.tick(t)
+	}
+	if cpus, mems := toy.values[journal.Setting{Cgroup: "/a", File: "cpuset.cpus"}], toy.values[journal.Setting{Cgroup: "/a", File: "cpuset.mems"}]; cpus != "2-3" || mems != "1" {
+		t.Errorf("set %v", toy.values)
+	}
+	if _, err := l.Plan(ctx, bindTo("/a", 0)); err == nil || !strings.Contains(err.Error(), "unbind it first") {
+		t.Errorf("bind elsewhere: %v", err)
+	}
+	if said := strings.Join(l.close(), "\n"); !strings.Contains(said, "still bound: /a: 'homenode restore --state") {
+		t.Errorf("said %q", said)
+	}
+	next := newLive(t, toy)
+	next.cfg.StateDir = l.cfg.StateDir
+	next.tick(t)
+	if _, err := next.Plan(ctx, bindTo("/a", 1)); err == nil || !strings.Contains(err.Error(), "an earlier homenode bound it") {
+		t.Errorf("the next top: %v", err)
+	}
+	unbind := action.Action{Kind: action.Unbind, Workload: "/a"}
+	if lines, err := next.Plan(ctx, unbind); err != nil || len(lines) != 3 {
+		t.Errorf("unbind: %q, %v", lines, err)
+	}
+	if err := next.Apply(ctx, unbind); err != nil {
+		t.Fatal(err)
+	}
+	next.tick(t)
+	next.tick(t)
+	if said := next.close(); len(said) > 0 || toy.values[journal.Setting{Cgroup: "/a", File: "cpuset.cpus"}] != "" {
+		t.Errorf("after the unbind: %v, said %q", toy.values, said)
+	}
+}
+
+func TestTopRefuses(t *testing.T) {
+	ctx := context.Background()
+	toy := newToy(t, "workload /system.slice/x cpu=1 anon=1MiB mems=0-1", "workload /b cpu=1 anon=1MiB mems=0")
+	l := newLive(t, toy)
+	l.tick(t)
+	for id, want := range map[string]string{"/system.slice/x": "owned by systemd", "/b": "memory of nodes 0 only", "/c": "/c is gone"} {
+		if lines, err := l.Plan(ctx, bindTo(id, 1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v; want %q", id, lines, err, want)
+		}
+	}
+	held, err := journal.Open(l.cfg.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	want := fmt.Sprintf("another homenode (pid %d) is running and decides here", os.Getpid())
+	if _, err := l.Plan(ctx, bindTo("/b", 0)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("beside an agent: %v", err)
+	}
+	if err := l.Apply(ctx, bindTo("/b", 0)); err == nil || !strings.Contains(err.Error(), want) || l.journal != nil {
+		t.Errorf("beside an agent: %v", err)
+	}
+}
+
+func TestTopBadInput(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"empty": "", "text": "hello\n", "headeronly": `{"schema":1,"kind":"homenode-windows","period_ns":1,"machine":{}}` + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"top --replay " + fakeFour, "needs a terminal"},
+		{"top --once --replay " + dir + "/none", "none"},
+		{"top --once --replay " + dir + "/empty", "line 1"},
+		{"top --once --replay " + dir + "/text", "hello"},
+		{"top --once --replay " + dir + "/headeronly", "has no window"},
+		{"top --once --speed fast --replay " + fakeFour, "--speed"},
+		{"top --once --speed 4", "--speed is for --replay"},
+		{"top --once --period 1s --replay " + fakeFour, "leave --period"},
+		{"top --once --period 1ms", "10ms to 1h"},
+		{"top --once --cgroup demo", "/demo/*"},
+		{"record-windows", "--windows wants"},
+		{"record-windows --windows " + dir + "/text", "is there already"},
+		{"record-windows --windows " + dir + "/x --for 1s --period 2s", "shorter than one"},
+		{"record-windows --windows " + dir + "/x --workload demo", "/demo/*"},
+	} {
+		code, text := runCaught(t, strings.Fields(c.args)...)
+		if code != exitBadInput || !strings.Contains(text, c.want) {
+			t.Errorf("%s: exit code %d, %s; want %q", c.args, code, text, c.want)
+		}
+	}
+}
+
+// What was recorded of a (fake) tree is what top shows of it.
+func TestRecordWindows(t *testing.T) {
+	const top = "/sys/fs/cgroup"
+	root := kerneltest.Tree(t, kerneltest.TwoNodes().With(kerneltest.Files{
+		"/proc/self/mountinfo":         "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		top + "/cgroup.controllers":    "cpuset cpu memory\n",
+		top + "/cpuset.cpus.effective": "0-3\n", top + "/cpuset.mems.effective": "0-1\n",
+		top + "/a/cgroup.procs": "10\n", top + "/a/cgroup.threads": "10\n", top + "/a/cgroup.events": "populated 1\n",
+		top + "/a/cpu.stat": "usage_usec 1000000\n", top + "/a/memory.numa_stat": "anon N0=1048576 N1=3145728\nfile N0=0 N1=0\n",
+	}))
+	file := filepath.Join(t.TempDir(), "r.jsonl")
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	o := windowOptions{file: file, period: 20 * time.Millisecond, length: 100 * time.Millisecond, stderr: null}
+	o.open = func(c kernel.Config) (windowReader, error) {
+		c.Root = root
+		return kernel.NewReader(c)
+	}
+	if err := recordWindows(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := readRecording(file)
+	if err != nil || len(rec.Windows) < 2 || len(rec.Machine.Nodes) != 2 || rec.Windows[0].Length == 0 {
+		t.Fatalf("%d windows, %v", len(rec.Windows), err)
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := runTop(context.Background(), topOptions{replay: file, once: true, speed: "max", period: time.Second, stdout: out}); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(out.Name())
+	if !strings.Contains(string(text), "/a ") || !strings.Contains(string(text), "node 1") || !strings.Contains(string(text), "4M") {
+		t.Errorf("it shows\n%s", text)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if o.force, o.length = true, 0; recordWindows(ctx, o) != nil {
+		t.Error("being ended is no error")
+	}
+}
+
+func TestSpeaksUTF8(t *testing.T) {
+	for want, envs := range map[bool][]map[string]string{
+		true:  {{}, {"LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.utf8", "LANG": "C"}},
+		false: {{"LANG": "C"}, {"LC_ALL": "POSIX", "LANG": "C.UTF-8"}},
+	} {
+		for _, env := range envs {
+			if got := speaksUTF8(func(name string) string { return env[name] }); got != want {
+				t.Errorf("%v: %v", env, got)
+			}
+		}
+	}
+}

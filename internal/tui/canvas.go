@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// style is how a cell looks. The meaning is always in the glyph as well, so that
+// it reads the same without colours and to everybody's eyes.
+type style uint8
+
+const (
+	plain  style = iota
+	dim          // frames, units, what is not known
+	strong       // headings, what is selected
+	accent       // what one may press; anonymous memory
+	second       // file pages
+	warn         // below target, refused
+	nodeColours
+	// nodeColours+i is the colour of the i-th node, repeating.
+)
+
+// sgr are the 16 colours that every terminal has, as its owner chose them. The
+// pairs blue/yellow and cyan/magenta stay apart for all kinds of colour
+// blindness; red against green would not.
+var sgr = [...]string{
+	plain: "", dim: "\x1b[2m", strong: "\x1b[1m", accent: "\x1b[36m", second: "\x1b[94m", warn: "\x1b[1;33m",
+	nodeColours: "\x1b[30;46m", "\x1b[30;43m", "\x1b[97;44m", "\x1b[30;45m", "\x1b[30;47m", "\x1b[97;100m",
+}
+
+const (
+	colourCount = len(sgr) - int(nodeColours)
+	reset       = "\x1b[0m"
+	reverse     = "\x1b[7m"
+)
+
+func nodeStyle(i int) style { return nodeColours + style(i%colourCount) }
+
+type cell struct {
+	r        rune // 0: the right half of a wide one
+	s        style
+	selected bool
+}
+
+// canvas is a grid of cells. Whatever is drawn outside of it is cut off, so a
+// line is never wider than the terminal, nor are there more of them.
+type canvas struct {
+	w, h  int
+	cells []cell
+}
+
+func newCanvas(w, h int) *canvas {
+	c := &canvas{w: w, h: h, cells: make([]cell, w*h)}
+	for i := range c.cells {
+		c.cells[i].r = ' '
+	}
+	return c
+}
+
+func (c *canvas) at(x, y int) *cell {
+	if x < 0 || y < 0 || x >= c.w || y >= c.h {
+		return nil
+	}
+	return &c.cells[y*c.w+x]
+}
+
+// put draws text from x on and returns where it ends.
+func (c *canvas) put(x, y int, s style, text string) int {
+	for _, r := range text {
+		x = c.rune(x, y, s, r)
+	}
+	return x
+}
+
+func (c *canvas) rune(x, y int, s style, r rune) int {
+	width := runeWidth(r)
+	if width == 2 && c.at(x+1, y) == nil {
+		r, width = ' ', 1 // only half of it would fit
+	}
+	if at := c.at(x, y); at != nil {
+		at.r, at.s = r, s
+	}
+	if at := c.at(x+1, y); at != nil && width == 2 {
+		at.r, at.s = 0, s
+	}
+	return x + width
+}
+
+// right draws text so that it ends before x.
+func (c *canvas) right(x, y int, s style, text string) { c.put(x-textWidth(text), y, s, text) }
+
+// mark shows that a stretch is selected.
+func (c *canvas) mark(x, y, width int) {
+	for i := range width {
+		if at := c.at(x+i, y); at != nil {
+			at.selected = true
+		}
+	}
+}
+
+// clear empties a rectangle, for what lies above.
+func (c *canvas) clear(x, y, w, h int) {
+	for j := range h {
+		for i := range w {
+			if at := c.at(x+i, y+j); at != nil {
+				*at = cell{r: ' '}
+			}
+		}
+	}
+}
+
+// lines is the grid as text, a line each, without blanks at their ends.
+func (c *canvas) lines(colour, ascii bool) []string {
+	all := make([]string, c.h)
+	for y := range all {
+		all[y] = c.line(c.cells[y*c.w:(y+1)*c.w], colour, ascii)
+	}
+	return all
+}
+
+func (c *canvas) line(row []cell, colour, ascii bool) string {
+	end := len(row)
+	for end > 0 && row[end-1] == (cell{r: ' ', s: row[end-1].s}) && (!colour || row[end-1].s < nodeColours) {
+		end--
+	}
+	var b strings.Builder
+	last := cell{}
+	for _, at := range row[:end] {
+		if at.r == 0 {
+			continue
+		}
+		if colour && (at.s != last.s || at.selected != last.selected) {
+			b.WriteString(reset + sgr[at.s])
+			if at.selected {
+				b.WriteString(reverse)
+			}
+			last = at
+		}
+		r := at.r
+		if ascii {
+			r = asciiOf(r)
+		}
+		b.WriteRune(r)
+	}
+	if colour && (last.s != plain || last.selected) {
+		b.WriteString(reset)
+	}
+	return b.String()
+}
+
+// asciiOf is for terminals that do not speak UTF-8.
+func asciiOf(r rune) rune {
+	const from, to = "█▓▒░·─│╭╮╰╯▁▂▃▄▅▆▇▸●◆…→←×≤▾▴", "#=:..-|++++_.,-~=+>*@~><x<v^"
+	if r < 0x80 {
+		return r
+	}
+	i := 0
+	for _, f := range from {
+		if f == r {
+			return rune(to[i])
+		}
+		i++
+	}
+	return '?'
+}
+
+// clean puts text on one line, and a mark where a control, a direction override,
+// a broken byte or something without a width of its own was: names come from
+// cgroups and files that others made, and a terminal obeys what it is sent.
+func clean(text string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r) || unicode.Is(unicode.M, r):
+			return '\uFFFD'
+		}
+		return r
+	}, text))
+}
+
+func runeWidth(r rune) int {
+	if r < 0x1100 { // the first wide character, Hangul Jamo
+		return 1
+	}
+	if ansi.StringWidth(string(r)) == 2 {
+		return 2
+	}
+	return 1
+}
+
+func textWidth(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// fit shortens text to a width, keeping its end where tail is set: of a path,
+// the last part says most.
+func fit(text string, width int, tail bool) string {
+	if textWidth(text) <= width {
+		return text
+	}
+	if width <= 0 {
+		return ""
+	}
+	rs := []rune(text)
+	for textWidth(string(rs)) > width-1 {
+		if tail {
+			rs = rs[1:]
+		} else {
+			rs = rs[:len(rs)-1]
+		}
+	}
+	if tail {
+		return "…" + string(rs)
+	}
+	return string(rs) + "…"
+}
+
+// wrap breaks text at blanks into lines of at most width; longer words are cut.
+func wrap(text string, width int) []string {
+	width = max(width, 2) // room for one wide character
+	var all []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		for textWidth(word) > width {
+			head := firstOf(word, width)
+			if line != "" {
+				all, line = append(all, line), ""
+			}
+			all, word = append(all, head), word[len(head):]
+		}
+		switch {
+		case line == "":
+			line = word
+		case textWidth(line)+1+textWidth(word) <= width:
+			line += " " + word
+		default:
+			all, line = append(all, line), word
+		}
+	}
+	return append(all, line)
+}
+
+// firstOf is as much of a word as fits.
+func firstOf(word string, width int) string {
+	used := 0
+	for i, r := range word {
+		if used += runeWidth(r); used > width {
+			return word[:i]
+		}
+	}
+	return word
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/term"
+)
+
+// IsTerminal says whether a screen can be drawn there.
+func IsTerminal(f *os.File) bool { return term.IsTerminal(f.Fd()) }
+
+// Run shows the screen until it is quit or the context ends.
+func Run(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	o.Colour = true
+	_, err := tea.NewProgram(New(ctx, o), tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
+	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
+		return nil // told to end
+	}
+	return err
+}
+
+// Once is one screen as plain text, without keys and without empty lines: of a
+// tape the last frame, else the first one that has rates.
+func Once(ctx context.Context, o Options, width, height int) (string, error) {
+	m := New(ctx, o)
+	m.w, m.h, m.still = width, height, true
+	for {
+		if f, ok := m.time.frame(); m.ended || ok && f.Window.Length > 0 {
+			break
+		}
+		f, err := o.Source.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			m.ended = true
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		m.time.add(f, true)
+	}
+	m.time.seek(len(m.time.frames) - 1)
+	m.follow()
+	lines := slices.DeleteFunc(m.draw().lines(m.o.Colour, m.o.ASCII), func(l string) bool { return l == "" })
+	return strings.Join(lines, "\n"), nil
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"cmp"
+	"slices"
+
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// timeline is what was seen so far, and which of it is shown.
+type timeline struct {
+	frames []Frame
+	now    int // index of the frame shown
+	size   int // figures in all frames
+}
+
+// A live screen forgets what is older. 300 windows are ten minutes at 2 s; the
+// second bound keeps hosts with many workloads near 100 MB.
+const (
+	keptFrames  = 300
+	keptFigures = 500_000
+)
+
+// add appends a frame; with follow it is the one shown.
+func (t *timeline) add(f Frame, follow bool) {
+	t.frames = append(t.frames, f)
+	t.size += figures(f)
+	if follow {
+		t.now = len(t.frames) - 1
+	}
+	for len(t.frames) > 1 && t.full() {
+		t.size -= figures(t.frames[0])
+		t.frames[0] = Frame{} // let go of it although the array stays
+		t.frames = t.frames[1:]
+		t.now = max(0, t.now-1)
+	}
+}
+
+// full spares the frame that is shown, but not for ever.
+func (t *timeline) full() bool {
+	n, size := keptFrames, keptFigures
+	if t.now == 0 {
+		n, size = 2*n, 2*size
+	}
+	return len(t.frames) > n || t.size > size
+}
+
+func figures(f Frame) int { return (len(f.Window.Workloads) + 1) * (3*len(f.Window.Nodes) + 10) }
+
+func (t *timeline) frame() (Frame, bool) {
+	if len(t.frames) == 0 {
+		return Frame{}, false
+	}
+	return t.frames[t.now], true
+}
+
+func (t *timeline) seek(to int) { t.now = max(0, min(to, len(t.frames)-1)) }
+
+func (t *timeline) atEnd() bool { return t.now >= len(t.frames)-1 }
+
+// history is one figure of a workload in the last n windows up to the one shown,
+// oldest first; where there was no window or no workload it is unknown.
+func (t *timeline) history(id string, n int, of func(window.Workload, window.Window) unit.Opt[float64]) []unit.Opt[float64] {
+	all := make([]unit.Opt[float64], n)
+	for i := range all {
+		at := t.now - (n - 1) + i
+		if at < 0 || at >= len(t.frames) {
+			continue
+		}
+		w := t.frames[at].Window
+		if wl, ok := find(w, id); ok {
+			all[i] = of(wl, w)
+		}
+	}
+	return all
+}
+
+// find is Window.Workload, but fast: workloads ascend by ID.
+func find(w window.Window, id string) (window.Workload, bool) {
+	i, ok := slices.BinarySearchFunc(w.Workloads, id, func(wl window.Workload, id string) int { return cmp.Compare(wl.ID, id) })
+	if !ok {
+		return window.Workload{}, false
+	}
+	return w.Workloads[i], true
+}
+
+func localRatio(wl window.Workload, w window.Window) unit.Opt[float64] {
+	r, ok := window.FeaturesOf(wl, w.Length).LocalAccessRatio.Get()
+	return unit.OptOf(float64(r), ok)
+}
+
+func cpuUse(wl window.Workload, _ window.Window) unit.Opt[float64] {
+	c, ok := wl.CPU.Get()
+	return unit.OptOf(c, ok)
+}
