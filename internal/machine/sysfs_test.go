@@ -222,20 +222,20 @@ func TestNoCPU(t *testing.T) {
 // What is malformed is reported with its place, and only that is unknown.
 func TestMalformedFilesAreReported(t *testing.T) {
 	tree := fstest.MapFS{
-		cpuDir + "/online":                           file("0-3"),
-		cpuDir + "/cpu0/topology/physical_package_id":            file("zero"),
-		cpuDir + "/cpu0/cache/index3/level":          file("3"),
-		cpuDir + "/cpu0/cache/index3/type":           file("Unified"),
-		cpuDir + "/cpu0/cache/index3/shared_cpu_map": file("3"),
-		cpuDir + "/cpu0/cache/index3/size":           file("6144kB"),
-		nodeDir + "/node0/cpulist":                   file("0-1"),
-		nodeDir + "/node0/meminfo":                   file("Node 0 MemTotal: 12 MB"),
-		nodeDir + "/node0/distance":                  file("0 9 30"),
-		nodeDir + "/node1/cpulist":                   file("2-x"),
-		nodeDir + "/node1/cpumap":                    file("4"),
-		nodeDir + "/node1/distance":                  file("20 x 10"),
-		nodeDir + "/node5/distance":                  file("20 10"),
-		cpuDir + "/cpu3/node5":                       file(""),
+		cpuDir + "/online": file("0-3"),
+		cpuDir + "/cpu0/topology/physical_package_id": file("zero"),
+		cpuDir + "/cpu0/cache/index3/level":           file("3"),
+		cpuDir + "/cpu0/cache/index3/type":            file("Unified"),
+		cpuDir + "/cpu0/cache/index3/shared_cpu_map":  file("3"),
+		cpuDir + "/cpu0/cache/index3/size":            file("6144kB"),
+		nodeDir + "/node0/cpulist":                    file("0-1"),
+		nodeDir + "/node0/meminfo":                    file("Node 0 MemTotal: 12 MB"),
+		nodeDir + "/node0/distance":                   file("0 9 30"),
+		nodeDir + "/node1/cpulist":                    file("2-x"),
+		nodeDir + "/node1/cpumap":                     file("4"),
+		nodeDir + "/node1/distance":                   file("20 x 10"),
+		nodeDir + "/node5/distance":                   file("20 10"),
+		cpuDir + "/cpu3/node5":                        file(""),
 	}
 	m, err := ParseSysfs(tree, "fake:malformed")
 	if !errors.Is(err, ErrMalformed) {
@@ -248,7 +248,7 @@ func TestMalformedFilesAreReported(t *testing.T) {
 		`node0/distance: malformed: line 1: distance 9 to node 1: values below 10 are reserved`,
 		`node1/distance: malformed: line 1, field 2 "x": invalid syntax`,
 		`node5/distance: malformed: line 1: 2 fields for 3 nodes`,
-		`node1/cpulist: malformed: parse cpu list "2-x": field 1 "2-x"`,
+		`node1/cpumap: malformed: parse cpu mask "x": field 1 "x"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing %q in\n%v", want, err)
@@ -257,7 +257,7 @@ func TestMalformedFilesAreReported(t *testing.T) {
 	if n := strings.Count(err.Error(), "\n") + 1; n != 7 {
 		t.Errorf("%d errors, want 7:\n%v", n, err)
 	}
-	want := []string{"0-1", "2", "3"} // node 1 by its cpumap, node 5 by cpu 3's link
+	want := []string{"0-1", "2", "3"} // node 1 by its cpulist, node 5 by cpu 3's link
 	for i, n := range m.Nodes {
 		if n.CPUs.String() != want[i] || n.Memory.Known() {
 			t.Errorf("node %d: %+v, want CPUs %s", n.ID, n, want[i])
