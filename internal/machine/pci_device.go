@@ -26,7 +26,7 @@ const pciDir = "sys/bus/pci/devices"
 func parsePCINumber(text string) (uint32, error) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	n, err := strconv.ParseUint(digits, 16, 24)
-	if !ok || err != nil {
+	if !ok || err != nil || len(digits) != 4 && len(digits) != 6 {
 		return 0, fieldError(1, 1, text)
 	}
 	return uint32(n), nil
