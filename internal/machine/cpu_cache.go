@@ -47,44 +47,86 @@ const (
 	usualIndexes  = 3 // up to here a missing one is a gap, beyond it the end
 )
 
+// leaf is what cache/indexN is. All CPUs of a machine list theirs in one order, as
+// far as they have them.
+type leaf struct {
+	level int
+	instr bool
+	noIDs bool // does not tell its id
+}
+
 // caches returns the data and unified caches from level 2 on of one CPU, from
 //
-//	/sys/devices/system/cpu/cpuN/cache/index*/{level,type,id,size,shared_cpu_list}
+//	/sys/devices/system/cpu/cpuN/cache/index*/{level,type,id,size,shared_cpu_map}
 //
 // Unit: level counts from 1; id since 4.11 (x86), per level. A cache that does
 // not tell its level or its CPUs is unknown, and left out; one without a type is
 // taken for unified. ia64 kernels print an empty shared_cpu_map for what one core
-// has to itself. What earlier CPUs share with this one is not read again.
+// has to itself. Not read again is what the first CPU said of L1 and of types,
+// and what earlier CPUs share with this one.
 func (t *tree) caches(m *Machine, levels map[int]*cacheGroups, c CPU) {
-	for i := 0; i <= maxCacheIndex; i++ {
+	has := func(level int) bool { return levels[level] != nil && levels[level].has(c.ID) }
+	for i := range t.indexes() {
+		known, seen := t.leaves[i]
+		if seen && (known.level < 2 || known.instr || has(known.level)) {
+			continue
+		}
 		index := cpuPath(c.ID, "cache/index") + strconv.Itoa(i) + "/"
 		level, ok := t.id(index + "level").Get()
-		if !ok && i > t.lastIndex {
-			return
+		if !ok && !seen && i >= usualIndexes {
+			break
 		}
-		t.lastIndex = max(t.lastIndex, i)
-		if !ok || level < 2 || level > maxCacheIndex || levels[level] != nil && levels[level].has(c.ID) {
-			continue
-		}
-		if load(t, index+"type", parseCacheType).Or("Unified") == "Instruction" {
-			continue
-		}
-		cpus, ok := t.cpuList(index+"shared_cpu_list", index+"shared_cpu_map").Get()
 		if !ok {
 			continue
 		}
-		if core, ok := c.Core.Get(); ok && cpus.IsEmpty() {
-			cpus = m.Cores[core]
+		if !seen || known.level != level {
+			known = leaf{level: level}
+			known.instr = level > 1 && load(t, index+"type", parseCacheType).Or("Unified") == "Instruction"
+			t.leaves[i] = known
 		}
-		if levels[level] == nil {
-			levels[level] = &cacheGroups{}
+		if level > 1 && level <= maxCacheIndex && !known.instr && !has(level) {
+			t.cache(m, levels, c, i, index)
 		}
-		size := load(t, index+"size", parseCacheSize)
-		if size == unit.Some[unit.Bytes](0) { // no cache is that small: the kernel does not know
-			size = unit.None[unit.Bytes]()
-		}
-		levels[level].addCache(t.online, c.ID, Cache{Level: level, ID: t.id(index + "id"), CPUs: cpus, Size: size})
 	}
+	t.asked = true
+}
+
+// indexes is how many to ask a CPU for: the first CPU for all, another for what
+// there may be after that; where nothing was, for one.
+func (t *tree) indexes() int {
+	if !t.asked {
+		return maxCacheIndex + 1
+	}
+	last := 0
+	for i := range t.leaves {
+		last = max(last, i, usualIndexes)
+	}
+	return last + 1
+}
+
+// cache reads one cache's CPUs, size and id.
+func (t *tree) cache(m *Machine, levels map[int]*cacheGroups, c CPU, i int, index string) {
+	cpus, ok := t.cpuList(index+"shared_cpu_map", index+"shared_cpu_list").Get()
+	if !ok {
+		return
+	}
+	if core, ok := c.Core.Get(); ok && cpus.IsEmpty() {
+		cpus = m.Cores[core]
+	}
+	size := load(t, index+"size", parseCacheSize)
+	if size == unit.Some[unit.Bytes](0) { // no cache is that small: the kernel does not know
+		size = unit.None[unit.Bytes]()
+	}
+	l, id := t.leaves[i], unit.None[int]()
+	if !l.noIDs {
+		id = t.id(index + "id")
+		l.noIDs = !id.Known()
+		t.leaves[i] = l
+	}
+	if levels[l.level] == nil {
+		levels[l.level] = &cacheGroups{}
+	}
+	levels[l.level].addCache(t.online, c.ID, Cache{Level: l.level, ID: id, CPUs: cpus, Size: size})
 }
 
 // allCaches fills in every online CPU's L2 and LLC.

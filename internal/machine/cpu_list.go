@@ -31,3 +31,18 @@ func parseCPUMap(text string) (set.CPUSet, error) { return set.ParseCPUMask(text
 //
 // Unit: node ids. Since 2.6.24.
 func parseNodeList(text string) (set.NodeSet, error) { return set.ParseNodes(text) }
+
+// parseOnline reads
+//
+//	/sys/devices/system/cpu/cpu1/online   1
+//
+// ia64 kernels have the file, empty, for CPUs that cannot be switched off.
+func parseOnline(text string) (bool, error) {
+	switch text {
+	case "0":
+		return false, nil
+	case "1", "":
+		return true, nil
+	}
+	return false, fieldError(1, 1, text)
+}

@@ -21,11 +21,13 @@ import (
 //
 // Unit: logical CPU ids. The files core_cpus, die_cpus and package_cpus since
 // 5.3; before, thread_siblings and core_siblings (2.6.16, as masks; *_list since
-// 2.6.26). An offline CPU has no topology directory.
+// 2.6.26). An offline CPU has no topology directory. Masks are asked before lists,
+// here and elsewhere: in trees edited by hand the lists are those of another
+// machine, and hwloc reads only masks.
 var (
-	coreFiles    = []string{"core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings"}
-	dieFiles     = []string{"die_cpus_list", "die_cpus"}
-	packageFiles = []string{"package_cpus_list", "package_cpus", "core_siblings_list", "core_siblings"}
+	coreFiles    = []string{"core_cpus", "core_cpus_list", "thread_siblings", "thread_siblings_list"}
+	dieFiles     = []string{"die_cpus", "die_cpus_list"}
+	packageFiles = []string{"package_cpus", "package_cpus_list", "core_siblings", "core_siblings_list"}
 )
 
 // topologies sorts the CPUs into packages, dies and cores.
@@ -147,14 +149,11 @@ func (t *tree) die(cpu int) unit.Opt[set.CPUSet] {
 		return unit.None[set.CPUSet]()
 	}
 	before := len(t.errs)
-	cpus := t.siblings(cpu, dieFiles)
-	if !cpus.Known() && len(t.errs) == before {
-		t.noDies = true // a kernel before 5.3: it has none for the other CPUs either
-	}
-	if !cpus.Known() || !t.id(cpuPath(cpu, "topology/die_id")).Known() { // 4
+	if id := t.id(cpuPath(cpu, "topology/die_id")); !id.Known() { // 4
+		t.noDies = len(t.errs) == before // the other CPUs have none either
 		return unit.None[set.CPUSet]()
 	}
-	return cpus
+	return t.siblings(cpu, dieFiles)
 }
 
 // groups numbers disjoint sets in the order in which they first appear.

@@ -26,7 +26,7 @@ const pciDir = "sys/bus/pci/devices"
 func parsePCINumber(text string) (uint32, error) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	n, err := strconv.ParseUint(digits, 16, 24)
-	if !ok || err != nil {
+	if !ok || err != nil || len(digits) != 4 && len(digits) != 6 {
 		return 0, fieldError(1, 1, text)
 	}
 	return uint32(n), nil
@@ -110,7 +110,7 @@ func (t *tree) device(m *Machine, address string, class DeviceClass, names []str
 	d := Device{Address: address, Class: class, Names: names}
 	d.Vendor = uint16(load(t, dir+"/vendor", parsePCINumber).Or(0))
 	d.Model = uint16(load(t, dir+"/device", parsePCINumber).Or(0))
-	d.CPUs = t.cpuList(dir+"/local_cpulist", dir+"/local_cpus").Or(set.CPUSet{}).Intersect(t.online)
+	d.CPUs = t.cpuList(dir+"/local_cpus", dir+"/local_cpulist").Or(set.CPUSet{}).Intersect(t.online)
 	d.Node = t.id(dir + "/numa_node")
 	if node, ok := d.Node.Get(); ok {
 		if _, exists := m.nodeIndex(node); !exists {
@@ -127,7 +127,8 @@ func (t *tree) device(m *Machine, address string, class DeviceClass, names []str
 // deviceClasses are the directories in sys/class whose entries name PCI devices,
 // and how such a name starts: drm has connectors and render nodes too.
 var deviceClasses = []struct{ dir, prefix string }{
-	{"net", ""}, {"infiniband", ""}, {"block", ""}, {"nvme", "nvme"}, {"drm", "card"},
+	{"net", ""}, {"infiniband", ""}, {"block", ""}, {"nvme", "nvme"},
+	{"drm", "card"}, {"accel", "accel"},
 }
 
 // deviceNames returns the kernel's names of devices by PCI address, from

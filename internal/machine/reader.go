@@ -25,10 +25,12 @@ type tree struct {
 	online set.CPUSet
 	errs   []error
 
-	served    map[string]string // which of several names of a file this kernel uses
-	noDies    bool
-	lastIndex int            // the highest cache/indexN seen
-	splits    unit.Opt[bool] // see splitsThreads
+	listed bool              // cpu/online tells which CPUs are online
+	served map[string]string // which of several names of a file this kernel uses
+	noDies bool
+	splits unit.Opt[bool] // see splitsThreads
+	leaves map[int]leaf   // by cache index, as the first CPU that had it
+	asked  bool           // a CPU was asked for its caches
 }
 
 // read returns a file's text without the newline and NULs around it.

@@ -20,8 +20,7 @@ import (
 	"homenode/internal/set"
 )
 
-// recorded is what a tree of ../shared/machines must decode to. Where hwloc
-// says something else, differs says why we are not of its opinion.
+// recorded is what a tree of ../shared/machines must decode to.
 type recorded struct {
 	archive                          string
 	nodes, withCPUs, withMemory      string
@@ -30,9 +29,6 @@ type recorded struct {
 	doubt                            string
 	nodeCPUs                         map[int]string
 	distances                        map[[2]int]int
-	hwlocNodes                       string // where hwloc knows other nodes
-	hwlocPackages                    int    // where hwloc counts other packages
-	differs                          string
 }
 
 var recordedMachines = []recorded{
@@ -56,10 +52,9 @@ var recordedMachines = []recorded{
 		nodeCPUs:  map[int]string{4: "", 7: ""},
 		distances: map[[2]int]int{{0, 4}: 17, {0, 5}: 28, {2, 5}: 17}},
 	{archive: "256ppc-8n8s4t.tar.bz2", nodes: "0-1,4-5,8-9,12-13", withCPUs: "0-1,4-5,8-9,12-13", withMemory: "0-1,4-5,8-9,12-13",
-		cpus: 256, online: 256, cores: 64, l2s: 64, llcs: 64, // no cpulist, only cpumap
-		nodeCPUs:      map[int]string{12: "192-223"},
-		distances:     map[[2]int]int{{12, 13}: 20, {4, 12}: 40, {8, 8}: 10},
-		hwlocPackages: 64, differs: "physical_package_id is -1, so we know no package; hwloc takes core_siblings, which this kernel fills with the core's threads"},
+		cpus: 256, online: 256, packages: 64, cores: 64, l2s: 64, llcs: 64, // no cpulist, only cpumap
+		nodeCPUs:  map[int]string{12: "192-223"},
+		distances: map[[2]int]int{{12, 13}: 20, {4, 12}: 40, {8, 8}: 10}},
 	{archive: "48amd64-4pa2n6c-sparse.tar.bz2", nodes: "0-2,33-34,45,72-73", withCPUs: "0-2,33-34,45,72-73", withMemory: "0-2,33-34,45,72-73",
 		cpus: 48, online: 48, packages: 4, cores: 48, l2s: 48, llcs: 8, // NUL-padded files
 		nodeCPUs:  map[int]string{72: "36-41"},
@@ -70,9 +65,8 @@ var recordedMachines = []recorded{
 		distances: map[[2]int]int{{0, 8}: 40, {250, 251}: 80}},
 	{archive: "fakeheterocpunuma.tar.bz2", nodes: "0-5", withCPUs: "0-1,3-5", withMemory: "0-5",
 		cpus: 24, online: 24, packages: 2, cores: 12, doubt: "nodes 3-5 all claim cpus 20-23",
-		nodeCPUs:   map[int]string{2: "", 3: "20-23", 4: "16-19", 5: "12-15"},
-		distances:  map[[2]int]int{{2, 3}: 40, {3, 2}: 50, {0, 5}: 50, {5, 0}: 40},
-		hwlocNodes: "0-3", differs: "the masks of 3, 4 and 5 are nested; hwloc drops nodes that overlap an earlier one, we keep them with what is left, and say so"},
+		nodeCPUs:  map[int]string{2: "", 3: "20-23", 4: "16-19", 5: "12-15"},
+		distances: map[[2]int]int{{2, 3}: 40, {3, 2}: 50, {0, 5}: 50, {5, 0}: 40}},
 	{archive: "fakememinitiators-1np2c+1npp+gi.tar.bz2", nodes: "0-10", withCPUs: "0-3", withMemory: "5-10",
 		cpus: 8, online: 8, packages: 2, cores: 8,
 		nodeCPUs:  map[int]string{0: "0-1", 2: "4-5"},
@@ -83,9 +77,8 @@ var recordedMachines = []recorded{
 		distances: map[[2]int]int{{1, 1}: 10}},
 	{archive: "8em64t-2s2ca2c-buggynuma.tar.bz2", nodes: "0-7", withCPUs: "0-7", withMemory: "0-7",
 		cpus: 8, online: 8, packages: 2, cores: 8, l2s: 4, llcs: 4, doubt: "nodes 0-7 all claim cpus 0-7",
-		nodeCPUs:   map[int]string{0: "0", 7: "7"},
-		distances:  map[[2]int]int{{0, 7}: 10},
-		hwlocNodes: "0", differs: "hwloc drops nodes that overlap an earlier one; the kernel does place pages on all eight, by its cpuN/nodeM links, so we keep them and doubt the machine"},
+		nodeCPUs:  map[int]string{0: "0", 7: "7"},
+		distances: map[[2]int]int{{0, 7}: 10}},
 }
 
 func TestDecodeRecordedMachines(t *testing.T) {
@@ -174,18 +167,24 @@ func cpusOf(caches []Cache) (cpus []set.CPUSet) {
 	return cpus
 }
 
-// wanted are the files that we or hwloc read for the topology. The rest of an
-// archive (memory blocks, PCI, power) is most of it. Without /sys/fs/cgroup and
-// NVIDIA's /proc/driver, hwloc cannot hide nodes that the recording process was
-// not allowed to use, or that are GPUs: to the kernel they are nodes.
-var wanted = regexp.MustCompile(`^(proc/[^/]+|sys/devices/system/(cpu|node)/([a-z_]+|` +
-	`cpu\d+/(online|node\d+|topology/.*|cache/index\d+/(level|type|size|id|shared_cpu_.*))|node\d+/(cpulist|cpumap|distance|meminfo)))$`)
+// wanted are the files that we or hwloc read, of lists and masks the mask. The
+// rest of an archive (memory blocks, power, DMI) is most of it.
+var wanted = regexp.MustCompile(`^(proc/[^/]+|proc/self/[^/]+|proc/driver/nvidia/.*|sys/fs/cgroup/.*|cgroup/.*|dev/cpuset/.*|` +
+	`sys/bus/pci/devices/[^/]+|sys/class/(net|block|infiniband|nvme|drm)/[^/]+|sys/devices/virtual/memory_tiering/.*|` +
+	`sys/devices/pci.*/(class|vendor|device|numa_node|local_cpu.*|config|revision|subsystem_.*)|` +
+	`sys/devices/system/(cpu|node)/([a-z_]+|cpu\d+/(online|node\d+|topology/[a-z]+_(id|cpus|siblings)|cache/index\d+/(level|type|size|id|shared_cpu_map))|` +
+	`node\d+/(cpulist|cpumap|distance|meminfo|access.*|memory_side_cache/.*)))$`)
 
 // unpack reads an archive of ../shared/machines into memory, rooted at the
 // machine's "/", however deep in the archive that is.
 func unpack(t *testing.T, archive string) fstest.MapFS {
 	t.Helper()
-	f, err := os.Open(filepath.Join(sharedMachines(t), archive))
+	return unpackFile(t, filepath.Join(sharedMachines(t), archive))
+}
+
+func unpackFile(t *testing.T, path string) fstest.MapFS {
+	t.Helper()
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,15 +38,16 @@ var ErrNoCPU = errors.New("no CPU found: the tree must hold sys/devices/system/c
 //  5. What the process that recorded the tree was allowed to use (its cgroup) is
 //     no property of the machine, and is not looked at.
 func ParseSysfs(fsys fs.FS, origin string) (Machine, error) {
-	t := &tree{fsys: fsys, served: map[string]string{}, lastIndex: usualIndexes}
+	t := &tree{fsys: fsys, served: map[string]string{}, leaves: map[int]leaf{}}
 	m := Machine{Origin: origin}
 	if m.CPUs = t.cpus(); len(m.CPUs) == 0 {
 		return Machine{}, errors.Join(append([]error{ErrNoCPU}, t.errs...)...)
 	}
 	t.online = m.OnlineCPUs()
-	t.nodes(&m)
 	t.topologies(&m)
+	t.dropUndescribed(&m)
 	t.allCaches(&m)
+	t.nodes(&m)
 	t.tiers(&m)
 	t.devices(&m)
 	m.PageSize = load(t, "proc/hwloc-nofile-info", parsePageSize).Or(unit.None[unit.Bytes]())
@@ -64,7 +65,7 @@ func (t *tree) cpus() []CPU {
 		}
 		all = all.With(id)
 	}
-	if !online.Known() {
+	if t.listed = online.Known(); !t.listed {
 		online = unit.Some(t.onlineOnes(all))
 	}
 	on := online.Or(set.CPUSet{})
@@ -76,23 +77,29 @@ func (t *tree) cpus() []CPU {
 }
 
 // onlineOnes asks every cpuN/online where there is no cpu/online. A CPU that
-// cannot be switched off (often cpu0) has no such file; one that has no topology
-// although others have is offline.
+// cannot be switched off (often cpu0) has no such file.
 func (t *tree) onlineOnes(all set.CPUSet) set.CPUSet {
-	var on, described set.CPUSet
+	on := all
 	for id := range all.All() {
-		names := t.names(cpuPath(id, ""))
-		if slices.Contains(names, "topology") {
-			described = described.With(id)
+		if !load(t, cpuPath(id, "online"), parseOnline).Or(true) {
+			on = on.Without(id)
 		}
-		if !slices.Contains(names, "online") || t.id(cpuPath(id, "online")).Or(1) != 0 {
-			on = on.With(id)
-		}
-	}
-	if both := on.Intersect(described); !both.IsEmpty() {
-		return both
 	}
 	return on
+}
+
+// dropUndescribed takes CPUs for offline that have no topology although others
+// have, where nothing else told.
+func (t *tree) dropUndescribed(m *Machine) {
+	if t.listed || len(m.Cores)+len(m.Packages) == 0 {
+		return
+	}
+	for i := range m.CPUs {
+		if c := &m.CPUs[i]; !c.Core.Known() && !c.Package.Known() {
+			c.Online = false
+		}
+	}
+	t.online = m.OnlineCPUs()
 }
 
 // nodes lists the nodes with their CPUs, memory and distances (2, 3).
@@ -111,7 +118,7 @@ func (t *tree) nodes(m *Machine) {
 			Access:     t.access(id, numbered(files, "access")),
 			SideCaches: t.sideCaches(id, slices.Contains(files, "memory_side_cache")),
 		})
-		claims[id] = t.cpuList(nodePath(id, "cpulist"), nodePath(id, "cpumap")).Or(set.CPUSet{})
+		claims[id] = t.cpuList(nodePath(id, "cpumap"), nodePath(id, "cpulist")).Or(set.CPUSet{})
 	}
 	t.assign(m, claims)
 	m.nodeCPUs()

@@ -231,8 +231,8 @@ func TestMalformedFilesAreReported(t *testing.T) {
 		nodeDir + "/node0/cpulist":                    file("0-1"),
 		nodeDir + "/node0/meminfo":                    file("Node 0 MemTotal: 12 MB"),
 		nodeDir + "/node0/distance":                   file("0 9 30"),
-		nodeDir + "/node1/cpulist":                    file("2-x"),
-		nodeDir + "/node1/cpumap":                     file("4"),
+		nodeDir + "/node1/cpumap":                     file("x"),
+		nodeDir + "/node1/cpulist":                    file("2"),
 		nodeDir + "/node1/distance":                   file("20 x 10"),
 		nodeDir + "/node5/distance":                   file("20 10"),
 		cpuDir + "/cpu3/node5":                        file(""),
@@ -248,7 +248,7 @@ func TestMalformedFilesAreReported(t *testing.T) {
 		`node0/distance: malformed: line 1: distance 9 to node 1: values below 10 are reserved`,
 		`node1/distance: malformed: line 1, field 2 "x": invalid syntax`,
 		`node5/distance: malformed: line 1: 2 fields for 3 nodes`,
-		`node1/cpulist: malformed: parse cpu list "2-x": field 1 "2-x"`,
+		`node1/cpumap: malformed: parse cpu mask "x": field 1 "x"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing %q in\n%v", want, err)
@@ -257,7 +257,7 @@ func TestMalformedFilesAreReported(t *testing.T) {
 	if n := strings.Count(err.Error(), "\n") + 1; n != 7 {
 		t.Errorf("%d errors, want 7:\n%v", n, err)
 	}
-	want := []string{"0-1", "2", "3"} // node 1 by its cpumap, node 5 by cpu 3's link
+	want := []string{"0-1", "2", "3"} // node 1 by its cpulist, node 5 by cpu 3's link
 	for i, n := range m.Nodes {
 		if n.CPUs.String() != want[i] || n.Memory.Known() {
 			t.Errorf("node %d: %+v, want CPUs %s", n.ID, n, want[i])

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// What lstopo 2.9 wrote, shortened: two packages, sparse nodes, CPU 3 offline, and
+// memory without CPUs that hwloc shows at its neighbours.
+const hwlocText = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x00000007" complete_cpuset="0x0000000f" nodeset="0x00000101" gp_index="1">
+    <info name="Backend" value="Linux"/>
+    <object type="Package" os_index="0" cpuset="0x00000003" complete_cpuset="0x00000003" gp_index="2">
+      <object type="MemCache" cpuset="0x00000003" gp_index="3" cache_size="1024" depth="1" cache_linesize="64" cache_type="0">
+        <object type="NUMANode" os_index="0" cpuset="0x00000003" complete_cpuset="0x00000003" gp_index="4" local_memory="4096">
+          <page_type size="2097152" count="0"/>
+          <page_type size="4096" count="1"/>
+        </object>
+      </object>
+      <object type="NUMANode" os_index="8" cpuset="0x00000003" gp_index="5" local_memory="8192"/>
+      <object type="L3Cache" cpuset="0x00000003" gp_index="6" cache_size="6144" depth="3" cache_type="0">
+        <object type="L1iCache" cpuset="0x00000003" gp_index="7" cache_size="64" depth="1" cache_type="2">
+          <object type="Core" os_index="0" cpuset="0x00000003" gp_index="8">
+            <object type="PU" os_index="0" cpuset="0x00000001" gp_index="9"/>
+            <object type="PU" os_index="1" cpuset="0x00000002" gp_index="10"/>
+          </object>
+        </object>
+      </object>
+      <object type="Bridge" gp_index="11" bridge_type="0-1" depth="0" bridge_pci="0000:[00-06]">
+        <object type="PCIDev" gp_index="12" pci_busid="0000:02:00.0" pci_type="0200 [8086:1521] [1028:0000] 01">
+          <object type="OSDev" gp_index="13" name="eth0" osdev_type="2"><info name="Address" value="x"/></object>
+          <object type="OSDev" gp_index="14" name="dma0chan0" osdev_type="4"/>
+        </object>
+        <object type="PCIDev" gp_index="15" pci_busid="0000:00:1f.0" pci_type="0601 [8086:1d41] [1028:0000] 05"/>
+      </object>
+    </object>
+    <object type="Package" os_index="1" cpuset="0x00000004" complete_cpuset="0x0000000c" gp_index="16">
+      <object type="NUMANode" os_index="2" cpuset="0x00000004" complete_cpuset="0x0000000c" gp_index="17"/>
+      <object type="PU" os_index="2" cpuset="0x00000004" gp_index="18"/>
+    </object>
+  </object>
+  <distances2 type="NUMANode" nbobjs="3" kind="5" name="NUMALatency" indexing="os">
+    <indexes length="6">0 2 8 </indexes>
+    <u64values length="12">10 20 17 20 </u64values>
+    <u64values length="15">10 28 17 28 0 </u64values>
+  </distances2>
+  <support name="discovery.pu"/>
+  <memattr name="ReadLatency" flags="6">
+    <memattr_value target_obj_type="NUMANode" target_obj_gp_index="5" value="77" initiator_cpuset="0x00000003"/>
+  </memattr>
+</topology>
+`
+
+func TestDecodeHwloc(t *testing.T) {
+	m, err := ParseHwloc([]byte(hwlocText), "hwloc:x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, m)
+	want := []Node{
+		{ID: 0, CPUs: set.FromCPUs(0, 1), Memory: unit.Some(4 * unit.KiB), SideCaches: []SideCache{{1, unit.Some(unit.KiB), unit.Some(unit.Bytes(64))}}},
+		{ID: 2, CPUs: set.FromCPUs(2)},
+		{ID: 8, Memory: unit.Some(8 * unit.KiB), Access: []Access{{Class: 1, Initiators: set.FromNodes(0), ReadLatency: unit.Some(77)}}},
+	}
+	if !reflect.DeepEqual(m.Nodes, want) {
+		t.Errorf("nodes\n%+v, want\n%+v", m.Nodes, want)
+	}
+	if node, ok := m.NodeOf(3); len(m.CPUs) != 4 || m.CPUs[3].Online || !ok || node != 2 {
+		t.Errorf("CPUs %+v", m.CPUs)
+	}
+	device := Device{Address: "0000:02:00.0", Class: Network, Names: []string{"eth0"}, Vendor: 0x8086, Model: 0x1521, Node: unit.Some(0), CPUs: set.FromCPUs(0, 1)}
+	if !reflect.DeepEqual(m.Devices, []Device{device}) {
+		t.Errorf("devices %+v", m.Devices)
+	}
+	if m.Distance(2, 8) != unit.Some(28) || m.Distance(8, 8) != unit.Some(LocalDistance) || m.PageSize != unit.Some(4*unit.KiB) {
+		t.Errorf("distances %v, page %v", m.Distances, m.PageSize)
+	}
+	if len(m.Packages) != 2 || len(m.Cores) != 1 || len(m.L2s) != 0 || len(m.LLCs) != 1 || m.LLCs[0].Size != unit.Some(6*unit.KiB) {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// hwloc 1 has nodes among the other objects, sockets, and scaled distances.
+func TestDecodeHwloc1(t *testing.T) {
+	m, err := ParseHwloc([]byte(`<topology>
+<object type="Machine" os_index="0" cpuset="0x0000000f" complete_cpuset="0x0000000f" local_memory="7">
+ <distances nbobjs="2" relative_depth="1" latency_base="10.0">
+  <latency value="1.0"/><latency value="2.1"/><latency value="2.1"/><latency value="1.0"/>
+ </distances>
+ <object type="NUMANode" os_index="0" cpuset="0x00000003" local_memory="4096">
+  <object type="Socket" os_index="0" cpuset="0x00000003"><object type="Cache" cpuset="0x00000003" cache_size="1024" depth="2" cache_type="0">
+   <object type="PU" os_index="0" cpuset="0x1"/><object type="PU" os_index="1" cpuset="0x2"/></object></object>
+ </object>
+ <object type="NUMANode" os_index="4" cpuset="0x0000000c" local_memory="8192">
+   <object type="PU" os_index="2" cpuset="0x4"/><object type="PU" os_index="3" cpuset="0x8"/>
+ </object>
+</object></topology>`), "hwloc:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, m)
+	if m.Distance(0, 4) != unit.Some(21) || m.NodeIDs().String() != "0,4" || len(m.Packages) != 1 || len(m.L2s) != 1 || len(m.LLCs) != 1 {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestHwlocRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                            "line 1: no <topology> with an <object>",
+		"garbage":                     "line 1: no <topology> with an <object>",
+		"<html/>":                     `line 1: element "html": want one <topology>`,
+		hwlocText[:len(hwlocText)/2]:  "line 21: unexpected EOF",
+		"\x00\x01\x02":                "line 1: illegal character code U+0000",
+		"<topology>\n<object></topo>": "line 2: element <object> closed by </topo>",
+		"<topology>\n<object type='Machine'/></topology>":                                             "line 2: a topology without a PU",
+		"<topology><object type='PU'/></topology>":                                                    "line 1: PU without os_index",
+		"<topology><object type='PU' os_index='-1'/></topology>":                                      `line 1: os_index "-1" of "PU": want a number up to 8191`,
+		"<topology>\n<object type='PU' os_index='0' cpuset='0xf...f'/></topology>":                    `line 2: cpuset of "PU": "0xf...f" has no end`,
+		"<topology><object type='PU' os_index='0' cpuset='7'/></topology>":                            `line 1: cpuset of "PU": group 1 "7": want 0x`,
+		"<topology><object type='PU' os_index='0' cpuset='0x1,xyz'/></topology>":                      `group 2 "xyz"`,
+		strings.Replace(hwlocText, `name="ReadLatency"`, `name="Read`, 1):                             "line 41: ",
+		strings.Replace(hwlocText, `os_index="1" cpuset="0x00000002"`, `os_index="0"`, 1):             "line 18: a second PU 0",
+		strings.Replace(hwlocText, `type="NUMANode" os_index="8"`, `type="NUMANode" os_index="0"`, 1): "a second node 0",
+		strings.Replace(hwlocText, "[8086:1521]", "[80:zz]", 1):                                       `line 23: pci_type`,
+		strings.Replace(hwlocText, "0 2 8 ", "0 2 9 ", 1):                                             "",
+	} {
+		m, err := ParseHwloc([]byte(text), "x")
+		if want == "" {
+			if err != nil || m.Distance(0, 2).Known() {
+				t.Errorf("a matrix of other nodes: %v, %v", m.Distances, err)
+			}
+			continue
+		}
+		if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(m, Machine{}) {
+			t.Errorf("%.60q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// randomHwloc is a random machine with all that a document keeps.
+func randomHwloc(r *rand.Rand) Machine {
+	m := randomMachine(r)
+	m.PageSize = unit.Some(64 * unit.KiB)
+	for i := range m.Nodes {
+		n := &m.Nodes[i]
+		if r.IntN(3) == 0 {
+			n.SideCaches = []SideCache{{Level: 1, Size: unit.Some(unit.MiB), Line: unit.Some(unit.Bytes(64))}, {Level: 2, Size: unit.Some(unit.GiB)}}
+		}
+	}
+	if r.IntN(2) == 0 {
+		m.Devices = []Device{{Address: "0000:3b:00.0", Class: Storage, Names: []string{`n<"&>`, "nvme0n1"}, Vendor: 1, Model: 0xffff, CPUs: m.OnlineCPUs()}}
+	}
+	return m
+}
+
+// Round trip on random machines: sparse ids, nodes without CPUs, SMT, CPUs offline.
+func TestHwlocReadsBack(t *testing.T) {
+	for seed := range uint64(300) {
+		want := randomHwloc(rand.New(rand.NewPCG(seed, 1)))
+		var text bytes.Buffer
+		if err := WriteHwloc(&text, want); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		got, err := ParseHwloc(text.Bytes(), want.Origin)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		checkInvariants(t, got)
+		for i := range got.CPUs { // an offline CPU's node is kept only where the node has CPUs
+			if n, _ := want.Node(want.CPUs[i].Node.Or(-1)); !want.CPUs[i].Online && n.CPUs.IsEmpty() {
+				want.CPUs[i].Node = got.CPUs[i].Node
+			}
+		}
+		if len(got.Devices) > 0 && len(want.Nodes) > 1 && got.Devices[0].CPUs == want.Devices[0].CPUs {
+			got.Devices[0].Node = want.Devices[0].Node // one node has all CPUs
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d:\n got %+v\nwant %+v\n%s", seed, got, want, text.String())
+		}
+	}
+}
+
+func TestHwlocOfCrossingGroups(t *testing.T) {
+	m := Machine{Packages: []set.CPUSet{set.FromCPUs(0, 1), set.FromCPUs(2, 3)}, LLCs: []Cache{{Level: 3, CPUs: set.FromCPUs(1, 2)}}}
+	m.Nodes = []Node{{ID: 0, CPUs: set.FromCPUs(0, 1, 2, 3)}, {ID: 3}}
+	for id := range 4 {
+		m.CPUs = append(m.CPUs, CPU{ID: id, Online: true, Node: unit.Some(0)})
+	}
+	var text bytes.Buffer
+	err := WriteHwloc(&text, m)
+	if !errors.Is(err, ErrNotNested) || !strings.Contains(err.Error(), "left out L3Cache 1-2") {
+		t.Errorf("got %v", err)
+	}
+	got, err := ParseHwloc(text.Bytes(), "x")
+	if err != nil || len(got.Packages) != 2 || len(got.LLCs) != 0 || !reflect.DeepEqual(got.Nodes, m.Nodes) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestWriteHwlocReportsTheWriter(t *testing.T) {
+	if err := WriteHwloc(brokenPipe{}, randomMachine(rand.New(rand.NewPCG(1, 1)))); err == nil || err.Error() != "write hwloc XML: no space left" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzParseHwloc(f *testing.F) {
+	f.Add([]byte(hwlocText))
+	f.Add([]byte(`<topology><object type="Machine" cpuset="0x3"><object type="PU" os_index="1"/></object></topology>`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := ParseHwloc(data, "fuzz")
+		if err != nil {
+			if !reflect.DeepEqual(m, Machine{}) {
+				t.Fatalf("error and value: %+v", m)
+			}
+			return
+		}
+		checkInvariants(t, m)
+		var text bytes.Buffer
+		_ = WriteHwloc(&text, m) // what crosses is left out
+		again, err := ParseHwloc(text.Bytes(), "fuzz")
+		if err != nil || again.NodeIDs() != m.NodeIDs() || again.OnlineCPUs() != m.OnlineCPUs() {
+			t.Fatalf("%v\n%+v\nreads back as\n%+v\n%s", err, m, again, text.String())
+		}
+	})
+}

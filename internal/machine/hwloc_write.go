@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"bufio"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// ErrNotNested says that some of a machine's groups cross each other, which
+// hwloc's tree cannot hold: broken firmware.
+var ErrNotNested = errors.New("not nested")
+
+// WriteHwloc writes a machine as hwloc's XML, version 2.0, which lstopo and every
+// hwloc since 2.0 read. ParseHwloc reads back the nodes with their CPUs, memory,
+// side caches and distances, and CPUs, packages, cores, L2s, LLCs and devices;
+// the rest of what it says there is not in such a document. A distance that is
+// unknown takes the whole matrix with it.
+//
+// ErrNotNested names what had to be left out; the document is whole nonetheless.
+func WriteHwloc(w io.Writer, m Machine) error {
+	root, left := hwlocTree(m)
+	p := &hwlocPrinter{w: bufio.NewWriter(w), m: m, gp: map[int]int{}}
+	p.line(0, `<?xml version="1.0" encoding="UTF-8"?>`)
+	p.line(0, `<!DOCTYPE topology SYSTEM "hwloc2.dtd">`)
+	p.line(0, `<topology version="2.0">`)
+	p.object(1, root)
+	p.distances()
+	p.memattrs()
+	p.line(0, `</topology>`)
+	if err := p.w.Flush(); err != nil {
+		return fmt.Errorf("write hwloc XML: %w", err)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("write hwloc XML: %w: left out %s", ErrNotNested, strings.Join(left, ", "))
+	}
+	return nil
+}
+
+type hwlocPrinter struct {
+	w    *bufio.Writer
+	m    Machine
+	last int         // gp_index, hwloc's own number of an object
+	gp   map[int]int // of node ids
+}
+
+func (p *hwlocPrinter) line(depth int, text string) {
+	p.w.WriteString(strings.Repeat("  ", depth))
+	p.w.WriteString(text)
+	p.w.WriteByte('\n')
+}
+
+// open prints the start of an element; it must be closed unless it is empty.
+func (p *hwlocPrinter) open(depth int, name string, empty bool, attrs ...[2]string) {
+	var b strings.Builder
+	b.WriteString("<" + name)
+	for _, a := range attrs {
+		b.WriteString(" " + a[0] + `="`)
+		xml.EscapeText(&b, []byte(a[1])) // replaces what XML cannot hold
+		b.WriteByte('"')
+	}
+	if empty {
+		b.WriteByte('/')
+	}
+	b.WriteByte('>')
+	p.line(depth, b.String())
+}
+
+func (p *hwlocPrinter) object(depth int, o *hwlocItem) {
+	attrs := append([][2]string{{"type", o.kind}}, o.attrs...)
+	attrs = append(attrs, p.sets(o.cpus, o.offline, o.nodeset, o.kind == "Machine")...)
+	empty := len(o.nodes)+len(o.children)+len(o.devices) == 0
+	p.open(depth, "object", empty, attrs...)
+	if empty {
+		return
+	}
+	for _, i := range o.nodes {
+		p.memory(depth+1, p.m.Nodes[i], o)
+	}
+	for _, c := range o.children {
+		p.object(depth+1, c)
+	}
+	for _, d := range o.devices {
+		p.device(depth+1, d)
+	}
+	p.line(depth, "</object>")
+}
+
+// sets are the attributes that every object but devices has.
+func (p *hwlocPrinter) sets(cpus, offline set.CPUSet, nodes set.NodeSet, root bool) [][2]string {
+	p.last++
+	attrs := [][2]string{
+		{"cpuset", hwlocMask(cpus.Mask())},
+		{"complete_cpuset", hwlocMask(cpus.Union(offline).Mask())},
+		{"nodeset", hwlocMask(nodes.Mask())},
+		{"complete_nodeset", hwlocMask(nodes.Mask())},
+		{"gp_index", strconv.Itoa(p.last)},
+	}
+	if root {
+		attrs = append(attrs, [2]string{"allowed_cpuset", attrs[0][1]}, [2]string{"allowed_nodeset", attrs[2][1]})
+	}
+	return attrs
+}
+
+// hwlocMask turns the kernel's "ff,00000000" into "0x000000ff,0x0".
+func hwlocMask(mask string) string {
+	groups := strings.Split(mask, ",")
+	for i, g := range groups {
+		n, _ := strconv.ParseUint(g, 16, 32)
+		groups[i] = fmt.Sprintf("0x%08x", n)
+	}
+	return strings.Join(groups, ",")
+}
+
+// memory prints a node within its side caches, the outermost first.
+func (p *hwlocPrinter) memory(depth int, n Node, at *hwlocItem) {
+	nodes := set.FromNodes(n.ID)
+	for i := len(n.SideCaches) - 1; i >= 0; i-- {
+		c := n.SideCaches[i]
+		attrs := append([][2]string{{"type", "MemCache"}}, p.sets(at.cpus, at.offline, nodes, false)...)
+		p.open(depth, "object", false, append(attrs,
+			[2]string{"cache_size", decimal(c.Size)}, [2]string{"depth", strconv.Itoa(c.Level)},
+			[2]string{"cache_linesize", decimal(c.Line)}, [2]string{"cache_associativity", "0"}, [2]string{"cache_type", "0"})...)
+		depth++
+	}
+	attrs := append([][2]string{{"type", "NUMANode"}, {"os_index", strconv.Itoa(n.ID)}}, p.sets(at.cpus, at.offline, nodes, false)...)
+	p.gp[n.ID] = p.last
+	if n.Memory.Known() {
+		attrs = append(attrs, [2]string{"local_memory", decimal(n.Memory)})
+	}
+	p.open(depth, "object", false, attrs...)
+	if size, ok := p.m.PageSize.Get(); ok && size > 0 {
+		pages := int64(n.Memory.Or(0) / size)
+		p.open(depth+1, "page_type", true, [2]string{"size", decimal(p.m.PageSize)}, [2]string{"count", strconv.FormatInt(pages, 10)})
+	}
+	if n.CPUs.IsEmpty() {
+		p.open(depth+1, "info", true, [2]string{"name", cpulessInfo}, [2]string{"value", "1"})
+	}
+	p.line(depth, "</object>")
+	for range n.SideCaches {
+		depth--
+		p.line(depth, "</object>")
+	}
+}
+
+func decimal(b unit.Opt[unit.Bytes]) string { return strconv.FormatInt(int64(b.Or(0)), 10) }
+
+// deviceCodes are a class and subclass for each class: what exactly the device
+// was, a Machine does not know. osdevTypes are hwloc's block, network, GPU and
+// coprocessor.
+var (
+	deviceCodes = map[DeviceClass]string{Storage: "0100", Network: "0200", GPU: "0300", Accelerator: "1200"}
+	osdevTypes  = map[DeviceClass]string{Storage: "0", Network: "2", GPU: "1", Accelerator: "5"}
+)
+
+func (p *hwlocPrinter) device(depth int, d Device) {
+	p.last++
+	kind := fmt.Sprintf("%s [%04x:%04x] [0000:0000] 00", deviceCodes[d.Class], d.Vendor, d.Model)
+	p.open(depth, "object", false, [][2]string{
+		{"type", "PCIDev"}, {"gp_index", strconv.Itoa(p.last)}, {"pci_busid", d.Address},
+		{"pci_type", kind}, {"pci_link_speed", "0.000000"},
+	}...)
+	for _, name := range d.Names {
+		p.last++
+		p.open(depth+1, "object", true, [][2]string{
+			{"type", "OSDev"}, {"gp_index", strconv.Itoa(p.last)}, {"name", name}, {"osdev_type", osdevTypes[d.Class]},
+		}...)
+	}
+	p.line(depth, "</object>")
+}
+
+// hwlocRow is how many numbers hwloc prints in one element.
+const hwlocRow = 10
+
+// distances prints the matrix; kind 5 is "from the operating system" and "latency".
+func (p *hwlocPrinter) distances() {
+	if len(p.m.Nodes) < 2 {
+		return
+	}
+	var ids, values []int
+	for _, a := range p.m.Nodes {
+		ids = append(ids, a.ID)
+		for _, b := range p.m.Nodes {
+			d, ok := p.m.Distance(a.ID, b.ID).Get()
+			if !ok {
+				return
+			}
+			values = append(values, d)
+		}
+	}
+	p.open(1, "distances2", false, [2]string{"type", "NUMANode"}, [2]string{"nbobjs", strconv.Itoa(len(ids))},
+		[2]string{"kind", "5"}, [2]string{"name", "NUMALatency"}, [2]string{"indexing", "os"})
+	p.numbers("indexes", ids)
+	p.numbers("u64values", values)
+	p.line(1, "</distances2>")
+}
+
+// numbers prints rows; length is that of the text, and hwloc's own reader relies on it.
+func (p *hwlocPrinter) numbers(name string, all []int) {
+	for len(all) > 0 {
+		row := all[:min(hwlocRow, len(all))]
+		all = all[len(row):]
+		var b strings.Builder
+		for _, n := range row {
+			b.WriteString(strconv.Itoa(n) + " ")
+		}
+		p.line(2, fmt.Sprintf(`<%s length="%d">%s</%s>`, name, b.Len(), b.String(), name))
+	}
+}
+
+// memattrs prints what HMAT says, of the class that hwloc would have read: 1, else 0.
+// flags: 1 the higher the better, 2 the lower, 4 as seen by an initiator.
+func (p *hwlocPrinter) memattrs() {
+	for _, name := range hwlocAttrNames {
+		flags := "5"
+		if strings.HasSuffix(name, "Latency") {
+			flags = "6"
+		}
+		open := false
+		for _, n := range p.m.Nodes {
+			for _, a := range hwlocAccess(n) {
+				value, ok := a.value(name)
+				if cpus := p.m.CPUsOf(a.Initiators); ok && !cpus.IsEmpty() {
+					if !open {
+						p.open(1, "memattr", false, [2]string{"name", name}, [2]string{"flags", flags})
+						open = true
+					}
+					p.open(2, "memattr_value", true, [2]string{"target_obj_type", "NUMANode"},
+						[2]string{"target_obj_gp_index", strconv.Itoa(p.gp[n.ID])},
+						[2]string{"value", strconv.FormatInt(value, 10)}, [2]string{"initiator_cpuset", hwlocMask(cpus.Mask())})
+				}
+			}
+		}
+		if open {
+			p.line(1, "</memattr>")
+		}
+	}
+}
+
+func hwlocAccess(n Node) []Access {
+	var best []Access
+	for _, a := range n.Access {
+		if len(best) == 0 || a.Class == 1 && best[0].Class != 1 {
+			best = []Access{a}
+		} else if a.Class == best[0].Class {
+			best = append(best, a)
+		}
+	}
+	return best
+}
+
+// value is one of hwlocAttrNames, in hwloc's unit.
+func (a Access) value(name string) (int64, bool) {
+	mib := func(b unit.Opt[unit.Bytes]) (int64, bool) {
+		v, ok := b.Get()
+		return int64(v / unit.MiB), ok
+	}
+	ns := func(o unit.Opt[int]) (int64, bool) {
+		v, ok := o.Get()
+		return int64(v), ok
+	}
+	switch name {
+	case "ReadLatency":
+		return ns(a.ReadLatency)
+	case "WriteLatency":
+		return ns(a.WriteLatency)
+	case "ReadBandwidth":
+		return mib(a.ReadBandwidth)
+	}
+	return mib(a.WriteBandwidth)
+}
