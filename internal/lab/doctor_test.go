@@ -96,10 +96,7 @@ func TestLabDoctor(t *testing.T) {
 }
 
 func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
-	g := guest(t, c.shape, "v2")
-	if c.flat {
-		t.Skip("no flat guest yet")
-	}
+	g := doctorGuest(t, c)
 	inGuest := func(script string) Result {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -126,6 +123,21 @@ func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
 	if t.Failed() {
 		t.Logf("it said: %s\n%s", r.Stdout, r.Stderr)
 	}
+}
+
+func doctorGuest(t *testing.T, c doctorCase) *Guest {
+	t.Helper()
+	if !c.flat {
+		return guest(t, c.shape, "v2")
+	}
+	o := labOptionsFor(t, c.shape, "v2")
+	o.Flat = true
+	g, err := Boot(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
 }
 
 func judgeDoctor(t *testing.T, c doctorCase, report doctor.Report) {

@@ -57,12 +57,12 @@ func qemuArgs(p bootPlan) []string {
 		"-plugin", fmt.Sprintf("%s,shm=%s,conf=%s", p.assets.Plugin, file(sharedName), file(confName)),
 		"-drive", "file="+file(diskName)+",format=raw,if=none,id=results",
 		"-device", "virtio-blk-pci,drive=results",
-		"-drive", "file="+file(scratchName)+",format=raw,if=none,id=scratch",
-		"-device", "virtio-blk-pci,drive=scratch",
-		"-device", "virtio-rng-pci", // interrupts on demand whose affinity can be set: read /dev/hwrng
 		"-device", "virtio-serial-pci",
 		"-chardev", "socket,id=port,path="+file(socketName)+",server=on,wait=off",
 		"-device", "virtserialport,chardev=port,name="+portName,
+	)
+	args = append(args, nodeDevices(p, file(scratchName))...)
+	args = append(args,
 		"-kernel", p.assets.Kernel,
 		"-initrd", file("initrd.cpio"),
 	)
@@ -82,6 +82,30 @@ func qemuArgs(p bootPlan) []string {
 		cmdline = append(cmdline, flatArg)
 	}
 	return append(args, "-serial", serial, "-append", strings.Join(cmdline, " "))
+}
+
+// nodeDevices are a scratch disk and a source of random numbers next to the last
+// node with CPUs: a bus of their own (pxb) is what gives a device a node. They
+// come after all other devices, which would be put on that bus. Reading /dev/hwrng
+// makes interrupts whose affinity can be set; those of the disk are the kernel's.
+func nodeDevices(p bootPlan, scratch string) []string {
+	disk := []string{"-drive", "file=" + scratch + ",format=raw,if=none,id=scratch"}
+	if p.hmat { // q35, where this bus is another device
+		return append(disk, "-device", "virtio-blk-pci,drive=scratch", "-device", "virtio-rng-pci")
+	}
+	return append(disk,
+		"-device", fmt.Sprintf("pxb,id=near,bus_nr=128,numa_node=%d", deviceNode(p.shape)),
+		"-device", "virtio-blk-pci,drive=scratch,bus=near",
+		"-device", "virtio-rng-pci,bus=near")
+}
+
+func deviceNode(s machine.Shape) (last int) {
+	for i, n := range s.Nodes {
+		if !n.CPUs.IsEmpty() {
+			last = i
+		}
+	}
+	return last
 }
 
 // flatArg hides the nodes from the guest's kernel; the model keeps them.

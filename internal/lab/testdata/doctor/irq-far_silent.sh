@@ -1,4 +1,5 @@
-# Its user is next to it.
+# They are served next to it.
 # silent: irq-far
-group reader 2
-forever reader dd if=/dev/vdb of=/dev/null bs=4k iflag=direct
+group reader
+for i in $(grep virtio /proc/interrupts | cut -d: -f1); do echo 2 > /proc/irq/$i/smp_affinity_list 2>/dev/null || true; done
+forever reader dd if=/dev/hwrng of=/dev/null bs=64 count=1000

@@ -41,9 +41,9 @@ forever() {
 
 # bigfile: a file of 1400 MiB without a block on disk: reading it only fills the page cache
 bigfile() {
-	mkdir -p /mnt
-	grep -q ' /mnt ' /proc/mounts || { mke2fs /dev/vdb >/dev/null 2>&1 && mount -t ext4 /dev/vdb /mnt; }
-	[ -e /mnt/big ] || truncate -s 1400M /mnt/big
+	mkdir -p /scratch
+	grep -q ' /scratch ' /proc/mounts || { mke2fs /dev/vdb >/dev/null 2>&1 && mount -t ext4 /dev/vdb /scratch; }
+	[ -e /scratch/big ] || truncate -s 1400M /scratch/big
 }
 
 model() { homenode-load control "$1"; }
@@ -62,7 +62,7 @@ tidy() {
 	echo 0 > /proc/sys/kernel/numa_balancing
 	echo 0 > /proc/sys/vm/zone_reclaim_mode
 	for f in /sys/devices/system/node/node*/hugepages/hugepages-2048kB/nr_hugepages; do echo 0 > "$f"; done
-	umount /mnt 2>/dev/null
+	umount /scratch 2>/dev/null
 	swapoff /dev/vdb 2>/dev/null
 	sync
 	echo 3 > /proc/sys/vm/drop_caches

@@ -3,5 +3,5 @@
 echo 1 > /proc/sys/vm/zone_reclaim_mode
 bigfile
 group files 0-1
-forever files dd if=/mnt/big of=/dev/null bs=1M
+forever files dd if=/scratch/big of=/dev/null bs=1M
 sleep 6

@@ -2,5 +2,5 @@
 # silent: zone-reclaim
 bigfile
 group files 0-1
-forever files dd if=/mnt/big of=/dev/null bs=1M
+forever files dd if=/scratch/big of=/dev/null bs=1M
 sleep 3
