@@ -45,8 +45,12 @@ func (l look) lostCPUs(w window.Workload) loss {
 	k, okK := out.slower.Get()
 	reads, counted := w.Loads()
 	switch {
-	case okCPU && (cpu == 0 || counted && reads == 0):
-		out.cpus, out.atMost = unit.Measured(0.0, "no CPU time, or no DRAM reads"), unit.Some(0.0)
+	case okCPU && counted && reads == 0:
+		out.remote = unit.ValueOf(unit.Ratio(0), min(w.LocalLoads.How, w.RemoteLoads.How), w.RemoteLoads.From)
+		out.cpus, out.atMost = unit.ValueOf(0.0, out.remote.How, "no DRAM reads"), unit.Some(0.0)
+		return out
+	case okCPU && cpu == 0:
+		out.cpus, out.atMost = unit.ValueOf(0.0, w.CPU.How, "no CPU time"), unit.Some(0.0)
 		return out
 	case !okCPU:
 		out.cpus = unit.UnknownValue[float64]("its CPU time is unknown: " + because(w.CPU))
