@@ -124,7 +124,9 @@ func (o doctorOptions) store(s survey.Survey) error {
 
 func printReport(w io.Writer, r doctor.Report, face string) error {
 	if face == "json" {
-		return json.NewEncoder(w).Encode(r)
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false) // commands are to be pasted
+		return e.Encode(r)
 	}
 	return findings.Text(w, r)
 }

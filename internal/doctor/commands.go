@@ -140,7 +140,7 @@ func managed(w window.Workload) string {
 // again starts a process's program another time with the same arguments, under a
 // policy of numactl.
 func again(p survey.Process, policy string) string {
-	return fmt.Sprintf("xargs -0 numactl %s < /proc/%d/cmdline", policy, p.PID) + remark(p.Name)
+	return fmt.Sprintf("xargs -0 numactl %s < /proc/%d/cmdline", policy, p.PID) + remark(strings.TrimSuffix(p.Name+" of "+p.Workload, " of "))
 }
 
 // movePages moves what processes have on some nodes.

@@ -327,3 +327,13 @@ func total(by []uint64) uint64 {
 func sortBy[T any](list []T, key func(T) float64) {
 	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 }
+
+// plural says "1 page", "2 pages", "2 processes".
+func plural(n int, what string) string {
+	if n != 1 && strings.HasSuffix(what, "s") {
+		what += "es"
+	} else if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}

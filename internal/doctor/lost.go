@@ -5,6 +5,7 @@ package doctor
 import (
 	"strings"
 
+	"homenode/internal/machine"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -19,7 +20,8 @@ import (
 //  2. k, latency remote / local: for each pair (CPU's node, page's node) the
 //     firmware's HMAT where it tells both, else 1 + (distance/10 − 1) ×
 //     SLITExcess; averaged over the pairs by CPU share × page share. Without
-//     those, over all pairs that the binding allows.
+//     those, over all pairs that the binding allows; if it allows one node only,
+//     over all pairs of the machine.
 //  3. With reads of latency 1 and k, the share of all waiting that is in excess
 //     of what it would be were all reads local is x = r(k−1) / (1 − r + rk).
 //  4. lost = CPU time × stall cycles / cycles × x.
@@ -45,8 +47,12 @@ func (l look) lostCPUs(w window.Workload) loss {
 	k, okK := out.slower.Get()
 	reads, counted := w.Loads()
 	switch {
-	case okCPU && (cpu == 0 || counted && reads == 0):
-		out.cpus, out.atMost = unit.Measured(0.0, "no CPU time, or no DRAM reads"), unit.Some(0.0)
+	case okCPU && counted && reads == 0:
+		out.remote = unit.ValueOf(unit.Ratio(0), min(w.LocalLoads.How, w.RemoteLoads.How), w.RemoteLoads.From)
+		out.cpus, out.atMost = unit.ValueOf(0.0, out.remote.How, "no DRAM reads"), unit.Some(0.0)
+		return out
+	case okCPU && cpu == 0:
+		out.cpus, out.atMost = unit.ValueOf(0.0, w.CPU.How, "no CPU time"), unit.Some(0.0)
 		return out
 	case !okCPU:
 		out.cpus = unit.UnknownValue[float64]("its CPU time is unknown: " + because(w.CPU))
@@ -135,7 +141,7 @@ func (l look) ratio(from, to int) (float64, bool) {
 		return max(1, far/near), true
 	}
 	d, ok := l.Machine.Distance(from, to).Get()
-	if !ok || d < 10 || d == 255 { // 255: no way there
+	if !ok || d == 255 || from != to && d <= machine.LocalDistance { // no way there; remote as near as local: no table at all
 		return 0, false
 	}
 	return 1 + (float64(d)/10-1)*l.c.SLITExcess, true
@@ -154,19 +160,24 @@ func (l look) slowdown(w window.Workload) unit.Value[float64] {
 		sum, weight = l.pairs(func(i, j int) float64 { return cpu[i] * page[j] })
 	}
 	if weight == 0 {
-		sum, weight = l.pairs(func(i, j int) float64 {
-			from, to := l.Machine.Nodes[i], l.Machine.Nodes[j]
-			runs := from.CPUs.Overlaps(w.Binding.CPUs) || w.Binding.CPUs.IsEmpty() && !from.CPUs.IsEmpty()
-			if runs && (w.Binding.Mems.IsEmpty() || w.Binding.Mems.Has(to.ID)) {
-				return 1
-			}
-			return 0
-		})
+		sum, weight = l.pairs(func(i, j int) float64 { return allowed(w, l.Machine.Nodes[i], l.Machine.Nodes[j]) })
+	}
+	if weight == 0 {
+		sum, weight = l.pairs(func(i, _ int) float64 { return min(1, float64(l.Machine.Nodes[i].CPUs.Len())) })
 	}
 	if weight == 0 {
 		return unit.UnknownValue[float64]("no distance between its nodes")
 	}
 	return unit.Estimated(sum/weight, "SLIT distance or HMAT, by CPU time and pages")
+}
+
+// allowed is 1 when a workload may run on one node with memory of the other.
+func allowed(w window.Workload, from, to machine.Node) float64 {
+	runs := from.CPUs.Overlaps(w.Binding.CPUs) || w.Binding.CPUs.IsEmpty() && !from.CPUs.IsEmpty()
+	if runs && (w.Binding.Mems.IsEmpty() || w.Binding.Mems.Has(to.ID)) {
+		return 1
+	}
+	return 0
 }
 
 // pairs averages k over the pairs of two nodes.

@@ -3,8 +3,6 @@
 package doctor
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 
 	"homenode/internal/set"
@@ -205,11 +203,4 @@ func bindNodes(policy string) (set.NodeSet, bool) {
 	}
 	nodes, err := set.ParseNodes(list)
 	return nodes, err == nil && !nodes.IsEmpty()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return fmt.Sprintf("1 %s", what)
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }

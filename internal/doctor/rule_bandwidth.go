@@ -128,7 +128,9 @@ func (l look) spreadCommands(i, idle int, users []int) []string {
 	}
 	last := l.Window.Workloads[users[len(users)-1]]
 	if len(users) > 1 { // the smallest is the cheapest to move
-		return l.bind(last, l.Machine.CPUsOf(l.nodeSet(other)), l.nodeSet(other))
+		out := l.bind(last, l.Machine.CPUsOf(l.nodeSet(other)), l.nodeSet(other))
+		out[len(out)-1] += remark("away from " + nodeName(id))
+		return out
 	}
 	pids := l.group(users[0]).PIDs
 	if len(pids) == 0 {

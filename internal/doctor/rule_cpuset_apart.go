@@ -29,7 +29,12 @@ func cpusetApart(s survey.Survey, c Config) (found []Finding, skipped []Skipped)
 		}
 		wanted := l.memoryNodes(runs) // 1
 		apart := wanted.Minus(w.Binding.Mems)
-		if tasks, ok := w.Tasks.Get(); apart.IsEmpty() || ok && tasks == 0 { // 2
+		tasks, ok := w.Tasks.Get()
+		if apart.IsEmpty() || ok && tasks == 0 { // 2
+			continue
+		}
+		if !ok && w.CPU.Or(0) <= 0 {
+			skipped = append(skipped, skip("its CPUs and memory are apart, but whether anybody is in it is unknown", w.ID))
 			continue
 		}
 		if wanted.Overlaps(w.Binding.Mems) { // 3

@@ -30,13 +30,13 @@ func hugePagePools(s survey.Survey, c Config) (found []Finding, skipped []Skippe
 		if len(pools) < 2 {
 			continue
 		}
-		short := slices.MinFunc(pools, func(a, b pool) int { return comparePools(a, b) })
+		short := shortest(pools)
 		most, free, sum := uint64(0), uint64(0), uint64(0)
 		for _, p := range pools {
 			most, free, sum = max(most, p.total), max(free, p.free), sum+p.total
 		}
-		unequal := float64(short.total) < c.PoolShare*float64(most) // 2
-		usedUp := short.free == 0 && free > 0 && most > 0           // 3
+		unequal := float64(short[0].total) < c.PoolShare*float64(most) // 2
+		usedUp := short[0].free == 0 && free > 0 && most > 0           // 3
 		if most > 0 && (unequal || usedUp) {
 			found = append(found, l.poolFinding(size, pools, short, sum/uint64(len(pools))))
 		}
@@ -48,6 +48,12 @@ type pool struct {
 	node        int // position
 	total, free uint64
 	v           survey.HugePool
+}
+
+// shortest are the pools that are worst off: one, or several that are alike.
+func shortest(pools []pool) []pool {
+	least := slices.MinFunc(pools, comparePools)
+	return slices.DeleteFunc(slices.Clone(pools), func(p pool) bool { return comparePools(p, least) != 0 })
 }
 
 func comparePools(a, b pool) int {
@@ -98,29 +104,42 @@ func (l look) pools(size unit.Bytes) (pools []pool, unknown string) {
 	return pools, ""
 }
 
-func (l look) poolFinding(size unit.Bytes, pools []pool, short pool, mean uint64) Finding {
-	id := l.id(short.node)
+func (l look) poolFinding(size unit.Bytes, pools, short []pool, mean uint64) Finding {
+	nodes := l.nodeSet(each(short, func(p pool) int { return l.id(p.node) })...)
+	least := short[0]
 	f := Finding{
-		Title:   fmt.Sprintf("Huge-page pools of %v are unequal: %s of them on node %d, %d free", size, plural(int(min(short.total, 1<<40)), "page"), id, short.free),
-		Subject: onNode(id), Cost: unit.UnknownValue[float64]("nothing counts accesses to huge pages"),
+		Title:   fmt.Sprintf("Huge-page pools of %v are unequal: %s, %d free, on %s", size, plural(int(min(least.total, 1<<40)), "page"), least.free, nodeNames(nodes)),
+		Subject: Subject{Kind: SubjectHost, Name: nodeNames(nodes)}, Cost: unit.UnknownValue[float64]("nothing counts accesses to huge pages"), // 4
 		Cause: "The pools were filled while some node had no contiguous memory left, or by a program that reserves them on the node it started on. " +
 			"Who asks on the short node gets pages of another one, or none.",
 		Remedy: "Give each node its part; do it early after boot, while memory is contiguous. Pages in use stay where they are.",
 	}
+	if nodes.Len() == 1 {
+		f.Subject = onNode(l.id(least.node))
+	}
 	for _, p := range pools {
 		f.Evidence = append(f.Evidence, fact(nodeName(l.id(p.node)), fmt.Sprintf("%d pages, %d free", p.total, p.free), p.v.Total.How, p.v.Total.From))
 	}
-	mean = max(mean, 1)
-	f.Commands = append(f.Commands, setPool(id, size, max(mean, short.total)))
+	f.Commands = l.poolCommands(size, pools, short, max(mean, 1))
+	return f
+}
+
+func (l look) poolCommands(size unit.Bytes, pools, short []pool, mean uint64) []string {
+	var out []string
+	least := short[0].total
+	for _, p := range short {
+		want := mean
+		if least >= mean { // enough pages, none free
+			want = least + max(1, least/4)
+		}
+		out = append(out, setPool(l.id(p.node), size, want))
+	}
 	for _, p := range pools {
-		if p.total > mean && p.node != short.node && short.total < mean {
-			f.Commands = append(f.Commands, setPool(l.id(p.node), size, mean))
+		if p.total > mean && least < mean {
+			out = append(out, setPool(l.id(p.node), size, mean))
 		}
 	}
-	if short.total >= mean { // enough pages, none free
-		f.Commands = []string{setPool(id, size, short.total+max(1, short.total/4))}
-	}
-	return f
+	return out
 }
 
 func setPool(id int, size unit.Bytes, pages uint64) string {

@@ -101,8 +101,9 @@ func (l look) splitCommands(k int) []string {
 	}
 	p, ok := l.process(pids[0])
 	if !ok {
-		p.PID, p.Name = pids[0], l.Window.Workloads[k].ID
+		p.PID, p.Name = pids[0], "the first process"
 	}
+	p.Workload = l.Window.Workloads[k].ID
 	out := []string{again(p, "--interleave="+l.Machine.NodesWithMemory().String())}
 	for id := range l.Machine.NodesWithCPUs().All() {
 		out = append(out, again(p, fmt.Sprintf("--cpunodebind=%d --preferred=%d", id, id)))

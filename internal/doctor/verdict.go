@@ -15,8 +15,8 @@ import (
 
 // Is NUMA the bottleneck?
 //
-//  1. Without nodes nothing can be told; with one the answer is no, unless a guest
-//     with one node reads remote memory all the same.
+//  1. Without nodes nothing can be told; nor in a guest whose topology is flat or
+//     wrong. With one node the answer is no.
 //  2. If no CPU time was used, nothing ran that could be judged.
 //  3. A finding that decides (a node's memory or bandwidth is used up while others
 //     have some) is a yes.
@@ -66,8 +66,8 @@ func (l look) atOnce(found []Finding) (Verdict, bool) {
 	switch n := len(l.Machine.Nodes); {
 	case n == 0:
 		return cannot("the survey tells of no nodes", "a kernel with CONFIG_NUMA, or /sys/devices/system/node")
-	case n == 1 && slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "guest-topology" }):
-		return cannot("this guest sees one node, and what it sees contradicts that", "a survey of the host below")
+	case slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "guest-topology" }):
+		return cannot("this guest's topology is flat or wrong, so what is local in here says nothing", "a survey of the host below")
 	case n == 1:
 		return Verdict{Answer: No, Why: "this machine has one node", How: unit.HowMeasured}, true
 	case !known:

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"homenode/internal/doctor"
+	"homenode/internal/unit"
 )
 
 // width is the most columns Text uses, commands and single long words apart.
@@ -43,11 +44,11 @@ func Text(w io.Writer, r doctor.Report) error {
 const doNotAddUp = "Costs of findings about one workload are one loss seen from several sides: they do not add up."
 
 func headline(v doctor.Verdict) string {
-	text := fmt.Sprintf("Is NUMA this machine's bottleneck? %s: %s.", v.Answer, strings.TrimSuffix(v.Why, "."))
-	if v.Answer != doctor.CannotTell {
-		text += fmt.Sprintf(" (%v)", v.How)
+	how := ""
+	if v.How != unit.HowUnknown {
+		how = fmt.Sprintf(" (%v)", v.How)
 	}
-	return text
+	return fmt.Sprintf("Is NUMA this machine's bottleneck? %s%s: %s.", v.Answer, how, strings.TrimSuffix(v.Why, "."))
 }
 
 // shared says that two findings are about the same workload.
@@ -113,7 +114,7 @@ func (p *printer) finding(n int, f doctor.Finding) {
 	for _, e := range f.Evidence {
 		name, value = max(name, runes(e.Name)), max(value, runes(e.Value))
 	}
-	name, value = min(name, 40), min(value, 34)
+	name, value = min(name, 44), min(value, 34)
 	for _, e := range f.Evidence {
 		p.wrapped("   ", "       ", padded(e.Name, name)+"\u00a0 "+padded(e.Value, value)+"\u00a0 "+source(e.How, e.From))
 	}

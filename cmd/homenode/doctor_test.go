@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"homenode/internal/doctor"
+	"homenode/internal/survey"
+)
+
+const savedSurvey = "../../internal/doctor/testdata/first-touch.survey.json"
+
+func doctorOutput(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := doctorCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(context.Background()); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return out.String()
+}
+
+// A saved survey is judged without looking at this host, as text and as JSON.
+func TestDoctorSavedSurvey(t *testing.T) {
+	text := doctorOutput(t, "--survey", savedSurvey)
+	for _, want := range []string{"Is NUMA this machine's bottleneck? yes", "first-touch", "$ xargs -0 numactl --interleave=0-1 < /proc/100/cmdline"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	var r doctor.Report
+	data := doctorOutput(t, "--survey", savedSurvey, "-o", "json")
+	if err := json.Unmarshal([]byte(data), &r); err != nil || r.Verdict.Answer != doctor.Yes || len(r.Findings) < 2 {
+		t.Errorf("%v: %s", err, data)
+	}
+	if !strings.Contains(data, "< /proc/100/cmdline") {
+		t.Error("a command in the JSON is escaped")
+	}
+}
+
+// What was looked at live can be saved, and is judged alike from the file.
+func TestDoctorSave(t *testing.T) {
+	old := readSurvey
+	defer func() { readSurvey = old }()
+	var looked time.Duration
+	readSurvey = func(_ context.Context, d time.Duration) (survey.Survey, error) {
+		looked = d
+		return readSurveyFile(savedSurvey)
+	}
+	file := filepath.Join(t.TempDir(), "s.json")
+	live := doctorOutput(t, "--for", "2s", "--save", file)
+	if again := doctorOutput(t, "--survey", file); again != live || looked != 2*time.Second {
+		t.Errorf("looked for %v; live:\n%s\nagain:\n%s", looked, live, again)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+}
+
+func TestDoctorBadInput(t *testing.T) {
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "s.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"doctor", "--survey", "none.json"}, "none.json"},
+		{[]string{"doctor", "--survey", file("\x00\x01")}, "parse survey"},
+		{[]string{"doctor", "--survey", file(`{"schema":9}`)}, "schema 9"},
+		{[]string{"doctor", "--survey", file(`{"schema":1,"colour":1}`)}, "colour"},
+		{[]string{"doctor", "--survey", savedSurvey, "-o", "xml"}, "text or json"},
+		{[]string{"doctor", "--for", "1ms"}, "--for"},
+		{[]string{"doctor", "x"}, "no arguments"},
+	} {
+		if code, text := runCaught(t, c.args...); code != exitBadInput || !strings.Contains(text, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, text)
+		}
+	}
+}

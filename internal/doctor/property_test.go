@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// everything is each scenario, then random surveys.
+func everything(random int) []survey.Survey {
+	var all []survey.Survey
+	for _, c := range scenarios {
+		all = append(all, c.survey())
+	}
+	for seed := range random {
+		all = append(all, randomSurvey(rand.New(rand.NewPCG(uint64(seed), 7))))
+	}
+	return all
+}
+
+// Renumbering the nodes renumbers the answer: same rules, same costs, about the
+// renumbered subjects.
+func TestRenumbering(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	compared := 0
+	for n, s := range everything(300) {
+		to := make([]int, len(s.Machine.Nodes))
+		for i, p := range r.Perm(20)[:len(to)] {
+			to[i] = p // sparse, and in another order
+		}
+		want := keys(Examine(s, DefaultConfig()), func(id string) string {
+			for i, node := range s.Machine.Nodes {
+				if strconv.Itoa(node.ID) == id {
+					return strconv.Itoa(to[i])
+				}
+			}
+			return id
+		})
+		got := keys(Examine(renumber(s, to), DefaultConfig()), func(id string) string { return id })
+		if !slices.Equal(got, want) {
+			t.Fatalf("survey %d, nodes to %v:\n%s\nwant\n%s", n, to, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		compared += len(want) - 1
+	}
+	if compared < 200 {
+		t.Errorf("only %d findings were compared", compared)
+	}
+}
+
+func keys(r Report, node func(string) string) []string {
+	out := []string{string(r.Verdict.Answer)}
+	for _, f := range r.Findings {
+		id := f.Subject.ID
+		if f.Subject.Kind == SubjectNode {
+			id = node(id)
+		}
+		out = append(out, fmt.Sprintf("%s %s %s %s cost %.9g %v, %d evidence, %d commands, %s", f.Rule, f.Subject.Kind, id, f.Subject.Workload, f.Cost.Or(-1), f.Decides, len(f.Evidence), len(f.Commands), f.Severity))
+	}
+	slices.Sort(out[1:])
+	return out
+}
+
+// What holds of every report.
+func TestInvariants(t *testing.T) {
+	total := 0
+	for n, s := range everything(1000) {
+		r := Examine(s, DefaultConfig())
+		if again := Examine(s, DefaultConfig()); !reflect.DeepEqual(r, again) {
+			t.Fatalf("survey %d: two answers", n)
+		}
+		if !slices.IsSortedFunc(r.Findings, before) {
+			t.Errorf("survey %d: not in order", n)
+		}
+		judged := map[string]bool{}
+		for _, f := range r.Findings {
+			checkFinding(t, n, f)
+			judged[f.Rule] = true
+		}
+		for _, k := range r.Skipped {
+			judged[k.Rule] = true
+			if k.Why == "" {
+				t.Errorf("survey %d: %s was skipped, and does not say why", n, k.Rule)
+			}
+		}
+		for _, q := range r.Quiet {
+			if judged[q] {
+				t.Errorf("survey %d: %s is quiet and is not", n, q)
+			}
+		}
+		if r.Verdict.Why == "" || (r.Verdict.Answer == CannotTell) != (r.Verdict.Missing != "") {
+			t.Errorf("survey %d: verdict %+v", n, r.Verdict)
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Errorf("survey %d: %v", n, err)
+		}
+		total += len(r.Findings)
+	}
+	if total < 500 {
+		t.Errorf("only %d findings were looked at", total)
+	}
+}
+
+func checkFinding(t *testing.T, n int, f Finding) {
+	t.Helper()
+	if f.Title == "" || f.Cause == "" || f.Remedy == "" || len(f.Evidence) == 0 || len(f.Commands) == 0 || f.Severity == "" {
+		t.Errorf("survey %d: a part of %s is empty: %+v", n, f.Rule, f)
+	}
+	if c, ok := f.Cost.Get(); ok && c < 0 {
+		t.Errorf("survey %d: %s costs %v", n, f.Rule, c)
+	}
+	if f.Cost.Known() && f.Cost.How == unit.HowUnknown || !f.Cost.Known() && f.Cost.From == "" {
+		t.Errorf("survey %d: %s: cost %v does not say how, or why not", n, f.Rule, f.Cost)
+	}
+	all := strings.Join(f.Commands, "\n")
+	if f.Subject.Kind != SubjectHost && !mentions(all, f) {
+		t.Errorf("survey %d: no command of %s mentions %+v:\n%s", n, f.Rule, f.Subject, all)
+	}
+	for _, c := range f.Commands {
+		if c == "" || strings.ContainsFunc(c, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("survey %d: command %q of %s", n, c, f.Rule)
+		}
+	}
+}
+
+func mentions(commands string, f Finding) bool {
+	id := f.Subject.ID
+	switch f.Subject.Kind {
+	case SubjectWorkload:
+		id = strings.Trim(quote(path.Base(id)), "$'")
+	case SubjectNode:
+		id = strings.TrimSpace(id)
+		if w := f.Subject.Workload; w != "" && strings.Contains(commands, strings.Trim(quote(path.Base(w)), "$'")) {
+			return true
+		}
+	case SubjectDevice:
+		id = remark(id)[4:]
+	}
+	return strings.Contains(commands, id)
+}
+
+// The rules bear surveys that no reader would make: slices too short, ids twice.
+func TestNoPanicOnBroken(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 1000 {
+		s := randomSurvey(r)
+		for _, cut := range []func(){
+			func() { s.Nodes = s.Nodes[:r.IntN(len(s.Nodes)+1)] },
+			func() { s.Window.Nodes = nil },
+			func() { s.Groups = nil },
+			func() { s.Machine.Distances = nil },
+			func() { s.Machine.CPUs = nil },
+			func() { s.Length = 0 },
+			func() { s.Machine.Nodes = append(s.Machine.Nodes, s.Machine.Nodes...) },
+			func() { s.Machine.Nodes = nil },
+			func() {
+				for i := range s.Window.Workloads {
+					s.Window.Workloads[i].CPUByNode = s.Window.Workloads[i].CPUByNode[:1]
+				}
+			},
+		} {
+			if r.IntN(3) == 0 {
+				cut()
+			}
+		}
+		Examine(s, DefaultConfig())
+	}
+	Examine(survey.Survey{}, DefaultConfig())
+	Examine(healthy(2), Config{})
+}
+
+func randomSurvey(r *rand.Rand) survey.Survey {
+	s := healthy(1 + r.IntN(4))
+	n := len(s.Machine.Nodes)
+	amounts := func() []unit.Bytes {
+		return each(make([]int, n), func(int) unit.Bytes { return unit.Bytes(r.IntN(4)) * unit.Bytes(r.IntN(1024)) * mib })
+	}
+	counts := func() []uint64 {
+		return each(make([]int, n), func(int) uint64 { return uint64(r.IntN(3)) * uint64(r.IntN(300)) })
+	}
+	for i := range n {
+		node := &s.Nodes[i]
+		node.LowFree = maybe(r, unit.Bytes(r.IntN(200))*mib)
+		node.Memory.File, node.Memory.Free = maybe(r, unit.Bytes(r.IntN(6))*gib), maybe(r, unit.Bytes(r.IntN(2)*r.IntN(4000))*mib)
+		node.Numastat.Foreign, node.Traffic.Busy = maybe(r, uint64(r.IntN(2)*r.IntN(1e6))), maybe(r, unit.Ratio(r.Float64()))
+		node.Pools[0].Total, node.Pools[0].Free = maybe(r, uint64(r.IntN(2)*r.IntN(100))), maybe(r, uint64(r.IntN(3)))
+		s.Window.Nodes[i].CPUBusy = maybe(r, 4*r.Float64())
+		s.Window.Nodes[i].Free, s.Window.Nodes[i].File = gone[unit.Bytes](), gone[unit.Bytes]()
+		s.IRQs[i].Counts = each(counts(), func(c uint64) uint64 { return c * 1000 })
+		for j := range n {
+			if i != j {
+				s.Machine.Distances[i][j] = unit.Some(10 + r.IntN(12))
+			}
+		}
+	}
+	for k := range s.Window.Workloads {
+		w, p := &s.Window.Workloads[k], &s.Processes[k]
+		run(&s, k, each(make([]int, n), func(int) float64 { return float64(r.IntN(3)) * r.Float64() * 2 })...)
+		keep(&s, k, amounts()...)
+		far(&s, k, uint64(r.IntN(101)))
+		w.RemoteLoads, w.StallCycles = maybe(r, w.RemoteLoads.Or(0)), maybe(r, w.StallCycles.Or(0))
+		w.Quota, w.Owner = maybe(r, float64(r.IntN(10))), []string{"none", "systemd", "docker", "kubelet", ""}[r.IntN(5)]
+		if r.IntN(2) == 0 {
+			bound(&s, k, nodeCPUs(&s, r.IntN(n)), r.IntN(n))
+		}
+		s.Groups[k].MemoryLimit, s.Groups[k].OOMKills = maybe(r, unit.Bytes(r.IntN(3))*gib), maybe(r, uint64(r.IntN(2)*r.IntN(2)))
+		p.Mappings[0].Policy = []string{"default", "bind:" + strconv.Itoa(r.IntN(n)), "interleave:0", ""}[r.IntN(4)]
+		for i := range p.Threads {
+			p.Threads[i].CPU, p.Threads[i].Waited, p.Threads[i].CPUTime = r.IntN(4*n), maybe(r, r.Float64()), maybe(r, r.Float64())
+			if r.IntN(3) == 0 {
+				p.Threads[i].Allowed = set.FromCPUs(p.Threads[i].CPU)
+			}
+		}
+		if r.IntN(3) == 0 {
+			p.Guest = &survey.Guest{VCPUs: 2, Nodes: maybe(r, 1+r.IntN(2)), VCPUThreads: []int{p.Threads[0].TID, p.Threads[1].TID}}
+		}
+		s.Samples.Places[k].Loads, s.Samples.Places[k].Remote, s.Samples.Places[k].Stores = counts(), counts(), each(counts(), func(c uint64) uint64 { return c * uint64(r.IntN(2)) })
+		s.Samples.Lines = append(s.Samples.Lines, survey.Line{PID: p.PID, Workload: p.Workload, Bytes: 64 << (6 * r.IntN(2)), Loads: counts(), Stores: counts()})
+	}
+	b := &s.Balancing
+	b.Mode, b.HintFaults, b.HintLocal = maybe(r, r.IntN(2)), maybe(r, uint64(r.IntN(1e6))), maybe(r, uint64(r.IntN(1e6)))
+	b.PagesMigrated, b.MigrateFailed = maybe(r, uint64(r.IntN(1e6))), maybe(r, uint64(r.IntN(1e5)))
+	s.Settings.ZoneReclaim, s.Hypervisor = maybe(r, r.IntN(8)*r.IntN(2)), maybe(r, []string{"", "kvm"}[r.IntN(2)])
+	s.Swapping.Out = maybe(r, uint64(r.IntN(2)*r.IntN(1e5)))
+	if r.IntN(5) == 0 {
+		s.Machine.Doubts = []string{"a doubt"}
+	}
+	if r.IntN(5) == 0 {
+		s.Samples = survey.Samples{Why: "no PMU"}
+	}
+	return s
+}
+
+func maybe[T any](r *rand.Rand, v T) unit.Value[T] {
+	if r.IntN(8) == 0 {
+		return gone[T]()
+	}
+	return known(v)
+}
+
+// A figure that is unknown is never taken for a zero: with one hidden after the
+// other, no finding appears that was not there before.
+func TestUnknownIsNoZero(t *testing.T) {
+	hidden := 0
+	for _, c := range scenarios {
+		s := c.survey()
+		have := map[string]bool{}
+		for _, f := range Examine(s, DefaultConfig()).Findings {
+			have[f.Rule+f.Subject.ID] = true
+		}
+		for _, v := range figures(reflect.ValueOf(&s).Elem()) {
+			old := reflect.New(v.Type()).Elem()
+			old.Set(v)
+			v.SetZero()
+			v.FieldByName("From").SetString("hidden")
+			hidden++
+			for _, f := range Examine(s, DefaultConfig()).Findings {
+				if !have[f.Rule+f.Subject.ID] && !mayAppear[f.Rule] {
+					t.Errorf("%s/%s: with %v hidden: %s: %s", c.rule, c.name, old, f.Rule, f.Title)
+				}
+			}
+			v.Set(old)
+		}
+	}
+	if hidden < 1000 {
+		t.Errorf("only %d figures were hidden", hidden)
+	}
+}
+
+// mayAppear are the rules that judge by an estimate where the figure is hidden
+// that spoke against it: the pages then say what the counters did not, the load of
+// the CPU what the waiting did not; and the general finding, when that which knew
+// why is gone.
+var mayAppear = map[string]bool{"remote-workload": true, "wider-than-node": true, "pinned-to-busy-cpu": true}
+
+// figures are the known values in a survey.
+func figures(v reflect.Value) (all []reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if how := v.FieldByName("How"); how.IsValid() && v.NumField() == 3 && v.Type().Field(0).Name == "V" {
+			if how.Uint() != 0 {
+				all = append(all, v)
+			}
+			return all
+		}
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				all = append(all, figures(f)...)
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			all = append(all, figures(v.Index(i))...)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			all = figures(v.Elem())
+		}
+	}
+	return all
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes int
+		make  func(s *survey.Survey)
+		want  Answer
+		how   unit.Source
+		why   string
+	}{
+		{"healthy", 2, func(*survey.Survey) {}, No, unit.HowMeasured, "about 0.00"},
+		{"one node", 1, func(*survey.Survey) {}, No, unit.HowMeasured, "one node"},
+		{"a guest whose one node is a lie", 1, func(s *survey.Survey) { s.Hypervisor = known("kvm"); far(s, 0, 30) }, CannotTell, 0, "flat or wrong"},
+		{"no nodes", 2, func(s *survey.Survey) { s.Machine.Nodes = nil }, CannotTell, 0, "no nodes"},
+		{"idle", 2, func(s *survey.Survey) { run(s, 0, 0, 0); run(s, 1, 0, 0.05) }, CannotTell, 0, "nothing ran"},
+		{"CPU time unknown", 2, func(s *survey.Survey) { s.Window.Nodes[0].CPUBusy = gone[float64]() }, CannotTell, 0, "unknown"},
+		{"half remote", 2, func(s *survey.Survey) { far(s, 0, 50) }, Yes, unit.HowMeasured, "are lost"},
+		{"a little", 2, func(s *survey.Survey) { far(s, 0, 15) }, No, unit.HowMeasured, "but not nothing"},
+		{"modelled", 2, func(s *survey.Survey) {
+			far(s, 0, 50)
+			s.Window.Workloads[0].RemoteLoads = unit.Modelled[uint64](50e6, "lab")
+		}, Yes, unit.HowModelled, "by a model"},
+		{"no counters, pages are local", 2, func(s *survey.Survey) { blind(s) }, No, unit.HowUnknown, "lost"},
+		{"no counters, pages are remote", 2, func(s *survey.Survey) { blind(s); keep(s, 0, 0, 1*gib) }, CannotTell, 0, "between 0.0% and 17.3%"},
+		{"no counters of reads, stalls counted, pages remote", 2, func(s *survey.Survey) {
+			keep(s, 0, 0, 1*gib)
+			s.Window.Workloads[0].RemoteLoads = gone[uint64]()
+		}, Yes, unit.HowEstimated, "estimated from pages"},
+		{"most of the time is nobody's", 2, func(s *survey.Survey) { s.Window.Nodes[0].CPUBusy = known(3.9) }, CannotTell, 0, "between"},
+		{"no reads at all", 2, func(s *survey.Survey) {
+			for k := range s.Window.Workloads {
+				s.Window.Workloads[k].LocalLoads, s.Window.Workloads[k].RemoteLoads = known[uint64](0), known[uint64](0)
+				keep(s, k, 512*mib, 512*mib)
+			}
+		}, No, unit.HowMeasured, "about 0 "},
+		{"one node's bandwidth decides", 2, func(s *survey.Survey) { busy(s, 0.92, 0.1) }, Yes, unit.HowMeasured, "saturated"},
+		{"out of memory beside free memory decides", 2, func(s *survey.Survey) {
+			bound(s, 0, nodeCPUs(s, 0), 0)
+			fill(s, 0, 100*mib, 100*mib)
+		}, Yes, unit.HowMeasured, "tight"},
+	} {
+		s := healthy(c.nodes)
+		c.make(&s)
+		v := Examine(s, DefaultConfig()).Verdict
+		if v.Answer != c.want || c.how != v.How && c.how != 0 || !strings.Contains(v.Why, c.why) {
+			t.Errorf("%s: %+v, want %s (%v) %q", c.name, v, c.want, c.how, c.why)
+		}
+	}
+}
+
+// blind takes the counters away.
+func blind(s *survey.Survey) {
+	for k := range s.Window.Workloads {
+		w := &s.Window.Workloads[k]
+		w.LocalLoads, w.RemoteLoads, w.Cycles, w.StallCycles = gone[uint64](), gone[uint64](), gone[uint64](), gone[uint64]()
+	}
+}
+
+// The cost: by hand, its bounds, and that it grows with what it should grow with.
+func TestLostCPUs(t *testing.T) {
+	s := healthy(2)
+	far(&s, 0, 50)
+	l := look{s, DefaultConfig()}
+	w := s.Window.Workloads[0]
+	lost := func(change func(w *window.Workload)) float64 {
+		v := w
+		change(&v)
+		got, ok := l.lostCPUs(v).cpus.Get()
+		if !ok {
+			t.Fatal(l.lostCPUs(v).cpus)
+		}
+		return got
+	}
+	// 1 CPU × 1/2 stalled × excess 0.5 × 0.66 / (0.5 + 0.5 × 1.66)
+	if got, want := lost(func(*window.Workload) {}), 0.5*0.33/1.33; got < want*0.999 || got > want*1.001 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	base := lost(func(*window.Workload) {})
+	if lost(func(w *window.Workload) { w.RemoteLoads = known[uint64](90e6) }) <= base {
+		t.Error("more remote reads cost no more")
+	}
+	if lost(func(w *window.Workload) { w.StallCycles = known[uint64](19e9) }) <= base {
+		t.Error("more stalls cost no more")
+	}
+	if got := lost(func(w *window.Workload) { w.RemoteLoads = known[uint64](0) }); got != 0 {
+		t.Errorf("no remote reads cost %v", got)
+	}
+	none := w
+	none.CPU = gone[float64]()
+	if v := l.lostCPUs(none).cpus; v.Known() || v.From == "" {
+		t.Errorf("unknown CPU time: %v", v)
+	}
+}
+
+// HMAT's latencies go before SLIT, and bound the loss: reads that cannot have
+// waited that long did not.
+func TestLostCPUsByHMAT(t *testing.T) {
+	s := healthy(2)
+	far(&s, 0, 50)
+	both := set.FromNodes(0, 1)
+	s.Machine.Nodes[0].Access = []machine.Access{{Class: 1, Initiators: both, ReadLatency: unit.Some(80)}}
+	s.Machine.Nodes[1].Access = []machine.Access{{Class: 1, Initiators: both, ReadLatency: unit.Some(160)}}
+	l := look{s, DefaultConfig()}
+	if k, ok := l.ratio(0, 1); !ok || k != 2 {
+		t.Errorf("ratio %v %v, want 160/80", k, ok)
+	}
+	if k, ok := l.ratio(1, 0); !ok || k != 1 {
+		t.Errorf("ratio %v %v, want no less than 1", k, ok)
+	}
+	s.Length = 10 * time.Second
+	s.Window.Workloads[0].RemoteLoads, s.Window.Workloads[0].LocalLoads = known[uint64](1000), known[uint64](1000)
+	lost := look{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(1)
+	if lost > 1000*160e-9/10 { // a thousand reads
+		t.Errorf("%v CPUs are lost to 1000 reads", lost)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		"/a/b.service": "/a/b.service", "": "''", "a b": "'a b'", "a'b": `'a'\''b'`, "$(x)": "'$(x)'",
+		"a\nb": `$'a\x0ab'`, "é": "'é'", "\u202e": `$'\xe2\x80\xae'`, "\xff'": `$'\xff\''`, "-n": "-n",
+	} {
+		if got := quote(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestOwnersCommands(t *testing.T) {
+	l := look{healthy(2), DefaultConfig()}
+	id := strings.Repeat("0123456789abcdef", 4)
+	w := window.Workload{ID: "/system.slice/docker-" + id + ".scope", Owner: "docker"}
+	if got := l.bind(w, set.FromCPUs(0, 1), set.FromNodes(0)); !slices.Equal(got, []string{"docker update --cpuset-cpus 0-1 --cpuset-mems 0 0123456789ab"}) {
+		t.Error(got)
+	}
+}

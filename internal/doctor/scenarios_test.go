@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/survey"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// scenario is a situation, and what one rule says about it.
+type scenario struct {
+	name  string
+	rule  string
+	nodes int // 0 is 2
+	make  func(s *survey.Survey)
+
+	quiet   bool     // the rule finds nothing, and could judge
+	skipped string   // part of why it could not judge
+	subject string   // of the finding
+	cost    float64  // CPUs' worth; 0 is unknown or not asked for
+	want    []string // in title, evidence, risk
+	command []string // in the commands
+}
+
+var scenarios = []scenario{
+	// page-cache-fills-node
+	{
+		name: "cache takes node 0, its workload lands on node 1", rule: "page-cache-fills-node",
+		make: func(s *survey.Survey) {
+			fill(s, 0, 5*gib, 80*mib)
+			keep(s, 0, 256*mib, 768*mib)
+			far(s, 0, 75)
+			s.Window.Workloads[1].FileByNode = knownAll(4*gib, 0*gib)
+			s.Groups[1].MemoryUsed = known(5 * gib)
+		},
+		subject: "0", cost: 0.5 * 0.75 * 0.66 / (0.25 + 0.75*1.66), want: []string{"62.5% of 8GiB", "80MiB", "64MiB", "/w0", "node 1 75.0%"},
+		command: []string{"/sys/devices/system/node/node0/reclaim", "/sys/fs/cgroup/w1/memory.reclaim", "/sys/fs/cgroup/w1/memory.high", "drop_caches"},
+	},
+	{
+		name: "cache takes node 1, allocations fall over", rule: "page-cache-fills-node",
+		make: func(s *survey.Survey) {
+			fill(s, 1, 6*gib, 70*mib)
+			s.Nodes[1].Numastat.Foreign = known[uint64](50000)
+		},
+		subject: "1", want: []string{"5000 pages/s"}, command: []string{"node1/reclaim"},
+	},
+	{name: "cache fills it, nobody is hurt", rule: "page-cache-fills-node", make: func(s *survey.Survey) { fill(s, 0, 5*gib, 80*mib) }, quiet: true},
+	{name: "full of programs, not of cache", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+		fill(s, 0, 1*gib, 80*mib)
+		s.Nodes[0].Numastat.Foreign = known[uint64](50000)
+	}, quiet: true},
+	{name: "cache, and memory is free", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+		fill(s, 0, 5*gib, 1*gib)
+		s.Nodes[0].Numastat.Foreign = known[uint64](50000)
+	}, quiet: true},
+	{name: "displaced because it may not use the node", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+		fill(s, 0, 5*gib, 80*mib)
+		keep(s, 0, 0, 1*gib)
+		bound(s, 0, nodeCPUs(s, 0), 1)
+	}, quiet: true},
+	{name: "no watermarks", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+		fill(s, 0, 5*gib, 80*mib)
+		s.Nodes[0].LowFree = gone[unit.Bytes]()
+	}, skipped: "watermarks"},
+	{name: "no numa_foreign", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+		fill(s, 0, 5*gib, 80*mib)
+		s.Nodes[0].Numastat = survey.Numastat{}
+	}, skipped: "no numa_foreign"},
+
+	// first-touch
+	{
+		name: "one thread touched all, threads on both nodes", rule: "first-touch",
+		make: func(s *survey.Survey) {
+			run(s, 0, 1, 1)
+			keep(s, 0, 2*gib, 0)
+			far(s, 0, 50)
+			s.Samples.Places[0] = survey.Place{
+				PID: 100, Workload: "/w0", Name: "load", Mapping: "anon 7f00", Loads: []uint64{500, 500}, Remote: []uint64{0, 480}, Stores: []uint64{1, 1},
+				Functions: []survey.Function{{Name: "sum_rows", Samples: 480}},
+			}
+		},
+		subject: "100", cost: 1 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"100.0% is on node 0", "node 1 50.0%", "sum_rows", "anon 7f00", "default"},
+		command: []string{"xargs -0 numactl --interleave=0-1 < /proc/100/cmdline", "# load"},
+	},
+	{name: "its threads run where the memory is", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1.8, 0.2); keep(s, 0, 2*gib, 0) }, quiet: true},
+	{name: "spread over both nodes", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1, 1); keep(s, 0, 1*gib, 500*mib) }, quiet: true},
+	{name: "bound there on purpose", rule: "first-touch", make: func(s *survey.Survey) {
+		run(s, 0, 1, 1)
+		s.Processes[0].Mappings[0].Policy = "bind:0"
+	}, quiet: true},
+	{name: "only that node is allowed", rule: "first-touch", make: func(s *survey.Survey) {
+		run(s, 0, 1, 1)
+		s.Processes[0].Mems = set.FromNodes(0)
+	}, quiet: true},
+	{name: "too little memory to speak of", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1, 1); keep(s, 0, 1*mib, 0) }, quiet: true},
+	{name: "idle", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 0.01, 0.01) }, quiet: true},
+	{name: "no numa_maps", rule: "first-touch", make: func(s *survey.Survey) {
+		run(s, 0, 1, 1)
+		s.Processes[0].Mappings, s.Processes[0].ByKind, s.Processes[0].MemoryHow = nil, [survey.NKinds][]unit.Bytes{}, "another user's"
+	}, skipped: "another user's"},
+	{name: "no CPU time", rule: "first-touch", make: func(s *survey.Survey) { s.Processes[0].CPUByNode = nil }, skipped: "no CPU time"},
+	{name: "no processes", rule: "first-touch", make: func(s *survey.Survey) { s.Processes = nil }, skipped: "no process was looked at"},
+
+	// allocation-fallback
+	{
+		name: "node 0 falls over to node 1", rule: "allocation-fallback",
+		make: func(s *survey.Survey) {
+			fill(s, 0, 500*mib, 70*mib)
+			s.Nodes[0].Numastat.Foreign, s.Nodes[1].Numastat.Miss = known[uint64](100000), known[uint64](100000)
+			keep(s, 1, 2*gib, 0) // the stranger
+			run(s, 1, 0, 1)
+		},
+		subject: "0", want: []string{"10000 pages/s", "node 1 10000", "private memory of processes"}, command: []string{"migratepages 101 0 1"},
+	},
+	{name: "a few pages", rule: "allocation-fallback", make: func(s *survey.Survey) { s.Nodes[0].Numastat.Foreign = known[uint64](2000) }, quiet: true},
+	{name: "many, but few of those wanted", rule: "allocation-fallback", make: func(s *survey.Survey) {
+		s.Nodes[0].Numastat.Foreign, s.Nodes[0].Numastat.Hit = known[uint64](5000), known[uint64](1e7)
+	}, quiet: true},
+	{name: "no counter", rule: "allocation-fallback", make: func(s *survey.Survey) { s.Nodes[0].Numastat.Foreign = gone[uint64]() }, skipped: "no numa_foreign"},
+
+	// balancing-thrash
+	{
+		name: "pages chase threads", rule: "balancing-thrash",
+		make: func(s *survey.Survey) {
+			s.Balancing = survey.Balancing{
+				Mode: known(1), PTEUpdates: known[uint64](2e6), HintFaults: known[uint64](1e6), HintLocal: known[uint64](4e5), PagesMigrated: known[uint64](5e5), MigrateFailed: known[uint64](0),
+			}
+		},
+		// 50,000 pages/s = 0.19 GiB/s × 0.69 + 100,000 faults × 1 µs + 200,000 entries × 50 ns
+		cost: 0.1907*0.69 + 0.1 + 0.01, want: []string{"40.0%", "50000 pages/s"}, command: []string{"sysctl kernel.numa_balancing=0"},
+	},
+	{name: "it has converged", rule: "balancing-thrash", make: func(s *survey.Survey) {
+		s.Balancing.HintFaults, s.Balancing.HintLocal, s.Balancing.PagesMigrated = known[uint64](1e6), known[uint64](9e5), known[uint64](5e5)
+	}, quiet: true},
+	{name: "it is cheap", rule: "balancing-thrash", make: func(s *survey.Survey) {
+		s.Balancing.HintFaults, s.Balancing.HintLocal = known[uint64](2000), known[uint64](100)
+	}, quiet: true},
+	{name: "it is off", rule: "balancing-thrash", make: func(s *survey.Survey) { s.Balancing = survey.Balancing{Mode: known(0)} }, quiet: true},
+	{name: "mode unknown", rule: "balancing-thrash", make: func(s *survey.Survey) { s.Balancing.Mode = gone[int]() }, skipped: "unknown"},
+	{name: "no counters", rule: "balancing-thrash", make: func(s *survey.Survey) { s.Balancing.HintFaults = gone[uint64]() }, skipped: "no counters"},
+
+	// balancing-fights-binding
+	{
+		name: "a cpuset keeps pages away", rule: "balancing-fights-binding",
+		make: func(s *survey.Survey) {
+			s.Balancing.HintFaults, s.Balancing.HintLocal, s.Balancing.MigrateFailed = known[uint64](1e6), known[uint64](1e5), known[uint64](1e5)
+			bound(s, 0, nodeCPUs(s, 0), 1)
+		},
+		subject: "/w0", cost: 0.1, want: []string{"node 0", "node 1", "10.0%"}, command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems", "numa_balancing=0"},
+	},
+	{
+		name: "a policy keeps pages away", rule: "balancing-fights-binding",
+		make: func(s *survey.Survey) {
+			s.Balancing.HintFaults, s.Balancing.HintLocal = known[uint64](1e6), known[uint64](1e5)
+			keep(s, 0, 0, 1*gib)
+			s.Processes[0].Mappings[0].Policy = "bind=static:1"
+		},
+		subject: "100", want: []string{"load (100)"}, command: []string{"migratepages 100 1 0"},
+	},
+	{name: "bound where it runs", rule: "balancing-fights-binding", make: func(s *survey.Survey) {
+		s.Balancing.HintFaults, s.Balancing.HintLocal = known[uint64](1e6), known[uint64](1e5)
+		bound(s, 0, nodeCPUs(s, 0), 0)
+	}, quiet: true},
+	{name: "bound apart, balancing off", rule: "balancing-fights-binding", make: func(s *survey.Survey) {
+		s.Balancing.Mode = known(0)
+		bound(s, 0, nodeCPUs(s, 0), 1)
+	}, quiet: true},
+	{name: "bound apart, hardly any faults", rule: "balancing-fights-binding", make: func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},
+	{name: "mode unknown", rule: "balancing-fights-binding", make: func(s *survey.Survey) { s.Balancing.Mode = gone[int]() }, skipped: "unknown"},
+
+	// cpuset-apart
+	{
+		name: "CPUs on node 0, memory on node 1", rule: "cpuset-apart",
+		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 1); keep(s, 0, 0, 1*gib); far(s, 0, 100) },
+		subject: "/w0", cost: 0.5 * 0.66 / 1.66, want: []string{"CPUs 0, memory 1", "100.0%"}, command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems"},
+	},
+	{
+		name: "half of its CPUs have no memory", rule: "cpuset-apart",
+		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0, 1), 0); run(s, 0, 1, 1); far(s, 0, 50) },
+		subject: "/w0", want: []string{"partly"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
+	},
+	{
+		name: "systemd's unit is told through systemd", rule: "cpuset-apart",
+		make: func(s *survey.Survey) {
+			s.Window.Workloads[1].ID, s.Groups[1].ID, s.Window.Workloads[1].Owner = "/x.slice/db.service", "/x.slice/db.service", "systemd"
+			bound(s, 1, nodeCPUs(s, 1), 0)
+		},
+		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime db.service AllowedMemoryNodes=1"},
+	},
+	{
+		name: "v1 must be told to move the pages; a hostile name is quoted", rule: "cpuset-apart",
+		make: func(s *survey.Survey) {
+			s.Cgroups.Cpuset = survey.Hierarchy{Path: "/sys/fs/cgroup/cpuset"}
+			s.Window.Workloads[1].ID, s.Groups[1].ID = "/x; rm -rf '\n\x1b[2J", "/x; rm -rf '\n\x1b[2J"
+			bound(s, 1, nodeCPUs(s, 1), 0)
+		},
+		subject: "/x; rm -rf '\n\x1b[2J", command: []string{"echo 1 > $'/sys/fs/cgroup/cpuset/x; rm -rf \\'\\x0a\\x1b[2J/cpuset.memory_migrate'", "cpuset.mems'"},
+	},
+	{name: "it may run there, but does not", rule: "cpuset-apart", make: func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0, 1), 0) }, quiet: true},
+	{name: "together", rule: "cpuset-apart", make: func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 1), 1) }, quiet: true},
+	{name: "nobody is in it", rule: "cpuset-apart", make: func(s *survey.Survey) {
+		bound(s, 0, nodeCPUs(s, 0), 1)
+		run(s, 0, 0, 0)
+		s.Window.Workloads[0].Tasks = known(0)
+	}, quiet: true},
+	{name: "a node without memory has the nearest", rule: "cpuset-apart", make: func(s *survey.Survey) {
+		s.Nodes[0].Memory.Total, s.Window.Nodes[0].Memory = known(unit.Bytes(0)), known(unit.Bytes(0))
+		bound(s, 0, nodeCPUs(s, 0), 1)
+	}, quiet: true},
+	{name: "its cpuset is unknown", rule: "cpuset-apart", make: func(s *survey.Survey) { s.Window.Workloads[0].Binding = window.Binding{} }, skipped: "unknown"},
+
+	// wider-than-node
+	{
+		name: "six CPUs on nodes of four, of four nodes", rule: "wider-than-node", nodes: 4,
+		make: func(s *survey.Survey) {
+			run(s, 1, 1, 3, 1, 1)
+			far(s, 1, 60)
+			s.Machine.Distances[1] = []unit.Opt[int]{unit.Some(22), unit.Some(10), unit.Some(30), unit.Some(16)}
+		},
+		subject: "/w1", want: []string{"uses 6 CPUs", "has 4", "60.0%"}, command: []string{"echo 4-7,12-15 > /sys/fs/cgroup/w1/cpuset.cpus", "echo 1,3 > /sys/fs/cgroup/w1/cpuset.mems"},
+	},
+	{
+		name: "it needs both nodes", rule: "wider-than-node",
+		make:    func(s *survey.Survey) { run(s, 0, 3, 3); far(s, 0, 50) },
+		subject: "/w0", command: []string{"--interleave=0-1 < /proc/100/cmdline", "--cpunodebind=1 --preferred=1 < /proc/100/cmdline"},
+	},
+	{
+		name: "its memory is wider", rule: "wider-than-node",
+		make:    func(s *survey.Survey) { keep(s, 0, 6*gib, 4*gib); far(s, 0, 40) },
+		subject: "/w0", want: []string{"10GiB", "8GiB"},
+	},
+	{name: "wide, and local all the same", rule: "wider-than-node", make: func(s *survey.Survey) { run(s, 0, 3, 3); far(s, 0, 5) }, quiet: true},
+	{name: "a wide quota that is not used", rule: "wider-than-node", make: func(s *survey.Survey) { s.Window.Workloads[0].Quota = known(8.0); far(s, 0, 50) }, quiet: true},
+	{name: "wide, and nothing counts its reads", rule: "wider-than-node", make: func(s *survey.Survey) {
+		run(s, 0, 3, 3)
+		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].AnonByNode = gone[uint64](), nil
+	}, skipped: "unknown"},
+
+	// memory-too-tight
+	{
+		name: "bound to a node that is full", rule: "memory-too-tight",
+		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 0); fill(s, 0, 100*mib, 100*mib) },
+		subject: "/w0", want: []string{"out of memory", "200MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
+	},
+	{
+		name: "killed", rule: "memory-too-tight",
+		make:    func(s *survey.Survey) { s.Groups[1].OOMKills = known[uint64](2) },
+		subject: "/w1", want: []string{"2 processes killed"}, command: []string{"/sys/fs/cgroup/w1/memory.events"},
+	},
+	{
+		name: "at its limit", rule: "memory-too-tight",
+		make: func(s *survey.Survey) {
+			s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known(1*gib), known(1260*mib)
+		},
+		subject: "/w0", want: []string{"1004MiB of its limit of 1GiB"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/w0/memory.max"},
+	},
+	{name: "bound, full of cache that can be dropped", rule: "memory-too-tight", make: func(s *survey.Survey) {
+		bound(s, 0, nodeCPUs(s, 0), 0)
+		fill(s, 0, 3*gib, 100*mib)
+	}, quiet: true},
+	{name: "full, not bound", rule: "memory-too-tight", make: func(s *survey.Survey) { fill(s, 0, 100*mib, 100*mib) }, quiet: true},
+	{name: "at its limit with page cache", rule: "memory-too-tight", make: func(s *survey.Survey) {
+		s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known(1*gib), known(1*gib)
+	}, quiet: true},
+	{name: "bound, free memory unknown", rule: "memory-too-tight", make: func(s *survey.Survey) {
+		bound(s, 0, nodeCPUs(s, 0), 0)
+		s.Nodes[0].Memory.Free, s.Window.Nodes[0].Free = gone[unit.Bytes](), gone[unit.Bytes]()
+	}, skipped: "unknown"},
+
+	// huge-page-pools
+	{
+		name: "all on node 0", rule: "huge-page-pools",
+		make:    func(s *survey.Survey) { pools(s, 128, 100, 0, 0) },
+		subject: "1", want: []string{"2MiB", "128 pages, 100 free"}, command: []string{"echo 64 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "echo 64 > /sys/devices/system/node/node0/"},
+	},
+	{
+		name: "equal, but used up on node 0", rule: "huge-page-pools",
+		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30) },
+		subject: "0", want: []string{"0 free"}, command: []string{"echo 80 > /sys/devices/system/node/node0/"},
+	},
+	{name: "nearly equal", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 64, 10, 60, 8) }, quiet: true},
+	{name: "no pools", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 0, 0, 0, 0) }, quiet: true},
+	{name: "all used up everywhere", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 64, 0, 64, 0) }, quiet: true},
+	{name: "unknown", rule: "huge-page-pools", make: func(s *survey.Survey) { s.Nodes[1].Pools[0].Free = gone[uint64]() }, skipped: "unknown"},
+	{name: "a node without figures", rule: "huge-page-pools", make: func(s *survey.Survey) { s.Nodes[1].Pools = nil }, skipped: "node 1 has no figures"},
+
+	// zone-reclaim
+	{
+		name: "on, on a host that caches", rule: "zone-reclaim",
+		make: func(s *survey.Survey) { s.Settings.ZoneReclaim = known(3); fill(s, 0, 4*gib, 2*gib) },
+		want: []string{"mode is 3", "write dirty pages out", "5GiB"}, command: []string{"sysctl vm.zone_reclaim_mode=0"},
+	},
+	{name: "on, no cache", rule: "zone-reclaim", make: func(s *survey.Survey) { s.Settings.ZoneReclaim = known(1) }, quiet: true},
+	{name: "off", rule: "zone-reclaim", make: func(s *survey.Survey) { fill(s, 0, 4*gib, 2*gib) }, quiet: true},
+	{name: "unknown", rule: "zone-reclaim", make: func(s *survey.Survey) { s.Settings.ZoneReclaim = gone[int]() }, skipped: "unknown"},
+
+	// irq-far
+	{
+		name: "a NIC of node 1 served on node 0", rule: "irq-far",
+		make: func(s *survey.Survey) {
+			s.IRQs[1].Counts = []uint64{490000, 10000}
+			s.Machine.Devices = []machine.Device{{Address: "0000:01:00.0", Class: machine.Network, Names: []string{"eth1"}, Node: unit.Some(1)}}
+		},
+		subject: "0000:01:00.0", cost: 49000 * 0.5e-6, want: []string{"eth1", "50000/s", "node 0 98.0%"}, command: []string{"for i in 121; do echo 4-7 > /proc/irq/$i/smp_affinity_list; done", "irqbalance"},
+	},
+	{name: "queues of one device on all nodes", rule: "irq-far", make: func(s *survey.Survey) {
+		s.IRQs[0].Device, s.IRQs[0].Node = s.IRQs[1].Device, s.IRQs[1].Node
+	}, quiet: true},
+	{name: "few interrupts", rule: "irq-far", make: func(s *survey.Survey) { s.IRQs[1].Counts = []uint64{900, 0} }, quiet: true},
+	{name: "its node is unknown", rule: "irq-far", make: func(s *survey.Survey) {
+		s.IRQs[1].Counts, s.IRQs[1].Node = []uint64{50000, 0}, unit.None[int]()
+	}, skipped: "its node is unknown"},
+	{name: "none read", rule: "irq-far", make: func(s *survey.Survey) { s.IRQs = nil }, skipped: "no interrupts"},
+
+	// bandwidth-saturated
+	{
+		name: "node 0 at 92 %, node 1 at 10 %", rule: "bandwidth-saturated",
+		make:    func(s *survey.Survey) { busy(s, 0.92, 0.1) },
+		subject: "0", cost: 0.5 * (1 - latencyAt(0.46)/latencyAt(0.92)), want: []string{"92.0%", "10.0%", "/w0"}, command: []string{"--interleave=0-1 < /proc/100/cmdline"},
+	},
+	{
+		name: "two workloads: the smaller moves", rule: "bandwidth-saturated",
+		make: func(s *survey.Survey) {
+			busy(s, 0.1, 0.92)
+			keep(s, 0, 0, 1*gib)
+			run(s, 0, 0, 0.5)
+		},
+		subject: "1", command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems", "echo 0-3 > /sys/fs/cgroup/w0/cpuset.cpus"},
+	},
+	{
+		name: "from HMAT's bandwidth", rule: "bandwidth-saturated",
+		make: func(s *survey.Survey) {
+			for i := range s.Nodes {
+				s.Nodes[i].Traffic.Busy = gone[unit.Ratio]()
+				s.Machine.Nodes[i].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(i), ReadBandwidth: unit.Some(unit.Bytes(1e9))}}
+			}
+			s.Nodes[0].Traffic.Reads, s.Nodes[1].Traffic.Reads = known[uint64](125e6), known[uint64](10e6)
+		},
+		subject: "0", want: []string{"80.0%", "estimated"},
+	},
+	{name: "both are busy", rule: "bandwidth-saturated", make: func(s *survey.Survey) { busy(s, 0.92, 0.6) }, quiet: true},
+	{name: "not yet saturated", rule: "bandwidth-saturated", make: func(s *survey.Survey) { busy(s, 0.6, 0.1) }, quiet: true},
+	{name: "unknown", rule: "bandwidth-saturated", make: func(s *survey.Survey) {
+		s.Nodes[0].Traffic, s.Nodes[1].Traffic = survey.Traffic{Busy: gone[unit.Ratio]()}, survey.Traffic{Busy: gone[unit.Ratio]()}
+	}, skipped: "hidden by the test"},
+
+	// shared-line
+	{
+		name: "a counter that both nodes write", rule: "shared-line",
+		make:    func(s *survey.Survey) { hotLine(s, []uint64{30, 40}, []uint64{60, 50}) },
+		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"nodes 0-1", "0x7f0000001040", "[heap]", "count_hits", "node 0 60, node 1 50"}, command: []string{"perf c2c record -p 100"},
+	},
+	{name: "one writer", rule: "shared-line", make: func(s *survey.Survey) { hotLine(s, []uint64{30, 40}, []uint64{60, 2}) }, quiet: true},
+	{name: "too few samples", rule: "shared-line", make: func(s *survey.Survey) { hotLine(s, []uint64{3, 4}, []uint64{6, 5}) }, quiet: true},
+	{name: "no samples", rule: "shared-line", make: func(s *survey.Survey) { s.Samples = survey.Samples{Why: "no PMU in this guest"} }, skipped: "no PMU in this guest"},
+	{name: "no stores sampled", rule: "shared-line", make: func(s *survey.Survey) { s.Samples.Stores = 0 }, skipped: "no store"},
+
+	// read-only-far
+	{
+		name: "a table that both nodes read", rule: "read-only-far",
+		make:    func(s *survey.Survey) { far(s, 0, 50); table(s, []uint64{500, 500}, []uint64{0, 450}, nil) },
+		subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"/data/table", "lookup", "fewer than 0.3%", "45.0%"},
+		command: []string{"--cpunodebind=0 --membind=0 < /proc/100/cmdline", "--cpunodebind=1 --membind=1"},
+	},
+	{name: "it is written too", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{0, 5}) }, quiet: true},
+	{name: "one node reads it", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{10, 990}, []uint64{0, 900}, nil) }, quiet: true},
+	{name: "it is local enough", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 100}, nil) }, quiet: true},
+	{name: "too few samples", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{40, 40}, []uint64{0, 40}, nil) }, quiet: true},
+	{name: "no stores sampled", rule: "read-only-far", make: func(s *survey.Survey) { s.Samples.Stores = 0 }, skipped: "no store"},
+
+	// guest-topology
+	{
+		name: "a guest of one node with remote reads", rule: "guest-topology", nodes: 1,
+		make: func(s *survey.Survey) { s.Hypervisor = known("kvm"); far(s, 0, 30) },
+		want: []string{"remote reads on a machine with one node", "30.0%", "kvm"}, command: []string{"lscpu"},
+	},
+	{
+		name: "a guest of one node with two packages", rule: "guest-topology", nodes: 1,
+		make: func(s *survey.Survey) {
+			s.Hypervisor = known("kvm")
+			s.Machine.Packages = []set.CPUSet{set.FromCPUs(0, 1), set.FromCPUs(2, 3)}
+		},
+		want: []string{"one node for several packages"},
+	},
+	{
+		name: "a guest whose nodes are all at 10", rule: "guest-topology",
+		make: func(s *survey.Survey) {
+			s.Hypervisor = known("vmware")
+			s.Machine.Distances[0][1], s.Machine.Distances[1][0] = unit.Some(10), unit.Some(10)
+		},
+		want: []string{"distance 10"},
+	},
+	{
+		name: "a guest whose cache spans nodes", rule: "guest-topology",
+		make: func(s *survey.Survey) {
+			s.Hypervisor = known("kvm")
+			s.Machine.LLCs = []machine.Cache{{Level: 3, CPUs: set.FromCPUs(0, 1, 4, 5)}}
+		},
+		want: []string{"spans nodes", "0-1,4-5"},
+	},
+	{name: "a true guest", rule: "guest-topology", make: func(s *survey.Survey) { s.Hypervisor = known("kvm") }, quiet: true},
+	{name: "metal", rule: "guest-topology", make: func(s *survey.Survey) {
+		s.Machine.Distances[0][1], s.Machine.Distances[1][0] = unit.Some(10), unit.Some(10)
+	}, quiet: true},
+	{name: "a guest of one node, noise of a counter", rule: "guest-topology", nodes: 1, make: func(s *survey.Survey) { s.Hypervisor = known("kvm"); far(s, 0, 1) }, quiet: true},
+	{name: "unknown", rule: "guest-topology", make: func(s *survey.Survey) { s.Hypervisor = gone[string]() }, skipped: "unknown"},
+
+	// vm-flat-topology
+	{
+		name: "a flat VM on two nodes", rule: "vm-flat-topology",
+		make:    func(s *survey.Survey) { vm(s, 1, 0, 4); run(s, 0, 0.5, 0.5); far(s, 0, 50) },
+		subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"2 virtual CPUs", "nodes 0-1"}, command: []string{"taskset -acp 0-3 100", "migratepages 100 1 0"},
+	},
+	{name: "a flat VM on one node", rule: "vm-flat-topology", make: func(s *survey.Survey) { vm(s, 1, 0, 1) }, quiet: true},
+	{name: "a VM with two nodes", rule: "vm-flat-topology", make: func(s *survey.Survey) { vm(s, 2, 0, 4) }, quiet: true},
+	{name: "its nodes are unknown", rule: "vm-flat-topology", make: func(s *survey.Survey) { vm(s, 1, 0, 4); s.Processes[0].Guest.Nodes = gone[int]() }, skipped: "unknown"},
+
+	// firmware-doubts
+	{
+		name: "doubts", rule: "firmware-doubts",
+		make: func(s *survey.Survey) {
+			s.Machine.Doubts = []string{"node 0 and node 1 both claim cpu 3", "distance 0"}
+		},
+		want: []string{"both claim cpu 3", "1 more", "distance 0"}, command: []string{"dmesg"},
+	},
+	{name: "no doubts", rule: "firmware-doubts", make: func(*survey.Survey) {}, quiet: true},
+
+	// pinned-to-busy-cpu
+	{
+		name: "it waits for its CPU", rule: "pinned-to-busy-cpu",
+		make:    func(s *survey.Survey) { pin(s, 2); s.Processes[0].Threads[1].Waited = known(0.4) },
+		subject: "1001", cost: 0.4, want: []string{"CPU 2", "0.4 CPUs"}, command: []string{"taskset -cp 0-3 1001"},
+	},
+	{
+		name: "waiting unknown, CPU full", rule: "pinned-to-busy-cpu",
+		make: func(s *survey.Survey) {
+			pin(s, 2)
+			s.Processes[0].Threads[1].Waited, s.Processes[0].Threads[1].CPUTime = gone[float64](), known(0.5)
+			s.Processes[0].Threads[2].CPUTime = known(0.5)
+		},
+		subject: "1001", cost: 0.5, want: []string{"estimated"},
+	},
+	{name: "pinned, not waiting", rule: "pinned-to-busy-cpu", make: func(s *survey.Survey) { pin(s, 2) }, quiet: true},
+	{name: "waiting, free to move", rule: "pinned-to-busy-cpu", make: func(s *survey.Survey) { s.Processes[0].Threads[1].Waited = known(0.4) }, quiet: true},
+	{name: "waiting, no other CPU is free", rule: "pinned-to-busy-cpu", make: func(s *survey.Survey) {
+		pin(s, 2)
+		s.Processes[0].Threads[1].Waited = known(0.4)
+		s.Window.Nodes[0].CPUBusy = known(3.9)
+	}, quiet: true},
+	{name: "no threads", rule: "pinned-to-busy-cpu", make: func(s *survey.Survey) { s.Processes[0].Threads, s.Processes[1].Threads = nil, nil }, skipped: "no threads"},
+
+	// remote-workload
+	{
+		name: "half of its reads are remote", rule: "remote-workload",
+		make:    func(s *survey.Survey) { run(s, 0, 0.5, 0.5); keep(s, 0, 600*mib, 400*mib); far(s, 0, 50) },
+		subject: "/w0", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"50.0%", "measured"}, command: []string{"echo 0-3 > /sys/fs/cgroup/w0/cpuset.cpus", "echo 0 > /sys/fs/cgroup/w0/cpuset.mems"},
+	},
+	{
+		name: "no node has room", rule: "remote-workload",
+		make: func(s *survey.Survey) {
+			run(s, 0, 1.5, 1.5)
+			keep(s, 0, 600*mib, 400*mib)
+			far(s, 0, 50)
+			s.Window.Nodes[0].CPUBusy, s.Window.Nodes[1].CPUBusy = known(4.0), known(4.0)
+		},
+		subject: "/w0", command: []string{"homenode agent --dry-run", "homenode why /w0"},
+	},
+	{
+		name: "estimated, and it stalls", rule: "remote-workload",
+		make: func(s *survey.Survey) {
+			run(s, 0, 0.5, 0.5)
+			keep(s, 0, 600*mib, 400*mib)
+			s.Window.Workloads[0].LocalLoads = gone[uint64]()
+		},
+		subject: "/w0", want: []string{"estimated"},
+	},
+	{name: "estimated, and nothing says that it reads", rule: "remote-workload", make: func(s *survey.Survey) {
+		run(s, 0, 0.5, 0.5)
+		keep(s, 0, 600*mib, 400*mib)
+		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].StallCycles = gone[uint64](), gone[uint64]()
+	}, skipped: "whether it reads them is unknown"},
+	{name: "a fifth is remote", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 20) }, quiet: true},
+	{name: "remote, and idle", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); run(s, 0, 0.02, 0.02) }, quiet: true},
+	{name: "bound", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},
+	{name: "unknown", rule: "remote-workload", make: func(s *survey.Survey) {
+		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].AnonByNode = gone[uint64](), nil
+	}, skipped: "unknown"},
+
+	// swap-beside-free
+	{
+		name: "node 0 swaps, node 1 is free", rule: "swap-beside-free",
+		make: func(s *survey.Survey) {
+			s.Swapping.Out = known[uint64](50000)
+			fill(s, 0, 100*mib, 60*mib)
+			bound(s, 0, nodeCPUs(s, 0), 0)
+		},
+		subject: "0", want: []string{"5000 pages/s", "5GiB", "/w0"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
+	},
+	{name: "both are full", rule: "swap-beside-free", make: func(s *survey.Survey) {
+		s.Swapping.Out = known[uint64](50000)
+		fill(s, 0, 100*mib, 60*mib)
+		fill(s, 1, 100*mib, 60*mib)
+	}, quiet: true},
+	{name: "hardly swaps", rule: "swap-beside-free", make: func(s *survey.Survey) { s.Swapping.Out = known[uint64](500); fill(s, 0, 100*mib, 60*mib) }, quiet: true},
+	{name: "unknown", rule: "swap-beside-free", make: func(s *survey.Survey) { s.Swapping = survey.Swapping{} }, skipped: "unknown"},
+}
+
+func pools(s *survey.Survey, total0, free0, total1, free1 uint64) {
+	for i, v := range [][2]uint64{{total0, free0}, {total1, free1}} {
+		s.Nodes[i].Pools[0].Total, s.Nodes[i].Pools[0].Free = known(v[0]), known(v[1])
+	}
+}
+
+func busy(s *survey.Survey, by ...unit.Ratio) {
+	for i, v := range by {
+		s.Nodes[i].Traffic.Busy = known(v)
+	}
+}
+
+func hotLine(s *survey.Survey, loads, stores []uint64) {
+	s.Samples.Lines = []survey.Line{{
+		PID: 100, Workload: "/w0", Addr: 0x7f0000001040, Bytes: 64, Mapping: "[heap]", Loads: loads, Stores: stores,
+		Functions: []survey.Function{{Name: "count_hits", Samples: 100, Writes: 90}},
+	}}
+}
+
+func table(s *survey.Survey, loads, remote, stores []uint64) {
+	s.Samples.Places[0] = survey.Place{
+		PID: 100, Workload: "/w0", Name: "load", Mapping: "/data/table", Loads: loads, Remote: remote, Stores: stores,
+		Latency: unit.Some(310.0), Functions: []survey.Function{{Name: "lookup", Samples: 900}},
+	}
+}
+
+func vm(s *survey.Survey, nodes int, cpus ...int) {
+	p := &s.Processes[0]
+	p.Guest = &survey.Guest{VCPUs: len(cpus), Nodes: known(nodes)}
+	for i, c := range cpus {
+		p.Threads[i].CPU = c
+		p.Guest.VCPUThreads = append(p.Guest.VCPUThreads, p.Threads[i].TID)
+	}
+}
+
+// pin pins the second thread of the first process; the third one runs there too.
+func pin(s *survey.Survey, cpu int) {
+	s.Processes[0].Threads[1].CPU, s.Processes[0].Threads[2].CPU = cpu, cpu
+	s.Processes[0].Threads[1].Allowed = set.FromCPUs(cpu)
+}

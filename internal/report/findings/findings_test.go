@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"homenode/internal/doctor"
+	"homenode/internal/survey"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The surveys are those of the doctor's tests.
+func report(t *testing.T, name string) doctor.Report {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "doctor", "testdata", name+".survey.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := survey.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doctor.Examine(s, doctor.DefaultConfig())
+}
+
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"first-touch", "guest", "hostile"} {
+		for ext, face := range map[string]func(io.Writer, doctor.Report) error{"txt": Text, "md": Markdown} {
+			var out bytes.Buffer
+			if err := face(&out, report(t, name)); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", name+"."+ext+".golden")
+			if *update {
+				if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(out.Bytes(), want) {
+				t.Errorf("%s differs: go test -update\n%s", file, out.String())
+			}
+			if ext == "txt" {
+				checkText(t, name, out.String())
+			}
+		}
+	}
+}
+
+// The first line is the verdict, lines are short unless they are commands, and
+// nothing gets through that a terminal obeys.
+func checkText(t *testing.T, name, text string) {
+	t.Helper()
+	if !strings.HasPrefix(text, "Is NUMA this machine's bottleneck? ") {
+		t.Errorf("%s begins with %.60s", name, text)
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if runes(line) > width && !strings.HasPrefix(line, "   $ ") && !strings.Contains(line, "sum over workloads") {
+			t.Errorf("%s: %d columns: %s", name, runes(line), line)
+		}
+		if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%s: %q", name, line)
+		}
+	}
+}
+
+// Commands are shown whole and as they are.
+func TestCommandsWhole(t *testing.T) {
+	r := report(t, "hostile")
+	var out bytes.Buffer
+	if err := Text(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range r.Findings {
+		for _, c := range f.Commands {
+			n++
+			if !strings.Contains(out.String(), "   $ "+c+"\n") {
+				t.Errorf("not shown as it is: %s", c)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no command was compared")
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	for _, face := range []func(io.Writer, doctor.Report) error{Text, Markdown} {
+		var out bytes.Buffer
+		if err := face(&out, doctor.Examine(survey.Survey{}, doctor.DefaultConfig())); err != nil || !strings.Contains(out.String(), "cannot tell") {
+			t.Errorf("%v: %s", err, out.String())
+		}
+	}
+}
