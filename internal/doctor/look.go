@@ -63,7 +63,8 @@ func either[T any](a, b unit.Value[T]) unit.Value[T] {
 	return b
 }
 
-// busy is the CPU time of the host; unknown if that of a node with CPUs is.
+// busy is the CPU time of the host, without what the look itself took; unknown if
+// that of a node with CPUs is.
 func (l look) busy() unit.Value[float64] {
 	sum, how, any := 0.0, unit.HowMeasured, false
 	for i, n := range l.Machine.Nodes {
@@ -79,7 +80,7 @@ func (l look) busy() unit.Value[float64] {
 	if !any {
 		return unit.UnknownValue[float64]("no node has CPUs")
 	}
-	return unit.ValueOf(sum, how, "CPU time of all nodes")
+	return unit.ValueOf(max(0, sum-l.Self.Or(0)), how, "CPU time of all nodes")
 }
 
 // perSecond is a count of the period as a rate.

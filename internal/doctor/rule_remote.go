@@ -11,10 +11,12 @@ import (
 	"homenode/internal/window"
 )
 
-// A workload runs away from its memory, and no binding makes it: the general
-// finding. It gives way to those that know why (Examine).
+// A workload runs away from its memory: the general finding. It gives way to
+// those that know why (Examine).
 //
-//  1. It may run on several nodes, and use the memory of several.
+//  1. Either nothing makes it, since it may run on several nodes and use the memory
+//     of several; or its cpuset has its CPUs' nodes in its mems, and something
+//     else keeps them apart: a policy of its own, or memory from before it was bound.
 //  2. RemoteShare of its reads are remote: counted, else estimated from its pages
 //     and CPU time by node.
 //  3. An estimate alone does not say that memory matters to it: then its loss must
@@ -25,9 +27,6 @@ func remoteWorkload(s survey.Survey, c Config) (found []Finding, skipped []Skipp
 	l := look{s, c}
 	for k, w := range s.Window.Workloads {
 		if cpu, ok := w.CPU.Get(); ok && cpu < c.MinCPU {
-			continue
-		}
-		if !l.unbound(w) { // 1
 			continue
 		}
 		lost := l.lostCPUs(w)
@@ -47,7 +46,12 @@ func remoteWorkload(s survey.Survey, c Config) (found []Finding, skipped []Skipp
 				continue
 			}
 		}
-		found = append(found, l.remoteFinding(k, lost))
+		switch home := l.nodesOf(w.Binding.CPUs); { // 1
+		case l.unbound(w):
+			found = append(found, l.remoteFinding(k, lost))
+		case !home.IsEmpty() && (w.Binding.Mems.IsEmpty() || home.SubsetOf(w.Binding.Mems)):
+			found = append(found, l.leftBehind(w, lost))
+		}
 	}
 	return found, skipped
 }
@@ -82,6 +86,34 @@ func (l look) remoteFinding(k int, lost loss) Finding {
 	nodes := l.nodeSet(l.id(i))
 	f.Remedy = fmt.Sprintf("Keep it on %s, which has room for it; homenode agent does that, and gives it back when it no longer fits.", nodeNames(nodes)) + managed(w)
 	f.Commands = l.bind(w, l.Machine.CPUsOf(nodes), nodes)
+	return f
+}
+
+// leftBehind is the finding about a workload that is bound, and whose memory is
+// elsewhere all the same.
+func (l look) leftBehind(w window.Workload, lost loss) Finding {
+	f := Finding{
+		Title:   fmt.Sprintf("%s is bound, but not to its memory: %v of its reads are remote", w.ID, lost.remote.V),
+		Subject: ofWorkload(w.ID), Cost: lost.cpus,
+		Evidence: l.remoteEvidence(w, lost),
+		Cause: fmt.Sprintf("It may run on CPUs %v and use memory of nodes %v; its pages are elsewhere, because they were there before it was bound, or because a policy of its own puts them there.%s",
+			w.Binding.CPUs, w.Binding.Mems, pinnedWhy(w)),
+		Remedy: "Move its pages to where it runs. If a memory policy put them there, start it without.",
+	}
+	if part, _ := l.anonShares(w); part != nil {
+		f.Evidence = append(f.Evidence, l.spread("private memory", part, w.AnonByNode[0].How, w.AnonByNode[0].From))
+	}
+	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return p.Workload == w.ID })...)
+	to := l.nodesOf(w.Binding.CPUs)
+	from := l.Machine.NodesWithMemory().Minus(to)
+	for _, p := range l.Processes {
+		if p.Workload == w.ID && !from.IsEmpty() {
+			f.Commands = append(f.Commands, fmt.Sprintf("migratepages %d %v %v  # %s in %s", p.PID, from, to, quote(p.Name), quote(w.ID)))
+		}
+	}
+	if len(f.Commands) == 0 {
+		f.Commands = []string{"homenode stat --workload " + quote(w.ID)}
+	}
 	return f
 }
 

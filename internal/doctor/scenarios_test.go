@@ -484,7 +484,12 @@ var scenarios = []scenario{
 	}, skipped: "whether it reads them is unknown"},
 	{name: "a fifth is remote", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 20) }, quiet: true},
 	{name: "remote, and idle", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); run(s, 0, 0.02, 0.02) }, quiet: true},
-	{name: "bound", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},
+	{name: "bound, to memory elsewhere", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},
+	{
+		name: "bound, and its memory left behind", rule: "remote-workload",
+		make: func(s *survey.Survey) { far(s, 0, 90); bound(s, 0, nodeCPUs(s, 0), 0) },
+		subject: "/w0", want: []string{"is bound, but not to its memory", "90.0%"},
+	},
 	{name: "unknown", rule: "remote-workload", make: func(s *survey.Survey) {
 		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].AnonByNode = gone[uint64](), nil
 	}, skipped: "unknown"},

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -36,6 +38,35 @@ func (s *Surveyor) balancing(d delta) survey.Balancing {
 	b.PagesMigrated = since(was.PagesMigrated, now.PagesMigrated, from)
 	b.MigrateFailed = since(was.MigrateFailed, now.MigrateFailed, from)
 	return b
+}
+
+// swapping is how far the counters of swapped pages went.
+func (s *Surveyor) swapping(d delta) survey.Swapping {
+	const from = "/proc/vmstat"
+	switch {
+	case d.was == nil:
+		u := unit.UnknownValue[uint64](oneReading)
+		return survey.Swapping{In: u, Out: u}
+	case d.was.vmstat.err != nil || d.now.vmstat.err != nil:
+		u := unit.UnknownValue[uint64](errors.Join(d.was.vmstat.err, d.now.vmstat.err).Error())
+		return survey.Swapping{In: u, Out: u}
+	}
+	was, now := d.was.vmstat.v, d.now.vmstat.v
+	return survey.Swapping{In: since(was.SwapIn, now.SwapIn, from), Out: since(was.SwapOut, now.SwapOut, from)}
+}
+
+// cgroups is where the hierarchies are whose files a person would write.
+func (s *Surveyor) cgroups() survey.Cgroups {
+	at := func(h cgroup.Hier) survey.Hierarchy { return survey.Hierarchy{Path: h.Mount, V2: h.V2} }
+	return survey.Cgroups{Cpuset: at(s.reader.layout.Cpuset), Memory: at(s.reader.layout.Memory)}
+}
+
+// self is what this program used itself: a look costs, and is nobody's load.
+func (s *Surveyor) self(d delta, length time.Duration) unit.Value[float64] {
+	if d.was == nil || length <= 0 {
+		return unit.UnknownValue[float64](oneReading)
+	}
+	return unit.Measured((d.now.self-d.was.self).Seconds()/length.Seconds(), "getrusage")
 }
 
 // number reads a setting.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/unit"
 )
@@ -20,6 +21,7 @@ type reading struct {
 	groups     map[string]groupCount
 	processes  []int
 	threads    map[int]threadTicks // by TID
+	self       time.Duration       // CPU time of this process
 }
 
 // fallible is what was read, or why it was not.
@@ -36,7 +38,7 @@ type delta struct {
 
 // read takes a reading.
 func (s *Surveyor) read(m machine.Machine) *reading {
-	r := &reading{at: s.now(), numastat: map[int]fallible[procfs.Numastat]{}}
+	r := &reading{at: s.now(), self: unix.ProcessCPU(), numastat: map[int]fallible[procfs.Numastat]{}}
 	if !s.cfg.OnlyProcesses {
 		for _, n := range m.Nodes {
 			v, err := parsed(s, fmt.Sprintf("/sys/devices/system/node/node%d/numastat", n.ID), procfs.ParseNumastat)

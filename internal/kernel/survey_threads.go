@@ -24,6 +24,7 @@ type threadTicks struct {
 	ticks, start uint64
 	cpu          int
 	name         string
+	waited       unit.Opt[time.Duration] // runnable, and not running
 }
 
 // countThreads reads the time of every thread of these processes.
@@ -37,7 +38,7 @@ func (s *Surveyor) countThreads(pids []int) map[int]threadTicks {
 			}
 			st, err := procfs.ParseTaskStat(data)
 			if s.problem(err); err == nil && !st.KernelThread() {
-				all[tid] = threadTicks{st.Ticks, st.Start, st.CPU, procfs.TaskName(data)}
+				all[tid] = threadTicks{st.Ticks, st.Start, st.CPU, procfs.TaskName(data), s.waited(pid, tid)}
 			}
 		}
 	}
@@ -46,6 +47,17 @@ func (s *Surveyor) countThreads(pids []int) map[int]threadTicks {
 
 func (s *Surveyor) taskPath(pid, tid int, file string) string {
 	return s.reader.procPath(pid, "task/"+strconv.Itoa(tid)+"/"+file)
+}
+
+// waited is unknown where the kernel does not account it.
+func (s *Surveyor) waited(pid, tid int) unit.Opt[time.Duration] {
+	data, err := s.buf.ReadFile(s.taskPath(pid, tid, "schedstat"))
+	if err != nil {
+		return unit.None[time.Duration]()
+	}
+	w, err := procfs.ParseSchedstat(data)
+	s.problem(err)
+	return unit.OptOf(w, err == nil && !bytes.HasPrefix(data, []byte("0 0 0")))
 }
 
 // threadIDs lists a process's threads, ascending.
@@ -80,6 +92,7 @@ func (s *Surveyor) threads(p *survey.Process, d delta, length time.Duration) {
 		t := survey.Thread{TID: tid, Name: now.name, CPU: now.cpu, CPUTime: unit.UnknownValue[float64](oneReading)}
 		if known {
 			t.CPUTime = usedSince(d.was.threads[tid], now, length)
+			t.Waited = waitedSince(d.was.threads[tid], now, length)
 		}
 		if i, ok := s.reader.nodeOfCPU[now.cpu]; ok && i >= 0 {
 			by[i] += t.CPUTime.Or(0)
@@ -101,6 +114,17 @@ func usedSince(was, now threadTicks, length time.Duration) unit.Value[float64] {
 		was.ticks = 0
 	}
 	return unit.Measured(float64(now.ticks-was.ticks)/userHZ/length.Seconds(), "/proc/PID/task/TID/stat")
+}
+
+// waitedSince is the share of the period a thread waited for its CPU.
+func waitedSince(was, now threadTicks, length time.Duration) unit.Value[float64] {
+	const from = "/proc/PID/task/TID/schedstat"
+	a, ok1 := was.waited.Get()
+	b, ok2 := now.waited.Get()
+	if !ok1 || !ok2 || was.start != now.start || b < a {
+		return unit.UnknownValue[float64](from + " does not tell")
+	}
+	return unit.Measured(min(1, (b-a).Seconds()/length.Seconds()), from)
 }
 
 func (s *Surveyor) threadAllowed(pid, tid int) set.CPUSet {

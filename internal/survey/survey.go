@@ -32,6 +32,8 @@ type Survey struct {
 	// Cgroups says where the files of a workload are, for those who want to write
 	// them; the zero value is unknown.
 	Cgroups Cgroups `json:"cgroups"`
+	// Self is what the program that looked used itself, in CPUs' worth of time.
+	Self unit.Value[float64] `json:"self_cpus"`
 	// Hypervisor is what this host is a guest of: "" for none.
 	Hypervisor unit.Value[string] `json:"hypervisor"`
 	// Groups are parallel to Window.Workloads.

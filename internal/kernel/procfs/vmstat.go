@@ -11,13 +11,14 @@ import (
 // Count is a counter that the kernel may not have.
 type Count = unit.Opt[uint64]
 
-// Vmstat is what /proc/vmstat counts of NUMA balancing since boot.
+// Vmstat is what /proc/vmstat counts of NUMA balancing and of swapping since boot.
 type Vmstat struct {
 	PTEUpdates, HintFaults, HintLocal, PagesMigrated, MigrateFailed Count
+	SwapIn, SwapOut                                                 Count // pages
 }
 
 // ParseVmstat reads /proc/vmstat (the numa_ lines since 3.8, with
-// CONFIG_NUMA_BALANCING), in pages and faults:
+// CONFIG_NUMA_BALANCING; pswp ones since 2.6.0), in pages and faults:
 //
 //	numa_pte_updates 120
 //	pgmigrate_fail 0
@@ -35,6 +36,10 @@ func ParseVmstat(data []byte) (Vmstat, error) {
 			return &v.PagesMigrated
 		case "pgmigrate_fail":
 			return &v.MigrateFailed
+		case "pswpin":
+			return &v.SwapIn
+		case "pswpout":
+			return &v.SwapOut
 		}
 		return nil
 	})

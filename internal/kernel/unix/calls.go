@@ -82,6 +82,15 @@ func ThreadCPU() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
+// ProcessCPU is the CPU time all threads of this process have used.
+func ProcessCPU() time.Duration {
+	var ts sys.Timespec
+	if sys.ClockGettime(sys.CLOCK_PROCESS_CPUTIME_ID, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
+
 // RaiseFileLimit lifts the soft limit of open files to the hard one and returns
 // what holds now.
 func RaiseFileLimit() (uint64, error) {

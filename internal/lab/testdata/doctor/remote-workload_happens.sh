@@ -1,6 +1,7 @@
-# Threads on node 0 read memory that was bound to node 1.
+# A thread on node 0 reads memory that a policy puts on node 1; nothing binds the
+# workload.
 # ci
 # want: remote-workload /doctor/away
 # answer: yes
-group away 0-1
-load away chase --threads 2 --ws 16MiB --bind-mem 1
+group away
+load away chase --threads 1 --ws 16MiB --bind-cpu 0 --bind-mem 1
