@@ -38,6 +38,7 @@ type Reader struct {
 	cfg     Config
 	layout  cgroup.Layout
 	machine machine.Machine
+	proc    string // "/proc/" below the root
 	buf     unix.Buffer
 	meter   *perf.Meter // nil: noPerf says why
 	noPerf  string

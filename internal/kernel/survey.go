@@ -85,6 +85,7 @@ func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
 	if cfg.Wait == nil {
 		cfg.Wait = wait
 	}
+	cfg.Processes.PIDs = slices.Sorted(slices.Values(cfg.Processes.PIDs))
 	s := &Surveyor{cfg: cfg}
 	var err error
 	switch {

@@ -3,7 +3,6 @@
 package kernel
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -100,7 +99,7 @@ func (s *Surveyor) processes(pids []int, d delta, length time.Duration) []survey
 		}
 		p, err := s.process(pid, d, length)
 		left := errors.Is(err, ErrGone) || errors.Is(err, errNoMemory)
-		switch named := slices.Contains(s.cfg.Processes.PIDs, pid); {
+		switch _, named := slices.BinarySearch(s.cfg.Processes.PIDs, pid); {
 		case errors.Is(err, ErrNotPermitted) && !named:
 			refused = append(refused, err)
 		case named || !left:
@@ -126,8 +125,8 @@ func sumUp(refused []error, of int) error {
 // memory, the rest of it is still good.
 func (s *Surveyor) process(pid int, d delta, length time.Duration) (survey.Process, error) {
 	p := survey.Process{PID: pid}
-	if data, err := s.buf.ReadFile(s.reader.procPath(pid, "comm")); err == nil {
-		p.Name = string(bytes.TrimSpace(data))
+	if comm, err := s.buf.Line(s.reader.procPath(pid, "comm")); err == nil {
+		p.Name = string(comm)
 	}
 	memory := s.memory(&p)
 	if memory != nil {

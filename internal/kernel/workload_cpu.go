@@ -4,7 +4,6 @@ package kernel
 
 import (
 	"errors"
-	"path"
 	"strconv"
 	"time"
 
@@ -19,8 +18,12 @@ import (
 // matters here (USER_HZ, include/asm-generic/param.h).
 const userHZ = 100
 
+// procPath is a file of a process. It is made thousands of times a survey.
 func (r *Reader) procPath(pid int, file string) string {
-	return r.cfg.Root.Path(path.Join("/proc", strconv.Itoa(pid), file))
+	if r.proc == "" {
+		r.proc = r.cfg.Root.Path("/proc") + "/"
+	}
+	return r.proc + strconv.Itoa(pid) + "/" + file
 }
 
 // cpuTotal is the CPU time used since the round before, in CPUs' worth.

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"strconv"
+	"sync"
 
 	"homenode/internal/trial"
 )
@@ -16,13 +17,16 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"got": got, "verdict": verdict, "unknown": orUnknown, "figure": figure, "each": eachFigure,
-}).Parse(pageText))
+// page is parsed when it is wanted: every command would pay for it at its start.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"got": got, "verdict": verdict, "unknown": orUnknown, "figure": figure, "each": eachFigure,
+	}).Parse(pageText))
+})
 
 // HTML writes one self-contained page: no scripts, nothing fetched.
 func HTML(w io.Writer, c trial.Comparison) error {
-	return page.Execute(w, newView(clean(c)))
+	return page().Execute(w, newView(clean(c)))
 }
 
 // view is what the page's template needs; all of it is computed before.

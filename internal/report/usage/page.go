@@ -88,7 +88,7 @@ type column struct {
 	least int
 }
 
-const gap = 2 // between columns
+const gap = 2 // blanks between columns
 
 // table prints rows of cells; it leaves out columns until the rest fits.
 func (p *page) table(cols []column, rows [][]string) {
@@ -106,7 +106,7 @@ func (p *page) table(cols []column, rows [][]string) {
 		var line strings.Builder
 		for i, cell := range row {
 			if shown[i] {
-				line.WriteString(pad(cell, wide[i], cols[i].left) + strings.Repeat(" ", gap))
+				line.WriteString(pad(cell, wide[i], cols[i].left) + "  ")
 			}
 		}
 		p.line(line.String())

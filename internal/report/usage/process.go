@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,17 +109,36 @@ func (p *page) manyProcesses(s survey.Survey) {
 	p.wrapped("  ", sharedNote)
 }
 
+// sizedProcess is a process with its memory added up once.
+type sizedProcess struct {
+	at    *survey.Process
+	by    []unit.Bytes
+	total unit.Bytes
+}
+
+// largestFirst keeps the order of the PIDs among equals.
+func largestFirst(all []survey.Process) []sizedProcess {
+	out := make([]sizedProcess, len(all))
+	for i := range all {
+		out[i] = sizedProcess{at: &all[i], by: all[i].Bytes()}
+		for _, b := range out[i].by {
+			out[i].total += b
+		}
+	}
+	slices.SortStableFunc(out, func(a, b sizedProcess) int { return cmp.Compare(b.total, a.total) })
+	return out
+}
+
 func (p *page) processRows(s survey.Survey, perNode, threads bool) [][]string {
 	sum := make([]unit.Bytes, len(s.Machine.Nodes))
-	var rows [][]string
-	for _, pr := range sorted(s.Processes, func(a, b survey.Process) int { return cmp.Compare(b.Total(), a.Total()) }) {
-		by := pr.Bytes()
-		row := append([]string{strconv.Itoa(pr.PID), pr.Name}, amounts(s.Machine.Nodes, by, perNode, pr.Known())...)
+	rows := make([][]string, 0, len(s.Processes)+1)
+	for _, pr := range largestFirst(s.Processes) {
+		row := append([]string{strconv.Itoa(pr.at.PID), pr.at.Name}, amounts(s.Machine.Nodes, pr.by, perNode, pr.at.Known())...)
 		if threads {
-			row = append(row, valuesByNode(s.Machine.Nodes, pr.CPUByNode, cpus))
+			row = append(row, valuesByNode(s.Machine.Nodes, pr.at.CPUByNode, cpus))
 		}
 		rows = append(rows, row)
-		for i, b := range by {
+		for i, b := range pr.by {
 			sum[i] += b
 		}
 	}
