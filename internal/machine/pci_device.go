@@ -64,7 +64,10 @@ func parsePCIAddress(text string) (pciAddress, bool) {
 		}
 		a[i] = uint32(n)
 	}
-	return a, a.String() == text
+	if a.String() != text {
+		return pciAddress{}, false
+	}
+	return a, true
 }
 
 type pciAddress [4]uint32
