@@ -84,7 +84,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput(err) })
-	root.AddCommand(agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand())
+	root.AddCommand(agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand(), topoCommand(), recordCommand())
 	return root
 }
 

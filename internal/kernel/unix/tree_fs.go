@@ -49,8 +49,10 @@ func newTreeFS(dir string) (fs.FS, error) {
 }
 
 // open does not wait: a FIFO in a tree must not stop the reader.
-func (t *treeFS) open(name string) (int, error) {
-	how := sys.OpenHow{Flags: sys.O_RDONLY | sys.O_CLOEXEC | sys.O_NONBLOCK, Resolve: sys.RESOLVE_BENEATH | sys.RESOLVE_NO_MAGICLINKS}
+func (t *treeFS) open(name string) (int, error) { return t.openAs(name, sys.O_RDONLY|sys.O_NONBLOCK) }
+
+func (t *treeFS) openAs(name string, flags uint64) (int, error) {
+	how := sys.OpenHow{Flags: flags | sys.O_CLOEXEC, Resolve: sys.RESOLVE_BENEATH | sys.RESOLVE_NO_MAGICLINKS}
 	return ignoringEINTR(func() (int, error) { return sys.Openat2(t.fd, name, &how) })
 }
 
@@ -123,4 +125,42 @@ func (t *treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := d.ReadDir(-1)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, pathError("readdir", name, err)
+}
+
+// openLink opens what a name stands for without following it.
+func (t *treeFS) openLink(op, name string) (int, error) {
+	if !fs.ValidPath(name) {
+		return 0, pathError(op, name, fs.ErrInvalid)
+	}
+	fd, err := t.openAs(name, sys.O_PATH|sys.O_NOFOLLOW)
+	return fd, pathError(op, name, err)
+}
+
+// ReadLink returns where a link points to.
+func (t *treeFS) ReadLink(name string) (string, error) {
+	fd, err := t.openLink("readlink", name)
+	if err != nil {
+		return "", err
+	}
+	defer sys.Close(fd)
+	var target [sys.PathMax]byte
+	n, err := sys.Readlinkat(fd, "", target[:])
+	if err != nil {
+		if err == sys.ENOENT { // what an empty path and no link come to
+			err = sys.EINVAL
+		}
+		return "", pathError("readlink", name, err)
+	}
+	return string(target[:n]), nil
+}
+
+// Lstat describes a file, or the link itself.
+func (t *treeFS) Lstat(name string) (fs.FileInfo, error) {
+	fd, err := t.openLink("lstat", name)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(t.dir, name))
+	defer f.Close()
+	return f.Stat()
 }

@@ -69,6 +69,17 @@ func TestTreeFS(t *testing.T) {
 		if _, err := fs.ReadFile(tree, "sys/none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: no file: %v", how, err)
 		}
+		if to, err := fs.ReadLink(tree, "sys/out"); err != nil || to != "../../secret" {
+			t.Errorf("%s: sys/out leads to %q, %v", how, to, err)
+		}
+		for _, path := range []string{"sys/a/exact", "sys/up/tree/sys/near", "sys/none"} {
+			if to, err := fs.ReadLink(tree, path); err == nil {
+				t.Errorf("%s: %s leads to %q", how, path, to)
+			}
+		}
+		if info, err := fs.Lstat(tree, "sys/near"); err != nil || info.Mode().Type() != fs.ModeSymlink {
+			t.Errorf("%s: sys/near is %v, %v", how, info, err)
+		}
 		entries, err := fs.ReadDir(tree, "sys")
 		if err != nil || len(entries) != 8 || entries[0].Name() != "a" || !entries[0].IsDir() {
 			t.Errorf("%s: %v, %v", how, entries, err)

@@ -72,8 +72,11 @@ func printable(texts []string) []string {
 
 // headline is the machine in one sentence.
 func (f facts) headline() string {
-	s := fmt.Sprintf("%s (%s) in %s and %s, %s", count(f.online.Len(), "CPU"), f.smt(), f.packages(), f.nodes(), size(f.memory))
-	return s + "; " + f.farthest()
+	where := f.packages()
+	if len(f.Nodes) != 1 {
+		where += " and " + f.nodes()
+	}
+	return fmt.Sprintf("%s (%s) in %s, %s; %s", count(f.online.Len(), "CPU"), f.smt(), where, size(f.memory), f.farthest())
 }
 
 func (f facts) smt() string {
@@ -101,14 +104,10 @@ func (f facts) packages() string {
 }
 
 func (f facts) nodes() string {
-	switch bare := f.noCPUs.Len(); {
-	case len(f.Nodes) == 1:
-		return "one node"
-	case bare == 0:
+	if f.noCPUs.IsEmpty() {
 		return count(len(f.Nodes), "node")
-	default:
-		return fmt.Sprintf("%d nodes, %d of them without CPUs", len(f.Nodes), bare)
 	}
+	return fmt.Sprintf("%d nodes, %d of them without CPUs", len(f.Nodes), f.noCPUs.Len())
 }
 
 // distances from CPUs to memory: the largest that is a way, and what else is met.
@@ -171,7 +170,7 @@ func times(d int) string {
 
 // about is the second line: caches, pages, where it was read.
 func (f facts) about() string {
-	parts := []string{"L2: " + caches(f.L2s), "LLC: " + caches(f.LLCs)}
+	parts := []string{caches("L2", f.L2s), caches("LLC", f.LLCs)}
 	if page, ok := f.PageSize.Get(); ok {
 		parts = append(parts, "pages of "+size(unit.Some(page)))
 	}
@@ -179,7 +178,7 @@ func (f facts) about() string {
 }
 
 // caches counts the kinds of caches: "8 × L3 6 MiB for 8 CPUs each".
-func caches(list []machine.Cache) string {
+func caches(what string, list []machine.Cache) string {
 	type kind struct {
 		level, cpus int
 		size        unit.Opt[unit.Bytes]
@@ -202,7 +201,7 @@ func caches(list []machine.Cache) string {
 		parts = append(parts, fmt.Sprintf("%d × L%d %s for %s each", counts[k], k.level, size(k.size), count(k.cpus, "CPU")))
 	}
 	if len(parts) == 0 {
-		return unknown
+		return what + " " + unknown
 	}
 	return strings.Join(parts, ", ")
 }
@@ -343,11 +342,13 @@ func nanoseconds(o unit.Opt[int]) string {
 }
 
 // count says "1 node", "3 nodes".
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
+func count(n int, what string) string { return strconv.Itoa(n) + " " + plural(n, what) }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return what
 	}
-	return strconv.Itoa(n) + " " + what
+	return what + "s"
 }
 
 func orNone(text string) string {

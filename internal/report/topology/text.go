@@ -63,7 +63,9 @@ func (f facts) nodeText(b *strings.Builder) {
 	if long {
 		b.WriteByte('\n')
 		for _, n := range f.Nodes {
-			fmt.Fprintf(b, "node %d: CPUs %s\n", n.ID, orNone(n.CPUs.String()))
+			if !n.CPUs.IsEmpty() {
+				fmt.Fprintf(b, "node %d: CPUs %s\n", n.ID, n.CPUs)
+			}
 		}
 	}
 	if !f.offline.IsEmpty() {
@@ -213,7 +215,7 @@ func (f facts) tierText(b *strings.Builder) {
 	}
 	b.WriteString("\nMemory tiers (lower is faster)\n")
 	for _, t := range tiers {
-		fmt.Fprintf(b, "  tier %d: nodes %s\n", t.Tier, t.Nodes)
+		fmt.Fprintf(b, "  tier %d: %s %s\n", t.Tier, plural(t.Nodes.Len(), "node"), t.Nodes)
 	}
 }
 
