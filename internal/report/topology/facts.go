@@ -91,7 +91,7 @@ func (f facts) smt() string {
 		}
 	}
 	if !f.offline.IsEmpty() {
-		s += fmt.Sprintf("; %d more offline", f.offline.Len())
+		s += fmt.Sprintf(", %d more offline", f.offline.Len())
 	}
 	return s
 }
@@ -140,6 +140,9 @@ func (f facts) spread() spread {
 // farthest says how far memory can be.
 func (f facts) farthest() string {
 	if len(f.Nodes) == 1 {
+		if lost := f.lost(); !lost.IsEmpty() {
+			return fmt.Sprintf("one node; %s on none that is known", count(lost.Len(), "CPU"))
+		}
 		return oneNode
 	}
 	s := f.spread()
@@ -160,6 +163,9 @@ func (f facts) farthest() string {
 	}
 	return said
 }
+
+// lost are online CPUs that no node has.
+func (f facts) lost() set.CPUSet { return f.online.Minus(f.CPUsOf(f.NodeIDs())) }
 
 const oneNode = "one node: every CPU is equally near to all memory"
 

@@ -57,7 +57,7 @@ func page(f facts, body string, height float64) string {
 // believed; it returns where the next thing may start.
 func (f facts) drawHead(c *canvas) float64 {
 	y := pageMargin
-	for _, line := range wrap(f.headline(), 20, innerWidth) {
+	for _, line := range headLines(f.headline()) {
 		y += 24
 		c.text(pageMargin, y-4, "h1", line)
 	}
@@ -82,12 +82,22 @@ func (f facts) drawHead(c *canvas) float64 {
 	return y + gap
 }
 
+// headLines breaks a long headline where a person would.
+func headLines(text string) []string {
+	const font = 19
+	lines := wrap(text, font, innerWidth)
+	if first, rest, ok := strings.Cut(text, "; "); ok && len(lines) > 1 {
+		lines = append(wrap(first+";", font, innerWidth), wrap(rest, font, innerWidth)...)
+	}
+	return lines
+}
+
 // style has the page's colours: blues of growing depth, orange for what differs
 // from the rest, all apart in grey and to colour-blind eyes.
 const style = `<style>
 text{font:12px system-ui,"DejaVu Sans",Arial,sans-serif;fill:#1a1f24}
 .page{fill:#fff}
-.h1{font-size:20px;font-weight:600}
+.h1{font-size:19px;font-weight:600}
 .h2{font-size:14px;font-weight:600}
 .sub{font-size:13px;fill:#56616c}
 .small{font-size:11px;fill:#56616c}

@@ -36,7 +36,7 @@ func (b *box) arrange(width float64) {
 	for _, k := range b.kids {
 		k.arrange(width - 2*b.pad)
 	}
-	w, h := flow(b.kids, width-2*b.pad, b.gap)
+	w, h := flow(b.kids, even(b.kids, width-2*b.pad, b.gap), b.gap)
 	top := b.pad
 	if b.label != "" {
 		top += labelHeight - b.pad/2
@@ -47,6 +47,29 @@ func (b *box) arrange(width float64) {
 		k.y += top
 	}
 	b.w, b.h = w+2*b.pad, top+h+b.pad
+}
+
+// even returns a width, not above the one given, at which boxes of one size come
+// in rows of equal length, where that takes two rows more at most.
+func even(boxes []*box, width, gap float64) float64 {
+	n := len(boxes)
+	if n < 4 || boxes[0].w <= 0 {
+		return width
+	}
+	for _, b := range boxes {
+		if b.w != boxes[0].w {
+			return width
+		}
+	}
+	step := boxes[0].w + gap
+	fits := max(1, int((width+gap+0.01)/step))
+	rows := (n + fits - 1) / fits
+	for columns := min(fits, n); columns > 1; columns-- {
+		if n%columns == 0 && n/columns <= rows+2 {
+			return float64(columns)*step - gap + 0.01
+		}
+	}
+	return width
 }
 
 func (b *box) arrangeCore(width float64) {
@@ -120,10 +143,11 @@ func (f facts) cpuBoxes(cpus set.CPUSet, size cell) []*box {
 }
 
 // labelsFit says that no cache is too small for its label: a label on each of
-// many small ones says less than the line below the headline.
+// many cores says less than the line below the headline.
 func (f facts) labelsFit(groups []group) bool {
 	for _, g := range groups {
-		if g.known && g.cpus.Len() < 4 && len(groups) > 2 {
+		cores := len(f.groupBy(g.cpus, func(i int) (int, bool) { return f.CPUs[i].Core.Get() }))
+		if g.known && len(groups) > 2 && (cores < 2 || g.cpus.Len() < 4) {
 			return false
 		}
 	}

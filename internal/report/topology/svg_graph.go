@@ -42,12 +42,15 @@ func (f facts) newGraph() (graph, bool) {
 			pairs[d] = append(pairs[d], [2]int{a, b})
 		}
 	}
-	if len(levels) < 2 {
+	slices.Sort(levels)
+	if len(levels) < 2 || 4*len(pairs[levels[0]]) < n { // of so few lines the table says enough
 		return graph{}, false
 	}
-	slices.Sort(levels)
 	g.at = [2]int{levels[0], levels[1]}
 	g.near, g.next = pairs[levels[0]], pairs[levels[1]]
+	if len(g.next) > 2*n { // a web that hides the rest
+		g.next = nil
+	}
 	return g, true
 }
 
@@ -77,6 +80,9 @@ func (f facts) graphPanel() (panel, bool) {
 	side := min(420, 200+float64(len(g.order))*7)
 	p := panel{title: "Nearest nodes", w: side, h: side,
 		sub: fmt.Sprintf("thick: distance %d; thin: %d", g.at[0], g.at[1])}
+	if g.next == nil {
+		p.sub = fmt.Sprintf("lines: distance %d", g.at[0])
+	}
 	p.draw = func(c *canvas, x, y float64) { f.drawGraph(c, g, x+side/2, y+side/2, side/2-16) }
 	return p, true
 }

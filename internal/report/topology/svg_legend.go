@@ -27,10 +27,13 @@ func (f facts) drawLegend(c *canvas, y float64) float64 {
 }
 
 func (f facts) signs() []sign {
-	list := []sign{{w: 40, text: "memory, against the largest node's", draw: func(c *canvas, x, y float64) {
-		c.rect(x, y+5, 40, 6, "track", 3)
-		c.rect(x, y+5, 26, 6, "fill", 2)
-	}}}
+	var list []sign
+	if len(f.Nodes) > 1 {
+		list = append(list, sign{w: 40, text: "memory, against the largest node's", draw: func(c *canvas, x, y float64) {
+			c.rect(x, y+5, 40, 6, "track", 3)
+			c.rect(x, y+5, 26, 6, "fill", 2)
+		}})
+	}
 	square := func(w float64, class, text string) {
 		list = append(list, sign{w: w, text: text, draw: func(c *canvas, x, y float64) { c.rect(x, y, w, 16, class, 3) }})
 	}
@@ -78,8 +81,11 @@ func (f facts) deviceSigns() []sign {
 			continue
 		}
 		kind, text := kinds[class], string(class)
+		if class == machine.GPU {
+			text = "graphics or GPU"
+		}
 		list = append(list, sign{w: kindWidth(kind), text: text, draw: func(c *canvas, x, y float64) {
-			c.rect(x, y, kindWidth(kind), 16, text, 3)
+			c.rect(x, y, kindWidth(kind), 16, string(class), 3)
 			c.middle(x+kindWidth(kind)/2, y+11.5, "mark", kind)
 		}})
 	}

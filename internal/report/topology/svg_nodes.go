@@ -15,7 +15,8 @@ import (
 // nodeBox is a node's drawing: a head, tags, CPUs and devices, from top to bottom.
 type nodeBox struct {
 	node     machine.Node
-	bare     bool // no CPUs
+	bare     bool   // no CPUs
+	inside   string // its package, where no frame says so
 	notes    []string
 	cpus     *box
 	devices  []machine.Device
@@ -31,7 +32,7 @@ type frame struct {
 
 const (
 	nodePad    = 10.0
-	headHeight = 40.0 // name, memory and its bar
+	headHeight = 34.0 // name, memory and its bar
 	noteHeight = 16.0
 	tagHeight  = 18.0
 	framePad   = 10.0
@@ -49,6 +50,9 @@ func (f facts) drawNodes(c *canvas, y float64) float64 {
 	}
 	frameWidth := (innerWidth - gap*float64(perRow-1)) / float64(perRow)
 	nodeWidth := (frameWidth - pads - gap*float64(columns-1)) / float64(columns)
+	if len(f.Nodes) == 1 && f.online.Len() <= 16 {
+		nodeWidth /= 2
+	}
 	f.sizeNodes(frames, nodeWidth)
 	top := y
 	for i := 0; i < len(frames); i += perRow {
@@ -95,12 +99,26 @@ func (f facts) frames() []frame {
 		}
 		label := "package " + strconv.Itoa(p)
 		if p == len(f.Packages) {
-			label = "of no one package"
+			label = "of no single package"
 		}
 		slices.SortStableFunc(nodes, func(a, b machine.Node) int { return rank(a) - rank(b) })
 		frames = append(frames, frame{label, f.nodeBoxes(nodes)})
 	}
-	return frames
+	return flatten(frames)
+}
+
+// flatten takes the frames away where each would have one node only.
+func flatten(frames []frame) []frame {
+	var one frame
+	if slices.ContainsFunc(frames, func(fr frame) bool { return len(fr.nodes) > 1 }) {
+		return frames
+	}
+	for _, fr := range frames {
+		fr.nodes[0].inside = fr.label
+		one.nodes = append(one.nodes, fr.nodes[0])
+	}
+	slices.SortFunc(one.nodes, func(a, b *nodeBox) int { return a.node.ID - b.node.ID })
+	return []frame{one}
 }
 
 // rank puts nodes with CPUs first.
@@ -174,28 +192,56 @@ func grid(frames []frame) (columns, perRow int) {
 		}
 		return min(most, across), 1
 	}
-	columns = min(most, 2)
-	if most == 3 || across == 6 && most > 2 {
-		columns = 3
+	best := 0
+	for _, n := range []int{2, 3, 4, 1} {
+		if rows := gridRows(frames, n, max(1, across/n)); n <= most && (best == 0 || rows < best) {
+			columns, best = n, rows
+		}
 	}
-	return columns, max(1, min(len(frames), across/columns))
+	return columns, min(len(frames), max(1, across/columns))
+}
+
+// gridRows is how many nodes would stand above each other.
+func gridRows(frames []frame, columns, perRow int) int {
+	rows := 0
+	for i := 0; i < len(frames); i += perRow {
+		most := 0
+		for _, fr := range frames[i:min(i+perRow, len(frames))] {
+			most = max(most, (len(fr.nodes)+columns-1)/columns)
+		}
+		rows += most
+	}
+	return rows
 }
 
 // sizeNodes lays out what is in the nodes, as large as leaves the page a page.
 func (f facts) sizeNodes(frames []frame, width float64) {
 	const enough = 190.0 // high, for a node's CPUs
 	for _, scale := range []float64{2, 1.6, 1.3, 1} {
-		highest := 0.0
-		for _, fr := range frames {
-			for _, n := range fr.nodes {
-				f.layOut(n, width, f.cell(scale))
-				highest = max(highest, n.cpus.h)
+		size := f.cell(scale)
+		wide, high := f.layOutAll(frames, width, size)
+		if high > enough && scale > 1 {
+			continue
+		}
+		if wide > 0 { // fill the rows, unless that makes more of them
+			wider := cell{size.w * min((width-2*nodePad)/wide, 1.5) * 0.99, size.h}
+			if _, higher := f.layOutAll(frames, width, wider); higher > high {
+				f.layOutAll(frames, width, size)
 			}
 		}
-		if highest <= enough {
-			return
+		return
+	}
+}
+
+// layOutAll returns the largest width and height that the CPUs of a node take.
+func (f facts) layOutAll(frames []frame, width float64, size cell) (wide, high float64) {
+	for _, fr := range frames {
+		for _, n := range fr.nodes {
+			f.layOut(n, width, size)
+			wide, high = max(wide, n.cpus.w), max(high, n.cpus.h)
 		}
 	}
+	return wide, high
 }
 
 // cell has room for the largest CPU id.
@@ -220,12 +266,16 @@ func (f facts) layOut(n *nodeBox, width float64, size cell) {
 		n.h = n.deviceAt + tagRows(n.devices, width-2*nodePad)*(tagHeight+4) - 4
 	}
 	n.h += nodePad
+	if n.bare && len(n.devices) == 0 {
+		n.h -= 6 // below the last note there is enough
+	}
 }
 
-// packageBoxes groups a node's CPUs by package where it spans several.
+// packageBoxes groups a node's CPUs by package where it spans a few. More than a
+// few are cores that firmware calls packages (POWER7).
 func (f facts) packageBoxes(n machine.Node, size cell) []*box {
 	packages := f.packagesOf(n)
-	if len(packages) < 2 {
+	if len(packages) < 2 || len(packages) > 4 {
 		return f.cpuBoxes(n.CPUs, size)
 	}
 	var boxes []*box
@@ -307,6 +357,9 @@ func (n *nodeBox) draw(c *canvas, x, y float64, most unit.Bytes) {
 	c.rect(x, y, n.w, n.h, class, 6)
 	in := n.w - 2*nodePad
 	c.text(x+nodePad, y+20, "name", "node "+strconv.Itoa(n.node.ID))
+	if n.inside != "" {
+		c.text(x+nodePad+textWidth("node "+strconv.Itoa(n.node.ID), 13)*1.1+8, y+20, "small", n.inside)
+	}
 	c.right(x+n.w-nodePad, y+20, "size", memory(n.node))
 	c.rect(x+nodePad, y+28, in, 6, "track", 3)
 	if b := n.node.Memory.Or(0); b > 0 && most > 0 {

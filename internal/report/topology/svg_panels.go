@@ -30,7 +30,7 @@ func (f facts) drawPanels(c *canvas, y float64) float64 {
 	panels := f.panels()
 	boxes := make([]*box, len(panels))
 	for i, p := range panels {
-		w := max(p.w, min(textWidth(p.title, 14), innerWidth-2*cardPad), min(textWidth(p.sub, 11), innerWidth-2*cardPad))
+		w := max(p.w, min(textWidth(p.title, 14)*1.1, innerWidth-2*cardPad), min(textWidth(p.sub, 11), innerWidth-2*cardPad))
 		boxes[i] = &box{w: w + 2*cardPad, h: cardTop + p.h + cardPad}
 	}
 	_, h := flow(boxes, innerWidth, gap)
@@ -158,7 +158,9 @@ func (f facts) accessPanel() (panel, bool) {
 	rows := [][]string{{"memory of", "seen from", "read", "write", "read", "write"}}
 	for _, n := range f.Nodes {
 		for _, a := range n.Access {
-			rows = append(rows, accessRow(n, a))
+			if a.ReadLatency.Known() || a.WriteLatency.Known() || a.ReadBandwidth.Known() || a.WriteBandwidth.Known() {
+				rows = append(rows, accessRow(n, a))
+			}
 		}
 	}
 	if len(rows) == 1 {
@@ -216,13 +218,17 @@ func (f facts) strayPanel() (panel, bool) {
 		return panel{}, false
 	}
 	const wide = 420.0
-	return panel{title: "Devices on no known node", sub: "the firmware does not say where they are attached", w: wide, h: tagRows(list, wide) * (tagHeight + 4),
+	title, sub := "Devices on no known node", "the firmware does not say where they are attached"
+	if len(f.Nodes) == 1 {
+		title, sub = "Devices", "with one node, none is nearer than another"
+	}
+	return panel{title: title, sub: sub, w: wide, h: tagRows(list, wide) * (tagHeight + 4),
 		draw: func(c *canvas, x, y float64) { drawTags(c, list, x, y, wide) }}, true
 }
 
 // lostPanel has the online CPUs of no known node.
 func (f facts) lostPanel() (panel, bool) {
-	cpus := f.online.Minus(f.CPUsOf(f.NodeIDs()))
+	cpus := f.lost()
 	if cpus.IsEmpty() {
 		return panel{}, false
 	}

@@ -71,13 +71,10 @@ func (f facts) nodeText(b *strings.Builder) {
 	if !f.offline.IsEmpty() {
 		fmt.Fprintf(b, "offline: CPUs %s\n", f.offline)
 	}
-	if lost := f.lost(); lost != "" {
+	if lost := f.lost(); !lost.IsEmpty() {
 		fmt.Fprintf(b, "on an unknown node: CPUs %s\n", lost)
 	}
 }
-
-// lost are online CPUs that no node has.
-func (f facts) lost() string { return f.online.Minus(f.CPUsOf(f.NodeIDs())).String() }
 
 func shorten(list string, n int) (string, bool) {
 	if len(list) <= widest {
