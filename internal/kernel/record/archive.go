@@ -73,10 +73,7 @@ func Read(r io.Reader) (Tree, error) {
 	for range maxEntries {
 		h, err := archive.Next()
 		if err == io.EOF && limited.N > 0 {
-			if len(t.Files) == 0 {
-				return Tree{}, fmt.Errorf("read archive: it is empty (%w)", ErrNotRecord)
-			}
-			return t, nil
+			return t.whole(limited)
 		}
 		if err != nil {
 			return Tree{}, t.broken(err, limited.N)
@@ -90,6 +87,17 @@ func Read(r io.Reader) (Tree, error) {
 		}
 	}
 	return Tree{}, fmt.Errorf("read archive: more than %d files", maxEntries)
+}
+
+// whole reads to the end, where the checksum is.
+func (t Tree) whole(rest io.Reader) (Tree, error) {
+	if _, err := io.Copy(io.Discard, rest); err != nil {
+		return Tree{}, fmt.Errorf("read archive: its end: %w", err)
+	}
+	if len(t.Files) == 0 {
+		return Tree{}, fmt.Errorf("read archive: it is empty (%w)", ErrNotRecord)
+	}
+	return t, nil
 }
 
 // broken tells a strange archive from one that ends too early or never.

@@ -16,7 +16,7 @@ var (
 	number  = regexp.MustCompile(`^\(?-?(0x)?[0-9a-fA-F]{1,20}K?([-:/][0-9]{1,5})*\)?$`)
 	decimal = regexp.MustCompile(`^\(?-?[0-9]{1,20}\)?$`)
 	// name is a counter's: a few digits as in "dma32", never as many as a serial.
-	name    = regexp.MustCompile(`^\(?[A-Za-z_-]+([0-9]{1,2}[A-Za-z_]*)*\)?:?$`)
+	name    = regexp.MustCompile(`^[A-Za-z_-]+([0-9]{1,2}[A-Za-z]{0,2})?(\([a-z]+\))?:?$`)
 	release = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)?`)
 )
 
@@ -90,14 +90,22 @@ func cpuinfo(text string) string {
 	return b.String()
 }
 
-// pageSize keeps what machine reads of hwloc's file; it also has the host's name.
-func pageSize(text string) string {
+var architecture = regexp.MustCompile(`^[a-z0-9_]{1,16}$`)
+
+// noFile keeps what is read of hwloc's file for what no file tells: the page size,
+// and for lstopo the architecture. It also has the host's name.
+func noFile(text string) string {
+	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, "PageSize:"); ok {
-			return "PageSize:" + numbers(value)
+		key, value, _ := strings.Cut(line, ":")
+		switch {
+		case key == "PageSize":
+			b.WriteString(key + ":" + numbers(value))
+		case key == "Architecture" && architecture.MatchString(strings.TrimSpace(value)):
+			b.WriteString(line)
 		}
 	}
-	return ""
+	return b.String()
 }
 
 // address is a name that holds a hardware address: enx0123456789ab, ibx and more.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,14 +48,22 @@ func Gather(root fs.FS, page unit.Opt[unit.Bytes]) (Tree, error) {
 		g.rule(r)
 	}
 	g.classLinks()
-	if size, ok := page.Get(); ok && !g.saved[pageFile] {
-		g.add(File{Path: pageFile, Data: fmt.Appendf(nil, "PageSize: %d\n", size)})
+	if size, ok := page.Get(); ok && !g.saved[noFilePath] {
+		g.add(File{Path: noFilePath, Data: fmt.Appendf(nil, "Architecture: %s\nPageSize: %d\n", machineName(), size)})
 	}
 	slices.SortFunc(g.tree.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return g.tree, errors.Join(g.errs...)
 }
 
-const pageFile = "proc/hwloc-nofile-info"
+const noFilePath = "proc/hwloc-nofile-info"
+
+// machineName is what uname says of this host: only a live one lacks the file.
+func machineName() string {
+	if name, ok := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]; ok {
+		return name
+	}
+	return runtime.GOARCH
+}
 
 type gatherer struct {
 	root  fs.FS

@@ -58,5 +58,6 @@ var rules = []rule{
 	{"proc/sys/vm/zone_reclaim_mode", numbers},
 	{"proc/{meminfo,vmstat,zoneinfo}", counters},
 	{"proc/cpuinfo", cpuinfo},
-	{"proc/hwloc-nofile-info", pageSize},
+	{"proc/driver/nvidia/gpus/@/numa_status", counters},
+	{noFilePath, noFile},
 }

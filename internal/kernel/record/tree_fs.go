@@ -56,6 +56,9 @@ func (e *entry) Info() (fs.FileInfo, error) { return e, nil }
 
 // put adds an entry and the directories it is in; the first of a name stays.
 func (m *memory) put(name string, e *entry) {
+	if !fs.ValidPath(name) {
+		return
+	}
 	if old, ok := m.entries[name]; ok {
 		if !old.IsDir() || !e.IsDir() {
 			return
