@@ -76,7 +76,7 @@ func (f facts) headline() string {
 	if len(f.Nodes) != 1 {
 		where += " and " + f.nodes()
 	}
-	return fmt.Sprintf("%s (%s) in %s, %s; %s", count(f.online.Len(), "CPU"), f.smt(), where, size(f.memory), f.farthest())
+	return fmt.Sprintf("%s (%s) in %s, %s; %s", count(f.online.Len(), "CPU"), f.smt(), where, memoryOf(f.memory), f.farthest())
 }
 
 func (f facts) smt() string {
@@ -204,7 +204,7 @@ func caches(what string, list []machine.Cache) string {
 			parts = append(parts, fmt.Sprintf("%d other kinds", len(kinds)-most))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d × L%d %s for %s each", counts[k], k.level, size(k.size), count(k.cpus, "CPU")))
+		parts = append(parts, fmt.Sprintf("%d × L%d %s for %s each", counts[k], k.level, cacheSize(k.size), count(k.cpus, "CPU")))
 	}
 	if len(parts) == 0 {
 		return what + " " + unknown
@@ -259,7 +259,7 @@ func (f facts) cachesOf(n machine.Node, list []machine.Cache) string {
 		if !c.CPUs.Overlaps(n.CPUs) {
 			continue
 		}
-		text := size(c.Size)
+		text := cacheSize(c.Size)
 		if others := f.nodesOf(c.CPUs).Without(n.ID); !others.IsEmpty() {
 			text += " with node " + others.String()
 		}
@@ -330,6 +330,20 @@ func size(o unit.Opt[unit.Bytes]) string {
 	text := b.String()
 	digits := strings.TrimRight(text, "BKMGTPi")
 	return digits + " " + text[len(digits):]
+}
+
+func memoryOf(o unit.Opt[unit.Bytes]) string {
+	if !o.Known() {
+		return "memory unknown"
+	}
+	return size(o)
+}
+
+func cacheSize(o unit.Opt[unit.Bytes]) string {
+	if !o.Known() {
+		return "(size unknown)"
+	}
+	return size(o)
 }
 
 // rate prints bytes per second.

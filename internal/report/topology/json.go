@@ -81,8 +81,8 @@ type deviceDoc struct {
 	Address string              `json:"address"`
 	Class   machine.DeviceClass `json:"class"`
 	Names   []string            `json:"names"`
-	Vendor  string              `json:"vendor"` // hexadecimal, as lspci prints it
-	Device  string              `json:"device"`
+	Vendor  unit.Opt[string]    `json:"vendor"` // hexadecimal, as lspci prints it
+	Device  unit.Opt[string]    `json:"device"`
 	Node    unit.Opt[int]       `json:"node"`
 	CPUs    set.CPUSet          `json:"cpus"`
 }
@@ -175,11 +175,12 @@ func (f facts) deviceDocs() []deviceDoc {
 	docs := []deviceDoc{}
 	for _, d := range f.Devices {
 		docs = append(docs, deviceDoc{Address: d.Address, Class: d.Class, Names: orEmpty(d.Names),
-			Vendor: hex(d.Vendor), Device: hex(d.Model), Node: d.Node, CPUs: d.CPUs})
+			Vendor: unit.OptOf(hex(d.Vendor), d.Vendor != 0), Device: unit.OptOf(hex(d.Model), d.Vendor != 0), Node: d.Node, CPUs: d.CPUs})
 	}
 	return docs
 }
 
+// hex prints a PCI id. There is no vendor 0: it says that none was read.
 func hex(id uint16) string { return fmt.Sprintf("%04x", id) }
 
 // coreDocs tells a core's package and node by its CPUs; unknown where they differ.

@@ -156,7 +156,7 @@ func (f facts) labelsFit(groups []group) bool {
 
 func (f facts) llcLabel(i int, here set.CPUSet) string {
 	llc := f.LLCs[i]
-	label := "L" + strconv.Itoa(llc.Level) + " " + size(llc.Size)
+	label := "L" + strconv.Itoa(llc.Level) + " " + cacheSize(llc.Size)
 	if others := f.nodesOf(llc.CPUs.Minus(here)); !others.IsEmpty() {
 		label += ", shared with node " + others.String()
 	}

@@ -375,11 +375,8 @@ func (n *nodeBox) draw(c *canvas, x, y float64, most unit.Bytes) {
 }
 
 func memory(n machine.Node) string {
-	switch b, ok := n.Memory.Get(); {
-	case !ok:
-		return "memory unknown"
-	case b == 0:
+	if n.Memory == unit.Some(unit.Bytes(0)) {
 		return "no memory"
 	}
-	return size(n.Memory)
+	return memoryOf(n.Memory)
 }

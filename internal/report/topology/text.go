@@ -227,7 +227,7 @@ func (f facts) deviceText(b *strings.Builder) {
 			if !d.CPUs.IsEmpty() {
 				near, _ = shorten(d.CPUs.String(), d.CPUs.Len())
 			}
-			t = append(t, []string{node, string(d.Class), d.Address, hex(d.Vendor) + ":" + hex(d.Model), near, orNone(strings.Join(d.Names, " "))})
+			t = append(t, []string{node, string(d.Class), d.Address, deviceID(d), near, orNone(strings.Join(d.Names, " "))})
 		}
 	}
 	for _, n := range f.Nodes {
@@ -236,6 +236,13 @@ func (f facts) deviceText(b *strings.Builder) {
 	add(unknown, f.strays())
 	b.WriteString("\nDevices\n")
 	t.write(b, "><<<<<")
+}
+
+func deviceID(d machine.Device) string {
+	if d.Vendor == 0 {
+		return unknown
+	}
+	return hex(d.Vendor) + ":" + hex(d.Model)
 }
 
 // strays are devices of no node, or of one that is not there.
