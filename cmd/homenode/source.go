@@ -28,13 +28,20 @@ func (s *machineSource) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.fromHwloc, "from-hwloc", "", "a file of hwloc's XML ('lstopo machine.xml')")
 	cmd.Flags().StringVar(&s.shape, "shape", "", "a machine of the lab: its name or its file")
 	cmd.Flags().StringVar(&s.shapes, "shapes", "lab/shapes", "folder of the shape files")
-	cmd.MarkFlagsMutuallyExclusive("root", "from-hwloc", "shape")
 }
 
 // read returns the machine, and a sentence for each part that could not be read
 // or believed. The error means that there is none.
 func (s machineSource) read(stderr io.Writer) (machine.Machine, []string, error) {
+	named := 0
+	for _, flag := range []string{s.root, s.fromHwloc, s.shape} {
+		if flag != "" {
+			named++
+		}
+	}
 	switch {
+	case named > 1:
+		return machine.Machine{}, nil, badInput(errors.New("--root, --from-hwloc and --shape each name a machine: give one of them"))
 	case s.root != "":
 		return readRoot(s.root, stderr)
 	case s.fromHwloc != "":
