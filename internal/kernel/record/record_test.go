@@ -121,8 +121,8 @@ func TestRoundTrip(t *testing.T) {
 // A machine that was malformed still is, in the same places.
 func TestRoundTripOfMalformed(t *testing.T) {
 	for path, text := range map[string]string{
-		node + "node0/distance": "10 x\n", node + "node1/cpulist": "2-\x00\x013,boom\n", cpu + "cpu1/cache/index2/size": "big\n",
-		node + "node1/meminfo": "Node 1 MemTotal: lots kB\n", cpu + "cpu2/cache/index2/type": "Crowded\n", "proc/hwloc-nofile-info": "PageSize: 3\n",
+		node + "node0/distance": "10 x\n", node + "node1/cpulist": "2-\x00\x013,boom\n", cpu + "cpu0/cache/index2/size": "big\n",
+		node + "node1/meminfo": "Node 1 MemTotal: lots kB\n", cpu + "cpu0/cache/index2/type": "Crowded\n", "proc/hwloc-nofile-info": "PageSize: 3\n",
 	} {
 		source := full()
 		source[path] = &fstest.MapFile{Data: []byte(text)}
