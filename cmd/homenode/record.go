@@ -41,6 +41,9 @@ func recordMachine(cmd *cobra.Command, f recordFlags) error {
 	if f.out == "" {
 		return badInput(errors.New("--out is empty: name a .tar.gz or a folder"))
 	}
+	if cmd.Flags().Changed("root") && f.root == "" {
+		return badInput(errors.New("--root is empty: name a tree, or leave it out for this machine"))
+	}
 	tree, m, problems, err := sourceOf(f.root, cmd.ErrOrStderr())
 	if err != nil {
 		return err

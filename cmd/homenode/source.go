@@ -30,18 +30,28 @@ func (s *machineSource) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.shapes, "shapes", "lab/shapes", "folder of the shape files")
 }
 
+// check refuses two machines, and a name that a script left empty: it would mean
+// this host.
+func (s machineSource) check(cmd *cobra.Command) error {
+	named := 0
+	for name, value := range map[string]string{"root": s.root, "from-hwloc": s.fromHwloc, "shape": s.shape} {
+		if !cmd.Flags().Changed(name) {
+			continue
+		}
+		if named++; value == "" {
+			return badInput(fmt.Errorf("--%s is empty: name a machine, or leave it out for this one", name))
+		}
+	}
+	if named > 1 {
+		return badInput(errors.New("--root, --from-hwloc and --shape each name a machine: give one of them"))
+	}
+	return nil
+}
+
 // read returns the machine, and a sentence for each part that could not be read
 // or believed. The error means that there is none.
 func (s machineSource) read(stderr io.Writer) (machine.Machine, []string, error) {
-	named := 0
-	for _, flag := range []string{s.root, s.fromHwloc, s.shape} {
-		if flag != "" {
-			named++
-		}
-	}
 	switch {
-	case named > 1:
-		return machine.Machine{}, nil, badInput(errors.New("--root, --from-hwloc and --shape each name a machine: give one of them"))
 	case s.root != "":
 		return readRoot(s.root, stderr)
 	case s.fromHwloc != "":

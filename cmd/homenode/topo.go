@@ -44,7 +44,7 @@ func topoCommand() *cobra.Command {
 }
 
 func showTopology(cmd *cobra.Command, f topoFlags) error {
-	if err := checkOutput(f.output); err != nil {
+	if err := errors.Join(checkOutput(f.output), f.check(cmd)); err != nil {
 		return err
 	}
 	if f.svg == "-" && f.hwloc == "-" || (f.svg == "-" || f.hwloc == "-") && cmd.Flags().Changed("output") {

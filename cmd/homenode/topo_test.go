@@ -90,6 +90,7 @@ func TestTopoBadInput(t *testing.T) {
 		{[]string{"--root", tree, "--svg", "-", "-o", "json"}, []string{"one thing"}},
 		{[]string{"--root", tree, "--svg", "-", "--hwloc", "-"}, []string{"one thing"}},
 		{[]string{"--root", tree, "--svg", in("none/x.svg")}, []string{"none/x.svg"}},
+		{[]string{"--root", ""}, []string{"--root is empty"}},
 		{[]string{"extra"}, []string{"no arguments"}},
 	} {
 		args := append([]string{"topo", "--shapes", "../../lab/shapes"}, c.args...)
@@ -194,6 +195,7 @@ func TestRecord(t *testing.T) {
 		{"record", "--root", tree, "--out", out},
 		{"record", "--root", tree, "--out", tree, "--force"},
 		{"record", "--root", tree, "--out", ""},
+		{"record", "--root", "", "--out", out + "x"},
 		{"record", "--root", filepath.Join(tree, "none")},
 		{"record", "--root", t.TempDir(), "--out", out + "x"},
 	} {
