@@ -30,11 +30,11 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode
-agent | lab/demo > lab | report/usage report/findings > report | tui
+agent | lab/demo > lab | report/usage report/findings report/topology > report | tui
 trial
 owner/cgroup
 journal
-kernel/kerneltest > kernel > kernel/places > kernel/addr kernel/cgroup kernel/migrate kernel/perf kernel/symbol > kernel/procfs > kernel/unix
+kernel/kerneltest > kernel > kernel/places > kernel/addr kernel/cgroup kernel/migrate kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | doctor
 survey
@@ -48,7 +48,7 @@ set | unit
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"trial", "report", "report/usage", "report/findings"}
+var alsoPure = []string{"trial", "report", "report/usage", "report/findings", "report/topology"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"kernel/kerneltest", "window/windowtest"}

@@ -23,7 +23,7 @@ import (
 const maxProcesses = 200
 
 // readSurvey looks at this host for so long, with all that its PMUs can tell.
-func readSurvey(ctx context.Context, d time.Duration, progress func(string)) (survey.Survey, error) {
+var readSurvey = func(ctx context.Context, d time.Duration, progress func(string)) (survey.Survey, error) {
 	cfg := kernel.SurveyConfig{
 		Interval: d, Processes: kernel.Selection{All: true, Max: maxProcesses},
 		Threads: true, Mappings: true, IRQs: true, Progress: progress,

@@ -53,7 +53,7 @@ func TestDoctorSave(t *testing.T) {
 	old := readSurvey
 	defer func() { readSurvey = old }()
 	var looked time.Duration
-	readSurvey = func(_ context.Context, d time.Duration) (survey.Survey, error) {
+	readSurvey = func(_ context.Context, d time.Duration, _ func(string)) (survey.Survey, error) {
 		looked = d
 		return readSurveyFile(savedSurvey)
 	}

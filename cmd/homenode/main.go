@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -53,12 +54,16 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	root := rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	return finish(root.ExecuteContext(ctx), os.Stderr)
+}
+
+// finish prints a command's error and returns its exit code.
+func finish(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(os.Stderr, "homenode: "+text)
+		fmt.Fprintln(stderr, "homenode: "+text)
 	}
 	var code codeError
 	if errors.As(err, &code) {
@@ -84,8 +89,8 @@ func rootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput(err) })
-	root.AddCommand(doctorCommand(), topCommand(), statCommand(), mapsCommand(), agentCommand(), statusCommand(), whyCommand(), restoreCommand(),
-		recordWindowsCommand(), labCommand(), demoCommand())
+	root.AddCommand(topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), recordCommand(),
+		agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand())
 	return root
 }
 

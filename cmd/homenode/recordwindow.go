@@ -11,7 +11,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"homenode/internal/kernel"
 	"homenode/internal/tui"
@@ -32,30 +32,12 @@ type windowOptions struct {
 }
 
 // addWindowFlags adds what `record --windows` takes.
-func addWindowFlags(cmd *cobra.Command, o *windowOptions) {
-	f := cmd.Flags()
+func addWindowFlags(f *pflag.FlagSet, o *windowOptions) {
 	f.StringVar(&o.file, "windows", "", "record what machine and workloads do into this file, for 'homenode top --replay'")
 	f.DurationVar(&o.length, "for", time.Minute, "with --windows: how long; 0: until it is ended")
 	f.DurationVar(&o.period, "period", 2*time.Second, "with --windows: how often to read")
 	f.StringArrayVar(&o.workloads, "workload", nil, "with --windows: only cgroups that match, e.g. '/demo/*'; may be repeated")
 	f.StringVar(&o.config, "config", "", "with --windows: the agent's configuration file, which names services and targets")
-	if f.Lookup("force") == nil {
-		f.BoolVar(&o.force, "force", false, "write over a file that is there")
-	}
-}
-
-func recordWindowsCommand() *cobra.Command {
-	var o windowOptions
-	cmd := &cobra.Command{
-		Use:    "record-windows",
-		Short:  "Record what the machine and its workloads do",
-		Long:   "Writes one window a line into --windows FILE. The file names no host, but the paths of its cgroups.",
-		Hidden: true,
-		Args:   exactly(0, "no arguments"),
-		RunE:   func(cmd *cobra.Command, _ []string) error { return recordWindows(cmd.Context(), o) },
-	}
-	addWindowFlags(cmd, &o)
-	return cmd
 }
 
 // recordWindows records until its time is over or the context ends, which is no

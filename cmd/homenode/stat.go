@@ -170,7 +170,7 @@ func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error
 		if err := usage.Processes(w, s, screen); err != nil {
 			return err
 		}
-		return partly(s)
+		return partSurveyed(s)
 	case id != "":
 		return usage.Workload(w, s, id, screen)
 	}
@@ -186,9 +186,9 @@ func noneKnown(s survey.Survey) bool {
 	return true
 }
 
-// partly is the exit code when some of the processes could not be told. What is
+// partSurveyed is the exit code when some of the processes could not be told. What is
 // wrong has been printed.
-func partly(s survey.Survey) error {
+func partSurveyed(s survey.Survey) error {
 	if len(s.Problems) > 0 {
 		return codeError{code: exitPartly}
 	}

@@ -208,10 +208,10 @@ func TestTopBadInput(t *testing.T) {
 		{"top --once --period 1s --replay " + fakeFour, "leave --period"},
 		{"top --once --period 1ms", "10ms to 1h"},
 		{"top --once --cgroup demo", "/demo/*"},
-		{"record-windows", "--windows wants"},
-		{"record-windows --windows " + dir + "/text", "is there already"},
-		{"record-windows --windows " + dir + "/x --for 1s --period 2s", "shorter than one"},
-		{"record-windows --windows " + dir + "/x --workload demo", "/demo/*"},
+		{"record --windows=", "--windows wants"},
+		{"record --windows " + dir + "/text", "is there already"},
+		{"record --windows " + dir + "/x --for 1s --period 2s", "shorter than one"},
+		{"record --windows " + dir + "/x --workload demo", "/demo/*"},
 	} {
 		code, text := runCaught(t, strings.Fields(c.args)...)
 		if code != exitBadInput || !strings.Contains(text, c.want) {

@@ -487,7 +487,7 @@ var scenarios = []scenario{
 	{name: "bound, to memory elsewhere", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},
 	{
 		name: "bound, and its memory left behind", rule: "remote-workload",
-		make: func(s *survey.Survey) { far(s, 0, 90); bound(s, 0, nodeCPUs(s, 0), 0) },
+		make:    func(s *survey.Survey) { far(s, 0, 90); bound(s, 0, nodeCPUs(s, 0), 0) },
 		subject: "/w0", want: []string{"is bound, but not to its memory", "90.0%"},
 	},
 	{name: "unknown", rule: "remote-workload", make: func(s *survey.Survey) {

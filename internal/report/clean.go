@@ -14,39 +14,35 @@ import (
 // face that knows its language.
 func clean(c trial.Comparison) trial.Comparison {
 	for _, text := range []*string{&c.Name, &c.Machine, &c.How, &c.Command, &c.Commit} {
-		*text = printable(*text)
+		*text = Printable(*text)
 	}
-	c.Order = each(c.Order, printable)
-	c.Rejected = each(c.Rejected, printable)
+	c.Order = each(c.Order, Printable)
+	c.Rejected = each(c.Rejected, Printable)
 	c.Arms = each(c.Arms, cleanArm)
 	c.Targets = each(c.Targets, func(t trial.Target) trial.Target {
-		t.Name, t.Want, t.Note = printable(t.Name), printable(t.Want), printable(t.Note)
+		t.Name, t.Want, t.Note = Printable(t.Name), Printable(t.Want), Printable(t.Note)
 		return t
 	})
 	return c
 }
 
 func cleanArm(a trial.Arm) trial.Arm {
-	a.Name, a.Title, a.Why = printable(a.Name), printable(a.Title), printable(a.Why)
+	a.Name, a.Title, a.Why = Printable(a.Name), Printable(a.Title), Printable(a.Why)
 	if a.Title == "" {
 		a.Title = a.Name
 	}
 	a.Why = strings.TrimPrefix(a.Why, "not applicable: ")
-	a.Detail = each(a.Detail, printable)
+	a.Detail = each(a.Detail, Printable)
 	a.Services = each(a.Services, func(s trial.Service) trial.Service {
-		s.Name, s.Kind = printable(s.Name), printable(s.Kind)
+		s.Name, s.Kind = Printable(s.Name), Printable(s.Kind)
 		return s
 	})
 	return a
 }
 
-// Printable is text fit for a terminal: on one line, and with a mark where a
-// control, a direction override or a broken byte was.
-func Printable(text string) string { return printable(text) }
-
-// printable puts text on one line, and a mark where a control, a direction
+// Printable puts text on one line, and a mark where a control, a direction
 // override or a broken byte was.
-func printable(text string) string {
+func Printable(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -24,11 +24,11 @@ func (r Root) FS() (fs.FS, error) {
 	if r.Path("/") == "/" {
 		return os.DirFS("/"), nil
 	}
-	root, err := os.OpenRoot(r.Path("/"))
+	tree, err := newTreeFS(r.Path("/"))
 	if err != nil {
 		return nil, Explain("open", r.Path("/"), "", err)
 	}
-	return root.FS(), nil
+	return tree, nil
 }
 
 // String names the tree in messages.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/record"
+	"homenode/internal/machine"
+)
+
+type recordFlags struct {
+	root, out string
+	force     bool
+}
+
+func recordCommand() *cobra.Command {
+	var f recordFlags
+	var w windowOptions
+	cmd := &cobra.Command{
+		Use:   "record",
+		Short: "Save this machine as a file, for a bug report; or what it does, to be played again",
+		Long: "Saves the files of /sys and /proc that describe CPUs, caches, memory, nodes and PCI devices.\n" +
+			"Serial numbers, host names, hardware addresses and command lines are not among them.\n'homenode topo --root FILE' shows the same machine elsewhere.\n\n" +
+			"With --windows, records what machine and workloads do, a window a line, for 'homenode top --replay'.\n" +
+			"Such a file names no host, but the paths of its cgroups.",
+		Example: "  homenode record\n  homenode record --out machine.tar.gz\n  homenode record --root DIR --out smaller/\n  homenode record --windows day.jsonl --for 10m",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("windows") {
+				return recordMachine(cmd, f)
+			}
+			if cmd.Flags().Changed("root") || cmd.Flags().Changed("out") {
+				return badInput(errors.New("--windows records this host while it runs: leave out --root and --out"))
+			}
+			w.force = f.force
+			return recordWindows(cmd.Context(), w)
+		},
+	}
+	cmd.Flags().StringVar(&f.out, "out", "homenode-record.tar.gz", "where to: a .tar.gz, or a folder that is made")
+	cmd.Flags().StringVar(&f.root, "root", "", "a recorded tree instead of this machine")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace the file if it exists")
+	addWindowFlags(cmd.Flags(), &w)
+	return cmd
+}
+
+func recordMachine(cmd *cobra.Command, f recordFlags) error {
+	if f.out == "" {
+		return badInput(errors.New("--out is empty: name a .tar.gz or a folder"))
+	}
+	if cmd.Flags().Changed("root") && f.root == "" {
+		return badInput(errors.New("--root is empty: name a tree, or leave it out for this machine"))
+	}
+	tree, m, problems, err := sourceOf(f.root, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	saved, err := record.Gather(tree, m.PageSize)
+	if err := saved.Save(f.out, f.force); errors.Is(err, record.ErrExists) {
+		return badInput(fmt.Errorf("%w: name another --out, or replace it with --force", err))
+	} else if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "saved %d CPUs and %d nodes to %s: %d entries, %v before packing\n", len(m.CPUs), len(m.Nodes), f.out, len(saved.Files), saved.Bytes())
+	fmt.Fprintln(cmd.OutOrStdout(), "no serial numbers, host names, hardware addresses or command lines are in it")
+	fmt.Fprintf(cmd.OutOrStdout(), "'homenode topo --root %s' shows it\n", f.out)
+	return partly(cmd.ErrOrStderr(), append(problems, sentences(err)...))
+}
+
+// sourceOf opens what is recorded, and reads the machine: a tree that describes
+// none is not worth saving.
+func sourceOf(root string, stderr io.Writer) (fs.FS, machine.Machine, []string, error) {
+	if root == "" {
+		m, problems, err := liveMachine()
+		if err != nil {
+			return nil, m, nil, err
+		}
+		tree, err := kernel.At("/").FS()
+		return tree, m, problems, err
+	}
+	tree, where, err := openTree(root, stderr)
+	if err != nil {
+		return nil, machine.Machine{}, nil, badInput(err)
+	}
+	m, err := machine.ParseSysfs(tree, "recorded:"+where)
+	m, problems, err := usable(m, err, where)
+	return tree, m, problems, err
+}

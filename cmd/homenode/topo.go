@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/kernel"
+	"homenode/internal/machine"
+	"homenode/internal/report"
+	"homenode/internal/report/topology"
+)
+
+// topoFlags say what to show, and how.
+type topoFlags struct {
+	machineSource
+	output, svg, hwloc string
+}
+
+func topoCommand() *cobra.Command {
+	var f topoFlags
+	cmd := &cobra.Command{
+		Use:   "topo",
+		Short: "Show a machine: nodes, CPUs, caches, memory, distances, devices",
+		Long: "Shows the machine it runs on, or one that --root, --from-hwloc or --shape names.\n\n" +
+			"What the kernel or the firmware does not tell is unknown: null in JSON. If a part could not\nbe read or believed, a line on stderr says so, and the exit code is 3.",
+		Example: "  homenode topo\n  homenode topo --svg machine.svg\n  homenode topo --root homenode-record.tar.gz -o json\n  homenode topo --hwloc - | lstopo -i - --if xml",
+		Args:    exactly(0, "no arguments"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return showTopology(cmd, f) },
+	}
+	f.addFlags(cmd)
+	outputFlag(cmd, &f.output)
+	cmd.Flags().StringVar(&f.svg, "svg", "", "write a picture to this file; - is standard output, and then nothing else is")
+	cmd.Flags().StringVar(&f.hwloc, "hwloc", "", "write hwloc's XML to this file, for lstopo; - as above")
+	return cmd
+}
+
+func showTopology(cmd *cobra.Command, f topoFlags) error {
+	if err := errors.Join(checkOutput(f.output), f.check(cmd)); err != nil {
+		return err
+	}
+	if f.svg == "-" && f.hwloc == "-" || (f.svg == "-" || f.hwloc == "-") && cmd.Flags().Changed("output") {
+		return badInput(errors.New("one thing only can go to standard output: name a file instead of one -"))
+	}
+	m, problems, err := f.read(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if err := writeTopology(cmd, f, m, problems); err != nil {
+		return err
+	}
+	return partly(cmd.ErrOrStderr(), problems)
+}
+
+func writeTopology(cmd *cobra.Command, f topoFlags, m machine.Machine, problems []string) error {
+	out := cmd.OutOrStdout()
+	if err := writeTo(out, f.svg, func(w io.Writer) error { return topology.SVG(w, m) }); err != nil {
+		return err
+	}
+	if err := writeTo(out, f.hwloc, func(w io.Writer) error { return machine.WriteHwloc(w, m) }); err != nil {
+		return err
+	}
+	switch {
+	case f.svg == "-" || f.hwloc == "-":
+		return nil
+	case f.output == "json":
+		return topology.JSON(out, m, problems)
+	}
+	return topology.Text(out, m)
+}
+
+// writeTo writes a file whole or not at all; "-" is out, "" is nowhere.
+func writeTo(out io.Writer, path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	if path == "-" {
+		_, err := out.Write(b.Bytes())
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".homenode-*")
+	if err != nil {
+		return badInput(fmt.Errorf("write %s: %w", path, err))
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(b.Bytes())
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// mostProblems is how many lines stderr gets: a broken tree can have thousands.
+const mostProblems = 20
+
+// partly prints what could not be read, a line each, and makes it an exit code.
+func partly(w io.Writer, problems []string) error {
+	for i, p := range problems {
+		if i == mostProblems {
+			fmt.Fprintf(w, "homenode: %d more of these\n", len(problems)-i)
+			break
+		}
+		fmt.Fprintln(w, "homenode: "+p)
+	}
+	if len(problems) > 0 {
+		return codeError{code: exitPartly}
+	}
+	return nil
+}
+
+// sentences takes joined errors apart, a line each, fit for a terminal.
+func sentences(err error) []string {
+	if err == nil {
+		return nil
+	}
+	var lines []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line = report.Printable(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// usable passes a machine on with what was wrong, unless there is none: then all
+// there is to say is a sentence.
+func usable(m machine.Machine, err error, from string) (machine.Machine, []string, error) {
+	problems := sentences(err)
+	if len(m.CPUs) > 0 && len(m.Nodes) > 0 {
+		return m, problems, nil
+	}
+	switch {
+	case errors.Is(err, machine.ErrNoCPU):
+		err = machine.ErrNoCPU
+	case len(problems) > 0:
+		err = errors.New(problems[0])
+	default:
+		err = errors.New("it describes no CPU and no node")
+	}
+	return machine.Machine{}, nil, badInput(fmt.Errorf("read machine from %s: %w", from, err))
+}
+
+// liveMachine reads the machine this runs on.
+func liveMachine() (machine.Machine, []string, error) {
+	m, err := kernel.ReadMachine(kernel.At("/"))
+	return usable(m, err, "/")
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/bzip2"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/record"
+	"homenode/internal/machine"
+	"homenode/internal/report/topology"
+)
+
+// runWith runs a command line and returns exit code, stdout and stderr.
+func runWith(args ...string) (int, string, string) {
+	var out, errs bytes.Buffer
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	code := finish(root.ExecuteContext(context.Background()), &errs)
+	return code, out.String(), errs.String()
+}
+
+// fakeTree is a machine of two nodes in a folder.
+func fakeTree(t *testing.T, more kerneltest.Files) string {
+	t.Helper()
+	return kerneltest.Tree(t, kerneltest.TwoNodes().With(more)).Path("/")
+}
+
+func writeFile(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What cannot be shown is exit code 2, one sentence, and nothing on stdout.
+func TestTopoBadInput(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	tree := fakeTree(t, nil)
+	writeFile(t, in("two/a/sys/x"), "")
+	writeFile(t, in("two/b/sys/x"), "")
+	writeFile(t, in("nocpu/sys/devices/system/node/node0/cpulist"), "0\n")
+	writeFile(t, in("files/a"), "")
+	writeFile(t, in("deep/1/2/3/4/sys/x"), "")
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--root", in("none")}, []string{"none", "no such folder"}},
+		{[]string{"--root", writeFile(t, in("file"), "x")}, []string{"it is a file", "folder that holds sys/"}},
+		{[]string{"--root", writeFile(t, in("m.tar.bz2"), "BZh9")}, []string{"m.tar.bz2", "archive", "unpack it first"}},
+		{[]string{"--root", writeFile(t, in("m.tar.gz"), "BZh9")}, []string{"m.tar.gz", "unpack it first"}},
+		{[]string{"--root", in("two")}, []string{"2 of its folders", "two/a"}},
+		{[]string{"--root", in("nocpu")}, []string{"nocpu", "no CPU found", "sys/devices/system/cpu"}},
+		{[]string{"--root", in("files")}, []string{"no sys/"}},
+		{[]string{"--root", in("deep")}, []string{"no sys/"}},
+		{[]string{"--root", filepath.Join(tree, "sys")}, []string{"folder that holds it"}},
+		{[]string{"--from-hwloc", in("none.xml")}, []string{"none.xml"}},
+		{[]string{"--from-hwloc", writeFile(t, in("a.xml"), "<html><body>no</body></html>")}, []string{"a.xml"}},
+		{[]string{"--from-hwloc", writeFile(t, in("b.xml"), "\x7fELF\x00\x01")}, []string{"b.xml"}},
+		{[]string{"--from-hwloc", dir}, []string{"directory"}},
+		{[]string{"--shape", "nonesuch"}, []string{"unknown shape", "nonesuch", "homenode lab shapes"}},
+		{[]string{"--shape", in("none.yaml")}, []string{"none.yaml"}},
+		{[]string{"--shape", writeFile(t, in("bad.yaml"), "name: x\ncolour: red\n")}, []string{"bad.yaml", "colour"}},
+		{[]string{"--root", tree, "--shape", "two"}, []string{"root", "shape"}},
+		{[]string{"--root", tree, "-o", "yaml"}, []string{"text or json"}},
+		{[]string{"--root", tree, "--svg", "-", "-o", "json"}, []string{"one thing"}},
+		{[]string{"--root", tree, "--svg", "-", "--hwloc", "-"}, []string{"one thing"}},
+		{[]string{"--root", tree, "--svg", in("none/x.svg")}, []string{"none/x.svg"}},
+		{[]string{"--root", ""}, []string{"--root is empty"}},
+		{[]string{"extra"}, []string{"no arguments"}},
+	} {
+		args := append([]string{"topo", "--shapes", "../../lab/shapes"}, c.args...)
+		code, out, errs := runWith(args...)
+		if code != exitBadInput || out != "" || !strings.HasPrefix(errs, "homenode: ") || strings.Count(errs, "\n") != 1 && !strings.Contains(errs, "bad.yaml") { // that shows the line
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q", c.args, code, out, errs)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(errs, w) {
+				t.Errorf("%v: no %q in: %s", c.args, w, errs)
+			}
+		}
+	}
+}
+
+// What can be shown in part is shown, with a line for each part that cannot.
+func TestTopoPartly(t *testing.T) {
+	tree := fakeTree(t, kerneltest.Files{
+		"/sys/devices/system/node/node1/distance":                   "21 x\x1b[31m\n",
+		"/sys/devices/system/node/node0/meminfo":                    "Node 0 MemTo",
+		"/sys/devices/system/cpu/cpu2/topology/core_cpus_list":      "2,,3\n",
+		"/sys/devices/system/cpu/cpu3/topology/physical_package_id": "\x00\x01\x02",
+	})
+	code, out, errs := runWith("topo", "--root", tree, "-o", "json")
+	var doc struct {
+		CPUs     int
+		Problems []string
+		Nodes    []struct {
+			Memory    *int   `json:"memory_bytes"`
+			Distances []*int `json:"distances"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitPartly || doc.CPUs != 4 {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+	}
+	if len(doc.Problems) != 4 || strings.Count(errs, "\n") != 4 || doc.Nodes[0].Memory != nil || doc.Nodes[1].Memory == nil || doc.Nodes[1].Distances[0] != nil {
+		t.Errorf("%s\n%s", out, errs)
+	}
+	for _, want := range []string{"node1/distance", `field 2 "x`, "node0/meminfo", "core_cpus_list", "physical_package_id"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("no %q in %s", want, errs)
+		}
+	}
+	if strings.Contains(out+errs, "\x1b") {
+		t.Error("a control character came through")
+	}
+}
+
+// Links of a recorded tree do not lead to this host's own /sys.
+func TestTopoStaysInTheTree(t *testing.T) {
+	tree := fakeTree(t, nil)
+	path := filepath.Join(tree, "sys/devices/system/node/node0/meminfo")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/proc/meminfo", path); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := runWith("topo", "--root", tree, "-o", "json")
+	if code != exitPartly || !strings.Contains(out, `"memory_bytes": null`) || !strings.Contains(errs, "node0/meminfo") {
+		t.Errorf("exit code %d: %s%s", code, errs, out)
+	}
+}
+
+func TestTopoOutputs(t *testing.T) {
+	tree := fakeTree(t, nil)
+	outer := t.TempDir()
+	if err := os.Rename(tree, filepath.Join(outer, "inner")); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := runWith("topo", "--root", outer)
+	if code != exitDone || !strings.HasPrefix(out, "4 CPUs (SMT unknown) in 2 packages and 2 nodes, 1 GiB;") || !strings.Contains(errs, "reading "+outer+"/inner") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	picture := filepath.Join(outer, "x.svg")
+	code, out, errs = runWith("topo", "--shapes", "../../lab/shapes", "--shape", "far", "--svg", picture)
+	data, err := os.ReadFile(picture)
+	if code != exitDone || err != nil || !bytes.HasPrefix(data, []byte("<svg ")) || !strings.Contains(out, "3 nodes") {
+		t.Errorf("exit code %d, %v: %s", code, err, errs)
+	}
+	if code, out, _ = runWith("topo", "--shapes", "../../lab/shapes", "--shape", "far", "--svg", "-"); code != exitDone || out != string(data) {
+		t.Errorf("exit code %d: the picture on stdout is another", code)
+	}
+	if code, out, errs = runWith("topo"); code != exitDone && code != exitPartly || !strings.Contains(out, "CPU") {
+		t.Errorf("live: exit code %d: %s%s", code, out, errs)
+	}
+}
+
+func TestRecord(t *testing.T) {
+	tree := fakeTree(t, kerneltest.Files{"/etc/hostname": "SECRET\n", "/proc/cmdline": "SECRET\n", "/sys/devices/system/node/node0/serial": "SECRET\n"})
+	out := filepath.Join(t.TempDir(), "m.tar.gz")
+	code, text, errs := runWith("record", "--root", tree, "--out", out)
+	if code != exitDone || !strings.Contains(text, "saved 4 CPUs and 2 nodes") || !strings.Contains(text, "no serial numbers") {
+		t.Fatalf("exit code %d: %s%s", code, text, errs)
+	}
+	_, want, _ := runWith("topo", "--root", tree, "-o", "json")
+	code, got, errs := runWith("topo", "--root", out, "-o", "json")
+	if code != exitDone || !sameMachine(t, got, want) {
+		t.Errorf("exit code %d: %s%s, want %s", code, errs, got, want)
+	}
+	for _, c := range [][]string{
+		{"record", "--root", tree, "--out", out},
+		{"record", "--root", tree, "--out", tree, "--force"},
+		{"record", "--root", tree, "--out", ""},
+		{"record", "--root", "", "--out", out + "x"},
+		{"record", "--root", filepath.Join(tree, "none")},
+		{"record", "--root", t.TempDir(), "--out", out + "x"},
+	} {
+		if code, text, errs := runWith(c...); code != exitBadInput || text != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: exit code %d: %s%s", c, code, text, errs)
+		}
+	}
+	if code, _, errs := runWith("record", "--root", tree, "--out", out, "--force"); code != exitDone {
+		t.Errorf("--force: exit code %d: %s", code, errs)
+	}
+}
+
+// sameMachine compares two documents but for where they were read.
+func sameMachine(t *testing.T, a, b string) bool {
+	t.Helper()
+	var docs [2]map[string]any
+	for i, text := range []string{a, b} {
+		if err := json.Unmarshal([]byte(text), &docs[i]); err != nil {
+			t.Fatal(err)
+		}
+		delete(docs[i], "origin")
+	}
+	return len(docs[0]) > 10 && reflect.DeepEqual(docs[0], docs[1])
+}
+
+// Every recorded machine is shown in all faces, and comes back from a record. In
+// memory: on a disk, unpacking takes a minute.
+func TestTopoOfRecorded(t *testing.T) {
+	archives, err := filepath.Glob("../../../shared/machines/*.tar.*")
+	if err != nil || len(archives) == 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("no ../shared/machines, and CI needs it")
+		}
+		t.Skip("no ../shared/machines here")
+	}
+	for _, archive := range archives {
+		t.Run(filepath.Base(archive), func(t *testing.T) {
+			tree := unpack(t, archive)
+			want, wantErr := machine.ParseSysfs(tree, archive)
+			saved, err := record.Gather(tree, want.PageSize)
+			if err != nil || len(want.CPUs) == 0 {
+				t.Fatalf("%d CPUs, %v, %v", len(want.CPUs), wantErr, err)
+			}
+			got, gotErr := machine.ParseSysfs(saved.FS(), archive)
+			if !reflect.DeepEqual(got, want) || len(sentences(gotErr)) != len(sentences(wantErr)) {
+				t.Errorf("came back as another machine: %v, want %v", gotErr, wantErr)
+			}
+			var picture bytes.Buffer
+			if err := errors.Join(topology.SVG(&picture, got), topology.JSON(io.Discard, got, nil), topology.Text(io.Discard, got)); err != nil {
+				t.Error(err)
+			}
+			if err := xml.Unmarshal(picture.Bytes(), new(struct{})); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// unpack reads an archive of ../shared/machines without its own folders.
+func unpack(t *testing.T, archive string) fs.FS {
+	t.Helper()
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain io.Reader = bzip2.NewReader(bytes.NewReader(data))
+	if strings.HasSuffix(archive, ".xz") {
+		cmd := exec.Command("xz", "-dc")
+		cmd.Stdin = bytes.NewReader(data)
+		out, err := cmd.Output()
+		if errors.Is(err, exec.ErrNotFound) {
+			t.Skip("the archive is .xz, and there is no xz")
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		plain = bytes.NewReader(out)
+	}
+	tree := fstest.MapFS{}
+	for r := tar.NewReader(plain); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return tree
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(path.Clean(h.Name), "/")
+		name = strings.TrimPrefix(name, "fsroot/")
+		switch {
+		case !strings.HasPrefix(name, "sys/") && !strings.HasPrefix(name, "proc/"):
+		case h.Typeflag == tar.TypeSymlink:
+			tree[name] = &fstest.MapFile{Data: []byte(h.Linkname), Mode: fs.ModeSymlink}
+		case h.Typeflag == tar.TypeReg:
+			data, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tree[name] = &fstest.MapFile{Data: data}
+		}
+	}
+}

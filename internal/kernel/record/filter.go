@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// filter returns what may be saved of a file's text. What may not becomes "?",
+// so that a file that was malformed still is.
+type filter func(text string) string
+
+var (
+	number  = regexp.MustCompile(`^\(?-?(0x)?[0-9a-fA-F]{1,20}K?([-:/][0-9]{1,5})*\)?$`)
+	decimal = regexp.MustCompile(`^\(?-?[0-9]{1,20}\)?$`)
+	// name is a counter's: a few digits as in "dma32", never as many as a serial.
+	name    = regexp.MustCompile(`^[A-Za-z_-]+([0-9]{1,2}[A-Za-z]{0,2})?(\([a-z]+\))?:?$`)
+	release = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)?`)
+)
+
+// known are all words that files of words may have.
+var known = []string{
+	"Data", "Instruction", "Unified", // cache/index*/type
+	"on", "off", "forceoff", "notsupported", "notimplemented", // smt/control
+	"always", "madvise", "never", "defer", "defer+madvise", "true", "false", // mm
+}
+
+// tokens replaces every token that is not as it should be. Blanks, commas and the
+// NULs that some trees are padded with stay.
+func tokens(text string, ok func(string) bool) string {
+	var b strings.Builder
+	for text != "" {
+		at := strings.IndexAny(text, " \t\r\n,\x00")
+		switch {
+		case at == 0:
+			b.WriteByte(text[0])
+			text = text[1:]
+			continue
+		case at < 0:
+			at = len(text)
+		}
+		token := text[:at]
+		if !ok(token) {
+			token = "?"
+		}
+		b.WriteString(token)
+		text = text[at:]
+	}
+	return b.String()
+}
+
+// numbers are lists, masks, sizes and PCI ids: 0-3,8 00000000,000000ff 32K 0x020000.
+func numbers(text string) string { return tokens(text, number.MatchString) }
+
+// counters are lines of a name and numbers, such as meminfo and vmstat.
+func counters(text string) string {
+	return tokens(text, func(s string) bool { return decimal.MatchString(s) || len(s) <= 48 && name.MatchString(s) })
+}
+
+// words are settings: a choice out of a few, the chosen one in brackets.
+func words(text string) string {
+	return tokens(text, func(s string) bool {
+		return decimal.MatchString(s) || slices.Contains(known, strings.Trim(s, "[]"))
+	})
+}
+
+// version is a kernel's, without what its builder added.
+func version(text string) string { return release.FindString(text) + "\n" }
+
+// cpuinfoKeys tell what a CPU is. "Serial" (Arm), "identification" (s390) and
+// "machine" (POWER) tell which one.
+var cpuinfoKeys = []string{
+	"processor", "vendor_id", "cpu family", "model", "model name", "stepping", "microcode", "cache size",
+	"physical id", "siblings", "core id", "cpu cores", "flags", "bugs", "address sizes",
+	"CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
+	"cpu", "revision", "platform", "isa", "mmu", "uarch",
+}
+
+// cpuinfo keeps the lines of these keys, and those that part the CPUs.
+func cpuinfo(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		key, _, _ := strings.Cut(line, ":")
+		if key = strings.TrimSpace(key); key == "" || slices.Contains(cpuinfoKeys, key) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+var architecture = regexp.MustCompile(`^[a-z0-9_]{1,16}$`)
+
+// noFile keeps what is read of hwloc's file for what no file tells: the page size,
+// and for lstopo the architecture. It also has the host's name.
+func noFile(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(line, ":")
+		switch {
+		case key == "PageSize":
+			b.WriteString(key + ":" + numbers(value))
+		case key == "Architecture" && architecture.MatchString(strings.TrimSpace(value)):
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// address is a name that holds a hardware address: enx0123456789ab, ibx and more.
+var address = regexp.MustCompile(`[0-9a-f]{12,}|([0-9a-fA-F]{2}[:_-]){5}[0-9a-fA-F]{2}`)
+
+// plain are names that the kernel, udev or a person gives a device.
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.+-]{0,31}$`)
+
+// aliases gives the names that may not be saved others, in the order of their
+// coming: enx0123456789ab becomes anon1.
+type aliases map[string]string
+
+func (a aliases) of(name string) string {
+	if plain.MatchString(name) && !address.MatchString(name) {
+		return name
+	}
+	if a[name] == "" {
+		a[name] = "anon" + itoa(len(a)+1)
+	}
+	return a[name]
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"homenode/internal/machine"
+	"homenode/internal/unit"
+)
+
+// panel is a card below the nodes.
+type panel struct {
+	title, sub string
+	w, h       float64 // of what is in it
+	draw       func(c *canvas, x, y float64)
+}
+
+const (
+	cardPad  = 14.0
+	cardTop  = 46.0
+	maxHeat  = 64 // nodes in the heat map: more would be a carpet, and JSON has them
+	maxTable = 24 // rows of a table
+)
+
+// drawPanels draws the cards and returns the height they took.
+func (f facts) drawPanels(c *canvas, y float64) float64 {
+	panels := f.panels()
+	boxes := make([]*box, len(panels))
+	for i, p := range panels {
+		w := max(p.w, min(textWidth(p.title, 14)*1.1, innerWidth-2*cardPad), min(textWidth(p.sub, 11), innerWidth-2*cardPad))
+		boxes[i] = &box{w: w + 2*cardPad, h: cardTop + p.h + cardPad}
+	}
+	_, h := flow(boxes, innerWidth, gap)
+	level(boxes)
+	for i, p := range panels {
+		x, top := pageMargin+boxes[i].x, y+boxes[i].y
+		c.rect(x, top, boxes[i].w, boxes[i].h, "card", 6)
+		c.text(x+cardPad, top+22, "h2", p.title)
+		c.text(x+cardPad, top+38, "small", p.sub)
+		p.draw(c, x+cardPad, top+cardTop)
+	}
+	if len(panels) > 0 {
+		h += gap
+	}
+	return h
+}
+
+// level makes the boxes of a row equally high.
+func level(boxes []*box) {
+	rows := map[float64]float64{}
+	for _, b := range boxes {
+		rows[b.y] = max(rows[b.y], b.h)
+	}
+	for _, b := range boxes {
+		b.h = rows[b.y]
+	}
+}
+
+func (f facts) panels() []panel {
+	var list []panel
+	for _, make := range []func() (panel, bool){f.heatPanel, f.graphPanel, f.accessPanel, f.strayPanel, f.lostPanel} {
+		if p, ok := make(); ok {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// heatPanel is the SLIT, numbers on colours.
+func (f facts) heatPanel() (panel, bool) {
+	n := len(f.Nodes)
+	if n < 2 || n > maxHeat {
+		return panel{}, false
+	}
+	w, h := 44.0, 28.0
+	switch {
+	case n > 40:
+		w, h = 16, 16
+	case n > 16:
+		w, h = 26, 20
+	case n > 8:
+		w, h = 34, 24
+	}
+	p := panel{title: "Distances (SLIT)", sub: "from row to column; 10 is local" + f.distanceMarks(), w: 30 + float64(n)*w, h: 18 + float64(n)*h}
+	p.draw = func(c *canvas, x, y float64) { f.drawHeat(c, x, y, w, h) }
+	return p, true
+}
+
+func (f facts) drawHeat(c *canvas, x, y, w, h float64) {
+	for i, from := range f.Nodes {
+		top := y + 18 + float64(i)*h
+		c.middle(x+30+(float64(i)+0.5)*w, y+12, "head", strconv.Itoa(from.ID))
+		c.right(x+24, top+h/2+4, "head", strconv.Itoa(from.ID))
+		for j, to := range f.Nodes {
+			f.drawDistance(c, x+30+float64(j)*w, top, w, h, f.Distance(from.ID, to.ID), i == j)
+		}
+	}
+}
+
+func (f facts) drawDistance(c *canvas, x, y, w, h float64, o unit.Opt[int], local bool) {
+	d, ok := o.Get()
+	share := 0.0
+	if far := f.farthestWay(); ok && far > machine.LocalDistance {
+		share = float64(min(d, far)-machine.LocalDistance) / float64(far-machine.LocalDistance)
+	}
+	class := "num"
+	switch {
+	case !ok:
+		c.rect(x, y, w, h, "cell none", 0)
+	case d == noWay:
+		c.fill(x, y, w, h, "cell", "#3b4754")
+		class += " light"
+	default:
+		c.fill(x, y, w, h, "cell", heat(share))
+		if share > 0.55 {
+			class += " light"
+		}
+	}
+	if local {
+		class += " local"
+	}
+	if w >= 24 {
+		c.middle(x+w/2, y+h/2+4.5, class, distance(o))
+	}
+}
+
+// farthestWay is the largest distance that is one.
+func (f facts) farthestWay() int {
+	far := 0
+	for _, from := range f.Nodes {
+		for _, to := range f.Nodes {
+			if d := f.Distance(from.ID, to.ID).Or(0); d < noWay {
+				far = max(far, d)
+			}
+		}
+	}
+	return far
+}
+
+// blues go from near to far; each is darker than the one before.
+var blues = [][3]float64{{237, 244, 251}, {189, 215, 238}, {107, 174, 214}, {33, 113, 181}, {8, 48, 107}}
+
+func heat(share float64) string {
+	at := min(max(share, 0), 1) * float64(len(blues)-1)
+	i := min(int(at), len(blues)-2)
+	var c [3]int
+	for k := range c {
+		c[k] = int(math.Round(blues[i][k] + (blues[i+1][k]-blues[i][k])*(at-float64(i))))
+	}
+	return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2])
+}
+
+// accessPanel is the HMAT as a table.
+func (f facts) accessPanel() (panel, bool) {
+	rows := [][]string{{"memory of", "seen from", "read", "write", "read", "write"}}
+	for _, n := range f.Nodes {
+		for _, a := range n.Access {
+			if a.ReadLatency.Known() || a.WriteLatency.Known() || a.ReadBandwidth.Known() || a.WriteBandwidth.Known() {
+				rows = append(rows, accessRow(n, a))
+			}
+		}
+	}
+	if len(rows) == 1 {
+		return panel{}, false
+	}
+	return tablePanel("Latency and bandwidth", "as the firmware says (HMAT); not measured", rows), true
+}
+
+// tablePanel shows rows, the heads first.
+func tablePanel(title, sub string, rows [][]string) panel {
+	if len(rows) > maxTable {
+		more := make([]string, len(rows[0]))
+		more[0] = fmt.Sprintf("%d more", len(rows)-maxTable)
+		rows = append(rows[:maxTable:maxTable], more)
+	}
+	widths := make([]float64, len(rows[0]))
+	total := 0.0
+	for i := range widths {
+		for _, r := range rows {
+			widths[i] = max(widths[i], min(textWidth(r[i], 12), 360)+16)
+		}
+		total += widths[i]
+	}
+	p := panel{title: title, sub: sub, w: total, h: float64(len(rows)) * 20}
+	p.draw = func(c *canvas, x, y float64) {
+		for i, r := range rows {
+			drawRow(c, r, widths, x, y+float64(i)*20+14, i == 0)
+		}
+		c.line(x, y+19, x+total, y+19, "rule")
+	}
+	return p
+}
+
+// drawRow sets the first two columns to the left, figures to the right.
+func drawRow(c *canvas, row []string, widths []float64, x, y float64, head bool) {
+	class := "num"
+	if head {
+		class = "head"
+	}
+	for i, text := range row {
+		text = fit(text, 12, widths[i])
+		if i < 2 {
+			c.text(x, y, class, text)
+		} else {
+			c.right(x+widths[i], y, class, text)
+		}
+		x += widths[i]
+	}
+}
+
+// strayPanel has the devices of no known node.
+func (f facts) strayPanel() (panel, bool) {
+	list := f.strays()
+	if len(list) == 0 {
+		return panel{}, false
+	}
+	const wide = 420.0
+	title, sub := "Devices on no known node", "the firmware does not say where they are attached"
+	if len(f.Nodes) == 1 {
+		title, sub = "Devices", "with one node, none is nearer than another"
+	}
+	return panel{title: title, sub: sub, w: wide, h: tagRows(list, wide) * (tagHeight + 4),
+		draw: func(c *canvas, x, y float64) { drawTags(c, list, x, y, wide) }}, true
+}
+
+// lostPanel has the online CPUs of no known node.
+func (f facts) lostPanel() (panel, bool) {
+	cpus := f.lost()
+	if cpus.IsEmpty() {
+		return panel{}, false
+	}
+	b := &box{gap: 6, kids: f.cpuBoxes(cpus, f.cell(1))}
+	b.arrange(520)
+	return panel{title: "CPUs on no known node", sub: "no node claims them", w: b.w, h: b.h,
+		draw: func(c *canvas, x, y float64) { b.draw(c, x, y) }}, true
+}
