@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -137,12 +138,15 @@ func sentences(err error) []string {
 	return lines
 }
 
-// usable passes a machine on with what was wrong, unless there is none: then all
-// there is to say is a sentence.
+// usable passes a machine on with what could not be read, unless there is none:
+// then all there is to say is a sentence. What the firmware contradicts itself in
+// was read well, and is a warning that comes with the machine (Doubts).
 func usable(m machine.Machine, err error, from string) (machine.Machine, []string, error) {
 	problems := sentences(err)
 	if len(m.CPUs) > 0 && len(m.Nodes) > 0 {
-		return m, problems, nil
+		return m, slices.DeleteFunc(problems, func(p string) bool {
+			return slices.ContainsFunc(m.Doubts, func(d string) bool { return strings.HasSuffix(p, d) })
+		}), nil
 	}
 	switch {
 	case errors.Is(err, machine.ErrNoCPU):
