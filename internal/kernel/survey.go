@@ -94,7 +94,8 @@ func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
 	case cfg.OnlyProcesses:
 		s.reader, err = newBareReader(cfg.Reader, "")
 	default:
-		if s.reader, err = NewReader(cfg.Reader); errors.Is(err, ErrNotSupported) {
+		// No mountinfo: a recorded tree of /sys alone.
+		if s.reader, err = NewReader(cfg.Reader); errors.Is(err, ErrNotSupported) || errors.Is(err, ErrGone) {
 			s.reader, err = newBareReader(cfg.Reader, err.Error())
 		}
 	}

@@ -37,8 +37,27 @@ func newPage(s Screen) *page {
 }
 
 func (p *page) flush(w io.Writer) error {
-	_, err := io.WriteString(w, p.out.String())
+	text := p.out.String()
+	if p.ASCII {
+		text = strings.Map(ascii, text)
+	}
+	_, err := io.WriteString(w, text)
 	return err
+}
+
+// ascii puts one character for another: columns stay where they are.
+func ascii(r rune) rune {
+	switch {
+	case r == '…':
+		return '~'
+	case r == '×':
+		return 'x'
+	case r == 'Σ':
+		return 'S'
+	case r > '~':
+		return '?'
+	}
+	return r
 }
 
 func (p *page) line(text string) { p.out.WriteString(strings.TrimRight(text, " ") + "\n") }
@@ -194,14 +213,6 @@ func (p *page) bar(part, whole float64, n int) string {
 	text := strings.Repeat("█", eighths/8)
 	if part := eighths % 8; part > 0 {
 		text += string(blocks[part])
-	}
-	return text
-}
-
-// ascii replaces the few signs that are not ASCII, where those cannot be shown.
-func (p *page) sign(text string) string {
-	if p.ASCII {
-		return strings.NewReplacer("…", "~", "Σ", "sum", "×", "x", "−", "-").Replace(text)
 	}
 	return text
 }
