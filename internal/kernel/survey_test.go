@@ -305,6 +305,16 @@ func TestSurveyWithoutCgroups(t *testing.T) {
 	}
 }
 
+// Without nodeN/hugepages nothing tells how large the pages are.
+func TestSurveyHugePagesUnknown(t *testing.T) {
+	root := fakeSurvey(t)
+	kerneltest.Remove(t, root, "/sys/devices/system/node/node0/hugepages")
+	s := surveyed(t, root, everything(), nil)
+	if m := s.Nodes[0].Memory; m.Huge.Known() || m.Other.Known() || !m.Anon.Known() || s.Nodes[1].Memory.Huge.Or(9) != 0 {
+		t.Errorf("%+v, %v", m, s.Nodes[1].Memory.Huge)
+	}
+}
+
 type fakeProbe struct{ calls []string }
 
 func (p *fakeProbe) Start(context.Context, machine.Machine) error {

@@ -96,6 +96,10 @@ var meanings = []struct{ name, text string }{
 }
 
 func (p *page) allocations(s survey.Survey) {
+	if s.Length <= 0 {
+		p.heading("Allocations: unknown (one reading only; they are the difference of two)")
+		return
+	}
 	p.heading("Allocations, pages/s")
 	cols := []column{{title: "node"}}
 	for _, m := range meanings {

@@ -211,7 +211,7 @@ func TestBar(t *testing.T) {
 
 // Unknown is never a number.
 func TestUnknownIsSaid(t *testing.T) {
-	s := survey.Survey{Machine: machine.Machine{Nodes: make([]machine.Node, 2)}, Nodes: make([]survey.Node, 2)}
+	s := survey.Survey{Length: time.Second, Machine: machine.Machine{Nodes: make([]machine.Node, 2)}, Nodes: make([]survey.Node, 2)}
 	var out bytes.Buffer
 	if err := Host(&out, s, Screen{Width: 200}); err != nil {
 		t.Fatal(err)
