@@ -107,14 +107,17 @@ type column struct {
 	least int
 }
 
-const gap = 2 // blanks between columns
+const (
+	gap    = 2       // blanks between columns
+	always = 1 << 10 // the rank of a column that is left out in any case
+)
 
 // table prints rows of cells; it leaves out columns until the rest fits.
 func (p *page) table(cols []column, rows [][]string) {
 	wide := widths(cols, rows)
 	shown := make([]bool, len(cols))
 	for i := range cols {
-		shown[i] = true
+		shown[i] = cols[i].rank < always
 	}
 	p.fit(cols, wide, shown)
 	head := make([]string, len(cols))

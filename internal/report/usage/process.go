@@ -179,6 +179,9 @@ func (p *page) biggest(s survey.Survey, pr survey.Process) {
 	p.heading(fmt.Sprintf("The biggest of %s with memory", count(pr.Resident, "mapping")))
 	cols := []column{{title: "address"}, {title: "total"}, {title: "by node", left: true, rank: 1}, {title: "kind", left: true}, {title: "policy", left: true, rank: 2},
 		{title: "mapped by", rank: 3}, {title: "what", left: true, least: 24}}
+	if len(s.Machine.Nodes) == 1 {
+		cols[2].rank = always // it is the total
+	}
 	var rows [][]string
 	for _, m := range top {
 		rows = append(rows, []string{strconv.FormatUint(m.Start, 16), size(m.Bytes()),
