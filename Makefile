@@ -44,7 +44,8 @@ fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
 demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 	@build/homenode demo
 
-bench: demo ## what is measured so far: the demonstration's ratios
+bench: demo ## the demonstration's ratios, and the CPU time of stat, maps and topo
+	@scripts/bench-stat.sh
 
 clean:
 	rm -rf build

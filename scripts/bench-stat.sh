@@ -21,8 +21,13 @@ holders=
 made=
 finish() {
 	for pid in $holders; do kill "$pid" 2>/dev/null || :; done
-	sleep 0.3
-	for d in $made; do rmdir "$d" 2>/dev/null || :; done
+	for d in $made; do
+		n=0
+		until rmdir "$d" 2>/dev/null || [ $n -ge 100 ]; do # its processes are still dying
+			n=$((n + 1))
+			sleep 0.1
+		done
+	done
 	rm -rf "$dir"
 }
 trap finish EXIT

@@ -51,7 +51,6 @@ func statCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.count, "count", 1, "how often; 0: until it is stopped")
 	cmd.Flags().StringVar(&o.root, "root", "/", "a recorded tree instead of the running kernel")
 	outputFlag(cmd, &o.output)
-	cmd.MarkFlagsMutuallyExclusive("workload", "cgroup", "pid")
 	return cmd
 }
 
@@ -98,7 +97,15 @@ func oneShot(count int) {
 }
 
 func (o statOptions) check() error {
+	selectors := 0
+	for _, s := range []string{o.workload, o.cgroup, o.pids} {
+		if s != "" {
+			selectors++
+		}
+	}
 	switch {
+	case selectors > 1:
+		return errors.New("--workload, --cgroup and --pid: give one of them")
 	case o.interval < 0:
 		return fmt.Errorf("--interval %v: it cannot be negative", o.interval)
 	case o.interval > 0 && o.interval < 10*time.Millisecond:

@@ -4,6 +4,7 @@
 // what its workloads did in a period.
 //
 //	Root ── ReadMachine ──▶ machine.Machine
+//	  ├──── Surveyor.Read ─▶ survey.Survey  (one closer look, on demand)
 //	  └──── Reader.Read ──▶ window.Window   (deltas since the Read before)
 //	           ├─ cgroup   which hierarchies, which workloads, their files
 //	           ├─ procfs   /proc and node meminfo

@@ -56,7 +56,8 @@ type Selection struct {
 	Max       int
 }
 
-// Probe measures during the interval and puts what it got into the survey.
+// Probe measures during the interval and puts what it got into the survey, which
+// until then says why there is nothing. One that does not start is not finished.
 type Probe interface {
 	Start(context.Context, machine.Machine) error
 	Finish(*survey.Survey) error
@@ -72,6 +73,7 @@ type Surveyor struct {
 	before *reading // nil: none yet
 	// problems of this survey, beside those of the window.
 	problems []string
+	started  []Probe // of this survey
 }
 
 const oneReading = "one reading only: no rate"
@@ -94,7 +96,8 @@ func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
 	case cfg.OnlyProcesses:
 		s.reader, err = newBareReader(cfg.Reader, "")
 	default:
-		if s.reader, err = NewReader(cfg.Reader); errors.Is(err, ErrNotSupported) {
+		// No mountinfo: a recorded tree of /sys alone.
+		if s.reader, err = NewReader(cfg.Reader); errors.Is(err, ErrNotSupported) || errors.Is(err, ErrGone) {
 			s.reader, err = newBareReader(cfg.Reader, err.Error())
 		}
 	}
@@ -126,7 +129,7 @@ func (s *Surveyor) Close() { s.reader.Close() }
 // Read looks once. The first time, with an interval, it reads twice with the
 // interval in between; after that every Read waits, and reads once.
 func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
-	s.problems = nil
+	s.problems, s.started = nil, nil
 	if s.cfg.Interval > 0 && s.before == nil {
 		s.cfg.Progress("first reading")
 		if _, err := s.window(ctx); err != nil {
@@ -144,8 +147,9 @@ func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
 		return survey.Survey{}, err
 	}
 	out := s.assemble(w)
-	s.finish(s.cfg.Sampler, &out)
-	s.finish(s.cfg.Uncore, &out)
+	for _, p := range s.started {
+		s.problem(p.Finish(&out))
+	}
 	out.Problems = append(out.Problems, w.Problems...)
 	out.Problems = append(out.Problems, s.problems...)
 	slices.Sort(out.Problems)
@@ -159,18 +163,16 @@ func (s *Surveyor) interval(ctx context.Context) error {
 		return nil
 	}
 	for _, p := range []Probe{s.cfg.Sampler, s.cfg.Uncore} {
-		if p != nil {
-			s.problem(p.Start(ctx, s.reader.Machine()))
+		if p == nil {
+			continue
+		}
+		err := p.Start(ctx, s.reader.Machine())
+		if s.problem(err); err == nil {
+			s.started = append(s.started, p)
 		}
 	}
 	s.cfg.Progress(fmt.Sprintf("watching for %v", s.cfg.Interval))
 	return s.cfg.Wait(ctx, s.cfg.Interval)
-}
-
-func (s *Surveyor) finish(p Probe, out *survey.Survey) {
-	if p != nil && s.cfg.Interval > 0 {
-		s.problem(p.Finish(out))
-	}
 }
 
 // window reads the window, or what OnlyProcesses leaves of it.

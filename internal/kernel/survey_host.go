@@ -137,7 +137,7 @@ func (s *Surveyor) text(path string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
 }
 
-// link reads a number from a small file, where there is one.
+// numberIn reads a number from a small file, where there is one.
 func (s *Surveyor) numberIn(path string) (int, bool) {
 	n, err := strconv.Atoi(s.text(path))
 	return n, err == nil

@@ -52,6 +52,10 @@ func (s *Surveyor) kindsOf(id int, pools []survey.HugePool) survey.Kinds {
 	k.File = opt(minus(m.File, m.Shmem, unit.Some(m.SwapCached.Or(0))), err, from)
 	k.Kernel = opt(plus(m.KernelStack, m.PageTables, unit.Some(m.SecPageTables.Or(0))), err, from)
 	k.Huge, k.HugeFree = poolBytes(pools)
+	if len(pools) == 0 && m.HugeTotal.Or(0) > 0 {
+		k.Huge = unit.UnknownValue[unit.Bytes]("node meminfo counts huge pages, but nodeN/hugepages, which has their sizes, is missing")
+		k.HugeFree = k.Huge
+	}
 	k.Other = rest(k)
 	return k
 }

@@ -132,12 +132,16 @@ func (s *Surveyor) process(pid int, d delta, length time.Duration) (survey.Proce
 	if memory != nil {
 		p.ByKind, p.Mappings, p.MemoryHow = survey.ByKind{}, nil, memory.Error()
 	}
-	if errors.Is(memory, ErrGone) || errors.Is(memory, errNoMemory) || !s.cfg.Threads {
+	if errors.Is(memory, ErrGone) || errors.Is(memory, errNoMemory) {
 		return p, memory
 	}
-	s.allowed(&p)
-	p.Workload = s.workloadOf(pid)
-	s.threads(&p, d, length)
+	if s.cfg.Threads || !s.cfg.OnlyProcesses {
+		s.allowed(&p)
+		p.Workload = s.workloadOf(pid)
+	}
+	if s.cfg.Threads {
+		s.threads(&p, d, length)
+	}
 	return p, memory
 }
 
@@ -154,6 +158,9 @@ func (s *Surveyor) allowed(p *survey.Process) {
 
 // workloadOf is the workload whose cgroup, or whose child's, the process is in.
 func (s *Surveyor) workloadOf(pid int) string {
+	if len(s.reader.workloads) == 0 {
+		return ""
+	}
 	data, err := s.buf.ReadFile(s.reader.procPath(pid, "cgroup"))
 	if err != nil {
 		return ""

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/procfs"
 	"homenode/internal/machine"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -305,6 +307,16 @@ func TestSurveyWithoutCgroups(t *testing.T) {
 	}
 }
 
+// Without nodeN/hugepages nothing tells how large the pages are.
+func TestSurveyHugePagesUnknown(t *testing.T) {
+	root := fakeSurvey(t)
+	kerneltest.Remove(t, root, "/sys/devices/system/node/node0/hugepages")
+	s := surveyed(t, root, everything(), nil)
+	if m := s.Nodes[0].Memory; m.Huge.Known() || m.Other.Known() || !m.Anon.Known() || s.Nodes[1].Memory.Huge.Or(9) != 0 {
+		t.Errorf("%+v, %v", m, s.Nodes[1].Memory.Huge)
+	}
+}
+
 type fakeProbe struct{ calls []string }
 
 func (p *fakeProbe) Start(context.Context, machine.Machine) error {
@@ -354,5 +366,55 @@ func TestSurveyLive(t *testing.T) {
 				t.Errorf("this process: %+v", p)
 			}
 		}
+	}
+}
+
+// Folding while reading gives what adding up a parsed file gives.
+func FuzzFold(f *testing.F) {
+	f.Add([]byte(fakeNumaMaps))
+	f.Add([]byte("1000 prefer (many):0 file=/SYSV0 N0=1 N1=2 kernelpagesize_kB=64\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		index := nodePlaces(machine.Machine{Nodes: []machine.Node{{ID: 0}, {ID: 1}}})
+		fold := fold{kinds: &kinds{known: true}, index: index, keep: 3, by: newByKind(2)}
+		var err error
+		for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
+			if len(line) > 0 && err == nil {
+				err = fold.line(i+1, line)
+			}
+		}
+		vmas, whole := procfs.ParseNumaMaps(data)
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		var want, got unit.Bytes
+		resident := 0
+		for _, v := range vmas {
+			want += unit.Bytes(v.Pages() * v.PageSize)
+			if len(v.Nodes) > 0 {
+				resident++
+			}
+		}
+		for _, b := range (survey.Process{ByKind: fold.by}).Bytes() {
+			got += b
+		}
+		if whole != nil || got != want || fold.resident != resident || len(fold.mappings) != min(3, resident) {
+			t.Fatalf("folded %v, parsed %v; %d of %d; %v", got, want, fold.resident, resident, whole)
+		}
+	})
+}
+
+// Only the biggest mappings are kept, by address, as many as were asked for.
+func TestSurveyBiggest(t *testing.T) {
+	cfg := SurveyConfig{OnlyProcesses: true, Processes: Selection{PIDs: []int{10}}, Biggest: 3}
+	p := surveyed(t, fakeSurvey(t), cfg, nil).Processes[0]
+	var starts []uint64
+	for _, m := range p.Mappings {
+		starts = append(starts, m.Start)
+	}
+	if !reflect.DeepEqual(starts, []uint64{0x3000, 0x4000, 0x5000}) || p.Resident != 11 || p.Mappings[0].End != 0 {
+		t.Errorf("%x of %d", starts, p.Resident)
 	}
 }

@@ -16,13 +16,14 @@ import (
 //   - Anon (AnonPages) has AnonHuge in it, Shmem has ShmemHuge in it.
 //   - Slab is SlabReclaimable + SUnreclaim.
 //   - HugePages_* count pages of the default size only, and are not in kB:
-//     numastat -m shows both wrongly (numactl#115, #152). They are not read here;
-//     nodeN/hugepages has all sizes.
+//     numastat -m shows both wrongly (numactl#115, #152). nodeN/hugepages has all
+//     sizes; HugeTotal only tells whether there are any where that is missing.
 type NodeMeminfo struct {
 	Total, Free, File, Anon                  Bytes
 	Shmem, Slab, SlabReclaimable, SwapCached Bytes
 	KernelStack, PageTables, SecPageTables   Bytes
 	AnonHuge, ShmemHuge, Dirty, Mapped       Bytes
+	HugeTotal                                Count // pages
 }
 
 // Bytes is an amount that the kernel may not tell.
@@ -40,6 +41,13 @@ func ParseNodeMeminfo(data []byte) (NodeMeminfo, error) {
 		_, rest := nextField(line)
 		_, rest = nextField(rest)
 		key, rest := nextField(rest)
+		if string(key) == "HugePages_Total:" {
+			pages, err := number(bytes.TrimSpace(rest))
+			if err != nil {
+				return NodeMeminfo{}, malformed("node/meminfo", n, line, err)
+			}
+			m.HugeTotal = unit.Some(pages)
+		}
 		into := m.field(key)
 		if into == nil {
 			continue

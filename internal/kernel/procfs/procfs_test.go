@@ -4,7 +4,9 @@ package procfs
 
 import (
 	"errors"
+	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"homenode/internal/kernel/unix"
@@ -117,7 +119,8 @@ func TestDecodeOthers(t *testing.T) {
 // Every parser: no panic, and an error comes with the zero value.
 func FuzzParsers(f *testing.F) {
 	for _, seed := range []string{statLine, "cpu0 1 2 3 40 5 6 7 8\n", "1000 prefer (many):0 N0=1 anon=1\n", "1000-2000 rw-p\n",
-		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "3:cpuset:/a\n", "1\n2\n"} {
+		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "3:cpuset:/a\n", "1\n2\n",
+		zoneinfo, interrupts, "numa_hit 5\nnuma_miss 0\n", "numa_hint_faults 3\n", "Cpus_allowed_list:\t0-3\nUid:\t0\t0\t0\t0\n", "SwapFree: 3 kB\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -129,6 +132,17 @@ func FuzzParsers(f *testing.F) {
 		check(t, "meminfo", ParseNodeMeminfo, data)
 		check(t, "cpuinfo", ParseCPUInfo, data)
 		check(t, "cgroup", ParsePIDCgroup, data)
+		check(t, "areas", ParseAreas, data)
+		check(t, "swap", ParseSwap, data)
+		check(t, "vmstat", ParseVmstat, data)
+		check(t, "numastat", ParseNumastat, data)
+		check(t, "zoneinfo", ParseZoneinfo, data)
+		check(t, "interrupts", ParseInterrupts, data)
+		check(t, "status", ParseTaskStatus, data)
+		check(t, "statm", ParseStatm, data)
+		check(t, "count", func(d []byte) (uint64, error) { return ParseCount("x", d) }, data)
+		ParseHypervisorFlag(data)
+		TaskName(data)
 		check(t, "pids", func(d []byte) ([]int, error) { return AppendPIDs(nil, d) }, data)
 	})
 }
@@ -141,5 +155,109 @@ func check[T any](t *testing.T, name string, parse func([]byte) (T, error), data
 	}
 	if !errors.Is(err, unix.ErrMalformed) || !reflect.ValueOf(&v).Elem().IsZero() {
 		t.Fatalf("%s of %q: %v, %v", name, data, v, err)
+	}
+}
+
+const zoneinfo = `Node 0, zone      DMA
+  per-node stats
+      nr_inactive_anon 2012
+  pages free     3840
+        boost    0
+        min      5
+        low      10
+        high     15
+  pagesets
+    cpu: 0
+              count:    0
+              high:     0
+Node 1, zone   Normal
+  pages free     1726313
+        low      19810
+Node 1, zone  Movable
+        low      7
+`
+
+const interrupts = `           CPU0       CPU2
+  1:          0          9   IO-APIC   1-edge      i8042
+125:   12345678          0   IR-PCI-MSI 524288-edge      nvme0q0
+NMI:          0          0   Non-maskable interrupts
+ERR:          0
+`
+
+func TestDecodeZoneinfo(t *testing.T) {
+	got, err := ParseZoneinfo([]byte(zoneinfo))
+	if want := map[int]uint64{0: 10, 1: 19817}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"low 5\n", "Node x, zone DMA\n", "Node 0, zone DMA\n low -1\n", "Node 0"} {
+		if got, err := ParseZoneinfo([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
+			t.Errorf("%q: %v, %v", bad, got, err)
+		}
+	}
+}
+
+func TestDecodeInterrupts(t *testing.T) {
+	got, err := ParseInterrupts([]byte(interrupts))
+	want := Interrupts{CPUs: []int{0, 2}, IRQs: []Interrupt{{"1", "IO-APIC 1-edge i8042", []uint64{0, 9}}, {"125", "IR-PCI-MSI 524288-edge nvme0q0", []uint64{12345678, 0}}}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, bad := range []string{"\n", "CPUx\n", " CPU0 CPU1\n 1: 5\n", " CPU0\n 1: x\n", " CPU0\n cut"} {
+		if got, err := ParseInterrupts([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || !reflect.DeepEqual(got, Interrupts{}) {
+			t.Errorf("%q: %v, %v", bad, got, err)
+		}
+	}
+}
+
+// All that a line can hold, and what a process of 500 lines folds by.
+func TestDecodeNumaLine(t *testing.T) {
+	var l NumaLine
+	line := "7f3c80000000 weighted interleave:0-1 file=/a\\040b\\040(deleted) huge anon=1 dirty=2 mapped=3 mapmax=4 swapcache=5 active=0 writeback=1 N0=1 N31=2 kernelpagesize_kB=1048576"
+	line = strings.ReplaceAll(line, `\\`, `\`)
+	if err := l.Parse(1, []byte(line)); err != nil {
+		t.Fatal(err)
+	}
+	if l.Start != 0x7f3c80000000 || string(l.Policy) != "weighted interleave:0-1" || l.Path() != "/a b (deleted)" || !l.Huge || l.Heap || l.Stack ||
+		l.PageSize != 1<<30 || l.Anon != 1 || l.Dirty != 2 || l.MapMax != 4 || !reflect.DeepEqual(l.Nodes, []NodePages{{0, 1}, {31, 2}}) {
+		t.Errorf("%+v", l)
+	}
+	if err := l.Parse(2, []byte("1000 default heap")); err != nil || !l.Heap || l.File != nil || len(l.Nodes) != 0 || l.PageSize != 4096 {
+		t.Errorf("the next line: %+v, %v", l, err)
+	}
+	for _, bad := range []string{"", " ", "1000", "1000 ", "x default", "1000 default anon=", "1000 default anon=1x", "1000 default N0", "1000 default N=1", "1000 default N0=",
+		"1000 default N0=1=2", "1000 default N99999=1", "1000 default N0=99999999999999", "1000 default kernelpagesize_kB=0", "11112222333344445 default"} {
+		if err := l.Parse(7, []byte(bad)); !errors.Is(err, unix.ErrMalformed) || !reflect.DeepEqual(l, NumaLine{}) || !strings.Contains(err.Error(), "line 7") {
+			t.Errorf("%q: %+v, %v", bad, l, err)
+		}
+	}
+}
+
+// The kernel's own file is read without a complaint.
+func TestNumaMapsLive(t *testing.T) {
+	data, err := os.ReadFile("/proc/self/numa_maps")
+	if err != nil {
+		t.Skipf("this kernel has no numa_maps: %v", err)
+	}
+	all, err := ParseNumaMaps(data)
+	pages := uint64(0)
+	for _, v := range all {
+		pages += v.Pages()
+	}
+	if err != nil || pages == 0 {
+		t.Errorf("%d mappings, %d pages, %v", len(all), pages, err)
+	}
+}
+
+func TestDecodeStatus(t *testing.T) {
+	s, err := ParseTaskStatus([]byte("Name:\tx y\nUid:\t1000\t1001\t0\t0\nCpus_allowed_list:\t0-1,4\nMems_allowed_list:\t0\n"))
+	if err != nil || s.CPUs.String() != "0-1,4" || s.Mems.String() != "0" || s.UID.Or(-1) != 1001 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if n, err := ParseStatm([]byte("1234 560 400 10 0 200 0\n")); err != nil || n != 560 {
+		t.Errorf("statm: %d, %v", n, err)
+	}
+	if !ParseHypervisorFlag([]byte("processor\t: 0\nflags\t\t: fpu hypervisor\n")).Or(false) || ParseHypervisorFlag([]byte("flags : fpu vmx\n")).Or(true) ||
+		ParseHypervisorFlag([]byte("Features : fp asimd\n")).Known() {
+		t.Error("hypervisor flag")
 	}
 }

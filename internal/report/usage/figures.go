@@ -3,7 +3,9 @@
 package usage
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,46 +84,56 @@ func count(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// few is how many nodes are shown each by each; of more, only those that matter.
+// few is how many nodes are shown each by each; of more, only those with most.
 const few = 4
 
-// byNode prints figures by node: "1.20/0.30", and of many nodes "N3 1.20, N5 0.40".
-func byNode[T any](nodes []machine.Node, by []T, zero func(T) bool, print func(T) string) string {
+// byNode prints figures by node: "1.20/0.30", and of many nodes those that have
+// most, "N3 1.20 N5 0.40 +2".
+func byNode[T any](p *page, nodes []machine.Node, by []T, weight func(T) float64, print func(T) string) string {
 	if len(by) == 0 || len(by) != len(nodes) {
 		return unknown
 	}
-	var parts []string
+	if len(nodes) <= few {
+		parts := make([]string, len(by))
+		for i, v := range by {
+			parts[i] = print(v)
+		}
+		return strings.Join(parts, "/")
+	}
+	var order []int
 	for i, v := range by {
-		switch {
-		case len(nodes) <= few:
-			parts = append(parts, print(v))
-		case !zero(v):
-			parts = append(parts, fmt.Sprintf("N%d %s", nodes[i].ID, print(v)))
+		if weight(v) != 0 {
+			order = append(order, i)
 		}
 	}
-	switch {
-	case len(nodes) <= few:
-		return strings.Join(parts, "/")
-	case len(parts) == 0:
+	if len(order) == 0 {
 		return "0"
-	case len(parts) > few:
-		return fmt.Sprintf("%s, … %d more", strings.Join(parts[:few-1], ", "), len(parts)-few+1)
 	}
-	return strings.Join(parts, ", ")
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weight(by[b]), weight(by[a])) })
+	room := 2
+	if p.Width >= 100 {
+		room = few
+	}
+	var parts []string
+	for _, i := range order[:min(room, len(order))] {
+		parts = append(parts, fmt.Sprintf("N%d %s", nodes[i].ID, print(by[i])))
+	}
+	if more := len(order) - len(parts); more > 0 {
+		parts = append(parts, "+"+strconv.Itoa(more))
+	}
+	return strings.Join(parts, " ")
 }
 
-// valuesByNode is byNode of figures that may be unknown; all unknown is said once.
-func valuesByNode[T comparable](nodes []machine.Node, by []unit.Value[T], print func(T) string) string {
-	known := 0
-	for _, v := range by {
-		if v.Known() {
-			known++
-		}
-	}
-	if known == 0 {
+func bytesByNode(p *page, nodes []machine.Node, by []unit.Bytes) string {
+	return byNode(p, nodes, by, func(b unit.Bytes) float64 { return float64(b) }, size)
+}
+
+// cpusByNode prints CPU time; all unknown is said once.
+func cpusByNode(p *page, nodes []machine.Node, by []unit.Value[float64]) string {
+	if !slices.ContainsFunc(by, unit.Value[float64].Known) {
 		return unknown
 	}
-	var zero T
-	return byNode(nodes, by, func(v unit.Value[T]) bool { return v.Or(zero) == zero && v.Known() },
-		func(v unit.Value[T]) string { return show(v, print) })
+	const unknownFirst = 1e9
+	return byNode(p, nodes, by, func(v unit.Value[float64]) float64 { return v.Or(unknownFirst) },
+		func(v unit.Value[float64]) string { return show(v, cpus) })
 }

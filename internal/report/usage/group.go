@@ -5,6 +5,7 @@ package usage
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"homenode/internal/machine"
 	"homenode/internal/survey"
@@ -34,18 +35,38 @@ func (p *page) headlineOf(s survey.Survey, wl window.Workload) {
 	if len(s.Machine.Nodes) == 1 {
 		p.wrapped("", "This host has no NUMA: with one node, all memory is local to every CPU.")
 	}
-	p.wrapped("  ", "may use "+bound(wl.Binding))
-	if wl.Binding.PinnedWhy != "" {
-		p.wrapped("  ", wl.Binding.PinnedWhy)
+	may := fmt.Sprintf("may use CPUs %s and memory of nodes %s", orElse(wl.Binding.CPUs.String(), unknown), orElse(wl.Binding.Mems.String(), unknown))
+	if wl.Binding.OursCPUs || wl.Binding.OursMems {
+		may += ", as homenode set it"
 	}
+	if wl.Binding.PinnedWhy != "" {
+		may += ": " + wl.Binding.PinnedWhy
+	}
+	p.wrapped("  ", may)
 	f := window.FeaturesOf(wl, s.Window.Length)
 	if v, ok := f.LocalAccessRatio.Get(); ok {
-		p.wrapped("  ", p.sign(fmt.Sprintf("%v of its DRAM reads are local (%v, %s)", v, f.LocalAccessRatio.How, f.LocalAccessRatio.From)))
+		p.wrapped("  ", fmt.Sprintf("%v of its DRAM reads are local (%v, %s)", v, f.LocalAccessRatio.How, f.LocalAccessRatio.From))
 	} else {
 		p.wrapped("  ", "share of local DRAM reads: unknown ("+f.LocalAccessRatio.From+")")
 	}
-	p.wrapped("  ", fmt.Sprintf("CPUs used: %s, by node %s%s; limit: %s", show(wl.CPU, cpus), valuesByNode(s.Machine.Nodes, wl.CPUByNode, cpus),
-		estimated(wl.CPUByNode), show(wl.Quota, cpus)))
+	p.wrapped("  ", fmt.Sprintf("CPUs used: %s, by node %s%s; limit: %s", show(wl.CPU, cpus), cpusByNode(p, s.Machine.Nodes, wl.CPUByNode),
+		estimated(wl.CPUByNode), limit(wl.Quota, cpus)))
+}
+
+// why is the reason for an unknown figure, in brackets.
+func why[T any](v unit.Value[T]) string {
+	if v.Known() || v.From == "" {
+		return ""
+	}
+	return " (" + v.From + ")"
+}
+
+// limit says "none" where it is known that there is none.
+func limit[T any](v unit.Value[T], print func(T) string) string {
+	if !v.Known() && strings.HasPrefix(v.From, "no limit is set") {
+		return "none"
+	}
+	return show(v, print) + why(v)
 }
 
 // estimated marks figures that are no measurements.
@@ -59,14 +80,13 @@ func estimated(by []unit.Value[float64]) string {
 }
 
 func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {
-	limit := "no limit is set"
-	if b, ok := g.MemoryLimit.Get(); ok {
-		limit = fmt.Sprintf("%s (%s)", size(b), g.MemoryLimit.From)
-	} else if g.MemoryLimit.From != limit {
-		limit = "unknown (" + g.MemoryLimit.From + ")"
+	most := limit(g.MemoryLimit, size)
+	if g.MemoryLimit.Known() {
+		most += " (" + g.MemoryLimit.From + ")"
 	}
-	p.wrapped("  ", fmt.Sprintf("memory: %s used of all kinds; limit: %s; out-of-memory kills while watched: %s", bytesOf(g.MemoryUsed), limit,
-		show(g.OOMKills, func(n uint64) string { return rate(float64(n)) })))
+	kills := func(n uint64) string { return rate(float64(n)) }
+	p.wrapped("  ", fmt.Sprintf("memory: %s used; limit: %s; out-of-memory kills while watched: %s%s", bytesOf(g.MemoryUsed), most,
+		show(g.OOMKills, kills), why(g.OOMKills)))
 	if len(g.Memory) != len(s.Machine.Nodes) {
 		return
 	}

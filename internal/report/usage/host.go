@@ -75,7 +75,7 @@ func (p *page) pools(s survey.Survey) {
 				continue
 			}
 			number := func(v unit.Value[uint64]) string { return show(v, func(n uint64) string { return rate(float64(n)) }) }
-			rows = append(rows, []string{strconv.Itoa(n.ID), size(pool.PageSize), number(pool.Total), number(pool.Free), number(pool.Surplus)})
+			rows = append(rows, []string{strconv.Itoa(n.ID), pool.PageSize.String(), number(pool.Total), number(pool.Free), number(pool.Surplus)})
 		}
 	}
 	if len(rows) == 0 {
@@ -96,6 +96,10 @@ var meanings = []struct{ name, text string }{
 }
 
 func (p *page) allocations(s survey.Survey) {
+	if s.Length <= 0 {
+		p.heading("Allocations: unknown (one reading only; they are the difference of two)")
+		return
+	}
 	p.heading("Allocations, pages/s")
 	cols := []column{{title: "node"}}
 	for _, m := range meanings {
@@ -150,16 +154,16 @@ func (p *page) workloads(s survey.Survey) {
 		return
 	}
 	p.heading("Workloads, by node: " + p.nodeNames(s))
-	cols := []column{{title: "workload", left: true, least: 14}, {title: "CPUs used", left: true}, {title: "memory", left: true}, {title: "local"},
-		{title: "known", left: true}, {title: "may use", left: true, rank: 1}}
+	cols := []column{{title: "workload", left: true, least: 14}, {title: "CPUs used", left: true}, {title: "memory", left: true},
+		{title: "local reads", left: true}, {title: "CPUs; nodes", left: true, rank: 1}}
 	var rows [][]string
 	for _, wl := range sorted(s.Window.Workloads, byMemory) {
 		f := window.FeaturesOf(wl, s.Window.Length)
-		rows = append(rows, []string{wl.ID, valuesByNode(s.Machine.Nodes, wl.CPUByNode, cpus), pagesOf(s, wl),
-			show(f.LocalAccessRatio, unit.Ratio.String), f.LocalAccessRatio.How.String(), bound(wl.Binding)})
+		rows = append(rows, []string{wl.ID, cpusByNode(p, s.Machine.Nodes, wl.CPUByNode), p.pagesOf(s, wl), local(f), bound(wl.Binding)})
 	}
 	p.table(cols, rows)
-	p.wrapped("  ", p.sign("local: share of DRAM reads served by the CPU's own node, measured or modelled where counters exist; estimated is Σ share of CPU time × share of pages by node"))
+	p.wrapped("  ", "local reads: served by the memory of the CPU's own node, measured or modelled where counters exist; estimated: Σ share of CPU time × share of pages, by node")
+	p.wrapped("  ", "CPUs; nodes: what it may use; pinned: somebody else restricts it")
 }
 
 func (p *page) nodeNames(s survey.Survey) string {
@@ -188,22 +192,31 @@ func totalOf(wl window.Workload) (sum unit.Bytes) {
 	return sum
 }
 
-func pagesOf(s survey.Survey, wl window.Workload) string {
+// local is how much, and how that is known.
+func local(f window.Features) string {
+	v, ok := f.LocalAccessRatio.Get()
+	if !ok {
+		return unknown
+	}
+	return v.String() + " " + f.LocalAccessRatio.How.String()
+}
+
+func (p *page) pagesOf(s survey.Survey, wl window.Workload) string {
 	by, ok := wl.PagesByNode()
 	if !ok {
 		return unknown
 	}
-	return byNode(s.Machine.Nodes, by, func(b unit.Bytes) bool { return b == 0 }, size)
+	return bytesByNode(p, s.Machine.Nodes, by)
 }
 
 // bound says what a workload may use, and whose doing that is.
 func bound(b window.Binding) string {
-	text := fmt.Sprintf("CPUs %v, nodes %v", orElse(b.CPUs.String(), "none"), orElse(b.Mems.String(), "none"))
+	text := orElse(b.CPUs.String(), unknown) + "; " + orElse(b.Mems.String(), unknown)
 	switch {
 	case b.OursCPUs || b.OursMems:
-		text += ", by homenode"
+		text += " homenode's"
 	case b.PinnedCPUs || b.PinnedMems:
-		text += ", pinned"
+		text += " pinned"
 	}
 	return text
 }

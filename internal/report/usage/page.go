@@ -37,8 +37,27 @@ func newPage(s Screen) *page {
 }
 
 func (p *page) flush(w io.Writer) error {
-	_, err := io.WriteString(w, p.out.String())
+	text := p.out.String()
+	if p.ASCII {
+		text = strings.Map(ascii, text)
+	}
+	_, err := io.WriteString(w, text)
 	return err
+}
+
+// ascii puts one character for another: columns stay where they are.
+func ascii(r rune) rune {
+	switch {
+	case r == '…':
+		return '~'
+	case r == '×':
+		return 'x'
+	case r == 'Σ':
+		return 'S'
+	case r > '~':
+		return '?'
+	}
+	return r
 }
 
 func (p *page) line(text string) { p.out.WriteString(strings.TrimRight(text, " ") + "\n") }
@@ -88,14 +107,17 @@ type column struct {
 	least int
 }
 
-const gap = 2 // blanks between columns
+const (
+	gap    = 2       // blanks between columns
+	always = 1 << 10 // the rank of a column that is left out in any case
+)
 
 // table prints rows of cells; it leaves out columns until the rest fits.
 func (p *page) table(cols []column, rows [][]string) {
 	wide := widths(cols, rows)
 	shown := make([]bool, len(cols))
 	for i := range cols {
-		shown[i] = true
+		shown[i] = cols[i].rank < always
 	}
 	p.fit(cols, wide, shown)
 	head := make([]string, len(cols))
@@ -194,14 +216,6 @@ func (p *page) bar(part, whole float64, n int) string {
 	text := strings.Repeat("█", eighths/8)
 	if part := eighths % 8; part > 0 {
 		text += string(blocks[part])
-	}
-	return text
-}
-
-// ascii replaces the few signs that are not ASCII, where those cannot be shown.
-func (p *page) sign(text string) string {
-	if p.ASCII {
-		return strings.NewReplacer("…", "~", "Σ", "sum", "×", "x", "−", "-").Replace(text)
 	}
 	return text
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"homenode/internal/machine"
 	"homenode/internal/survey"
@@ -74,7 +73,7 @@ func (p *page) running(s survey.Survey, pr survey.Process) {
 	if len(pr.CPUByNode) == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s; CPUs used by node: %s%s", count(len(pr.Threads), "thread"), valuesByNode(s.Machine.Nodes, pr.CPUByNode, cpus), estimated(pr.CPUByNode))
+	text := fmt.Sprintf("%s; CPUs used by node: %s%s", count(len(pr.Threads), "thread"), cpusByNode(p, s.Machine.Nodes, pr.CPUByNode), estimated(pr.CPUByNode))
 	if pr.Allowed.Len() > 0 {
 		text += fmt.Sprintf("; may use CPUs %v, nodes %v", pr.Allowed, pr.Mems)
 	}
@@ -133,16 +132,16 @@ func (p *page) processRows(s survey.Survey, perNode, threads bool) [][]string {
 	sum := make([]unit.Bytes, len(s.Machine.Nodes))
 	rows := make([][]string, 0, len(s.Processes)+1)
 	for _, pr := range largestFirst(s.Processes) {
-		row := append([]string{strconv.Itoa(pr.at.PID), pr.at.Name}, amounts(s.Machine.Nodes, pr.by, perNode, pr.at.Known())...)
+		row := append([]string{strconv.Itoa(pr.at.PID), pr.at.Name}, p.amounts(s.Machine.Nodes, pr.by, perNode, pr.at.Known())...)
 		if threads {
-			row = append(row, valuesByNode(s.Machine.Nodes, pr.at.CPUByNode, cpus))
+			row = append(row, cpusByNode(p, s.Machine.Nodes, pr.at.CPUByNode))
 		}
 		rows = append(rows, row)
 		for i, b := range pr.by {
 			sum[i] += b
 		}
 	}
-	last := append([]string{"", "total"}, amounts(s.Machine.Nodes, sum, perNode, true)...)
+	last := append([]string{"", "total"}, p.amounts(s.Machine.Nodes, sum, perNode, true)...)
 	if threads {
 		last = append(last, "")
 	}
@@ -150,7 +149,7 @@ func (p *page) processRows(s survey.Survey, perNode, threads bool) [][]string {
 }
 
 // amounts are the cells of memory by node and the total.
-func amounts(nodes []machine.Node, by []unit.Bytes, perNode, known bool) []string {
+func (p *page) amounts(nodes []machine.Node, by []unit.Bytes, perNode, known bool) []string {
 	var cells []string
 	var sum unit.Bytes
 	for i := range nodes {
@@ -162,7 +161,7 @@ func amounts(nodes []machine.Node, by []unit.Bytes, perNode, known bool) []strin
 		cells = append(cells, cell)
 	}
 	if !perNode {
-		cells = []string{byNode(nodes, by, func(b unit.Bytes) bool { return b == 0 }, size)}
+		cells = []string{bytesByNode(p, nodes, by)}
 	}
 	if !known {
 		return append(cells, unknown)
@@ -178,19 +177,15 @@ func (p *page) biggest(s survey.Survey, pr survey.Process) {
 	}
 	top := all[:min(len(all), p.Top)]
 	p.heading(fmt.Sprintf("The biggest of %s with memory", count(pr.Resident, "mapping")))
-	cols := []column{{title: "address"}, {title: "total"}, {title: "by node", left: true, rank: 2}, {title: "kind", left: true}, {title: "policy", left: true, rank: 1}, {title: "what", left: true, least: 12}}
+	cols := []column{{title: "address"}, {title: "total"}, {title: "by node", left: true, rank: 1}, {title: "kind", left: true}, {title: "policy", left: true, rank: 2},
+		{title: "mapped by", rank: 3}, {title: "what", left: true, least: 24}}
+	if len(s.Machine.Nodes) == 1 {
+		cols[2].rank = always // it is the total
+	}
 	var rows [][]string
 	for _, m := range top {
 		rows = append(rows, []string{strconv.FormatUint(m.Start, 16), size(m.Bytes()),
-			byNode(s.Machine.Nodes, m.ByNode, func(b unit.Bytes) bool { return b == 0 }, size), m.Kind.String(), m.Policy, what(m)})
+			bytesByNode(p, s.Machine.Nodes, m.ByNode), m.Kind.String(), m.Policy, strconv.Itoa(max(1, m.Mappers)), orElse(m.Path, "["+m.Kind.String()+"]")})
 	}
 	p.table(cols, rows)
-}
-
-func what(m survey.Mapping) string {
-	text := orElse(m.Path, "["+m.Kind.String()+"]")
-	if m.Mappers > 1 {
-		text += fmt.Sprintf(" (mapped by %d)", m.Mappers)
-	}
-	return strings.TrimSpace(text)
 }
