@@ -39,7 +39,7 @@ func runWith(args ...string) (int, string, string) {
 }
 
 // fakeTree is a machine of two nodes in a folder.
-func fakeTree(t *testing.T, more kerneltest.Files) string {
+func fakeMachineTree(t *testing.T, more kerneltest.Files) string {
 	t.Helper()
 	return kerneltest.Tree(t, kerneltest.TwoNodes().With(more)).Path("/")
 }
@@ -59,7 +59,7 @@ func writeFile(t *testing.T, path, text string) string {
 func TestTopoBadInput(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	tree := fakeTree(t, nil)
+	tree := fakeMachineTree(t, nil)
 	writeFile(t, in("two/a/sys/x"), "")
 	writeFile(t, in("two/b/sys/x"), "")
 	writeFile(t, in("nocpu/sys/devices/system/node/node0/cpulist"), "0\n")
@@ -108,7 +108,7 @@ func TestTopoBadInput(t *testing.T) {
 
 // What can be shown in part is shown, with a line for each part that cannot.
 func TestTopoPartly(t *testing.T) {
-	tree := fakeTree(t, kerneltest.Files{
+	tree := fakeMachineTree(t, kerneltest.Files{
 		"/sys/devices/system/node/node1/distance":                   "21 x\x1b[31m\n",
 		"/sys/devices/system/node/node0/meminfo":                    "Node 0 MemTo",
 		"/sys/devices/system/cpu/cpu2/topology/core_cpus_list":      "2,,3\n",
@@ -141,7 +141,7 @@ func TestTopoPartly(t *testing.T) {
 
 // Links of a recorded tree do not lead to this host's own /sys.
 func TestTopoStaysInTheTree(t *testing.T) {
-	tree := fakeTree(t, nil)
+	tree := fakeMachineTree(t, nil)
 	path := filepath.Join(tree, "sys/devices/system/node/node0/meminfo")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestTopoStaysInTheTree(t *testing.T) {
 }
 
 func TestTopoOutputs(t *testing.T) {
-	tree := fakeTree(t, nil)
+	tree := fakeMachineTree(t, nil)
 	outer := t.TempDir()
 	if err := os.Rename(tree, filepath.Join(outer, "inner")); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestTopoOutputs(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	tree := fakeTree(t, kerneltest.Files{"/etc/hostname": "SECRET\n", "/proc/cmdline": "SECRET\n", "/sys/devices/system/node/node0/serial": "SECRET\n"})
+	tree := fakeMachineTree(t, kerneltest.Files{"/etc/hostname": "SECRET\n", "/proc/cmdline": "SECRET\n", "/sys/devices/system/node/node0/serial": "SECRET\n"})
 	out := filepath.Join(t.TempDir(), "m.tar.gz")
 	code, text, errs := runWith("record", "--root", tree, "--out", out)
 	if code != exitDone || !strings.Contains(text, "saved 4 CPUs and 2 nodes") || !strings.Contains(text, "no serial numbers") {

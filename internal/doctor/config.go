@@ -109,12 +109,18 @@ type Config struct {
 	// confidence (the rule of three).
 	MinSamples      uint64
 	MinPlaceSamples uint64
+	// WrittenShare is the share of a mapping's sampled pages that may be written
+	// while the rest counts as read only. Higher finds tables that are updated.
+	WrittenShare float64
 	// SharedShare is the least part of a node in loads or stores to count as a user.
 	SharedShare float64
 
 	// GuestRemote is the share of remote reads that a guest with one node cannot
 	// have if its topology were true; above a counter's noise.
 	GuestRemote float64
+	// FreeCPU is the part of a CPU that must be idle on a node for it to have room: a
+	// whole one never is while somebody looks.
+	FreeCPU float64
 	// WaitShare is the share of the time that a thread waits for its CPU from which
 	// it suffers; BusyCPU is the load of the CPU where waiting is not known.
 	WaitShare float64
@@ -136,7 +142,7 @@ func DefaultConfig() Config {
 		NearFull: 0.95, PoolShare: 0.5, ReclaimCache: 0.2,
 		IRQRate: 1000, IRQNear: 0.5, IRQExtraSeconds: 0.5e-6,
 		Saturated: 0.7, IdleBeside: 0.5,
-		MinSamples: 20, MinPlaceSamples: 100, SharedShare: 0.1,
-		GuestRemote: 0.02, WaitShare: 0.1, BusyCPU: 0.95, SwapPages: 100, FreeShare: 0.1,
+		MinSamples: 20, MinPlaceSamples: 100, WrittenShare: 0.01, SharedShare: 0.1,
+		GuestRemote: 0.02, FreeCPU: 0.75, WaitShare: 0.1, BusyCPU: 0.95, SwapPages: 100, FreeShare: 0.1,
 	}
 }

@@ -230,7 +230,7 @@ func randomSurvey(r *rand.Rand) survey.Survey {
 			p.Guest = &survey.Guest{VCPUs: 2, Nodes: maybe(r, 1+r.IntN(2)), VCPUThreads: []int{p.Threads[0].TID, p.Threads[1].TID}}
 		}
 		s.Samples.Places[k].Loads, s.Samples.Places[k].Remote, s.Samples.Places[k].Stores = counts(), counts(), each(counts(), func(c uint64) uint64 { return c * uint64(r.IntN(2)) })
-		s.Samples.Lines = append(s.Samples.Lines, survey.Line{PID: p.PID, Workload: p.Workload, Bytes: 64 << (6 * r.IntN(2)), Loads: counts(), Stores: counts()})
+		s.Samples.Lines = append(s.Samples.Lines, survey.Line{PID: p.PID, Workload: p.Workload, Bytes: 64 << (6 * r.IntN(2)), Loads: counts(), Stores: counts(), Writers: r.IntN(4)})
 	}
 	b := &s.Balancing
 	b.Mode, b.HintFaults, b.HintLocal = maybe(r, r.IntN(2)), maybe(r, uint64(r.IntN(1e6))), maybe(r, uint64(r.IntN(1e6)))

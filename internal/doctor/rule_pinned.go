@@ -17,7 +17,7 @@ import (
 //  2. It waits: WaitShare of the time runnable and not running (schedstat). Where
 //     that is unknown: its CPU is BusyCPU used by the threads we saw, at least
 //     WaitShare by others; an estimate.
-//  3. Other CPUs of the node have room: a whole CPU's worth is idle.
+//  3. Other CPUs of the node have room: FreeCPU of one is idle.
 //  4. Cost: the time it waits.
 func pinnedToBusyCPU(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
@@ -83,7 +83,7 @@ func (l look) roomOnNode(cpu int) (node int, room bool) {
 	}
 	busy, okBusy := l.windowNode(i).CPUBusy.Get()
 	cpus := float64(l.Machine.Nodes[i].CPUs.Len())
-	return node, okBusy && cpus-busy >= 1
+	return node, okBusy && cpus-busy >= l.c.FreeCPU
 }
 
 func (l look) pinnedFinding(p survey.Process, t survey.Thread, cpu, node int, waited unit.Value[float64], load float64) Finding {

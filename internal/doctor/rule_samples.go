@@ -20,7 +20,8 @@ import (
 // A cache line, or a page, that CPUs of several nodes write (Cates, papers §5:
 // "avoid hot writable lines"): each write takes the line away from the others.
 //
-//  1. At least MinSamples samples of it.
+//  1. At least MinSamples samples of it, by two threads or more: one that moves
+//     between nodes writes its own lines on both.
 //  2. Stores from two nodes or more, each with SharedShare of them.
 //  3. Cost: the workload's stall time × its part of the workload's samples, as if
 //     each sampled access stalled alike. A contended line stalls longer than that.
@@ -34,7 +35,7 @@ func sharedLine(s survey.Survey, c Config) (found []Finding, skipped []Skipped) 
 	}
 	for _, line := range s.Samples.Lines {
 		writers := l.samplers(line.Stores)
-		if total(line.Loads)+total(line.Stores) < c.MinSamples || writers.Len() < 2 { // 1, 2
+		if total(line.Loads)+total(line.Stores) < c.MinSamples || line.Writers < 2 || writers.Len() < 2 { // 1, 2
 			continue
 		}
 		found = append(found, l.lineFinding(line, writers))
@@ -122,7 +123,9 @@ func inFunction(all []survey.Function) string {
 // (Cates, papers §5: "replicate read-only data per node").
 //
 //  1. At least MinPlaceSamples samples of the mapping, and none of them a store,
-//     by a PMU that samples stores; none among n means fewer than 3/n.
+//     by a PMU that samples stores; none among n means fewer than 3/n. A mapping
+//     may hold a few written pages beside the data: then the stores fall again and
+//     again on the same WrittenShare of its pages.
 //  2. Loads from two nodes or more, each with SharedShare of them.
 //  3. RemoteShare of them are remote.
 //  4. Cost: its part of the workload's remote samples × what the workload loses.
@@ -137,12 +140,27 @@ func readOnlyFar(s survey.Survey, c Config) (found []Finding, skipped []Skipped)
 	for _, p := range s.Samples.Places {
 		loads, remote := total(p.Loads), total(p.Remote)
 		readers := l.samplers(p.Loads)
-		if loads < c.MinPlaceSamples || total(p.Stores) > 0 || readers.Len() < 2 || float64(remote) < c.RemoteShare*float64(loads) { // 1, 2, 3
+		if loads < c.MinPlaceSamples || !l.readOnly(p) || readers.Len() < 2 || float64(remote) < c.RemoteShare*float64(loads) { // 1, 2, 3
 			continue
 		}
 		found = append(found, l.readOnlyFinding(p, readers))
 	}
 	return found, skipped
+}
+
+// readOnly is the second half of number 1.
+func (l look) readOnly(p survey.Place) bool {
+	stores := total(p.Stores)
+	return stores == 0 || p.Written > 0 && float64(p.Written) <= l.c.WrittenShare*float64(p.Pages) && uint64(3*p.Written) <= stores
+}
+
+// writesSay is the evidence for it.
+func (l look) writesSay(p survey.Place) Evidence {
+	text := fmt.Sprintf("0 beside %d loads: fewer than %s of its accesses write", total(p.Loads), percent(3/float64(total(p.Loads))))
+	if n := total(p.Stores); n > 0 {
+		text = fmt.Sprintf("%d, all on %d of the %d pages that were sampled", n, p.Written, p.Pages)
+	}
+	return fact("sampled stores", text, l.Samples.How, l.Samples.From)
 }
 
 func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
@@ -157,7 +175,7 @@ func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
 		Subject: ofProcess(proc), Cost: l.readOnlyCost(p), // 4
 		Evidence: []Evidence{
 			l.counts("sampled loads", p.Loads), l.counts("of these remote", p.Remote),
-			fact("sampled stores", fmt.Sprintf("0 of %d samples: fewer than %s of its accesses write", loads, percent(3/float64(loads))), l.Samples.How, l.Samples.From),
+			l.writesSay(p),
 			fact("remote", percent(float64(remote)/float64(loads)), l.Samples.How, l.Samples.From), l.functions(p.Functions),
 		},
 		Cause:  "There is one copy of it, on one node, and CPUs of several nodes read it. Nobody writes it, so copies cannot differ.",

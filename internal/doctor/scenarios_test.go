@@ -354,6 +354,10 @@ var scenarios = []scenario{
 		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"nodes 0-1", "0x7f0000001040", "[heap]", "count_hits", "node 0 60, node 1 50"}, command: []string{"perf c2c record -p 100"},
 	},
 	{name: "one writer", rule: "shared-line", make: func(s *survey.Survey) { hotLine(s, []uint64{30, 40}, []uint64{60, 2}) }, quiet: true},
+	{name: "one thread, which moves", rule: "shared-line", make: func(s *survey.Survey) {
+		hotLine(s, []uint64{30, 40}, []uint64{60, 50})
+		s.Samples.Lines[0].Writers = 1
+	}, quiet: true},
 	{name: "too few samples", rule: "shared-line", make: func(s *survey.Survey) { hotLine(s, []uint64{3, 4}, []uint64{6, 5}) }, quiet: true},
 	{name: "no samples", rule: "shared-line", make: func(s *survey.Survey) { s.Samples = survey.Samples{Why: "no PMU in this guest"} }, skipped: "no PMU in this guest"},
 	{name: "no stores sampled", rule: "shared-line", make: func(s *survey.Survey) { s.Samples.Stores = 0 }, skipped: "no store"},
@@ -366,6 +370,18 @@ var scenarios = []scenario{
 		command: []string{"--cpunodebind=0 --membind=0 < /proc/100/cmdline", "--cpunodebind=1 --membind=1"},
 	},
 	{name: "it is written too", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{0, 5}) }, quiet: true},
+	{
+		name: "a table beside a few counters", rule: "read-only-far",
+		make: func(s *survey.Survey) {
+			table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{4, 5})
+			s.Samples.Places[0].Pages, s.Samples.Places[0].Written = 900, 2
+		},
+		subject: "100", want: []string{"9, all on 2 of the 900 pages"},
+	},
+	{name: "a table that is updated here and there", rule: "read-only-far", make: func(s *survey.Survey) {
+		table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{4, 5})
+		s.Samples.Places[0].Pages, s.Samples.Places[0].Written = 900, 9
+	}, quiet: true},
 	{name: "one node reads it", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{10, 990}, []uint64{0, 900}, nil) }, quiet: true},
 	{name: "it is local enough", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 100}, nil) }, quiet: true},
 	{name: "too few samples", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{40, 40}, []uint64{0, 40}, nil) }, quiet: true},
@@ -526,7 +542,7 @@ func busy(s *survey.Survey, by ...unit.Ratio) {
 }
 
 func hotLine(s *survey.Survey, loads, stores []uint64) {
-	s.Samples.Lines = []survey.Line{{
+	s.Samples.Lines = []survey.Line{{Writers: 2,
 		PID: 100, Workload: "/w0", Addr: 0x7f0000001040, Bytes: 64, Mapping: "[heap]", Loads: loads, Stores: stores,
 		Functions: []survey.Function{{Name: "count_hits", Samples: 100, Writes: 90}},
 	}}

@@ -34,6 +34,11 @@ type Place struct {
 	Loads    []uint64 `json:"loads_by_cpu_node"`  // sampled loads, by the CPU's node
 	Remote   []uint64 `json:"remote_by_cpu_node"` // of these: served by another node's memory or cache
 	Stores   []uint64 `json:"stores_by_cpu_node"`
+	// Pages are how many pages (4 KiB) the samples fell into, Written those that a
+	// sampled store fell into. A mapping may hold both what is written and what
+	// never is.
+	Pages   int `json:"pages"`
+	Written int `json:"pages_written"`
 	// Latency is the mean of the sampled loads, in cycles.
 	Latency unit.Opt[float64] `json:"load_cycles"`
 	// Functions are where the accesses were made, most first.
@@ -49,12 +54,15 @@ type Function struct {
 
 // Line is a cache line, or with Bytes = 4096 a page, that several nodes use.
 type Line struct {
-	PID       int        `json:"pid"`
-	Workload  string     `json:"workload"`
-	Addr      uint64     `json:"addr"`
-	Bytes     int        `json:"bytes"`
-	Mapping   string     `json:"mapping"`
-	Loads     []uint64   `json:"loads_by_cpu_node"`
-	Stores    []uint64   `json:"stores_by_cpu_node"`
+	PID      int      `json:"pid"`
+	Workload string   `json:"workload"`
+	Addr     uint64   `json:"addr"`
+	Bytes    int      `json:"bytes"`
+	Mapping  string   `json:"mapping"`
+	Loads    []uint64 `json:"loads_by_cpu_node"`
+	Stores   []uint64 `json:"stores_by_cpu_node"`
+	// Writers are how many threads wrote it: one thread that moves between nodes
+	// shares its line with nobody.
+	Writers   int        `json:"writers"`
 	Functions []Function `json:"functions,omitempty"`
 }

@@ -18,6 +18,8 @@ const (
 	maxLines = 1 << 18
 	// What is shown: more is noise to a person and to a rule.
 	maxPlaces, maxShared, maxFunctions = 40, 20, 5
+	// maxAgain bounds how often a process's mappings are read anew.
+	maxAgain = 4
 )
 
 // Folder folds accesses. It is not safe for concurrent use.
@@ -35,6 +37,7 @@ type Folder struct {
 type process struct {
 	Space
 	known     bool
+	again     int               // how often its mappings were read anew
 	functions map[uint64]string // by instruction
 }
 
@@ -47,6 +50,7 @@ type place struct {
 	survey.Place
 	cycles, weighed uint64
 	ips             map[uint64]*survey.Function
+	pages           map[uint64]bool // by number: whether it was written
 }
 
 // lineKey names a cache line. Memory that processes share is the same line in
@@ -63,6 +67,7 @@ type line struct {
 	mapping       string
 	loads, stores []uint32
 	ips           map[uint64]uint32 // of stores
+	writers       map[int]bool      // by TID
 }
 
 // New returns an empty Folder for a machine of so many nodes.
@@ -101,11 +106,18 @@ func (f *Folder) process(pid int) *process {
 
 func (f *Folder) place(p *process, a addr.Access) *place {
 	area, ok := p.area(a.Addr)
+	if !ok && p.again < maxAgain { // it mapped more since
+		p.again++
+		if s, known := f.spaces.Space(a.PID); known {
+			p.Space = s
+			area, ok = p.area(a.Addr)
+		}
+	}
 	key := placeKey{a.PID, area.Start}
 	if pl := f.places[key]; pl != nil {
 		return pl
 	}
-	pl := &place{ips: map[uint64]*survey.Function{}}
+	pl := &place{ips: map[uint64]*survey.Function{}, pages: map[uint64]bool{}}
 	pl.PID, pl.Name, pl.Start, pl.Mapping = a.PID, p.Name, area.Start, label(area)
 	if !ok {
 		pl.Mapping = "mapped later"
@@ -116,6 +128,8 @@ func (f *Folder) place(p *process, a addr.Access) *place {
 }
 
 func (p *place) add(a addr.Access, node int) {
+	page := a.Addr >> pageShift
+	p.pages[page] = p.pages[page] || a.Store
 	fn := p.ips[a.IP]
 	if fn == nil {
 		fn = &survey.Function{}
@@ -148,7 +162,7 @@ func (f *Folder) addLine(p *process, a addr.Access, node int) {
 			return
 		}
 		l = &line{pid: a.PID, addr: a.Addr >> lineShift << lineShift, mapping: label(area),
-			loads: make([]uint32, f.nodes), stores: make([]uint32, f.nodes), ips: map[uint64]uint32{}}
+			loads: make([]uint32, f.nodes), stores: make([]uint32, f.nodes), ips: map[uint64]uint32{}, writers: map[int]bool{}}
 		f.lines[key] = l
 	}
 	if !a.Store {
@@ -157,6 +171,7 @@ func (f *Folder) addLine(p *process, a addr.Access, node int) {
 	}
 	l.stores[node]++
 	l.ips[a.IP]++
+	l.writers[a.TID] = true
 }
 
 // Samples is what came together.
@@ -171,6 +186,12 @@ func (f *Folder) topPlaces() []survey.Place {
 			p.Latency = unit.Some(float64(p.cycles) / float64(p.weighed))
 		}
 		p.Functions = f.functions(p.PID, p.ips)
+		p.Pages, p.Written = len(p.pages), 0
+		for _, written := range p.pages {
+			if written {
+				p.Written++
+			}
+		}
 		all = append(all, p.Place)
 	}
 	slices.SortFunc(all, func(a, b survey.Place) int {
@@ -241,12 +262,12 @@ func (f *Folder) line(l *line, bytes int) survey.Line {
 		ips[ip] = &survey.Function{Samples: uint64(n), Writes: uint64(n)}
 	}
 	return survey.Line{PID: l.pid, Addr: l.addr, Bytes: bytes, Mapping: l.mapping,
-		Loads: widen(l.loads), Stores: widen(l.stores), Functions: f.functions(l.pid, ips)}
+		Loads: widen(l.loads), Stores: widen(l.stores), Writers: len(l.writers), Functions: f.functions(l.pid, ips)}
 }
 
 func merge(into, l *line) *line {
 	if into == nil {
-		into = &line{pid: l.pid, addr: l.addr, mapping: l.mapping, loads: make([]uint32, len(l.loads)), stores: make([]uint32, len(l.stores)), ips: map[uint64]uint32{}}
+		into = &line{pid: l.pid, addr: l.addr, mapping: l.mapping, loads: make([]uint32, len(l.loads)), stores: make([]uint32, len(l.stores)), ips: map[uint64]uint32{}, writers: map[int]bool{}}
 	}
 	for i := range l.loads {
 		into.loads[i] += l.loads[i]
@@ -254,6 +275,9 @@ func merge(into, l *line) *line {
 	}
 	for ip, n := range l.ips {
 		into.ips[ip] += n
+	}
+	for tid := range l.writers {
+		into.writers[tid] = true
 	}
 	return into
 }

@@ -36,7 +36,7 @@ func load(pid, cpu int, at uint64, level addr.Level) addr.Access {
 }
 
 func store(pid, cpu int, at uint64) addr.Access {
-	return addr.Access{PID: pid, CPU: cpu, Addr: at, IP: 0x400020, Store: true}
+	return addr.Access{PID: pid, TID: 10*pid + cpu, CPU: cpu, Addr: at, IP: 0x400020, Store: true}
 }
 
 func TestPlaces(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPlaces(t *testing.T) {
 	if s.Loads != 4 || s.Stores != 1 || s.Lost != 3 || len(s.Places) != 1 {
 		t.Fatalf("%+v", s)
 	}
-	want := survey.Place{PID: 1, Name: "served", Mapping: "[heap]", Start: 0x600000, Loads: []uint64{1, 1}, Remote: []uint64{0, 1}, Stores: []uint64{0, 1},
+	want := survey.Place{PID: 1, Name: "served", Mapping: "[heap]", Start: 0x600000, Loads: []uint64{1, 1}, Remote: []uint64{0, 1}, Stores: []uint64{0, 1}, Pages: 1, Written: 1,
 		Latency: unit.Some(300.0), Functions: []survey.Function{{Name: "served+0x1010", Samples: 2}, {Name: "served+0x1020", Samples: 1, Writes: 1}}}
 	if !reflect.DeepEqual(s.Places[0], want) {
 		t.Errorf("\n got %+v\nwant %+v", s.Places[0], want)
@@ -65,7 +65,7 @@ func TestSharedLineOfTwoProcesses(t *testing.T) {
 	f.Add(store(1, 0, 0x600000)) // its own
 	f.Add(store(2, 2, 0x600000)) // another process's heap at the same address
 	s := f.Samples(unit.HowModelled, "test", 0)
-	if len(s.Lines) != 1 || s.Lines[0].Bytes != 64 || s.Lines[0].Mapping != "/dev/shm/table" || !slices.Equal(s.Lines[0].Stores, []uint64{1, 1}) {
+	if len(s.Lines) != 1 || s.Lines[0].Bytes != 64 || s.Lines[0].Mapping != "/dev/shm/table" || !slices.Equal(s.Lines[0].Stores, []uint64{1, 1}) || s.Lines[0].Writers != 2 {
 		t.Fatalf("%+v", s.Lines)
 	}
 	if fn := s.Lines[0].Functions; len(fn) != 1 || fn[0].Name != "served+0x1020" || fn[0].Writes != 2 {
