@@ -31,6 +31,7 @@ type sampledAccess struct {
 
 type sampleReport struct {
 	Samples   uint64          `json:"samples"`
+	Qualified uint64          `json:"qualified"`
 	Lost      uint64          `json:"lost"`
 	Throttled uint64          `json:"throttled"`
 	Accesses  []sampledAccess `json:"accesses"`
@@ -90,7 +91,7 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 	if err != nil {
 		return err
 	}
-	r.Samples, r.Lost, r.Throttled = stats.Samples, stats.Lost, stats.Throttled
+	r.Samples, r.Qualified, r.Lost, r.Throttled = stats.Samples, stats.Qualified, stats.Lost, stats.Throttled
 	return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
 }
 

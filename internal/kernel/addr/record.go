@@ -52,6 +52,7 @@ type Access struct {
 // Stats says how many samples there were, and how many got lost.
 type Stats struct {
 	Samples   uint64
+	Qualified uint64 // accesses that the events counted: every period-th of each event's is a sample
 	Lost      uint64 // by the kernel, for want of room in a ring
 	Throttled uint64 // times the kernel stopped an event for sampling too fast
 }

@@ -48,8 +48,9 @@ type Sampler struct {
 
 // stream is one event with its ring.
 type stream struct {
-	fd   int
-	ring unix.Ring
+	fd      int
+	ring    unix.Ring
+	counted uint64 // when it was disabled last
 }
 
 const (
@@ -141,7 +142,7 @@ func (s *Sampler) openEach(ids []int, what string, open func(int) (int, error)) 
 			s.calls.Close(fd)
 			return unix.Explain("map", fmt.Sprintf("access samples of %s %d", what, id), "CAP_IPC_LOCK, or a larger /proc/sys/kernel/perf_event_mlock_kb", err)
 		}
-		s.streams = append(s.streams, stream{fd, ring})
+		s.streams = append(s.streams, stream{fd: fd, ring: ring})
 	}
 	return nil
 }
@@ -164,8 +165,25 @@ func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access
 	}
 	err := s.collect(ctx, d, each, &total)
 	// Disabling brings what the PMU still held: the rings are emptied once more.
-	err = errors.Join(err, s.all("disable", s.calls.Disable))
+	err = errors.Join(err, s.all("disable", s.calls.Disable), s.count(&total))
 	return total, errors.Join(err, s.take(each, &total))
+}
+
+func (s *Sampler) count(total *Stats) error {
+	for i := range s.streams {
+		one := &s.streams[i]
+		var now [1]uint64
+		n, err := s.calls.Read(one.fd, now[:])
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d words: %w", n, unix.ErrMalformed)
+		}
+		if err != nil {
+			return unix.Explain("read", "count of sampled accesses", "", err)
+		}
+		total.Qualified += now[0] - one.counted
+		one.counted = now[0]
+	}
+	return nil
 }
 
 func (s *Sampler) collect(ctx context.Context, d time.Duration, each func(Access), total *Stats) error {
