@@ -141,16 +141,17 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 	far2 := "chase --ws 4MiB --ops 2000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1"
 	both := watch(t, g, "homenode lab sample --loads --user --ldlat 100 --period 1000 --seconds 100", near1, far2)
 	level := map[int]string{both.pids[0]: "local-dram", both.pids[1]: "remote-dram"}
-	count := map[int]uint64{}
+	count, other := map[int]uint64{}, map[int]uint64{}
 	for _, a := range both.samples(t).Accesses {
 		if a.Level == level[a.PID] {
 			count[a.PID]++
-		} else if level[a.PID] != "" && both.mapped(0, a.Addr, "rw-p", 4<<20) {
-			t.Fatalf("%+v: want %s", a, level[a.PID])
+		} else {
+			other[a.PID]++
 		}
 	}
 	for pid := range level {
 		near(t, fmt.Sprintf("samples of %s", level[pid]), count[pid], 2000, 20)
+		near(t, fmt.Sprintf("others of the same program (its stack is on node 0): %s", level[pid]), other[pid], 0, 3)
 	}
 	cg := watch(t, g, "mkdir -p /sys/fs/cgroup/sampled; echo $L2 > /sys/fs/cgroup/sampled/cgroup.procs\n"+
 		"homenode lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --of-cgroup /sys/fs/cgroup/sampled", near1, far2)
@@ -195,8 +196,7 @@ func TestLabSamplesStores(t *testing.T) {
 	near(t, "samples of CPU 2", byCPU[2], 1000, 10+s.Lost)
 }
 
-// More samples than the ring takes: it is said, and the count stays right. (What
-// perf's own ring has no room for is only told with the next record that fits.)
+// More samples than the rings take: it is said, and the count stays right.
 func TestLabSamplesLost(t *testing.T) {
 	g := guest(t, "two", "v2")
 	w := watch(t, g, "homenode lab sample --loads --user --ldlat 100 --period 3 --seconds 100 --tid "+worker,
@@ -205,9 +205,7 @@ func TestLabSamplesLost(t *testing.T) {
 	if s.Lost == 0 {
 		t.Errorf("nothing was lost: %d samples", s.Samples)
 	}
-	if all := s.Samples + s.Lost; all > s.Qualified/3+1 {
-		t.Errorf("%d samples and lost ones of %d loads", all, s.Qualified)
-	}
+	near(t, "samples and lost ones", s.Samples+s.Lost, s.Qualified/3, 2)
 	near(t, "loads", s.Qualified, 100_000, 300)
 }
 

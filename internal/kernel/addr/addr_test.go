@@ -242,6 +242,20 @@ func TestCollectsWhatComesWithDisable(t *testing.T) {
 	}
 }
 
+// 10,000 accesses at a period of 1,000 are ten samples.
+func TestLossesAtTheEndAreFound(t *testing.T) {
+	for _, c := range []struct{ in, want Stats }{
+		{Stats{Samples: 10, Qualified: 10_999}, Stats{Samples: 10, Qualified: 10_999}},
+		{Stats{Samples: 11, Qualified: 10_500}, Stats{Samples: 11, Qualified: 10_500}}, // the rest of a period before
+		{Stats{Samples: 7, Lost: 3, Qualified: 10_000}, Stats{Samples: 7, Lost: 3, Qualified: 10_000}},
+		{Stats{Samples: 7, Lost: 1, Qualified: 10_000}, Stats{Samples: 7, Lost: 3, Qualified: 10_000}},
+	} {
+		if got := c.in.settled(1000); got != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.in, got, c.want)
+		}
+	}
+}
+
 func TestRefusalsLeaveNothingOpen(t *testing.T) {
 	for _, c := range []struct {
 		err, ring, want error

@@ -41,6 +41,7 @@ type Target struct {
 // Sampler holds the opened events of one target.
 type Sampler struct {
 	calls    unix.Sampling
+	period   uint64
 	streams  []stream
 	bytes    []byte
 	accesses []Access
@@ -51,6 +52,7 @@ type stream struct {
 	fd      int
 	ring    unix.Ring
 	counted uint64 // when it was disabled last
+	stats   Stats  // of this Collect
 }
 
 const (
@@ -67,7 +69,7 @@ func Open(calls unix.Sampling, cfg Config, target Target, cpus []int) (*Sampler,
 	if err := cfg.check(target); err != nil {
 		return nil, err
 	}
-	s := &Sampler{calls: calls}
+	s := &Sampler{calls: calls, period: cfg.Period}
 	if err := s.open(cfg, target, cpus); err != nil {
 		s.Close()
 		return nil, err
@@ -159,17 +161,34 @@ func explain(object string, err error) error {
 // Collect samples for d, or until ctx ends, and hands over each access, event by
 // event in the order of time. What was collected before an error counts.
 func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access)) (Stats, error) {
-	var total Stats
-	if err := s.all("enable", s.calls.Enable); err != nil {
-		return total, errors.Join(err, s.all("disable", s.calls.Disable))
+	for i := range s.streams {
+		s.streams[i].stats = Stats{}
 	}
-	err := s.collect(ctx, d, each, &total)
+	err := s.all("enable", s.calls.Enable)
+	if err == nil {
+		err = s.collect(ctx, d, each)
+	}
 	// Disabling brings what the PMU still held: the rings are emptied once more.
-	err = errors.Join(err, s.all("disable", s.calls.Disable), s.count(&total))
-	return total, errors.Join(err, s.take(each, &total))
+	err = errors.Join(err, s.all("disable", s.calls.Disable), s.count(), s.take(each))
+	var total Stats
+	for _, one := range s.streams {
+		total.add(one.stats.settled(s.period))
+	}
+	return total, err
 }
 
-func (s *Sampler) count(total *Stats) error {
+// settled adds what was lost at the end: the kernel tells losses with the next
+// record that fits, and there was none.
+func (s Stats) settled(period uint64) Stats {
+	if due := s.Qualified / period; due > s.Samples+s.Lost {
+		s.Lost = due - s.Samples
+	}
+	return s
+}
+
+// count reads how many accesses qualified since the last time.
+func (s *Sampler) count() error {
+	var errs []error
 	for i := range s.streams {
 		one := &s.streams[i]
 		var now [1]uint64
@@ -178,15 +197,16 @@ func (s *Sampler) count(total *Stats) error {
 			err = fmt.Errorf("%d words: %w", n, unix.ErrMalformed)
 		}
 		if err != nil {
-			return unix.Explain("read", "count of sampled accesses", "", err)
+			errs = append(errs, unix.Explain("read", "count of sampled accesses", "", err))
+			continue
 		}
-		total.Qualified += now[0] - one.counted
+		one.stats.Qualified += now[0] - one.counted
 		one.counted = now[0]
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-func (s *Sampler) collect(ctx context.Context, d time.Duration, each func(Access), total *Stats) error {
+func (s *Sampler) collect(ctx context.Context, d time.Duration, each func(Access)) error {
 	end := time.After(d)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -197,20 +217,22 @@ func (s *Sampler) collect(ctx context.Context, d time.Duration, each func(Access
 		case <-end:
 			return nil
 		case <-tick.C:
-			if err := s.take(each, total); err != nil {
+			if err := s.take(each); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (s *Sampler) take(each func(Access), total *Stats) error {
+// take empties every ring.
+func (s *Sampler) take(each func(Access)) error {
 	var errs []error
 	for i := range s.streams {
-		s.bytes = s.streams[i].ring.Take(s.bytes[:0])
+		one := &s.streams[i]
+		s.bytes = one.ring.Take(s.bytes[:0])
 		accesses, stats, err := parseRecords(s.accesses[:0], s.bytes)
 		errs = append(errs, err)
-		total.add(stats)
+		one.stats.add(stats)
 		for _, a := range accesses {
 			each(a)
 		}
