@@ -79,6 +79,9 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 		return err
 	}
 	defer s.Close()
+	if err := s.Start(); err != nil {
+		return err
+	}
 	if f.ready != "" {
 		if err := os.WriteFile(f.ready, nil, 0o644); err != nil {
 			return fmt.Errorf("write ready file: %w", err)

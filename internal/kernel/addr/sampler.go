@@ -164,7 +164,7 @@ func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access
 	for i := range s.streams {
 		s.streams[i].stats = Stats{}
 	}
-	err := s.all("enable", s.calls.Enable)
+	err := s.Start()
 	if err == nil {
 		err = s.collect(ctx, d, each)
 	}
@@ -176,6 +176,10 @@ func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access
 	}
 	return total, err
 }
+
+// Start begins to sample, for a caller that has to know when that is: what comes
+// before Collect waits in the rings. Collect starts by itself.
+func (s *Sampler) Start() error { return s.all("enable", s.calls.Enable) }
 
 // settled adds what was lost at the end: the kernel tells losses with the next
 // record that fits, and there was none.
