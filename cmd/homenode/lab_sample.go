@@ -31,6 +31,7 @@ type sampledAccess struct {
 
 type sampleReport struct {
 	Samples   uint64          `json:"samples"`
+	Qualified uint64          `json:"qualified"`
 	Lost      uint64          `json:"lost"`
 	Throttled uint64          `json:"throttled"`
 	Accesses  []sampledAccess `json:"accesses"`
@@ -78,6 +79,9 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 		return err
 	}
 	defer s.Close()
+	if err := s.Start(); err != nil {
+		return err
+	}
 	if f.ready != "" {
 		if err := os.WriteFile(f.ready, nil, 0o644); err != nil {
 			return fmt.Errorf("write ready file: %w", err)
@@ -90,7 +94,7 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 	if err != nil {
 		return err
 	}
-	r.Samples, r.Lost, r.Throttled = stats.Samples, stats.Lost, stats.Throttled
+	r.Samples, r.Qualified, r.Lost, r.Throttled = stats.Samples, stats.Qualified, stats.Lost, stats.Throttled
 	return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
 }
 

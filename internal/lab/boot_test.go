@@ -180,6 +180,7 @@ type labStatus struct {
 	PacedNS   uint64   `json:"paced_wall_ns"`
 	MHz       uint64   `json:"mhz"`
 	LinkLines []uint64 `json:"link_lines"`
+	Lines     []uint64 `json:"mc_lines"`
 }
 
 func status(t *testing.T, g *Guest) labStatus {

@@ -86,7 +86,7 @@ struct homenode_lab_sampler {    /* 64 bytes */
 #define HOMENODE_FILTER_KERNEL (1ULL << 35)
 
 struct homenode_lab_sample {     /* 32 bytes */
-	homenode_u64 ip;         /* virtual address of the instruction itself */
+	homenode_u64 ip;         /* virtual address of the instruction itself; 0 = none did it */
 	homenode_u64 addr;       /* virtual address of the data */
 	homenode_u64 clock;      /* the vCPU's model clock */
 	homenode_u64 access;     /* what became of it, below */

@@ -59,6 +59,19 @@ static void sample(struct homenode_vcpu *v, void *insn, uint64_t vaddr, uint64_t
 		homenode_sample(v, (uint64_t)insn, vaddr, access | (store ? HOMENODE_ACCESS_STORE : 0));
 }
 
+/* User mode reaches no kernel address: this is the delivery of an interrupt or of
+ * a fault, some eleven accesses, which would otherwise be counted to the program
+ * that was interrupted. No instruction does them. */
+static void *delivery(struct homenode_vcpu *v, void *insn)
+{
+	uint64_t *kernel = v->pub->counter[HOMENODE_KERNEL];
+
+	if (likely(v->ctr == kernel))
+		return insn;
+	v->ctr = kernel;
+	return NULL;
+}
+
 /* An atomic read-modify-write comes once, as a store. */
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
 		      uint64_t vaddr, void *insn)
@@ -71,6 +84,8 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
 	uint64_t line = vaddr >> HOMENODE_LINE_SHIFT, *slot = &v->l1[line & m->l1_mask];
 	bool store = qemu_plugin_mem_is_store(info);
 
+	if (vaddr >> 63)
+		insn = delivery(v, insn);
 	v->ctr[HOMENODE_LOADS + store]++;
 	if (likely(*slot == line + 1)) {
 		sample(v, insn, vaddr, HOMENODE_ACCESS(HOMENODE_HIT_L1, 0xff, HOMENODE_L1_LATENCY), store);

@@ -19,7 +19,6 @@
  * refused: they are not those of the access.
  */
 #include <linux/hrtimer.h>
-#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/tracepoint.h>
 #include <asm/segment.h>
@@ -190,31 +189,6 @@ void homenode_sampler_stop(struct perf_event *event)
 	drain(this_cpu_ptr(&samplers));
 }
 
-static struct tracepoint *sched_switch;
-static DEFINE_MUTEX(users_lock);
-static unsigned int users; /* sampling events that exist */
-
-static int add_user(void)
-{
-	int err = 0;
-
-	mutex_lock(&users_lock);
-	if (!users)
-		err = tracepoint_probe_register(sched_switch, on_switch, NULL);
-	if (!err)
-		users++;
-	mutex_unlock(&users_lock);
-	return err;
-}
-
-static void remove_user(struct perf_event *event)
-{
-	mutex_lock(&users_lock);
-	if (!--users)
-		tracepoint_probe_unregister(sched_switch, on_switch, NULL);
-	mutex_unlock(&users_lock);
-}
-
 #define NOT_OF_THE_ACCESS                                                           \
 	(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER | \
 	 PERF_SAMPLE_STACK_USER | PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_AUX)
@@ -237,22 +211,18 @@ static u64 filter_for(struct perf_event *event)
 int homenode_sampling_event(struct perf_event *event)
 {
 	u64 filter = filter_for(event);
-	int err;
 
 	if (!filter)
 		return -ENOENT;
-	if (is_sampling_event(event)) {
-		/* Without it hardware has no address either. */
-		if (!event->attr.precise_ip || (event->attr.sample_type & NOT_OF_THE_ACCESS))
-			return -EOPNOTSUPP;
-		err = add_user();
-		if (err)
-			return err;
-		event->destroy = remove_user;
-	}
+	/* Not precise, hardware has no address either. */
+	if (is_sampling_event(event) &&
+	    (!event->attr.precise_ip || (event->attr.sample_type & NOT_OF_THE_ACCESS)))
+		return -EOPNOTSUPP;
 	event->hw.config_base = filter;
 	return 0;
 }
+
+static struct tracepoint *sched_switch;
 
 static void find_sched_switch(struct tracepoint *tp, void *data)
 {
@@ -260,7 +230,7 @@ static void find_sched_switch(struct tracepoint *tp, void *data)
 		sched_switch = tp;
 }
 
-int homenode_sampling_init(void)
+static void prepare_timers(void)
 {
 	int cpu;
 
@@ -270,18 +240,27 @@ int homenode_sampling_init(void)
 		hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 		timer->function = on_timer;
 	}
+}
+
+/* The tracepoint is hooked for good: a test of one word at a switch costs less
+ * than to patch the running scheduler for every event. */
+int homenode_sampling_init(void)
+{
+	prepare_timers();
 	log_lost = homenode_lookup("perf_log_lost_samples");
 	for_each_kernel_tracepoint(find_sched_switch, NULL);
-	if (sched_switch)
-		return 0;
-	pr_err("homenode_pmu: no tracepoint sched_switch: samples would be credited to the wrong tasks\n");
-	return -ENOENT;
+	if (!sched_switch) {
+		pr_err("homenode_pmu: no tracepoint sched_switch: samples would be credited to the wrong tasks\n");
+		return -ENOENT;
+	}
+	return tracepoint_probe_register(sched_switch, on_switch, NULL);
 }
 
 void homenode_sampling_exit(void)
 {
 	int cpu;
 
+	tracepoint_probe_unregister(sched_switch, on_switch, NULL);
 	tracepoint_synchronize_unregister();
 	for_each_possible_cpu(cpu)
 		hrtimer_cancel(&per_cpu(samplers, cpu).timer);

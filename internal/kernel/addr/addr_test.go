@@ -28,6 +28,7 @@ type fakeSampling struct {
 	noRing  error
 	attrs   []sys.PerfEventAttr
 	content func(fd int) []byte
+	counted uint64
 	rings   map[int]*fakeRing
 }
 
@@ -69,7 +70,7 @@ func (f *fakeSampling) OpenDir(string) (int, error) {
 	return f.next, nil
 }
 func (f *fakeSampling) Close(fd int)                         { delete(f.open, fd) }
-func (f *fakeSampling) Read(fd int, w []uint64) (int, error) { return 0, sys.EINVAL }
+func (f *fakeSampling) Read(fd int, w []uint64) (int, error) { w[0] = f.counted; return 1, nil }
 func (f *fakeSampling) Enable(int) error                     { return nil }
 func (f *fakeSampling) Disable(fd int) error {
 	if f.content != nil {
@@ -218,6 +219,7 @@ func TestOpensWhatIsAskedFor(t *testing.T) {
 func TestCollectsWhatComesWithDisable(t *testing.T) {
 	f := newFake()
 	f.content = func(int) []byte { return slices.Concat(sampleBytes, record(2, 0, 1, 3)) }
+	f.counted = 4000
 	s, err := Open(f, both(), Target{}, []int{0})
 	if err != nil {
 		t.Fatal(err)
@@ -225,18 +227,32 @@ func TestCollectsWhatComesWithDisable(t *testing.T) {
 	defer s.Close()
 	var got []Access
 	stats, err := s.Collect(context.Background(), time.Millisecond, func(a Access) { got = append(got, a) })
-	if err != nil || stats != (Stats{Samples: 2, Lost: 6}) || len(got) != 2 || got[0] != wantSample {
+	if err != nil || stats != (Stats{Samples: 2, Qualified: 8000, Lost: 6}) || len(got) != 2 || got[0] != wantSample {
 		t.Errorf("%+v, %+v, %v", got, stats, err)
 	}
-	f.content = func(int) []byte { return sampleBytes[:20] }
-	if _, err := s.Collect(context.Background(), time.Millisecond, func(Access) {}); !errors.Is(err, unix.ErrMalformed) {
-		t.Errorf("a broken ring: %v", err)
+	f.content, f.counted = func(int) []byte { return sampleBytes[:20] }, 4100
+	if stats, err := s.Collect(context.Background(), time.Millisecond, func(Access) {}); !errors.Is(err, unix.ErrMalformed) || stats.Qualified != 200 {
+		t.Errorf("a broken ring: %+v, %v", stats, err)
 	}
 	f.content = nil
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := s.Collect(ctx, time.Hour, func(Access) {}); err != nil {
 		t.Errorf("ended early: %v", err)
+	}
+}
+
+// 10,000 accesses at a period of 1,000 are ten samples.
+func TestLossesAtTheEndAreFound(t *testing.T) {
+	for _, c := range []struct{ in, want Stats }{
+		{Stats{Samples: 10, Qualified: 10_999}, Stats{Samples: 10, Qualified: 10_999}},
+		{Stats{Samples: 11, Qualified: 10_500}, Stats{Samples: 11, Qualified: 10_500}}, // the rest of a period before
+		{Stats{Samples: 7, Lost: 3, Qualified: 10_000}, Stats{Samples: 7, Lost: 3, Qualified: 10_000}},
+		{Stats{Samples: 7, Lost: 1, Qualified: 10_000}, Stats{Samples: 7, Lost: 3, Qualified: 10_000}},
+	} {
+		if got := c.in.settled(1000); got != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.in, got, c.want)
+		}
 	}
 }
 

@@ -52,12 +52,14 @@ type Access struct {
 // Stats says how many samples there were, and how many got lost.
 type Stats struct {
 	Samples   uint64
-	Lost      uint64 // by the kernel, for want of room in a ring
+	Qualified uint64 // accesses that the events counted: every period-th of each event's is a sample
+	Lost      uint64 // by the kernel, for want of room in a ring; those at the end follow from Qualified
 	Throttled uint64 // times the kernel stopped an event for sampling too fast
 }
 
 func (s *Stats) add(o Stats) {
 	s.Samples += o.Samples
+	s.Qualified += o.Qualified
 	s.Lost += o.Lost
 	s.Throttled += o.Throttled
 }

@@ -41,6 +41,7 @@ type Target struct {
 // Sampler holds the opened events of one target.
 type Sampler struct {
 	calls    unix.Sampling
+	period   uint64
 	streams  []stream
 	bytes    []byte
 	accesses []Access
@@ -48,8 +49,10 @@ type Sampler struct {
 
 // stream is one event with its ring.
 type stream struct {
-	fd   int
-	ring unix.Ring
+	fd      int
+	ring    unix.Ring
+	counted uint64 // when it was disabled last
+	stats   Stats  // of this Collect
 }
 
 const (
@@ -66,7 +69,7 @@ func Open(calls unix.Sampling, cfg Config, target Target, cpus []int) (*Sampler,
 	if err := cfg.check(target); err != nil {
 		return nil, err
 	}
-	s := &Sampler{calls: calls}
+	s := &Sampler{calls: calls, period: cfg.Period}
 	if err := s.open(cfg, target, cpus); err != nil {
 		s.Close()
 		return nil, err
@@ -141,7 +144,7 @@ func (s *Sampler) openEach(ids []int, what string, open func(int) (int, error)) 
 			s.calls.Close(fd)
 			return unix.Explain("map", fmt.Sprintf("access samples of %s %d", what, id), "CAP_IPC_LOCK, or a larger /proc/sys/kernel/perf_event_mlock_kb", err)
 		}
-		s.streams = append(s.streams, stream{fd, ring})
+		s.streams = append(s.streams, stream{fd: fd, ring: ring})
 	}
 	return nil
 }
@@ -158,17 +161,56 @@ func explain(object string, err error) error {
 // Collect samples for d, or until ctx ends, and hands over each access, event by
 // event in the order of time. What was collected before an error counts.
 func (s *Sampler) Collect(ctx context.Context, d time.Duration, each func(Access)) (Stats, error) {
-	var total Stats
-	if err := s.all("enable", s.calls.Enable); err != nil {
-		return total, errors.Join(err, s.all("disable", s.calls.Disable))
+	for i := range s.streams {
+		s.streams[i].stats = Stats{}
 	}
-	err := s.collect(ctx, d, each, &total)
+	err := s.Start()
+	if err == nil {
+		err = s.collect(ctx, d, each)
+	}
 	// Disabling brings what the PMU still held: the rings are emptied once more.
-	err = errors.Join(err, s.all("disable", s.calls.Disable))
-	return total, errors.Join(err, s.take(each, &total))
+	err = errors.Join(err, s.all("disable", s.calls.Disable), s.count(), s.take(each))
+	var total Stats
+	for _, one := range s.streams {
+		total.add(one.stats.settled(s.period))
+	}
+	return total, err
 }
 
-func (s *Sampler) collect(ctx context.Context, d time.Duration, each func(Access), total *Stats) error {
+// Start begins to sample, for a caller that has to know when that is: what comes
+// before Collect waits in the rings. Collect starts by itself.
+func (s *Sampler) Start() error { return s.all("enable", s.calls.Enable) }
+
+// settled adds what was lost at the end: the kernel tells losses with the next
+// record that fits, and there was none.
+func (s Stats) settled(period uint64) Stats {
+	if due := s.Qualified / period; due > s.Samples+s.Lost {
+		s.Lost = due - s.Samples
+	}
+	return s
+}
+
+// count reads how many accesses qualified since the last time.
+func (s *Sampler) count() error {
+	var errs []error
+	for i := range s.streams {
+		one := &s.streams[i]
+		var now [1]uint64
+		n, err := s.calls.Read(one.fd, now[:])
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d words: %w", n, unix.ErrMalformed)
+		}
+		if err != nil {
+			errs = append(errs, unix.Explain("read", "count of sampled accesses", "", err))
+			continue
+		}
+		one.stats.Qualified += now[0] - one.counted
+		one.counted = now[0]
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Sampler) collect(ctx context.Context, d time.Duration, each func(Access)) error {
 	end := time.After(d)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -179,20 +221,22 @@ func (s *Sampler) collect(ctx context.Context, d time.Duration, each func(Access
 		case <-end:
 			return nil
 		case <-tick.C:
-			if err := s.take(each, total); err != nil {
+			if err := s.take(each); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (s *Sampler) take(each func(Access), total *Stats) error {
+// take empties every ring.
+func (s *Sampler) take(each func(Access)) error {
 	var errs []error
 	for i := range s.streams {
-		s.bytes = s.streams[i].ring.Take(s.bytes[:0])
+		one := &s.streams[i]
+		s.bytes = one.ring.Take(s.bytes[:0])
 		accesses, stats, err := parseRecords(s.accesses[:0], s.bytes)
 		errs = append(errs, err)
-		total.add(stats)
+		one.stats.add(stats)
 		for _, a := range accesses {
 			each(a)
 		}
