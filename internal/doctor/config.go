@@ -112,6 +112,9 @@ type Config struct {
 	// WrittenShare is the share of a mapping's sampled pages that may be written
 	// while the rest counts as read only. Higher finds tables that are updated.
 	WrittenShare float64
+	// CommonShare is the share of a mapping's loads where several threads load from
+	// which it counts as read in common. Lower takes neighbours for sharers.
+	CommonShare float64
 	// SharedShare is the least part of a node in loads or stores to count as a user.
 	SharedShare float64
 
@@ -142,7 +145,7 @@ func DefaultConfig() Config {
 		NearFull: 0.95, PoolShare: 0.5, ReclaimCache: 0.2,
 		IRQRate: 1000, IRQNear: 0.5, IRQExtraSeconds: 0.5e-6,
 		Saturated: 0.7, IdleBeside: 0.5,
-		MinSamples: 20, MinPlaceSamples: 100, WrittenShare: 0.01, SharedShare: 0.1,
+		MinSamples: 20, MinPlaceSamples: 100, WrittenShare: 0.01, CommonShare: 0.5, SharedShare: 0.1,
 		GuestRemote: 0.02, FreeCPU: 0.75, WaitShare: 0.1, BusyCPU: 0.95, SwapPages: 100, FreeShare: 0.1,
 	}
 }

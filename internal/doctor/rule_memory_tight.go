@@ -15,8 +15,8 @@ import (
 // was there (Cates, papers §5: "membind (fails when full)").
 //
 //  1. Processes of it were killed in the period; or
-//  2. its nodes are a part of the machine's, and what is free or page cache there
-//     is less than 1 − NearFull of them; or
+//  2. its nodes are a part of the machine's, and what is free or page cache there,
+//     above the low watermarks, is less than 1 − NearFull of them; or
 //  3. what it has beyond page cache is NearFull of its limit.
 //  4. What fails is a risk, not a cost. With free memory on other nodes it is NUMA
 //     that limits the machine, and decides the verdict — numbers 1 and 2 only.
@@ -71,7 +71,7 @@ func (l look) nodesTight(w window.Workload, t *tightness) {
 			return
 		}
 		how = min(how, l.free(i).How, l.file(i).How)
-		room, total = room+free+file, total+all
+		room, total = room+max(0, free+file-l.mem(i).LowFree.Or(0)), total+all
 	}
 	anon, known := window.SumBytes(w.AnonByNode)
 	if total <= 0 || float64(room) > (1-l.c.NearFull)*float64(total) || known && anon < l.c.MinMemory {

@@ -126,7 +126,9 @@ func inFunction(all []survey.Function) string {
 //     by a PMU that samples stores; none among n means fewer than 3/n. A mapping
 //     may hold a few written pages beside the data: then the stores fall again and
 //     again on the same WrittenShare of its pages.
-//  2. Loads from two nodes or more, each with SharedShare of them.
+//  2. Loads from two nodes or more, each with SharedShare of them, and CommonShare
+//     of them where several threads load: threads that move between nodes with
+//     parts of their own need no copies, but a home.
 //  3. RemoteShare of them are remote.
 //  4. Cost: its part of the workload's remote samples × what the workload loses.
 func readOnlyFar(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
@@ -140,7 +142,7 @@ func readOnlyFar(s survey.Survey, c Config) (found []Finding, skipped []Skipped)
 	for _, p := range s.Samples.Places {
 		loads, remote := total(p.Loads), total(p.Remote)
 		readers := l.samplers(p.Loads)
-		if loads < c.MinPlaceSamples || !l.readOnly(p) || readers.Len() < 2 || float64(remote) < c.RemoteShare*float64(loads) { // 1, 2, 3
+		if loads < c.MinPlaceSamples || !l.readOnly(p) || readers.Len() < 2 || float64(p.Common.Or(0)) < c.CommonShare || float64(remote) < c.RemoteShare*float64(loads) { // 1, 2, 3
 			continue
 		}
 		found = append(found, l.readOnlyFinding(p, readers))

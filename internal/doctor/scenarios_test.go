@@ -243,7 +243,7 @@ var scenarios = []scenario{
 	{
 		name: "bound to a node that is full", rule: "memory-too-tight",
 		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 0); fill(s, 0, 100*mib, 100*mib) },
-		subject: "/w0", want: []string{"out of memory", "200MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
+		subject: "/w0", want: []string{"out of memory", "136MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
 	},
 	{
 		name: "killed", rule: "memory-too-tight",
@@ -381,6 +381,10 @@ var scenarios = []scenario{
 	{name: "a table that is updated here and there", rule: "read-only-far", make: func(s *survey.Survey) {
 		table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{4, 5})
 		s.Samples.Places[0].Pages, s.Samples.Places[0].Written = 900, 9
+	}, quiet: true},
+	{name: "each thread reads its own part", rule: "read-only-far", make: func(s *survey.Survey) {
+		table(s, []uint64{500, 500}, []uint64{0, 450}, nil)
+		s.Samples.Places[0].Common = unit.Some(unit.Ratio(0.02))
 	}, quiet: true},
 	{name: "one node reads it", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{10, 990}, []uint64{0, 900}, nil) }, quiet: true},
 	{name: "it is local enough", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 100}, nil) }, quiet: true},
@@ -551,7 +555,7 @@ func hotLine(s *survey.Survey, loads, stores []uint64) {
 func table(s *survey.Survey, loads, remote, stores []uint64) {
 	s.Samples.Places[0] = survey.Place{
 		PID: 100, Workload: "/w0", Name: "load", Mapping: "/data/table", Loads: loads, Remote: remote, Stores: stores,
-		Latency: unit.Some(310.0), Functions: []survey.Function{{Name: "lookup", Samples: 900}},
+		Common: unit.Some(unit.Ratio(0.9)), Latency: unit.Some(310.0), Functions: []survey.Function{{Name: "lookup", Samples: 900}},
 	}
 }
 

@@ -64,6 +64,9 @@ func (p *controllerProbe) Finish(s *survey.Survey) error {
 		if sum.KnownReads {
 			t.Reads = unit.ValueOf(sum.Reads, how, p.c.Name+"/cas_count_read/")
 		}
+		if sum.KnownB && sum.Ticks == 0 {
+			t.Busy = unit.UnknownValue[unit.Ratio](p.c.Name + "/clockticks/ stood still")
+		}
 		if busy, ok := unit.RatioOf(float64(min(sum.BusyTicks, sum.Ticks)), float64(sum.Ticks)).Get(); ok && sum.KnownB {
 			t.Busy = unit.ValueOf(busy, how, p.c.Name+"/rpq_not_empty/ over /clockticks/")
 		}

@@ -232,9 +232,9 @@ func TestLabMemoryControllers(t *testing.T) {
 	lines := far.Counts["cas_count_read"]
 	// the rest of the system has memory on node 1, too
 	within(t, "lines of node 1", float64(lines), 1_000_000, 0.02)
-	busy, ticks := far.Counts["rpq_not_empty"], far.Counts["clockticks"]
-	if busy == 0 || busy > ticks || ticks != all[0].Counts["clockticks"] {
-		t.Errorf("busy %d of %d and %d cycles", busy, ticks, all[0].Counts["clockticks"])
+	// unpaced, demand per model cycle means nothing
+	if busy, ticks := far.Counts["rpq_not_empty"], far.Counts["clockticks"]; busy != 0 || ticks != 0 {
+		t.Errorf("not paced: busy %d of %d cycles, want none", busy, ticks)
 	}
 }
 

@@ -39,6 +39,10 @@ type Place struct {
 	// never is.
 	Pages   int `json:"pages"`
 	Written int `json:"pages_written"`
+	// Common is the share of loads at addresses where several threads load: 1 in
+	// a table that all of them read, 0 where each has its own part. Unknown: too
+	// few samples.
+	Common unit.Opt[unit.Ratio] `json:"common"`
 	// Latency is the mean of the sampled loads, in cycles.
 	Latency unit.Opt[float64] `json:"load_cycles"`
 	// Functions are where the accesses were made, most first.

@@ -157,8 +157,9 @@ struct homenode_lab_shared {
 	homenode_u64 link_util_permille[HOMENODE_MAX_LINKS];
 	homenode_u64 mc_lines[HOMENODE_MAX_NODES];   /* cache lines served, total */
 	homenode_u64 link_lines[HOMENODE_MAX_LINKS]; /* cache lines carried, total */
-	homenode_u64 mc_busy_cycles[HOMENODE_MAX_NODES]; /* model cycles in which it served, total */
-	homenode_u64 reserved3[80];
+	homenode_u64 mc_busy_cycles[HOMENODE_MAX_NODES]; /* paced model cycles in which it served, total */
+	homenode_u64 mc_ticks;       /* model cycles in which mc_busy_cycles could count: those of PACE and WARM */
+	homenode_u64 reserved3[79];
 	/* 4096: per vCPU */
 	struct homenode_lab_vcpu vcpu[HOMENODE_MAX_CPUS];
 	homenode_u64 reserved4[7680];

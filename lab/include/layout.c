@@ -32,6 +32,7 @@ int main(void)
 	SAY(mc_lines);
 	SAY(link_lines);
 	SAY(mc_busy_cycles);
+	SAY(mc_ticks);
 	SAY(vcpu);
 	printf("sizeof_vcpu %zu\n", sizeof(struct homenode_lab_vcpu));
 	SAYV(counter);

@@ -311,10 +311,13 @@ void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced
 	}
 	for (unsigned n = 0; n < c->nnode; n++) {
 		mc_wait[n] = queue_wait(&m->mc_util[n], mc[n] - m->mc_seen[n], c->mc_cycles, cycles, paced);
-		s->mc_busy_cycles[n] += busy_cycles(mc[n] - m->mc_seen[n], c->mc_cycles, cycles);
+		if (paced)
+			s->mc_busy_cycles[n] += busy_cycles(mc[n] - m->mc_seen[n], c->mc_cycles, cycles);
 		m->mc_seen[n] = s->mc_lines[n] = mc[n];
 		s->mc_util_permille[n] = (uint64_t)(1000 * m->mc_util[n]);
 	}
+	if (paced) /* unpaced, demand per model cycle means nothing */
+		s->mc_ticks += cycles;
 	for (unsigned l = 0; l < c->nlink; l++) {
 		link_wait[l] = queue_wait(&m->link_util[l], link[l] - m->link_seen[l], c->link_cycles, cycles, paced);
 		m->link_seen[l] = s->link_lines[l] = link[l];

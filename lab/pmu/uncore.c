@@ -45,7 +45,7 @@ static u64 now(struct perf_event *event)
 	case HOMENODE_IMC_RPQ_NOT_EMPTY:
 		return READ_ONCE(homenode_lab->mc_busy_cycles[node]);
 	default: /* HOMENODE_IMC_CLOCKTICKS */
-		return READ_ONCE(homenode_lab->model_cycles);
+		return READ_ONCE(homenode_lab->mc_ticks);
 	}
 }
 

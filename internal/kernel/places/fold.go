@@ -50,7 +50,8 @@ type place struct {
 	survey.Place
 	cycles, weighed uint64
 	ips             map[uint64]*survey.Function
-	pages           map[uint64]bool // by number: whether it was written
+	pages           map[uint64]bool  // by number: whether it was written
+	loadsBy         map[int][]uint64 // addresses, by TID
 }
 
 // lineKey names a cache line. Memory that processes share is the same line in
@@ -117,7 +118,7 @@ func (f *Folder) place(p *process, a addr.Access) *place {
 	if pl := f.places[key]; pl != nil {
 		return pl
 	}
-	pl := &place{ips: map[uint64]*survey.Function{}, pages: map[uint64]bool{}}
+	pl := &place{ips: map[uint64]*survey.Function{}, pages: map[uint64]bool{}, loadsBy: map[int][]uint64{}}
 	pl.PID, pl.Name, pl.Start, pl.Mapping = a.PID, p.Name, area.Start, label(area)
 	if !ok {
 		pl.Mapping = "mapped later"
@@ -142,6 +143,7 @@ func (p *place) add(a addr.Access, node int) {
 		return
 	}
 	p.Loads[node]++
+	p.loadsBy[a.TID] = append(p.loadsBy[a.TID], a.Addr)
 	if a.Level == addr.RemoteDRAM || a.Level == addr.RemoteCache {
 		p.Remote[node]++
 	}
@@ -186,6 +188,7 @@ func (f *Folder) topPlaces() []survey.Place {
 			p.Latency = unit.Some(float64(p.cycles) / float64(p.weighed))
 		}
 		p.Functions = f.functions(p.PID, p.ips)
+		p.Common = common(p.loadsBy)
 		p.Pages, p.Written = len(p.pages), 0
 		for _, written := range p.pages {
 			if written {
@@ -199,6 +202,43 @@ func (f *Folder) topPlaces() []survey.Place {
 			cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start))
 	})
 	return all[:min(len(all), maxPlaces)]
+}
+
+// common tells a table that several threads read from parts that each has for
+// itself, also when they lie in one mapping.
+//
+//  1. A thread's part is where 90 % of its sampled loads are; the ends are left
+//     out, since a stray load is no part. Threads with few samples have none.
+//  2. The share of loads within the parts of two threads or more.
+func common(loadsBy map[int][]uint64) unit.Opt[unit.Ratio] {
+	const few, most = 20, 64
+	type part struct{ low, high uint64 }
+	var parts []part
+	var loads []uint64
+	for _, addrs := range loadsBy {
+		if len(addrs) < few || len(parts) == most {
+			continue
+		}
+		slices.Sort(addrs) // 1
+		parts = append(parts, part{addrs[len(addrs)/20], addrs[len(addrs)-1-len(addrs)/20]})
+		loads = append(loads, addrs...)
+	}
+	if len(parts) == 0 {
+		return unit.None[unit.Ratio]()
+	}
+	within := 0
+	for _, at := range loads { // 2
+		n := 0
+		for _, p := range parts {
+			if p.low <= at && at <= p.high {
+				n++
+			}
+		}
+		if n > 1 {
+			within++
+		}
+	}
+	return unit.RatioOf(float64(within), float64(len(loads)))
 }
 
 // functions adds instructions up by the function they are in.

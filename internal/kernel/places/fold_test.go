@@ -86,6 +86,31 @@ func TestPageOfTwoNodes(t *testing.T) {
 	}
 }
 
+// A table that all threads read is common to them; parts of their own are not,
+// though they lie in one mapping and the threads move between nodes.
+func TestCommon(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for name, c := range map[string]struct {
+		at   func(tid int) uint64
+		want float64
+	}{
+		"table": {func(int) uint64 { return uint64(rng.IntN(1 << 20)) }, 0.9},
+		"parts": {func(tid int) uint64 { return uint64(tid<<18 + rng.IntN(1<<18)) }, 0},
+	} {
+		f := newFolder()
+		for range 4000 {
+			a := load(1, rng.IntN(4), 0, addr.LocalDRAM)
+			a.TID = rng.IntN(4)
+			a.Addr = 0x600000 + c.at(a.TID)%0x100000
+			f.Add(a)
+		}
+		got, ok := f.Samples(unit.HowModelled, "test", 0).Places[0].Common.Get()
+		if !ok || float64(got) < c.want-0.05 || float64(got) > c.want+0.15 {
+			t.Errorf("%s: %v, want about %v", name, got, c.want)
+		}
+	}
+}
+
 // The order of accesses does not matter, and nothing is counted twice.
 func TestFoldIsSymmetric(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

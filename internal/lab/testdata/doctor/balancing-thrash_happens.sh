@@ -1,12 +1,13 @@
-# NUMA balancing is on, and something moves a process from node to node faster
-# than its pages can follow.
+# NUMA balancing is on, and something moves a process from node to node as fast
+# as its pages follow.
 # want: balancing-thrash
 # for: 6s
 echo 1 > /proc/sys/kernel/numa_balancing
 echo 100 > /sys/kernel/debug/sched/numa_balancing/scan_period_min_ms
 group moved
-load moved chase --threads 1 --ws 16MiB --thp off
+load moved chase --threads 1 --ws 96MiB --thp off
 pid=$(pidof homenode-load)
-(while :; do taskset -ap 1 $pid; sleep 1.5; taskset -ap 4 $pid; sleep 1.5; done) </dev/null >/dev/null 2>&1 &
+(while :; do taskset -ap 1 $pid; sleep 2; taskset -ap 4 $pid; sleep 2; done) </dev/null >/dev/null 2>&1 &
 echo $! >> /tmp/doctor-pids
+model count
 sleep 4

@@ -1,5 +1,6 @@
 # The same streams, each out of its own node's memory.
+# shape: four
 # model: warm
 # silent: bandwidth-saturated
 group near
-load near stream --threads 4 --ws 32MiB --touch worker
+load near stream --threads 6 --ws 16MiB --touch worker --cpus 0-5

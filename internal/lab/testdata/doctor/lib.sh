@@ -24,7 +24,7 @@ load() {
 	while [ ! -e "/tmp/doctor-$name.ready" ]; do
 		sleep 0.1
 		i=$((i + 1))
-		[ $i -lt 600 ] || { echo "load $name is not ready: $(cat /tmp/doctor-$name.log)" >&2; exit 1; }
+		[ $i -lt 600 ] || { echo "load $name is not ready: $(cat /tmp/doctor-$name.log; cat $base/doctor/$name/memory.events; grep MemFree /sys/devices/system/node/node*/meminfo)" >&2; exit 1; }
 	done
 }
 
