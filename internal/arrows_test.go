@@ -41,7 +41,7 @@ survey
 window/windowtest > window
 action
 machine
-set | unit
+set | unit | schema
 `
 
 // From this level down nothing touches the outside; above it, those that say so

@@ -3,66 +3,24 @@
 package survey
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
 
 // ErrNewer is wrapped when a survey was written by a newer homenode.
-var ErrNewer = errors.New("written by a newer homenode")
+var ErrNewer = schema.ErrNewer
 
 // Decode reads one survey in its wire form (JSON). It is strict: a newer schema,
 // an unknown field, trailing text, and what cannot be (Validate) are refused. On
 // error the survey is the zero Survey.
-func Decode(data []byte) (Survey, error) {
-	var head struct {
-		Schema int `json:"schema"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil { // also finds trailing text
-		return Survey{}, fmt.Errorf("parse survey: %w", err)
-	}
-	if head.Schema > Schema { // before its new fields are called unknown
-		return Survey{}, fmt.Errorf("parse survey: schema %d, this homenode reads up to %d: %w", head.Schema, Schema, ErrNewer)
-	}
-	s, err := decodeStrict(data)
-	if err == nil {
-		err = s.Validate()
-	}
-	if err != nil {
-		return Survey{}, fmt.Errorf("parse survey: %w", err)
-	}
-	return s, nil
-}
-
-func decodeStrict(data []byte) (Survey, error) {
-	var s Survey
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return Survey{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Survey{}, errors.New("text after the survey")
-	}
-	return s, nil
-}
+func Decode(data []byte) (Survey, error) { return schema.Decode[Survey](data, "survey", Schema) }
 
 // Encode writes the wire form, one line without a newline; what Decode would
 // refuse is refused here.
-func Encode(s Survey) ([]byte, error) {
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("write survey: %w", err)
-	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("write survey: %w", err)
-	}
-	return data, nil
-}
+func Encode(s Survey) ([]byte, error) { return schema.Encode(s, "survey") }
 
 // Validate says what of a survey cannot be: the invariants that its readers rely
 // on.

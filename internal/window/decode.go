@@ -3,66 +3,24 @@
 package window
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
 
 // ErrNewer is wrapped when a window was written by a newer homenode.
-var ErrNewer = errors.New("written by a newer homenode")
+var ErrNewer = schema.ErrNewer
 
 // Decode reads one window in its wire form (JSON). It is strict: a newer schema,
-// an unknown field, trailing text, and figures that cannot be (Validate) are
-// refused. On error the window is the zero Window.
-func Decode(data []byte) (Window, error) {
-	var head struct {
-		Schema int `json:"schema"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil { // also finds trailing text
-		return Window{}, fmt.Errorf("parse window: %w", err)
-	}
-	if head.Schema > Schema { // before its new fields are called unknown
-		return Window{}, fmt.Errorf("parse window: schema %d, this homenode reads up to %d: %w", head.Schema, Schema, ErrNewer)
-	}
-	w, err := decodeStrict(data)
-	if err == nil {
-		err = w.Validate()
-	}
-	if err != nil {
-		return Window{}, fmt.Errorf("parse window: %w", err)
-	}
-	return w, nil
-}
-
-func decodeStrict(data []byte) (Window, error) {
-	var w Window
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&w); err != nil {
-		return Window{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Window{}, errors.New("text after the window")
-	}
-	return w, nil
-}
+// an unknown field, trailing text, and what cannot be (Validate) are refused. On
+// error the window is the zero Window.
+func Decode(data []byte) (Window, error) { return schema.Decode[Window](data, "window", Schema) }
 
 // Encode writes the wire form, one line without a newline; what Decode would
 // refuse is refused here.
-func Encode(w Window) ([]byte, error) {
-	if err := w.Validate(); err != nil {
-		return nil, fmt.Errorf("write window: %w", err)
-	}
-	data, err := json.Marshal(w)
-	if err != nil {
-		return nil, fmt.Errorf("write window: %w", err)
-	}
-	return data, nil
-}
+func Encode(w Window) ([]byte, error) { return schema.Encode(w, "window") }
 
 // Validate says what of a window cannot be: the invariants that policies rely on.
 //

@@ -3,11 +3,9 @@
 package findings
 
 import (
-	"strings"
-	"unicode"
-
 	"homenode/internal/action"
 	"homenode/internal/doctor"
+	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
@@ -15,16 +13,16 @@ import (
 // copies.
 func clean(r doctor.Report) doctor.Report {
 	v := &r.Verdict
-	v.Why, v.Missing = printable(v.Why), printable(v.Missing)
+	v.Why, v.Missing = report.Printable(v.Why), report.Printable(v.Missing)
 	v.Numbers = each(v.Numbers, func(n action.Number) action.Number {
-		n.Name, n.Unit, n.Value.From = printable(n.Name), printable(n.Unit), printable(n.Value.From)
+		n.Name, n.Unit, n.Value.From = report.Printable(n.Name), report.Printable(n.Unit), report.Printable(n.Value.From)
 		return n
 	})
-	r.Origin = printable(r.Origin)
+	r.Origin = report.Printable(r.Origin)
 	r.Findings = each(r.Findings, cleanFinding)
-	r.Quiet = each(r.Quiet, printable)
+	r.Quiet = each(r.Quiet, report.Printable)
 	r.Skipped = each(r.Skipped, func(s doctor.Skipped) doctor.Skipped {
-		s.Rule, s.Why, s.Subjects = printable(s.Rule), printable(s.Why), each(s.Subjects, printable)
+		s.Rule, s.Why, s.Subjects = report.Printable(s.Rule), report.Printable(s.Why), each(s.Subjects, report.Printable)
 		return s
 	})
 	return r
@@ -32,28 +30,14 @@ func clean(r doctor.Report) doctor.Report {
 
 func cleanFinding(f doctor.Finding) doctor.Finding {
 	for _, text := range []*string{&f.Rule, &f.Title, &f.Risk, &f.Cause, &f.Remedy, &f.Cost.From} {
-		*text = printable(*text)
+		*text = report.Printable(*text)
 	}
 	f.Evidence = each(f.Evidence, func(e doctor.Evidence) doctor.Evidence {
-		e.Name, e.Value, e.From = printable(e.Name), printable(e.Value), printable(e.From)
+		e.Name, e.Value, e.From = report.Printable(e.Name), report.Printable(e.Value), report.Printable(e.From)
 		return e
 	})
-	f.Commands = each(f.Commands, printable)
+	f.Commands = each(f.Commands, report.Printable)
 	return f
-}
-
-// printable puts text on one line, and a mark where a control, a direction
-// override or a broken byte was.
-func printable(text string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return '\uFFFD'
-		}
-		return r
-	}, text))
 }
 
 func each[T, U any](list []T, f func(T) U) []U {

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // The surveys are those of the doctor's tests.
-func report(t *testing.T, name string) doctor.Report {
+func saved(t *testing.T, name string) doctor.Report {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "doctor", "testdata", name+".survey.json"))
 	if err != nil {
@@ -36,7 +36,7 @@ func TestGolden(t *testing.T) {
 	for _, name := range []string{"first-touch", "guest", "hostile"} {
 		for ext, face := range map[string]func(io.Writer, doctor.Report) error{"txt": Text, "md": Markdown} {
 			var out bytes.Buffer
-			if err := face(&out, report(t, name)); err != nil {
+			if err := face(&out, saved(t, name)); err != nil {
 				t.Fatal(err)
 			}
 			file := filepath.Join("testdata", name+"."+ext+".golden")
@@ -78,7 +78,7 @@ func checkText(t *testing.T, name, text string) {
 
 // Commands are shown whole and as they are.
 func TestCommandsWhole(t *testing.T) {
-	r := report(t, "hostile")
+	r := saved(t, "hostile")
 	var out bytes.Buffer
 	if err := Text(&out, r); err != nil {
 		t.Fatal(err)
