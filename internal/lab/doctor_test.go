@@ -80,7 +80,8 @@ func TestLabDoctor(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no case in testdata/doctor: %v", err)
 	}
-	all := os.Getenv("HOMENODE_DOCTOR") == "all"
+	all, tried := os.Getenv("HOMENODE_DOCTOR") == "all", 0
+	defer func() { t.Logf("%d of %d cases of the doctor tried", tried, len(files)) }()
 	for _, file := range files {
 		c, err := readDoctorCase(file)
 		if err != nil {
@@ -90,6 +91,7 @@ func TestLabDoctor(t *testing.T) {
 			if !all && !c.ci {
 				t.Skip("not one of the few that every run tries: HOMENODE_DOCTOR=all tries it ('make test-full')")
 			}
+			tried++
 			tryDoctorCase(t, c, string(lib))
 		})
 	}
