@@ -120,7 +120,8 @@ func TestDecodeOthers(t *testing.T) {
 func FuzzParsers(f *testing.F) {
 	for _, seed := range []string{statLine, "cpu0 1 2 3 40 5 6 7 8\n", "1000 prefer (many):0 N0=1 anon=1\n", "1000-2000 rw-p\n",
 		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "3:cpuset:/a\n", "1\n2\n",
-		zoneinfo, interrupts, "numa_hit 5\nnuma_miss 0\n", "numa_hint_faults 3\n", "Cpus_allowed_list:\t0-3\nUid:\t0\t0\t0\t0\n", "SwapFree: 3 kB\n"} {
+		zoneinfo, interrupts, "numa_hit 5\nnuma_miss 0\n", "numa_hint_faults 3\n", "Cpus_allowed_list:\t0-3\nUid:\t0\t0\t0\t0\n", "SwapFree: 3 kB\n",
+		"1183938 18217 12\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -140,6 +141,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, "interrupts", ParseInterrupts, data)
 		check(t, "status", ParseTaskStatus, data)
 		check(t, "statm", ParseStatm, data)
+		check(t, "schedstat", ParseSchedstat, data)
 		check(t, "count", func(d []byte) (uint64, error) { return ParseCount("x", d) }, data)
 		ParseHypervisorFlag(data)
 		TaskName(data)
@@ -259,5 +261,22 @@ func TestDecodeStatus(t *testing.T) {
 	if !ParseHypervisorFlag([]byte("processor\t: 0\nflags\t\t: fpu hypervisor\n")).Or(false) || ParseHypervisorFlag([]byte("flags : fpu vmx\n")).Or(true) ||
 		ParseHypervisorFlag([]byte("Features : fp asimd\n")).Known() {
 		t.Error("hypervisor flag")
+	}
+}
+
+func TestSchedstatAndAreas(t *testing.T) {
+	if w, err := ParseSchedstat([]byte("1183938 18217 12\n")); err != nil || w != 18217 {
+		t.Errorf("%v, %v", w, err)
+	}
+	if _, err := ParseSchedstat([]byte("1183938\n")); !errors.Is(err, unix.ErrMalformed) {
+		t.Errorf("one field: %v", err)
+	}
+	got, err := ParseAreas([]byte("559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/a\\040b (deleted)\n7f0000000000-7f0000001000 rw-s 00000000 00:00 0 \n"))
+	want := []Area{
+		{Range{0x559f03f63000, 0x559f03f65000}, "r--p", 0x1000, "/usr/bin/a\\040b (deleted)"},
+		{Range{0x7f0000000000, 0x7f0000001000}, "rw-s", 0, ""},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
