@@ -132,8 +132,10 @@ func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
 	s.problems, s.started = nil, nil
 	if s.cfg.Interval > 0 && s.before == nil {
 		s.cfg.Progress("first reading")
-		if _, err := s.window(ctx); err != nil {
-			return survey.Survey{}, err
+		for range 2 { // the first opens counters, which takes a while; all deltas are since the second
+			if _, err := s.window(ctx); err != nil {
+				return survey.Survey{}, err
+			}
 		}
 		s.before = s.read(s.reader.Machine())
 		s.problems = nil // what is still wrong is said by the second reading
