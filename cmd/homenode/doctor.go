@@ -25,7 +25,7 @@ const maxProcesses = 200
 // readSurvey looks at this host for so long, with all that its PMUs can tell.
 var readSurvey = func(ctx context.Context, d time.Duration, progress func(string)) (survey.Survey, error) {
 	cfg := kernel.SurveyConfig{
-		Interval: d, Processes: kernel.Selection{All: true, Max: maxProcesses},
+		Interval: d, Processes: kernel.Selection{All: true, Max: maxProcesses, Others: true},
 		Threads: true, Mappings: true, IRQs: true, Progress: progress,
 	}
 	cfg.LiveProbes()

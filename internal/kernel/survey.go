@@ -54,6 +54,7 @@ type Selection struct {
 	PIDs      []int
 	Workloads []string // all processes of these, by id
 	Max       int
+	Others    bool // not this program itself: who looks must not find himself
 }
 
 // Probe measures during the interval and puts what it got into the survey, which

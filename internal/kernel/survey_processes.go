@@ -33,6 +33,10 @@ func (s *Surveyor) selectProcesses() []int {
 	}
 	slices.Sort(auto)
 	auto = slices.Compact(auto)
+	if s.cfg.Processes.Others {
+		self := os.Getpid()
+		auto = slices.DeleteFunc(auto, func(pid int) bool { return pid == self })
+	}
 	all := append(s.largest(auto), s.cfg.Processes.PIDs...)
 	slices.Sort(all)
 	return slices.Compact(all)
