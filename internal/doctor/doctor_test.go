@@ -95,3 +95,20 @@ func TestHealthy(t *testing.T) {
 		}
 	}
 }
+
+// On a host that loses ticks, /proc/stat has less CPU time than the scheduler's
+// clock gave the workloads: nobody can lose more than all that was used.
+func TestVerdictLostTicks(t *testing.T) {
+	s := healthy(2)
+	for i := range s.Window.Nodes {
+		s.Window.Nodes[i].CPUBusy = known(0.05)
+	}
+	used := 0.0
+	for _, w := range s.Window.Workloads {
+		used += w.CPU.Or(0)
+	}
+	v := Examine(s, DefaultConfig()).Verdict
+	if len(v.Numbers) == 0 || v.Numbers[0].Name != "busy" || v.Numbers[0].Value.Or(0) != used {
+		t.Errorf("workloads use %v CPUs: %+v", used, v)
+	}
+}
