@@ -81,6 +81,9 @@ func (c scenario) check(t *testing.T, found []Finding) {
 			t.Errorf("no %q in:\n%s", w, commands)
 		}
 	}
+	if strings.Contains(commands, "/cmdline") && strings.Contains(f.Remedy, "stop it first") {
+		t.Errorf("a stopped process has no cmdline to read: %s", f.Remedy)
+	}
 	if f.Cause == "" || f.Remedy == "" || len(f.Evidence) == 0 {
 		t.Errorf("a part is empty: %+v", f)
 	}
