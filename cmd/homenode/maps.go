@@ -37,6 +37,9 @@ func mapsCommand() *cobra.Command {
 			if top < 1 {
 				return badInput(fmt.Errorf("--top %d: want at least 1", top))
 			}
+			if err := checkFolder(root); err != nil {
+				return badInput(err)
+			}
 			cfg := kernel.SurveyConfig{Reader: kernel.Config{Root: kernel.At(root)}, OnlyProcesses: true, Processes: processes, Biggest: top}
 			return maps(cmd.Context(), cmd.OutOrStdout(), cfg, output)
 		},

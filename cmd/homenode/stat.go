@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -68,13 +69,14 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 		return badInput(err)
 	}
 	defer s.Close()
+	var partly error
 	for i := 0; i < o.count || o.count == 0; i++ {
 		if i > 0 && cfg.Interval == 0 {
-			return nil // nothing would have changed but by chance
+			break // nothing would have changed but by chance
 		}
 		out, err := s.Read(ctx)
 		if errors.Is(err, context.Canceled) {
-			return nil
+			break
 		}
 		if err == nil {
 			err = o.print(w, out, id, i)
@@ -82,8 +84,11 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 		if err != nil {
 			return err
 		}
+		if err := partSurveyed(out); err != nil {
+			partly = err
+		}
 	}
-	return nil
+	return partly
 }
 
 // oneShot does without garbage collection where a command ends soon: what a large
@@ -115,7 +120,18 @@ func (o statOptions) check() error {
 	case o.count != 1 && o.interval == 0:
 		return errors.New("--count needs an --interval")
 	}
+	if err := checkFolder(o.root); err != nil {
+		return err
+	}
 	return checkOutput(o.output)
+}
+
+// checkFolder refuses what 'homenode topo' alone can look into.
+func checkFolder(root string) error {
+	if info, err := os.Stat(root); err == nil && !info.IsDir() {
+		return fmt.Errorf("open tree %s: it is a file: give a folder that holds proc/ and sys/", root)
+	}
+	return nil
 }
 
 // survey says what to look at, and which workload that is.
@@ -174,10 +190,7 @@ func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error
 	screen := screenOf(0)
 	switch {
 	case o.pids != "":
-		if err := usage.Processes(w, s, screen); err != nil {
-			return err
-		}
-		return partSurveyed(s)
+		return usage.Processes(w, s, screen)
 	case id != "":
 		return usage.Workload(w, s, id, screen)
 	}
@@ -193,8 +206,8 @@ func noneKnown(s survey.Survey) bool {
 	return true
 }
 
-// partSurveyed is the exit code when some of the processes could not be told. What is
-// wrong has been printed.
+// partSurveyed is the exit code when something could not be read. What, has been
+// printed.
 func partSurveyed(s survey.Survey) error {
 	if len(s.Problems) > 0 {
 		return codeError{code: exitPartly}

@@ -112,6 +112,22 @@ func TestStatRefuses(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, text)
 		}
 	}
+	file := filepath.Join(t.TempDir(), "record.tar.gz")
+	meminfo := filepath.Join(tree, "sys/devices/system/node/node0/meminfo")
+	for _, name := range []string{file, meminfo} {
+		if err := os.WriteFile(name, []byte("Node 0 MemTotal:   997"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"stat"}, {"maps", "10"}} {
+		if code, text := runCaught(t, append(args, "--root", file)...); code != exitBadInput || !strings.Contains(text, "it is a file: give a folder") {
+			t.Errorf("%v of a file: exit code %d, %s", args, code, text)
+		}
+	}
+	if out, err := statOut(t, "stat", "--interval", "0", "--root", tree); err == nil || err.(codeError).code != exitPartly ||
+		!strings.Contains(strings.Join(strings.Fields(out), " "), `node0/meminfo: malformed: line 1: MemTotal "997"`) {
+		t.Errorf("truncated: %v\n%s", err, out)
+	}
 	if _, err := statOut(t, "stat", "--pid", "10,99", "--root", tree); err == nil || err.(codeError).code != exitPartly {
 		t.Errorf("one of two: %v", err)
 	}

@@ -38,7 +38,7 @@ func topCommand() *cobra.Command {
 			"history of its local ratio. ? lists the keys. b binds a workload to nodes and u unbinds it: a dry run is\n" +
 			"shown first. What was set before goes to the journal; what is bound here stays bound when top ends, and\n" +
 			"'homenode restore' puts it back, as does the next start of 'homenode agent'.\n\n" +
-			"--replay plays what 'homenode record --windows' wrote, on the same screen; nothing can be bound there.",
+			"--replay plays what 'homenode record --windows' wrote, gzipped or not, on the same screen; nothing can be bound there.",
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.replay != "" && (cmd.Flags().Changed("period") || cmd.Flags().Changed("config") || cmd.Flags().Changed("cgroup")) {
@@ -85,7 +85,11 @@ func runTop(ctx context.Context, o topOptions) error {
 			fmt.Fprintf(os.Stderr, "homenode: %s: %s\n", o.replay, rec.CutOff)
 			so.Title += " (cut off)"
 		}
-		return showTop(ctx, o, so)
+		err = showTop(ctx, o, so)
+		if err == nil && rec.CutOff != "" {
+			return codeError{code: exitPartly}
+		}
+		return err
 	}
 	c, err := agentConfig(o.config, o.state)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-const fakeFour = "../../internal/tui/testdata/fake-four.jsonl"
+const fakeFour = "../../internal/tui/testdata/fake-four.jsonl.gz"
 
 // toy is a host of windowtest that the journal writes through.
 type toy struct {
@@ -217,6 +217,22 @@ func TestTopBadInput(t *testing.T) {
 		if code != exitBadInput || !strings.Contains(text, c.want) {
 			t.Errorf("%s: exit code %d, %s; want %q", c.args, code, text, c.want)
 		}
+	}
+}
+
+// A recording that was cut off is shown as far as it goes; scripts see that by the
+// exit code.
+func TestTopCutOff(t *testing.T) {
+	whole, err := os.ReadFile(fakeFour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "cut")
+	if err := os.WriteFile(file, whole[:len(whole)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := runCaught(t, "top", "--once", "--speed", "max", "--replay", file); code != exitPartly || !strings.Contains(text, "cut off") {
+		t.Errorf("exit code %d, %s", code, text)
 	}
 }
 

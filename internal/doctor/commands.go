@@ -137,6 +137,10 @@ func managed(w window.Workload) string {
 	return ""
 }
 
+// howAgain goes with the commands of again: once the process is stopped, its
+// arguments are gone from /proc.
+const howAgain = "the command starts it another time, with the arguments it reads from the running one: stop that one afterwards, or copy its cmdline file before"
+
 // again starts a process's program another time with the same arguments, under a
 // policy of numactl.
 func again(p survey.Process, policy string) string {

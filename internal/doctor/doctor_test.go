@@ -81,6 +81,9 @@ func (c scenario) check(t *testing.T, found []Finding) {
 			t.Errorf("no %q in:\n%s", w, commands)
 		}
 	}
+	if strings.Contains(commands, "/cmdline") && strings.Contains(f.Remedy, "stop it first") {
+		t.Errorf("a stopped process has no cmdline to read: %s", f.Remedy)
+	}
 	if f.Cause == "" || f.Remedy == "" || len(f.Evidence) == 0 {
 		t.Errorf("a part is empty: %+v", f)
 	}
@@ -93,5 +96,22 @@ func TestHealthy(t *testing.T) {
 		if len(r.Findings)+len(r.Skipped) != 0 || len(r.Quiet) != len(rules) || r.Verdict.Answer != No {
 			t.Errorf("%d nodes: %+v", n, r)
 		}
+	}
+}
+
+// On a host that loses ticks, /proc/stat has less CPU time than the scheduler's
+// clock gave the workloads: nobody can lose more than all that was used.
+func TestVerdictLostTicks(t *testing.T) {
+	s := healthy(2)
+	for i := range s.Window.Nodes {
+		s.Window.Nodes[i].CPUBusy = known(0.05)
+	}
+	used := 0.0
+	for _, w := range s.Window.Workloads {
+		used += w.CPU.Or(0)
+	}
+	v := Examine(s, DefaultConfig()).Verdict
+	if len(v.Numbers) == 0 || v.Numbers[0].Name != "busy" || v.Numbers[0].Value.Or(0) != used {
+		t.Errorf("workloads use %v CPUs: %+v", used, v)
 	}
 }

@@ -80,7 +80,23 @@ func (l look) busy() unit.Value[float64] {
 	if !any {
 		return unit.UnknownValue[float64]("no node has CPUs")
 	}
-	return unit.ValueOf(max(0, sum-l.Self.Or(0)), how, "CPU time of all nodes")
+	sum = max(0, sum-l.Self.Or(0))
+	if used := l.workloadCPUs(); used > sum {
+		return unit.ValueOf(used, how, "CPU time of all workloads: the nodes' in /proc/stat, counted by ticks, is less")
+	}
+	return unit.ValueOf(sum, how, "CPU time of all nodes")
+}
+
+// workloadCPUs is what all workloads use, each once. The scheduler's clock counts
+// it: where a host loses ticks, or a load sleeps in step with them, /proc/stat has
+// less (kernel/sched/cputime.c, account_process_tick).
+func (l look) workloadCPUs() (sum float64) {
+	for i, w := range l.Window.Workloads {
+		if !l.below(i) {
+			sum += w.CPU.Or(0)
+		}
+	}
+	return sum
 }
 
 // perSecond is a count of the period as a rate.

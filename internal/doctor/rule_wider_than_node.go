@@ -88,7 +88,7 @@ func (l look) wideFinding(k int, why string) Finding {
 		f.Commands = l.bind(w, l.Machine.CPUsOf(nodes), nodes)
 		return f
 	}
-	f.Remedy = "It needs all nodes: split it into one instance per node, each with its own memory; or interleave its memory, which evens out what cannot be local (stop it first: the command starts it anew with the same arguments)."
+	f.Remedy = "It needs all nodes: interleave its memory, which evens out what cannot be local (the first command); or split it into one instance per node, each with its own memory (the others; " + howAgain + ")."
 	f.Commands = l.splitCommands(k)
 	return f
 }

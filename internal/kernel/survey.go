@@ -210,7 +210,7 @@ func (s *Surveyor) assemble(w window.Window) survey.Survey {
 		out.Cgroups = s.cgroups()
 		out.Self = s.self(since, out.Length)
 		out.Hypervisor = s.hypervisor()
-		out.Groups = s.groups(w, since)
+		out.Groups = s.groups(w, since, pooled(out.Nodes))
 	}
 	if s.cfg.IRQs {
 		out.IRQs = s.irqs(since)

@@ -48,15 +48,15 @@ func (s *Surveyor) groupCounter(w *workload, file string, parse func([]byte) (ui
 }
 
 // groups is parallel to the window's workloads.
-func (s *Surveyor) groups(w window.Window, d delta) []survey.Group {
+func (s *Surveyor) groups(w window.Window, d delta, sizes unit.Opt[[]unit.Bytes]) []survey.Group {
 	out := make([]survey.Group, 0, len(w.Workloads))
 	for _, wl := range w.Workloads {
-		out = append(out, s.group(s.reader.workloads[wl.ID], wl, d))
+		out = append(out, s.group(s.reader.workloads[wl.ID], wl, d, sizes))
 	}
 	return out
 }
 
-func (s *Surveyor) group(w *workload, wl window.Workload, d delta) survey.Group {
+func (s *Surveyor) group(w *workload, wl window.Workload, d delta, sizes unit.Opt[[]unit.Bytes]) survey.Group {
 	g := survey.Group{ID: w.ID}
 	g.ConfiguredCPUs = configured(s, &w.ownCPUs, set.ParseCPUs)
 	g.ConfiguredMems = configured(s, &w.ownMems, set.ParseNodes)
@@ -67,6 +67,7 @@ func (s *Surveyor) group(w *workload, wl window.Workload, d delta) survey.Group 
 		g.AllocStalls = grown(d.was.groups[w.ID].reclaimed, d.now.groups[w.ID].reclaimed)
 	}
 	g.Memory = s.groupMemory(w, wl)
+	s.groupHuge(w, sizes, g.Memory)
 	var err error
 	if g.PIDs, err = s.reader.layout.PIDs(nil, w.ID, &s.buf); err != nil && !errors.Is(err, ErrGone) {
 		s.problem(err)
@@ -150,4 +151,45 @@ func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMe
 		}
 	}
 	return out
+}
+
+// pooled are the page sizes of which some node has hugetlb pages; unknown where a
+// node does not tell. A pool that could not be read counts as one that has.
+func pooled(nodes []survey.Node) unit.Opt[[]unit.Bytes] {
+	var sizes []unit.Bytes
+	for _, n := range nodes {
+		if len(n.Pools) == 0 && !n.Memory.Huge.Known() {
+			return unit.None[[]unit.Bytes]()
+		}
+		for _, p := range n.Pools {
+			if p.Total.Or(1) > 0 && !slices.Contains(sizes, p.PageSize) {
+				sizes = append(sizes, p.PageSize)
+			}
+		}
+	}
+	return unit.Some(sizes)
+}
+
+// groupHuge adds the hugetlb pages, which memory.numa_stat does not have. sizes are
+// those there are pages of: without any, no file need be read.
+func (s *Surveyor) groupHuge(w *workload, sizes unit.Opt[[]unit.Bytes], by []survey.GroupMemory) {
+	none := opt(unit.OptOf(unit.Bytes(0), sizes.Known()), nil, "nodeN/hugepages")
+	for i := range by {
+		by[i].Huge = none
+	}
+	for _, size := range sizes.Or(nil) {
+		file := cgroup.HugetlbNumaStat(size)
+		stat, err := map[int]unit.Bytes(nil), fmt.Errorf("v1's hugetlb controller is not read (%w)", ErrNotSupported)
+		if w.memHier.V2 {
+			stat, err = parsed(s, path.Join(w.memHier.Mount, w.ID, file), cgroup.ParseHugetlbNumaStat)
+		}
+		if errors.Is(err, ErrGone) {
+			err = fmt.Errorf("no hugetlb controller for it (%w)", ErrNotSupported)
+		}
+		for i, n := range s.reader.machine.Nodes[:len(by)] {
+			if sum, ok := by[i].Huge.Get(); ok {
+				by[i].Huge = valueOf(sum+stat[n.ID], err, file)
+			}
+		}
+	}
 }

@@ -307,12 +307,30 @@ func TestSurveyWithoutCgroups(t *testing.T) {
 	}
 }
 
+// memory.numa_stat lacks hugetlb pages: without its own controller, a workload's
+// are unknown, and never 0.
+func TestSurveyGroupHuge(t *testing.T) {
+	root := fakeSurvey(t)
+	if m := surveyed(t, root, everything(), nil).Groups[0].Memory[1]; m.Huge.Known() || !m.Anon.Known() {
+		t.Errorf("without a hugetlb controller: %+v", m)
+	}
+	kerneltest.Write(t, root, kerneltest.Files{top + "/demo/a/hugetlb.2MB.numa_stat": "total=6291456 N0=2097152 N1=4194304\n"})
+	s := surveyed(t, root, everything(), nil)
+	if m := s.Groups[0].Memory; m[0].Huge.Or(0) != 2*unit.MiB || m[1].Huge.Or(0) != 4*unit.MiB {
+		t.Errorf("with one: %+v, problems %v", m, s.Problems)
+	}
+	kerneltest.Write(t, root, kerneltest.Files{"/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages": "0\n"})
+	if m := surveyed(t, root, everything(), nil).Groups[0].Memory[1]; m.Huge.Or(9) != 0 {
+		t.Errorf("no pages in any pool: %+v", m)
+	}
+}
+
 // Without nodeN/hugepages nothing tells how large the pages are.
 func TestSurveyHugePagesUnknown(t *testing.T) {
 	root := fakeSurvey(t)
 	kerneltest.Remove(t, root, "/sys/devices/system/node/node0/hugepages")
 	s := surveyed(t, root, everything(), nil)
-	if m := s.Nodes[0].Memory; m.Huge.Known() || m.Other.Known() || !m.Anon.Known() || s.Nodes[1].Memory.Huge.Or(9) != 0 {
+	if m := s.Nodes[0].Memory; m.Huge.Known() || m.Other.Known() || !m.Anon.Known() || s.Nodes[1].Memory.Huge.Or(9) != 0 || s.Groups[0].Memory[0].Huge.Known() {
 		t.Errorf("%+v, %v", m, s.Nodes[1].Memory.Huge)
 	}
 }

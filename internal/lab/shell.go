@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 )
 
 // Shell boots a guest whose prompt is on this terminal, and waits for its end.
@@ -19,8 +20,29 @@ func Shell(ctx context.Context, o Options) error {
 	args := qemuArgs(bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, shell: true})
 	cmd := exec.CommandContext(ctx, o.Assets.QEMU, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	defer plainNewlines(ctx)()
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("run QEMU: %w", err)
 	}
 	return nil
+}
+
+// plainNewlines keeps the terminal from putting a carriage return before each
+// newline, until the returned function is called: the guest's terminal has done so
+// already where it should, and a program that draws there (homenode top) moves its
+// cursor down with newlines. QEMU turns off the rest, but not this
+// (qemu_chr_set_echo_stdio, chardev/char-stdio.c). Without a terminal or stty, nothing.
+func plainNewlines(ctx context.Context) (back func()) {
+	stty := func(arg string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, "stty", arg)
+		cmd.Stdin = os.Stdin
+		return cmd.Output()
+	}
+	was, err := stty("-g")
+	if err != nil {
+		return func() {}
+	}
+	_, _ = stty("-onlcr")
+	ctx = context.WithoutCancel(ctx)
+	return func() { _, _ = stty(strings.TrimSpace(string(was))) }
 }

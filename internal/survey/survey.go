@@ -160,11 +160,13 @@ type Group struct {
 
 // GroupMemory is a cgroup's memory on one node, from memory.numa_stat; no byte is
 // in two of the kinds. v1 knows anon, which there has shared memory in it, and
-// file only. hugetlb pages are in none.
+// file only. Huge is from hugetlb.SIZE.numa_stat: unknown where no v2 hugetlb
+// controller counts for the cgroup.
 type GroupMemory struct {
 	Anon   unit.Value[unit.Bytes] `json:"anon_bytes"`
 	File   unit.Value[unit.Bytes] `json:"file_bytes"`
 	Shmem  unit.Value[unit.Bytes] `json:"shmem_bytes"`
 	Slab   unit.Value[unit.Bytes] `json:"slab_bytes"`
 	Kernel unit.Value[unit.Bytes] `json:"kernel_bytes"` // stacks and page tables
+	Huge   unit.Value[unit.Bytes] `json:"huge_bytes"`   // hugetlb pages of all sizes
 }

@@ -4,6 +4,7 @@ package tui
 
 import (
 	"bytes"
+	"compress/gzip"
 	"flag"
 	"math"
 	"os"
@@ -122,7 +123,7 @@ func vary(v unit.Value[float64], f float64, from string) unit.Value[float64] {
 // four is the committed recording; -update makes it anew.
 func four(t testing.TB) window.Recording {
 	t.Helper()
-	path := filepath.Join("testdata", "fake-four.jsonl")
+	path := filepath.Join("testdata", "fake-four.jsonl.gz")
 	if *update {
 		write(t, path, play(t, fakeFour, 60, fakeBinds))
 	}
@@ -150,7 +151,15 @@ func write(t testing.TB, path string, rec window.Recording) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+	var zipped bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	if _, err := z.Write(out.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, zipped.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ package window
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,16 +88,24 @@ func (r *Recorder) line(line []byte) error {
 	return nil
 }
 
-// ReadRecording reads a whole recording. An error names the line, and on error
-// the recording is the zero Recording. Only the last line may be cut off.
+// ReadRecording reads a whole recording, gzipped or not. An error names the line,
+// and on error the recording is the zero Recording. Only the last line may be cut
+// off.
 func ReadRecording(r io.Reader) (Recording, error) {
-	in := bufio.NewReaderSize(r, 64<<10)
+	in, err := unzipped(bufio.NewReaderSize(r, 64<<10))
+	if err != nil {
+		return Recording{}, fmt.Errorf("read recording: %w", err)
+	}
 	var rec Recording
 	total := 0
 	for number := 1; ; number++ {
 		line, err := readLine(in)
 		whole := err == nil
-		if err != nil && !errors.Is(err, io.EOF) {
+		if errors.Is(err, io.ErrUnexpectedEOF) && len(line) == 0 && number > 1 {
+			rec.CutOff = fmt.Sprintf("its gzip stream is cut off after line %d", number-1)
+			return rec, nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return Recording{}, fmt.Errorf("read recording: line %d: %w", number, err)
 		}
 		if !whole && len(line) == 0 && number > 1 {
@@ -116,8 +125,20 @@ func ReadRecording(r io.Reader) (Recording, error) {
 	}
 }
 
+// unzipped goes by gzip's magic bytes (RFC 1952, section 2.3.1).
+func unzipped(in *bufio.Reader) (*bufio.Reader, error) {
+	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return in, nil
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, fmt.Errorf("it begins as gzip does, but is not: %w", err)
+	}
+	return bufio.NewReaderSize(z, 64<<10), nil
+}
+
 // readLine returns a line without its newline; io.EOF with the last one, if that
-// has no newline.
+// has no newline, and io.ErrUnexpectedEOF where a gzip stream is cut off.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

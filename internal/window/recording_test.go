@@ -4,6 +4,7 @@ package window
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"reflect"
 	"strings"
@@ -80,6 +81,40 @@ func TestRecordingCutOff(t *testing.T) {
 	got, _ := ReadRecording(bytes.NewReader(append(bytes.Clone(text), 0, 0, 0)))
 	if want := "line 4 is cut off after 3 bytes"; !strings.Contains(got.CutOff, want) {
 		t.Errorf("%q, want %q", got.CutOff, want)
+	}
+}
+
+// Gzipped, it reads the same; cut off anywhere, it gives whole windows or an error.
+func TestRecordingGzipped(t *testing.T) {
+	text := recorded(t, 40)
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	if _, err := z.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := ReadRecording(bytes.NewReader(text))
+	got, err := ReadRecording(bytes.NewReader(zipped.Bytes()))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%d windows, %v", len(got.Windows), err)
+	}
+	saved := 0
+	for end := range zipped.Len() {
+		got, err := ReadRecording(bytes.NewReader(zipped.Bytes()[:end]))
+		if err != nil && !reflect.DeepEqual(got, Recording{}) || err == nil && got.CutOff == "" {
+			t.Fatalf("cut at %d of %d: %d windows, %q, %v", end, zipped.Len(), len(got.Windows), got.CutOff, err)
+		}
+		if len(got.Windows) > 0 {
+			saved++
+		}
+	}
+	if saved == 0 {
+		t.Error("nothing cut off gave any window")
+	}
+	if _, err := ReadRecording(strings.NewReader("\x1f\x8bnot gzip")); err == nil || !strings.Contains(err.Error(), "begins as gzip does") {
+		t.Errorf("%v", err)
 	}
 }
 

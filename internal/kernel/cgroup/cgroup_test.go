@@ -178,6 +178,20 @@ func TestDecodeFiles(t *testing.T) {
 	if err != nil || kinds.Shmem[1] != 8192 || kinds.File != nil {
 		t.Errorf("v2 kinds: %+v, %v", kinds, err)
 	}
+	huge, err := ParseHugetlbNumaStat([]byte("total=25165824 N0=0 N1=25165824\n"))
+	if err != nil || huge[1] != 24*unit.MiB || len(huge) != 2 {
+		t.Errorf("hugetlb numa_stat: %v, %v", huge, err)
+	}
+	for _, bad := range []string{"", "total", "total=1 N0=x\n", "N0=1\n"} {
+		if by, err := ParseHugetlbNumaStat([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || by != nil {
+			t.Errorf("hugetlb numa_stat %q: %v, %v", bad, by, err)
+		}
+	}
+	for size, want := range map[unit.Bytes]string{64 * unit.KiB: "64KB", 2 * unit.MiB: "2MB", 16 * unit.GiB: "16GB"} {
+		if got := HugetlbNumaStat(size); got != "hugetlb."+want+".numa_stat" {
+			t.Errorf("file of %v: %s", size, got)
+		}
+	}
 	old, err := ParseNumaStat([]byte("file=64 N0=64\nanon=374 N0=374\n"), false, 4096)
 	if err != nil || old.Anon[0] != 374*4096 {
 		t.Errorf("old v1 numa_stat: %+v, %v", old, err)
@@ -204,7 +218,7 @@ func TestDecodeMemoryLimit(t *testing.T) {
 }
 
 func FuzzParsers(f *testing.F) {
-	for _, seed := range []string{"usage_usec 1500000\n", "71920912529 93952251650\n", "max 100000\n", "2 1", "anon N0=1\nfile N0=2\n", "hierarchical_anon=1 N0=1\nhierarchical_file=1 N0=1\n", "populated 1\n"} {
+	for _, seed := range []string{"usage_usec 1500000\n", "71920912529 93952251650\n", "max 100000\n", "2 1", "anon N0=1\nfile N0=2\n", "hierarchical_anon=1 N0=1\nhierarchical_file=1 N0=1\n", "populated 1\n", "total=4 N0=0 N1=4\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -216,6 +230,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, func(d []byte) (NumaStat, error) { return ParseNumaStat(d, true, 4096) }, data)
 		check(t, func(d []byte) (NumaStat, error) { return ParseNumaStat(d, false, 4096) }, data)
 		check(t, ParseNumaKinds, data)
+		check(t, ParseHugetlbNumaStat, data)
 		check(t, ParseMemoryLimit, data)
 		check(t, ParseMemoryUsage, data)
 		check(t, ParseOOMKills, data)

@@ -56,7 +56,13 @@ func rate(v float64) string {
 	if v > 0 && v < 9.95 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
-	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	return thousands(strconv.FormatFloat(v, 'f', 0, 64))
+}
+
+// whole prints a count of things: 8, 1,234.
+func whole(n uint64) string { return thousands(strconv.FormatUint(n, 10)) }
+
+func thousands(digits string) string {
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}

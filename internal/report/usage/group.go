@@ -84,9 +84,8 @@ func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {
 	if g.MemoryLimit.Known() {
 		most += " (" + g.MemoryLimit.From + ")"
 	}
-	kills := func(n uint64) string { return rate(float64(n)) }
 	p.wrapped("  ", fmt.Sprintf("memory: %s used; limit: %s; out-of-memory kills while watched: %s%s", bytesOf(g.MemoryUsed), most,
-		show(g.OOMKills, kills), why(g.OOMKills)))
+		show(g.OOMKills, whole), why(g.OOMKills)))
 	if len(g.Memory) != len(s.Machine.Nodes) {
 		return
 	}
@@ -101,6 +100,7 @@ func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {
 		{"shmem", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Shmem }},
 		{"slab", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Slab }},
 		{"kernel", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Kernel }},
+		{"huge", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Huge }},
 	} {
 		row := kindRow{name: k.name}
 		for _, m := range g.Memory {
@@ -110,7 +110,10 @@ func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {
 	}
 	p.kinds(s.Machine.Nodes, rows)
 	if !g.Memory[0].Shmem.Known() {
-		p.wrapped("  ", "cgroup v1 tells anon, with shared memory in it, and file only; hugetlb pages are in neither")
+		p.wrapped("  ", "cgroup v1 tells anon, with shared memory in it, and file only")
+	}
+	if huge := g.Memory[0].Huge; !huge.Known() {
+		p.wrapped("  ", "huge: hugetlb pages, unknown and not in the total"+why(huge)+"; 'homenode maps PID' counts those of a process")
 	}
 }
 

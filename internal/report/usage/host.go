@@ -5,6 +5,7 @@ package usage
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -74,8 +75,7 @@ func (p *page) pools(s survey.Survey) {
 			if pool.Total.Or(1) == 0 {
 				continue
 			}
-			number := func(v unit.Value[uint64]) string { return show(v, func(n uint64) string { return rate(float64(n)) }) }
-			rows = append(rows, []string{strconv.Itoa(n.ID), pool.PageSize.String(), number(pool.Total), number(pool.Free), number(pool.Surplus)})
+			rows = append(rows, []string{strconv.Itoa(n.ID), pool.PageSize.String(), show(pool.Total, whole), show(pool.Free, whole), show(pool.Surplus, whole)})
 		}
 	}
 	if len(rows) == 0 {
@@ -137,7 +137,14 @@ func (p *page) balancing(s survey.Survey) {
 	}
 	p.heading(text)
 	set := s.Settings
-	p.wrapped("", fmt.Sprintf("Transparent huge pages: %v; zone reclaim: %v; swap: %s, %s free", set.THP.V, set.ZoneReclaim.V, bytesOf(set.SwapTotal), bytesOf(set.SwapFree)))
+	p.wrapped("", fmt.Sprintf("Transparent huge pages: %v; zone reclaim: %v; swap: %s", set.THP.V, set.ZoneReclaim.V, swap(set)))
+}
+
+func swap(set survey.Settings) string {
+	if total, ok := set.SwapTotal.Get(); ok && total == 0 {
+		return "none"
+	}
+	return bytesOf(set.SwapTotal) + ", " + bytesOf(set.SwapFree) + " free"
 }
 
 func orElse(text, other string) string {
@@ -163,6 +170,9 @@ func (p *page) workloads(s survey.Survey) {
 	}
 	p.table(cols, rows)
 	p.wrapped("  ", "local reads: served by the memory of the CPU's own node, measured or modelled where counters exist; estimated: Σ share of CPU time × share of pages, by node")
+	if slices.ContainsFunc(s.Nodes, func(n survey.Node) bool { return n.Memory.Huge.Or(1) > 0 }) {
+		p.wrapped("  ", "memory: anon and file, without hugetlb pages; 'homenode stat --workload' has those, where the kernel counts them")
+	}
 	p.wrapped("  ", "CPUs; nodes: what it may use; pinned: somebody else restricts it")
 }
 

@@ -77,7 +77,7 @@ func fakeGroup(nodes int, wl window.Workload, v2 bool) survey.Group {
 	for i := range min(nodes, len(wl.AnonByNode)) {
 		m := survey.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i]}
 		if v2 {
-			m.Shmem, m.Slab, m.Kernel = known(unit.MiB), known(unit.Bytes(0)), known(64*unit.KiB)
+			m.Shmem, m.Slab, m.Kernel, m.Huge = known(unit.MiB), known(unit.Bytes(0)), known(64*unit.KiB), known(24*unit.MiB)
 			g.MemoryLimit = unit.Measured(unit.GiB, "/demo/memory.max")
 		}
 		g.Memory = append(g.Memory, m)
