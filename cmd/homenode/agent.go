@@ -10,12 +10,15 @@ import (
 	"log/slog"
 	"os"
 	"runtime/pprof"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/report"
 )
 
 func agentCommand() *cobra.Command {
@@ -114,7 +117,7 @@ func sayRestored(cmd *cobra.Command, output string, restored []journal.Restored)
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "restored": restored})
 	}
 	for _, r := range restored {
-		fmt.Fprintln(cmd.OutOrStdout(), r)
+		fmt.Fprintln(cmd.OutOrStdout(), report.Printable(fmt.Sprint(r)))
 	}
 	return nil
 }
@@ -141,13 +144,20 @@ func restoreResult(restored []journal.Restored, err error) error {
 	return precondition(err)
 }
 
-func checkOutput(output string) error {
-	if output != "text" && output != "json" {
-		return badInput(fmt.Errorf("-o is %q: want text or json", output))
+func checkOutput(output string, more ...string) error {
+	if output != "text" && output != "json" && !slices.Contains(more, output) {
+		return badInput(fmt.Errorf("-o is %q: want %s", output, faces(more)))
 	}
 	return nil
 }
 
-func outputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "text", "text or json")
+// outputFlag adds -o; more are the faces that only this command has.
+func outputFlag(cmd *cobra.Command, output *string, more ...string) {
+	cmd.Flags().StringVarP(output, "output", "o", "text", faces(more))
+}
+
+// faces is "text or json", or "text, json or markdown".
+func faces(more []string) string {
+	all := append([]string{"text", "json"}, more...)
+	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }

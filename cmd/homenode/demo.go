@@ -147,15 +147,6 @@ func progressLine(w io.Writer) func(done, all int, text string) {
 	}
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 func writeComparison(dir string, c trial.Comparison) error {
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

@@ -69,12 +69,12 @@ func doctorCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "how long to look")
 	cmd.Flags().StringVar(&o.survey, "survey", "", "judge this saved survey instead of the host")
 	cmd.Flags().StringVar(&o.save, "save", "", "save the survey to this file")
-	outputFlag(cmd, &o.face)
+	outputFlag(cmd, &o.face, "markdown")
 	return cmd
 }
 
 func (o doctorOptions) read(ctx context.Context, progress func(string)) (survey.Survey, error) {
-	if err := checkOutput(o.face); err != nil {
+	if err := checkOutput(o.face, "markdown"); err != nil {
 		return survey.Survey{}, err
 	}
 	if o.survey != "" {
@@ -116,29 +116,28 @@ func (o doctorOptions) store(s survey.Survey) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(o.save, append(data, '\n'), 0o600); err != nil {
+	if err := replaceFile(o.save, append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("save survey: %w", err)
 	}
 	return nil
 }
 
 func printReport(w io.Writer, r doctor.Report, face string) error {
-	if face == "json" {
+	switch face {
+	case "json":
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false) // commands are to be pasted
 		return e.Encode(r)
+	case "markdown":
+		return findings.Markdown(w, r)
 	}
 	return findings.Text(w, r)
 }
 
 // progressTo shows on a terminal what a command is at; elsewhere it is silent.
 func progressTo(w io.Writer) func(string) {
-	f, ok := w.(*os.File)
-	if !ok {
+	if !isTerminal(w) {
 		return nil
 	}
-	if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
-		return nil
-	}
-	return func(what string) { fmt.Fprintf(f, "homenode: %s …\n", what) }
+	return func(what string) { fmt.Fprintf(w, "homenode: %s …\n", what) }
 }

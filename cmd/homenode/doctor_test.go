@@ -67,6 +67,57 @@ func TestDoctorSave(t *testing.T) {
 	}
 }
 
+// A survey has names of processes and files in it: whatever was there before, only
+// its owner may read it, and nothing else is written to.
+func TestDoctorSaveOver(t *testing.T) {
+	dir := t.TempDir()
+	old := writeFile(t, filepath.Join(dir, "old.json"), "old\n")
+	doctorOutput(t, "--survey", savedSurvey, "--save", old)
+	if info, err := os.Stat(old); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("over a file that others may read: %v %v", info, err)
+	}
+	if _, err := readSurveyFile(old); err != nil {
+		t.Error(err)
+	}
+	other, link := writeFile(t, filepath.Join(dir, "other"), "kept\n"), filepath.Join(dir, "link")
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{link, os.DevNull, dir} {
+		if code, text := runCaught(t, "doctor", "--survey", savedSurvey, "--save", to); code != exitBadInput || !strings.Contains(text, "not a regular file") {
+			t.Errorf("%s: exit code %d, %s", to, code, text)
+		}
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "kept\n" {
+		t.Errorf("the link was followed: %q, %v", text, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".homenode-*")); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+// As Markdown it goes into a ticket; only doctor does so.
+func TestDoctorMarkdown(t *testing.T) {
+	if text := doctorOutput(t, "--survey", savedSurvey, "-o", "markdown"); !strings.HasPrefix(text, "**Is NUMA this machine's bottleneck? yes") || !strings.Contains(text, "\n### 1. ") {
+		t.Error(text)
+	}
+	if code, text := runCaught(t, "stat", "-o", "markdown"); code != exitBadInput || !strings.Contains(text, "want text or json") {
+		t.Errorf("stat: exit code %d, %s", code, text)
+	}
+}
+
+// Progress is for people: /dev/null is a character device, but no terminal.
+func TestProgress(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if progressTo(null) != nil || progressTo(&bytes.Buffer{}) != nil || isTerminal(null) {
+		t.Error("/dev/null or a buffer is taken for a terminal")
+	}
+}
+
 func TestDoctorBadInput(t *testing.T) {
 	file := func(text string) string {
 		path := filepath.Join(t.TempDir(), "s.json")
@@ -83,7 +134,7 @@ func TestDoctorBadInput(t *testing.T) {
 		{[]string{"doctor", "--survey", file("\x00\x01")}, "parse survey"},
 		{[]string{"doctor", "--survey", file(`{"schema":9}`)}, "schema 9"},
 		{[]string{"doctor", "--survey", file(`{"schema":1,"colour":1}`)}, "colour"},
-		{[]string{"doctor", "--survey", savedSurvey, "-o", "xml"}, "text or json"},
+		{[]string{"doctor", "--survey", savedSurvey, "-o", "xml"}, "text, json or markdown"},
 		{[]string{"doctor", "--for", "1ms"}, "--for"},
 		{[]string{"doctor", "x"}, "no arguments"},
 	} {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -57,13 +58,14 @@ func run(ctx context.Context, args []string) int {
 	return finish(root.ExecuteContext(ctx), os.Stderr)
 }
 
-// finish prints a command's error and returns its exit code.
+// finish prints a command's error and returns its exit code. Names in it come from
+// processes and cgroups: a terminal would obey what is in them.
 func finish(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(stderr, "homenode: "+text)
+	if lines := sentences(err); len(lines) > 0 {
+		fmt.Fprintln(stderr, "homenode: "+strings.Join(lines, "\n"))
 	}
 	var code codeError
 	if errors.As(err, &code) {

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -90,6 +92,22 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("%v: no %q in: %s", c.args, w, text)
 			}
 		}
+	}
+}
+
+// A name in an error is shown, and not obeyed by the terminal.
+func TestErrorsArePrintable(t *testing.T) {
+	var out bytes.Buffer
+	err := errors.Join(errors.New("process 7 (\x1b[31mEVIL) has no memory"), errors.New("which of /a/\u202ex\rhomenode: all is well"))
+	if code := finish(badInput(err), &out); code != exitBadInput {
+		t.Errorf("exit code %d", code)
+	}
+	if want := "homenode: process 7 (\uFFFD[31mEVIL) has no memory\nwhich of /a/\uFFFDx homenode: all is well\n"; out.String() != want {
+		t.Errorf("got %q", out.String())
+	}
+	out.Reset()
+	if tell(&out, []string{"still bound: /\x1b]0;EVIL\a"}); out.String() != "homenode: still bound: /\uFFFD]0;EVIL\uFFFD\n" {
+		t.Errorf("got %q", out.String())
 	}
 }
 

@@ -34,6 +34,9 @@ func recordCommand() *cobra.Command {
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("windows") {
+				if err := withoutWindows(cmd.Flags()); err != nil {
+					return badInput(err)
+				}
 				return recordMachine(cmd, f)
 			}
 			if cmd.Flags().Changed("root") || cmd.Flags().Changed("out") {

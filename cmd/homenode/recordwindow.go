@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"homenode/internal/kernel"
-	"homenode/internal/tui"
 	"homenode/internal/window"
 )
 
@@ -38,6 +37,16 @@ func addWindowFlags(f *pflag.FlagSet, o *windowOptions) {
 	f.DurationVar(&o.period, "period", 2*time.Second, "with --windows: how often to read")
 	f.StringArrayVar(&o.workloads, "workload", nil, "with --windows: only cgroups that match, e.g. '/demo/*'; may be repeated")
 	f.StringVar(&o.config, "config", "", "with --windows: the agent's configuration file, which names services and targets")
+}
+
+// withoutWindows refuses what says how to record windows where none are.
+func withoutWindows(f *pflag.FlagSet) error {
+	for _, name := range []string{"for", "period", "workload", "config"} {
+		if f.Changed(name) {
+			return fmt.Errorf("--%s is for --windows: a machine is saved at once, and whole", name)
+		}
+	}
+	return nil
 }
 
 // recordWindows records until its time is over or the context ends, which is no
@@ -140,7 +149,7 @@ func (r *recording) run(ctx context.Context) error {
 
 // progress is for people: nothing of it goes into a log.
 func (r *recording) progress(before string, w window.Window, after string) {
-	if f := r.stderr(); tui.IsTerminal(f) {
+	if f := r.stderr(); isTerminal(f) {
 		fmt.Fprintf(f, "%swindow %d, %d workloads, %d kB %s", before, r.count, len(w.Workloads), r.out.n/1000, after)
 	}
 }
@@ -158,7 +167,7 @@ func (r *recording) ended(ctx context.Context, err error) error {
 		err = nil
 	}
 	before := ""
-	if tui.IsTerminal(r.stderr()) {
+	if isTerminal(r.stderr()) {
 		before = "\r"
 	}
 	fmt.Fprintf(r.stderr(), "%s%d windows in %s: 'homenode top --replay %s' shows them\n", before, r.count, r.o.file, r.o.file)

@@ -4,24 +4,46 @@ package main
 
 import (
 	"cmp"
+	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
 
-	"homenode/internal/kernel/unix"
+	"homenode/internal/report"
 	"homenode/internal/report/usage"
+	"homenode/internal/tui"
 )
 
 // screenOf looks at where standard output goes: the terminal's width, else
 // COLUMNS, else 120; ASCII where the locale is not UTF-8.
 func screenOf(top int) usage.Screen {
-	width, ok := unix.TerminalWidth(os.Stdout)
+	width, ok := tui.TerminalWidth(os.Stdout)
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); !ok && err == nil {
 		width, ok = columns, true
 	}
 	if !ok {
 		width = 120
 	}
-	locale := strings.ToUpper(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
-	return usage.Screen{Width: width, ASCII: !strings.Contains(locale, "UTF-8") && !strings.Contains(locale, "UTF8"), Top: top}
+	return usage.Screen{Width: width, ASCII: !speaksUTF8(os.Getenv), Top: top}
+}
+
+// speaksUTF8 goes by the locale. Where none is set, the C library's is C, which
+// does not: ASCII is readable everywhere.
+func speaksUTF8(env func(string) string) bool {
+	locale := strings.ToUpper(cmp.Or(env("LC_ALL"), env("LC_CTYPE"), env("LANG")))
+	return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
+}
+
+// tell says something that is no error, a line each. Names in it are not ours.
+func tell(w io.Writer, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(w, "homenode: "+report.Printable(line))
+	}
+}
+
+// isTerminal is false for a file, a pipe and /dev/null.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && tui.IsTerminal(f)
 }

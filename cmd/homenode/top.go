@@ -82,7 +82,7 @@ func runTop(ctx context.Context, o topOptions) error {
 		}
 		so.Source, so.NoActor = tui.NewReplay(rec), "a recording cannot be bound: 'homenode top' without --replay shows this host"
 		if so.Title = filepath.Base(o.replay); rec.CutOff != "" {
-			fmt.Fprintf(os.Stderr, "homenode: %s: %s\n", o.replay, rec.CutOff)
+			tell(os.Stderr, []string{o.replay + ": " + rec.CutOff})
 			so.Title += " (cut off)"
 		}
 		err = showTop(ctx, o, so)
@@ -108,9 +108,7 @@ func runTop(ctx context.Context, o topOptions) error {
 	so.Source, so.Actor, so.Title = l, l, "live"
 	so.Why = func(id string) string { return whyOf(c.StateDir, id) }
 	err = showTop(ctx, o, so)
-	for _, line := range l.close() {
-		fmt.Fprintln(os.Stderr, "homenode: "+line)
-	}
+	tell(os.Stderr, l.close())
 	return precondition(err)
 }
 
@@ -129,7 +127,7 @@ func showTop(ctx context.Context, o topOptions, so tui.Options) error {
 // needTerminal says what to do instead where there is no screen to draw on.
 func needTerminal(f *os.File) error {
 	switch {
-	case !tui.IsTerminal(f):
+	case !isTerminal(f):
 		return errors.New("top needs a terminal to draw on: 'homenode top --once' prints one screen, 'homenode stat' the figures")
 	case os.Getenv("TERM") == "dumb":
 		return errors.New("this terminal (TERM=dumb) cannot move its cursor: 'homenode top --once' prints one screen")
@@ -162,16 +160,6 @@ func checkGlobs(flag string, globs []string) error {
 		}
 	}
 	return nil
-}
-
-// speaksUTF8 goes by the locale; where none is set, most terminals do.
-func speaksUTF8(env func(string) string) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := strings.ToLower(env(name)); v != "" {
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return true
 }
 
 func envSize(name string, other int) int {

@@ -38,9 +38,13 @@ type live struct {
 	cfg    agent.Config
 	period time.Duration
 
-	mu       sync.Mutex // Next runs beside Plan and Apply
+	wake chan struct{} // holds one; Apply: there is a wish
+
+	mu       sync.Mutex // Next runs beside Plan and Apply, and close beside all of them
+	closed   bool
 	reader   windowReader
 	next     time.Time // when to read
+	soonest  time.Time // when to read if somebody waits for it
 	reads    int
 	last     window.Window
 	journal  *journal.Journal
@@ -52,7 +56,7 @@ type live struct {
 }
 
 func openLive(c agent.Config, period time.Duration) (*live, error) {
-	l := &live{cfg: c, period: period}
+	l := &live{cfg: c, period: period, wake: make(chan struct{}, 1)}
 	reader, err := kernel.NewReader(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Ours: l.ours})
 	if err != nil {
 		return nil, err
@@ -71,19 +75,63 @@ func (l *live) ours(id, file, value string) bool {
 	})
 }
 
-// Next waits until a period is over and reads its window. Rates need two reads:
-// the second comes sooner.
-func (l *live) Next(ctx context.Context) (tui.Frame, error) {
-	select {
-	case <-ctx.Done():
-		return tui.Frame{}, ctx.Err()
-	case <-time.After(time.Until(l.next)):
-	}
+// soon is the shortest window that still has rates worth showing.
+const soon = time.Second
+
+// errClosed is what is said to who comes after close.
+var errClosed = errors.New("homenode top has ended")
+
+// lock takes the mutex for somebody who may have come too late: the context can
+// have ended, and all have been closed, while he waited. It is held only without
+// an error.
+func (l *live) lock(ctx context.Context) error {
 	l.mu.Lock()
+	err := ctx.Err()
+	if err == nil && l.closed {
+		err = errClosed
+	}
+	if err != nil {
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// wait ends when a window is to be read: when the period is over, or soon where a
+// wish waits for it.
+func (l *live) wait(ctx context.Context) error {
+	for {
+		if err := l.lock(ctx); err != nil {
+			return err
+		}
+		next := l.next
+		if len(l.wishes) > 0 {
+			next = l.soonest
+		}
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.wake:
+		case <-time.After(time.Until(next)):
+			return nil
+		}
+	}
+}
+
+// Next waits until a period is over, or somebody wished for something, and reads
+// that window. Rates need two reads: the second comes sooner.
+func (l *live) Next(ctx context.Context) (tui.Frame, error) {
+	if err := l.wait(ctx); err != nil {
+		return tui.Frame{}, err
+	}
+	if err := l.lock(ctx); err != nil {
+		return tui.Frame{}, err
+	}
 	defer l.mu.Unlock()
-	l.next = time.Now().Add(l.period)
+	now := time.Now()
+	l.next, l.soonest = now.Add(l.period), now.Add(min(l.period, soon))
 	if l.reads++; l.reads == 1 {
-		l.next = time.Now().Add(min(l.period, time.Second))
+		l.next = l.soonest
 	}
 	if l.journal == nil {
 		l.entries, _ = peek(l.cfg.StateDir) // unreadable: then nothing is known to be ours
@@ -167,7 +215,9 @@ func heldBy(pid string) error {
 
 // Plan is the dry run. It changes nothing and takes no lock.
 func (l *live) Plan(ctx context.Context, a action.Action) ([]string, error) {
-	l.mu.Lock()
+	if err := l.lock(ctx); err != nil {
+		return nil, err
+	}
 	defer l.mu.Unlock()
 	if err := errors.Join(l.free(), l.open()); err != nil {
 		return nil, err
@@ -287,9 +337,11 @@ func (l *live) now(s journal.Setting, next string) string {
 }
 
 // Apply takes the journal, if it has not yet, and leaves the wish for the next
-// window.
-func (l *live) Apply(_ context.Context, a action.Action) error {
-	l.mu.Lock()
+// window, which then comes soon.
+func (l *live) Apply(ctx context.Context, a action.Action) error {
+	if err := l.lock(ctx); err != nil {
+		return err
+	}
 	defer l.mu.Unlock()
 	if err := l.open(); err != nil {
 		return err
@@ -305,6 +357,10 @@ func (l *live) Apply(_ context.Context, a action.Action) error {
 		l.journal = j
 	}
 	l.wishes = append(l.wishes, a)
+	select {
+	case l.wake <- struct{}{}:
+	default: // it is awake already
+	}
 	return nil
 }
 
@@ -312,22 +368,22 @@ func (l *live) Apply(_ context.Context, a action.Action) error {
 func (l *live) close() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
 	l.reader.Close()
 	if l.journal == nil {
 		return nil
 	}
-	var lines, names []string
+	var names []string
 	for _, e := range l.journal.Outstanding() {
 		if !slices.Contains(names, e.Workload) {
 			names = append(names, e.Workload)
 		}
 	}
 	slices.Sort(names)
-	for _, j := range l.jobs.Jobs {
-		if j.Stage == actuate.StagePages || j.Stage == actuate.StageMems {
-			lines = append(lines, fmt.Sprintf("%s: its CPUs are set, its pages had not all moved and its memory nodes are not set", j.Workload))
-		}
-	}
+	lines := l.unfinished(names)
 	if len(names) > 0 {
 		restore := "homenode restore"
 		if l.cfg.StateDir != agent.DefaultStateDir {
@@ -339,4 +395,34 @@ func (l *live) close() []string {
 		lines = append(lines, err.Error())
 	}
 	return lines
+}
+
+// unfinished says what was begun and did not come to its end, and what was not even
+// begun. Something is still set of those that are bound.
+func (l *live) unfinished(bound []string) []string {
+	var lines []string
+	for _, j := range l.jobs.Jobs {
+		if how := left(j.Stage, slices.Contains(bound, j.Workload)); how != "" {
+			lines = append(lines, j.Workload+": "+how)
+		}
+	}
+	for _, a := range l.wishes {
+		lines = append(lines, fmt.Sprintf("%v: not begun, nothing was changed for it", a))
+	}
+	return lines
+}
+
+// left is where a job was left; "" where it had come to its end.
+func left(s actuate.Stage, bound bool) string {
+	switch {
+	case s == actuate.StageCPUs && bound:
+		return "its CPUs are set, its pages had not begun to move and its memory nodes are not set"
+	case s == actuate.StageCPUs:
+		return "its CPUs were asked for and are not set"
+	case s == actuate.StagePages || s == actuate.StageMems:
+		return "its CPUs are set, its pages had not all moved and its memory nodes are not set"
+	case s == actuate.StageRestoring && bound:
+		return "not all that it had before was put back"
+	}
+	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/actuate"
 	"homenode/internal/agent"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
@@ -27,6 +28,7 @@ const fakeFour = "../../internal/tui/testdata/fake-four.jsonl.gz"
 
 // toy is a host of windowtest that the journal writes through.
 type toy struct {
+	reads  int
 	host   *windowtest.Host
 	values map[journal.Setting]string
 }
@@ -39,12 +41,15 @@ func newToy(t *testing.T, lines ...string) *toy {
 			t.Fatal(err)
 		}
 	}
-	return &toy{h, map[journal.Setting]string{}}
+	return &toy{host: h, values: map[journal.Setting]string{}}
 }
 
-func (t *toy) Read(context.Context) (window.Window, error) { return t.host.Window(), nil }
-func (t *toy) Machine() machine.Machine                    { return t.host.Machine }
-func (t *toy) Close()                                      {}
+func (t *toy) Read(context.Context) (window.Window, error) {
+	t.reads++
+	return t.host.Window(), nil
+}
+func (t *toy) Machine() machine.Machine { return t.host.Machine }
+func (t *toy) Close()                   {}
 
 type toyOwner struct{ *toy }
 
@@ -96,7 +101,7 @@ func newLive(t *testing.T, toy *toy) *live {
 		t.Fatal(err)
 	}
 	c.StateDir = t.TempDir()
-	return &live{cfg: c, period: time.Millisecond, reader: toy, owner: toyOwner{toy}}
+	return &live{cfg: c, period: time.Millisecond, wake: make(chan struct{}, 1), reader: toy, owner: toyOwner{toy}}
 }
 
 func (l *live) tick(t *testing.T) window.Window {
@@ -190,6 +195,96 @@ func TestTopRefuses(t *testing.T) {
 	}
 }
 
+// A wish does not wait for the end of a long period.
+func TestTopWish(t *testing.T) {
+	ctx := context.Background()
+	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1")
+	l := newLive(t, toy)
+	l.tick(t)
+	l.period, l.next = time.Hour, time.Now().Add(time.Hour)
+	read := make(chan error, 1)
+	go func() {
+		_, err := l.Next(ctx)
+		read <- err
+	}()
+	time.Sleep(10 * time.Millisecond) // so that it mostly waits already; it is right either way
+	if err := l.Apply(ctx, bindTo("/a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-read:
+		if err != nil || toy.values[journal.Setting{Cgroup: "/a", File: "cpuset.cpus"}] != "2-3" {
+			t.Errorf("%v, set %v", err, toy.values)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the wish waits for the next period")
+	}
+	l.close()
+}
+
+// What was asked for and not begun, or begun and not ended, is named at the end.
+func TestTopUnfinished(t *testing.T) {
+	ctx := context.Background()
+	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1", "workload /b cpu=1 anon=1MiB mems=0-1")
+	l := newLive(t, toy)
+	l.tick(t)
+	if err := l.Apply(ctx, bindTo("/a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	l.tick(t)
+	if err := l.Apply(ctx, bindTo("/b", 1)); err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(l.close(), "\n")
+	for _, want := range []string{"/a: its CPUs are set, its pages had not begun to move", "bind /b to nodes 1: not begun", "still bound: /a: "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in %q", want, said)
+		}
+	}
+	for _, c := range []struct {
+		stage actuate.Stage
+		bound bool
+		want  string
+	}{
+		{actuate.StageCPUs, false, "not set"},
+		{actuate.StageRestoring, true, "not all"},
+		{actuate.StageRestoring, false, ""},
+		{actuate.StageBound, true, ""},
+	} {
+		if got := left(c.stage, c.bound); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s, bound %v: %q", c.stage, c.bound, got)
+		}
+	}
+}
+
+// Once it has ended, nothing is read, planned or applied, whoever was on his way.
+func TestTopAfterItsEnd(t *testing.T) {
+	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1")
+	l := newLive(t, toy)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 64 { // a period that is over too: select takes either
+		if _, err := l.Next(ended); err == nil {
+			t.Fatal("it read a window after it was told to end")
+		}
+	}
+	if err := l.Apply(ended, bindTo("/a", 1)); err == nil || l.journal != nil {
+		t.Errorf("told to end: %v", err)
+	}
+	l.tick(t)
+	l.close()
+	ctx := context.Background()
+	l.next = time.Time{}
+	_, err := l.Next(ctx)
+	_, planned := l.Plan(ctx, bindTo("/a", 1))
+	if applied := l.Apply(ctx, bindTo("/a", 1)); err == nil || planned == nil || applied == nil {
+		t.Errorf("closed: %v, %v, %v", err, planned, applied)
+	}
+	if left, _ := os.ReadDir(l.cfg.StateDir); len(left) > 0 || toy.reads != 1 {
+		t.Errorf("it left %v after %d reads", left, toy.reads)
+	}
+}
+
 func TestTopBadInput(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"empty": "", "text": "hello\n", "headeronly": `{"schema":1,"kind":"homenode-windows","period_ns":1,"machine":{}}` + "\n"} {
@@ -208,6 +303,10 @@ func TestTopBadInput(t *testing.T) {
 		{"top --once --period 1s --replay " + fakeFour, "leave --period"},
 		{"top --once --period 1ms", "10ms to 1h"},
 		{"top --once --cgroup demo", "/demo/*"},
+		{"record --for 10m", "--for is for --windows"},
+		{"record --period 2s --out " + dir + "/m.tar.gz", "--period is for --windows"},
+		{"record --workload /demo/*", "--workload is for --windows"},
+		{"record --config none.yaml", "--config is for --windows"},
 		{"record --windows=", "--windows wants"},
 		{"record --windows " + dir + "/text", "is there already"},
 		{"record --windows " + dir + "/x --for 1s --period 2s", "shorter than one"},
@@ -285,8 +384,8 @@ func TestRecordWindows(t *testing.T) {
 
 func TestSpeaksUTF8(t *testing.T) {
 	for want, envs := range map[bool][]map[string]string{
-		true:  {{}, {"LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.utf8", "LANG": "C"}},
-		false: {{"LANG": "C"}, {"LC_ALL": "POSIX", "LANG": "C.UTF-8"}},
+		true:  {{"LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.utf8", "LANG": "C"}},
+		false: {{}, {"LANG": "C"}, {"LC_ALL": "POSIX", "LANG": "C.UTF-8"}},
 	} {
 		for _, env := range envs {
 			if got := speaksUTF8(func(name string) string { return env[name] }); got != want {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,13 +92,22 @@ func writeTo(out io.Writer, path string, write func(io.Writer) error) error {
 		_, err := out.Write(b.Bytes())
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".homenode-*")
+	return replaceFile(path, b.Bytes(), 0o644)
+}
+
+// replaceFile writes a file whole or not at all, whatever mode an older one of that
+// name had. A link is not followed, and a device, /dev/null, not replaced.
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return badInput(fmt.Errorf("write %s: it is there and not a regular file: name another", path))
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".homenode-*") // 0600
 	if err != nil {
 		return badInput(fmt.Errorf("write %s: %w", path, err))
 	}
 	defer os.Remove(f.Name()) // gone already when all went well
-	_, err = f.Write(b.Bytes())
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -119,7 +119,7 @@ func (m *Model) workloadKey(name string) tea.Cmd {
 		m.open(onWhy)
 	case "b":
 		if m.mayAct() {
-			m.ask, m.input = askNodes, ""
+			m.ask, m.input, m.target = askNodes, "", m.selected
 		}
 	case "u":
 		if m.mayAct() {
@@ -204,11 +204,15 @@ func (m *Model) promptKey(name, text string) tea.Cmd {
 	return nil
 }
 
-// bindTo reads the nodes that were typed, and looks at what that would do.
+// bindTo reads the nodes that were typed, and looks at what that would do to the
+// workload that was asked about: the selection may have gone on to another.
 func (m *Model) bindTo(text string) tea.Cmd {
 	nodes, err := set.ParseNodes(text)
 	f, _ := m.time.frame()
+	_, there := find(f.Window, m.target)
 	switch missing := nodes.Minus(f.Machine.NodeIDs()); {
+	case !there:
+		m.said = clean(m.target) + " is gone: nothing was done"
 	case err != nil:
 		m.said = "not a list of nodes like 0 or 0-1,3: " + clean(err.Error())
 	case nodes.IsEmpty():
@@ -216,7 +220,7 @@ func (m *Model) bindTo(text string) tea.Cmd {
 	case !missing.IsEmpty():
 		m.said = fmt.Sprintf("this machine has no node %v: its nodes are %v", missing, f.Machine.NodeIDs())
 	default:
-		return m.look(action.Action{Kind: action.Bind, Workload: m.selected, Nodes: nodes})
+		return m.look(action.Action{Kind: action.Bind, Workload: m.target, Nodes: nodes})
 	}
 	return nil
 }

@@ -85,6 +85,7 @@ type Model struct {
 	scroll int
 	ask    prompt
 	input  string
+	target string // of askNodes: the workload it was opened for
 	plan   plan
 	why    string
 	said   string

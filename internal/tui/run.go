@@ -17,6 +17,13 @@ import (
 // IsTerminal says whether a screen can be drawn there.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(f.Fd()) }
 
+// TerminalWidth is how many columns the terminal has that a file is; false when it
+// is none, or does not tell.
+func TerminalWidth(f *os.File) (int, bool) {
+	width, _, err := term.GetSize(f.Fd())
+	return width, err == nil && width > 0
+}
+
 // Run shows the screen until it is quit or the context ends.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)

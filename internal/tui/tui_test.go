@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -387,6 +388,26 @@ func TestBindAsksFirst(t *testing.T) {
 	press(t, m, "esc")
 	if m.on != onDetail {
 		t.Error("esc does not lead back to where one was")
+	}
+}
+
+// Whom a bind was asked for, he or nobody gets it: when he ends while the nodes
+// are typed, the selection goes on to another.
+func TestBindOfOneThatIsGone(t *testing.T) {
+	m := screenOf(t, four(t), 120, 40, 5)
+	actor := &fakeActor{lines: []string{"would be set"}}
+	m.o.Actor = actor
+	asked := m.selected
+	press(t, m, "b", "1")
+	f := &m.time.frames[m.time.now]
+	f.Window.Workloads = slices.DeleteFunc(slices.Clone(f.Window.Workloads), func(wl window.Workload) bool { return wl.ID == asked })
+	m.follow()
+	if m.selected == asked || !strings.Contains(m.Text(), "bind "+asked+" to nodes") {
+		t.Fatalf("selected %s; screen:\n%s", m.selected, m.Text())
+	}
+	press(t, m, "enter")
+	if said := asked + " is gone: nothing was done"; m.said != said || m.on != onTable {
+		t.Errorf("said %q on screen %d", m.said, m.on)
 	}
 }
 

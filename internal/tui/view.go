@@ -189,7 +189,7 @@ func (m *Model) keyLine(c *canvas, y int) {
 	if m.ask != noPrompt {
 		label := "filter: "
 		if m.ask == askNodes {
-			label = "bind " + fit(clean(m.selected), max(8, c.w/3), true) + " to nodes (like 0 or 0-1): "
+			label = "bind " + fit(clean(m.target), max(8, c.w/3), true) + " to nodes (like 0 or 0-1): "
 		}
 		x := c.put(1, y, strong, label)
 		c.mark(c.put(x, y, plain, fit(m.input, max(1, c.w-x-2), true)), y, 1)
