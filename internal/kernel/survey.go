@@ -57,10 +57,12 @@ type Selection struct {
 	Others    bool // not this program itself: who looks must not find himself
 }
 
-// Probe measures during the interval and puts what it got into the survey, which
-// until then says why there is nothing. One that does not start is not finished.
+// Probe measures during the interval, from Start to Stop, and puts what it got into
+// the survey, which until then says why there is nothing. One that does not start is
+// neither stopped nor finished.
 type Probe interface {
 	Start(context.Context, machine.Machine) error
+	Stop()
 	Finish(*survey.Survey) error
 }
 
@@ -141,11 +143,7 @@ func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
 		s.before = s.read(s.reader.Machine())
 		s.problems = nil // what is still wrong is said by the second reading
 	}
-	if err := s.interval(ctx); err != nil {
-		return survey.Survey{}, fmt.Errorf("wait between two readings: %w", err)
-	}
-	s.cfg.Progress("reading")
-	w, err := s.window(ctx)
+	w, err := s.watch(ctx)
 	if err != nil {
 		return survey.Survey{}, err
 	}
@@ -158,6 +156,22 @@ func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
 	slices.Sort(out.Problems)
 	out.Problems = slices.Compact(out.Problems)
 	return out, nil
+}
+
+// watch waits, with the probes running, and reads the window. They end where
+// Survey.Length does: looking into processes takes seconds on a large host, and
+// makes traffic of its own. The last one's Stop is the quickest.
+func (s *Surveyor) watch(ctx context.Context) (window.Window, error) {
+	defer func() {
+		for _, p := range slices.Backward(s.started) {
+			p.Stop()
+		}
+	}()
+	if err := s.interval(ctx); err != nil {
+		return window.Window{}, fmt.Errorf("wait between two readings: %w", err)
+	}
+	s.cfg.Progress("reading")
+	return s.window(ctx)
 }
 
 // interval lets the probes run while it waits.

@@ -28,7 +28,8 @@ func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
 		v.Pools = s.pools(n.ID)
 		v.Memory = s.kindsOf(n.ID, v.Pools)
 		v.Numastat = numastatSince(d, n.ID)
-		v.LowFree = valueOf(unit.Bytes(low[n.ID])*s.reader.pageSize(), err, "/proc/zoneinfo")
+		pages, told := low[n.ID]
+		v.LowFree = opt(unit.OptOf(unit.Bytes(pages)*s.reader.pageSize(), told), err, "/proc/zoneinfo")
 		why := orElse(s.cfg.NoUncore, "the memory controllers' counters were not asked for")
 		v.Traffic.Reads, v.Traffic.Busy = unit.UnknownValue[uint64](why), unit.UnknownValue[unit.Ratio](why)
 	}

@@ -30,36 +30,44 @@ func (c *SurveyConfig) LiveProbes() {
 type controllerProbe struct {
 	calls unix.Sampling
 	root  Root
-	c     *perf.Controllers
-	why   error
+	c     *perf.Controllers // nil: not counting
+	why   error             // there is nothing to count
+	sums  []perf.ControllerSums
+	nodes int
+	err   error // of Stop
 }
 
 // Start implements Probe. That there is nothing to count is no problem: the
 // figures are unknown, and say why.
 func (p *controllerProbe) Start(_ context.Context, m machine.Machine) error {
-	if p.c != nil {
-		p.c.Close()
-	}
+	p.nodes, p.sums, p.err = len(m.Nodes), nil, nil
 	p.c, p.why = perf.OpenControllers(p.calls, p.root, m)
 	return nil
 }
 
+// Stop implements Probe.
+func (p *controllerProbe) Stop() {
+	if p.c != nil {
+		p.sums, p.err = p.c.Read(p.nodes)
+		p.c.Close()
+	}
+}
+
 // Finish implements Probe.
 func (p *controllerProbe) Finish(s *survey.Survey) error {
-	if p.c == nil {
+	if p.why != nil {
 		for i := range s.Nodes {
 			s.Nodes[i].Traffic = survey.Traffic{Reads: unit.UnknownValue[uint64](p.why.Error()), Busy: unit.UnknownValue[unit.Ratio](p.why.Error())}
 		}
 		return nil
 	}
-	defer func() { p.c.Close(); p.c = nil }()
-	sums, err := p.c.Read(len(s.Nodes))
-	if err != nil {
-		return err
-	}
 	how := perf.Detect(p.root).How
-	for i, sum := range sums {
+	for i, sum := range p.sums[:min(len(p.sums), len(s.Nodes))] {
 		t := &s.Nodes[i].Traffic
+		if sum.Why != nil {
+			*t = survey.Traffic{Reads: unit.UnknownValue[uint64](sum.Why.Error()), Busy: unit.UnknownValue[unit.Ratio](sum.Why.Error())}
+			continue
+		}
 		*t = survey.Traffic{Reads: unit.UnknownValue[uint64]("no controller of this node"), Busy: unit.UnknownValue[unit.Ratio]("its PMU has no event for it")}
 		if sum.KnownReads {
 			t.Reads = unit.ValueOf(sum.Reads, how, p.c.Name+"/cas_count_read/")
@@ -71,7 +79,7 @@ func (p *controllerProbe) Finish(s *survey.Survey) error {
 			t.Busy = unit.ValueOf(busy, how, p.c.Name+"/rpq_not_empty/ over /clockticks/")
 		}
 	}
-	return nil
+	return p.err
 }
 
 const (
@@ -104,8 +112,13 @@ type samplingProbe struct {
 	mu     sync.Mutex // of what follows
 	folder *places.Folder
 	lost   uint64
-	period [2]uint64
-	errs   []error
+	kinds  [2]sampledKind // loads, stores
+}
+
+// sampledKind is how sampling one kind of access went.
+type sampledKind struct {
+	first, last uint64 // periods; 0: it never sampled
+	err         error
 }
 
 // Start implements Probe.
@@ -120,24 +133,25 @@ func (p *samplingProbe) Start(ctx context.Context, m machine.Machine) error {
 		}
 		return -1
 	})
-	p.lost, p.errs = 0, nil
+	p.lost, p.kinds = 0, [2]sampledKind{}
 	ctx, p.stop = context.WithCancel(ctx)
 	for i, cfg := range []addr.Config{{Loads: true, LatencyThreshold: sampleThreshold}, {Stores: true}} {
 		cfg.Table, cfg.UserOnly = p.table, true
 		p.done.Add(1)
 		go func() {
 			defer p.done.Done()
-			err := p.sample(ctx, cfg, &p.period[i], m.OnlineCPUs().IDs())
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.errs = append(p.errs, err)
+			p.kinds[i].err = p.sample(ctx, cfg, &p.kinds[i], m.OnlineCPUs().IDs())
 		}()
 	}
 	return nil
 }
 
 // sample looks shortly to find the period, then samples until it is stopped.
-func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, period *uint64, cpus []int) error {
+//
+// A load that starts later would be oversampled: the period is then raised, and
+// never lowered again. Samples from before a raise stand for fewer accesses, which
+// only survey.Samples.From tells.
+func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, kind *sampledKind, cpus []int) error {
 	cfg.Period = firstPeriod
 	stats, err := p.collect(ctx, cfg, cpus, firstLook, func(addr.Access) {})
 	if err != nil {
@@ -147,10 +161,11 @@ func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, period *uin
 	if cfg.Stores {
 		least = leastStores
 	}
-	cfg.Period = periodFor(stats.Samples, firstLook, least)
-	*period = cfg.Period
+	cfg.Period = periodFor(stats.Samples*firstPeriod, firstLook, least)
+	kind.first = cfg.Period
 	self := os.Getpid()
 	for ctx.Err() == nil {
+		kind.last = cfg.Period
 		stats, err := p.collect(ctx, cfg, cpus, sampleSlice, func(a addr.Access) {
 			if a.PID == self {
 				return
@@ -165,13 +180,15 @@ func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, period *uin
 		if err != nil {
 			return err
 		}
+		cfg.Period = max(cfg.Period, periodFor(stats.Qualified, sampleSlice, least))
 	}
 	return nil
 }
 
-// periodFor is the period that would have brought sampleRate samples a second.
-func periodFor(samples uint64, look time.Duration, least uint64) uint64 {
-	rate := float64(samples) * firstPeriod / look.Seconds() // qualifying accesses a second
+// periodFor is the period that would have brought sampleRate samples a second of so
+// many qualifying accesses.
+func periodFor(qualified uint64, look time.Duration, least uint64) uint64 {
+	rate := float64(qualified) / look.Seconds()
 	return min(max(uint64(rate/sampleRate), least), mostPeriod)
 }
 
@@ -188,19 +205,28 @@ func (p *samplingProbe) collect(ctx context.Context, cfg addr.Config, cpus []int
 	return stats, err
 }
 
-// Finish implements Probe.
+// Stop implements Probe.
+func (p *samplingProbe) Stop() {
+	if p.why == nil {
+		p.stop()
+		p.done.Wait()
+	}
+}
+
+// Finish implements Probe. What one kind of access brought is kept when the other
+// cannot be sampled: that is a problem then, not the end.
 func (p *samplingProbe) Finish(s *survey.Survey) error {
 	if p.why != nil {
 		s.Samples = survey.Samples{Why: p.why.Error()}
 		return nil
 	}
-	p.stop()
-	p.done.Wait()
-	if err := errors.Join(p.errs...); err != nil {
+	loads, stores := p.kinds[0], p.kinds[1]
+	err := errors.Join(loads.err, stores.err)
+	if loads.err != nil && stores.err != nil {
 		s.Samples = survey.Samples{Why: err.Error()}
 		return err
 	}
-	from := fmt.Sprintf("perf samples (%s): one load in %d of at least %d cycles, one store in %d", p.table.Name, p.period[0], sampleThreshold, p.period[1])
+	from := fmt.Sprintf("perf samples (%s): %s of at least %d cycles, %s", p.table.Name, loads.text("load"), sampleThreshold, stores.text("store"))
 	s.Samples = p.folder.Samples(p.table.How, from, p.lost)
 	workload := map[int]string{}
 	for _, g := range s.Groups {
@@ -214,5 +240,16 @@ func (p *samplingProbe) Finish(s *survey.Survey) error {
 	for i := range s.Samples.Lines {
 		s.Samples.Lines[i].Workload = workload[s.Samples.Lines[i].PID]
 	}
-	return nil
+	return err
+}
+
+// text says how many accesses a sample stands for.
+func (k sampledKind) text(access string) string {
+	switch {
+	case k.first == 0 && k.err != nil:
+		return "no " + access
+	case k.last > k.first:
+		return fmt.Sprintf("one %s in %d (later in %d)", access, k.first, k.last)
+	}
+	return fmt.Sprintf("one %s in %d", access, k.first)
 }

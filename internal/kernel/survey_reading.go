@@ -19,6 +19,7 @@ type reading struct {
 	vmstat     fallible[procfs.Vmstat]
 	interrupts map[string]irqCount // by number
 	groups     map[string]groupCount
+	uptime     unit.Opt[uint64] // ticks since boot, as a thread's start counts them
 	processes  []int
 	threads    map[int]threadTicks // by TID
 	self       time.Duration       // CPU time of this process
@@ -52,6 +53,7 @@ func (s *Surveyor) read(m machine.Machine) *reading {
 	}
 	r.processes = s.selectProcesses()
 	if s.cfg.Threads {
+		r.uptime = s.uptime()
 		r.threads = s.countThreads(r.processes)
 	}
 	return r

@@ -335,11 +335,21 @@ func TestSurveyHugePagesUnknown(t *testing.T) {
 	}
 }
 
-type fakeProbe struct{ calls []string }
+type fakeProbe struct {
+	calls []string
+	stop  func()
+}
 
 func (p *fakeProbe) Start(context.Context, machine.Machine) error {
 	p.calls = append(p.calls, "start")
 	return nil
+}
+
+func (p *fakeProbe) Stop() {
+	p.calls = append(p.calls, "stop")
+	if p.stop != nil {
+		p.stop()
+	}
 }
 
 func (p *fakeProbe) Finish(s *survey.Survey) error {
@@ -353,8 +363,61 @@ func TestSurveyProbe(t *testing.T) {
 	probe := &fakeProbe{}
 	cfg.Sampler = probe
 	s := surveyed(t, fakeSurvey(t), cfg, nil)
-	if !reflect.DeepEqual(probe.calls, []string{"start", "finish"}) || s.Samples.Loads != 7 || !reflect.DeepEqual(s.Problems, []string{"it lost some"}) {
+	if !reflect.DeepEqual(probe.calls, []string{"start", "stop", "finish"}) || s.Samples.Loads != 7 || !reflect.DeepEqual(s.Problems, []string{"it lost some"}) {
 		t.Errorf("%v, %+v, %v", probe.calls, s.Samples, s.Problems)
+	}
+}
+
+// What probes count ends where the rates' length does: not after every process was
+// looked into.
+func TestSurveyStopsProbesBeforeItLooks(t *testing.T) {
+	root := fakeSurvey(t)
+	cfg := everything()
+	cfg.Uncore = &fakeProbe{stop: func() { kerneltest.Write(t, root, meanwhile) }}
+	if s := surveyed(t, root, cfg, nil); s.Nodes[0].Numastat.Hit.Or(0) != 200 || !near(s.Processes[0].CPUByNode[1], 0.5) {
+		t.Errorf("the counters were read before the probe was stopped: %+v, %v", s.Nodes[0].Numastat, s.Processes[0].CPUByNode)
+	}
+	var c SurveyConfig
+	probe := &fakeProbe{}
+	c.Uncore, c.Interval, c.Reader.Root = probe, time.Second, root
+	c.Wait = func(context.Context, time.Duration) error { return errors.New("told to stop") }
+	s, err := NewSurveyor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Read(context.Background()); err == nil || !reflect.DeepEqual(probe.calls, []string{"start", "stop"}) {
+		t.Errorf("%v, %v", probe.calls, err)
+	}
+}
+
+// A process that is among the largest only at the second reading may have run for
+// an hour; a thread that was born in between has not.
+func TestSurveyThreadsWithoutAnEarlierReading(t *testing.T) {
+	root := fakeSurvey(t)
+	kerneltest.Write(t, root, kerneltest.Files{
+		"/proc/uptime": "5000.25 1.00\n", "/proc/30/comm": "grown\n", "/proc/30/stat": stat(30, 360000, 0), "/proc/30/statm": "9 3 0 0 0 0 0\n",
+		"/proc/30/numa_maps": fakeNumaMaps, "/proc/30/task/30/stat": stat(30, 360000, 0),
+	})
+	cfg := everything()
+	cfg.Processes.Max = 1
+	young := strings.Replace(stat(31, 100, 2), " 99 1 1", " 500100 1 1", 1)
+	s := surveyed(t, root, cfg, kerneltest.Files{"/proc/30/statm": "9999 9999 0 0 0 0 0\n", "/proc/30/task/31/stat": young})
+	if len(s.Processes) != 1 || s.Processes[0].PID != 30 || len(s.Processes[0].Threads) != 2 {
+		t.Fatalf("%+v", s.Processes)
+	}
+	p := s.Processes[0]
+	if p.Threads[0].CPUTime.Known() || !near(p.Threads[1].CPUTime, 0.5) || p.CPUByNode[0].Known() {
+		t.Errorf("threads %+v, by node %v", p.Threads, p.CPUByNode)
+	}
+}
+
+// A node that /proc/zoneinfo does not have is unknown, not at 0.
+func TestSurveyZoneinfoLacksANode(t *testing.T) {
+	root := fakeSurvey(t)
+	kerneltest.Write(t, root, kerneltest.Files{"/proc/zoneinfo": "Node 0, zone   Normal\n        low      20\n"})
+	if s := surveyed(t, root, everything(), nil); !s.Nodes[0].LowFree.Known() || s.Nodes[1].LowFree.Known() {
+		t.Errorf("%v, %v", s.Nodes[0].LowFree, s.Nodes[1].LowFree)
 	}
 }
 

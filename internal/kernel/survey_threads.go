@@ -84,6 +84,7 @@ func (s *Surveyor) threads(p *survey.Process, d delta, length time.Duration) {
 	n := len(d.nodes)
 	by := make([]float64, n)
 	known := d.was != nil && length > 0
+	whole := true // of every thread its time is known
 	for _, tid := range s.threadIDs(p.PID) {
 		now, ok := d.now.threads[tid]
 		if !ok {
@@ -91,29 +92,56 @@ func (s *Surveyor) threads(p *survey.Process, d delta, length time.Duration) {
 		}
 		t := survey.Thread{TID: tid, Name: now.name, CPU: now.cpu, CPUTime: unit.UnknownValue[float64](oneReading)}
 		if known {
-			t.CPUTime = usedSince(d.was.threads[tid], now, length)
+			t.CPUTime = usedSince(d.was, tid, now, length)
 			t.Waited = waitedSince(d.was.threads[tid], now, length)
 		}
-		if i, ok := s.reader.nodeOfCPU[now.cpu]; ok && i >= 0 {
-			by[i] += t.CPUTime.Or(0)
+		if used, ok := t.CPUTime.Get(); !ok {
+			whole = false
+		} else if i, ok := s.reader.nodeOfCPU[now.cpu]; ok && i >= 0 {
+			by[i] += used
 		}
 		t.Allowed = s.threadAllowed(p.PID, tid)
 		p.Threads = append(p.Threads, t)
 	}
 	p.CPUByNode = unknownByNode[float64](n, oneReading)
-	if known {
+	switch {
+	case known && whole:
 		p.CPUByNode = values(by, unit.HowEstimated, byLastCPU)
+	case known:
+		p.CPUByNode = unknownByNode[float64](n, "no earlier reading of some of its threads")
 	}
 	p.Guest = s.guest(p)
 }
 
+// uptime is from /proc/uptime: seconds since boot, with two decimals, and the idle
+// time of all CPUs.
+func (s *Surveyor) uptime() unit.Opt[uint64] {
+	data, err := s.buf.ReadFile(s.cfg.Reader.Root.Path("/proc/uptime"))
+	if err != nil {
+		return unit.None[uint64]()
+	}
+	text, _, _ := strings.Cut(string(data), " ")
+	sec, err := strconv.ParseFloat(text, 64)
+	return unit.OptOf(uint64(max(0, sec)*userHZ), err == nil && sec < 1e12)
+}
+
 // usedSince is a thread's share of a CPU. A thread that was born in between used
-// all its time in the period.
-func usedSince(was, now threadTicks, length time.Duration) unit.Value[float64] {
-	if was.start != now.start || was.ticks > now.ticks {
+// all its time in the period. One that is older and was not looked at (its process
+// is among the largest only now) is unknown: its time so far may be years.
+func usedSince(before *reading, tid int, now threadTicks, length time.Duration) unit.Value[float64] {
+	const from = "/proc/PID/task/TID/stat"
+	was, seen := before.threads[tid]
+	reused := seen && was.start != now.start // the other one has ended since
+	if up, ok := before.uptime.Get(); !seen && !(ok && now.start >= up) {
+		return unit.UnknownValue[float64]("no earlier reading of this thread")
+	}
+	if !seen || reused {
 		was.ticks = 0
 	}
-	return unit.Measured(float64(now.ticks-was.ticks)/userHZ/length.Seconds(), "/proc/PID/task/TID/stat")
+	if was.ticks > now.ticks {
+		return unit.UnknownValue[float64](from + ": the counter went backwards")
+	}
+	return unit.Measured(float64(now.ticks-was.ticks)/userHZ/length.Seconds(), from)
 }
 
 // waitedSince is the share of the period a thread waited for its CPU.

@@ -3,7 +3,6 @@
 package perf
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,8 +27,9 @@ import (
 type Controllers struct {
 	calls  unix.Sampling
 	events []controllerEvent
-	Name   string // how the counts' source is called
-	Busy   bool   // there is an event for the time a read was waiting or served
+	broken map[int]error // by index into Machine.Nodes: why a sum would lack a part
+	Name   string        // how the counts' source is called
+	Busy   bool          // there is an event for the time a read was waiting or served
 }
 
 type controllerEvent struct {
@@ -53,22 +53,29 @@ var controllerNames = map[controllerKind]string{casReads: "cas_count_read", cloc
 type ControllerSums struct {
 	Reads              uint64 // cache lines
 	Ticks, BusyTicks   uint64
-	KnownReads, KnownB bool // whether Reads, and Ticks with BusyTicks, were counted
+	KnownReads, KnownB bool  // whether Reads, and Ticks with BusyTicks, were counted
+	Why                error // nothing is known of this node, though it has controllers
 }
 
-// OpenControllers starts counting on every controller whose node is clear. With
-// none it fails with ErrNotSupported and says why.
+// OpenControllers starts counting on every controller. It fails with
+// ErrNotSupported where there are none, and in any case where it is not clear which
+// node one belongs to: what it counts would be missing there. Where only counting
+// fails, that node has no sum.
 func OpenControllers(calls unix.Sampling, root unix.Root, m machine.Machine) (*Controllers, error) {
 	dirs, _ := filepath.Glob(root.Path("/sys/bus/event_source/devices/uncore_imc*"))
-	c := &Controllers{calls: calls, Name: "perf uncore_imc"}
+	c := &Controllers{calls: calls, broken: map[int]error{}, Name: "perf uncore_imc"}
 	err := fmt.Errorf("count memory controllers: no uncore_imc PMU in /sys/bus/event_source/devices (%w)", unix.ErrNotSupported)
 	for _, dir := range dirs {
 		if strings.Contains(filepath.Base(dir), "free_running") {
 			continue // another set of counters of the same controllers
 		}
-		if err1 := c.open(dir, m); err1 != nil {
-			err = err1
+		if err := c.open(dir, m); err != nil {
+			c.Close()
+			return nil, err
 		}
+	}
+	for _, why := range c.broken {
+		err = why
 	}
 	if len(c.events) == 0 {
 		return nil, err
@@ -106,7 +113,7 @@ func (c *Controllers) open(dir string, m machine.Machine) error {
 			return err
 		}
 		if err := c.openOn(uint32(typ), cpu, node, text); err != nil {
-			return err
+			c.broken[node] = err
 		}
 	}
 	return nil
@@ -166,9 +173,6 @@ func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (strin
 		attr := sys.PerfEventAttr{Type: typ, Config: config, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
 			Read_format: sys.PERF_FORMAT_TOTAL_TIME_ENABLED | sys.PERF_FORMAT_TOTAL_TIME_RUNNING}
 		fd, err := c.calls.OpenTask(&attr, -1, cpu)
-		if errors.Is(err, sys.ENODEV) {
-			continue // offline
-		}
 		if err != nil {
 			return unix.Explain("open", fmt.Sprintf("uncore_imc event %s on CPU %d", controllerNames[kind], cpu), "CAP_PERFMON", err)
 		}
@@ -179,40 +183,67 @@ func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (strin
 }
 
 // Read returns what was counted since the Read before (the first: since Open),
-// by index into Machine.Nodes. Counts that shared a counter are scaled.
+// by index into Machine.Nodes. Counts that shared a counter are scaled. A sum that
+// would lack one controller is unknown.
 func (c *Controllers) Read(nodes int) ([]ControllerSums, error) {
 	sums := make([]ControllerSums, nodes)
+	counted := make([][3]int, nodes) // controllers, by kind
 	for i := range c.events {
 		e := &c.events[i]
 		var now [3]uint64
 		if _, err := c.calls.Read(e.fd, now[:]); err != nil {
 			return nil, unix.Explain("read", "memory controller's "+controllerNames[e.kind], "", err)
 		}
-		delta := scaledCount(now, e.last)
+		delta, ran := scaledCount(now, e.last)
 		e.last = now
 		if e.node >= nodes {
 			continue
 		}
 		s := &sums[e.node]
+		if ran {
+			counted[e.node][e.kind]++
+		} else if e.kind == casReads {
+			s.Why = fmt.Errorf("count memory controllers: %s had no counter of the PMU in all that time", controllerNames[e.kind])
+		}
 		switch e.kind {
 		case casReads:
-			s.Reads, s.KnownReads = s.Reads+delta, true
+			s.Reads += delta
 		case clockTicks:
 			s.Ticks += delta
 		case queueNotEmpty:
-			s.BusyTicks, s.KnownB = s.BusyTicks+delta, true
+			s.BusyTicks += delta
 		}
+	}
+	for i, n := range counted {
+		sums[i] = c.whole(i, sums[i], n)
 	}
 	return sums, nil
 }
 
-// scaledCount is the count between two readings of value, time enabled, time running.
-func scaledCount(now, last [3]uint64) uint64 {
-	value, enabled, running := now[0]-last[0], now[1]-last[1], now[2]-last[2]
-	if running == 0 || running >= enabled {
-		return value
+// whole says what of a node's sums is known: what all its controllers counted.
+func (c *Controllers) whole(node int, s ControllerSums, n [3]int) ControllerSums {
+	if err := c.broken[node]; err != nil {
+		s.Why = err
 	}
-	return uint64(float64(value) * float64(enabled) / float64(running))
+	if s.Why != nil {
+		return ControllerSums{Why: s.Why}
+	}
+	s.KnownReads = n[casReads] > 0
+	s.KnownB = s.KnownReads && n[queueNotEmpty] == n[casReads] && n[clockTicks] == n[casReads]
+	return s
+}
+
+// scaledCount is the count between two readings of value, time enabled, time
+// running. One that did not run is unknown, not 0.
+func scaledCount(now, last [3]uint64) (count uint64, ran bool) {
+	value, enabled, running := now[0]-last[0], now[1]-last[1], now[2]-last[2]
+	if running == 0 {
+		return 0, false
+	}
+	if running >= enabled {
+		return value, true
+	}
+	return uint64(float64(value) * float64(enabled) / float64(running)), true
 }
 
 // Close stops counting.

@@ -21,11 +21,18 @@ type fakeUncore struct {
 	*fakePerf
 	attrs map[int]sys.PerfEventAttr
 	count map[uint64][3]uint64 // by config
+
+	refuse func(attr *sys.PerfEventAttr, cpu int) error
 }
 
 func (f *fakeUncore) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
 	if pid != -1 || cpu < 0 {
 		return 0, sys.EINVAL
+	}
+	if f.refuse != nil {
+		if err := f.refuse(attr, cpu); err != nil {
+			return 0, err
+		}
 	}
 	f.next++
 	f.attrs[f.next] = *attr
@@ -61,7 +68,7 @@ func controllerFiles(mask string) map[string]string {
 
 func TestControllers(t *testing.T) {
 	tree := kerneltest.Tree(t, controllerFiles("0,2\n"))
-	f := &fakeUncore{newFake(), map[int]sys.PerfEventAttr{}, map[uint64][3]uint64{}}
+	f := newUncore()
 	c, err := OpenControllers(f, tree, twoPackages())
 	if err != nil {
 		t.Fatal(err)
@@ -89,11 +96,58 @@ func TestControllersWhoseNodeIsUnclear(t *testing.T) {
 	far := twoPackages()
 	far.Nodes = append(far.Nodes, machine.Node{ID: 2, Memory: unit.Some(unit.GiB)})
 	for why, m := range map[string]machine.Machine{"several nodes": several, "memory without CPUs": far} {
-		f := &fakeUncore{newFake(), map[int]sys.PerfEventAttr{}, nil}
+		f := newUncore()
 		_, err := OpenControllers(f, kerneltest.Tree(t, controllerFiles("0\n")), m)
 		if !errors.Is(err, unix.ErrNotSupported) || !strings.Contains(err.Error(), why) {
 			t.Errorf("want not supported, for %q; got %v", why, err)
 		}
+	}
+}
+
+func newUncore() *fakeUncore {
+	return &fakeUncore{fakePerf: newFake(), attrs: map[int]sys.PerfEventAttr{}, count: map[uint64][3]uint64{}}
+}
+
+// An event that no counter was free for is unknown: reads make all of it unknown,
+// the queue only how busy it was.
+func TestControllersThatDidNotRun(t *testing.T) {
+	f := newUncore()
+	c, err := OpenControllers(f, kerneltest.Tree(t, controllerFiles("0,2\n")), twoPackages())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.count[0x304], f.count[0], f.count[0x11] = [3]uint64{10, 10, 10}, [3]uint64{10, 10, 10}, [3]uint64{0, 10, 0}
+	if got, err := c.Read(2); err != nil || got[0] != (ControllerSums{Reads: 10, Ticks: 10, KnownReads: true}) {
+		t.Errorf("no queue: %+v, %v", got, err)
+	}
+	f.count[0x304] = [3]uint64{10, 20, 10}
+	if got, err := c.Read(2); err != nil || got[0].KnownReads || got[0].Why == nil {
+		t.Errorf("no reads: %+v, %v", got, err)
+	}
+}
+
+// A sum over some of a node's controllers is none.
+func TestControllersOfWhichOneFails(t *testing.T) {
+	files := controllerFiles("0,2\n")
+	for path, text := range controllerFiles("0,2\n") {
+		files[strings.Replace(path, "imc_0", "imc_1", 1)] = text
+	}
+	files["/sys/bus/event_source/devices/uncore_imc_1/type"] = "15\n"
+	f := newUncore()
+	f.refuse = func(attr *sys.PerfEventAttr, cpu int) error {
+		if attr.Type == 15 && cpu == 2 {
+			return sys.EBUSY
+		}
+		return nil
+	}
+	c, err := OpenControllers(f, kerneltest.Tree(t, files), twoPackages())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.count[0x304] = [3]uint64{10, 10, 10}
+	got, err := c.Read(2)
+	if err != nil || got[0].Reads != 20 || !got[0].KnownReads || got[1].KnownReads || !errors.Is(got[1].Why, sys.EBUSY) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

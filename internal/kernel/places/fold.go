@@ -14,8 +14,12 @@ import (
 const (
 	lineShift, pageShift = 6, 12
 	// maxLines are remembered; accesses to further ones still count for their
-	// mapping. 100 bytes each.
+	// mapping. Some 250 bytes each with its entry in the map, 600 once written: 150
+	// MB at most.
 	maxLines = 1 << 18
+	// maxAddrs are kept of the loads of a thread in a mapping: common needs no more.
+	// maxKept bounds them all, and all pages: 8 bytes and some 40 each.
+	maxAddrs, maxKept = 1 << 12, 1 << 21
 	// What is shown: more is noise to a person and to a rule.
 	maxPlaces, maxShared, maxFunctions = 40, 20, 5
 	// maxAgain bounds how often a process's mappings are read anew.
@@ -32,6 +36,7 @@ type Folder struct {
 	lines  map[lineKey]*line
 	loads  uint64
 	stores uint64
+	kept   int // addresses and pages
 }
 
 type process struct {
@@ -67,8 +72,8 @@ type line struct {
 	addr          uint64
 	mapping       string
 	loads, stores []uint32
-	ips           map[uint64]uint32 // of stores
-	writers       map[int]bool      // by TID
+	ips           map[uint64]uint32 // of stores; nil: none
+	writers       map[int]bool      // by TID; nil: none
 }
 
 // New returns an empty Folder for a machine of so many nodes.
@@ -91,7 +96,7 @@ func (f *Folder) Add(a addr.Access) {
 	if !p.known {
 		return
 	}
-	f.place(p, a).add(a, n)
+	f.count(f.place(p, a), a, n)
 	f.addLine(p, a, n)
 }
 
@@ -128,9 +133,11 @@ func (f *Folder) place(p *process, a addr.Access) *place {
 	return pl
 }
 
-func (p *place) add(a addr.Access, node int) {
+func (f *Folder) count(p *place, a addr.Access, node int) {
 	page := a.Addr >> pageShift
-	p.pages[page] = p.pages[page] || a.Store
+	if written, known := p.pages[page]; known || f.keep() {
+		p.pages[page] = written || a.Store
+	}
 	fn := p.ips[a.IP]
 	if fn == nil {
 		fn = &survey.Function{}
@@ -143,13 +150,24 @@ func (p *place) add(a addr.Access, node int) {
 		return
 	}
 	p.Loads[node]++
-	p.loadsBy[a.TID] = append(p.loadsBy[a.TID], a.Addr)
+	if all := p.loadsBy[a.TID]; len(all) < maxAddrs && f.keep() {
+		p.loadsBy[a.TID] = append(all, a.Addr)
+	}
 	if a.Level == addr.RemoteDRAM || a.Level == addr.RemoteCache {
 		p.Remote[node]++
 	}
 	if a.Weight > 0 {
 		p.cycles, p.weighed = p.cycles+a.Weight, p.weighed+1
 	}
+}
+
+// keep says whether there is room to remember one thing more.
+func (f *Folder) keep() bool {
+	if f.kept == maxKept {
+		return false
+	}
+	f.kept++
+	return true
 }
 
 func (f *Folder) addLine(p *process, a addr.Access, node int) {
@@ -164,12 +182,15 @@ func (f *Folder) addLine(p *process, a addr.Access, node int) {
 			return
 		}
 		l = &line{pid: a.PID, addr: a.Addr >> lineShift << lineShift, mapping: label(area),
-			loads: make([]uint32, f.nodes), stores: make([]uint32, f.nodes), ips: map[uint64]uint32{}, writers: map[int]bool{}}
+			loads: make([]uint32, f.nodes), stores: make([]uint32, f.nodes)}
 		f.lines[key] = l
 	}
 	if !a.Store {
 		l.loads[node]++
 		return
+	}
+	if l.ips == nil {
+		l.ips, l.writers = map[uint64]uint32{}, map[int]bool{}
 	}
 	l.stores[node]++
 	l.ips[a.IP]++

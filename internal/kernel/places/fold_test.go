@@ -111,6 +111,27 @@ func TestCommon(t *testing.T) {
 	}
 }
 
+// What is remembered is bounded; everything is counted.
+func TestFoldIsBounded(t *testing.T) {
+	f := newFolder()
+	const n = maxAddrs + 1000
+	for i := range n {
+		f.Add(load(1, 0, 0x600000+uint64(i), addr.LocalDRAM))
+	}
+	f.kept = maxKept
+	f.Add(load(1, 1, 0x680000, addr.LocalDRAM))
+	for _, p := range f.places {
+		if len(p.loadsBy[0]) != maxAddrs || len(p.pages) != 2 || p.Loads[0] != n+1 {
+			t.Errorf("%d addresses, %d pages, %d loads", len(p.loadsBy[0]), len(p.pages), p.Loads[0])
+		}
+	}
+	for _, l := range f.lines {
+		if l.ips != nil || l.writers != nil {
+			t.Fatal("a line that nobody wrote has a list of writers")
+		}
+	}
+}
+
 // The order of accesses does not matter, and nothing is counted twice.
 func TestFoldIsSymmetric(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

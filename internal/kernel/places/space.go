@@ -4,7 +4,6 @@ package places
 
 import (
 	"fmt"
-	"os"
 	"sort"
 	"strings"
 
@@ -29,11 +28,13 @@ type Spaces interface {
 }
 
 // live reads /proc. Symbol tables are read through the process's own root, since
-// a container's /usr/bin/x is not the host's, and kept by file.
+// a container's /usr/bin/x is not the host's, and kept by file. Who owns the process
+// may have put anything there.
 type live struct {
 	root   unix.Root
 	buf    unix.Buffer
 	tables map[string]*symbol.Table
+	held   int // bytes of all tables
 }
 
 // Live looks processes up below root.
@@ -58,30 +59,29 @@ func (l *live) Space(pid int) (Space, bool) {
 	}, true
 }
 
-// maxFile bounds the files whose symbols are read.
-const maxFile = 2 << 30
+// maxFile bounds the files whose symbols are read, maxHeld what is kept of them all.
+const maxFile, maxHeld = 2 << 30, 512 << 20
 
 func (l *live) table(pid int, path string) *symbol.Table {
-	file := l.root.Path(fmt.Sprintf("/proc/%d/root%s", pid, path))
-	st, err := os.Stat(file)
-	if err != nil || !st.Mode().IsRegular() || st.Size() > maxFile {
-		return nil
-	}
-	key := fmt.Sprintf("%s %d %v", path, st.Size(), st.ModTime())
-	if t, known := l.tables[key]; known {
-		return t
-	}
-	l.tables[key] = nil
-	f, err := os.Open(file)
+	f, st, err := unix.OpenInside(l.root.Path(fmt.Sprintf("/proc/%d/root", pid)), path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
+	key := fmt.Sprint(st.Dev, st.Ino, st.Size, st.Mtim)
+	if t, known := l.tables[key]; known {
+		return t
+	}
+	if st.Size > maxFile || l.held > maxHeld {
+		return nil
+	}
+	l.tables[key] = nil
 	t, err := symbol.Read(f)
 	if err != nil {
 		return nil
 	}
 	l.tables[key] = t
+	l.held += t.Bytes()
 	return t
 }
 

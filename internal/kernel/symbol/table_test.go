@@ -4,9 +4,12 @@ package symbol
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,6 +101,39 @@ func TestStrippedProgramHasNoFunction(t *testing.T) {
 	}
 	if name, ok := table.Function(0x1800); ok {
 		t.Errorf("a stripped program has a function %q", name)
+	}
+}
+
+// A crafted file whose 20,000 symbols are all parts of one long name.
+func TestNamesAreNotCopied(t *testing.T) {
+	const symbols, names = 20000, 64 << 10
+	var body bytes.Buffer
+	write := func(v any) {
+		if err := binary.Write(&body, binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ident := [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)}
+	write(elf.Header64{Ident: ident, Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Shoff: 64, Ehsize: 64, Phentsize: 56, Shentsize: 64, Shnum: 4, Shstrndx: 3})
+	at := uint64(64 + 4*64)
+	write(elf.Section64{})
+	write(elf.Section64{Type: uint32(elf.SHT_STRTAB), Off: at, Size: names})
+	write(elf.Section64{Type: uint32(elf.SHT_SYMTAB), Off: at + names, Size: symbols * elf.Sym64Size, Entsize: elf.Sym64Size, Link: 1})
+	write(elf.Section64{Type: uint32(elf.SHT_STRTAB), Off: at + names - 1, Size: 1})
+	write(append(bytes.Repeat([]byte{'x'}, names-1), 0))
+	for i := range symbols {
+		write(elf.Sym64{Name: uint32(i), Info: uint8(elf.STT_FUNC), Shndx: 1, Value: uint64(i), Size: 1})
+	}
+	write(elf.Sym64{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	table, err := Read(bytes.NewReader(body.Bytes()))
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 || table.Bytes() > 4<<20 {
+		t.Errorf("%d bytes were allocated, %d kept", took, table.Bytes())
 	}
 }
 

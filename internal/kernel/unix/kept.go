@@ -4,7 +4,9 @@ package unix
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 
 	sys "golang.org/x/sys/unix"
 )
@@ -34,7 +36,7 @@ func (k *Kept) Read(buf *Buffer) ([]byte, error) {
 	if err := k.open(); err != nil {
 		return nil, err
 	}
-	data, err := buf.fill(k.fd)
+	data, err := buf.fill(k.fd, maxFile)
 	if err == nil {
 		return data, nil
 	}
@@ -49,11 +51,45 @@ func (k *Kept) open() error {
 	if k.fd != 0 {
 		return nil
 	}
-	fd, err := ignoringEINTR(func() (int, error) { return sys.Open(k.Path, sys.O_RDONLY|sys.O_CLOEXEC, 0) })
+	fd, err := ignoringEINTR(func() (int, error) {
+		return sys.Open(k.Path, sys.O_RDONLY|sys.O_CLOEXEC|sys.O_NONBLOCK, 0) // a FIFO must not keep us
+	})
+	if err == nil && !ofKernel(k.Path) {
+		err = regular(fd)
+	}
 	if err != nil {
+		if fd > 0 {
+			sys.Close(fd)
+		}
 		return &os.PathError{Op: "open", Path: k.Path, Err: err}
 	}
 	k.fd = fd
+	return nil
+}
+
+// ofKernel says that a file is the running kernel's own, and needs no look at what
+// it is: that is a system call for each of the thousands of files of a survey.
+// Below /proc/PID/root and the like lies a tree like any other.
+func ofKernel(path string) bool {
+	if strings.HasPrefix(path, "/sys/") {
+		return true
+	}
+	return strings.HasPrefix(path, "/proc/") &&
+		!strings.Contains(path, "/root/") && !strings.Contains(path, "/cwd/") && !strings.Contains(path, "/fd/")
+}
+
+var errNotRegular = fmt.Errorf("not a regular file (%w)", ErrMalformed)
+
+// regular refuses devices, FIFOs and directories: in a tree that somebody made a
+// file may be a link to /dev/zero.
+func regular(fd int) error {
+	var st sys.Stat_t
+	if err := sys.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&sys.S_IFMT != sys.S_IFREG {
+		return errNotRegular
+	}
 	return nil
 }
 
@@ -65,11 +101,18 @@ func (k *Kept) Close() {
 	}
 }
 
-func (buf *Buffer) fill(fd int) ([]byte, error) {
+// maxFile bounds a file that is read whole. The longest of the kernel are the maps
+// of a process; 100 to 200 bytes a mapping, with a million of them in it.
+const maxFile = 256 << 20
+
+func (buf *Buffer) fill(fd, most int) ([]byte, error) {
 	if len(buf.b) == 0 {
 		buf.b = make([]byte, 16<<10)
 	}
 	for n := 0; ; {
+		if n > most {
+			return nil, fmt.Errorf("more than %d bytes (%w)", most, ErrMalformed)
+		}
 		if n == len(buf.b) {
 			buf.b = append(buf.b, make([]byte, n)...)
 		}

@@ -12,6 +12,10 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
+// maxLine bounds a line: one of numa_maps is a path, of 4 KiB at most and each
+// byte escaped with four, and 20 bytes for each of 1,024 nodes.
+const maxLine = 64 << 10
+
 var errNoNewline = errors.New("no newline at its end: the file is cut off")
 
 // Lines gives each line of a file, numbered from 1 and without its newline, to
@@ -53,7 +57,9 @@ func (buf *Buffer) Lines(path, name string, each func(n int, line []byte) error)
 			}
 			rest = rest[i+1:]
 		}
-		have = copy(buf.b, rest)
+		if have = copy(buf.b, rest); have > maxLine {
+			return fmt.Errorf("parse %s: line %d %q: longer than %d bytes (%w)", name, n+1, rest[:60], maxLine, ErrMalformed)
+		}
 	}
 }
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/addr"
+	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/survey"
+)
+
+// fakeSampling has loads and no stores, or the other way round: each time the
+// events are read, so many have qualified, and each ring brings one sample.
+type fakeSampling struct {
+	refused   uint64 // config
+	next      atomic.Int64
+	qualified func(read int64) uint64
+	reads     atomic.Int64
+}
+
+func (f *fakeSampling) Open(*sys.PerfEventAttr, int, int, int) (int, error) { return 0, sys.EINVAL }
+func (f *fakeSampling) OpenDir(string) (int, error)                         { return 0, sys.EINVAL }
+func (f *fakeSampling) Close(int)                                           {}
+func (f *fakeSampling) Enable(int) error                                    { return nil }
+func (f *fakeSampling) Disable(int) error                                   { return nil }
+func (f *fakeSampling) Ring(int, int) (unix.Ring, error)                    { return &oneSample{}, nil }
+
+func (f *fakeSampling) OpenTask(attr *sys.PerfEventAttr, _, cpu int) (int, error) {
+	if attr.Config == f.refused {
+		return 0, sys.EOPNOTSUPP
+	}
+	if cpu != 0 {
+		return 0, sys.ENODEV
+	}
+	return int(f.next.Add(1)), nil
+}
+
+func (f *fakeSampling) Read(_ int, words []uint64) (int, error) {
+	words[0] = f.qualified(f.reads.Add(1))
+	return 1, nil
+}
+
+type oneSample struct{ given bool }
+
+func (r *oneSample) Close() error { return nil }
+func (r *oneSample) Take(into []byte) []byte {
+	if r.given {
+		return into
+	}
+	r.given = true
+	words := []uint64{0x1000, 10<<32 | 10, 1, 0x3000, 0, 300, 1<<1 | 1<<(5+1) | 1<<(5+8)}
+	into = binary.LittleEndian.AppendUint32(into, sys.PERF_RECORD_SAMPLE)
+	into = binary.LittleEndian.AppendUint16(into, 2)
+	into = binary.LittleEndian.AppendUint16(into, uint16(8+8*len(words)))
+	for _, w := range words {
+		into = binary.LittleEndian.AppendUint64(into, w)
+	}
+	return into
+}
+
+func sampled(t *testing.T, f *fakeSampling, length time.Duration) (survey.Samples, error) {
+	t.Helper()
+	root := fakeSurvey(t)
+	kerneltest.Write(t, root, kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"})
+	m, err := ReadMachine(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &samplingProbe{calls: f, root: root}
+	if err := p.Start(context.Background(), m); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(length)
+	p.Stop()
+	var s survey.Survey
+	err = p.Finish(&s)
+	return s.Samples, err
+}
+
+// A PMU that samples one kind of access only still tells of that one.
+func TestOneKindOfSamples(t *testing.T) {
+	for _, c := range []struct {
+		refused uint64
+		from    string
+	}{{addr.Lab.Stores.Config, "one load in 101 of at least 96 cycles, no store"}, {addr.Lab.Loads.Config, "no load of at least 96 cycles, one store in 10007"}} {
+		f := &fakeSampling{refused: c.refused, qualified: func(int64) uint64 { return 0 }}
+		s, err := sampled(t, f, firstLook+100*time.Millisecond)
+		if s.Why != "" || s.Loads+s.Stores == 0 || !strings.Contains(s.From, c.from) || !errors.Is(err, ErrNotSupported) {
+			t.Errorf("%+v, %v; want %q", s, err, c.from)
+		}
+	}
+}
+
+// Work that starts after the first look raises the period.
+func TestPeriodRises(t *testing.T) {
+	f := &fakeSampling{refused: addr.Lab.Stores.Config, qualified: func(read int64) uint64 {
+		if read == 1 {
+			return 0
+		}
+		return 10_000_000 // 20 million a second
+	}}
+	s, _ := sampled(t, f, firstLook+sampleSlice+200*time.Millisecond)
+	if want := "one load in 101 (later in 10000) of"; !strings.Contains(s.From, want) {
+		t.Errorf("%q, want %q", s.From, want)
+	}
+}
+
+func TestPeriodFor(t *testing.T) {
+	for _, c := range []struct{ qualified, want uint64 }{{0, 101}, {400_000_000, 200_000 * 5}, {1 << 60, mostPeriod}} {
+		if got := periodFor(c.qualified, firstLook, leastLoads); got != c.want {
+			t.Errorf("%d accesses: period %d, want %d", c.qualified, got, c.want)
+		}
+	}
+}
