@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,29 @@ func TestDoctorSave(t *testing.T) {
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
+	}
+}
+
+// What could not be read is said, and is the exit code.
+func TestDoctorPartly(t *testing.T) {
+	s, err := readSurveyFile(savedSurvey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Problems = []string{"of 200 processes, 150 could not be looked into"}
+	file := filepath.Join(t.TempDir(), "s.json")
+	if err := (doctorOptions{save: file}).store(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, face := range []string{"text", "json"} {
+		cmd := doctorCommand()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetArgs([]string{"--survey", file, "-o", face})
+		var code codeError
+		if err := cmd.ExecuteContext(context.Background()); !errors.As(err, &code) || code.code != exitPartly || !strings.Contains(out.String(), s.Problems[0]) {
+			t.Errorf("%s: %v: %s", face, err, out.String())
+		}
 	}
 }
 

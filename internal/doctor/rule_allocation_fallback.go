@@ -76,7 +76,9 @@ func (l look) fallbackCommands(i int) (commands []string, whose string) {
 		case len(others) > 0 && len(pids) > 0:
 			return movePages(pids, l.nodeSet(id), l.nodeSet(others[0]), 3), ""
 		case len(others) > 0:
-			return l.bind(w, set.CPUSet{}, l.nodeSet(others[0])), managed(w)
+			out := l.bind(w, set.CPUSet{}, l.nodeSet(others[0]))
+			out[len(out)-1] += remark("away from " + nodeName(id))
+			return out, managed(w)
 		}
 	}
 	return append(l.cacheCommands(i), fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", id)), ""

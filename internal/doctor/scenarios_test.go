@@ -23,6 +23,9 @@ type scenario struct {
 	cost    float64  // CPUs' worth; 0 is unknown or not asked for
 	want    []string // in title, evidence, risk
 	command []string // in the commands
+	absent  []string // from the commands
+	remedy  string   // in it
+	decides bool     // the verdict
 }
 
 var scenarios = []scenario{
@@ -37,7 +40,8 @@ var scenarios = []scenario{
 			s.Groups[1].MemoryUsed = known(5 * gib)
 		},
 		subject: "0", cost: 0.5 * 0.75 * 0.66 / (0.25 + 0.75*1.66), want: []string{"62.5% of 8GiB", "80MiB", "64MiB", "/w0", "node 1 75.0%"},
-		command: []string{"/sys/devices/system/node/node0/reclaim", "/sys/fs/cgroup/w1/memory.reclaim", "/sys/fs/cgroup/w1/memory.high", "drop_caches"},
+		command: []string{"/sys/devices/system/node/node0/reclaim", "/sys/fs/cgroup/w1/memory.reclaim", "drop_caches"},
+		absent:  []string{"memory.high"},
 	},
 	{
 		name: "cache takes node 1, allocations fall over", rule: "page-cache-fills-node",
@@ -83,7 +87,7 @@ var scenarios = []scenario{
 			}
 		},
 		subject: "100", cost: 1 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"100.0% is on node 0", "node 1 50.0%", "sum_rows", "anon 7f00", "default"},
-		command: []string{"xargs -0 numactl --interleave=0-1 < /proc/100/cmdline", "# load"},
+		command: []string{"numactl --interleave=0-1 -- COMMAND…  # in place of load, PID 100 of /w0"}, remedy: "the command line of load (100)",
 	},
 	{name: "its threads run where the memory is", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1.8, 0.2); keep(s, 0, 2*gib, 0) }, quiet: true},
 	{name: "spread over both nodes", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1, 1); keep(s, 0, 1*gib, 500*mib) }, quiet: true},
@@ -114,6 +118,18 @@ var scenarios = []scenario{
 			run(s, 1, 0, 1)
 		},
 		subject: "0", want: []string{"10000 pages/s", "node 1 10000", "private memory of processes"}, command: []string{"migratepages 101 0 1"},
+	},
+	{
+		name: "the stranger may not go to the nearest node", rule: "allocation-fallback", nodes: 3,
+		make: func(s *survey.Survey) {
+			fill(s, 0, 500*mib, 70*mib)
+			s.Nodes[0].Numastat.Foreign = known[uint64](100000)
+			keep(s, 1, 2*gib, 0, 0)
+			bound(s, 1, nodeCPUs(s, 1), 0, 2)
+			s.Machine.Distances[0][2] = unit.Some(31)
+			s.Groups[1].PIDs, s.Window.Workloads[1].Owner = nil, "containerd"
+		},
+		subject: "0", command: []string{"echo 2 > /sys/fs/cgroup/w1/cpuset.mems"}, remedy: "belongs to containerd",
 	},
 	{name: "a few pages", rule: "allocation-fallback", make: func(s *survey.Survey) { s.Nodes[0].Numastat.Foreign = known[uint64](2000) }, quiet: true},
 	{name: "many, but few of those wanted", rule: "allocation-fallback", make: func(s *survey.Survey) {
@@ -148,8 +164,9 @@ var scenarios = []scenario{
 		make: func(s *survey.Survey) {
 			s.Balancing.HintFaults, s.Balancing.HintLocal, s.Balancing.MigrateFailed = known[uint64](1e6), known[uint64](1e5), known[uint64](1e5)
 			bound(s, 0, nodeCPUs(s, 0), 1)
+			s.Window.Workloads[0].Owner = "libvirt"
 		},
-		subject: "/w0", cost: 0.1, want: []string{"node 0", "node 1", "10.0%"}, command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems", "numa_balancing=0"},
+		remedy: "belongs to libvirt", subject: "/w0", cost: 0.1, want: []string{"node 0", "node 1", "10.0%"}, command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems", "numa_balancing=0"},
 	},
 	{
 		name: "a policy keeps pages away", rule: "balancing-fights-binding",
@@ -188,7 +205,7 @@ var scenarios = []scenario{
 			s.Window.Workloads[1].ID, s.Groups[1].ID, s.Window.Workloads[1].Owner = "/x.slice/db.service", "/x.slice/db.service", "systemd"
 			bound(s, 1, nodeCPUs(s, 1), 0)
 		},
-		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime db.service AllowedMemoryNodes=1"},
+		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime -- db.service AllowedMemoryNodes=1"},
 	},
 	{
 		name: "v1 must be told to move the pages; a hostile name is quoted", rule: "cpuset-apart",
@@ -225,7 +242,26 @@ var scenarios = []scenario{
 	{
 		name: "it needs both nodes", rule: "wider-than-node",
 		make:    func(s *survey.Survey) { run(s, 0, 3, 3); far(s, 0, 50) },
-		subject: "/w0", command: []string{"--interleave=0-1 < /proc/100/cmdline", "--cpunodebind=1 --preferred=1 < /proc/100/cmdline"},
+		subject: "/w0", command: []string{"numactl --interleave=0-1 -- COMMAND…"},
+	},
+	{
+		name: "six CPUs, and it may use two of four nodes", rule: "wider-than-node", nodes: 4,
+		make: func(s *survey.Survey) {
+			run(s, 1, 3, 3, 0, 0)
+			far(s, 1, 60)
+			bound(s, 1, nodeCPUs(s, 0, 1), 0, 1)
+		},
+		subject: "/w1", command: []string{"--interleave=0-1 -- COMMAND…"}, absent: []string{"2", "3"},
+	},
+	{
+		name: "six CPUs, and it may not use the nearest node", rule: "wider-than-node", nodes: 4,
+		make: func(s *survey.Survey) {
+			run(s, 1, 1, 3, 1, 1)
+			far(s, 1, 60)
+			s.Machine.Distances[1] = []unit.Opt[int]{unit.Some(22), unit.Some(10), unit.Some(30), unit.Some(16)}
+			bound(s, 1, nodeCPUs(s, 0, 1, 2), 0, 1, 2)
+		},
+		subject: "/w1", command: []string{"echo 0-7 > /sys/fs/cgroup/w1/cpuset.cpus", "echo 0-1 > /sys/fs/cgroup/w1/cpuset.mems"},
 	},
 	{
 		name: "its memory is wider", rule: "wider-than-node",
@@ -243,13 +279,43 @@ var scenarios = []scenario{
 	{
 		name: "bound to a node that is full", rule: "memory-too-tight",
 		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 0); fill(s, 0, 100*mib, 100*mib) },
-		subject: "/w0", want: []string{"out of memory", "136MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
+		subject: "/w0", want: []string{"out of memory", "136MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"}, decides: true,
 	},
 	{
 		name: "killed", rule: "memory-too-tight",
 		make:    func(s *survey.Survey) { s.Groups[1].OOMKills = known[uint64](2) },
 		subject: "/w1", want: []string{"2 processes killed"}, command: []string{"/sys/fs/cgroup/w1/memory.events"},
 	},
+	{
+		name: "killed by its own limit, bound to a node with room", rule: "memory-too-tight",
+		make: func(s *survey.Survey) {
+			bound(s, 0, nodeCPUs(s, 0), 0)
+			s.Groups[0].OOMKills, s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known[uint64](1), known(2*gib), known(300*mib)
+		},
+		subject: "/w0", want: []string{"1 process killed"}, command: []string{"echo 2684354560 > /sys/fs/cgroup/w0/memory.max"}, absent: []string{"cpuset"},
+	},
+	{
+		name: "at the limit of the cgroup it is in", rule: "memory-too-tight",
+		make: func(s *survey.Survey) {
+			s.Groups[0].MemoryLimit = known(1 * gib)
+			s.Groups[0].Limited = &survey.Limited{ID: "/up", Used: known(1100 * mib), File: known(100 * mib)}
+			s.Groups[0].MemoryUsed = known(300 * mib)
+		},
+		subject: "/w0", want: []string{"1000MiB of the limit of 1GiB of /up"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/up/memory.max", "w0"}, absent: []string{"w0/memory.max"},
+	},
+	{
+		name: "at the limit of its systemd slice", rule: "memory-too-tight",
+		make: func(s *survey.Survey) {
+			rename(s, 1, "/x.slice/db.service", "systemd")
+			s.Groups[1].MemoryLimit = known(1 * gib)
+			s.Groups[1].Limited = &survey.Limited{ID: "/x.slice", Used: known(1100 * mib), File: known(100 * mib)}
+		},
+		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime -- x.slice MemoryMax=1342177280"}, absent: []string{"echo"},
+	},
+	{name: "its own use is above the limit of the cgroup it is in, which has room", rule: "memory-too-tight", make: func(s *survey.Survey) {
+		s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known(1*gib), known(1280*mib)
+		s.Groups[0].Limited = &survey.Limited{ID: "/up", Used: known(900 * mib), File: known(100 * mib)}
+	}, quiet: true},
 	{
 		name: "at its limit", rule: "memory-too-tight",
 		make: func(s *survey.Survey) {
@@ -274,12 +340,27 @@ var scenarios = []scenario{
 	{
 		name: "all on node 0", rule: "huge-page-pools",
 		make:    func(s *survey.Survey) { pools(s, 128, 100, 0, 0) },
-		subject: "1", want: []string{"2MiB", "128 pages, 100 free"}, command: []string{"echo 64 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "echo 64 > /sys/devices/system/node/node0/"},
+		subject: "1", want: []string{"2MiB are unequal: 0 pages on node 1", "128 pages, 100 free"}, command: []string{"echo 64 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "echo 64 > /sys/devices/system/node/node0/"},
 	},
 	{
 		name: "equal, but used up on node 0", rule: "huge-page-pools",
 		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30) },
-		subject: "0", want: []string{"0 free"}, command: []string{"echo 80 > /sys/devices/system/node/node0/"},
+		subject: "0", want: []string{"used up on node 0", "64 pages, 0 free"}, command: []string{"echo 80 > /sys/devices/system/node/node0/"},
+	},
+	{
+		name: "the smallest is short, though it has free pages", rule: "huge-page-pools",
+		make:    func(s *survey.Survey) { pools(s, 1000, 400, 10, 5) },
+		subject: "1", want: []string{"unequal: 10 pages on node 1"}, command: []string{"echo 505 > /sys/devices/system/node/node1/"}, absent: []string{"node0"},
+	},
+	{
+		name: "no memory for more huge pages", rule: "huge-page-pools",
+		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 65*mib) },
+		subject: "0", command: []string{"cat /sys/devices/system/node/node0/meminfo"}, absent: []string{"echo"},
+	},
+	{
+		name: "memory for some more huge pages", rule: "huge-page-pools",
+		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 74*mib) },
+		subject: "0", command: []string{"echo 69 > /sys/devices/system/node/node0/"},
 	},
 	{name: "nearly equal", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 64, 10, 60, 8) }, quiet: true},
 	{name: "no pools", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 0, 0, 0, 0) }, quiet: true},
@@ -319,7 +400,7 @@ var scenarios = []scenario{
 	{
 		name: "node 0 at 92 %, node 1 at 10 %", rule: "bandwidth-saturated",
 		make:    func(s *survey.Survey) { busy(s, 0.92, 0.1) },
-		subject: "0", cost: 0.5 * (1 - latencyAt(0.46)/latencyAt(0.92)), want: []string{"92.0%", "10.0%", "/w0"}, command: []string{"--interleave=0-1 < /proc/100/cmdline"},
+		subject: "0", cost: 0.5 * (1 - latencyAt(0.46)/latencyAt(0.92)), want: []string{"92.0%", "10.0%", "/w0"}, command: []string{"--interleave=0-1 -- COMMAND…"},
 	},
 	{
 		name: "two workloads: the smaller moves", rule: "bandwidth-saturated",
@@ -329,6 +410,25 @@ var scenarios = []scenario{
 			run(s, 0, 0, 0.5)
 		},
 		subject: "1", command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems", "echo 0-3 > /sys/fs/cgroup/w0/cpuset.cpus"},
+	},
+	{
+		name: "the smaller may not use the idle node", rule: "bandwidth-saturated",
+		make: func(s *survey.Survey) {
+			busy(s, 0.1, 0.92)
+			keep(s, 0, 0, 1*gib)
+			run(s, 0, 0, 0.5)
+			bound(s, 0, nodeCPUs(s, 1), 1)
+			s.Window.Workloads[1].Owner = "kubelet"
+		},
+		subject: "1", command: []string{"echo 0 > /sys/fs/cgroup/w1/cpuset.mems"}, absent: []string{"w0"}, remedy: "the kubelet",
+	},
+	{
+		name: "no user may use the idle node", rule: "bandwidth-saturated",
+		make: func(s *survey.Survey) {
+			busy(s, 0.92, 0.1)
+			bound(s, 0, nodeCPUs(s, 0), 0)
+		},
+		subject: "0", command: []string{"homenode why /w0"}, absent: []string{"echo", "numactl"}, remedy: "None of its users may use node 1",
 	},
 	{
 		name: "from HMAT's bandwidth", rule: "bandwidth-saturated",
@@ -367,7 +467,7 @@ var scenarios = []scenario{
 		name: "a table that both nodes read", rule: "read-only-far",
 		make:    func(s *survey.Survey) { far(s, 0, 50); table(s, []uint64{500, 500}, []uint64{0, 450}, nil) },
 		subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"/data/table", "lookup", "fewer than 0.3%", "45.0%"},
-		command: []string{"--cpunodebind=0 --membind=0 < /proc/100/cmdline", "--cpunodebind=1 --membind=1"},
+		command: []string{"numactl --cpunodebind=0 --membind=0 -- COMMAND…", "each of nodes 0-1"}, absent: []string{"\n"},
 	},
 	{name: "it is written too", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{0, 5}) }, quiet: true},
 	{
@@ -431,8 +531,35 @@ var scenarios = []scenario{
 	// vm-flat-topology
 	{
 		name: "a flat VM on two nodes", rule: "vm-flat-topology",
-		make:    func(s *survey.Survey) { vm(s, 1, 0, 4); run(s, 0, 0.5, 0.5); far(s, 0, 50) },
-		subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"2 virtual CPUs", "nodes 0-1"}, command: []string{"taskset -acp 0-3 100", "migratepages 100 1 0"},
+		make:   func(s *survey.Survey) { vm(s, 1, 0, 4); run(s, 0, 0.5, 0.5); far(s, 0, 50) },
+		remedy: "Fit the VM", subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"2 virtual CPUs", "nodes 0-1"}, command: []string{"taskset -acp 0-3 100", "migratepages 100 1 0"},
+	},
+	{
+		name: "the node with most of it has no room for the rest", rule: "vm-flat-topology",
+		make: func(s *survey.Survey) {
+			vm(s, 1, 0, 4)
+			keep(s, 0, 2*gib, 1*gib)
+			fill(s, 0, 500*mib, 100*mib)
+		},
+		subject: "100", command: []string{"taskset -acp 4-7 100", "migratepages 100 0 1"},
+	},
+	{
+		name: "no node has room for all of it", rule: "vm-flat-topology",
+		make: func(s *survey.Survey) {
+			vm(s, 1, 0, 4)
+			keep(s, 0, 1*gib, 1*gib)
+			fill(s, 0, 500*mib, 100*mib)
+			fill(s, 1, 500*mib, 100*mib)
+		},
+		subject: "100", command: []string{"homenode why /w0", "taskset -acp 100"}, absent: []string{"migratepages"},
+	},
+	{
+		name: "only one node has memory", rule: "vm-flat-topology",
+		make: func(s *survey.Survey) {
+			vm(s, 1, 0, 4)
+			s.Machine.Nodes[1].Memory = unit.Some(unit.Bytes(0))
+		},
+		subject: "100", command: []string{"taskset -acp 0-3 100"}, absent: []string{"migratepages"},
 	},
 	{name: "a flat VM on one node", rule: "vm-flat-topology", make: func(s *survey.Survey) { vm(s, 1, 0, 1) }, quiet: true},
 	{name: "a VM with two nodes", rule: "vm-flat-topology", make: func(s *survey.Survey) { vm(s, 2, 0, 4) }, quiet: true},
@@ -479,6 +606,25 @@ var scenarios = []scenario{
 		subject: "/w0", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"50.0%", "measured"}, command: []string{"echo 0-3 > /sys/fs/cgroup/w0/cpuset.cpus", "echo 0 > /sys/fs/cgroup/w0/cpuset.mems"},
 	},
 	{
+		name: "most of its memory is where it may not be", rule: "remote-workload", nodes: 4,
+		make: func(s *survey.Survey) {
+			run(s, 0, 0.5, 0.5, 0, 0)
+			keep(s, 0, 0, 300*mib, 700*mib, 0)
+			far(s, 0, 50)
+			bound(s, 0, nodeCPUs(s, 0, 1).Without(4), 0, 1)
+		},
+		subject: "/w0", command: []string{"echo 5-7 > /sys/fs/cgroup/w0/cpuset.cpus", "echo 1 > /sys/fs/cgroup/w0/cpuset.mems"},
+	},
+	{
+		name: "its cgroup is a service's own", rule: "remote-workload",
+		make: func(s *survey.Survey) {
+			rename(s, 1, "/x.slice/db.service/worker", "systemd")
+			run(s, 1, 0.5, 0.5)
+			far(s, 1, 50)
+		},
+		subject: "/x.slice/db.service/worker", command: []string{"homenode why /x.slice/db.service/worker"}, absent: []string{"systemctl", "echo"}, remedy: "not a unit of the system's",
+	},
+	{
 		name: "no node has room", rule: "remote-workload",
 		make: func(s *survey.Survey) {
 			run(s, 0, 1.5, 1.5)
@@ -510,6 +656,17 @@ var scenarios = []scenario{
 		make:    func(s *survey.Survey) { far(s, 0, 90); bound(s, 0, nodeCPUs(s, 0), 0) },
 		subject: "/w0", want: []string{"is bound, but not to its memory", "90.0%"},
 	},
+	{
+		name: "left behind, and its node has no memory", rule: "remote-workload", nodes: 3,
+		make: func(s *survey.Survey) {
+			far(s, 0, 90)
+			bound(s, 0, nodeCPUs(s, 0), 0, 1)
+			keep(s, 0, 0, 0, 1*gib)
+			s.Machine.Nodes[0].Memory, s.Nodes[0].Memory.Total, s.Window.Nodes[0].Memory = unit.Some(unit.Bytes(0)), known(unit.Bytes(0)), known(unit.Bytes(0))
+			s.Machine.Distances[0][2] = unit.Some(31)
+		},
+		subject: "/w0", command: []string{"migratepages 100 2 1"},
+	},
 	{name: "unknown", rule: "remote-workload", make: func(s *survey.Survey) {
 		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].AnonByNode = gone[uint64](), nil
 	}, skipped: "unknown"},
@@ -531,6 +688,12 @@ var scenarios = []scenario{
 	}, quiet: true},
 	{name: "hardly swaps", rule: "swap-beside-free", make: func(s *survey.Survey) { s.Swapping.Out = known[uint64](500); fill(s, 0, 100*mib, 60*mib) }, quiet: true},
 	{name: "unknown", rule: "swap-beside-free", make: func(s *survey.Survey) { s.Swapping = survey.Swapping{} }, skipped: "unknown"},
+}
+
+// rename gives a workload another cgroup and manager.
+func rename(s *survey.Survey, k int, id, owner string) {
+	s.Window.Workloads[k].ID, s.Window.Workloads[k].Owner, s.Groups[k].ID = id, owner, id
+	s.Processes[k].Workload, s.Samples.Places[k].Workload = id, id
 }
 
 func pools(s *survey.Survey, total0, free0, total1, free1 uint64) {
