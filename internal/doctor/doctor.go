@@ -83,8 +83,8 @@ type Finding struct {
 	Cause    string              `json:"cause"`
 	Remedy   string              `json:"remedy"`
 	// Commands are exact: with the ids of this machine, fit to be pasted into a
-	// shell, by root; all of them, since no two are alternatives. COMMAND… in one
-	// is for the reader to fill in.
+	// shell, by root. At most one starts a program, and its COMMAND… is for the
+	// reader to fill in: nothing that a process wrote is ever run.
 	Commands []string `json:"commands"`
 	// How is how its evidence is known: the weakest of it.
 	How unit.Source `json:"how"`
