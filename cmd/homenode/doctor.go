@@ -63,7 +63,10 @@ func doctorCommand() *cobra.Command {
 			if err := o.store(s); err != nil {
 				return err
 			}
-			return printReport(cmd.OutOrStdout(), doctor.Examine(s, doctor.DefaultConfig()), o.face)
+			if err := printReport(cmd.OutOrStdout(), doctor.Examine(s, doctor.DefaultConfig()), o.face); err != nil {
+				return err
+			}
+			return partSurveyed(s)
 		},
 	}
 	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "how long to look")

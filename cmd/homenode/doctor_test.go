@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,7 @@ func doctorOutput(t *testing.T, args ...string) string {
 // A saved survey is judged without looking at this host, as text and as JSON.
 func TestDoctorSavedSurvey(t *testing.T) {
 	text := doctorOutput(t, "--survey", savedSurvey)
-	for _, want := range []string{"Is NUMA this machine's bottleneck? yes", "first-touch", "$ xargs -0 numactl --interleave=0-1 < /proc/100/cmdline"} {
+	for _, want := range []string{"Is NUMA this machine's bottleneck? yes", "first-touch", "$ numactl --interleave=0-1 -- COMMAND…  # in place of postgres, PID 100 of /w0"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -43,7 +44,7 @@ func TestDoctorSavedSurvey(t *testing.T) {
 	if err := json.Unmarshal([]byte(data), &r); err != nil || r.Verdict.Answer != doctor.Yes || len(r.Findings) < 2 {
 		t.Errorf("%v: %s", err, data)
 	}
-	if !strings.Contains(data, "< /proc/100/cmdline") {
+	if !strings.Contains(data, "775107379 > /sys/fs/cgroup") {
 		t.Error("a command in the JSON is escaped")
 	}
 }
@@ -115,6 +116,29 @@ func TestProgress(t *testing.T) {
 	defer null.Close()
 	if progressTo(null) != nil || progressTo(&bytes.Buffer{}) != nil || isTerminal(null) {
 		t.Error("/dev/null or a buffer is taken for a terminal")
+	}
+}
+
+// What could not be read is said, and is the exit code.
+func TestDoctorPartly(t *testing.T) {
+	s, err := readSurveyFile(savedSurvey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Problems = []string{"of 200 processes, 150 could not be looked into"}
+	file := filepath.Join(t.TempDir(), "s.json")
+	if err := (doctorOptions{save: file}).store(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, face := range []string{"text", "json"} {
+		cmd := doctorCommand()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetArgs([]string{"--survey", file, "-o", face})
+		var code codeError
+		if err := cmd.ExecuteContext(context.Background()); !errors.As(err, &code) || code.code != exitPartly || !strings.Contains(out.String(), s.Problems[0]) {
+			t.Errorf("%s: %v: %s", face, err, out.String())
+		}
 	}
 }
 

@@ -28,6 +28,9 @@ type Report struct {
 	// Quiet are the rules that judged and found nothing.
 	Quiet []string `json:"quiet"`
 	Rules int      `json:"rules"` // how many there are
+	// Problems is what the survey could not read, a sentence each: what is said
+	// rests on the rest.
+	Problems []string `json:"problems,omitempty"`
 }
 
 // Answer is the verdict in a word.
@@ -80,7 +83,8 @@ type Finding struct {
 	Cause    string              `json:"cause"`
 	Remedy   string              `json:"remedy"`
 	// Commands are exact: with the ids of this machine, fit to be pasted into a
-	// shell, by root.
+	// shell, by root. At most one starts a program, and its COMMAND… is for the
+	// reader to fill in: nothing that a process wrote is ever run.
 	Commands []string `json:"commands"`
 	// How is how its evidence is known: the weakest of it.
 	How unit.Source `json:"how"`
@@ -143,7 +147,7 @@ type rule struct {
 //  5. the verdict looks at the losses of all workloads and at what was found.
 func Examine(s survey.Survey, c Config) Report {
 	r := Report{
-		Schema: Schema, At: s.At, Length: s.Length, Origin: s.Machine.Origin, Rules: len(rules),
+		Schema: Schema, At: s.At, Length: s.Length, Origin: s.Machine.Origin, Rules: len(rules), Problems: s.Problems,
 		Findings: []Finding{}, Skipped: []Skipped{}, Quiet: []string{},
 	}
 	busy := look{s, c}.busy()

@@ -81,8 +81,16 @@ func (c scenario) check(t *testing.T, found []Finding) {
 			t.Errorf("no %q in:\n%s", w, commands)
 		}
 	}
-	if strings.Contains(commands, "/cmdline") && strings.Contains(f.Remedy, "stop it first") {
-		t.Errorf("a stopped process has no cmdline to read: %s", f.Remedy)
+	for _, w := range c.absent {
+		if strings.Contains(commands, w) {
+			t.Errorf("%q in:\n%s", w, commands)
+		}
+	}
+	if !strings.Contains(f.Remedy, c.remedy) {
+		t.Errorf("no %q in %s", c.remedy, f.Remedy)
+	}
+	if f.Decides != c.decides && c.rule == "memory-too-tight" {
+		t.Errorf("decides: %v", f.Decides)
 	}
 	if f.Cause == "" || f.Remedy == "" || len(f.Evidence) == 0 {
 		t.Errorf("a part is empty: %+v", f)

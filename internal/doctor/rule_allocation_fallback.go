@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 )
@@ -58,21 +59,29 @@ func (l look) fallbackFinding(i int) Finding {
 		f.Evidence = append(f.Evidence[:2], f.Evidence[3])
 	}
 	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return at(p.Remote, i) > 0 })...)
-	f.Commands = l.fallbackCommands(i)
+	var whose string
+	f.Commands, whose = l.fallbackCommands(i)
+	f.Remedy += whose
 	return f
 }
 
-func (l look) fallbackCommands(i int) []string {
+// fallbackCommands move the stranger to where it may go; whose says who manages it
+// if its cgroup is written.
+func (l look) fallbackCommands(i int) (commands []string, whose string) {
 	id := l.id(i)
-	others := l.nearest(id, l.roomy)
-	k := l.stranger(i)
-	switch {
-	case k >= 0 && len(l.group(k).PIDs) > 0 && len(others) > 0: // 2
-		return movePages(l.group(k).PIDs, l.nodeSet(id), l.nodeSet(others[0]), 3)
-	case k >= 0 && len(others) > 0:
-		return l.bind(l.Window.Workloads[k], l.Machine.CPUsOf(l.nodeSet()), l.nodeSet(others[0]))
+	if k := l.stranger(i); k >= 0 { // 2
+		w := l.Window.Workloads[k]
+		others := l.nearest(id, func(j int) bool { return l.roomy(j) && l.mayUse(w, j) })
+		switch pids := l.group(k).PIDs; {
+		case len(others) > 0 && len(pids) > 0:
+			return movePages(pids, l.nodeSet(id), l.nodeSet(others[0]), 3), ""
+		case len(others) > 0:
+			out := l.bind(w, set.CPUSet{}, l.nodeSet(others[0]))
+			out[len(out)-1] += remark("away from " + nodeName(id))
+			return out, managed(w)
+		}
 	}
-	return append(l.cacheCommands(i), fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", id))
+	return append(l.cacheCommands(i), fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", id)), ""
 }
 
 // largest says in a sentence what a node's memory is used for most.

@@ -132,8 +132,10 @@ func balancingFights(s survey.Survey, c Config) (found []Finding, skipped []Skip
 		if cpus.IsEmpty() || w.Binding.Mems.IsEmpty() || cpus.Overlaps(w.Binding.Mems) || w.CPU.Or(0) < c.MinCPU {
 			continue
 		}
-		found = append(found, l.fightFinding(ofWorkload(w.ID), w.ID, cpus, w.Binding.Mems, evidence,
-			append(l.bind(w, set.CPUSet{}, cpus), "sysctl kernel.numa_balancing=0")))
+		f := l.fightFinding(ofWorkload(w.ID), w.ID, cpus, w.Binding.Mems, evidence,
+			append(l.bind(w, set.CPUSet{}, l.memoryNodes(cpus)), "sysctl kernel.numa_balancing=0"))
+		f.Remedy += managed(w)
+		found = append(found, f)
 	}
 	for _, p := range s.Processes {
 		nodes, where := l.boundElsewhere(p)

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 
 	"homenode/internal/set"
 	"homenode/internal/survey"
@@ -99,7 +100,9 @@ func (l look) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 			f.Evidence = append(f.Evidence, l.spread("private memory of "+w.ID, part, w.AnonByNode[i].How, w.AnonByNode[i].From))
 		}
 	}
-	f.Commands = l.spreadCommands(i, idle, users)
+	var more string
+	f.Commands, more = l.spreadCommands(i, idle, users)
+	f.Remedy += more
 	return f
 }
 
@@ -121,26 +124,30 @@ func (l look) users(i int) []int {
 	return each(all, func(u user) int { return u.k })
 }
 
-func (l look) spreadCommands(i, idle int, users []int) []string {
+// spreadCommands move the smallest workload that may go, which is the cheapest; a
+// single one is spread. The second answer belongs into the remedy.
+func (l look) spreadCommands(i, idle int, users []int) (commands []string, more string) {
 	id, other := l.id(i), l.id(idle)
+	nodes := l.nodeSet(other)
 	if len(users) == 0 {
-		return []string{fmt.Sprintf("numastat -m | head -8  # who uses node %d", id)}
+		return []string{fmt.Sprintf("numastat -m | head -8  # who uses node %d", id)}, ""
 	}
-	last := l.Window.Workloads[users[len(users)-1]]
-	if len(users) > 1 { // the smallest is the cheapest to move
-		out := l.bind(last, l.Machine.CPUsOf(l.nodeSet(other)), l.nodeSet(other))
+	free := slices.DeleteFunc(slices.Clone(users), func(k int) bool { return !l.mayLive(l.Window.Workloads[k], idle) })
+	first := l.Window.Workloads[users[0]]
+	switch n := len(free); {
+	case n == 0:
+		return []string{"homenode why " + quote(first.ID) + remark("why it is on "+nodeName(id))}, " None of its users may use " + nodeName(other) + ": their bindings have to be changed first." + managed(first)
+	case len(users) > 1:
+		w := l.Window.Workloads[free[n-1]]
+		out := l.bind(w, l.mayRunOn(w, nodes), nodes)
 		out[len(out)-1] += remark("away from " + nodeName(id))
-		return out
+		return out, managed(w)
 	}
-	pids := l.group(users[0]).PIDs
-	if len(pids) == 0 {
-		return l.bind(last, set.CPUSet{}, l.nodeSet(id, other))
+	p := l.firstProcess(users[0])
+	if p.PID == 0 {
+		return l.bind(first, set.CPUSet{}, l.nodeSet(id, other)), managed(first)
 	}
-	p, ok := l.process(pids[0])
-	if !ok {
-		p.PID, p.Name = pids[0], last.ID
-	}
-	return []string{again(p, "--interleave="+l.nodeSet(id, other).String())}
+	return []string{again(p, "--interleave="+l.nodeSet(id, other).String(), "")}, " To interleave it, stop it and start it again with the command line of " + processName(p) + " for COMMAND…."
 }
 
 // loadedLatency is the read latency in ns by share of the bandwidth: dual Skylake,

@@ -122,9 +122,9 @@ func (l look) touchFinding(p survey.Process, i int, private, cpu []float64) Find
 			fact("nodes it may use", p.Mems.String(), unit.HowMeasured, "Mems_allowed"),
 		},
 		Cause: "A page is placed on the node of the thread that touches it first. Here one thread set everything up, and threads of other nodes use it from afar.",
-		Remedy: "Let each thread initialise what it will use. Without a change of the program: start it with its memory interleaved over the nodes it runs on, " +
-			"which evens out latency and bandwidth (" + howAgain + ").",
-		Commands: []string{again(p, "--interleave="+nodes.String())},
+		Remedy: "Let each thread initialise what it will use. Without a change of the program: stop it, and start it again with its memory interleaved over " +
+			"the nodes it runs on, which evens out latency and bandwidth: as who it ran as, with the command line of " + processName(p) + " for COMMAND….",
+		Commands: []string{again(p, "--interleave="+nodes.String(), "")},
 	}
 	f.Evidence = append(f.Evidence, l.place(func(q survey.Place) bool { return q.PID == p.PID })...)
 	return f

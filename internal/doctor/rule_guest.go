@@ -166,22 +166,38 @@ func (l look) vmFinding(p survey.Process, ran, may set.NodeSet) Finding {
 	return f
 }
 
-// vmCommands fit it into the node with most of its memory, if that has the CPUs.
+// vmCommands fit it into the node with most of its memory, of those that it may use
+// and that have the CPUs and the room for it.
 func (l look) vmCommands(p survey.Process, ran set.NodeSet) []string {
 	best, most := -1, -1.0
 	part := l.private(p)
 	for i, n := range l.Machine.Nodes {
-		if ran.Has(n.ID) && n.CPUs.Len() >= p.Guest.VCPUs && at(part, i) > most {
+		if ran.Has(n.ID) && l.vmFits(p, i) && at(part, i) > most {
 			best, most = i, at(part, i)
 		}
 	}
 	pid := strconv.Itoa(p.PID)
 	if best < 0 {
-		return []string{"homenode why " + quote(orElse(p.Workload, "/")), "taskset -acp " + pid}
+		return []string{"homenode why " + quote(orElse(p.Workload, "/")), "taskset -acp " + pid + remark("shows where its threads may run")}
 	}
-	n := l.Machine.Nodes[best]
-	return []string{
-		"taskset -acp " + n.CPUs.String() + " " + pid,
-		"migratepages " + pid + " " + l.Machine.NodesWithMemory().Minus(l.nodeSet(n.ID)).String() + " " + strconv.Itoa(n.ID),
+	nodes := l.nodeSet(l.id(best))
+	out := []string{"taskset -acp " + l.vmCPUs(p, best).String() + " " + pid}
+	if from := l.Machine.NodesWithMemory().Minus(nodes); !from.IsEmpty() && !nodes.IsEmpty() {
+		out = append(out, "migratepages "+pid+" "+from.String()+" "+nodes.String())
 	}
+	return out
+}
+
+// vmCPUs are a node's CPUs that the workload of a VM may use.
+func (l look) vmCPUs(p survey.Process, i int) set.CPUSet {
+	return l.mayRunOn(at(l.Window.Workloads, l.workload(p.Workload)), l.nodeSet(l.id(i)))
+}
+
+// vmFits says that a node has the CPUs for it, and room for the memory that would
+// have to come; not if that is unknown.
+func (l look) vmFits(p survey.Process, i int) bool {
+	if !p.Known() || l.vmCPUs(p, i).Len() < p.Guest.VCPUs || !l.mayUse(at(l.Window.Workloads, l.workload(p.Workload)), i) {
+		return false
+	}
+	return (p.Mems.IsEmpty() || p.Mems.Has(l.id(i))) && l.roomFor(i, p.Total()-at(p.Bytes(), i))
 }

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,10 +16,13 @@ import (
 // dequeue_hugetlb_folio_nodemask in mm/hugetlb.c).
 //
 //  1. Of each page size, the pools of the nodes that have CPUs and memory.
-//  2. Unequal: the smallest is below PoolShare of the largest.
-//  3. Or used up: none free on one node while others have some.
-//  4. The advice gives each node the mean. The cost is not known: nothing counts
-//     accesses to huge pages apart.
+//  2. Unequal: the smallest is below PoolShare of the largest. The advice gives each
+//     node the mean.
+//  3. Used up: a node has pages, none of them free, while others have some. The
+//     advice gives it a quarter more.
+//  4. A pool grows only into memory that is free on its node, above the low
+//     watermarks, and gives back only pages that are free.
+//  5. The cost is not known: nothing counts accesses to huge pages apart.
 func hugePagePools(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for _, size := range l.poolSizes() {
@@ -27,48 +31,42 @@ func hugePagePools(s survey.Survey, c Config) (found []Finding, skipped []Skippe
 			skipped = append(skipped, skip("the huge-page pool is unknown: "+unknown, size.String()))
 			continue
 		}
-		if len(pools) < 2 {
-			continue
+		if short := c.smallest(pools); len(short) > 0 { // 2
+			found = append(found, l.unequalPools(size, pools, short))
 		}
-		short := shortest(pools)
-		most, free, sum := uint64(0), uint64(0), uint64(0)
-		for _, p := range pools {
-			most, free, sum = max(most, p.total), max(free, p.free), sum+p.total
-		}
-		unequal := float64(short[0].total) < c.PoolShare*float64(most) // 2
-		usedUp := short[0].free == 0 && free > 0 && most > 0           // 3
-		if most > 0 && (unequal || usedUp) {
-			found = append(found, l.poolFinding(size, pools, short, sum/uint64(len(pools))))
+		if short := usedUp(pools); len(short) > 0 { // 3
+			found = append(found, l.usedUpPools(size, pools, short))
 		}
 	}
 	return found, skipped
+}
+
+// smallest is number 2: one, or several that are alike; nil when they are equal
+// enough.
+func (c Config) smallest(pools []pool) []pool {
+	if len(pools) < 2 {
+		return nil
+	}
+	bySize := func(a, b pool) int { return cmp.Compare(a.total, b.total) }
+	least, most := slices.MinFunc(pools, bySize).total, slices.MaxFunc(pools, bySize).total
+	if most == 0 || float64(least) >= c.PoolShare*float64(most) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(pools), func(p pool) bool { return p.total != least })
+}
+
+// usedUp is number 3.
+func usedUp(pools []pool) []pool {
+	if !slices.ContainsFunc(pools, func(p pool) bool { return p.free > 0 }) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(pools), func(p pool) bool { return p.free > 0 || p.total == 0 })
 }
 
 type pool struct {
 	node        int // position
 	total, free uint64
 	v           survey.HugePool
-}
-
-// shortest are the pools that are worst off: one, or several that are alike.
-func shortest(pools []pool) []pool {
-	least := slices.MinFunc(pools, comparePools)
-	return slices.DeleteFunc(slices.Clone(pools), func(p pool) bool { return comparePools(p, least) != 0 })
-}
-
-func comparePools(a, b pool) int {
-	switch {
-	case (a.free == 0) != (b.free == 0):
-		if a.free == 0 {
-			return -1
-		}
-		return 1
-	case a.total < b.total:
-		return -1
-	case a.total > b.total:
-		return 1
-	}
-	return 0
 }
 
 func (l look) poolSizes() []unit.Bytes {
@@ -104,42 +102,70 @@ func (l look) pools(size unit.Bytes) (pools []pool, unknown string) {
 	return pools, ""
 }
 
-func (l look) poolFinding(size unit.Bytes, pools, short []pool, mean uint64) Finding {
-	nodes := l.nodeSet(each(short, func(p pool) int { return l.id(p.node) })...)
-	least := short[0]
-	f := Finding{
-		Title:   fmt.Sprintf("Huge-page pools of %v are unequal: %s, %d free, on %s", size, plural(int(min(least.total, 1<<40)), "page"), least.free, nodeNames(nodes)),
-		Subject: Subject{Kind: SubjectHost, Name: nodeNames(nodes)}, Cost: unit.UnknownValue[float64]("nothing counts accesses to huge pages"), // 4
-		Cause: "The pools were filled while some node had no contiguous memory left, or by a program that reserves them on the node it started on. " +
-			"Who asks on the short node gets pages of another one, or none.",
-		Remedy: "Give each node its part; do it early after boot, while memory is contiguous. Pages in use stay where they are.",
+func (l look) unequalPools(size unit.Bytes, pools, short []pool) Finding {
+	f := l.poolFinding(pools, short)
+	f.Title = fmt.Sprintf("Huge-page pools of %v are unequal: %s on %s", size, pagesOf(short[0].total), l.poolNodes(short))
+	f.Cause = "The pools were filled while some node had no contiguous memory left, or by a program that reserves them on the node it started on. " +
+		"Who asks on the short node gets pages of another one, or none."
+	f.Remedy = "Give each node its part; do it early after boot, while memory is contiguous. Pages in use stay where they are."
+	sum := uint64(0)
+	for _, p := range pools {
+		sum += p.total
 	}
-	if nodes.Len() == 1 {
-		f.Subject = onNode(l.id(least.node))
+	mean := max(1, sum/uint64(len(pools)))
+	for _, p := range short {
+		f.Commands = append(f.Commands, l.grow(p, size, mean))
 	}
 	for _, p := range pools {
-		f.Evidence = append(f.Evidence, fact(nodeName(l.id(p.node)), fmt.Sprintf("%d pages, %d free", p.total, p.free), p.v.Total.How, p.v.Total.From))
+		if p.total > mean && p.free >= p.total-mean { // 4
+			f.Commands = append(f.Commands, setPool(l.id(p.node), size, mean))
+		}
 	}
-	f.Commands = l.poolCommands(size, pools, short, max(mean, 1))
 	return f
 }
 
-func (l look) poolCommands(size unit.Bytes, pools, short []pool, mean uint64) []string {
-	var out []string
-	least := short[0].total
+func (l look) usedUpPools(size unit.Bytes, pools, short []pool) Finding {
+	f := l.poolFinding(pools, short)
+	f.Title = fmt.Sprintf("Huge-page pool of %v is used up on %s, while other nodes have free pages", size, l.poolNodes(short))
+	f.Cause = "Programs took all that was set aside there. Who asks there now gets pages of another node, or none."
+	f.Remedy = "Set more aside where it is needed, or run a part of what uses them on the other nodes; early after boot, while memory is contiguous."
 	for _, p := range short {
-		want := mean
-		if least >= mean { // enough pages, none free
-			want = least + max(1, least/4)
-		}
-		out = append(out, setPool(l.id(p.node), size, want))
+		f.Commands = append(f.Commands, l.grow(p, size, p.total+max(1, p.total/4)))
+	}
+	return f
+}
+
+// poolFinding is what both have in common.
+func (l look) poolFinding(pools, short []pool) Finding {
+	f := Finding{
+		Subject: Subject{Kind: SubjectHost, Name: l.poolNodes(short)},
+		Cost:    unit.UnknownValue[float64]("nothing counts accesses to huge pages"), // 5
+	}
+	if len(short) == 1 {
+		f.Subject = onNode(l.id(short[0].node))
 	}
 	for _, p := range pools {
-		if p.total > mean && least < mean {
-			out = append(out, setPool(l.id(p.node), size, mean))
-		}
+		f.Evidence = append(f.Evidence, fact(nodeName(l.id(p.node)), fmt.Sprintf("%s, %d free", pagesOf(p.total), p.free), p.v.Total.How, p.v.Total.From))
 	}
-	return out
+	return f
+}
+
+func (l look) poolNodes(pools []pool) string {
+	return nodeNames(l.nodeSet(each(pools, func(p pool) int { return l.id(p.node) })...))
+}
+
+func pagesOf(n uint64) string { return plural(int(min(n, 1<<40)), "page") }
+
+// grow makes a pool so large, or as large as the node's free memory lets it (4);
+// where that is nothing, or unknown, the command looks.
+func (l look) grow(p pool, size unit.Bytes, want uint64) string {
+	free, _ := l.free(p.node).Get()
+	room := uint64(max(0, free-l.mem(p.node).LowFree.Or(0)) / size)
+	want = min(want, p.total+room)
+	if want <= p.total {
+		return fmt.Sprintf("cat /sys/devices/system/node/node%d/meminfo", l.id(p.node)) + remark("no free memory is known for more huge pages")
+	}
+	return setPool(l.id(p.node), size, want)
 }
 
 func setPool(id int, size unit.Bytes, pages uint64) string {

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"fmt"
+	"path"
 
 	"homenode/internal/set"
 	"homenode/internal/survey"
@@ -17,9 +18,11 @@ import (
 //  1. Processes of it were killed in the period; or
 //  2. its nodes are a part of the machine's, and what is free or page cache there,
 //     above the low watermarks, is less than 1 − NearFull of them; or
-//  3. what it has beyond page cache is NearFull of its limit.
+//  3. what it has beyond page cache is NearFull of its limit; where a cgroup above
+//     it has the tighter limit, what that one has.
 //  4. What fails is a risk, not a cost. With free memory on other nodes it is NUMA
-//     that limits the machine, and decides the verdict — numbers 1 and 2 only.
+//     that limits the machine, and decides the verdict — by number 2 only: a kill
+//     may come of the workload's own limit, which more nodes do not raise.
 func memoryTooTight(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for k, w := range s.Window.Workloads {
@@ -37,7 +40,7 @@ func memoryTooTight(s survey.Survey, c Config) (found []Finding, skipped []Skipp
 type tightness struct {
 	risks    []string
 	evidence []Evidence
-	bound    bool // to a part of the nodes
+	nodes    bool // number 2
 	limit    bool // number 3
 	unknown  string
 }
@@ -45,12 +48,12 @@ type tightness struct {
 func (l look) tightness(k int) tightness {
 	w, g := l.Window.Workloads[k], l.group(k)
 	memory := l.Machine.NodesWithMemory()
-	t := tightness{bound: !w.Binding.Mems.IsEmpty() && !memory.SubsetOf(w.Binding.Mems)}
+	var t tightness
 	if n, ok := g.OOMKills.Get(); ok && n > 0 { // 1
 		t.risks = append(t.risks, plural(int(min(n, 1<<31)), "process")+" killed for want of memory in this period")
 		t.evidence = append(t.evidence, figured("killed for want of memory", unit.ValueOf(float64(n), g.OOMKills.How, g.OOMKills.From), ""))
 	}
-	if t.bound {
+	if !w.Binding.Mems.IsEmpty() && !memory.SubsetOf(w.Binding.Mems) {
 		l.nodesTight(w, &t)
 	}
 	l.limitTight(w, g, &t)
@@ -77,18 +80,33 @@ func (l look) nodesTight(w window.Workload, t *tightness) {
 	if total <= 0 || float64(room) > (1-l.c.NearFull)*float64(total) || known && anon < l.c.MinMemory {
 		return
 	}
+	t.nodes = true
 	t.risks = append(t.risks, fmt.Sprintf("%s of memory are left on %s, which it is bound to", room, nodeNames(w.Binding.Mems)))
 	t.evidence = append(t.evidence, fact("free or page cache on "+nodeNames(w.Binding.Mems), fmt.Sprintf("%v of %v", room, total), how, "meminfo"))
+}
+
+// limited is the cgroup whose limit is the tightest, what it uses, and what of that
+// is page cache.
+func (l look) limited(w window.Workload, g survey.Group) survey.Limited {
+	if g.Limited != nil {
+		return *g.Limited
+	}
+	own := survey.Limited{ID: w.ID, Used: g.MemoryUsed, File: unit.UnknownValue[unit.Bytes]("its page cache is unknown")}
+	if file, ok := window.SumBytes(w.FileByNode); ok && len(w.FileByNode) > 0 {
+		own.File = unit.ValueOf(file, w.FileByNode[0].How, w.FileByNode[0].From)
+	}
+	return own
 }
 
 // limitTight is number 3.
 func (l look) limitTight(w window.Workload, g survey.Group, t *tightness) {
 	limit, ok1 := g.MemoryLimit.Get()
-	used, ok2 := g.MemoryUsed.Get()
 	if !ok1 || limit <= 0 { // no limit is set
 		return
 	}
-	file, ok3 := window.SumBytes(w.FileByNode)
+	by := l.limited(w, g)
+	used, ok2 := by.Used.Get()
+	file, ok3 := by.File.Get()
 	if !ok2 || !ok3 {
 		t.unknown = "it has a memory limit, but what it uses or its page cache is unknown"
 		return
@@ -97,8 +115,12 @@ func (l look) limitTight(w window.Workload, g survey.Group, t *tightness) {
 		return
 	}
 	t.limit = true
-	t.risks = append(t.risks, fmt.Sprintf("%v of its limit of %v are in use and cannot be dropped", used-file, limit))
-	t.evidence = append(t.evidence, shown("memory used", g.MemoryUsed), shown("memory limit", g.MemoryLimit))
+	whose := fmt.Sprintf("its limit of %v", limit)
+	if by.ID != w.ID {
+		whose = fmt.Sprintf("the limit of %v of %s, which it is in,", limit, by.ID)
+	}
+	t.risks = append(t.risks, fmt.Sprintf("%v of %s are in use and cannot be dropped", used-file, whose))
+	t.evidence = append(t.evidence, shown("memory used", by.Used), shown("memory limit", g.MemoryLimit))
 }
 
 func (l look) tightFinding(k int, t tightness) Finding {
@@ -110,18 +132,15 @@ func (l look) tightFinding(k int, t tightness) Finding {
 		Evidence: append(t.evidence, fact("nodes it may use", w.Binding.Mems.String(), unit.HowMeasured, "cpuset.mems.effective")),
 		Cause:    "It has used up what it was given.",
 		Remedy:   "Raise its limit, or give it less to do." + managed(w),
-		Commands: []string{"echo " + fmt.Sprint(int64(g.MemoryLimit.Or(0))/4*5) + " > " + cgroupFile(l.Cgroups.Memory, w.ID, l.limitFile())},
 	}
-	if !g.MemoryLimit.Known() {
-		f.Commands = []string{"cat " + cgroupFile(l.Cgroups.Memory, w.ID, "memory.events")}
-	}
+	f.Commands = l.tightCommands(w, g)
 	if pages, ok := g.AllocStalls.Get(); ok && pages > 0 {
 		f.Evidence = append(f.Evidence, figured("reclaimed from it", l.perSecond(g.AllocStalls), "pages/s"))
 	}
 	if swap, ok := l.Settings.SwapFree.Get(); ok && swap > 0 {
 		f.Evidence = append(f.Evidence, shown("free swap, which delays it", l.Settings.SwapFree))
 	}
-	if others := l.roomBeside(w.Binding.Mems); t.bound && !t.limit && !others.IsEmpty() { // 4
+	if others := l.roomBeside(w.Binding.Mems); t.nodes && !t.limit && !others.IsEmpty() { // 4
 		f.Decides = true
 		f.Evidence = append(f.Evidence, l.roomEvidence(others))
 		f.Cause = fmt.Sprintf("Its memory is bound to %s, and what needs memory there is more than they have. %s has free memory that it may not use.", nodeNames(w.Binding.Mems), capital(nodeNames(others)))
@@ -131,11 +150,18 @@ func (l look) tightFinding(k int, t tightness) Finding {
 	return f
 }
 
-func (l look) limitFile() string {
-	if l.Cgroups.Memory.Path != "" && !l.Cgroups.Memory.V2 {
-		return "memory.limit_in_bytes"
+// tightCommands raise the limit by a quarter where it is set; without one they look.
+func (l look) tightCommands(w window.Workload, g survey.Group) []string {
+	limit, ok := g.MemoryLimit.Get()
+	if !ok {
+		return []string{"cat " + cgroupFile(l.Cgroups.Memory, w.ID, "memory.events")}
 	}
-	return "memory.max"
+	by := l.limited(w, g)
+	out := l.limit(w, by.ID, limit/4*5)
+	if by.ID != w.ID {
+		out[len(out)-1] += remark("the limit that holds for " + path.Base(w.ID))
+	}
+	return out
 }
 
 // roomBeside is the nearest node with free memory that is not one of these.

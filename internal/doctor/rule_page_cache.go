@@ -8,7 +8,6 @@ import (
 
 	"homenode/internal/survey"
 	"homenode/internal/unit"
-	"homenode/internal/window"
 )
 
 // Page cache fills a node (Cates, papers §5: "memory filled by page cache on one
@@ -61,7 +60,7 @@ func (l look) cacheFinding(i int, hurt []int) Finding {
 			figured("wanted here, taken elsewhere", l.perSecond(l.mem(i).Numastat.Foreign), "pages/s"),
 		},
 		Cause:    "The kernel keeps files in the node's memory until it is full, and then gives programs that run here memory of another node rather than drop what is cached.",
-		Remedy:   "Take memory back from the cache on this node, and limit the workload that fills it, so that it does not come back. Dropping caches drops those of every node, and what is needed is read from disk again.",
+		Remedy:   "Take memory back from the cache on this node. The cache comes back while files are read: let what fills it read past it (O_DIRECT, POSIX_FADV_DONTNEED), or run on another node. Dropping caches drops those of every node, and what is needed is read from disk again.",
 		Commands: l.cacheCommands(i),
 	}
 	for _, k := range hurt {
@@ -78,12 +77,9 @@ func (l look) cacheCommands(i int) []string {
 	file, _ := l.file(i).Get()
 	need := min(file, max(unit.MiB, unit.Bytes(l.c.FreeShare*float64(total))-free))
 	out := []string{fmt.Sprintf(`echo "%d swappiness=0" > /sys/devices/system/node/node%d/reclaim  # Linux 6.17 and later`, need, l.id(i))}
-	if k := l.cacheHolder(i); k >= 0 && (l.Cgroups.Memory.V2 || l.Cgroups.Memory.Path == "") {
+	if k := l.cacheHolder(i); k >= 0 && l.memoryV2() {
 		id := l.Window.Workloads[k].ID
 		out = append(out, "echo "+strconv.FormatInt(int64(need), 10)+" > "+cgroupFile(l.Cgroups.Memory, id, "memory.reclaim")+"  # cgroup v2, Linux 5.19 and later")
-		if used, ok := l.group(k).MemoryUsed.Get(); ok && used > need {
-			out = append(out, "echo "+strconv.FormatInt(int64(used-need), 10)+" > "+cgroupFile(l.Cgroups.Memory, id, "memory.high"))
-		}
 	}
 	return append(out, "sync; echo 1 > /proc/sys/vm/drop_caches")
 }
@@ -124,8 +120,4 @@ func (l look) displaced(i int) []int {
 		}
 	}
 	return out
-}
-
-func (l look) mayUse(w window.Workload, i int) bool {
-	return w.Binding.Mems.IsEmpty() || w.Binding.Mems.Has(l.id(i))
 }

@@ -85,7 +85,7 @@ func (l look) remoteFinding(k int, lost loss) Finding {
 	}
 	nodes := l.nodeSet(l.id(i))
 	f.Remedy = fmt.Sprintf("Keep it on %s, which has room for it; homenode agent does that, and gives it back when it no longer fits.", nodeNames(nodes)) + managed(w)
-	f.Commands = l.bind(w, l.Machine.CPUsOf(nodes), nodes)
+	f.Commands = l.bind(w, l.mayRunOn(w, nodes), nodes)
 	return f
 }
 
@@ -104,10 +104,13 @@ func (l look) leftBehind(w window.Workload, lost loss) Finding {
 		f.Evidence = append(f.Evidence, l.spread("private memory", part, w.AnonByNode[0].How, w.AnonByNode[0].From))
 	}
 	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return p.Workload == w.ID })...)
-	to := l.nodesOf(w.Binding.CPUs)
+	to := l.memoryNodes(l.nodesOf(w.Binding.CPUs))
+	if !w.Binding.Mems.IsEmpty() {
+		to = to.Intersect(w.Binding.Mems)
+	}
 	from := l.Machine.NodesWithMemory().Minus(to)
 	for _, p := range l.Processes {
-		if p.Workload == w.ID && !from.IsEmpty() {
+		if p.Workload == w.ID && !from.IsEmpty() && !to.IsEmpty() {
 			f.Commands = append(f.Commands, fmt.Sprintf("migratepages %d %v %v  # %s in %s", p.PID, from, to, quote(p.Name), quote(w.ID)))
 		}
 	}
@@ -117,8 +120,8 @@ func (l look) leftBehind(w window.Workload, lost loss) Finding {
 	return f
 }
 
-// fits is the node with most of a workload's memory that has room for all of it;
-// -1 and the tightest reason when there is none.
+// fits is the node, of those it may use, with most of a workload's memory that has
+// room for all of it; -1 and the tightest reason when there is none.
 func (l look) fits(w window.Workload) (int, string) {
 	pages, ok := w.PagesByNode()
 	if !ok || len(pages) != len(l.Machine.Nodes) || len(w.CPUByNode) != len(pages) {
@@ -145,13 +148,16 @@ func (l look) fits(w window.Workload) (int, string) {
 // would have to come.
 func (l look) noRoom(w window.Workload, i int, come unit.Bytes) string {
 	n := l.Machine.Nodes[i]
+	if !l.mayLive(w, i) {
+		return "it may not use " + nodeName(n.ID)
+	}
 	busy, ok1 := l.windowNode(i).CPUBusy.Get()
 	free, ok2 := l.free(i).Get()
 	own, ok3 := w.CPUByNode[i].Get()
 	if !ok1 || !ok2 || !ok3 {
 		return "what is free on " + nodeName(n.ID) + " is unknown"
 	}
-	if room := float64(n.CPUs.Len()) - (busy - own); room < w.CPU.Or(0) {
+	if room := float64(l.mayRunOn(w, l.nodeSet(n.ID)).Len()) - (busy - own); room < w.CPU.Or(0) {
 		return fmt.Sprintf("%s has %s CPUs' worth left, it uses %s", nodeName(n.ID), number(max(0, room)), number(w.CPU.Or(0)))
 	}
 	if room := free + l.file(i).Or(0); room < come {

@@ -181,7 +181,7 @@ func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
 			fact("remote", percent(float64(remote)/float64(loads)), l.Samples.How, l.Samples.From), l.functions(p.Functions),
 		},
 		Cause:  "There is one copy of it, on one node, and CPUs of several nodes read it. Nobody writes it, so copies cannot differ.",
-		Remedy: "Keep one copy per node: load it once per node, or run one instance per node (the commands start the program anew with the same arguments, once per node).",
+		Remedy: "Keep one copy per node: load it once per node, or run one instance of " + processName(proc) + " per node, with its command line for COMMAND….",
 	}
 	if p.Latency.Known() {
 		f.Evidence = append(f.Evidence, fact("mean load latency", number(p.Latency.Or(0))+" cycles", l.Samples.How, l.Samples.From))
@@ -189,9 +189,8 @@ func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
 	if strings.HasPrefix(p.Mapping, "/") {
 		f.Remedy += " It is a file: its page cache is one copy for all, so each node needs a file of its own."
 	}
-	for id := range readers.All() {
-		f.Commands = append(f.Commands, again(proc, fmt.Sprintf("--cpunodebind=%d --membind=%d", id, id)))
-	}
+	id, _ := readers.First()
+	f.Commands = []string{again(proc, fmt.Sprintf("--cpunodebind=%d --membind=%d", id, id), ", and so for each of "+nodeNames(readers))}
 	return f
 }
 

@@ -83,55 +83,72 @@ func (l look) wideFinding(k int, why string) Finding {
 	if !w.Quota.Known() {
 		f.Evidence = f.Evidence[1:]
 	}
-	if others := l.Machine.NodesWithCPUs().Minus(nodes); !nodes.IsEmpty() && !others.IsEmpty() {
+	if others := l.nodesFor(w).Minus(nodes); !nodes.IsEmpty() && !others.IsEmpty() {
 		f.Remedy = fmt.Sprintf("Keep it on %s, the fewest nodes that hold it and the nearest to each other; or split it into one instance per node.", nodeNames(nodes)) + managed(w)
-		f.Commands = l.bind(w, l.Machine.CPUsOf(nodes), nodes)
+		f.Commands = l.bind(w, l.mayRunOn(w, nodes), nodes)
 		return f
 	}
-	f.Remedy = "It needs all nodes: interleave its memory, which evens out what cannot be local (the first command); or split it into one instance per node, each with its own memory (the others; " + howAgain + ")."
-	f.Commands = l.splitCommands(k)
+	p := l.firstProcess(k)
+	f.Remedy = "It needs all nodes that it may use: split it into one instance per node, each with its own memory; or interleave its memory, which evens out what cannot be local."
+	if p.PID == 0 {
+		f.Commands = []string{"homenode why " + quote(w.ID)}
+		return f
+	}
+	f.Remedy += " For that, stop it and start it again as the command says, with the command line of " + processName(p) + " for COMMAND…."
+	f.Commands = []string{again(p, "--interleave="+l.memoryNodes(l.nodesFor(w)).String(), "")}
 	return f
 }
 
-// splitCommands start the workload's first process once per node, or interleaved.
-func (l look) splitCommands(k int) []string {
+// firstProcess is the one that started the workload, as far as is known; PID 0: none is.
+func (l look) firstProcess(k int) survey.Process {
 	pids := l.group(k).PIDs
 	if len(pids) == 0 {
-		return []string{"homenode why " + quote(l.Window.Workloads[k].ID)}
+		return survey.Process{}
 	}
 	p, ok := l.process(pids[0])
 	if !ok {
 		p.PID, p.Name = pids[0], "the first process"
 	}
 	p.Workload = l.Window.Workloads[k].ID
-	out := []string{again(p, "--interleave="+l.Machine.NodesWithMemory().String())}
-	for id := range l.Machine.NodesWithCPUs().All() {
-		out = append(out, again(p, fmt.Sprintf("--cpunodebind=%d --preferred=%d", id, id)))
+	return p
+}
+
+// nodesFor are the nodes with CPUs that a workload may live on; all if its binding
+// leaves none.
+func (l look) nodesFor(w window.Workload) set.NodeSet {
+	var out set.NodeSet
+	for i, n := range l.Machine.Nodes {
+		if l.mayLive(w, i) {
+			out = out.Union(l.nodeSet(n.ID))
+		}
+	}
+	if out.IsEmpty() {
+		return l.Machine.NodesWithCPUs()
 	}
 	return out
 }
 
-// holding is number 3; empty when not even all nodes hold it.
+// holding is number 3, of the nodes it may use; empty when not even all of them
+// hold it.
 func (l look) holding(w window.Workload) set.NodeSet {
 	cpu := l.cpuShares(w)
 	start, most := -1, -1.0
 	for i, n := range l.Machine.Nodes {
-		if part := at(cpu, i); !n.CPUs.IsEmpty() && part > most {
+		if part := at(cpu, i); l.mayLive(w, i) && part > most {
 			start, most = n.ID, part
 		}
 	}
 	anon, _ := window.SumBytes(w.AnonByNode)
-	need := max(w.CPU.Or(0), min(w.Quota.Or(0), float64(l.Machine.OnlineCPUs().Len())))
+	need := max(w.CPU.Or(0), min(w.Quota.Or(0), float64(l.mayRunOn(w, l.Machine.NodesWithCPUs()).Len())))
 	var out set.NodeSet
 	cpus, memory := 0.0, unit.Bytes(0)
 	for _, id := range l.Machine.Nearest(start) {
 		i, _ := l.index(id)
-		n, _ := l.Machine.Node(id)
-		if n.CPUs.IsEmpty() {
+		if !l.mayLive(w, i) {
 			continue
 		}
 		out = out.Union(l.nodeSet(id))
-		cpus, memory = cpus+float64(n.CPUs.Len()), memory+l.total(i).Or(0)
+		cpus, memory = cpus+float64(l.mayRunOn(w, l.nodeSet(id)).Len()), memory+l.total(i).Or(0)
 		if cpus >= need && memory >= anon {
 			return out
 		}

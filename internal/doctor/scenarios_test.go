@@ -3,6 +3,8 @@
 package doctor
 
 import (
+	"slices"
+
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/survey"
@@ -23,9 +25,15 @@ type scenario struct {
 	cost    float64  // CPUs' worth; 0 is unknown or not asked for
 	want    []string // in title, evidence, risk
 	command []string // in the commands
+	absent  []string // from the commands
+	remedy  string   // in it
+	decides bool     // the verdict
 }
 
-var scenarios = []scenario{
+var scenarios = slices.Concat(memoryScenarios, accessScenarios)
+
+// memoryScenarios are those of rules about whose memory is where.
+var memoryScenarios = []scenario{
 	// page-cache-fills-node
 	{
 		name: "cache takes node 0, its workload lands on node 1", rule: "page-cache-fills-node",
@@ -37,7 +45,8 @@ var scenarios = []scenario{
 			s.Groups[1].MemoryUsed = known(5 * gib)
 		},
 		subject: "0", cost: 0.5 * 0.75 * 0.66 / (0.25 + 0.75*1.66), want: []string{"62.5% of 8GiB", "80MiB", "64MiB", "/w0", "node 1 75.0%"},
-		command: []string{"/sys/devices/system/node/node0/reclaim", "/sys/fs/cgroup/w1/memory.reclaim", "/sys/fs/cgroup/w1/memory.high", "drop_caches"},
+		command: []string{"/sys/devices/system/node/node0/reclaim", "/sys/fs/cgroup/w1/memory.reclaim", "drop_caches"},
+		absent:  []string{"memory.high"},
 	},
 	{
 		name: "cache takes node 1, allocations fall over", rule: "page-cache-fills-node",
@@ -83,7 +92,7 @@ var scenarios = []scenario{
 			}
 		},
 		subject: "100", cost: 1 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"100.0% is on node 0", "node 1 50.0%", "sum_rows", "anon 7f00", "default"},
-		command: []string{"xargs -0 numactl --interleave=0-1 < /proc/100/cmdline", "# load"},
+		command: []string{"numactl --interleave=0-1 -- COMMAND…  # in place of load, PID 100 of /w0"}, remedy: "the command line of load (100)",
 	},
 	{name: "its threads run where the memory is", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1.8, 0.2); keep(s, 0, 2*gib, 0) }, quiet: true},
 	{name: "spread over both nodes", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1, 1); keep(s, 0, 1*gib, 500*mib) }, quiet: true},
@@ -114,6 +123,18 @@ var scenarios = []scenario{
 			run(s, 1, 0, 1)
 		},
 		subject: "0", want: []string{"10000 pages/s", "node 1 10000", "private memory of processes"}, command: []string{"migratepages 101 0 1"},
+	},
+	{
+		name: "the stranger may not go to the nearest node", rule: "allocation-fallback", nodes: 3,
+		make: func(s *survey.Survey) {
+			fill(s, 0, 500*mib, 70*mib)
+			s.Nodes[0].Numastat.Foreign = known[uint64](100000)
+			keep(s, 1, 2*gib, 0, 0)
+			bound(s, 1, nodeCPUs(s, 1), 0, 2)
+			s.Machine.Distances[0][2] = unit.Some(31)
+			s.Groups[1].PIDs, s.Window.Workloads[1].Owner = nil, "containerd"
+		},
+		subject: "0", command: []string{"echo 2 > /sys/fs/cgroup/w1/cpuset.mems"}, remedy: "belongs to containerd",
 	},
 	{name: "a few pages", rule: "allocation-fallback", make: func(s *survey.Survey) { s.Nodes[0].Numastat.Foreign = known[uint64](2000) }, quiet: true},
 	{name: "many, but few of those wanted", rule: "allocation-fallback", make: func(s *survey.Survey) {
@@ -148,8 +169,9 @@ var scenarios = []scenario{
 		make: func(s *survey.Survey) {
 			s.Balancing.HintFaults, s.Balancing.HintLocal, s.Balancing.MigrateFailed = known[uint64](1e6), known[uint64](1e5), known[uint64](1e5)
 			bound(s, 0, nodeCPUs(s, 0), 1)
+			s.Window.Workloads[0].Owner = "libvirt"
 		},
-		subject: "/w0", cost: 0.1, want: []string{"node 0", "node 1", "10.0%"}, command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems", "numa_balancing=0"},
+		remedy: "belongs to libvirt", subject: "/w0", cost: 0.1, want: []string{"node 0", "node 1", "10.0%"}, command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems", "numa_balancing=0"},
 	},
 	{
 		name: "a policy keeps pages away", rule: "balancing-fights-binding",
@@ -188,7 +210,7 @@ var scenarios = []scenario{
 			s.Window.Workloads[1].ID, s.Groups[1].ID, s.Window.Workloads[1].Owner = "/x.slice/db.service", "/x.slice/db.service", "systemd"
 			bound(s, 1, nodeCPUs(s, 1), 0)
 		},
-		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime db.service AllowedMemoryNodes=1"},
+		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime -- db.service AllowedMemoryNodes=1"},
 	},
 	{
 		name: "v1 must be told to move the pages; a hostile name is quoted", rule: "cpuset-apart",
@@ -225,7 +247,26 @@ var scenarios = []scenario{
 	{
 		name: "it needs both nodes", rule: "wider-than-node",
 		make:    func(s *survey.Survey) { run(s, 0, 3, 3); far(s, 0, 50) },
-		subject: "/w0", command: []string{"--interleave=0-1 < /proc/100/cmdline", "--cpunodebind=1 --preferred=1 < /proc/100/cmdline"},
+		subject: "/w0", command: []string{"numactl --interleave=0-1 -- COMMAND…"},
+	},
+	{
+		name: "six CPUs, and it may use two of four nodes", rule: "wider-than-node", nodes: 4,
+		make: func(s *survey.Survey) {
+			run(s, 1, 3, 3, 0, 0)
+			far(s, 1, 60)
+			bound(s, 1, nodeCPUs(s, 0, 1), 0, 1)
+		},
+		subject: "/w1", command: []string{"--interleave=0-1 -- COMMAND…"}, absent: []string{"2", "3"},
+	},
+	{
+		name: "six CPUs, and it may not use the nearest node", rule: "wider-than-node", nodes: 4,
+		make: func(s *survey.Survey) {
+			run(s, 1, 1, 3, 1, 1)
+			far(s, 1, 60)
+			s.Machine.Distances[1] = []unit.Opt[int]{unit.Some(22), unit.Some(10), unit.Some(30), unit.Some(16)}
+			bound(s, 1, nodeCPUs(s, 0, 1, 2), 0, 1, 2)
+		},
+		subject: "/w1", command: []string{"echo 0-7 > /sys/fs/cgroup/w1/cpuset.cpus", "echo 0-1 > /sys/fs/cgroup/w1/cpuset.mems"},
 	},
 	{
 		name: "its memory is wider", rule: "wider-than-node",
@@ -243,13 +284,43 @@ var scenarios = []scenario{
 	{
 		name: "bound to a node that is full", rule: "memory-too-tight",
 		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 0); fill(s, 0, 100*mib, 100*mib) },
-		subject: "/w0", want: []string{"out of memory", "136MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
+		subject: "/w0", want: []string{"out of memory", "136MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"}, decides: true,
 	},
 	{
 		name: "killed", rule: "memory-too-tight",
 		make:    func(s *survey.Survey) { s.Groups[1].OOMKills = known[uint64](2) },
 		subject: "/w1", want: []string{"2 processes killed"}, command: []string{"/sys/fs/cgroup/w1/memory.events"},
 	},
+	{
+		name: "killed by its own limit, bound to a node with room", rule: "memory-too-tight",
+		make: func(s *survey.Survey) {
+			bound(s, 0, nodeCPUs(s, 0), 0)
+			s.Groups[0].OOMKills, s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known[uint64](1), known(2*gib), known(300*mib)
+		},
+		subject: "/w0", want: []string{"1 process killed"}, command: []string{"echo 2684354560 > /sys/fs/cgroup/w0/memory.max"}, absent: []string{"cpuset"},
+	},
+	{
+		name: "at the limit of the cgroup it is in", rule: "memory-too-tight",
+		make: func(s *survey.Survey) {
+			s.Groups[0].MemoryLimit = known(1 * gib)
+			s.Groups[0].Limited = &survey.Limited{ID: "/up", Used: known(1100 * mib), File: known(100 * mib)}
+			s.Groups[0].MemoryUsed = known(300 * mib)
+		},
+		subject: "/w0", want: []string{"1000MiB of the limit of 1GiB of /up"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/up/memory.max", "w0"}, absent: []string{"w0/memory.max"},
+	},
+	{
+		name: "at the limit of its systemd slice", rule: "memory-too-tight",
+		make: func(s *survey.Survey) {
+			rename(s, 1, "/x.slice/db.service", "systemd")
+			s.Groups[1].MemoryLimit = known(1 * gib)
+			s.Groups[1].Limited = &survey.Limited{ID: "/x.slice", Used: known(1100 * mib), File: known(100 * mib)}
+		},
+		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime -- x.slice MemoryMax=1342177280"}, absent: []string{"echo"},
+	},
+	{name: "its own use is above the limit of the cgroup it is in, which has room", rule: "memory-too-tight", make: func(s *survey.Survey) {
+		s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known(1*gib), known(1280*mib)
+		s.Groups[0].Limited = &survey.Limited{ID: "/up", Used: known(900 * mib), File: known(100 * mib)}
+	}, quiet: true},
 	{
 		name: "at its limit", rule: "memory-too-tight",
 		make: func(s *survey.Survey) {
@@ -274,12 +345,27 @@ var scenarios = []scenario{
 	{
 		name: "all on node 0", rule: "huge-page-pools",
 		make:    func(s *survey.Survey) { pools(s, 128, 100, 0, 0) },
-		subject: "1", want: []string{"2MiB", "128 pages, 100 free"}, command: []string{"echo 64 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "echo 64 > /sys/devices/system/node/node0/"},
+		subject: "1", want: []string{"2MiB are unequal: 0 pages on node 1", "128 pages, 100 free"}, command: []string{"echo 64 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "echo 64 > /sys/devices/system/node/node0/"},
 	},
 	{
 		name: "equal, but used up on node 0", rule: "huge-page-pools",
 		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30) },
-		subject: "0", want: []string{"0 free"}, command: []string{"echo 80 > /sys/devices/system/node/node0/"},
+		subject: "0", want: []string{"used up on node 0", "64 pages, 0 free"}, command: []string{"echo 80 > /sys/devices/system/node/node0/"},
+	},
+	{
+		name: "the smallest is short, though it has free pages", rule: "huge-page-pools",
+		make:    func(s *survey.Survey) { pools(s, 1000, 400, 10, 5) },
+		subject: "1", want: []string{"unequal: 10 pages on node 1"}, command: []string{"echo 505 > /sys/devices/system/node/node1/"}, absent: []string{"node0"},
+	},
+	{
+		name: "no memory for more huge pages", rule: "huge-page-pools",
+		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 65*mib) },
+		subject: "0", command: []string{"cat /sys/devices/system/node/node0/meminfo"}, absent: []string{"echo"},
+	},
+	{
+		name: "memory for some more huge pages", rule: "huge-page-pools",
+		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 74*mib) },
+		subject: "0", command: []string{"echo 69 > /sys/devices/system/node/node0/"},
 	},
 	{name: "nearly equal", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 64, 10, 60, 8) }, quiet: true},
 	{name: "no pools", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 0, 0, 0, 0) }, quiet: true},
@@ -314,223 +400,12 @@ var scenarios = []scenario{
 		s.IRQs[1].Counts, s.IRQs[1].Node = []uint64{50000, 0}, unit.None[int]()
 	}, skipped: "its node is unknown"},
 	{name: "none read", rule: "irq-far", make: func(s *survey.Survey) { s.IRQs = nil }, skipped: "no interrupts"},
+}
 
-	// bandwidth-saturated
-	{
-		name: "node 0 at 92 %, node 1 at 10 %", rule: "bandwidth-saturated",
-		make:    func(s *survey.Survey) { busy(s, 0.92, 0.1) },
-		subject: "0", cost: 0.5 * (1 - latencyAt(0.46)/latencyAt(0.92)), want: []string{"92.0%", "10.0%", "/w0"}, command: []string{"--interleave=0-1 < /proc/100/cmdline"},
-	},
-	{
-		name: "two workloads: the smaller moves", rule: "bandwidth-saturated",
-		make: func(s *survey.Survey) {
-			busy(s, 0.1, 0.92)
-			keep(s, 0, 0, 1*gib)
-			run(s, 0, 0, 0.5)
-		},
-		subject: "1", command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems", "echo 0-3 > /sys/fs/cgroup/w0/cpuset.cpus"},
-	},
-	{
-		name: "from HMAT's bandwidth", rule: "bandwidth-saturated",
-		make: func(s *survey.Survey) {
-			for i := range s.Nodes {
-				s.Nodes[i].Traffic.Busy = gone[unit.Ratio]()
-				s.Machine.Nodes[i].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(i), ReadBandwidth: unit.Some(unit.Bytes(1e9))}}
-			}
-			s.Nodes[0].Traffic.Reads, s.Nodes[1].Traffic.Reads = known[uint64](125e6), known[uint64](10e6)
-		},
-		subject: "0", want: []string{"80.0%", "estimated"},
-	},
-	{name: "both are busy", rule: "bandwidth-saturated", make: func(s *survey.Survey) { busy(s, 0.92, 0.6) }, quiet: true},
-	{name: "not yet saturated", rule: "bandwidth-saturated", make: func(s *survey.Survey) { busy(s, 0.6, 0.1) }, quiet: true},
-	{name: "unknown", rule: "bandwidth-saturated", make: func(s *survey.Survey) {
-		s.Nodes[0].Traffic, s.Nodes[1].Traffic = survey.Traffic{Busy: gone[unit.Ratio]()}, survey.Traffic{Busy: gone[unit.Ratio]()}
-	}, skipped: "hidden by the test"},
-
-	// shared-line
-	{
-		name: "a counter that both nodes write", rule: "shared-line",
-		make:    func(s *survey.Survey) { hotLine(s, []uint64{30, 40}, []uint64{60, 50}) },
-		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"nodes 0-1", "0x7f0000001040", "[heap]", "count_hits", "node 0 60, node 1 50"}, command: []string{"perf c2c record -p 100"},
-	},
-	{name: "one writer", rule: "shared-line", make: func(s *survey.Survey) { hotLine(s, []uint64{30, 40}, []uint64{60, 2}) }, quiet: true},
-	{name: "one thread, which moves", rule: "shared-line", make: func(s *survey.Survey) {
-		hotLine(s, []uint64{30, 40}, []uint64{60, 50})
-		s.Samples.Lines[0].Writers = 1
-	}, quiet: true},
-	{name: "too few samples", rule: "shared-line", make: func(s *survey.Survey) { hotLine(s, []uint64{3, 4}, []uint64{6, 5}) }, quiet: true},
-	{name: "no samples", rule: "shared-line", make: func(s *survey.Survey) { s.Samples = survey.Samples{Why: "no PMU in this guest"} }, skipped: "no PMU in this guest"},
-	{name: "no stores sampled", rule: "shared-line", make: func(s *survey.Survey) { s.Samples.Stores = 0 }, skipped: "no store"},
-
-	// read-only-far
-	{
-		name: "a table that both nodes read", rule: "read-only-far",
-		make:    func(s *survey.Survey) { far(s, 0, 50); table(s, []uint64{500, 500}, []uint64{0, 450}, nil) },
-		subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"/data/table", "lookup", "fewer than 0.3%", "45.0%"},
-		command: []string{"--cpunodebind=0 --membind=0 < /proc/100/cmdline", "--cpunodebind=1 --membind=1"},
-	},
-	{name: "it is written too", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{0, 5}) }, quiet: true},
-	{
-		name: "a table beside a few counters", rule: "read-only-far",
-		make: func(s *survey.Survey) {
-			table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{4, 5})
-			s.Samples.Places[0].Pages, s.Samples.Places[0].Written = 900, 2
-		},
-		subject: "100", want: []string{"9, all on 2 of the 900 pages"},
-	},
-	{name: "a table that is updated here and there", rule: "read-only-far", make: func(s *survey.Survey) {
-		table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{4, 5})
-		s.Samples.Places[0].Pages, s.Samples.Places[0].Written = 900, 9
-	}, quiet: true},
-	{name: "each thread reads its own part", rule: "read-only-far", make: func(s *survey.Survey) {
-		table(s, []uint64{500, 500}, []uint64{0, 450}, nil)
-		s.Samples.Places[0].Common = unit.Some(unit.Ratio(0.02))
-	}, quiet: true},
-	{name: "one node reads it", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{10, 990}, []uint64{0, 900}, nil) }, quiet: true},
-	{name: "it is local enough", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 100}, nil) }, quiet: true},
-	{name: "too few samples", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{40, 40}, []uint64{0, 40}, nil) }, quiet: true},
-	{name: "no stores sampled", rule: "read-only-far", make: func(s *survey.Survey) { s.Samples.Stores = 0 }, skipped: "no store"},
-
-	// guest-topology
-	{
-		name: "a guest of one node with remote reads", rule: "guest-topology", nodes: 1,
-		make: func(s *survey.Survey) { s.Hypervisor = known("kvm"); far(s, 0, 30) },
-		want: []string{"remote reads on a machine with one node", "30.0%", "kvm"}, command: []string{"lscpu"},
-	},
-	{
-		name: "a guest of one node with two packages", rule: "guest-topology", nodes: 1,
-		make: func(s *survey.Survey) {
-			s.Hypervisor = known("kvm")
-			s.Machine.Packages = []set.CPUSet{set.FromCPUs(0, 1), set.FromCPUs(2, 3)}
-		},
-		want: []string{"one node for several packages"},
-	},
-	{
-		name: "a guest whose nodes are all at 10", rule: "guest-topology",
-		make: func(s *survey.Survey) {
-			s.Hypervisor = known("vmware")
-			s.Machine.Distances[0][1], s.Machine.Distances[1][0] = unit.Some(10), unit.Some(10)
-		},
-		want: []string{"distance 10"},
-	},
-	{
-		name: "a guest whose cache spans nodes", rule: "guest-topology",
-		make: func(s *survey.Survey) {
-			s.Hypervisor = known("kvm")
-			s.Machine.LLCs = []machine.Cache{{Level: 3, CPUs: set.FromCPUs(0, 1, 4, 5)}}
-		},
-		want: []string{"spans nodes", "0-1,4-5"},
-	},
-	{name: "a true guest", rule: "guest-topology", make: func(s *survey.Survey) { s.Hypervisor = known("kvm") }, quiet: true},
-	{name: "metal", rule: "guest-topology", make: func(s *survey.Survey) {
-		s.Machine.Distances[0][1], s.Machine.Distances[1][0] = unit.Some(10), unit.Some(10)
-	}, quiet: true},
-	{name: "a guest of one node, noise of a counter", rule: "guest-topology", nodes: 1, make: func(s *survey.Survey) { s.Hypervisor = known("kvm"); far(s, 0, 1) }, quiet: true},
-	{name: "unknown", rule: "guest-topology", make: func(s *survey.Survey) { s.Hypervisor = gone[string]() }, skipped: "unknown"},
-
-	// vm-flat-topology
-	{
-		name: "a flat VM on two nodes", rule: "vm-flat-topology",
-		make:    func(s *survey.Survey) { vm(s, 1, 0, 4); run(s, 0, 0.5, 0.5); far(s, 0, 50) },
-		subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"2 virtual CPUs", "nodes 0-1"}, command: []string{"taskset -acp 0-3 100", "migratepages 100 1 0"},
-	},
-	{name: "a flat VM on one node", rule: "vm-flat-topology", make: func(s *survey.Survey) { vm(s, 1, 0, 1) }, quiet: true},
-	{name: "a VM with two nodes", rule: "vm-flat-topology", make: func(s *survey.Survey) { vm(s, 2, 0, 4) }, quiet: true},
-	{name: "its nodes are unknown", rule: "vm-flat-topology", make: func(s *survey.Survey) { vm(s, 1, 0, 4); s.Processes[0].Guest.Nodes = gone[int]() }, skipped: "unknown"},
-
-	// firmware-doubts
-	{
-		name: "doubts", rule: "firmware-doubts",
-		make: func(s *survey.Survey) {
-			s.Machine.Doubts = []string{"node 0 and node 1 both claim cpu 3", "distance 0"}
-		},
-		want: []string{"both claim cpu 3", "1 more", "distance 0"}, command: []string{"dmesg"},
-	},
-	{name: "no doubts", rule: "firmware-doubts", make: func(*survey.Survey) {}, quiet: true},
-
-	// pinned-to-busy-cpu
-	{
-		name: "it waits for its CPU", rule: "pinned-to-busy-cpu",
-		make:    func(s *survey.Survey) { pin(s, 2); s.Processes[0].Threads[1].Waited = known(0.4) },
-		subject: "1001", cost: 0.4, want: []string{"CPU 2", "0.4 CPUs"}, command: []string{"taskset -cp 0-3 1001"},
-	},
-	{
-		name: "waiting unknown, CPU full", rule: "pinned-to-busy-cpu",
-		make: func(s *survey.Survey) {
-			pin(s, 2)
-			s.Processes[0].Threads[1].Waited, s.Processes[0].Threads[1].CPUTime = gone[float64](), known(0.5)
-			s.Processes[0].Threads[2].CPUTime = known(0.5)
-		},
-		subject: "1001", cost: 0.5, want: []string{"estimated"},
-	},
-	{name: "pinned, not waiting", rule: "pinned-to-busy-cpu", make: func(s *survey.Survey) { pin(s, 2) }, quiet: true},
-	{name: "waiting, free to move", rule: "pinned-to-busy-cpu", make: func(s *survey.Survey) { s.Processes[0].Threads[1].Waited = known(0.4) }, quiet: true},
-	{name: "waiting, no other CPU is free", rule: "pinned-to-busy-cpu", make: func(s *survey.Survey) {
-		pin(s, 2)
-		s.Processes[0].Threads[1].Waited = known(0.4)
-		s.Window.Nodes[0].CPUBusy = known(3.9)
-	}, quiet: true},
-	{name: "no threads", rule: "pinned-to-busy-cpu", make: func(s *survey.Survey) { s.Processes[0].Threads, s.Processes[1].Threads = nil, nil }, skipped: "no threads"},
-
-	// remote-workload
-	{
-		name: "half of its reads are remote", rule: "remote-workload",
-		make:    func(s *survey.Survey) { run(s, 0, 0.5, 0.5); keep(s, 0, 600*mib, 400*mib); far(s, 0, 50) },
-		subject: "/w0", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"50.0%", "measured"}, command: []string{"echo 0-3 > /sys/fs/cgroup/w0/cpuset.cpus", "echo 0 > /sys/fs/cgroup/w0/cpuset.mems"},
-	},
-	{
-		name: "no node has room", rule: "remote-workload",
-		make: func(s *survey.Survey) {
-			run(s, 0, 1.5, 1.5)
-			keep(s, 0, 600*mib, 400*mib)
-			far(s, 0, 50)
-			s.Window.Nodes[0].CPUBusy, s.Window.Nodes[1].CPUBusy = known(4.0), known(4.0)
-		},
-		subject: "/w0", command: []string{"homenode agent --dry-run", "homenode why /w0"},
-	},
-	{
-		name: "estimated, and it stalls", rule: "remote-workload",
-		make: func(s *survey.Survey) {
-			run(s, 0, 0.5, 0.5)
-			keep(s, 0, 600*mib, 400*mib)
-			s.Window.Workloads[0].LocalLoads = gone[uint64]()
-		},
-		subject: "/w0", want: []string{"estimated"},
-	},
-	{name: "estimated, and nothing says that it reads", rule: "remote-workload", make: func(s *survey.Survey) {
-		run(s, 0, 0.5, 0.5)
-		keep(s, 0, 600*mib, 400*mib)
-		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].StallCycles = gone[uint64](), gone[uint64]()
-	}, skipped: "whether it reads them is unknown"},
-	{name: "a fifth is remote", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 20) }, quiet: true},
-	{name: "remote, and idle", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); run(s, 0, 0.02, 0.02) }, quiet: true},
-	{name: "bound, to memory elsewhere", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},
-	{
-		name: "bound, and its memory left behind", rule: "remote-workload",
-		make:    func(s *survey.Survey) { far(s, 0, 90); bound(s, 0, nodeCPUs(s, 0), 0) },
-		subject: "/w0", want: []string{"is bound, but not to its memory", "90.0%"},
-	},
-	{name: "unknown", rule: "remote-workload", make: func(s *survey.Survey) {
-		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].AnonByNode = gone[uint64](), nil
-	}, skipped: "unknown"},
-
-	// swap-beside-free
-	{
-		name: "node 0 swaps, node 1 is free", rule: "swap-beside-free",
-		make: func(s *survey.Survey) {
-			s.Swapping.Out = known[uint64](50000)
-			fill(s, 0, 100*mib, 60*mib)
-			bound(s, 0, nodeCPUs(s, 0), 0)
-		},
-		subject: "0", want: []string{"5000 pages/s", "5GiB", "/w0"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
-	},
-	{name: "both are full", rule: "swap-beside-free", make: func(s *survey.Survey) {
-		s.Swapping.Out = known[uint64](50000)
-		fill(s, 0, 100*mib, 60*mib)
-		fill(s, 1, 100*mib, 60*mib)
-	}, quiet: true},
-	{name: "hardly swaps", rule: "swap-beside-free", make: func(s *survey.Survey) { s.Swapping.Out = known[uint64](500); fill(s, 0, 100*mib, 60*mib) }, quiet: true},
-	{name: "unknown", rule: "swap-beside-free", make: func(s *survey.Survey) { s.Swapping = survey.Swapping{} }, skipped: "unknown"},
+// rename gives a workload another cgroup and manager.
+func rename(s *survey.Survey, k int, id, owner string) {
+	s.Window.Workloads[k].ID, s.Window.Workloads[k].Owner, s.Groups[k].ID = id, owner, id
+	s.Processes[k].Workload, s.Samples.Places[k].Workload = id, id
 }
 
 func pools(s *survey.Survey, total0, free0, total1, free1 uint64) {

@@ -60,7 +60,12 @@ func (s *Surveyor) group(w *workload, wl window.Workload, d delta, sizes unit.Op
 	g := survey.Group{ID: w.ID}
 	g.ConfiguredCPUs = configured(s, &w.ownCPUs, set.ParseCPUs)
 	g.ConfiguredMems = configured(s, &w.ownMems, set.ParseNodes)
-	g.MemoryLimit, g.MemoryUsed = s.memoryLimit(w), s.memoryUsed(w)
+	var limited string
+	g.MemoryLimit, limited = s.memoryLimit(w)
+	g.MemoryUsed = s.memoryUsed(w, w.ID)
+	if limited != w.ID && g.MemoryLimit.Known() {
+		g.Limited = &survey.Limited{ID: limited, Used: s.memoryUsed(w, limited), File: s.pageCache(w, limited)}
+	}
 	g.OOMKills, g.AllocStalls = unit.UnknownValue[uint64](oneReading), unit.UnknownValue[uint64](oneReading)
 	if d.was != nil {
 		g.OOMKills = grown(d.was.groups[w.ID].oom, d.now.groups[w.ID].oom)
@@ -100,17 +105,18 @@ func configured[K set.Kind](s *Surveyor, k *unix.Kept, parse func(string) (set.S
 	return v
 }
 
-// memoryLimit is the tightest limit of the cgroup and its ancestors.
-func (s *Surveyor) memoryLimit(w *workload) unit.Value[unit.Bytes] {
+// memoryLimit is the tightest limit of the cgroup and its ancestors, and which of
+// them has it; of equal ones the nearest.
+func (s *Surveyor) memoryLimit(w *workload) (limit unit.Value[unit.Bytes], id string) {
 	if !w.memHier.Present() {
-		return unit.UnknownValue[unit.Bytes](noMemory)
+		return unit.UnknownValue[unit.Bytes](noMemory), ""
 	}
-	file, from := pick(w.memHier, "memory.max", "memory.limit_in_bytes"), ""
+	file := pick(w.memHier, "memory.max", "memory.limit_in_bytes")
 	tightest := unit.None[unit.Bytes]()
 	for at := w.ID; ; at = path.Dir(at) {
 		limit, err := parsed(s, path.Join(w.memHier.Mount, at, file), cgroup.ParseMemoryLimit)
 		if b, ok := limit.Get(); ok && err == nil && (!tightest.Known() || b < tightest.Or(0)) {
-			tightest, from = limit, path.Join(at, file)
+			tightest, id = limit, at
 		}
 		if at == "/" || at == "." {
 			break
@@ -118,18 +124,33 @@ func (s *Surveyor) memoryLimit(w *workload) unit.Value[unit.Bytes] {
 	}
 	b, ok := tightest.Get()
 	if !ok {
-		return unit.UnknownValue[unit.Bytes]("no limit is set")
+		return unit.UnknownValue[unit.Bytes]("no limit is set"), ""
 	}
-	return unit.Measured(b, from)
+	return unit.Measured(b, path.Join(id, file)), id
 }
 
-func (s *Surveyor) memoryUsed(w *workload) unit.Value[unit.Bytes] {
+// memoryUsed is what a cgroup, the workload's own or one above it, uses.
+func (s *Surveyor) memoryUsed(w *workload, id string) unit.Value[unit.Bytes] {
 	if !w.memHier.Present() {
 		return unit.UnknownValue[unit.Bytes](noMemory)
 	}
 	file := pick(w.memHier, "memory.current", "memory.usage_in_bytes")
-	v, err := parsed(s, path.Join(w.memHier.Mount, w.ID, file), cgroup.ParseMemoryUsage)
-	return valueOf(v, err, file)
+	v, err := parsed(s, path.Join(w.memHier.Mount, id, file), cgroup.ParseMemoryUsage)
+	return valueOf(v, err, path.Join(id, file))
+}
+
+// pageCache is what of it is page cache, over all nodes.
+func (s *Surveyor) pageCache(w *workload, id string) unit.Value[unit.Bytes] {
+	const file = "memory.numa_stat"
+	v, err := parsed(s, path.Join(w.memHier.Mount, id, file), func(data []byte) (unit.Bytes, error) {
+		stat, err := cgroup.ParseNumaStat(data, w.memHier.V2, s.reader.pageSize())
+		sum := unit.Bytes(0)
+		for _, b := range stat.File {
+			sum += b
+		}
+		return sum, err
+	})
+	return valueOf(v, err, path.Join(id, file))
 }
 
 // groupMemory splits what the window has by node further, where the kernel does.

@@ -82,6 +82,8 @@ func fakeSurvey(t *testing.T) Root {
 		top + "/demo/a/memory.current":                  "1060864\n",
 		top + "/demo/a/memory.max":                      "max\n",
 		top + "/demo/memory.max":                        "2097152\n",
+		top + "/demo/memory.current":                    "2000000\n",
+		top + "/demo/memory.numa_stat":                  "anon N0=4096 N1=0\nfile N0=4096 N1=8192\n",
 		top + "/demo/a/memory.events":                   "oom 1\noom_kill 1\n",
 		top + "/demo/a/memory.stat":                     "anon 1\npgsteal 10\n",
 		"/proc/interrupts":                              "      CPU0 CPU1 CPU2 CPU3\n  7:  1 0 0 0  IO-APIC 7-edge  x\n 25:  1 2 3 4  PCI-MSI 1-edge  nvme0q1\nLOC: 1 2 3 4 Local timer\n",
@@ -187,6 +189,10 @@ func TestSurveyGroupsAndIRQs(t *testing.T) {
 	if g.ID != "/demo/a" || g.ConfiguredCPUs.String() != "2-3" || !g.ConfiguredMems.IsEmpty() || g.MemoryLimit.Or(0) != 2*unit.MiB ||
 		g.MemoryUsed.Or(0) != 1060864 || g.OOMKills.Or(9) != 2 || g.AllocStalls.Or(0) != 15 || !reflect.DeepEqual(g.PIDs, []int{10}) {
 		t.Errorf("group: %+v", g)
+	}
+	by := g.Limited
+	if by == nil || by.ID != "/demo" || by.Used.Or(0) != 2000000 || by.File.Or(0) != 12288 || g.MemoryLimit.From != "/demo/memory.max" {
+		t.Errorf("limited by %+v, limit %v", by, g.MemoryLimit)
 	}
 	want := survey.IRQ{Number: "25", Name: "PCI-MSI 1-edge nvme0q1", Counts: []uint64{10, 100}, Device: "0000:3b:00.0", Node: unit.Some(1)}
 	if len(s.IRQs) != 2 || s.IRQs[1].Allowed.String() != "2" {

@@ -94,6 +94,9 @@ func (s Survey) validateGroups() error {
 		if anyNegative(g.MemoryLimit, g.MemoryUsed) { // 6
 			return fmt.Errorf("group %q: an amount of memory is negative", g.ID)
 		}
+		if g.Limited != nil && anyNegative(g.Limited.Used, g.Limited.File) {
+			return fmt.Errorf("group %q: an amount of memory of %q is negative", g.ID, g.Limited.ID)
+		}
 	}
 	return nil
 }

@@ -39,12 +39,12 @@ type Process struct {
 	Guest *Guest `json:"guest,omitempty"`
 }
 
-// Bytes is the process's memory by node.
+// Bytes is the process's memory by node, of the kinds that are known.
 func (p Process) Bytes() []unit.Bytes {
 	var sum []unit.Bytes
 	for _, by := range p.ByKind {
-		if sum == nil {
-			sum = make([]unit.Bytes, len(by))
+		if more := len(by) - len(sum); more > 0 {
+			sum = append(sum, make([]unit.Bytes, more)...)
 		}
 		for i := range by {
 			sum[i] += by[i]

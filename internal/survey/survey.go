@@ -151,11 +151,21 @@ type Group struct {
 	ConfiguredMems set.NodeSet            `json:"configured_mems"`
 	MemoryLimit    unit.Value[unit.Bytes] `json:"memory_limit_bytes"` // the tightest of it and its ancestors; unknown: none is set
 	MemoryUsed     unit.Value[unit.Bytes] `json:"memory_used_bytes"`
-	OOMKills       unit.Value[uint64]     `json:"oom_kills"` // over the period
-	AllocStalls    unit.Value[uint64]     `json:"reclaimed_pages"`
-	PIDs           []int                  `json:"pids,omitempty"`
+	// Limited is the cgroup that has the limit, where that is not this one.
+	Limited     *Limited           `json:"memory_limited_by,omitempty"`
+	OOMKills    unit.Value[uint64] `json:"oom_kills"` // over the period
+	AllocStalls unit.Value[uint64] `json:"reclaimed_pages"`
+	PIDs        []int              `json:"pids,omitempty"`
 	// Memory is by node: its own and that of the cgroups below it.
 	Memory []GroupMemory `json:"memory_by_node,omitempty"`
+}
+
+// Limited is a cgroup above a workload, whose memory limit is the tightest: what
+// all cgroups below it use counts.
+type Limited struct {
+	ID   string                 `json:"id"`
+	Used unit.Value[unit.Bytes] `json:"used_bytes"`
+	File unit.Value[unit.Bytes] `json:"file_bytes"` // page cache, part of Used
 }
 
 // GroupMemory is a cgroup's memory on one node, from memory.numa_stat; no byte is

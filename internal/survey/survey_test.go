@@ -35,3 +35,15 @@ func TestProcessTotal(t *testing.T) {
 		t.Errorf("%v, %v", p.Total(), p.Bytes())
 	}
 }
+
+// A kind that is unknown adds nothing, wherever it stands.
+func TestBytesOfSomeKinds(t *testing.T) {
+	var p Process
+	if p.Bytes() != nil {
+		t.Errorf("nothing is known: %v", p.Bytes())
+	}
+	p.ByKind[Anon], p.ByKind[File] = []unit.Bytes{1, 2}, []unit.Bytes{10, 20}
+	if got := p.Bytes(); len(got) != 2 || got[0] != 11 || got[1] != 22 || p.Total() != 33 {
+		t.Errorf("%v", got)
+	}
+}

@@ -20,7 +20,7 @@ func clean(r doctor.Report) doctor.Report {
 	})
 	r.Origin = report.Printable(r.Origin)
 	r.Findings = each(r.Findings, cleanFinding)
-	r.Quiet = each(r.Quiet, report.Printable)
+	r.Quiet, r.Problems = each(r.Quiet, report.Printable), each(r.Problems, report.Printable)
 	r.Skipped = each(r.Skipped, func(s doctor.Skipped) doctor.Skipped {
 		s.Rule, s.Why, s.Subjects = report.Printable(s.Rule), report.Printable(s.Why), each(s.Subjects, report.Printable)
 		return s

@@ -105,3 +105,21 @@ func TestEmpty(t *testing.T) {
 		}
 	}
 }
+
+// What could not be read comes last, clean, and not by the thousand.
+func TestProblems(t *testing.T) {
+	s := survey.Survey{Problems: []string{"of 200 processes, 150 could not be looked into\x1b[2J"}}
+	for range 1000 {
+		s.Problems = append(s.Problems, "read <b>")
+	}
+	for ext, face := range map[string]func(io.Writer, doctor.Report) error{"txt": Text, "md": Markdown} {
+		var out bytes.Buffer
+		if err := face(&out, doctor.Examine(s, doctor.DefaultConfig())); err != nil {
+			t.Fatal(err)
+		}
+		_, last, ok := strings.Cut(out.String(), "Could not be read:\n")
+		if !ok || !strings.Contains(last, "150 could not be looked into") || !strings.HasSuffix(last, "and 981 more\n") || strings.Contains(last, "\x1b") || ext == "md" && strings.Contains(last, "<b>") {
+			t.Errorf("%s: %s", ext, out.String())
+		}
+	}
+}

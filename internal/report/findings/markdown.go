@@ -36,6 +36,12 @@ func Markdown(w io.Writer, r doctor.Report) error {
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&out, "- %s: %s\n", escape(s.Rule), escape(s.Why+of(s.Subjects)))
 	}
+	if len(r.Problems) > 0 {
+		out.WriteString("\nCould not be read:\n\n")
+	}
+	for _, text := range firstFew(r.Problems) {
+		fmt.Fprintf(&out, "- %s\n", escape(text))
+	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }

@@ -5,6 +5,7 @@ package findings
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -87,6 +88,21 @@ func (p *printer) rest(r doctor.Report) {
 	for _, s := range r.Skipped {
 		p.wrapped("  ", "    ", s.Rule+": "+s.Why+of(s.Subjects))
 	}
+	if len(r.Problems) > 0 {
+		p.line("Could not be read:")
+	}
+	for _, text := range firstFew(r.Problems) {
+		p.wrapped("  ", "    ", text)
+	}
+}
+
+// firstFew are the problems that are shown: a broken tree can have thousands.
+func firstFew(problems []string) []string {
+	const most = 20
+	if n := len(problems); n > most {
+		return append(slices.Clone(problems[:most]), fmt.Sprintf("and %d more", n-most))
+	}
+	return problems
 }
 
 // of names the first few subjects.

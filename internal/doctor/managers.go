@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Who manages a cgroup is told through its manager, where that can be named: what
+// is written past it will be overwritten, or confuses it.
+
+func (l look) cpusetV2() bool {
+	return l.Cgroups.Cpuset.V2 || l.Cgroups.Cpuset.Path == ""
+}
+
+func (l look) memoryV2() bool {
+	return l.Cgroups.Memory.V2 || l.Cgroups.Memory.Path == ""
+}
+
+// bind restricts a workload to CPUs and nodes; an empty set is left as it is. The
+// kernel moves the pages by itself: on v1 only with cpuset.memory_migrate.
+func (l look) bind(w window.Workload, cpus set.CPUSet, mems set.NodeSet) []string {
+	unitName, ofSystem := systemdUnit(w.ID)
+	switch {
+	case w.Owner == "systemd" && !ofSystem:
+		return []string{"homenode why " + quote(w.ID)} // managed says whose it is
+	case w.Owner == "systemd" && l.cpusetV2():
+		return []string{systemdBind(unitName, cpus, mems)}
+	case w.Owner == "docker" && containerID(w.ID) != "":
+		return []string{dockerBind(containerID(w.ID), cpus, mems)}
+	}
+	var out []string
+	if !cpus.IsEmpty() {
+		out = append(out, l.write(cpus.String(), w.ID, "cpuset.cpus"))
+	}
+	if !mems.IsEmpty() {
+		if !l.cpusetV2() {
+			out = append(out, l.write("1", w.ID, "cpuset.memory_migrate"))
+		}
+		out = append(out, l.write(mems.String(), w.ID, "cpuset.mems"))
+	}
+	return out
+}
+
+func (l look) write(what, id, file string) string {
+	return fmt.Sprintf("echo %s > %s", what, cgroupFile(l.Cgroups.Cpuset, id, file))
+}
+
+func systemdBind(name string, cpus set.CPUSet, mems set.NodeSet) string {
+	out := "systemctl set-property --runtime -- " + quote(name)
+	if !cpus.IsEmpty() {
+		out += " AllowedCPUs=" + cpus.String()
+	}
+	if !mems.IsEmpty() {
+		out += " AllowedMemoryNodes=" + mems.String()
+	}
+	return out
+}
+
+func dockerBind(container string, cpus set.CPUSet, mems set.NodeSet) string {
+	out := "docker update"
+	if !cpus.IsEmpty() {
+		out += " --cpuset-cpus " + cpus.String()
+	}
+	if !mems.IsEmpty() {
+		out += " --cpuset-mems " + mems.String()
+	}
+	return out + " " + container
+}
+
+// limit raises the memory limit that a cgroup has, the workload's own or one above.
+func (l look) limit(w window.Workload, id string, to unit.Bytes) []string {
+	bytes := strconv.FormatInt(int64(to), 10)
+	name, ofSystem := systemdUnit(id)
+	switch {
+	case w.Owner == "systemd" && !ofSystem:
+		return []string{"homenode why " + quote(w.ID)}
+	case (w.Owner == "systemd" || w.Owner == "docker" && containerID(id) == "" && ofSystem) && l.memoryV2():
+		return []string{"systemctl set-property --runtime -- " + quote(name) + " MemoryMax=" + bytes}
+	case w.Owner == "docker" && containerID(id) != "":
+		return []string{"docker update --memory " + bytes + " " + containerID(id)}
+	}
+	file := "memory.max"
+	if !l.memoryV2() {
+		file = "memory.limit_in_bytes"
+	}
+	return []string{"echo " + bytes + " > " + cgroupFile(l.Cgroups.Memory, id, file)}
+}
+
+const (
+	unitChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@" // VALID_CHARS of systemd's unit-name.c
+	slice     = ".slice"
+)
+
+// systemdUnit is the unit of the system's manager that a cgroup belongs to:
+//
+//	/system.slice/db.service                     db.service
+//	/system.slice/db.service/worker              none: db.service looks after it
+//	/user.slice/…/user@1000.service/app.service  none: that user's manager does
+//
+// Who a cgroup was handed to may call those below it what they like, so nothing
+// below a service or a scope is taken for a unit.
+func systemdUnit(id string) (name string, ok bool) {
+	above, name := path.Split(strings.TrimSuffix(id, "/"))
+	for _, part := range strings.Split(strings.Trim(above, "/"), "/") {
+		if part != "" && !strings.HasSuffix(part, slice) {
+			return "", false
+		}
+	}
+	suffix := path.Ext(name)
+	known := suffix == ".service" || suffix == ".scope" || suffix == slice
+	if !known || name == suffix || strings.Trim(name, unitChars) != "" {
+		return "", false
+	}
+	return name, true
+}
+
+// containerID finds Docker's name of a container in its cgroup's path.
+func containerID(id string) string {
+	base := strings.TrimSuffix(strings.TrimPrefix(path.Base(id), "docker-"), ".scope")
+	if len(base) < 12 || strings.Trim(base, "0123456789abcdef") != "" {
+		return ""
+	}
+	return base[:12]
+}
+
+// managed says who will overwrite or refuse a write to a workload's cgroup.
+func managed(w window.Workload) string {
+	switch w.Owner {
+	case "kubelet":
+		return " Its cgroup belongs to the kubelet, which writes it anew: use the CPU Manager's static policy with the Memory Manager to keep it."
+	case "libvirt":
+		return " Its cgroup belongs to libvirt: virsh vcpupin and virsh numatune keep it."
+	case "containerd", "podman":
+		return " Its cgroup belongs to " + w.Owner + ", which may write it anew."
+	case "systemd":
+		if _, ok := systemdUnit(w.ID); !ok {
+			return " Its cgroup is not a unit of the system's: it belongs to the service or the user's manager above it, which has to be told."
+		}
+	}
+	return ""
+}
+
+// Where a workload may go: its binding is somebody's decision, and advice stays
+// within it. A binding that is not known does not restrict.
+
+// mayRunOn are the CPUs of nodes that a workload may use.
+func (l look) mayRunOn(w window.Workload, nodes set.NodeSet) set.CPUSet {
+	cpus := l.Machine.CPUsOf(nodes)
+	if w.Binding.CPUs.IsEmpty() {
+		return cpus
+	}
+	return cpus.Intersect(w.Binding.CPUs)
+}
+
+// mayUse says that a workload may have memory on a node, by position.
+func (l look) mayUse(w window.Workload, i int) bool {
+	return w.Binding.Mems.IsEmpty() || w.Binding.Mems.Has(l.id(i))
+}
+
+// mayLive says that it may both run and have memory there.
+func (l look) mayLive(w window.Workload, i int) bool {
+	return l.mayUse(w, i) && !l.mayRunOn(w, l.nodeSet(l.id(i))).IsEmpty()
+}
+
+// roomFor says that a node has, or can make by dropping cache, so much memory;
+// false also when that is unknown.
+func (l look) roomFor(i int, come unit.Bytes) bool {
+	free, ok := l.free(i).Get()
+	return ok && free+l.file(i).Or(0) >= come
+}
