@@ -7,4 +7,4 @@ group backup 0-1
 forever backup dd if=/scratch/big of=/dev/null bs=1M
 sleep 15
 group service 0-1
-forever service dd if=/dev/zero of=/dev/shm/doctor-x bs=1M count=150
+forever service dd if=/dev/zero of=/dev/shm/doctor-x bs=1M count=15
