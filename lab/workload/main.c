@@ -26,6 +26,7 @@ static const char usage[] =
 	"           --file PATH (shared mappings of this file instead of private memory)\n"
 	"  threads  --threads N (--workers N) --bind-cpu CPU (all) --cpus LIST (worker i on the i-th)\n"
 	"  length   --ops N --seconds S (model time), else until SIGTERM; --warm-laps L\n"
+	"  disguise --vm (threads named as a virtual machine's; chase, stream, rao, spin)\n"
 	"  harness  --name TEXT --out FILE --ready FILE --hold PHASE (--start-phase PHASE) --seed N\n"
 	"  counting --perf cycles,loads:uk,dram0,… (chase, stream, rao, share, spin)\n"
 	"  testing  --sysfs DIR (instead of /sys)\n"

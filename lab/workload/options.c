@@ -43,6 +43,7 @@ static const struct option {
 	{ "bytes", SIZE, AT(bytes), HOMENODE_IN_PAGECACHE, 1, 1e15 },
 	{ "ops", COUNT, AT(ops), WORKS, 1, 1e18 },
 	{ "seconds", REAL, AT(seconds), RUNS, 1e-6, 1e9 },
+	{ "vm", FLAG, AT(vm), LOADS, 0, 0 },
 	{ "hold", COUNT, AT(hold), RUNS, 0, 1e18 },
 	{ "start-phase", COUNT, AT(hold), RUNS, 0, 1e18 },
 	{ "warm-laps", COUNT, AT(warm_laps), LOADS, 0, 1e6 },

@@ -13,7 +13,9 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "load.h"
@@ -141,6 +143,12 @@ static void *worker_main(void *arg)
 	w->id = s->id;
 	w->region = s->region;
 	memset(w->tally, 0, sizeof(w->tally));
+	if (run->opt.vm) { /* as QEMU names its virtual CPUs' threads */
+		char name[16];
+
+		snprintf(name, sizeof(name), "CPU %u/KVM", (unsigned int)w->id);
+		prctl(PR_SET_NAME, name);
+	}
 	homenode_rng_seed(&w->rng, run->opt.seed, HOMENODE_STREAM_WORKER + w->id);
 	if (run->opt.touch == HOMENODE_TOUCH_WORKER && is_worker(run, w->id))
 		touch_regions(run, &w->region, w->id, run->opt.threads);

@@ -62,6 +62,7 @@ tidy() {
 	echo 0 > /proc/sys/kernel/numa_balancing
 	echo 0 > /proc/sys/vm/zone_reclaim_mode
 	for f in /sys/devices/system/node/node*/hugepages/hugepages-2048kB/nr_hugepages; do echo 0 > "$f"; done
+	umount /sys/devices/system/node/node1/cpumap /sys/devices/system/node/node1/cpulist 2>/dev/null
 	umount /scratch 2>/dev/null
 	swapoff /dev/vdb 2>/dev/null
 	sync
