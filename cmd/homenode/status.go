@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/report"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -66,7 +67,7 @@ func printStatus(w io.Writer, s agent.Status) error {
 	fmt.Fprintln(t, "\nWORKLOAD\tSERVICE\tCPU\tLOCAL\tKNOWN\tPAGES BY NODE\tBOUND TO\tSTAGE\tWHY")
 	for i, ws := range s.Workloads {
 		wl := s.Window.Workloads[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ws.ID, orNone(ws.Service), number(wl.CPU, "%.2f"),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orNone(ws.ID), orNone(ws.Service), number(wl.CPU, "%.2f"),
 			text(ws.Features.LocalAccessRatio), ws.Features.LocalAccessRatio.How, pages(wl), orNone(ws.Nodes.String()),
 			orNone(string(ws.Stage)), ws.Reason.Rule)
 	}
@@ -74,16 +75,17 @@ func printStatus(w io.Writer, s agent.Status) error {
 		return err
 	}
 	for _, p := range s.Window.Problems {
-		fmt.Fprintln(w, "could not read: "+p)
+		fmt.Fprintln(w, "could not read: "+report.Printable(p))
 	}
 	return nil
 }
 
+// orNone is a name from outside, fit for a terminal.
 func orNone(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return s
+	return report.Printable(s)
 }
 
 // text prints a value, or that it is unknown.
@@ -137,19 +139,19 @@ func whyCommand() *cobra.Command {
 }
 
 func printWhy(w io.Writer, ws agent.WorkloadStatus) {
-	fmt.Fprintf(w, "%s: %s\n", ws.ID, ws.Reason.Summary)
+	fmt.Fprintf(w, "%s: %s\n", orNone(ws.ID), report.Printable(ws.Reason.Summary))
 	for _, n := range ws.Reason.Numbers {
 		fmt.Fprintln(w, "    "+n.String())
 	}
 	if ws.Stage != "" {
 		fmt.Fprintf(w, "  binding to nodes %s: stage %s", ws.Nodes, ws.Stage)
 		if ws.Note != "" {
-			fmt.Fprintf(w, " (%s)", ws.Note)
+			fmt.Fprintf(w, " (%s)", report.Printable(ws.Note))
 		}
 		fmt.Fprintln(w)
 	}
 	for _, d := range ws.Past {
-		fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, d.Action, d.Reason.Summary)
+		fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, report.Printable(fmt.Sprint(d.Action)), report.Printable(d.Reason.Summary))
 		for _, n := range d.Reason.Numbers {
 			fmt.Fprintln(w, "    "+n.String())
 		}
