@@ -219,10 +219,10 @@ func (s *Surveyor) assemble(w window.Window) survey.Survey {
 	if !s.cfg.OnlyProcesses {
 		out.Nodes = s.nodes(m, since)
 		out.Balancing = s.balancing(since)
-		out.Swapping = s.swapping(since)
+		out.Swapping = swapping(since)
 		out.Settings = s.settings()
 		out.Cgroups = s.cgroups()
-		out.Self = s.self(since, out.Length)
+		out.Self = self(since, out.Length)
 		out.Hypervisor = s.hypervisor()
 		out.Groups = s.groups(w, since, pooled(out.Nodes))
 	}

@@ -19,40 +19,33 @@ import (
 // balancing reads the setting (a kernel without CONFIG_NUMA_BALANCING has no such
 // file) and how far the counters went.
 func (s *Surveyor) balancing(d delta) survey.Balancing {
-	const from = "/proc/vmstat"
-	b := survey.Balancing{Mode: s.number("/proc/sys/kernel/numa_balancing")}
-	if d.was == nil {
-		u := unit.UnknownValue[uint64](oneReading)
-		b.PTEUpdates, b.HintFaults, b.HintLocal, b.PagesMigrated, b.MigrateFailed = u, u, u, u, u
-		return b
+	return survey.Balancing{
+		Mode:          s.number("/proc/sys/kernel/numa_balancing"),
+		PTEUpdates:    d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.PTEUpdates }),
+		HintFaults:    d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.HintFaults }),
+		HintLocal:     d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.HintLocal }),
+		PagesMigrated: d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.PagesMigrated }),
+		MigrateFailed: d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.MigrateFailed }),
 	}
-	if err := errors.Join(d.was.vmstat.err, d.now.vmstat.err); err != nil {
-		u := unit.UnknownValue[uint64](err.Error())
-		b.PTEUpdates, b.HintFaults, b.HintLocal, b.PagesMigrated, b.MigrateFailed = u, u, u, u, u
-		return b
-	}
-	was, now := d.was.vmstat.v, d.now.vmstat.v
-	b.PTEUpdates = since(was.PTEUpdates, now.PTEUpdates, from)
-	b.HintFaults = since(was.HintFaults, now.HintFaults, from)
-	b.HintLocal = since(was.HintLocal, now.HintLocal, from)
-	b.PagesMigrated = since(was.PagesMigrated, now.PagesMigrated, from)
-	b.MigrateFailed = since(was.MigrateFailed, now.MigrateFailed, from)
-	return b
 }
 
 // swapping is how far the counters of swapped pages went.
-func (s *Surveyor) swapping(d delta) survey.Swapping {
-	const from = "/proc/vmstat"
-	switch {
-	case d.was == nil:
-		u := unit.UnknownValue[uint64](oneReading)
-		return survey.Swapping{In: u, Out: u}
-	case d.was.vmstat.err != nil || d.now.vmstat.err != nil:
-		u := unit.UnknownValue[uint64](errors.Join(d.was.vmstat.err, d.now.vmstat.err).Error())
-		return survey.Swapping{In: u, Out: u}
+func swapping(d delta) survey.Swapping {
+	return survey.Swapping{
+		In:  d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.SwapIn }),
+		Out: d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.SwapOut }),
 	}
-	was, now := d.was.vmstat.v, d.now.vmstat.v
-	return survey.Swapping{In: since(was.SwapIn, now.SwapIn, from), Out: since(was.SwapOut, now.SwapOut, from)}
+}
+
+// vmstat is how far a counter of /proc/vmstat went.
+func (d delta) vmstat(pick func(procfs.Vmstat) procfs.Count) unit.Value[uint64] {
+	if d.was == nil {
+		return unit.UnknownValue[uint64](oneReading)
+	}
+	if err := errors.Join(d.was.vmstat.err, d.now.vmstat.err); err != nil {
+		return unit.UnknownValue[uint64](err.Error())
+	}
+	return since(pick(d.was.vmstat.v), pick(d.now.vmstat.v), "/proc/vmstat")
 }
 
 // cgroups is where the hierarchies are whose files a person would write.
@@ -62,11 +55,11 @@ func (s *Surveyor) cgroups() survey.Cgroups {
 }
 
 // self is what this program used itself: a look costs, and is nobody's load.
-func (s *Surveyor) self(d delta, length time.Duration) unit.Value[float64] {
+func self(d delta, length time.Duration) unit.Value[float64] {
 	if d.was == nil || length <= 0 {
 		return unit.UnknownValue[float64](oneReading)
 	}
-	return unit.Measured((d.now.self-d.was.self).Seconds()/length.Seconds(), "getrusage")
+	return unit.Measured((d.now.self-d.was.self).Seconds()/length.Seconds(), "CLOCK_PROCESS_CPUTIME_ID")
 }
 
 // number reads a setting.
