@@ -30,16 +30,18 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode
-agent | lab/demo > lab | report/usage report/findings report/topology > report | tui
+agent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation > report | tui
+bench
 trial
 owner/cgroup
 journal
-kernel/kerneltest > kernel > kernel/places > kernel/addr kernel/cgroup kernel/migrate kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
+kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/addr kernel/cgroup kernel/migrate kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | doctor
 survey
 window/windowtest > window
 action
+profile
 machine
 set | unit | schema
 `
@@ -48,7 +50,7 @@ set | unit | schema
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"trial", "report", "report/usage", "report/findings", "report/topology"}
+var alsoPure = []string{"trial", "bench", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"kernel/kerneltest", "window/windowtest"}

@@ -140,8 +140,8 @@ func topologyArgs(s machine.Shape, hmat bool) []string {
 	}
 	return append([]string{
 		"-m", fmt.Sprintf("%dM", int64(total)>>20),
-		// One package of single-core CPUs each: the scheduler's domains then
-		// follow the nodes alone, whatever their sizes.
-		"-smp", fmt.Sprintf("%d,sockets=%d,cores=1,threads=1", cpus, cpus),
+		// One package for each core: the scheduler's domains then follow the
+		// nodes alone, whatever their sizes.
+		"-smp", fmt.Sprintf("%d,sockets=%d,cores=1,threads=%d", cpus, cpus/max(1, s.Threads), max(1, s.Threads)),
 	}, args...)
 }

@@ -109,6 +109,7 @@ func (m Model) check(p *problems) {
 	}{
 		{"mhz", m.MHz}, {"time_factor", m.TimeFactor}, {"l2_cycles", m.L2Cycles}, {"llc_cycles", m.LLCCycles},
 		{"memory_cycles_per_line", m.MCCycles}, {"link_cycles_per_line", m.LinkCycles}, {"stream_parallelism", m.StreamParallelism},
+		{"atomic_cycles", m.AtomicCycles},
 	} {
 		if f.value < 1 || f.value > most {
 			p.add("model."+f.name, "%d is out of range: use 1 to %d", f.value, most)
@@ -117,9 +118,11 @@ func (m Model) check(p *problems) {
 	checkCache(p, "l1", m.L1, maxShapeL1)
 	checkCache(p, "l2", m.L2, unit.GiB)
 	checkCache(p, "llc", m.LLC, unit.GiB)
-	for _, d := range slices.Sorted(maps.Keys(m.DRAMCycles)) {
-		if c := m.DRAMCycles[d]; c < 1 || c > most {
-			p.add("model.dram_cycles", "%d cycles at distance %d are out of range: use 1 to %d", c, d, most)
+	for name, table := range map[string]map[int]int{"dram_cycles": m.DRAMCycles, "transfer_cycles": m.TransferCycles} {
+		for _, d := range slices.Sorted(maps.Keys(table)) {
+			if c := table[d]; c < 1 || c > most {
+				p.add("model."+name, "%d cycles at distance %d are out of range: use 1 to %d", c, d, most)
+			}
 		}
 	}
 }
@@ -152,6 +155,23 @@ func (s Shape) checkCPUs(p *problems) {
 		p.add("nodes", "there are %d CPUs: use at most %d", seen.Len(), MaxShapeCPUs)
 	}
 	s.checkHousekeeping(p, seen)
+	s.checkThreads(p, seen)
+}
+
+// checkThreads wants whole cores, each on one node.
+func (s Shape) checkThreads(p *problems, all set.CPUSet) {
+	if s.Threads < 1 || s.Threads > 2 {
+		p.add("threads", "%d CPUs do not share a core on any machine the lab models: use 1 or 2", s.Threads)
+		return
+	}
+	for i, n := range s.Nodes {
+		for id := range n.CPUs.All() {
+			if rest := s.coreOf(id).Minus(n.CPUs); !rest.IsEmpty() {
+				p.add(fmt.Sprintf("nodes[%d].cpus", i), "CPU %d shares a core with CPU %v, which is not in this node: keep both together", id, rest)
+				return
+			}
+		}
+	}
 }
 
 func (s Shape) checkHousekeeping(p *problems, all set.CPUSet) {

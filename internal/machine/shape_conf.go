@@ -11,19 +11,20 @@ import (
 // homenode_conf_read in lab/plugin/model.c): one statement per line, decimal
 // numbers, sizes in bytes, times in model cycles.
 //
-//	homenode-lab 1
+//	homenode-lab 2
 //	mhz 50
 //	…
 //	node <id> <bytes>
-//	cpu <id> <node>
+//	cpu <id> <node> <core>
 //	lat <src> <dst> <cycles>             all pairs: a CPU of src reads dst's memory
+//	transfer <src> <dst> <cycles>        all pairs: a CPU of src takes a line that one of dst modified
 //	link <index> <from> <to>             directed
 //	path <src> <dst> <link> [<link>…]    the data's way, from dst's memory to src
 //	end
 func (s Shape) ModelConf() string {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
-	say("homenode-lab 1")
+	say("homenode-lab 2")
 	s.Model.conf(say)
 	s.confNodes(say)
 	s.confLinks(say)
@@ -42,6 +43,12 @@ func (m Model) conf(say func(string, ...any)) {
 	say("stream_parallelism %d", m.StreamParallelism)
 	say("mc_cycles %d", m.MCCycles)
 	say("link_cycles %d", m.LinkCycles)
+	say("atomic_cycles %d", m.AtomicCycles)
+	coherence := 0
+	if m.Coherence {
+		coherence = 1
+	}
+	say("coherence %d", coherence)
 }
 
 func (s Shape) confNodes(say func(string, ...any)) {
@@ -49,7 +56,7 @@ func (s Shape) confNodes(say func(string, ...any)) {
 		say("node %d %d", id, int64(n.Memory))
 	}
 	for _, c := range s.Machine().CPUs {
-		say("cpu %d %d", c.ID, c.Node.Or(0))
+		say("cpu %d %d %d", c.ID, c.Node.Or(0), c.Core.Or(0))
 	}
 	for cpu := range s.Housekeeping.All() {
 		say("housekeeping %d", cpu)
@@ -57,6 +64,7 @@ func (s Shape) confNodes(say func(string, ...any)) {
 	for src, row := range s.Distances {
 		for dst, d := range row {
 			say("lat %d %d %d", src, dst, s.Model.DRAMCycles[d])
+			say("transfer %d %d %d", src, dst, s.Model.Transfer(d))
 		}
 	}
 }

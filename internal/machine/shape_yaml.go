@@ -31,6 +31,7 @@ type shapeDoc struct {
 	Housekeeping cpuText    `yaml:"housekeeping"`
 	Model        modelDoc   `yaml:"model"`
 	Links        []pairText `yaml:"links"`
+	Threads      *int       `yaml:"threads"`
 }
 
 // modelDoc has a nil for every figure that keeps its default.
@@ -46,6 +47,9 @@ type modelDoc struct {
 	MCCycles          *int        `yaml:"memory_cycles_per_line"`
 	LinkCycles        *int        `yaml:"link_cycles_per_line"`
 	StreamParallelism *int        `yaml:"stream_parallelism"`
+	TransferCycles    map[int]int `yaml:"transfer_cycles"`
+	AtomicCycles      *int        `yaml:"atomic_cycles"`
+	Coherence         *bool       `yaml:"coherence"`
 }
 
 // ParseShape reads a shape file (see lab/shapes/two.yaml). Unknown and repeated
@@ -106,6 +110,8 @@ func (d shapeDoc) shape() Shape {
 	for _, l := range d.Links {
 		s.Links = append(s.Links, l)
 	}
+	s.Threads = 1
+	keep(&s.Threads, d.Threads)
 	return s
 }
 
@@ -123,6 +129,11 @@ func (d modelDoc) model() Model {
 	keep(&m.MCCycles, d.MCCycles)
 	keep(&m.LinkCycles, d.LinkCycles)
 	keep(&m.StreamParallelism, d.StreamParallelism)
+	keep(&m.AtomicCycles, d.AtomicCycles)
+	if d.Coherence != nil {
+		m.Coherence = *d.Coherence
+	}
+	m.TransferCycles = d.TransferCycles
 	if d.DRAMCycles != nil {
 		m.DRAMCycles = d.DRAMCycles
 	}

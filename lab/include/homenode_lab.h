@@ -25,7 +25,7 @@ typedef uint64_t homenode_u64;
 #endif
 
 #define HOMENODE_LAB_MAGIC   0x42414c45444e4f48ULL /* "HONDELAB", little-endian */
-#define HOMENODE_LAB_VERSION 1
+#define HOMENODE_LAB_VERSION 2
 #define HOMENODE_LAB_BYTES   (1u << 20)
 
 #define HOMENODE_MAX_CPUS  64
@@ -58,7 +58,20 @@ enum {
 	HOMENODE_REMOTE_STORES,   /* the same, another node */
 	HOMENODE_STALL_CYCLES,    /* cycles waiting for L2, LLC or DRAM */
 	HOMENODE_UNMAPPED,        /* cached accesses outside every node's memory */
-	HOMENODE_NCOUNTERS = 16,
+	/* The uncore penalty's terms (Rao, facts/papers.md §2): A, O and W. A request is
+	 * a read, or a claim of ownership for a write, that leaves the private caches:
+	 * an L2 miss or an upgrade. Critical: the core waits for it. */
+	HOMENODE_UNCORE_REQUESTS, /* A */
+	HOMENODE_UNCORE_OUTSTANDING, /* O: sum of the latencies of all requests, cycles */
+	HOMENODE_UNCORE_CRITICAL, /* W: cycles with at least one outstanding that is critical */
+	/* Coherence. Loads and stores alike. */
+	HOMENODE_TRANSFERS_LOCAL, /* lines that another CPU of the node had modified: from its cache */
+	HOMENODE_TRANSFERS_REMOTE, /* the same, a CPU of another node */
+	HOMENODE_UPGRADES,        /* writes to a line that was held shared: ownership, no data */
+	HOMENODE_INVALIDATIONS,   /* copies of other CPUs that this CPU's writes took away */
+	HOMENODE_ATOMICS,         /* locked read-modify-writes (counted as stores, too) */
+	HOMENODE_WRITEBACKS,      /* modified lines that its accesses made go to DRAM */
+	HOMENODE_NCOUNTERS = 32,
 };
 
 /*
@@ -102,6 +115,9 @@ enum {
 	HOMENODE_HIT_LLC,
 	HOMENODE_HIT_LOCAL,       /* DRAM of the vCPU's node */
 	HOMENODE_HIT_REMOTE,      /* DRAM of another */
+	HOMENODE_HIT_PEER_LOCAL,  /* modified in the private cache of another CPU of the node */
+	HOMENODE_HIT_PEER_REMOTE, /* the same, a CPU of another node */
+	HOMENODE_HIT_UPGRADE,     /* a write: in its own cache, but shared with others */
 };
 #define HOMENODE_ACCESS(hit, home, latency) \
 	((homenode_u64)(latency) | (homenode_u64)(hit) << 32 | (homenode_u64)(home) << 36)
@@ -115,18 +131,21 @@ enum {
 /* Latency of an L1 hit, as samples tell it (Skylake's); the model charges none. */
 #define HOMENODE_L1_LATENCY 4
 
-struct homenode_lab_vcpu {                       /* 1024 bytes */
+struct homenode_lab_vcpu {                       /* 2048 bytes */
 	homenode_u64 counter[2][HOMENODE_NCOUNTERS]; /* [user|kernel][index] */
 	homenode_u64 dram[HOMENODE_MAX_NODES];       /* LLC misses by home node, all modes */
+	homenode_u64 writeback[HOMENODE_MAX_NODES];  /* lines written to DRAM, by home node, all modes */
+	homenode_u64 transfer[HOMENODE_MAX_NODES];   /* lines from other CPUs' caches, by those CPUs' node */
 	homenode_u64 clock;                          /* this vCPU's model clock, cycles */
 	homenode_u64 running;                        /* 0 while halted */
 	homenode_u64 waits;                          /* times it waited for the model clock */
 	homenode_u64 sampling;                       /* guest: bit i = sampler i is on */
 	homenode_u64 sample_head;                    /* plugin: samples put into the ring, ever */
 	homenode_u64 sample_tail;                    /* guest: samples taken out, ever */
-	homenode_u64 reserved0[2];
+	homenode_u64 ordered;                        /* accesses that waited for the other CPUs' clocks */
+	homenode_u64 unordered;                      /* of these, given up: the host was too late */
 	struct homenode_lab_sampler sampler[HOMENODE_SAMPLERS];
-	homenode_u64 reserved[40];
+	homenode_u64 reserved[104];
 };
 
 struct homenode_lab_shared {
@@ -155,15 +174,15 @@ struct homenode_lab_shared {
 	/* 2048: per node and link, written by the plugin each round */
 	homenode_u64 mc_util_permille[HOMENODE_MAX_NODES];
 	homenode_u64 link_util_permille[HOMENODE_MAX_LINKS];
-	homenode_u64 mc_lines[HOMENODE_MAX_NODES];   /* cache lines served, total */
+	homenode_u64 mc_lines[HOMENODE_MAX_NODES];   /* cache lines served, reads and write-backs, total */
 	homenode_u64 link_lines[HOMENODE_MAX_LINKS]; /* cache lines carried, total */
 	homenode_u64 mc_busy_cycles[HOMENODE_MAX_NODES]; /* paced model cycles in which it served, total */
 	homenode_u64 mc_ticks;       /* model cycles in which mc_busy_cycles could count: those of PACE and WARM */
 	homenode_u64 reserved3[79];
 	/* 4096: per vCPU */
 	struct homenode_lab_vcpu vcpu[HOMENODE_MAX_CPUS];
-	homenode_u64 reserved4[7680];
-	/* 131072: per vCPU, written by the plugin */
+	homenode_u64 reserved4[15872];
+	/* 262144: per vCPU, written by the plugin */
 	struct homenode_lab_sample ring[HOMENODE_MAX_CPUS][HOMENODE_SAMPLES];
 };
 
@@ -172,13 +191,13 @@ struct homenode_lab_shared {
 #else
 #define homenode_static_assert(c) _Static_assert(c, #c)
 #endif
-homenode_static_assert(sizeof(struct homenode_lab_vcpu) == 1024);
+homenode_static_assert(sizeof(struct homenode_lab_vcpu) == 2048);
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, state) == 512);
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, applied) == 1024);
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, mc_util_permille) == 2048);
 homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, vcpu) == 4096);
-homenode_static_assert(__builtin_offsetof(struct homenode_lab_vcpu, sampler) == 448);
-homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, ring) == 131072);
+homenode_static_assert(__builtin_offsetof(struct homenode_lab_vcpu, sampler) == 960);
+homenode_static_assert(__builtin_offsetof(struct homenode_lab_shared, ring) == 262144);
 homenode_static_assert(sizeof(struct homenode_lab_shared) <= HOMENODE_LAB_BYTES);
 
 /*
@@ -197,6 +216,15 @@ homenode_static_assert(sizeof(struct homenode_lab_shared) <= HOMENODE_LAB_BYTES)
 #define HOMENODE_EV_LOCAL_STORES   0x10d3 /* the lab's own */
 #define HOMENODE_EV_REMOTE_STORES  0x20d3 /* the lab's own */
 #define HOMENODE_EV_STALL_CYCLES   0x14a3 /* CYCLE_ACTIVITY.STALLS_MEM_ANY, cmask ignored */
+#define HOMENODE_EV_ATOMICS        0x21d0 /* MEM_INST_RETIRED.LOCK_LOADS */
+#define HOMENODE_EV_TRANSFERS_LOCAL  0x04d2 /* MEM_LOAD_L3_HIT_RETIRED.XSNP_HITM; here stores, too */
+#define HOMENODE_EV_TRANSFERS_REMOTE 0x04d3 /* MEM_LOAD_L3_MISS_RETIRED.REMOTE_HITM; here stores, too */
+#define HOMENODE_EV_UPGRADES       0x40d3 /* the lab's own */
+#define HOMENODE_EV_INVALIDATIONS  0x80d3 /* the lab's own */
+#define HOMENODE_EV_WRITEBACKS     0x40b0 /* the lab's own */
+#define HOMENODE_EV_UNCORE_REQUESTS 0x80b0 /* OFFCORE_REQUESTS.ALL_REQUESTS */
+#define HOMENODE_EV_UNCORE_OUTSTANDING 0x0860 /* OFFCORE_REQUESTS_OUTSTANDING.ALL_DATA_RD; with a cmask: */
+#define HOMENODE_EV_UNCORE_CRITICAL (1ULL << 24 | 0x0860) /* …CYCLES_WITH_DATA_RD */
 #define HOMENODE_EV_LOAD_LATENCY   0x01cd /* MEM_TRANS_RETIRED.LOAD_LATENCY, least latency in config1 */
 #define HOMENODE_EV_DRAM_NODE(n)   (0xf0 | (homenode_u64)(n) << 8) /* LLC misses by home node, all modes */
 
@@ -204,6 +232,7 @@ homenode_static_assert(sizeof(struct homenode_lab_shared) <= HOMENODE_LAB_BYTES)
  * Skylake-SP's integrated memory controller. */
 #define HOMENODE_IMC_CLOCKTICKS    0x0000 /* model cycles of the shared clock */
 #define HOMENODE_IMC_CAS_READ      0x0304 /* CAS_COUNT.RD: lines read, for loads and for stores */
+#define HOMENODE_IMC_CAS_WRITE     0x0c04 /* CAS_COUNT.WR: lines written back */
 #define HOMENODE_IMC_RPQ_NOT_EMPTY 0x0011 /* RPQ_CYCLES_NE: model cycles in which it served */
 
 #endif

@@ -37,11 +37,14 @@ int main(void)
 	printf("sizeof_vcpu %zu\n", sizeof(struct homenode_lab_vcpu));
 	SAYV(counter);
 	SAYV(dram);
+	SAYV(writeback);
+	SAYV(transfer);
 	SAYV(clock);
 	SAYV(running);
 	SAYV(sampling);
 	SAYV(sample_head);
 	SAYV(sample_tail);
+	SAYV(ordered);
 	SAYV(sampler);
 	printf("sizeof_sampler %zu\n", sizeof(struct homenode_lab_sampler));
 	SAY(ring);

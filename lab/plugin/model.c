@@ -39,6 +39,8 @@ static bool conf_number(const char *key, uint64_t val, struct homenode_conf *c)
 		{ "stream_parallelism", &c->stream_parallelism, NULL },
 		{ "mc_cycles", &c->mc_cycles, NULL },
 		{ "link_cycles", &c->link_cycles, NULL },
+		{ "atomic_cycles", &c->atomic_cycles, NULL },
+		{ "coherence", &c->coherence, NULL },
 	};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (strcmp(keys[i].key, key))
@@ -63,8 +65,9 @@ static bool conf_line(const char *line, struct homenode_conf *c)
 		c->nnode = a + 1 > c->nnode ? a + 1 : c->nnode;
 		return true;
 	}
-	if (sscanf(line, "cpu %u %u", &a, &b) == 2 && a < HOMENODE_MAX_CPUS) {
+	if (sscanf(line, "cpu %u %u %u", &a, &b, &d) == 3 && a < HOMENODE_MAX_CPUS) {
 		c->cpu_node[a] = (int)b;
+		c->cpu_core[a] = d;
 		c->ncpu = a + 1 > c->ncpu ? a + 1 : c->ncpu;
 		return b < HOMENODE_MAX_NODES;
 	}
@@ -75,6 +78,11 @@ static bool conf_line(const char *line, struct homenode_conf *c)
 	if (sscanf(line, "lat %u %u %u", &a, &b, &d) == 3 &&
 	    a < HOMENODE_MAX_NODES && b < HOMENODE_MAX_NODES) {
 		c->lat[a][b] = d;
+		return true;
+	}
+	if (sscanf(line, "transfer %u %u %u", &a, &b, &d) == 3 &&
+	    a < HOMENODE_MAX_NODES && b < HOMENODE_MAX_NODES) {
+		c->transfer[a][b] = d;
 		return true;
 	}
 	if (sscanf(line, "link %u %u %u", &a, &b, &d) == 3 && a < HOMENODE_MAX_LINKS) {
@@ -120,8 +128,8 @@ int homenode_conf_read(FILE *f, struct homenode_conf *c, char *err, size_t len)
 		no++;
 		line[strcspn(line, "\n")] = 0;
 		if (no == 1) {
-			if (strcmp(line, "homenode-lab 1")) {
-				snprintf(err, len, "line 1: not \"homenode-lab 1\"");
+			if (strcmp(line, "homenode-lab 2")) {
+				snprintf(err, len, "line 1: not \"homenode-lab 2\"");
 				return -1;
 			}
 			continue;

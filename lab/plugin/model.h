@@ -27,11 +27,14 @@ struct homenode_conf {
 	uint64_t l1_bytes, l2_bytes, llc_bytes;
 	unsigned l2_cycles, llc_cycles, stream_parallelism;
 	unsigned mc_cycles, link_cycles; /* service time of one line */
+	unsigned atomic_cycles, coherence;
 	unsigned ncpu, nnode, nlink;
 	uint64_t node_bytes[HOMENODE_MAX_NODES];
 	int cpu_node[HOMENODE_MAX_CPUS];
+	unsigned cpu_core[HOMENODE_MAX_CPUS];
 	bool housekeeping[HOMENODE_MAX_CPUS];
 	unsigned lat[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
+	unsigned transfer[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned char path_len[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned char path[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 };

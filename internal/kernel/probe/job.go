@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"time"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Job is one measured piece of work: buffers, and threads that use them at the
+// same time.
+type Job struct {
+	Buffers []Buffer
+	Threads []Thread
+	// Length is how long the measured stretch lasts, in time of the prober's clock.
+	// A thread looks at the clock every few hundred lines.
+	Length time.Duration
+	// Warm is done before, not measured: it fills the caches and reaches the steady
+	// state of queues. 0 = none.
+	Warm time.Duration
+}
+
+// Policy is a memory policy, spelled as the kernel does.
+type Policy string
+
+// The policies of set_mempolicy(2), mbind(2).
+const (
+	Local              Policy = "local"
+	Bind               Policy = "bind"
+	Preferred          Policy = "preferred"
+	PreferredMany      Policy = "preferred-many"      // since 5.15
+	Interleave         Policy = "interleave"          //
+	WeightedInterleave Policy = "weighted-interleave" // since 6.9
+)
+
+// Buffer is memory of one policy, touched before anything is measured.
+type Buffer struct {
+	Bytes  unit.Bytes
+	Policy Policy      // "" = bind
+	Nodes  set.NodeSet // of the policy
+	// TouchCPU is where the first touch comes from; with local it decides the node.
+	TouchCPU int
+	Huge     bool // transparent huge pages asked for; otherwise forbidden
+}
+
+// Work is what a thread does.
+type Work string
+
+// Kinds of work. An op is one 64-byte line, but for Chase, where it is one load.
+const (
+	Chase Work = "chase" // dependent loads over a random cycle of all lines
+	Read  Work = "read"  // lines in order
+	Write Work = "write" // lines in order, stored
+	Copy  Work = "copy"  // first half of the buffer to the second; an op is a line read and written
+	Mixed Work = "mixed" // Thread.Reads lines read, then Thread.Writes stored, in order
+	// Transfer chases lines that the CPU Thread.Owner stored to just before: every
+	// lap is dirtied anew, and only the chase is timed.
+	Transfer Work = "transfer"
+)
+
+// Thread is one thread of a job.
+type Thread struct {
+	CPU    int
+	Work   Work
+	Buffer int // index; threads with the same buffer of sequential work take a part of it each
+	Reads  int // Mixed
+	Writes int
+	Pause  int // instructions that wait, after every line (every load of Chase)
+	Owner  int // Transfer: the CPU that dirties the lines
+	// Shared is the index of a buffer that every AddEvery ops get one atomic add, to a
+	// random line of it; AddEvery 0 = none.
+	Shared   int
+	AddEvery int
+	// Idle threads are only background: they run while others are measured.
+	Background bool
+	Count      bool // its hardware counters are wanted
+}
+
+// Result of a job; Threads as in the job.
+type Result struct {
+	Threads []ThreadResult
+}
+
+// ThreadResult is what one thread did in the measured stretch.
+type ThreadResult struct {
+	Ops     uint64
+	Bytes   uint64        // read and written
+	Elapsed time.Duration // of the prober's clock
+	// Counters that were asked for, and could be had, of user mode.
+	Cycles       unit.Opt[float64] // busy core cycles
+	Instructions unit.Opt[float64]
+	L2Misses     unit.Opt[float64]
+	LLCMisses    unit.Opt[float64]
+	Requests     unit.Opt[float64] // uncore requests: A
+	Outstanding  unit.Opt[float64] // O
+	Critical     unit.Opt[float64] // W
+}
+
+// Move asks for pages to be moved.
+type Move struct {
+	From, To int // nodes
+	Bytes    unit.Bytes
+	Huge     bool
+	CPU      int // that calls move_pages
+}
+
+// Moved is what came of it.
+type Moved struct {
+	Pages   int // that are on To now
+	Failed  int
+	Size    unit.Bytes // of a page
+	Elapsed time.Duration
+}
+
+// Clock is what times are taken from. The machine's is the monotonic clock; in the
+// lab it is the model's.
+type Clock interface {
+	// Now is the time on a CPU; only differences mean something. Called from a thread
+	// that runs there.
+	Now(cpu int) time.Duration
+	// Name in words: "monotonic clock", "model clock of the lab, 50 cycles a µs".
+	Name() string
+	// How: measured, or modelled.
+	How() unit.Source
+}
+
+// Conditions are what decides how far figures can be trusted, read at one moment.
+type Conditions struct {
+	CPUModel    string
+	Hypervisor  string                  // "" = none seen
+	Busy        unit.Opt[time.Duration] // CPU time of all CPUs that was not idle, ever
+	Throttled   unit.Opt[uint64]        // thermal throttle events of all cores, ever
+	Governor    string                  // of CPU 0; "" = unknown
+	Balancing   unit.Opt[bool]          // NUMA balancing is on
+	HugeAllowed unit.Opt[bool]          // transparent huge pages can be asked for
+}
