@@ -100,7 +100,7 @@ func (m Model) Transfer(distance int) int {
 	if distance == LocalDistance {
 		return 130
 	}
-	return m.DRAMCycles[distance] * 4 / 5
+	return max(1, m.DRAMCycles[distance]*4/5)
 }
 
 // CPUs returns all CPUs of the shape.
