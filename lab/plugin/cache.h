@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define HOMENODE_LINE_SHIFT 6
 #define HOMENODE_DIRTY (1ULL << 63)
@@ -22,7 +23,8 @@
 struct homenode_cache {
 	uint64_t *tags;   /* [sets][ways] */
 	uint64_t *vlines; /* [sets][ways], of an L2: the virtual line by which L1 has it */
-	unsigned char *next; /* [sets], way to replace next */
+	unsigned char *next;  /* [sets], way to replace next */
+	unsigned char *holes; /* [sets], empty ways; a race may leave one too many */
 	uint64_t set_mask;
 	unsigned ways;
 };
@@ -42,7 +44,11 @@ static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, 
 	c->tags = calloc(sets * ways, sizeof(*c->tags));
 	c->vlines = vlines ? calloc(sets * ways, sizeof(*c->vlines)) : NULL;
 	c->next = calloc(sets, 1);
-	return c->tags && c->next && (c->vlines || !vlines) ? 0 : -1;
+	c->holes = malloc(sets);
+	if (!c->tags || !c->next || !c->holes || (vlines && !c->vlines))
+		return -1;
+	memset(c->holes, (int)ways, sets);
+	return 0;
 }
 
 /* Index of a line's tag; -1 = not there. */
@@ -61,13 +67,17 @@ static inline struct homenode_victim homenode_cache_put(struct homenode_cache *c
 							uint64_t vline, uint64_t dirty)
 {
 	uint64_t set = line & c->set_mask, at = set * c->ways;
-	unsigned way = 0;
+	unsigned way = c->ways;
 
-	while (way < c->ways && c->tags[at + way])
-		way++;
-	if (way == c->ways) {
+	if (c->holes[set])
+		for (way = 0; way < c->ways && c->tags[at + way]; way++)
+			;
+	if (way < c->ways) {
+		c->holes[set]--;
+	} else {
+		c->holes[set] = 0;
 		way = c->next[set];
-		c->next[set] = (unsigned char)((way + 1) % c->ways);
+		c->next[set] = (unsigned char)(way + 1 < c->ways ? way + 1 : 0);
 	}
 	at += way;
 	struct homenode_victim victim = { c->tags[at], c->vlines ? c->vlines[at] : 0 };
@@ -87,6 +97,7 @@ static inline bool homenode_cache_drop(struct homenode_cache *c, uint64_t line, 
 	if (c->vlines)
 		*vline = c->vlines[at];
 	c->tags[at] = 0;
+	c->holes[line & c->set_mask]++;
 	return true;
 }
 

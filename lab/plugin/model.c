@@ -98,18 +98,24 @@ static void write_back(struct homenode_model *m, struct homenode_vcpu *v, uint64
 	v->ctr[HOMENODE_WRITEBACKS]++;
 }
 
-static void llc_put(struct homenode_model *m, struct homenode_vcpu *v, int node, uint64_t line, uint64_t dirty)
+/* Put a line that is not there into the LLC of the vCPU's node. */
+static void llc_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
 {
-	struct homenode_cache *llc = &m->llc[node];
-	int64_t at = homenode_cache_find(llc, line);
+	struct homenode_victim gone = homenode_cache_put(&m->llc[v->node], line, 0, dirty);
 
-	if (at >= 0) {
-		llc->tags[at] |= dirty;
-		return;
-	}
-	struct homenode_victim gone = homenode_cache_put(llc, line, 0, dirty);
 	if (gone.tag & HOMENODE_DIRTY)
 		write_back(m, v, (gone.tag & HOMENODE_TAG) - 1);
+}
+
+/* The same, wherever the line is. */
+static void llc_take(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
+{
+	int64_t at = homenode_cache_find(&m->llc[v->node], line);
+
+	if (at >= 0)
+		m->llc[v->node].tags[at] |= dirty;
+	else
+		llc_put(m, v, line, dirty);
 }
 
 /* Put the line into the core's L2. What has to go leaves L1, too, and if it was
@@ -127,7 +133,7 @@ static void l2_put(struct access *a)
 		return;
 	uint64_t line = (gone.tag & HOMENODE_TAG) - 1;
 	homenode_directory_leave(a->m, v, line);
-	llc_put(a->m, v, v->node, line, HOMENODE_DIRTY);
+	llc_take(a->m, v, line, HOMENODE_DIRTY);
 }
 
 /* A request that leaves the private caches: what it exposes, and its part of the
@@ -162,7 +168,7 @@ static unsigned fetch(struct access *a, unsigned least)
 		v->pub->dram[a->home]++;
 		lat = __atomic_load_n(&m->lat_now[v->node][a->home], __ATOMIC_RELAXED);
 		where = remote ? HOMENODE_HIT_REMOTE : HOMENODE_HIT_LOCAL;
-		llc_put(m, v, v->node, a->line, 0);
+		llc_put(m, v, a->line, 0);
 	}
 	lat = lat > least ? lat : least;
 	return request(a, where, lat, hit && !least ? lat : lat / a->overlap);
@@ -179,7 +185,7 @@ static unsigned from_peer(struct access *a, const struct homenode_claim *c)
 	v->ctr[HOMENODE_TRANSFERS_LOCAL + remote]++;
 	v->pub->transfer[c->from]++;
 	if (!a->write) {
-		llc_put(a->m, v, v->node, a->line, remote ? 0 : HOMENODE_DIRTY);
+		llc_take(a->m, v, a->line, remote ? 0 : HOMENODE_DIRTY);
 		if (remote)
 			write_back(a->m, v, a->line);
 	}
