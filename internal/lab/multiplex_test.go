@@ -12,13 +12,14 @@ import (
 	"homenode/internal/unit"
 )
 
+const countersFile = "/sys/module/homenode_pmu/parameters/counters"
+
 // setCounters gives every CPU so many general counters until the test ends.
 func setCounters(t *testing.T, g *Guest, n int) {
 	t.Helper()
-	const file = "/sys/module/homenode_pmu/parameters/counters"
-	before := strings.TrimSpace(mustRun(t, g, "cat", file))
-	mustRun(t, g, "sh", "-c", fmt.Sprintf("echo %d > %s", n, file))
-	t.Cleanup(func() { mustRun(t, g, "sh", "-c", "echo "+before+" > "+file) })
+	before := strings.TrimSpace(mustRun(t, g, "cat", countersFile))
+	mustRun(t, g, "sh", "-c", fmt.Sprintf("echo %d > %s", n, countersFile))
+	t.Cleanup(func() { mustRun(t, g, "sh", "-c", "echo "+before+" > "+countersFile) })
 }
 
 // counted is one group of `homenode lab groups`.
@@ -51,59 +52,57 @@ func groups(t *testing.T, g *Guest, load string, codes ...string) []counted {
 const (
 	multiplexedOps = 6_000_000 // some seconds: hundreds of the kernel's turns of 4 ms
 	farChase       = "chase --ws 4MiB --ops 6000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1"
-	// A count is taken in a third of the time, on a host that is not ours alone: how
-	// much work falls into that third is not quite a third of it.
-	multiplexedShare = 0.1
+	// A count is taken in a third of the time, on a host that is not ours alone: some
+	// tenths of a second in which it ran something else fall to one group, as time
+	// without work. Alone on its host, 3 %.
+	multiplexedShare = 0.15
 )
 
-// Three groups of three events on four counters take turns, and each scaled count
-// is what one that is always there would have been: known, as the load is.
+// Three groups of three events that want a counter each; instructions want none.
+// Remote loads are in each.
+var crowd = []string{
+	"2d3,8d1,10d1",    // L1 misses, L2 misses
+	"2d3,412e,14a3",   // LLC misses, stall cycles
+	"2d3,c0,1d3,81d0", // instructions, local loads, loads
+}
+
+// With room for all, nothing is scaled. On four counters the groups take turns:
+//
+//  1. Each is on the PMU for about a third of the time, and between them always.
+//  2. So what the three saw of one event adds up to all of it.
+//  3. Each scaled count is what it was when there was room.
 func TestLabMultiplexing(t *testing.T) {
 	g := guest(t, "two", "v2")
-	setCounters(t, g, 4)
-	stalls := multiplexedOps * float64(g.Shape.Model.DRAMCycles[g.Shape.Distances[0][1]])
-	all := groups(t, g, farChase,
-		"81d0,8d1,10d1",   // loads, L1 misses, L2 misses
-		"412e,2d3,14a3",   // LLC misses, remote loads, stall cycles
-		"2d3,c0,1d3,81d0", // remote loads, instructions (not one of the four), local loads, loads
-	)
-	want := [][]float64{
-		{multiplexedOps, multiplexedOps, multiplexedOps}, {multiplexedOps, multiplexedOps, stalls}, {multiplexedOps, 0, 0, multiplexedOps},
+	setCounters(t, g, 9)
+	exact := groups(t, g, farChase, crowd...)
+	for i, c := range exact {
+		if c.Running != c.Enabled {
+			t.Errorf("group %d: nine counters, and it was on the PMU for %d of %d ns", i, c.Running, c.Enabled)
+		}
 	}
-	sum := 0.0
-	for i, c := range all {
-		t.Logf("group %d: %.3f of %.2f s, counts %v", i, c.share(), float64(c.Enabled)/1e9, c.Counts)
-		sum += c.share()
-		if c.Running == 0 || c.share() > 0.5 {
+	within(t, "remote loads, exactly", float64(exact[0].Counts[0]), multiplexedOps, 0.001)
+	mustRun(t, g, "sh", "-c", "echo 4 > "+countersFile)
+	sum, remote := 0.0, uint64(0)
+	for i, c := range groups(t, g, farChase, crowd...) {
+		t.Logf("group %d: %.3f of %.2f s, counts %v, with room %v", i, c.share(), float64(c.Enabled)/1e9, c.Counts, exact[i].Counts)
+		sum, remote = sum+c.share(), remote+c.Counts[0]
+		if c.Running == 0 || c.share() > 0.5 { // 1
 			t.Errorf("group %d was on the PMU for %.3f of the time, want a third", i, c.share())
 			continue
 		}
-		for j, v := range want[i] {
-			if v > 0 {
-				within(t, fmt.Sprintf("group %d, event %d", i, j), c.scaled(j), v, multiplexedShare)
+		for j, want := range exact[i].Counts {
+			// few local loads: those of starting up, which may all fall into one turn
+			if want > multiplexedOps/20 {
+				within(t, fmt.Sprintf("group %d, event %d", i, j), c.scaled(j), float64(want), multiplexedShare) // 3
+			} else if c.scaled(j) > multiplexedOps/20 {
+				t.Errorf("group %d, event %d: %.0f, want next to none", i, j, c.scaled(j))
 			}
 		}
 	}
-	if sum < 0.9 || sum > 1.01 {
+	if sum < 0.97 || sum > 1.01 { // 1
 		t.Errorf("shares of the time add up to %.3f: only one of the groups fits at a time, and one always can", sum)
 	}
-	if c := all[2]; c.Running > 0 && c.scaled(2) > 0.01*multiplexedOps {
-		t.Errorf("local loads: %.0f, want next to none", c.scaled(2))
-	}
-}
-
-// With room for all, nothing is scaled, and counts are exact.
-func TestLabCountersEnough(t *testing.T) {
-	g := guest(t, "two", "v2")
-	setCounters(t, g, 6)
-	for i, c := range groups(t, g, "chase --ws 4MiB --ops 1000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1", "81d0,412e,2d3", "2d3,412e,81d0") {
-		if c.Running != c.Enabled {
-			t.Errorf("group %d: %d of %d ns", i, c.Running, c.Enabled)
-		}
-		for _, n := range c.Counts {
-			near(t, fmt.Sprintf("group %d", i), n, 1_000_000, 3000)
-		}
-	}
+	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.01) // 2
 }
 
 // A group that no turn could ever hold is refused; fixed counters are not of the
@@ -142,7 +141,8 @@ const twiceScript = `
 cd /sys/fs/cgroup && mkdir -p crowded
 rm -f /tmp/crowded*
 homenode-load %s --hold 7 --ready /tmp/crowded --perf dram1 > /tmp/crowded.load & L=$!
-echo $L > crowded/cgroup.procs
+sleep 1000 & K=$! # the cgroup is not gone when the load is
+for pid in $L $K; do echo $pid > crowded/cgroup.procs; done
 while [ ! -e /tmp/crowded ]; do sleep 0.02; done
 for i in 1 2; do homenode stat --cgroup /crowded --interval %ds -o json > /tmp/crowded.$i & eval S$i=$!; done
 events() { ls -l /proc/$1/fd 2>/dev/null | grep -c perf_event; }
@@ -152,7 +152,8 @@ homenode-load control count --phase 7 > /dev/null
 wait $L
 [ -d /proc/$S1 ] && [ -d /proc/$S2 ] || { echo the load took longer than the interval >&2; exit 1; }
 homenode-load control off --phase 0 > /dev/null
-wait $S1; wait $S2
+wait $S1 || exit 1; wait $S2 || exit 1
+kill $K; wait $K
 rmdir crowded
 cat /tmp/crowded.load /tmp/crowded.1 /tmp/crowded.2
 `
@@ -168,6 +169,7 @@ func TestLabProductScales(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, "lines of node 1", load.Perf["dram1"], multiplexedOps, 0.01)
+	both := 0.0
 	for i := range 2 {
 		var s survey.Survey
 		if err := out.Decode(&s); err != nil {
@@ -179,6 +181,7 @@ func TestLabProductScales(t *testing.T) {
 		}
 		t.Logf("reader %d: %+v local, %+v remote", i, w.LocalLoads, w.RemoteLoads)
 		remote := w.RemoteLoads
+		both += float64(remote.Or(0))
 		within(t, fmt.Sprintf("reader %d: remote loads", i), float64(remote.Or(0)), multiplexedOps, multiplexedShare)
 		if n, ok := w.LocalLoads.Get(); !ok || n > multiplexedOps/20 {
 			t.Errorf("reader %d: local loads: %+v, want few", i, w.LocalLoads)
@@ -187,4 +190,6 @@ func TestLabProductScales(t *testing.T) {
 			t.Errorf("reader %d: remote loads are not marked as scaled: %+v", i, remote)
 		}
 	}
+	// what one missed, the other saw
+	within(t, "remote loads, mean of the readers", both/2, multiplexedOps, 0.05)
 }
