@@ -102,7 +102,7 @@ func TestLabMultiplexing(t *testing.T) {
 	if sum < 0.97 || sum > 1.01 { // 1
 		t.Errorf("shares of the time add up to %.3f: only one of the groups fits at a time, and one always can", sum)
 	}
-	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.01) // 2
+	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.005) // 2
 }
 
 // A group that no turn could ever hold is refused; fixed counters are not of the
@@ -140,9 +140,10 @@ func TestLabRefusesGroupsThatNeverFit(t *testing.T) {
 const twiceScript = `
 cd /sys/fs/cgroup && mkdir -p crowded
 rm -f /tmp/crowded*
-homenode-load %s --hold 7 --ready /tmp/crowded --perf dram1 > /tmp/crowded.load & L=$!
-sleep 1000 & K=$! # the cgroup is not gone when the load is
-for pid in $L $K; do echo $pid > crowded/cgroup.procs; done
+# inside before it binds itself: to be moved undoes that; the sleep keeps the cgroup
+sh -c 'echo $$ > crowded/cgroup.procs; exec homenode-load %s --hold 7 --ready /tmp/crowded --perf dram1' > /tmp/crowded.load & L=$!
+sleep 1000 & K=$!
+echo $K > crowded/cgroup.procs
 while [ ! -e /tmp/crowded ]; do sleep 0.02; done
 for i in 1 2; do homenode stat --cgroup /crowded --interval %ds -o json > /tmp/crowded.$i & eval S$i=$!; done
 events() { ls -l /proc/$1/fd 2>/dev/null | grep -c perf_event; }
