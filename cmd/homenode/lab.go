@@ -23,6 +23,8 @@ type labFlags struct {
 	cgroup string
 	flat   bool
 	hmat   bool
+
+	counters int
 }
 
 func labCommand() *cobra.Command {
@@ -38,7 +40,8 @@ func labCommand() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	cmd.PersistentFlags().BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
 	cmd.PersistentFlags().BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
-	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labUncore(), labArm())
+	cmd.PersistentFlags().IntVar(&f.counters, "counters", 0, "general counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8)")
+	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labArm())
 	return cmd
 }
 
@@ -93,11 +96,14 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if f.cgroup != "v1" && f.cgroup != "v2" {
 		return lab.Options{}, badInput(fmt.Errorf("--cgroup is %q: want v1 or v2", f.cgroup))
 	}
+	if f.counters < 0 {
+		return lab.Options{}, badInput(fmt.Errorf("--counters is %d: want 1 or more, or 0 for the default", f.counters))
+	}
 	a, err := lab.FindAssets(f.dir)
 	if err != nil {
 		return lab.Options{}, badInput(err)
 	}
-	return lab.Options{Shape: s, Assets: a, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat}, nil
+	return lab.Options{Shape: s, Assets: a, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters}, nil
 }
 
 func labShell(f *labFlags) *cobra.Command {

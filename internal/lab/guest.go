@@ -32,6 +32,9 @@ type Options struct {
 	Flat bool
 	// HMAT has the firmware tell latencies and bandwidths, as the shape has them.
 	HMAT bool
+	// Counters is how many general counters a CPU's PMU has, as hardware has 4 or 8:
+	// more events than that are multiplexed. 0: the PMU module's default.
+	Counters int
 
 	modelConf string // for tests: what the plugin is told instead of the shape
 }
@@ -73,7 +76,7 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 		g.removeDir()
 		return nil, err
 	}
-	plan := bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT}
+	plan := bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters}
 	if err := g.start(plan); err != nil {
 		g.removeDir()
 		return nil, err

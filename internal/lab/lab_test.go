@@ -61,6 +61,16 @@ func TestDecisionQEMUArguments(t *testing.T) {
 	}
 }
 
+// The guest's init hands the number on to the PMU module; none leaves its default.
+func TestDecisionCountersArgument(t *testing.T) {
+	for n, want := range map[int]bool{0: false, 4: true} {
+		args := qemuArgs(bootPlan{shape: shapeNamed(t, "two"), cgroup: "v2", counters: n})
+		if got := strings.Contains(args[len(args)-1], " homenode.counters=4"); got != want {
+			t.Errorf("%d counters: %s", n, args[len(args)-1])
+		}
+	}
+}
+
 // The offsets that Go reads are those of the C header.
 func TestParityLayout(t *testing.T) {
 	cc, err := exec.LookPath("cc")

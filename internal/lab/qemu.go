@@ -38,6 +38,8 @@ type bootPlan struct {
 	shell  bool   // a prompt on this terminal instead of the server
 	flat   bool   // Options.Flat
 	hmat   bool   // Options.HMAT
+
+	counters int // Options.Counters
 }
 
 // qemuArgs is QEMU's command line. The node backends come first and in order:
@@ -77,6 +79,9 @@ func qemuArgs(p bootPlan) []string {
 		// A block translated at one address is run at others, too: sampled
 		// instructions of programs that lie elsewhere each time would be wrong.
 		"norandmaps",
+	}
+	if p.counters > 0 {
+		cmdline = append(cmdline, fmt.Sprintf("homenode.counters=%d", p.counters))
 	}
 	if p.flat {
 		cmdline = append(cmdline, flatArg)
