@@ -103,6 +103,13 @@ func TestLabMultiplexing(t *testing.T) {
 		t.Errorf("shares of the time add up to %.3f: only one of the groups fits at a time, and one always can", sum)
 	}
 	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.005) // 2
+	// no counter got lost over the turns: four events still fit
+	if c := groups(t, g, farChase, "2d3,8d1,10d1,412e")[0]; c.Running != c.Enabled || c.Counts[0] < multiplexedOps {
+		t.Errorf("a group of four on four counters: %+v", c)
+	}
+	if warned := mustRun(t, g, "sh", "-c", "dmesg | grep -E 'WARNING|BUG:|Call Trace' || true"); warned != "" {
+		t.Errorf("the guest's kernel complains: %s", warned)
+	}
 }
 
 // A group that no turn could ever hold is refused; fixed counters are not of the
