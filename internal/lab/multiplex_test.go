@@ -50,13 +50,25 @@ func groups(t *testing.T, g *Guest, load string, codes ...string) []counted {
 }
 
 const (
-	multiplexedOps = 6_000_000 // some seconds: hundreds of the kernel's turns of 4 ms
-	farChase       = "chase --ws 4MiB --ops 6000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1"
-	// A count is taken in a third of the time, on a host that is not ours alone: some
-	// tenths of a second in which it ran something else fall to one group, as time
-	// without work. Alone on its host, 3 %.
-	multiplexedShare = 0.15
+	multiplexedOps   = 6_000_000 // some seconds: hundreds of the kernel's turns of 4 ms
+	farChase         = "chase --ws 4MiB --ops 6000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1"
+	multiplexedShare = 0.1
 )
+
+// undisturbed tries until the host left the guest alone. A second in which it ran
+// something else falls to the group whose turn it was, as time without work: that
+// group's counts then come out too low, and the others' too high. It shows in turns
+// that are not equal, so try tells by these, and not by counts, whether it judged.
+func undisturbed(t *testing.T, try func() bool) {
+	t.Helper()
+	for range 3 {
+		if try() {
+			return
+		}
+		t.Log("the turns were not equal: the host took time away")
+	}
+	t.Skip("scaled counts were not judged: the host took time away in each of three runs")
+}
 
 // Three groups of three events that want a counter each; instructions want none.
 // Remote loads are in each.
@@ -71,6 +83,7 @@ var crowd = []string{
 //  1. Each is on the PMU for about a third of the time, and between them always.
 //  2. So what the three saw of one event adds up to all of it.
 //  3. Each scaled count is what it was when there was room.
+//  4. No counter gets lost over the turns: four events still fit.
 func TestLabMultiplexing(t *testing.T) {
 	g := guest(t, "two", "v2")
 	setCounters(t, g, 9)
@@ -82,27 +95,56 @@ func TestLabMultiplexing(t *testing.T) {
 	}
 	within(t, "remote loads, exactly", float64(exact[0].Counts[0]), multiplexedOps, 0.001)
 	mustRun(t, g, "sh", "-c", "echo 4 > "+countersFile)
-	sum, remote := 0.0, uint64(0)
-	for i, c := range groups(t, g, farChase, crowd...) {
-		t.Logf("group %d: %.3f of %.2f s, counts %v, with room %v", i, c.share(), float64(c.Enabled)/1e9, c.Counts, exact[i].Counts)
-		sum, remote = sum+c.share(), remote+c.Counts[0]
-		if c.Running == 0 || c.share() > 0.5 { // 1
-			t.Errorf("group %d was on the PMU for %.3f of the time, want a third", i, c.share())
-			continue
+	if c := groups(t, g, farChase, "2d3,8d1,10d1,412e")[0]; c.Running != c.Enabled {
+		t.Errorf("a group of four on four counters: %+v", c)
+	}
+	undisturbed(t, func() bool {
+		all := groups(t, g, farChase, crowd...)
+		equal := tookTurns(t, all)
+		if c := groups(t, g, farChase, "2d3,8d1,10d1,412e")[0]; c.Running != c.Enabled { // 4
+			t.Errorf("a group of four on four counters, later: %+v", c)
 		}
-		for j, want := range exact[i].Counts {
-			// few local loads: those of starting up, which may all fall into one turn
-			if want > multiplexedOps/20 {
-				within(t, fmt.Sprintf("group %d, event %d", i, j), c.scaled(j), float64(want), multiplexedShare) // 3
-			} else if c.scaled(j) > multiplexedOps/20 {
-				t.Errorf("group %d, event %d: %.0f, want next to none", i, j, c.scaled(j))
+		for i, c := range all {
+			for j, want := range exact[i].Counts {
+				judgeScaled(t, fmt.Sprintf("group %d, event %d", i, j), c.scaled(j), float64(want), equal) // 3
 			}
 		}
+		return equal
+	})
+	if warned := mustRun(t, g, "sh", "-c", "dmesg | grep -E 'WARNING|BUG:|Call Trace' || true"); warned != "" {
+		t.Errorf("the guest's kernel complains: %s", warned)
 	}
-	if sum < 0.97 || sum > 1.01 { // 1
+}
+
+// tookTurns judges 1 and 2, and says whether the turns were equal.
+func tookTurns(t *testing.T, all []counted) (equal bool) {
+	t.Helper()
+	sum, remote, equal := 0.0, uint64(0), true
+	for i, c := range all {
+		t.Logf("group %d: %.3f of %.2f s, counts %v", i, c.share(), float64(c.Enabled)/1e9, c.Counts)
+		if c.Running == 0 || c.Running == c.Enabled {
+			t.Fatalf("group %d was on the PMU for %.3f of the time, want a third", i, c.share())
+		}
+		sum, remote = sum+c.share(), remote+c.Counts[0]
+		equal = equal && c.share() > 0.308 && c.share() < 0.358
+	}
+	if sum < 0.97 || sum > 1.01 {
 		t.Errorf("shares of the time add up to %.3f: only one of the groups fits at a time, and one always can", sum)
 	}
-	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.005) // 2
+	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.005)
+	return equal
+}
+
+// judgeScaled: of events that start-up alone makes, all may fall into one turn.
+func judgeScaled(t *testing.T, what string, got, want float64, equal bool) {
+	t.Helper()
+	few := multiplexedOps / 20.0
+	if want < few && got > few {
+		t.Errorf("%s: %.0f, want next to none", what, got)
+	}
+	if want > few && equal {
+		within(t, what, got, want, multiplexedShare)
+	}
 }
 
 // A group that no turn could ever hold is refused; fixed counters are not of the
@@ -161,17 +203,36 @@ cat /tmp/crowded.load /tmp/crowded.1 /tmp/crowded.2
 
 // The product's own groups share four counters: each of two readers tells what the
 // load did, and that it is an estimate.
+//
+//  1. The readers take turns, so each saw half of the loads, and scaled them by the
+//     time it had. Whatever time the host took, the harmonic mean is all loads.
+//  2. Where the two agree, it took none of one alone: each is right by itself.
 func TestLabProductScales(t *testing.T) {
 	g := guest(t, "two", "v2")
 	setCounters(t, g, 4)
+	undisturbed(t, func() bool {
+		a, b := readTwice(t, g)
+		within(t, "remote loads, harmonic mean of the readers", 2/(1/a+1/b), multiplexedOps, 0.05) // 1
+		if max(a, b) > 1.15*min(a, b) {                                                            // 2
+			return false
+		}
+		within(t, "remote loads, first reader", a, multiplexedOps, multiplexedShare)
+		within(t, "remote loads, second reader", b, multiplexedOps, multiplexedShare)
+		return true
+	})
+}
+
+// readTwice returns the remote loads that each of two readers told.
+func readTwice(t *testing.T, g *Guest) (first, second float64) {
+	t.Helper()
 	out := json.NewDecoder(strings.NewReader(mustRun(t, g, "sh", "-c", fmt.Sprintf(twiceScript, farChase, 15))))
 	var load loadReport
 	if err := out.Decode(&load); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "lines of node 1", load.Perf["dram1"], multiplexedOps, 0.01)
-	both := 0.0
-	for i := range 2 {
+	var told [2]float64
+	for i := range told {
 		var s survey.Survey
 		if err := out.Decode(&s); err != nil {
 			t.Fatal(err)
@@ -181,16 +242,14 @@ func TestLabProductScales(t *testing.T) {
 			t.Fatal("no workload /crowded")
 		}
 		t.Logf("reader %d: %+v local, %+v remote", i, w.LocalLoads, w.RemoteLoads)
-		remote := w.RemoteLoads
-		both += float64(remote.Or(0))
-		within(t, fmt.Sprintf("reader %d: remote loads", i), float64(remote.Or(0)), multiplexedOps, multiplexedShare)
+		n, ok := w.RemoteLoads.Get()
+		if !ok || w.RemoteLoads.How != unit.HowEstimated || !strings.Contains(w.RemoteLoads.From, "multiplexed and scaled") {
+			t.Fatalf("reader %d: remote loads are not marked as scaled: %+v", i, w.RemoteLoads)
+		}
 		if n, ok := w.LocalLoads.Get(); !ok || n > multiplexedOps/20 {
 			t.Errorf("reader %d: local loads: %+v, want few", i, w.LocalLoads)
 		}
-		if remote.How != unit.HowEstimated || !strings.Contains(remote.From, "multiplexed and scaled") {
-			t.Errorf("reader %d: remote loads are not marked as scaled: %+v", i, remote)
-		}
+		told[i] = float64(n)
 	}
-	// what one missed, the other saw
-	within(t, "remote loads, mean of the readers", both/2, multiplexedOps, 0.05)
+	return told[0], told[1]
 }

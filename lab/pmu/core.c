@@ -28,9 +28,9 @@
 struct homenode_lab_shared *homenode_lab;
 #define lab homenode_lab
 
-/* 8: Ice Lake-SP's general counters with SMT off. Fewer: more multiplexing, and
- * counts are estimates. What counts already when this is lowered goes on until it
- * is rotated out. */
+/* 8: Ice Lake-SP's general counters of a logical CPU; Skylake-SP with SMT has 4.
+ * Fewer: more multiplexing, and counts are estimates. What counts already when this
+ * is lowered goes on until it is rotated out. */
 static unsigned int counters = 8;
 module_param(counters, uint, 0644);
 MODULE_PARM_DESC(counters, "general counters of a CPU (default 8; 0 = without limit)");

@@ -57,17 +57,17 @@ u64 homenode_sampler_count(struct perf_event *event)
 	return READ_ONCE(sampler_of(event)->count);
 }
 
-#define HIT(where) (PERF_MEM_S(LVL, HIT) | PERF_MEM_S(LVL, where))
-#define NUMBER(n)  PERF_MEM_S(LVLNUM, n)
+#define HIT(where)  (PERF_MEM_S(LVL, HIT) | PERF_MEM_S(LVL, where))
+#define NUMBER(n)   PERF_MEM_S(LVLNUM, n)
 #define SNOOP(what) PERF_MEM_S(SNOOP, what)
-#define FAR        PERF_MEM_S(REMOTE, REMOTE)
+#define FAR         PERF_MEM_S(REMOTE, REMOTE)
 
 /* A line that another CPU had modified is an L3 hit of the node, or one in another
  * node's cache, as Intel tells it: its L3 finds out, and the snoop says HITM. An
- * upgrade found its data in the CPU's private caches, which the model keeps no
- * apart there: L2 is the one that holds them all; that others had the line, too,
- * and unchanged, is what snoop HIT says. All else took no line from a CPU. Page
- * walks are not modelled: the TLB is not known. */
+ * upgrade found its data in the CPU's private caches and had to leave them for the
+ * right to write: the outer one, L2, is where that shows. Snoop HIT says that others
+ * had the line, too, unchanged. All else took no line from a CPU. Page walks are not
+ * modelled: the TLB is not known. */
 static u64 data_source(u64 access)
 {
 	static const u64 where[16] = {
