@@ -22,12 +22,12 @@ const (
 	atMemory = 0.95
 	// stepsAtMemory ends a scan. Fewer might be a cache's thrashing step.
 	stepsAtMemory = 3
-	// drawsBelow: of small pages, a working set that is smaller is mapped scanDraws
-	// times in each repeat. Which sets of a cache overflow depends on where a few pages
+	// drawsBelow: of small pages, a working set that is smaller is measured in
+	// scanDraws places in each repeat. Which sets of a cache overflow depends on where a few pages
 	// lie: of eleven pages in a cache of sixteen, between none and half are in sets
 	// that do.
 	drawsBelow = unit.MiB
-	scanDraws  = 4
+	scanDraws  = 8
 	// scanBlock is how many steps are measured before it is asked whether to go on.
 	scanBlock = 4
 )
@@ -89,7 +89,13 @@ func (b *bench) draws(cpu, node int, ws unit.Bytes) []probe.Job {
 	if b.huge || ws > drawsBelow {
 		return jobs(job)
 	}
-	return slices.Repeat(jobs(job), scanDraws)
+	var all []probe.Job
+	for i := range unit.Bytes(scanDraws) {
+		// Of a size of its own, a line less each: a prober may keep buffers, and give the
+		// same pages to a job that looks the same.
+		all = append(all, b.chase(cpu, node, ws-i*line))
+	}
+	return all
 }
 
 // readDraws is the mean of the jobs of one repeat.

@@ -114,19 +114,15 @@ func (m simMachine) scan(most unit.Bytes, rng *rand.Rand) []profile.SizeFigure {
 	reference := profile.SizeFigure{Bytes: most, Figure: profile.FigureOf([]float64{m.latency(most, rng)})}
 	var sets []profile.SizeFigure
 	for _, ws := range steps[:last] {
-		var repeats []float64
-		for range 3 {
-			draws := scanDraws
-			if m.huge || ws > drawsBelow {
-				draws = 1
-			}
-			mean := 0.0
-			for range draws {
-				mean += m.latency(ws, rng) / float64(draws)
-			}
-			repeats = append(repeats, mean)
+		draws := scanDraws
+		if m.huge || ws > drawsBelow {
+			draws = 1
 		}
-		sets = append(sets, profile.SizeFigure{Bytes: ws, Figure: profile.FigureOf(repeats)})
+		mean := 0.0
+		for range draws {
+			mean += m.latency(ws, rng) / float64(draws)
+		}
+		sets = append(sets, profile.SizeFigure{Bytes: ws, Figure: profile.FigureOf([]float64{mean})})
 		if len(sets)%scanBlock == 0 && scanned(append(slices.Clone(sets), reference)) {
 			break
 		}
