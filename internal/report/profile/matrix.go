@@ -13,6 +13,7 @@ import (
 type matrix struct {
 	from, to []int
 	at       map[[2]int]profile.Figure
+	between  bool // of two nodes: from one to itself there is nothing to measure
 }
 
 // newMatrix has a row for every node with CPUs, and what else the figures name.
@@ -54,7 +55,11 @@ func (m matrix) table(caption string, print func(float64) string, of func(profil
 	for _, from := range m.from {
 		row := []string{"node " + strconv.Itoa(from)}
 		for _, to := range m.to {
-			row = append(row, show(of(m.get(from, to)), print))
+			cell := show(of(m.get(from, to)), print)
+			if m.between && from == to {
+				cell = "-"
+			}
+			row = append(row, cell)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -65,7 +70,9 @@ func (m matrix) notes() []string {
 	var u unknowns
 	for _, from := range m.from {
 		for _, to := range m.to {
-			u.add(m.get(from, to), arrow(from, to))
+			if !m.between || from != to {
+				u.add(m.get(from, to), arrow(from, to))
+			}
 		}
 	}
 	return u.notes()
@@ -96,7 +103,7 @@ func latencySection(p profile.Profile) section {
 
 func bandwidthSection(p profile.Profile) section {
 	s := section{ID: "bandwidth", Title: "Bandwidth", Notes: skips(p, profile.Bandwidth),
-		Sub: "Read by all CPUs of a node (row) from the memory of a node (column), in GB/s: 10^9 bytes per second, as vendors count."}
+		Sub: "Read by all CPUs of a node (row) from the memory of a node (column), in GB/s: 10^9 bytes per second, as vendors count. Peak: read from a node by all CPUs of the machine."}
 	if len(p.Bandwidth) > 0 {
 		m := newMatrix(p, p.Bandwidth)
 		s.Tables = append(s.Tables, m.table("GB/s", gigabytes, same))
@@ -104,7 +111,7 @@ func bandwidthSection(p profile.Profile) section {
 		s.Panels = heatPanels(p, profile.Bandwidth)
 	}
 	if len(p.Peak) > 0 {
-		t := table{Caption: "Peak: read from the node by all CPUs of the machine", Heads: []string{"memory of", "GB/s"}, Keys: 1}
+		t := table{Caption: "Peak, from all CPUs", Heads: []string{"memory of", "GB/s"}, Keys: 1}
 		var u unknowns
 		for _, f := range p.Peak {
 			t.Rows = append(t.Rows, []string{"node " + strconv.Itoa(f.Node), show(f.Figure, gigabytes)})

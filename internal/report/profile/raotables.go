@@ -108,7 +108,7 @@ func (g raoGrid) summary(cells []profile.RaoCell, llc unit.Bytes) table {
 	for _, n := range g.threads {
 		for _, sharing := range g.sharings {
 			for _, ws := range g.fewSizes(llc) {
-				row := []string{strconv.Itoa(n), size(sharing), size(ws)}
+				row := []string{strconv.Itoa(n), noneOr(sharing), size(ws)}
 				for _, a := range arrangements {
 					row = append(row, show(g.cost(raoKey{n, a, ws, sharing}), digits))
 				}
@@ -117,6 +117,13 @@ func (g raoGrid) summary(cells []profile.RaoCell, llc unit.Bytes) table {
 		}
 	}
 	return t
+}
+
+func noneOr(b unit.Bytes) string {
+	if b == 0 {
+		return "none"
+	}
+	return size(b)
 }
 
 func dominates(cells []profile.RaoCell, threads int, ws, sharing unit.Bytes) string {
@@ -135,7 +142,7 @@ func (g raoGrid) all() table {
 	t := table{Caption: "Every cell", Long: true, Keys: 4, Heads: []string{"threads", "shared", "where", "working set", "ns/op", "cycles/op",
 		"LLC misses/op", "LLC miss rate", "uncore penalty", "requests/op", "critical/op"}}
 	g.each(func(k raoKey, c profile.RaoCell) {
-		t.Rows = append(t.Rows, []string{strconv.Itoa(k.threads), size(k.sharing), k.arrangement.String(), size(k.ws), show(c.PerOp, tenths), show(c.Cycles, digits),
+		t.Rows = append(t.Rows, []string{strconv.Itoa(k.threads), noneOr(k.sharing), k.arrangement.String(), size(k.ws), show(c.PerOp, tenths), show(c.Cycles, digits),
 			show(c.LLCMiss, digits), show(c.MissRate, digits), show(c.Penalty, digits), show(c.Requests, digits), show(c.PenaltyPerOp, digits)})
 	})
 	return t
@@ -159,7 +166,7 @@ func (g raoGrid) each(do func(raoKey, profile.RaoCell)) {
 func (g raoGrid) unknowns() unknowns {
 	var u unknowns
 	g.each(func(k raoKey, c profile.RaoCell) {
-		name := fmt.Sprintf("%d threads %v, %s, %s shared", k.threads, k.arrangement, size(k.ws), size(k.sharing))
+		name := fmt.Sprintf("%d threads %v, %s, %s", k.threads, k.arrangement, size(k.ws), sharedText(k.sharing))
 		for _, f := range []profile.Figure{c.PerOp, c.Cycles, c.MissRate, c.Penalty} {
 			if !f.Median.Known() {
 				u.add(f, name)

@@ -199,7 +199,7 @@ func curvePanels(p profile.Profile) []panel {
 }
 
 func curvePlot(curves []profile.Curve) *plot {
-	pl := &plot{xLabel: "GB/s", yLabel: "ns", wide: 520, yTop: 0}
+	pl := &plot{xLabel: "GB/s", yLabel: "ns", wide: 490}
 	for i, c := range curves {
 		s := line{name: orText(c.Name, "unnamed"), style: i, joined: true}
 		for _, pt := range c.Points {

@@ -17,7 +17,6 @@ type plot struct {
 	xLabel, yLabel string
 	xLog           bool
 	wide           float64 // of the whole panel; 0: as on a phone
-	yTop           float64 // y reaches at least this far
 	lines          []line
 	limits         []limit
 }
@@ -54,7 +53,7 @@ const (
 	plotRight = 12.0
 	plotHead  = 14.0 // for the y axis' unit
 	limitRow  = 13.0
-	plotFoot  = 34.0 // for the x axis
+	plotFoot  = 38.0 // for the x axis
 	nameRow   = 16.0
 )
 
@@ -96,7 +95,7 @@ func (p *plot) frame() frame {
 
 // axes finds what they must reach.
 func (f *frame) axes() {
-	f.x0, f.x1, f.y1 = math.Inf(1), 0, f.p.yTop
+	f.x0, f.x1, f.y1 = math.Inf(1), 0, 0
 	for _, l := range f.p.lines {
 		for _, pt := range l.points {
 			f.x0, f.x1, f.y1 = min(f.x0, pt.x), max(f.x1, pt.x), max(f.y1, pt.y)

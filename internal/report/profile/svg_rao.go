@@ -29,12 +29,20 @@ func raoPanels(p profile.Profile) []panel {
 	for _, n := range g.threads {
 		for _, sharing := range g.sharings {
 			if pl := g.plot(n, sharing, llc); !pl.empty() {
-				title := fmt.Sprintf("%s, %s shared", count(n, "thread"), size(sharing))
-				out = append(out, pl.panel("rao-"+strconv.Itoa(len(out)), title, g.unit()+" per operation; each panel has a scale of its own"))
+				title := count(n, "thread") + ", " + sharedText(sharing)
+				out = append(out, pl.panel("rao-"+strconv.Itoa(len(out)), title, g.unit()+" per operation"))
 			}
 		}
 	}
 	return append(out, g.scatters(p.Rao)...)
+}
+
+// sharedText is what the threads add to; 0 is no adds at all.
+func sharedText(b unit.Bytes) string {
+	if b == 0 {
+		return "nothing shared"
+	}
+	return size(b) + " shared"
 }
 
 func (g raoGrid) plot(threads int, sharing, llc unit.Bytes) *plot {

@@ -238,16 +238,29 @@ func coreSection(p profile.Profile) section {
 
 func migrationSection(p profile.Profile) section {
 	s := section{ID: "migration", Title: "Moving pages", Notes: skips(p, profile.Migrating),
-		Sub: "From node to node, by the kernel (move_pages)."}
-	t := table{Heads: []string{"from → to", "page", "µs a page", "GB/s"}, Keys: 2}
-	var u unknowns
+		Sub: "From a node (row) to a node (column), by the kernel (move_pages)."}
+	var sizes []unit.Bytes
 	for _, m := range p.Migration {
-		name := arrow(m.From, m.To)
-		t.Rows = append(t.Rows, []string{name, size(m.PageSize), show(m.PerPage, micros), show(m.Rate, gigabytes)})
-		u.add(m.PerPage, name+", time of a page of "+size(m.PageSize))
-		u.add(m.Rate, name+", rate of pages of "+size(m.PageSize))
+		if !slices.Contains(sizes, m.PageSize) {
+			sizes = append(sizes, m.PageSize)
+		}
 	}
-	return s.with(t, u)
+	var notes []string
+	for _, page := range sizes {
+		var times, rates []profile.PairFigure
+		for _, m := range p.Migration {
+			if m.PageSize == page {
+				times = append(times, profile.PairFigure{From: m.From, To: m.To, Figure: m.PerPage})
+				rates = append(rates, profile.PairFigure{From: m.From, To: m.To, Figure: m.Rate})
+			}
+		}
+		perPage, rate := newMatrix(p, times), newMatrix(p, rates)
+		perPage.between, rate.between = true, true
+		s.Tables = append(s.Tables, perPage.table("µs a page of "+size(page), micros, same), rate.table("GB/s in pages of "+size(page), gigabytes, same))
+		notes = append(notes, perPage.notes()...)
+	}
+	s.Notes = append(notes, s.Notes...)
+	return s
 }
 
 func micros(ns float64) string { return digits(ns / 1000) }
