@@ -117,21 +117,6 @@ func RaoFindings(cells []RaoCell, llc unit.Bytes) []RaoFinding {
 	return out
 }
 
-// LLC is the size of the machine's last-level cache: as measured, else as the
-// firmware says.
-func (p Profile) LLC() unit.Opt[unit.Bytes] {
-	last := CacheSize{}
-	for _, c := range p.Caches {
-		if c.Level > last.Level {
-			last = c
-		}
-	}
-	if last.Size.Known() {
-		return last.Size
-	}
-	return last.Firmware
-}
-
 // Correlation is Pearson's r of pairs; not ok with fewer than three, or where one
 // side is constant.
 func Correlation(x, y []float64) (r float64, ok bool) {
@@ -475,13 +460,20 @@ type RaoFactor struct {
 }
 
 // RaoDominates names the factor that costs most at one place of the grid: remote /
-// local of intra, intra / inter, inter / intra. Not ok when cells are missing; an
-// empty name when none makes RaoMatters.
+// local of intra (with few adds, where remote memory was not tried with as many),
+// intra / inter, inter / intra. Not ok when cells are missing; an empty name when
+// none makes RaoMatters.
 func RaoDominates(cells []RaoCell, threads int, ws, sharing unit.Bytes) (RaoFactor, bool) {
 	g := newRaoGrid(cells, 0)
-	at := func(spread, memory string) float64 { return g.cost[raoKey{threads, spread, memory, ws, sharing}] }
-	near, far, apart := at(Intra, Local), at(Intra, Remote), at(Inter, Local)
-	if near == 0 || far == 0 || apart == 0 {
+	at := func(spread, memory string, sharing unit.Bytes) float64 {
+		return g.cost[raoKey{threads, spread, memory, ws, sharing}]
+	}
+	near, apart := at(Intra, Local, sharing), at(Inter, Local, sharing)
+	base, far := near, at(Intra, Remote, sharing)
+	if far == 0 {
+		base, far = at(Intra, Local, g.few), at(Intra, Remote, g.few)
+	}
+	if near == 0 || apart == 0 || base == 0 || far == 0 {
 		return RaoFactor{}, false
 	}
 	best := RaoFactor{Ratio: 1 + RaoMatters}
@@ -489,7 +481,7 @@ func RaoDominates(cells []RaoCell, threads int, ws, sharing unit.Bytes) (RaoFact
 	if sharing > 0 {
 		apartName = "sharing"
 	}
-	for _, f := range []RaoFactor{{"locality", far / near}, {"LLC contention", near / apart}, {apartName, apart / near}} {
+	for _, f := range []RaoFactor{{"locality", far / base}, {"LLC contention", near / apart}, {apartName, apart / near}} {
 		if f.Ratio >= best.Ratio {
 			best = f
 		}

@@ -14,8 +14,8 @@ import (
 
 const unknown = "unknown"
 
-// showSpread is the spread from which it is shown: the target for a real machine
-// (docs/limits.md). Lower puts a ± at every figure.
+// showSpread is the (max − min) / median from which a figure's spread is shown:
+// what the bench warns of. Lower puts a ± at every figure.
 const showSpread = 0.05
 
 // digits prints three significant digits, and never fewer than the integer has.
@@ -85,7 +85,7 @@ func show(f profile.Figure, print func(float64) string) string {
 // wideSpread is "" where the spread is small.
 func wideSpread(f profile.Figure) string {
 	s, ok := spread(f)
-	if !ok || s <= showSpread {
+	if !ok || f.Spread() <= showSpread {
 		return ""
 	}
 	return strconv.FormatFloat(s*100, 'f', 0, 64) + "%"

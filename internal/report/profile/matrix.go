@@ -50,7 +50,11 @@ func (m matrix) get(from, to int) profile.Figure {
 func (m matrix) table(caption string, print func(float64) string, of func(profile.Figure) profile.Figure) table {
 	t := table{Caption: caption, Heads: []string{"from \\ to"}, Keys: 1}
 	for _, to := range m.to {
-		t.Heads = append(t.Heads, "node "+strconv.Itoa(to))
+		head := "node " + strconv.Itoa(to)
+		if len(m.to) > 8 { // no room for the word
+			head = strconv.Itoa(to)
+		}
+		t.Heads = append(t.Heads, head)
 	}
 	for _, from := range m.from {
 		row := []string{"node " + strconv.Itoa(from)}

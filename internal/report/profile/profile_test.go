@@ -191,7 +191,7 @@ func TestParityFaces(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range profile.RaoFindings(p.Rao, p.LLC().Or(0)) {
+	for _, f := range profile.RaoFindings(p.Rao, llcOf(p)) {
 		for _, face := range []string{"text", "page"} {
 			words := strings.Join(strings.Fields(out[face]), " ")
 			if !strings.Contains(words, f.Statement) || !strings.Contains(words, f.Evidence) {

@@ -71,19 +71,41 @@ func (g raoGrid) unit() string {
 
 // fewSizes are those that a terminal shows: the smallest, the largest, and the
 // first beyond the cache.
-func (g raoGrid) fewSizes(llc unit.Bytes) []unit.Bytes {
-	n := len(g.sizes)
+func (g raoGrid) fewSizes(threads int, sharing, llc unit.Bytes) []unit.Bytes {
+	var sizes []unit.Bytes
+	for _, ws := range g.sizes {
+		has := func(a arrangement) bool { _, ok := g.at[raoKey{threads, a, ws, sharing}]; return ok }
+		if slices.ContainsFunc(arrangements, has) {
+			sizes = append(sizes, ws)
+		}
+	}
+	n := len(sizes)
 	if n <= 3 {
-		return g.sizes
+		return sizes
 	}
 	middle := n / 2
-	for i, s := range g.sizes[1 : n-1] {
+	for i, s := range sizes[1 : n-1] {
 		if llc > 0 && s > llc {
 			middle = i + 1
 			break
 		}
 	}
-	return []unit.Bytes{g.sizes[0], g.sizes[middle], g.sizes[n-1]}
+	return []unit.Bytes{sizes[0], sizes[middle], sizes[n-1]}
+}
+
+// llcOf is the size of the last-level cache: as measured, else as the firmware
+// says; 0 is unknown.
+func llcOf(p profile.Profile) unit.Bytes {
+	if b, ok := p.LLC(); ok {
+		return b
+	}
+	var last profile.CacheSize
+	for _, c := range p.Caches {
+		if c.Level > last.Level {
+			last = c
+		}
+	}
+	return last.Firmware.Or(0)
 }
 
 func raoSection(p profile.Profile) section {
@@ -92,7 +114,7 @@ func raoSection(p profile.Profile) section {
 	if len(p.Rao) == 0 {
 		return s
 	}
-	g, llc := newRaoGrid(p.Rao), p.LLC().Or(0)
+	g, llc := newRaoGrid(p.Rao), llcOf(p)
 	s = s.with(g.summary(p.Rao, llc), unknowns{}).with(g.all(), g.unknowns())
 	s.Findings, s.Panels = profile.RaoFindings(p.Rao, llc), raoPanels(p)
 	return s
@@ -107,10 +129,14 @@ func (g raoGrid) summary(cells []profile.RaoCell, llc unit.Bytes) table {
 	t.Heads = append(t.Heads, "costs\nmost")
 	for _, n := range g.threads {
 		for _, sharing := range g.sharings {
-			for _, ws := range g.fewSizes(llc) {
+			for _, ws := range g.fewSizes(n, sharing, llc) {
 				row := []string{strconv.Itoa(n), noneOr(sharing), size(ws)}
 				for _, a := range arrangements {
-					row = append(row, show(g.cost(raoKey{n, a, ws, sharing}), digits))
+					k, cell := raoKey{n, a, ws, sharing}, "-" // not of the grid
+					if _, ok := g.at[k]; ok {
+						cell = show(g.cost(k), digits)
+					}
+					row = append(row, cell)
 				}
 				t.Rows = append(t.Rows, append(row, dominates(cells, n, ws, sharing)))
 			}
@@ -130,7 +156,7 @@ func dominates(cells []profile.RaoCell, threads int, ws, sharing unit.Bytes) str
 	f, ok := profile.RaoDominates(cells, threads, ws, sharing)
 	switch {
 	case !ok:
-		return unknown
+		return "-"
 	case f.Name == "":
 		return "nothing"
 	}

@@ -24,7 +24,7 @@ func Rao(w io.Writer, p profile.Profile) error {
 // raoPanels are the cost by working set, one panel for each number of threads and
 // sharing size, then what tells the cost.
 func raoPanels(p profile.Profile) []panel {
-	g, llc := newRaoGrid(p.Rao), p.LLC().Or(0)
+	g, llc := newRaoGrid(p.Rao), llcOf(p)
 	var out []panel
 	for _, n := range g.threads {
 		for _, sharing := range g.sharings {
