@@ -4,11 +4,17 @@ package bench
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
+
+// budgetOf begins the reason of what was skipped for want of time.
+const budgetOf = "budget of "
 
 // size is what a job's duration depends on.
 type size struct {
@@ -131,7 +137,7 @@ func (b *bench) afford(current plan, later []plan) (repeats int, why string) {
 	}
 	left := b.o.Budget - b.elapsed()
 	if left <= 0 {
-		return 0, fmt.Sprintf("budget of %v used up", b.o.Budget)
+		return 0, fmt.Sprintf(budgetOf+"%v used up", b.o.Budget)
 	}
 	for r := b.o.Repeats; r > 0; r-- { // 1
 		if b.estimate(current, r)+b.estimateAll(later, r) <= left {
@@ -142,5 +148,16 @@ func (b *bench) afford(current plan, later []plan) (repeats int, why string) {
 	if need <= left { // 2
 		return 1, ""
 	}
-	return 0, fmt.Sprintf("budget of %v used up: %v left, it takes about %v", b.o.Budget, left.Round(time.Second), need.Round(time.Second)) // 3
+	return 0, fmt.Sprintf(budgetOf+"%v used up: %v left, it takes about %v", b.o.Budget, left.Round(time.Second), need.Round(time.Second)) // 3
+}
+
+// OutOfTime are the parts of a profile for which the budget was too small.
+func OutOfTime(p profile.Profile) []profile.Part {
+	var parts []profile.Part
+	for _, s := range p.Skipped {
+		if strings.HasPrefix(s.Why, budgetOf) && !slices.Contains(parts, s.Part) {
+			parts = append(parts, s.Part)
+		}
+	}
+	return parts
 }

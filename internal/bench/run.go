@@ -83,7 +83,7 @@ func (b *bench) part(ctx context.Context, part profile.Part) error {
 	err := r.blocks(ctx, pl) // 3
 	b.watch.end(b, part)
 	if errors.Is(err, errBudget) {
-		b.skip(part, "the rest", fmt.Sprintf("budget of %v used up", b.o.Budget))
+		b.skip(part, "the rest", fmt.Sprintf(budgetOf+"%v used up", b.o.Budget))
 		err = nil
 	} else if err == nil && (r.kept > 0 || pl.have > 0) { // 4
 		b.complete(part, pl)

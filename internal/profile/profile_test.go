@@ -159,8 +159,8 @@ func TestFigureOf(t *testing.T) {
 func TestFingerprint(t *testing.T) {
 	base := func() Fingerprint { return FingerprintOf(two(), "A") }
 	for want, change := range map[string]func(*Fingerprint){
-		"":                                  func(f *Fingerprint) { f.Memory[0] -= unit.GiB / 150 },
-		"it has 1 node, this machine has 2": func(f *Fingerprint) { f.Nodes = f.Nodes[:1] },
+		"":                                                    func(f *Fingerprint) { f.Memory[0] -= unit.GiB / 150 },
+		"it has 1 node, this machine has 2":                   func(f *Fingerprint) { f.Nodes = f.Nodes[:1] },
 		"its nodes are 0-1, this machine's 0,8":               func(f *Fingerprint) { f.Nodes = []int{0, 1} },
 		`its CPUs are "B", this machine's "A"`:                func(f *Fingerprint) { f.CPUModel = "B" },
 		"it has 5 CPUs online, this machine has 4":            func(f *Fingerprint) { f.CPUs = 5 },
