@@ -2,11 +2,17 @@
 
 package doctor
 
-import "homenode/internal/unit"
+import (
+	"homenode/internal/profile"
+	"homenode/internal/unit"
+)
 
 // Config holds every threshold of the rules. Those without another source are
 // ours, chosen on the lab's machines: docs/decisions would record a better one.
 type Config struct {
+	// Profile is what this machine was measured to do: its latencies go before the
+	// firmware's. Nil: nobody measured it.
+	Profile *profile.Profile
 	// Bottleneck is the share of the busy CPU time whose loss makes NUMA a
 	// bottleneck. MAO's gains, called worthwhile for a fleet, were 6.7–9.8 % of
 	// CPU (papers, §1). Lower calls noise a bottleneck; higher misses such gains.

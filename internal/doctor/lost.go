@@ -18,16 +18,16 @@ import (
 //  1. r, the share of remote reads: counted, else 1 − local page ratio, which is
 //     an estimate (window.FeaturesOf).
 //  2. k, latency remote / local: for each pair (CPU's node, page's node) the
-//     firmware's HMAT where it tells both, else 1 + (distance/10 − 1) ×
-//     SLITExcess; averaged over the pairs by CPU share × page share. Without
-//     those, over all pairs that the binding allows; if it allows one node only,
-//     over all pairs of the machine.
+//     profile's measured latencies where it has both, else the firmware's HMAT
+//     where it tells both, else 1 + (distance/10 − 1) × SLITExcess; averaged over
+//     the pairs by CPU share × page share. Without those, over all pairs that the
+//     binding allows; if it allows one node only, over all pairs of the machine.
 //  3. With reads of latency 1 and k, the share of all waiting that is in excess
 //     of what it would be were all reads local is x = r(k−1) / (1 − r + rk).
 //  4. lost = CPU time × stall cycles / cycles × x.
 //  5. It cannot be more than remote reads × (remote − local latency), were none
-//     to overlap: the bound where HMAT gives the latency, and without stall
-//     cycles the figure itself.
+//     to overlap: the bound where the profile or HMAT gives the latency, and
+//     without stall cycles the figure itself.
 //  6. If neither is known, the loss is unknown, and at most CPU time × x: all of
 //     its time would be memory stalls.
 
@@ -121,9 +121,27 @@ func (l look) remoteShare(w window.Workload) unit.Value[unit.Ratio] {
 	return unit.ValueOf(1-v, local.How, "1 − "+from)
 }
 
-// latency is what HMAT says of reads from one node's CPUs to another's memory,
-// in nanoseconds. It names the best initiators of each memory only.
+// latency is of reads from one node's CPUs to another's memory, in nanoseconds: as
+// measured, else as the firmware says.
 func (l look) latency(from, to int) (float64, bool) {
+	if ns, ok := l.measured(from, to); ok {
+		return ns, true
+	}
+	return l.firmware(from, to)
+}
+
+// measured is what the profile has.
+func (l look) measured(from, to int) (float64, bool) {
+	if l.c.Profile == nil {
+		return 0, false
+	}
+	f, _ := l.c.Profile.LatencyBetween(from, to)
+	ns, ok := f.Median.Get()
+	return ns, ok && ns > 0
+}
+
+// firmware is what HMAT says. It names the best initiators of each memory only.
+func (l look) firmware(from, to int) (float64, bool) {
 	n, _ := l.Machine.Node(to)
 	for _, a := range n.Access {
 		if ns, ok := a.ReadLatency.Get(); ok && ns > 0 && a.Initiators.Has(from) {
@@ -135,10 +153,12 @@ func (l look) latency(from, to int) (float64, bool) {
 
 // ratio is k of one pair.
 func (l look) ratio(from, to int) (float64, bool) {
-	near, ok1 := l.latency(from, from)
-	far, ok2 := l.latency(from, to)
-	if ok1 && ok2 {
-		return max(1, far/near), true
+	for _, latency := range []func(from, to int) (float64, bool){l.measured, l.firmware} { // of one source: their scales differ
+		near, ok1 := latency(from, from)
+		far, ok2 := latency(from, to)
+		if ok1 && ok2 {
+			return max(1, far/near), true
+		}
 	}
 	d, ok := l.Machine.Distance(from, to).Get()
 	if !ok || d == 255 || from != to && d <= machine.LocalDistance { // no way there; remote as near as local: no table at all
@@ -168,7 +188,16 @@ func (l look) slowdown(w window.Workload) unit.Value[float64] {
 	if weight == 0 {
 		return unit.UnknownValue[float64]("no distance between its nodes")
 	}
-	return unit.Estimated(sum/weight, "SLIT distance or HMAT, by CPU time and pages")
+	return unit.Estimated(sum/weight, l.latencySource()+", by CPU time and pages")
+}
+
+// latencySource names what k comes from.
+func (l look) latencySource() string {
+	const firmware = "SLIT distance or HMAT"
+	if l.c.Profile == nil || len(l.c.Profile.Latency) == 0 {
+		return firmware
+	}
+	return "profile (latencies " + l.c.Profile.How.String() + "), else " + firmware
 }
 
 // allowed is 1 when a workload may run on one node with memory of the other.

@@ -5,6 +5,7 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 	"unicode"
 
 	"homenode/internal/machine"
+	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -432,6 +434,57 @@ func TestLostCPUsByHMAT(t *testing.T) {
 	if lost > 1000*160e-9/10 { // a thousand reads
 		t.Errorf("%v CPUs are lost to 1000 reads", lost)
 	}
+}
+
+// What was measured goes before the firmware's tables, pair by pair; what it lacks
+// does not.
+func TestLostCPUsByProfile(t *testing.T) {
+	s := healthy(2)
+	far(&s, 0, 50)
+	run(&s, 0, 1, 0)
+	keep(&s, 0, 0, 1*gib)
+	pair := func(from, to int, ns float64) profile.PairFigure {
+		return profile.PairFigure{From: from, To: to, Figure: profile.FigureOf([]float64{ns})}
+	}
+	examine := func(p *profile.Profile) (look, loss) {
+		c := DefaultConfig()
+		c.Profile = p
+		l := look{s, c}
+		return l, l.lostCPUs(s.Window.Workloads[0])
+	}
+	_, without := examine(nil)
+	slow := &profile.Profile{How: unit.HowModelled, Latency: []profile.PairFigure{pair(0, 0, 100), pair(0, 1, 300)}}
+	l, with := examine(slow)
+	if with.slower.Or(0) != 3 || math.Abs(without.slower.Or(0)-(1+1.1*l.c.SLITExcess)) > 1e-9 {
+		t.Errorf("k is %v with 300/100 ns, %v without", with.slower, without.slower)
+	}
+	if k, ok := l.ratio(0, 1); !ok || k != 3 {
+		t.Errorf("ratio %v %v, want 300/100", k, ok)
+	}
+	if k, _ := l.ratio(1, 0); k != 1+1.1*l.c.SLITExcess {
+		t.Errorf("ratio %v of what was not measured, want SLIT's", k)
+	}
+	if with.cpus.Or(0) <= without.cpus.Or(0) || !strings.Contains(with.slower.From, "profile (latencies modelled)") {
+		t.Errorf("lost %v with the profile, %v without", with.cpus, without.cpus)
+	}
+	s.Machine.Nodes[0].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(0, 1), ReadLatency: unit.Some(80)}}
+	s.Machine.Nodes[1].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(0, 1), ReadLatency: unit.Some(160)}}
+	if l, _ := examine(slow); l.mustRatio(t, 0, 1) != 3 {
+		t.Error("HMAT goes before what was measured")
+	}
+	half := &profile.Profile{Latency: []profile.PairFigure{pair(0, 1, 300), {From: 0, To: 0}}}
+	if l, _ := examine(half); l.mustRatio(t, 0, 1) != 2 {
+		t.Error("a measured latency was compared with the firmware's")
+	}
+}
+
+func (l look) mustRatio(t *testing.T, from, to int) float64 {
+	t.Helper()
+	k, ok := l.ratio(from, to)
+	if !ok {
+		t.Fatalf("no ratio from %d to %d", from, to)
+	}
+	return k
 }
 
 func TestQuote(t *testing.T) {

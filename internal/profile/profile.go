@@ -48,13 +48,14 @@ type Profile struct {
 // resuming.
 type Part string
 
-// The parts, in the order in which they are measured.
+// The parts, in the order in which they are measured: caches first, because the
+// other parts' buffers are so many times the last-level cache.
 const (
+	Caches       Part = "caches"
 	Latency      Part = "latency"
 	Bandwidth    Part = "bandwidth"
 	Mixes        Part = "mixes"
 	Loaded       Part = "loaded-latency"
-	Caches       Part = "caches"
 	CacheSharing Part = "cache-sharing"
 	CoreToCore   Part = "core-to-core"
 	Migrating    Part = "migration"
@@ -64,7 +65,7 @@ const (
 
 // Parts returns all parts in order.
 func Parts() []Part {
-	return []Part{Latency, Bandwidth, Mixes, Loaded, Caches, CacheSharing, CoreToCore, Migrating, Policies, Rao}
+	return []Part{Caches, Latency, Bandwidth, Mixes, Loaded, CacheSharing, CoreToCore, Migrating, Policies, Rao}
 }
 
 // Fingerprint tells machines apart: a profile is of one.

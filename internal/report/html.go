@@ -17,10 +17,16 @@ import (
 //go:embed page.tmpl
 var pageText string
 
+//go:embed style.css
+var styleText string
+
+// Style is the look of all pages.
+func Style() template.CSS { return template.CSS(styleText) }
+
 // page is parsed when it is wanted: every command would pay for it at its start.
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"got": got, "verdict": verdict, "unknown": orUnknown, "figure": figure, "each": eachFigure,
+		"got": got, "verdict": verdict, "unknown": orUnknown, "figure": figure, "each": eachFigure, "style": Style,
 	}).Parse(pageText))
 })
 

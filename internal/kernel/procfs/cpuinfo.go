@@ -75,3 +75,17 @@ func ParseHypervisorFlag(data []byte) unit.Opt[bool] {
 	}
 	return unit.None[bool]()
 }
+
+// ParseModelName is what the first processor of /proc/cpuinfo calls itself, "" where
+// it does not:
+//
+//	model name	: Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz
+func ParseModelName(data []byte) string {
+	for _, line := range lines(data) {
+		key, val, ok := bytes.Cut(line, []byte(":"))
+		if ok && string(bytes.TrimSpace(key)) == "model name" {
+			return string(bytes.ToValidUTF8(bytes.TrimSpace(val), []byte("\uFFFD")))
+		}
+	}
+	return ""
+}

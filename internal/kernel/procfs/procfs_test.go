@@ -121,7 +121,7 @@ func FuzzParsers(f *testing.F) {
 	for _, seed := range []string{statLine, "cpu0 1 2 3 40 5 6 7 8\n", "1000 prefer (many):0 N0=1 anon=1\n", "1000-2000 rw-p\n",
 		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "3:cpuset:/a\n", "1\n2\n",
 		zoneinfo, interrupts, "numa_hit 5\nnuma_miss 0\n", "numa_hint_faults 3\n", "Cpus_allowed_list:\t0-3\nUid:\t0\t0\t0\t0\n", "SwapFree: 3 kB\n",
-		"1183938 18217 12\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
+		"1183938 18217 12\n", smaps, "cpu  1 2 3 4 5 6 7 8 9 0\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -143,6 +143,9 @@ func FuzzParsers(f *testing.F) {
 		check(t, "statm", ParseStatm, data)
 		check(t, "schedstat", ParseSchedstat, data)
 		check(t, "count", func(d []byte) (uint64, error) { return ParseCount("x", d) }, data)
+		check(t, "stat's sum", ParseStatBusy, data)
+		check(t, "smaps", func(d []byte) (unit.Bytes, error) { return ParseSmapsHuge(d, 0x1000, 0x3000) }, data)
+		ParseModelName(data)
 		ParseHypervisorFlag(data)
 		TaskName(data)
 		check(t, "pids", func(d []byte) ([]int, error) { return AppendPIDs(nil, d) }, data)
@@ -195,6 +198,50 @@ func TestDecodeZoneinfo(t *testing.T) {
 		if got, err := ParseZoneinfo([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}
+	}
+}
+
+const smaps = `559f03f63000-559f03f65000 r--p 00001000 fe:00 247278                     /usr/bin/head
+Size:                  8 kB
+AnonHugePages:         0 kB
+VmFlags: rd mr mw me
+7f1c40000000-7f1c40400000 rw-p 00000000 00:00 0
+AnonHugePages:      4096 kB
+`
+
+func TestDecodeSmaps(t *testing.T) {
+	if got, err := ParseSmapsHuge([]byte(smaps), 0x7f1c40200000, 0x7f1c40400000); err != nil || got != 4*unit.MiB {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := ParseSmapsHuge([]byte(smaps), 0x559f03f63000, 0x559f03f65000); err != nil || got != 0 {
+		t.Errorf("another mapping: %v, %v", got, err)
+	}
+	for _, bad := range []string{"x-y rw-p\n", "10 rw-p\n", "1000-2000 rw-p\nAnonHugePages: x kB\n"} {
+		if got, err := ParseSmapsHuge([]byte(bad), 0, 1<<40); !errors.Is(err, unix.ErrMalformed) || got != 0 {
+			t.Errorf("%q: %v, %v", bad, got, err)
+		}
+	}
+}
+
+func TestDecodeStatBusy(t *testing.T) {
+	for text, want := range map[string]uint64{"cpu  10 20 30 1000 500 1 2 4 9 9\ncpu0 1 1 1 1 1 1 1\n": 67, "cpu 1 1 1 1 1 1 1": 5} {
+		if got, err := ParseStatBusy([]byte(text)); err != nil || got != want {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", "cpu0 1 1 1 1 1 1 1\n", "cpu 1 1\n", "cpu 1 1 1 1 1 1 1 x\n"} {
+		if got, err := ParseStatBusy([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != 0 {
+			t.Errorf("%q: %d, %v", bad, got, err)
+		}
+	}
+}
+
+func TestDecodeModelName(t *testing.T) {
+	if got := ParseModelName([]byte("processor\t: 0\nmodel\t\t: 85\nmodel name\t: Xeon(R) Gold 6148\n")); got != "Xeon(R) Gold 6148" {
+		t.Errorf("%q", got)
+	}
+	if got := ParseModelName([]byte("processor\t: 0\nCPU implementer\t: 0x41\n")); got != "" {
+		t.Errorf("arm: %q", got)
 	}
 }
 

@@ -2,7 +2,10 @@
 
 package procfs
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+)
 
 // CPUTicks is what one CPU did since boot, in ticks of USER_HZ (100 a second).
 type CPUTicks struct {
@@ -52,3 +55,32 @@ func parseCPULine(id, rest []byte) (CPUTicks, error) {
 	busy := v[0] + v[1] + v[2] + v[5] + v[6]
 	return CPUTicks{CPU: int(cpu), Busy: busy, Total: busy + v[3] + v[4]}, nil
 }
+
+// ParseStatBusy reads the first line of /proc/stat, the sum of all CPUs: ticks that
+// were not idle, stolen ones (since 2.6.11) included, since whoever had them kept
+// this host busy.
+func ParseStatBusy(data []byte) (uint64, error) {
+	first, _, _ := bytes.Cut(data, []byte{'\n'})
+	name, rest := nextField(first)
+	if string(name) != "cpu" {
+		return 0, malformed("/proc/stat", 1, first, errNoSum)
+	}
+	c, err := parseCPULine([]byte("0"), rest)
+	if err != nil {
+		return 0, malformed("/proc/stat", 1, first, err)
+	}
+	for range 7 {
+		_, rest = nextField(rest)
+	}
+	stolen, _ := nextField(rest)
+	if len(stolen) == 0 {
+		return c.Busy, nil
+	}
+	n, err := number(stolen)
+	if err != nil {
+		return 0, malformed("/proc/stat", 1, first, err)
+	}
+	return c.Busy + n, nil
+}
+
+var errNoSum = errors.New("want the sum of all CPUs")

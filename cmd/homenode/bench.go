@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/bench"
+	"homenode/internal/machine"
+	"homenode/internal/profile"
+	reportprofile "homenode/internal/report/profile"
+	"homenode/internal/set"
+)
+
+type benchFlags struct {
+	out, html, svg, output string
+	resume                 bool
+	only, skip             []string
+	nodes, cpus            string
+	repeats                int
+	budget                 time.Duration
+	seed                   uint64
+}
+
+func benchCommand() *cobra.Command {
+	var f benchFlags
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure this machine: latencies, bandwidths, caches, what moving and placing memory costs",
+		Long: "homenode bench measures the machine into a profile, a file that other commands take. It is saved after\n" +
+			"every piece: stop it at any time, and go on with --resume. It uses all CPUs it may while it runs.\n\n" +
+			"Parts: " + partNames(profile.Parts()) + ".",
+		Example: "  homenode bench\n  homenode bench --only caches,latency,bandwidth --budget 1m\n  homenode bench --resume --html profile.html\n  homenode bench show profile.json",
+		Args:    exactly(0, "no arguments"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.out, "out", "profile.json", "where the profile goes; replaced when there is something to save")
+	flags.BoolVar(&f.resume, "resume", false, "go on with the profile that is there")
+	flags.StringSliceVar(&f.only, "only", nil, "these parts only")
+	flags.StringSliceVar(&f.skip, "skip", nil, "not these parts")
+	flags.StringVar(&f.nodes, "nodes", "", "only these nodes, such as 0-1; default: all")
+	flags.StringVar(&f.cpus, "cpus", "", "use only these CPUs; default: all that are online")
+	flags.IntVar(&f.repeats, "repeats", 3, "of every measurement")
+	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "how long it may take: fewer repeats, then fewer parts; 0: no limit")
+	flags.Uint64Var(&f.seed, "seed", 1, "of the order of repeats")
+	flags.StringVar(&f.html, "html", "", "a page of the profile, too; - is standard output")
+	flags.StringVar(&f.svg, "svg", "", "pictures of the profile, too: a folder")
+	outputFlag(cmd, &f.output)
+	cmd.AddCommand(benchShowCommand())
+	return cmd
+}
+
+func partNames(parts []profile.Part) string {
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
+}
+
+func runBench(cmd *cobra.Command, f benchFlags) error {
+	o, prior, err := f.prepare()
+	if err != nil {
+		return err
+	}
+	p, done, err := openProber()
+	if err != nil {
+		return err
+	}
+	saved := false
+	o.Save = func(p profile.Profile) error {
+		data, err := profile.Encode(p)
+		if err == nil {
+			err = replaceFile(f.out, append(data, '\n'), 0o644)
+		}
+		saved = saved || err == nil
+		return err
+	}
+	bar := newBenchBar(cmd.ErrOrStderr())
+	o.Progress = bar.show
+	result, err := bench.Measure(cmd.Context(), p, o, prior)
+	bar.end()
+	err = errors.Join(err, done())
+	if err != nil {
+		return f.stopped(cmd.Context(), saved, err)
+	}
+	if err := f.print(cmd.OutOrStdout(), result); err != nil {
+		return err
+	}
+	return f.whole(cmd.ErrOrStderr(), result)
+}
+
+// prepare checks everything that can be checked before the machine is loaded.
+func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error) {
+	if err = f.check(); err != nil {
+		return o, prior, badInput(err)
+	}
+	m, _, err := liveMachine()
+	if err != nil {
+		return o, prior, err
+	}
+	o = bench.Options{
+		Machine: m, Budget: f.budget, Repeats: f.repeats, Seed: f.seed, Now: time.Now,
+		Version: version, Command: strings.Join(append([]string{"homenode"}, os.Args[1:]...), " "),
+	}
+	if o.Parts, err = f.parts(); err != nil {
+		return o, prior, badInput(err)
+	}
+	if o.Nodes, o.CPUs, err = f.places(m); err != nil {
+		return o, prior, badInput(err)
+	}
+	if f.resume {
+		prior, err = readProfile(f.out)
+		if errors.Is(err, fs.ErrNotExist) { // nothing was saved yet
+			return o, profile.Profile{}, nil
+		}
+	}
+	return o, prior, err
+}
+
+func (f benchFlags) check() error {
+	switch {
+	case f.out == "":
+		return errors.New("--out is empty: name a file")
+	case f.repeats < 1:
+		return fmt.Errorf("--repeats is %d: want at least 1", f.repeats)
+	case f.budget < 0:
+		return fmt.Errorf("--budget is %v: want a time, or 0 for no limit", f.budget)
+	case f.html == "-" && f.output == "json":
+		return errors.New("--html - and -o json both want standard output")
+	}
+	if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
+		return fmt.Errorf("--out %s: there is no folder %s", f.out, filepath.Dir(f.out))
+	}
+	if st, err := os.Lstat(f.out); err == nil && !st.Mode().IsRegular() {
+		return fmt.Errorf("--out %s: it is there and not a regular file: name another", f.out)
+	}
+	return checkOutput(f.output)
+}
+
+func (f benchFlags) parts() ([]profile.Part, error) {
+	only, err := namedParts("--only", f.only)
+	if err != nil {
+		return nil, err
+	}
+	skip, err := namedParts("--skip", f.skip)
+	if err != nil {
+		return nil, err
+	}
+	if len(only) == 0 {
+		only = profile.Parts()
+	}
+	left := slices.DeleteFunc(only, func(p profile.Part) bool { return slices.Contains(skip, p) })
+	if len(left) == 0 {
+		return nil, errors.New("--only and --skip leave nothing to measure")
+	}
+	return left, nil
+}
+
+func namedParts(flag string, names []string) ([]profile.Part, error) {
+	var parts []profile.Part
+	for _, n := range names {
+		if !slices.Contains(profile.Parts(), profile.Part(n)) {
+			return nil, fmt.Errorf("%s: unknown part %q: want some of %s", flag, n, partNames(profile.Parts()))
+		}
+		parts = append(parts, profile.Part(n))
+	}
+	return parts, nil
+}
+
+// places are the nodes and CPUs that are asked for, if the machine has them.
+func (f benchFlags) places(m machine.Machine) (nodes set.NodeSet, cpus set.CPUSet, err error) {
+	if nodes, err = set.ParseNodes(f.nodes); err != nil {
+		return nodes, cpus, fmt.Errorf("--nodes: %w", err)
+	}
+	if cpus, err = set.ParseCPUs(f.cpus); err != nil {
+		return nodes, cpus, fmt.Errorf("--cpus: %w", err)
+	}
+	if missing := nodes.Minus(m.NodeIDs()); !missing.IsEmpty() {
+		return nodes, cpus, fmt.Errorf("--nodes %s: there is no node %s: this machine has %s", nodes, missing, m.NodeIDs())
+	}
+	if missing := cpus.Minus(m.OnlineCPUs()); !missing.IsEmpty() {
+		return nodes, cpus, fmt.Errorf("--cpus %s: CPU %s is not online: %s are", cpus, missing, m.OnlineCPUs())
+	}
+	has := m.OnlineCPUs()
+	if !cpus.IsEmpty() {
+		has = cpus
+	}
+	if !nodes.IsEmpty() {
+		has = has.Intersect(m.CPUsOf(nodes))
+	}
+	if has.IsEmpty() {
+		return nodes, cpus, fmt.Errorf("--nodes %s, --cpus %s: no CPU is left to measure from: name a node that has some, too", nodes, cpus)
+	}
+	return nodes, cpus, nil
+}
+
+// stopped says how to go on.
+func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
+	switch {
+	case ctx.Err() != nil && saved:
+		return codeError{exitPartly, fmt.Errorf("stopped: what was measured is in %s: the same command with --resume goes on", f.out)}
+	case ctx.Err() != nil:
+		return codeError{exitPartly, errors.New("stopped before anything was measured")}
+	case errors.Is(err, bench.ErrOtherProfile):
+		return badInput(fmt.Errorf("--resume %s: %w: name another --out, or leave out --resume to replace it", f.out, err))
+	case errors.Is(err, bench.ErrNothing):
+		return badInput(err)
+	}
+	return err
+}
+
+func (f benchFlags) print(w io.Writer, p profile.Profile) error {
+	if f.svg != "" {
+		if err := writePictures(f.svg, p); err != nil {
+			return err
+		}
+	}
+	if err := writeTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }); err != nil || f.html == "-" {
+		return err
+	}
+	return printProfile(w, p, f.output)
+}
+
+// whole is exit code 3 when the budget was too small for everything.
+func (f benchFlags) whole(stderr io.Writer, p profile.Profile) error {
+	tell(stderr, []string{fmt.Sprintf("saved to %s: 'homenode bench show %s' shows it", f.out, f.out)})
+	if late := bench.OutOfTime(p); len(late) > 0 {
+		return codeError{exitPartly, fmt.Errorf("the budget of %v was too small for %s: --resume goes on, --budget gives more", f.budget, partNames(late))}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/profile"
+	reportprofile "homenode/internal/report/profile"
+)
+
+// profileLimit bounds a file: a profile of 16 nodes has some 400 KiB.
+const profileLimit = 64 << 20
+
+func benchShowCommand() *cobra.Command {
+	var face string
+	cmd := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Print a saved profile",
+		Args:  exactly(1, "a profile's file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(face, "html"); err != nil {
+				return err
+			}
+			p, err := readProfile(args[0])
+			if err != nil {
+				return err
+			}
+			return printProfile(cmd.OutOrStdout(), p, face)
+		},
+	}
+	outputFlag(cmd, &face, "html")
+	return cmd
+}
+
+func readProfile(path string) (profile.Profile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return profile.Profile{}, badInput(fmt.Errorf("read profile: %w", err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, profileLimit+1))
+	if err != nil {
+		return profile.Profile{}, badInput(fmt.Errorf("read profile: %w", err))
+	}
+	if len(data) > profileLimit {
+		return profile.Profile{}, badInput(fmt.Errorf("read profile %s: more than %d bytes", path, profileLimit))
+	}
+	p, err := profile.Decode(data)
+	if err != nil {
+		return profile.Profile{}, badInput(fmt.Errorf("%s: %w", path, err))
+	}
+	return p, nil
+}
+
+func printProfile(w io.Writer, p profile.Profile, face string) error {
+	switch face {
+	case "json":
+		data, err := profile.Encode(p)
+		if err == nil {
+			_, err = w.Write(append(data, '\n'))
+		}
+		return err
+	case "html":
+		return reportprofile.HTML(w, p)
+	}
+	screen := screenOf(0)
+	return reportprofile.Text(w, p, reportprofile.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+}
+
+// writePictures draws what the profile has.
+func writePictures(dir string, p profile.Profile) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return badInput(fmt.Errorf("make folder for pictures: %w", err))
+	}
+	for name, picture := range map[string]struct {
+		part profile.Part
+		draw func(io.Writer, profile.Profile) error
+	}{
+		"latency.svg":        {profile.Latency, heatMap(profile.Latency)},
+		"bandwidth.svg":      {profile.Bandwidth, heatMap(profile.Bandwidth)},
+		"loaded-latency.svg": {profile.Loaded, reportprofile.Curve},
+		"working-sets.svg":   {profile.Caches, reportprofile.WorkingSet},
+		"rao.svg":            {profile.Rao, reportprofile.Rao},
+	} {
+		if !slices.Contains(p.Done, picture.part) {
+			continue
+		}
+		if err := writeTo(nil, filepath.Join(dir, name), func(w io.Writer) error { return picture.draw(w, p) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func heatMap(part profile.Part) func(io.Writer, profile.Profile) error {
+	return func(w io.Writer, p profile.Profile) error { return reportprofile.HeatMap(w, p, part) }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
+	"homenode/internal/set"
+)
+
+func nodeKey(f profile.NodeFigure) int { return f.Node }
+
+// planBandwidth: all CPUs of a node read memory of each node; then all CPUs of the
+// machine read each node.
+func planBandwidth(b *bench) plan {
+	var pl plan
+	var pieces []piece
+	add := func(p piece, have bool, to int, cpus set.CPUSet) {
+		if have {
+			pl.have++
+			return
+		}
+		job := probe.Job{Length: lengthMin, Warm: settle}
+		if err := b.addReaders(&job, to, cpus, probe.Thread{Work: probe.Read}); err != nil {
+			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Bandwidth, What: p.what, Why: err.Error()})
+			return
+		}
+		p.jobs, p.read = jobs(job), readRate
+		pieces = append(pieces, p)
+	}
+	order := b.pairs()
+	for _, pr := range order {
+		add(piece{
+			what: pr.String(),
+			keep: func(c [][]float64) {
+				f := profile.PairFigure{From: pr.from, To: pr.to, Figure: profile.FigureOf(c[0])}
+				b.profile.Bandwidth = put(b.profile.Bandwidth, f, pairKey, order)
+			},
+		}, there(b.profile.Bandwidth, pairKey, pr), pr.to, b.cpusOf(pr.from))
+	}
+	for _, to := range b.columns() {
+		add(piece{
+			what: fmt.Sprintf("all CPUs to node %d", to),
+			keep: func(c [][]float64) {
+				f := profile.NodeFigure{Node: to, Figure: profile.FigureOf(c[0])}
+				b.profile.Peak = put(b.profile.Peak, f, nodeKey, b.columns())
+			},
+		}, there(b.profile.Peak, nodeKey, to), to, b.allowed())
+	}
+	pl.blocks = inBlocks(pieces)
+	return pl
+}

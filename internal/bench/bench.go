@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/machine"
+	"homenode/internal/profile"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Errors that callers tell apart; always wrapped.
+var (
+	// ErrOtherProfile is a prior profile that cannot be gone on with.
+	ErrOtherProfile = errors.New("it cannot be gone on with")
+	// ErrNothing means that not one figure came of it.
+	ErrNothing = errors.New("nothing could be measured")
+)
+
+// Prober does small measured pieces of work: kernel/probe's, or a test's.
+type Prober interface {
+	Run(context.Context, probe.Job) (probe.Result, error)
+	Move(context.Context, probe.Move) (probe.Moved, error)
+	// Free is the memory of a node that can be used without anything being evicted.
+	Free(node int) (unit.Bytes, error)
+	Conditions() (probe.Conditions, error)
+	Clock() probe.Clock
+}
+
+// Options say what to measure, and what of the machine may be used for it.
+type Options struct {
+	Machine machine.Machine
+	Parts   []profile.Part // nil: all. They are measured in the order of profile.Parts
+	Nodes   set.NodeSet    // of the profile; empty: all
+	CPUs    set.CPUSet     // that may be used; empty: all online
+	Budget  time.Duration  // of Now's clock; 0: none
+	Repeats int            // of every piece; at least 1
+	Seed    uint64         // of the order of repeats
+	Now     func() time.Time
+	// Save is called with everything so far after every piece. What it is given must
+	// not be changed. Its error ends the measurement.
+	Save     func(profile.Profile) error
+	Progress func(Progress)
+	Version  string
+	Command  string
+}
+
+// Progress says how far a measurement is.
+type Progress struct {
+	Part      profile.Part
+	Done      int // runs of the part's pieces
+	Total     int
+	Elapsed   time.Duration
+	Remaining time.Duration // an estimate, of all parts that are left
+}
+
+// bench is one measurement under way.
+type bench struct {
+	prober  Prober
+	o       Options
+	m       machine.Machine
+	profile profile.Profile
+	parts   []profile.Part // left, the current one first
+	repeats int            // of the current part
+	start   time.Time
+	before  float64 // seconds that the prior profile took
+	cost    costs
+	watch   watch
+	huge    bool // transparent huge pages can be asked for
+	guest   bool // in a virtual machine: cache sizes are hearsay
+	how     unit.Source
+	some    bool               // anything was measured
+	free    map[int]unit.Bytes // of nodes, since the current part began
+}
+
+// Measure measures the machine part by part, going on from prior, which may be the
+// zero Profile. It returns what there is also with an error: of ctx, of Save, or
+// when prior cannot be gone on with.
+func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (profile.Profile, error) {
+	b := &bench{prober: p, o: o, m: o.Machine, start: o.Now()}
+	first, err := p.Conditions()
+	if err != nil {
+		return prior, fmt.Errorf("read conditions: %w", err)
+	}
+	if err := b.begin(prior, first); err != nil {
+		return prior, err
+	}
+	for len(b.parts) > 0 {
+		if err := b.part(ctx, b.parts[0]); err != nil {
+			return b.finished(), err
+		}
+		b.parts = b.parts[1:]
+	}
+	done := b.finished()
+	if !b.some && len(done.Done) == 0 {
+		return done, b.nothing()
+	}
+	return done, b.save()
+}
+
+// begin takes over what prior has, if it is of this machine, program and clock.
+func (b *bench) begin(prior profile.Profile, c probe.Conditions) error {
+	clock := b.prober.Clock()
+	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "", clock.How()
+	b.cost = newCosts()
+	b.o.Repeats = max(1, b.o.Repeats)
+	print := profile.FingerprintOf(b.m, c.CPUModel)
+	if prior.Schema != 0 {
+		if err := sameRun(prior, print, b.o.Version, b.how); err != nil {
+			return err
+		}
+	}
+	b.profile = prior
+	b.before = prior.Seconds
+	b.profile.Schema, b.profile.Machine, b.profile.Origin = profile.Schema, print, b.m.Origin
+	b.profile.Version, b.profile.Command, b.profile.Date = b.o.Version, b.o.Command, b.start
+	b.profile.How, b.profile.Clock = b.how, clock.Name()
+	b.parts = b.wanted()
+	b.watch = watch{first: c, prior: prior.Caveats}
+	return nil
+}
+
+func sameRun(prior profile.Profile, now profile.Fingerprint, version string, how unit.Source) error {
+	switch why := prior.Machine.Differs(now); {
+	case why != "":
+		return fmt.Errorf("the profile is of another machine: %s: %w", why, ErrOtherProfile)
+	case prior.Version != version:
+		return fmt.Errorf("the profile is of homenode %s, this is %s: %w", prior.Version, version, ErrOtherProfile)
+	case prior.How != how:
+		return fmt.Errorf("the profile's times are %v, now they would be %v: %w", prior.How, how, ErrOtherProfile)
+	}
+	return nil
+}
+
+// wanted is what is asked for and not done, in order.
+func (b *bench) wanted() []profile.Part {
+	asked := b.o.Parts
+	if asked == nil {
+		asked = profile.Parts()
+	}
+	var left []profile.Part
+	for _, part := range profile.Parts() {
+		if slices.Contains(asked, part) && !slices.Contains(b.profile.Done, part) {
+			left = append(left, part)
+		}
+	}
+	return left
+}
+
+// planners make a part's pieces from what is known by then. They only plan: a part
+// that is still to come is planned, too, for an estimate.
+func planners() map[profile.Part]func(*bench) plan {
+	return map[profile.Part]func(*bench) plan{
+		profile.Caches: planCaches, profile.Latency: planLatency, profile.Bandwidth: planBandwidth, profile.Mixes: planMixes,
+		profile.Loaded: planLoaded, profile.CacheSharing: planSharing, profile.CoreToCore: planCore,
+		profile.Migrating: planMigration, profile.Policies: planPolicies, profile.Rao: planRao,
+	}
+}
+
+func (b *bench) plan(part profile.Part) plan { return planners()[part](b) }
+
+// finished is the profile with what is told of the whole: time and caveats.
+func (b *bench) finished() profile.Profile {
+	p := b.profile
+	p.Seconds = b.before + b.elapsed().Seconds()
+	p.Caveats = b.caveats()
+	return p
+}
+
+func (b *bench) elapsed() time.Duration { return b.o.Now().Sub(b.start) }
+
+func (b *bench) save() error {
+	if b.o.Save == nil {
+		return nil
+	}
+	if err := b.o.Save(b.finished()); err != nil {
+		return fmt.Errorf("save profile: %w", err)
+	}
+	return nil
+}
+
+func (b *bench) nothing() error {
+	for _, s := range b.profile.Skipped {
+		what := string(s.Part)
+		if s.What != "" {
+			what += ", " + s.What
+		}
+		return fmt.Errorf("%w: %s: %s", ErrNothing, what, s.Why)
+	}
+	return ErrNothing
+}
+
+// put adds a value to a list that is in the order of keys.
+func put[T any, K comparable](all []T, v T, key func(T) K, order []K) []T {
+	all = append(slices.Clone(all), v)
+	slices.SortStableFunc(all, func(a, b T) int {
+		return cmp.Compare(slices.Index(order, key(a)), slices.Index(order, key(b)))
+	})
+	return all
+}
+
+// there says whether a list has a value of that key.
+func there[T any, K comparable](all []T, key func(T) K, k K) bool {
+	return slices.ContainsFunc(all, func(v T) bool { return key(v) == k })
+}

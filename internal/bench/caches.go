@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"math"
+	"slices"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
+	"homenode/internal/unit"
+)
+
+const (
+	// scanFrom is smaller than every first-level cache.
+	scanFrom = 4 * unit.KiB
+	// scanLeast and scanLLC: the largest working set is so large, and so many of the
+	// firmware's last-level caches. Nothing but a memory-side cache holds it.
+	scanLeast = 64 * unit.MiB
+	scanLLC   = 4
+	// atMemory is the share of memory's latency from which a step counts as memory.
+	atMemory = 0.95
+	// stepsAtMemory ends a scan. Fewer might be a cache's thrashing step.
+	stepsAtMemory = 3
+	// drawsBelow: of small pages, a working set that is smaller is measured in
+	// scanDraws places in each repeat. Which sets of a cache overflow depends on where a few pages
+	// lie: of eleven pages in a cache of sixteen, between none and half are in sets
+	// that do.
+	drawsBelow = unit.MiB
+	scanDraws  = 8
+	// scanBlock is how many steps are measured before it is asked whether to go on.
+	scanBlock = 4
+)
+
+func sizeKey(f profile.SizeFigure) unit.Bytes { return f.Bytes }
+
+// planCaches: one CPU chases over working sets of local memory.
+//
+//  1. The largest first, once: what memory's latency is.
+//  2. From scanFrom up by half octaves, whole pages.
+//  3. Until three steps are as slow as memory.
+//  4. The levels are read from the curve (findLevels).
+func planCaches(b *bench) plan {
+	rows := b.rows()
+	if len(rows) == 0 {
+		return plan{}
+	}
+	cpu, _ := b.cpusOf(rows[0]).First()
+	node, ok := b.home(rows[0])
+	if !ok {
+		return plan{}
+	}
+	most, err := b.room(node, max(scanLeast, scanLLC*b.firmwareLLC()), unit.MiB)
+	if err != nil {
+		return plan{skipped: []profile.Skipped{{Part: profile.Caches, Why: err.Error()}}}
+	}
+	if n := len(b.profile.WorkingSets); n > 0 { // what is gone on with
+		most = max(scanFrom, b.profile.WorkingSets[n-1].Bytes)
+	}
+	steps := halfOctaves(most)
+	var pl plan
+	var pieces []piece
+	for i, ws := range steps {
+		if there(b.profile.WorkingSets, sizeKey, ws) {
+			pl.have++
+			continue
+		}
+		p := piece{
+			what: ws.String(), jobs: b.draws(cpu, node, ws), read: readDraws,
+			keep: func(v [][]float64) {
+				f := profile.SizeFigure{Bytes: ws, Figure: timed(v[0], v[1])}
+				b.profile.WorkingSets = put(b.profile.WorkingSets, f, sizeKey, steps)
+			},
+		}
+		if p.once = i == len(steps)-1; p.once { // 1
+			pl.blocks = append(pl.blocks, []piece{p})
+			continue
+		}
+		pieces = append(pieces, p)
+	}
+	pl.blocks = append(pl.blocks, slices.Collect(slices.Chunk(pieces, scanBlock))...) // 2
+	pl.enough = func() bool { return scanned(b.profile.WorkingSets) }                 // 3
+	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) }                       // 4
+	return pl
+}
+
+func (b *bench) draws(cpu, node int, ws unit.Bytes) []probe.Job {
+	job := b.chase(cpu, node, ws)
+	if b.huge || ws > drawsBelow {
+		return jobs(job)
+	}
+	var all []probe.Job
+	for i := range unit.Bytes(scanDraws) {
+		// Of a size of its own, a line less each: a prober may keep buffers, and give the
+		// same pages to a job that looks the same.
+		all = append(all, b.chase(cpu, node, ws-i*line))
+	}
+	return all
+}
+
+// readDraws is the mean of the jobs of one repeat.
+func readDraws(out outcome) ([]float64, error) {
+	mean := []float64{0, 0}
+	for _, r := range out.jobs {
+		v, err := latencyOf(r.Threads[0])
+		if err != nil {
+			return nil, err
+		}
+		for i := range mean {
+			mean[i] += v[i] / float64(len(out.jobs))
+		}
+	}
+	return mean, nil
+}
+
+// halfOctaves are 4 KiB, 4 KiB·√2 … most, in whole pages.
+func halfOctaves(most unit.Bytes) []unit.Bytes {
+	var all []unit.Bytes
+	for i := 0; ; i++ {
+		size := float64(scanFrom) * math.Pow(2, float64(i)/2)
+		ws := unit.Bytes(math.Round(size/float64(pageSize))) * pageSize
+		if ws >= most {
+			return append(all, most)
+		}
+		if len(all) == 0 || ws > all[len(all)-1] {
+			all = append(all, ws)
+		}
+	}
+}
+
+// scanned says that the last steps before the largest are as slow as it is.
+func scanned(sets []profile.SizeFigure) bool {
+	n := len(sets) - 1
+	if n < stepsAtMemory {
+		return false
+	}
+	memory := sets[n].Median.Or(math.Inf(1))
+	for _, f := range sets[n-stepsAtMemory : n] {
+		if f.Median.Or(0) < atMemory*memory {
+			return false
+		}
+	}
+	return true
+}
+
+// cacheSizes reads the levels from the scan, and puts the firmware's word beside
+// them. Where the scan may not have left the last-level cache, that has no size.
+func (b *bench) cacheSizes(cpu int) []profile.CacheSize {
+	sets := slices.DeleteFunc(slices.Clone(b.profile.WorkingSets), func(f profile.SizeFigure) bool { return f.Median.Or(0) <= 0 })
+	var all []profile.CacheSize
+	for i, l := range findLevels(sets) {
+		all = append(all, profile.CacheSize{
+			Level: i + 1, Size: unit.Some(sets[l.last].Bytes), Next: unit.Some(sets[l.last+1].Bytes),
+			Latency: sets[l.middle].Figure, Firmware: b.firmwareSize(cpu, i+1),
+		})
+	}
+	if n := len(sets); n > 0 && !b.guest && sets[n-1].Bytes < 2*b.firmwareLLC() {
+		all = append(all, profile.CacheSize{
+			Level: len(all) + 1, Firmware: unit.Some(b.firmwareLLC()),
+			Latency: profile.UnknownFigure("the scan did not get beyond it"),
+			Why:     "the scan ended at " + sets[n-1].Bytes.String() + ": its node has too little free memory",
+		})
+	}
+	return all
+}
+
+// firmwareSize is what the firmware says of a CPU's cache of some level.
+func (b *bench) firmwareSize(cpu, level int) unit.Opt[unit.Bytes] {
+	c, _ := b.m.CPU(cpu)
+	if i, ok := c.LLC.Get(); ok && i < len(b.m.LLCs) && b.m.LLCs[i].Level == level {
+		return b.m.LLCs[i].Size
+	}
+	if i, ok := c.L2.Get(); ok && i < len(b.m.L2s) && level == 2 {
+		return b.m.L2s[i].Size
+	}
+	return unit.None[unit.Bytes]()
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
+	"homenode/internal/unit"
+)
+
+const (
+	// transferBytes is 256 lines: small enough for every L1, large enough that a lap
+	// is far above what the two CPUs take to agree on its begin.
+	transferBytes = 256 * line
+	// couplesPerLevel is how many couples of each distance are measured.
+	couplesPerLevel = 4
+)
+
+func coreKey(f profile.CoreFigure) [2]int { return f.CPUs }
+
+// planCore: one CPU chases over lines that another has just stored to.
+func planCore(b *bench) plan {
+	var pl plan
+	var pieces []piece
+	all := b.couples(couplesPerLevel)
+	order := cpusOfCouples(all)
+	for _, c := range all {
+		if there(b.profile.CoreToCore, coreKey, c.cpus) {
+			pl.have++
+			continue
+		}
+		what := fmt.Sprintf("CPU %d to CPU %d", c.cpus[0], c.cpus[1])
+		job, err := b.transferJob(c)
+		if err != nil {
+			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.CoreToCore, What: what, Why: err.Error()})
+			continue
+		}
+		pieces = append(pieces, piece{
+			what: what, jobs: jobs(job), read: readChase,
+			keep: func(v [][]float64) {
+				f := profile.CoreFigure{CPUs: c.cpus, Level: c.level, Distance: c.distance, Figure: timed(v[0], v[1])}
+				b.profile.CoreToCore = put(b.profile.CoreToCore, f, coreKey, order)
+			},
+		})
+	}
+	pl.blocks = inBlocks(pieces)
+	return pl
+}
+
+// transferJob has the lines on the reader's node.
+func (b *bench) transferJob(c couple) (probe.Job, error) {
+	node, err := b.roomNear(c.cpus[0], transferBytes)
+	if err != nil {
+		return probe.Job{}, err
+	}
+	buffer := b.bound(node, c.cpus[0], transferBytes)
+	buffer.Huge = false
+	return probe.Job{
+		Buffers: []probe.Buffer{buffer},
+		Threads: []probe.Thread{{CPU: c.cpus[0], Work: probe.Transfer, Owner: c.cpus[1], Count: true}},
+		Length:  lengthMin, Warm: settle,
+	}, nil
+}
+
+// roomNear is the node with memory that is nearest to a CPU, if it has that much.
+func (b *bench) roomNear(cpu int, bytes unit.Bytes) (int, error) {
+	own, _ := b.m.NodeOf(cpu)
+	node, ok := b.home(own)
+	if !ok {
+		return 0, fmt.Errorf("no node with memory is near CPU %d", cpu)
+	}
+	_, err := b.room(node, bytes, bytes)
+	return node, err
+}

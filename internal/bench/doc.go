@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bench measures a machine into a profile.
+//
+//	Options ─▶ part by part: plan ─▶ pieces, repeats interleaved ─▶ Prober ─▶ figures ─▶ Save
+//	                           ▲                                                │
+//	                           └──────────── prior profile (resuming) ◀─────────┘
+//
+// A part is what --only names; a piece is the smallest thing that is saved and not
+// measured again. Sizes are relative to the last-level cache, which is why caches
+// come first. Pure: the prober does the work, Options.Now tells the time.
+//
+// It is NOT for: touching the machine (kernel/probe), the form of the result
+// (profile), or showing it (report/profile).
+package bench

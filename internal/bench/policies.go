@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"slices"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// policy is one way of placing the memory of a program.
+type policy struct {
+	name  string
+	mode  probe.Policy
+	nodes set.NodeSet
+}
+
+// works are what is done with it, as numademo does.
+var works = []probe.Work{probe.Read, probe.Write, probe.Copy, probe.Chase}
+
+func rowKey(r profile.PolicyRow) [2]string { return [2]string{r.Policy, r.Work} }
+
+// planPolicies: one CPU of the first node works on memory placed by each policy.
+func planPolicies(b *bench) plan {
+	var pl plan
+	rows := b.rows()
+	if len(rows) == 0 || len(b.columns()) == 0 {
+		return pl
+	}
+	cpu, _ := b.cpusOf(rows[0]).First()
+	var pieces []piece
+	var order [][2]string
+	all := b.policies(rows[0])
+	for _, p := range all {
+		for _, w := range works {
+			order = append(order, [2]string{p.name, string(w)})
+		}
+	}
+	for _, p := range all {
+		bytes, err := b.policyRoom(p)
+		if err != nil {
+			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Policies, What: p.name, Why: err.Error()})
+			continue
+		}
+		for _, w := range works {
+			if there(b.profile.Policies, rowKey, [2]string{p.name, string(w)}) {
+				pl.have++
+				continue
+			}
+			pieces = append(pieces, b.policyPiece(p, w, cpu, bytes, order))
+		}
+	}
+	pl.blocks = inBlocks(pieces)
+	return pl
+}
+
+func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, order [][2]string) piece {
+	row := profile.PolicyRow{Policy: p.name, Work: string(w), CPU: cpu, Unit: "bytes/s"}
+	job := b.chase(cpu, 0, bytes)
+	job.Buffers[0].Policy, job.Buffers[0].Nodes = p.mode, p.nodes
+	job.Threads[0].Work = w
+	read := readRate
+	if w == probe.Chase {
+		row.Unit, read = "ns", readChase
+	} else {
+		job.Length, job.Warm = lengthMin, settle
+		job.Threads[0].Count = false
+	}
+	keep := func(f profile.Figure) {
+		row.Figure = f
+		b.profile.Policies = put(b.profile.Policies, row, rowKey, order)
+		b.against()
+	}
+	return piece{
+		what: p.name + ", " + string(w), jobs: jobs(job), read: read,
+		keep: func(v [][]float64) {
+			if w == probe.Chase {
+				keep(timed(v[0], v[1]))
+				return
+			}
+			keep(profile.FigureOf(v[0]))
+		},
+		// The kernel may be too old for it: that belongs into the table.
+		fail: func(why string) { keep(profile.UnknownFigure(why)) },
+	}
+}
+
+// policies are what a program on a node can be given.
+func (b *bench) policies(node int) []policy {
+	has := b.chosen(b.m.NodesWithMemory())
+	all := []policy{{"local", probe.Local, set.NodeSet{}}}
+	if !has.Has(node) {
+		all = nil // local would be another node's
+	}
+	far, others := -1, set.NodeSet{}
+	for _, id := range b.m.Nearest(node) {
+		if !has.Has(id) || id == node {
+			continue
+		}
+		all = append(all, policy{fmt.Sprintf("bind %d", id), probe.Bind, set.FromNodes(id)})
+		far, others = id, others.With(id)
+	}
+	if far < 0 || has.Len() < 2 {
+		return all
+	}
+	several := func(mode probe.Policy, nodes set.NodeSet) {
+		all = append(all, policy{fmt.Sprintf("%s %s", mode, nodes), mode, nodes})
+	}
+	several(probe.Interleave, has)
+	several(probe.Preferred, set.FromNodes(far))
+	several(probe.PreferredMany, others)
+	several(probe.WeightedInterleave, has)
+	return all
+}
+
+// policyRoom is one size for all policies: what fits the node with the least room.
+func (b *bench) policyRoom(p policy) (unit.Bytes, error) {
+	nodes := p.nodes.IDs()
+	if len(nodes) == 0 {
+		nodes = b.rows()[:1]
+	}
+	bytes := beyondLLC * b.llc()
+	for _, node := range nodes {
+		got, err := b.far(node)
+		if err != nil {
+			return 0, err
+		}
+		bytes = min(bytes, got)
+	}
+	return bytes, nil
+}
+
+// against compares each row with the local policy's of the same work.
+func (b *bench) against() {
+	rows := slices.Clone(b.profile.Policies)
+	local := map[string]float64{}
+	for _, r := range rows {
+		if v, ok := r.Median.Get(); ok && r.Policy == string(probe.Local) {
+			local[r.Work] = v
+		}
+	}
+	for i, r := range rows {
+		v, ok := r.Median.Get()
+		base, known := local[r.Work]
+		if !ok || !known || v <= 0 || base <= 0 {
+			continue
+		}
+		rows[i].Against = unit.Some(v / base)
+		if r.Work == string(probe.Chase) { // less is better
+			rows[i].Against = unit.Some(base / v)
+		}
+	}
+	b.profile.Policies = rows
+}

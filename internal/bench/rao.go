@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// addEvery is how many loads of the chase there are for one atomic add to the
+// shared region.
+const addEvery = 16
+
+// cell is one of Rao's grid (HPCA 2013): threads that chase a working set of their
+// own, and add to lines that all share.
+type cell struct {
+	threads        int
+	spread, memory string
+	ws, sharing    unit.Bytes
+}
+
+func cellKey(r profile.RaoCell) cell {
+	return cell{r.Threads, r.Spread, r.Memory, r.WS, r.Sharing}
+}
+
+func (c cell) String() string {
+	return fmt.Sprintf("%d threads %s, %s memory, %v, sharing %v", c.threads, c.spread, c.memory, c.ws, c.sharing)
+}
+
+// planRao: some sixty cells. Blocks are of one working set: in a guest the larger
+// take long.
+func planRao(b *bench) plan {
+	var pl plan
+	nodes := b.raoNodes()
+	if len(nodes) < 2 {
+		pl.skipped = []profile.Skipped{{Part: profile.Rao, Why: "fewer than two nodes have CPUs and memory: there is nothing to spread over"}}
+		return pl
+	}
+	if b.cpusOf(nodes[0]).Len() < 2 {
+		pl.skipped = []profile.Skipped{{Part: profile.Rao, Why: fmt.Sprintf("node %d has one CPU: two threads cannot run on it", nodes[0])}}
+		return pl
+	}
+	order := b.cells(nodes)
+	var pieces []piece
+	for _, c := range order {
+		if there(b.profile.Rao, cellKey, c) {
+			pl.have++
+			continue
+		}
+		job, err := b.raoJob(c, nodes)
+		if err != nil {
+			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Rao, What: c.String(), Why: err.Error()})
+			continue
+		}
+		pieces = append(pieces, piece{
+			what: c.String(), jobs: jobs(job), read: readRao,
+			keep: func(v [][]float64) { b.profile.Rao = put(b.profile.Rao, raoCell(c, v), cellKey, order) },
+		})
+	}
+	pl.blocks = inBlocks(pieces)
+	return pl
+}
+
+// raoNodes are those with CPUs and memory; the first two are nearest to each other
+// of those that have the first.
+func (b *bench) raoNodes() []int {
+	rows, has := b.rows(), b.chosen(b.m.NodesWithMemory())
+	rows = slices.DeleteFunc(rows, func(id int) bool { return !has.Has(id) })
+	if len(rows) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(b.m.Nearest(rows[0]), func(id int) bool { return !slices.Contains(rows, id) })
+}
+
+// cells: working sets from an eighth of the last-level cache to eight of it.
+//
+//  1. Two threads, everything but sharing.
+//  2. A node's worth of threads, where that is more: the ends and the middle.
+//  3. Two threads that share, on local memory.
+//  4. All CPUs.
+func (b *bench) cells(nodes []int) []cell {
+	llc := b.llc()
+	ws := func(eighths ...unit.Bytes) (all []unit.Bytes) {
+		for _, e := range eighths {
+			all = append(all, max(pageSize, e*llc/8/pageSize*pageSize))
+		}
+		return slices.Compact(all)
+	}
+	var all []cell
+	add := func(threads int, spreads, memories []string, sets, sharing []unit.Bytes) {
+		for _, w := range sets {
+			for _, s := range spreads {
+				for _, m := range memories {
+					for _, share := range sharing {
+						all = append(all, cell{threads, s, m, w, share})
+					}
+				}
+			}
+		}
+	}
+	both, where, none := []string{"intra", "inter"}, []string{"local", "remote"}, []unit.Bytes{0}
+	add(2, both, where, ws(1, 4, 8, 16, 32, 64), none) // 1
+	if n := b.cpusOf(nodes[0]).Len(); n > 2 {          // 2
+		add(n, both, where, ws(1, 8, 64), none)
+	}
+	add(2, both, where[:1], ws(1, 4, 16, 64), []unit.Bytes{256, 4 * unit.KiB, 32 * unit.KiB}) // 3
+	if n := b.everyone(nodes).Len(); n > 2 {                                                  // 4
+		add(n, both[1:], where[:1], ws(1, 8, 64), []unit.Bytes{0, 4 * unit.KiB})
+	}
+	return all
+}
+
+func (b *bench) everyone(nodes []int) set.CPUSet {
+	return b.m.CPUsOf(set.FromNodes(nodes...)).Intersect(b.allowed())
+}
+
+// raoJob gives each thread its CPU and its buffer. Remote memory is the next
+// node's, so that with threads on two nodes each has the other's.
+func (b *bench) raoJob(c cell, nodes []int) (probe.Job, error) {
+	used := nodes[:2]
+	if c.threads == b.everyone(nodes).Len() {
+		used = nodes
+	}
+	cpus := b.raoCPUs(c, used)
+	if len(cpus) < c.threads {
+		return probe.Job{}, fmt.Errorf("%d CPUs are there for %d threads", len(cpus), c.threads)
+	}
+	job := probe.Job{Length: b.lengthFor(c.ws), Warm: b.warmFor(c.ws)}
+	need := map[int]unit.Bytes{}
+	for i, cpu := range cpus {
+		own, _ := b.m.NodeOf(cpu)
+		node := own
+		if c.memory == "remote" {
+			node = used[(slices.Index(used, own)+1)%len(used)]
+		}
+		need[node] += c.ws
+		job.Buffers = append(job.Buffers, b.bound(node, cpu, c.ws))
+		job.Threads = append(job.Threads, probe.Thread{CPU: cpu, Work: probe.Chase, Buffer: i, Count: true})
+	}
+	for node, bytes := range need {
+		if _, err := b.room(node, bytes, bytes); err != nil {
+			return job, err
+		}
+	}
+	b.share(&job, c, used[0])
+	return job, nil
+}
+
+// share adds the region that all threads add to.
+func (b *bench) share(job *probe.Job, c cell, node int) {
+	if c.sharing == 0 {
+		return
+	}
+	buffer := b.bound(node, job.Threads[0].CPU, c.sharing)
+	buffer.Huge = false
+	job.Buffers = append(job.Buffers, buffer)
+	for i := range job.Threads {
+		job.Threads[i].Shared, job.Threads[i].AddEvery = len(job.Buffers)-1, addEvery
+	}
+}
+
+// raoCPUs: intra are the first CPUs of the first node; inter go round the nodes.
+func (b *bench) raoCPUs(c cell, used []int) []int {
+	if c.spread == "intra" {
+		ids := b.cpusOf(used[0]).IDs()
+		return ids[:min(c.threads, len(ids))]
+	}
+	var lists [][]int
+	for _, node := range used {
+		lists = append(lists, b.cpusOf(node).IDs())
+	}
+	var cpus []int
+	for i := 0; len(cpus) < c.threads; i++ {
+		before := len(cpus)
+		for _, ids := range lists {
+			if i < len(ids) && len(cpus) < c.threads {
+				cpus = append(cpus, ids[i])
+			}
+		}
+		if len(cpus) == before {
+			break
+		}
+	}
+	return cpus
+}
+
+// readRao adds the threads up: columns as raoCell takes them.
+func readRao(out outcome) ([]float64, error) {
+	var ns, ops float64
+	var cycles, l2, llc, requests, critical float64
+	for _, t := range out.jobs[0].Threads {
+		if t.Ops == 0 {
+			return nil, errNoOp
+		}
+		ns, ops = ns+float64(t.Elapsed), ops+float64(t.Ops)
+		for sum, v := range map[*float64]unit.Opt[float64]{&cycles: t.Cycles, &l2: t.L2Misses, &llc: t.LLCMisses, &requests: t.Requests, &critical: t.Critical} {
+			*sum += v.Or(math.NaN())
+		}
+	}
+	return []float64{ns / ops, cycles / ops, llc / ops, llc / l2, critical / requests, requests / ops, critical / ops}, nil
+}
+
+func raoCell(c cell, v [][]float64) profile.RaoCell {
+	counted := func(values []float64) profile.Figure {
+		f := profile.FigureOf(values)
+		if !f.Known() {
+			f.Why = "its counters could not be read, or counted nothing"
+		}
+		return f
+	}
+	return profile.RaoCell{
+		Threads: c.threads, Spread: c.spread, Memory: c.memory, WS: c.ws, Sharing: c.sharing,
+		PerOp: timed(v[0], v[1]), Cycles: counted(v[1]), LLCMiss: counted(v[2]), MissRate: counted(v[3]),
+		Penalty: counted(v[4]), Requests: counted(v[5]), PenaltyPerOp: counted(v[6]),
+	}
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
+	"homenode/internal/trial"
+	"homenode/internal/unit"
+)
+
+// plan is what there is to do for a part.
+type plan struct {
+	// blocks are measured one after the other; inside one the repeats of its pieces
+	// are interleaved, so that a drift falls on all alike. A block is what is lost
+	// when a measurement is ended.
+	blocks  [][]piece
+	skipped []profile.Skipped // that need not even be tried
+	have    int               // pieces that are in the profile already
+	enough  func() bool       // after a block: the others are not needed; may be nil
+	finish  func()            // after the last; may be nil
+}
+
+// piece is the smallest thing that is measured: a few jobs one after the other, or
+// one move of pages.
+type piece struct {
+	what string // for Skipped: "node 0 to node 1"
+	once bool   // measured once, however many repeats: it takes long
+	jobs []probe.Job
+	move *probe.Move
+	// read makes the columns of one repeat; NaN is unknown.
+	read func(outcome) ([]float64, error)
+	// keep puts the repeats, by column, into the profile.
+	keep func(columns [][]float64)
+	// fail, if not nil, puts into the profile that it could not be measured.
+	fail func(why string)
+}
+
+// outcome is what the machine answered in one repeat.
+type outcome struct {
+	jobs  []probe.Result
+	moved probe.Moved
+}
+
+// blockSize is how many pieces have their repeats interleaved. More spread a drift
+// over more figures; less is lost when a measurement is ended.
+const blockSize = 16
+
+// inBlocks cuts a list of pieces up.
+func inBlocks(pieces []piece) [][]piece { return slices.Collect(slices.Chunk(pieces, blockSize)) }
+
+// errBudget ends a part whose time is up; what it has is kept.
+var errBudget = errors.New("budget used up")
+
+// part measures one part, or says why not.
+//
+//  1. What was said of it before, in a profile that is gone on with, is forgotten.
+//  2. The budget decides on repeats, or against it.
+//  3. Blocks, until they are through or enough is known.
+//  4. Done, unless no piece of it could be measured.
+func (b *bench) part(ctx context.Context, part profile.Part) error {
+	b.profile.Skipped = slices.DeleteFunc(slices.Clone(b.profile.Skipped), func(s profile.Skipped) bool { return s.Part == part }) // 1
+	b.free = map[int]unit.Bytes{}
+	pl := b.plan(part)
+	b.profile.Skipped = append(b.profile.Skipped, pl.skipped...)
+	if len(pl.blocks) == 0 {
+		return b.noBlocks(part, pl)
+	}
+	later, why := b.later(), ""
+	if b.repeats, why = b.afford(pl, later); why != "" { // 2
+		b.skip(part, "", why)
+		return b.save()
+	}
+	b.watch.begin(b)
+	r := runner{bench: b, part: part, total: pl.runs(b.repeats), length: b.estimate(pl, b.repeats), later: b.estimateAll(later, b.repeats)}
+	err := r.blocks(ctx, pl) // 3
+	b.watch.end(b, part)
+	if errors.Is(err, errBudget) {
+		b.skip(part, "the rest", fmt.Sprintf(budgetOf+"%v used up", b.o.Budget))
+		err = nil
+	} else if err == nil && (r.kept > 0 || pl.have > 0) { // 4
+		b.complete(part, pl)
+	}
+	return errors.Join(err, b.save())
+}
+
+// noBlocks ends a part of which there is nothing to run.
+func (b *bench) noBlocks(part profile.Part, pl plan) error {
+	if pl.have > 0 {
+		b.complete(part, pl)
+	} else if len(pl.skipped) == 0 {
+		b.skip(part, "", "this machine has nothing to measure of it")
+	}
+	return b.save()
+}
+
+func (b *bench) complete(part profile.Part, pl plan) {
+	b.profile.Done = append(slices.Clone(b.profile.Done), part)
+	if pl.finish != nil {
+		pl.finish()
+	}
+}
+
+func (b *bench) skip(part profile.Part, what, why string) {
+	b.profile.Skipped = append(slices.Clone(b.profile.Skipped), profile.Skipped{Part: part, What: what, Why: why})
+}
+
+// runs is how many runs of pieces a plan is.
+func (pl plan) runs(repeats int) int {
+	n := 0
+	for _, block := range pl.blocks {
+		for _, p := range block {
+			n += p.runs(repeats)
+		}
+	}
+	return n
+}
+
+func (p piece) runs(repeats int) int {
+	if p.once {
+		return 1
+	}
+	return repeats
+}
+
+// runner runs the pieces of one part.
+type runner struct {
+	*bench
+	part        profile.Part
+	done, total int
+	kept        int
+	length      time.Duration // estimates: of this part, of the later ones
+	later       time.Duration
+}
+
+func (r *runner) blocks(ctx context.Context, pl plan) error {
+	for i, block := range pl.blocks {
+		if err := r.block(ctx, block, i); err != nil {
+			return err
+		}
+		if pl.enough != nil && pl.enough() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// block runs the repeats of its pieces, interleaved. When the budget is used up,
+// pieces keep the repeats they have; when ctx ends, only whole pieces stay.
+func (r *runner) block(ctx context.Context, pieces []piece, number int) error {
+	values := make([][][]float64, len(pieces))
+	left := make([]int, len(pieces))
+	for i, p := range pieces {
+		left[i] = p.runs(r.repeats)
+	}
+	for _, run := range trial.Order(len(pieces), r.repeats, r.o.Seed+uint64(number)+hash(r.part)) {
+		i := run.Arm
+		if left[i] == 0 {
+			continue
+		}
+		r.tell()
+		v, err := r.piece(ctx, pieces[i])
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errBudget):
+			return errors.Join(err, r.keepAll(pieces, values, left))
+		case err != nil && len(values[i]) == 0:
+			r.done, left[i] = r.done+left[i], 0
+			r.failed(pieces[i], err)
+			continue
+		}
+		r.done, left[i] = r.done+1, left[i]-1
+		if err == nil { // else one repeat less
+			values[i] = append(values[i], v)
+		}
+		if left[i] == 0 {
+			if err := r.keep(pieces[i], values[i]); err != nil {
+				return err
+			}
+		}
+	}
+	r.tell()
+	return nil
+}
+
+// keepAll keeps what there is of pieces that are not whole.
+func (r *runner) keepAll(pieces []piece, values [][][]float64, left []int) error {
+	for i, p := range pieces {
+		if left[i] > 0 && len(values[i]) > 0 {
+			if err := r.keep(p, values[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *runner) keep(p piece, repeats [][]float64) error {
+	columns := make([][]float64, len(repeats[0]))
+	for _, row := range repeats {
+		for c, v := range row {
+			columns[c] = append(columns[c], v)
+		}
+	}
+	p.keep(columns)
+	r.kept++
+	r.some = true
+	return r.save()
+}
+
+func (r *runner) failed(p piece, err error) {
+	if p.fail != nil {
+		p.fail(err.Error())
+		return
+	}
+	r.skip(r.part, p.what, err.Error())
+}
+
+// piece does one repeat.
+func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
+	var out outcome
+	for _, job := range p.jobs {
+		if r.overBudget() {
+			return nil, errBudget
+		}
+		begin := r.o.Now()
+		result, err := r.prober.Run(ctx, job)
+		took := r.o.Now().Sub(begin)
+		r.watch.ran(took, len(job.Threads))
+		if err != nil {
+			return nil, err
+		}
+		if len(result.Threads) != len(job.Threads) {
+			return nil, fmt.Errorf("run job: %d threads answered, want %d", len(result.Threads), len(job.Threads))
+		}
+		r.cost.learn(jobSize(job), took)
+		r.watch.counted(job, result)
+		out.jobs = append(out.jobs, result)
+	}
+	if p.move != nil {
+		if r.overBudget() {
+			return nil, errBudget
+		}
+		begin := r.o.Now()
+		var err error
+		out.moved, err = r.prober.Move(ctx, *p.move)
+		r.watch.ran(r.o.Now().Sub(begin), 1)
+		r.cost.learn(moveSize(*p.move), r.o.Now().Sub(begin))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p.read(out)
+}
+
+func (r *runner) tell() {
+	if r.o.Progress == nil {
+		return
+	}
+	remaining := r.later
+	if r.total > 0 {
+		remaining += time.Duration(float64(r.length) * float64(r.total-r.done) / float64(r.total))
+	}
+	if r.o.Budget > 0 {
+		remaining = max(0, min(remaining, r.o.Budget-r.elapsed()))
+	}
+	r.o.Progress(Progress{Part: r.part, Done: r.done, Total: r.total, Elapsed: r.elapsed(), Remaining: remaining})
+}
+
+func hash(part profile.Part) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(part))
+	return h.Sum64()
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+const (
+	// lengthMin is the measured stretch of a job: hundreds of timer ticks, and far
+	// above what starting threads together takes.
+	lengthMin = 20 * time.Millisecond
+	// chaseLoads is how many loads from memory a chase is to have at least: one in a
+	// thousand that goes astray does not show then.
+	chaseLoads = 4000
+	// settle is the warm-up of work that only has to fill queues.
+	settle = 5 * time.Millisecond
+	// warmMost bounds the warm-up that fills caches.
+	warmMost = 250 * time.Millisecond
+	// lapsMost bounds the stretch that is made longer for a whole lap.
+	lapsMost = 150 * time.Millisecond
+
+	// beyondLLC is how many last-level caches a working set has that shall miss.
+	beyondLLC = 8
+	// readBeyondLLC is the same for each cache's share of what is read in order.
+	readBeyondLLC = 4
+	// leastLLC is how many it must have for a figure of memory at all.
+	leastLLC = 2
+	// freeShare is the part of a node's free memory that a buffer may have.
+	freeShare = 4
+	// guessedLLC is taken where nothing better is known: in a virtual machine the
+	// firmware's sizes are often nonsense.
+	guessedLLC = 4 * unit.MiB
+
+	line     = 64
+	pageSize = 4 * unit.KiB
+	hugePage = 2 * unit.MiB
+)
+
+// llc is the size of the last-level cache that buffers are sized by.
+//
+//  1. Measured is best; on a real machine the firmware's may be larger (a part of
+//     it is another core's, or reserved), and larger is safe.
+//  2. Else the firmware's, in a virtual machine at least guessedLLC.
+func (b *bench) llc() unit.Bytes {
+	measured, ok := b.profile.LLC()
+	switch {
+	case ok && b.guest: // 1
+		return measured
+	case ok:
+		return max(measured, b.firmwareLLC())
+	case b.guest || b.firmwareLLC() == 0: // 2
+		return max(b.firmwareLLC(), guessedLLC)
+	}
+	return b.firmwareLLC()
+}
+
+// firmwareLLC is the largest last-level cache that the firmware tells; 0: none.
+func (b *bench) firmwareLLC() unit.Bytes {
+	most := unit.Bytes(0)
+	for _, c := range b.m.LLCs {
+		most = max(most, c.Size.Or(0))
+	}
+	return most
+}
+
+// memoryLatency is about what a load from memory takes, for the lengths of jobs.
+func (b *bench) memoryLatency() time.Duration {
+	if ns, ok := b.dram(); ok {
+		return time.Duration(ns)
+	}
+	if b.how == unit.HowModelled {
+		return 5 * time.Microsecond // a model runs at tens of MHz
+	}
+	return 100 * time.Nanosecond
+}
+
+// dram is the latency of local memory as measured, in ns.
+func (b *bench) dram() (float64, bool) {
+	if n := len(b.profile.WorkingSets); n > 0 { // the largest is measured first
+		return b.profile.WorkingSets[n-1].Median.Get()
+	}
+	best := math.Inf(1)
+	for _, f := range b.profile.Latency {
+		if ns, ok := f.Median.Get(); ok && f.From == f.To {
+			best = min(best, ns)
+		}
+	}
+	return best, !math.IsInf(best, 1)
+}
+
+// warmFor passes a working set twice, at the speed of memory.
+func (b *bench) warmFor(ws unit.Bytes) time.Duration {
+	if ws > 2*b.llc() && len(b.profile.Caches) > 0 { // it will miss anyway
+		return settle
+	}
+	return min(warmMost, max(settle, 2*b.lap(ws)))
+}
+
+func (b *bench) lap(ws unit.Bytes) time.Duration {
+	return time.Duration(float64(ws)/line) * b.memoryLatency()
+}
+
+// lengthFor is long enough for many loads, and for a lap where that is affordable.
+func (b *bench) lengthFor(ws unit.Bytes) time.Duration {
+	lap := min(lapsMost, b.lap(min(ws, 4*b.llc())))
+	return max(lengthMin, lap, chaseLoads*b.memoryLatency())
+}
+
+// room sizes a buffer on a node: want, or what is free there; an error when that is
+// less than least.
+func (b *bench) room(node int, want, least unit.Bytes) (unit.Bytes, error) {
+	free, err := b.freeOf(node)
+	if err != nil {
+		return 0, err
+	}
+	got := min(want, free/freeShare) / pageSize * pageSize
+	if got < least || got < pageSize {
+		return 0, fmt.Errorf("node %d has %v of free memory, %v short of the %v that this needs", node, free, max(1, least*freeShare-free), max(least, pageSize)*freeShare)
+	}
+	return got, nil
+}
+
+// freeOf asks once a part: plans ask often.
+func (b *bench) freeOf(node int) (unit.Bytes, error) {
+	if free, ok := b.free[node]; ok {
+		return free, nil
+	}
+	free, err := b.prober.Free(node)
+	if err != nil {
+		return 0, fmt.Errorf("free memory of node %d: %w", node, err)
+	}
+	if b.free != nil {
+		b.free[node] = free
+	}
+	return free, nil
+}
+
+// far is a working set on a node that no cache holds.
+func (b *bench) far(node int) (unit.Bytes, error) {
+	return b.room(node, beyondLLC*b.llc(), leastLLC*b.llc())
+}
+
+// sequential is a buffer that these CPUs read in order, each a part, without any of
+// their caches holding its share.
+func (b *bench) sequential(node int, cpus set.CPUSet) (unit.Bytes, error) {
+	want := max(beyondLLC, readBeyondLLC*unit.Bytes(b.domains(cpus))) * b.llc()
+	return b.room(node, want, want/readBeyondLLC*leastLLC)
+}
+
+// domains is how many last-level caches these CPUs have; where that is not known,
+// how many nodes.
+func (b *bench) domains(cpus set.CPUSet) int {
+	seen := map[int]bool{}
+	for id := range cpus.All() {
+		c, _ := b.m.CPU(id)
+		domain, ok := c.LLC.Get()
+		if !ok {
+			domain = -1 - c.Node.Or(0)
+		}
+		seen[domain] = true
+	}
+	return len(seen)
+}
+
+// allowed are the CPUs that may be used, of all nodes of the profile.
+func (b *bench) allowed() set.CPUSet {
+	cpus := b.m.OnlineCPUs()
+	if !b.o.CPUs.IsEmpty() {
+		cpus = cpus.Intersect(b.o.CPUs)
+	}
+	return cpus.Intersect(b.m.CPUsOf(b.chosen(b.m.NodeIDs())))
+}
+
+func (b *bench) chosen(nodes set.NodeSet) set.NodeSet {
+	if b.o.Nodes.IsEmpty() {
+		return nodes
+	}
+	return nodes.Intersect(b.o.Nodes)
+}
+
+// cpusOf are the CPUs of a node that may be used.
+func (b *bench) cpusOf(node int) set.CPUSet {
+	return b.allowed().Intersect(b.m.CPUsOf(set.FromNodes(node)))
+}
+
+// rows are the nodes with CPUs, columns those with memory.
+func (b *bench) rows() []int {
+	var ids []int
+	for id := range b.chosen(b.m.NodesWithCPUs()).All() {
+		if !b.cpusOf(id).IsEmpty() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (b *bench) columns() []int { return b.chosen(b.m.NodesWithMemory()).IDs() }
+
+// home is the nearest node with memory.
+func (b *bench) home(node int) (int, bool) {
+	has := b.chosen(b.m.NodesWithMemory())
+	for _, id := range b.m.Nearest(node) {
+		if has.Has(id) {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// nearCPU is the first usable CPU of the nearest node that has one.
+func (b *bench) nearCPU(node int) (int, bool) {
+	for _, id := range b.m.Nearest(node) {
+		if cpu, ok := b.cpusOf(id).First(); ok {
+			return cpu, true
+		}
+	}
+	return 0, false
+}
+
+// bound is memory of one node, first touched by a CPU.
+func (b *bench) bound(node, cpu int, bytes unit.Bytes) probe.Buffer {
+	return probe.Buffer{Bytes: bytes, Policy: probe.Bind, Nodes: set.FromNodes(node), TouchCPU: cpu, Huge: b.huge}
+}
+
+// chase is one CPU that chases over a working set on a node.
+func (b *bench) chase(cpu, node int, ws unit.Bytes) probe.Job {
+	return probe.Job{
+		Buffers: []probe.Buffer{b.bound(node, cpu, ws)},
+		Threads: []probe.Thread{{CPU: cpu, Work: probe.Chase, Count: true}},
+		Length:  b.lengthFor(ws), Warm: b.warmFor(ws),
+	}
+}
+
+// addReaders gives a job a buffer on a node, and CPUs that read it in order.
+func (b *bench) addReaders(j *probe.Job, node int, cpus set.CPUSet, t probe.Thread) error {
+	if cpus.IsEmpty() {
+		return nil
+	}
+	bytes, err := b.sequential(node, cpus)
+	if err != nil {
+		return err
+	}
+	touch, _ := b.nearCPU(node)
+	j.Buffers = append(j.Buffers, b.bound(node, touch, bytes))
+	for cpu := range cpus.All() {
+		t.CPU, t.Buffer = cpu, len(j.Buffers)-1
+		j.Threads = append(j.Threads, t)
+	}
+	return nil
+}
+
+var errNoOp = errors.New("no operation was finished in the time")
+
+// latencyOf is ns and cycles an op of one thread.
+func latencyOf(t probe.ThreadResult) ([]float64, error) {
+	if t.Ops == 0 || t.Elapsed <= 0 {
+		return nil, errNoOp
+	}
+	ops := float64(t.Ops)
+	return []float64{float64(t.Elapsed) / ops, t.Cycles.Or(math.NaN()) / ops}, nil
+}
+
+// rateOf is bytes/s of threads that ran together: all bytes over the longest time.
+func rateOf(threads []probe.ThreadResult) (float64, error) {
+	bytes, longest := 0.0, time.Duration(0)
+	for _, t := range threads {
+		bytes, longest = bytes+float64(t.Bytes), max(longest, t.Elapsed)
+	}
+	if bytes == 0 || longest <= 0 {
+		return 0, errNoOp
+	}
+	return bytes / longest.Seconds(), nil
+}
+
+// timed is a figure of ns, with its cycles.
+func timed(ns, cycles []float64) profile.Figure {
+	f := profile.FigureOf(ns)
+	if f.Known() {
+		f.Cycles = profile.FigureOf(cycles).Median
+	}
+	return f
+}
+
+// readChase reads a piece of one job whose first thread chases.
+func readChase(out outcome) ([]float64, error) { return latencyOf(out.jobs[0].Threads[0]) }
+
+// readRate reads a piece of one job whose threads all stream.
+func readRate(out outcome) ([]float64, error) {
+	rate, err := rateOf(out.jobs[0].Threads)
+	return []float64{rate}, err
+}

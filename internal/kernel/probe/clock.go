@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"time"
+	_ "unsafe" // for go:linkname
+
+	"homenode/internal/unit"
+)
+
+// nanotime is CLOCK_MONOTONIC through the vDSO. time.Since would do, but for one
+// thing: its prologue is a point where the scheduler takes the thread away every
+// 10 ms (see loop.go).
+//
+//go:linkname nanotime runtime.nanotime
+//go:noescape
+func nanotime() int64
+
+type monotonic struct{}
+
+// Monotonic is the machine's own clock.
+func Monotonic() Clock { return monotonic{} }
+
+//go:nosplit
+func (monotonic) Now(int) time.Duration { return time.Duration(nanotime()) }
+func (monotonic) Name() string          { return "monotonic clock" }
+func (monotonic) How() unit.Source      { return unit.HowMeasured }
+
+// Staged is a clock that wants to know when something is measured. The lab's stops
+// its model while buffers are made, which then takes no model time.
+type Staged interface {
+	Clock
+	Prepare() error // what follows is not measured
+	Measure() error // what follows is
+}
+
+// stage tells a staged clock what comes.
+func stage(c Clock, step func(Staged) error) error {
+	if s, ok := c.(Staged); ok {
+		return step(s)
+	}
+	return nil
+}

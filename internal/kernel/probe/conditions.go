@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// Conditions reads what decides how far figures can be trusted. What this machine
+// does not tell is unknown; the error is for files that are malformed.
+func (p *Prober) Conditions() (Conditions, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := Conditions{Governor: p.text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")}
+	c.CPUModel, c.Hypervisor = p.processor()
+	var errs [3]error
+	c.Busy, errs[0] = p.busy()
+	c.Throttled, errs[1] = p.throttled()
+	c.Balancing, errs[2] = p.balancing()
+	if mode := p.text("/sys/kernel/mm/transparent_hugepage/enabled"); mode != "" {
+		c.HugeAllowed = unit.Some(!strings.Contains(mode, "[never]"))
+	}
+	return c, errors.Join(errs[:]...)
+}
+
+// text is a small file without its newline; "" when it cannot be had.
+func (p *Prober) text(path string) string {
+	data, err := p.buf.ReadFile(p.root.Path(path))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
+}
+
+// processor is the model's name, and what it is a guest of: the hypervisor's own
+// name (Xen), else what the firmware calls the machine.
+func (p *Prober) processor() (model, hypervisor string) {
+	data, err := p.buf.ReadFile(p.root.Path("/proc/cpuinfo"))
+	if err != nil {
+		return "", ""
+	}
+	model, guest := procfs.ParseModelName(data), procfs.ParseHypervisorFlag(data)
+	if is, known := guest.Get(); known && !is {
+		return model, ""
+	}
+	hypervisor = p.text("/sys/hypervisor/type")
+	if hypervisor == "" && guest.Known() {
+		hypervisor = strings.TrimSpace(p.text("/sys/class/dmi/id/sys_vendor") + " " + p.text("/sys/class/dmi/id/product_name"))
+	}
+	if hypervisor == "" && guest.Known() {
+		hypervisor = "a hypervisor that does not say which"
+	}
+	return model, hypervisor
+}
+
+// ticks a second, in every /proc: USER_HZ.
+const userHz = 100
+
+func (p *Prober) busy() (unit.Opt[time.Duration], error) {
+	data, err := p.buf.ReadFile(p.root.Path("/proc/stat"))
+	if err != nil {
+		return unit.None[time.Duration](), nil
+	}
+	ticks, err := procfs.ParseStatBusy(data)
+	return unit.OptOf(time.Duration(ticks)*(time.Second/userHz), err == nil), err
+}
+
+// throttled adds up events of cores and packages (arch/x86/kernel/cpu/mce/therm_throt.c).
+// A package's count is that of each of its CPUs: more than there were, but a sum
+// that rises says that something throttled, which is all it is for.
+func (p *Prober) throttled() (unit.Opt[uint64], error) {
+	files, _ := filepath.Glob(p.root.Path("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"))
+	var sum uint64
+	for _, file := range files {
+		data, err := p.buf.ReadFile(file)
+		if err != nil {
+			return unit.None[uint64](), nil
+		}
+		n, err := procfs.ParseCount(file, data)
+		if err != nil {
+			return unit.None[uint64](), err
+		}
+		sum += n
+	}
+	return unit.OptOf(sum, len(files) > 0), nil
+}
+
+func (p *Prober) balancing() (unit.Opt[bool], error) {
+	const file = "/proc/sys/kernel/numa_balancing"
+	data, err := p.buf.ReadFile(p.root.Path(file))
+	if unix.Classify(err) == unix.ErrGone {
+		return unit.Some(false), nil // a kernel without it
+	}
+	if err != nil {
+		return unit.None[bool](), nil
+	}
+	n, err := procfs.ParseCount(file, data)
+	return unit.OptOf(n != 0, err == nil), err
+}

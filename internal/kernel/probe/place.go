@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"unsafe"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// policies are the kernel's numbers, from include/uapi/linux/mempolicy.h.
+var policies = map[Policy]struct {
+	mode  uintptr
+	nodes bool // it needs some
+	since string
+}{
+	Preferred:          {1, true, "2.6.7"},
+	Bind:               {2, true, "2.6.7"},
+	Interleave:         {3, true, "2.6.7"},
+	Local:              {4, false, "3.8"},
+	PreferredMany:      {5, true, "5.15"},
+	WeightedInterleave: {6, true, "6.9"},
+}
+
+// nodeBits is what the largest kernel of x86 has: CONFIG_NODES_SHIFT=10.
+const nodeBits = 1024
+
+// mbind sets the policy of a mapping. get_nodes() in mm/mempolicy.c reads
+// maxnode-1 bits: nodeBits+1 is passed (TestMbindLastNode).
+func mbind(mem []byte, policy Policy, nodes set.NodeSet) error {
+	var mask [nodeBits / 64]uint64
+	for n := range nodes.All() {
+		if n < nodeBits {
+			mask[n/64] |= 1 << (n % 64)
+		}
+	}
+	maskp, bits := uintptr(unsafe.Pointer(&mask[0])), uintptr(nodeBits+1)
+	p := policies[policy]
+	if !p.nodes {
+		maskp, bits = 0, 0
+	}
+	_, _, errno := sys.Syscall6(sys.SYS_MBIND, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), p.mode, maskp, bits, 0)
+	runtime.KeepAlive(&mask)
+	object := fmt.Sprintf("memory by policy %s of nodes %s", policy, nodes)
+	switch {
+	case errno == 0:
+		return nil
+	case errno == sys.EINVAL:
+		return fmt.Errorf("place %s: %w: the kernel is older than %s, or this process may not use these nodes (Mems_allowed_list in /proc/self/status)", object, errno, p.since)
+	}
+	return unix.Explain("place", object, "CAP_SYS_NICE where a container's filter guards mbind", errno)
+}
+
+// spare is left on a node beyond a buffer: page tables, the kernel, and what other
+// programs take meanwhile.
+func spare(b unit.Bytes) unit.Bytes { return 16*unit.MiB + b/256 }
+
+// Free is the memory that a buffer on the node can have at once: what is free,
+// down to the low watermark, below which the kernel begins to reclaim (and may
+// swap). Page cache that could be dropped is not in it.
+func (p *Prober) Free(node int) (unit.Bytes, error) {
+	path := fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", node)
+	data, err := p.buf.ReadFile(p.root.Path(path))
+	if errors.Is(err, sys.ENOENT) {
+		return 0, fmt.Errorf("read free memory of node %d: %w: there is no %s", node, ErrNoNode, path)
+	}
+	if err != nil {
+		return 0, unix.Explain("read", path, "", err)
+	}
+	m, err := procfs.ParseNodeMeminfo(data)
+	if err != nil {
+		return 0, err
+	}
+	free, known := m.Free.Get()
+	if !known {
+		return 0, fmt.Errorf("parse %s: no MemFree (%w)", path, unix.ErrMalformed)
+	}
+	return max(0, free-p.lowWatermark(node)), nil
+}
+
+// lowWatermark is the node's, of all zones; 0 where it cannot be read.
+func (p *Prober) lowWatermark(node int) unit.Bytes {
+	data, err := p.buf.ReadFile(p.root.Path("/proc/zoneinfo"))
+	if err != nil {
+		return 0
+	}
+	low, err := procfs.ParseZoneinfo(data)
+	if err != nil {
+		return 0
+	}
+	return unit.Bytes(low[node]) * unit.Bytes(unix.PageSize())
+}
+
+// room refuses what does not fit. Interleaving needs its share on each node. What
+// other policies spread over several nodes, or may put anywhere, fits if all of
+// these together have room. Kept buffers make way.
+func (p *Prober) room(b Buffer) error {
+	nodes := b.Nodes
+	if pol := b.policy(); pol == Local || pol == Preferred || pol == PreferredMany {
+		all, err := p.nodes()
+		if err != nil {
+			return err
+		}
+		nodes = all
+	}
+	for {
+		err := p.fits(b, nodes)
+		if !errors.Is(err, ErrNoRoom) || !p.cache.dropOldest() {
+			return err
+		}
+	}
+}
+
+func (p *Prober) fits(b Buffer, nodes set.NodeSet) error {
+	var all unit.Bytes
+	share := b.size() / unit.Bytes(max(1, nodes.Len()))
+	for n := range nodes.All() {
+		free, err := p.Free(n)
+		if err != nil {
+			return err
+		}
+		if b.policy() == Interleave {
+			if err := short(share, free, fmt.Sprintf("node %d", n)); err != nil {
+				return err
+			}
+		}
+		all += free
+	}
+	where := "node " + nodes.String()
+	if nodes.Len() > 1 {
+		where = "nodes " + nodes.String() + " together"
+	}
+	return short(b.size(), all, where)
+}
+
+func short(size, free unit.Bytes, where string) error {
+	need := size + spare(size)
+	if free >= need {
+		return nil
+	}
+	return fmt.Errorf("%w: the test needs %v on %s (%v and %v to spare), %v are free: %v short", ErrNoRoom, need, where, size, spare(size), free, need-free)
+}
+
+// touch writes to each page. With local that decides the node, so it is done from
+// the CPU.
+func touch(ctx context.Context, r *region, b Buffer) error {
+	work := func() error {
+		page := unix.PageSize()
+		for i := 0; i < len(r.mem); i += page {
+			if i/page%linesToLook == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			*(*uint64)(unsafe.Pointer(&r.mem[i+second])) = 1
+		}
+		return nil
+	}
+	if b.policy() != Local {
+		return work()
+	}
+	return onCPU(b.TouchCPU, work)
+}
+
+// onCPU does something on a thread pinned to a CPU.
+func onCPU(cpu int, work func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its pinning
+		err := pin(cpu)
+		if err == nil {
+			err = work()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func pin(cpu int) error {
+	var cpus sys.CPUSet
+	cpus.Set(cpu)
+	err := sys.SchedSetaffinity(0, &cpus)
+	if err == sys.EINVAL {
+		return fmt.Errorf("pin a thread to CPU %d: %w: it is offline, or not in this process's cpuset (Cpus_allowed_list in /proc/self/status)", cpu, ErrNoCPU)
+	}
+	return unix.Explain("pin", fmt.Sprintf("a thread to CPU %d", cpu), "CAP_SYS_NICE", err)
+}
+
+// lookedAt is how many pages are asked for their node.
+const lookedAt = 128
+
+// verify asks the kernel for the nodes of some pages. Only bind and interleaving
+// promise them.
+func (p *Prober) verify(r *region, b Buffer) error {
+	if pol := b.policy(); pol != Bind && pol != Interleave && pol != WeightedInterleave {
+		return nil
+	}
+	where, err := p.whereabouts(r.mem)
+	if err != nil {
+		return err
+	}
+	elsewhere, count := 0, map[int32]int{}
+	for _, n := range where {
+		count[n]++
+		if n < 0 || !b.Nodes.Has(int(n)) {
+			elsewhere++
+		}
+	}
+	if elsewhere == 0 {
+		return nil
+	}
+	return fmt.Errorf("place %v on nodes %s: of %d pages looked at %s: the nodes have no room, or the policy did not hold", b.size(), b.Nodes, len(where), spell(count))
+}
+
+// spell is "12 are on node 0, 3 are nowhere (ENOENT)".
+func spell(count map[int32]int) string {
+	var parts []string
+	for _, n := range slices.Sorted(maps.Keys(count)) {
+		if n < 0 {
+			parts = append(parts, fmt.Sprintf("%d are nowhere (%s)", count[n], sys.ErrnoName(sys.Errno(-n))))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%d are on node %d", count[n], n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *Prober) whereabouts(mem []byte) ([]int32, error) {
+	page := unix.PageSize()
+	pages := len(mem) / page
+	n := min(pages, lookedAt)
+	addrs, where := make([]uintptr, n), make([]int32, n)
+	for i := range addrs {
+		addrs[i] = uintptr(unsafe.Pointer(&mem[pages*i/n*page]))
+		where[i] = -int32(sys.ENOENT)
+	}
+	_, err := p.pager.MovePages(0, addrs, nil, where, 0)
+	return where, unix.Explain("ask", "the nodes of pages with move_pages", "CAP_SYS_NICE where a container's filter guards it", err)
+}

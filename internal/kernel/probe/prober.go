@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"homenode/internal/kernel/perf"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// The sentinels of this room, always wrapped in a sentence.
+var (
+	ErrNoRoom = errors.New("not enough free memory")
+	ErrNoNode = errors.New("no such node")
+	ErrNoCPU  = errors.New("no such CPU")
+	ErrBadJob = errors.New("a job that cannot be done")
+)
+
+// Prober does jobs on the running kernel, one at a time, and keeps buffers between
+// them.
+type Prober struct {
+	mu    sync.Mutex
+	root  unix.Root
+	clock Clock
+	table perf.ThreadTable
+	buf   unix.Buffer
+	cache cache
+	pager unix.Pager
+	// Why counters that were asked for in the last job are unknown.
+	problems []error
+}
+
+// New wants the running kernel. A nil clock is the monotonic one.
+func New(live unix.Live, clock Clock) (*Prober, error) {
+	if !live.Valid() {
+		return nil, fmt.Errorf("probe the machine: only the running kernel can be probed (%w)", unix.ErrNotSupported)
+	}
+	if clock == nil {
+		clock = Monotonic()
+	}
+	p := &Prober{root: live.Root(), clock: clock, table: perf.DetectThread(live.Root()), pager: unix.LivePager{}}
+	p.cache.limit = p.cacheLimit()
+	return p, nil
+}
+
+// Clock is what times are taken from.
+func (p *Prober) Clock() Clock { return p.clock }
+
+// CountsBy is the table that counters are read by, and how good these are.
+func (p *Prober) CountsBy() (name string, how unit.Source) { return p.table.Name, p.table.How }
+
+// CountProblems says why counters that the last job asked for are unknown.
+func (p *Prober) CountProblems() []error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.problems
+}
+
+// Close gives the kept buffers back.
+func (p *Prober) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cache.shrink(0)
+}
+
+// Run does a job:
+//
+//  1. Buffers are mapped, placed and filled, or taken from those kept.
+//  2. Threads start, each an OS thread of its own, pinned; they sleep.
+//  3. All start at once: warm, then the measured stretch.
+//
+// The garbage collector rests meanwhile. A cancelled context ends it within some
+// 100 ms.
+func (p *Prober) Run(ctx context.Context, j Job) (Result, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	if err := p.check(j); err != nil {
+		return Result{}, err
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	if err := stage(p.clock, Staged.Prepare); err != nil {
+		return Result{}, err
+	}
+	regions, err := p.regions(ctx, j) // 1
+	defer p.cache.release(regions)
+	if err != nil {
+		return Result{}, errors.Join(err, stage(p.clock, Staged.Measure))
+	}
+	return newRun(p, j, regions).do(ctx) // 2, 3
+}

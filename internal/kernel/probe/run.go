@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// run is a job being done.
+type run struct {
+	p       *Prober
+	job     Job
+	workers []*worker
+	owners  []*owner
+
+	ready     sync.WaitGroup // threads that are pinned
+	done      sync.WaitGroup // threads that have ended
+	start     futex          // 1: go
+	stop      atomic.Bool
+	warming   atomic.Int32 // threads whose warming time is not over
+	measuring atomic.Int32 // threads whose measured stretch is not over
+}
+
+func newRun(p *Prober, j Job, regions []*region) *run {
+	r := &run{p: p, job: j}
+	parts, seen := map[int]int{}, map[int]int{} // threads by buffer
+	for _, t := range j.Threads {
+		parts[t.Buffer]++
+	}
+	for i, t := range j.Threads {
+		w := &worker{run: r, thread: t, clock: p.clock}
+		w.source = newSource(t, regions, seen[t.Buffer], parts[t.Buffer], uint64(i))
+		w.batch = firstBatch(t)
+		seen[t.Buffer]++
+		if t.Work == Transfer {
+			w.owner = newOwner(r, t.Owner, &w.source)
+			r.owners = append(r.owners, w.owner)
+		}
+		if !t.Background {
+			r.measuring.Add(1)
+		}
+		r.workers = append(r.workers, w)
+	}
+	r.warming.Store(int32(len(r.workers)))
+	return r
+}
+
+// newSource gives a thread its part of the buffer, or its place in the cycle: the
+// part-th of parts.
+func newSource(t Thread, regions []*region, part, parts int, seed uint64) source {
+	r := regions[t.Buffer]
+	lines, s := r.lines, source{work: t.Work, reads: t.Reads, writes: t.Writes}
+	if t.Work == Copy {
+		lines /= 2
+		s.half = uintptr(lines) * line
+	}
+	first := lines * part / parts
+	s.base, s.lines = unsafe.Add(r.base(), first*line), lines*(part+1)/parts-first
+	s.at = s.base
+	if t.Work == Chase || t.Work == Transfer {
+		s.base, s.lines = r.base(), r.lines
+	}
+	if t.Pause > 0 {
+		s.pause = max(1, (t.Pause-spinCall)/spinTurn)
+	}
+	if t.AddEvery > 0 {
+		shared := regions[t.Shared]
+		s.shared, s.sharedLines = shared.base(), uint64(shared.lines)
+		s.every, s.toAdd, s.random = t.AddEvery, t.AddEvery, seed+1
+	}
+	return s
+}
+
+// giveUp is how long the machine's own time may go on while the prober's clock has
+// not come to the end: the lab's model may be ten times as slow, or be off.
+func giveUp(j Job) time.Duration { return 30*time.Second + 50*(j.Warm+j.Length) }
+
+var errClock = errors.New("the clock did not get to the end of the measured stretch: does it run")
+
+// do starts the threads and waits for them.
+//
+//  1. Each needs a P of Go's of its own, since none gives its up, and two are for
+//     everything else.
+//  2. All are pinned and sleep: from here on the clock's time counts.
+//  3. They run until all that are measured are through.
+func (r *run) do(ctx context.Context) (Result, error) {
+	if need := len(r.workers) + len(r.owners) + 2; runtime.GOMAXPROCS(0) < need {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(need)) // 1
+	}
+	r.ready.Add(len(r.workers) + len(r.owners))
+	r.done.Add(len(r.workers) + len(r.owners))
+	for _, w := range r.workers {
+		go w.main()
+	}
+	for _, o := range r.owners {
+		go o.main()
+	}
+	r.ready.Wait() // 2
+	err := stage(r.p.clock, Staged.Measure)
+	if err != nil {
+		r.stop.Store(true)
+	}
+	unhook := context.AfterFunc(ctx, func() { r.stop.Store(true) })
+	defer unhook()
+	late := time.AfterFunc(giveUp(r.job), func() { r.stop.Store(true) })
+	r.start.set(1) // 3
+	r.done.Wait()
+	inTime := late.Stop()
+	switch {
+	case err != nil:
+		return Result{}, err
+	case ctx.Err() != nil:
+		return Result{}, ctx.Err()
+	}
+	return r.result(inTime)
+}
+
+func (r *run) result(inTime bool) (Result, error) {
+	var errs []error
+	var res Result
+	r.p.problems = nil
+	for i, w := range r.workers {
+		if w.err != nil {
+			errs = append(errs, fmt.Errorf("thread %d: %w", i, w.err))
+		}
+		r.p.problems = append(r.p.problems, w.problems...)
+		res.Threads = append(res.Threads, w.result)
+	}
+	for _, o := range r.owners {
+		errs = append(errs, o.err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Result{}, err
+	}
+	if !inTime {
+		return Result{}, fmt.Errorf("run job: %w (%s; %v were asked for, %v have passed)", errClock, r.p.clock.Name(), r.job.Warm+r.job.Length, giveUp(r.job))
+	}
+	return res, nil
+}

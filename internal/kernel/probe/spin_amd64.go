@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+// Instructions of a turn of spin, and of a call with no turn.
+const (
+	spinTurn = 2
+	spinCall = 9
+)
+
+//go:noescape
+func spin(turns int)

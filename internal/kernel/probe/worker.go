@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/perf"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// worker is one thread of a job.
+type worker struct {
+	run    *run
+	thread Thread
+	clock  Clock
+	source source
+	batch  int    // ops between two looks at the clock
+	owner  *owner // Transfer
+	lap    uint32 // Transfer: laps made
+	counts *perf.ThreadGroup
+
+	result   ThreadResult
+	err      error
+	problems []error
+}
+
+// main is the thread's life: it ends with it, and its pinning with both.
+func (w *worker) main() {
+	defer w.run.done.Done()
+	runtime.LockOSThread()
+	w.settle()
+	w.run.ready.Done()
+	defer holdSignals()()
+	w.run.start.await(0)
+	if !w.run.stop.Load() {
+		w.warm()
+		w.measure()
+	}
+	if w.owner != nil {
+		w.owner.quit()
+	}
+	if w.counts != nil {
+		w.counts.Close()
+	}
+}
+
+func (w *worker) settle() {
+	if w.err = pin(w.thread.CPU); w.err != nil {
+		w.run.stop.Store(true)
+		return
+	}
+	if w.thread.Count {
+		w.counts, w.problems = perf.OpenThread(unix.LivePerf{}, w.run.p.table)
+	}
+}
+
+// holdSignals keeps signals from the thread but for those that it causes itself.
+// SIGURG asks a goroutine to make room for others every 10 ms (sysmon in
+// runtime/proc.go); the rest is as well taken by another thread.
+func holdSignals() (back func()) {
+	var most, old sys.Sigset_t
+	for i := range most.Val {
+		most.Val[i] = ^most.Val[i]
+	}
+	for _, s := range []sys.Signal{sys.SIGSEGV, sys.SIGBUS, sys.SIGFPE, sys.SIGILL, sys.SIGTRAP} {
+		most.Val[0] &^= 1 << (s - 1)
+	}
+	if sys.PthreadSigmask(sys.SIG_SETMASK, &most, &old) != nil {
+		return func() {}
+	}
+	return func() { _ = sys.PthreadSigmask(sys.SIG_SETMASK, &old, nil) }
+}
+
+// warm works for the warming time, and on until all threads have: the measured
+// stretches begin in the steady state of them all.
+func (w *worker) warm() {
+	if w.run.job.Warm == 0 {
+		return
+	}
+	w.stretch(w.run.job.Warm)
+	w.run.warming.Add(-1)
+	w.while(&w.run.warming)
+}
+
+// measure is what the job is for. Who is through goes on working until all are:
+// the last one's stretch is as loaded as its start.
+func (w *worker) measure() {
+	if w.counts != nil {
+		w.counts.Start()
+	}
+	if w.thread.Background {
+		began := w.clock.Now(w.thread.CPU)
+		w.result.Ops = w.while(&w.run.measuring)
+		w.result.Elapsed = w.clock.Now(w.thread.CPU) - began
+	} else {
+		w.result.Ops, w.result.Elapsed = w.stretch(w.run.job.Length)
+	}
+	if w.counts != nil {
+		w.counts.Stop()
+		w.result.take(w.counts.Counts())
+	}
+	w.result.Bytes = w.result.Ops * bytesOf(w.thread.Work)
+	if !w.thread.Background {
+		w.run.measuring.Add(-1)
+		w.while(&w.run.measuring)
+	}
+}
+
+func bytesOf(w Work) uint64 {
+	if w == Copy {
+		return 2 * line
+	}
+	return line
+}
+
+// stretch works for a time.
+//
+//go:nosplit
+func (w *worker) stretch(length time.Duration) (ops uint64, elapsed time.Duration) {
+	if w.owner != nil {
+		return w.laps(length)
+	}
+	began := w.clock.Now(w.thread.CPU)
+	last := began
+	for {
+		w.source.do(w.batch)
+		ops += uint64(w.batch)
+		now := w.clock.Now(w.thread.CPU)
+		if now-began >= length || w.run.stop.Load() {
+			return ops, now - began
+		}
+		w.adapt(now-last, length)
+		last = now
+	}
+}
+
+// laps is stretch of a transfer: elapsed is what the chases took.
+func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) {
+	began := w.clock.Now(w.thread.CPU)
+	for {
+		n, took, now := w.transfer()
+		ops, elapsed = ops+n, elapsed+took
+		if now-began >= length || w.run.stop.Load() {
+			return ops, elapsed
+		}
+	}
+}
+
+// while works until no thread is left that the work is for.
+//
+//go:nosplit
+func (w *worker) while(left *atomic.Int32) (ops uint64) {
+	for left.Load() > 0 && !w.run.stop.Load() {
+		if w.owner != nil {
+			n, _, _ := w.transfer()
+			ops += n
+			continue
+		}
+		w.source.do(w.batch)
+		ops += uint64(w.batch)
+	}
+	return ops
+}
+
+// A look at the clock costs some ten instructions in the lab, and 20 ns elsewhere:
+// next to nothing of a batch of 1,024 hits of the L1, and still not half of one of
+// 64 ops. A batch of that many misses under load is 20 ms in the lab.
+const (
+	mostOps = 1024
+	slow    = 32  // batches a stretch; fewer are too coarse
+	fast    = 256 // more are too fine
+)
+
+// adapt finds a batch that is short against the stretch, and long against a look
+// at the clock.
+//
+//go:nosplit
+func (w *worker) adapt(took, length time.Duration) {
+	if took > length/slow && w.batch > 1 {
+		w.batch /= 2
+	} else if took < length/fast && w.batch < mostOps {
+		w.batch *= 2
+	}
+}
+
+// firstBatch is a few thousand instructions, at most 64 ops.
+func firstBatch(t Thread) int {
+	n := 64
+	for n > 1 && n*t.Pause > 16<<10 {
+		n /= 2
+	}
+	return n
+}
+
+func (r *ThreadResult) take(c perf.ThreadCounts) {
+	for field, into := range map[perf.ThreadField]*unit.Opt[float64]{
+		perf.ThreadCycles: &r.Cycles, perf.ThreadInstructions: &r.Instructions, perf.ThreadL2Misses: &r.L2Misses, perf.ThreadLLCMisses: &r.LLCMisses,
+		perf.ThreadRequests: &r.Requests, perf.ThreadOutstanding: &r.Outstanding, perf.ThreadCritical: &r.Critical,
+	} {
+		*into = c[field]
+	}
+}

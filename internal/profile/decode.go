@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"homenode/internal/schema"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// ErrNewer is wrapped when a profile was written by a newer homenode.
+var ErrNewer = schema.ErrNewer
+
+// Decode reads one profile in its wire form (JSON). It is strict: a newer schema,
+// an unknown field, trailing text, and what cannot be (Validate) are refused. On
+// error the profile is the zero Profile.
+func Decode(data []byte) (Profile, error) { return schema.Decode[Profile](data, "profile", Schema) }
+
+// Encode writes the wire form, one line without a newline; what Decode would
+// refuse is refused here.
+func Encode(p Profile) ([]byte, error) { return schema.Encode(p, "profile") }
+
+// Validate says what of a profile cannot be: the invariants that its readers rely
+// on.
+//
+//  1. the schema is one we know, the time it took is a number,
+//  2. the fingerprint is of some nodes, ascending, and all of it of the same ones,
+//  3. parts are known, and done once,
+//  4. nodes are of the fingerprint, CPUs can be,
+//  5. every figure is unknown, or min <= median <= max of finite values,
+//  6. sizes and counts are not negative, what is asked for twice is there once.
+func (p Profile) Validate() error {
+	if p.Schema < 1 || p.Schema > Schema { // 1
+		return fmt.Errorf("schema %d: want 1 to %d", p.Schema, Schema)
+	}
+	if !(p.Seconds >= 0) || math.IsInf(p.Seconds, 0) {
+		return fmt.Errorf("seconds %g: want a time", p.Seconds)
+	}
+	if err := p.Machine.check(); err != nil { // 2
+		return fmt.Errorf("machine: %w", err)
+	}
+	c := checker{nodes: p.Machine.Nodes}
+	c.parts(p)
+	c.memory(p)
+	c.caches(p)
+	c.pages(p)
+	c.rao(p.Rao)
+	return c.err
+}
+
+func (f Fingerprint) check() error {
+	n := len(f.Nodes)
+	if n == 0 || f.CPUs < 1 {
+		return fmt.Errorf("%d nodes and %d CPUs: want some", n, f.CPUs)
+	}
+	if len(f.NodeCPUs) != n || len(f.Memory) != n || len(f.Distances) != n {
+		return fmt.Errorf("%d nodes, CPUs of %d, memory of %d, distances of %d: want as many", n, len(f.NodeCPUs), len(f.Memory), len(f.Distances))
+	}
+	for i, id := range f.Nodes {
+		switch {
+		case id < 0 || id > set.MaxNode || i > 0 && id <= f.Nodes[i-1]:
+			return fmt.Errorf("node %d at position %d: want ascending ids", id, i)
+		case len(f.Distances[i]) != n:
+			return fmt.Errorf("node %d: %d distances, want %d", id, len(f.Distances[i]), n)
+		case f.Memory[i] < 0:
+			return fmt.Errorf("node %d: its memory is negative", id)
+		}
+	}
+	return nil
+}
+
+// checker keeps the first thing that is wrong.
+type checker struct {
+	nodes []int
+	err   error
+}
+
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (c *checker) node(what string, ids ...int) {
+	for _, id := range ids {
+		if _, ok := slices.BinarySearch(c.nodes, id); !ok {
+			c.fail("%s: the machine has no node %d", what, id)
+		}
+	}
+}
+
+func (c *checker) cpus(what string, ids [2]int) {
+	for _, id := range ids {
+		if id < 0 || id > set.MaxCPU {
+			c.fail("%s: no CPU %d can be", what, id)
+		}
+	}
+}
+
+func (c *checker) figures(what string, all ...Figure) {
+	for _, f := range all {
+		if err := f.check(); err != nil {
+			c.fail("%s: %w", what, err)
+		}
+	}
+}
+
+func (c *checker) positive(what string, sizes ...unit.Bytes) {
+	for _, s := range sizes {
+		if s <= 0 {
+			c.fail("%s: size %d", what, int64(s))
+		}
+	}
+}
+
+// once fails when a key comes twice: the second would never be found.
+func once[T any, K comparable](c *checker, what string, all []T, key func(T) K) {
+	seen := map[K]bool{}
+	for _, v := range all {
+		if seen[key(v)] {
+			c.fail("%s: %v is there twice", what, key(v))
+		}
+		seen[key(v)] = true
+	}
+}
+
+func (c *checker) parts(p Profile) { // 3
+	known := func(part Part) {
+		if !slices.Contains(Parts(), part) {
+			c.fail("unknown part %q", part)
+		}
+	}
+	for _, part := range p.Done {
+		known(part)
+	}
+	once(c, "done", p.Done, func(part Part) Part { return part })
+	for _, s := range p.Skipped {
+		known(s.Part)
+	}
+	for _, v := range p.Caveats {
+		for _, part := range v.Parts {
+			known(part)
+		}
+	}
+}
+
+func (c *checker) memory(p Profile) {
+	for what, pairs := range map[Part][]PairFigure{Latency: p.Latency, Bandwidth: p.Bandwidth} {
+		for _, f := range pairs {
+			c.node(string(what), f.From, f.To)
+			c.figures(string(what), f.Figure)
+		}
+		once(c, string(what), pairs, func(f PairFigure) [2]int { return [2]int{f.From, f.To} })
+	}
+	for _, f := range p.Peak {
+		c.node("peak_bandwidth", f.Node)
+		c.figures("peak_bandwidth", f.Figure)
+	}
+	once(c, "peak_bandwidth", p.Peak, func(f NodeFigure) int { return f.Node })
+	for _, m := range p.Mixes {
+		if m.Reads < 0 || m.Writes < 0 || m.Reads+m.Writes < 1 {
+			c.fail("mixes: %d reads for %d writes", m.Reads, m.Writes)
+		}
+		c.figures("mixes", m.Figure)
+	}
+	once(c, "mixes", p.Mixes, func(m Mix) [2]int { return [2]int{m.Reads, m.Writes} })
+	for _, l := range p.Loaded {
+		c.node(string(Loaded), l.From, l.To)
+		for _, point := range l.Points {
+			if point.Pause < 0 {
+				c.fail("loaded-latency: pause %d", point.Pause)
+			}
+			c.figures(string(Loaded), point.Bandwidth, point.Latency)
+		}
+		once(c, string(Loaded), l.Points, func(point CurvePoint) int { return point.Pause })
+	}
+	once(c, string(Loaded), p.Loaded, func(l Curve) string { return l.Name })
+}
+
+func (c *checker) caches(p Profile) {
+	for i, l := range p.Caches {
+		if l.Level != i+1 {
+			c.fail("caches: level %d at position %d", l.Level, i)
+		}
+		for _, size := range []unit.Opt[unit.Bytes]{l.Size, l.Next, l.Firmware} {
+			c.positive(string(Caches), size.Or(1))
+		}
+		c.figures(string(Caches), l.Latency)
+	}
+	for i, s := range p.WorkingSets {
+		c.positive("working_sets", s.Bytes)
+		if i > 0 && s.Bytes <= p.WorkingSets[i-1].Bytes {
+			c.fail("working_sets: %v after %v", s.Bytes, p.WorkingSets[i-1].Bytes)
+		}
+		c.figures("working_sets", s.Figure)
+	}
+	for _, t := range p.CacheSharing {
+		c.cpus(string(CacheSharing), t.CPUs)
+		c.level(string(CacheSharing), t.Level)
+		c.figures(string(CacheSharing), t.Alone, t.Together)
+	}
+	once(c, string(CacheSharing), p.CacheSharing, func(t SharingTest) [2]int { return t.CPUs })
+	for _, f := range p.CoreToCore {
+		c.cpus(string(CoreToCore), f.CPUs)
+		c.level(string(CoreToCore), f.Level)
+		c.figures(string(CoreToCore), f.Figure)
+	}
+	once(c, string(CoreToCore), p.CoreToCore, func(f CoreFigure) [2]int { return f.CPUs })
+}
+
+func (c *checker) level(what string, l Level) {
+	if !slices.Contains([]Level{SameCore, SameLLC, SameNode, Between}, l) {
+		c.fail("%s: unknown level %q", what, l)
+	}
+}
+
+func (c *checker) pages(p Profile) {
+	for _, m := range p.Migration {
+		c.node(string(Migrating), m.From, m.To)
+		c.positive(string(Migrating), m.PageSize)
+		c.figures(string(Migrating), m.PerPage, m.Rate)
+	}
+	type move struct {
+		from, to int
+		size     unit.Bytes
+	}
+	once(c, string(Migrating), p.Migration, func(m Migration) move { return move{m.From, m.To, m.PageSize} })
+	for _, r := range p.Policies {
+		if r.CPU < -1 || r.CPU > set.MaxCPU {
+			c.fail("policies: no CPU %d can be", r.CPU)
+		}
+		if r.Against.Or(0) < 0 {
+			c.fail("policies: %s, %s: %g of local", r.Policy, r.Work, r.Against.Or(0))
+		}
+		c.figures(string(Policies), r.Figure)
+	}
+	once(c, string(Policies), p.Policies, func(r PolicyRow) [2]string { return [2]string{r.Policy, r.Work} })
+}
+
+var errRaoThreads = errors.New("rao: a cell has no threads")
+
+func (c *checker) rao(cells []RaoCell) {
+	for _, r := range cells {
+		if r.Threads < 1 && c.err == nil {
+			c.err = errRaoThreads
+		}
+		if r.Sharing < 0 {
+			c.fail("rao: sharing size %d", int64(r.Sharing))
+		}
+		c.positive("rao", r.WS)
+		c.figures("rao", r.PerOp, r.Cycles, r.LLCMiss, r.MissRate, r.Penalty, r.Requests, r.PenaltyPerOp)
+	}
+	type cell struct {
+		threads        int
+		spread, memory string
+		ws, sharing    unit.Bytes
+	}
+	once(c, "rao", cells, func(r RaoCell) cell { return cell{r.Threads, r.Spread, r.Memory, r.WS, r.Sharing} })
+}

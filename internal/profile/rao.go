@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"homenode/internal/unit"
+)
+
+// What Rao et al. say of their micro-benchmark (HPCA 2013, the slides), tested on
+// a grid, number by number. The cost of a cell is its cycles per operation; its
+// time per operation if not all cells have cycles. Cells are compared with the
+// one that differs in a single thing. "Few adds" is the smallest sharing size of
+// the grid.
+//
+//  1. Below LLC size locality does not matter. Over the pairs remote / local with
+//     few adds whose threads' working sets together fill at most RaoFits of one
+//     LLC: the median is within RaoSame of 1, and none beyond RaoOutlier.
+//  2. Beyond it the remote penalty grows with the working set. In each series of
+//     remote / local (same threads, same spread, few adds) over the working sets
+//     whose sum is larger than the LLC: the last exceeds the first by at least
+//     RaoGrows, and none is below the one before it by more than RaoNoise.
+//  3. LLC contention fades as the working set grows. In each series of intra /
+//     inter (same threads, local, few adds) whose highest ratio is at least
+//     1 + RaoMatters: at the largest working set, beyond the LLC, at most RaoFades
+//     of that excess is left. Without such a series it cannot be told.
+//  4. Sharing across sockets dominates for large sharing sizes. The median of
+//     inter / intra (local) at the largest sharing size exceeds 1 + RaoMatters,
+//     what it is with few adds, the median of remote / local (intra, few adds),
+//     and that of intra / inter (local, few adds).
+//  5. The winner of intra- versus inter-socket flips: of all pairs, each side is
+//     faster by at least RaoWins in one or more.
+//  6. The uncore penalty correlates with the cost: |r| ≥ RaoStrong over the cells
+//     that have both and the LLC miss rate, at least RaoCells, and more than the
+//     LLC miss rate does. Where all miss rates are the same, they correlate with
+//     nothing.
+const (
+	// RaoFits leaves room for what else is in the cache, and for sets that fill
+	// unevenly. Higher judges cells that already miss.
+	RaoFits = 0.8
+	// RaoSame is "a few per cent": what two runs of one thing may differ by.
+	RaoSame = 0.05
+	// RaoOutlier is what a single pair may differ by. Lower fails on one bad run.
+	RaoOutlier = 0.10
+	// RaoGrows is the least growth of the penalty, as a share of the local cost.
+	RaoGrows = 0.02
+	// RaoNoise is how far a growing series may step back.
+	RaoNoise = 0.02
+	// RaoMatters is the least excess that is an effect.
+	RaoMatters = 0.05
+	// RaoFades is what is left of an effect that has faded: half.
+	RaoFades = 0.5
+	// RaoWins is by how much the faster must be faster to have won.
+	RaoWins = 0.05
+	// RaoStrong is |r| of a correlation that is one (issue: the lab's parity).
+	RaoStrong = 0.9
+	// RaoCells is how many cells a correlation needs: below, chance makes one.
+	RaoCells = 8
+)
+
+// Where threads run and where their memory is (RaoCell).
+const (
+	Intra  = "intra"
+	Inter  = "inter"
+	Local  = "local"
+	Remote = "remote"
+)
+
+// Verdict says whether figures show what a statement says.
+type Verdict string
+
+// The verdicts. Unknown: the cells it takes are missing.
+const (
+	Confirmed    Verdict = "confirmed"
+	NotConfirmed Verdict = "not confirmed"
+	CannotTell   Verdict = "cannot be told"
+)
+
+// RaoFinding is one statement, and what the grid says of it.
+type RaoFinding struct {
+	Statement string     `json:"statement"`
+	Verdict   Verdict    `json:"verdict"`
+	Evidence  string     `json:"evidence"` // a sentence, with the figures
+	Values    []RaoValue `json:"values"`   // what the verdict was made from
+}
+
+// RaoValue is one figure of the evidence: a ratio, or a coefficient.
+type RaoValue struct {
+	Name  string            `json:"name"`
+	Value unit.Opt[float64] `json:"value"`
+}
+
+// RaoStatements are the statements in our words, in order.
+var RaoStatements = [...]string{
+	"While the working sets fit the last-level cache, local or remote memory makes no difference.",
+	"Beyond the cache, remote memory costs the more, the larger the working set is.",
+	"Threads that share a last-level cache slow each other down, and this fades as the working set grows.",
+	"With many shared lines, sharing across sockets costs more than anything else does.",
+	"Neither placement always wins: one socket is faster in some cells, several are in others.",
+	"The uncore penalty tells the cost of an operation, and better than the LLC miss rate does.",
+}
+
+// RaoFindings judges the statements. An llc of 0 is unknown: then what hangs on
+// it cannot be told.
+func RaoFindings(cells []RaoCell, llc unit.Bytes) []RaoFinding {
+	g := newRaoGrid(cells, llc)
+	tests := []func() RaoFinding{g.fitting, g.penalty, g.contention, g.sharing, g.winner, g.correlation}
+	out := make([]RaoFinding, len(tests))
+	for i, test := range tests {
+		out[i] = test()
+		out[i].Statement = RaoStatements[i]
+	}
+	return out
+}
+
+// Correlation is Pearson's r of pairs; not ok with fewer than three, or where one
+// side is constant.
+func Correlation(x, y []float64) (r float64, ok bool) {
+	n := len(x)
+	if n < 3 || len(y) != n {
+		return 0, false
+	}
+	mx, my := mean(x), mean(y)
+	var xx, yy, xy float64
+	for i := range x {
+		dx, dy := x[i]-mx, y[i]-my
+		xx, yy, xy = xx+dx*dx, yy+dy*dy, xy+dx*dy
+	}
+	r = xy / math.Sqrt(xx*yy)
+	if math.IsNaN(r) || math.IsInf(r, 0) {
+		return 0, false
+	}
+	return min(max(r, -1), 1), true
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// raoKey is what tells cells apart.
+type raoKey struct {
+	threads        int
+	spread, memory string
+	ws, sharing    unit.Bytes
+}
+
+// raoGrid is the cells that have a cost.
+type raoGrid struct {
+	cells     []RaoCell
+	cost      map[raoKey]float64
+	keys      []raoKey // in order
+	llc       unit.Bytes
+	few, most unit.Bytes // sharing sizes
+	inCycles  bool
+}
+
+func newRaoGrid(cells []RaoCell, llc unit.Bytes) raoGrid {
+	g := raoGrid{cells: cells, cost: map[raoKey]float64{}, llc: llc, inCycles: true}
+	for i, c := range cells {
+		g.inCycles = g.inCycles && c.Cycles.Median.Known()
+		if i == 0 || c.Sharing < g.few {
+			g.few = c.Sharing
+		}
+		g.most = max(g.most, c.Sharing)
+	}
+	for _, c := range cells {
+		if v, ok := g.costOf(c); ok {
+			k := raoKey{c.Threads, c.Spread, c.Memory, c.WS, c.Sharing}
+			if _, twice := g.cost[k]; !twice {
+				g.keys = append(g.keys, k)
+			}
+			g.cost[k] = v // the later one, of a cell measured again
+		}
+	}
+	slices.SortFunc(g.keys, func(a, b raoKey) int {
+		return cmp.Or(cmp.Compare(a.threads, b.threads), cmp.Compare(a.sharing, b.sharing), cmp.Compare(a.spread, b.spread),
+			cmp.Compare(a.memory, b.memory), cmp.Compare(a.ws, b.ws))
+	})
+	return g
+}
+
+func (g raoGrid) costOf(c RaoCell) (float64, bool) {
+	f := c.PerOp
+	if g.inCycles {
+		f = c.Cycles
+	}
+	v, ok := f.Median.Get()
+	return v, ok && v > 0
+}
+
+// raoRatio is the cost of a cell against that of the cell it is compared with.
+type raoRatio struct {
+	raoKey
+	v float64
+}
+
+// ratios compares the cells that keep wants with those that other makes of them.
+func (g raoGrid) ratios(keep func(raoKey) bool, other func(raoKey) raoKey) []raoRatio {
+	var out []raoRatio
+	for _, k := range g.keys {
+		if base, ok := g.cost[other(k)]; ok && keep(k) && other(k) != k {
+			out = append(out, raoRatio{k, g.cost[k] / base})
+		}
+	}
+	return out
+}
+
+func withMemory(m string) func(raoKey) raoKey {
+	return func(k raoKey) raoKey { k.memory = m; return k }
+}
+
+func withSpread(s string) func(raoKey) raoKey {
+	return func(k raoKey) raoKey { k.spread = s; return k }
+}
+
+// demand is what the threads would fill of one LLC, if all ran on it.
+func (k raoKey) demand() unit.Bytes { return unit.Bytes(k.threads) * k.ws }
+
+// fits says that all working sets are in the LLC wherever the threads run.
+func (g raoGrid) fits(k raoKey) bool { return float64(k.demand()) <= RaoFits*float64(g.llc) }
+
+func values(list []raoRatio) []float64 {
+	out := make([]float64, len(list))
+	for i, r := range list {
+		out[i] = r.v
+	}
+	return out
+}
+
+// medianOf is unknown of nothing.
+func medianOf(list []raoRatio) unit.Opt[float64] {
+	v := values(list)
+	if len(v) == 0 {
+		return unit.None[float64]()
+	}
+	slices.Sort(v)
+	return unit.Some((v[(len(v)-1)/2] + v[len(v)/2]) / 2)
+}
+
+func cannot(why string) RaoFinding { return RaoFinding{Verdict: CannotTell, Evidence: why} }
+
+func verdictOf(yes bool) Verdict {
+	if yes {
+		return Confirmed
+	}
+	return NotConfirmed
+}
+
+const llcUnknown = "The size of the last-level cache is unknown."
+
+// fitting is number 1.
+func (g raoGrid) fitting() RaoFinding {
+	if g.llc <= 0 {
+		return cannot(llcUnknown)
+	}
+	pairs := g.ratios(func(k raoKey) bool { return k.memory == Remote && k.sharing == g.few && g.fits(k) }, withMemory(Local))
+	m, ok := medianOf(pairs).Get()
+	if !ok {
+		return cannot("No pair of cells, local and remote, has working sets that fit.")
+	}
+	low, high := slices.Min(values(pairs)), slices.Max(values(pairs))
+	same := math.Abs(m-1) <= RaoSame && low >= 1-RaoOutlier && high <= 1+RaoOutlier
+	return RaoFinding{
+		Verdict:  verdictOf(same),
+		Evidence: fmt.Sprintf("Remote / local is %.3f in the median of %d pairs that fit, %.3f to %.3f.", m, len(pairs), low, high),
+		Values:   []RaoValue{{"remote/local, median", unit.Some(m)}, {"lowest", unit.Some(low)}, {"highest", unit.Some(high)}},
+	}
+}
+
+// series puts ratios together that differ by working set only, which ascends.
+func series(list []raoRatio) [][]raoRatio {
+	var out [][]raoRatio
+	for i, r := range list {
+		last := r.raoKey
+		if i > 0 {
+			last = list[i-1].raoKey
+		}
+		last.ws = r.ws
+		if i == 0 || last != r.raoKey {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], r)
+	}
+	return out
+}
+
+func (k raoKey) String() string { return fmt.Sprintf("%d threads %s", k.threads, k.spread) }
+
+// penalty is number 2.
+func (g raoGrid) penalty() RaoFinding {
+	if g.llc <= 0 {
+		return cannot(llcUnknown)
+	}
+	beyond := func(k raoKey) bool { return k.memory == Remote && k.sharing == g.few && k.demand() > g.llc }
+	grown, judged, text := 0, 0, ""
+	var v []RaoValue
+	for _, s := range series(g.ratios(beyond, withMemory(Local))) {
+		first, last := s[0], s[len(s)-1]
+		if len(s) < 2 {
+			continue
+		}
+		judged++
+		if grows(s) {
+			grown++
+		}
+		text += fmt.Sprintf("%s: %.2f at %v, %.2f at %v. ", first.raoKey, first.v, first.ws, last.v, last.ws)
+		v = append(v, RaoValue{first.raoKey.String() + ", first", unit.Some(first.v)}, RaoValue{first.raoKey.String() + ", last", unit.Some(last.v)})
+	}
+	if judged == 0 {
+		return cannot("No series has two working sets beyond the cache, local and remote.")
+	}
+	return RaoFinding{Verdict: verdictOf(grown == judged), Values: v,
+		Evidence: fmt.Sprintf("Remote / local grows in %d of %d series. %s", grown, judged, trimmed(text))}
+}
+
+func trimmed(text string) string { return text[:max(0, len(text)-1)] }
+
+func grows(s []raoRatio) bool {
+	for i := 1; i < len(s); i++ {
+		if s[i].v < s[i-1].v-RaoNoise {
+			return false
+		}
+	}
+	return s[len(s)-1].v-s[0].v >= RaoGrows
+}
+
+// contention is number 3.
+func (g raoGrid) contention() RaoFinding {
+	if g.llc <= 0 {
+		return cannot(llcUnknown)
+	}
+	local := func(k raoKey) bool {
+		return k.spread == Intra && k.memory == Local && k.sharing == g.few && k.threads > 1
+	}
+	faded, judged, text := 0, 0, ""
+	var v []RaoValue
+	for _, s := range series(g.ratios(local, withSpread(Inter))) {
+		last := s[len(s)-1]
+		top := slices.MaxFunc(s, func(a, b raoRatio) int { return cmp.Compare(a.v, b.v) })
+		if last.demand() <= g.llc || top.v < 1+RaoMatters {
+			continue
+		}
+		judged++
+		if last.v-1 <= RaoFades*(top.v-1) {
+			faded++
+		}
+		text += fmt.Sprintf("%d threads: %.2f at %v, %.2f at %v. ", top.threads, top.v, top.ws, last.v, last.ws)
+		v = append(v, RaoValue{fmt.Sprintf("%d threads, highest", top.threads), unit.Some(top.v)}, RaoValue{fmt.Sprintf("%d threads, last", top.threads), unit.Some(last.v)})
+	}
+	if judged == 0 {
+		return cannot(fmt.Sprintf("Nowhere does intra cost %.0f %% more than inter, with a larger working set beyond the cache to compare with.", RaoMatters*100))
+	}
+	return RaoFinding{Verdict: verdictOf(faded == judged), Values: v,
+		Evidence: fmt.Sprintf("Intra / inter fades to less than half of its excess in %d of %d series. %s", faded, judged, trimmed(text))}
+}
+
+// sharing is number 4.
+func (g raoGrid) sharing() RaoFinding {
+	at := func(spread, memory string, sharing unit.Bytes) func(raoKey) bool {
+		return func(k raoKey) bool {
+			return k.spread == spread && k.memory == memory && k.sharing == sharing && k.threads > 1
+		}
+	}
+	if g.most == g.few {
+		return cannot("The grid has one sharing size only.")
+	}
+	many, ok1 := medianOf(g.ratios(at(Inter, Local, g.most), withSpread(Intra))).Get()
+	few, ok2 := medianOf(g.ratios(at(Inter, Local, g.few), withSpread(Intra))).Get()
+	locality, ok3 := medianOf(g.ratios(at(Intra, Remote, g.few), withMemory(Local))).Get()
+	contention, ok4 := medianOf(g.ratios(at(Intra, Local, g.few), withSpread(Inter))).Get()
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return cannot("Cells of intra and inter, local and remote, at the smallest and the largest sharing size are missing.")
+	}
+	return RaoFinding{
+		Verdict: verdictOf(many >= 1+RaoMatters && many > max(few, locality, contention)),
+		Evidence: fmt.Sprintf("Inter / intra is %.2f at %v shared and %.2f at %v; remote / local is %.2f, intra / inter by contention %.2f (medians).",
+			many, g.most, few, g.few, locality, contention),
+		Values: []RaoValue{{"inter/intra, most shared", unit.Some(many)}, {"inter/intra, least shared", unit.Some(few)},
+			{"remote/local", unit.Some(locality)}, {"intra/inter", unit.Some(contention)}},
+	}
+}
+
+// winner is number 5.
+func (g raoGrid) winner() RaoFinding {
+	pairs := g.ratios(func(k raoKey) bool { return k.spread == Inter && k.threads > 1 }, withSpread(Intra))
+	if len(pairs) < 2 {
+		return cannot("Fewer than two pairs of cells, intra and inter, to compare.")
+	}
+	intra, inter := 0, 0
+	for _, p := range pairs {
+		switch {
+		case p.v >= 1+RaoWins:
+			intra++
+		case p.v <= 1/(1+RaoWins):
+			inter++
+		}
+	}
+	low, high := slices.Min(values(pairs)), slices.Max(values(pairs))
+	return RaoFinding{
+		Verdict: verdictOf(intra > 0 && inter > 0),
+		Evidence: fmt.Sprintf("Of %d pairs, intra is faster in %d, inter in %d, by at least %.0f %%; inter / intra goes from %.2f to %.2f.",
+			len(pairs), intra, inter, RaoWins*100, low, high),
+		Values: []RaoValue{{"intra faster", unit.Some(float64(intra))}, {"inter faster", unit.Some(float64(inter))},
+			{"inter/intra, lowest", unit.Some(low)}, {"inter/intra, highest", unit.Some(high)}},
+	}
+}
+
+// correlation is number 6.
+func (g raoGrid) correlation() RaoFinding {
+	c := CorrelationsOf(g.cells)
+	v := []RaoValue{{"r of the uncore penalty", c.Penalty}, {"r of the LLC miss rate", c.MissRate}}
+	r, ok := c.Penalty.Get()
+	switch {
+	case c.N < RaoCells:
+		return cannot(fmt.Sprintf("%d cells have cost, uncore penalty and LLC miss rate; it takes %d.", c.N, RaoCells))
+	case !ok:
+		return cannot("All cells have the same uncore penalty or the same cost.")
+	}
+	other, said := math.Abs(c.MissRate.Or(0)), "none: it is always the same"
+	if m, ok := c.MissRate.Get(); ok {
+		said = fmt.Sprintf("%.3f", m)
+	}
+	return RaoFinding{Values: v, Verdict: verdictOf(math.Abs(r) >= RaoStrong && math.Abs(r) > other),
+		Evidence: fmt.Sprintf("Over %d cells r is %.3f for the uncore penalty; for the LLC miss rate %s.", c.N, r, said)}
+}
+
+// Correlations are r with the cost of an operation, over the cells that have all.
+type Correlations struct {
+	N                 int
+	Penalty, MissRate unit.Opt[float64]
+}
+
+// CorrelationsOf is what number 6 is judged by.
+func CorrelationsOf(cells []RaoCell) Correlations {
+	g := newRaoGrid(cells, 0)
+	var cost, penalty, miss []float64
+	for _, c := range cells {
+		v, ok := g.costOf(c)
+		p, ok1 := c.Penalty.Median.Get()
+		m, ok2 := c.MissRate.Median.Get()
+		if ok && ok1 && ok2 {
+			cost, penalty, miss = append(cost, v), append(penalty, p), append(miss, m)
+		}
+	}
+	return Correlations{N: len(cost), Penalty: unit.OptOf(Correlation(penalty, cost)), MissRate: unit.OptOf(Correlation(miss, cost))}
+}
+
+// RaoFactor is one thing that decides the cost of a cell.
+type RaoFactor struct {
+	Name  string  // "locality", "LLC contention", "sharing"
+	Ratio float64 // how many times the cost it makes
+}
+
+// RaoDominates names the factor that costs most at one place of the grid: remote /
+// local of intra (with few adds, where remote memory was not tried with as many),
+// intra / inter, inter / intra. Not ok when cells are missing; an empty name when
+// none makes RaoMatters.
+func RaoDominates(cells []RaoCell, threads int, ws, sharing unit.Bytes) (RaoFactor, bool) {
+	g := newRaoGrid(cells, 0)
+	at := func(spread, memory string, sharing unit.Bytes) float64 {
+		return g.cost[raoKey{threads, spread, memory, ws, sharing}]
+	}
+	near, apart := at(Intra, Local, sharing), at(Inter, Local, sharing)
+	base, far := near, at(Intra, Remote, sharing)
+	if far == 0 {
+		base, far = at(Intra, Local, g.few), at(Intra, Remote, g.few)
+	}
+	if near == 0 || apart == 0 || base == 0 || far == 0 {
+		return RaoFactor{}, false
+	}
+	best := RaoFactor{Ratio: 1 + RaoMatters}
+	apartName := "spreading"
+	if sharing > 0 {
+		apartName = "sharing"
+	}
+	for _, f := range []RaoFactor{{"locality", far / base}, {"LLC contention", near / apart}, {apartName, apart / near}} {
+		if f.Ratio >= best.Ratio {
+			best = f
+		}
+	}
+	return best, true
+}

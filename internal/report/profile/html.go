@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"sync"
+
+	"homenode/internal/profile"
+	"homenode/internal/report"
+)
+
+// page.tmpl is well-formed XML too: the test reads it as such.
+//
+//go:embed page.tmpl
+var pageText string
+
+// page is parsed when it is wanted: every command would pay for it at its start.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"style":        report.Style,
+		"pictureStyle": func() template.CSS { return pictureStyle },
+		"picture":      func(p panel) template.HTML { return template.HTML(p.svg()) }, // escaped by the canvas
+		"verdictClass": verdictClass,
+		"short": func(all []table) []table {
+			return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return t.Long })
+		},
+		"long": func(all []table) []table {
+			return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return !t.Long })
+		},
+	}).Parse(pageText))
+})
+
+func verdictClass(v profile.Verdict) string {
+	switch v {
+	case profile.Confirmed:
+		return "good"
+	case profile.NotConfirmed:
+		return "bad"
+	}
+	return ""
+}
+
+// HTML writes one self-contained page: no scripts, nothing fetched.
+func HTML(w io.Writer, p profile.Profile) error {
+	v := newView(p)
+	data := struct {
+		Headline, How, Clock string
+		Badges, Facts        []fact
+		Caveats              []string
+		Sections             []section
+	}{v.headline, how(v.How), orText(v.Clock, "clock unknown"), nil, v.facts, caveats(v.Profile), v.sections}
+	for _, f := range v.facts {
+		if slices.Contains([]string{"clock", "date", "took", "machine"}, f.Name) {
+			data.Badges = append(data.Badges, f)
+		}
+	}
+	if err := page().Execute(w, data); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}

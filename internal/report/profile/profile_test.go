@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"homenode/internal/profile"
+	"homenode/internal/unit"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != got {
+		t.Errorf("%s differs (%v); 'go test -update' writes it. Got:\n%s", path, err, got)
+	}
+}
+
+func text(t *testing.T, p profile.Profile, o TextOptions) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Text(&b, p, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+var fixtures = map[string]func() profile.Profile{
+	"ring": func() profile.Profile { return fake(4) }, "hostile": hostile, "few": few, "empty": func() profile.Profile { return profile.Profile{} },
+}
+
+func TestDecisionText(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		p    profile.Profile
+		o    TextOptions
+	}{
+		{"ring-80", fake(4), TextOptions{UTF8: true}},
+		{"ring-80-ascii", fake(4), TextOptions{Width: 80}},
+		{"hostile-80", hostile(), TextOptions{UTF8: true}},
+		{"few-80", few(), TextOptions{UTF8: true}},
+	} {
+		golden(t, c.name+".txt", text(t, c.p, c.o))
+	}
+}
+
+// No line is wider than the terminal, nothing is obeyed by it, and ASCII is ASCII.
+func TestDecisionTextFits(t *testing.T) {
+	for name, make := range fixtures {
+		for _, width := range []int{60, 80, 132} {
+			for _, utf8 := range []bool{true, false} {
+				for line := range strings.Lines(text(t, make(), TextOptions{Width: width, UTF8: utf8})) {
+					line = strings.TrimSuffix(line, "\n")
+					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && r > '~' }
+					if runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
+						t.Errorf("%s at %d: %d columns: %q", name, width, runes(line), line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is not known is said to be unknown, with the reason, and never 0.
+func TestDecisionUnknown(t *testing.T) {
+	out := strings.Join(strings.Fields(text(t, fake(4), TextOptions{UTF8: true})), " ")
+	for _, want := range []string{
+		"modelled (lab)", "Caution: This is a virtual machine", "unknown: not enough free memory on node 0: 64 MiB are needed, 12 MiB are free: 1 → 0",
+		"not measured: the time budget of 5m0s was used up", "unknown: the kernel knows no weighted-interleave (6.9 has it): weighted-interleave 0-3 (read)",
+		"unknown: the latency rises without a step: size of L3", "188.0 ±8%", "10^9",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if i, j := strings.Index(out, "Caution"), strings.Index(out, "LATENCY"); i < 0 || i > j {
+		t.Error("the caveats do not come first")
+	}
+	if sparse := text(t, few(), TextOptions{}); !strings.Contains(sparse, "unknown CPU model: measured") || !strings.Contains(sparse, "not measured: there is one node only") {
+		t.Error(sparse)
+	}
+}
+
+// faces are all that make markup.
+var faces = map[string]func(io.Writer, profile.Profile) error{
+	"page":    HTML,
+	"latency": func(w io.Writer, p profile.Profile) error { return HeatMap(w, p, profile.Latency) },
+	"bandwidth": func(w io.Writer, p profile.Profile) error {
+		return HeatMap(w, p, profile.Bandwidth)
+	},
+	"curve": Curve, "working-set": WorkingSet, "rao": Rao,
+}
+
+func TestDecisionMarkupIsWellFormedAndSelfContained(t *testing.T) {
+	remote := regexp.MustCompile(`(?i)url\([^#]|@import|https?:|src=|href=|<link|<script|<iframe|<img|ZgotmplZ| on[a-z]+="|"(?-i:NaN|[-+]Inf)`)
+	checked := 0
+	for name, make := range fixtures {
+		for face, write := range faces {
+			var b bytes.Buffer
+			if err := write(&b, make()); err != nil {
+				if name == "ring" || name == "hostile" {
+					t.Errorf("%s: %s: %v", name, face, err)
+				}
+				continue
+			}
+			checked++
+			bare := strings.ReplaceAll(b.String(), `xmlns="http://www.w3.org/2000/svg"`, "")
+			if found := remote.FindString(bare); found != "" {
+				t.Errorf("%s: %s has %q", name, face, found)
+			}
+			wellFormed(t, name+": "+face, b.String())
+		}
+	}
+	if checked < 14 {
+		t.Errorf("%d pictures only", checked)
+	}
+}
+
+func wellFormed(t *testing.T, name, text string) {
+	t.Helper()
+	ids, refs := map[string]int{}, []string{}
+	d := xml.NewDecoder(strings.NewReader(text))
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Errorf("%s is not well-formed: %v", name, err)
+			return
+		}
+		e, ok := token.(xml.StartElement)
+		for _, a := range e.Attr {
+			if ok && a.Name.Local == "id" {
+				ids[a.Value]++
+			}
+			if ok && a.Name.Local == "aria-labelledby" {
+				refs = append(refs, a.Value)
+			}
+		}
+	}
+	for id, n := range ids {
+		if n > 1 {
+			t.Errorf("%s: id %q appears %d times", name, id, n)
+		}
+	}
+	for _, ref := range refs {
+		if ids[ref] == 0 {
+			t.Errorf("%s: nothing has the id %q", name, ref)
+		}
+	}
+}
+
+// Every known figure of the matrices stands in text, picture and page.
+func TestParityFaces(t *testing.T) {
+	p := fake(4)
+	out := map[string]string{"text": text(t, p, TextOptions{UTF8: true, Width: 200})}
+	for face, write := range faces {
+		var b bytes.Buffer
+		if err := write(&b, p); err != nil {
+			t.Fatal(err)
+		}
+		out[face] = b.String()
+	}
+	for _, f := range p.Latency {
+		if v, ok := f.Median.Get(); ok {
+			for _, face := range []string{"text", "latency", "page"} {
+				if !strings.Contains(out[face], tenths(v)) {
+					t.Errorf("%s lacks %s", face, tenths(v))
+				}
+			}
+		}
+	}
+	for _, f := range profile.RaoFindings(p.Rao, llcOf(p)) {
+		for _, face := range []string{"text", "page"} {
+			words := strings.Join(strings.Fields(out[face]), " ")
+			if !strings.Contains(words, f.Statement) || !strings.Contains(words, f.Evidence) {
+				t.Errorf("%s lacks %q: %q", face, f.Statement, f.Evidence)
+			}
+		}
+	}
+}
+
+// What has no figures has no picture, and an error that says why.
+func TestDecisionNothingToDraw(t *testing.T) {
+	for face, want := range map[string]string{"rao": "one node only", "curve": "the profile has none", "bandwidth": "has none"} {
+		if err := faces[face](io.Discard, few()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", face, err, want)
+		}
+	}
+	for _, face := range []func(io.Writer, profile.Profile) error{HTML, Curve, func(w io.Writer, p profile.Profile) error { return Text(w, p, TextOptions{}) }} {
+		if err := face(full{}, fake(4)); !errors.Is(err, errFull) {
+			t.Errorf("a full disk: %v", err)
+		}
+	}
+}
+
+var errFull = errors.New("full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// Heat maps are legible from 2 to 16 nodes: no number is wider than its cell.
+func TestDecisionHeatMapFits(t *testing.T) {
+	for n := 2; n <= 16; n++ {
+		p := fake(n)
+		p.Latency[0].Figure = fig(12345.6, 0)
+		h := heatMap{matrix: newMatrix(p, p.Latency), print: tenths}
+		h.scale()
+		for _, f := range h.at {
+			if v, ok := f.Median.Get(); ok && textWidth(tenths(v), 12) > h.w {
+				t.Errorf("%d nodes: %s is wider than %v", n, tenths(v), h.w)
+			}
+		}
+		if len(h.from) != n-1 || len(h.to) != n {
+			t.Errorf("%d nodes: %d × %d", n, len(h.from), len(h.to))
+		}
+	}
+}
+
+// Texts of a plot's limits do not cover each other.
+func TestDecisionLimits(t *testing.T) {
+	pl := &plot{xLog: true, lines: []line{{points: []point{{x: 1, y: 1}, {x: 1 << 20, y: 2}}}}}
+	for i := range 6 {
+		pl.limits = append(pl.limits, limit{float64(int(1000) << (i / 2)), fmt.Sprintf("L%d 32 KiB", i)})
+	}
+	f := pl.frame()
+	for i := range pl.limits {
+		for j := range i {
+			a0, a1 := f.limitText(pl.limits[i])
+			b0, b1 := f.limitText(pl.limits[j])
+			if f.rows[i] == f.rows[j] && a0 < b1 && b0 < a1 {
+				t.Errorf("limits %d and %d overlap in row %d", i, j, f.rows[i])
+			}
+		}
+	}
+}
+
+func TestCleanLeavesTheCallers(t *testing.T) {
+	p := hostile()
+	before := p.Caveats[0].Text
+	if got := clean(p); strings.ContainsRune(got.Caveats[0].Text, '\x1b') || got.Latency[0].Median != p.Latency[0].Median || got.Latency[0].Cycles != p.Latency[0].Cycles {
+		t.Errorf("%q, %v", got.Caveats[0].Text, got.Latency[0])
+	}
+	if p.Caveats[0].Text != before {
+		t.Error("the caller's profile was changed")
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for v, want := range map[float64]string{0: "0.00", 1.234: "1.23", 12.34: "12.3", 99.97: "100", 123.4: "123", 1234567: "1,234,567", 0.0012: "0.0012", -1500: "-1,500"} {
+		if got := digits(v); got != want {
+			t.Errorf("digits(%v) = %q, want %q", v, got, want)
+		}
+	}
+	if got := show(profile.Figure{Median: unit.Some(0.0), N: 3}, digits); got != "0.00" {
+		t.Error(got)
+	}
+	if got := show(profile.Figure{}, digits); got != unknown {
+		t.Error(got)
+	}
+}
+
+// TestPictures writes what a person should look at: PICTURES=folder.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("PICTURES")
+	if dir == "" {
+		t.Skip("PICTURES names no folder")
+	}
+	for name, make := range map[string]func() profile.Profile{"ring": fixtures["ring"], "hostile": hostile, "sixteen": func() profile.Profile { return fake(16) }, "two": func() profile.Profile { return fake(3) }, "few": few} {
+		for face, write := range faces {
+			var b bytes.Buffer
+			end := ".svg"
+			if face == "page" {
+				end = ".html"
+			}
+			if err := write(&b, make()); err != nil {
+				t.Log(name, face, err)
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, name+"-"+face+end), b.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

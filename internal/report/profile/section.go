@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"homenode/internal/profile"
+)
+
+// section is one part of a profile, for all faces.
+type section struct {
+	ID, Title string
+	Sub       string // what the figures are of, in what unit
+	Tables    []table
+	Notes     []string // what is unknown or was left out, and why
+	Panels    []panel  // on the page only
+	Findings  []profile.RaoFinding
+}
+
+// table is rows of cells. The first Keys columns name the row: they are to the
+// left, and are repeated where a wide table is broken.
+type table struct {
+	Caption string
+	Heads   []string // a line break makes a narrow column of two words
+	Keys    int
+	Rows    [][]string
+	Long    bool // for the page only, folded
+}
+
+func (t table) empty() bool { return len(t.Rows) == 0 }
+
+// view is what all faces show.
+type view struct {
+	profile.Profile
+	headline string
+	facts    []fact
+	sections []section
+}
+
+type fact struct{ Name, Text string }
+
+func newView(p profile.Profile) view {
+	v := view{Profile: clean(p)}
+	v.headline, v.facts = headline(v.Profile), facts(v.Profile)
+	for _, make := range []func(profile.Profile) section{
+		latencySection, bandwidthSection, mixSection, loadedSection, cacheSection, sharingSection, coreSection,
+		migrationSection, policySection, raoSection,
+	} {
+		if s := make(v.Profile); len(s.Tables)+len(s.Notes) > 0 {
+			v.sections = append(v.sections, s)
+		}
+	}
+	return v
+}
+
+// headline is the machine, and how its figures are known.
+func headline(p profile.Profile) string {
+	return "Profile of " + orText(p.Machine.CPUModel, "a machine of an unknown CPU model") + ": " + how(p.How) + "; " +
+		count(p.Machine.CPUs, "CPU") + ", " + nodes(p.Machine)
+}
+
+func nodes(f profile.Fingerprint) string {
+	text, bare := count(len(f.Nodes), "node"), 0
+	for i := range f.Nodes {
+		if i < len(f.NodeCPUs) && f.NodeCPUs[i].IsEmpty() {
+			bare++
+		}
+	}
+	if bare > 0 {
+		text += ", " + strconv.Itoa(bare) + " of them without CPUs"
+	}
+	return text
+}
+
+func facts(p profile.Profile) []fact {
+	return []fact{
+		{"how known", how(p.How)},
+		{"clock", orText(p.Clock, unknown)},
+		{"machine", orText(p.Origin, unknown)},
+		{"date", date(p.Date)},
+		{"took", took(p.Seconds)},
+		{"complete", orText(parts(p.Done), "no part")},
+		{"command", orText(p.Command, unknown)},
+		{"homenode", orText(p.Version, unknown)},
+	}
+}
+
+func parts(list []profile.Part) string {
+	var names []string
+	for _, part := range list {
+		names = append(names, string(part))
+	}
+	return strings.Join(names, ", ")
+}
+
+// caveats are the sentences to read before the figures.
+func caveats(p profile.Profile) []string {
+	var out []string
+	for _, c := range p.Caveats {
+		text := orText(c.Text, c.Code)
+		if len(c.Parts) > 0 {
+			text += " (" + parts(c.Parts) + ")"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// skips are what was left out of some parts.
+func skips(p profile.Profile, of ...profile.Part) []string {
+	var out []string
+	for _, s := range p.Skipped {
+		if !slices.Contains(of, s.Part) {
+			continue
+		}
+		what := ""
+		if s.What != "" {
+			what = ", " + s.What
+		}
+		out = append(out, "not measured"+what+": "+orText(s.Why, "no reason is given"))
+	}
+	return out
+}
+
+// unknowns gathers reasons, each with what it is of.
+type unknowns struct {
+	order []string
+	of    map[string][]string
+}
+
+func (u *unknowns) add(f profile.Figure, what string) {
+	if !f.Median.Known() {
+		u.say(why(f), what)
+	}
+}
+
+func (u *unknowns) say(reason, what string) {
+	if u.of == nil {
+		u.of = map[string][]string{}
+	}
+	if len(u.of[reason]) == 0 {
+		u.order = append(u.order, reason)
+	}
+	u.of[reason] = append(u.of[reason], what)
+}
+
+// mostUnknown is how many things a reason names: a matrix has hundreds.
+const mostUnknown = 6
+
+func (u *unknowns) notes() []string {
+	var out []string
+	for _, reason := range u.order {
+		of := u.of[reason]
+		if n := len(of); n > mostUnknown {
+			of = append(slices.Clone(of[:mostUnknown]), count(n-mostUnknown, "other"))
+		}
+		out = append(out, unknown+": "+reason+": "+strings.Join(of, ", "))
+	}
+	return out
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"homenode/internal/profile"
+)
+
+// HeatMap draws latency or bandwidth from node to node as an SVG file.
+func HeatMap(w io.Writer, p profile.Profile, which profile.Part) error {
+	p = clean(p)
+	panels := heatPanels(p, which)
+	if len(panels) == 0 {
+		return nothing(p, which)
+	}
+	return writeSVG(w, p, panels[0].Title+" from node to node", panels)
+}
+
+// nothing says why there is no picture.
+func nothing(p profile.Profile, part profile.Part) error {
+	for _, s := range p.Skipped {
+		if s.Part == part && s.What == "" {
+			return fmt.Errorf("draw %s: it was not measured: %s", part, orText(s.Why, "no reason is given"))
+		}
+	}
+	return fmt.Errorf("draw %s: the profile has none", part)
+}
+
+// maxHeat is how many nodes a heat map has: more would be a carpet, and the file
+// has them.
+const maxHeat = 64
+
+func heatPanels(p profile.Profile, which profile.Part) []panel {
+	h := heatMap{title: "Latency", sub: "ns a load; darker is slower", print: tenths}
+	list := p.Latency
+	if which == profile.Bandwidth {
+		h, list = heatMap{title: "Bandwidth", sub: "GB/s read (10^9); darker is more", print: gigabytes}, p.Bandwidth
+	}
+	h.matrix = newMatrix(p, list)
+	if len(list) == 0 || len(h.to) > maxHeat {
+		return nil
+	}
+	h.scale()
+	return []panel{{ID: "heat-" + string(which), Title: h.title, Sub: h.sub, W: max(heatLeft+float64(len(h.to))*h.w+2, 260), H: heatTop + float64(len(h.from))*h.h + heatFoot, draw: h.draw}}
+}
+
+const (
+	heatLeft = 56.0 // for the rows' names
+	heatTop  = 36.0
+	heatFoot = 44.0 // for the scale
+)
+
+// heatMap is numbers on colours.
+type heatMap struct {
+	matrix
+	title, sub string
+	print      func(float64) string
+	w, h       float64 // of a cell
+	low, high  float64
+}
+
+func (h *heatMap) scale() {
+	h.low, h.high = math.Inf(1), math.Inf(-1)
+	letters := 3
+	for _, f := range h.at {
+		if v, ok := f.Median.Get(); ok {
+			h.low, h.high = min(h.low, v), max(h.high, v)
+			letters = max(letters, runes(h.print(v)))
+		}
+	}
+	h.w, h.h = 64, 38
+	switch n := len(h.to); {
+	case n > 12:
+		h.w, h.h = 46, 28
+	case n > 6:
+		h.w, h.h = 54, 32
+	}
+	h.w = max(h.w, float64(letters)*12*letter+10)
+}
+
+// share is where a value is between the lowest and the highest. Values that are
+// nearly alike get nearly one colour.
+func (h heatMap) share(v float64) float64 {
+	span := max(h.high-h.low, 0.1*math.Abs(h.high))
+	if !(span > 0) {
+		return 0
+	}
+	return min(1, (v-h.low)/span)
+}
+
+func (h heatMap) draw(c *canvas) {
+	c.text(heatLeft+float64(len(h.to))*h.w/2, 12, "axis", "middle", "memory of node")
+	c.text(0, heatTop-8, "axis", "start", "CPUs of")
+	for j, to := range h.to {
+		c.text(heatLeft+(float64(j)+0.5)*h.w, heatTop-8, "name", "middle", strconv.Itoa(to))
+	}
+	for i, from := range h.from {
+		y := heatTop + float64(i)*h.h
+		c.text(heatLeft-8, y+h.h/2+4, "name", "end", "node "+strconv.Itoa(from))
+		for j, to := range h.to {
+			h.cell(c, heatLeft+float64(j)*h.w, y, h.get(from, to), from == to)
+		}
+	}
+	h.legend(c, heatTop+float64(len(h.from))*h.h+14)
+}
+
+func (h heatMap) cell(c *canvas, x, y float64, f profile.Figure, local bool) {
+	class, text, colour := "num", "?", "url(#"+c.hatch+")"
+	v, ok := f.Median.Get()
+	if ok {
+		share := h.share(v)
+		text, colour = h.print(v), heat(share)
+		if share > 0.55 {
+			class += " light"
+		}
+	} else {
+		class += " none"
+	}
+	if local {
+		class += " local"
+	}
+	c.fill(x, y, h.w, h.h, colour)
+	c.text(x+h.w/2, y+h.h/2+4.5, class, "middle", text)
+}
+
+// legend is the scale, and the hatch where there is one.
+func (h heatMap) legend(c *canvas, y float64) {
+	const steps, wide = 8, 14.0
+	if !math.IsInf(h.low, 0) {
+		low, high := h.print(h.low), h.print(h.high)
+		x := heatLeft + textWidth(low, 11) + 6
+		c.text(heatLeft, y+10, "axis", "start", low)
+		for i := range steps {
+			c.fill(x+float64(i)*wide, y, wide, 12, heat(float64(i)/(steps-1)*h.share(h.high)))
+		}
+		c.text(x+steps*wide+6, y+10, "axis", "start", high)
+	}
+	if len(h.notes()) > 0 {
+		c.fill(heatLeft, y+17, 14, 12, "url(#"+c.hatch+")")
+		c.text(heatLeft+20, y+27, "axis", "start", "? unknown")
+	}
+}
+
+// blues go from low to high; each is darker than the one before. Those of the
+// topology's picture.
+var blues = [][3]float64{{237, 244, 251}, {189, 215, 238}, {107, 174, 214}, {33, 113, 181}, {8, 48, 107}}
+
+func heat(share float64) string {
+	at := min(max(share, 0), 1) * float64(len(blues)-1)
+	i := min(int(at), len(blues)-2)
+	var c [3]int
+	for k := range c {
+		c[k] = int(math.Round(blues[i][k] + (blues[i+1][k]-blues[i][k])*(at-float64(i))))
+	}
+	return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2])
+}
+
+// chunk is how many curves one plot bears.
+const chunk = 6
+
+// Curve draws latency against load as an SVG file.
+func Curve(w io.Writer, p profile.Profile) error {
+	p = clean(p)
+	panels := curvePanels(p)
+	if len(panels) == 0 {
+		return nothing(p, profile.Loaded)
+	}
+	return writeSVG(w, p, "Latency under load", panels)
+}
+
+// curvePanels have the local curves in one plot, the remote ones in another.
+func curvePanels(p profile.Profile) []panel {
+	var near, far []profile.Curve
+	for _, c := range p.Loaded {
+		if c.From == c.To {
+			near = append(near, c)
+		} else {
+			far = append(far, c)
+		}
+	}
+	var out []panel
+	for _, kind := range []struct {
+		title  string
+		curves []profile.Curve
+	}{{"Local memory", near}, {"Remote memory", far}} {
+		for some := range slices.Chunk(kind.curves, chunk) {
+			if pl := curvePlot(some); !pl.empty() {
+				out = append(out, pl.panel("curve-"+strconv.Itoa(len(out)), kind.title+" under load", "ns a load against GB/s of all loaders; bars: lowest and highest repeat"))
+			}
+		}
+	}
+	return out
+}
+
+func curvePlot(curves []profile.Curve) *plot {
+	pl := &plot{xLabel: "GB/s", yLabel: "ns", wide: 490}
+	for i, c := range curves {
+		s := line{name: orText(c.Name, "unnamed"), style: i, joined: true}
+		for _, pt := range c.Points {
+			x, ok1 := pt.Bandwidth.Median.Get()
+			y, ok2 := pt.Latency.Median.Get()
+			if ok1 && ok2 {
+				s.points = append(s.points, point{x / 1e9, y, extremes(pt.Bandwidth, 1e-9), extremes(pt.Latency, 1)})
+			}
+		}
+		pl.lines = append(pl.lines, s)
+	}
+	return pl
+}
+
+// extremes are the lowest and highest repeat; none where there is one only.
+func extremes(f profile.Figure, scale float64) *[2]float64 {
+	if f.N < 2 {
+		return nil
+	}
+	return &[2]float64{f.Min * scale, f.Max * scale}
+}
+
+// WorkingSet draws latency by working set as an SVG file, with the caches found.
+func WorkingSet(w io.Writer, p profile.Profile) error {
+	p = clean(p)
+	panels := workingSetPanels(p)
+	if len(panels) == 0 {
+		return nothing(p, profile.Caches)
+	}
+	return writeSVG(w, p, "Latency by working set", panels)
+}
+
+func workingSetPanels(p profile.Profile) []panel {
+	pl := &plot{xLabel: "working set", yLabel: "ns", xLog: true, wide: 620}
+	s := line{name: "ns a load, one CPU, local memory", joined: true}
+	for _, w := range p.WorkingSets {
+		if y, ok := w.Median.Get(); ok && w.Bytes > 0 {
+			s.points = append(s.points, point{float64(w.Bytes), y, nil, extremes(w.Figure, 1)})
+		}
+	}
+	for _, c := range p.Caches {
+		if b, ok := c.Size.Get(); ok {
+			pl.limits = append(pl.limits, limit{float64(b), "L" + strconv.Itoa(c.Level) + " " + size(b)})
+		}
+	}
+	if pl.lines = []line{s}; pl.empty() {
+		return nil
+	}
+	return []panel{pl.panel("working-set", "Latency by working set", "dashed: the largest working set that still fits a level")}
+}
