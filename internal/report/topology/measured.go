@@ -153,6 +153,11 @@ func (f facts) measuredPanels() []panel {
 	}
 	for _, m := range f.measures() {
 		w, h := 44.0, 28.0
+		for _, from := range f.starts() {
+			for _, to := range f.Nodes {
+				w = max(w, textWidth(m.cell(from.ID, to.ID), 12)+8)
+			}
+		}
 		list = append(list, panel{title: m.title, sub: m.sub + ", " + f.profileDate() + f.unknownMark(m),
 			w: 30 + float64(len(f.Nodes))*w, h: 18 + float64(len(f.starts()))*h,
 			draw: func(c *canvas, x, y float64) { f.drawMeasure(c, m, x, y, w, h) }})
