@@ -20,6 +20,7 @@ import (
 type labFlags struct {
 	dir    string // built files
 	shapes string // folder of shape files
+	guest  string
 	cgroup string
 	flat   bool
 	hmat   bool
@@ -35,6 +36,7 @@ func labCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
 	cmd.PersistentFlags().StringVar(&f.shapes, "shapes", "lab/shapes", "folder of the shape files")
+	cmd.PersistentFlags().StringVar(&f.guest, "guest", lab.Busybox, "what runs in the guest: busybox, or debian: systemd and containerd ('make lab-debian')")
 	cmd.PersistentFlags().StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	cmd.PersistentFlags().BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
 	cmd.PersistentFlags().BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
@@ -97,7 +99,8 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if err != nil {
 		return lab.Options{}, badInput(err)
 	}
-	return lab.Options{Shape: s, Assets: a, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat}, nil
+	o := lab.Options{Shape: s, Assets: a, Guest: f.guest, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat}
+	return o, badInput(o.Check())
 }
 
 func labShell(f *labFlags) *cobra.Command {
