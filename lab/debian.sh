@@ -69,7 +69,7 @@ mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.ti
 	systemd-firstboot.service systemd-hwdb-update.service systemd-journal-catalog-update.service \
 	systemd-journal-flush.service systemd-logind.service systemd-machine-id-commit.service systemd-pstore.service \
 	systemd-random-seed.service systemd-tmpfiles-clean.timer systemd-update-done.service systemd-update-utmp.service \
-	systemd-update-utmp-runlevel.service
+	systemd-update-utmp-runlevel.service modprobe@dm_mod.service modprobe@fuse.service modprobe@loop.service
 mkdir -p "$tree/etc/systemd/system-generators" # the prompt is homenode's
 ln -sf /dev/null "$tree/etc/systemd/system-generators/systemd-getty-generator"
 systemctl() { chroot "$tree" systemctl "$@" >> "$log" 2>&1 || { tail -n 5 "$log" >&2; fail "systemctl $* in the guest's tree failed"; }; }

@@ -5,9 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -131,7 +133,9 @@ func labRun(f *labFlags) *cobra.Command {
 }
 
 func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
+	shown := showBoot(cmd.ErrOrStderr(), o)
 	g, err := lab.Boot(cmd.Context(), o)
+	shown()
 	if err != nil {
 		return err
 	}
@@ -148,6 +152,33 @@ func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
 		return codeError{code: r.Exit}
 	}
 	return nil
+}
+
+// showBoot shows on a terminal that a long boot goes on, until the returned
+// function is called. The busybox guest is there before one would read it.
+func showBoot(w io.Writer, o lab.Options) (end func()) {
+	if o.Guest != lab.Debian || !isTerminal(w) {
+		return func() {}
+	}
+	show, stop, stopped := progressLine(w), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			show(0, 1, "booting "+o.Shape.Name+" with Debian: 20 s to a minute, on a busy host more")
+			select {
+			case <-stop:
+				fmt.Fprint(w, "\r\x1b[K")
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
 }
 
 // labGuest is the guest's server, started by lab/guest/init.
