@@ -5,8 +5,8 @@
 # lab/build.sh makes, so that comes first. What is up to date is left alone; what
 # went in is listed in build/lab/DEBIAN-VERSIONS.
 #
-# The packages come from where this machine's own apt gets Debian 12 from; nothing
-# is installed here but mmdebstrap, if it is missing.
+# The packages come from where this machine's own apt gets Debian 12 from, through
+# its proxy if it has one; nothing is installed here but mmdebstrap, if it is missing.
 set -eu
 cd "$(dirname "$0")/.."
 out=$PWD/build/lab
@@ -45,7 +45,10 @@ sources=$(apt-get indextargets --format '$(ORIGIN) deb $(REPO_URI) $(RELEASE) $(
 # packages' lists at boot, or for hardware that is not there, is masked.
 tree=$out/debian.tree
 log=$out/debian.log
-rm -rf "$tree"
+rm -rf --one-file-system "$tree"
+eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
+[ -z "${http_proxy:-}" ] || export http_proxy
+[ -z "${https_proxy:-}" ] || export https_proxy
 say "building Debian with systemd and containerd (some minutes, log in build/lab/debian.log)"
 echo "$sources" | mmdebstrap --mode=root --variant=essential --skip=check/qemu \
 	--include=systemd,systemd-sysv,dbus,containerd,runc,kmod,mount,procps \
@@ -97,6 +100,6 @@ mke2fs -q -t ext4 -O '^has_journal' -E root_owner=0:0 -m 0 -L homenode -d "$tree
 	echo "kernel $abi"
 	chroot "$tree" dpkg-query -W -f '${Package}_${Version}_${Architecture}\n'
 } > "$out/DEBIAN-VERSIONS"
-rm -rf "$tree"
+rm -rf --one-file-system "$tree"
 mv "$img.tmp" "$img"
 say "ready: $img, $(du -m "$img" | cut -f1) MB, systemd $(sed -n 's/^systemd_\([^_]*\)_.*/\1/p' "$out/DEBIAN-VERSIONS"), containerd $(sed -n 's/^containerd_\([^_]*\)_.*/\1/p' "$out/DEBIAN-VERSIONS")"
