@@ -5,9 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +22,7 @@ import (
 type labFlags struct {
 	dir    string // built files
 	shapes string // folder of shape files
+	guest  string
 	cgroup string
 	flat   bool
 	hmat   bool
@@ -37,6 +40,7 @@ func labCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
 	cmd.PersistentFlags().StringVar(&f.shapes, "shapes", "lab/shapes", "folder of the shape files")
+	cmd.PersistentFlags().StringVar(&f.guest, "guest", lab.Busybox, "what runs in the guest: busybox, or debian: systemd and containerd ('make lab-debian')")
 	cmd.PersistentFlags().StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	cmd.PersistentFlags().BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
 	cmd.PersistentFlags().BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
@@ -103,7 +107,8 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if err != nil {
 		return lab.Options{}, badInput(err)
 	}
-	return lab.Options{Shape: s, Assets: a, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters}, nil
+	o := lab.Options{Shape: s, Assets: a, Guest: f.guest, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters}
+	return o, badInput(o.Check())
 }
 
 func labShell(f *labFlags) *cobra.Command {
@@ -134,7 +139,9 @@ func labRun(f *labFlags) *cobra.Command {
 }
 
 func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
+	shown := showBoot(cmd.ErrOrStderr(), o)
 	g, err := lab.Boot(cmd.Context(), o)
+	shown()
 	if err != nil {
 		return err
 	}
@@ -151,6 +158,33 @@ func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
 		return codeError{code: r.Exit}
 	}
 	return nil
+}
+
+// showBoot shows on a terminal that a long boot goes on, until the returned
+// function is called. The busybox guest is there before one would read it.
+func showBoot(w io.Writer, o lab.Options) (end func()) {
+	if o.Guest != lab.Debian || !isTerminal(w) {
+		return func() {}
+	}
+	show, stop, stopped := progressLine(w), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			show(0, 1, "booting "+o.Shape.Name+" with Debian: 20 s to a minute, on a busy host more")
+			select {
+			case <-stop:
+				fmt.Fprint(w, "\r\x1b[K")
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
 }
 
 // labGuest is the guest's server, started by lab/guest/init.

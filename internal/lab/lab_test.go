@@ -59,6 +59,11 @@ func TestDecisionQEMUArguments(t *testing.T) {
 		}
 		golden(t, filepath.Join("testdata", "qemu-"+name+".golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
 	}
+	p := bootPlan{
+		assets: Assets{Kernel: "LAB/vmlinuz", Plugin: "LAB/plugin.so", Debian: "LAB/debian.img"},
+		shape:  shapeNamed(t, "two"), dir: "RUN", guest: Debian, cgroup: "v2",
+	}
+	golden(t, filepath.Join("testdata", "qemu-two-debian.golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
 }
 
 // The guest's init hands the number on to the PMU module; none leaves its default.

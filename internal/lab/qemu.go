@@ -34,6 +34,7 @@ type bootPlan struct {
 	assets Assets
 	shape  machine.Shape
 	dir    string // of this run
+	guest  string // Options.Guest
 	cgroup string // "v1" or "v2"
 	shell  bool   // a prompt on this terminal instead of the server
 	flat   bool   // Options.Flat
@@ -64,6 +65,9 @@ func qemuArgs(p bootPlan) []string {
 		"-device", "virtserialport,chardev=port,name="+portName,
 	)
 	args = append(args, nodeDevices(p, file(scratchName))...)
+	if p.guest == Debian {
+		args = append(args, debianArgs(p)...)
+	}
 	args = append(args,
 		"-kernel", p.assets.Kernel,
 		"-initrd", file("initrd.cpio"),
@@ -85,6 +89,9 @@ func qemuArgs(p bootPlan) []string {
 	}
 	if p.flat {
 		cmdline = append(cmdline, flatArg)
+	}
+	if p.guest == Debian {
+		cmdline = append(cmdline, "homenode.root="+Debian)
 	}
 	return append(args, "-serial", serial, "-append", strings.Join(cmdline, " "))
 }
