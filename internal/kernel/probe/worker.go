@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -92,6 +93,7 @@ func (w *worker) warm() {
 // measure is what the job is for. Who is through goes on working until all are:
 // the last one's stretch is as loaded as its start.
 func (w *worker) measure() {
+	w.paces.look = w.look()
 	if w.counts != nil {
 		w.counts.Start()
 	}
@@ -173,14 +175,37 @@ func (w *worker) while(left *atomic.Int32) (ops uint64) {
 	return ops
 }
 
-// A look at the clock costs some 60 instructions in the lab, and 20 ns elsewhere:
-// 0.6 % of a batch of 8,192 hits of the L1. Fewer batches to a stretch than slow and
-// each interruption is in most of them; more than fast and the looks themselves tell
-// in the lab.
+// look is what a batch takes beyond its ops: some 100 instructions in the lab, and
+// 30 ns elsewhere. The least of a few tries had no interruption. A lap has nothing
+// around its chase.
+//
+//go:nosplit
+func (w *worker) look() time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for range 8 {
+		began := w.clock.Now(w.thread.CPU)
+		for range 16 {
+			w.source.do(0)
+			now := w.clock.Now(w.thread.CPU)
+			w.paces.n = 0
+			w.paces.add(1, now-began)
+		}
+		least = min(least, w.clock.Now(w.thread.CPU)-began)
+	}
+	if w.owner != nil {
+		return 0
+	}
+	return least / 16
+}
+
+// Fewer batches to a stretch than slow and each interruption is in most of them;
+// more than fast, or fewer ops, and the looks themselves tell in the lab: 2 % of 32
+// misses.
 const (
-	mostOps = 8192
-	slow    = 128
-	fast    = 512
+	leastOps = 32
+	mostOps  = 8192
+	slow     = 128
+	fast     = 512
 )
 
 // adapt finds a batch that is short against the stretch, and long against a look
@@ -188,7 +213,7 @@ const (
 //
 //go:nosplit
 func (w *worker) adapt(took, length time.Duration) {
-	if took > length/slow && w.batch > 1 {
+	if took > length/slow && w.batch > leastOps {
 		w.batch /= 2
 	} else if took < length/fast && w.batch < mostOps {
 		w.batch *= 2
