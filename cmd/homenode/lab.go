@@ -38,7 +38,7 @@ func labCommand() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	cmd.PersistentFlags().BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
 	cmd.PersistentFlags().BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
-	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labUncore(), labArm())
+	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labUncore(), labProbe(), labArm())
 	return cmd
 }
 

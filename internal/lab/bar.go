@@ -27,7 +27,10 @@ const (
 
 // Model is the lab's memory model as the guest sees it: BAR 2 of the ivshmem
 // device. Only one program at a time should switch it.
-type Model struct{ page []byte }
+type Model struct {
+	page []byte
+	path string // of the BAR
+}
 
 // OpenModel maps the model. It works only inside the lab.
 func OpenModel(sysfs string) (*Model, error) {
@@ -59,7 +62,7 @@ func mapModel(path string) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map model %s: %w", path, err)
 	}
-	m := &Model{page: page}
+	m := &Model{page: page, path: path}
 	if got := m.word(offMagic); got.Load() != labMagic {
 		return nil, fmt.Errorf("map model %s: magic is %#x, want %#x: is the plugin loaded?", path, got.Load(), uint64(labMagic))
 	}

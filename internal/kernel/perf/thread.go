@@ -103,6 +103,7 @@ func threadTableFor(t Table) ThreadTable {
 // group would not run at all on a PMU with fewer counters than it has events.
 type ThreadGroup struct {
 	calls  unix.Sampling
+	live   bool
 	events []threadCount
 }
 
@@ -116,7 +117,8 @@ type threadCount struct {
 // OpenThread starts to count the calling thread, which the caller has locked. What
 // cannot be opened stays unknown; problems say why, a sentence each.
 func OpenThread(calls unix.Sampling, table ThreadTable) (*ThreadGroup, []error) {
-	g := &ThreadGroup{calls: calls}
+	_, live := calls.(unix.LivePerf)
+	g := &ThreadGroup{calls: calls, live: live}
 	var problems []error
 	for _, e := range table.Events {
 		attr := sys.PerfEventAttr{
@@ -135,15 +137,25 @@ func OpenThread(calls unix.Sampling, table ThreadTable) (*ThreadGroup, []error) 
 	return g, problems
 }
 
-// Start and Stop read all counters; nothing is allocated.
+// Start and Stop read all counters; nothing is allocated, and Go's scheduler is not
+// let in: what it does to switch threads would be counted.
+//
+//go:nosplit
 func (g *ThreadGroup) Start() { g.read(0) }
 
 // Stop ends what Counts tells of. Counting goes on.
+//
+//go:nosplit
 func (g *ThreadGroup) Stop() { g.read(1) }
 
+//go:nosplit
 func (g *ThreadGroup) read(which int) {
 	for i := range g.events {
 		e := &g.events[i]
+		if g.live {
+			e.seen[which] = unix.ReadCount(e.fd, &e.at[which])
+			continue
+		}
 		n, err := g.calls.Read(e.fd, e.at[which][:])
 		e.seen[which] = err == nil && n == len(e.at[which])
 	}

@@ -71,7 +71,7 @@ func TestRunAllWork(t *testing.T) {
 			}
 			r := res.Threads[0]
 			size := map[Work]uint64{Copy: 128}[w]
-			if r.Ops == 0 || r.Bytes != r.Ops*max(size, 64) || r.Elapsed < j.Length {
+			if r.Ops == 0 || r.Bytes != r.Ops*max(size, 64) || r.Elapsed < j.Length || r.Quiet <= 0 {
 				t.Errorf("%s: %+v", w, r)
 			}
 			if n := len(p.CountProblems()); (n == len(p.table.Events)) == (r.Cycles.Known() || r.Instructions.Known()) {
@@ -403,6 +403,24 @@ func TestTransferIsSeen(t *testing.T) {
 	}
 	w.owner.quit()
 	w.run.done.Wait()
+}
+
+func TestQuiet(t *testing.T) {
+	var p paces
+	if got := p.quiet(100, time.Second); got != time.Second {
+		t.Errorf("no batch: %v", got)
+	}
+	for i := range 3000 { // a tenth of the batches is interrupted
+		took := 2 * time.Microsecond
+		if i%10 == 0 {
+			took = time.Second
+		}
+		p.add(1000, took)
+	}
+	p.add(1, time.Hour)
+	if got := p.quiet(5000, time.Hour); got != 10*time.Microsecond {
+		t.Errorf("%v, want 5000 ops at 2 ns", got)
+	}
 }
 
 // stopped is a clock that stands still, and says what it is told.

@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ type worker struct {
 	batch  int    // ops between two looks at the clock
 	owner  *owner // Transfer
 	lap    uint32 // Transfer: laps made
+	paces  paces
 	counts *perf.ThreadGroup
 
 	result   ThreadResult
@@ -91,6 +93,7 @@ func (w *worker) warm() {
 // measure is what the job is for. Who is through goes on working until all are:
 // the last one's stretch is as loaded as its start.
 func (w *worker) measure() {
+	w.paces.look = w.look()
 	if w.counts != nil {
 		w.counts.Start()
 	}
@@ -99,17 +102,19 @@ func (w *worker) measure() {
 		w.result.Ops = w.while(&w.run.measuring)
 		w.result.Elapsed = w.clock.Now(w.thread.CPU) - began
 	} else {
+		w.paces.n = 0
 		w.result.Ops, w.result.Elapsed = w.stretch(w.run.job.Length)
 	}
 	if w.counts != nil {
 		w.counts.Stop()
 		w.result.take(w.counts.Counts())
 	}
-	w.result.Bytes = w.result.Ops * bytesOf(w.thread.Work)
 	if !w.thread.Background {
 		w.run.measuring.Add(-1)
 		w.while(&w.run.measuring)
 	}
+	w.result.Bytes = w.result.Ops * bytesOf(w.thread.Work)
+	w.result.Quiet = w.paces.quiet(w.result.Ops, w.result.Elapsed)
 }
 
 func bytesOf(w Work) uint64 {
@@ -135,6 +140,7 @@ func (w *worker) stretch(length time.Duration) (ops uint64, elapsed time.Duratio
 		if now-began >= length || w.run.stop.Load() {
 			return ops, now - began
 		}
+		w.paces.add(w.batch, now-last)
 		w.adapt(now-last, length)
 		last = now
 	}
@@ -146,6 +152,7 @@ func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) 
 	for {
 		n, took, now := w.transfer()
 		ops, elapsed = ops+n, elapsed+took
+		w.paces.add(int(n), took)
 		if now-began >= length || w.run.stop.Load() {
 			return ops, elapsed
 		}
@@ -168,13 +175,37 @@ func (w *worker) while(left *atomic.Int32) (ops uint64) {
 	return ops
 }
 
-// A look at the clock costs some ten instructions in the lab, and 20 ns elsewhere:
-// next to nothing of a batch of 1,024 hits of the L1, and still not half of one of
-// 64 ops. A batch of that many misses under load is 20 ms in the lab.
+// look is what a batch takes beyond its ops: some 100 instructions in the lab, and
+// 30 ns elsewhere. The least of a few tries had no interruption. A lap has nothing
+// around its chase.
+//
+//go:nosplit
+func (w *worker) look() time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for range 8 {
+		began := w.clock.Now(w.thread.CPU)
+		for range 16 {
+			w.source.do(0)
+			now := w.clock.Now(w.thread.CPU)
+			w.paces.n = 0
+			w.paces.add(1, now-began)
+		}
+		least = min(least, w.clock.Now(w.thread.CPU)-began)
+	}
+	if w.owner != nil {
+		return 0
+	}
+	return least / 16
+}
+
+// Fewer batches to a stretch than slow and each interruption is in most of them;
+// more than fast, or fewer ops, and the looks themselves tell in the lab: 2 % of 32
+// misses.
 const (
-	mostOps = 1024
-	slow    = 32  // batches a stretch; fewer are too coarse
-	fast    = 256 // more are too fine
+	leastOps = 32
+	mostOps  = 8192
+	slow     = 128
+	fast     = 512
 )
 
 // adapt finds a batch that is short against the stretch, and long against a look
@@ -182,7 +213,7 @@ const (
 //
 //go:nosplit
 func (w *worker) adapt(took, length time.Duration) {
-	if took > length/slow && w.batch > 1 {
+	if took > length/slow && w.batch > leastOps {
 		w.batch /= 2
 	} else if took < length/fast && w.batch < mostOps {
 		w.batch *= 2

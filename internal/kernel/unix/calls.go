@@ -33,6 +33,15 @@ func (LivePerf) Read(fd int, words []uint64) (int, error) {
 	return max(n, 0) / 8, err
 }
 
+// ReadCount reads value, time enabled and time running of one event, which does not
+// wait, without telling Go's scheduler.
+//
+//go:nosplit
+func ReadCount(fd int, words *[3]uint64) bool {
+	n, _, errno := sys.RawSyscall(sys.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(words)), unsafe.Sizeof(*words))
+	return errno == 0 && n == unsafe.Sizeof(*words)
+}
+
 // Close closes an event or a directory.
 func (LivePerf) Close(fd int) { sys.Close(fd) }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package perf
+
+import (
+	"errors"
+	"testing"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// threadPMU counts threads as fakeUncore counts CPUs.
+type threadPMU struct{ *fakeUncore }
+
+func (f threadPMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
+	if pid != 0 || cpu != -1 || attr.Bits&sys.PerfBitExcludeKernel == 0 {
+		return 0, sys.EINVAL
+	}
+	if attr.Config == 0x0860 {
+		return 0, sys.EACCES
+	}
+	f.next++
+	f.attrs[f.next] = *attr
+	return f.next, nil
+}
+
+func TestThreadCounts(t *testing.T) {
+	f := threadPMU{newUncore()}
+	g, problems := OpenThread(f, threadLab)
+	if len(problems) != 1 || !errors.Is(problems[0], unix.ErrNotPermitted) {
+		t.Errorf("problems: %v", problems)
+	}
+	g.Start()
+	f.count[sys.PERF_COUNT_HW_INSTRUCTIONS] = [3]uint64{500, 10, 10}
+	f.count[0x412e] = [3]uint64{100, 10, 5} // shared its counter half of the time
+	f.count[0x10d1] = [3]uint64{7, 10, 0}   // never ran
+	f.count[oneOrMore|0x860] = [3]uint64{0, 10, 10}
+	g.Stop()
+	want := ThreadCounts{ThreadInstructions: unit.Some(500.0), ThreadLLCMisses: unit.Some(200.0), ThreadCritical: unit.Some(0.0)}
+	if got := g.Counts(); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	g.Close()
+}
+
+func TestThreadTables(t *testing.T) {
+	for _, c := range []struct {
+		of     Table
+		want   string
+		events int
+	}{{Lab, "lab", 7}, {IntelSKX, "intel-skx", 7}, {IntelSPR, "intel-spr", 7}, {Generic, "generic", 2}, {Table{Name: "new"}, "generic", 2}} {
+		got := threadTableFor(c.of)
+		if got.Name != c.want || len(got.Events) != c.events {
+			t.Errorf("%s: %+v", c.of.Name, got)
+		}
+		for i, e := range got.Events {
+			if e.Field != ThreadField(i) {
+				t.Errorf("%s: event %d is %s", got.Name, i, e.Field)
+			}
+		}
+	}
+}
