@@ -40,13 +40,7 @@ func benchClock() (clock probe.Clock, back func() error, err error) {
 	} else if err != nil {
 		return nil, back, nil
 	}
-	timed, ok := any(m).(interface {
-		ProbeClock() (probe.Staged, error)
-	})
-	if !ok {
-		return nil, nil, badInput(errors.New("measure the lab: this homenode cannot read the model's clock"))
-	}
-	if clock, err = timed.ProbeClock(); err != nil {
+	if clock, err = m.ProbeClock(); err != nil {
 		return nil, nil, err
 	}
 	if m.State() != lab.Off {

@@ -58,8 +58,7 @@ func planCaches(b *bench) plan {
 		most = max(scanFrom, b.profile.WorkingSets[n-1].Bytes)
 	}
 	steps := halfOctaves(most)
-	var pl plan
-	var pieces []piece
+	pl := plan{blocks: make([][]piece, 1+(len(steps)-1+scanBlock-1)/scanBlock)}
 	for i, ws := range steps {
 		if there(b.profile.WorkingSets, sizeKey, ws) {
 			pl.have++
@@ -72,15 +71,14 @@ func planCaches(b *bench) plan {
 				b.profile.WorkingSets = put(b.profile.WorkingSets, f, sizeKey, steps)
 			},
 		}
+		block := 1 + i/scanBlock                // 2; those that are there leave their blocks empty
 		if p.once = i == len(steps)-1; p.once { // 1
-			pl.blocks = append(pl.blocks, []piece{p})
-			continue
+			block = 0
 		}
-		pieces = append(pieces, p)
+		pl.blocks[block] = append(pl.blocks[block], p)
 	}
-	pl.blocks = append(pl.blocks, slices.Collect(slices.Chunk(pieces, scanBlock))...) // 2
-	pl.enough = func() bool { return scanned(b.profile.WorkingSets) }                 // 3
-	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) }                       // 4
+	pl.enough = func() bool { return scanned(b.profile.WorkingSets) } // 3
+	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) }       // 4
 	return pl
 }
 

@@ -198,7 +198,7 @@ func readRao(out outcome) ([]float64, error) {
 		if t.Ops == 0 {
 			return nil, errNoOp
 		}
-		ns, ops = ns+float64(t.Elapsed), ops+float64(t.Ops)
+		ns, ops = ns+float64(pace(t)), ops+float64(t.Ops)
 		for sum, v := range map[*float64]unit.Opt[float64]{&cycles: t.Cycles, &l2: t.L2Misses, &llc: t.LLCMisses, &requests: t.Requests, &critical: t.Critical} {
 			*sum += v.Or(math.NaN())
 		}

@@ -260,20 +260,28 @@ func (b *bench) addReaders(j *probe.Job, node int, cpus set.CPUSet, t probe.Thre
 
 var errNoOp = errors.New("no operation was finished in the time")
 
+// pace is how long a thread's ops took: without interruptions where that is known.
+func pace(t probe.ThreadResult) time.Duration {
+	if t.Quiet > 0 {
+		return t.Quiet
+	}
+	return t.Elapsed
+}
+
 // latencyOf is ns and cycles an op of one thread.
 func latencyOf(t probe.ThreadResult) ([]float64, error) {
-	if t.Ops == 0 || t.Elapsed <= 0 {
+	if t.Ops == 0 || pace(t) <= 0 {
 		return nil, errNoOp
 	}
 	ops := float64(t.Ops)
-	return []float64{float64(t.Elapsed) / ops, t.Cycles.Or(math.NaN()) / ops}, nil
+	return []float64{float64(pace(t)) / ops, t.Cycles.Or(math.NaN()) / ops}, nil
 }
 
 // rateOf is bytes/s of threads that ran together: all bytes over the longest time.
 func rateOf(threads []probe.ThreadResult) (float64, error) {
 	bytes, longest := 0.0, time.Duration(0)
 	for _, t := range threads {
-		bytes, longest = bytes+float64(t.Bytes), max(longest, t.Elapsed)
+		bytes, longest = bytes+float64(t.Bytes), max(longest, pace(t))
 	}
 	if bytes == 0 || longest <= 0 {
 		return 0, errNoOp
