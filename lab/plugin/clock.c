@@ -242,6 +242,7 @@ static bool enter(struct homenode_model *m, uint64_t want, struct window *w, boo
 		return false;
 	*asked = false;
 	STORE(&homenode_paced, 1);
+	homenode_model_queues(m, 0, false); /* what came before is no load */
 	*w = (struct window){ 0 };
 	s->paced_cycles = s->paced_wall_ns = 0;
 	s->slowest_permille = 1000;

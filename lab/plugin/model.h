@@ -84,9 +84,11 @@ struct homenode_line {
 	uint64_t word;    /* HOMENODE_DIR_…, nodes whose LLC may have it, clock of the last transfer */
 };
 
-/* How busy a controller or a link is. */
+/* How busy a controller or a link is: lines asked for in the cycles before, the
+ * further back the less they weigh. */
 struct homenode_queue {
-	double util;     /* smoothed */
+	double lines, cycles;
+	double util;     /* no more than it can serve */
 	double pressure; /* cycles that hold a load beyond its capacity back */
 	uint64_t seen;   /* lines at the round before */
 };

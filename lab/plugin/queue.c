@@ -6,30 +6,50 @@
  * 2. Nothing serves more than its capacity. CPUs ask for the next line when one has
  *    come, so latency is what holds them back: while a server is asked for more than
  *    MOST of what it can do, its wait grows by a share of the excess, round by round,
- *    and shrinks again when it is asked for less.
+ *    and shrinks again when it is asked for less. It goes by the smoothed load: the host
+ *    gives vCPUs their turns in bursts.
  */
 #include "model.h"
+#include <math.h>
 
-#define SMOOTH 0.2  /* of utilisation: more, it swings; less, it lags (a round is 0.5 ms) */
-#define CAP 0.95    /* M/D/1 is used up to here */
-#define MOST 0.98   /* of the capacity, what a saturating load gets */
-#define GAIN 0.3    /* of the excess a round; above 1 it would swing */
-#define LEAST 200.0 /* cycles; what the gain works on when there is no wait yet: a DRAM read's order */
+#define OVER 10000   /* µs of model time that loads are taken over: less, they swing with the host's turns */
+#define CAP 0.95     /* M/D/1 is used up to here */
+#define MOST 0.98    /* of the capacity, what a saturating load gets */
+#define GAIN 40.0    /* of the excess, a model-second; much more and it swings */
+#define LEAST 200.0  /* cycles; what the gain works on when there is no wait yet: a DRAM read's order */
 #define MOST_LINES 1000 /* the longest queue, in lines */
 
-static double wait_for(struct homenode_queue *q, uint64_t lines, unsigned service, uint64_t cycles, bool paced)
+static double capped(double load)
 {
-	double asked = paced ? (double)(lines - q->seen) * service / (double)cycles : 0;
+	return load < CAP ? load : CAP;
+}
 
+/* Cycles that a line waits for a server: number 1 and 2. */
+static double wait_for(struct homenode_queue *q, uint64_t lines, unsigned service, uint64_t cycles, unsigned mhz)
+{
+	double keep = exp(-(double)cycles / (OVER * (double)mhz));
+
+	q->lines = q->lines * keep + (double)(lines - q->seen);
+	q->cycles = q->cycles * keep + (double)cycles;
 	q->seen = lines;
-	q->util += SMOOTH * ((asked < CAP ? asked : CAP) - q->util);
-	double wait = service * q->util / (2 * (1 - q->util));
-	q->pressure += GAIN * (asked - MOST) * (LEAST + wait + q->pressure);
-	if (q->pressure < 0 || !paced)
+	double asked = q->lines * service / q->cycles, util = capped(asked);
+	double wait = service * util / (2 * (1 - util));
+	q->pressure += GAIN * (double)cycles / (1e6 * mhz) * (asked - MOST) * (LEAST + wait + q->pressure);
+	if (q->pressure < 0)
 		q->pressure = 0;
 	if (q->pressure > (double)service * MOST_LINES)
 		q->pressure = (double)service * MOST_LINES;
+	q->util = util;
 	return wait + q->pressure;
+}
+
+/* mhz 0: not paced, no load is known. */
+static double wait_or_forget(struct homenode_queue *q, uint64_t lines, unsigned service, uint64_t cycles, unsigned mhz)
+{
+	if (mhz)
+		return wait_for(q, lines, service, cycles, mhz);
+	*q = (struct homenode_queue){ .seen = lines };
+	return 0;
 }
 
 /* Cycles of `cycles` in which a controller served; it cannot do more than serve. */
@@ -87,14 +107,14 @@ void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced
 	for (unsigned n = 0; n < c->nnode; n++) {
 		if (paced)
 			s->mc_busy_cycles[n] += busy_cycles(mc[n] - m->mc[n].seen, c->mc_cycles, cycles);
-		mc_wait[n] = wait_for(&m->mc[n], mc[n], c->mc_cycles, cycles, paced);
+		mc_wait[n] = wait_or_forget(&m->mc[n], mc[n], c->mc_cycles, cycles, paced ? c->mhz : 0);
 		s->mc_lines[n] = mc[n];
 		s->mc_util_permille[n] = (uint64_t)(1000 * m->mc[n].util);
 	}
 	if (paced) /* unpaced, demand per model cycle means nothing */
 		s->mc_ticks += cycles;
 	for (unsigned l = 0; l < c->nlink; l++) {
-		link_wait[l] = wait_for(&m->link[l], link[l], c->link_cycles, cycles, paced);
+		link_wait[l] = wait_or_forget(&m->link[l], link[l], c->link_cycles, cycles, paced ? c->mhz : 0);
 		s->link_lines[l] = link[l];
 		s->link_util_permille[l] = (uint64_t)(1000 * m->link[l].util);
 	}
