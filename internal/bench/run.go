@@ -234,7 +234,7 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		begin := r.o.Now()
 		result, err := r.prober.Run(ctx, job)
 		took := r.o.Now().Sub(begin)
-		r.watch.ran(took, len(job.Threads))
+		r.watch.ran(took, threadsOf(job))
 		if err != nil {
 			return nil, err
 		}
@@ -259,6 +259,17 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		}
 	}
 	return p.read(out)
+}
+
+// threadsOf is how many CPUs a job keeps busy.
+func threadsOf(j probe.Job) int {
+	n := len(j.Threads)
+	for _, t := range j.Threads {
+		if t.Work == probe.Transfer { // its owner's, too
+			n++
+		}
+	}
+	return n
 }
 
 func (r *runner) tell() {
