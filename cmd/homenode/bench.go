@@ -122,12 +122,12 @@ func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error
 		return o, prior, badInput(err)
 	}
 	if f.resume {
-		prior, err = readProfile(f.out)
+		prior, err = readProfileFile(f.out)
 		if errors.Is(err, fs.ErrNotExist) { // nothing was saved yet
 			return o, profile.Profile{}, nil
 		}
 	}
-	return o, prior, err
+	return o, prior, badInput(err)
 }
 
 func (f benchFlags) check() error {

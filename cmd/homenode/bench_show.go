@@ -15,9 +15,6 @@ import (
 	reportprofile "homenode/internal/report/profile"
 )
 
-// profileLimit bounds a file: a profile of 16 nodes has some 400 KiB.
-const profileLimit = 64 << 20
-
 func benchShowCommand() *cobra.Command {
 	var face string
 	cmd := &cobra.Command{
@@ -28,35 +25,15 @@ func benchShowCommand() *cobra.Command {
 			if err := checkOutput(face, "html"); err != nil {
 				return err
 			}
-			p, err := readProfile(args[0])
+			p, err := readProfileFile(args[0])
 			if err != nil {
-				return err
+				return badInput(err)
 			}
 			return printProfile(cmd.OutOrStdout(), p, face)
 		},
 	}
 	outputFlag(cmd, &face, "html")
 	return cmd
-}
-
-func readProfile(path string) (profile.Profile, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return profile.Profile{}, badInput(fmt.Errorf("read profile: %w", err))
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, profileLimit+1))
-	if err != nil {
-		return profile.Profile{}, badInput(fmt.Errorf("read profile: %w", err))
-	}
-	if len(data) > profileLimit {
-		return profile.Profile{}, badInput(fmt.Errorf("read profile %s: more than %d bytes", path, profileLimit))
-	}
-	p, err := profile.Decode(data)
-	if err != nil {
-		return profile.Profile{}, badInput(fmt.Errorf("%s: %w", path, err))
-	}
-	return p, nil
 }
 
 func printProfile(w io.Writer, p profile.Profile, face string) error {

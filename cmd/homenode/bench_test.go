@@ -117,7 +117,7 @@ func TestBenchAndShow(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	p, err := readProfile(out)
+	p, err := readProfileFile(out)
 	if err != nil || !slices.Equal(p.Done, []profile.Part{profile.Latency, profile.Mixes}) {
 		t.Fatalf("done %v, %v", p.Done, err)
 	}
@@ -139,7 +139,7 @@ func TestBenchOfAnotherMachine(t *testing.T) {
 	if code, _, errs := runWith("bench", "--only", "latency", "--out", out); code != exitDone {
 		t.Fatal(errs)
 	}
-	p, err := readProfile(out)
+	p, err := readProfileFile(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,14 +186,14 @@ func TestBenchInterrupted(t *testing.T) {
 	if code != exitPartly || !strings.Contains(errs, "--resume goes on") || s.jobs != 40 {
 		t.Fatalf("exit %d after %d jobs, %q", code, s.jobs, errs)
 	}
-	p, err := readProfile(out)
+	p, err := readProfileFile(out)
 	if err != nil || !slices.Contains(p.Done, profile.Latency) || slices.Contains(p.Done, profile.Policies) {
 		t.Fatalf("done %v, %v", p.Done, err)
 	}
 	if code, errs := run(t.Context(), "--resume"); code != exitDone {
 		t.Errorf("gone on with: exit %d, %q", code, errs)
 	}
-	if p, err = readProfile(out); err != nil || len(p.Done) != 3 {
+	if p, err = readProfileFile(out); err != nil || len(p.Done) != 3 {
 		t.Errorf("done %v, %v", p.Done, err)
 	}
 }

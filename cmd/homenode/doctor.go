@@ -14,6 +14,7 @@ import (
 
 	"homenode/internal/doctor"
 	"homenode/internal/kernel"
+	"homenode/internal/machine"
 	"homenode/internal/report/findings"
 	"homenode/internal/survey"
 )
@@ -45,6 +46,7 @@ const (
 type doctorOptions struct {
 	look               time.Duration
 	survey, save, face string
+	profile            string
 }
 
 func doctorCommand() *cobra.Command {
@@ -56,14 +58,14 @@ func doctorCommand() *cobra.Command {
 			"wrong, most costly first, each with its evidence, cause, remedy and commands. It changes nothing.",
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := o.read(cmd.Context(), progressTo(cmd.ErrOrStderr()))
+			s, c, err := o.read(cmd.Context(), progressTo(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
 			if err := o.store(s); err != nil {
 				return err
 			}
-			if err := printReport(cmd.OutOrStdout(), doctor.Examine(s, doctor.DefaultConfig()), o.face); err != nil {
+			if err := printReport(cmd.OutOrStdout(), doctor.Examine(s, c), o.face); err != nil {
 				return err
 			}
 			return partSurveyed(s)
@@ -72,21 +74,47 @@ func doctorCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "how long to look")
 	cmd.Flags().StringVar(&o.survey, "survey", "", "judge this saved survey instead of the host")
 	cmd.Flags().StringVar(&o.save, "save", "", "save the survey to this file")
+	profileFlag(cmd, &o.profile)
 	outputFlag(cmd, &o.face, "markdown")
 	return cmd
 }
 
-func (o doctorOptions) read(ctx context.Context, progress func(string)) (survey.Survey, error) {
+// read returns the survey, and the thresholds with what was measured before.
+func (o doctorOptions) read(ctx context.Context, progress func(string)) (survey.Survey, doctor.Config, error) {
+	c := doctor.DefaultConfig()
 	if err := checkOutput(o.face, "markdown"); err != nil {
-		return survey.Survey{}, err
+		return survey.Survey{}, c, err
 	}
 	if o.survey != "" {
-		return readSurveyFile(o.survey)
+		s, err := readSurveyFile(o.survey)
+		if err == nil {
+			err = o.addProfile(&c, s.Machine, "")
+		}
+		return s, c, err
 	}
 	if o.look < lookMin {
-		return survey.Survey{}, badInput(fmt.Errorf("--for is %v: want at least %v", o.look, lookMin))
+		return survey.Survey{}, c, badInput(fmt.Errorf("--for is %v: want at least %v", o.look, lookMin))
 	}
-	return readSurvey(ctx, o.look, progress)
+	if o.profile != "" { // before the look: it takes seconds
+		m, _, err := liveMachine()
+		if err == nil {
+			err = o.addProfile(&c, m, liveCPUModel())
+		}
+		if err != nil {
+			return survey.Survey{}, c, err
+		}
+	}
+	s, err := readSurvey(ctx, o.look, progress)
+	return s, c, err
+}
+
+func (o doctorOptions) addProfile(c *doctor.Config, m machine.Machine, cpuModel string) error {
+	if o.profile == "" {
+		return nil
+	}
+	p, err := readProfile(o.profile, m, cpuModel)
+	c.Profile = &p
+	return err
 }
 
 func readSurveyFile(path string) (survey.Survey, error) {

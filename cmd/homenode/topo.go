@@ -24,7 +24,7 @@ import (
 // topoFlags say what to show, and how.
 type topoFlags struct {
 	machineSource
-	output, svg, hwloc string
+	output, svg, hwloc, profile string
 }
 
 func topoCommand() *cobra.Command {
@@ -34,13 +34,14 @@ func topoCommand() *cobra.Command {
 		Short: "Show a machine: nodes, CPUs, caches, memory, distances, devices",
 		Long: "Shows the machine it runs on, or one that --root, --from-hwloc or --shape names.\n\n" +
 			"What the kernel or the firmware does not tell is unknown: null in JSON. If a part could not\nbe read or believed, a line on stderr says so, and the exit code is 3.",
-		Example: "  homenode topo\n  homenode topo --svg machine.svg\n  homenode topo --root homenode-record.tar.gz -o json\n  homenode topo --hwloc - | lstopo -i - --if xml",
+		Example: "  homenode topo\n  homenode topo --svg machine.svg\n  homenode topo --root homenode-record.tar.gz -o json\n  homenode topo --profile profile.json\n  homenode topo --hwloc - | lstopo -i - --if xml",
 		Args:    exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return showTopology(cmd, f) },
 	}
 	f.addFlags(cmd)
 	outputFlag(cmd, &f.output)
 	cmd.Flags().StringVar(&f.svg, "svg", "", "write a picture to this file; - is standard output, and then nothing else is")
+	profileFlag(cmd, &f.profile)
 	cmd.Flags().StringVar(&f.hwloc, "hwloc", "", "write hwloc's XML to this file, for lstopo; - as above")
 	return cmd
 }
@@ -56,15 +57,23 @@ func showTopology(cmd *cobra.Command, f topoFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := writeTopology(cmd, f, m, problems); err != nil {
+	var options []topology.Option
+	if f.profile != "" {
+		p, err := readProfile(f.profile, m, f.cpuModel())
+		if err != nil {
+			return err
+		}
+		options = append(options, topology.WithProfile(p))
+	}
+	if err := writeTopology(cmd, f, m, problems, options); err != nil {
 		return err
 	}
 	return partly(cmd.ErrOrStderr(), problems)
 }
 
-func writeTopology(cmd *cobra.Command, f topoFlags, m machine.Machine, problems []string) error {
+func writeTopology(cmd *cobra.Command, f topoFlags, m machine.Machine, problems []string, options []topology.Option) error {
 	out := cmd.OutOrStdout()
-	if err := writeTo(out, f.svg, func(w io.Writer) error { return topology.SVG(w, m) }); err != nil {
+	if err := writeTo(out, f.svg, func(w io.Writer) error { return topology.SVG(w, m, options...) }); err != nil {
 		return err
 	}
 	if err := writeTo(out, f.hwloc, func(w io.Writer) error { return machine.WriteHwloc(w, m) }); err != nil {
@@ -74,9 +83,9 @@ func writeTopology(cmd *cobra.Command, f topoFlags, m machine.Machine, problems 
 	case f.svg == "-" || f.hwloc == "-":
 		return nil
 	case f.output == "json":
-		return topology.JSON(out, m, problems)
+		return topology.JSON(out, m, problems, options...)
 	}
-	return topology.Text(out, m)
+	return topology.Text(out, m, options...)
 }
 
 // writeTo writes a file whole or not at all; "-" is out, "" is nowhere.

@@ -106,7 +106,7 @@ func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (p
 // begin takes over what prior has, if it is of this machine, program and clock.
 func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) error {
 	clock := b.prober.Clock()
-	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "", clock.How()
+	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "" || clock.How() == unit.HowModelled, clock.How()
 	b.cost = newCosts()
 	b.o.Repeats = max(1, b.o.Repeats)
 	print := profile.FingerprintOf(b.m, c.CPUModel)

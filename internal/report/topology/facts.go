@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"homenode/internal/machine"
+	"homenode/internal/profile"
 	"homenode/internal/report"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -28,9 +29,10 @@ type facts struct {
 	noCPUs          set.NodeSet
 	threads         unit.Opt[int]        // of the largest core
 	memory          unit.Opt[unit.Bytes] // of all nodes; unknown when one is
+	profile         *profile.Profile     // nil: nobody measured it
 }
 
-func newFacts(m machine.Machine) facts {
+func newFacts(m machine.Machine, options ...Option) facts {
 	f := facts{Machine: clean(m), online: m.OnlineCPUs(), noCPUs: m.NodeIDs()}
 	f.noCPUs = f.noCPUs.Minus(m.NodesWithCPUs())
 	for _, c := range m.CPUs {
@@ -45,6 +47,9 @@ func newFacts(m machine.Machine) facts {
 	for _, n := range m.Nodes {
 		b, ok := n.Memory.Get()
 		f.memory = unit.OptOf(f.memory.Or(0)+b, ok && f.memory.Known())
+	}
+	for _, set := range options {
+		set(&f)
 	}
 	return f
 }

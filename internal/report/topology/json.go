@@ -35,6 +35,7 @@ type document struct {
 	L2s       []cacheDoc           `json:"l2s"`
 	Tiers     []tier               `json:"tiers"`
 	Access    []accessDoc          `json:"access"`
+	Profile   []profileDoc         `json:"profile"`
 	SideCache []sideCacheDoc       `json:"side_caches"`
 	Devices   []deviceDoc          `json:"devices"`
 	CoreList  []coreDoc            `json:"core_list"`
@@ -94,11 +95,11 @@ type coreDoc struct {
 }
 
 // JSON writes a machine, and what was wrong with reading it, one sentence each.
-func JSON(w io.Writer, m machine.Machine, problems []string) error {
+func JSON(w io.Writer, m machine.Machine, problems []string, options ...Option) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	if err := e.Encode(newDocument(newFacts(m), problems)); err != nil {
+	if err := e.Encode(newDocument(newFacts(m, options...), problems)); err != nil {
 		return fmt.Errorf("write topology: %w", err)
 	}
 	return nil
@@ -109,7 +110,7 @@ func newDocument(f facts, problems []string) document {
 		Origin: f.Origin, Summary: f.headline(), CPUs: f.online.Len(), Online: f.online, Offline: f.offline,
 		Cores: unit.OptOf(len(f.Cores), len(f.Cores) > 0), SMT: f.threads, Memory: f.memory, PageSize: f.PageSize,
 		Nodes: f.nodeDocs(), NoCPUs: f.noCPUs, Packages: groupDocs(f.Packages), Dies: groupDocs(f.Dies),
-		LLCs: cacheDocs(f.LLCs), L2s: cacheDocs(f.L2s), Tiers: orEmpty(f.tiers()), Access: f.accessDocs(),
+		LLCs: cacheDocs(f.LLCs), L2s: cacheDocs(f.L2s), Tiers: orEmpty(f.tiers()), Access: f.accessDocs(), Profile: f.profileDocs(),
 		SideCache: f.sideCacheDocs(), Devices: f.deviceDocs(), CoreList: f.coreDocs(), CPUList: orEmpty(f.CPUs),
 		Doubts: orEmpty(f.Doubts), Problems: orEmpty(printable(problems)),
 	}

@@ -27,10 +27,10 @@ const (
 //	│ │ LLC ▸ cores │ │          │ │
 //	│ │ devices     │ │          │ │
 //	└────────────────────────────┘ └──────────────────
-//	distances   nearest nodes   HMAT   devices of no node
+//	distances   nearest nodes   measured   HMAT   devices of no node
 //	legend
-func SVG(w io.Writer, m machine.Machine) error {
-	f := newFacts(m)
+func SVG(w io.Writer, m machine.Machine, options ...Option) error {
+	f := newFacts(m, options...)
 	var c canvas
 	y := f.drawHead(&c)
 	y += gap + f.drawNodes(&c, y)

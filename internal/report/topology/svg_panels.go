@@ -5,6 +5,7 @@ package topology
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"homenode/internal/machine"
@@ -66,7 +67,7 @@ func (f facts) panels() []panel {
 			list = append(list, p)
 		}
 	}
-	return list
+	return slices.Insert(list, min(2, len(list)), f.measuredPanels()...) // beside the distances
 }
 
 // heatPanel is the SLIT, numbers on colours.

@@ -14,15 +14,16 @@ import (
 )
 
 // Text writes a machine for a terminal.
-func Text(w io.Writer, m machine.Machine) error {
+func Text(w io.Writer, m machine.Machine, options ...Option) error {
 	var b strings.Builder
-	f := newFacts(m)
+	f := newFacts(m, options...)
 	fmt.Fprintf(&b, "%s\n%s; %s\n", f.headline(), f.about(), f.Origin)
 	for _, d := range f.Doubts {
 		fmt.Fprintf(&b, "warning: %s\n", d)
 	}
 	f.nodeText(&b)
 	f.distanceText(&b)
+	f.measuredText(&b)
 	f.accessText(&b)
 	f.sideCacheText(&b)
 	f.tierText(&b)
