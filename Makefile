@@ -6,7 +6,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup lab build check test test-full fuzz demo bench clean
+.PHONY: all setup lab lab-debian build check test test-full fuzz demo bench clean
 
 all: build
 
@@ -28,6 +28,9 @@ build/homenode: build/version $(shell find cmd internal -name '*.go' -not -name 
 
 lab: setup ## build the lab into build/lab
 	@lab/build.sh
+
+lab-debian: lab ## build the lab's second guest: Debian with systemd and containerd
+	@lab/debian.sh
 
 check: setup ## format, vet, lint, unit tests, goldens clean
 	@scripts/check.sh

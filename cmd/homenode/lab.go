@@ -5,9 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +22,12 @@ import (
 type labFlags struct {
 	dir    string // built files
 	shapes string // folder of shape files
+	guest  string
 	cgroup string
 	flat   bool
 	hmat   bool
+
+	counters int
 }
 
 func labCommand() *cobra.Command {
@@ -35,10 +40,12 @@ func labCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
 	cmd.PersistentFlags().StringVar(&f.shapes, "shapes", "lab/shapes", "folder of the shape files")
+	cmd.PersistentFlags().StringVar(&f.guest, "guest", lab.Busybox, "what runs in the guest: busybox, or debian: systemd and containerd ('make lab-debian')")
 	cmd.PersistentFlags().StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
 	cmd.PersistentFlags().BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
 	cmd.PersistentFlags().BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
-	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labUncore(), labProbe(), labArm())
+	cmd.PersistentFlags().IntVar(&f.counters, "counters", 0, "general counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8)")
+	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labProbe(), labArm())
 	return cmd
 }
 
@@ -93,11 +100,15 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if f.cgroup != "v1" && f.cgroup != "v2" {
 		return lab.Options{}, badInput(fmt.Errorf("--cgroup is %q: want v1 or v2", f.cgroup))
 	}
+	if f.counters < 0 {
+		return lab.Options{}, badInput(fmt.Errorf("--counters is %d: want 1 or more, or 0 for the default", f.counters))
+	}
 	a, err := lab.FindAssets(f.dir)
 	if err != nil {
 		return lab.Options{}, badInput(err)
 	}
-	return lab.Options{Shape: s, Assets: a, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat}, nil
+	o := lab.Options{Shape: s, Assets: a, Guest: f.guest, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters}
+	return o, badInput(o.Check())
 }
 
 func labShell(f *labFlags) *cobra.Command {
@@ -128,7 +139,9 @@ func labRun(f *labFlags) *cobra.Command {
 }
 
 func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
+	shown := showBoot(cmd.ErrOrStderr(), o)
 	g, err := lab.Boot(cmd.Context(), o)
+	shown()
 	if err != nil {
 		return err
 	}
@@ -145,6 +158,33 @@ func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
 		return codeError{code: r.Exit}
 	}
 	return nil
+}
+
+// showBoot shows on a terminal that a long boot goes on, until the returned
+// function is called. The busybox guest is there before one would read it.
+func showBoot(w io.Writer, o lab.Options) (end func()) {
+	if o.Guest != lab.Debian || !isTerminal(w) {
+		return func() {}
+	}
+	show, stop, stopped := progressLine(w), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			show(0, 1, "booting "+o.Shape.Name+" with Debian: 20 s to a minute, on a busy host more")
+			select {
+			case <-stop:
+				fmt.Fprint(w, "\r\x1b[K")
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
 }
 
 // labGuest is the guest's server, started by lab/guest/init.

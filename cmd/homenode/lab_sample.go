@@ -27,6 +27,8 @@ type sampledAccess struct {
 	Level  string `json:"level"`
 	Store  bool   `json:"store"`
 	Kernel bool   `json:"kernel"`
+
+	Modified bool `json:"modified"`
 }
 
 type sampleReport struct {
@@ -89,7 +91,7 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 	}
 	r := sampleReport{Accesses: []sampledAccess{}}
 	stats, err := s.Collect(cmd.Context(), time.Duration(f.seconds*float64(time.Second)), func(a addr.Access) {
-		r.Accesses = append(r.Accesses, sampledAccess{a.PID, a.TID, a.CPU, a.Addr, a.IP, a.Time, a.Weight, a.Level.String(), a.Store, a.Kernel})
+		r.Accesses = append(r.Accesses, sampledAccess{a.PID, a.TID, a.CPU, a.Addr, a.IP, a.Time, a.Weight, a.Level.String(), a.Store, a.Kernel, a.Modified})
 	})
 	if err != nil {
 		return err

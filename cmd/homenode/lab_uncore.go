@@ -37,7 +37,7 @@ func labUncore() *cobra.Command {
 }
 
 // imcEvents are those of Skylake-SP that the lab has, as perf_event_attr.config.
-var imcEvents = map[string]uint64{"clockticks": 0x0000, "cas_count_read": 0x0304, "rpq_not_empty": 0x0011}
+var imcEvents = map[string]uint64{"clockticks": 0x0000, "cas_count_read": 0x0304, "cas_count_write": 0x0c04, "rpq_not_empty": 0x0011}
 
 func countUncore(cmd *cobra.Command, ready string) error {
 	dirs, err := filepath.Glob("/sys/bus/event_source/devices/uncore_imc_*")

@@ -45,6 +45,13 @@ func TestBadInput(t *testing.T) {
 		return path
 	}
 	shapes := []string{"--shapes", "../../lab/shapes"}
+	built := t.TempDir() // a lab without the Debian guest
+	for _, name := range []string{"vmlinuz", "initramfs.cpio", "libhomenode_lab.so"} {
+		if err := os.WriteFile(filepath.Join(built, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shapesAndLab := append([]string{"--lab", built}, shapes...)
 	mix, err := os.ReadFile("../../lab/mixes/first-light.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +66,9 @@ func TestBadInput(t *testing.T) {
 		{append([]string{"lab", "shell"}, shapes...), []string{"a shape's name"}},
 		{append([]string{"lab", "run", "two", "--cgroup", "v3", "true"}, shapes...), []string{"--cgroup", "v1 or v2"}},
 		{append([]string{"lab", "run", "two", "--lab", dir, "true"}, shapes...), []string{"make lab"}},
+		{append([]string{"lab", "run", "two", "--guest", "hurd", "true"}, shapesAndLab...), []string{`"hurd"`, "busybox or debian"}},
+		{append([]string{"lab", "run", "two", "--guest", "debian", "true"}, shapesAndLab...), []string{"debian.img", "make lab-debian"}},
+		{append([]string{"lab", "shell", "two", "--guest", "debian", "--cgroup", "v1"}, shapesAndLab...), []string{"cgroup v1 is not offered", "debian"}},
 		{[]string{"lab", "run", file("bad.yaml", "name: x\nnodes: [{cpus: 0, memory: 1GiB, colour: red}]\n"), "true"}, []string{"bad.yaml", "colour"}},
 		{[]string{"agent", "--config", file("agent.yaml", "period: 1s\nservises: []\n")}, []string{"agent.yaml", "servises", "2"}},
 		{[]string{"agent", "--config", filepath.Join(dir, "none.yaml")}, []string{"none.yaml"}},

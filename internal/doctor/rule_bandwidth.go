@@ -59,8 +59,12 @@ func (l look) controllerBusy(i int) unit.Value[unit.Ratio] {
 	for _, a := range l.Machine.Nodes[i].Access {
 		width, ok := a.ReadBandwidth.Get()
 		if ok && width > 0 && l.Length > 0 {
-			part := float64(reads) * 64 / l.Length.Seconds() / float64(width)
-			return unit.Estimated(unit.Ratio(min(1, part)), t.Reads.From+" × 64 B / HMAT bandwidth")
+			lines, from := reads, t.Reads.From
+			if writes, ok := t.Writes.Get(); ok { // they share the channels with the reads
+				lines, from = lines+writes, "("+from+" + "+t.Writes.From+")"
+			}
+			part := float64(lines) * 64 / l.Length.Seconds() / float64(width)
+			return unit.Estimated(unit.Ratio(min(1, part)), from+" × 64 B / HMAT bandwidth")
 		}
 	}
 	return unit.UnknownValue[unit.Ratio]("its reads are counted, but the firmware tells no bandwidth")
@@ -92,6 +96,9 @@ func (l look) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 	}
 	if reads := l.mem(i).Traffic.Reads; reads.Known() {
 		f.Evidence = append(f.Evidence, figured("reads", l.perSecond(reads), "cache lines/s"))
+	}
+	if writes := l.mem(i).Traffic.Writes; writes.Known() {
+		f.Evidence = append(f.Evidence, figured("writes", l.perSecond(writes), "cache lines/s"))
 	}
 	for n, k := range users {
 		w := l.Window.Workloads[k]

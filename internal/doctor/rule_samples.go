@@ -74,7 +74,7 @@ func (l look) lineFinding(line survey.Line, writers set.NodeSet) Finding {
 	who := ofProcess(p)
 	who.Workload = line.Workload
 	where := fmt.Sprintf("%#x in %s", line.Addr, line.Mapping)
-	return Finding{
+	f := Finding{
 		Title:   fmt.Sprintf("A %s that CPUs of %s write: %s of %s%s", what, nodeNames(writers), where, processName(p), inFunction(line.Functions)),
 		Subject: who, Cost: l.sampleCost(line.Workload, total(line.Loads)+total(line.Stores)), // 3
 		Evidence: []Evidence{
@@ -85,6 +85,10 @@ func (l look) lineFinding(line survey.Line, writers set.NodeSet) Finding {
 		Remedy:   advice + " Or keep those threads on one node.",
 		Commands: []string{fmt.Sprintf("perf c2c record -p %d -- sleep 10 && perf c2c report --stdio", line.PID)},
 	}
+	if line.Modified > 0 {
+		f.Evidence = append(f.Evidence, fact("of these from another CPU's cache (HITM)", strconv.FormatUint(line.Modified, 10), l.Samples.How, l.Samples.From))
+	}
+	return f
 }
 
 // sampleCost is the stall time of a workload that falls on some of its samples.

@@ -56,6 +56,18 @@ var accessScenarios = []scenario{
 		},
 		subject: "0", want: []string{"80.0%", "estimated"},
 	},
+	{
+		name: "reads and writes share HMAT's bandwidth", rule: "bandwidth-saturated",
+		make: func(s *survey.Survey) {
+			for i := range s.Nodes {
+				s.Nodes[i].Traffic.Busy = gone[unit.Ratio]()
+				s.Machine.Nodes[i].Access = []machine.Access{{Class: 1, Initiators: set.FromNodes(i), ReadBandwidth: unit.Some(unit.Bytes(1e9))}}
+			}
+			s.Nodes[0].Traffic.Reads, s.Nodes[1].Traffic.Reads = known[uint64](75e6), known[uint64](10e6)
+			s.Nodes[0].Traffic.Writes, s.Nodes[1].Traffic.Writes = known[uint64](50e6), known[uint64](0)
+		},
+		subject: "0", want: []string{"80.0%", "estimated", "writes"},
+	},
 	{name: "both are busy", rule: "bandwidth-saturated", make: func(s *survey.Survey) { busy(s, 0.92, 0.6) }, quiet: true},
 	{name: "not yet saturated", rule: "bandwidth-saturated", make: func(s *survey.Survey) { busy(s, 0.6, 0.1) }, quiet: true},
 	{name: "unknown", rule: "bandwidth-saturated", make: func(s *survey.Survey) {
@@ -67,6 +79,14 @@ var accessScenarios = []scenario{
 		name: "a counter that both nodes write", rule: "shared-line",
 		make:    func(s *survey.Survey) { hotLine(s, []uint64{30, 40}, []uint64{60, 50}) },
 		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"nodes 0-1", "0x7f0000001040", "[heap]", "count_hits", "node 0 60, node 1 50"}, command: []string{"perf c2c record -p 100"},
+	},
+	{
+		name: "a counter whose changes were seen to travel", rule: "shared-line",
+		make: func(s *survey.Survey) {
+			hotLine(s, []uint64{30, 40}, []uint64{60, 50})
+			s.Samples.Lines[0].Modified = 77
+		},
+		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"HITM", "77"}, command: []string{"perf c2c record -p 100"},
 	},
 	{name: "one writer", rule: "shared-line", make: func(s *survey.Survey) { hotLine(s, []uint64{30, 40}, []uint64{60, 2}) }, quiet: true},
 	{name: "one thread, which moves", rule: "shared-line", make: func(s *survey.Survey) {

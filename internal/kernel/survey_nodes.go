@@ -31,7 +31,7 @@ func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
 		pages, told := low[n.ID]
 		v.LowFree = opt(unit.OptOf(unit.Bytes(pages)*s.reader.pageSize(), told), err, "/proc/zoneinfo")
 		why := orElse(s.cfg.NoUncore, "the memory controllers' counters were not asked for")
-		v.Traffic.Reads, v.Traffic.Busy = unit.UnknownValue[uint64](why), unit.UnknownValue[unit.Ratio](why)
+		v.Traffic = unknownTraffic(why)
 	}
 	return out
 }

@@ -57,7 +57,7 @@ func (p *controllerProbe) Stop() {
 func (p *controllerProbe) Finish(s *survey.Survey) error {
 	if p.why != nil {
 		for i := range s.Nodes {
-			s.Nodes[i].Traffic = survey.Traffic{Reads: unit.UnknownValue[uint64](p.why.Error()), Busy: unit.UnknownValue[unit.Ratio](p.why.Error())}
+			s.Nodes[i].Traffic = unknownTraffic(p.why.Error())
 		}
 		return nil
 	}
@@ -65,12 +65,16 @@ func (p *controllerProbe) Finish(s *survey.Survey) error {
 	for i, sum := range p.sums[:min(len(p.sums), len(s.Nodes))] {
 		t := &s.Nodes[i].Traffic
 		if sum.Why != nil {
-			*t = survey.Traffic{Reads: unit.UnknownValue[uint64](sum.Why.Error()), Busy: unit.UnknownValue[unit.Ratio](sum.Why.Error())}
+			*t = unknownTraffic(sum.Why.Error())
 			continue
 		}
-		*t = survey.Traffic{Reads: unit.UnknownValue[uint64]("no controller of this node"), Busy: unit.UnknownValue[unit.Ratio]("its PMU has no event for it")}
+		*t = unknownTraffic("its PMU has no event for it")
+		t.Reads = unit.UnknownValue[uint64]("no controller of this node")
 		if sum.KnownReads {
 			t.Reads = unit.ValueOf(sum.Reads, how, p.c.Name+"/cas_count_read/")
+		}
+		if sum.KnownWrites {
+			t.Writes = unit.ValueOf(sum.Writes, how, p.c.Name+"/cas_count_write/")
 		}
 		if sum.KnownB && sum.Ticks == 0 {
 			t.Busy = unit.UnknownValue[unit.Ratio](p.c.Name + "/clockticks/ stood still")
@@ -80,6 +84,11 @@ func (p *controllerProbe) Finish(s *survey.Survey) error {
 		}
 	}
 	return p.err
+}
+
+func unknownTraffic(why string) survey.Traffic {
+	lines := unit.UnknownValue[uint64](why)
+	return survey.Traffic{Reads: lines, Writes: lines, Busy: unit.UnknownValue[unit.Ratio](why)}
 }
 
 const (

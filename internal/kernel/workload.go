@@ -57,6 +57,7 @@ type workload struct {
 // meet looks a new workload over.
 func (r *Reader) meet(cg cgroup.Cgroup) *workload {
 	w := &workload{Cgroup: cg, layout: r.layout, dir: r.layout.Path(r.layout.Cpuset, cg.ID, ""), mapsAt: -1}
+	w.Owner = r.layout.Owner(cg.ID, &r.buf)
 	w.inode, _ = unix.Inode(w.dir)
 	member := r.membership(cg.ID)
 	l := r.layout

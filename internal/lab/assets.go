@@ -16,6 +16,7 @@ var ErrNotInstalled = errors.New("the lab is not installed")
 // Assets are the files lab/build.sh makes.
 type Assets struct {
 	QEMU, Kernel, Initramfs, Plugin string
+	Debian                          string // disk of the Debian guest (lab/debian.sh); it need not be there
 }
 
 // FindAssets looks for QEMU and for what `make lab` builds in dir.
@@ -24,6 +25,7 @@ func FindAssets(dir string) (Assets, error) {
 		Kernel:    filepath.Join(dir, "vmlinuz"),
 		Initramfs: filepath.Join(dir, "initramfs.cpio"),
 		Plugin:    filepath.Join(dir, "libhomenode_lab.so"),
+		Debian:    filepath.Join(dir, "debian.img"),
 	}
 	qemu, err := exec.LookPath("qemu-system-x86_64")
 	if err != nil {

@@ -257,7 +257,12 @@ func TestLabRefusesWrongNodeMap(t *testing.T) {
 }
 
 func TestLabFetch(t *testing.T) {
-	g := guest(t, "two", "v2")
+	talk(t, guest(t, "two", "v2"))
+}
+
+// talk carries files in and out, and a program's output and exit code.
+func talk(t *testing.T, g *Guest) {
+	t.Helper()
 	want := strings.Repeat("0123456789abcdef", 20_000)
 	if err := g.Put(t.Context(), "/tmp/x", 0o644, []byte(want)); err != nil {
 		t.Fatal(err)

@@ -24,14 +24,18 @@ type Options struct {
 	Shape   machine.Shape
 	Assets  Assets
 	Binary  string        // homenode for the guest, statically linked; "" = this program
-	Cgroup  string        // "v1" or "v2" (default)
+	Guest   string        // Busybox (default) or Debian
+	Cgroup  string        // "v1" or "v2" (default); Debian has v2 only
 	Dir     string        // of the run's files; "" = a temporary one, removed by Close
-	Timeout time.Duration // of the boot; 0 = 120 s
+	Timeout time.Duration // of the boot; 0 = 2 minutes, 5 with Debian
 	// Flat hides the nodes from the guest's kernel (numa=off): it sees one, while
 	// the model still has the shape's. Such a guest cannot be calibrated.
 	Flat bool
 	// HMAT has the firmware tell latencies and bandwidths, as the shape has them.
 	HMAT bool
+	// Counters is how many general counters a CPU's PMU has, as hardware has 4 or 8:
+	// more events than that are multiplexed. 0: the PMU module's default.
+	Counters int
 
 	modelConf string // for tests: what the plugin is told instead of the shape
 }
@@ -62,19 +66,16 @@ type call struct {
 
 // Boot starts a guest and waits until its server answers. The model is off.
 func Boot(ctx context.Context, o Options) (*Guest, error) {
-	if o.Cgroup == "" {
-		o.Cgroup = "v2"
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 120 * time.Second
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
 	}
 	g := &Guest{Shape: o.Shape, Dir: o.Dir, waiting: map[uint64]*call{}, exited: make(chan struct{})}
 	if err := g.prepare(o); err != nil {
 		g.removeDir()
 		return nil, err
 	}
-	plan := bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT}
-	if err := g.start(plan); err != nil {
+	if err := g.start(o.plan(g.Dir)); err != nil {
 		g.removeDir()
 		return nil, err
 	}
@@ -86,6 +87,10 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 		return nil, fmt.Errorf("boot lab %s: %w; console ends with: %s", o.Shape.Name, err, tail(console, 600))
 	}
 	return g, nil
+}
+
+func (o Options) plan(dir string) bootPlan {
+	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters}
 }
 
 func tail(b []byte, n int) []byte {

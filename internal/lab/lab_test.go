@@ -59,6 +59,21 @@ func TestDecisionQEMUArguments(t *testing.T) {
 		}
 		golden(t, filepath.Join("testdata", "qemu-"+name+".golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
 	}
+	p := bootPlan{
+		assets: Assets{Kernel: "LAB/vmlinuz", Plugin: "LAB/plugin.so", Debian: "LAB/debian.img"},
+		shape:  shapeNamed(t, "two"), dir: "RUN", guest: Debian, cgroup: "v2",
+	}
+	golden(t, filepath.Join("testdata", "qemu-two-debian.golden"), []byte(strings.Join(qemuArgs(p), "\n")+"\n"))
+}
+
+// The guest's init hands the number on to the PMU module; none leaves its default.
+func TestDecisionCountersArgument(t *testing.T) {
+	for n, want := range map[int]bool{0: false, 4: true} {
+		args := qemuArgs(bootPlan{shape: shapeNamed(t, "two"), cgroup: "v2", counters: n})
+		if got := strings.Contains(args[len(args)-1], " homenode.counters=4"); got != want {
+			t.Errorf("%d counters: %s", n, args[len(args)-1])
+		}
+	}
 }
 
 // The offsets that Go reads are those of the C header.

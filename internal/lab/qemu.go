@@ -34,10 +34,13 @@ type bootPlan struct {
 	assets Assets
 	shape  machine.Shape
 	dir    string // of this run
+	guest  string // Options.Guest
 	cgroup string // "v1" or "v2"
 	shell  bool   // a prompt on this terminal instead of the server
 	flat   bool   // Options.Flat
 	hmat   bool   // Options.HMAT
+
+	counters int // Options.Counters
 }
 
 // qemuArgs is QEMU's command line. The node backends come first and in order:
@@ -62,6 +65,9 @@ func qemuArgs(p bootPlan) []string {
 		"-device", "virtserialport,chardev=port,name="+portName,
 	)
 	args = append(args, nodeDevices(p, file(scratchName))...)
+	if p.guest == Debian {
+		args = append(args, debianArgs(p)...)
+	}
 	args = append(args,
 		"-kernel", p.assets.Kernel,
 		"-initrd", file("initrd.cpio"),
@@ -78,8 +84,14 @@ func qemuArgs(p bootPlan) []string {
 		// instructions of programs that lie elsewhere each time would be wrong.
 		"norandmaps",
 	}
+	if p.counters > 0 {
+		cmdline = append(cmdline, fmt.Sprintf("homenode.counters=%d", p.counters))
+	}
 	if p.flat {
 		cmdline = append(cmdline, flatArg)
+	}
+	if p.guest == Debian {
+		cmdline = append(cmdline, "homenode.root="+Debian)
 	}
 	return append(args, "-serial", serial, "-append", strings.Join(cmdline, " "))
 }

@@ -12,13 +12,18 @@ import (
 
 // Shell boots a guest whose prompt is on this terminal, and waits for its end.
 func Shell(ctx context.Context, o Options) error {
+	o, err := o.complete()
+	if err != nil {
+		return err
+	}
 	g := &Guest{Shape: o.Shape, Dir: o.Dir}
 	defer g.removeDir()
 	if err := g.prepare(o); err != nil {
 		return err
 	}
-	args := qemuArgs(bootPlan{assets: o.Assets, shape: o.Shape, dir: g.Dir, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, shell: true})
-	cmd := exec.CommandContext(ctx, o.Assets.QEMU, args...)
+	plan := o.plan(g.Dir)
+	plan.shell = true
+	cmd := exec.CommandContext(ctx, o.Assets.QEMU, qemuArgs(plan)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	defer plainNewlines(ctx)()
 	if err := cmd.Run(); err != nil {

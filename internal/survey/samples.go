@@ -65,6 +65,9 @@ type Line struct {
 	Mapping  string   `json:"mapping"`
 	Loads    []uint64 `json:"loads_by_cpu_node"`
 	Stores   []uint64 `json:"stores_by_cpu_node"`
+	// Modified are how many of these took the line out of another CPU's cache, which
+	// had changed it (HITM). 0 may also mean that the PMU does not tell.
+	Modified uint64 `json:"modified,omitempty"`
 	// Writers are how many threads wrote it: one thread that moves between nodes
 	// shares its line with nobody.
 	Writers   int        `json:"writers"`

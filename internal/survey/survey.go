@@ -101,8 +101,9 @@ type HugePool struct {
 
 // Traffic is what a node's memory controllers did in the period.
 type Traffic struct {
-	Reads unit.Value[uint64]     `json:"reads"` // cache lines
-	Busy  unit.Value[unit.Ratio] `json:"busy"`  // share of the time with a read waiting or served
+	Reads  unit.Value[uint64]     `json:"reads"` // cache lines
+	Writes unit.Value[uint64]     `json:"writes"`
+	Busy   unit.Value[unit.Ratio] `json:"busy"` // share of the time with a read waiting or served
 }
 
 // Balancing is the kernel's NUMA balancing: the setting, and counts over the

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,9 +17,13 @@
 #define SLICE_NS   200000ULL    /* on the host: shorter, more context switches */
 #define MAX_DT_NS  (4 * ROUND_NS) /* a controller that overslept does not catch up */
 #define WINDOW_NS  250000000ULL /* over which the slowest rate is taken */
+#define SHARING    150000ULL    /* cycles after a contended access in which others wait for it */
+#define LOOK_AGAIN 10000ULL     /* cycles after which new ones among these are noticed */
+#define SPINS      32           /* looks at the others before the host's CPU is offered to them */
 
 uint64_t homenode_horizon = UINT64_MAX;
 uint64_t homenode_counting;
+uint64_t homenode_paced;
 
 static uint64_t epoch;      /* counts changes of state that need synchronising */
 static unsigned round_no;   /* futex word: one per round */
@@ -64,6 +69,7 @@ static void synchronise(struct homenode_model *m, struct homenode_vcpu *v)
 	if (v->epoch == e)
 		return;
 	v->clock = LOAD(&m->shared->model_cycles);
+	v->shares_until = v->others_reached = 0;
 	STORE(&v->pub->clock, v->clock);
 	__atomic_store_n(&v->epoch, e, __ATOMIC_RELEASE);
 }
@@ -80,6 +86,66 @@ void homenode_clock_wait(struct homenode_model *m, struct homenode_vcpu *v)
 	const struct timespec limit = { .tv_nsec = WAIT_NS };
 	v->pub->waits++;
 	syscall(SYS_futex, &round_no, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
+}
+
+/* The least clock of the other vCPUs that share lines; UINT64_MAX = none runs. */
+static uint64_t others_clock(struct homenode_model *m, const struct homenode_vcpu *v)
+{
+	bool warm = LOAD(&m->shared->applied) == HOMENODE_WARM;
+	uint64_t min = UINT64_MAX;
+
+	for (unsigned i = 0; i < m->conf.ncpu; i++) {
+		struct homenode_vcpu *u = &m->vcpu[i];
+
+		if (u == v || (warm && u->daemons) || !LOAD(&u->pub->running))
+			continue;
+		uint64_t clock = LOAD(&u->pub->clock);
+		if (clock < min && LOAD(&u->shares_until) > clock)
+			min = clock;
+	}
+	return min;
+}
+
+/* A vCPU that waits here is inside a block: QEMU cannot stop it. So not for long. */
+static void wait_for_others(struct homenode_model *m, struct homenode_vcpu *v, uint64_t until)
+{
+	uint64_t begin = 0;
+
+	for (unsigned looks = 1;; looks++) {
+		uint64_t others = others_clock(m, v);
+
+		if (others >= until) {
+			uint64_t again = v->clock + LOOK_AGAIN;
+			v->others_reached = others < again ? others : again;
+			return;
+		}
+		if (looks % SPINS) {
+			__builtin_ia32_pause();
+			continue;
+		}
+		sched_yield();
+		uint64_t now = now_ns();
+		begin = begin ? begin : now;
+		if (now - begin > WAIT_NS) {
+			v->pub->unordered++;
+			return;
+		}
+	}
+}
+
+bool homenode_clock_order(struct homenode_model *m, struct homenode_vcpu *v, bool reads_own)
+{
+	if (!LOAD(&homenode_paced) || v->ctr != v->pub->counter[HOMENODE_USER] ||
+	    (v->daemons && LOAD(&m->shared->applied) == HOMENODE_WARM))
+		return false;
+	uint64_t slack = reads_own ? m->conf.transfer[v->node][v->node] : 0;
+	STORE(&v->shares_until, v->clock + SHARING);
+	if (v->others_reached + slack >= v->clock)
+		return true;
+	STORE(&v->pub->clock, v->clock);
+	v->pub->ordered++;
+	wait_for_others(m, v, v->clock - slack);
+	return true;
 }
 
 void homenode_clock_idle(struct homenode_vcpu *v)
@@ -159,6 +225,7 @@ static bool enter(struct homenode_model *m, uint64_t want, struct window *w, boo
 	struct homenode_lab_shared *s = m->shared;
 
 	if (want != HOMENODE_PACE && want != HOMENODE_WARM) {
+		STORE(&homenode_paced, 0);
 		STORE(&homenode_horizon, UINT64_MAX);
 		STORE(&homenode_counting, want == HOMENODE_COUNT);
 		*asked = false;
@@ -174,6 +241,7 @@ static bool enter(struct homenode_model *m, uint64_t want, struct window *w, boo
 	if (!all_synchronised(m))
 		return false;
 	*asked = false;
+	STORE(&homenode_paced, 1);
 	*w = (struct window){ 0 };
 	s->paced_cycles = s->paced_wall_ns = 0;
 	s->slowest_permille = 1000;

@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The modelled memory system: private L1 and L2 per vCPU, one LLC per node,
- * DRAM behind one controller per node, directed links between nodes.
+ * The modelled memory system: a private L1 per vCPU and L2 per core, one LLC per
+ * node, DRAM behind one controller per node, directed links between nodes, and a
+ * directory of all lines that keeps the private caches coherent (MESI).
  *
- *	vCPU ─ L1 ─ L2 ─ LLC(node) ─┬─ controller(node) ─ DRAM      local
- *	                            └─ link … link ─ controller ─ DRAM  remote
+ *	vCPU ─ L1 ┬ L2 ─ directory ─┬─ LLC(node) ─ controller(node) ─ DRAM     local
+ *	vCPU ─ L1 ┘  (core)         ├─ link … link ─ controller ─ DRAM         remote
+ *	                            └─ (link … link) ─ another core's L2       modified there
  *
- * Not modelled: coherence, instruction fetch, page walks, write-backs, SMT.
+ * Not modelled: instruction fetch, page walks, prefetching beyond sequential runs.
  */
 #ifndef HOMENODE_MODEL_H
 #define HOMENODE_MODEL_H
 
 #include "../include/homenode_lab.h"
-#include <stdbool.h>
+#include "cache.h"
 #include <stdio.h>
 
-#define HOMENODE_LINE_SHIFT 6
-#define HOMENODE_L2_WAYS    4
-#define HOMENODE_LLC_WAYS   16
-#define HOMENODE_STREAMS    4
-#define HOMENODE_L1_MAX     4096 /* lines */
+#define HOMENODE_L2_WAYS  4
+#define HOMENODE_LLC_WAYS 16
+#define HOMENODE_STREAMS  4
+#define HOMENODE_L1_MAX   4096 /* lines */
+#define HOMENODE_THREADS  2    /* of a core, at most */
+
+/* A slot of L1 holds its virtual line + 1 and what a fast hit may do. */
+#define HOMENODE_L1_WRITE (1ULL << 63) /* the core has it alone, and L2 knows it as modified */
+#define HOMENODE_L1_ASK   (1ULL << 62) /* contended: every access asks the directory */
+#define HOMENODE_L1_LINE  (HOMENODE_L1_ASK - 1)
 
 /* What a shape says, in the units of the configuration file. */
 struct homenode_conf {
@@ -39,14 +46,10 @@ struct homenode_conf {
 	unsigned char path[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 };
 
-/* A set-associative cache of line tags, replaced first in, first out.  Several
- * vCPUs of a node share an LLC without a lock: a race costs one wrong hit or
- * miss, and both are rare against the 0.1 % that the counts are held to. */
-struct homenode_cache {
-	uint64_t *tags;       /* [sets][ways], line number + 1, 0 = empty */
-	unsigned char *next;  /* [sets], way to replace next */
-	uint64_t set_mask;
-	unsigned ways;
+struct homenode_core {
+	struct homenode_cache l2;
+	unsigned cpu[HOMENODE_THREADS], ncpu;
+	int node;
 };
 
 struct homenode_vcpu {
@@ -56,14 +59,37 @@ struct homenode_vcpu {
 	bool daemons;             /* kept for daemons: free in WARM */
 	struct homenode_lab_vcpu *pub;
 	int node;
-	uint64_t access;          /* what became of the last L1 miss: HOMENODE_ACCESS() */
+	unsigned core_id;
+	struct homenode_core *core;
+	uint64_t access;          /* what became of the last access beyond the fast path: HOMENODE_ACCESS() */
 	struct homenode_lab_sample *ring;
-	struct homenode_cache l2;
+	/* ordering with the other vCPUs (clock.c) */
+	uint64_t shares_until;    /* own clock: until then it counts as one that shares lines */
+	uint64_t others_reached;  /* a clock that all others were seen to have reached */
+	/* SMT (smt.c); sibling NULL: none */
+	struct homenode_vcpu *sibling;
+	unsigned issue_cost;      /* cycles an instruction, × 256 */
+	unsigned issue_rest;
+	uint64_t issued, issued_since;
+	unsigned issue_rate;      /* instructions a cycle, × 65536; the sibling reads it */
 	uint64_t stream[HOMENODE_STREAMS];
 	unsigned char stream_run[HOMENODE_STREAMS];
 	unsigned stream_next;
-	uint64_t l1[HOMENODE_L1_MAX]; /* virtually tagged, line number + 1 */
+	uint64_t l1[HOMENODE_L1_MAX]; /* virtually tagged, see HOMENODE_L1_… */
 } __attribute__((aligned(128)));
+
+/* A line's entry in the directory. */
+struct homenode_line {
+	uint64_t sharers; /* cores that may have it; a clean copy may be gone without a word */
+	uint64_t word;    /* HOMENODE_DIR_…, nodes whose LLC may have it, clock of the last transfer */
+};
+
+/* How busy a controller or a link is. */
+struct homenode_queue {
+	double util;     /* smoothed */
+	double pressure; /* cycles that hold a load beyond its capacity back */
+	uint64_t seen;   /* lines at the round before */
+};
 
 struct homenode_model {
 	struct homenode_conf conf;
@@ -72,11 +98,12 @@ struct homenode_model {
 	struct {
 		uint64_t base, end;
 	} range[HOMENODE_MAX_NODES]; /* plugin "physical" addresses of a node */
+	struct homenode_line *directory[HOMENODE_MAX_NODES];
 	struct homenode_cache llc[HOMENODE_MAX_NODES];
+	struct homenode_core core[HOMENODE_MAX_CPUS];
 	/* idle latency plus queueing, rewritten by the controller each round */
 	unsigned lat_now[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
-	double mc_util[HOMENODE_MAX_NODES], link_util[HOMENODE_MAX_LINKS];
-	uint64_t mc_seen[HOMENODE_MAX_NODES], link_seen[HOMENODE_MAX_LINKS];
+	struct homenode_queue mc[HOMENODE_MAX_NODES], link[HOMENODE_MAX_LINKS];
 	struct homenode_vcpu vcpu[HOMENODE_MAX_CPUS];
 };
 
@@ -85,16 +112,53 @@ extern struct homenode_model homenode_model;
 int homenode_conf_read(FILE *f, struct homenode_conf *c, char *err, size_t len);
 int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s);
 
-/* One access of vcpu that missed L1: virtual line, plugin physical address. */
-void homenode_model_miss(struct homenode_model *m, struct homenode_vcpu *v,
-			 uint64_t line, uint64_t phys, bool store);
+enum homenode_how { HOMENODE_LOAD, HOMENODE_STORE, HOMENODE_ATOMIC };
+
+/* One access of vcpu that its L1 could not serve alone: virtual line, plugin
+ * physical address. */
+void homenode_model_access(struct homenode_model *m, struct homenode_vcpu *v,
+			   uint64_t vline, uint64_t phys, enum homenode_how how);
+
+/* The node that an address belongs to; -1 = none. */
+static inline int homenode_home(const struct homenode_model *m, uint64_t phys)
+{
+	for (unsigned n = 0; n < m->conf.nnode; n++)
+		if (phys >= m->range[n].base && phys < m->range[n].end)
+			return (int)n;
+	return -1;
+}
+
+/* directory.c: what an access has to do with other cores' copies. */
+enum homenode_claim_kind {
+	HOMENODE_OWN,     /* nothing: its core has it, and the right to do this */
+	HOMENODE_FETCH,   /* from LLC or DRAM */
+	HOMENODE_PEER,    /* from the core that modified it */
+	HOMENODE_UPGRADE, /* it has it; others lose it */
+};
+struct homenode_claim {
+	enum homenode_claim_kind kind;
+	unsigned latency; /* of PEER and UPGRADE; of FETCH: of taking copies away meanwhile */
+	unsigned wait;    /* for transfers of the same line before this one */
+	int from;         /* node of the core that had it modified */
+	bool contended;
+};
+int homenode_directory_init(struct homenode_model *m);
+struct homenode_claim homenode_directory_claim(struct homenode_model *m, struct homenode_vcpu *v,
+					       uint64_t phys, int home, bool write, bool held);
+/* A modified line leaves the core's caches for the LLC. */
+void homenode_directory_leave(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line);
+/* Take a virtual line out of the L1 of a core's CPUs. */
+void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core, uint64_t vline);
+
+/* smt.c: cycles that n instructions take, where a sibling takes issue slots. */
+uint64_t homenode_smt_issue(struct homenode_vcpu *v, uint64_t n);
 
 /* Hand an access (HOMENODE_ACCESS() and the STORE bit) to the vCPU's samplers.
  * Called while pub->sampling is not 0. */
 void homenode_sample(struct homenode_vcpu *v, uint64_t ip, uint64_t addr, uint64_t access);
 
-/* Recompute queueing from the lines served since the last call, in `cycles` of
- * the model clock. Not paced, the clock says nothing about the load: no queueing. */
+/* queue.c: recompute queueing from the lines served since the last call, in `cycles`
+ * of the model clock. Not paced, the clock says nothing about the load: no queueing. */
 void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced);
 
 static inline void homenode_model_flush_l1(struct homenode_model *m,

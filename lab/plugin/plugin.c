@@ -43,6 +43,8 @@ static void on_block(unsigned int cpu, void *udata)
 
 	v->ctr = v->pub->counter[(block & BLOCK_KERNEL) != 0];
 	v->ctr[HOMENODE_INSTRUCTIONS] += n;
+	if (unlikely(v->sibling != NULL))
+		n = homenode_smt_issue(v, n);
 	v->ctr[HOMENODE_CYCLES] += n;
 	v->clock += n;
 	__atomic_store_n(&v->pub->clock, v->clock, __ATOMIC_RELAXED);
@@ -72,22 +74,25 @@ static void *delivery(struct homenode_vcpu *v, void *insn)
 	return NULL;
 }
 
-/* An atomic read-modify-write comes once, as a store. */
-static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
-		      uint64_t vaddr, void *insn)
+/* A hit in L1 that nobody else has to know of. */
+static bool fast_hit(uint64_t slot, uint64_t line, bool store)
+{
+	return store ? slot == ((line + 1) | HOMENODE_L1_WRITE) :
+		       (slot | HOMENODE_L1_WRITE) == ((line + 1) | HOMENODE_L1_WRITE);
+}
+
+static inline __attribute__((always_inline)) void
+one_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn, bool atomic)
 {
 	struct homenode_model *m = &homenode_model;
-
-	if (likely(!__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
-		return;
 	struct homenode_vcpu *v = &m->vcpu[cpu];
-	uint64_t line = vaddr >> HOMENODE_LINE_SHIFT, *slot = &v->l1[line & m->l1_mask];
+	uint64_t line = vaddr >> HOMENODE_LINE_SHIFT;
 	bool store = qemu_plugin_mem_is_store(info);
 
 	if (vaddr >> 63)
 		insn = delivery(v, insn);
 	v->ctr[HOMENODE_LOADS + store]++;
-	if (likely(*slot == line + 1)) {
+	if (likely(fast_hit(v->l1[line & m->l1_mask], line, store))) {
 		sample(v, insn, vaddr, HOMENODE_ACCESS(HOMENODE_HIT_L1, 0xff, HOMENODE_L1_LATENCY), store);
 		return;
 	}
@@ -96,9 +101,48 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info,
 		sample(v, insn, vaddr, HOMENODE_ACCESS(HOMENODE_HIT_UNKNOWN, 0xff, 0), store);
 		return;
 	}
-	*slot = line + 1;
-	homenode_model_miss(m, v, line, qemu_plugin_hwaddr_phys_addr(hw), store);
+	homenode_model_access(m, v, line, qemu_plugin_hwaddr_phys_addr(hw),
+			      atomic ? HOMENODE_ATOMIC : store ? HOMENODE_STORE : HOMENODE_LOAD);
 	sample(v, insn, vaddr, v->access, store);
+}
+
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)
+{
+	if (unlikely(__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
+		one_access(cpu, info, vaddr, insn, false);
+}
+
+/* A locked read-modify-write comes once, as a store. */
+static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)
+{
+	if (likely(!__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
+		return;
+	one_access(cpu, info, vaddr, insn, true);
+	struct homenode_vcpu *v = &homenode_model.vcpu[cpu];
+	v->ctr[HOMENODE_ATOMICS]++;
+	v->ctr[HOMENODE_CYCLES] += homenode_model.conf.atomic_cycles;
+	v->clock += homenode_model.conf.atomic_cycles;
+}
+
+/* Does the instruction lock its memory operand: by prefix, or because it is XCHG,
+ * which always does? (Intel SDM 2A: prefixes, REX, opcode.) */
+static bool is_atomic(const struct qemu_plugin_insn *insn)
+{
+	const unsigned char *p = qemu_plugin_insn_data(insn);
+	size_t n = qemu_plugin_insn_size(insn);
+
+	for (size_t i = 0; i < n; i++)
+		switch (p[i]) {
+		case 0xf0:
+			return true;
+		case 0x66: case 0x67: case 0xf2: case 0xf3:
+		case 0x2e: case 0x36: case 0x3e: case 0x26: case 0x64: case 0x65:
+		case 0x40 ... 0x4f: /* REX */
+			continue;
+		default:
+			return p[i] == 0x86 || p[i] == 0x87;
+		}
+	return false;
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -113,7 +157,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
 		/* Separate R and W filters are wrong in 7.2: RW, and ask. */
-		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_CB_NO_REGS, QEMU_MEM_RW,
+		qemu_plugin_register_vcpu_mem_cb(insn, is_atomic(insn) ? on_atomic : on_access,
+						 QEMU_CB_NO_REGS, QEMU_MEM_RW,
 						 (void *)qemu_plugin_insn_vaddr(insn));
 	}
 }

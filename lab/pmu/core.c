@@ -10,17 +10,32 @@
  * Sampled are loads by latency and stores (sampling.c). Memory controllers have
  * PMUs of their own (uncore.c).
  *
- * Not there: sampling of other events, multiplexing of those that only count
- * (they always do), rdpmc.
+ * Events that only count share the CPU's `counters` general counters; what finds
+ * none waits, and perf rotates (perf_mux_hrtimer). Without one do: cycles and
+ * instructions, for which hardware has fixed counters (here for as many events as
+ * want one); DRAM by node, the lab's own check; what is sampled, which holds a
+ * sampler.
+ *
+ * Not there: sampling of other events, rdpmc.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/percpu.h>
 
 #include "pmu.h"
 
 struct homenode_lab_shared *homenode_lab;
 #define lab homenode_lab
+
+/* 8: Ice Lake-SP's general counters of a logical CPU; Skylake-SP with SMT has 4.
+ * Fewer: more multiplexing, and counts are estimates. What counts already when this
+ * is lowered goes on until it is rotated out. */
+static unsigned int counters = 8;
+module_param(counters, uint, 0644);
+MODULE_PARM_DESC(counters, "general counters of a CPU (default 8; 0 = without limit)");
+
+static DEFINE_PER_CPU(unsigned int, counters_taken);
 
 /* What an event sums: up to two counters, or the DRAM accesses of one node. */
 struct meaning {
@@ -47,6 +62,15 @@ static const struct {
 	{ HOMENODE_EV_LOCAL_STORES, ONE(HOMENODE_LOCAL_STORES) },
 	{ HOMENODE_EV_REMOTE_STORES, ONE(HOMENODE_REMOTE_STORES) },
 	{ HOMENODE_EV_STALL_CYCLES, ONE(HOMENODE_STALL_CYCLES) },
+	{ HOMENODE_EV_ATOMICS, ONE(HOMENODE_ATOMICS) },
+	{ HOMENODE_EV_TRANSFERS_LOCAL, ONE(HOMENODE_TRANSFERS_LOCAL) },
+	{ HOMENODE_EV_TRANSFERS_REMOTE, ONE(HOMENODE_TRANSFERS_REMOTE) },
+	{ HOMENODE_EV_UPGRADES, ONE(HOMENODE_UPGRADES) },
+	{ HOMENODE_EV_INVALIDATIONS, ONE(HOMENODE_INVALIDATIONS) },
+	{ HOMENODE_EV_WRITEBACKS, ONE(HOMENODE_WRITEBACKS) },
+	{ HOMENODE_EV_UNCORE_REQUESTS, ONE(HOMENODE_UNCORE_REQUESTS) },
+	{ HOMENODE_EV_UNCORE_OUTSTANDING, ONE(HOMENODE_UNCORE_OUTSTANDING) },
+	{ HOMENODE_EV_UNCORE_CRITICAL, ONE(HOMENODE_UNCORE_CRITICAL) },
 };
 
 #define CACHE(id, op, result)                                          \
@@ -96,9 +120,20 @@ static int decode_cache(u64 config, struct meaning *what)
 	return -ENOENT;
 }
 
+/* cmask, inv, edge have no meaning here, but that with any cmask outstanding
+ * requests are not summed: the cycles that have one are counted. */
+static u64 code_of(u64 config)
+{
+	u64 code = config & 0xffff;
+
+	if (code == HOMENODE_EV_UNCORE_OUTSTANDING && (config >> 24 & 0xff))
+		return HOMENODE_EV_UNCORE_CRITICAL;
+	return code;
+}
+
 static int decode_raw(u64 config, struct meaning *what)
 {
-	u64 code = config & 0xffff; /* cmask, inv, edge have no meaning here */
+	u64 code = code_of(config);
 	size_t i;
 
 	if ((code & 0xff) == 0xf0) {
@@ -140,14 +175,27 @@ static u64 sum_counters(struct perf_event *event, struct homenode_lab_vcpu *v, i
 	return sum;
 }
 
+/* hw.config carries the struct meaning; see pmu_event_init */
+static struct meaning meaning_of(const struct perf_event *event)
+{
+	u64 config = event->hw.config;
+
+	return (struct meaning){ .a = config, .b = config >> 8, .node = config >> 16 };
+}
+
+static bool needs_counter(const struct perf_event *event)
+{
+	struct meaning what = meaning_of(event);
+
+	return !homenode_samples(event) && what.node < 0 && what.a != HOMENODE_CYCLES &&
+	       what.a != HOMENODE_INSTRUCTIONS;
+}
+
 /* What this CPU's counters say now. Runs on the CPU that it reads. */
 static u64 counters_now(struct perf_event *event)
 {
 	struct homenode_lab_vcpu *v = &lab->vcpu[smp_processor_id()];
-	struct hw_perf_event *hw = &event->hw;
-
-	/* hw.config carries the struct meaning; see pmu_event_init */
-	struct meaning what = { .a = hw->config, .b = hw->config >> 8, .node = hw->config >> 16 };
+	struct meaning what = meaning_of(event);
 
 	if (homenode_samples(event))
 		return homenode_sampler_count(event);
@@ -182,9 +230,32 @@ static void pmu_stop(struct perf_event *event, int flags)
 	event->hw.state |= PERF_HES_STOPPED | PERF_HES_UPTODATE;
 }
 
+/* add and del of an event are on the same CPU, interrupts off. */
+static int claim(struct perf_event *event)
+{
+	unsigned int most = READ_ONCE(counters);
+
+	if (homenode_samples(event))
+		return homenode_sampler_claim(event);
+	if (!needs_counter(event))
+		return 0;
+	if (most && __this_cpu_read(counters_taken) >= most)
+		return -EAGAIN;
+	__this_cpu_inc(counters_taken);
+	return 0;
+}
+
+static void release(struct perf_event *event)
+{
+	if (homenode_samples(event))
+		homenode_sampler_release(event);
+	else if (needs_counter(event))
+		__this_cpu_dec(counters_taken);
+}
+
 static int pmu_add(struct perf_event *event, int flags)
 {
-	int err = homenode_samples(event) ? homenode_sampler_claim(event) : 0;
+	int err = claim(event);
 
 	if (err)
 		return err;
@@ -198,9 +269,42 @@ static int pmu_add(struct perf_event *event, int flags)
 static void pmu_del(struct perf_event *event, int flags)
 {
 	pmu_stop(event, PERF_EF_UPDATE);
-	if (homenode_samples(event))
-		homenode_sampler_release(event);
+	release(event);
 	perf_event_update_userpage(event);
+}
+
+/* What a group wants of a CPU. */
+struct demand {
+	unsigned int counters, samplers;
+};
+
+static void want(struct demand *d, const struct perf_event *event, const struct pmu *pmu)
+{
+	if (event->pmu != pmu)
+		return; /* a software event, or one of the tracepoints' */
+	d->counters += needs_counter(event);
+	d->samplers += homenode_samples(event);
+}
+
+/* A group is on the PMU as a whole or not at all: one that never fits is refused
+ * here, as validate_group() of arch/x86/events/core.c does. The core holds the
+ * leader's context meanwhile, so the siblings stay. What a new task inherits is let
+ * in: to refuse it would make fork(2) fail. */
+static int check_group(struct perf_event *event)
+{
+	struct perf_event *leader = event->group_leader, *sibling;
+	unsigned int most = READ_ONCE(counters);
+	struct demand d = {};
+
+	if (event->parent)
+		return 0;
+	want(&d, event, event->pmu);
+	if (leader != event) {
+		want(&d, leader, event->pmu);
+		for_each_sibling_event(sibling, leader)
+			want(&d, sibling, event->pmu);
+	}
+	return (most && d.counters > most) || d.samplers > HOMENODE_SAMPLERS ? -EINVAL : 0;
 }
 
 static int pmu_event_init(struct perf_event *event)
@@ -213,23 +317,25 @@ static int pmu_event_init(struct perf_event *event)
 		return -ENOENT;
 	err = homenode_sampling_event(event);
 	if (err != -ENOENT)
-		return err;
+		return err ?: check_group(event);
 	if (is_sampling_event(event))
 		return -EOPNOTSUPP;
 	err = decode(event, &what);
 	if (err)
 		return err;
 	event->hw.config = (u8)what.a | (u64)(u8)what.b << 8 | (u64)(u8)what.node << 16;
-	return 0;
+	return check_group(event);
 }
 
 PMU_FORMAT_ATTR(event, "config:0-7");
 PMU_FORMAT_ATTR(umask, "config:8-15");
+PMU_FORMAT_ATTR(cmask, "config:24-31");
 PMU_FORMAT_ATTR(ldlat, "config1:0-15");
 
 static struct attribute *format_attrs[] = {
 	&format_attr_event.attr,
 	&format_attr_umask.attr,
+	&format_attr_cmask.attr,
 	&format_attr_ldlat.attr,
 	NULL,
 };
@@ -239,13 +345,42 @@ static const struct attribute_group format_group = {
 	.attrs = format_attrs,
 };
 
-/* As perf mem looks for them. */
+/* The first two as perf mem looks for them; the others by the names that the load
+ * program has for them, where perf's own do not tell. */
 PMU_EVENT_ATTR_STRING(mem-loads, event_mem_loads, "event=0xcd,umask=0x1,ldlat=3");
 PMU_EVENT_ATTR_STRING(mem-stores, event_mem_stores, "event=0xd0,umask=0x82");
+PMU_EVENT_ATTR_STRING(local-loads, event_local_loads, "event=0xd3,umask=0x1");
+PMU_EVENT_ATTR_STRING(remote-loads, event_remote_loads, "event=0xd3,umask=0x2");
+PMU_EVENT_ATTR_STRING(local-stores, event_local_stores, "event=0xd3,umask=0x10");
+PMU_EVENT_ATTR_STRING(remote-stores, event_remote_stores, "event=0xd3,umask=0x20");
+PMU_EVENT_ATTR_STRING(stall-cycles, event_stall_cycles, "event=0xa3,umask=0x14");
+PMU_EVENT_ATTR_STRING(uncore-requests, event_requests, "event=0xb0,umask=0x80");
+PMU_EVENT_ATTR_STRING(uncore-outstanding, event_outstanding, "event=0x60,umask=0x8");
+PMU_EVENT_ATTR_STRING(uncore-critical, event_critical, "event=0x60,umask=0x8,cmask=0x1");
+PMU_EVENT_ATTR_STRING(transfers-local, event_transfers_local, "event=0xd2,umask=0x4");
+PMU_EVENT_ATTR_STRING(transfers-remote, event_transfers_remote, "event=0xd3,umask=0x4");
+PMU_EVENT_ATTR_STRING(upgrades, event_upgrades, "event=0xd3,umask=0x40");
+PMU_EVENT_ATTR_STRING(invalidations, event_invalidations, "event=0xd3,umask=0x80");
+PMU_EVENT_ATTR_STRING(atomics, event_atomics, "event=0xd0,umask=0x21");
+PMU_EVENT_ATTR_STRING(writebacks, event_writebacks, "event=0xb0,umask=0x40");
 
 static struct attribute *event_attrs[] = {
 	&event_mem_loads.attr.attr,
 	&event_mem_stores.attr.attr,
+	&event_local_loads.attr.attr,
+	&event_remote_loads.attr.attr,
+	&event_local_stores.attr.attr,
+	&event_remote_stores.attr.attr,
+	&event_stall_cycles.attr.attr,
+	&event_requests.attr.attr,
+	&event_outstanding.attr.attr,
+	&event_critical.attr.attr,
+	&event_transfers_local.attr.attr,
+	&event_transfers_remote.attr.attr,
+	&event_upgrades.attr.attr,
+	&event_invalidations.attr.attr,
+	&event_atomics.attr.attr,
+	&event_writebacks.attr.attr,
 	NULL,
 };
 

@@ -57,24 +57,33 @@ u64 homenode_sampler_count(struct perf_event *event)
 	return READ_ONCE(sampler_of(event)->count);
 }
 
-#define HIT(where) (PERF_MEM_S(LVL, HIT) | PERF_MEM_S(LVL, where))
-#define NUMBER(n)  PERF_MEM_S(LVLNUM, n)
+#define HIT(where)  (PERF_MEM_S(LVL, HIT) | PERF_MEM_S(LVL, where))
+#define NUMBER(n)   PERF_MEM_S(LVLNUM, n)
+#define SNOOP(what) PERF_MEM_S(SNOOP, what)
+#define FAR         PERF_MEM_S(REMOTE, REMOTE)
 
-/* Coherence is not modelled, nor are page walks: neither snoop nor TLB is known. */
+/* A line that another CPU had modified is an L3 hit of the node, or one in another
+ * node's cache, as Intel tells it: its L3 finds out, and the snoop says HITM. An
+ * upgrade found its data in the CPU's private caches and had to leave them for the
+ * right to write: the outer one, L2, is where that shows. Snoop HIT says that others
+ * had the line, too, unchanged. All else took no line from a CPU. Page walks are not
+ * modelled: the TLB is not known. */
 static u64 data_source(u64 access)
 {
 	static const u64 where[16] = {
-		[HOMENODE_HIT_UNKNOWN] = PERF_MEM_S(LVL, NA) | NUMBER(NA),
-		[HOMENODE_HIT_L1] = HIT(L1) | NUMBER(L1),
-		[HOMENODE_HIT_L2] = HIT(L2) | NUMBER(L2),
-		[HOMENODE_HIT_LLC] = HIT(L3) | NUMBER(L3),
-		[HOMENODE_HIT_LOCAL] = HIT(LOC_RAM) | NUMBER(RAM),
-		[HOMENODE_HIT_REMOTE] = HIT(REM_RAM1) | NUMBER(RAM) | PERF_MEM_S(REMOTE, REMOTE),
+		[HOMENODE_HIT_UNKNOWN] = PERF_MEM_S(LVL, NA) | NUMBER(NA) | SNOOP(NA),
+		[HOMENODE_HIT_L1] = HIT(L1) | NUMBER(L1) | SNOOP(NONE),
+		[HOMENODE_HIT_L2] = HIT(L2) | NUMBER(L2) | SNOOP(NONE),
+		[HOMENODE_HIT_LLC] = HIT(L3) | NUMBER(L3) | SNOOP(NONE),
+		[HOMENODE_HIT_LOCAL] = HIT(LOC_RAM) | NUMBER(RAM) | SNOOP(NONE),
+		[HOMENODE_HIT_REMOTE] = HIT(REM_RAM1) | NUMBER(RAM) | FAR | SNOOP(NONE),
+		[HOMENODE_HIT_PEER_LOCAL] = HIT(L3) | NUMBER(L3) | SNOOP(HITM),
+		[HOMENODE_HIT_PEER_REMOTE] = HIT(REM_CCE1) | NUMBER(ANY_CACHE) | FAR | SNOOP(HITM),
+		[HOMENODE_HIT_UPGRADE] = HIT(L2) | NUMBER(L2) | SNOOP(HIT),
 	};
 	u64 op = access & HOMENODE_ACCESS_STORE ? PERF_MEM_S(OP, STORE) : PERF_MEM_S(OP, LOAD);
 
-	return op | where[HOMENODE_ACCESS_HIT(access)] | PERF_MEM_S(SNOOP, NA) |
-	       PERF_MEM_S(LOCK, NA) | PERF_MEM_S(TLB, NA);
+	return op | where[HOMENODE_ACCESS_HIT(access)] | PERF_MEM_S(LOCK, NA) | PERF_MEM_S(TLB, NA);
 }
 
 static void emit(struct perf_event *event, const struct homenode_lab_sample *s)

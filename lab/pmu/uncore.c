@@ -3,11 +3,11 @@
  * The memory controllers' PMUs: uncore_imc_<node>, for a CPU at a time and never
  * for a task, as on hardware. (There the numbers are those of channels.)
  *
- * Lines are summed from the vCPUs' own counts and exact at any moment; clock and
- * busy cycles are the model's of its last round (0.5 ms ago at most).
+ * Lines read and written back are summed from the vCPUs' own counts and exact at
+ * any moment; clock and busy cycles are the model's of its last round (0.5 ms ago at
+ * most). Events here never share a counter.
  *
- * Not there: writes (write-backs are not modelled, so cas_count_write is unknown
- * and not 0), sampling.
+ * Not there: sampling.
  */
 #include <linux/device.h>
 
@@ -26,12 +26,21 @@ static struct controller *controller_of(struct pmu *pmu)
 	return container_of(pmu, struct controller, pmu);
 }
 
-static u64 lines(unsigned int node)
+static u64 lines_read(unsigned int node)
 {
 	u64 i, sum = 0;
 
 	for (i = 0; i < homenode_lab->ncpu; i++)
 		sum += READ_ONCE(homenode_lab->vcpu[i].dram[node]);
+	return sum;
+}
+
+static u64 lines_written(unsigned int node)
+{
+	u64 i, sum = 0;
+
+	for (i = 0; i < homenode_lab->ncpu; i++)
+		sum += READ_ONCE(homenode_lab->vcpu[i].writeback[node]);
 	return sum;
 }
 
@@ -41,7 +50,9 @@ static u64 now(struct perf_event *event)
 
 	switch (event->attr.config) {
 	case HOMENODE_IMC_CAS_READ:
-		return lines(node);
+		return lines_read(node);
+	case HOMENODE_IMC_CAS_WRITE:
+		return lines_written(node);
 	case HOMENODE_IMC_RPQ_NOT_EMPTY:
 		return READ_ONCE(homenode_lab->mc_busy_cycles[node]);
 	default: /* HOMENODE_IMC_CLOCKTICKS */
@@ -92,6 +103,7 @@ static int uncore_event_init(struct perf_event *event)
 	switch (event->attr.config) {
 	case HOMENODE_IMC_CLOCKTICKS:
 	case HOMENODE_IMC_CAS_READ:
+	case HOMENODE_IMC_CAS_WRITE:
 	case HOMENODE_IMC_RPQ_NOT_EMPTY:
 		event->cpu = controller_of(event->pmu)->cpu;
 		return 0;
@@ -108,12 +120,18 @@ PMU_EVENT_ATTR_STRING(clockticks, event_clockticks, "event=0x0");
 PMU_EVENT_ATTR_STRING(cas_count_read, event_cas_read, "event=0x4,umask=0x3");
 PMU_EVENT_ATTR_STRING(cas_count_read.scale, event_cas_read_scale, "6.103515625e-5");
 PMU_EVENT_ATTR_STRING(cas_count_read.unit, event_cas_read_unit, "MiB");
+PMU_EVENT_ATTR_STRING(cas_count_write, event_cas_write, "event=0x4,umask=0xc");
+PMU_EVENT_ATTR_STRING(cas_count_write.scale, event_cas_write_scale, "6.103515625e-5");
+PMU_EVENT_ATTR_STRING(cas_count_write.unit, event_cas_write_unit, "MiB");
 PMU_EVENT_ATTR_STRING(rpq_not_empty, event_rpq, "event=0x11");
 static struct attribute *event_attrs[] = {
 	&event_clockticks.attr.attr,
 	&event_cas_read.attr.attr,
 	&event_cas_read_scale.attr.attr,
 	&event_cas_read_unit.attr.attr,
+	&event_cas_write.attr.attr,
+	&event_cas_write_scale.attr.attr,
+	&event_cas_write_unit.attr.attr,
 	&event_rpq.attr.attr,
 	NULL,
 };

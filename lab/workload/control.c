@@ -14,6 +14,8 @@ static const char *const state_names[] = { "off", "count", "pace", "warm" };
 static const char *const counter_names[] = {
 	"cycles", "instructions", "loads", "stores", "l1_misses", "l2_misses", "llc_misses", "local_loads",
 	"remote_loads", "local_stores", "remote_stores", "stall_cycles", "unmapped",
+	"uncore_requests", "uncore_outstanding", "uncore_critical", "transfers_local", "transfers_remote", "upgrades",
+	"invalidations", "atomics", "writebacks",
 };
 
 static volatile struct homenode_lab_shared *open_lab(const struct homenode_options *o, bool writable)
@@ -60,12 +62,17 @@ static void print_vcpu(const volatile struct homenode_lab_shared *lab, unsigned 
 {
 	const volatile struct homenode_lab_vcpu *v = &lab->vcpu[cpu];
 
-	printf("%s{\"cpu\":%u,\"clock\":%" PRIu64 ",\"running\":%s,\"waits\":%" PRIu64, cpu ? "," : "", cpu, v->clock,
-	       v->running ? "true" : "false", v->waits);
+	printf("%s{\"cpu\":%u,\"clock\":%" PRIu64 ",\"running\":%s,\"waits\":%" PRIu64
+	       ",\"ordered\":%" PRIu64 ",\"unordered\":%" PRIu64,
+	       cpu ? "," : "", cpu, v->clock, v->running ? "true" : "false", v->waits, v->ordered, v->unordered);
 	print_counters(v, "total", true); /* user + kernel */
 	print_counters(v, "user", false);
 	putchar(',');
 	homenode_json_array(stdout, "dram", v->dram, nnode);
+	putchar(',');
+	homenode_json_array(stdout, "writeback", v->writeback, nnode);
+	putchar(',');
+	homenode_json_array(stdout, "transfer", v->transfer, nnode);
 	putchar('}');
 }
 

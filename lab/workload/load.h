@@ -3,7 +3,7 @@
  * homenode-load: what its parts share.
  *
  *   options ──► run ──► worker threads ──► tally (per worker, per phase) ──► report
- *                │          │  mode: chase | stream | rao | share | spin | server | hold
+ *                │          │  mode: chase | stream | rao | share | spin | server | hold | handoff
  *              clock      memory
  *
  * Not for: judging a placement.  It only does work and counts it.
@@ -127,7 +127,7 @@ struct homenode_mode {
 };
 
 extern const struct homenode_mode homenode_chase, homenode_stream, homenode_rao, homenode_share, homenode_spin, homenode_server,
-	homenode_hold;
+	homenode_hold, homenode_handoff;
 
 struct homenode_run {
 	struct homenode_options opt;

@@ -6,7 +6,8 @@
 
 #include "options.h"
 
-#define LOADS   (HOMENODE_IN_CHASE | HOMENODE_IN_STREAM | HOMENODE_IN_RAO | HOMENODE_IN_SHARE | HOMENODE_IN_SPIN)
+#define LOADS   (HOMENODE_IN_CHASE | HOMENODE_IN_STREAM | HOMENODE_IN_RAO | HOMENODE_IN_SHARE | HOMENODE_IN_SPIN | \
+		 HOMENODE_IN_HANDOFF)
 #define WORKS   (LOADS | HOMENODE_IN_SERVER)
 #define RUNS    (WORKS | HOMENODE_IN_HOLD)
 #define REGIONS (RUNS & ~HOMENODE_IN_SPIN & ~HOMENODE_IN_SHARE)
@@ -48,7 +49,7 @@ static const struct option {
 	{ "start-phase", COUNT, AT(hold), RUNS, 0, 1e18 },
 	{ "warm-laps", COUNT, AT(warm_laps), LOADS, 0, 1e6 },
 	{ "shared", FLAG, AT(shared), HOMENODE_IN_CHASE, 0, 0 },
-	{ "write", FLAG, AT(write), HOMENODE_IN_STREAM | HOMENODE_IN_SHARE | HOMENODE_IN_PAGECACHE, 0, 0 },
+	{ "write", FLAG, AT(write), HOMENODE_IN_STREAM | HOMENODE_IN_SHARE | HOMENODE_IN_HANDOFF | HOMENODE_IN_PAGECACHE, 0, 0 },
 	{ "triad", FLAG, AT(triad), HOMENODE_IN_STREAM, 0, 0 },
 	{ "sharing", SIZE, AT(sharing_bytes), HOMENODE_IN_RAO | HOMENODE_IN_SHARE, HOMENODE_LINE, 1e12 },
 	{ "share-every", COUNT, AT(share_every), HOMENODE_IN_RAO, 1, 1e9 },
@@ -278,7 +279,7 @@ const struct homenode_mode *homenode_options_parse(struct homenode_options *o, i
 {
 	static const struct homenode_mode *const modes[] = { &homenode_chase, &homenode_stream, &homenode_rao,
 							     &homenode_spin, &homenode_server,
-							     &homenode_share, &homenode_hold };
+							     &homenode_share, &homenode_hold, &homenode_handoff };
 
 	for (unsigned int i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(argv[1], modes[i]->name))
@@ -288,6 +289,6 @@ const struct homenode_mode *homenode_options_parse(struct homenode_options *o, i
 		check(o, modes[i]);
 		return modes[i];
 	}
-	homenode_fail(2, "read mode \"%s\": unknown; use chase, stream, rao, share, spin, server, hold, touch, pagecache, control or status",
+	homenode_fail(2, "read mode \"%s\": unknown; use chase, stream, rao, share, spin, server, hold, handoff, touch, pagecache, control or status",
 		      argv[1]);
 }

@@ -26,6 +26,15 @@ static const struct {
 	{ "local-stores", HOMENODE_EV_LOCAL_STORES },
 	{ "remote-stores", HOMENODE_EV_REMOTE_STORES },
 	{ "stall-cycles", HOMENODE_EV_STALL_CYCLES },
+	{ "uncore-requests", HOMENODE_EV_UNCORE_REQUESTS },
+	{ "uncore-outstanding", HOMENODE_EV_UNCORE_OUTSTANDING },
+	{ "uncore-critical", HOMENODE_EV_UNCORE_CRITICAL },
+	{ "transfers-local", HOMENODE_EV_TRANSFERS_LOCAL },
+	{ "transfers-remote", HOMENODE_EV_TRANSFERS_REMOTE },
+	{ "upgrades", HOMENODE_EV_UPGRADES },
+	{ "invalidations", HOMENODE_EV_INVALIDATIONS },
+	{ "atomics", HOMENODE_EV_ATOMICS },
+	{ "writebacks", HOMENODE_EV_WRITEBACKS },
 };
 
 /* dram0 … dram15 count every mode of the vCPU, so they are opened with the kernel included. */

@@ -176,7 +176,8 @@ static void touch_extra(struct homenode_run *run)
 static struct start *allocate(struct homenode_run *run)
 {
 	const struct homenode_options *o = &run->opt;
-	bool own = run->mode != &homenode_spin && run->mode != &homenode_server && run->mode != &homenode_share && !o->shared;
+	bool own = run->mode != &homenode_spin && run->mode != &homenode_server && run->mode != &homenode_share &&
+		   run->mode != &homenode_handoff && !o->shared;
 	struct start *s;
 
 	run->nthreads = o->threads;

@@ -124,6 +124,9 @@ run "stream --triad counts exactly" "$wall and $exact" stream --triad --threads 
 run "rao counts exactly" "$wall and $exact" rao --threads 2 --ws 100k --sharing 4k --share-every 5 --ops 10000 $none
 run "share counts exactly" "$wall and $exact and d['mode'] == 'share' and d['ws_bytes'] == 64" share --threads 2 --sharing 64 --ops 10000 $none
 run "share --write counts exactly" "$wall and $exact" share --write --threads 2 --sharing 8k --ops 10000 $none
+run "handoff counts exactly" "$wall and p['ops'] == 5120" handoff --threads 2 --ws 16k --ops 2560 $none
+refuses "handoff of one" 2 "between two" handoff --threads 1 --ws 16k --ops 256 $none
+refuses "handoff of half a buffer" 2 "multiple of its 256 lines" handoff --threads 2 --ws 16k --ops 100 $none
 run "chase over a file" "$wall and $exact" chase --threads 2 --ws 64k --ops 10000 --file "$tmp/map" $none
 [ "$(wc -c <"$tmp/map")" -eq 131072 ]
 result $? "a file is as long as its regions"
@@ -249,6 +252,16 @@ refuses "write and triad" 2 "exclude each other" stream --write --triad
 refuses "no such node" 2 "bind memory to node 900" chase --bind-mem 900 --ws 8k
 refuses "no such cpu" 2 "pin to cpu 5000" chase --bind-cpu 5000 --ws 8k
 refuses "unknown event" 2 "unknown event" chase --perf cycles,wishes
+# Whether this machine has the event is another question.
+unknown=
+for event in cycles instructions loads stores l1-misses l2-misses llc-misses local-loads remote-loads local-stores \
+	remote-stores stall-cycles uncore-requests uncore-outstanding uncore-critical transfers-local transfers-remote \
+	upgrades invalidations atomics writebacks dram0; do
+	timeout 30 "$load" chase --ops 1 --ws 8k --perf $event:uk 2>&1 | grep -q "unknown event" && unknown="$unknown $event"
+	"$load" --help 2>&1 | grep -qE "[ (]${event%0}([ <\\]|\$)" || unknown="$unknown $event(help)"
+done
+[ -z "$unknown" ] || echo "       unknown:$unknown"
+result $(test -z "$unknown"; echo $?) "every event has its name, and the help has it"
 refuses "unknown suffix" 2 "unknown suffix" chase --perf cycles:k
 refuses "node without a counter" 2 "unknown event" chase --perf dram16
 refuses "event named twice" 2 "named twice" chase --perf loads,loads

@@ -5,6 +5,7 @@
  * does not return the guest's physical address, so the map must be proved.)
  */
 #include <inttypes.h>
+#include <sched.h>
 #include <string.h>
 
 #include "options.h"
@@ -82,8 +83,8 @@ int homenode_touch_main(int argc, char **argv)
 	plan_nodes(&plan, count_nodes(&o));
 	o.bind_mem = o.node;
 	o.thp = HOMENODE_THP_OFF;
-	if (o.bind_cpu != HOMENODE_NONE)
-		homenode_pin(o.bind_cpu);
+	/* on one CPU: what another one has modified comes from its cache, not from DRAM */
+	homenode_pin(o.bind_cpu != HOMENODE_NONE ? o.bind_cpu : (uint64_t)sched_getcpu());
 	homenode_perf_open(&perf, &plan);
 	subject = map_bound(&o, o.pages * HOMENODE_PAGE);
 	flush = map_bound(&o, FLUSH_BYTES);

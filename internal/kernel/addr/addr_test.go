@@ -165,6 +165,38 @@ func TestDecodeLevel(t *testing.T) {
 	}
 }
 
+// What the lab's PMU says of each kind of hit (data_source in lab/pmu/sampling.c):
+// lines that another CPU had changed are told from others, near and far.
+func TestDecodeCoherence(t *testing.T) {
+	const (
+		snoopNone, snoopHit = 1 << (19 + 1), 1 << (19 + 2)
+		store               = opStore
+		load                = 1 << 1
+	)
+	for _, c := range []struct {
+		about    string
+		source   uint64
+		level    Level
+		modified bool
+	}{
+		{"own L1", load | lvlHit | lvlL1 | numberL1<<numberShift | snoopNone, L1, false},
+		{"LLC", load | lvlHit | lvlL3 | numberL3<<numberShift | snoopNone, LLC, false},
+		{"peer of the node", load | lvlHit | lvlL3 | numberL3<<numberShift | snoopModified, LLC, true},
+		{"peer of another node", load | lvlHit | 1<<(5+10) | numberAnyCache<<numberShift | remoteBit | snoopModified, RemoteCache, true},
+		{"a store's peer", store | lvlHit | 1<<(5+10) | numberAnyCache<<numberShift | remoteBit | snoopModified, RemoteCache, true},
+		{"upgrade", store | lvlHit | lvlL2 | numberL2<<numberShift | snoopHit, L2, false},
+		{"far DRAM", load | lvlHit | 1<<(5+8) | numberRAM<<numberShift | remoteBit | snoopNone, RemoteDRAM, false},
+		{"Intel's far HITM", load | lvlHit | 1<<(5+10) | snoopModified, RemoteCache, true},
+		{"a newer kernel, by number alone", load | numberAnyCache<<numberShift | remoteBit | snoopModified, RemoteCache, true},
+	} {
+		words := [sampleWords]uint64{wordDataSrc: c.source}
+		a := access(func(i int) uint64 { return words[i] }, 0)
+		if a.Level != c.level || a.Modified != c.modified || a.Store != (c.source&store != 0) {
+			t.Errorf("%s, %#x: %+v, want %v, modified %v", c.about, c.source, a, c.level, c.modified)
+		}
+	}
+}
+
 func FuzzDecodeRecords(f *testing.F) {
 	f.Add(sampleBytes)
 	f.Add(slices.Concat(record(2, 0, 1, 2), sampleBytes))

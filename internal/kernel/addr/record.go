@@ -15,7 +15,9 @@ import (
 type Level int
 
 // The levels. FillBuffer is an L1 miss on a line that was already on its way;
-// memory that is persistent or far counts as DRAM.
+// memory that is persistent or far counts as DRAM. A line that another CPU had
+// changed (Access.Modified) came out of that CPU's cache: found by way of the LLC
+// where it is one of the same chip, a RemoteCache where it is not.
 const (
 	Unknown Level = iota
 	L1

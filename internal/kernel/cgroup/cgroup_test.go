@@ -147,6 +147,43 @@ func TestOwnerOf(t *testing.T) {
 	}
 }
 
+// What runs below a shim is its runtime's, whatever the path says.
+func TestOwnerByShim(t *testing.T) {
+	const top = "/sys/fs/cgroup"
+	stat := func(name string, parent string) string {
+		return "9 (" + name + ") S " + parent + " 1 1 0 -1 4194304 0 0 0 0 1 1 0 0 20 0 1 0 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 2 0 0 0 0 0\n"
+	}
+	shim := func(namespace string) string {
+		return "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00" + namespace + "\x00-id\x00c1\x00"
+	}
+	files := kerneltest.Files{
+		"/proc/self/mountinfo": mountV2, top + "/cgroup.controllers": "cpuset cpu memory\n",
+		"/proc/1/stat": stat("systemd", "0"), "/proc/7/stat": stat("a) S 1 (b", "1"),
+		top + "/default/c1/cgroup.procs": "11\n", "/proc/11/stat": stat("homenode-load", "10"), // 11 ← sh ← shim
+		"/proc/10/stat": stat("sh", "20"), "/proc/20/stat": stat("containerd-shim", "1"), "/proc/20/cmdline": shim("default"),
+		top + "/demo/byhand/cgroup.procs":      "7\n",
+		top + "/demo/indocker/cgroup.procs":    "",
+		top + "/demo/indocker/in/cgroup.procs": "30\n31\n", // 30 is gone
+		"/proc/31/stat":                        stat("x", "21"), "/proc/21/stat": stat("containerd-shim", "1"), "/proc/21/cmdline": shim("moby"),
+		top + "/pods/a/cgroup.procs": "40\n", "/proc/40/stat": stat("x", "22"), "/proc/22/stat": stat("containerd-shim", "1"), "/proc/22/cmdline": shim("k8s.io"),
+		top + "/gone/cgroup.procs": "99\n", top + "/loop/cgroup.procs": "50\n", "/proc/50/stat": stat("x", "50"),
+		top + "/empty/cgroup.procs": "", top + "/nocmd/cgroup.procs": "23\n", "/proc/23/stat": stat("containerd-shim", "1"),
+	}
+	l, err := Find(kerneltest.Tree(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf unix.Buffer
+	for id, want := range map[string]string{
+		"/default/c1": Containerd, "/demo/byhand": NoOwner, "/demo/indocker": Docker, "/pods/a": Kubelet, "/gone": NoOwner,
+		"/loop": NoOwner, "/empty": NoOwner, "/none": NoOwner, "/nocmd": Containerd, "/system.slice/x.service": Systemd,
+	} {
+		if got := l.Owner(id, &buf); got != want {
+			t.Errorf("%s is owned by %s, want %s", id, got, want)
+		}
+	}
+}
+
 func TestDecodeFiles(t *testing.T) {
 	if d, err := ParseCPUStat([]byte("usage_usec 1500000\nuser_usec 1\n")); err != nil || d != 1500*time.Millisecond {
 		t.Errorf("cpu.stat: %v, %v", d, err)

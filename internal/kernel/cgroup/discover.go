@@ -20,7 +20,7 @@ import (
 // Cgroup is one workload as found.
 type Cgroup struct {
 	ID    string // path from the root of the hierarchy that has cpuset
-	Owner string // see OwnerOf
+	Owner string // by its path: OwnerOf; Layout.Owner also looks at its processes
 }
 
 // Discover lists the workloads, ascending by id.

@@ -44,16 +44,19 @@ const (
 	casReads controllerKind = iota
 	clockTicks
 	queueNotEmpty
+	casWrites
+	controllerKinds // how many there are
 )
 
 // controllerNames are the events as sysfs calls them.
-var controllerNames = map[controllerKind]string{casReads: "cas_count_read", clockTicks: "clockticks", queueNotEmpty: "rpq_not_empty"}
+var controllerNames = map[controllerKind]string{casReads: "cas_count_read", clockTicks: "clockticks", queueNotEmpty: "rpq_not_empty", casWrites: "cas_count_write"}
 
 // ControllerSums is what the controllers of one node did since the read before.
 type ControllerSums struct {
-	Reads              uint64 // cache lines
+	Reads, Writes      uint64 // cache lines
 	Ticks, BusyTicks   uint64
-	KnownReads, KnownB bool  // whether Reads, and Ticks with BusyTicks, were counted
+	KnownReads, KnownB bool // whether Reads, and Ticks with BusyTicks, were counted
+	KnownWrites        bool
 	Why                error // nothing is known of this node, though it has controllers
 }
 
@@ -158,7 +161,7 @@ func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (strin
 		}
 		return parseFormat(s)
 	}
-	for _, kind := range []controllerKind{casReads, clockTicks, queueNotEmpty} {
+	for _, kind := range []controllerKind{casReads, clockTicks, queueNotEmpty, casWrites} {
 		s, err := text("events/" + controllerNames[kind])
 		if err != nil && kind != casReads {
 			continue
@@ -187,7 +190,7 @@ func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (strin
 // would lack one controller is unknown.
 func (c *Controllers) Read(nodes int) ([]ControllerSums, error) {
 	sums := make([]ControllerSums, nodes)
-	counted := make([][3]int, nodes) // controllers, by kind
+	counted := make([][controllerKinds]int, nodes) // controllers, by kind
 	for i := range c.events {
 		e := &c.events[i]
 		var now [3]uint64
@@ -212,6 +215,8 @@ func (c *Controllers) Read(nodes int) ([]ControllerSums, error) {
 			s.Ticks += delta
 		case queueNotEmpty:
 			s.BusyTicks += delta
+		case casWrites:
+			s.Writes += delta
 		}
 	}
 	for i, n := range counted {
@@ -221,7 +226,7 @@ func (c *Controllers) Read(nodes int) ([]ControllerSums, error) {
 }
 
 // whole says what of a node's sums is known: what all its controllers counted.
-func (c *Controllers) whole(node int, s ControllerSums, n [3]int) ControllerSums {
+func (c *Controllers) whole(node int, s ControllerSums, n [controllerKinds]int) ControllerSums {
 	if err := c.broken[node]; err != nil {
 		s.Why = err
 	}
@@ -229,6 +234,7 @@ func (c *Controllers) whole(node int, s ControllerSums, n [3]int) ControllerSums
 		return ControllerSums{Why: s.Why}
 	}
 	s.KnownReads = n[casReads] > 0
+	s.KnownWrites = s.KnownReads && n[casWrites] == n[casReads]
 	s.KnownB = s.KnownReads && n[queueNotEmpty] == n[casReads] && n[clockTicks] == n[casReads]
 	return s
 }

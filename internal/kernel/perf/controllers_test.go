@@ -63,6 +63,7 @@ func controllerFiles(mask string) map[string]string {
 	return map[string]string{
 		dir + "type": "14\n", dir + "cpumask": mask, dir + "format/event": "config:0-7\n", dir + "format/umask": "config:8-15\n",
 		dir + "events/cas_count_read": "event=0x04,umask=0x03\n", dir + "events/clockticks": "event=0x0\n", dir + "events/rpq_not_empty": "event=0x11\n",
+		dir + "events/cas_count_write": "event=0x04,umask=0x0c\n",
 	}
 }
 
@@ -74,10 +75,11 @@ func TestControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.count[0x304] = [3]uint64{1000, 10, 5} // it shared its counter half of the time
+	f.count[0xc04] = [3]uint64{300, 10, 10}
 	f.count[0] = [3]uint64{500, 10, 10}
 	f.count[0x11] = [3]uint64{200, 10, 10}
 	got, err := c.Read(2)
-	want := ControllerSums{Reads: 2000, Ticks: 500, BusyTicks: 200, KnownReads: true, KnownB: true}
+	want := ControllerSums{Reads: 2000, Writes: 300, Ticks: 500, BusyTicks: 200, KnownReads: true, KnownB: true, KnownWrites: true}
 	if err != nil || len(got) != 2 || got[0] != want || got[1] != want {
 		t.Errorf("%+v, %v; want %+v for both nodes", got, err, want)
 	}
@@ -109,7 +111,7 @@ func newUncore() *fakeUncore {
 }
 
 // An event that no counter was free for is unknown: reads make all of it unknown,
-// the queue only how busy it was.
+// the queue only how busy it was, writes only themselves.
 func TestControllersThatDidNotRun(t *testing.T) {
 	f := newUncore()
 	c, err := OpenControllers(f, kerneltest.Tree(t, controllerFiles("0,2\n")), twoPackages())

@@ -14,6 +14,8 @@
 //   - A group that the PMU cannot hold runs part of the time: its deltas are
 //     scaled by enabled / running, and the result is marked.
 //
+// A probe's own threads are counted one by one (thread.go), by tables of their own.
+//
 // It is NOT for: sampling, uncore PMUs, or naming more events than a window
 // has fields for.
 package perf

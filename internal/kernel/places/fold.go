@@ -72,6 +72,7 @@ type line struct {
 	addr          uint64
 	mapping       string
 	loads, stores []uint32
+	modified      uint32            // of both, that took it from a cache that had changed it
 	ips           map[uint64]uint32 // of stores; nil: none
 	writers       map[int]bool      // by TID; nil: none
 }
@@ -184,6 +185,9 @@ func (f *Folder) addLine(p *process, a addr.Access, node int) {
 		l = &line{pid: a.PID, addr: a.Addr >> lineShift << lineShift, mapping: label(area),
 			loads: make([]uint32, f.nodes), stores: make([]uint32, f.nodes)}
 		f.lines[key] = l
+	}
+	if a.Modified {
+		l.modified++
 	}
 	if !a.Store {
 		l.loads[node]++
@@ -323,7 +327,7 @@ func (f *Folder) line(l *line, bytes int) survey.Line {
 		ips[ip] = &survey.Function{Samples: uint64(n), Writes: uint64(n)}
 	}
 	return survey.Line{PID: l.pid, Addr: l.addr, Bytes: bytes, Mapping: l.mapping,
-		Loads: widen(l.loads), Stores: widen(l.stores), Writers: len(l.writers), Functions: f.functions(l.pid, ips)}
+		Loads: widen(l.loads), Stores: widen(l.stores), Modified: uint64(l.modified), Writers: len(l.writers), Functions: f.functions(l.pid, ips)}
 }
 
 func merge(into, l *line) *line {
@@ -334,6 +338,7 @@ func merge(into, l *line) *line {
 		into.loads[i] += l.loads[i]
 		into.stores[i] += l.stores[i]
 	}
+	into.modified += l.modified
 	for ip, n := range l.ips {
 		into.ips[ip] += n
 	}

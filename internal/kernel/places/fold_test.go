@@ -61,11 +61,13 @@ func TestPlaces(t *testing.T) {
 func TestSharedLineOfTwoProcesses(t *testing.T) {
 	f := newFolder()
 	f.Add(store(1, 0, 0x10000040))
-	f.Add(store(2, 2, 0x20000048))
+	taken := store(2, 2, 0x20000048)
+	taken.Level, taken.Modified = addr.RemoteCache, true
+	f.Add(taken)
 	f.Add(store(1, 0, 0x600000)) // its own
 	f.Add(store(2, 2, 0x600000)) // another process's heap at the same address
 	s := f.Samples(unit.HowModelled, "test", 0)
-	if len(s.Lines) != 1 || s.Lines[0].Bytes != 64 || s.Lines[0].Mapping != "/dev/shm/table" || !slices.Equal(s.Lines[0].Stores, []uint64{1, 1}) || s.Lines[0].Writers != 2 {
+	if len(s.Lines) != 1 || s.Lines[0].Bytes != 64 || s.Lines[0].Mapping != "/dev/shm/table" || !slices.Equal(s.Lines[0].Stores, []uint64{1, 1}) || s.Lines[0].Writers != 2 || s.Lines[0].Modified != 1 {
 		t.Fatalf("%+v", s.Lines)
 	}
 	if fn := s.Lines[0].Functions; len(fn) != 1 || fn[0].Name != "served+0x1020" || fn[0].Writes != 2 {

@@ -95,7 +95,7 @@ func (p *Prober) throttled() (unit.Opt[uint64], error) {
 func (p *Prober) balancing() (unit.Opt[bool], error) {
 	const file = "/proc/sys/kernel/numa_balancing"
 	data, err := p.buf.ReadFile(p.root.Path(file))
-	if unix.Classify(err) == unix.ErrGone {
+	if unix.Classify(err) == unix.ErrGone && p.text("/proc/sys/kernel/ostype") != "" {
 		return unit.Some(false), nil // a kernel without it
 	}
 	if err != nil {

@@ -81,11 +81,8 @@ func (p *Prober) checkMove(m Move, b Buffer) error {
 			return err
 		}
 	}
-	free, err := p.Free(m.To)
-	if err != nil {
-		return err
-	}
-	return short(m.Bytes, free, fmt.Sprintf("node %d", m.To))
+	b.Nodes = set.FromNodes(m.To)
+	return p.room(b)
 }
 
 // huge makes sure that huge pages are what there is.

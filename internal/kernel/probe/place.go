@@ -71,6 +71,12 @@ func spare(b unit.Bytes) unit.Bytes { return 16*unit.MiB + b/256 }
 // down to the low watermark, below which the kernel begins to reclaim (and may
 // swap). Page cache that could be dropped is not in it.
 func (p *Prober) Free(node int) (unit.Bytes, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.free(node)
+}
+
+func (p *Prober) free(node int) (unit.Bytes, error) {
 	path := fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", node)
 	data, err := p.buf.ReadFile(p.root.Path(path))
 	if errors.Is(err, sys.ENOENT) {
@@ -127,7 +133,7 @@ func (p *Prober) fits(b Buffer, nodes set.NodeSet) error {
 	var all unit.Bytes
 	share := b.size() / unit.Bytes(max(1, nodes.Len()))
 	for n := range nodes.All() {
-		free, err := p.Free(n)
+		free, err := p.free(n)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/unix"
@@ -32,6 +33,8 @@ type Prober struct {
 	buf   unix.Buffer
 	cache cache
 	pager unix.Pager
+	// How long the machine's own time may go on for nothing; see giveUp.
+	patience time.Duration
 	// Why counters that were asked for in the last job are unknown.
 	problems []error
 }
@@ -44,7 +47,7 @@ func New(live unix.Live, clock Clock) (*Prober, error) {
 	if clock == nil {
 		clock = Monotonic()
 	}
-	p := &Prober{root: live.Root(), clock: clock, table: perf.DetectThread(live.Root()), pager: unix.LivePager{}}
+	p := &Prober{root: live.Root(), clock: clock, table: perf.DetectThread(live.Root()), pager: unix.LivePager{}, patience: 30 * time.Second}
 	p.cache.limit = p.cacheLimit()
 	return p, nil
 }
@@ -93,7 +96,10 @@ func (p *Prober) Run(ctx context.Context, j Job) (Result, error) {
 	regions, err := p.regions(ctx, j) // 1
 	defer p.cache.release(regions)
 	if err != nil {
-		return Result{}, errors.Join(err, stage(p.clock, Staged.Measure))
+		if err2 := stage(p.clock, Staged.Measure); err2 != nil {
+			err = errors.Join(err, err2)
+		}
+		return Result{}, err
 	}
 	return newRun(p, j, regions).do(ctx) // 2, 3
 }

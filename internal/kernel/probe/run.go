@@ -80,7 +80,7 @@ func newSource(t Thread, regions []*region, part, parts int, seed uint64) source
 
 // giveUp is how long the machine's own time may go on while the prober's clock has
 // not come to the end: the lab's model may be ten times as slow, or be off.
-func giveUp(j Job) time.Duration { return 30*time.Second + 50*(j.Warm+j.Length) }
+func (r *run) giveUp() time.Duration { return r.p.patience + 50*(r.job.Warm+r.job.Length) }
 
 var errClock = errors.New("the clock did not get to the end of the measured stretch: does it run")
 
@@ -109,7 +109,7 @@ func (r *run) do(ctx context.Context) (Result, error) {
 	}
 	unhook := context.AfterFunc(ctx, func() { r.stop.Store(true) })
 	defer unhook()
-	late := time.AfterFunc(giveUp(r.job), func() { r.stop.Store(true) })
+	late := time.AfterFunc(r.giveUp(), func() { r.stop.Store(true) })
 	r.start.set(1) // 3
 	r.done.Wait()
 	inTime := late.Stop()
@@ -140,7 +140,7 @@ func (r *run) result(inTime bool) (Result, error) {
 		return Result{}, err
 	}
 	if !inTime {
-		return Result{}, fmt.Errorf("run job: %w (%s; %v were asked for, %v have passed)", errClock, r.p.clock.Name(), r.job.Warm+r.job.Length, giveUp(r.job))
+		return Result{}, fmt.Errorf("run job: %w (%s; %v were asked for, %v have passed)", errClock, r.p.clock.Name(), r.job.Warm+r.job.Length, r.giveUp())
 	}
 	return res, nil
 }

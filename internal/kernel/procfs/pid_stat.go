@@ -6,11 +6,12 @@ import "bytes"
 
 // TaskStat is the part of /proc/PID/stat or /proc/PID/task/TID/stat we use.
 type TaskStat struct {
-	Ticks uint64 // utime + stime, in ticks of USER_HZ
-	Start uint64 // ticks after boot; with the pid it names a process for good
-	CPU   int    // the CPU it last ran on
-	Flags uint64 // PF_… of include/linux/sched.h
-	State byte   // 'R', 'S', … 'Z' is a zombie
+	Ticks  uint64 // utime + stime, in ticks of USER_HZ
+	Start  uint64 // ticks after boot; with the pid it names a process for good
+	CPU    int    // the CPU it last ran on
+	Parent int    // process id; 0 where the parent is outside the PID namespace
+	Flags  uint64 // PF_… of include/linux/sched.h
+	State  byte   // 'R', 'S', … 'Z' is a zombie
 }
 
 // KernelThread says that it has no memory of its own (PF_KTHREAD).
@@ -32,7 +33,7 @@ func TaskName(data []byte) string {
 //
 // The name may hold blanks and parentheses: fields count from the last ')'.
 func ParseTaskStat(data []byte) (TaskStat, error) {
-	const state, flags, utime, stime, start, processor = 3, 9, 14, 15, 22, 39
+	const state, parent, flags, utime, stime, start, processor = 3, 4, 9, 14, 15, 22, 39
 	i := bytes.LastIndexByte(data, ')')
 	if i < 0 {
 		return TaskStat{}, malformed("/proc/PID/stat", 1, data, errShort)
@@ -48,7 +49,7 @@ func ParseTaskStat(data []byte) (TaskStat, error) {
 		if f == state {
 			letter = field[0]
 		}
-		if f == flags || f == utime || f == stime || f == start || f == processor {
+		if f == parent || f == flags || f == utime || f == stime || f == start || f == processor {
 			v, err := number(field)
 			if err != nil {
 				return TaskStat{}, malformed("/proc/PID/stat", 1, field, err)
@@ -56,5 +57,5 @@ func ParseTaskStat(data []byte) (TaskStat, error) {
 			got[f] = v
 		}
 	}
-	return TaskStat{Ticks: got[utime] + got[stime], Start: got[start], CPU: int(got[processor]), Flags: got[flags], State: letter}, nil
+	return TaskStat{Ticks: got[utime] + got[stime], Start: got[start], CPU: int(got[processor]), Parent: int(got[parent]), Flags: got[flags], State: letter}, nil
 }

@@ -30,7 +30,7 @@ const statLine = "1234 (a (b) c) S 1 1234 1234 0 -1 4194304 100 0 0 0 7 3 0 0 20
 
 func TestDecodeTaskStat(t *testing.T) {
 	got, err := ParseTaskStat([]byte(statLine))
-	if want := (TaskStat{Ticks: 10, Start: 99, CPU: 2, Flags: 4194304, State: 'S'}); err != nil || got != want {
+	if want := (TaskStat{Ticks: 10, Start: 99, CPU: 2, Parent: 1, Flags: 4194304, State: 'S'}); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if got, err := ParseTaskStat([]byte("1 (x) S 1")); err == nil || got != (TaskStat{}) {

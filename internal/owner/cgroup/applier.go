@@ -93,7 +93,8 @@ func (a *Applier) Plan(_ context.Context, step action.Step) ([]journal.Change, e
 
 // mayAct refuses cgroups that somebody manages, and names one that is gone.
 func (a *Applier) mayAct(id string) error {
-	owner := cgroup.OwnerOf(id)
+	var buf unix.Buffer
+	owner := a.layout.Owner(id, &buf)
 	if owner != cgroup.NoOwner && !slices.Contains(a.cfg.DirectOwners, owner) {
 		return fmt.Errorf("act on %s: %w: owned by %s, which would overwrite or be confused by a direct write: name it in direct_owners to allow that", id, journal.ErrRefused, owner)
 	}

@@ -103,7 +103,13 @@ func v2() kerneltest.Files {
 		top + "/demo/b/cgroup.procs":            "",
 		top + "/x.slice/cgroup.subtree_control": "\n",
 		top + "/x.slice/y/cgroup.procs":         "",
+		top + "/default/c1/cgroup.procs":        "20\n",
+		"/proc/20/stat":                         taskStat("containerd-shim"),
 	}
+}
+
+func taskStat(name string) string {
+	return "20 (" + name + ") S 1 20 20 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 2 0 0 0 0 0\n"
 }
 
 func v1() kerneltest.Files {
@@ -252,6 +258,7 @@ func TestRefusals(t *testing.T) {
 		text   string
 	}{
 		{step("/x.slice/y"), action.Refused, "owned by systemd"},
+		{step("/default/c1"), action.Refused, "owned by containerd"},
 		{step("/demo/zzz"), action.Gone, "/demo/zzz"},
 		{step("/"), action.Refused, "below the root"},
 		{step("/demo/../demo/a"), action.Refused, "path of a cgroup"},

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"strconv"
+	"strings"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+)
+
+// Owner is OwnerOf, and where the path tells nothing, who started what runs
+// there. containerd without systemd's cgroups names them /NAMESPACE/ID, as a
+// person could; but a shim is an ancestor of every process in its containers
+// (it is their subreaper).
+func (l Layout) Owner(id string, buf *unix.Buffer) string {
+	if owner := OwnerOf(id); owner != NoOwner {
+		return owner
+	}
+	pids, _ := l.PIDs(nil, id, buf) // what cannot be read tells nothing
+	for _, pid := range pids {
+		if owner, ok := l.shimAbove(pid, buf); ok {
+			return owner
+		}
+	}
+	return NoOwner
+}
+
+// maxAncestors ends the walk where a process tree changes under it.
+const maxAncestors = 64
+
+// shimAbove walks from a process to init. The answer is about one process: ok is
+// false when it is gone, and another has to be asked.
+func (l Layout) shimAbove(pid int, buf *unix.Buffer) (owner string, ok bool) {
+	file := func(name string) string { return l.Root.Path("/proc/" + strconv.Itoa(pid) + "/" + name) }
+	for range maxAncestors {
+		data, err := buf.ReadFile(file("stat"))
+		if err != nil {
+			return "", false
+		}
+		s, err := procfs.ParseTaskStat(data)
+		if err != nil {
+			return "", false
+		}
+		// containerd-shim-runc-v2, cut to the kernel's 15 characters
+		if procfs.TaskName(data) == "containerd-shim" {
+			cmdline, _ := buf.ReadFile(file("cmdline"))
+			return shimOwner(cmdline), true
+		}
+		if s.Parent <= 0 {
+			break
+		}
+		pid = s.Parent
+	}
+	return NoOwner, true
+}
+
+// shimOwner reads whom a shim works for from /proc/PID/cmdline:
+//
+//	/usr/bin/containerd-shim-runc-v2\0-namespace\0moby\0-id\01a2b…\0
+func shimOwner(cmdline []byte) string {
+	args := strings.Split(string(cmdline), "\x00")
+	for i, arg := range args[:len(args)-1] {
+		if arg != "-namespace" {
+			continue
+		}
+		switch args[i+1] {
+		case "moby":
+			return Docker
+		case "k8s.io":
+			return Kubelet
+		}
+	}
+	return Containerd
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// Guests: what Options.Guest may be.
+const (
+	Busybox = "busybox"
+	// Debian boots Debian 12 with systemd and containerd, from a disk.
+	Debian = "debian"
+)
+
+// Limits of a boot. systemd and containerd start some hundred programs, each of
+// them translated anew; on two busy host CPUs it has taken a minute.
+const (
+	busyboxLimit = 120 * time.Second
+	debianLimit  = 5 * time.Minute
+)
+
+// complete fills in what was left out, and refuses what cannot be booted.
+func (o Options) complete() (Options, error) {
+	if o.Cgroup == "" {
+		o.Cgroup = "v2"
+	}
+	if o.Guest == "" {
+		o.Guest = Busybox
+	}
+	limit := busyboxLimit
+	switch o.Guest {
+	case Busybox:
+	case Debian:
+		limit = debianLimit
+		if err := o.checkDebian(); err != nil {
+			return o, err
+		}
+	default:
+		return o, fmt.Errorf("boot lab: guest is %q: want %s or %s", o.Guest, Busybox, Debian)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = limit
+	}
+	return o, nil
+}
+
+func (o Options) checkDebian() error {
+	if o.Cgroup != "v2" {
+		return fmt.Errorf("boot lab: cgroup %s is not offered with guest %s: its systemd mounts cgroup v2", o.Cgroup, Debian)
+	}
+	if _, err := os.Stat(o.Assets.Debian); err != nil {
+		return fmt.Errorf("find lab file %s: run 'make lab-debian' first: %w", o.Assets.Debian, ErrNotInstalled)
+	}
+	return nil
+}
+
+// debianSerial is how lab/guest/init knows the disk.
+const debianSerial = "homenode-root"
+
+// debianArgs are the disk, whose writes QEMU keeps in a file without a name, and
+// the bus it is on. It comes last: the other disks keep their names.
+func debianArgs(p bootPlan) []string {
+	device := "virtio-blk-pci,drive=root,serial=" + debianSerial
+	if !p.hmat {
+		device += ",bus=near"
+	}
+	return []string{"-drive", "file=" + p.assets.Debian + ",format=raw,if=none,id=root,snapshot=on", "-device", device}
+}
+
+// Check says what Boot would refuse, before anything is started.
+func (o Options) Check() error {
+	_, err := o.complete()
+	return err
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A set-associative cache of line tags, replaced first in, first out.  A tag is the
+ * line number + 1 with the dirty bit on top; 0 is empty.
+ *
+ * Several vCPUs use one without a lock (an LLC by a node's, an L2 by a core's, and
+ * others take lines away from it): a race costs one wrong hit or miss, and both are
+ * rare against the 0.1 % that the counts are held to.
+ */
+#ifndef HOMENODE_CACHE_H
+#define HOMENODE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOMENODE_LINE_SHIFT 6
+#define HOMENODE_DIRTY (1ULL << 63)
+#define HOMENODE_TAG   (HOMENODE_DIRTY - 1)
+
+struct homenode_cache {
+	uint64_t *tags;   /* [sets][ways] */
+	uint64_t *vlines; /* [sets][ways], of an L2: the virtual line by which L1 has it */
+	unsigned char *next;  /* [sets], way to replace next */
+	unsigned char *holes; /* [sets], empty ways; a race may leave one too many */
+	uint64_t set_mask;
+	unsigned ways;
+};
+
+/* What had to make room: tag 0 = nothing. */
+struct homenode_victim {
+	uint64_t tag, vline;
+};
+
+static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, unsigned ways, bool vlines)
+{
+	uint64_t sets = bytes >> HOMENODE_LINE_SHIFT;
+
+	sets = sets > ways ? sets / ways : 1;
+	c->ways = ways;
+	c->set_mask = sets - 1;
+	c->tags = calloc(sets * ways, sizeof(*c->tags));
+	c->vlines = vlines ? calloc(sets * ways, sizeof(*c->vlines)) : NULL;
+	c->next = calloc(sets, 1);
+	c->holes = malloc(sets);
+	if (!c->tags || !c->next || !c->holes || (vlines && !c->vlines))
+		return -1;
+	memset(c->holes, (int)ways, sets);
+	return 0;
+}
+
+/* Index of a line's tag; -1 = not there. */
+static inline int64_t homenode_cache_find(const struct homenode_cache *c, uint64_t line)
+{
+	uint64_t at = (line & c->set_mask) * c->ways;
+
+	for (unsigned w = 0; w < c->ways; w++)
+		if ((c->tags[at + w] & HOMENODE_TAG) == line + 1)
+			return (int64_t)(at + w);
+	return -1;
+}
+
+/* Put in a line that is not there: where a line was taken away, else over the oldest. */
+static inline struct homenode_victim homenode_cache_put(struct homenode_cache *c, uint64_t line,
+							uint64_t vline, uint64_t dirty)
+{
+	uint64_t set = line & c->set_mask, at = set * c->ways;
+	unsigned way = c->ways;
+
+	if (c->holes[set])
+		for (way = 0; way < c->ways && c->tags[at + way]; way++)
+			;
+	if (way < c->ways) {
+		c->holes[set]--;
+	} else {
+		c->holes[set] = 0;
+		way = c->next[set];
+		c->next[set] = (unsigned char)(way + 1 < c->ways ? way + 1 : 0);
+	}
+	at += way;
+	struct homenode_victim victim = { c->tags[at], c->vlines ? c->vlines[at] : 0 };
+	c->tags[at] = (line + 1) | dirty;
+	if (c->vlines)
+		c->vlines[at] = vline;
+	return victim;
+}
+
+/* Take a line away. Returns its virtual line, if it was there. */
+static inline bool homenode_cache_drop(struct homenode_cache *c, uint64_t line, uint64_t *vline)
+{
+	int64_t at = homenode_cache_find(c, line);
+
+	if (at < 0)
+		return false;
+	if (c->vlines)
+		*vline = c->vlines[at];
+	c->tags[at] = 0;
+	c->holes[line & c->set_mask]++;
+	return true;
+}
+
+#endif

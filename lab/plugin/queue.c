@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Queueing at memory controllers and links.
+ *
+ * 1. Up to its capacity a server makes a line wait as M/D/1 does: s ρ / (2 (1 − ρ)).
+ * 2. Nothing serves more than its capacity. CPUs ask for the next line when one has
+ *    come, so latency is what holds them back: while a server is asked for more than
+ *    MOST of what it can do, its wait grows by a share of the excess, round by round,
+ *    and shrinks again when it is asked for less.
+ */
+#include "model.h"
+
+#define SMOOTH 0.2  /* of utilisation: more, it swings; less, it lags (a round is 0.5 ms) */
+#define CAP 0.95    /* M/D/1 is used up to here */
+#define MOST 0.98   /* of the capacity, what a saturating load gets */
+#define GAIN 0.3    /* of the excess a round; above 1 it would swing */
+#define LEAST 200.0 /* cycles; what the gain works on when there is no wait yet: a DRAM read's order */
+#define MOST_LINES 1000 /* the longest queue, in lines */
+
+static double wait_for(struct homenode_queue *q, uint64_t lines, unsigned service, uint64_t cycles, bool paced)
+{
+	double asked = paced ? (double)(lines - q->seen) * service / (double)cycles : 0;
+
+	q->seen = lines;
+	q->util += SMOOTH * ((asked < CAP ? asked : CAP) - q->util);
+	double wait = service * q->util / (2 * (1 - q->util));
+	q->pressure += GAIN * (asked - MOST) * (LEAST + wait + q->pressure);
+	if (q->pressure < 0 || !paced)
+		q->pressure = 0;
+	if (q->pressure > (double)service * MOST_LINES)
+		q->pressure = (double)service * MOST_LINES;
+	return wait + q->pressure;
+}
+
+/* Cycles of `cycles` in which a controller served; it cannot do more than serve. */
+static uint64_t busy_cycles(uint64_t lines, unsigned service, uint64_t cycles)
+{
+	return lines * service < cycles ? lines * service : cycles;
+}
+
+/* Lines ever served by each controller and carried by each link: DRAM reads come to
+ * the CPU, write-backs go the other way, lines of other cores come from their node. */
+static void count_lines(const struct homenode_model *m, uint64_t *mc, uint64_t *link)
+{
+	const struct homenode_conf *c = &m->conf;
+
+	for (unsigned i = 0; i < c->ncpu; i++) {
+		const struct homenode_lab_vcpu *v = &m->shared->vcpu[i];
+		int src = c->cpu_node[i];
+
+		for (unsigned n = 0; n < c->nnode; n++) {
+			uint64_t read = __atomic_load_n(&v->dram[n], __ATOMIC_RELAXED);
+			uint64_t written = __atomic_load_n(&v->writeback[n], __ATOMIC_RELAXED);
+			uint64_t peer = __atomic_load_n(&v->transfer[n], __ATOMIC_RELAXED);
+
+			mc[n] += read + written;
+			for (unsigned k = 0; k < c->path_len[src][n]; k++)
+				link[c->path[src][n][k]] += read + peer;
+			for (unsigned k = 0; k < c->path_len[n][src]; k++)
+				link[c->path[n][src][k]] += written;
+		}
+	}
+}
+
+static void latencies(struct homenode_model *m, const double *mc_wait, const double *link_wait)
+{
+	const struct homenode_conf *c = &m->conf;
+
+	for (unsigned src = 0; src < c->nnode; src++)
+		for (unsigned dst = 0; dst < c->nnode; dst++) {
+			double lat = c->lat[src][dst] + mc_wait[dst];
+
+			for (unsigned k = 0; k < c->path_len[src][dst]; k++)
+				lat += link_wait[c->path[src][dst][k]];
+			__atomic_store_n(&m->lat_now[src][dst], (unsigned)(lat + 0.5), __ATOMIC_RELAXED);
+		}
+}
+
+void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced)
+{
+	const struct homenode_conf *c = &m->conf;
+	struct homenode_lab_shared *s = m->shared;
+	uint64_t mc[HOMENODE_MAX_NODES] = { 0 }, link[HOMENODE_MAX_LINKS] = { 0 };
+	double mc_wait[HOMENODE_MAX_NODES], link_wait[HOMENODE_MAX_LINKS];
+
+	count_lines(m, mc, link);
+	for (unsigned n = 0; n < c->nnode; n++) {
+		if (paced)
+			s->mc_busy_cycles[n] += busy_cycles(mc[n] - m->mc[n].seen, c->mc_cycles, cycles);
+		mc_wait[n] = wait_for(&m->mc[n], mc[n], c->mc_cycles, cycles, paced);
+		s->mc_lines[n] = mc[n];
+		s->mc_util_permille[n] = (uint64_t)(1000 * m->mc[n].util);
+	}
+	if (paced) /* unpaced, demand per model cycle means nothing */
+		s->mc_ticks += cycles;
+	for (unsigned l = 0; l < c->nlink; l++) {
+		link_wait[l] = wait_for(&m->link[l], link[l], c->link_cycles, cycles, paced);
+		s->link_lines[l] = link[l];
+		s->link_util_permille[l] = (uint64_t)(1000 * m->link[l].util);
+	}
+	latencies(m, mc_wait, link_wait);
+}
