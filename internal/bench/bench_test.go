@@ -192,7 +192,7 @@ func TestResumeAtEverySave(t *testing.T) {
 	}
 	counts := countOf(full.jobs)
 	compared := 0
-	for k := 1; k <= saves; k += 3 {
+	for k := 1; k <= saves; k++ {
 		f, kept := newFake(), []byte(nil)
 		o, n := f.options(), 0
 		o.Repeats = 2
