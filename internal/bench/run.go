@@ -22,10 +22,10 @@ type plan struct {
 	// are interleaved, so that a drift falls on all alike. A block is what is lost
 	// when a measurement is ended.
 	blocks  [][]piece
-	skipped []profile.Skipped // that need not even be tried
-	have    int               // pieces that are in the profile already
-	enough  func() bool       // after a block: the others are not needed; may be nil
-	finish  func()            // after the last; may be nil
+	skipped []profile.Skipped    // that need not even be tried
+	have    int                  // pieces that are in the profile already
+	enough  func(block int) bool // after a block: the others are not needed; may be nil
+	finish  func()               // after the last; may be nil
 }
 
 // piece is the smallest thing that is measured: a few jobs one after the other, or
@@ -145,7 +145,7 @@ func (r *runner) blocks(ctx context.Context, pl plan) error {
 		if err := r.block(ctx, block, i); err != nil {
 			return err
 		}
-		if pl.enough != nil && pl.enough() {
+		if pl.enough != nil && pl.enough(i) {
 			return nil
 		}
 	}
