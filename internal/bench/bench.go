@@ -86,11 +86,8 @@ type bench struct {
 // when prior cannot be gone on with.
 func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (profile.Profile, error) {
 	b := &bench{prober: p, o: o, m: o.Machine, start: o.Now()}
-	first, err := p.Conditions()
-	if err != nil {
-		return prior, fmt.Errorf("read conditions: %w", err)
-	}
-	if err := b.begin(prior, first); err != nil {
+	first, err := p.Conditions() // what could be read of them, and what could not
+	if err := b.begin(prior, first, err); err != nil {
 		return prior, err
 	}
 	for len(b.parts) > 0 {
@@ -107,9 +104,9 @@ func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (p
 }
 
 // begin takes over what prior has, if it is of this machine, program and clock.
-func (b *bench) begin(prior profile.Profile, c probe.Conditions) error {
+func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) error {
 	clock := b.prober.Clock()
-	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "", clock.How()
+	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "" || clock.How() == unit.HowModelled, clock.How()
 	b.cost = newCosts()
 	b.o.Repeats = max(1, b.o.Repeats)
 	print := profile.FingerprintOf(b.m, c.CPUModel)
@@ -124,7 +121,7 @@ func (b *bench) begin(prior profile.Profile, c probe.Conditions) error {
 	b.profile.Version, b.profile.Command, b.profile.Date = b.o.Version, b.o.Command, b.start
 	b.profile.How, b.profile.Clock = b.how, clock.Name()
 	b.parts = b.wanted()
-	b.watch = watch{first: c, prior: prior.Caveats}
+	b.watch = watch{first: c, unread: unread, prior: prior.Caveats}
 	return nil
 }
 

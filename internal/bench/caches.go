@@ -77,8 +77,10 @@ func planCaches(b *bench) plan {
 		}
 		pl.blocks[block] = append(pl.blocks[block], p)
 	}
-	pl.enough = func() bool { return scanned(b.profile.WorkingSets) } // 3
-	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) }       // 4
+	pl.enough = func(block int) bool { // 3
+		return scanned(upTo(b.profile.WorkingSets, steps, block*scanBlock))
+	}
+	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) } // 4
 	return pl
 }
 
@@ -124,6 +126,16 @@ func halfOctaves(most unit.Bytes) []unit.Bytes {
 			all = append(all, ws)
 		}
 	}
+}
+
+// upTo are the first n steps, and the largest. Steps beyond may be there, and those
+// between not, in a profile that is gone on with.
+func upTo(sets []profile.SizeFigure, steps []unit.Bytes, n int) []profile.SizeFigure {
+	last := len(steps) - 1
+	return slices.DeleteFunc(slices.Clone(sets), func(f profile.SizeFigure) bool {
+		i := slices.Index(steps, f.Bytes)
+		return i >= n && i < last
+	})
 }
 
 // scanned says that the last steps before the largest are as slow as it is.

@@ -24,12 +24,12 @@ const (
 
 // watch gathers what decides how far figures can be trusted.
 type watch struct {
-	first probe.Conditions
-	prior []profile.Caveat
+	first  probe.Conditions
+	unread error // why some of them are unknown
+	prior  []profile.Caveat
 
 	at     time.Time // the current part's begin
 	before probe.Conditions
-	known  bool          // that conditions could be read
 	own    time.Duration // at most what our threads ran in this part
 
 	asked, cycles bool // cycles were asked for, and came
@@ -39,8 +39,7 @@ type watch struct {
 
 func (w *watch) begin(b *bench) {
 	w.at, w.own = b.o.Now(), 0
-	c, err := b.prober.Conditions()
-	w.before, w.known = c, err == nil
+	w.before, _ = b.prober.Conditions() // what could not be read is unknown
 }
 
 // ran notes that this many threads of ours may have run for so long. It is too much
@@ -57,10 +56,7 @@ func (w *watch) counted(job probe.Job, r probe.Result) {
 
 // end compares the conditions with those at the part's begin.
 func (w *watch) end(b *bench, part profile.Part) {
-	now, err := b.prober.Conditions()
-	if err != nil || !w.known {
-		return // could not tell
-	}
+	now, _ := b.prober.Conditions()
 	wall := b.o.Now().Sub(w.at)
 	if cpus, ok := othersLoad(w.before, now, w.own, wall); ok && cpus > loadLimit {
 		w.load, w.loaded = max(w.load, cpus), append(w.loaded, part)
@@ -105,6 +101,9 @@ func (b *bench) caveats() []profile.Caveat {
 		if p.Code == "other-load" || p.Code == "thermal" { // of parts measured before
 			all = append(all, p)
 		}
+	}
+	if b.watch.unread != nil {
+		add("conditions", "It could not be read whether anything else disturbed the measurement: "+strings.Join(strings.Fields(b.watch.unread.Error()), " ")+".")
 	}
 	if c.Governor != "" && c.Governor != "performance" {
 		add("governor", fmt.Sprintf("The CPU frequency governor is %q, not performance: clocks vary.", c.Governor))

@@ -127,7 +127,7 @@ func (f *fake) Run(ctx context.Context, j probe.Job) (probe.Result, error) {
 			return probe.Result{}, errTooOld
 		}
 	}
-	f.spend(f.setup+j.Length+j.Warm+f.perMiB*time.Duration(bytes/unit.MiB), len(j.Threads), fmt.Sprint(j.Buffers, j.Threads))
+	f.spend(f.setup+j.Length+j.Warm+f.perMiB*time.Duration(bytes/unit.MiB), threadsOf(j), fmt.Sprint(j.Buffers, j.Threads))
 	if ctx.Err() != nil {
 		return probe.Result{}, ctx.Err()
 	}

@@ -80,8 +80,9 @@ func (b *bench) raoNodes() []int {
 
 // cells: working sets from an eighth of the last-level cache to eight of it.
 //
-//  1. Two threads, everything but sharing.
-//  2. A node's worth of threads, where that is more: the ends and the middle.
+//  1. Two threads, everything but sharing. Both sets of 3/8 fit one cache, of 6/8
+//     only when they are on two.
+//  2. A node's worth of threads, where that is more. So many need no larger sets.
 //  3. Two threads that share, on local memory.
 //  4. All CPUs.
 func (b *bench) cells(nodes []int) []cell {
@@ -104,14 +105,14 @@ func (b *bench) cells(nodes []int) []cell {
 			}
 		}
 	}
-	both, where, none := []string{"intra", "inter"}, []string{"local", "remote"}, []unit.Bytes{0}
-	add(2, both, where, ws(1, 4, 8, 16, 32, 64), none) // 1
-	if n := b.cpusOf(nodes[0]).Len(); n > 2 {          // 2
-		add(n, both, where, ws(1, 8, 64), none)
+	both, where, none := []string{profile.Intra, profile.Inter}, []string{profile.Local, profile.Remote}, []unit.Bytes{0}
+	add(2, both, where, ws(1, 3, 6, 8, 16, 32, 64), none) // 1
+	if n := b.cpusOf(nodes[0]).Len(); n > 2 {             // 2
+		add(n, both, where, ws(1, 8, 16), none)
 	}
-	add(2, both, where[:1], ws(1, 4, 16, 64), []unit.Bytes{256, 4 * unit.KiB, 32 * unit.KiB}) // 3
+	add(2, both, where[:1], ws(1, 3, 16, 64), []unit.Bytes{256, 4 * unit.KiB, 32 * unit.KiB}) // 3
 	if n := b.everyone(nodes).Len(); n > 2 {                                                  // 4
-		add(n, both[1:], where[:1], ws(1, 8, 64), []unit.Bytes{0, 4 * unit.KiB})
+		add(n, both[1:], where[:1], ws(1, 8, 16), []unit.Bytes{0, 4 * unit.KiB})
 	}
 	return all
 }
@@ -136,7 +137,7 @@ func (b *bench) raoJob(c cell, nodes []int) (probe.Job, error) {
 	for i, cpu := range cpus {
 		own, _ := b.m.NodeOf(cpu)
 		node := own
-		if c.memory == "remote" {
+		if c.memory == profile.Remote {
 			node = used[(slices.Index(used, own)+1)%len(used)]
 		}
 		need[node] += c.ws
@@ -167,7 +168,7 @@ func (b *bench) share(job *probe.Job, c cell, node int) {
 
 // raoCPUs: intra are the first CPUs of the first node; inter go round the nodes.
 func (b *bench) raoCPUs(c cell, used []int) []int {
-	if c.spread == "intra" {
+	if c.spread == profile.Intra {
 		ids := b.cpusOf(used[0]).IDs()
 		return ids[:min(c.threads, len(ids))]
 	}

@@ -22,10 +22,10 @@ type plan struct {
 	// are interleaved, so that a drift falls on all alike. A block is what is lost
 	// when a measurement is ended.
 	blocks  [][]piece
-	skipped []profile.Skipped // that need not even be tried
-	have    int               // pieces that are in the profile already
-	enough  func() bool       // after a block: the others are not needed; may be nil
-	finish  func()            // after the last; may be nil
+	skipped []profile.Skipped    // that need not even be tried
+	have    int                  // pieces that are in the profile already
+	enough  func(block int) bool // after a block: the others are not needed; may be nil
+	finish  func()               // after the last; may be nil
 }
 
 // piece is the smallest thing that is measured: a few jobs one after the other, or
@@ -145,7 +145,7 @@ func (r *runner) blocks(ctx context.Context, pl plan) error {
 		if err := r.block(ctx, block, i); err != nil {
 			return err
 		}
-		if pl.enough != nil && pl.enough() {
+		if pl.enough != nil && pl.enough(i) {
 			return nil
 		}
 	}
@@ -234,7 +234,7 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		begin := r.o.Now()
 		result, err := r.prober.Run(ctx, job)
 		took := r.o.Now().Sub(begin)
-		r.watch.ran(took, len(job.Threads))
+		r.watch.ran(took, threadsOf(job))
 		if err != nil {
 			return nil, err
 		}
@@ -259,6 +259,17 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		}
 	}
 	return p.read(out)
+}
+
+// threadsOf is how many CPUs a job keeps busy.
+func threadsOf(j probe.Job) int {
+	n := len(j.Threads)
+	for _, t := range j.Threads {
+		if t.Work == probe.Transfer { // its owner's, too
+			n++
+		}
+	}
+	return n
 }
 
 func (r *runner) tell() {

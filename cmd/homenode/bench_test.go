@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"homenode/internal/bench"
+	"homenode/internal/kernel/probe"
+	"homenode/internal/profile"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// stubProber is a machine whose every line takes 100 ns.
+type stubProber struct {
+	jobs  int
+	after func(jobs int)
+}
+
+func (s *stubProber) Clock() probe.Clock           { return probe.Monotonic() }
+func (s *stubProber) Free(int) (unit.Bytes, error) { return 64 * unit.GiB, nil }
+func (s *stubProber) Conditions() (probe.Conditions, error) {
+	return probe.Conditions{CPUModel: "Stub"}, nil
+}
+
+func (s *stubProber) Run(ctx context.Context, j probe.Job) (r probe.Result, err error) {
+	if s.jobs++; s.after != nil {
+		s.after(s.jobs)
+	}
+	for range j.Threads {
+		ops := uint64(j.Length / (100 * time.Nanosecond))
+		r.Threads = append(r.Threads, probe.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: j.Length})
+	}
+	return r, ctx.Err()
+}
+
+func (s *stubProber) Move(ctx context.Context, m probe.Move) (probe.Moved, error) {
+	return probe.Moved{Pages: 1, Size: m.Bytes, Elapsed: time.Millisecond}, ctx.Err()
+}
+
+// stub has bench measure a stub.
+func stub(t *testing.T, s *stubProber) *stubProber {
+	t.Helper()
+	old := openProber
+	t.Cleanup(func() { openProber = old })
+	openProber = func() (bench.Prober, func() error, error) { return s, func() error { return nil }, nil }
+	return s
+}
+
+// Bad input is exit code 2 and one sentence, before anything is measured.
+func TestBenchBadInput(t *testing.T) {
+	s := stub(t, &stubProber{})
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--nodes", "700"}, []string{"--nodes 700", "no node 700", "this machine has"}},
+		{[]string{"--nodes", "x"}, []string{"--nodes", "x"}},
+		{[]string{"--cpus", "8000"}, []string{"CPU 8000 is not online"}},
+		{[]string{"--only", "speed"}, []string{`unknown part "speed"`, "latency"}},
+		{[]string{"--skip", "speed"}, []string{"--skip", `unknown part "speed"`}},
+		{[]string{"--only", "rao", "--skip", "rao"}, []string{"leave nothing"}},
+		{[]string{"--repeats", "0"}, []string{"--repeats is 0", "at least 1"}},
+		{[]string{"--budget", "-1s"}, []string{"--budget is -1s"}},
+		{[]string{"--out", ""}, []string{"--out is empty"}},
+		{[]string{"--out", in("none/p.json")}, []string{"no folder", "none"}},
+		{[]string{"--out", dir}, []string{"not a regular file"}},
+		{[]string{"-o", "xml"}, []string{"xml", "text or json"}},
+		{[]string{"--html", "-", "-o", "json"}, []string{"both want standard output"}},
+		{[]string{"--resume", "--out", writeFile(t, in("bad.json"), "{")}, []string{"bad.json", "parse profile"}},
+		{[]string{"show", in("no.json")}, []string{"read profile", "no.json"}},
+		{[]string{"show", in("bad.json")}, []string{"bad.json", "parse profile"}},
+		{[]string{"show"}, []string{"a profile's file"}},
+		{[]string{"now"}, []string{"no arguments"}},
+	} {
+		args := append([]string{"bench"}, c.args...)
+		if !slices.Contains(args, "--out") && args[1] != "show" {
+			args = append(args, "--out", in("p.json"))
+		}
+		code, out, errs := runWith(args...)
+		if code != exitBadInput || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: exit %d, stdout %q, stderr %q", c.args, code, out, errs)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(errs, w) {
+				t.Errorf("%v: %q does not say %q", c.args, errs, w)
+			}
+		}
+	}
+	if s.jobs != 0 {
+		t.Errorf("%d jobs were run", s.jobs)
+	}
+}
+
+// A profile is saved, shown with all faces, and gone on with.
+func TestBenchAndShow(t *testing.T) {
+	s := stub(t, &stubProber{})
+	dir := t.TempDir()
+	out, page := filepath.Join(dir, "p.json"), filepath.Join(dir, "p.html")
+	code, text, errs := runWith("bench", "--only", "latency,mixes", "--out", out, "--html", page, "--svg", filepath.Join(dir, "svg"))
+	if code != exitDone || !strings.Contains(text, "100") || !strings.Contains(errs, "measuring latency") || !strings.Contains(errs, "bench show "+out) {
+		t.Fatalf("exit %d, stdout %q, stderr %q", code, text, errs)
+	}
+	for _, path := range []string{page, filepath.Join(dir, "svg/latency.svg")} {
+		if data, err := os.ReadFile(path); err != nil || !bytes.Contains(data, []byte("<svg")) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	p, err := readProfileFile(out)
+	if err != nil || !slices.Equal(p.Done, []profile.Part{profile.Latency, profile.Mixes}) {
+		t.Fatalf("done %v, %v", p.Done, err)
+	}
+	for face, want := range map[string]string{"text": "Stub", "json": `"cpu_model":"Stub"`, "html": "<html"} {
+		if code, text, errs := runWith("bench", "show", out, "-o", face); code != exitDone || !strings.Contains(text, want) {
+			t.Errorf("show -o %s: exit %d, %q, %q", face, code, text, errs)
+		}
+	}
+	before := s.jobs
+	code, text, _ = runWith("bench", "--resume", "--only", "latency,mixes", "--out", out, "-o", "json")
+	if code != exitDone || s.jobs != before || !json.Valid([]byte(text)) {
+		t.Errorf("gone on with what is whole: exit %d, %d jobs more, %q", code, s.jobs-before, text)
+	}
+}
+
+func TestBenchOfAnotherMachine(t *testing.T) {
+	stub(t, &stubProber{})
+	out := filepath.Join(t.TempDir(), "p.json")
+	if code, _, errs := runWith("bench", "--only", "latency", "--out", out); code != exitDone {
+		t.Fatal(errs)
+	}
+	p, err := readProfileFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Machine.Nodes = append(p.Machine.Nodes, 900)
+	p.Machine.NodeCPUs = append(p.Machine.NodeCPUs, set.CPUSet{})
+	p.Machine.Memory = append(p.Machine.Memory, unit.GiB)
+	for i := range p.Machine.Distances {
+		p.Machine.Distances[i] = append(p.Machine.Distances[i], unit.None[int]())
+	}
+	p.Machine.Distances = append(p.Machine.Distances, make([]unit.Opt[int], len(p.Machine.Nodes)))
+	data, err := profile.Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, out, string(data))
+	code, _, errs := runWith("bench", "--resume", "--only", "latency", "--out", out)
+	if code != exitBadInput || !strings.Contains(errs, "of another machine: it has") || strings.Count(errs, "\n") != 1 {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+	if again, err := os.ReadFile(out); err != nil || !bytes.Equal(again, data) {
+		t.Error("the profile of the other machine was changed")
+	}
+}
+
+// An interrupt is exit code 3, what is there is saved, and the words say how to go on.
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := stub(t, &stubProber{})
+	s.after = func(jobs int) {
+		if jobs == 40 {
+			cancel()
+		}
+	}
+	out := filepath.Join(t.TempDir(), "p.json")
+	run := func(ctx context.Context, args ...string) (int, string) {
+		var errs bytes.Buffer
+		root := rootCommand()
+		root.SetArgs(append([]string{"bench", "--only", "latency,mixes,policies", "--repeats", "5", "--out", out}, args...))
+		root.SetOut(&errs)
+		root.SetErr(&errs)
+		return finish(root.ExecuteContext(ctx), &errs), errs.String()
+	}
+	code, errs := run(ctx)
+	if code != exitPartly || !strings.Contains(errs, "--resume goes on") || s.jobs != 40 {
+		t.Fatalf("exit %d after %d jobs, %q", code, s.jobs, errs)
+	}
+	p, err := readProfileFile(out)
+	if err != nil || !slices.Contains(p.Done, profile.Latency) || slices.Contains(p.Done, profile.Policies) {
+		t.Fatalf("done %v, %v", p.Done, err)
+	}
+	if code, errs := run(t.Context(), "--resume"); code != exitDone {
+		t.Errorf("gone on with: exit %d, %q", code, errs)
+	}
+	if p, err = readProfileFile(out); err != nil || len(p.Done) != 3 {
+		t.Errorf("done %v, %v", p.Done, err)
+	}
+}
+
+func TestBarLine(t *testing.T) {
+	l := barLine(bench.Progress{Part: profile.Loaded, Done: 120, Total: 240, Elapsed: 63 * time.Second, Remaining: 130 * time.Second})
+	if want := "loaded-latency ###############...............  120/240  1m3s, about 2m10s left"; l != want {
+		t.Errorf("%q, want %q", l, want)
+	}
+	barLine(bench.Progress{})
+}
