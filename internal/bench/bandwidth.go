@@ -22,7 +22,7 @@ func planBandwidth(b *bench) plan {
 			pl.have++
 			return
 		}
-		job := probe.Job{Length: lengthMin, Warm: settle}
+		job := probe.Job{Length: lengthRate, Warm: settle}
 		if err := b.addReaders(&job, to, cpus, probe.Thread{Work: probe.Read}); err != nil {
 			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Bandwidth, What: p.what, Why: err.Error()})
 			return

@@ -60,7 +60,7 @@ func (b *bench) transferJob(c couple) (probe.Job, error) {
 	return probe.Job{
 		Buffers: []probe.Buffer{buffer},
 		Threads: []probe.Thread{{CPU: c.cpus[0], Work: probe.Transfer, Owner: c.cpus[1], Count: true}},
-		Length:  lengthMin, Warm: settle,
+		Length:  lengthMin, Warm: settleChase,
 	}, nil
 }
 

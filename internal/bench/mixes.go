@@ -43,7 +43,7 @@ func planMixes(b *bench) plan {
 
 // everyHome has all CPUs work on memory of their own node.
 func (b *bench) everyHome(t probe.Thread) (probe.Job, error) {
-	job := probe.Job{Length: lengthMin, Warm: settle}
+	job := probe.Job{Length: lengthRate, Warm: settle}
 	for _, node := range b.rows() {
 		home, ok := b.home(node)
 		if !ok {

@@ -67,7 +67,7 @@ func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, o
 	if w == probe.Chase {
 		row.Unit, read = "ns", readChase
 	} else {
-		job.Length, job.Warm = lengthMin, settle
+		job.Length, job.Warm = lengthRate, settle
 		job.Threads[0].Count = false
 	}
 	keep := func(f profile.Figure) {

@@ -21,8 +21,13 @@ const (
 	// chaseLoads is how many loads from memory a chase is to have at least: one in a
 	// thousand that goes astray does not show then.
 	chaseLoads = 4000
-	// settle is the warm-up of work that only has to fill queues.
-	settle = 5 * time.Millisecond
+	// settle is the warm-up of work that only has to fill queues. The lab's take the
+	// load of the last 10 ms, and many at once need a few times that.
+	settle = 40 * time.Millisecond
+	// lengthRate is the measured stretch of a bandwidth.
+	lengthRate = 50 * time.Millisecond
+	// settleChase is the warm-up of one chase, which leaves queues short.
+	settleChase = 5 * time.Millisecond
 	// warmMost bounds the warm-up that fills caches.
 	warmMost = 250 * time.Millisecond
 	// lapsMost bounds the stretch that is made longer for a whole lap.
@@ -100,9 +105,9 @@ func (b *bench) dram() (float64, bool) {
 // warmFor passes a working set twice, at the speed of memory.
 func (b *bench) warmFor(ws unit.Bytes) time.Duration {
 	if ws > 2*b.llc() && len(b.profile.Caches) > 0 { // it will miss anyway
-		return settle
+		return settleChase
 	}
-	return min(warmMost, max(settle, 2*b.lap(ws)))
+	return min(warmMost, max(settleChase, 2*b.lap(ws)))
 }
 
 func (b *bench) lap(ws unit.Bytes) time.Duration {
@@ -277,16 +282,20 @@ func latencyOf(t probe.ThreadResult) ([]float64, error) {
 	return []float64{float64(pace(t)) / ops, t.Cycles.Or(math.NaN()) / ops}, nil
 }
 
-// rateOf is bytes/s of threads that ran together: all bytes over the longest time.
+// rateOf is bytes/s of threads that ran together: the sum of their rates, each over
+// its own time, since each one's interruptions are its own.
 func rateOf(threads []probe.ThreadResult) (float64, error) {
-	bytes, longest := 0.0, time.Duration(0)
+	rate := 0.0
 	for _, t := range threads {
-		bytes, longest = bytes+float64(t.Bytes), max(longest, pace(t))
+		if t.Bytes == 0 || pace(t) <= 0 {
+			return 0, errNoOp
+		}
+		rate += float64(t.Bytes) / pace(t).Seconds()
 	}
-	if bytes == 0 || longest <= 0 {
+	if rate == 0 {
 		return 0, errNoOp
 	}
-	return bytes / longest.Seconds(), nil
+	return rate, nil
 }
 
 // timed is a figure of ns, with its cycles.

@@ -72,7 +72,12 @@ static bool stream_follow(struct homenode_vcpu *v, uint64_t line)
 			v->stream_run[i]++;
 		return v->stream_run[i] >= 2;
 	}
+	/* a new one; a run that went on since the last time round gets another chance */
 	unsigned i = v->stream_next++ % HOMENODE_STREAMS;
+	for (unsigned tries = 1; v->stream_run[i] >= 2 && tries < HOMENODE_STREAMS; tries++) {
+		v->stream_run[i] = 1;
+		i = v->stream_next++ % HOMENODE_STREAMS;
+	}
 	v->stream[i] = line;
 	v->stream_run[i] = 0;
 	return false;

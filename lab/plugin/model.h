@@ -19,7 +19,7 @@
 
 #define HOMENODE_L2_WAYS  4
 #define HOMENODE_LLC_WAYS 16
-#define HOMENODE_STREAMS  4
+#define HOMENODE_STREAMS  8
 #define HOMENODE_L1_MAX   4096 /* lines */
 #define HOMENODE_THREADS  2    /* of a core, at most */
 
