@@ -92,7 +92,7 @@ func rootCommand() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput(err) })
 	root.AddCommand(topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), recordCommand(),
-		agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand())
+		agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand(), runCommand(), repeatCommand())
 	return root
 }
 
