@@ -57,13 +57,8 @@ func percent(v float64) string {
 	return strconv.FormatFloat(v*100, 'f', 1, 64) + "%"
 }
 
-// times prints a ratio: three decimals where it is close to 1.
-func times(v float64) string {
-	if v > 0.9 && v < 1.1 {
-		return strconv.FormatFloat(v, 'f', 3, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
-}
+// times prints a ratio.
+func times(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 
 func variationOf(s trial.Summary) string {
 	cv, ok := s.Variation()

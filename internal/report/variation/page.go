@@ -137,6 +137,11 @@ func ownVariation(a trial.Placed, s scale) string {
 
 func fastest(v trial.Variation) string {
 	d := v.Verdict
+	for _, a := range v.Arms[1:] {
+		if r, ok := a.Against.Get(); !ok || r.CI.Coverage < trial.Nominal {
+			return "Which arm is fastest cannot be told from so few runs: it takes 4 of each, better 10."
+		}
+	}
 	if len(d.FastestTies) == len(v.Arms)-1 {
 		return "No arm is faster than another beyond the noise of the runs."
 	}

@@ -26,8 +26,9 @@ func Text(w io.Writer, v trial.Variation, width int) error {
 		out.wrapped(width, text)
 	}
 	if p.line != "" {
-		out.line("\nFor repeatable timings:\n\n  " + p.line + "\n")
+		out.line("\nFor repeatable timings:\n\n  " + p.line)
 	}
+	out.line("")
 	for _, text := range p.notes {
 		out.wrapped(width, text)
 	}
