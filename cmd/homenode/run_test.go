@@ -107,6 +107,13 @@ func TestRunForReal(t *testing.T) {
 	if err == nil || cmd.ProcessState.ExitCode() != 7 || len(lines) != 4 || lines[1] != "Cpus_allowed_list:\t0" || lines[2] == "0" {
 		t.Errorf("%v: %q", err, out)
 	}
+	// It finds what it would have found without homenode: ignored signals, limits.
+	const look = "grep SigIgn /proc/self/status; ulimit -Sn"
+	script := "trap '' INT HUP; ulimit -Sn 500; sh -c '" + look + "'; exec " + exe + " run --cpus 0 -- sh -c '" + look + "'"
+	out, err = exec.Command("sh", "-c", script).Output()
+	if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); err != nil || len(lines) != 4 || lines[0] != lines[2] || lines[1] != "500" || lines[3] != "500" {
+		t.Errorf("%v: %q", err, out)
+	}
 	// CMD's own flags are its own, without -- too.
 	if out, err := exec.Command(exe, "run", "--cpus", "0", "echo", "--nodes", "9").Output(); err != nil || string(out) != "--nodes 9\n" {
 		t.Errorf("%v: %q", err, out)

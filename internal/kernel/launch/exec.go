@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"syscall"
 
@@ -16,7 +17,8 @@ import (
 // Exec replaces this process by a program, placed. It returns only when that could
 // not be done.
 //
-// execve leaves one thread, the one that called it, and the program gets that
+// Signals that whoever started us had ignored are ignored again: a handler of ours
+// would leave them at their default. execve leaves one thread, the one that called it, and the program gets that
 // one's CPUs and policy (begin_new_exec in fs/exec.c; TestLiveExec).
 func Exec(live unix.Live, p Placement, argv, env []string) error {
 	path, err := prepare(live, argv)
@@ -27,6 +29,7 @@ func Exec(live unix.Live, p Placement, argv, env []string) error {
 	if _, err := apply(liveThread{}, p); err != nil {
 		return err
 	}
+	signal.Reset()
 	return startError(argv[0], syscall.Exec(path, argv, env))
 }
 

@@ -197,6 +197,13 @@ func TestDecisionApply(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "does not have it: Linux has it since 6.9") || strings.Contains(err.Error(), "\n") || f.cpus != cpus("0-7") {
 		t.Errorf("%+v, %v", f, err)
 	}
+	for errno, want := range map[error]string{sys.EPERM: "seccomp", sys.ENOSYS: "built without NUMA", sys.ENOMEM: "cannot allocate"} {
+		f = fresh()
+		f.fail["policy"] = errno
+		if _, err := apply(f, p); !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", errno, err, want)
+		}
+	}
 	f = fresh()
 	f.fail["cpus"] = sys.EINVAL
 	if _, err = apply(f, p); !errors.Is(err, sys.EINVAL) || !slices.Equal(f.calls, []string{"cpus 2-3"}) {

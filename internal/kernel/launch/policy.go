@@ -80,6 +80,12 @@ func refused(p Policy, err error) error {
 			return fmt.Errorf("set policy %s: this kernel, %s, does not have it: Linux has it since %s", p, release(), m.since)
 		}
 	}
+	switch {
+	case errors.Is(err, sys.EPERM):
+		return fmt.Errorf("set policy %s: %w: is this a container whose seccomp profile forbids it? Docker's does, without CAP_SYS_NICE", p, err)
+	case errors.Is(err, sys.ENOSYS):
+		return fmt.Errorf("set policy %s: %w: this kernel, %s, was built without NUMA", p, err, release())
+	}
 	return fmt.Errorf("set policy %s: %w", p, err)
 }
 

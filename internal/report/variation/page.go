@@ -4,6 +4,7 @@ package variation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,9 +32,13 @@ type table struct {
 func newPage(v trial.Variation) page {
 	v = clean(v)
 	s := scaleOf(v)
-	p := page{headline: headline(v), tables: []table{timeTable(v, s), costTable(v, s)}, sentences: sentences(v, s)}
+	costs, missing := costTable(v, s)
+	p := page{headline: headline(v), tables: []table{timeTable(v, s), costs}, sentences: sentences(v, s)}
 	p.line = shellLine(v.Verdict.RepeatableLine)
 	p.notes = append(notes(v), v.Notes...)
+	if len(missing) > 0 {
+		p.notes = append(p.notes, "Unknown of every arm: "+list(missing)+". CPU time is no model's, and a child starts with the RSS of homenode.")
+	}
 	return p
 }
 
@@ -99,13 +104,36 @@ func sure(v trial.Variation) string {
 	return fmt.Sprintf("%.0f%% CI", 100*trial.Nominal)
 }
 
-func costTable(v trial.Variation, s scale) table {
-	t := table{heads: []string{"arm", "user " + strings.TrimPrefix(s.name, "model-"), "system", "largest RSS", "minor faults", "major", "waited", "preempted", "placed on"}}
-	for _, a := range v.Arms {
-		t.rows = append(t.rows, []string{a.Name, cpuTime(s, a.User), cpuTime(s, a.System), size(a.MaxRSS), whole(a.MinorFaults), whole(a.MajorFaults),
-			whole(a.Waits), whole(a.Preempted), a.About})
+// costTable leaves out what is unknown of every arm; a note says which.
+func costTable(v trial.Variation, s scale) (t table, missing []string) {
+	columns := []struct {
+		head string
+		of   func(trial.Placed) string
+	}{
+		{"user " + strings.TrimPrefix(s.name, "model-"), func(a trial.Placed) string { return cpuTime(s, a.User) }},
+		{"system", func(a trial.Placed) string { return cpuTime(s, a.System) }},
+		{"largest RSS", func(a trial.Placed) string { return size(a.MaxRSS) }},
+		{"minor faults", func(a trial.Placed) string { return whole(a.MinorFaults) }},
+		{"major", func(a trial.Placed) string { return whole(a.MajorFaults) }},
+		{"waited", func(a trial.Placed) string { return whole(a.Waits) }},
+		{"preempted", func(a trial.Placed) string { return whole(a.Preempted) }},
+		{"placed on", func(a trial.Placed) string { return a.About }},
 	}
-	return t
+	t.heads = []string{"arm"}
+	for _, a := range v.Arms {
+		t.rows = append(t.rows, []string{a.Name})
+	}
+	for _, c := range columns {
+		if !slices.ContainsFunc(v.Arms, func(a trial.Placed) bool { return c.of(a) != unknown }) {
+			missing = append(missing, c.head)
+			continue
+		}
+		t.heads = append(t.heads, c.head)
+		for i, a := range v.Arms {
+			t.rows[i] = append(t.rows[i], c.of(a))
+		}
+	}
+	return t, missing
 }
 
 // sentences are the answers.

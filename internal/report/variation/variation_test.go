@@ -48,6 +48,9 @@ func fixtures() map[string]trial.Variation {
 	few := fixture(
 		arm("as-is", "not placed", "", 123.4, 140.2, 125.6),
 		arm("node-0", "CPUs and memory of node 0", "--nodes 0 --policy bind", 120.1, 120.4, 120.9))
+	for i := range few.Arms {
+		few.Arms[i].User, few.Arms[i].System = unit.None[float64](), unit.None[float64]()
+	}
 	few.How, few.Clock = unit.HowModelled, "model clock of the lab, 50 cycles a µs"
 	hostile := fixture(arm("as-is", "not \x1b[31mplaced", "", 0.5, 0.6), arm("a|b\n", "x\u202ey", "--nodes $(reboot)", 0.5, 0.6))
 	hostile.Command = []string{"sh", "-c", "echo '\x1b]0;EVIL\a'; rm -rf \"$HOME\""}
