@@ -33,11 +33,14 @@ func newPage(v trial.Variation) page {
 	v = clean(v)
 	s := scaleOf(v)
 	costs, missing := costTable(v, s)
-	p := page{headline: headline(v), tables: []table{timeTable(v, s), costs}, sentences: sentences(v, s)}
+	p := page{headline: headline(v), sentences: sentences(v, s)}
+	if len(v.Arms) > 0 {
+		p.tables = []table{timeTable(v, s), costs}
+	}
 	p.line = shellLine(v.Verdict.RepeatableLine)
 	p.notes = append(notes(v), v.Notes...)
-	if len(missing) > 0 {
-		p.notes = append(p.notes, "Unknown of every arm: "+list(missing)+". CPU time is no model's, and a child starts with the RSS of homenode.")
+	if len(missing) > 0 && len(v.Arms) > 0 {
+		p.notes = append(p.notes, "Not known of any arm: "+list(missing)+". CPU time in the lab is not the model's; an RSS below homenode's own cannot be told.")
 	}
 	return p
 }
