@@ -33,7 +33,7 @@ func newPage(v trial.Variation) page {
 	v = clean(v)
 	s := scaleOf(v)
 	costs, missing := costTable(v, s)
-	p := page{headline: headline(v), sentences: sentences(v, s)}
+	p := page{headline: headline(v), sentences: sentences(v)}
 	if len(v.Arms) > 0 {
 		p.tables = []table{timeTable(v, s), costs}
 	}
@@ -140,11 +140,14 @@ func costTable(v trial.Variation, s scale) (t table, missing []string) {
 }
 
 // sentences are the answers.
-func sentences(v trial.Variation, s scale) []string {
+func sentences(v trial.Variation) []string {
 	if len(v.Arms) == 0 || v.Arms[0].Time.N < 2 {
 		return []string{"There are no runs to judge by."}
 	}
-	out := []string{ownVariation(v.Arms[0], s)}
+	out := []string{ownVariation(v.Arms[0])}
+	if text := longRuns(v); text != "" {
+		out = append(out, text)
+	}
 	if len(v.Arms) > 1 {
 		out = append(out, fastest(v), steadiest(v))
 	}
@@ -156,7 +159,7 @@ func sentences(v trial.Variation, s scale) []string {
 
 // ownVariation is about the first arm. Cates (SAS) names run-to-run variation of
 // up to 40 % as what tells that placement is left to chance.
-func ownVariation(a trial.Placed, s scale) string {
+func ownVariation(a trial.Placed) string {
 	cv, _ := a.Time.Variation()
 	text := fmt.Sprintf("From run to run, %s varies by %s (coefficient of variation), and the longest run took %s more than the shortest",
 		a.Name, percent(cv), percent(a.Time.Max/a.Time.Min-1))
@@ -164,6 +167,28 @@ func ownVariation(a trial.Placed, s scale) string {
 		text += "; up to 40% is known where placement is left to chance (Cates, SAS)"
 	}
 	return text + "."
+}
+
+// longRuns counts runs that stand out: a run in ten that lands on the wrong node is
+// what a comparison of spreads cannot tell from chance, and what a person should see.
+func longRuns(v trial.Variation) string {
+	const beyond = 1.1
+	var each []string
+	for _, a := range v.Arms {
+		n := 0
+		for _, t := range a.Time.Values {
+			if t > beyond*a.Time.Median {
+				n++
+			}
+		}
+		if n > 0 {
+			each = append(each, fmt.Sprintf("%d of %d of %s", n, a.Time.N, a.Name))
+		}
+	}
+	if len(each) == 0 {
+		return ""
+	}
+	return "Runs that took over 10% more than their arm's median: " + list(each) + "."
 }
 
 func fastest(v trial.Variation) string {
@@ -178,11 +203,8 @@ func fastest(v trial.Variation) string {
 	}
 	text := d.Fastest + " is fastest"
 	for i, a := range v.Arms {
-		if r, ok := a.Against.Get(); ok && i > 0 && a.Name == d.Fastest {
+		if i > 0 && a.Name == d.Fastest {
 			text += fmt.Sprintf(": %s × %s", against(i, a.Against), v.Arms[0].Name)
-			if !r.Differs() {
-				text += ", which is within the noise"
-			}
 		}
 	}
 	return text + butNot(d.FastestTies)
