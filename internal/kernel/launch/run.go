@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -115,12 +116,16 @@ func (r *runner) run(t thread, p Placement) error {
 		start := time.Now()
 		now = func() time.Duration { return time.Since(start) }
 	}
+	var echo io.Writer
+	if r.command.Echo != nil {
+		echo = &inTurn{w: r.command.Echo}
+	}
 	var err error
-	if r.stdout, err = newTail(r.command.Echo); err != nil {
+	if r.stdout, err = newTail(echo); err != nil {
 		return err
 	}
 	defer r.stdout.close()
-	if r.stderr, err = newTail(r.command.Echo); err != nil {
+	if r.stderr, err = newTail(echo); err != nil {
 		return err
 	}
 	defer r.stderr.close()
@@ -171,6 +176,18 @@ func (r *runner) outcome() Outcome {
 	known := syscall.Getrusage(syscall.RUSAGE_SELF, &own) == nil && usage.Maxrss > own.Maxrss
 	o.MaxRSS = unit.OptOf(unit.Bytes(usage.Maxrss)*unit.KiB, known)
 	return o
+}
+
+// inTurn is one writer for two pipes.
+type inTurn struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (t *inTurn) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.w.Write(p)
 }
 
 // tail reads a pipe and keeps its end.
