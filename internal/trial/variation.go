@@ -74,7 +74,7 @@ type Verdict struct {
 }
 
 // StartUp is below what a run is mostly loading and linking of the program, which
-// placement hardly touches: some 1–5 ms on hardware.
+// placement hardly touches. A judgement, not a measurement: --anyway overrules it.
 const StartUp = 10 * time.Millisecond
 
 // Fill takes an arm's runs.
