@@ -91,8 +91,8 @@ func rootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput(err) })
-	root.AddCommand(topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), benchCommand(), recordCommand(),
-		agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand())
+	root.AddCommand(topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), benchCommand(), runCommand(), repeatCommand(),
+		recordCommand(), agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand())
 	return root
 }
 

@@ -42,6 +42,9 @@ func quote(text string) string {
 	return out.String() + "'"
 }
 
+// Quote makes one word of the shell of text, for other faces that print commands.
+func Quote(text string) string { return quote(text) }
+
 // remark is a comment behind a command: only plain characters survive.
 func remark(text string) string {
 	return "  # " + strings.Map(func(r rune) rune {

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -60,12 +61,27 @@ func legend(c trial.Comparison, best string) []string {
 	if len(c.Arms) > 0 {
 		first = c.Arms[0].Title
 	}
-	return []string{
+	lines := []string{
 		best + " best of its column, whoever it is; the ceiling takes no part, nor does an arm that moved nothing in what moving cost.",
 		"Figures are medians of the repeats; ± is how far the farthest repeat is from the median. × first arm: against " + first + ".",
 		"A difference smaller than the spread says nothing.",
-		"Latency is in model time and informative only: no target hangs on it.",
 	}
+	if text := sureness(c); text != "" {
+		lines = append(lines, text)
+	}
+	return append(lines, "Latency is in model time and informative only: no target hangs on it.")
+}
+
+// sureness says what the min–max of so many repeats is worth; "" where the
+// comparison has no intervals: those made before there were any.
+func sureness(c trial.Comparison) string {
+	for _, a := range c.Arms {
+		if s := a.LocalSpread; s.CI.Known() {
+			outside := 2 * math.Pow(0.5, float64(s.N)) // all repeats on one side of it
+			return "With " + count(s.N, "repeat") + ", min–max holds an arm's true median with " + percent(1-outside) + " confidence."
+		}
+	}
+	return ""
 }
 
 // notes say why arms are not applicable, or why a figure is not known.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trial holds what makes a comparison fair: arms, the order they run
-// in, repeats and their spread, and the form of the result.
+// Package trial holds what makes a comparison fair: arms, warm-ups, the order the
+// runs come in, their spread, what a difference is worth, and the form of the
+// result.
 //
-//	Order(5 arms, 3 repeats, seed) ──▶ c a e b d | d b e a c | …
-//	Summarise(values of one arm)   ──▶ median, extremes, spread
+//	Plan(5 arms, 1 warm-up, 3 repeats, seed) ──▶ a b c d e | c a e b d | d b e a c | …
+//	Summarise(values of one arm)      ──▶ median, extremes, confidence interval
+//	RatioOf, CompareSpread (two arms) ──▶ faster, steadier, or noise
+//	Vary(arms of one command)         ──▶ Variation: which placement to time with
 //
 // Pure: it runs nothing.
 package trial

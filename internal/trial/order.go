@@ -6,8 +6,22 @@ import "math/rand/v2"
 
 // Run is one run of one arm.
 type Run struct {
-	Arm    int // index of the arm
-	Repeat int // 0 …
+	Arm    int  // index of the arm
+	Repeat int  // 0 …; warm-ups count by themselves
+	Warm   bool // it warms up, and does not count
+}
+
+// Plan is warm-ups and then Order: what caches, page cache and clock frequency
+// owe to the first runs falls on none that count. A seed gives the measured runs
+// the same order with warm-ups and without.
+func Plan(arms, warmups, repeats int, seed uint64) []Run {
+	plan := make([]Run, 0, arms*(warmups+repeats))
+	for r := range warmups {
+		for a := range arms {
+			plan = append(plan, Run{Arm: a, Repeat: r, Warm: true})
+		}
+	}
+	return append(plan, Order(arms, repeats, seed)...)
 }
 
 // Order interleaves the arms: every repeat runs each arm once, in an order

@@ -16,6 +16,8 @@ type Summary struct {
 	Mean   float64   `json:"mean"`
 	SD     float64   `json:"sd"` // of the sample; 0 for one value
 	Values []float64 `json:"values"`
+	// CI is of the median; unknown for one value.
+	CI Interval `json:"interval,omitzero"`
 }
 
 // Summarise takes the values of the repeats; ok is false if there are none.
@@ -33,6 +35,7 @@ func Summarise(values []float64) (s Summary, ok bool) {
 	sorted := slices.Sorted(slices.Values(s.Values))
 	s.Min, s.Max = sorted[0], sorted[s.N-1]
 	s.Median = (sorted[(s.N-1)/2] + sorted[s.N/2]) / 2
+	s.CI = medianInterval(sorted)
 	for _, v := range s.Values {
 		s.Mean += v / float64(s.N)
 	}
@@ -53,4 +56,13 @@ func (s Summary) RelativeSpread() float64 {
 		return 0
 	}
 	return (s.Max - s.Min) / s.Median
+}
+
+// Variation is the coefficient of variation: SD / mean. ok is false for one value,
+// and where the mean is not above 0.
+func (s Summary) Variation() (cv float64, ok bool) {
+	if s.N < 2 || !(s.Mean > 0) {
+		return 0, false
+	}
+	return s.SD / s.Mean, true
 }

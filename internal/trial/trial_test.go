@@ -63,3 +63,34 @@ func TestDecisionSummary(t *testing.T) {
 		}
 	}
 }
+
+func TestDecisionPlan(t *testing.T) {
+	plan := Plan(3, 2, 4, 7)
+	if len(plan) != 18 || !slices.Equal(plan[6:], Order(3, 4, 7)) {
+		t.Errorf("%v", plan)
+	}
+	for i, r := range plan[:6] {
+		if !r.Warm || r.Arm != i%3 || r.Repeat != i/3 {
+			t.Errorf("warm-up %d: %+v", i, r)
+		}
+	}
+	if !slices.Equal(Plan(3, 0, 4, 7), Order(3, 4, 7)) {
+		t.Error("without warm-ups it is another order")
+	}
+}
+
+func TestDecisionSteady(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   bool
+	}{
+		{nil, false},
+		{[]float64{1, 1}, false},
+		{[]float64{9, 1, 1.1, 1.2}, true},
+		{[]float64{1, 1, 1.1, 1.3}, false},
+	} {
+		if Steady(c.values, 3, 0.201) != c.want {
+			t.Errorf("%v: want %v", c.values, c.want)
+		}
+	}
+}

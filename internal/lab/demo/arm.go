@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"homenode/internal/lab"
+	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -150,6 +151,9 @@ func (r *armRun) startMover(context.Context) error {
 	return err
 }
 
+// steadyOver is how many checks in a row must lie close together.
+const steadyOver = 3
+
 // warmUp waits until the local access ratio of the sensitive services together
 // has stayed within steady_within over three checks, or the cap is reached.
 func (r *armRun) warmUp(ctx context.Context) error {
@@ -167,20 +171,12 @@ func (r *armRun) warmUp(ctx context.Context) error {
 		ratio := sensitiveRatio(r.plan.Mix, uses)
 		r.res.WarmupRatios = append(r.res.WarmupRatios, ratio)
 		r.res.WarmupSeconds = time.Since(start).Seconds()
-		r.res.Steady = steady(r.res.WarmupRatios, w.SteadyWithin)
+		r.res.Steady = trial.Steady(r.res.WarmupRatios, steadyOver, w.SteadyWithin)
 		r.progress(fmt.Sprintf("warming up %.0f s, local access ratio %.3f", r.res.WarmupSeconds, ratio))
 		if time.Since(start) >= w.AtMost || (r.res.Steady && time.Since(start) >= w.AtLeast) {
 			return nil
 		}
 	}
-}
-
-func steady(ratios []float64, within float64) bool {
-	if len(ratios) < 3 {
-		return false
-	}
-	last := ratios[len(ratios)-3:]
-	return max(last[0], last[1], last[2])-min(last[0], last[1], last[2]) <= within
 }
 
 func (r *armRun) measure(ctx context.Context) error {

@@ -51,7 +51,8 @@ func Compare(ctx context.Context, o Options) (trial.Comparison, error) {
 		return trial.Comparison{}, err
 	}
 	c := comparer{o: o, guest: g, plan: planFor(o)}
-	order := trial.Order(len(o.Arms), o.Mix.Repeats, o.Mix.Seed)
+	// Every run warms up by itself, until its local access ratio is steady.
+	order := trial.Plan(len(o.Arms), 0, o.Mix.Repeats, o.Mix.Seed)
 	for i, run := range order {
 		c.done, c.all = i, len(order)
 		if err := c.run(ctx, o.Arms[run.Arm], run.Repeat); err != nil {

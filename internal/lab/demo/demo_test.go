@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -49,7 +50,7 @@ func TestDecisionSteady(t *testing.T) {
 		{[]float64{0.90, 0.91, 0.93}, false},
 		{[]float64{0.9, 0.9, 0.9, 0.5}, false},
 	} {
-		if got := steady(c.ratios, 0.02); got != c.want {
+		if got := trial.Steady(c.ratios, steadyOver, 0.02); got != c.want {
 			t.Errorf("%v: %v", c.ratios, got)
 		}
 	}

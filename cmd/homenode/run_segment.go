@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/launch"
+	"homenode/internal/report"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// segmentFlags name shared memory and what happens to its pages.
+type segmentFlags struct {
+	file, id, key          string
+	create, offset, length string
+	strict, move, touch    bool
+}
+
+// segmentNames name a segment; segmentRest are of use only with one of them.
+var (
+	segmentNames = []string{"shm", "shmid", "shmkey"}
+	segmentRest  = []string{"create", "offset", "length", "strict", "move", "touch"}
+)
+
+func (f *segmentFlags) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "shm", "", "place this file of tmpfs or hugetlbfs (numactl's --file)")
+	cmd.Flags().StringVar(&f.id, "shmid", "", "place the System V segment with this ID ('ipcs -m' lists them)")
+	cmd.Flags().StringVar(&f.key, "shmkey", "", "place the System V segment with this key, 0x5432 or decimal")
+	cmd.Flags().StringVar(&f.create, "create", "", "make the shared memory if it is not there, of this size, such as 2GiB")
+	cmd.Flags().StringVar(&f.offset, "offset", "0", "place it from here on")
+	cmd.Flags().StringVar(&f.length, "length", "0", "place so much of it; 0: to its end")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail when pages that exist are on other nodes; without --move nothing is set then")
+	cmd.Flags().BoolVar(&f.move, "move", false, "move pages that exist; those of other processes too, with CAP_SYS_NICE")
+	cmd.Flags().BoolVar(&f.touch, "touch", false, "make the pages that do not exist now, by the policy")
+}
+
+func given(cmd *cobra.Command, names []string) (out []string) {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			out = append(out, "--"+name)
+		}
+	}
+	return out
+}
+
+func (f segmentFlags) named(cmd *cobra.Command) bool { return len(given(cmd, segmentNames)) > 0 }
+
+func (f segmentFlags) onlyForSegments(cmd *cobra.Command) error {
+	if rest := given(cmd, segmentRest); len(rest) > 0 {
+		return fmt.Errorf("%s: that is for shared memory: name it with --shm, --shmid or --shmkey", strings.Join(rest, ", "))
+	}
+	return nil
+}
+
+func placeSegment(cmd *cobra.Command, f runFlags, args []string) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	q, err := f.segmentRequest(cmd, args)
+	if err != nil {
+		return badInput(err)
+	}
+	res, err := launch.PlaceSegment(kernel.Live(), q)
+	switch {
+	case errors.Is(err, launch.ErrElsewhere) && !q.Move:
+		return codeError{exitFailed, err}
+	case errors.Is(err, launch.ErrElsewhere) && q.Strict:
+		return codeError{exitPartly, err}
+	case errors.Is(err, launch.ErrElsewhere):
+		tell(cmd.ErrOrStderr(), []string{err.Error()})
+	case err != nil:
+		return badInput(err)
+	}
+	return printSegment(cmd.OutOrStdout(), q, res)
+}
+
+func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.SegmentRequest, err error) {
+	switch {
+	case len(given(cmd, segmentNames)) > 1:
+		return q, errors.New("--shm, --shmid and --shmkey each name shared memory: give one of them")
+	case len(args) > 0:
+		return q, fmt.Errorf("start %q: shared memory is placed by itself: run the command afterwards", args[0])
+	case len(given(cmd, []string{"cpus", "needs", "dry-run"})) > 0:
+		return q, fmt.Errorf("%s: that is for programs: shared memory has a policy and nodes only", strings.Join(given(cmd, []string{"cpus", "needs", "dry-run"}), ", "))
+	case f.output != "text":
+		return q, errors.New("-o json is for --dry-run")
+	}
+	if q.Segment, err = f.segment.segment(cmd); err != nil {
+		return q, err
+	}
+	q.Strict, q.Move, q.Touch = f.segment.strict, f.segment.move, f.segment.touch
+	m, _, err := liveMachine()
+	if err != nil {
+		return q, err
+	}
+	r, _, err := f.request(m)
+	if err != nil {
+		return q, err
+	}
+	if r.Policy == launch.Local && !r.Nodes.IsEmpty() {
+		return q, errors.New("policy local takes no --nodes here: it is the node of whoever touches the page")
+	}
+	if (q.Strict || q.Move) && r.Nodes.IsEmpty() {
+		return q, errors.New("--strict and --move need --nodes")
+	}
+	limits, err := launch.ReadLimits(kernel.At("/"))
+	if err != nil {
+		return q, err
+	}
+	r.AllCPUs = true
+	limits.CPUs = set.CPUSet{} // nothing runs
+	p, err := launch.Resolve(r, m, limits)
+	q.Policy, q.Nodes = p.Policy, p.Nodes
+	return q, err
+}
+
+// segment reads name and sizes.
+func (f segmentFlags) segment(cmd *cobra.Command) (s launch.Segment, err error) {
+	for _, size := range []struct {
+		name, text string
+		into       *unit.Bytes
+	}{{"create", f.create, &s.Create}, {"offset", f.offset, &s.Offset}, {"length", f.length, &s.Length}} {
+		if size.text == "" {
+			continue
+		}
+		if *size.into, err = unit.ParseBytes(size.text); err != nil {
+			return s, fmt.Errorf("--%s: %w", size.name, err)
+		}
+	}
+	switch {
+	case cmd.Flags().Changed("shmid"):
+		id, err := strconv.ParseInt(f.id, 10, 32)
+		if err != nil || id < 0 {
+			return s, fmt.Errorf("--shmid %q: want a number as 'ipcs -m' lists them", f.id)
+		}
+		if s.Create > 0 {
+			return s, errors.New("--create with --shmid: an ID is given by the kernel: name the segment by --shmkey")
+		}
+		s.ID = unit.Some(int(id))
+	case cmd.Flags().Changed("shmkey"):
+		key, err := strconv.ParseInt(f.key, 0, 64)
+		if err != nil || key == 0 || key < math.MinInt32 || key > math.MaxUint32 {
+			return s, fmt.Errorf("--shmkey %q: want a key, 0x5432 or decimal; 0 is nobody's", f.key)
+		}
+		s.Key = unit.Some(int(int32(uint32(key))))
+	case f.file == "":
+		return s, errors.New("--shm is empty: name a file")
+	}
+	s.File = f.file
+	return s, nil
+}
+
+func printSegment(w io.Writer, q launch.SegmentRequest, res launch.SegmentResult) error {
+	what, policy := "", string(q.Policy)
+	if res.Created {
+		what = "made, "
+	}
+	if !q.Nodes.IsEmpty() {
+		policy += " " + q.Nodes.String()
+	}
+	fmt.Fprintf(w, "%s: %s%v, %s\n", report.Printable(res.Name), what, res.Bytes, policy)
+	present, ok := res.Present.Get()
+	switch {
+	case !ok || present == 0:
+	case q.Touch:
+		fmt.Fprintf(w, "all its pages exist\n")
+	case !q.Move && !q.Strict:
+		fmt.Fprintf(w, "%v of it existed and stays where it is: --move moves it\n", present)
+	case len(res.Elsewhere) == 0:
+		fmt.Fprintf(w, "the %v of it that exist are on %s\n", present, nodesOf(q))
+	}
+	return nil
+}
+
+func nodesOf(q launch.SegmentRequest) string { return "nodes " + q.Nodes.String() }

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"homenode/internal/kernel/launch"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/trial"
+	"homenode/internal/unit"
+)
+
+func needNode0(t *testing.T) {
+	t.Helper()
+	if code, text := runCaught(t, "run", "--nodes", "0", "--dry-run", "--", "true"); code != exitDone {
+		t.Skipf("nothing can be placed on node 0 here: %s", text)
+	}
+}
+
+// Each bad request is exit code 2 and one sentence; nothing is started.
+func TestRunRefuses(t *testing.T) {
+	needNode0(t)
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("text\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		line, want string
+	}{
+		{"run", "give a command after --"},
+		{"run --nodes 0", "give a command after --"},
+		{"run -- true", "nothing to place: give --nodes, --policy or --cpus"},
+		{"run --nodes 0,999 -- true", "use node 999: there is no such: this machine has"},
+		{"run --nodes x -- true", "--nodes: "},
+		{"run --nodes 0 --policy membind -- true", `policy "membind": there is no such: want local, bind`},
+		{"run --policy interleave -- true", "policy interleave needs --nodes"},
+		{"run --policy preferred --nodes 0-1 -- true", "preferred takes one node"},
+		{"run --cpus 8000 -- true", "they do not exist or are offline"},
+		{"run --cpus 0-x -- true", "--cpus: "},
+		{"run --nodes 0 --needs 900TiB -- true", "are missing: node 0 has room for"},
+		{"run --nodes 0 --needs 4G -- true", "unknown unit"},
+		{"run --needs 4GiB --cpus 0 -- true", "--needs is about the memory of --nodes"},
+		{"run --nodes 0 -o xml -- true", "text or json"},
+		{"run --nodes 0 --dry-run -o markdown -- true", "text or json"},
+		{"run --nodes 0 -- no-such-program-here", "it is not in PATH"},
+		{"run --nodes 0 -- " + text, "may not be run"},
+		{"run --nodes 0 --touch -- true", "--touch: that is for shared memory"},
+		{"run --nodes 0 --shm /dev/shm/x -- true", "shared memory is placed by itself"},
+		{"run --nodes 0 --shm", "needs an argument"},
+		{"run --nodes 0 --shm=", "--shm is empty"},
+		{"run --nodes 0 --shm " + dir + "/none", "--create SIZE makes it"},
+		{"run --nodes 0 --shm run.go", "keeps no policy, only tmpfs and hugetlbfs do"},
+		{"run --nodes 0 --shm a --shmid 3", "give one of them"},
+		{"run --nodes 0 --shmid x", "want a number"},
+		{"run --nodes 0 --shmid 3 --create 1MiB", "name the segment by --shmkey"},
+		{"run --nodes 0 --shmid 1073741824", "ipcs -m"},
+		{"run --nodes 0 --shmkey 0", "0 is nobody's"},
+		{"run --nodes 0 --shmkey 0x7a7a7a7a", "there is none: --create SIZE makes it"},
+		{"run --shmkey 1 --policy local --strict", "--strict and --move need --nodes"},
+		{"run --shmkey 1 --policy local --nodes 0", "policy local takes no --nodes here"},
+		{"run --shmkey 1 --nodes 0 --cpus 0", "--cpus: that is for programs"},
+		{"run --shmkey 1 --nodes 0 --create 1M", "--create: "},
+		{"run --shmkey 1", "nothing to place"},
+	} {
+		code, text := runCaught(t, strings.Fields(c.line)...)
+		if code != exitBadInput || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q, want %q", c.line, code, text, c.want)
+		}
+	}
+}
+
+func TestRunDryRun(t *testing.T) {
+	needNode0(t)
+	text, err := statOut(t, "run", "--nodes", "0", "--dry-run", "--", "no-such-program", "a b", "-n")
+	for _, want := range []string{"command  no-such-program 'a b' -n\n", "policy   bind 0\n", "CPUs     ", "node 0   ", " free, and ", "the same numactl --membind=0 --physcpubind="} {
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v, no %q in\n%s", err, want, text)
+		}
+	}
+	text, err = statOut(t, "run", "--nodes", "0", "--cpus", "all", "--policy", "interleave", "--dry-run", "-o", "json", "--", "true")
+	var p plan
+	if err != nil || json.Unmarshal([]byte(text), &p) != nil || p.Schema != 1 || p.Policy != launch.Interleave || !p.CPUs.IsEmpty() ||
+		strings.Join(p.Numactl, " ") != "numactl --interleave=0 -- true" || len(p.Rooms) != 1 || !p.Rooms[0].Free.Known() {
+		t.Errorf("%v, %s", err, text)
+	}
+}
+
+// The program takes homenode's place: its output, its exit code, placed.
+func TestRunForReal(t *testing.T) {
+	needNode0(t)
+	exe := filepath.Join(t.TempDir(), "homenode")
+	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(exe, "run", "--nodes", "0", "--cpus", "0", "--", "sh", "-c", "echo $$; grep Cpus_allowed_list /proc/self/status; grep -c bind:0 /proc/self/numa_maps; exit 7")
+	out, err := cmd.Output()
+	lines := strings.Split(string(out), "\n")
+	if err == nil || cmd.ProcessState.ExitCode() != 7 || len(lines) != 4 || lines[1] != "Cpus_allowed_list:\t0" || lines[2] == "0" {
+		t.Errorf("%v: %q", err, out)
+	}
+	// It finds what it would have found without homenode: ignored signals, limits.
+	const look = "grep SigIgn /proc/self/status; ulimit -Sn"
+	script := "trap '' INT HUP; ulimit -Sn 500; sh -c '" + look + "'; exec " + exe + " run --cpus 0 -- sh -c '" + look + "'"
+	out, err = exec.Command("sh", "-c", script).Output()
+	if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); err != nil || len(lines) != 4 || lines[0] != lines[2] || lines[1] != "500" || lines[3] != "500" {
+		t.Errorf("%v: %q", err, out)
+	}
+	// CMD's own flags are its own, without -- too.
+	if out, err := exec.Command(exe, "run", "--cpus", "0", "echo", "--nodes", "9").Output(); err != nil || string(out) != "--nodes 9\n" {
+		t.Errorf("%v: %q", err, out)
+	}
+}
+
+func TestRunSegment(t *testing.T) {
+	needNode0(t)
+	dir, err := os.MkdirTemp("/dev/shm", "homenode-test-")
+	if err != nil {
+		t.Skipf("no /dev/shm to write to: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	name := filepath.Join(dir, "a")
+	for _, c := range []struct{ args, want string }{
+		{"--create 1MiB", name + ": made, 1MiB, bind 0\n"},
+		{"--touch", "all its pages exist"},
+		{"", "1MiB of it existed and stays where it is: --move moves it"},
+		{"--move --strict", "the 1MiB of it that exist are on nodes 0"},
+		{"--offset 4KiB --length 8KiB", ": 8KiB, bind 0"},
+	} {
+		text, err := statOut(t, append([]string{"run", "--shm", name, "--nodes", "0"}, strings.Fields(c.args)...)...)
+		if err != nil || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %v, %q, want %q", c.args, err, text, c.want)
+		}
+	}
+}
+
+func TestRepeatRefuses(t *testing.T) {
+	needNode0(t)
+	for _, c := range []struct {
+		line, want string
+		lines      int
+	}{
+		{"repeat", "give a command after --", 1},
+		{"repeat -n 1 -- true", "one run has no spread", 1},
+		{"repeat -n 5000 -- true", "want 2 to 1000", 1},
+		{"repeat --warmup -1 -- true", "--warmup -1", 1},
+		{"repeat --timeout -1s -- true", "cannot be negative", 1},
+		{"repeat --arms fastest -- true", `"fastest": there is no such`, 1},
+		{"repeat --arms node-999 -- true", "use node 999: there is no such", 1},
+		{"repeat --nodes 999 -- true", "use node 999: there is no such", 1},
+		{"repeat --nodes= -- true", "--nodes is empty", 1},
+		{"repeat -o xml -- true", "text, json or markdown", 1},
+		{"repeat -- true", "that is mostly the start of the program", 2},
+		{"repeat --warmup 0 -n 2 -- true", "that is mostly the start of the program", 3},
+		{"repeat -- no-such-program-here", "it is not in PATH", 2},
+		{"repeat --timeout 50ms -- sleep 20", "arm as-is: sleep 20 ran longer than 50ms: it wrote nothing to stderr", 2},
+		{"repeat -- false", "arm as-is: false failed with exit code 1", 2},
+		{"repeat -- ls /no/such/file", "its last line: ls: ", 3},
+	} {
+		code, text := runCaught(t, strings.Fields(c.line)...)
+		if code != exitBadInput || !strings.Contains(text, c.want) || c.lines == 1 && strings.Count(text, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q, want %q", c.line, code, text, c.want)
+		}
+	}
+}
+
+func TestRepeatForReal(t *testing.T) {
+	needNode0(t)
+	text, err := statOut(t, "repeat", "-n", "3", "--arms", "as-is", "-o", "json", "--", "sleep", "0.02")
+	var v trial.Variation
+	if err != nil || json.Unmarshal([]byte(text), &v) != nil || len(v.Arms) != 1 || v.Arms[0].Time.N != 3 || v.Arms[0].Time.Min < 0.02 || v.How != unit.HowMeasured {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if text, err = statOut(t, "repeat", "-n", "2", "--anyway", "--arms", "default", "--", "true"); err != nil || !strings.Contains(text, "mostly the start of the program") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if text, err = statOut(t, "repeat", "-n", "2", "--arms", "as-is", "-o", "markdown", "--", "sleep", "0.02"); err != nil || !strings.Contains(text, "| as-is |") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// Eight nodes, of which one has no CPUs, as of two distances.
+func TestRepeatArms(t *testing.T) {
+	m := machine.Machine{Distances: make([][]unit.Opt[int], 8)}
+	var limits launch.Limits
+	for i := range 8 {
+		n := machine.Node{ID: i, CPUs: set.FromCPUs(i), Memory: unit.Some(unit.GiB)}
+		if i == 7 {
+			n.CPUs = set.CPUSet{}
+		}
+		m.Nodes, limits.CPUs, limits.Mems = append(m.Nodes, n), limits.CPUs.Union(n.CPUs), limits.Mems.With(i)
+		for j := range 8 {
+			d := 20
+			switch {
+			case i == j:
+				d = 10
+			case i/4 == j/4:
+				d = 16
+			}
+			m.Distances[i] = append(m.Distances[i], unit.Some(d))
+		}
+	}
+	names := func(f repeatFlags) (out []string, notes string) {
+		arms, said, err := f.choose(m, limits)
+		if err != nil {
+			t.Errorf("%+v: %v", f, err)
+		}
+		for _, a := range arms {
+			out = append(out, a.name)
+		}
+		return out, strings.Join(said, "|")
+	}
+	usual := []string{"as-is", "nodes", "local", "interleave"}
+	got, notes := names(repeatFlags{nodes: "all", arms: usual})
+	if !slices.Equal(got, []string{"as-is", "node-0", "node-1", "node-2", "node-4", "local", "interleave"}) ||
+		!strings.Contains(notes, "binds to nodes 7: no CPU") || !strings.Contains(notes, "Of 7 nodes, 0-2,4 were tried: '--arms as-is,node-3' tries another") {
+		t.Errorf("%v, %s", got, notes)
+	}
+	if got, notes = names(repeatFlags{nodes: "1", arms: usual}); !slices.Equal(got, []string{"as-is", "node-1", "local"}) || !strings.Contains(notes, "No interleave arm") {
+		t.Errorf("%v, %s", got, notes)
+	}
+	if got, _ = names(repeatFlags{nodes: "all", arms: []string{"node-5", "default", "node-5"}}); !slices.Equal(got, []string{"node-5", "as-is"}) {
+		t.Errorf("%v", got)
+	}
+	arms, _, _ := repeatFlags{nodes: "2-3", arms: []string{"interleave"}}.choose(m, limits)
+	if len(arms) != 1 || strings.Join(arms[0].run, " ") != "--nodes 2-3 --policy interleave" || !arms[0].placement.CPUs.IsEmpty() {
+		t.Errorf("%+v", arms)
+	}
+	m.Nodes = m.Nodes[:1]
+	if got, notes = names(repeatFlags{nodes: "0", arms: usual}); !slices.Equal(got, []string{"as-is"}) || !strings.Contains(notes, "one node") {
+		t.Errorf("%v, %s", got, notes)
+	}
+}

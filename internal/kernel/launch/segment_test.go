@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+func shmFile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "homenode-test-")
+	if err != nil {
+		t.Skipf("no /dev/shm to write to: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "a")
+}
+
+func TestLiveSegmentFile(t *testing.T) {
+	needNode0(t)
+	name := shmFile(t)
+	q := SegmentRequest{Segment: Segment{File: name, Create: 1000 * unit.KiB}, Policy: Bind, Nodes: set.FromNodes(0)}
+	res, err := PlaceSegment(unix.NewLive(), q)
+	if err != nil || !res.Created || res.Bytes != 1000*unit.KiB || res.Present.Or(9) != 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if _, err = PlaceSegment(unix.NewLive(), q); err != nil {
+		t.Errorf("again, the same size: %v", err)
+	}
+	q.Create, q.Touch, q.Strict, q.Move = 0, true, true, true
+	if res, err = PlaceSegment(unix.NewLive(), q); err != nil || res.Present.Or(0) != 1000*unit.KiB || len(res.Elsewhere) != 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	q.Offset, q.Length, q.Touch = 8*unit.KiB, 16*unit.KiB, false
+	if res, err = PlaceSegment(unix.NewLive(), q); err != nil || res.Bytes != 16*unit.KiB || res.Present.Or(0) != 16*unit.KiB {
+		t.Errorf("a part: %+v, %v", res, err)
+	}
+	// Strict refuses pages that are not where they should be, and sets nothing.
+	m, err := openSegment(q.Segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.unmap()
+	q.Nodes, q.Move = set.FromNodes(7), false
+	if err := place(unix.NewLive(), q, m, m.all, &res); !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), "250 on node 0 of 250: nothing was set: --move moves them") {
+		t.Error(err)
+	}
+	// A file that is cut short while it is touched is an error, not the end.
+	if err := os.Truncate(name, 4096); err != nil {
+		t.Fatal(err)
+	}
+	if err := touch(m.all, every(m.all, m.page)); err == nil || !strings.Contains(err.Error(), "offset 4KiB") {
+		t.Error(err)
+	}
+}
+
+func TestLiveSegmentSysV(t *testing.T) {
+	needNode0(t)
+	const key = 0x686f6d65
+	q := SegmentRequest{Segment: Segment{Key: unit.Some(key), Create: 100 * unit.KiB}, Policy: Interleave, Nodes: set.FromNodes(0), Touch: true, Strict: true}
+	res, err := PlaceSegment(unix.NewLive(), q)
+	if errors.Is(err, sys.ENOSYS) {
+		t.Skipf("no System V shared memory: %v", err)
+	}
+	if err != nil || !res.Created || !strings.Contains(res.Name, "(key 0x686f6d65)") {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	id := res.ID.Or(-1)
+	t.Cleanup(func() { _, _ = sys.SysvShmCtl(id, sys.IPC_RMID, nil) })
+	if _, err := PlaceSegment(unix.NewLive(), q); err == nil || !strings.Contains(err.Error(), "it is there already, with ID") {
+		t.Error(err)
+	}
+	q.Segment = Segment{ID: unit.Some(id)}
+	if res, err = PlaceSegment(unix.NewLive(), q); err != nil || res.Present.Or(0) != 100*unit.KiB || res.Created {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if _, err := sys.SysvShmCtl(id, sys.IPC_RMID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = PlaceSegment(unix.NewLive(), q); err == nil || !strings.Contains(err.Error(), "'ipcs -m' lists them") {
+		t.Error(err)
+	}
+	q.Segment = Segment{Key: unit.Some(key)}
+	if _, err = PlaceSegment(unix.NewLive(), q); err == nil || !strings.Contains(err.Error(), "--create SIZE makes it") {
+		t.Error(err)
+	}
+}
+
+func TestLiveSegmentRefuses(t *testing.T) {
+	needNode0(t)
+	name := shmFile(t)
+	if err := os.WriteFile(name, make([]byte, 10000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(filepath.Dir(name), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	on := SegmentRequest{Policy: Bind, Nodes: set.FromNodes(0)}
+	for _, c := range []struct {
+		s    Segment
+		want string
+	}{
+		{Segment{File: "segment.go"}, "keeps no policy, only tmpfs and hugetlbfs do: place the program"},
+		{Segment{File: "/proc/self/status"}, ""},
+		{Segment{File: name + "none"}, "--create SIZE makes it"},
+		{Segment{File: filepath.Dir(name)}, "is a directory"},
+		{Segment{File: empty}, "it is empty"},
+		{Segment{File: name, Create: unit.MiB}, "it is there already, with 12KiB"},
+		{Segment{File: name, Offset: 1}, "must be multiples of its page size, 4KiB"},
+		{Segment{File: name, Offset: 12 * unit.KiB}, "it has 12KiB"},
+		{Segment{File: name, Length: 16 * unit.KiB}, "it has 12KiB"},
+		{Segment{ID: unit.Some(1 << 30)}, "attach segment 1073741824: there is none"},
+	} {
+		q := on
+		q.Segment = c.s
+		if _, err := PlaceSegment(unix.NewLive(), q); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.s, err, c.want)
+		}
+	}
+	q := on
+	q.Segment, q.Touch = Segment{File: shmFile(t), Create: 64 * unit.TiB}, true
+	if _, err := PlaceSegment(unix.NewLive(), q); err == nil || !strings.Contains(err.Error(), "are missing: node 0 has room for") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(q.File); err == nil {
+		t.Error("a file that could not be placed was left")
+	}
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package variation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"homenode/internal/doctor"
+	"homenode/internal/report"
+	"homenode/internal/trial"
+	"homenode/internal/unit"
+)
+
+// page is what both faces show.
+type page struct {
+	headline  []string
+	tables    []table
+	sentences []string
+	line      string // to be pasted; "" = none
+	notes     []string
+}
+
+// table has a row for each arm; the first column is text, the others figures.
+type table struct {
+	heads []string
+	rows  [][]string
+}
+
+func newPage(v trial.Variation) page {
+	v = clean(v)
+	s := scaleOf(v)
+	costs, missing := costTable(v, s)
+	p := page{headline: headline(v), sentences: sentences(v)}
+	if len(v.Arms) > 0 {
+		p.tables = []table{timeTable(v, s), costs}
+	}
+	p.line = shellLine(v.Verdict.RepeatableLine)
+	p.notes = append(notes(v), v.Notes...)
+	if len(missing) > 0 && len(v.Arms) > 0 {
+		p.notes = append(p.notes, "Not known of any arm: "+list(missing)+". CPU time in the lab is not the model's; an RSS below homenode's own cannot be told.")
+	}
+	return p
+}
+
+// clean makes every text fit to be shown: the command may come from anywhere.
+// Words of a command keep their blanks; Quote shows what does not print.
+func clean(v trial.Variation) trial.Variation {
+	v.Machine, v.Clock = report.Printable(v.Machine), report.Printable(v.Clock)
+	v.Notes = each(v.Notes, report.Printable)
+	v.Arms = each(v.Arms, func(a trial.Placed) trial.Placed {
+		a.Name, a.About = report.Printable(a.Name), report.Printable(a.About)
+		return a
+	})
+	d := &v.Verdict
+	d.Fastest, d.Steadiest, d.ForRepeatable = report.Printable(d.Fastest), report.Printable(d.Steadiest), report.Printable(d.ForRepeatable)
+	d.FastestTies, d.SteadiestTies = each(d.FastestTies, report.Printable), each(d.SteadiestTies, report.Printable)
+	return v
+}
+
+func each[T any](list []T, f func(T) T) []T {
+	out := make([]T, len(list))
+	for i, v := range list {
+		out[i] = f(v)
+	}
+	return out
+}
+
+func shellLine(argv []string) string {
+	return strings.Join(each(argv, doctor.Quote), " ")
+}
+
+func headline(v trial.Variation) []string {
+	how := v.How.String()
+	if v.How == unit.HowModelled {
+		how = "modelled (lab)"
+	}
+	return []string{
+		"Run time of " + shellLine(v.Command),
+		fmt.Sprintf("%s; %s, %s; %d runs of each arm after %d that do not count; %s in all", v.Machine, how, v.Clock, v.Repeats, v.Warmups,
+			(time.Duration(v.Seconds * float64(time.Second))).Round(time.Second/10)),
+	}
+}
+
+func timeTable(v trial.Variation, s scale) table {
+	first := unknown
+	if len(v.Arms) > 0 {
+		first = v.Arms[0].Name
+	}
+	t := table{heads: []string{"arm", "median " + s.name, "min–max", "CV", sure(v), "× " + first, ""}}
+	for i, a := range v.Arms {
+		t.rows = append(t.rows, []string{a.Name, s.of(a.Time.Median), s.span(a.Time.Min, a.Time.Max), variationOf(a.Time),
+			interval(s, a.Time.CI), against(i, a.Against), verdict(i, a.Against)})
+	}
+	return t
+}
+
+// sure heads the interval: "95% CI", or what the runs allow.
+func sure(v trial.Variation) string {
+	for _, a := range v.Arms {
+		if c := a.Time.CI.Coverage; c > 0 && c < trial.Nominal {
+			return fmt.Sprintf("%.0f%% CI", 100*c)
+		}
+	}
+	return fmt.Sprintf("%.0f%% CI", 100*trial.Nominal)
+}
+
+// costTable leaves out what is unknown of every arm; a note says which.
+func costTable(v trial.Variation, s scale) (t table, missing []string) {
+	columns := []struct {
+		head string
+		of   func(trial.Placed) string
+	}{
+		{"user " + strings.TrimPrefix(s.name, "model-"), func(a trial.Placed) string { return cpuTime(s, a.User) }},
+		{"system", func(a trial.Placed) string { return cpuTime(s, a.System) }},
+		{"largest RSS", func(a trial.Placed) string { return size(a.MaxRSS) }},
+		{"minor faults", func(a trial.Placed) string { return whole(a.MinorFaults) }},
+		{"major", func(a trial.Placed) string { return whole(a.MajorFaults) }},
+		{"waited", func(a trial.Placed) string { return whole(a.Waits) }},
+		{"preempted", func(a trial.Placed) string { return whole(a.Preempted) }},
+		{"placed on", func(a trial.Placed) string { return a.About }},
+	}
+	t.heads = []string{"arm"}
+	for _, a := range v.Arms {
+		t.rows = append(t.rows, []string{a.Name})
+	}
+	for _, c := range columns {
+		if !slices.ContainsFunc(v.Arms, func(a trial.Placed) bool { return c.of(a) != unknown }) {
+			missing = append(missing, c.head)
+			continue
+		}
+		t.heads = append(t.heads, c.head)
+		for i, a := range v.Arms {
+			t.rows[i] = append(t.rows[i], c.of(a))
+		}
+	}
+	return t, missing
+}
+
+// sentences are the answers.
+func sentences(v trial.Variation) []string {
+	if len(v.Arms) == 0 || v.Arms[0].Time.N < 2 {
+		return []string{"There are no runs to judge by."}
+	}
+	out := []string{ownVariation(v.Arms[0])}
+	if text := longRuns(v); text != "" {
+		out = append(out, text)
+	}
+	if len(v.Arms) > 1 {
+		out = append(out, fastest(v), steadiest(v))
+	}
+	if v.Verdict.BelowStartUp {
+		out = append(out, fmt.Sprintf("A run takes less than %v: that is mostly the start of the program, which says nothing about placement.", trial.StartUp))
+	}
+	return out
+}
+
+// ownVariation is about the first arm. Cates (SAS) names run-to-run variation of
+// up to 40 % as what tells that placement is left to chance.
+func ownVariation(a trial.Placed) string {
+	cv, _ := a.Time.Variation()
+	text := fmt.Sprintf("From run to run, %s varies by %s (coefficient of variation), and the longest run took %s more than the shortest",
+		a.Name, percent(cv), percent(a.Time.Max/a.Time.Min-1))
+	if len(a.Run) == 0 {
+		text += "; up to 40% is known where placement is left to chance (Cates, SAS)"
+	}
+	return text + "."
+}
+
+// longRuns counts runs that stand out: a run in ten that lands on the wrong node is
+// what a comparison of spreads cannot tell from chance, and what a person should see.
+func longRuns(v trial.Variation) string {
+	const beyond = 1.1
+	var each []string
+	for _, a := range v.Arms {
+		n := 0
+		for _, t := range a.Time.Values {
+			if t > beyond*a.Time.Median {
+				n++
+			}
+		}
+		if n > 0 {
+			each = append(each, fmt.Sprintf("%d of %d of %s", n, a.Time.N, a.Name))
+		}
+	}
+	if len(each) == 0 {
+		return ""
+	}
+	return "Runs that took over 10% more than their arm's median: " + list(each) + "."
+}
+
+func fastest(v trial.Variation) string {
+	d := v.Verdict
+	for _, a := range v.Arms[1:] {
+		if r, ok := a.Against.Get(); !ok || r.CI.Coverage < trial.Nominal {
+			return "Which arm is fastest cannot be told from so few runs: it takes 4 of each, better 10."
+		}
+	}
+	if len(d.FastestTies) == len(v.Arms)-1 {
+		return "No arm is faster than another beyond the noise of the runs."
+	}
+	text := d.Fastest + " is fastest"
+	for i, a := range v.Arms {
+		if i > 0 && a.Name == d.Fastest {
+			text += fmt.Sprintf(": %s × %s", against(i, a.Against), v.Arms[0].Name)
+		}
+	}
+	return text + butNot(d.FastestTies)
+}
+
+func steadiest(v trial.Variation) string {
+	d := v.Verdict
+	switch {
+	case d.FewForSpread:
+		return "Which arm is steadiest cannot be told from so few runs: it takes 5 of each, better 10."
+	case len(d.SteadiestTies) == len(v.Arms)-1:
+		return fmt.Sprintf("No arm is steadier than another beyond chance; %s varied least.", d.Steadiest)
+	}
+	text := d.Steadiest + " is steadiest"
+	for _, a := range v.Arms {
+		if cv, ok := a.Time.Variation(); ok && a.Name == d.Steadiest {
+			text += ", with a variation of " + percent(cv)
+		}
+	}
+	return text + butNot(d.SteadiestTies)
+}
+
+func butNot(ties []string) string {
+	if len(ties) == 0 {
+		return "."
+	}
+	verb := "differ"
+	if len(ties) == 1 {
+		verb = "differs"
+	}
+	return fmt.Sprintf("; %s %s from it within the noise.", list(ties), verb)
+}
+
+// notes explain the figures.
+func notes(v trial.Variation) []string {
+	out := []string{"CV: standard deviation over mean. CI: of the median, by order statistics; of ratios, Moses' interval of the rank test. Neither assumes a distribution."}
+	if len(v.Arms) > 2 {
+		out = append(out, "Each comparison is by itself: where there is nothing but noise, one of 20 calls a difference.")
+	}
+	for _, a := range v.Arms {
+		if c := a.Time.CI.Coverage; c > 0 && c < trial.Nominal {
+			out = append(out, fmt.Sprintf("%d runs give the median an interval of %s confidence at most, its min–max: 95%% takes 6.", a.Time.N, percent(c)))
+			break
+		}
+	}
+	if v.How == unit.HowModelled {
+		out = append(out, "Times are of the lab's model: they hold among each other, not against a real machine's. Faults and switches are the guest kernel's.")
+	}
+	return out
+}
