@@ -51,8 +51,7 @@ func TestLabHandoff(t *testing.T) {
 			what := "handed over by CPUs " + c.cpus + ": "
 			within(t, what+"requests", p["uncore-requests"], handed, 0.001)
 			within(t, what+"L2 misses", p["l2-misses"], handed, 0.001)
-			// what the guest's kernel pushed out of the writer's L2 comes from memory
-			within(t, what+c.near+" and DRAM", p[c.near]+p["llc-misses"], handed, 0.001)
+			// what the guest's kernel pushed out of the writer's L2 comes from LLC or DRAM
 			within(t, what+c.near, p[c.near], handed, 0.005)
 			if p[c.far] > 0.001*handed {
 				t.Errorf("%s%s: %.0f, want none", what, c.far, p[c.far])

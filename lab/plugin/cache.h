@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A set-associative cache of line tags, replaced first in, first out.  A tag is the
- * line number + 1 with the dirty bit on top; 0 is empty.
+ * A set-associative cache of line tags.  A tag is the line number + 1 with the dirty
+ * bit on top; 0 is empty.  What is replaced is the oldest of the set in an L2, and any
+ * at random in an LLC: a working set a little larger than that still hits now and then,
+ * as on hardware, whose LLCs replace adaptively; the oldest first would never hit.
  *
  * Several vCPUs use one without a lock (an LLC by a node's, an L2 by a core's, and
  * others take lines away from it): a race costs one wrong hit or miss, and both are
@@ -23,7 +25,7 @@
 struct homenode_cache {
 	uint64_t *tags;   /* [sets][ways] */
 	uint64_t *vlines; /* [sets][ways], of an L2: the virtual line by which L1 has it */
-	unsigned char *next;  /* [sets], way to replace next */
+	unsigned char *next;  /* [sets], way to replace next; NULL: at random */
 	unsigned char *holes; /* [sets], empty ways; a race may leave one too many */
 	uint64_t set_mask;
 	unsigned ways;
@@ -34,7 +36,8 @@ struct homenode_victim {
 	uint64_t tag, vline;
 };
 
-static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, unsigned ways, bool vlines)
+/* An L2, or an LLC (a power of two ways). */
+static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, unsigned ways, bool l2)
 {
 	uint64_t sets = bytes >> HOMENODE_LINE_SHIFT;
 
@@ -42,10 +45,10 @@ static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, 
 	c->ways = ways;
 	c->set_mask = sets - 1;
 	c->tags = calloc(sets * ways, sizeof(*c->tags));
-	c->vlines = vlines ? calloc(sets * ways, sizeof(*c->vlines)) : NULL;
-	c->next = calloc(sets, 1);
+	c->vlines = l2 ? calloc(sets * ways, sizeof(*c->vlines)) : NULL;
+	c->next = l2 ? calloc(sets, 1) : NULL;
 	c->holes = malloc(sets);
-	if (!c->tags || !c->next || !c->holes || (vlines && !c->vlines))
+	if (!c->tags || !c->holes || (l2 && (!c->vlines || !c->next)))
 		return -1;
 	memset(c->holes, (int)ways, sets);
 	return 0;
@@ -62,9 +65,16 @@ static inline int64_t homenode_cache_find(const struct homenode_cache *c, uint64
 	return -1;
 }
 
-/* Put in a line that is not there: where a line was taken away, else over the oldest. */
+static inline uint64_t homenode_random(uint64_t *state)
+{
+	*state ^= *state << 13; /* xorshift64 (Marsaglia 2003) */
+	*state ^= *state >> 7;
+	return *state ^= *state << 17;
+}
+
+/* Put in a line that is not there: where a line was taken away, else over another. */
 static inline struct homenode_victim homenode_cache_put(struct homenode_cache *c, uint64_t line,
-							uint64_t vline, uint64_t dirty)
+							uint64_t vline, uint64_t dirty, uint64_t *random)
 {
 	uint64_t set = line & c->set_mask, at = set * c->ways;
 	unsigned way = c->ways;
@@ -76,8 +86,9 @@ static inline struct homenode_victim homenode_cache_put(struct homenode_cache *c
 		c->holes[set]--;
 	} else {
 		c->holes[set] = 0;
-		way = c->next[set];
-		c->next[set] = (unsigned char)(way + 1 < c->ways ? way + 1 : 0);
+		way = c->next ? c->next[set] : (unsigned)(homenode_random(random) >> 32) & (c->ways - 1);
+		if (c->next)
+			c->next[set] = (unsigned char)(way + 1 < c->ways ? way + 1 : 0);
 	}
 	at += way;
 	struct homenode_victim victim = { c->tags[at], c->vlines ? c->vlines[at] : 0 };

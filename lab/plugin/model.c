@@ -37,6 +37,7 @@ static int init_cpu(struct homenode_model *m, unsigned cpu)
 	v->core = core;
 	v->daemons = c->housekeeping[cpu];
 	v->issue_cost = 256;
+	v->random = 0x9e3779b97f4a7c15ULL * (cpu + 1);
 	core->node = v->node;
 	core->cpu[core->ncpu++] = cpu;
 	if (core->ncpu == 1)
@@ -106,7 +107,7 @@ static void write_back(struct homenode_model *m, struct homenode_vcpu *v, uint64
 /* Put a line that is not there into the LLC of the vCPU's node. */
 static void llc_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
 {
-	struct homenode_victim gone = homenode_cache_put(&m->llc[v->node], line, 0, dirty);
+	struct homenode_victim gone = homenode_cache_put(&m->llc[v->node], line, 0, dirty, &v->random);
 
 	if (gone.tag & HOMENODE_DIRTY)
 		write_back(m, v, (gone.tag & HOMENODE_TAG) - 1);
@@ -129,7 +130,7 @@ static void l2_put(struct access *a)
 {
 	struct homenode_vcpu *v = a->v;
 	struct homenode_victim gone = homenode_cache_put(&v->core->l2, a->line, a->vline,
-							 a->write ? HOMENODE_DIRTY : 0);
+							 a->write ? HOMENODE_DIRTY : 0, &v->random);
 
 	if (!gone.tag)
 		return;

@@ -72,6 +72,7 @@ struct homenode_vcpu {
 	unsigned issue_rest;
 	uint64_t issued, issued_since;
 	unsigned issue_rate;      /* instructions a cycle, × 65536; the sibling reads it */
+	uint64_t random;
 	uint64_t stream[HOMENODE_STREAMS];
 	unsigned char stream_run[HOMENODE_STREAMS];
 	unsigned stream_next;

@@ -204,8 +204,8 @@ func (w *worker) look() time.Duration {
 const (
 	leastOps = 32
 	mostOps  = 8192
-	slow     = 64
-	fast     = 256
+	slow     = 32
+	fast     = 128
 )
 
 // adapt finds a batch that is short against the stretch, and long against a look
