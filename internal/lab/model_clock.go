@@ -20,6 +20,7 @@ const (
 	offVCPU      = 4096
 	vcpuBytes    = 2048
 	offVCPUClock = 896
+	offUserCycle = 0 // counter[HOMENODE_USER][HOMENODE_CYCLES]
 )
 
 // modelClock is the model's time, for the prober: each vCPU's own clock. It stops
@@ -58,7 +59,22 @@ func (c *modelClock) Now(cpu int) time.Duration {
 	if uint(cpu) >= uint(c.cpus) {
 		return 0
 	}
-	cycles := (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.vcpus)), offVCPU+cpu*vcpuBytes+offVCPUClock)).Load()
+	return c.at(cpu, offVCPUClock)
+}
+
+// Work is user mode's part.
+//
+//go:nosplit
+func (c *modelClock) Work(cpu int) time.Duration {
+	if uint(cpu) >= uint(c.cpus) {
+		return 0
+	}
+	return c.at(cpu, offUserCycle)
+}
+
+//go:nosplit
+func (c *modelClock) at(cpu, word int) time.Duration {
+	cycles := (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.vcpus)), offVCPU+cpu*vcpuBytes+word)).Load()
 	return time.Duration(cycles * 1000 / c.mhz)
 }
 

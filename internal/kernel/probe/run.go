@@ -35,7 +35,7 @@ func newRun(p *Prober, j Job, regions []*region) *run {
 		parts[t.Buffer]++
 	}
 	for i, t := range j.Threads {
-		w := &worker{run: r, thread: t, clock: p.clock}
+		w := &worker{run: r, thread: t, clock: loopClock(p.clock)}
 		w.source = newSource(t, regions, seen[t.Buffer], parts[t.Buffer], uint64(i))
 		w.batch = firstBatch(t)
 		seen[t.Buffer]++

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"homenode/internal/machine"
+	"homenode/internal/profile"
+	"homenode/internal/unit"
+)
+
+// What `homenode bench` finds in the lab is what the shape says: latencies within
+// 3 %, bandwidths within 5 %, cache sizes within a step of the scan. Bandwidths, and
+// all shapes but one, only when HOMENODE_PARITY=all.
+func TestLabParity(t *testing.T) {
+	shapes := []string{"two"}
+	if os.Getenv("HOMENODE_PARITY") == "all" {
+		shapes = []string{"two", "four", "far", "opteron", "smt"}
+	}
+	for _, shape := range shapes {
+		t.Run(shape, func(t *testing.T) {
+			g := guest(t, shape, "v2")
+			p := measured(t, g)
+			compared := parityLatency(t, g.Shape, p) + parityCaches(t, g.Shape, p) + parityCores(t, g.Shape, p)
+			if os.Getenv("HOMENODE_PARITY") == "all" {
+				compared += parityBandwidth(t, g, p)
+			}
+			t.Logf("%s: %d figures compared, %.0f s", shape, compared, p.Seconds)
+			if compared < 10 {
+				t.Errorf("only %d figures were compared", compared)
+			}
+		})
+	}
+}
+
+func measured(t *testing.T, g *Guest) profile.Profile {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	r, err := g.Run(ctx, "sh", "-c", "homenode bench --only caches,latency,bandwidth,core-to-core --budget 10m --out /tmp/parity.json </dev/null >/dev/null && cat /tmp/parity.json")
+	if err != nil || r.Exit != 0 {
+		t.Fatalf("homenode bench: exit %d, %v: %s", r.Exit, err, tail([]byte(r.Stderr), 400))
+	}
+	p, err := profile.Decode([]byte(r.Stdout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.How != unit.HowModelled {
+		t.Errorf("a profile of the lab says %v", p.How)
+	}
+	return p
+}
+
+// readersDuty has all CPUs read their own node's memory for half a model-second.
+func readersDuty(t *testing.T, g *Guest) float64 {
+	mustRun(t, g, "homenode-load", "control", "pace")
+	defer mustRun(t, g, "homenode-load", "control", "off")
+	before := status(t, g)
+	mustRun(t, g, "homenode", "lab", "probe", "--cpus", g.Shape.CPUs().String(), "--node", "0", "--bytes", "4MiB", "--work", "read", "--length", "500ms")
+	return dutyOf(before, status(t, g))
+}
+
+// dutyOf is the share of user mode in what all CPUs did between two looks.
+func dutyOf(before, after labStatus) float64 {
+	var user, total uint64
+	for i, v := range after.VCPUs {
+		user += v.User.Cycles - before.VCPUs[i].User.Cycles
+		total += v.Total.Cycles - before.VCPUs[i].Total.Cycles
+	}
+	return float64(user) / float64(total)
+}
+
+// recovers says whether got is within share of want, and counts it.
+func recovers(t *testing.T, what string, got unit.Opt[float64], want, share float64) int {
+	t.Helper()
+	v, ok := got.Get()
+	switch {
+	case !ok:
+		t.Errorf("%s: unknown, want %.4g", what, want)
+	case math.Abs(v-want) > share*want:
+		t.Errorf("%s: got %.4g, want %.4g ± %.0f %% (%+.1f %%)", what, v, want, 100*share, 100*(v/want-1))
+	default:
+		t.Logf("%s: %.4g, want %.4g (%+.1f %%)", what, v, want, 100*(v/want-1))
+	}
+	return 1
+}
+
+// cycles of the model in a time of ns.
+func cycles(s machine.Shape, ns unit.Opt[float64]) unit.Opt[float64] {
+	v, ok := ns.Get()
+	return unit.OptOf(v*float64(s.Model.MHz)/1000, ok)
+}
+
+func parityLatency(t *testing.T, s machine.Shape, p profile.Profile) (n int) {
+	for from, node := range s.Nodes {
+		for to := range s.Nodes {
+			if node.CPUs.IsEmpty() {
+				continue
+			}
+			f, ok := p.LatencyBetween(from, to)
+			if !ok {
+				t.Errorf("latency %d to %d was not measured", from, to)
+			}
+			n += recovers(t, fmt.Sprintf("latency %d to %d", from, to), cycles(s, f.Median), float64(s.Model.DRAMCycles[s.Distances[from][to]]), 0.03)
+		}
+	}
+	return n
+}
+
+func parityCaches(t *testing.T, s machine.Shape, p profile.Profile) int {
+	want := []unit.Bytes{s.Model.L1, s.Model.L2, s.Model.LLC}
+	if len(p.Caches) != len(want) {
+		t.Fatalf("%d levels of cache were found, want %d: %+v", len(p.Caches), len(want), p.Caches)
+	}
+	const step = 1.5 // of the scan: half an octave, in whole pages
+	for i, c := range p.Caches {
+		size, ok := c.Size.Get()
+		if ratio := float64(size) / float64(want[i]); !ok || ratio > step || ratio < 1/step {
+			t.Errorf("L%d: %v fit, want %v or a step beside it", i+1, c.Size, want[i])
+		}
+	}
+	return len(want)
+}
+
+func parityCores(t *testing.T, s machine.Shape, p profile.Profile) (n int) {
+	byDistance := map[int][]float64{}
+	for _, c := range p.CoreToCore {
+		d, ok := c.Distance.Get()
+		v, known := cycles(s, c.Median).Get()
+		if c.Level != profile.SameCore && ok && known {
+			byDistance[d] = append(byDistance[d], v)
+		}
+	}
+	for d, values := range byDistance {
+		f := profile.FigureOf(values)
+		n += recovers(t, fmt.Sprintf("from core to core, distance %d", d), f.Median, float64(s.Model.Transfer(d)), 0.03)
+	}
+	return n
+}
+
+// The controllers and links are loaded for as long only as the guest's kernel leaves
+// the CPUs to their readers, which depends on how busy the host is. That share is
+// measured in the same boot.
+func parityBandwidth(t *testing.T, g *Guest, p profile.Profile) (n int) {
+	s, duty := g.Shape, readersDuty(t, g)
+	t.Logf("readers have %.3f of their CPUs", duty)
+	bytes := func(linesPerCycle float64) float64 { return linesPerCycle * 64 * float64(s.Model.MHz) * 1e6 }
+	all := make([]int, len(s.Nodes))
+	for from, node := range s.Nodes {
+		all[from] = node.CPUs.Len()
+		for to := range s.Nodes {
+			f, ok := p.BandwidthBetween(from, to)
+			if !ok {
+				continue
+			}
+			readers := make([]int, len(s.Nodes))
+			readers[from] = node.CPUs.Len()
+			n += recovers(t, fmt.Sprintf("bandwidth %d to %d", from, to), f.Median, bytes(queueing(s, readers, to, duty)), 0.05)
+		}
+	}
+	for _, f := range p.Peak {
+		n += recovers(t, fmt.Sprintf("bandwidth of node %d, all CPUs", f.Node), f.Median, bytes(queueing(s, all, f.Node, duty)), 0.05)
+	}
+	return n
+}
+
+// queueing is the fixed point that the shape's figures have: lines a cycle that
+// reading CPUs (by node) get from a node's memory. A CPU has as many lines on their way
+// as the shape says, each line takes 1.25 instructions; waits are M/D/1's, and what is
+// asked for more than 98 % waits until it asks for less. A CPU loads them for its duty
+// only; the rest of its time is the guest's kernel's.
+func queueing(s machine.Shape, readers []int, home int, duty float64) (lines float64) {
+	type server struct{ service, load, extra, wait float64 }
+	mc := &server{service: float64(s.Model.MCCycles)}
+	links := map[int]*server{}
+	routes := s.Routes()
+	for range 20_000 {
+		lines, mc.load = 0, 0
+		for _, l := range links {
+			l.load = 0
+		}
+		for from, n := range readers {
+			if n == 0 {
+				continue
+			}
+			latency := float64(s.Model.DRAMCycles[s.Distances[from][home]]) + mc.wait
+			for _, id := range routes[from][home] {
+				if links[id] == nil {
+					links[id] = &server{service: float64(s.Model.LinkCycles)}
+				}
+				latency += links[id].wait
+			}
+			rate := float64(n) / (latency/float64(s.Model.StreamParallelism) + 1.25)
+			lines += rate
+			mc.load += duty * rate * mc.service
+			for _, id := range routes[from][home] {
+				links[id].load += duty * rate * links[id].service
+			}
+		}
+		for _, q := range slices.AppendSeq([]*server{mc}, maps.Values(links)) {
+			rho := min(q.load, 0.95)
+			wait := q.service * rho / (2 * (1 - rho))
+			q.extra = max(0, q.extra+0.02*(q.load-0.98)*(200+wait+q.extra))
+			q.wait += 0.05 * (wait + q.extra - q.wait)
+		}
+	}
+	return lines
+}
