@@ -181,11 +181,6 @@ type labStatus struct {
 	MHz       uint64   `json:"mhz"`
 	LinkLines []uint64 `json:"link_lines"`
 	Lines     []uint64 `json:"mc_lines"`
-	VCPUs     []struct {
-		User, Total struct {
-			Cycles uint64 `json:"cycles"`
-		}
-	} `json:"vcpus"`
 }
 
 func status(t *testing.T, g *Guest) labStatus {

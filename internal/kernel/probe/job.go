@@ -87,7 +87,8 @@ type Result struct {
 type ThreadResult struct {
 	Ops     uint64
 	Bytes   uint64        // read and written
-	Elapsed time.Duration // of the prober's clock
+	Elapsed time.Duration // of the prober's clock; of a staged one, of its Work
+	Whole   time.Duration // the same with what kernel mode took
 	// Quiet is Elapsed as it had been without interruptions, and without looking at the
 	// clock: Ops at the median pace of all batches. A tick of the kernel's takes 3,000 cycles in the lab, 1 to 5 % of
 	// all time; on hardware it is what others' bursts do.

@@ -97,6 +97,7 @@ func (w *worker) measure() {
 	if w.counts != nil {
 		w.counts.Start()
 	}
+	began := w.run.p.clock.Now(w.thread.CPU)
 	if w.thread.Background {
 		began := w.clock.Now(w.thread.CPU)
 		w.result.Ops = w.while(&w.run.measuring)
@@ -105,6 +106,7 @@ func (w *worker) measure() {
 		w.paces.n = 0
 		w.result.Ops, w.result.Elapsed = w.stretch(w.run.job.Length)
 	}
+	w.result.Whole = w.run.p.clock.Now(w.thread.CPU) - began
 	if w.counts != nil {
 		w.counts.Stop()
 		w.result.take(w.counts.Counts())
