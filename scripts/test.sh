@@ -8,6 +8,7 @@ export CI="${CI:-}"
 bad=$(gofmt -l cmd internal)
 [ -z "$bad" ] || { echo "test: run gofmt -w on: $bad" >&2; exit 1; }
 go vet ./...
+make -s -C lab/plugin test OUT="$PWD/build/lab"
 sh lab/workload/test.sh build/lab/homenode-load
 go test -p 1 -timeout 60m ./...
 FUZZTIME="${FUZZTIME:-3s}" scripts/fuzz.sh

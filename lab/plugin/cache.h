@@ -6,8 +6,9 @@
  * as on hardware, whose LLCs replace adaptively; the oldest first would never hit.
  *
  * Several vCPUs use one without a lock (an LLC by a node's, an L2 by a core's, and
- * others take lines away from it): a race costs one wrong hit or miss, and both are
- * rare against the 0.1 % that the counts are held to.
+ * others take lines away from it). Tags change by compare-and-swap, so that nobody
+ * takes away or marks another line than the one it found; what is left of races is a
+ * wrong hit or miss now and then, rare against the 0.1 % that the counts are held to.
  */
 #ifndef HOMENODE_CACHE_H
 #define HOMENODE_CACHE_H
@@ -54,15 +55,31 @@ static inline int homenode_cache_init(struct homenode_cache *c, uint64_t bytes, 
 	return 0;
 }
 
+static inline uint64_t homenode_tag(const struct homenode_cache *c, uint64_t at)
+{
+	return __atomic_load_n(&c->tags[at], __ATOMIC_RELAXED);
+}
+
 /* Index of a line's tag; -1 = not there. */
 static inline int64_t homenode_cache_find(const struct homenode_cache *c, uint64_t line)
 {
 	uint64_t at = (line & c->set_mask) * c->ways;
 
 	for (unsigned w = 0; w < c->ways; w++)
-		if ((c->tags[at + w] & HOMENODE_TAG) == line + 1)
+		if ((homenode_tag(c, at + w) & HOMENODE_TAG) == line + 1)
 			return (int64_t)(at + w);
 	return -1;
+}
+
+/* Make the tag that was found say dirty or clean, or nothing. False: it is another's. */
+static inline bool homenode_cache_set(struct homenode_cache *c, uint64_t at, uint64_t line, uint64_t to)
+{
+	uint64_t tag = homenode_tag(c, at);
+
+	while ((tag & HOMENODE_TAG) == line + 1)
+		if (__atomic_compare_exchange_n(&c->tags[at], &tag, to, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	return false;
 }
 
 static inline uint64_t homenode_random(uint64_t *state)
@@ -80,7 +97,7 @@ static inline struct homenode_victim homenode_cache_put(struct homenode_cache *c
 	unsigned way = c->ways;
 
 	if (c->holes[set])
-		for (way = 0; way < c->ways && c->tags[at + way]; way++)
+		for (way = 0; way < c->ways && homenode_tag(c, at + way); way++)
 			;
 	if (way < c->ways) {
 		c->holes[set]--;
@@ -91,10 +108,10 @@ static inline struct homenode_victim homenode_cache_put(struct homenode_cache *c
 			c->next[set] = (unsigned char)(way + 1 < c->ways ? way + 1 : 0);
 	}
 	at += way;
-	struct homenode_victim victim = { c->tags[at], c->vlines ? c->vlines[at] : 0 };
-	c->tags[at] = (line + 1) | dirty;
+	struct homenode_victim victim = { .vline = c->vlines ? c->vlines[at] : 0 };
 	if (c->vlines)
 		c->vlines[at] = vline;
+	victim.tag = __atomic_exchange_n(&c->tags[at], (line + 1) | dirty, __ATOMIC_RELAXED);
 	return victim;
 }
 
@@ -107,7 +124,8 @@ static inline bool homenode_cache_drop(struct homenode_cache *c, uint64_t line, 
 		return false;
 	if (c->vlines)
 		*vline = c->vlines[at];
-	c->tags[at] = 0;
+	if (!homenode_cache_set(c, (uint64_t)at, line, 0))
+		return false;
 	c->holes[line & c->set_mask]++;
 	return true;
 }

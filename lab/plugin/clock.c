@@ -128,6 +128,7 @@ static void wait_for_others(struct homenode_model *m, struct homenode_vcpu *v, u
 		begin = begin ? begin : now;
 		if (now - begin > WAIT_NS) {
 			v->pub->unordered++;
+			v->others_reached = v->clock + LOOK_AGAIN; /* not at the next access again */
 			return;
 		}
 	}

@@ -63,7 +63,7 @@ static bool conf_line(const char *line, struct homenode_conf *c)
 		c->nnode = a + 1 > c->nnode ? a + 1 : c->nnode;
 		return true;
 	}
-	if (sscanf(line, "cpu %u %u %u", &a, &b, &d) == 3 && a < HOMENODE_MAX_CPUS) {
+	if (sscanf(line, "cpu %u %u %u", &a, &b, &d) == 3 && a < HOMENODE_MAX_CPUS && d < HOMENODE_MAX_CPUS) {
 		c->cpu_node[a] = (int)b;
 		c->cpu_core[a] = d;
 		c->ncpu = a + 1 > c->ncpu ? a + 1 : c->ncpu;
@@ -97,6 +97,22 @@ static bool is_power_of_two(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
+static bool cores_fit(const struct homenode_conf *c)
+{
+	unsigned cpus[HOMENODE_MAX_CPUS] = { 0 };
+	int node[HOMENODE_MAX_CPUS];
+
+	for (unsigned i = 0; i < c->ncpu; i++) {
+		unsigned core = c->cpu_core[i];
+
+		if (cpus[core]++ == 0)
+			node[core] = c->cpu_node[i];
+		if (cpus[core] > HOMENODE_THREADS || node[core] != c->cpu_node[i])
+			return false;
+	}
+	return true;
+}
+
 static const char *conf_check(const struct homenode_conf *c)
 {
 	if (!c->ncpu || !c->nnode)
@@ -106,8 +122,12 @@ static const char *conf_check(const struct homenode_conf *c)
 	if (!is_power_of_two(c->l1_bytes) || c->l1_bytes / 64 > HOMENODE_L1_MAX ||
 	    !is_power_of_two(c->l2_bytes) || !is_power_of_two(c->llc_bytes))
 		return "cache sizes must be powers of two, L1 at most 256 KiB";
+	if (!cores_fit(c))
+		return "a core has too many CPUs, or CPUs of two nodes";
 	for (unsigned i = 0; i < c->nnode; i++)
 		for (unsigned j = 0; j < c->nnode; j++) {
+			if (c->coherence && !c->transfer[i][j])
+				return "a pair of nodes has no transfer latency";
 			if (!c->lat[i][j])
 				return "a pair of nodes has no latency";
 			if (i != j && !c->path_len[i][j])

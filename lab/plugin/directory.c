@@ -15,10 +15,11 @@
  *    (homenode_clock_order), so that who comes first does not depend on the host. After
  *    QUIET cycles without a transfer it is an ordinary line again.
  *
- * Kernel mode takes part, but neither waits nor is waited for: the guest's spinlocks
- * bring their own order. In COUNT there is no common time, hence no order either.
+ * Kernel mode takes part, but does not wait: the guest's spinlocks bring their own
+ * order. In COUNT there is no common time, hence no order either.
  *
- * Each entry has a lock of its own, held for a few instructions; nobody holds two.
+ * Each entry has a lock of its own, held while its line is put into caches or taken out
+ * of them; nobody holds two.
  */
 #define _GNU_SOURCE
 #include "clock.h"
@@ -31,12 +32,12 @@
 #define CONTENDED (1ULL << 19)
 #define STATES    (MODIFIED | EXCLUSIVE)
 #define LLC(node) (1ULL << (node)) /* bits 0-15 */
-#define FREE_SHIFT 24 /* bits 24-63: model clock at which its last transfer ends */
-#define FREE_AT(word) ((word) >> FREE_SHIFT)
+#define NODES     (LLC(HOMENODE_MAX_NODES) - 1)
+#define FREE_SHIFT 24 /* bits 24-63: model clock at which its last transfer ends, modulo 2^40 */
 #define BEFORE_FREE ((1ULL << FREE_SHIFT) - 1)
 
-#define QUIET 150000ULL /* cycles, some three times the vCPUs' skew */
-#define WAIT_MOST 100000ULL /* cycles; a longer wait is somebody's clock, not a queue */
+#define QUIET 150000LL /* cycles, some three times the vCPUs' skew */
+#define WAIT_MOST 100000LL /* cycles; a longer wait is somebody's clock, not a queue */
 #define PATIENCE 200 /* looks at a lock before its holder is given the host's CPU */
 
 int homenode_directory_init(struct homenode_model *m)
@@ -77,14 +78,19 @@ static void unlock(struct homenode_line *e, uint64_t word)
 	__atomic_store_n(&e->word, word & ~LOCK, __ATOMIC_RELEASE);
 }
 
-void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core, uint64_t vline)
+static void l1_change(struct homenode_model *m, const struct homenode_core *core, uint64_t vline, uint64_t to)
 {
 	for (unsigned i = 0; i < core->ncpu; i++) {
 		uint64_t *slot = &m->vcpu[core->cpu[i]].l1[vline & m->l1_mask];
 
 		if ((__atomic_load_n(slot, __ATOMIC_RELAXED) & HOMENODE_L1_LINE) == vline + 1)
-			__atomic_store_n(slot, 0, __ATOMIC_RELAXED);
+			__atomic_store_n(slot, to, __ATOMIC_RELAXED);
 	}
+}
+
+void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core, uint64_t vline)
+{
+	l1_change(m, core, vline, 0);
 }
 
 /* Take the line out of a core's caches. False: it was gone already. */
@@ -106,38 +112,58 @@ static void downgrade(struct homenode_model *m, unsigned core, uint64_t line)
 
 	if (at < 0)
 		return;
-	l2->tags[at] &= ~HOMENODE_DIRTY;
-	homenode_l1_drop(m, &m->core[core], l2->vlines[at]);
+	uint64_t vline = l2->vlines[at];
+	if (homenode_cache_set(l2, (uint64_t)at, line, line + 1))
+		l1_change(m, &m->core[core], vline, (vline + 1) | HOMENODE_L1_ASK);
 }
 
-static void read_line(struct homenode_model *m, struct homenode_vcpu *v, struct homenode_line *e,
-		      uint64_t *word, uint64_t line, bool held, struct homenode_claim *c)
+/* Copies in the LLCs of other nodes. */
+static uint64_t elsewhere(uint64_t word, const struct homenode_vcpu *v)
 {
+	return word & NODES & ~LLC(v->node);
+}
+
+static uint64_t drop_elsewhere(struct homenode_model *m, const struct homenode_vcpu *v, uint64_t word, uint64_t line)
+{
+	uint64_t none = 0;
+
+	for (uint64_t nodes = elsewhere(word, v); nodes; nodes &= nodes - 1)
+		homenode_cache_drop(&m->llc[__builtin_ctzll(nodes)], line, &none);
+	return word & ~elsewhere(word, v);
+}
+
+static void read_line(struct homenode_model *m, struct homenode_vcpu *v, struct homenode_claim *c,
+		      uint64_t line, bool held)
+{
+	struct homenode_line *e = c->entry;
 	uint64_t me = 1ULL << v->core_id, others = e->sharers & ~me;
 
 	if (held && e->sharers & me)
 		return;
 	c->kind = HOMENODE_FETCH;
-	if (*word & MODIFIED && others) {
-		unsigned owner = (unsigned)__builtin_ctzll(others);
-
+	if (c->word & MODIFIED && others) {
 		c->kind = HOMENODE_PEER;
-		c->from = m->core[owner].node;
-		c->latency = m->conf.transfer[v->node][c->from];
-		downgrade(m, owner, line);
-		*word |= CONTENDED | LLC(c->from);
+		c->from = (unsigned)__builtin_ctzll(others);
+		c->latency = m->conf.transfer[v->node][m->core[c->from].node];
+		downgrade(m, c->from, line);
+		c->word |= CONTENDED;
 	}
-	*word = (*word & ~STATES) | LLC(v->node) | (others ? 0 : EXCLUSIVE);
+	c->word &= ~STATES;
+	if (!others && !elsewhere(c->word, v))
+		c->word |= EXCLUSIVE;
+	c->word |= LLC(v->node);
 	e->sharers |= me;
 }
 
-static void write_line(struct homenode_model *m, struct homenode_vcpu *v, struct homenode_line *e,
-		       uint64_t *word, uint64_t line, bool held, struct homenode_claim *c)
+static void write_line(struct homenode_model *m, struct homenode_vcpu *v, struct homenode_claim *c,
+		       uint64_t line, bool held)
 {
+	struct homenode_line *e = c->entry;
 	uint64_t me = 1ULL << v->core_id, others = e->sharers & ~me, taken = 0;
-	uint64_t elsewhere = *word & (LLC(HOMENODE_MAX_NODES) - 1) & ~LLC(v->node), none = 0;
+	bool modified = c->word & MODIFIED;
 
 	held = held && e->sharers & me;
+	e->sharers = me;
 	for (; others; others &= others - 1) {
 		unsigned core = (unsigned)__builtin_ctzll(others);
 
@@ -145,71 +171,83 @@ static void write_line(struct homenode_model *m, struct homenode_vcpu *v, struct
 			continue;
 		unsigned latency = m->conf.transfer[v->node][m->core[core].node];
 		c->latency = latency > c->latency ? latency : c->latency;
-		c->from = m->core[core].node;
+		c->from = core;
 		taken++;
 	}
 	v->ctr[HOMENODE_INVALIDATIONS] += taken;
 	if (held)
 		c->kind = taken ? HOMENODE_UPGRADE : HOMENODE_OWN;
 	else
-		c->kind = taken && *word & MODIFIED ? HOMENODE_PEER : HOMENODE_FETCH;
-	for (; elsewhere; elsewhere &= elsewhere - 1)
-		homenode_cache_drop(&m->llc[__builtin_ctzll(elsewhere)], line, &none);
-	*word = (*word & ~(EXCLUSIVE | (LLC(HOMENODE_MAX_NODES) - 1))) | MODIFIED | LLC(v->node) |
-		(taken ? CONTENDED : 0);
-	e->sharers = me;
+		c->kind = taken && modified ? HOMENODE_PEER : HOMENODE_FETCH;
+	c->word = (drop_elsewhere(m, v, c->word, line) & ~EXCLUSIVE) | MODIFIED | LLC(v->node) |
+		  (taken ? CONTENDED : 0);
+}
+
+/* From now until the line's last transfer ends; negative: it is that long ago. */
+static int64_t until_free(uint64_t word, uint64_t clock)
+{
+	return (int64_t)(word - (clock << FREE_SHIFT)) >> FREE_SHIFT;
 }
 
 /* Number 3, and the end of 4. */
-static void queue_up(struct homenode_vcpu *v, uint64_t *word, bool ordered, struct homenode_claim *c)
+static void queue_up(struct homenode_vcpu *v, bool ordered, struct homenode_claim *c)
 {
-	uint64_t free_at = FREE_AT(*word), start = v->clock;
+	int64_t left = until_free(c->word, v->clock);
 
 	if (!c->latency) {
 		/* far in the future: a clock of COUNT, which has nothing to do with this one */
-		if (v->clock > free_at + QUIET || free_at > v->clock + QUIET)
-			*word &= ~CONTENDED;
+		if (left < -QUIET || left > QUIET)
+			c->word &= ~CONTENDED;
 		return;
 	}
-	if (ordered && free_at > start && free_at - start < WAIT_MOST)
-		start = free_at;
-	c->wait = (unsigned)(start - v->clock);
-	*word = (*word & BEFORE_FREE) | (start + c->latency) << FREE_SHIFT;
+	if (ordered && left > 0 && left < WAIT_MOST)
+		c->wait = (unsigned)left;
+	c->word = (c->word & BEFORE_FREE) | (v->clock + c->wait + c->latency) << FREE_SHIFT;
 }
 
 struct homenode_claim homenode_directory_claim(struct homenode_model *m, struct homenode_vcpu *v,
-					       uint64_t phys, int home, bool write, bool held)
+					       uint64_t phys, int home, bool write)
 {
-	struct homenode_line *e = entry_of(m, home, phys);
-	struct homenode_claim c = { .kind = HOMENODE_OWN, .from = v->node };
+	struct homenode_claim c = { .entry = entry_of(m, home, phys), .kind = HOMENODE_OWN };
 	uint64_t line = phys >> HOMENODE_LINE_SHIFT, me = 1ULL << v->core_id;
 	bool ordered = false;
 
-	if (__atomic_load_n(&e->word, __ATOMIC_RELAXED) & CONTENDED)
-		ordered = homenode_clock_order(m, v, !write && held);
-	uint64_t word = lock(e);
+	if (__atomic_load_n(&c.entry->word, __ATOMIC_RELAXED) & CONTENDED)
+		ordered = homenode_clock_order(m, v, !write && homenode_cache_find(&v->core->l2, line) >= 0);
+	c.word = lock(c.entry);
+	bool held = homenode_cache_find(&v->core->l2, line) >= 0;
 	if (!write)
-		read_line(m, v, e, &word, line, held, &c);
-	else if (held && e->sharers == me)
-		word = (word & ~EXCLUSIVE) | MODIFIED;
-	else
-		write_line(m, v, e, &word, line, held, &c);
-	if (word & CONTENDED)
-		queue_up(v, &word, ordered, &c);
-	c.contended = word & CONTENDED;
-	unlock(e, word);
+		read_line(m, v, &c, line, held);
+	else if (!held || c.entry->sharers != me)
+		write_line(m, v, &c, line, held);
+	else if (!(c.word & MODIFIED))
+		c.word = (drop_elsewhere(m, v, c.word, line) & ~EXCLUSIVE) | MODIFIED;
+	if (c.word & CONTENDED)
+		queue_up(v, ordered, &c);
+	c.contended = c.word & CONTENDED;
 	return c;
 }
 
-void homenode_directory_leave(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line)
+void homenode_directory_done(struct homenode_claim *c)
 {
-	uint64_t phys = line << HOMENODE_LINE_SHIFT;
+	if (c->entry)
+		unlock(c->entry, c->word);
+}
+
+bool homenode_directory_leave(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line)
+{
+	uint64_t phys = line << HOMENODE_LINE_SHIFT, me = 1ULL << v->core_id;
 	int home = homenode_home(m, phys);
 
 	if (!m->conf.coherence || home < 0)
-		return;
+		return true;
 	struct homenode_line *e = entry_of(m, home, phys);
 	uint64_t word = lock(e);
-	e->sharers &= ~(1ULL << v->core_id);
-	unlock(e, (word & ~STATES) | LLC(v->node));
+	bool mine = e->sharers & me;
+	if (mine) {
+		e->sharers &= ~me;
+		word = (word & ~STATES) | LLC(v->node);
+	}
+	unlock(e, word);
+	return mine;
 }

@@ -94,14 +94,21 @@ struct access {
 	unsigned overlap; /* of the latency of DRAM and other cores, 1/overlap is exposed */
 };
 
-static void write_back(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line)
+/* A line goes to its memory from the caches of cpu's node: that is whose links carry it.
+ * v is whose access made it go. */
+static void write_back(struct homenode_model *m, struct homenode_vcpu *v, unsigned cpu, uint64_t line)
 {
 	int home = homenode_home(m, line << HOMENODE_LINE_SHIFT);
 
 	if (home < 0)
 		return;
-	v->pub->writeback[home]++;
+	__atomic_fetch_add(&m->shared->vcpu[cpu].writeback[home], 1, __ATOMIC_RELAXED);
 	v->ctr[HOMENODE_WRITEBACKS]++;
+}
+
+static unsigned cpu_of(const struct homenode_model *m, const struct homenode_vcpu *v)
+{
+	return (unsigned)(v - m->vcpu);
 }
 
 /* Put a line that is not there into the LLC of the vCPU's node. */
@@ -110,36 +117,48 @@ static void llc_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t 
 	struct homenode_victim gone = homenode_cache_put(&m->llc[v->node], line, 0, dirty, &v->random);
 
 	if (gone.tag & HOMENODE_DIRTY)
-		write_back(m, v, (gone.tag & HOMENODE_TAG) - 1);
+		write_back(m, v, cpu_of(m, v), (gone.tag & HOMENODE_TAG) - 1);
 }
 
 /* The same, wherever the line is. */
 static void llc_take(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
 {
-	int64_t at = homenode_cache_find(&m->llc[v->node], line);
+	struct homenode_cache *llc = &m->llc[v->node];
+	int64_t at = homenode_cache_find(llc, line);
 
-	if (at >= 0)
-		m->llc[v->node].tags[at] |= dirty;
-	else
+	if (at < 0)
 		llc_put(m, v, line, dirty);
+	else if (dirty)
+		homenode_cache_set(llc, (uint64_t)at, line, (line + 1) | dirty);
 }
 
-/* Put the line into the core's L2. What has to go leaves L1, too, and if it was
- * modified it goes to the LLC of the node. */
-static void l2_put(struct access *a)
+/* The core's L2 has the line from now on, and knows by which virtual line L1 has it. An
+ * alias takes the place of the one before. Returns what had to make room. */
+static struct homenode_victim l2_take(struct access *a)
 {
-	struct homenode_vcpu *v = a->v;
-	struct homenode_victim gone = homenode_cache_put(&v->core->l2, a->line, a->vline,
-							 a->write ? HOMENODE_DIRTY : 0, &v->random);
+	struct homenode_cache *l2 = &a->v->core->l2;
+	uint64_t dirty = a->write ? HOMENODE_DIRTY : 0;
+	int64_t at = homenode_cache_find(l2, a->line);
 
-	if (!gone.tag)
+	if (at >= 0 && l2->vlines[at] != a->vline) {
+		homenode_l1_drop(a->m, a->v->core, l2->vlines[at]);
+		l2->vlines[at] = a->vline;
+	}
+	if (at >= 0 && (!dirty || homenode_cache_set(l2, (uint64_t)at, a->line, (a->line + 1) | dirty)))
+		return (struct homenode_victim){ 0 };
+	return homenode_cache_put(l2, a->line, a->vline, dirty, &a->v->random);
+}
+
+/* What L2 made go leaves L1, too, and if it was modified it goes to the LLC of the node,
+ * unless somebody took it meanwhile. */
+static void l2_evict(struct access *a, struct homenode_victim gone)
+{
+	if (!(gone.tag & HOMENODE_TAG))
 		return;
-	homenode_l1_drop(a->m, v->core, gone.vline);
-	if (!(gone.tag & HOMENODE_DIRTY))
-		return;
+	homenode_l1_drop(a->m, a->v->core, gone.vline);
 	uint64_t line = (gone.tag & HOMENODE_TAG) - 1;
-	homenode_directory_leave(a->m, v, line);
-	llc_take(a->m, v, line, HOMENODE_DIRTY);
+	if (gone.tag & HOMENODE_DIRTY && homenode_directory_leave(a->m, a->v, line))
+		llc_take(a->m, a->v, line, HOMENODE_DIRTY);
 }
 
 /* A request that leaves the private caches: what it exposes, and its part of the
@@ -185,38 +204,48 @@ static unsigned fetch(struct access *a, unsigned least)
 static unsigned from_peer(struct access *a, const struct homenode_claim *c)
 {
 	struct homenode_vcpu *v = a->v;
-	bool remote = c->from != v->node;
+	const struct homenode_core *owner = &a->m->core[c->from];
+	bool remote = owner->node != v->node;
 	unsigned lat = c->latency + c->wait;
 
 	v->ctr[HOMENODE_TRANSFERS_LOCAL + remote]++;
-	v->pub->transfer[c->from]++;
+	v->pub->transfer[owner->node]++;
 	if (!a->write) {
 		llc_take(a->m, v, a->line, remote ? 0 : HOMENODE_DIRTY);
 		if (remote)
-			write_back(a->m, v, a->line);
+			write_back(a->m, v, owner->cpu[0], a->line);
 	}
 	return request(a, remote ? HOMENODE_HIT_PEER_REMOTE : HOMENODE_HIT_PEER_LOCAL, lat, lat / a->overlap);
 }
 
-/* Cycles that an access exposes beyond L1, and its counts. */
-static unsigned memory_access(struct access *a, bool in_l1, bool *contended)
+/* What the directory says, and the line in the private caches: both while its entry is
+ * locked, so that whoever takes the line away finds it. */
+static struct homenode_claim claim(struct access *a)
 {
 	struct homenode_vcpu *v = a->v;
-	int64_t at = homenode_cache_find(&v->core->l2, a->line);
-	struct homenode_claim c = { .kind = at >= 0 ? HOMENODE_OWN : HOMENODE_FETCH };
+	struct homenode_claim c = { .kind = HOMENODE_OWN };
 
 	if (a->m->conf.coherence && a->home >= 0)
-		c = homenode_directory_claim(a->m, v, a->phys, a->home, a->write, at >= 0);
-	*contended = c.contended;
-	if (c.kind == HOMENODE_OWN || c.kind == HOMENODE_UPGRADE) {
-		if (at >= 0 && !in_l1)
-			v->core->l2.vlines[at] = a->vline;
-		if (at >= 0 && a->write)
-			v->core->l2.tags[at] |= HOMENODE_DIRTY;
-	} else {
+		c = homenode_directory_claim(a->m, v, a->phys, a->home, a->write);
+	else if (homenode_cache_find(&v->core->l2, a->line) < 0)
+		c.kind = HOMENODE_FETCH;
+	struct homenode_victim gone = l2_take(a);
+	v->l1[a->vline & a->m->l1_mask] =
+		(a->vline + 1) | (c.contended ? HOMENODE_L1_ASK : a->write || a->home < 0 ? HOMENODE_L1_WRITE : 0);
+	homenode_directory_done(&c);
+	l2_evict(a, gone);
+	return c;
+}
+
+/* Cycles that an access exposes beyond L1, and its counts. */
+static unsigned memory_access(struct access *a, bool in_l1)
+{
+	struct homenode_vcpu *v = a->v;
+	const struct homenode_conf *conf = &a->m->conf;
+	struct homenode_claim c = claim(a);
+
+	if (c.kind == HOMENODE_FETCH || c.kind == HOMENODE_PEER)
 		v->ctr[HOMENODE_L2_MISSES]++;
-		l2_put(a);
-	}
 	switch (c.kind) {
 	case HOMENODE_UPGRADE:
 		v->ctr[HOMENODE_UPGRADES]++;
@@ -227,11 +256,11 @@ static unsigned memory_access(struct access *a, bool in_l1, bool *contended)
 		if (a->home >= 0)
 			return fetch(a, c.latency + c.wait);
 		v->ctr[HOMENODE_UNMAPPED]++;
-		return request(a, HOMENODE_HIT_UNKNOWN, a->m->conf.llc_cycles, a->m->conf.llc_cycles);
+		return request(a, HOMENODE_HIT_UNKNOWN, conf->llc_cycles, conf->llc_cycles);
 	default:
 		v->access = HOMENODE_ACCESS(in_l1 ? HOMENODE_HIT_L1 : HOMENODE_HIT_L2, 0xff,
-					    in_l1 ? HOMENODE_L1_LATENCY : a->m->conf.l2_cycles);
-		return in_l1 ? 0 : a->m->conf.l2_cycles;
+					    in_l1 ? HOMENODE_L1_LATENCY : conf->l2_cycles);
+		return in_l1 ? 0 : conf->l2_cycles;
 	}
 }
 
@@ -239,14 +268,13 @@ static unsigned memory_access(struct access *a, bool in_l1, bool *contended)
  *    DRAM, or another core's cache.
  * 2. Misses of a sequential stream, and stores (which wait in the store buffer),
  *    overlap: only 1/parallelism of the latency is exposed. A locked access waits
- *    for all of it, and takes some cycles of its own.
+ *    for all of it.
  * 3. L1 takes the line. Modified and alone, later stores hit there; contended, later
  *    accesses come here again. */
 void homenode_model_access(struct homenode_model *m, struct homenode_vcpu *v,
 			   uint64_t vline, uint64_t phys, enum homenode_how how)
 {
-	uint64_t *slot = &v->l1[vline & m->l1_mask];
-	bool in_l1 = (*slot & HOMENODE_L1_LINE) == vline + 1, stream = false, contended;
+	bool in_l1 = (v->l1[vline & m->l1_mask] & HOMENODE_L1_LINE) == vline + 1, stream = false;
 	struct access a = {
 		.m = m, .v = v, .vline = vline, .line = phys >> HOMENODE_LINE_SHIFT, .phys = phys,
 		.home = homenode_home(m, phys), .write = how != HOMENODE_LOAD, .overlap = 1,
@@ -258,9 +286,8 @@ void homenode_model_access(struct homenode_model *m, struct homenode_vcpu *v,
 	}
 	if (how == HOMENODE_STORE || (stream && how == HOMENODE_LOAD))
 		a.overlap = m->conf.stream_parallelism;
-	unsigned stall = memory_access(&a, in_l1, &contended);
+	unsigned stall = memory_access(&a, in_l1);
 
-	*slot = (vline + 1) | (contended ? HOMENODE_L1_ASK : a.write || a.home < 0 ? HOMENODE_L1_WRITE : 0);
 	v->ctr[HOMENODE_STALL_CYCLES] += stall;
 	v->ctr[HOMENODE_CYCLES] += stall;
 	v->clock += stall;

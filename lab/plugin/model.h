@@ -139,17 +139,22 @@ enum homenode_claim_kind {
 	HOMENODE_UPGRADE, /* it has it; others lose it */
 };
 struct homenode_claim {
+	struct homenode_line *entry; /* locked; NULL: no directory */
+	uint64_t word;               /* what it will be unlocked with */
 	enum homenode_claim_kind kind;
 	unsigned latency; /* of PEER and UPGRADE; of FETCH: of taking copies away meanwhile */
 	unsigned wait;    /* for transfers of the same line before this one */
-	int from;         /* node of the core that had it modified */
+	unsigned from;    /* a core that had it: of PEER, the one that had modified it */
 	bool contended;
 };
 int homenode_directory_init(struct homenode_model *m);
+/* The entry stays locked until homenode_directory_done: the caller puts the line into
+ * its core's caches, or marks it there, meanwhile. */
 struct homenode_claim homenode_directory_claim(struct homenode_model *m, struct homenode_vcpu *v,
-					       uint64_t phys, int home, bool write, bool held);
-/* A modified line leaves the core's caches for the LLC. */
-void homenode_directory_leave(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line);
+					       uint64_t phys, int home, bool write);
+void homenode_directory_done(struct homenode_claim *c);
+/* A modified line left the core's caches for the LLC. False: somebody took it before. */
+bool homenode_directory_leave(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line);
 /* Take a virtual line out of the L1 of a core's CPUs. */
 void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core, uint64_t vline);
 

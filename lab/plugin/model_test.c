@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The memory model by itself, without QEMU: what must happen to single lines, and
+ * what must hold after vCPUs went at the same lines from several threads.
+ *
+ * CPUs 0 and 1 are on node 0, 2 and 3 on node 1; with `smt` 0 and 1 are threads of a
+ * core, 2 and 3 as well. All memory is node 0's unless a test says otherwise.
+ */
+#include "clock.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPUS  4
+#define NODE1 (2 * (768ull << 20)) /* plugin address of node 1's memory */
+#define LOCAL_TRANSFER 130
+#define REMOTE_TRANSFER 298
+
+static struct homenode_lab_shared shared;
+static struct homenode_model *const m = &homenode_model;
+static int failures;
+
+#define CHECK(what, got, want) check(__LINE__, what, (double)(got), (double)(want), 0)
+#define NEAR(what, got, want, share) check(__LINE__, what, (double)(got), (double)(want), share)
+
+static void check(int line, const char *what, double got, double want, double share)
+{
+	if (fabs(got - want) <= share * want)
+		return;
+	printf("model_test.c:%d: %s: got %g, want %g\n", line, what, got, want);
+	failures++;
+}
+
+static void begin(bool smt)
+{
+	struct homenode_conf *c = &m->conf;
+
+	for (int i = 0; i < CPUS; i++) {
+		free(m->core[i].l2.tags);
+		free(m->core[i].l2.vlines);
+	}
+	memset(m, 0, sizeof(*m));
+	memset(&shared, 0, sizeof(shared));
+	*c = (struct homenode_conf){
+		.mhz = 50, .l1_bytes = 8 << 10, .l2_bytes = 64 << 10, .llc_bytes = 512 << 10,
+		.l2_cycles = 12, .llc_cycles = 40, .stream_parallelism = 4, .mc_cycles = 19,
+		.link_cycles = 57, .atomic_cycles = 18, .coherence = 1, .ncpu = CPUS, .nnode = 2, .nlink = 2,
+	};
+	for (int i = 0; i < CPUS; i++) {
+		c->cpu_node[i] = i / 2;
+		c->cpu_core[i] = (unsigned)(smt ? i / 2 : i);
+	}
+	for (int i = 0; i < 2; i++) {
+		c->node_bytes[i] = 768ull << 20;
+		for (int j = 0; j < 2; j++) {
+			c->lat[i][j] = i == j ? 216 : 373;
+			c->transfer[i][j] = i == j ? LOCAL_TRANSFER : REMOTE_TRANSFER;
+		}
+	}
+	c->path_len[0][1] = c->path_len[1][0] = 1;
+	c->path[1][0][0] = 1; /* the data's way from node 0's memory to node 1 */
+	if (homenode_model_init(m, &shared)) {
+		puts("model_test: no memory");
+		exit(1);
+	}
+}
+
+/* As plugin.c does it. vline: where the program has it; line: where it really is. */
+static unsigned go(unsigned cpu, uint64_t vline, uint64_t phys, enum homenode_how how)
+{
+	struct homenode_vcpu *v = &m->vcpu[cpu];
+	uint64_t slot = v->l1[vline & m->l1_mask], before = v->clock;
+
+	if (how == HOMENODE_LOAD ? (slot | HOMENODE_L1_WRITE) == ((vline + 1) | HOMENODE_L1_WRITE) :
+				   slot == ((vline + 1) | HOMENODE_L1_WRITE))
+		return 0;
+	homenode_model_access(m, v, vline, phys, how);
+	return (unsigned)(v->clock - before);
+}
+
+static unsigned at(unsigned cpu, uint64_t line, enum homenode_how how)
+{
+	return go(cpu, 1 << 20 | line, line << HOMENODE_LINE_SHIFT, how);
+}
+
+static uint64_t count(unsigned cpu, unsigned counter)
+{
+	return shared.vcpu[cpu].counter[HOMENODE_KERNEL][counter];
+}
+
+static uint64_t all(unsigned counter)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < CPUS; i++)
+		sum += count(i, counter);
+	return sum;
+}
+
+static void single_line(void)
+{
+	begin(false);
+	CHECK("first load: DRAM", at(0, 5, HOMENODE_LOAD), 216);
+	CHECK("again: L1", at(0, 5, HOMENODE_LOAD), 0);
+	CHECK("a store to what it has alone costs nothing", at(0, 5, HOMENODE_STORE), 0);
+	CHECK("what another core modified comes from there", at(1, 5, HOMENODE_LOAD), LOCAL_TRANSFER);
+	CHECK("transfers", count(1, HOMENODE_TRANSFERS_LOCAL), 1);
+	CHECK("an atomic on what both have: ownership, all of it", at(0, 5, HOMENODE_ATOMIC), LOCAL_TRANSFER);
+	CHECK("upgrades", count(0, HOMENODE_UPGRADES), 1);
+	CHECK("copies taken away", count(0, HOMENODE_INVALIDATIONS), 1);
+	CHECK("from the other node", at(2, 5, HOMENODE_LOAD), REMOTE_TRANSFER);
+	CHECK("written back at once", count(2, HOMENODE_WRITEBACKS), 1);
+	CHECK("by the way from its owner's node", shared.vcpu[0].writeback[0], 1);
+	CHECK("nobody lost it", at(0, 5, HOMENODE_LOAD), 0);
+	CHECK("a store exposes a quarter", at(2, 5, HOMENODE_STORE), REMOTE_TRANSFER / 4);
+	CHECK("requests", all(HOMENODE_UNCORE_REQUESTS), 5);
+	CHECK("their latency", all(HOMENODE_UNCORE_OUTSTANDING), 216 + 2 * LOCAL_TRANSFER + 2 * REMOTE_TRANSFER);
+}
+
+/* Two nodes that in turn load and store what fits an LLC but no L2: each line comes from
+ * the other's cache or from memory, never from what the own LLC had before. */
+static void no_stale_copies(void)
+{
+	const uint64_t lines = 4096;
+
+	begin(false);
+	for (int lap = 0; lap < 4; lap++)
+		for (unsigned cpu = 0; cpu <= 2; cpu += 2) {
+			uint64_t moved = all(HOMENODE_TRANSFERS_REMOTE) + all(HOMENODE_LLC_MISSES);
+
+			for (uint64_t i = 0; i < lines; i++) {
+				at(cpu, i * 7 % lines, HOMENODE_LOAD);
+				at(cpu, i * 7 % lines, HOMENODE_STORE);
+			}
+			CHECK("lines that came", all(HOMENODE_TRANSFERS_REMOTE) + all(HOMENODE_LLC_MISSES) - moved, lines);
+		}
+}
+
+/* One line at two virtual addresses of a CPU is lost at both. */
+static void aliases(void)
+{
+	begin(false);
+	for (int i = 0; i < 1000; i++) {
+		go(0, 100, 640, HOMENODE_STORE);
+		go(0, 9100, 640, HOMENODE_LOAD);
+		go(1, 100, 640, HOMENODE_STORE);
+	}
+	CHECK("transfers to and fro", all(HOMENODE_TRANSFERS_LOCAL), 1999);
+}
+
+static void siblings(void)
+{
+	begin(true);
+	at(0, 5, HOMENODE_STORE);
+	CHECK("a sibling's store: its own L1 misses, their L2 has it", at(1, 5, HOMENODE_STORE), 12);
+	CHECK("transfers", all(HOMENODE_TRANSFERS_LOCAL), 0);
+	CHECK("the other core's", at(2, 5, HOMENODE_LOAD), REMOTE_TRANSFER);
+}
+
+/* 1.0 instructions a cycle for a core, shared as long as both run. */
+static void issue(void)
+{
+	begin(true);
+	for (int halted = 0; halted <= 1; halted++) {
+		uint64_t start = m->vcpu[0].clock, n = 0;
+
+		shared.vcpu[0].running = 1;
+		for (; n < 2000000; n += 100) {
+			shared.vcpu[1].running = !halted;
+			m->vcpu[0].clock += homenode_smt_issue(&m->vcpu[0], 100);
+			if (!halted)
+				m->vcpu[1].clock += homenode_smt_issue(&m->vcpu[1], 100);
+		}
+		NEAR("cycles an instruction", (double)(m->vcpu[0].clock - start) / (double)n, halted ? 1 : 2, 0.01);
+	}
+}
+
+/* Readers that ask for the next line when one has come, `width` on their way: light load
+ * waits as M/D/1 says, heavy load gets 98 % of the capacity. */
+static double closed_loop(unsigned width, double *latency)
+{
+	const uint64_t round = 25000;
+	double asked = 0, lines = 0;
+
+	begin(false);
+	for (int i = 0; i < 4000; i++) {
+		double now = (double)round * width / m->lat_now[0][0];
+
+		asked += now;
+		shared.vcpu[0].dram[0] = (uint64_t)asked;
+		homenode_model_queues(m, round, true);
+		if (i >= 2000)
+			lines += now;
+	}
+	*latency = m->lat_now[0][0];
+	return lines * m->conf.mc_cycles / (2000.0 * (double)round);
+}
+
+static void queues(void)
+{
+	double latency;
+	double load = closed_loop(4, &latency);
+
+	NEAR("light load: latency", latency, 216 + 19 * load / (2 * (1 - load)), 0.01);
+	NEAR("light load", load, 4 * 19 / latency, 0.01);
+	NEAR("heavy load", closed_loop(100, &latency), 0.98, 0.01);
+	NEAR("its latency is what the readers' number makes it", latency, 100 * 19 / 0.98, 0.02);
+}
+
+#define STRESSED 50 /* lines, that all want */
+#define OWN      (1 << 14)
+#define ACCESSES 1000000
+
+static void *stress(void *arg)
+{
+	unsigned cpu = (unsigned)(uintptr_t)arg;
+	uint64_t r = 0x9e3779b97f4a7c15ULL * (cpu + 1);
+
+	for (int i = 0; i < ACCESSES; i++) {
+		uint64_t pick = homenode_random(&r) >> 20;
+
+		if (r & 4)
+			at(cpu, pick % STRESSED, r & 3 ? HOMENODE_LOAD : HOMENODE_STORE);
+		else
+			at(cpu, (cpu + 1) * OWN * 4 + pick % OWN, HOMENODE_STORE);
+		m->vcpu[cpu].clock += 3;
+	}
+	return NULL;
+}
+
+/* What L1 may serve alone is in L2, and what a core has modified is its alone. */
+static void audit_l1(unsigned cpu)
+{
+	const struct homenode_vcpu *v = &m->vcpu[cpu];
+
+	for (uint64_t i = 0; i <= m->l1_mask; i++) {
+		uint64_t slot = v->l1[i];
+
+		if (!slot)
+			continue;
+		uint64_t line = ((slot & HOMENODE_L1_LINE) - 1) & ~(1ULL << 20);
+		CHECK("what is in L1 is in L2", homenode_cache_find(&v->core->l2, line) >= 0, 1);
+		if (slot & HOMENODE_L1_WRITE)
+			CHECK("what L1 may write is nobody else's", m->directory[0][line].sharers, 1ULL << v->core_id);
+	}
+}
+
+static void audit_l2(unsigned core)
+{
+	const struct homenode_cache *l2 = &m->core[core].l2;
+
+	for (uint64_t i = 0; i < (l2->set_mask + 1) * l2->ways; i++) {
+		uint64_t tag = l2->tags[i] & HOMENODE_TAG;
+
+		if (!l2->tags[i])
+			continue;
+		CHECK("a tag has a line", tag != 0, 1);
+		CHECK("a line is there once", homenode_cache_find(l2, tag - 1), i);
+		CHECK("the directory knows", m->directory[0][tag - 1].sharers >> core & 1, 1);
+	}
+}
+
+static void threads(bool smt)
+{
+	pthread_t thread[CPUS];
+
+	begin(smt);
+	for (uintptr_t i = 0; i < CPUS; i++)
+		pthread_create(&thread[i], NULL, stress, (void *)i);
+	for (int i = 0; i < CPUS; i++)
+		pthread_join(thread[i], NULL);
+	for (unsigned i = 0; i < CPUS; i++)
+		audit_l1(i);
+	for (unsigned i = 0; i < (smt ? CPUS / 2 : CPUS); i++)
+		audit_l2(i);
+	CHECK("lines went to and fro", all(HOMENODE_TRANSFERS_REMOTE) >= STRESSED, 1);
+}
+
+int main(void)
+{
+	single_line();
+	no_stale_copies();
+	aliases();
+	siblings();
+	issue();
+	queues();
+	threads(false);
+	threads(true);
+	printf("model_test: %s\n", failures ? "FAILED" : "ok");
+	return failures != 0;
+}
