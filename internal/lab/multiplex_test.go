@@ -147,6 +147,25 @@ func judgeScaled(t *testing.T, what string, got, want float64, equal bool) {
 	}
 }
 
+// What needs no counter waits behind groups that found none: perf tries no more of the
+// context's groups in that turn. So DRAM by node is exact where nothing is crowded,
+// and only there.
+func TestLabMultiplexesWhatNeedsNoCounter(t *testing.T) {
+	g := guest(t, "two", "v2")
+	setCounters(t, g, 4)
+	const lines = "1f0" // DRAM of node 1
+	alone := groups(t, g, farChase, "2d3,8d1,10d1,412e", lines)[1]
+	if alone.Running != alone.Enabled {
+		t.Errorf("one group of four beside it, and it was on the PMU for %d of %d ns", alone.Running, alone.Enabled)
+	}
+	within(t, "lines of node 1", float64(alone.Counts[0]), multiplexedOps, 0.01)
+	crowded := groups(t, g, farChase, append(crowd, lines)...)[len(crowd)]
+	t.Logf("three groups beside it: on the PMU for %.3f of the time", crowded.share())
+	if crowded.Running == 0 || crowded.Running == crowded.Enabled {
+		t.Errorf("it was on the PMU for %d of %d ns, want a part", crowded.Running, crowded.Enabled)
+	}
+}
+
 // A group that no turn could ever hold is refused; fixed counters are not of the
 // four, nor are samplers, of which there are four, too.
 func TestLabRefusesGroupsThatNeverFit(t *testing.T) {
