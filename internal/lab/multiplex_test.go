@@ -233,26 +233,35 @@ func TestLabRefusesGroupsThatNeverFit(t *testing.T) {
 }
 
 // twiceScript has `homenode stat` watch a cgroup twice over, which no CPU has
-// counters for, while its load does all of its work.
+// counters for, while its load does all of its work. However it ends, it leaves no
+// process, no cgroup and no model that is on: other tests share the guest.
 const twiceScript = `
+L= K= S1= S2=
+clean() {
+	for pid in $L $K $S1 $S2; do kill -9 $pid 2> /dev/null; done
+	wait
+	homenode-load control off --phase 0 > /dev/null
+	cd / && rmdir /sys/fs/cgroup/crowded
+}
+trap clean EXIT
+fail() { echo "$1" >&2; exit 1; }
 cd /sys/fs/cgroup && mkdir -p crowded
 rm -f /tmp/crowded*
 # inside before it binds itself: to be moved undoes that; the sleep keeps the cgroup
 sh -c 'echo $$ > crowded/cgroup.procs; exec homenode-load %s --hold 7 --ready /tmp/crowded --perf dram1' > /tmp/crowded.load & L=$!
 sleep 1000 & K=$!
 echo $K > crowded/cgroup.procs
-while [ ! -e /tmp/crowded ]; do sleep 0.02; done
+n=0; while [ ! -e /tmp/crowded ]; do kill -0 $L && [ $((n = n + 1)) -lt 1500 ] || fail "the load is not ready"; sleep 0.02; done
 for i in 1 2; do homenode stat --cgroup /crowded --interval %ds -o json > /tmp/crowded.$i & eval S$i=$!; done
 events() { ls -l /proc/$1/fd 2>/dev/null | grep -c perf_event; }
-for i in 1 2; do n=0; eval pid=\$S$i; while [ $(events $pid) -lt 24 ]; do n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done; done
+for i in 1 2; do n=0; eval pid=\$S$i; while [ $(events $pid) -lt 24 ]; do [ $((n = n + 1)) -lt 200 ] || fail "reader $i does not count"; sleep 0.05; done; done
 sleep 0.5
 homenode-load control count --phase 7 > /dev/null
-wait $L
-[ -d /proc/$S1 ] && [ -d /proc/$S2 ] || { echo the load took longer than the interval >&2; exit 1; }
+wait $L && L= || fail "the load failed"
+[ -d /proc/$S1 ] && [ -d /proc/$S2 ] || fail "the load took longer than the interval"
 homenode-load control off --phase 0 > /dev/null
-wait $S1 || exit 1; wait $S2 || exit 1
-kill $K; wait $K
-rmdir crowded
+wait $S1 && S1= || fail "reader 1 failed"
+wait $S2 && S2= || fail "reader 2 failed"
 cat /tmp/crowded.load /tmp/crowded.1 /tmp/crowded.2
 `
 
