@@ -22,6 +22,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(fakeQEMU); dir != "" {
+		os.Exit(playQEMU(dir, os.Args))
+	}
 	code := m.Run()
 	for _, g := range booted {
 		g.Close()
@@ -44,6 +47,9 @@ func guest(t *testing.T, shape, cgroup string) *Guest {
 	g, err := Boot(context.Background(), labOptionsFor(t, shape, cgroup))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if g.Note != "" {
+		t.Log(g.Note)
 	}
 	booted[key] = g
 	return g
