@@ -287,9 +287,8 @@ func TestLabRefusesWrongNodeMap(t *testing.T) {
 func TestLabFlushesLargerLLC(t *testing.T) {
 	g := variant(t, "two", func(o *Options) { o.Shape.Model.LLC *= 8 })
 	mustRun(t, g, "homenode-load", "control", "count")
-	r := mustRun(t, g, "homenode-load", "touch", "--node", "1", "--pages", "64")
-	var got touched
-	if err := json.Unmarshal([]byte(r), &got); err != nil {
+	got, err := parseTouched([]byte(mustRun(t, g, "homenode-load", "touch", "--node", "1", "--pages", "64")))
+	if err != nil {
 		t.Fatal(err)
 	}
 	within(t, "lines of node 1", float64(got.DRAM[1]), float64(got.Lines), 0.02)
