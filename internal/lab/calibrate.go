@@ -66,11 +66,29 @@ func calibrateNode(node int) error {
 	if err != nil {
 		return fmt.Errorf("touch pages of node %d: %w", node, err)
 	}
-	var t touched
-	if err := json.Unmarshal(out, &t); err != nil {
-		return fmt.Errorf("read answer of homenode-load touch: %w", err)
+	t, err := parseTouched(out)
+	if err != nil {
+		return err
 	}
 	return checkTouched(t, node)
+}
+
+// parseTouched refuses a count that was not taken (null): it is no 0.
+func parseTouched(out []byte) (touched, error) {
+	var t struct {
+		touched
+		DRAM []*uint64 `json:"dram"`
+	}
+	if err := json.Unmarshal(out, &t); err != nil {
+		return touched{}, fmt.Errorf("parse answer of homenode-load touch %.80q: %w", out, err)
+	}
+	for node, n := range t.DRAM {
+		if n == nil {
+			return touched{}, fmt.Errorf("parse answer of homenode-load touch %.80q: DRAM of node %d was off the PMU for a while", out, node)
+		}
+		t.touched.DRAM = append(t.touched.DRAM, *n)
+	}
+	return t.touched, nil
 }
 
 // checkTouched wants every line on its own node, and next to nothing elsewhere.

@@ -15,10 +15,11 @@ const (
 	Debian = "debian"
 )
 
-// Limits of a boot. systemd and containerd start some hundred programs, each of
-// them translated anew; on two busy host CPUs it has taken a minute.
+// Limits of one try to boot. A busybox guest answers after seconds. systemd and
+// containerd start some hundred programs, each of them translated anew; on two busy
+// host CPUs it has taken a minute.
 const (
-	busyboxLimit = 120 * time.Second
+	busyboxLimit = time.Minute
 	debianLimit  = 5 * time.Minute
 )
 

@@ -129,6 +129,17 @@ const (
 	debianLoad = "homenode-load chase --threads 1 --ws 4MiB "
 )
 
+// ownedReady are the files by which startOwned's loads say that they are at work; the
+// containers' root is a folder of the guest.
+const ownedReady = "/run/bound.ready " + container + "/own.ready " + container + "/lent.ready"
+
+const startOwned = `
+rm -f ` + ownedReady + `
+systemd-run --quiet --unit bound -p AllowedMemoryNodes=1 -p AllowedCPUs=2-3 ` + debianLoad + `--ready /run/bound.ready
+ctr run -d --rootfs ` + container + ` own /bin/` + debianLoad + `--bind-cpu 0 --bind-mem 1 --ready /own.ready
+ctr run -d --runc-systemd-cgroup --cgroup system.slice:containerd:lent --rootfs ` + container + ` lent /bin/` + debianLoad + `--bind-cpu 1 --bind-mem 0 --ready /lent.ready
+`
+
 // Whose a cgroup is, where it may run and where its reads go: of a unit bound by
 // systemd, and of containers that containerd named, with and without systemd.
 func TestLabDebianOwners(t *testing.T) {
@@ -136,11 +147,10 @@ func TestLabDebianOwners(t *testing.T) {
 	mustRun(t, g, "homenode-load", "control", "count")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	defer mustRun(t, g, "sh", "-c", "systemctl stop bound; ctr task kill -s KILL own; ctr task kill -s KILL lent; sleep 1; ctr container rm own lent || true")
-	mustRun(t, g, "sh", "-ec", `
-systemd-run --quiet --unit bound -p AllowedMemoryNodes=1 -p AllowedCPUs=2-3 `+debianLoad+`
-ctr run -d --rootfs `+container+` own /bin/`+debianLoad+`--bind-cpu 0 --bind-mem 1
-ctr run -d --runc-systemd-cgroup --cgroup system.slice:containerd:lent --rootfs `+container+` lent /bin/`+debianLoad+`--bind-cpu 1 --bind-mem 0
-sleep 5`)
+	mustRun(t, g, "sh", "-ec", startOwned)
+	waitFor(t, time.Minute, "three loads ready", func() bool {
+		return mustRun(t, g, "sh", "-c", "ls "+ownedReady+" 2> /dev/null | wc -l") == "3\n"
+	})
 	seen := statOf(t, g)
 	for _, want := range []struct {
 		id, owner, cpus, mems string

@@ -27,7 +27,7 @@ type Options struct {
 	Guest   string        // Busybox (default) or Debian
 	Cgroup  string        // "v1" or "v2" (default); Debian has v2 only
 	Dir     string        // of the run's files; "" = a temporary one, removed by Close
-	Timeout time.Duration // of the boot; 0 = 2 minutes, 5 with Debian
+	Timeout time.Duration // of each try to boot; 0 = 1 minute, 5 with Debian
 	// Flat hides the nodes from the guest's kernel (numa=off): it sees one, while
 	// the model still has the shape's. Such a guest cannot be calibrated.
 	Flat bool
@@ -44,7 +44,7 @@ type Options struct {
 type Guest struct {
 	Shape machine.Shape
 	Dir   string
-	Note  string // what the guest's server had to say at start; "" = nothing
+	Note  string // what its server had to say at start, and that a first try hung; "" = nothing
 
 	cmd     *exec.Cmd
 	port    net.Conn
@@ -68,24 +68,30 @@ type call struct {
 //
 // On a busy host about one boot in fifty gets stuck in the first moments of the
 // guest's kernel, before it prints anything and long before the model is touched: all
-// vCPUs and QEMU's main loop are busy with interrupts. So each of two attempts has half
-// of the time.
+// vCPUs and QEMU's main loop are busy with interrupts. So one that never answers is
+// tried once more, and Guest.Note tells what was seen of the first.
 func Boot(ctx context.Context, o Options) (*Guest, error) {
 	o, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	o.Timeout /= attempts
-	var g *Guest
-	for range attempts {
-		if g, err = boot(ctx, o); err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			break
-		}
+	g, hung := boot(ctx, o)
+	if !errors.Is(hung, context.DeadlineExceeded) || ctx.Err() != nil {
+		return g, hung
 	}
-	return g, err
+	if g, err = boot(ctx, o); err != nil {
+		return nil, fmt.Errorf("%w; so did a first try fail: %v", err, hung)
+	}
+	g.addNote("a first try hung: " + hung.Error())
+	return g, nil
 }
 
-const attempts = 2
+func (g *Guest) addNote(note string) {
+	if g.Note != "" {
+		g.Note += "; "
+	}
+	g.Note += note
+}
 
 func boot(ctx context.Context, o Options) (*Guest, error) {
 	g := &Guest{Shape: o.Shape, Dir: o.Dir, waiting: map[uint64]*call{}, exited: make(chan struct{})}
@@ -100,15 +106,23 @@ func boot(ctx context.Context, o Options) (*Guest, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	if err := g.connect(ctx); err != nil {
-		console, _ := os.ReadFile(filepath.Join(g.Dir, consoleName))
-		g.Close()
-		return nil, fmt.Errorf("boot lab %s: %w; console ends with: %s", o.Shape.Name, err, tail(console, 600))
+		// QEMU first: what it and the guest wrote is complete once it has ended.
+		g.end()
+		err = fmt.Errorf("boot lab %s: %w; console ends with %q, %s with %q", o.Shape.Name, err, g.endOf(consoleName), logName, g.endOf(logName))
+		g.removeDir()
+		return nil, err
 	}
 	return g, nil
 }
 
 func (o Options) plan(dir string) bootPlan {
 	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters}
+}
+
+// endOf is the end of a file of the run; "" = it is empty, or not there.
+func (g *Guest) endOf(name string) []byte {
+	b, _ := os.ReadFile(filepath.Join(g.Dir, name))
+	return tail(b, 600)
 }
 
 func tail(b []byte, n int) []byte {
@@ -167,7 +181,7 @@ func writeRunFiles(dir string, a Assets, conf string, files []guestFile) error {
 }
 
 func (g *Guest) start(p bootPlan) error {
-	log, err := os.Create(filepath.Join(g.Dir, "qemu.log"))
+	log, err := os.Create(filepath.Join(g.Dir, logName))
 	if err != nil {
 		return fmt.Errorf("create QEMU's log: %w", err)
 	}
@@ -196,10 +210,9 @@ func (g *Guest) connect(ctx context.Context) error {
 		}
 		select {
 		case <-g.exited:
-			log, _ := os.ReadFile(filepath.Join(g.Dir, "qemu.log"))
-			return fmt.Errorf("QEMU ended at once: %s", tail(log, 400))
+			return errors.New("QEMU ended at once")
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("QEMU opened no port: %w", ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -362,19 +375,25 @@ func (g *Guest) Clock() (Clock, error) { return ReadClock(filepath.Join(g.Dir, s
 
 // Close ends the guest and removes a temporary run directory.
 func (g *Guest) Close() {
-	if g.w != nil {
-		_ = g.w.send(frame{Op: "stop"})
+	g.end()
+	g.removeDir()
+}
+
+// end gives the guest three seconds if there is a way to tell it.
+func (g *Guest) end() {
+	grace := time.Duration(0)
+	if g.w != nil && g.w.send(frame{Op: "stop"}) == nil {
+		grace = 3 * time.Second
 	}
 	select {
 	case <-g.exited:
-	case <-time.After(3 * time.Second):
+	case <-time.After(grace):
 		_ = g.cmd.Process.Kill()
 		<-g.exited
 	}
 	if g.port != nil {
 		g.port.Close()
 	}
-	g.removeDir()
 }
 
 func (g *Guest) removeDir() {

@@ -131,6 +131,31 @@ func TestDecisionCalibration(t *testing.T) {
 	}
 }
 
+func TestDecodeTouched(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"node":1,"lines":4096,"dram":[5,4100]}`: "{1 4096 [5 4100]}",
+		`{"node":1,"lines":4096,"dram":[null,4]}`: "node 0 was off the PMU",
+		`{"node":1,"lines":-1,"dram":[]}`:         "touch",
+		`dram`:                                    `"dram"`,
+	} {
+		got, err := parseTouched([]byte(text))
+		if told := fmt.Sprint(got, err); !strings.Contains(told, want) {
+			t.Errorf("%s: %s, want %s", text, told, want)
+		}
+	}
+}
+
+func FuzzDecodeTouched(f *testing.F) {
+	f.Add([]byte(`{"node":1,"lines":4096,"dram":[5,4100]}`))
+	f.Add([]byte(`{"node":1,"lines":4096,"dram":[null]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := parseTouched(text)
+		if err != nil && (got.Node != 0 || got.Lines != 0 || got.DRAM != nil) {
+			t.Errorf("error with a value: %+v", got)
+		}
+	})
+}
+
 func TestDecodeCPIO(t *testing.T) {
 	if _, err := exec.LookPath("cpio"); err != nil {
 		t.Skip("no cpio: the archive cannot be read back by another program")

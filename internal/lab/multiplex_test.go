@@ -5,6 +5,7 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -55,19 +56,42 @@ const (
 	multiplexedShare = 0.1
 )
 
+// turns says what scaled counts of a run are good for.
+type turns int
+
+const (
+	skewed turns = iota // off by more than a host that is merely busy explains
+	uneven              // within the loose bounds only
+	equal               // to be judged tightly
+)
+
+// The loose bounds: of a group's share of the time, want a third, and of its scaled
+// counts.
+const (
+	leastShare, mostShare = 0.15, 0.55
+	looseShare            = 0.3
+)
+
 // undisturbed tries until the host left the guest alone. A second in which it ran
 // something else falls to the group whose turn it was, as time without work: that
 // group's counts then come out too low, and the others' too high. It shows in turns
 // that are not equal, so try tells by these, and not by counts, whether it judged.
-func undisturbed(t *testing.T, try func() bool) {
+//
+// A rotation that is wrong makes unequal turns as well, but in each run and by more: the
+// best of three must keep the loose bounds, whatever the host does.
+func undisturbed(t *testing.T, try func() turns) {
 	t.Helper()
+	best := skewed
 	for range 3 {
-		if try() {
+		if best = max(best, try()); best == equal {
 			return
 		}
 		t.Log("the turns were not equal: the host took time away")
 	}
-	t.Skip("scaled counts were not judged: the host took time away in each of three runs")
+	if best == skewed {
+		t.Fatal("in each of three runs turns or scaled counts were far off: that is not the host's doing")
+	}
+	t.Skip("scaled counts were judged loosely only: the host took time away in each of three runs")
 }
 
 // Three groups of three events that want a counter each; instructions want none.
@@ -98,52 +122,83 @@ func TestLabMultiplexing(t *testing.T) {
 	if c := groups(t, g, farChase, "2d3,8d1,10d1,412e")[0]; c.Running != c.Enabled {
 		t.Errorf("a group of four on four counters: %+v", c)
 	}
-	undisturbed(t, func() bool {
+	undisturbed(t, func() turns {
 		all := groups(t, g, farChase, crowd...)
-		equal := tookTurns(t, all)
+		how := tookTurns(t, all)
 		if c := groups(t, g, farChase, "2d3,8d1,10d1,412e")[0]; c.Running != c.Enabled { // 4
 			t.Errorf("a group of four on four counters, later: %+v", c)
 		}
 		for i, c := range all {
 			for j, want := range exact[i].Counts {
-				judgeScaled(t, fmt.Sprintf("group %d, event %d", i, j), c.scaled(j), float64(want), equal) // 3
+				how = min(how, judgeScaled(t, fmt.Sprintf("group %d, event %d", i, j), c.scaled(j), float64(want), how)) // 3
 			}
 		}
-		return equal
+		return how
 	})
 	if warned := mustRun(t, g, "sh", "-c", "dmesg | grep -E 'WARNING|BUG:|Call Trace' || true"); warned != "" {
 		t.Errorf("the guest's kernel complains: %s", warned)
 	}
 }
 
-// tookTurns judges 1 and 2, and says whether the turns were equal.
-func tookTurns(t *testing.T, all []counted) (equal bool) {
+// tookTurns judges 1 and 2, and says how equal the turns were.
+func tookTurns(t *testing.T, all []counted) turns {
 	t.Helper()
-	sum, remote, equal := 0.0, uint64(0), true
+	sum, remote, how := 0.0, uint64(0), equal
 	for i, c := range all {
 		t.Logf("group %d: %.3f of %.2f s, counts %v", i, c.share(), float64(c.Enabled)/1e9, c.Counts)
 		if c.Running == 0 || c.Running == c.Enabled {
 			t.Fatalf("group %d was on the PMU for %.3f of the time, want a third", i, c.share())
 		}
 		sum, remote = sum+c.share(), remote+c.Counts[0]
-		equal = equal && c.share() > 0.308 && c.share() < 0.358
+		switch share := c.share(); {
+		case share < leastShare || share > mostShare:
+			how = skewed
+		case share < 0.308 || share > 0.358:
+			how = min(how, uneven)
+		}
 	}
 	if sum < 0.97 || sum > 1.01 {
 		t.Errorf("shares of the time add up to %.3f: only one of the groups fits at a time, and one always can", sum)
 	}
 	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.005)
-	return equal
+	return how
 }
 
-// judgeScaled: of events that start-up alone makes, all may fall into one turn.
-func judgeScaled(t *testing.T, what string, got, want float64, equal bool) {
+// judgeScaled holds a scaled count to its tight bound after equal turns, and says
+// whether it keeps the loose one after others. Of events that start-up alone makes, all
+// may fall into one turn.
+func judgeScaled(t *testing.T, what string, got, want float64, how turns) turns {
 	t.Helper()
 	few := multiplexedOps / 20.0
-	if want < few && got > few {
+	switch off := math.Abs(got - want); {
+	case want < few && got > few:
 		t.Errorf("%s: %.0f, want next to none", what, got)
-	}
-	if want > few && equal {
+	case want < few:
+	case how == equal:
 		within(t, what, got, want, multiplexedShare)
+	case off > looseShare*want:
+		t.Logf("%s: %.0f, want %.0f ± %.0f %%", what, got, want, looseShare*100)
+		return skewed
+	}
+	return how
+}
+
+// What needs no counter waits behind groups that found none: perf tries no more of the
+// context's groups in that turn. So DRAM by node is exact where nothing is crowded,
+// and only there.
+func TestLabMultiplexesWhatNeedsNoCounter(t *testing.T) {
+	g := guest(t, "two", "v2")
+	setCounters(t, g, 4)
+	const lines = "1f0" // DRAM of node 1
+	alone := groups(t, g, farChase, "2d3,8d1,10d1,412e", lines)[1]
+	if alone.Running != alone.Enabled {
+		t.Errorf("one group of four beside it, and it was on the PMU for %d of %d ns", alone.Running, alone.Enabled)
+	}
+	within(t, "lines of node 1", float64(alone.Counts[0]), multiplexedOps, 0.01)
+	crowded := groups(t, g, farChase, append(crowd, lines)...)[len(crowd)]
+	t.Logf("three groups beside it: on the PMU for %.3f of the time", crowded.share())
+	if crowded.Running == 0 || crowded.Running == crowded.Enabled {
+		t.Errorf("it was on the PMU for %d of %d ns, want a part", crowded.Running, crowded.Enabled)
 	}
 }
 
@@ -178,26 +233,35 @@ func TestLabRefusesGroupsThatNeverFit(t *testing.T) {
 }
 
 // twiceScript has `homenode stat` watch a cgroup twice over, which no CPU has
-// counters for, while its load does all of its work.
+// counters for, while its load does all of its work. However it ends, it leaves no
+// process, no cgroup and no model that is on: other tests share the guest.
 const twiceScript = `
+L= K= S1= S2=
+clean() {
+	for pid in $L $K $S1 $S2; do kill -9 $pid 2> /dev/null; done
+	wait
+	homenode-load control off --phase 0 > /dev/null
+	cd / && rmdir /sys/fs/cgroup/crowded
+}
+trap clean EXIT
+fail() { echo "$1" >&2; exit 1; }
 cd /sys/fs/cgroup && mkdir -p crowded
 rm -f /tmp/crowded*
 # inside before it binds itself: to be moved undoes that; the sleep keeps the cgroup
 sh -c 'echo $$ > crowded/cgroup.procs; exec homenode-load %s --hold 7 --ready /tmp/crowded --perf dram1' > /tmp/crowded.load & L=$!
 sleep 1000 & K=$!
 echo $K > crowded/cgroup.procs
-while [ ! -e /tmp/crowded ]; do sleep 0.02; done
+n=0; while [ ! -e /tmp/crowded ]; do kill -0 $L && [ $((n = n + 1)) -lt 1500 ] || fail "the load is not ready"; sleep 0.02; done
 for i in 1 2; do homenode stat --cgroup /crowded --interval %ds -o json > /tmp/crowded.$i & eval S$i=$!; done
 events() { ls -l /proc/$1/fd 2>/dev/null | grep -c perf_event; }
-for i in 1 2; do n=0; eval pid=\$S$i; while [ $(events $pid) -lt 24 ]; do n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done; done
+for i in 1 2; do n=0; eval pid=\$S$i; while [ $(events $pid) -lt 24 ]; do [ $((n = n + 1)) -lt 200 ] || fail "reader $i does not count"; sleep 0.05; done; done
 sleep 0.5
 homenode-load control count --phase 7 > /dev/null
-wait $L
-[ -d /proc/$S1 ] && [ -d /proc/$S2 ] || { echo the load took longer than the interval >&2; exit 1; }
+wait $L && L= || fail "the load failed"
+[ -d /proc/$S1 ] && [ -d /proc/$S2 ] || fail "the load took longer than the interval"
 homenode-load control off --phase 0 > /dev/null
-wait $S1 || exit 1; wait $S2 || exit 1
-kill $K; wait $K
-rmdir crowded
+wait $S1 && S1= || fail "reader 1 failed"
+wait $S2 && S2= || fail "reader 2 failed"
 cat /tmp/crowded.load /tmp/crowded.1 /tmp/crowded.2
 `
 
@@ -210,15 +274,15 @@ cat /tmp/crowded.load /tmp/crowded.1 /tmp/crowded.2
 func TestLabProductScales(t *testing.T) {
 	g := guest(t, "two", "v2")
 	setCounters(t, g, 4)
-	undisturbed(t, func() bool {
+	undisturbed(t, func() turns {
 		a, b := readTwice(t, g)
 		within(t, "remote loads, harmonic mean of the readers", 2/(1/a+1/b), multiplexedOps, 0.05) // 1
-		if max(a, b) > 1.15*min(a, b) {                                                            // 2
-			return false
+		how := equal
+		if max(a, b) > 1.15*min(a, b) { // 2
+			how = uneven
 		}
-		within(t, "remote loads, first reader", a, multiplexedOps, multiplexedShare)
-		within(t, "remote loads, second reader", b, multiplexedOps, multiplexedShare)
-		return true
+		how = judgeScaled(t, "remote loads, first reader", a, multiplexedOps, how)
+		return min(how, judgeScaled(t, "remote loads, second reader", b, multiplexedOps, how))
 	})
 }
 

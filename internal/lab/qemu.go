@@ -27,6 +27,7 @@ const (
 	extraName   = "extra.cpio"  // second initramfs archive
 	socketName  = "port.sock"
 	consoleName = "console.log"
+	logName     = "qemu.log" // what QEMU and the plugin say
 )
 
 // bootPlan is everything the QEMU command line depends on.

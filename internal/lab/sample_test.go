@@ -286,7 +286,7 @@ func TestLabFlat(t *testing.T) {
 func TestLabHMAT(t *testing.T) {
 	g := variant(t, "far", func(o *Options) { o.HMAT = true })
 	got := mustRun(t, g, "sh", "-c", "cd /sys/devices/system/node; cat node0/access0/initiators/read_latency node2/access0/initiators/read_latency; ls -d node2/access0/initiators/node*")
-	if want := "80\n148\nnode2/access0/initiators/node0\n"; got != want || g.Note != "" {
+	if want := "80\n148\nnode2/access0/initiators/node0\n"; got != want || strings.Contains(g.Note, "not calibrated") {
 		t.Errorf("got %q, want %q; note %q", got, want, g.Note)
 	}
 }

@@ -157,7 +157,8 @@ struct homenode_lab_shared {
 	homenode_u64 nlink;
 	homenode_u64 mhz;            /* model cycles per model-microsecond */
 	homenode_u64 time_factor;    /* all periods and bursts are scaled by this */
-	homenode_u64 reserved0[57];
+	homenode_u64 llc_bytes;      /* of a node's LLC: what flushes it must be larger */
+	homenode_u64 reserved0[56];
 	/* 512: control, written by the guest */
 	homenode_u64 state;          /* asked for: OFF, COUNT, PACE, WARM */
 	homenode_u64 phase;          /* load programs credit their operations to it */

@@ -18,6 +18,7 @@ int main(void)
 	SAY(nlink);
 	SAY(mhz);
 	SAY(time_factor);
+	SAY(llc_bytes);
 	SAY(state);
 	SAY(phase);
 	SAY(switch_to);

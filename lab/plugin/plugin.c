@@ -224,6 +224,7 @@ static void announce(struct homenode_lab_shared *s, const struct homenode_conf *
 	s->nlink = c->nlink;
 	s->mhz = c->mhz;
 	s->time_factor = c->time_factor;
+	s->llc_bytes = c->llc_bytes;
 	__atomic_store_n(&s->magic, HOMENODE_LAB_MAGIC, __ATOMIC_RELEASE);
 }
 

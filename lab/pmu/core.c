@@ -16,6 +16,11 @@
  * want one); DRAM by node, the lab's own check; what is sampled, which holds a
  * sampler.
  *
+ * To need none is not to be there always. Once a group fails to get on, perf's core
+ * (merge_sched_in: can_add_hw = 0) tries no hardware group of that context any more
+ * until the next turn, whatever it wants: cycles and DRAM by node, too, wait behind
+ * a crowd. They are exact where enabled == running, as in a task of their own.
+ *
  * Not there: sampling of other events, rdpmc.
  */
 #include <linux/kprobes.h>
@@ -417,10 +422,12 @@ static struct pmu pmu = {
 	.read = pmu_read,
 };
 
-/* Only a kprobe can look such a symbol up for a module. */
+/* Only a kprobe can look such a symbol up for a module. Disabled: 6.1's
+ * register_kprobe() finds the address all the same, and writes no breakpoint into
+ * code that every CPU runs. */
 void *homenode_lookup(const char *name)
 {
-	struct kprobe kp = { .symbol_name = name };
+	struct kprobe kp = { .symbol_name = name, .flags = KPROBE_FLAG_DISABLED };
 	void *addr;
 
 	if (register_kprobe(&kp) < 0)

@@ -27,7 +27,7 @@ def main() -> None:
     with open(path + ".new", "wb+") as f:
         f.truncate(1 << 20)
         m = mmap.mmap(f.fileno(), 1 << 20)
-    for offset, value in zip(range(0, 56, 8), (0x42414C45444E4F48, 2, 2, 2, 1, mhz, 4)):
+    for offset, value in zip(range(0, 64, 8), (0x42414C45444E4F48, 2, 2, 2, 1, mhz, 4, 512 << 10)):
         struct.pack_into("<Q", m, offset, value)
     struct.pack_into("<Q", m, 4096 + 8 * 2, 1000)  # vcpu 0: user loads
     struct.pack_into("<Q", m, 4096 + 8 * 34, 24)  # vcpu 0: kernel loads

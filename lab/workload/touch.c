@@ -10,9 +10,15 @@
 
 #include "options.h"
 
-#define FLUSH_BYTES (4u << 20) /* 8 times the modelled LLC of 512 KiB */
+/* The LLC replaces at random: of 16 ways that 128 lines came into, one in 4,000 keeps
+ * its line. */
+#define FLUSH_LLCS 8
 
-static uint64_t count_nodes(const struct homenode_options *o)
+struct machine {
+	uint64_t nodes, llc_bytes;
+};
+
+static struct machine read_machine(const struct homenode_options *o)
 {
 	struct homenode_clock clock;
 
@@ -23,7 +29,9 @@ static uint64_t count_nodes(const struct homenode_options *o)
 	if (clock.lab->nnode == 0 || clock.lab->nnode > HOMENODE_MAX_NODES)
 		homenode_fail(1, "read the lab's node count: %" PRIu64 " is not in 1..%d; start QEMU with the matching plugin",
 			      clock.lab->nnode, HOMENODE_MAX_NODES);
-	return clock.lab->nnode;
+	if (clock.lab->llc_bytes == 0)
+		homenode_fail(1, "read the lab's size of an LLC: it is 0; start QEMU with the matching plugin");
+	return (struct machine){ .nodes = clock.lab->nnode, .llc_bytes = clock.lab->llc_bytes };
 }
 
 /* Without THP and bound: which frame it is does not depend on luck. */
@@ -69,6 +77,7 @@ static void print_result(FILE *f, const struct homenode_options *o, const struct
 int homenode_touch_main(int argc, char **argv)
 {
 	struct homenode_region subject, flush;
+	struct machine machine;
 	struct homenode_perf_plan plan;
 	struct homenode_options o;
 	struct homenode_perf perf;
@@ -80,14 +89,15 @@ int homenode_touch_main(int argc, char **argv)
 		homenode_fail(2, "read touch options: no --node; name the node whose memory is to be read");
 	if (o.perf && strncmp(o.perf, "dram", 4))
 		homenode_fail(2, "parse --perf \"%s\": touch counts DRAM by node only; use dram or leave it out", o.perf);
-	plan_nodes(&plan, count_nodes(&o));
+	machine = read_machine(&o);
+	plan_nodes(&plan, machine.nodes);
 	o.bind_mem = o.node;
 	o.thp = HOMENODE_THP_OFF;
 	/* on one CPU: what another one has modified comes from its cache, not from DRAM */
 	homenode_pin(o.bind_cpu != HOMENODE_NONE ? o.bind_cpu : (uint64_t)sched_getcpu());
 	homenode_perf_open(&perf, &plan);
 	subject = map_bound(&o, o.pages * HOMENODE_PAGE);
-	flush = map_bound(&o, FLUSH_BYTES);
+	flush = map_bound(&o, FLUSH_LLCS * machine.llc_bytes);
 	read_lines(&flush); /* drives the subject's lines out of every cache */
 	homenode_perf_enable(&perf);
 	read_lines(&subject);
