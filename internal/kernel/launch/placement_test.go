@@ -10,6 +10,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/machine"
 	"homenode/internal/set"
@@ -134,6 +135,32 @@ func TestDecisionRoom(t *testing.T) {
 	}
 	if w := Warnings(Placement{Policy: Local}, tight); len(w) != 0 {
 		t.Errorf("%q", w)
+	}
+}
+
+// What a cgroup refuses is refused whatever the nodes have, and before it is made.
+func TestDecisionRoomOfCgroup(t *testing.T) {
+	root := kerneltest.Tree(t, kerneltest.Files{
+		"/sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 9000000 kB\nNode 0 MemFree: 9000000 kB\n",
+		"/proc/self/cgroup":                      "0::/a/b\n",
+		"/proc/self/mountinfo":                   "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		"/sys/fs/cgroup/a/memory.max":            "104857600\n",
+		"/sys/fs/cgroup/a/memory.current":        "41943040\n",
+	})
+	limit, err := cgroup.ReadMemoryRoom(root)
+	if err != nil || Allowed(limit, 60*unit.MiB) != nil || Allowed(unit.None[cgroup.MemoryRoom](), unit.PiB) != nil {
+		t.Errorf("%v, %v", limit, err)
+	}
+	want := "4MiB are missing: cgroup /a allows 60MiB more (memory.max 100MiB, 40MiB used"
+	if err := Allowed(limit, 64*unit.MiB); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	for _, policy := range []Policy{Bind, Interleave, Local} {
+		q := SegmentRequest{Policy: policy, Nodes: nodes("0"), Touch: true}
+		res := SegmentResult{Bytes: 65 * unit.MiB, Present: unit.Some(unit.MiB)}
+		if err := fitsTouched(root, q, &res); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", policy, err, want)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -85,8 +86,8 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 		return err
 	}
 	res.Present = unit.OptOf(unit.Bytes(len(present)*m.page), !m.huge)
-	if q.Touch && q.Policy == Bind {
-		if err := fitsTouched(live, q, res); err != nil {
+	if q.Touch {
+		if err := fitsTouched(live.Root(), q, res); err != nil {
 			return err
 		}
 	}
@@ -118,14 +119,22 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 	return nil
 }
 
-// fitsTouched refuses pages that the nodes have no room for: making them would end
-// in this process being killed. Huge pages come from their own pool, and say so.
-func fitsTouched(live unix.Live, q SegmentRequest, res *SegmentResult) error {
+// fitsTouched refuses pages that a cgroup does not allow or, bound, the nodes have
+// no room for: making them would end in this process being killed. Huge pages come
+// from their own pool, and say so.
+func fitsTouched(root unix.Root, q SegmentRequest, res *SegmentResult) error {
 	present, ok := res.Present.Get()
 	if !ok {
 		return nil
 	}
-	rooms, err := ReadRoom(live.Root(), q.Nodes)
+	limit, err := cgroup.ReadMemoryRoom(root)
+	if err == nil {
+		err = Allowed(limit, res.Bytes-present)
+	}
+	if err != nil || q.Policy != Bind {
+		return err
+	}
+	rooms, err := ReadRoom(root, q.Nodes)
 	if err != nil {
 		return err
 	}

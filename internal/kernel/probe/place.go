@@ -14,6 +14,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
@@ -69,11 +70,20 @@ func spare(b unit.Bytes) unit.Bytes { return 16*unit.MiB + b/256 }
 
 // Free is the memory that a buffer on the node can have at once: what is free,
 // down to the low watermark, below which the kernel begins to reclaim (and may
-// swap). Page cache that could be dropped is not in it.
+// swap); page cache that could be dropped is not in it. And no more than this
+// process's cgroups allow: there, too much is not reclaimed, but killed.
 func (p *Prober) Free(node int) (unit.Bytes, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.free(node)
+	free, err := p.free(node)
+	if err != nil {
+		return 0, err
+	}
+	limit, err := cgroup.ReadMemoryRoom(p.root)
+	if r, ok := limit.Get(); ok {
+		free = min(free, r.Left())
+	}
+	return free, err
 }
 
 func (p *Prober) free(node int) (unit.Bytes, error) {
@@ -111,7 +121,8 @@ func (p *Prober) lowWatermark(node int) unit.Bytes {
 
 // room refuses what does not fit. Interleaving needs its share on each node. What
 // other policies spread over several nodes, or may put anywhere, fits if all of
-// these together have room. Kept buffers make way.
+// these together have room. The cgroups of this process must allow it as well. Kept
+// buffers make way.
 func (p *Prober) room(b Buffer) error {
 	nodes := b.Nodes
 	if pol := b.policy(); pol == Local || pol == Preferred || pol == PreferredMany {
@@ -123,6 +134,9 @@ func (p *Prober) room(b Buffer) error {
 	}
 	for {
 		err := p.fits(b, nodes)
+		if err == nil {
+			err = p.allowed(b)
+		}
 		if !errors.Is(err, ErrNoRoom) || !p.cache.dropOldest() {
 			return err
 		}
@@ -149,6 +163,20 @@ func (p *Prober) fits(b Buffer, nodes set.NodeSet) error {
 		where = "nodes " + nodes.String() + " together"
 	}
 	return short(b.size(), all, where)
+}
+
+// allowed refuses what the memory limit of a cgroup would answer with a kill.
+func (p *Prober) allowed(b Buffer) error {
+	limit, err := cgroup.ReadMemoryRoom(p.root)
+	r, limited := limit.Get()
+	if err != nil || !limited {
+		return err
+	}
+	size := b.size()
+	if need := size + spare(size); need > r.Left() {
+		return fmt.Errorf("%w: the test needs %v (%v and %v to spare), %v: %v short", ErrNoRoom, need, size, spare(size), r, need-r.Left())
+	}
+	return nil
 }
 
 func short(size, free unit.Bytes, where string) error {
