@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -428,10 +429,14 @@ type stopped struct {
 	monotonic
 	steps []string
 	fail  error
+	limit int64 // of memory, while it is measured
 }
 
 func (s *stopped) Prepare() error { s.steps = append(s.steps, "prepare"); return nil }
-func (s *stopped) Measure() error { s.steps = append(s.steps, "measure"); return s.fail }
+func (s *stopped) Measure() error {
+	s.steps, s.limit = append(s.steps, "measure"), debug.SetMemoryLimit(-1)
+	return s.fail
+}
 
 // Work is what loops go by; Now says nothing to them.
 //
@@ -473,6 +478,62 @@ func TestClockThatStandsStill(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
+
+// While a world that is stopped keeps timers from firing, and peers from coming, the
+// wait for these has an end: without it this goes on for ever.
+func TestWaitHasAnEnd(t *testing.T) {
+	p := prober(t)
+	r, err := p.region(t.Context(), Buffer{Bytes: 4096, Nodes: node0}, key{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := job(Read, 4096)
+	for about, wait := range map[string]func(*worker){
+		"a peer that does not come": func(w *worker) { w.while(&w.run.warming) },
+		"a clock that stands still": func(w *worker) { w.clock = still{}; w.stretch(time.Hour) },
+	} {
+		w := &worker{run: &run{p: p, job: j}, thread: j.Threads[0], clock: p.clock, batch: 64}
+		w.source = newSource(w.thread, []*region{r}, 0, 1, 0)
+		w.run.warming.Store(1)
+		w.run.deadline = nanotime() + int64(10*time.Millisecond)
+		hung := time.AfterFunc(10*time.Second, func() { w.run.stop.Store(true) })
+		wait(w)
+		if !hung.Stop() || !w.run.late.Load() || !w.run.stop.Load() {
+			t.Errorf("%s: it was waited for until the test ended it", about)
+		}
+	}
+}
+
+// A limit of memory that is far exceeded makes the collector run all the time, and
+// each time it stops the world twice: not while threads run that cannot be stopped.
+func TestNoCollectionMeanwhile(t *testing.T) {
+	p := prober(t)
+	c := cpus(t, p, 2)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	clock := &stopped{}
+	p.clock, p.patience = clock, 2*time.Second
+	var end atomic.Bool
+	defer end.Store(true)
+	go func() {
+		for !end.Load() {
+			garbage = make([]byte, 1<<10)
+		}
+	}()
+	j := job(Read, 4096)
+	j.Warm, j.Length = time.Millisecond, time.Millisecond
+	j.Threads = []Thread{{CPU: c[0], Work: Read}, {CPU: c[1], Work: Chase}}
+	for range 10 {
+		if _, err := p.Run(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		if clock.limit != math.MaxInt64 || debug.SetMemoryLimit(-1) != 1 || runtime.GOMAXPROCS(0) != 8 {
+			t.Fatalf("the limit of memory was %d, and is %d; %d Ps", clock.limit, debug.SetMemoryLimit(-1), runtime.GOMAXPROCS(0))
+		}
+	}
+}
+
+var garbage []byte
 
 func TestMoveRefusals(t *testing.T) {
 	p := prober(t)

@@ -26,6 +26,7 @@ type worker struct {
 	lap    uint32 // Transfer: laps made
 	paces  paces
 	counts *perf.ThreadGroup
+	looks  uint32 // that ended took
 
 	result   ThreadResult
 	err      error
@@ -139,7 +140,7 @@ func (w *worker) stretch(length time.Duration) (ops uint64, elapsed time.Duratio
 		w.source.do(w.batch)
 		ops += uint64(w.batch)
 		now := w.clock.Now(w.thread.CPU)
-		if now-began >= length || w.run.stop.Load() {
+		if now-began >= length || w.ended() {
 			return ops, now - began
 		}
 		w.paces.add(w.batch, now-last)
@@ -155,7 +156,7 @@ func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) 
 		n, took, now := w.transfer()
 		ops, elapsed = ops+n, elapsed+took
 		w.paces.add(int(n), took)
-		if now-began >= length || w.run.stop.Load() {
+		if now-began >= length || w.ended() {
 			return ops, elapsed
 		}
 	}
@@ -165,7 +166,7 @@ func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) 
 //
 //go:nosplit
 func (w *worker) while(left *atomic.Int32) (ops uint64) {
-	for left.Load() > 0 && !w.run.stop.Load() {
+	for left.Load() > 0 && !w.ended() {
 		if w.owner != nil {
 			n, _, _ := w.transfer()
 			ops += n
@@ -175,6 +176,19 @@ func (w *worker) while(left *atomic.Int32) (ops uint64) {
 		ops += uint64(w.batch)
 	}
 	return ops
+}
+
+// ended says that the run is over, whether others have got to its end or not. That
+// it took too long is told by a timer; but a timer needs a world that goes on (do),
+// so every 64 batches, some 0.5 s at most, the worker looks for itself: at the
+// machine's own time, since the prober's clock may stand.
+//
+//go:nosplit
+func (w *worker) ended() bool {
+	if w.looks++; w.looks%64 == 0 && nanotime() > w.run.deadline {
+		w.run.tooLate()
+	}
+	return w.run.stop.Load()
 }
 
 // look is what a batch takes beyond its ops: some 100 instructions in the lab, and
