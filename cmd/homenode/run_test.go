@@ -182,6 +182,9 @@ func TestRepeatForReal(t *testing.T) {
 	if text, err = statOut(t, "repeat", "-n", "2", "--anyway", "--arms", "default", "--", "true"); err != nil || !strings.Contains(text, "mostly the start of the program") {
 		t.Errorf("%v\n%s", err, text)
 	}
+	if text, err = statOut(t, "repeat", "-n", "2", "--arms", "as-is", "--", "sh", "-c", "sleep 60 & sleep 0.02"); err != nil || strings.Count(text, "left processes in the background") != 1 {
+		t.Errorf("%v\n%s", err, text)
+	}
 	if text, err = statOut(t, "repeat", "-n", "2", "--arms", "as-is", "-o", "markdown", "--", "sleep", "0.02"); err != nil || !strings.Contains(text, "| as-is |") {
 		t.Errorf("%v\n%s", err, text)
 	}
