@@ -45,8 +45,8 @@ type Outcome struct {
 	TimedOut bool
 	// LeftBehind: the program ended and processes of its group had not. They were ended.
 	LeftBehind bool
-	Stdout   []string // the last lines
-	Stderr   []string
+	Stdout     []string // the last lines
+	Stderr     []string
 }
 
 // Failed says in a clause why a run does not count; "" if it does.

@@ -57,7 +57,9 @@ var ErrElsewhere = errors.New("pages are on other nodes")
 //  3. Move asks for pages that others map too, which needs CAP_SYS_NICE, and makes
 //     do with the rest where that is not permitted.
 //  4. Touch last: the new pages follow the new policy.
-func PlaceSegment(live unix.Live, q SegmentRequest) (SegmentResult, error) {
+//
+// What was made for it and then could not be placed is removed.
+func PlaceSegment(live unix.Live, q SegmentRequest) (res SegmentResult, err error) {
 	if err := needLive(live); err != nil {
 		return SegmentResult{}, err
 	}
@@ -65,7 +67,12 @@ func PlaceSegment(live unix.Live, q SegmentRequest) (SegmentResult, error) {
 	if err != nil {
 		return SegmentResult{}, err
 	}
-	defer func() { _ = m.unmap() }() // the process ends soon
+	defer func() {
+		_ = m.unmap() // the process ends soon
+		if err != nil && m.created {
+			err = errors.Join(err, m.remove())
+		}
+	}()
 	part, err := m.part(q.Segment)
 	if err != nil {
 		return SegmentResult{}, err
@@ -73,11 +80,8 @@ func PlaceSegment(live unix.Live, q SegmentRequest) (SegmentResult, error) {
 	if m.huge && (q.Strict || q.Move) {
 		return SegmentResult{}, fmt.Errorf("look at the pages of %s: the kernel does not tell which huge pages exist: leave --strict and --move out", m.name)
 	}
-	res := SegmentResult{Name: m.name, ID: m.id, Created: m.created, Bytes: roundUp(unit.Bytes(len(part)), m.page), Page: unit.Bytes(m.page)}
-	if err = place(live, q, m, part, &res); err != nil && m.created {
-		err = errors.Join(err, m.remove())
-	}
-	return res, err
+	res = SegmentResult{Name: m.name, ID: m.id, Created: m.created, Bytes: roundUp(unit.Bytes(len(part)), m.page), Page: unit.Bytes(m.page)}
+	return res, place(live, q, m, part, &res)
 }
 
 func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *SegmentResult) error {

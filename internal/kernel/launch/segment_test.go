@@ -137,3 +137,40 @@ func TestLiveSegmentRefuses(t *testing.T) {
 		t.Error("a file that could not be placed was left")
 	}
 }
+
+// A request that is refused leaves nothing behind, wherever it ends.
+func TestLiveSegmentRefusedLeavesNothing(t *testing.T) {
+	needNode0(t)
+	const key = 0x686f6d66
+	name := shmFile(t)
+	onFile, onKey := Segment{File: name, Create: unit.MiB}, Segment{Key: unit.Some(key), Create: unit.MiB}
+	refuse := func(s Segment, want string) {
+		t.Helper()
+		q := SegmentRequest{Segment: s, Policy: Bind, Nodes: set.FromNodes(0)}
+		if _, err := PlaceSegment(unix.NewLive(), q); errors.Is(err, sys.ENOSYS) {
+			t.Skipf("no System V shared memory: %v", err)
+		} else if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s: the file was left", want)
+			os.Remove(name)
+		}
+		if id, err := sys.SysvShmGet(key, 0, 0); err == nil {
+			t.Errorf("%s: the segment was left", want)
+			_, _ = sys.SysvShmCtl(id, sys.IPC_RMID, nil)
+		}
+	}
+	for _, s := range []Segment{onFile, onKey} {
+		s.Offset = 2 * unit.MiB
+		refuse(s, "--offset 2MiB, --length 0B: it has 1MiB")
+		s.Offset, s.Length = 4*unit.KiB, unit.MiB
+		refuse(s, "--offset 4KiB, --length 1MiB: it has 1MiB")
+		s.Offset, s.Length = 100, 0
+		refuse(s, "must be multiples of its page size")
+	}
+	refuse(Segment{File: filepath.Join(t.TempDir(), "a"), Create: unit.MiB, Offset: unit.MiB}, "")
+	sysvAttach = func(int, uintptr, int) ([]byte, error) { return nil, sys.ENOMEM }
+	defer func() { sysvAttach = sys.SysvShmAttach }()
+	refuse(onKey, "attach segment")
+}
