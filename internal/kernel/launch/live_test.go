@@ -110,7 +110,7 @@ func TestLiveRunEnds(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	start = time.Now()
-	if o, err = Run(t.Context(), unix.NewLive(), Placement{}, Command{Argv: []string{"setsid", "sh", "-c", "sleep 5 & echo left"}}); err != nil || o.Exit != 0 ||
+	if o, err = Run(t.Context(), unix.NewLive(), Placement{}, Command{Argv: []string{"sh", "-c", "setsid sleep 5 & sleep 0.2; echo left"}}); err != nil || o.Exit != 0 ||
 		o.Elapsed > time.Second || time.Since(start) > 4*time.Second || len(o.Stdout) != 1 {
 		t.Errorf("a child that left the group holds the pipe: %+v, %v after %v", o, err, time.Since(start))
 	}
@@ -170,23 +170,5 @@ func TestLiveRunRefuses(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), unix.Live{}, Placement{}, Command{Argv: []string{"true"}}); err == nil {
 		t.Error("a recorded machine started a program")
-	}
-}
-
-// get_nodes reads maxnode − 1 bits: with one less, node 63 would not be seen, and
-// a set of it alone would be taken for none.
-func TestLiveHighestBit(t *testing.T) {
-	needNode0(t)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := (liveThread{}).setPolicy(Interleave.number(), set.FromNodes(0, 63)); err != nil {
-		t.Skipf("this kernel refuses a set with a node that is not there: %v", err)
-	}
-	mode, got, err := liveThread{}.policy()
-	if err != nil || mode != Interleave.number() || !got.Has(0) {
-		t.Errorf("%d of %s, %v", mode, got, err)
-	}
-	if err := (liveThread{}).setPolicy(0, set.NodeSet{}); err != nil {
-		t.Error(err)
 	}
 }

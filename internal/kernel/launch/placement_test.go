@@ -94,17 +94,6 @@ func TestDecisionNumactl(t *testing.T) {
 	}
 }
 
-func TestDecodePolicy(t *testing.T) {
-	for _, m := range modes {
-		if p, err := ParsePolicy(string(m.policy)); err != nil || p != m.policy || p.number() != m.number {
-			t.Errorf("%s: %q, %v", m.policy, p, err)
-		}
-	}
-	if _, err := ParsePolicy("membind"); err == nil || !strings.Contains(err.Error(), "want local, bind") {
-		t.Error(err)
-	}
-}
-
 func TestDecisionRoom(t *testing.T) {
 	room := func(node int, total, free, cache unit.Bytes) Room {
 		return Room{node, unit.Some(total), unit.Some(free), unit.Some(cache)}
@@ -239,14 +228,5 @@ func TestDecisionApply(t *testing.T) {
 	f = fresh()
 	if _, err := apply(f, Placement{}); err != nil || len(f.calls) != 0 {
 		t.Errorf("nothing to do: %v, %v", f.calls, err)
-	}
-}
-
-func TestDecisionWords(t *testing.T) {
-	if w := words(set.FromNodes(0, 63, 64, 130)); !slices.Equal(w, []uint64{1 | 1<<63, 1, 4}) || !slices.Equal(ids(w), []int{0, 63, 64, 130}) || maxnode(w) != 193 {
-		t.Errorf("%x", w)
-	}
-	if w := words(set.NodeSet{}); len(w) != 1 || w[0] != 0 {
-		t.Errorf("%x", w)
 	}
 }

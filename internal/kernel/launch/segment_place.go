@@ -16,6 +16,7 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -165,15 +166,15 @@ func sortedKeys(m map[int]unit.Bytes) (keys []int) {
 	return keys
 }
 
-// bindPart is mbind(2). The flags are in include/uapi/linux/mempolicy.h.
+// bindPart is mbind(2).
 func bindPart(part []byte, q SegmentRequest) error {
 	flags := 0
 	if q.Move { // 3
 		flags = unix.MoveAll
 	}
-	err := mbind(part, q.Policy.number(), q.Nodes, flags)
+	err := mempolicy.Mbind(part, q.Policy, q.Nodes, flags)
 	if flags == unix.MoveAll && errors.Is(err, sys.EPERM) {
-		err = mbind(part, q.Policy.number(), q.Nodes, unix.MoveOwn)
+		err = mempolicy.Mbind(part, q.Policy, q.Nodes, unix.MoveOwn)
 	}
 	if q.Move && errors.Is(err, sys.EIO) {
 		return nil // some could not be moved: they are counted
@@ -182,13 +183,6 @@ func bindPart(part []byte, q SegmentRequest) error {
 		return refused(q.Policy, err)
 	}
 	return nil
-}
-
-func mbind(part []byte, mode int, nodes set.NodeSet, flags int) error {
-	at, bits := nodemask(nodes)
-	_, _, errno := sys.Syscall6(sys.SYS_MBIND, uintptr(unsafe.Pointer(&part[0])), uintptr(len(part)), uintptr(mode),
-		uintptr(at), bits, uintptr(flags))
-	return orNil(errno)
 }
 
 // every is the offset of every page.

@@ -5,6 +5,7 @@ package probe
 import (
 	"fmt"
 
+	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -47,20 +48,20 @@ func checkBuffer(b Buffer, cpus set.CPUSet, nodes set.NodeSet) error {
 	if b.Bytes < line {
 		return fmt.Errorf("map %v: the least is a line of %d bytes (%w)", b.Bytes, line, ErrBadJob)
 	}
-	p, known := policies[b.policy()]
-	if !known {
-		return fmt.Errorf("policy %q: want local, bind, preferred, preferred-many, interleave or weighted-interleave (%w)", b.Policy, ErrBadJob)
+	p := b.policy()
+	if !p.Known() {
+		return fmt.Errorf("policy %q: want %s (%w)", p, mempolicy.Names(), ErrBadJob)
 	}
-	if p.nodes && b.Nodes.IsEmpty() {
-		return fmt.Errorf("policy %s: it needs nodes, none are named (%w)", b.policy(), ErrBadJob)
+	if p.TakesNodes() && b.Nodes.IsEmpty() {
+		return fmt.Errorf("policy %s: it needs nodes, none are named (%w)", p, ErrBadJob)
 	}
-	if !p.nodes && !b.Nodes.IsEmpty() {
-		return fmt.Errorf("policy %s: it takes no nodes, %s are named (%w)", b.policy(), b.Nodes, ErrBadJob)
+	if !p.TakesNodes() && !b.Nodes.IsEmpty() {
+		return fmt.Errorf("policy %s: it takes no nodes, %s are named (%w)", p, b.Nodes, ErrBadJob)
 	}
 	if err := checkNodes(b.Nodes, nodes); err != nil {
 		return err
 	}
-	if b.policy() == Local {
+	if p == Local {
 		return checkCPU(b.TouchCPU, cpus)
 	}
 	return nil

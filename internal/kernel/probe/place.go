@@ -15,53 +15,24 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
-// policies are the kernel's numbers, from include/uapi/linux/mempolicy.h.
-var policies = map[Policy]struct {
-	mode  uintptr
-	nodes bool // it needs some
-	since string
-}{
-	Preferred:          {1, true, "2.6.7"},
-	Bind:               {2, true, "2.6.7"},
-	Interleave:         {3, true, "2.6.7"},
-	Local:              {4, false, "3.8"},
-	PreferredMany:      {5, true, "5.15"},
-	WeightedInterleave: {6, true, "6.9"},
-}
-
-// nodeBits is what the largest kernel of x86 has: CONFIG_NODES_SHIFT=10.
-const nodeBits = 1024
-
-// mbind sets the policy of a mapping. get_nodes() in mm/mempolicy.c reads
-// maxnode-1 bits: nodeBits+1 is passed (TestMbindLastNode).
-func mbind(mem []byte, policy Policy, nodes set.NodeSet) error {
-	var mask [nodeBits / 64]uint64
-	for n := range nodes.All() {
-		if n < nodeBits {
-			mask[n/64] |= 1 << (n % 64)
-		}
-	}
-	maskp, bits := uintptr(unsafe.Pointer(&mask[0])), uintptr(nodeBits+1)
-	p := policies[policy]
-	if !p.nodes {
-		maskp, bits = 0, 0
-	}
-	_, _, errno := sys.Syscall6(sys.SYS_MBIND, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), p.mode, maskp, bits, 0)
-	runtime.KeepAlive(&mask)
+// place sets the policy of a mapping.
+func place(mem []byte, policy Policy, nodes set.NodeSet) error {
+	err := mempolicy.Mbind(mem, policy, nodes, 0)
 	object := fmt.Sprintf("memory by policy %s of nodes %s", policy, nodes)
 	switch {
-	case errno == 0:
-		return nil
-	case errno == sys.EINVAL:
-		return fmt.Errorf("place %s: %w: the kernel is older than %s, or this process may not use these nodes (Mems_allowed_list in /proc/self/status)", object, errno, p.since)
+	case errors.Is(err, sys.EINVAL) && policy.Since() != "":
+		return fmt.Errorf("place %s: %w: the kernel is older than %s, or this process may not use these nodes (Mems_allowed_list in /proc/self/status)", object, err, policy.Since())
+	case errors.Is(err, sys.EINVAL):
+		return fmt.Errorf("place %s: %w: this process may not use these nodes (Mems_allowed_list in /proc/self/status)", object, err)
 	}
-	return unix.Explain("place", object, "CAP_SYS_NICE where a container's filter guards mbind", errno)
+	return unix.Explain("place", object, "CAP_SYS_NICE where a container's filter guards mbind", err)
 }
 
 // spare is left on a node beyond a buffer: page tables, the kernel, and what other
