@@ -41,6 +41,22 @@ func (p *Prober) check(j Job) error {
 	if measured == 0 {
 		return fmt.Errorf("run job: all threads are background, none is measured (%w)", ErrBadJob)
 	}
+	return checkParts(j)
+}
+
+// checkParts wants a line for each thread that shares a buffer: in a part without
+// lines no end would ever be reached. Chases have the whole buffer.
+func checkParts(j Job) error {
+	parts := j.parts()
+	for i, t := range j.Threads {
+		if t.Work == Chase || t.Work == Transfer {
+			continue
+		}
+		if lines := linesFor(t, int(j.Buffers[t.Buffer].Bytes)/line); lines < parts[t.Buffer] {
+			return fmt.Errorf("thread %d: %s: buffer %d of %v has %d lines for it and the %d threads that share it: each needs one (%w)",
+				i, t.Work, t.Buffer, j.Buffers[t.Buffer].Bytes, lines, parts[t.Buffer], ErrBadJob)
+		}
+	}
 	return nil
 }
 

@@ -169,7 +169,12 @@ func TestRefusals(t *testing.T) {
 		"only background": {func(j *Job) { j.Threads[0].Background = true }, ErrBadJob, "none is measured"},
 		"own owner":       {func(j *Job) { j.Threads[0].Work = Transfer }, ErrBadJob, "two CPUs"},
 		"nothing mixed":   {func(j *Job) { j.Threads[0] = Thread{Work: Mixed} }, ErrBadJob, "nothing to mix"},
-		"local of nodes":  {func(j *Job) { j.Buffers[0].Policy = Local }, ErrBadJob, "takes no nodes"},
+		"copy of a line":  {func(j *Job) { j.Threads[0].Work, j.Buffers[0].Bytes = Copy, 64 }, ErrBadJob, "has 0 lines for it and the 1 threads"},
+		"too many parts": {func(j *Job) {
+			j.Buffers[0].Bytes = 64
+			j.Threads = []Thread{{Work: Read}, {Work: Chase}}
+		}, ErrBadJob, "thread 0: read: buffer 0 of 64B has 1 lines for it and the 2 threads"},
+		"local of nodes": {func(j *Job) { j.Buffers[0].Policy = Local }, ErrBadJob, "takes no nodes"},
 	} {
 		j := job(Chase, 64*unit.KiB)
 		c.change(&j)

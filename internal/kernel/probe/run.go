@@ -32,10 +32,7 @@ type run struct {
 
 func newRun(p *Prober, j Job, regions []*region) *run {
 	r := &run{p: p, job: j}
-	parts, seen := map[int]int{}, map[int]int{} // threads by buffer
-	for _, t := range j.Threads {
-		parts[t.Buffer]++
-	}
+	parts, seen := j.parts(), map[int]int{}
 	for i, t := range j.Threads {
 		w := &worker{run: r, thread: t, clock: loopClock(p.clock)}
 		w.source = newSource(t, regions, seen[t.Buffer], parts[t.Buffer], uint64(i))
@@ -54,13 +51,29 @@ func newRun(p *Prober, j Job, regions []*region) *run {
 	return r
 }
 
+// parts are the threads by buffer.
+func (j Job) parts() map[int]int {
+	parts := map[int]int{}
+	for _, t := range j.Threads {
+		parts[t.Buffer]++
+	}
+	return parts
+}
+
+// linesFor are the lines that all threads of a kind of work share, of a buffer's.
+func linesFor(t Thread, lines int) int {
+	if t.Work == Copy {
+		return lines / 2
+	}
+	return lines
+}
+
 // newSource gives a thread its part of the buffer, or its place in the cycle: the
 // part-th of parts.
 func newSource(t Thread, regions []*region, part, parts int, seed uint64) source {
 	r := regions[t.Buffer]
-	lines, s := r.lines, source{work: t.Work, reads: t.Reads, writes: t.Writes}
+	lines, s := linesFor(t, r.lines), source{work: t.Work, reads: t.Reads, writes: t.Writes}
 	if t.Work == Copy {
-		lines /= 2
 		s.half = uintptr(lines) * line
 	}
 	first := lines * part / parts
