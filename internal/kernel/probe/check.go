@@ -29,17 +29,10 @@ func (p *Prober) check(j Job) error {
 			return fmt.Errorf("buffer %d: %w", i, err)
 		}
 	}
-	measured := 0
 	for i, t := range j.Threads {
 		if err := checkThread(t, j.Buffers, cpus); err != nil {
 			return fmt.Errorf("thread %d: %w", i, err)
 		}
-		if !t.Background {
-			measured++
-		}
-	}
-	if measured == 0 {
-		return fmt.Errorf("run job: all threads are background, none is measured (%w)", ErrBadJob)
 	}
 	return checkParts(j)
 }

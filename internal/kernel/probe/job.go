@@ -74,9 +74,7 @@ type Thread struct {
 	// random line of it; AddEvery 0 = none.
 	Shared   int
 	AddEvery int
-	// Idle threads are only background: they run while others are measured.
-	Background bool
-	Count      bool // its hardware counters are wanted
+	Count    bool // its hardware counters are wanted
 }
 
 // Result of a job; Threads as in the job.

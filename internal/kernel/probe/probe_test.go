@@ -156,20 +156,19 @@ func TestRefusals(t *testing.T) {
 		is     error
 		says   string
 	}{
-		"no node 9":       {func(j *Job) { j.Buffers[0].Nodes = set.FromNodes(9) }, ErrNoNode, "node 9"},
-		"absurd size":     {func(j *Job) { j.Buffers[0].Bytes = 1 << 50 }, ErrNoRoom, "short"},
-		"no CPU 4000":     {func(j *Job) { j.Threads[0].CPU = 4000 }, ErrNoCPU, "CPU 4000"},
-		"no size":         {func(j *Job) { j.Buffers[0].Bytes = 0 }, ErrBadJob, "least"},
-		"no nodes":        {func(j *Job) { j.Buffers[0].Nodes = set.NodeSet{} }, ErrBadJob, "needs nodes"},
-		"no such policy":  {func(j *Job) { j.Buffers[0].Policy = "best" }, ErrBadJob, `"best"`},
-		"no such buffer":  {func(j *Job) { j.Threads[0].Buffer = 1 }, ErrBadJob, "buffer 1 of 1"},
-		"no such work":    {func(j *Job) { j.Threads[0].Work = "dance" }, ErrBadJob, "dance"},
-		"no thread":       {func(j *Job) { j.Threads = nil }, ErrBadJob, "0 threads"},
-		"no length":       {func(j *Job) { j.Length = 0 }, ErrBadJob, "length"},
-		"only background": {func(j *Job) { j.Threads[0].Background = true }, ErrBadJob, "none is measured"},
-		"own owner":       {func(j *Job) { j.Threads[0].Work = Transfer }, ErrBadJob, "two CPUs"},
-		"nothing mixed":   {func(j *Job) { j.Threads[0] = Thread{Work: Mixed} }, ErrBadJob, "nothing to mix"},
-		"copy of a line":  {func(j *Job) { j.Threads[0].Work, j.Buffers[0].Bytes = Copy, 64 }, ErrBadJob, "has 0 lines for it and the 1 threads"},
+		"no node 9":      {func(j *Job) { j.Buffers[0].Nodes = set.FromNodes(9) }, ErrNoNode, "node 9"},
+		"absurd size":    {func(j *Job) { j.Buffers[0].Bytes = 1 << 50 }, ErrNoRoom, "short"},
+		"no CPU 4000":    {func(j *Job) { j.Threads[0].CPU = 4000 }, ErrNoCPU, "CPU 4000"},
+		"no size":        {func(j *Job) { j.Buffers[0].Bytes = 0 }, ErrBadJob, "least"},
+		"no nodes":       {func(j *Job) { j.Buffers[0].Nodes = set.NodeSet{} }, ErrBadJob, "needs nodes"},
+		"no such policy": {func(j *Job) { j.Buffers[0].Policy = "best" }, ErrBadJob, `"best"`},
+		"no such buffer": {func(j *Job) { j.Threads[0].Buffer = 1 }, ErrBadJob, "buffer 1 of 1"},
+		"no such work":   {func(j *Job) { j.Threads[0].Work = "dance" }, ErrBadJob, "dance"},
+		"no thread":      {func(j *Job) { j.Threads = nil }, ErrBadJob, "0 threads"},
+		"no length":      {func(j *Job) { j.Length = 0 }, ErrBadJob, "length"},
+		"own owner":      {func(j *Job) { j.Threads[0].Work = Transfer }, ErrBadJob, "two CPUs"},
+		"nothing mixed":  {func(j *Job) { j.Threads[0] = Thread{Work: Mixed} }, ErrBadJob, "nothing to mix"},
+		"copy of a line": {func(j *Job) { j.Threads[0].Work, j.Buffers[0].Bytes = Copy, 64 }, ErrBadJob, "has 0 lines for it and the 1 threads"},
 		"too many parts": {func(j *Job) {
 			j.Buffers[0].Bytes = 64
 			j.Threads = []Thread{{Work: Read}, {Work: Chase}}
@@ -229,7 +228,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Several threads, one of them only background; more of them than Go has Ps.
+// Several threads, two of them on one CPU; more of them than Go has Ps.
 func TestTogether(t *testing.T) {
 	p := prober(t)
 	c := cpus(t, p, 2)
@@ -240,14 +239,14 @@ func TestTogether(t *testing.T) {
 	j.Threads = []Thread{
 		{CPU: c[0], Work: Read, Shared: 1, AddEvery: 7},
 		{CPU: c[1], Work: Read, Shared: 1, AddEvery: 7},
-		{CPU: c[1], Work: Chase, Background: true, Pause: 50},
+		{CPU: c[1], Work: Chase, Pause: 50},
 	}
 	res, err := p.Run(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range res.Threads {
-		if r.Ops == 0 && i < 2 { // the third shares its CPU, and may not get it in 5 ms
+		if r.Ops == 0 {
 			t.Errorf("thread %d did nothing", i)
 		}
 	}

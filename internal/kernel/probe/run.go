@@ -42,12 +42,10 @@ func newRun(p *Prober, j Job, regions []*region) *run {
 			w.owner = newOwner(r, t.Owner, &w.source)
 			r.owners = append(r.owners, w.owner)
 		}
-		if !t.Background {
-			r.measuring.Add(1)
-		}
 		r.workers = append(r.workers, w)
 	}
 	r.warming.Store(int32(len(r.workers)))
+	r.measuring.Store(int32(len(r.workers)))
 	return r
 }
 

@@ -99,23 +99,15 @@ func (w *worker) measure() {
 		w.counts.Start()
 	}
 	began := w.run.p.clock.Now(w.thread.CPU)
-	if w.thread.Background {
-		began := w.clock.Now(w.thread.CPU)
-		w.result.Ops = w.while(&w.run.measuring)
-		w.result.Elapsed = w.clock.Now(w.thread.CPU) - began
-	} else {
-		w.paces.n = 0
-		w.result.Ops, w.result.Elapsed = w.stretch(w.run.job.Length)
-	}
+	w.paces.n = 0
+	w.result.Ops, w.result.Elapsed = w.stretch(w.run.job.Length)
 	w.result.Whole = w.run.p.clock.Now(w.thread.CPU) - began
 	if w.counts != nil {
 		w.counts.Stop()
 		w.result.take(w.counts.Counts())
 	}
-	if !w.thread.Background {
-		w.run.measuring.Add(-1)
-		w.while(&w.run.measuring)
-	}
+	w.run.measuring.Add(-1)
+	w.while(&w.run.measuring)
 	w.result.Bytes = w.result.Ops * bytesOf(w.thread.Work)
 	w.result.Quiet = w.paces.quiet(w.result.Ops, w.result.Elapsed)
 }
@@ -165,17 +157,14 @@ func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) 
 // while works until no thread is left that the work is for.
 //
 //go:nosplit
-func (w *worker) while(left *atomic.Int32) (ops uint64) {
+func (w *worker) while(left *atomic.Int32) {
 	for left.Load() > 0 && !w.ended() {
 		if w.owner != nil {
-			n, _, _ := w.transfer()
-			ops += n
+			w.transfer()
 			continue
 		}
 		w.source.do(w.batch)
-		ops += uint64(w.batch)
 	}
-	return ops
 }
 
 // ended says that the run is over, whether others have got to its end or not. That
