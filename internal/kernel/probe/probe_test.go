@@ -558,3 +558,22 @@ func BenchmarkChase(b *testing.B) {
 	at := chase(r.base(), b.N)
 	runtime.KeepAlive(at)
 }
+
+// A pause takes longer the longer it is.
+func TestSpin(t *testing.T) {
+	for _, turns := range []int{-1, 0, 1, 2, 1000} {
+		spin(turns)
+	}
+	least := func(turns int) int64 {
+		least := int64(math.MaxInt64)
+		for range 20 {
+			began := nanotime()
+			spin(turns)
+			least = min(least, nanotime()-began)
+		}
+		return least
+	}
+	if short, long := least(1000), least(100_000); long < 10*short {
+		t.Errorf("1,000 turns take %d ns, 100,000 take %d", short, long)
+	}
+}
