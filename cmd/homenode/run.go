@@ -99,6 +99,9 @@ func runPlaced(cmd *cobra.Command, f runFlags, argv []string) error {
 	if len(argv) == 0 {
 		return badInput(errors.New("nothing to start: give a command after --, or name shared memory with --shm, --shmid or --shmkey"))
 	}
+	if f.output != "text" && !f.dryRun {
+		return badInput(fmt.Errorf("-o %s is for --dry-run: the output of a run is the program's", f.output))
+	}
 	p, err := f.plan(argv)
 	if err != nil {
 		return badInput(err)
