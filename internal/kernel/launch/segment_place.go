@@ -3,15 +3,10 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
-	"unsafe"
 
 	sys "golang.org/x/sys/unix"
 
@@ -90,7 +85,7 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 	if err != nil {
 		return err
 	}
-	res.Present = unit.OptOf(unit.Bytes(len(present)*m.page), !m.huge)
+	res.Present = unit.OptOf(present.bytes(), !m.huge)
 	if q.Touch {
 		if err := fitsTouched(live.Root(), q, res); err != nil {
 			return err
@@ -102,7 +97,7 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 		}
 	}
 	if q.Strict && !q.Move { // 2
-		if res.Elsewhere, err = elsewhere(part, present, m.page, q.Nodes); err != nil || len(res.Elsewhere) > 0 {
+		if res.Elsewhere, err = elsewhere(part, present, q.Nodes); err != nil || len(res.Elsewhere) > 0 {
 			return elsewhereError(m, res, "nothing was set: --move moves them", err)
 		}
 	}
@@ -110,14 +105,14 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 		return err
 	}
 	if q.Touch { // 4
-		if err := touch(part, every(part, m.page)); err != nil {
+		present = every(part, m.page)
+		if err := touch(part, present); err != nil {
 			return fmt.Errorf("touch %s: %w", m.name, err)
 		}
-		present = every(part, m.page)
-		res.Present = unit.Some(unit.Bytes(len(present) * m.page))
+		res.Present = unit.Some(present.bytes())
 	}
 	if q.Strict || q.Move {
-		if res.Elsewhere, err = elsewhere(part, present, m.page, q.Nodes); err != nil || len(res.Elsewhere) > 0 {
+		if res.Elsewhere, err = elsewhere(part, present, q.Nodes); err != nil || len(res.Elsewhere) > 0 {
 			return elsewhereError(m, res, "the policy is set, but these could not be moved", err)
 		}
 	}
@@ -183,97 +178,4 @@ func bindPart(part []byte, q SegmentRequest) error {
 		return refused(q.Policy, err)
 	}
 	return nil
-}
-
-// every is the offset of every page.
-func every(part []byte, page int) []int {
-	out := make([]int, 0, len(part)/page+1)
-	for at := 0; at < len(part); at += page {
-		out = append(out, at)
-	}
-	return out
-}
-
-// presentPages are the offsets of the pages that exist: in memory, whoever mapped
-// them (mincore_page in mm/mincore.c). Huge pages are not told.
-func presentPages(m *mapped, part []byte) ([]int, error) {
-	if m.huge || m.created { // of a new one there are none, and looking takes a minute a TiB
-		return nil, nil
-	}
-	const window = 1 << 30
-	var out []int
-	for at := 0; at < len(part); at += window {
-		piece := part[at:min(at+window, len(part))]
-		in := make([]byte, (len(piece)+m.page-1)/m.page)
-		_, _, errno := sys.Syscall(sys.SYS_MINCORE, uintptr(unsafe.Pointer(&piece[0])), uintptr(len(piece)), uintptr(unsafe.Pointer(&in[0])))
-		if errno != 0 {
-			return nil, unix.Explain("look at the pages of", m.name, "", errno)
-		}
-		for i, b := range in {
-			if b&1 == 1 {
-				out = append(out, at+i*m.page)
-			}
-		}
-	}
-	return out, nil
-}
-
-// touch reads a byte of each page. Of shared memory, that makes the page. A page
-// that cannot be had (full tmpfs, no huge page left, file cut short) is SIGBUS.
-func touch(part []byte, offsets []int) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	at := 0
-	defer func() {
-		if recover() != nil {
-			err = fmt.Errorf("no page can be had for offset %v: the file system is full, there are no huge pages left, or the file was cut short", unit.Bytes(at))
-		}
-	}()
-	var sum byte
-	for _, at = range offsets {
-		sum += part[at]
-	}
-	sink = sum
-	return nil
-}
-
-// sink keeps the reads of touch.
-var sink byte
-
-// elsewhere asks where pages are, and adds up those that are not on nodes. Their
-// place is known only once they are mapped here.
-func elsewhere(part []byte, offsets []int, page int, nodes set.NodeSet) (map[int]unit.Bytes, error) {
-	const batch = 4096
-	out := map[int]unit.Bytes{}
-	for len(offsets) > 0 {
-		n := min(batch, len(offsets))
-		addrs, where := make([]uintptr, n), make([]int32, n)
-		for i, at := range offsets[:n] {
-			addrs[i] = uintptr(unsafe.Pointer(&part[at]))
-		}
-		if _, err := (unix.LivePager{}).MovePages(0, addrs, nil, where, 0); err != nil {
-			return nil, err
-		}
-		for _, node := range where {
-			if node >= 0 && !nodes.Has(int(node)) {
-				out[int(node)] += unit.Bytes(page)
-			}
-		}
-		offsets = offsets[n:]
-	}
-	return out, nil
-}
-
-// isHuge looks a mapping up in numa_maps, which marks hugetlb ones.
-func isHuge(all []byte) bool {
-	data, err := os.ReadFile("/proc/self/numa_maps")
-	if err != nil {
-		return false
-	}
-	start := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(&all[0]))), 16) + " "
-	for line := range bytes.Lines(data) {
-		if bytes.HasPrefix(line, []byte(start)) {
-			return bytes.Contains(line, []byte(" huge"))
-		}
-	}
-	return false
 }

@@ -4,8 +4,10 @@ package launch
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,4 +175,39 @@ func TestLiveSegmentRefusedLeavesNothing(t *testing.T) {
 	sysvAttach = func(int, uintptr, int) ([]byte, error) { return nil, sys.ENOMEM }
 	defer func() { sysvAttach = sys.SysvShmAttach }()
 	refuse(onKey, "attach segment")
+}
+
+// A bit each, against a list.
+func TestDecisionPages(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := range 300 {
+		p, want := noPages(make([]byte, n*4096+1), 4096), []int(nil)
+		for i := range n + 1 {
+			if random.IntN(3) == 0 {
+				p.add(i)
+				want = append(want, i*4096)
+			}
+		}
+		if got := slices.Collect(p.offsets()); !slices.Equal(got, want) || p.count() != len(want) || p.bytes() != unit.Bytes(len(want)*4096) {
+			t.Fatalf("%d pages: %v, want %v", n+1, got, want)
+		}
+		if all := every(make([]byte, n*4096+1), 4096); all.count() != n+1 || len(slices.Collect(all.offsets())) != n+1 {
+			t.Fatalf("%d pages: every is %d", n+1, all.count())
+		}
+		for range p.offsets() { // it can be left
+			break
+		}
+	}
+}
+
+// What is kept of a TiB's pages, all of which exist.
+func TestPagesAreSmall(t *testing.T) {
+	p := pages{size: 4096, of: int(unit.TiB / 4096)}
+	p.add(p.of - 1)
+	if kept := unit.Bytes(8 * len(p.in)); kept > 32*unit.MiB {
+		t.Errorf("%v for a TiB", kept)
+	}
+	if p = every(nil, 4096); p.in != nil {
+		t.Error("all pages are listed")
+	}
 }
