@@ -24,9 +24,9 @@ type worker struct {
 	batch  int    // ops between two looks at the clock
 	owner  *owner // Transfer
 	lap    uint32 // Transfer: laps made
+	looks  uint32 // that ended took; beside batch, which each batch needs, too: a line less
 	paces  paces
 	counts *perf.ThreadGroup
-	looks  uint32 // that ended took
 
 	result   ThreadResult
 	err      error
