@@ -35,7 +35,7 @@ bench
 trial
 owner/cgroup
 journal
-kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/addr kernel/cgroup kernel/migrate kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
+kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/addr kernel/cgroup kernel/mempolicy kernel/migrate kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | doctor
 survey

@@ -149,6 +149,7 @@ type repeater struct {
 	how   unit.Source
 	clock string
 	notes []string
+	left  bool // runs left something behind: it is told once
 }
 
 func newRepeater(stderr io.Writer, f repeatFlags, argv []string, arms []repeatArm) *repeater {
@@ -204,6 +205,9 @@ func (r *repeater) all(ctx context.Context, v *trial.Variation) error {
 			samples[run.Arm] = append(samples[run.Arm], s)
 			v.Order = append(v.Order, r.arms[run.Arm].name)
 		}
+	}
+	if r.left {
+		v.Notes = append(v.Notes, "The command ended and left processes in the background: they were ended after each run, and what they did is in no figure.")
 	}
 	for i, a := range r.arms {
 		p := trial.Placed{Name: a.name, About: a.about, Run: a.run}
@@ -267,6 +271,7 @@ func (r *repeater) one(ctx context.Context, i, all int, run trial.Run) (trial.Sa
 	case err != nil:
 		return trial.Sample{}, badInput(fmt.Errorf("arm %s: %w", a.name, err))
 	}
+	r.left = r.left || o.LeftBehind
 	if why := o.Failed(r.f.timeout); why != "" {
 		return trial.Sample{}, r.failed(a.name, why, o)
 	}

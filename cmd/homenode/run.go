@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +15,10 @@ import (
 
 	"homenode/internal/doctor"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine"
+	"homenode/internal/report"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -32,7 +35,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.nodes, "nodes", "", "nodes whose memory the policy is of: 0, 0-1,4 or all")
 	cmd.Flags().StringVar(&f.policy, "policy", "", launch.Policies()+"; default with --nodes: bind")
 	cmd.Flags().StringVar(&f.cpus, "cpus", "", "CPUs to run on: 0-3, or all; default with bind, preferred, preferred-many and local: those of --nodes")
-	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB: refuse when the nodes have no room for it")
+	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB: refuse when the nodes, or a cgroup's limit, have no room for it")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set, and numactl's line for it; start nothing")
 	outputFlag(cmd, &f.output)
 }
@@ -78,10 +81,12 @@ func runCommand() *cobra.Command {
 type plan struct {
 	Schema int `json:"schema"` // 1
 	launch.Placement
-	Rooms    []launch.Room `json:"rooms"` // of the nodes
-	Warnings []string      `json:"warnings"`
-	Command  []string      `json:"command"`
-	Numactl  []string      `json:"numactl"`
+	Rooms []launch.Room `json:"rooms"` // of the nodes
+	// Cgroup is the tightest memory limit around this process, which the program inherits.
+	Cgroup   unit.Opt[cgroup.MemoryRoom] `json:"cgroup"`
+	Warnings []string                    `json:"warnings"`
+	Command  []string                    `json:"command"`
+	Numactl  []string                    `json:"numactl"`
 }
 
 func runPlaced(cmd *cobra.Command, f runFlags, argv []string) error {
@@ -93,6 +98,9 @@ func runPlaced(cmd *cobra.Command, f runFlags, argv []string) error {
 	}
 	if len(argv) == 0 {
 		return badInput(errors.New("nothing to start: give a command after --, or name shared memory with --shm, --shmid or --shmkey"))
+	}
+	if f.output != "text" && !f.dryRun {
+		return badInput(fmt.Errorf("-o %s is for --dry-run: the output of a run is the program's", f.output))
 	}
 	p, err := f.plan(argv)
 	if err != nil {
@@ -127,7 +135,10 @@ func (f runFlags) plan(argv []string) (plan, error) {
 	if p.Rooms, err = launch.ReadRoom(kernel.At("/"), memoryOf(placement, q)); err != nil {
 		return plan{}, err
 	}
-	if err := launch.Fits(placement, p.Rooms, needs); err != nil {
+	if p.Cgroup, err = cgroup.ReadMemoryRoom(kernel.At("/")); err != nil {
+		return plan{}, err
+	}
+	if err := cmp.Or(launch.Fits(placement, p.Rooms, needs), launch.Allowed(p.Cgroup, needs)); err != nil {
 		return plan{}, err
 	}
 	p.Warnings = append(p.Warnings, launch.Warnings(placement, p.Rooms)...)
@@ -202,6 +213,9 @@ func (p plan) print(w io.Writer, output string) error {
 	fmt.Fprintf(w, "policy   %s\nCPUs     %s\n", policy, cpus)
 	for _, r := range p.Rooms {
 		fmt.Fprintf(w, "node %-3d %v of %v free, and %v of page cache that could go\n", r.Node, r.Free, r.Total, r.Cache)
+	}
+	if r, ok := p.Cgroup.Get(); ok {
+		fmt.Fprintf(w, "limit    %s\n", report.Printable(r.String()))
 	}
 	for _, text := range p.Warnings {
 		fmt.Fprintf(w, "warning  %s\n", text)

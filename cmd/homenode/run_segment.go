@@ -93,7 +93,9 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 	case len(given(cmd, []string{"cpus", "needs", "dry-run"})) > 0:
 		return q, fmt.Errorf("%s: that is for programs: shared memory has a policy and nodes only", strings.Join(given(cmd, []string{"cpus", "needs", "dry-run"}), ", "))
 	case f.output != "text":
-		return q, errors.New("-o json is for --dry-run")
+		return q, fmt.Errorf("-o %s is for --dry-run of a program: what became of shared memory is told as text", f.output)
+	case f.policy == "" && f.nodes == "":
+		return q, errors.New("place shared memory: no policy was given: give --nodes, or --policy local")
 	}
 	if q.Segment, err = f.segment.segment(cmd); err != nil {
 		return q, err

@@ -69,7 +69,10 @@ func TestRunRefuses(t *testing.T) {
 		{"run --shmkey 1 --policy local --nodes 0", "policy local takes no --nodes here"},
 		{"run --shmkey 1 --nodes 0 --cpus 0", "--cpus: that is for programs"},
 		{"run --shmkey 1 --nodes 0 --create 1M", "--create: "},
-		{"run --shmkey 1", "nothing to place"},
+		{"run --nodes 0 -o json -- true", "-o json is for --dry-run: the output of a run is the program's"},
+		{"run --shmkey 1 --nodes 0 -o json", "-o json is for --dry-run of a program"},
+		{"run --shmkey 1", "place shared memory: no policy was given: give --nodes, or --policy local"},
+		{"run --shm /dev/shm/x --policy bind", "policy bind needs --nodes"},
 	} {
 		code, text := runCaught(t, strings.Fields(c.line)...)
 		if code != exitBadInput || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
@@ -180,6 +183,9 @@ func TestRepeatForReal(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	if text, err = statOut(t, "repeat", "-n", "2", "--anyway", "--arms", "default", "--", "true"); err != nil || !strings.Contains(text, "mostly the start of the program") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if text, err = statOut(t, "repeat", "-n", "2", "--arms", "as-is", "--", "sh", "-c", "sleep 60 & sleep 0.02"); err != nil || strings.Count(text, "left processes in the background") != 1 {
 		t.Errorf("%v\n%s", err, text)
 	}
 	if text, err = statOut(t, "repeat", "-n", "2", "--arms", "as-is", "-o", "markdown", "--", "sleep", "0.02"); err != nil || !strings.Contains(text, "| as-is |") {

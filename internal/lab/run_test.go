@@ -106,6 +106,36 @@ func TestLabRunRefuses(t *testing.T) {
 	}
 }
 
+// Nodes with room, and a cgroup above that allows less: a sentence, in place of a kill.
+func TestLabRunMemoryLimit(t *testing.T) {
+	for _, version := range []string{"v2", "v1"} {
+		g := guest(t, "two", version)
+		const inside = `set -e
+top=/sys/fs/cgroup; [ -d $top/memory ] && top=$top/memory
+mkdir -p $top/tight; [ -e $top/cgroup.controllers ] && echo +memory > $top/tight/cgroup.subtree_control
+mkdir -p $top/tight/in
+for f in memory.max memory.limit_in_bytes; do [ -e $top/tight/$f ] && echo 67108864 > $top/tight/$f; done
+echo $$ > $top/tight/in/cgroup.procs
+trap 'echo $$ > $top/cgroup.procs; rmdir $top/tight/in $top/tight' EXIT
+set +e
+`
+		for _, c := range []string{
+			"homenode run --nodes 1 --needs 100MiB -- true",
+			"homenode run --shm /dev/shm/tight --create 100MiB --nodes 0-1 --policy interleave --touch",
+			"homenode-load control pace >/dev/null; homenode lab probe --bytes 100MiB --work read; code=$?; homenode-load control off >/dev/null; exit $code",
+		} {
+			r := runs(t, g, inside+"mkdir -p /dev/shm; mount -t tmpfs shm /dev/shm 2>/dev/null\n"+c)
+			if r.Exit == 0 || r.Exit > 128 || !strings.Contains(r.Stderr, "cgroup /tight allows ") {
+				t.Errorf("%s, %s: exit %d\n%s%s", version, c, r.Exit, r.Stdout, r.Stderr)
+			}
+			t.Logf("%s: %s", version, strings.TrimSpace(r.Stderr))
+		}
+		if r := runs(t, g, inside+"homenode run --nodes 1 --needs 8MiB -- true"); r.Exit != 0 {
+			t.Errorf("%s: what fits: exit %d\n%s", version, r.Exit, r.Stderr)
+		}
+	}
+}
+
 // A segment's policy holds for another process that touches it.
 func TestLabRunSegments(t *testing.T) {
 	g := guest(t, "two", "v2")

@@ -207,3 +207,12 @@ func FuzzParseCPUMask(f *testing.F) {
 		}
 	})
 }
+
+func TestWords(t *testing.T) {
+	if w := FromNodes(0, 63, 64, 130).Words(); !slices.Equal(w, []uint64{1 | 1<<63, 1, 4}) || !slices.Equal(IDsOf(w), []int{0, 63, 64, 130}) {
+		t.Errorf("%x", w)
+	}
+	if w := (NodeSet{}).Words(); !slices.Equal(w, []uint64{0}) || len(IDsOf(w)) != 0 {
+		t.Errorf("%x", w)
+	}
+}

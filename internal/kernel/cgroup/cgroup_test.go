@@ -272,6 +272,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, ParseMemoryUsage, data)
 		check(t, ParseOOMKills, data)
 		check(t, ParseReclaimed, data)
+		check(t, ParseCleanCache, data)
 		check(t, func(d []byte) (unit.Opt[float64], error) { return ParseCFSQuota(d, d) }, data)
 	})
 }

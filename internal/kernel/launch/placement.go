@@ -24,14 +24,11 @@ type Placement struct {
 // Numactl is the command line of numactl(8) that does the same.
 func (p Placement) Numactl(argv []string) []string {
 	line := []string{"numactl"}
-	for _, m := range modes {
-		switch {
-		case m.policy != p.Policy:
-		case p.Policy == Local:
-			line = append(line, m.numactl)
-		default:
-			line = append(line, m.numactl+"="+p.Nodes.String())
-		}
+	switch {
+	case p.Policy == Local:
+		line = append(line, p.Policy.Numactl())
+	case p.Policy != "":
+		line = append(line, p.Policy.Numactl()+"="+p.Nodes.String())
 	}
 	if !p.CPUs.IsEmpty() {
 		line = append(line, "--physcpubind="+p.CPUs.String())

@@ -10,6 +10,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/machine"
 	"homenode/internal/set"
@@ -93,17 +94,6 @@ func TestDecisionNumactl(t *testing.T) {
 	}
 }
 
-func TestDecodePolicy(t *testing.T) {
-	for _, m := range modes {
-		if p, err := ParsePolicy(string(m.policy)); err != nil || p != m.policy || p.number() != m.number {
-			t.Errorf("%s: %q, %v", m.policy, p, err)
-		}
-	}
-	if _, err := ParsePolicy("membind"); err == nil || !strings.Contains(err.Error(), "want local, bind") {
-		t.Error(err)
-	}
-}
-
 func TestDecisionRoom(t *testing.T) {
 	room := func(node int, total, free, cache unit.Bytes) Room {
 		return Room{node, unit.Some(total), unit.Some(free), unit.Some(cache)}
@@ -134,6 +124,32 @@ func TestDecisionRoom(t *testing.T) {
 	}
 	if w := Warnings(Placement{Policy: Local}, tight); len(w) != 0 {
 		t.Errorf("%q", w)
+	}
+}
+
+// What a cgroup refuses is refused whatever the nodes have, and before it is made.
+func TestDecisionRoomOfCgroup(t *testing.T) {
+	root := kerneltest.Tree(t, kerneltest.Files{
+		"/sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 9000000 kB\nNode 0 MemFree: 9000000 kB\n",
+		"/proc/self/cgroup":                      "0::/a/b\n",
+		"/proc/self/mountinfo":                   "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		"/sys/fs/cgroup/a/memory.max":            "104857600\n",
+		"/sys/fs/cgroup/a/memory.current":        "41943040\n",
+	})
+	limit, err := cgroup.ReadMemoryRoom(root)
+	if err != nil || Allowed(limit, 60*unit.MiB) != nil || Allowed(unit.None[cgroup.MemoryRoom](), unit.PiB) != nil {
+		t.Errorf("%v, %v", limit, err)
+	}
+	want := "4MiB are missing: cgroup /a allows 60MiB more (memory.max 100MiB, 40MiB used"
+	if err := Allowed(limit, 64*unit.MiB); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	for _, policy := range []Policy{Bind, Interleave, Local} {
+		q := SegmentRequest{Policy: policy, Nodes: nodes("0"), Touch: true}
+		res := SegmentResult{Bytes: 65 * unit.MiB, Present: unit.Some(unit.MiB)}
+		if err := fitsTouched(root, q, &res); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", policy, err, want)
+		}
 	}
 }
 
@@ -212,14 +228,5 @@ func TestDecisionApply(t *testing.T) {
 	f = fresh()
 	if _, err := apply(f, Placement{}); err != nil || len(f.calls) != 0 {
 		t.Errorf("nothing to do: %v, %v", f.calls, err)
-	}
-}
-
-func TestDecisionWords(t *testing.T) {
-	if w := words(set.FromNodes(0, 63, 64, 130)); !slices.Equal(w, []uint64{1 | 1<<63, 1, 4}) || !slices.Equal(ids(w), []int{0, 63, 64, 130}) || maxnode(w) != 193 {
-		t.Errorf("%x", w)
-	}
-	if w := words(set.NodeSet{}); len(w) != 1 || w[0] != 0 {
-		t.Errorf("%x", w)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
@@ -72,6 +73,16 @@ func Warnings(p Placement, rooms []Room) (out []string) {
 		out = append(out, fmt.Sprintf("node %d has %v free, and %s of page cache that could go: %s", r.Node, free, r.Cache, then))
 	}
 	return out
+}
+
+// Allowed refuses what the memory cgroups of this process would answer with a kill:
+// what it starts, and what it touches, is charged to them, whatever the policy.
+func Allowed(limit unit.Opt[cgroup.MemoryRoom], needs unit.Bytes) error {
+	r, limited := limit.Get()
+	if !limited || needs <= r.Left() {
+		return nil
+	}
+	return fmt.Errorf("place %v: %v are missing: %v", needs, needs-r.Left(), r)
 }
 
 // Fits refuses a program that needs more than its nodes have. Interleaved, each

@@ -43,8 +43,10 @@ type Outcome struct {
 	Exit     int            // −1: a signal ended it
 	Signal   syscall.Signal // 0 = none
 	TimedOut bool
-	Stdout   []string // the last lines
-	Stderr   []string
+	// LeftBehind: the program ended and processes of its group had not. They were ended.
+	LeftBehind bool
+	Stdout     []string // the last lines
+	Stderr     []string
 }
 
 // Failed says in a clause why a run does not count; "" if it does.
@@ -60,8 +62,8 @@ func (o Outcome) Failed(limit time.Duration) string {
 	return ""
 }
 
-// patience is how long the end of a run's output is waited for, once the program
-// has ended: children that it left behind may hold the pipe.
+// patience is how long the end of a run's output is waited for, once the program and
+// its group have ended: what left the group (setsid(2)) may hold the pipe.
 const patience = time.Second
 
 // Run runs a program placed and waits for it. The error says that it could not be
@@ -70,8 +72,9 @@ const patience = time.Second
 //  1. The thread is this goroutine's for as long as the child lives: its CPUs and
 //     policy are what the child gets, and the child dies with it (Pdeathsig is sent
 //     when the thread ends, not the process).
-//  2. The child has a process group of its own, so that all of it can be ended.
-//     Its input is empty.
+//  2. The child has a process group of its own, so that all of it can be ended, and
+//     is: what goes on in the background would disturb the next run. Its input is
+//     empty.
 func Run(ctx context.Context, live unix.Live, p Placement, c Command) (Outcome, error) {
 	path, err := prepare(live, c.Argv)
 	if err != nil {
@@ -90,7 +93,7 @@ func Run(ctx context.Context, live unix.Live, p Placement, c Command) (Outcome, 
 		return Outcome{}, context.Cause(ctx)
 	}
 	o := r.outcome()
-	o.TimedOut = r.ended
+	o.TimedOut, o.LeftBehind = r.ended, r.left && !r.ended
 	return o, nil
 }
 
@@ -100,6 +103,7 @@ type runner struct {
 	stdout, stderr *tail
 	elapsed        time.Duration
 	ended          bool // by us
+	left           bool // others of its group were there when it had ended
 }
 
 func (r *runner) run(t thread, p Placement) error {
@@ -150,11 +154,9 @@ func (r *runner) placed(t thread, p Placement, now func() time.Duration) error {
 	}
 	waitErr := r.cmd.Wait()
 	r.elapsed = now() - began
+	r.left = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) == nil // 2
 	if r.cmd.ProcessState == nil {
 		return fmt.Errorf("wait for %q: %w", r.command.Argv[0], waitErr)
-	}
-	if r.ended {
-		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // what it left behind
 	}
 	return nil
 }

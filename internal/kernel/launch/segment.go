@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	sys "golang.org/x/sys/unix"
 
@@ -63,6 +64,9 @@ func openFile(s Segment) (*mapped, error) {
 	flags, created := os.O_RDWR, false
 	if _, err := os.Stat(s.File); errors.Is(err, fs.ErrNotExist) && s.Create > 0 {
 		flags, created = os.O_RDWR|os.O_CREATE|os.O_EXCL, true
+		if err := checkNewFile(s); err != nil {
+			return nil, err
+		}
 	}
 	f, err := os.OpenFile(s.File, flags, 0o600)
 	if err != nil {
@@ -79,20 +83,41 @@ func openFile(s Segment) (*mapped, error) {
 	return m, err
 }
 
+// checkNewFile refuses what could not be placed before it is made, by the file
+// system of its folder.
+func checkNewFile(s Segment) error {
+	var in sys.Statfs_t
+	if err := sys.Statfs(filepath.Dir(s.File), &in); err != nil {
+		return unix.Explain("make", s.File, "", err)
+	}
+	m, err := mappedOn(in, s)
+	if err != nil {
+		return err
+	}
+	return m.checkPart(s, roundUp(s.Create, m.page))
+}
+
+func mappedOn(in sys.Statfs_t, s Segment) (*mapped, error) {
+	switch uint32(in.Type) {
+	case sys.TMPFS_MAGIC:
+		return &mapped{name: s.File, page: os.Getpagesize()}, nil
+	case sys.HUGETLBFS_MAGIC:
+		return &mapped{name: s.File, page: int(in.Bsize), huge: true}, nil
+	}
+	return nil, fmt.Errorf("place %s: its file system keeps no policy, only tmpfs and hugetlbfs do: "+
+		"place the program that reads or writes it first ('homenode run --nodes … -- CMD'): the page cache follows that one's policy", s.File)
+}
+
 func mapFile(f *os.File, s Segment, created bool) (*mapped, error) {
 	var in sys.Statfs_t
 	if err := sys.Fstatfs(int(f.Fd()), &in); err != nil {
 		return nil, unix.Explain("look at the file system of", s.File, "", err)
 	}
-	m := &mapped{name: s.File, page: os.Getpagesize(), created: created}
-	switch uint32(in.Type) {
-	case sys.TMPFS_MAGIC:
-	case sys.HUGETLBFS_MAGIC:
-		m.page, m.huge = int(in.Bsize), true
-	default:
-		return nil, fmt.Errorf("place %s: its file system keeps no policy, only tmpfs and hugetlbfs do: "+
-			"place the program that reads or writes it first ('homenode run --nodes … -- CMD'): the page cache follows that one's policy", s.File)
+	m, err := mappedOn(in, s)
+	if err != nil {
+		return nil, err
 	}
+	m.created = created
 	size, err := sizeOf(f, s, m)
 	if err != nil {
 		return nil, err
@@ -133,6 +158,9 @@ func roundUp(b unit.Bytes, page int) unit.Bytes {
 	return (b + p - 1) / p * p
 }
 
+// sysvAttach is another one in a test.
+var sysvAttach = sys.SysvShmAttach
+
 // attach attaches a System V segment.
 func attach(s Segment) (*mapped, error) {
 	m := &mapped{name: s.String(), page: os.Getpagesize(), id: s.ID}
@@ -142,8 +170,12 @@ func attach(s Segment) (*mapped, error) {
 		}
 	}
 	id, _ := m.id.Get()
+	m.remove = func() error { _, err := sys.SysvShmCtl(id, sys.IPC_RMID, nil); return err }
 	var err error
-	m.all, err = sys.SysvShmAttach(id, 0, 0)
+	m.all, err = sysvAttach(id, 0, 0)
+	if err != nil && m.created {
+		_ = m.remove()
+	}
 	if errors.Is(err, sys.EINVAL) || errors.Is(err, sys.EIDRM) {
 		return nil, fmt.Errorf("attach %s: there is none: 'ipcs -m' lists them", m.name)
 	}
@@ -153,7 +185,6 @@ func attach(s Segment) (*mapped, error) {
 	// Attached, it is rounded up to pages: mbind wants whole ones.
 	m.huge = isHuge(m.all)
 	m.unmap = func() error { return sys.SysvShmDetach(m.all) }
-	m.remove = func() error { _, err := sys.SysvShmCtl(id, sys.IPC_RMID, nil); return err }
 	return m, nil
 }
 
@@ -166,6 +197,9 @@ func (m *mapped) find(s Segment, key int) error {
 	case errors.Is(err, sys.ENOENT) && s.Create == 0:
 		return fmt.Errorf("find %s: there is none: --create SIZE makes it", m.name)
 	case errors.Is(err, sys.ENOENT):
+		if err := m.checkPart(s, roundUp(s.Create, m.page)); err != nil {
+			return err
+		}
 		id, err = sys.SysvShmGet(key, int(roundUp(s.Create, m.page)), sys.IPC_CREAT|sys.IPC_EXCL|0o600)
 		m.created = err == nil
 	}
@@ -179,15 +213,23 @@ func (m *mapped) find(s Segment, key int) error {
 
 // part is what is to be placed.
 func (m *mapped) part(s Segment) ([]byte, error) {
-	whole := roundUp(unit.Bytes(len(m.all)), m.page)
+	if err := m.checkPart(s, roundUp(unit.Bytes(len(m.all)), m.page)); err != nil {
+		return nil, err
+	}
 	all := m.all[:len(m.all):len(m.all)]
-	switch {
-	case s.Offset%unit.Bytes(m.page) != 0 || s.Length%unit.Bytes(m.page) != 0:
-		return nil, fmt.Errorf("place part of %s: --offset %v and --length %v must be multiples of its page size, %v", m.name, s.Offset, s.Length, unit.Bytes(m.page))
-	case s.Offset >= whole || s.Length > whole-s.Offset:
-		return nil, fmt.Errorf("place part of %s: --offset %v, --length %v: it has %v", m.name, s.Offset, s.Length, whole)
-	case s.Length > 0 && s.Offset+s.Length < unit.Bytes(len(all)):
+	if s.Length > 0 && s.Offset+s.Length < unit.Bytes(len(all)) {
 		all = all[:s.Offset+s.Length]
 	}
 	return all[s.Offset:], nil
+}
+
+// checkPart wants whole pages of what there is, or is to be made.
+func (m *mapped) checkPart(s Segment, whole unit.Bytes) error {
+	switch {
+	case s.Offset%unit.Bytes(m.page) != 0 || s.Length%unit.Bytes(m.page) != 0:
+		return fmt.Errorf("place part of %s: --offset %v and --length %v must be multiples of its page size, %v", m.name, s.Offset, s.Length, unit.Bytes(m.page))
+	case s.Offset >= whole || s.Length > whole-s.Offset:
+		return fmt.Errorf("place part of %s: --offset %v, --length %v: it has %v", m.name, s.Offset, s.Length, whole)
+	}
+	return nil
 }

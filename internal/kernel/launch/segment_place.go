@@ -3,18 +3,15 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
-	"unsafe"
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -56,7 +53,9 @@ var ErrElsewhere = errors.New("pages are on other nodes")
 //  3. Move asks for pages that others map too, which needs CAP_SYS_NICE, and makes
 //     do with the rest where that is not permitted.
 //  4. Touch last: the new pages follow the new policy.
-func PlaceSegment(live unix.Live, q SegmentRequest) (SegmentResult, error) {
+//
+// What was made for it and then could not be placed is removed.
+func PlaceSegment(live unix.Live, q SegmentRequest) (res SegmentResult, err error) {
 	if err := needLive(live); err != nil {
 		return SegmentResult{}, err
 	}
@@ -64,7 +63,12 @@ func PlaceSegment(live unix.Live, q SegmentRequest) (SegmentResult, error) {
 	if err != nil {
 		return SegmentResult{}, err
 	}
-	defer func() { _ = m.unmap() }() // the process ends soon
+	defer func() {
+		_ = m.unmap() // the process ends soon
+		if err != nil && m.created {
+			err = errors.Join(err, m.remove())
+		}
+	}()
 	part, err := m.part(q.Segment)
 	if err != nil {
 		return SegmentResult{}, err
@@ -72,11 +76,8 @@ func PlaceSegment(live unix.Live, q SegmentRequest) (SegmentResult, error) {
 	if m.huge && (q.Strict || q.Move) {
 		return SegmentResult{}, fmt.Errorf("look at the pages of %s: the kernel does not tell which huge pages exist: leave --strict and --move out", m.name)
 	}
-	res := SegmentResult{Name: m.name, ID: m.id, Created: m.created, Bytes: roundUp(unit.Bytes(len(part)), m.page), Page: unit.Bytes(m.page)}
-	if err = place(live, q, m, part, &res); err != nil && m.created {
-		err = errors.Join(err, m.remove())
-	}
-	return res, err
+	res = SegmentResult{Name: m.name, ID: m.id, Created: m.created, Bytes: roundUp(unit.Bytes(len(part)), m.page), Page: unit.Bytes(m.page)}
+	return res, place(live, q, m, part, &res)
 }
 
 func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *SegmentResult) error {
@@ -84,9 +85,9 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 	if err != nil {
 		return err
 	}
-	res.Present = unit.OptOf(unit.Bytes(len(present)*m.page), !m.huge)
-	if q.Touch && q.Policy == Bind {
-		if err := fitsTouched(live, q, res); err != nil {
+	res.Present = unit.OptOf(present.bytes(), !m.huge)
+	if q.Touch {
+		if err := fitsTouched(live.Root(), q, res); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 		}
 	}
 	if q.Strict && !q.Move { // 2
-		if res.Elsewhere, err = elsewhere(part, present, m.page, q.Nodes); err != nil || len(res.Elsewhere) > 0 {
+		if res.Elsewhere, err = elsewhere(part, present, q.Nodes); err != nil || len(res.Elsewhere) > 0 {
 			return elsewhereError(m, res, "nothing was set: --move moves them", err)
 		}
 	}
@@ -104,28 +105,36 @@ func place(live unix.Live, q SegmentRequest, m *mapped, part []byte, res *Segmen
 		return err
 	}
 	if q.Touch { // 4
-		if err := touch(part, every(part, m.page)); err != nil {
+		present = every(part, m.page)
+		if err := touch(part, present); err != nil {
 			return fmt.Errorf("touch %s: %w", m.name, err)
 		}
-		present = every(part, m.page)
-		res.Present = unit.Some(unit.Bytes(len(present) * m.page))
+		res.Present = unit.Some(present.bytes())
 	}
 	if q.Strict || q.Move {
-		if res.Elsewhere, err = elsewhere(part, present, m.page, q.Nodes); err != nil || len(res.Elsewhere) > 0 {
+		if res.Elsewhere, err = elsewhere(part, present, q.Nodes); err != nil || len(res.Elsewhere) > 0 {
 			return elsewhereError(m, res, "the policy is set, but these could not be moved", err)
 		}
 	}
 	return nil
 }
 
-// fitsTouched refuses pages that the nodes have no room for: making them would end
-// in this process being killed. Huge pages come from their own pool, and say so.
-func fitsTouched(live unix.Live, q SegmentRequest, res *SegmentResult) error {
+// fitsTouched refuses pages that a cgroup does not allow or, bound, the nodes have
+// no room for: making them would end in this process being killed. Huge pages come
+// from their own pool, and say so.
+func fitsTouched(root unix.Root, q SegmentRequest, res *SegmentResult) error {
 	present, ok := res.Present.Get()
 	if !ok {
 		return nil
 	}
-	rooms, err := ReadRoom(live.Root(), q.Nodes)
+	limit, err := cgroup.ReadMemoryRoom(root)
+	if err == nil {
+		err = Allowed(limit, res.Bytes-present)
+	}
+	if err != nil || q.Policy != Bind {
+		return err
+	}
+	rooms, err := ReadRoom(root, q.Nodes)
 	if err != nil {
 		return err
 	}
@@ -152,15 +161,15 @@ func sortedKeys(m map[int]unit.Bytes) (keys []int) {
 	return keys
 }
 
-// bindPart is mbind(2). The flags are in include/uapi/linux/mempolicy.h.
+// bindPart is mbind(2).
 func bindPart(part []byte, q SegmentRequest) error {
 	flags := 0
 	if q.Move { // 3
 		flags = unix.MoveAll
 	}
-	err := mbind(part, q.Policy.number(), q.Nodes, flags)
+	err := mempolicy.Mbind(part, q.Policy, q.Nodes, flags)
 	if flags == unix.MoveAll && errors.Is(err, sys.EPERM) {
-		err = mbind(part, q.Policy.number(), q.Nodes, unix.MoveOwn)
+		err = mempolicy.Mbind(part, q.Policy, q.Nodes, unix.MoveOwn)
 	}
 	if q.Move && errors.Is(err, sys.EIO) {
 		return nil // some could not be moved: they are counted
@@ -169,104 +178,4 @@ func bindPart(part []byte, q SegmentRequest) error {
 		return refused(q.Policy, err)
 	}
 	return nil
-}
-
-func mbind(part []byte, mode int, nodes set.NodeSet, flags int) error {
-	at, bits := nodemask(nodes)
-	_, _, errno := sys.Syscall6(sys.SYS_MBIND, uintptr(unsafe.Pointer(&part[0])), uintptr(len(part)), uintptr(mode),
-		uintptr(at), bits, uintptr(flags))
-	return orNil(errno)
-}
-
-// every is the offset of every page.
-func every(part []byte, page int) []int {
-	out := make([]int, 0, len(part)/page+1)
-	for at := 0; at < len(part); at += page {
-		out = append(out, at)
-	}
-	return out
-}
-
-// presentPages are the offsets of the pages that exist: in memory, whoever mapped
-// them (mincore_page in mm/mincore.c). Huge pages are not told.
-func presentPages(m *mapped, part []byte) ([]int, error) {
-	if m.huge || m.created { // of a new one there are none, and looking takes a minute a TiB
-		return nil, nil
-	}
-	const window = 1 << 30
-	var out []int
-	for at := 0; at < len(part); at += window {
-		piece := part[at:min(at+window, len(part))]
-		in := make([]byte, (len(piece)+m.page-1)/m.page)
-		_, _, errno := sys.Syscall(sys.SYS_MINCORE, uintptr(unsafe.Pointer(&piece[0])), uintptr(len(piece)), uintptr(unsafe.Pointer(&in[0])))
-		if errno != 0 {
-			return nil, unix.Explain("look at the pages of", m.name, "", errno)
-		}
-		for i, b := range in {
-			if b&1 == 1 {
-				out = append(out, at+i*m.page)
-			}
-		}
-	}
-	return out, nil
-}
-
-// touch reads a byte of each page. Of shared memory, that makes the page. A page
-// that cannot be had (full tmpfs, no huge page left, file cut short) is SIGBUS.
-func touch(part []byte, offsets []int) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	at := 0
-	defer func() {
-		if recover() != nil {
-			err = fmt.Errorf("no page can be had for offset %v: the file system is full, there are no huge pages left, or the file was cut short", unit.Bytes(at))
-		}
-	}()
-	var sum byte
-	for _, at = range offsets {
-		sum += part[at]
-	}
-	sink = sum
-	return nil
-}
-
-// sink keeps the reads of touch.
-var sink byte
-
-// elsewhere asks where pages are, and adds up those that are not on nodes. Their
-// place is known only once they are mapped here.
-func elsewhere(part []byte, offsets []int, page int, nodes set.NodeSet) (map[int]unit.Bytes, error) {
-	const batch = 4096
-	out := map[int]unit.Bytes{}
-	for len(offsets) > 0 {
-		n := min(batch, len(offsets))
-		addrs, where := make([]uintptr, n), make([]int32, n)
-		for i, at := range offsets[:n] {
-			addrs[i] = uintptr(unsafe.Pointer(&part[at]))
-		}
-		if _, err := (unix.LivePager{}).MovePages(0, addrs, nil, where, 0); err != nil {
-			return nil, err
-		}
-		for _, node := range where {
-			if node >= 0 && !nodes.Has(int(node)) {
-				out[int(node)] += unit.Bytes(page)
-			}
-		}
-		offsets = offsets[n:]
-	}
-	return out, nil
-}
-
-// isHuge looks a mapping up in numa_maps, which marks hugetlb ones.
-func isHuge(all []byte) bool {
-	data, err := os.ReadFile("/proc/self/numa_maps")
-	if err != nil {
-		return false
-	}
-	start := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(&all[0]))), 16) + " "
-	for line := range bytes.Lines(data) {
-		if bytes.HasPrefix(line, []byte(start)) {
-			return bytes.Contains(line, []byte(" huge"))
-		}
-	}
-	return false
 }

@@ -4,8 +4,10 @@ package launch
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,5 +137,77 @@ func TestLiveSegmentRefuses(t *testing.T) {
 	}
 	if _, err := os.Stat(q.File); err == nil {
 		t.Error("a file that could not be placed was left")
+	}
+}
+
+// A request that is refused leaves nothing behind, wherever it ends.
+func TestLiveSegmentRefusedLeavesNothing(t *testing.T) {
+	needNode0(t)
+	const key = 0x686f6d66
+	name := shmFile(t)
+	onFile, onKey := Segment{File: name, Create: unit.MiB}, Segment{Key: unit.Some(key), Create: unit.MiB}
+	refuse := func(s Segment, want string) {
+		t.Helper()
+		q := SegmentRequest{Segment: s, Policy: Bind, Nodes: set.FromNodes(0)}
+		if _, err := PlaceSegment(unix.NewLive(), q); errors.Is(err, sys.ENOSYS) {
+			t.Skipf("no System V shared memory: %v", err)
+		} else if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s: the file was left", want)
+			os.Remove(name)
+		}
+		if id, err := sys.SysvShmGet(key, 0, 0); err == nil {
+			t.Errorf("%s: the segment was left", want)
+			_, _ = sys.SysvShmCtl(id, sys.IPC_RMID, nil)
+		}
+	}
+	for _, s := range []Segment{onFile, onKey} {
+		s.Offset = 2 * unit.MiB
+		refuse(s, "--offset 2MiB, --length 0B: it has 1MiB")
+		s.Offset, s.Length = 4*unit.KiB, unit.MiB
+		refuse(s, "--offset 4KiB, --length 1MiB: it has 1MiB")
+		s.Offset, s.Length = 100, 0
+		refuse(s, "must be multiples of its page size")
+	}
+	refuse(Segment{File: filepath.Join(t.TempDir(), "a"), Create: unit.MiB, Offset: unit.MiB}, "")
+	sysvAttach = func(int, uintptr, int) ([]byte, error) { return nil, sys.ENOMEM }
+	defer func() { sysvAttach = sys.SysvShmAttach }()
+	refuse(onKey, "attach segment")
+}
+
+// A bit each, against a list.
+func TestDecisionPages(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := range 300 {
+		p, want := noPages(make([]byte, n*4096+1), 4096), []int(nil)
+		for i := range n + 1 {
+			if random.IntN(3) == 0 {
+				p.add(i)
+				want = append(want, i*4096)
+			}
+		}
+		if got := slices.Collect(p.offsets()); !slices.Equal(got, want) || p.count() != len(want) || p.bytes() != unit.Bytes(len(want)*4096) {
+			t.Fatalf("%d pages: %v, want %v", n+1, got, want)
+		}
+		if all := every(make([]byte, n*4096+1), 4096); all.count() != n+1 || len(slices.Collect(all.offsets())) != n+1 {
+			t.Fatalf("%d pages: every is %d", n+1, all.count())
+		}
+		for range p.offsets() { // it can be left
+			break
+		}
+	}
+}
+
+// What is kept of a TiB's pages, all of which exist.
+func TestPagesAreSmall(t *testing.T) {
+	p := pages{size: 4096, of: int(unit.TiB / 4096)}
+	p.add(p.of - 1)
+	if kept := unit.Bytes(8 * len(p.in)); kept > 32*unit.MiB {
+		t.Errorf("%v for a TiB", kept)
+	}
+	if p = every(nil, 4096); p.in != nil {
+		t.Error("all pages are listed")
 	}
 }

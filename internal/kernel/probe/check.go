@@ -5,6 +5,7 @@ package probe
 import (
 	"fmt"
 
+	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -28,17 +29,26 @@ func (p *Prober) check(j Job) error {
 			return fmt.Errorf("buffer %d: %w", i, err)
 		}
 	}
-	measured := 0
 	for i, t := range j.Threads {
 		if err := checkThread(t, j.Buffers, cpus); err != nil {
 			return fmt.Errorf("thread %d: %w", i, err)
 		}
-		if !t.Background {
-			measured++
-		}
 	}
-	if measured == 0 {
-		return fmt.Errorf("run job: all threads are background, none is measured (%w)", ErrBadJob)
+	return checkParts(j)
+}
+
+// checkParts wants a line for each thread that shares a buffer: in a part without
+// lines no end would ever be reached. Chases have the whole buffer.
+func checkParts(j Job) error {
+	parts := j.parts()
+	for i, t := range j.Threads {
+		if t.Work == Chase || t.Work == Transfer {
+			continue
+		}
+		if lines := linesFor(t, int(j.Buffers[t.Buffer].Bytes)/line); lines < parts[t.Buffer] {
+			return fmt.Errorf("thread %d: %s: buffer %d of %v has %d lines for it and the %d threads that share it: each needs one (%w)",
+				i, t.Work, t.Buffer, j.Buffers[t.Buffer].Bytes, lines, parts[t.Buffer], ErrBadJob)
+		}
 	}
 	return nil
 }
@@ -47,20 +57,20 @@ func checkBuffer(b Buffer, cpus set.CPUSet, nodes set.NodeSet) error {
 	if b.Bytes < line {
 		return fmt.Errorf("map %v: the least is a line of %d bytes (%w)", b.Bytes, line, ErrBadJob)
 	}
-	p, known := policies[b.policy()]
-	if !known {
-		return fmt.Errorf("policy %q: want local, bind, preferred, preferred-many, interleave or weighted-interleave (%w)", b.Policy, ErrBadJob)
+	p := b.policy()
+	if !p.Known() {
+		return fmt.Errorf("policy %q: want %s (%w)", p, mempolicy.Names(), ErrBadJob)
 	}
-	if p.nodes && b.Nodes.IsEmpty() {
-		return fmt.Errorf("policy %s: it needs nodes, none are named (%w)", b.policy(), ErrBadJob)
+	if p.TakesNodes() && b.Nodes.IsEmpty() {
+		return fmt.Errorf("policy %s: it needs nodes, none are named (%w)", p, ErrBadJob)
 	}
-	if !p.nodes && !b.Nodes.IsEmpty() {
-		return fmt.Errorf("policy %s: it takes no nodes, %s are named (%w)", b.policy(), b.Nodes, ErrBadJob)
+	if !p.TakesNodes() && !b.Nodes.IsEmpty() {
+		return fmt.Errorf("policy %s: it takes no nodes, %s are named (%w)", p, b.Nodes, ErrBadJob)
 	}
 	if err := checkNodes(b.Nodes, nodes); err != nil {
 		return err
 	}
-	if b.policy() == Local {
+	if p == Local {
 		return checkCPU(b.TouchCPU, cpus)
 	}
 	return nil

@@ -5,6 +5,7 @@ package probe
 import (
 	"time"
 
+	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -22,17 +23,17 @@ type Job struct {
 	Warm time.Duration
 }
 
-// Policy is a memory policy, spelled as the kernel does.
-type Policy string
+// Policy is a memory policy.
+type Policy = mempolicy.Policy
 
-// The policies of set_mempolicy(2), mbind(2).
+// The policies; see mempolicy.
 const (
-	Local              Policy = "local"
-	Bind               Policy = "bind"
-	Preferred          Policy = "preferred"
-	PreferredMany      Policy = "preferred-many"      // since 5.15
-	Interleave         Policy = "interleave"          //
-	WeightedInterleave Policy = "weighted-interleave" // since 6.9
+	Local              = mempolicy.Local
+	Bind               = mempolicy.Bind
+	Preferred          = mempolicy.Preferred
+	PreferredMany      = mempolicy.PreferredMany
+	Interleave         = mempolicy.Interleave
+	WeightedInterleave = mempolicy.WeightedInterleave
 )
 
 // Buffer is memory of one policy, touched before anything is measured.
@@ -73,9 +74,7 @@ type Thread struct {
 	// random line of it; AddEvery 0 = none.
 	Shared   int
 	AddEvery int
-	// Idle threads are only background: they run while others are measured.
-	Background bool
-	Count      bool // its hardware counters are wanted
+	Count    bool // its hardware counters are wanted
 }
 
 // Result of a job; Threads as in the job.

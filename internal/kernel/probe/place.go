@@ -14,53 +14,25 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
-// policies are the kernel's numbers, from include/uapi/linux/mempolicy.h.
-var policies = map[Policy]struct {
-	mode  uintptr
-	nodes bool // it needs some
-	since string
-}{
-	Preferred:          {1, true, "2.6.7"},
-	Bind:               {2, true, "2.6.7"},
-	Interleave:         {3, true, "2.6.7"},
-	Local:              {4, false, "3.8"},
-	PreferredMany:      {5, true, "5.15"},
-	WeightedInterleave: {6, true, "6.9"},
-}
-
-// nodeBits is what the largest kernel of x86 has: CONFIG_NODES_SHIFT=10.
-const nodeBits = 1024
-
-// mbind sets the policy of a mapping. get_nodes() in mm/mempolicy.c reads
-// maxnode-1 bits: nodeBits+1 is passed (TestMbindLastNode).
-func mbind(mem []byte, policy Policy, nodes set.NodeSet) error {
-	var mask [nodeBits / 64]uint64
-	for n := range nodes.All() {
-		if n < nodeBits {
-			mask[n/64] |= 1 << (n % 64)
-		}
-	}
-	maskp, bits := uintptr(unsafe.Pointer(&mask[0])), uintptr(nodeBits+1)
-	p := policies[policy]
-	if !p.nodes {
-		maskp, bits = 0, 0
-	}
-	_, _, errno := sys.Syscall6(sys.SYS_MBIND, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), p.mode, maskp, bits, 0)
-	runtime.KeepAlive(&mask)
+// place sets the policy of a mapping.
+func place(mem []byte, policy Policy, nodes set.NodeSet) error {
+	err := mempolicy.Mbind(mem, policy, nodes, 0)
 	object := fmt.Sprintf("memory by policy %s of nodes %s", policy, nodes)
 	switch {
-	case errno == 0:
-		return nil
-	case errno == sys.EINVAL:
-		return fmt.Errorf("place %s: %w: the kernel is older than %s, or this process may not use these nodes (Mems_allowed_list in /proc/self/status)", object, errno, p.since)
+	case errors.Is(err, sys.EINVAL) && policy.Since() != "":
+		return fmt.Errorf("place %s: %w: the kernel is older than %s, or this process may not use these nodes (Mems_allowed_list in /proc/self/status)", object, err, policy.Since())
+	case errors.Is(err, sys.EINVAL):
+		return fmt.Errorf("place %s: %w: this process may not use these nodes (Mems_allowed_list in /proc/self/status)", object, err)
 	}
-	return unix.Explain("place", object, "CAP_SYS_NICE where a container's filter guards mbind", errno)
+	return unix.Explain("place", object, "CAP_SYS_NICE where a container's filter guards mbind", err)
 }
 
 // spare is left on a node beyond a buffer: page tables, the kernel, and what other
@@ -69,11 +41,20 @@ func spare(b unit.Bytes) unit.Bytes { return 16*unit.MiB + b/256 }
 
 // Free is the memory that a buffer on the node can have at once: what is free,
 // down to the low watermark, below which the kernel begins to reclaim (and may
-// swap). Page cache that could be dropped is not in it.
+// swap); page cache that could be dropped is not in it. And no more than this
+// process's cgroups allow: there, too much is not reclaimed, but killed.
 func (p *Prober) Free(node int) (unit.Bytes, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.free(node)
+	free, err := p.free(node)
+	if err != nil {
+		return 0, err
+	}
+	limit, err := cgroup.ReadMemoryRoom(p.root)
+	if r, ok := limit.Get(); ok {
+		free = min(free, r.Left())
+	}
+	return free, err
 }
 
 func (p *Prober) free(node int) (unit.Bytes, error) {
@@ -111,7 +92,8 @@ func (p *Prober) lowWatermark(node int) unit.Bytes {
 
 // room refuses what does not fit. Interleaving needs its share on each node. What
 // other policies spread over several nodes, or may put anywhere, fits if all of
-// these together have room. Kept buffers make way.
+// these together have room. The cgroups of this process must allow it as well. Kept
+// buffers make way.
 func (p *Prober) room(b Buffer) error {
 	nodes := b.Nodes
 	if pol := b.policy(); pol == Local || pol == Preferred || pol == PreferredMany {
@@ -123,6 +105,9 @@ func (p *Prober) room(b Buffer) error {
 	}
 	for {
 		err := p.fits(b, nodes)
+		if err == nil {
+			err = p.allowed(b)
+		}
 		if !errors.Is(err, ErrNoRoom) || !p.cache.dropOldest() {
 			return err
 		}
@@ -149,6 +134,20 @@ func (p *Prober) fits(b Buffer, nodes set.NodeSet) error {
 		where = "nodes " + nodes.String() + " together"
 	}
 	return short(b.size(), all, where)
+}
+
+// allowed refuses what the memory limit of a cgroup would answer with a kill.
+func (p *Prober) allowed(b Buffer) error {
+	limit, err := cgroup.ReadMemoryRoom(p.root)
+	r, limited := limit.Get()
+	if err != nil || !limited {
+		return err
+	}
+	size := b.size()
+	if need := size + spare(size); need > r.Left() {
+		return fmt.Errorf("%w: the test needs %v (%v and %v to spare), %v: %v short", ErrNoRoom, need, size, spare(size), r, need-r.Left())
+	}
+	return nil
 }
 
 func short(size, free unit.Bytes, where string) error {

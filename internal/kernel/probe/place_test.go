@@ -53,6 +53,27 @@ func TestDecisionRoom(t *testing.T) {
 	}
 }
 
+// A cgroup's limit is one too, although the nodes have room.
+func TestDecisionRoomOfCgroup(t *testing.T) {
+	const top = "/sys/fs/cgroup"
+	p := fakeMachine(t, kerneltest.Files{
+		"/proc/self/cgroup":    "0::/a/b\n",
+		"/proc/self/mountinfo": "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		top + "/a/memory.max":  "104857600\n", top + "/a/memory.current": "41943040\n", top + "/a/b/memory.max": "max\n",
+	})
+	if free, err := p.Free(1); err != nil || free != 60*unit.MiB {
+		t.Errorf("node 1 has %v free, %v, want what the cgroup allows", free, err)
+	}
+	if err := p.room(Buffer{Bytes: 40 * unit.MiB, Nodes: set.FromNodes(1)}); err != nil {
+		t.Error(err)
+	}
+	want := "needs 80.2MiB (64MiB and 16.2MiB to spare), cgroup /a allows 60MiB more (memory.max 100MiB, 40MiB used"
+	err := p.room(Buffer{Bytes: 64 * unit.MiB, Nodes: set.FromNodes(1)})
+	if !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "20.2MiB short") {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // Kept buffers make way for a new one, those in use do not.
 func TestDecisionKeptMakeWay(t *testing.T) {
 	p := fakeMachine(t, nil)

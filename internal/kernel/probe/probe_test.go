@@ -9,10 +9,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
 
+	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -154,20 +156,24 @@ func TestRefusals(t *testing.T) {
 		is     error
 		says   string
 	}{
-		"no node 9":       {func(j *Job) { j.Buffers[0].Nodes = set.FromNodes(9) }, ErrNoNode, "node 9"},
-		"absurd size":     {func(j *Job) { j.Buffers[0].Bytes = 1 << 50 }, ErrNoRoom, "short"},
-		"no CPU 4000":     {func(j *Job) { j.Threads[0].CPU = 4000 }, ErrNoCPU, "CPU 4000"},
-		"no size":         {func(j *Job) { j.Buffers[0].Bytes = 0 }, ErrBadJob, "least"},
-		"no nodes":        {func(j *Job) { j.Buffers[0].Nodes = set.NodeSet{} }, ErrBadJob, "needs nodes"},
-		"no such policy":  {func(j *Job) { j.Buffers[0].Policy = "best" }, ErrBadJob, `"best"`},
-		"no such buffer":  {func(j *Job) { j.Threads[0].Buffer = 1 }, ErrBadJob, "buffer 1 of 1"},
-		"no such work":    {func(j *Job) { j.Threads[0].Work = "dance" }, ErrBadJob, "dance"},
-		"no thread":       {func(j *Job) { j.Threads = nil }, ErrBadJob, "0 threads"},
-		"no length":       {func(j *Job) { j.Length = 0 }, ErrBadJob, "length"},
-		"only background": {func(j *Job) { j.Threads[0].Background = true }, ErrBadJob, "none is measured"},
-		"own owner":       {func(j *Job) { j.Threads[0].Work = Transfer }, ErrBadJob, "two CPUs"},
-		"nothing mixed":   {func(j *Job) { j.Threads[0] = Thread{Work: Mixed} }, ErrBadJob, "nothing to mix"},
-		"local of nodes":  {func(j *Job) { j.Buffers[0].Policy = Local }, ErrBadJob, "takes no nodes"},
+		"no node 9":      {func(j *Job) { j.Buffers[0].Nodes = set.FromNodes(9) }, ErrNoNode, "node 9"},
+		"absurd size":    {func(j *Job) { j.Buffers[0].Bytes = 1 << 50 }, ErrNoRoom, "short"},
+		"no CPU 4000":    {func(j *Job) { j.Threads[0].CPU = 4000 }, ErrNoCPU, "CPU 4000"},
+		"no size":        {func(j *Job) { j.Buffers[0].Bytes = 0 }, ErrBadJob, "least"},
+		"no nodes":       {func(j *Job) { j.Buffers[0].Nodes = set.NodeSet{} }, ErrBadJob, "needs nodes"},
+		"no such policy": {func(j *Job) { j.Buffers[0].Policy = "best" }, ErrBadJob, `"best"`},
+		"no such buffer": {func(j *Job) { j.Threads[0].Buffer = 1 }, ErrBadJob, "buffer 1 of 1"},
+		"no such work":   {func(j *Job) { j.Threads[0].Work = "dance" }, ErrBadJob, "dance"},
+		"no thread":      {func(j *Job) { j.Threads = nil }, ErrBadJob, "0 threads"},
+		"no length":      {func(j *Job) { j.Length = 0 }, ErrBadJob, "length"},
+		"own owner":      {func(j *Job) { j.Threads[0].Work = Transfer }, ErrBadJob, "two CPUs"},
+		"nothing mixed":  {func(j *Job) { j.Threads[0] = Thread{Work: Mixed} }, ErrBadJob, "nothing to mix"},
+		"copy of a line": {func(j *Job) { j.Threads[0].Work, j.Buffers[0].Bytes = Copy, 64 }, ErrBadJob, "has 0 lines for it and the 1 threads"},
+		"too many parts": {func(j *Job) {
+			j.Buffers[0].Bytes = 64
+			j.Threads = []Thread{{Work: Read}, {Work: Chase}}
+		}, ErrBadJob, "thread 0: read: buffer 0 of 64B has 1 lines for it and the 2 threads"},
+		"local of nodes": {func(j *Job) { j.Buffers[0].Policy = Local }, ErrBadJob, "takes no nodes"},
 	} {
 		j := job(Chase, 64*unit.KiB)
 		c.change(&j)
@@ -190,11 +196,11 @@ func TestRefusals(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	p := prober(t)
 	cpu := cpus(t, p, 1)[0]
-	for policy, about := range policies {
+	for _, policy := range mempolicy.All() {
 		j := job(Read, 64*unit.KiB)
 		j.Threads[0].CPU = cpu
 		j.Buffers[0].Policy, j.Buffers[0].TouchCPU = policy, cpu
-		if !about.nodes {
+		if !policy.TakesNodes() {
 			j.Buffers[0].Nodes = set.NodeSet{}
 		}
 		if _, err := p.Run(t.Context(), j); err != nil {
@@ -204,22 +210,6 @@ func TestPolicies(t *testing.T) {
 			}
 			t.Errorf("%s: %v", policy, err)
 		}
-	}
-}
-
-// The kernel reads one bit less than it is told: without the one more, the highest
-// node that a mask can name would be ignored, and bind be left without any.
-func TestMbindLastNode(t *testing.T) {
-	p := prober(t)
-	r, err := p.region(t.Context(), Buffer{Bytes: 4096, Nodes: node0}, key{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := mbind(r.mem, Bind, set.FromNodes(nodeBits-1)); err == nil {
-		t.Errorf("node %d was taken", nodeBits-1)
-	}
-	if err := mbind(r.mem, Bind, node0); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -238,7 +228,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Several threads, one of them only background; more of them than Go has Ps.
+// Several threads, two of them on one CPU; more of them than Go has Ps.
 func TestTogether(t *testing.T) {
 	p := prober(t)
 	c := cpus(t, p, 2)
@@ -249,14 +239,14 @@ func TestTogether(t *testing.T) {
 	j.Threads = []Thread{
 		{CPU: c[0], Work: Read, Shared: 1, AddEvery: 7},
 		{CPU: c[1], Work: Read, Shared: 1, AddEvery: 7},
-		{CPU: c[1], Work: Chase, Background: true, Pause: 50},
+		{CPU: c[1], Work: Chase, Pause: 50},
 	}
 	res, err := p.Run(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range res.Threads {
-		if r.Ops == 0 && i < 2 { // the third shares its CPU, and may not get it in 5 ms
+		if r.Ops == 0 {
 			t.Errorf("thread %d did nothing", i)
 		}
 	}
@@ -428,10 +418,14 @@ type stopped struct {
 	monotonic
 	steps []string
 	fail  error
+	limit int64 // of memory, while it is measured
 }
 
 func (s *stopped) Prepare() error { s.steps = append(s.steps, "prepare"); return nil }
-func (s *stopped) Measure() error { s.steps = append(s.steps, "measure"); return s.fail }
+func (s *stopped) Measure() error {
+	s.steps, s.limit = append(s.steps, "measure"), debug.SetMemoryLimit(-1)
+	return s.fail
+}
 
 // Work is what loops go by; Now says nothing to them.
 //
@@ -474,6 +468,62 @@ func TestClockThatStandsStill(t *testing.T) {
 	}
 }
 
+// While a world that is stopped keeps timers from firing, and peers from coming, the
+// wait for these has an end: without it this goes on for ever.
+func TestWaitHasAnEnd(t *testing.T) {
+	p := prober(t)
+	r, err := p.region(t.Context(), Buffer{Bytes: 4096, Nodes: node0}, key{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := job(Read, 4096)
+	for about, wait := range map[string]func(*worker){
+		"a peer that does not come": func(w *worker) { w.while(&w.run.warming) },
+		"a clock that stands still": func(w *worker) { w.clock = still{}; w.stretch(time.Hour) },
+	} {
+		w := &worker{run: &run{p: p, job: j}, thread: j.Threads[0], clock: p.clock, batch: 64}
+		w.source = newSource(w.thread, []*region{r}, 0, 1, 0)
+		w.run.warming.Store(1)
+		w.run.deadline = nanotime() + int64(10*time.Millisecond)
+		hung := time.AfterFunc(10*time.Second, func() { w.run.stop.Store(true) })
+		wait(w)
+		if !hung.Stop() || !w.run.late.Load() || !w.run.stop.Load() {
+			t.Errorf("%s: it was waited for until the test ended it", about)
+		}
+	}
+}
+
+// A limit of memory that is far exceeded makes the collector run all the time, and
+// each time it stops the world twice: not while threads run that cannot be stopped.
+func TestNoCollectionMeanwhile(t *testing.T) {
+	p := prober(t)
+	c := cpus(t, p, 2)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	clock := &stopped{}
+	p.clock, p.patience = clock, 2*time.Second
+	var end atomic.Bool
+	defer end.Store(true)
+	go func() {
+		for !end.Load() {
+			garbage = make([]byte, 1<<10)
+		}
+	}()
+	j := job(Read, 4096)
+	j.Warm, j.Length = time.Millisecond, time.Millisecond
+	j.Threads = []Thread{{CPU: c[0], Work: Read}, {CPU: c[1], Work: Chase}}
+	for range 10 {
+		if _, err := p.Run(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		if clock.limit != math.MaxInt64 || debug.SetMemoryLimit(-1) != 1 || runtime.GOMAXPROCS(0) != 8 {
+			t.Fatalf("the limit of memory was %d, and is %d; %d Ps", clock.limit, debug.SetMemoryLimit(-1), runtime.GOMAXPROCS(0))
+		}
+	}
+}
+
+var garbage []byte
+
 func TestMoveRefusals(t *testing.T) {
 	p := prober(t)
 	for about, m := range map[string]Move{
@@ -507,4 +557,23 @@ func BenchmarkChase(b *testing.B) {
 	}
 	at := chase(r.base(), b.N)
 	runtime.KeepAlive(at)
+}
+
+// A pause takes longer the longer it is.
+func TestSpin(t *testing.T) {
+	for _, turns := range []int{-1, 0, 1, 2, 1000} {
+		spin(turns)
+	}
+	least := func(turns int) int64 {
+		least := int64(math.MaxInt64)
+		for range 20 {
+			began := nanotime()
+			spin(turns)
+			least = min(least, nanotime()-began)
+		}
+		return least
+	}
+	if short, long := least(1000), least(100_000); long < 10*short {
+		t.Errorf("1,000 turns take %d ns, 100,000 take %d", short, long)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -78,8 +79,8 @@ func (p *Prober) Close() {
 //  2. Threads start, each an OS thread of its own, pinned; they sleep.
 //  3. All start at once: warm, then the measured stretch.
 //
-// The garbage collector rests meanwhile. A cancelled context ends it within some
-// 100 ms.
+// The garbage collector rests meanwhile: with a limit of memory (GOMEMLIMIT) it would
+// not, so there is none. A cancelled context ends it within some 100 ms.
 func (p *Prober) Run(ctx context.Context, j Job) (Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,6 +90,7 @@ func (p *Prober) Run(ctx context.Context, j Job) (Result, error) {
 	if err := p.check(j); err != nil {
 		return Result{}, err
 	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	if err := stage(p.clock, Staged.Prepare); err != nil {
 		return Result{}, err

@@ -153,7 +153,7 @@ func (p *Prober) region(ctx context.Context, b Buffer, k key) (*region, error) {
 		return nil, err
 	}
 	r.key, r.busy = k, true
-	err = mbind(r.mem, b.policy(), b.Nodes)
+	err = place(r.mem, b.policy(), b.Nodes)
 	if err == nil {
 		err = touch(ctx, r, b)
 	}

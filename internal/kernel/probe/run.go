@@ -24,16 +24,15 @@ type run struct {
 	done      sync.WaitGroup // threads that have ended
 	start     futex          // 1: go
 	stop      atomic.Bool
+	late      atomic.Bool  // it was stopped since it took too long
+	deadline  int64        // of nanotime: when it does
 	warming   atomic.Int32 // threads whose warming time is not over
 	measuring atomic.Int32 // threads whose measured stretch is not over
 }
 
 func newRun(p *Prober, j Job, regions []*region) *run {
 	r := &run{p: p, job: j}
-	parts, seen := map[int]int{}, map[int]int{} // threads by buffer
-	for _, t := range j.Threads {
-		parts[t.Buffer]++
-	}
+	parts, seen := j.parts(), map[int]int{}
 	for i, t := range j.Threads {
 		w := &worker{run: r, thread: t, clock: loopClock(p.clock)}
 		w.source = newSource(t, regions, seen[t.Buffer], parts[t.Buffer], uint64(i))
@@ -43,22 +42,36 @@ func newRun(p *Prober, j Job, regions []*region) *run {
 			w.owner = newOwner(r, t.Owner, &w.source)
 			r.owners = append(r.owners, w.owner)
 		}
-		if !t.Background {
-			r.measuring.Add(1)
-		}
 		r.workers = append(r.workers, w)
 	}
 	r.warming.Store(int32(len(r.workers)))
+	r.measuring.Store(int32(len(r.workers)))
 	return r
+}
+
+// parts are the threads by buffer.
+func (j Job) parts() map[int]int {
+	parts := map[int]int{}
+	for _, t := range j.Threads {
+		parts[t.Buffer]++
+	}
+	return parts
+}
+
+// linesFor are the lines that all threads of a kind of work share, of a buffer's.
+func linesFor(t Thread, lines int) int {
+	if t.Work == Copy {
+		return lines / 2
+	}
+	return lines
 }
 
 // newSource gives a thread its part of the buffer, or its place in the cycle: the
 // part-th of parts.
 func newSource(t Thread, regions []*region, part, parts int, seed uint64) source {
 	r := regions[t.Buffer]
-	lines, s := r.lines, source{work: t.Work, reads: t.Reads, writes: t.Writes}
+	lines, s := linesFor(t, r.lines), source{work: t.Work, reads: t.Reads, writes: t.Writes}
 	if t.Work == Copy {
-		lines /= 2
 		s.half = uintptr(lines) * line
 	}
 	first := lines * part / parts
@@ -82,18 +95,27 @@ func newSource(t Thread, regions []*region, part, parts int, seed uint64) source
 // not come to the end: the lab's model may be ten times as slow, or be off.
 func (r *run) giveUp() time.Duration { return r.p.patience + 50*(r.job.Warm+r.job.Length) }
 
-var errClock = errors.New("the clock did not get to the end of the measured stretch: does it run")
+var errClock = errors.New("the threads did not get to the end of the measured stretch: does the clock run")
 
 // do starts the threads and waits for them.
 //
 //  1. Each needs a P of Go's of its own, since none gives its up, and two are for
-//     everything else.
+//     everything else. That they are set, be it to what they were, also keeps the
+//     runtime from adapting them every second, which stops the world
+//     (sysmonUpdateGOMAXPROCS in runtime/proc.go); it does not do so again later.
 //  2. All are pinned and sleep: from here on the clock's time counts.
 //  3. They run until all that are measured are through.
+//
+// A worker is not preempted, so whoever stops the world waits for all of them; and
+// one that comes out of a system call then (its futex) waits for the world. If a
+// third waits for that one, all three wait. Hence: no collection during a run (Run),
+// Ps that stay (1), and no wait without an end (ended). What remains: where other
+// code of this process stops the world (runtime.GC, ReadMemStats, a profile; homenode
+// has none), a job can fail after giveUp, with errClock.
 func (r *run) do(ctx context.Context) (Result, error) {
-	if need := len(r.workers) + len(r.owners) + 2; runtime.GOMAXPROCS(0) < need {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(need)) // 1
-	}
+	before := runtime.GOMAXPROCS(0) // 1
+	runtime.GOMAXPROCS(max(before, len(r.workers)+len(r.owners)+2))
+	defer runtime.GOMAXPROCS(before)
 	r.ready.Add(len(r.workers) + len(r.owners))
 	r.done.Add(len(r.workers) + len(r.owners))
 	for _, w := range r.workers {
@@ -109,20 +131,27 @@ func (r *run) do(ctx context.Context) (Result, error) {
 	}
 	unhook := context.AfterFunc(ctx, func() { r.stop.Store(true) })
 	defer unhook()
-	late := time.AfterFunc(r.giveUp(), func() { r.stop.Store(true) })
+	r.deadline = nanotime() + int64(r.giveUp())
+	late := time.AfterFunc(r.giveUp(), r.tooLate)
+	defer late.Stop()
 	r.start.set(1) // 3
 	r.done.Wait()
-	inTime := late.Stop()
 	switch {
 	case err != nil:
 		return Result{}, err
 	case ctx.Err() != nil:
 		return Result{}, ctx.Err()
 	}
-	return r.result(inTime)
+	return r.result()
 }
 
-func (r *run) result(inTime bool) (Result, error) {
+//go:nosplit
+func (r *run) tooLate() {
+	r.late.Store(true)
+	r.stop.Store(true)
+}
+
+func (r *run) result() (Result, error) {
 	var errs []error
 	var res Result
 	r.p.problems = nil
@@ -139,7 +168,7 @@ func (r *run) result(inTime bool) (Result, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Result{}, err
 	}
-	if !inTime {
+	if r.late.Load() {
 		return Result{}, fmt.Errorf("run job: %w (%s; %v were asked for, %v have passed)", errClock, r.p.clock.Name(), r.job.Warm+r.job.Length, r.giveUp())
 	}
 	return res, nil

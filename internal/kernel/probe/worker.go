@@ -24,6 +24,7 @@ type worker struct {
 	batch  int    // ops between two looks at the clock
 	owner  *owner // Transfer
 	lap    uint32 // Transfer: laps made
+	looks  uint32 // that ended took; beside batch, which each batch needs, too: a line less
 	paces  paces
 	counts *perf.ThreadGroup
 
@@ -98,23 +99,15 @@ func (w *worker) measure() {
 		w.counts.Start()
 	}
 	began := w.run.p.clock.Now(w.thread.CPU)
-	if w.thread.Background {
-		began := w.clock.Now(w.thread.CPU)
-		w.result.Ops = w.while(&w.run.measuring)
-		w.result.Elapsed = w.clock.Now(w.thread.CPU) - began
-	} else {
-		w.paces.n = 0
-		w.result.Ops, w.result.Elapsed = w.stretch(w.run.job.Length)
-	}
+	w.paces.n = 0
+	w.result.Ops, w.result.Elapsed = w.stretch(w.run.job.Length)
 	w.result.Whole = w.run.p.clock.Now(w.thread.CPU) - began
 	if w.counts != nil {
 		w.counts.Stop()
 		w.result.take(w.counts.Counts())
 	}
-	if !w.thread.Background {
-		w.run.measuring.Add(-1)
-		w.while(&w.run.measuring)
-	}
+	w.run.measuring.Add(-1)
+	w.while(&w.run.measuring)
 	w.result.Bytes = w.result.Ops * bytesOf(w.thread.Work)
 	w.result.Quiet = w.paces.quiet(w.result.Ops, w.result.Elapsed)
 }
@@ -139,7 +132,7 @@ func (w *worker) stretch(length time.Duration) (ops uint64, elapsed time.Duratio
 		w.source.do(w.batch)
 		ops += uint64(w.batch)
 		now := w.clock.Now(w.thread.CPU)
-		if now-began >= length || w.run.stop.Load() {
+		if now-began >= length || w.ended() {
 			return ops, now - began
 		}
 		w.paces.add(w.batch, now-last)
@@ -155,7 +148,7 @@ func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) 
 		n, took, now := w.transfer()
 		ops, elapsed = ops+n, elapsed+took
 		w.paces.add(int(n), took)
-		if now-began >= length || w.run.stop.Load() {
+		if now-began >= length || w.ended() {
 			return ops, elapsed
 		}
 	}
@@ -164,17 +157,27 @@ func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) 
 // while works until no thread is left that the work is for.
 //
 //go:nosplit
-func (w *worker) while(left *atomic.Int32) (ops uint64) {
-	for left.Load() > 0 && !w.run.stop.Load() {
+func (w *worker) while(left *atomic.Int32) {
+	for left.Load() > 0 && !w.ended() {
 		if w.owner != nil {
-			n, _, _ := w.transfer()
-			ops += n
+			w.transfer()
 			continue
 		}
 		w.source.do(w.batch)
-		ops += uint64(w.batch)
 	}
-	return ops
+}
+
+// ended says that the run is over, whether others have got to its end or not. That
+// it took too long is told by a timer; but a timer needs a world that goes on (do),
+// so every 64 batches, some 0.5 s at most, the worker looks for itself: at the
+// machine's own time, since the prober's clock may stand.
+//
+//go:nosplit
+func (w *worker) ended() bool {
+	if w.looks++; w.looks%64 == 0 && nanotime() > w.run.deadline {
+		w.run.tooLate()
+	}
+	return w.run.stop.Load()
 }
 
 // look is what a batch takes beyond its ops: some 100 instructions in the lab, and

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build amd64 || arm64
+
 package probe
 
 // Instructions of a turn of spin, and of a call with no turn.
