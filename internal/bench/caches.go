@@ -38,7 +38,8 @@ func sizeKey(f profile.SizeFigure) unit.Bytes { return f.Bytes }
 //
 //  1. The largest first, once: what memory's latency is.
 //  2. From scanFrom up by half octaves, whole pages.
-//  3. Until three steps are as slow as memory.
+//  3. Until three steps are as slow as memory, the last of them beyond the cache that
+//     the firmware tells of.
 //  4. The levels are read from the curve (findLevels).
 func planCaches(b *bench) plan {
 	rows := b.rows()
@@ -78,7 +79,7 @@ func planCaches(b *bench) plan {
 		pl.blocks[block] = append(pl.blocks[block], p)
 	}
 	pl.enough = func(block int) bool { // 3
-		return scanned(upTo(b.profile.WorkingSets, steps, block*scanBlock))
+		return scanned(upTo(b.profile.WorkingSets, steps, block*scanBlock), b.told())
 	}
 	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) } // 4
 	return pl
@@ -138,10 +139,20 @@ func upTo(sets []profile.SizeFigure, steps []unit.Bytes, n int) []profile.SizeFi
 	})
 }
 
-// scanned says that the last steps before the largest are as slow as it is.
-func scanned(sets []profile.SizeFigure) bool {
+// told is the last-level cache by the firmware; 0 where its word is not about what is
+// measured: the lab's model has caches of its own.
+func (b *bench) told() unit.Bytes {
+	if b.how == unit.HowModelled {
+		return 0
+	}
+	return b.firmwareLLC()
+}
+
+// scanned says that the last steps before the largest are as slow as it is, and go
+// beyond a size.
+func scanned(sets []profile.SizeFigure, beyond unit.Bytes) bool {
 	n := len(sets) - 1
-	if n < stepsAtMemory {
+	if n < stepsAtMemory || sets[n-1].Bytes <= beyond {
 		return false
 	}
 	memory := sets[n].Median.Or(math.Inf(1))
@@ -164,7 +175,7 @@ func (b *bench) cacheSizes(cpu int) []profile.CacheSize {
 			Latency: sets[l.middle].Figure, Firmware: b.firmwareSize(cpu, i+1),
 		})
 	}
-	if n := len(sets); n > 0 && !b.guest && sets[n-1].Bytes < 2*b.firmwareLLC() {
+	if n := len(sets); n > 0 && sets[n-1].Bytes < 2*b.told() {
 		all = append(all, profile.CacheSize{
 			Level: len(all) + 1, Firmware: unit.Some(b.firmwareLLC()),
 			Latency: profile.UnknownFigure("the scan did not get beyond it"),

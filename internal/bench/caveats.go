@@ -20,6 +20,9 @@ const (
 	// spreadLimit is the (max - min) / median above which a figure is not steady: the
 	// 5 % that a profile of an idle host promises.
 	spreadLimit = 0.05
+	// agreeLLC is up to how many times as large one of two sizes of the last-level
+	// cache may be: the steps of the scan are half octaves, and its ramp is wide.
+	agreeLLC = 2
 )
 
 // watch gathers what decides how far figures can be trusted.
@@ -91,6 +94,9 @@ func (b *bench) caveats() []profile.Caveat {
 	if c.Hypervisor != "" {
 		add("virtual-machine", fmt.Sprintf("This is a virtual machine (%s): nodes, caches and distances may be made up, and neighbours are not seen.", c.Hypervisor))
 	}
+	if text := b.disagree(); text != "" {
+		add("cache-size", text)
+	}
 	if len(b.watch.loaded) > 0 {
 		add("other-load", fmt.Sprintf("Other programs kept up to %.1f CPUs busy while this was measured.", b.watch.load), b.watch.loaded...)
 	}
@@ -121,6 +127,17 @@ func (b *bench) caveats() []profile.Caveat {
 		add("spread", fmt.Sprintf("Repeats differ by more than %.0f %%: by %.0f %% at worst, in %s.", spreadLimit*100, worst*100, what), parts...)
 	}
 	return all
+}
+
+// disagree says that the scan found another last-level cache than the firmware tells
+// of. A part of a large one may not be ours, and a scan may end early.
+func (b *bench) disagree() string {
+	measured, ok := b.profile.LLC()
+	told := b.told()
+	if !ok || told == 0 || max(measured, told) <= agreeLLC*min(measured, told) {
+		return ""
+	}
+	return fmt.Sprintf("The scan found a last-level cache of %v, the firmware says %v: buffers are sized by the larger.", measured, told)
 }
 
 // unsteady are the parts that have figures of a large spread.

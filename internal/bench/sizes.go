@@ -52,17 +52,19 @@ const (
 
 // llc is the size of the last-level cache that buffers are sized by.
 //
-//  1. Measured is best; on a real machine the firmware's may be larger (a part of
-//     it is another core's, or reserved), and larger is safe.
-//  2. Else the firmware's, in a virtual machine at least guessedLLC.
+//  1. In the lab what was measured: its model knows nothing of QEMU's caches.
+//  2. Elsewhere the larger of what was measured and what the firmware says. A part
+//     of the cache may be another core's or guest's now and ours later, and a guest's
+//     page walks may look like memory: larger is safe. It costs memory and time.
+//  3. Else the firmware's, in a virtual machine at least guessedLLC.
 func (b *bench) llc() unit.Bytes {
 	measured, ok := b.profile.LLC()
 	switch {
-	case ok && b.guest: // 1
+	case ok && b.how == unit.HowModelled: // 1
 		return measured
-	case ok:
+	case ok: // 2
 		return max(measured, b.firmwareLLC())
-	case b.guest || b.firmwareLLC() == 0: // 2
+	case b.guest || b.firmwareLLC() == 0: // 3
 		return max(b.firmwareLLC(), guessedLLC)
 	}
 	return b.firmwareLLC()
