@@ -110,8 +110,13 @@ func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) e
 	b.cost = newCosts()
 	b.o.Repeats = max(1, b.o.Repeats)
 	print := profile.FingerprintOf(b.m, c.CPUModel)
+	cpus, nodes := b.allowed(), b.chosen(b.m.NodeIDs())
 	if prior.Schema != 0 {
-		if err := sameRun(prior, print, b.o.Version, b.how); err != nil {
+		err := sameRun(prior, print, b.o.Version, b.how)
+		if err == nil {
+			err = sameUse(prior, cpus, nodes)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -120,6 +125,7 @@ func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) e
 	b.profile.Schema, b.profile.Machine, b.profile.Origin = profile.Schema, print, b.m.Origin
 	b.profile.Version, b.profile.Command, b.profile.Date = b.o.Version, b.o.Command, b.start
 	b.profile.How, b.profile.Clock = b.how, clock.Name()
+	b.profile.UsedCPUs, b.profile.UsedNodes = cpus, nodes
 	b.parts = b.wanted()
 	b.watch = watch{first: c, unread: unread, prior: prior.Caveats}
 	return nil
@@ -133,6 +139,18 @@ func sameRun(prior profile.Profile, now profile.Fingerprint, version string, how
 		return fmt.Errorf("the profile is of homenode %s, this is %s: %w", prior.Version, version, ErrOtherProfile)
 	case prior.How != how:
 		return fmt.Errorf("the profile's times are %v, now they would be %v: %w", prior.How, how, ErrOtherProfile)
+	}
+	return nil
+}
+
+// sameUse wants the same restriction: a bandwidth of two CPUs and one of all do not
+// belong in one matrix.
+func sameUse(prior profile.Profile, cpus set.CPUSet, nodes set.NodeSet) error {
+	switch {
+	case !prior.UsedCPUs.IsEmpty() && !prior.UsedCPUs.Equal(cpus):
+		return fmt.Errorf("the profile was measured with CPUs %s, now it would be with %s: %w", prior.UsedCPUs, cpus, ErrOtherProfile)
+	case !prior.UsedNodes.IsEmpty() && !prior.UsedNodes.Equal(nodes):
+		return fmt.Errorf("the profile is of nodes %s, now it would be of %s: %w", prior.UsedNodes, nodes, ErrOtherProfile)
 	}
 	return nil
 }

@@ -447,3 +447,32 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 }
+
+// A measurement with some of the CPUs is not gone on with by others, and says so.
+func TestRestrictedIsTold(t *testing.T) {
+	f := newFake()
+	o := f.options()
+	o.Parts, o.CPUs = []profile.Part{profile.Bandwidth}, set.FromCPUs(0, 1, 4)
+	some, err := Measure(t.Context(), f, o, profile.Profile{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid(t, some)
+	if len(some.Caveats) != 1 || some.Caveats[0].Code != "restricted" || !strings.Contains(some.Caveats[0].Text, "CPUs 0-1,4 of 10 only") {
+		t.Errorf("caveats %+v", some.Caveats)
+	}
+	if _, err := Measure(t.Context(), f, o, some); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	for want, change := range map[string]func(*Options){
+		"with CPUs 0-1,4, now it would be with 0-9": func(o *Options) { o.CPUs = set.CPUSet{} },
+		"with CPUs 0-1,4, now it would be with 0-1": func(o *Options) { o.Nodes = set.FromNodes(0) },
+		"of nodes 0,2,5,7, now it would be of 0,2":  func(o *Options) { o.Nodes = set.FromNodes(0, 2) },
+	} {
+		o := o
+		change(&o)
+		if _, err := Measure(t.Context(), f, o, some); !errors.Is(err, ErrOtherProfile) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -94,6 +94,9 @@ func (b *bench) caveats() []profile.Caveat {
 	if c.Hypervisor != "" {
 		add("virtual-machine", fmt.Sprintf("This is a virtual machine (%s): nodes, caches and distances may be made up, and neighbours are not seen.", c.Hypervisor))
 	}
+	if only := b.profile.Only(); only != "" {
+		add("restricted", fmt.Sprintf("It was measured with %s: what the rest of the machine can do is not in it.", only))
+	}
 	if text := b.disagree(); text != "" {
 		add("cache-size", text)
 	}

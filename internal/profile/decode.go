@@ -45,6 +45,7 @@ func (p Profile) Validate() error {
 		return fmt.Errorf("machine: %w", err)
 	}
 	c := checker{nodes: p.Machine.Nodes}
+	c.node("used_nodes", p.UsedNodes.IDs()...)
 	c.parts(p)
 	c.memory(p)
 	c.caches(p)
