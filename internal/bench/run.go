@@ -243,7 +243,7 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		}
 		r.cost.learn(jobSize(job), took)
 		r.watch.counted(job, result)
-		out.jobs = append(out.jobs, result)
+		out.jobs = append(out.jobs, r.clocked(job, result))
 	}
 	if p.move != nil {
 		if r.overBudget() {
@@ -259,6 +259,25 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		}
 	}
 	return p.read(out)
+}
+
+// clocked decides what the ops of each thread are divided by. Latencies are at the
+// median pace of the batches (Quiet): an interruption is no property of memory. A
+// rate is of all the time it took, where time is measured: batches that wait for a
+// full controller are what it is about. In the lab rates are at the median pace as
+// well: its clock leaves the kernel's time out, but not what the kernel's misses
+// made the next batches wait.
+func (b *bench) clocked(j probe.Job, r probe.Result) probe.Result {
+	if b.how == unit.HowModelled {
+		return r
+	}
+	r.Threads = slices.Clone(r.Threads)
+	for i, t := range j.Threads {
+		if t.Work != probe.Chase && t.Work != probe.Transfer {
+			r.Threads[i].Quiet = 0
+		}
+	}
+	return r
 }
 
 // threadsOf is how many CPUs a job keeps busy.

@@ -267,7 +267,8 @@ func (b *bench) addReaders(j *probe.Job, node int, cpus set.CPUSet, t probe.Thre
 
 var errNoOp = errors.New("no operation was finished in the time")
 
-// pace is how long a thread's ops took: without interruptions where that is known.
+// pace is how long a thread's ops took: without interruptions where they are known
+// and do not count (clocked).
 func pace(t probe.ThreadResult) time.Duration {
 	if t.Quiet > 0 {
 		return t.Quiet
@@ -285,7 +286,7 @@ func latencyOf(t probe.ThreadResult) ([]float64, error) {
 }
 
 // rateOf is bytes/s of threads that ran together: the sum of their rates, each over
-// its own time, since each one's interruptions are its own.
+// its own time.
 func rateOf(threads []probe.ThreadResult) (float64, error) {
 	rate := 0.0
 	for _, t := range threads {
