@@ -18,6 +18,8 @@ const (
 	// firmware's last-level caches. Nothing but a memory-side cache holds it.
 	scanLeast = 64 * unit.MiB
 	scanLLC   = 4
+	// leastMemory is the least that the largest working set must have.
+	leastMemory = unit.MiB
 	// atMemory is the share of memory's latency from which a step counts as memory.
 	atMemory = 0.95
 	// stepsAtMemory ends a scan. Fewer might be a cache's thrashing step.
@@ -36,7 +38,8 @@ func sizeKey(f profile.SizeFigure) unit.Bytes { return f.Bytes }
 
 // planCaches: one CPU chases over working sets of local memory.
 //
-//  1. The largest first, once: what memory's latency is.
+//  1. The largest first, once: what memory's latency is. Without it nothing is
+//     scanned: the largest that is there would pass for memory.
 //  2. From scanFrom up by half octaves, whole pages.
 //  3. Until three steps are as slow as memory, the last of them beyond the cache that
 //     the firmware tells of.
@@ -51,12 +54,12 @@ func planCaches(b *bench) plan {
 	if !ok {
 		return plan{}
 	}
-	most, err := b.room(node, max(scanLeast, scanLLC*b.firmwareLLC()), unit.MiB)
+	most, err := b.room(node, max(scanLeast, scanLLC*b.firmwareLLC()), leastMemory)
 	if err != nil {
 		return plan{skipped: []profile.Skipped{{Part: profile.Caches, Why: err.Error()}}}
 	}
-	if n := len(b.profile.WorkingSets); n > 0 { // what is gone on with
-		most = max(scanFrom, b.profile.WorkingSets[n-1].Bytes)
+	if memory, ok := b.memoryStep(); ok { // what is gone on with
+		most = memory.Bytes
 	}
 	steps := halfOctaves(most)
 	pl := plan{blocks: make([][]piece, 1+(len(steps)-1+scanBlock-1)/scanBlock)}
@@ -78,11 +81,23 @@ func planCaches(b *bench) plan {
 		}
 		pl.blocks[block] = append(pl.blocks[block], p)
 	}
+	pl.first = func() bool { _, ok := b.memoryStep(); return ok }
 	pl.enough = func(block int) bool { // 3
 		return scanned(upTo(b.profile.WorkingSets, steps, block*scanBlock), b.told())
 	}
 	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) } // 4
 	return pl
+}
+
+// memoryStep is the largest working set, if it is one that memory's latency is taken
+// from: it is measured first, and others only beside it.
+func (b *bench) memoryStep() (profile.SizeFigure, bool) {
+	n := len(b.profile.WorkingSets)
+	if n == 0 {
+		return profile.SizeFigure{}, false
+	}
+	last := b.profile.WorkingSets[n-1]
+	return last, last.Known() && last.Bytes >= leastMemory
 }
 
 func (b *bench) draws(cpu, node int, ws unit.Bytes) []probe.Job {

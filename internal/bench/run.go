@@ -25,6 +25,7 @@ type plan struct {
 	skipped []profile.Skipped    // that need not even be tried
 	have    int                  // pieces that are in the profile already
 	enough  func(block int) bool // after a block: the others are not needed; may be nil
+	first   func() bool          // after the first block: the rest makes sense; may be nil
 	finish  func()               // after the last; may be nil
 }
 
@@ -59,6 +60,9 @@ func inBlocks(pieces []piece) [][]piece { return slices.Collect(slices.Chunk(pie
 // errBudget ends a part whose time is up; what it has is kept.
 var errBudget = errors.New("budget used up")
 
+// errFirst ends a part whose first block failed; Skipped says why.
+var errFirst = errors.New("what the rest is compared with could not be measured")
+
 // part measures one part, or says why not.
 //
 //  1. What was said of it before, in a profile that is gone on with, is forgotten.
@@ -82,7 +86,9 @@ func (b *bench) part(ctx context.Context, part profile.Part) error {
 	r := runner{bench: b, part: part, total: pl.runs(b.repeats), length: b.estimate(pl, b.repeats), later: b.estimateAll(later, b.repeats)}
 	err := r.blocks(ctx, pl) // 3
 	b.watch.end(b, part)
-	if errors.Is(err, errBudget) {
+	if errors.Is(err, errFirst) {
+		err = nil
+	} else if errors.Is(err, errBudget) {
 		b.skip(part, "the rest", fmt.Sprintf(budgetOf+"%v used up", b.o.Budget))
 		err = nil
 	} else if err == nil && (r.kept > 0 || pl.have > 0) { // 4
@@ -144,6 +150,9 @@ func (r *runner) blocks(ctx context.Context, pl plan) error {
 	for i, block := range pl.blocks {
 		if err := r.block(ctx, block, i); err != nil {
 			return err
+		}
+		if i == 0 && pl.first != nil && !pl.first() {
+			return errFirst
 		}
 		if pl.enough != nil && pl.enough(i) {
 			return nil

@@ -92,8 +92,8 @@ func (b *bench) memoryLatency() time.Duration {
 
 // dram is the latency of local memory as measured, in ns.
 func (b *bench) dram() (float64, bool) {
-	if n := len(b.profile.WorkingSets); n > 0 { // the largest is measured first
-		return b.profile.WorkingSets[n-1].Median.Get()
+	if memory, ok := b.memoryStep(); ok {
+		return memory.Median.Get()
 	}
 	best := math.Inf(1)
 	for _, f := range b.profile.Latency {
