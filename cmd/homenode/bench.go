@@ -17,10 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/bench"
-	"homenode/internal/machine"
 	"homenode/internal/profile"
 	reportprofile "homenode/internal/report/profile"
-	"homenode/internal/set"
 )
 
 type benchFlags struct {
@@ -52,8 +50,8 @@ func benchCommand() *cobra.Command {
 	flags.BoolVar(&f.resume, "resume", false, "go on with the profile that is there")
 	flags.StringSliceVar(&f.only, "only", nil, "these parts only")
 	flags.StringSliceVar(&f.skip, "skip", nil, "not these parts")
-	flags.StringVar(&f.nodes, "nodes", "", "only these nodes, such as 0-1; default: all")
-	flags.StringVar(&f.cpus, "cpus", "", "use only these CPUs; default: all that are online")
+	flags.StringVar(&f.nodes, "nodes", "", "only these nodes, such as 0-1; default: all that this process may use")
+	flags.StringVar(&f.cpus, "cpus", "", "use only these CPUs; default: all that this process may use")
 	flags.IntVar(&f.repeats, "repeats", 3, "of every measurement")
 	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "how long it may take: fewer repeats, then fewer parts; 0: no limit")
 	flags.Uint64Var(&f.seed, "seed", 1, "of the order of repeats")
@@ -90,6 +88,7 @@ func runBench(cmd *cobra.Command, f benchFlags) error {
 		saved = saved || err == nil
 		return err
 	}
+	tell(cmd.ErrOrStderr(), f.shut(o))
 	bar := newBenchBar(cmd.ErrOrStderr())
 	o.Progress = bar.show
 	result, err := bench.Measure(cmd.Context(), p, o, prior)
@@ -120,7 +119,11 @@ func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error
 	if o.Parts, err = f.parts(); err != nil {
 		return o, prior, badInput(err)
 	}
-	if o.Nodes, o.CPUs, err = f.places(m); err != nil {
+	limits, err := readLimits()
+	if err != nil {
+		return o, prior, err
+	}
+	if err = f.places(&o, limits); err != nil {
 		return o, prior, badInput(err)
 	}
 	if f.resume {
@@ -180,33 +183,6 @@ func namedParts(flag string, names []string) ([]profile.Part, error) {
 		parts = append(parts, profile.Part(n))
 	}
 	return parts, nil
-}
-
-// places are the nodes and CPUs that are asked for, if the machine has them.
-func (f benchFlags) places(m machine.Machine) (nodes set.NodeSet, cpus set.CPUSet, err error) {
-	if nodes, err = set.ParseNodes(f.nodes); err != nil {
-		return nodes, cpus, fmt.Errorf("--nodes: %w", err)
-	}
-	if cpus, err = set.ParseCPUs(f.cpus); err != nil {
-		return nodes, cpus, fmt.Errorf("--cpus: %w", err)
-	}
-	if missing := nodes.Minus(m.NodeIDs()); !missing.IsEmpty() {
-		return nodes, cpus, fmt.Errorf("--nodes %s: there is no node %s: this machine has %s", nodes, missing, m.NodeIDs())
-	}
-	if missing := cpus.Minus(m.OnlineCPUs()); !missing.IsEmpty() {
-		return nodes, cpus, fmt.Errorf("--cpus %s: CPU %s is not online: %s are", cpus, missing, m.OnlineCPUs())
-	}
-	has := m.OnlineCPUs()
-	if !cpus.IsEmpty() {
-		has = cpus
-	}
-	if !nodes.IsEmpty() {
-		has = has.Intersect(m.CPUsOf(nodes))
-	}
-	if has.IsEmpty() {
-		return nodes, cpus, fmt.Errorf("--nodes %s, --cpus %s: no CPU is left to measure from: name a node that has some, too", nodes, cpus)
-	}
-	return nodes, cpus, nil
 }
 
 // stopped says how to go on.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"homenode/internal/bench"
+	"homenode/internal/kernel/launch"
 	"homenode/internal/kernel/probe"
 	"homenode/internal/profile"
 	"homenode/internal/set"
@@ -204,4 +206,36 @@ func TestBarLine(t *testing.T) {
 		t.Errorf("%q, want %q", l, want)
 	}
 	barLine(bench.Progress{})
+}
+
+// What the process may not use is left out, and said; asked for by name it is
+// refused.
+func TestBenchWithinLimits(t *testing.T) {
+	s := stub(t, &stubProber{})
+	m, _, err := liveMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	online := m.OnlineCPUs()
+	if online.Len() < 2 {
+		t.Skip("one CPU: it cannot be restricted")
+	}
+	first, _ := online.First()
+	old := readLimits
+	t.Cleanup(func() { readLimits = old })
+	readLimits = func() (launch.Limits, error) { return launch.Limits{CPUs: set.FromCPUs(first)}, nil }
+	out := filepath.Join(t.TempDir(), "p.json")
+	code, _, errs := runWith("bench", "--only", "latency", "--out", out)
+	if code != exitDone || !strings.Contains(errs, fmt.Sprintf("measuring with CPUs %d only", first)) {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+	p, err := readProfileFile(out)
+	if err != nil || !p.UsedCPUs.Equal(set.FromCPUs(first)) || len(p.Caveats) == 0 {
+		t.Errorf("used %s, caveats %v, %v", p.UsedCPUs, p.Caveats, err)
+	}
+	before := s.jobs
+	code, _, errs = runWith("bench", "--only", "latency", "--out", out, "--cpus", online.String())
+	if code != exitBadInput || !strings.Contains(errs, fmt.Sprintf("only %d (Cpus_allowed_list", first)) || s.jobs != before {
+		t.Errorf("exit %d, %q", code, errs)
+	}
 }

@@ -41,6 +41,7 @@ type Options struct {
 	Parts   []profile.Part // nil: all. They are measured in the order of profile.Parts
 	Nodes   set.NodeSet    // of the profile; empty: all
 	CPUs    set.CPUSet     // that may be used; empty: all online
+	Memory  set.NodeSet    // nodes whose memory may be used; empty: all
 	Budget  time.Duration  // of Now's clock; 0: none
 	Repeats int            // of every piece; at least 1
 	Seed    uint64         // of the order of repeats
@@ -110,7 +111,7 @@ func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) e
 	b.cost = newCosts()
 	b.o.Repeats = max(1, b.o.Repeats)
 	print := profile.FingerprintOf(b.m, c.CPUModel)
-	cpus, nodes := b.allowed(), b.chosen(b.m.NodeIDs())
+	cpus, nodes := b.allowed(), b.asked(b.m.NodeIDs()).Minus(b.m.NodesWithMemory().Minus(b.memory()))
 	if prior.Schema != 0 {
 		err := sameRun(prior, print, b.o.Version, b.how)
 		if err == nil {

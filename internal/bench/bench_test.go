@@ -476,3 +476,22 @@ func TestRestrictedIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A cpuset may allow CPUs of a node whose memory it does not.
+func TestMemoryThatMayBeUsed(t *testing.T) {
+	f := newFake()
+	o := f.options()
+	o.Parts, o.Memory = []profile.Part{profile.Latency, profile.Policies, profile.Rao}, set.FromNodes(0, 5)
+	p, err := Measure(t.Context(), f, o, profile.Profile{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range f.jobs {
+		if strings.Contains(j, " bind 2 ") {
+			t.Errorf("memory of node 2: %s", j)
+		}
+	}
+	if len(p.Latency) != 6 || p.Latency[2].From != 2 || p.Only() != "nodes 0,5,7 of 4 only" {
+		t.Errorf("%+v, %s", p.Latency, p.Only())
+	}
+}

@@ -70,7 +70,7 @@ func (b *bench) moves() []moveCase {
 	for _, from := range b.columns() {
 		var others []int
 		for _, to := range b.m.Nearest(from) {
-			if to != from && b.chosen(b.m.NodesWithMemory()).Has(to) {
+			if to != from && b.memory().Has(to) {
 				others = append(others, to)
 			}
 		}

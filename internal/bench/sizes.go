@@ -184,14 +184,23 @@ func (b *bench) allowed() set.CPUSet {
 	if !b.o.CPUs.IsEmpty() {
 		cpus = cpus.Intersect(b.o.CPUs)
 	}
-	return cpus.Intersect(b.m.CPUsOf(b.chosen(b.m.NodeIDs())))
+	return cpus.Intersect(b.m.CPUsOf(b.asked(b.m.NodeIDs())))
 }
 
-func (b *bench) chosen(nodes set.NodeSet) set.NodeSet {
+// asked are those of some nodes that were asked for.
+func (b *bench) asked(nodes set.NodeSet) set.NodeSet {
 	if b.o.Nodes.IsEmpty() {
 		return nodes
 	}
 	return nodes.Intersect(b.o.Nodes)
+}
+
+// chosen are those of some nodes whose memory is measured.
+func (b *bench) chosen(nodes set.NodeSet) set.NodeSet {
+	if nodes = b.asked(nodes); b.o.Memory.IsEmpty() {
+		return nodes
+	}
+	return nodes.Intersect(b.o.Memory)
 }
 
 // cpusOf are the CPUs of a node that may be used.
@@ -202,7 +211,7 @@ func (b *bench) cpusOf(node int) set.CPUSet {
 // rows are the nodes with CPUs, columns those with memory.
 func (b *bench) rows() []int {
 	var ids []int
-	for id := range b.chosen(b.m.NodesWithCPUs()).All() {
+	for id := range b.asked(b.m.NodesWithCPUs()).All() {
 		if !b.cpusOf(id).IsEmpty() {
 			ids = append(ids, id)
 		}
@@ -210,11 +219,13 @@ func (b *bench) rows() []int {
 	return ids
 }
 
-func (b *bench) columns() []int { return b.chosen(b.m.NodesWithMemory()).IDs() }
+func (b *bench) columns() []int { return b.memory().IDs() }
+
+func (b *bench) memory() set.NodeSet { return b.chosen(b.m.NodesWithMemory()) }
 
 // home is the nearest node with memory.
 func (b *bench) home(node int) (int, bool) {
-	has := b.chosen(b.m.NodesWithMemory())
+	has := b.memory()
 	for _, id := range b.m.Nearest(node) {
 		if has.Has(id) {
 			return id, true
