@@ -128,7 +128,7 @@ func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) e
 	b.profile.How, b.profile.Clock = b.how, clock.Name()
 	b.profile.UsedCPUs, b.profile.UsedNodes = cpus, nodes
 	b.parts = b.wanted()
-	b.watch = watch{first: c, unread: unread, prior: prior.Caveats}
+	b.watch = watch{first: c, unread: unread, prior: priorCaveats(prior)}
 	return nil
 }
 

@@ -82,7 +82,7 @@ func (b *bench) part(ctx context.Context, part profile.Part) error {
 		b.skip(part, "", why)
 		return b.save()
 	}
-	b.watch.begin(b)
+	b.watch.begin(b, part)
 	r := runner{bench: b, part: part, total: pl.runs(b.repeats), length: b.estimate(pl, b.repeats), later: b.estimateAll(later, b.repeats)}
 	err := r.blocks(ctx, pl) // 3
 	b.watch.end(b, part)
