@@ -36,8 +36,8 @@ func benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure this machine: latencies, bandwidths, caches, what moving and placing memory costs",
-		Long: "homenode bench measures the machine into a profile, a file that other commands take. It is saved after\n" +
-			"every piece: stop it at any time, and go on with --resume. It uses all CPUs it may while it runs.\n\n" +
+		Long: "homenode bench measures the machine into a profile, a file that other commands take. It is saved about\n" +
+			"once a second: stop it at any time, and go on with --resume. It uses all CPUs it may while it runs.\n\n" +
 			"A latency is at the median pace of short batches: interruptions do not count. A bandwidth is of all\n" +
 			"the time it took, in the lab of the median pace too: its clock is a model's.\n\n" +
 			"Parts: " + partNames(profile.Parts()) + ".",

@@ -46,8 +46,8 @@ type Options struct {
 	Repeats int            // of every piece; at least 1
 	Seed    uint64         // of the order of repeats
 	Now     func() time.Time
-	// Save is called with everything so far after every piece. What it is given must
-	// not be changed. Its error ends the measurement.
+	// Save is called with everything so far, about once a second and after every block
+	// of pieces. What it is given must not be changed. Its error ends the measurement.
 	Save     func(profile.Profile) error
 	Progress func(Progress)
 	Version  string
@@ -79,6 +79,8 @@ type bench struct {
 	guest   bool // in a virtual machine: cache sizes are hearsay
 	how     unit.Source
 	some    bool               // anything was measured
+	saved   time.Time          // when it was, the last time
+	unsaved bool               // something was measured since
 	free    map[int]unit.Bytes // of nodes, since the current part began
 }
 
@@ -194,6 +196,7 @@ func (b *bench) finished() profile.Profile {
 func (b *bench) elapsed() time.Duration { return b.o.Now().Sub(b.start) }
 
 func (b *bench) save() error {
+	b.saved, b.unsaved = b.o.Now(), false
 	if b.o.Save == nil {
 		return nil
 	}
@@ -214,13 +217,40 @@ func (b *bench) nothing() error {
 	return ErrNothing
 }
 
-// put adds a value to a list that is in the order of keys.
+// put adds a value to a list that is in the order of keys. The list is copied: what
+// was saved keeps its own.
 func put[T any, K comparable](all []T, v T, key func(T) K, order []K) []T {
-	all = append(slices.Clone(all), v)
-	slices.SortStableFunc(all, func(a, b T) int {
-		return cmp.Compare(slices.Index(order, key(a)), slices.Index(order, key(b)))
-	})
-	return all
+	return putRanked(all, v, key, ranks(order))
+}
+
+// putRanked is put for long lists: ranks are made once.
+func putRanked[T any, K comparable](all []T, v T, key func(T) K, rank map[K]int) []T {
+	of := func(v T) int {
+		if at, ok := rank[key(v)]; ok {
+			return at
+		}
+		return -1
+	}
+	at, _ := slices.BinarySearchFunc(all, of(v)+1, func(have T, next int) int { return cmp.Compare(of(have), next) })
+	longer := make([]T, 0, len(all)+1)
+	return append(append(append(longer, all[:at]...), v), all[at:]...)
+}
+
+func ranks[K comparable](order []K) map[K]int {
+	rank := make(map[K]int, len(order))
+	for i, k := range order {
+		rank[k] = i
+	}
+	return rank
+}
+
+// keysOf are the keys that a list has: there for long lists.
+func keysOf[T any, K comparable](all []T, key func(T) K) map[K]bool {
+	keys := make(map[K]bool, len(all))
+	for _, v := range all {
+		keys[key(v)] = true
+	}
+	return keys
 }
 
 // there says whether a list has a value of that key.

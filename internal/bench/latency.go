@@ -31,8 +31,9 @@ func planLatency(b *bench) plan {
 	var pl plan
 	var pieces []piece
 	order := b.pairs()
+	rank, have := ranks(order), keysOf(b.profile.Latency, pairKey)
 	for _, pr := range order {
-		if there(b.profile.Latency, pairKey, pr) {
+		if have[pr] {
 			pl.have++
 			continue
 		}
@@ -47,7 +48,7 @@ func planLatency(b *bench) plan {
 			what: pr.String(), jobs: jobs(job), read: readChase,
 			keep: func(c [][]float64) {
 				f := profile.PairFigure{From: pr.from, To: pr.to, Figure: timed(c[0], c[1])}
-				b.profile.Latency = put(b.profile.Latency, f, pairKey, order)
+				b.profile.Latency = putRanked(b.profile.Latency, f, pairKey, rank)
 			},
 		})
 	}

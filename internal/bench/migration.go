@@ -28,8 +28,9 @@ func planMigration(b *bench) plan {
 		return pl
 	}
 	var pieces []piece
+	rank, have := ranks(order), keysOf(b.profile.Migration, moveKey)
 	for _, c := range order {
-		if there(b.profile.Migration, moveKey, c) {
+		if have[c] {
 			pl.have++
 			continue
 		}
@@ -44,7 +45,7 @@ func planMigration(b *bench) plan {
 			read: func(out outcome) ([]float64, error) { return readMove(out.moved, c.size) },
 			keep: func(v [][]float64) {
 				m := profile.Migration{From: c.from, To: c.to, PageSize: c.size, PerPage: profile.FigureOf(v[0]), Rate: profile.FigureOf(v[1])}
-				b.profile.Migration = put(b.profile.Migration, m, moveKey, order)
+				b.profile.Migration = putRanked(b.profile.Migration, m, moveKey, rank)
 			},
 		})
 	}

@@ -57,6 +57,10 @@ const blockSize = 16
 // inBlocks cuts a list of pieces up.
 func inBlocks(pieces []piece) [][]piece { return slices.Collect(slices.Chunk(pieces, blockSize)) }
 
+// saveEvery is how often a profile is saved inside a block: it is what a kill costs.
+// More often takes longer than to measure, where there are many nodes.
+const saveEvery = time.Second
+
 // errBudget ends a part whose time is up; what it has is kept.
 var errBudget = errors.New("budget used up")
 
@@ -197,6 +201,9 @@ func (r *runner) block(ctx context.Context, pieces []piece, number int) error {
 		}
 	}
 	r.tell()
+	if r.unsaved {
+		return r.save()
+	}
 	return nil
 }
 
@@ -221,7 +228,10 @@ func (r *runner) keep(p piece, repeats [][]float64) error {
 	}
 	p.keep(columns)
 	r.kept++
-	r.some = true
+	r.some, r.unsaved = true, true
+	if r.o.Now().Sub(r.saved) < saveEvery {
+		return nil
+	}
 	return r.save()
 }
 
