@@ -32,7 +32,7 @@ func planBandwidth(b *bench) plan {
 	}
 	order := b.pairs()
 	rank, pairsHad := ranks(order), keysOf(b.profile.Bandwidth, pairKey)
-	for _, pr := range order {
+	for _, pr := range b.byWorth() {
 		add(piece{
 			what: pr.String(),
 			keep: func(c [][]float64) {

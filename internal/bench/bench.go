@@ -74,6 +74,8 @@ type bench struct {
 	start   time.Time
 	before  float64 // seconds that the prior profile took
 	cost    costs
+	made    made
+	until   time.Duration // when the current part has to end, of elapsed; with a budget
 	watch   watch
 	huge    bool // transparent huge pages can be asked for
 	guest   bool // in a virtual machine: cache sizes are hearsay
@@ -110,7 +112,7 @@ func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (p
 func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) error {
 	clock := b.prober.Clock()
 	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "" || clock.How() == unit.HowModelled, clock.How()
-	b.cost = newCosts()
+	b.cost, b.made = newCosts(), made{}
 	b.o.Repeats = max(1, b.o.Repeats)
 	print := profile.FingerprintOf(b.m, c.CPUModel)
 	cpus, nodes := b.allowed(), b.asked(b.m.NodeIDs()).Minus(b.m.NodesWithMemory().Minus(b.memory()))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -100,8 +101,9 @@ func checkMemory(t *testing.T, f *fake, p profile.Profile) {
 			t.Errorf("curve %s does not bend: %+v", c.Name, c.Points)
 		}
 	}
-	if want := "node 0, local; node 2, local; whole machine, all local; node 2 to node 5; "; names != want {
-		t.Errorf("curves %q, want %q", names, want)
+	want := regexp.MustCompile("^node 0, local; node 2, local; whole machine, all local; node (2 to node 5|7 to node 2|7 to node 5); $") // the same distance
+	if !want.MatchString(names) {
+		t.Errorf("curves %q, want %s", names, want)
 	}
 }
 

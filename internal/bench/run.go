@@ -70,7 +70,7 @@ var errFirst = errors.New("what the rest is compared with could not be measured"
 // part measures one part, or says why not.
 //
 //  1. What was said of it before, in a profile that is gone on with, is forgotten.
-//  2. The budget decides on repeats, or against it.
+//  2. The budget decides on repeats and on the part's time, or against it.
 //  3. Blocks, until they are through or enough is known.
 //  4. Done, unless no piece of it could be measured.
 func (b *bench) part(ctx context.Context, part profile.Part) error {
@@ -87,13 +87,17 @@ func (b *bench) part(ctx context.Context, part profile.Part) error {
 		return b.save()
 	}
 	b.watch.begin(b, part)
-	r := runner{bench: b, part: part, total: pl.runs(b.repeats), length: b.estimate(pl, b.repeats), later: b.estimateAll(later, b.repeats)}
+	r := runner{bench: b, part: part, total: pl.runs(b.repeats), length: b.estimate(b.repeats, pl), later: b.estimate(b.repeats, later...)}
 	err := r.blocks(ctx, pl) // 3
 	b.watch.end(b, part)
 	if errors.Is(err, errFirst) {
 		err = nil
 	} else if errors.Is(err, errBudget) {
-		b.skip(part, "the rest", fmt.Sprintf(budgetOf+"%v used up", b.o.Budget))
+		what := "the rest"
+		if r.kept+pl.have == 0 {
+			what = ""
+		}
+		b.skip(part, what, b.usedUp())
 		err = nil
 	} else if err == nil && (r.kept > 0 || pl.have > 0) { // 4
 		b.complete(part, pl)
@@ -260,7 +264,7 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		if len(result.Threads) != len(job.Threads) {
 			return nil, fmt.Errorf("run job: %d threads answered, want %d", len(result.Threads), len(job.Threads))
 		}
-		r.cost.learn(jobSize(job), took)
+		r.cost.learn(r.made.add(job), took)
 		r.watch.counted(job, result)
 		out.jobs = append(out.jobs, r.clocked(job, result))
 	}
