@@ -17,6 +17,9 @@ const (
 	// loadLimit is how much of a CPU others may use during a part. Daemons of an idle
 	// host use less than a tenth.
 	loadLimit = 0.1
+	// loadLeast is the shortest part of which others' load is judged: the kernel counts
+	// CPU time in ticks of up to 10 ms, for each CPU.
+	loadLeast = 500 * time.Millisecond
 	// spreadLimit is the (max - min) / median above which a figure is not steady: the
 	// 5 % that a profile of an idle host promises.
 	spreadLimit = 0.05
@@ -63,7 +66,7 @@ func (w *watch) counted(job probe.Job, r probe.Result) {
 func (w *watch) end(b *bench, part profile.Part) {
 	now, _ := b.prober.Conditions()
 	wall := b.o.Now().Sub(w.at)
-	if cpus, ok := othersLoad(w.before, now, w.own, wall); ok && cpus > loadLimit {
+	if cpus, ok := othersLoad(w.before, now, w.own, wall, b.m.OnlineCPUs().Len()); ok && cpus > loadLimit {
 		w.load, w.loaded = max(w.load, cpus), append(w.loaded, part)
 	}
 	t0, ok0 := w.before.Throttled.Get()
@@ -73,14 +76,14 @@ func (w *watch) end(b *bench, part profile.Part) {
 	}
 }
 
-// othersLoad is how many CPUs others kept busy.
-func othersLoad(before, after probe.Conditions, own, wall time.Duration) (float64, bool) {
+// othersLoad is how many of a machine's CPUs others kept busy.
+func othersLoad(before, after probe.Conditions, own, wall time.Duration, cpus int) (float64, bool) {
 	b0, ok0 := before.Busy.Get()
 	b1, ok1 := after.Busy.Get()
-	if !ok0 || !ok1 || wall <= 0 {
+	if !ok0 || !ok1 || wall < loadLeast {
 		return 0, false
 	}
-	return float64(b1-b0-own) / float64(wall), true
+	return min(float64(cpus), float64(b1-b0-own)/float64(wall)), true
 }
 
 // caveats are the reasons not to trust figures, worst first: those that hold of the

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"homenode/internal/kernel/probe"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -50,4 +52,23 @@ func TestResumeKeepsCaveats(t *testing.T) {
 		t.Errorf("with a third part: %v, %s", err, toldOf(p))
 	}
 	valid(t, p)
+}
+
+// Ticks over a tiny time are no load, and nobody uses more CPUs than there are.
+func TestOthersLoad(t *testing.T) {
+	at := func(busy time.Duration) probe.Conditions { return probe.Conditions{Busy: unit.Some(busy)} }
+	for _, c := range []struct {
+		busy, own, wall time.Duration
+		want            float64
+		ok              bool
+	}{
+		{20 * time.Millisecond, 0, 3 * time.Millisecond, 0, false},
+		{499 * time.Millisecond, 0, 499 * time.Millisecond, 0, false},
+		{1500 * time.Millisecond, time.Second, time.Second, 0.5, true},
+		{9 * time.Second, 0, time.Second, 2, true},
+	} {
+		if got, ok := othersLoad(at(0), at(c.busy), c.own, c.wall, 2); got != c.want || ok != c.ok {
+			t.Errorf("%+v: %g, %v", c, got, ok)
+		}
+	}
 }
