@@ -23,6 +23,8 @@ var (
 	ErrOtherProfile = errors.New("it cannot be gone on with")
 	// ErrNothing means that not one figure came of it.
 	ErrNothing = errors.New("nothing could be measured")
+
+	errSave = errors.New("save profile")
 )
 
 // Prober does small measured pieces of work: kernel/probe's, or a test's.
@@ -203,7 +205,7 @@ func (b *bench) save() error {
 		return nil
 	}
 	if err := b.o.Save(b.finished()); err != nil {
-		return fmt.Errorf("save profile: %w", err)
+		return fmt.Errorf("%w: %w", errSave, err)
 	}
 	return nil
 }

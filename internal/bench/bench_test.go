@@ -497,3 +497,15 @@ func TestMemoryThatMayBeUsed(t *testing.T) {
 		t.Errorf("%+v, %s", p.Latency, p.Only())
 	}
 }
+
+// A save that fails ends the measurement, and is told once.
+func TestFailingSave(t *testing.T) {
+	f := newFake()
+	o := f.options()
+	calls := 0
+	o.Save = func(profile.Profile) error { calls++; return errStop }
+	_, err := Measure(t.Context(), f, o, profile.Profile{})
+	if !errors.Is(err, errStop) || err.Error() != "save profile: stop" || calls != 1 {
+		t.Errorf("%q after %d calls", err, calls)
+	}
+}

@@ -90,6 +90,9 @@ func (b *bench) part(ctx context.Context, part profile.Part) error {
 	r := runner{bench: b, part: part, total: pl.runs(b.repeats), length: b.estimate(b.repeats, pl), later: b.estimate(b.repeats, later...)}
 	err := r.blocks(ctx, pl) // 3
 	b.watch.end(b, part)
+	if errors.Is(err, errSave) {
+		return err // it would fail again
+	}
 	if errors.Is(err, errFirst) {
 		err = nil
 	} else if errors.Is(err, errBudget) {
