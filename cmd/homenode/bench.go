@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +70,9 @@ func partNames(parts []profile.Part) string {
 }
 
 func runBench(cmd *cobra.Command, f benchFlags) error {
+	if err := empty(cmd, "only", "skip", "nodes", "cpus", "html", "svg"); err != nil {
+		return badInput(err)
+	}
 	o, prior, err := f.prepare()
 	if err != nil {
 		return err
@@ -126,6 +128,9 @@ func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error
 	if err = f.places(&o, limits); err != nil {
 		return o, prior, badInput(err)
 	}
+	if err = f.writable(); err != nil {
+		return o, prior, badInput(err)
+	}
 	if f.resume {
 		prior, err = readProfileFile(f.out)
 		if errors.Is(err, fs.ErrNotExist) { // nothing was saved yet
@@ -145,12 +150,6 @@ func (f benchFlags) check() error {
 		return fmt.Errorf("--budget is %v: want a time, or 0 for no limit", f.budget)
 	case f.html == "-" && f.output == "json":
 		return errors.New("--html - and -o json both want standard output")
-	}
-	if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
-		return fmt.Errorf("--out %s: there is no folder %s", f.out, filepath.Dir(f.out))
-	}
-	if st, err := os.Lstat(f.out); err == nil && !st.Mode().IsRegular() {
-		return fmt.Errorf("--out %s: it is there and not a regular file: name another", f.out)
 	}
 	return checkOutput(f.output)
 }
@@ -200,16 +199,16 @@ func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 	return err
 }
 
-func (f benchFlags) print(w io.Writer, p profile.Profile) error {
+// print writes everything that can be written: minutes of measuring are in it.
+func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 	if f.svg != "" {
-		if err := writePictures(f.svg, p); err != nil {
-			return err
-		}
+		err = writePictures(f.svg, p)
 	}
-	if err := writeTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }); err != nil || f.html == "-" {
+	err = errors.Join(err, writeTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }))
+	if f.html == "-" {
 		return err
 	}
-	return printProfile(w, p, f.output)
+	return errors.Join(err, printProfile(w, p, f.output))
 }
 
 // whole is exit code 3 when the budget was too small for everything.

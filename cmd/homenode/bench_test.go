@@ -78,6 +78,16 @@ func TestBenchBadInput(t *testing.T) {
 		{[]string{"--out", ""}, []string{"--out is empty"}},
 		{[]string{"--out", in("none/p.json")}, []string{"no folder", "none"}},
 		{[]string{"--out", dir}, []string{"not a regular file"}},
+		{[]string{"--out", "/proc/self/p.json"}, []string{"--out /proc/self/p.json", "make a file"}},
+		{[]string{"--html", in("none/p.html")}, []string{"--html", "no folder", "none"}},
+		{[]string{"--html", dir}, []string{"--html", "not a regular file"}},
+		{[]string{"--svg", writeFile(t, in("file"), "")}, []string{"--svg", "make folder"}},
+		{[]string{"--svg", "/proc/self"}, []string{"--svg /proc/self", "make a file"}},
+		{[]string{"--only", ""}, []string{"--only is empty"}},
+		{[]string{"--skip", ""}, []string{"--skip is empty"}},
+		{[]string{"--nodes", " "}, []string{"--nodes is empty"}},
+		{[]string{"--cpus", ""}, []string{"--cpus is empty"}},
+		{[]string{"--html="}, []string{"--html is empty"}},
 		{[]string{"-o", "xml"}, []string{"xml", "text or json"}},
 		{[]string{"--html", "-", "-o", "json"}, []string{"both want standard output"}},
 		{[]string{"--resume", "--out", writeFile(t, in("bad.json"), "{")}, []string{"bad.json", "parse profile"}},
@@ -237,5 +247,23 @@ func TestBenchWithinLimits(t *testing.T) {
 	code, _, errs = runWith("bench", "--only", "latency", "--out", out, "--cpus", online.String())
 	if code != exitBadInput || !strings.Contains(errs, fmt.Sprintf("only %d (Cpus_allowed_list", first)) || s.jobs != before {
 		t.Errorf("exit %d, %q", code, errs)
+	}
+}
+
+// A page that cannot be written after all does not take the figures along.
+func TestBenchLateFailure(t *testing.T) {
+	s := stub(t, &stubProber{})
+	dir := t.TempDir()
+	page := filepath.Join(dir, "p.html")
+	s.after = func(jobs int) {
+		if jobs == 1 {
+			if err := os.Mkdir(page, 0o755); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	code, out, errs := runWith("bench", "--only", "latency", "--out", filepath.Join(dir, "p.json"), "--html", page)
+	if code == exitDone || !strings.Contains(out, "Stub") || !strings.Contains(errs, "not a regular file") {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, out, errs)
 	}
 }
