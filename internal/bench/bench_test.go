@@ -509,3 +509,35 @@ func TestFailingSave(t *testing.T) {
 		t.Errorf("%q after %d calls", err, calls)
 	}
 }
+
+// A kernel of larger pages: moves are told of its pages, and gone on with.
+func TestPagesOf64KiB(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		f := newFake()
+		f.m.PageSize = unit.Some(64 * unit.KiB)
+		o := f.options()
+		o.Parts = []profile.Part{profile.Migrating}
+		if !known {
+			o.Machine.PageSize = unit.None[unit.Bytes]()
+			f.cond.HugeAllowed = unit.Some(false)
+		}
+		p, err := Measure(t.Context(), f, o, profile.Profile{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, p)
+		if len(p.Migration) != 6 {
+			t.Errorf("%d cases", len(p.Migration))
+		}
+		for _, m := range p.Migration {
+			if m.PageSize != 64*unit.KiB {
+				t.Errorf("a page of %v", m.PageSize)
+			}
+			near(t, "a page", m.PerPage, float64(fakePage), 0.01)
+		}
+		p.Done, f.jobs = nil, nil
+		if p, err = Measure(t.Context(), f, o, p); err != nil || len(f.jobs) != 0 || len(p.Done) != 1 {
+			t.Errorf("gone on with: %v, %d jobs", err, len(f.jobs))
+		}
+	}
+}

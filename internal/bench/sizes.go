@@ -45,9 +45,11 @@ const (
 	// firmware's sizes are often nonsense.
 	guessedLLC = 4 * unit.MiB
 
-	line     = 64
+	line = 64
+	// pageSize is what sizes of buffers are multiples of: the smallest page there is. The
+	// kernel's may be larger (page).
 	pageSize = 4 * unit.KiB
-	hugePage = 2 * unit.MiB
+	hugePage = 2 * unit.MiB // of kernels with small pages of 4 KiB
 )
 
 // llc is the size of the last-level cache that buffers are sized by.
