@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,10 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/bench"
-	"homenode/internal/machine"
 	"homenode/internal/profile"
 	reportprofile "homenode/internal/report/profile"
-	"homenode/internal/set"
 )
 
 type benchFlags struct {
@@ -38,8 +35,10 @@ func benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure this machine: latencies, bandwidths, caches, what moving and placing memory costs",
-		Long: "homenode bench measures the machine into a profile, a file that other commands take. It is saved after\n" +
-			"every piece: stop it at any time, and go on with --resume. It uses all CPUs it may while it runs.\n\n" +
+		Long: "homenode bench measures the machine into a profile, a file that other commands take. It is saved about\n" +
+			"once a second: stop it at any time, and go on with --resume. It uses all CPUs it may while it runs.\n\n" +
+			"A latency is at the median pace of short batches: interruptions do not count. A bandwidth is of all\n" +
+			"the time it took, in the lab of the median pace too: its clock is a model's.\n\n" +
 			"Parts: " + partNames(profile.Parts()) + ".",
 		Example: "  homenode bench\n  homenode bench --only caches,latency,bandwidth --budget 1m\n  homenode bench --resume --html profile.html\n  homenode bench show profile.json",
 		Args:    exactly(0, "no arguments"),
@@ -50,8 +49,8 @@ func benchCommand() *cobra.Command {
 	flags.BoolVar(&f.resume, "resume", false, "go on with the profile that is there")
 	flags.StringSliceVar(&f.only, "only", nil, "these parts only")
 	flags.StringSliceVar(&f.skip, "skip", nil, "not these parts")
-	flags.StringVar(&f.nodes, "nodes", "", "only these nodes, such as 0-1; default: all")
-	flags.StringVar(&f.cpus, "cpus", "", "use only these CPUs; default: all that are online")
+	flags.StringVar(&f.nodes, "nodes", "", "only these nodes, such as 0-1; default: all that this process may use")
+	flags.StringVar(&f.cpus, "cpus", "", "use only these CPUs; default: all that this process may use")
 	flags.IntVar(&f.repeats, "repeats", 3, "of every measurement")
 	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "how long it may take: fewer repeats, then fewer parts; 0: no limit")
 	flags.Uint64Var(&f.seed, "seed", 1, "of the order of repeats")
@@ -71,6 +70,9 @@ func partNames(parts []profile.Part) string {
 }
 
 func runBench(cmd *cobra.Command, f benchFlags) error {
+	if err := empty(cmd, "only", "skip", "nodes", "cpus", "html", "svg"); err != nil {
+		return badInput(err)
+	}
 	o, prior, err := f.prepare()
 	if err != nil {
 		return err
@@ -88,6 +90,7 @@ func runBench(cmd *cobra.Command, f benchFlags) error {
 		saved = saved || err == nil
 		return err
 	}
+	tell(cmd.ErrOrStderr(), f.shut(o))
 	bar := newBenchBar(cmd.ErrOrStderr())
 	o.Progress = bar.show
 	result, err := bench.Measure(cmd.Context(), p, o, prior)
@@ -118,7 +121,14 @@ func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error
 	if o.Parts, err = f.parts(); err != nil {
 		return o, prior, badInput(err)
 	}
-	if o.Nodes, o.CPUs, err = f.places(m); err != nil {
+	limits, err := readLimits()
+	if err != nil {
+		return o, prior, err
+	}
+	if err = f.places(&o, limits); err != nil {
+		return o, prior, badInput(err)
+	}
+	if err = f.writable(); err != nil {
 		return o, prior, badInput(err)
 	}
 	if f.resume {
@@ -140,12 +150,6 @@ func (f benchFlags) check() error {
 		return fmt.Errorf("--budget is %v: want a time, or 0 for no limit", f.budget)
 	case f.html == "-" && f.output == "json":
 		return errors.New("--html - and -o json both want standard output")
-	}
-	if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
-		return fmt.Errorf("--out %s: there is no folder %s", f.out, filepath.Dir(f.out))
-	}
-	if st, err := os.Lstat(f.out); err == nil && !st.Mode().IsRegular() {
-		return fmt.Errorf("--out %s: it is there and not a regular file: name another", f.out)
 	}
 	return checkOutput(f.output)
 }
@@ -180,33 +184,6 @@ func namedParts(flag string, names []string) ([]profile.Part, error) {
 	return parts, nil
 }
 
-// places are the nodes and CPUs that are asked for, if the machine has them.
-func (f benchFlags) places(m machine.Machine) (nodes set.NodeSet, cpus set.CPUSet, err error) {
-	if nodes, err = set.ParseNodes(f.nodes); err != nil {
-		return nodes, cpus, fmt.Errorf("--nodes: %w", err)
-	}
-	if cpus, err = set.ParseCPUs(f.cpus); err != nil {
-		return nodes, cpus, fmt.Errorf("--cpus: %w", err)
-	}
-	if missing := nodes.Minus(m.NodeIDs()); !missing.IsEmpty() {
-		return nodes, cpus, fmt.Errorf("--nodes %s: there is no node %s: this machine has %s", nodes, missing, m.NodeIDs())
-	}
-	if missing := cpus.Minus(m.OnlineCPUs()); !missing.IsEmpty() {
-		return nodes, cpus, fmt.Errorf("--cpus %s: CPU %s is not online: %s are", cpus, missing, m.OnlineCPUs())
-	}
-	has := m.OnlineCPUs()
-	if !cpus.IsEmpty() {
-		has = cpus
-	}
-	if !nodes.IsEmpty() {
-		has = has.Intersect(m.CPUsOf(nodes))
-	}
-	if has.IsEmpty() {
-		return nodes, cpus, fmt.Errorf("--nodes %s, --cpus %s: no CPU is left to measure from: name a node that has some, too", nodes, cpus)
-	}
-	return nodes, cpus, nil
-}
-
 // stopped says how to go on.
 func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 	switch {
@@ -222,16 +199,16 @@ func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 	return err
 }
 
-func (f benchFlags) print(w io.Writer, p profile.Profile) error {
+// print writes everything that can be written: minutes of measuring are in it.
+func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 	if f.svg != "" {
-		if err := writePictures(f.svg, p); err != nil {
-			return err
-		}
+		err = writePictures(f.svg, p)
 	}
-	if err := writeTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }); err != nil || f.html == "-" {
+	err = errors.Join(err, writeTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }))
+	if f.html == "-" {
 		return err
 	}
-	return printProfile(w, p, f.output)
+	return errors.Join(err, printProfile(w, p, f.output))
 }
 
 // whole is exit code 3 when the budget was too small for everything.

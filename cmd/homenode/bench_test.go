@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"homenode/internal/bench"
+	"homenode/internal/kernel/launch"
 	"homenode/internal/kernel/probe"
 	"homenode/internal/profile"
 	"homenode/internal/set"
@@ -76,6 +78,16 @@ func TestBenchBadInput(t *testing.T) {
 		{[]string{"--out", ""}, []string{"--out is empty"}},
 		{[]string{"--out", in("none/p.json")}, []string{"no folder", "none"}},
 		{[]string{"--out", dir}, []string{"not a regular file"}},
+		{[]string{"--out", "/proc/self/p.json"}, []string{"--out /proc/self/p.json", "make a file"}},
+		{[]string{"--html", in("none/p.html")}, []string{"--html", "no folder", "none"}},
+		{[]string{"--html", dir}, []string{"--html", "not a regular file"}},
+		{[]string{"--svg", writeFile(t, in("file"), "")}, []string{"--svg", "make folder"}},
+		{[]string{"--svg", "/proc/self"}, []string{"--svg /proc/self", "make a file"}},
+		{[]string{"--only", ""}, []string{"--only is empty"}},
+		{[]string{"--skip", ""}, []string{"--skip is empty"}},
+		{[]string{"--nodes", " "}, []string{"--nodes is empty"}},
+		{[]string{"--cpus", ""}, []string{"--cpus is empty"}},
+		{[]string{"--html="}, []string{"--html is empty"}},
 		{[]string{"-o", "xml"}, []string{"xml", "text or json"}},
 		{[]string{"--html", "-", "-o", "json"}, []string{"both want standard output"}},
 		{[]string{"--resume", "--out", writeFile(t, in("bad.json"), "{")}, []string{"bad.json", "parse profile"}},
@@ -204,4 +216,54 @@ func TestBarLine(t *testing.T) {
 		t.Errorf("%q, want %q", l, want)
 	}
 	barLine(bench.Progress{})
+}
+
+// What the process may not use is left out, and said; asked for by name it is
+// refused.
+func TestBenchWithinLimits(t *testing.T) {
+	s := stub(t, &stubProber{})
+	m, _, err := liveMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	online := m.OnlineCPUs()
+	if online.Len() < 2 {
+		t.Skip("one CPU: it cannot be restricted")
+	}
+	first, _ := online.First()
+	old := readLimits
+	t.Cleanup(func() { readLimits = old })
+	readLimits = func() (launch.Limits, error) { return launch.Limits{CPUs: set.FromCPUs(first)}, nil }
+	out := filepath.Join(t.TempDir(), "p.json")
+	code, _, errs := runWith("bench", "--only", "latency", "--out", out)
+	if code != exitDone || !strings.Contains(errs, fmt.Sprintf("measuring with CPUs %d only", first)) {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+	p, err := readProfileFile(out)
+	if err != nil || !p.UsedCPUs.Equal(set.FromCPUs(first)) || len(p.Caveats) == 0 {
+		t.Errorf("used %s, caveats %v, %v", p.UsedCPUs, p.Caveats, err)
+	}
+	before := s.jobs
+	code, _, errs = runWith("bench", "--only", "latency", "--out", out, "--cpus", online.String())
+	if code != exitBadInput || !strings.Contains(errs, fmt.Sprintf("only %d (Cpus_allowed_list", first)) || s.jobs != before {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+}
+
+// A page that cannot be written after all does not take the figures along.
+func TestBenchLateFailure(t *testing.T) {
+	s := stub(t, &stubProber{})
+	dir := t.TempDir()
+	page := filepath.Join(dir, "p.html")
+	s.after = func(jobs int) {
+		if jobs == 1 {
+			if err := os.Mkdir(page, 0o755); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	code, out, errs := runWith("bench", "--only", "latency", "--out", filepath.Join(dir, "p.json"), "--html", page)
+	if code == exitDone || !strings.Contains(out, "Stub") || !strings.Contains(errs, "not a regular file") {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, out, errs)
+	}
 }

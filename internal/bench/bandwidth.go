@@ -31,14 +31,15 @@ func planBandwidth(b *bench) plan {
 		pieces = append(pieces, p)
 	}
 	order := b.pairs()
-	for _, pr := range order {
+	rank, pairsHad := ranks(order), keysOf(b.profile.Bandwidth, pairKey)
+	for _, pr := range b.byWorth() {
 		add(piece{
 			what: pr.String(),
 			keep: func(c [][]float64) {
 				f := profile.PairFigure{From: pr.from, To: pr.to, Figure: profile.FigureOf(c[0])}
-				b.profile.Bandwidth = put(b.profile.Bandwidth, f, pairKey, order)
+				b.profile.Bandwidth = putRanked(b.profile.Bandwidth, f, pairKey, rank)
 			},
-		}, there(b.profile.Bandwidth, pairKey, pr), pr.to, b.cpusOf(pr.from))
+		}, pairsHad[pr], pr.to, b.cpusOf(pr.from))
 	}
 	for _, to := range b.columns() {
 		add(piece{

@@ -23,6 +23,8 @@ var (
 	ErrOtherProfile = errors.New("it cannot be gone on with")
 	// ErrNothing means that not one figure came of it.
 	ErrNothing = errors.New("nothing could be measured")
+
+	errSave = errors.New("save profile")
 )
 
 // Prober does small measured pieces of work: kernel/probe's, or a test's.
@@ -41,12 +43,13 @@ type Options struct {
 	Parts   []profile.Part // nil: all. They are measured in the order of profile.Parts
 	Nodes   set.NodeSet    // of the profile; empty: all
 	CPUs    set.CPUSet     // that may be used; empty: all online
+	Memory  set.NodeSet    // nodes whose memory may be used; empty: all
 	Budget  time.Duration  // of Now's clock; 0: none
 	Repeats int            // of every piece; at least 1
 	Seed    uint64         // of the order of repeats
 	Now     func() time.Time
-	// Save is called with everything so far after every piece. What it is given must
-	// not be changed. Its error ends the measurement.
+	// Save is called with everything so far, about once a second and after every block
+	// of pieces. What it is given must not be changed. Its error ends the measurement.
 	Save     func(profile.Profile) error
 	Progress func(Progress)
 	Version  string
@@ -73,11 +76,15 @@ type bench struct {
 	start   time.Time
 	before  float64 // seconds that the prior profile took
 	cost    costs
+	made    made
+	until   time.Duration // when the current part has to end, of elapsed; with a budget
 	watch   watch
 	huge    bool // transparent huge pages can be asked for
 	guest   bool // in a virtual machine: cache sizes are hearsay
 	how     unit.Source
 	some    bool               // anything was measured
+	saved   time.Time          // when it was, the last time
+	unsaved bool               // something was measured since
 	free    map[int]unit.Bytes // of nodes, since the current part began
 }
 
@@ -107,11 +114,16 @@ func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (p
 func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) error {
 	clock := b.prober.Clock()
 	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "" || clock.How() == unit.HowModelled, clock.How()
-	b.cost = newCosts()
+	b.cost, b.made = newCosts(), made{}
 	b.o.Repeats = max(1, b.o.Repeats)
 	print := profile.FingerprintOf(b.m, c.CPUModel)
+	cpus, nodes := b.allowed(), b.asked(b.m.NodeIDs()).Minus(b.m.NodesWithMemory().Minus(b.memory()))
 	if prior.Schema != 0 {
-		if err := sameRun(prior, print, b.o.Version, b.how); err != nil {
+		err := sameRun(prior, print, b.o.Version, b.how)
+		if err == nil {
+			err = sameUse(prior, cpus, nodes)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -120,8 +132,9 @@ func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) e
 	b.profile.Schema, b.profile.Machine, b.profile.Origin = profile.Schema, print, b.m.Origin
 	b.profile.Version, b.profile.Command, b.profile.Date = b.o.Version, b.o.Command, b.start
 	b.profile.How, b.profile.Clock = b.how, clock.Name()
+	b.profile.UsedCPUs, b.profile.UsedNodes = cpus, nodes
 	b.parts = b.wanted()
-	b.watch = watch{first: c, unread: unread, prior: prior.Caveats}
+	b.watch = watch{first: c, unread: unread, prior: priorCaveats(prior)}
 	return nil
 }
 
@@ -133,6 +146,18 @@ func sameRun(prior profile.Profile, now profile.Fingerprint, version string, how
 		return fmt.Errorf("the profile is of homenode %s, this is %s: %w", prior.Version, version, ErrOtherProfile)
 	case prior.How != how:
 		return fmt.Errorf("the profile's times are %v, now they would be %v: %w", prior.How, how, ErrOtherProfile)
+	}
+	return nil
+}
+
+// sameUse wants the same restriction: a bandwidth of two CPUs and one of all do not
+// belong in one matrix.
+func sameUse(prior profile.Profile, cpus set.CPUSet, nodes set.NodeSet) error {
+	switch {
+	case !prior.UsedCPUs.IsEmpty() && !prior.UsedCPUs.Equal(cpus):
+		return fmt.Errorf("the profile was measured with CPUs %s, now it would be with %s: %w", prior.UsedCPUs, cpus, ErrOtherProfile)
+	case !prior.UsedNodes.IsEmpty() && !prior.UsedNodes.Equal(nodes):
+		return fmt.Errorf("the profile is of nodes %s, now it would be of %s: %w", prior.UsedNodes, nodes, ErrOtherProfile)
 	}
 	return nil
 }
@@ -175,11 +200,12 @@ func (b *bench) finished() profile.Profile {
 func (b *bench) elapsed() time.Duration { return b.o.Now().Sub(b.start) }
 
 func (b *bench) save() error {
+	b.saved, b.unsaved = b.o.Now(), false
 	if b.o.Save == nil {
 		return nil
 	}
 	if err := b.o.Save(b.finished()); err != nil {
-		return fmt.Errorf("save profile: %w", err)
+		return fmt.Errorf("%w: %w", errSave, err)
 	}
 	return nil
 }
@@ -195,13 +221,40 @@ func (b *bench) nothing() error {
 	return ErrNothing
 }
 
-// put adds a value to a list that is in the order of keys.
+// put adds a value to a list that is in the order of keys. The list is copied: what
+// was saved keeps its own.
 func put[T any, K comparable](all []T, v T, key func(T) K, order []K) []T {
-	all = append(slices.Clone(all), v)
-	slices.SortStableFunc(all, func(a, b T) int {
-		return cmp.Compare(slices.Index(order, key(a)), slices.Index(order, key(b)))
-	})
-	return all
+	return putRanked(all, v, key, ranks(order))
+}
+
+// putRanked is put for long lists: ranks are made once.
+func putRanked[T any, K comparable](all []T, v T, key func(T) K, rank map[K]int) []T {
+	of := func(v T) int {
+		if at, ok := rank[key(v)]; ok {
+			return at
+		}
+		return -1
+	}
+	at, _ := slices.BinarySearchFunc(all, of(v)+1, func(have T, next int) int { return cmp.Compare(of(have), next) })
+	longer := make([]T, 0, len(all)+1)
+	return append(append(append(longer, all[:at]...), v), all[at:]...)
+}
+
+func ranks[K comparable](order []K) map[K]int {
+	rank := make(map[K]int, len(order))
+	for i, k := range order {
+		rank[k] = i
+	}
+	return rank
+}
+
+// keysOf are the keys that a list has: there for long lists.
+func keysOf[T any, K comparable](all []T, key func(T) K) map[K]bool {
+	keys := make(map[K]bool, len(all))
+	for _, v := range all {
+		keys[key(v)] = true
+	}
+	return keys
 }
 
 // there says whether a list has a value of that key.

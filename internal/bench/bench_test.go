@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -100,8 +101,9 @@ func checkMemory(t *testing.T, f *fake, p profile.Profile) {
 			t.Errorf("curve %s does not bend: %+v", c.Name, c.Points)
 		}
 	}
-	if want := "node 0, local; node 2, local; whole machine, all local; node 2 to node 5; "; names != want {
-		t.Errorf("curves %q, want %q", names, want)
+	want := regexp.MustCompile("^node 0, local; node 2, local; whole machine, all local; node (2 to node 5|7 to node 2|7 to node 5); $") // the same distance
+	if !want.MatchString(names) {
+		t.Errorf("curves %q, want %s", names, want)
 	}
 }
 
@@ -445,5 +447,97 @@ func TestProgress(t *testing.T) {
 	}
 	if last.Part != profile.Rao || last.Done != last.Total || last.Total == 0 || last.Remaining != 0 {
 		t.Errorf("%+v", last)
+	}
+}
+
+// A measurement with some of the CPUs is not gone on with by others, and says so.
+func TestRestrictedIsTold(t *testing.T) {
+	f := newFake()
+	o := f.options()
+	o.Parts, o.CPUs = []profile.Part{profile.Bandwidth}, set.FromCPUs(0, 1, 4)
+	some, err := Measure(t.Context(), f, o, profile.Profile{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid(t, some)
+	if len(some.Caveats) != 1 || some.Caveats[0].Code != "restricted" || !strings.Contains(some.Caveats[0].Text, "CPUs 0-1,4 of 10 only") {
+		t.Errorf("caveats %+v", some.Caveats)
+	}
+	if _, err := Measure(t.Context(), f, o, some); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	for want, change := range map[string]func(*Options){
+		"with CPUs 0-1,4, now it would be with 0-9": func(o *Options) { o.CPUs = set.CPUSet{} },
+		"with CPUs 0-1,4, now it would be with 0-1": func(o *Options) { o.Nodes = set.FromNodes(0) },
+		"of nodes 0,2,5,7, now it would be of 0,2":  func(o *Options) { o.Nodes = set.FromNodes(0, 2) },
+	} {
+		o := o
+		change(&o)
+		if _, err := Measure(t.Context(), f, o, some); !errors.Is(err, ErrOtherProfile) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// A cpuset may allow CPUs of a node whose memory it does not.
+func TestMemoryThatMayBeUsed(t *testing.T) {
+	f := newFake()
+	o := f.options()
+	o.Parts, o.Memory = []profile.Part{profile.Latency, profile.Policies, profile.Rao}, set.FromNodes(0, 5)
+	p, err := Measure(t.Context(), f, o, profile.Profile{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range f.jobs {
+		if strings.Contains(j, " bind 2 ") {
+			t.Errorf("memory of node 2: %s", j)
+		}
+	}
+	if len(p.Latency) != 6 || p.Latency[2].From != 2 || p.Only() != "nodes 0,5,7 of 4 only" {
+		t.Errorf("%+v, %s", p.Latency, p.Only())
+	}
+}
+
+// A save that fails ends the measurement, and is told once.
+func TestFailingSave(t *testing.T) {
+	f := newFake()
+	o := f.options()
+	calls := 0
+	o.Save = func(profile.Profile) error { calls++; return errStop }
+	_, err := Measure(t.Context(), f, o, profile.Profile{})
+	if !errors.Is(err, errStop) || err.Error() != "save profile: stop" || calls != 1 {
+		t.Errorf("%q after %d calls", err, calls)
+	}
+}
+
+// A kernel of larger pages: moves are told of its pages, and gone on with.
+func TestPagesOf64KiB(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		f := newFake()
+		f.m.PageSize = unit.Some(64 * unit.KiB)
+		o := f.options()
+		o.Parts = []profile.Part{profile.Migrating}
+		if !known {
+			o.Machine.PageSize = unit.None[unit.Bytes]()
+			f.cond.HugeAllowed = unit.Some(false)
+		}
+		p, err := Measure(t.Context(), f, o, profile.Profile{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, p)
+		if len(p.Migration) != 6 {
+			t.Errorf("%d cases", len(p.Migration))
+		}
+		for _, m := range p.Migration {
+			if m.PageSize != 64*unit.KiB {
+				t.Errorf("a page of %v", m.PageSize)
+			}
+			near(t, "a page", m.PerPage, float64(fakePage), 0.01)
+		}
+		p.Done, f.jobs = nil, nil
+		if p, err = Measure(t.Context(), f, o, p); err != nil || len(f.jobs) != 0 || len(p.Done) != 1 {
+			t.Errorf("gone on with: %v, %d jobs", err, len(f.jobs))
+		}
 	}
 }

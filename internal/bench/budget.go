@@ -4,6 +4,7 @@ package bench
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,16 +30,38 @@ const chaseWeight = 4
 // moveWeight: pages are touched, and then moved.
 const moveWeight = 2
 
-func jobSize(j probe.Job) size {
+// made are the buffers that were set up: a prober keeps them for the next job that
+// looks the same, as far as it has room. One that it did not keep makes jobs look
+// slower than they are, never faster.
+type made map[madeBuffer]bool
+
+type madeBuffer struct {
+	probe.Buffer
+	ordinal int  // of those of one job that are alike
+	cycle   bool // the chase's
+}
+
+// add is a job's size, with the buffers that are new.
+func (m made) add(j probe.Job) size {
 	s := size{nominal: j.Length + j.Warm}
-	for i, b := range j.Buffers {
-		weight := 1.0
-		for _, t := range j.Threads {
-			if t.Buffer == i && t.Work == probe.Chase {
-				weight = chaseWeight
-			}
+	alike := map[probe.Buffer]int{}
+	set := func(k madeBuffer, weight float64) {
+		if !m[k] {
+			s.bytes += weight * float64(k.Bytes)
+			m[k] = true
 		}
-		s.bytes += weight * float64(b.Bytes)
+	}
+	for i, b := range j.Buffers {
+		if b.Policy != probe.Local {
+			b.TouchCPU = 0 // it decides nothing
+		}
+		k := madeBuffer{Buffer: b, ordinal: alike[b]}
+		alike[b]++
+		set(k, 1)
+		if slices.ContainsFunc(j.Threads, func(t probe.Thread) bool { return t.Buffer == i && t.Work == probe.Chase }) {
+			k.cycle = true
+			set(k, chaseWeight-1)
+		}
 	}
 	return s
 }
@@ -83,22 +106,20 @@ func (c costs) of(s size) time.Duration {
 	return s.nominal + time.Duration((perJob+perByte*s.bytes)*float64(time.Second))
 }
 
-// estimate is what a plan will take. A scan that may stop early is taken whole.
-func (b *bench) estimate(pl plan, repeats int) time.Duration {
+// estimate is what plans will take. A scan that may stop early is taken whole; a
+// buffer is set up once, however many repeats and pieces use it.
+func (b *bench) estimate(repeats int, plans ...plan) time.Duration {
 	var sum time.Duration
-	for _, block := range pl.blocks {
-		for _, p := range block {
-			sum += time.Duration(p.runs(repeats)) * b.pieceCost(p)
-		}
-	}
-	return sum
-}
-
-// estimateAll is of several plans.
-func (b *bench) estimateAll(plans []plan, repeats int) time.Duration {
-	var sum time.Duration
+	kept := maps.Clone(b.made)
 	for _, pl := range plans {
-		sum += b.estimate(pl, repeats)
+		for _, block := range pl.blocks {
+			for _, p := range block {
+				sum += b.pieceCost(p, kept)
+				if again := p.runs(repeats) - 1; again > 0 {
+					sum += time.Duration(again) * b.pieceCost(p, kept)
+				}
+			}
+		}
 	}
 	return sum
 }
@@ -113,10 +134,10 @@ func (b *bench) later() []plan {
 	return plans
 }
 
-func (b *bench) pieceCost(p piece) time.Duration {
+func (b *bench) pieceCost(p piece, kept made) time.Duration {
 	var sum time.Duration
 	for _, j := range p.jobs {
-		sum += b.cost.of(jobSize(j))
+		sum += b.cost.of(kept.add(j))
 	}
 	if p.move != nil {
 		sum += b.cost.of(moveSize(*p.move))
@@ -124,31 +145,40 @@ func (b *bench) pieceCost(p piece) time.Duration {
 	return sum
 }
 
-func (b *bench) overBudget() bool { return b.o.Budget > 0 && b.elapsed() >= b.o.Budget }
+func (b *bench) overBudget() bool { return b.o.Budget > 0 && b.elapsed() >= b.until }
 
-// afford decides with how many repeats the current part is measured, or why not.
+// afford decides with how many repeats the current part is measured, and until when;
+// or why not at all.
 //
 //  1. The most repeats with which this part and all that are left fit.
 //  2. If none: once, if this part alone does. Later ones may still fit.
-//  3. Else not.
+//  3. Else once, as far as it gets: the most telling pieces come first. It has what
+//     the later ones do not need, and at least as much as each of them.
 func (b *bench) afford(current plan, later []plan) (repeats int, why string) {
 	if b.o.Budget <= 0 {
 		return b.o.Repeats, ""
 	}
 	left := b.o.Budget - b.elapsed()
-	if left <= 0 {
-		return 0, fmt.Sprintf(budgetOf+"%v used up", b.o.Budget)
+	if b.until = b.o.Budget; left <= 0 {
+		return 0, b.usedUp()
 	}
 	for r := b.o.Repeats; r > 0; r-- { // 1
-		if b.estimate(current, r)+b.estimateAll(later, r) <= left {
+		if b.estimate(r, append(later[:len(later):len(later)], current)...) <= left {
 			return r, ""
 		}
 	}
-	need := b.estimate(current, 1)
-	if need <= left { // 2
-		return 1, ""
+	if b.estimate(1, current) > left { // 3
+		b.until = b.elapsed() + max(left/time.Duration(len(b.parts)), left-b.estimate(1, later...))
 	}
-	return 0, fmt.Sprintf(budgetOf+"%v used up: %v left, it takes about %v", b.o.Budget, left.Round(time.Second), need.Round(time.Second)) // 3
+	return 1, "" // 2
+}
+
+// usedUp is why a part, or its rest, is not measured.
+func (b *bench) usedUp() string {
+	if b.until < b.o.Budget {
+		return fmt.Sprintf(budgetOf+"%v: this part's share of it used up", b.o.Budget)
+	}
+	return fmt.Sprintf(budgetOf+"%v used up", b.o.Budget)
 }
 
 // OutOfTime are the parts of a profile for which the budget was too small.

@@ -18,6 +18,8 @@ const (
 	// firmware's last-level caches. Nothing but a memory-side cache holds it.
 	scanLeast = 64 * unit.MiB
 	scanLLC   = 4
+	// leastMemory is the least that the largest working set must have.
+	leastMemory = unit.MiB
 	// atMemory is the share of memory's latency from which a step counts as memory.
 	atMemory = 0.95
 	// stepsAtMemory ends a scan. Fewer might be a cache's thrashing step.
@@ -36,9 +38,11 @@ func sizeKey(f profile.SizeFigure) unit.Bytes { return f.Bytes }
 
 // planCaches: one CPU chases over working sets of local memory.
 //
-//  1. The largest first, once: what memory's latency is.
+//  1. The largest first, once: what memory's latency is. Without it nothing is
+//     scanned: the largest that is there would pass for memory.
 //  2. From scanFrom up by half octaves, whole pages.
-//  3. Until three steps are as slow as memory.
+//  3. Until three steps are as slow as memory, the last of them beyond the cache that
+//     the firmware tells of.
 //  4. The levels are read from the curve (findLevels).
 func planCaches(b *bench) plan {
 	rows := b.rows()
@@ -50,12 +54,12 @@ func planCaches(b *bench) plan {
 	if !ok {
 		return plan{}
 	}
-	most, err := b.room(node, max(scanLeast, scanLLC*b.firmwareLLC()), unit.MiB)
+	most, err := b.room(node, max(scanLeast, scanLLC*b.firmwareLLC()), leastMemory)
 	if err != nil {
 		return plan{skipped: []profile.Skipped{{Part: profile.Caches, Why: err.Error()}}}
 	}
-	if n := len(b.profile.WorkingSets); n > 0 { // what is gone on with
-		most = max(scanFrom, b.profile.WorkingSets[n-1].Bytes)
+	if memory, ok := b.memoryStep(); ok { // what is gone on with
+		most = memory.Bytes
 	}
 	steps := halfOctaves(most)
 	pl := plan{blocks: make([][]piece, 1+(len(steps)-1+scanBlock-1)/scanBlock)}
@@ -77,11 +81,23 @@ func planCaches(b *bench) plan {
 		}
 		pl.blocks[block] = append(pl.blocks[block], p)
 	}
+	pl.first = func() bool { _, ok := b.memoryStep(); return ok }
 	pl.enough = func(block int) bool { // 3
-		return scanned(upTo(b.profile.WorkingSets, steps, block*scanBlock))
+		return scanned(upTo(b.profile.WorkingSets, steps, block*scanBlock), b.told())
 	}
 	pl.finish = func() { b.profile.Caches = b.cacheSizes(cpu) } // 4
 	return pl
+}
+
+// memoryStep is the largest working set, if it is one that memory's latency is taken
+// from: it is measured first, and others only beside it.
+func (b *bench) memoryStep() (profile.SizeFigure, bool) {
+	n := len(b.profile.WorkingSets)
+	if n == 0 {
+		return profile.SizeFigure{}, false
+	}
+	last := b.profile.WorkingSets[n-1]
+	return last, last.Known() && last.Bytes >= leastMemory
 }
 
 func (b *bench) draws(cpu, node int, ws unit.Bytes) []probe.Job {
@@ -138,10 +154,20 @@ func upTo(sets []profile.SizeFigure, steps []unit.Bytes, n int) []profile.SizeFi
 	})
 }
 
-// scanned says that the last steps before the largest are as slow as it is.
-func scanned(sets []profile.SizeFigure) bool {
+// told is the last-level cache by the firmware; 0 where its word is not about what is
+// measured: the lab's model has caches of its own.
+func (b *bench) told() unit.Bytes {
+	if b.how == unit.HowModelled {
+		return 0
+	}
+	return b.firmwareLLC()
+}
+
+// scanned says that the last steps before the largest are as slow as it is, and go
+// beyond a size.
+func scanned(sets []profile.SizeFigure, beyond unit.Bytes) bool {
 	n := len(sets) - 1
-	if n < stepsAtMemory {
+	if n < stepsAtMemory || sets[n-1].Bytes <= beyond {
 		return false
 	}
 	memory := sets[n].Median.Or(math.Inf(1))
@@ -164,7 +190,7 @@ func (b *bench) cacheSizes(cpu int) []profile.CacheSize {
 			Latency: sets[l.middle].Figure, Firmware: b.firmwareSize(cpu, i+1),
 		})
 	}
-	if n := len(sets); n > 0 && !b.guest && sets[n-1].Bytes < 2*b.firmwareLLC() {
+	if n := len(sets); n > 0 && sets[n-1].Bytes < 2*b.told() {
 		all = append(all, profile.CacheSize{
 			Level: len(all) + 1, Firmware: unit.Some(b.firmwareLLC()),
 			Latency: profile.UnknownFigure("the scan did not get beyond it"),

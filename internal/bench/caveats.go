@@ -17,16 +17,23 @@ const (
 	// loadLimit is how much of a CPU others may use during a part. Daemons of an idle
 	// host use less than a tenth.
 	loadLimit = 0.1
+	// loadLeast is the shortest part of which others' load is judged: the kernel counts
+	// CPU time in ticks of up to 10 ms, for each CPU.
+	loadLeast = 500 * time.Millisecond
 	// spreadLimit is the (max - min) / median above which a figure is not steady: the
 	// 5 % that a profile of an idle host promises.
 	spreadLimit = 0.05
+	// agreeLLC is up to how many times as large one of two sizes of the last-level
+	// cache may be: the steps of the scan are half octaves, and its ramp is wide.
+	agreeLLC = 2
 )
 
 // watch gathers what decides how far figures can be trusted.
 type watch struct {
 	first  probe.Conditions
-	unread error // why some of them are unknown
-	prior  []profile.Caveat
+	unread error            // why some of them are unknown
+	prior  []profile.Caveat // of parts measured before; they are named
+	parts  []profile.Part   // measured now, so far
 
 	at     time.Time // the current part's begin
 	before probe.Conditions
@@ -37,7 +44,8 @@ type watch struct {
 	loaded, hot   []profile.Part
 }
 
-func (w *watch) begin(b *bench) {
+func (w *watch) begin(b *bench, part profile.Part) {
+	w.parts = append(w.parts, part)
 	w.at, w.own = b.o.Now(), 0
 	w.before, _ = b.prober.Conditions() // what could not be read is unknown
 }
@@ -58,7 +66,7 @@ func (w *watch) counted(job probe.Job, r probe.Result) {
 func (w *watch) end(b *bench, part profile.Part) {
 	now, _ := b.prober.Conditions()
 	wall := b.o.Now().Sub(w.at)
-	if cpus, ok := othersLoad(w.before, now, w.own, wall); ok && cpus > loadLimit {
+	if cpus, ok := othersLoad(w.before, now, w.own, wall, b.m.OnlineCPUs().Len()); ok && cpus > loadLimit {
 		w.load, w.loaded = max(w.load, cpus), append(w.loaded, part)
 	}
 	t0, ok0 := w.before.Throttled.Get()
@@ -68,59 +76,146 @@ func (w *watch) end(b *bench, part profile.Part) {
 	}
 }
 
-// othersLoad is how many CPUs others kept busy.
-func othersLoad(before, after probe.Conditions, own, wall time.Duration) (float64, bool) {
+// othersLoad is how many of a machine's CPUs others kept busy.
+func othersLoad(before, after probe.Conditions, own, wall time.Duration, cpus int) (float64, bool) {
 	b0, ok0 := before.Busy.Get()
 	b1, ok1 := after.Busy.Get()
-	if !ok0 || !ok1 || wall <= 0 {
+	if !ok0 || !ok1 || wall < loadLeast {
 		return 0, false
 	}
-	return float64(b1-b0-own) / float64(wall), true
+	return min(float64(cpus), float64(b1-b0-own)/float64(wall)), true
 }
 
-// caveats are the reasons not to trust figures, worst first.
+// caveats are the reasons not to trust figures, worst first: those that hold of the
+// machine or are seen in the figures; those of what is measured now; and those of
+// what was measured before (prior). One that concerns all there is names no parts.
 func (b *bench) caveats() []profile.Caveat {
-	var all []profile.Caveat
-	add := func(code, text string, parts ...profile.Part) {
-		all = append(all, profile.Caveat{Code: code, Text: text, Parts: parts})
+	have := measured(b.profile)
+	all := b.lasting()
+	lasting := len(all)
+	for _, c := range append(b.passing(), b.watch.prior...) {
+		if c.Parts = among(c.Parts, have); len(c.Parts) > 0 {
+			all = merge(all, c)
+		}
 	}
-	c := b.watch.first
+	for i, c := range all[lasting:] {
+		if len(c.Parts) == len(have) && !slices.Contains(byPart, c.Code) {
+			all[lasting+i].Parts = nil
+		}
+	}
+	if parts, worst, what := unsteady(b.profile); len(parts) > 0 {
+		all = append(all, profile.Caveat{Code: "spread", Text: fmt.Sprintf("Repeats differ by more than %.0f %%: by %.0f %% at worst, in %s.", spreadLimit*100, worst*100, what), Parts: parts})
+	}
+	return all
+}
+
+// among are the parts that are among others.
+func among(parts, others []profile.Part) []profile.Part {
+	return slices.DeleteFunc(slices.Clone(parts), func(part profile.Part) bool { return !slices.Contains(others, part) })
+}
+
+// byPart are codes whose parts are always named.
+var byPart = []string{"other-load", "thermal"}
+
+// lasting are caveats of machine and profile: they are made anew each time.
+func (b *bench) lasting() (all []profile.Caveat) {
+	add := func(code, text string) { all = append(all, profile.Caveat{Code: code, Text: text}) }
 	if b.how == unit.HowModelled {
 		add("modelled", "Times are of the lab's model, not of this machine.")
 	}
-	if c.Hypervisor != "" {
+	if c := b.watch.first; c.Hypervisor != "" {
 		add("virtual-machine", fmt.Sprintf("This is a virtual machine (%s): nodes, caches and distances may be made up, and neighbours are not seen.", c.Hypervisor))
 	}
-	if len(b.watch.loaded) > 0 {
-		add("other-load", fmt.Sprintf("Other programs kept up to %.1f CPUs busy while this was measured.", b.watch.load), b.watch.loaded...)
+	if only := b.profile.Only(); only != "" {
+		add("restricted", fmt.Sprintf("It was measured with %s: what the rest of the machine can do is not in it.", only))
 	}
-	if len(b.watch.hot) > 0 {
-		add("thermal", "CPUs were slowed down because they were too hot.", b.watch.hot...)
-	}
-	for _, p := range b.watch.prior {
-		if p.Code == "other-load" || p.Code == "thermal" { // of parts measured before
-			all = append(all, p)
-		}
-	}
-	if b.watch.unread != nil {
-		add("conditions", "It could not be read whether anything else disturbed the measurement: "+strings.Join(strings.Fields(b.watch.unread.Error()), " ")+".")
-	}
-	if c.Governor != "" && c.Governor != "performance" {
-		add("governor", fmt.Sprintf("The CPU frequency governor is %q, not performance: clocks vary.", c.Governor))
-	}
-	if c.Balancing.Or(false) {
-		add("balancing", "NUMA balancing is on: it may have moved pages meanwhile.")
-	}
-	if !b.huge {
-		add("small-pages", "Huge pages cannot be asked for: latencies of large working sets include page walks.")
-	}
-	if b.watch.asked && !b.watch.cycles {
-		add("no-cycles", "The cycles counter could not be read: there are no figures in cycles.")
-	}
-	if parts, worst, what := unsteady(b.profile); len(parts) > 0 {
-		add("spread", fmt.Sprintf("Repeats differ by more than %.0f %%: by %.0f %% at worst, in %s.", spreadLimit*100, worst*100, what), parts...)
+	if text := b.disagree(); text != "" {
+		add("cache-size", text)
 	}
 	return all
+}
+
+// passing are caveats of the parts that are measured now; of none there are none.
+func (b *bench) passing() (all []profile.Caveat) {
+	w, c := &b.watch, b.watch.first
+	add := func(when bool, code, text string, parts []profile.Part) {
+		if when && len(parts) > 0 {
+			all = append(all, profile.Caveat{Code: code, Text: text, Parts: parts})
+		}
+	}
+	add(true, "other-load", fmt.Sprintf("Other programs kept up to %.1f CPUs busy while this was measured.", w.load), w.loaded)
+	add(true, "thermal", "CPUs were slowed down because they were too hot.", w.hot)
+	if w.unread != nil {
+		add(true, "conditions", "It could not be read whether anything else disturbed the measurement: "+strings.Join(strings.Fields(w.unread.Error()), " ")+".", w.parts)
+	}
+	add(c.Governor != "" && c.Governor != "performance", "governor", fmt.Sprintf("The CPU frequency governor is %q, not performance: clocks vary.", c.Governor), w.parts)
+	add(c.Balancing.Or(false), "balancing", "NUMA balancing is on: it may have moved pages meanwhile.", w.parts)
+	add(!b.huge, "small-pages", "Huge pages cannot be asked for: latencies of large working sets include page walks.", w.parts)
+	add(w.asked && !w.cycles, "no-cycles", "The cycles counter could not be read: there are no figures in cycles.", w.parts)
+	return all
+}
+
+// priorCaveats are what a profile that is gone on with says of the parts that it
+// has, which are named now: the parts that follow may be measured under better
+// conditions.
+func priorCaveats(p profile.Profile) (kept []profile.Caveat) {
+	have := measured(p)
+	for _, c := range p.Caveats {
+		if slices.Contains([]string{"modelled", "virtual-machine", "restricted", "cache-size", "spread"}, c.Code) {
+			continue // made anew
+		}
+		if len(c.Parts) == 0 {
+			c.Parts = have
+		}
+		if c.Parts = among(c.Parts, have); len(c.Parts) > 0 {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// merge adds a caveat, to the same one of other parts if that is there.
+func merge(all []profile.Caveat, c profile.Caveat) []profile.Caveat {
+	i := slices.IndexFunc(all, func(have profile.Caveat) bool { return have.Code == c.Code && have.Text == c.Text })
+	if i < 0 {
+		return append(all, c)
+	}
+	var both []profile.Part
+	for _, part := range profile.Parts() {
+		if slices.Contains(all[i].Parts, part) || slices.Contains(c.Parts, part) {
+			both = append(both, part)
+		}
+	}
+	all[i].Parts = both
+	return all
+}
+
+// measured are the parts of which a profile has figures.
+func measured(p profile.Profile) (parts []profile.Part) {
+	for part, n := range map[profile.Part]int{
+		profile.Caches: len(p.WorkingSets), profile.Latency: len(p.Latency), profile.Bandwidth: len(p.Bandwidth) + len(p.Peak),
+		profile.Mixes: len(p.Mixes), profile.Loaded: len(p.Loaded), profile.CacheSharing: len(p.CacheSharing),
+		profile.CoreToCore: len(p.CoreToCore), profile.Migrating: len(p.Migration), profile.Policies: len(p.Policies), profile.Rao: len(p.Rao),
+	} {
+		if n > 0 {
+			parts = append(parts, part)
+		}
+	}
+	slices.SortFunc(parts, func(a, b profile.Part) int {
+		return slices.Index(profile.Parts(), a) - slices.Index(profile.Parts(), b)
+	})
+	return parts
+}
+
+// disagree says that the scan found another last-level cache than the firmware tells
+// of. A part of a large one may not be ours, and a scan may end early.
+func (b *bench) disagree() string {
+	measured, ok := b.profile.LLC()
+	told := b.told()
+	if !ok || told == 0 || max(measured, told) <= agreeLLC*min(measured, told) {
+		return ""
+	}
+	return fmt.Sprintf("The scan found a last-level cache of %v, the firmware says %v: buffers are sized by the larger.", measured, told)
 }
 
 // unsteady are the parts that have figures of a large spread.

@@ -248,7 +248,7 @@ func fakeTransfer(a apart) float64 {
 }
 
 func (f *fake) Move(ctx context.Context, m probe.Move) (probe.Moved, error) {
-	size := pageSize
+	size := f.m.PageSize.Or(pageSize)
 	if m.Huge {
 		size = hugePage
 	}

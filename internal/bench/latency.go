@@ -4,6 +4,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 
 	"homenode/internal/profile"
 )
@@ -23,16 +24,36 @@ func (b *bench) pairs() []pair {
 	return all
 }
 
+// byWorth are pairs in the order in which they are measured, should the time be too
+// short for all: local memory of every node, then the nearest, then the farthest.
+func (b *bench) byWorth() []pair {
+	var by [4][]pair
+	for _, from := range b.rows() {
+		near := slices.DeleteFunc(slices.Clone(b.m.Nearest(from)), func(to int) bool { return !b.memory().Has(to) })
+		for i, to := range near {
+			class := min(i, 3)
+			if i >= 2 && i == len(near)-1 {
+				class = 2
+			} else if i == 2 {
+				class = 3
+			}
+			by[class] = append(by[class], pair{from, to})
+		}
+	}
+	return slices.Concat(by[:]...)
+}
+
 func (p pair) String() string { return fmt.Sprintf("node %d to node %d", p.from, p.to) }
 
-// planLatency: one CPU of each node chases over memory of each node, which no cache
+// planLatency: from the most telling pair on, one CPU of each node chases over memory of each node, which no cache
 // holds.
 func planLatency(b *bench) plan {
 	var pl plan
 	var pieces []piece
 	order := b.pairs()
-	for _, pr := range order {
-		if there(b.profile.Latency, pairKey, pr) {
+	rank, have := ranks(order), keysOf(b.profile.Latency, pairKey)
+	for _, pr := range b.byWorth() {
+		if have[pr] {
 			pl.have++
 			continue
 		}
@@ -47,7 +68,7 @@ func planLatency(b *bench) plan {
 			what: pr.String(), jobs: jobs(job), read: readChase,
 			keep: func(c [][]float64) {
 				f := profile.PairFigure{From: pr.from, To: pr.to, Figure: timed(c[0], c[1])}
-				b.profile.Latency = put(b.profile.Latency, f, pairKey, order)
+				b.profile.Latency = putRanked(b.profile.Latency, f, pairKey, rank)
 			},
 		})
 	}

@@ -123,7 +123,7 @@ func (m simMachine) scan(most unit.Bytes, rng *rand.Rand) []profile.SizeFigure {
 			mean += m.latency(ws, rng) / float64(draws)
 		}
 		sets = append(sets, profile.SizeFigure{Bytes: ws, Figure: profile.FigureOf([]float64{mean})})
-		if len(sets)%scanBlock == 0 && scanned(append(slices.Clone(sets), reference)) {
+		if len(sets)%scanBlock == 0 && scanned(append(slices.Clone(sets), reference), 0) {
 			break
 		}
 	}

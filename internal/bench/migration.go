@@ -13,10 +13,24 @@ import (
 
 type moveCase struct {
 	pair
-	size unit.Bytes // of a page
+	huge bool
 }
 
-func moveKey(m profile.Migration) moveCase { return moveCase{pair{m.From, m.To}, m.PageSize} }
+// moveKey goes by huge or not: what small pages are is seen when they are moved.
+func moveKey(m profile.Migration) moveCase {
+	return moveCase{pair{m.From, m.To}, m.PageSize >= hugePage}
+}
+
+// page is the kernel's small page.
+func (b *bench) page() unit.Bytes { return b.m.PageSize.Or(pageSize) }
+
+// pageOf is what a case moves, as far as it is known before.
+func (b *bench) pageOf(c moveCase) unit.Bytes {
+	if c.huge {
+		return hugePage
+	}
+	return b.page()
+}
 
 // planMigration: pages are moved between every two nodes, the nearest and the
 // farthest of each node first.
@@ -28,12 +42,13 @@ func planMigration(b *bench) plan {
 		return pl
 	}
 	var pieces []piece
+	rank, have := ranks(order), keysOf(b.profile.Migration, moveKey)
 	for _, c := range order {
-		if there(b.profile.Migration, moveKey, c) {
+		if have[c] {
 			pl.have++
 			continue
 		}
-		what := fmt.Sprintf("%v, pages of %v", c.pair, c.size)
+		what := fmt.Sprintf("%v, pages of %v", c.pair, b.pageOf(c))
 		move, err := b.move(c)
 		if err != nil {
 			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Migrating, What: what, Why: err.Error()})
@@ -41,10 +56,10 @@ func planMigration(b *bench) plan {
 		}
 		pieces = append(pieces, piece{
 			what: what, move: &move,
-			read: func(out outcome) ([]float64, error) { return readMove(out.moved, c.size) },
+			read: func(out outcome) ([]float64, error) { return readMove(out.moved, b.pageOf(c)) },
 			keep: func(v [][]float64) {
-				m := profile.Migration{From: c.from, To: c.to, PageSize: c.size, PerPage: profile.FigureOf(v[0]), Rate: profile.FigureOf(v[1])}
-				b.profile.Migration = put(b.profile.Migration, m, moveKey, order)
+				m := profile.Migration{From: c.from, To: c.to, PageSize: unit.Bytes(v[2][0]), PerPage: profile.FigureOf(v[0]), Rate: profile.FigureOf(v[1])}
+				b.profile.Migration = putRanked(b.profile.Migration, m, moveKey, rank)
 			},
 		})
 	}
@@ -52,7 +67,7 @@ func planMigration(b *bench) plan {
 	return pl
 }
 
-// readMove gives ns a page and bytes/s.
+// readMove gives ns a page, bytes/s, and the bytes of a page.
 func readMove(m probe.Moved, size unit.Bytes) ([]float64, error) {
 	switch {
 	case m.Pages <= 0 || m.Elapsed <= 0:
@@ -61,7 +76,7 @@ func readMove(m probe.Moved, size unit.Bytes) ([]float64, error) {
 		return nil, errors.New("the kernel gave no huge pages")
 	}
 	pages := float64(m.Pages)
-	return []float64{float64(m.Elapsed) / pages, pages * float64(m.Size) / m.Elapsed.Seconds()}, nil
+	return []float64{float64(m.Elapsed) / pages, pages * float64(m.Size) / m.Elapsed.Seconds(), float64(m.Size)}, nil
 }
 
 // moves are the cases in the order of their worth.
@@ -70,7 +85,7 @@ func (b *bench) moves() []moveCase {
 	for _, from := range b.columns() {
 		var others []int
 		for _, to := range b.m.Nearest(from) {
-			if to != from && b.chosen(b.m.NodesWithMemory()).Has(to) {
+			if to != from && b.memory().Has(to) {
 				others = append(others, to)
 			}
 		}
@@ -84,27 +99,29 @@ func (b *bench) moves() []moveCase {
 	}
 	var all []moveCase
 	for _, some := range [][]pair{first, rest} {
-		for _, size := range b.pageSizes() {
+		for _, huge := range b.kinds() {
 			for _, p := range some {
-				all = append(all, moveCase{p, size})
+				all = append(all, moveCase{p, huge})
 			}
 		}
 	}
 	return all
 }
 
-func (b *bench) pageSizes() []unit.Bytes {
-	if b.huge {
-		return []unit.Bytes{pageSize, hugePage}
+// kinds are the pages that are moved: small, then huge ones. Those of a kernel whose
+// small pages are larger are too large for a test: of 64 KiB, 512 MiB.
+func (b *bench) kinds() []bool {
+	if b.huge && b.page() == pageSize {
+		return []bool{false, true}
 	}
-	return []unit.Bytes{pageSize}
+	return []bool{false}
 }
 
-// move is 4096 small pages or 32 huge ones; a quarter of that where time is a
+// move is 4096 small pages (fewer where they are larger) or 32 huge ones; a quarter of that where time is a
 // model's, which is some fifty times slower.
 func (b *bench) move(c moveCase) (probe.Move, error) {
 	bytes := 16 * unit.MiB
-	if c.size == hugePage {
+	if c.huge {
 		bytes = 64 * unit.MiB
 	}
 	if b.how == unit.HowModelled {
@@ -119,5 +136,5 @@ func (b *bench) move(c moveCase) (probe.Move, error) {
 	if !ok {
 		return probe.Move{}, errors.New("no CPU may be used")
 	}
-	return probe.Move{From: c.from, To: c.to, Bytes: bytes, Huge: c.size == hugePage, CPU: cpu}, nil
+	return probe.Move{From: c.from, To: c.to, Bytes: bytes, Huge: c.huge, CPU: cpu}, nil
 }

@@ -25,6 +25,7 @@ type plan struct {
 	skipped []profile.Skipped    // that need not even be tried
 	have    int                  // pieces that are in the profile already
 	enough  func(block int) bool // after a block: the others are not needed; may be nil
+	first   func() bool          // after the first block: the rest makes sense; may be nil
 	finish  func()               // after the last; may be nil
 }
 
@@ -56,13 +57,20 @@ const blockSize = 16
 // inBlocks cuts a list of pieces up.
 func inBlocks(pieces []piece) [][]piece { return slices.Collect(slices.Chunk(pieces, blockSize)) }
 
+// saveEvery is how often a profile is saved inside a block: it is what a kill costs.
+// More often takes longer than to measure, where there are many nodes.
+const saveEvery = time.Second
+
 // errBudget ends a part whose time is up; what it has is kept.
 var errBudget = errors.New("budget used up")
+
+// errFirst ends a part whose first block failed; Skipped says why.
+var errFirst = errors.New("what the rest is compared with could not be measured")
 
 // part measures one part, or says why not.
 //
 //  1. What was said of it before, in a profile that is gone on with, is forgotten.
-//  2. The budget decides on repeats, or against it.
+//  2. The budget decides on repeats and on the part's time, or against it.
 //  3. Blocks, until they are through or enough is known.
 //  4. Done, unless no piece of it could be measured.
 func (b *bench) part(ctx context.Context, part profile.Part) error {
@@ -78,12 +86,21 @@ func (b *bench) part(ctx context.Context, part profile.Part) error {
 		b.skip(part, "", why)
 		return b.save()
 	}
-	b.watch.begin(b)
-	r := runner{bench: b, part: part, total: pl.runs(b.repeats), length: b.estimate(pl, b.repeats), later: b.estimateAll(later, b.repeats)}
+	b.watch.begin(b, part)
+	r := runner{bench: b, part: part, total: pl.runs(b.repeats), length: b.estimate(b.repeats, pl), later: b.estimate(b.repeats, later...)}
 	err := r.blocks(ctx, pl) // 3
 	b.watch.end(b, part)
-	if errors.Is(err, errBudget) {
-		b.skip(part, "the rest", fmt.Sprintf(budgetOf+"%v used up", b.o.Budget))
+	if errors.Is(err, errSave) {
+		return err // it would fail again
+	}
+	if errors.Is(err, errFirst) {
+		err = nil
+	} else if errors.Is(err, errBudget) {
+		what := "the rest"
+		if r.kept+pl.have == 0 {
+			what = ""
+		}
+		b.skip(part, what, b.usedUp())
 		err = nil
 	} else if err == nil && (r.kept > 0 || pl.have > 0) { // 4
 		b.complete(part, pl)
@@ -145,6 +162,9 @@ func (r *runner) blocks(ctx context.Context, pl plan) error {
 		if err := r.block(ctx, block, i); err != nil {
 			return err
 		}
+		if i == 0 && pl.first != nil && !pl.first() {
+			return errFirst
+		}
 		if pl.enough != nil && pl.enough(i) {
 			return nil
 		}
@@ -188,6 +208,9 @@ func (r *runner) block(ctx context.Context, pieces []piece, number int) error {
 		}
 	}
 	r.tell()
+	if r.unsaved {
+		return r.save()
+	}
 	return nil
 }
 
@@ -212,7 +235,10 @@ func (r *runner) keep(p piece, repeats [][]float64) error {
 	}
 	p.keep(columns)
 	r.kept++
-	r.some = true
+	r.some, r.unsaved = true, true
+	if r.o.Now().Sub(r.saved) < saveEvery {
+		return nil
+	}
 	return r.save()
 }
 
@@ -241,9 +267,9 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		if len(result.Threads) != len(job.Threads) {
 			return nil, fmt.Errorf("run job: %d threads answered, want %d", len(result.Threads), len(job.Threads))
 		}
-		r.cost.learn(jobSize(job), took)
+		r.cost.learn(r.made.add(job), took)
 		r.watch.counted(job, result)
-		out.jobs = append(out.jobs, result)
+		out.jobs = append(out.jobs, r.clocked(job, result))
 	}
 	if p.move != nil {
 		if r.overBudget() {
@@ -259,6 +285,25 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		}
 	}
 	return p.read(out)
+}
+
+// clocked decides what the ops of each thread are divided by. Latencies are at the
+// median pace of the batches (Quiet): an interruption is no property of memory. A
+// rate is of all the time it took, where time is measured: batches that wait for a
+// full controller are what it is about. In the lab rates are at the median pace as
+// well: its clock leaves the kernel's time out, but not what the kernel's misses
+// made the next batches wait.
+func (b *bench) clocked(j probe.Job, r probe.Result) probe.Result {
+	if b.how == unit.HowModelled {
+		return r
+	}
+	r.Threads = slices.Clone(r.Threads)
+	for i, t := range j.Threads {
+		if t.Work != probe.Chase && t.Work != probe.Transfer {
+			r.Threads[i].Quiet = 0
+		}
+	}
+	return r
 }
 
 // threadsOf is how many CPUs a job keeps busy.

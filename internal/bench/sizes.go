@@ -45,24 +45,28 @@ const (
 	// firmware's sizes are often nonsense.
 	guessedLLC = 4 * unit.MiB
 
-	line     = 64
+	line = 64
+	// pageSize is what sizes of buffers are multiples of: the smallest page there is. The
+	// kernel's may be larger (page).
 	pageSize = 4 * unit.KiB
-	hugePage = 2 * unit.MiB
+	hugePage = 2 * unit.MiB // of kernels with small pages of 4 KiB
 )
 
 // llc is the size of the last-level cache that buffers are sized by.
 //
-//  1. Measured is best; on a real machine the firmware's may be larger (a part of
-//     it is another core's, or reserved), and larger is safe.
-//  2. Else the firmware's, in a virtual machine at least guessedLLC.
+//  1. In the lab what was measured: its model knows nothing of QEMU's caches.
+//  2. Elsewhere the larger of what was measured and what the firmware says. A part
+//     of the cache may be another core's or guest's now and ours later, and a guest's
+//     page walks may look like memory: larger is safe. It costs memory and time.
+//  3. Else the firmware's, in a virtual machine at least guessedLLC.
 func (b *bench) llc() unit.Bytes {
 	measured, ok := b.profile.LLC()
 	switch {
-	case ok && b.guest: // 1
+	case ok && b.how == unit.HowModelled: // 1
 		return measured
-	case ok:
+	case ok: // 2
 		return max(measured, b.firmwareLLC())
-	case b.guest || b.firmwareLLC() == 0: // 2
+	case b.guest || b.firmwareLLC() == 0: // 3
 		return max(b.firmwareLLC(), guessedLLC)
 	}
 	return b.firmwareLLC()
@@ -90,8 +94,8 @@ func (b *bench) memoryLatency() time.Duration {
 
 // dram is the latency of local memory as measured, in ns.
 func (b *bench) dram() (float64, bool) {
-	if n := len(b.profile.WorkingSets); n > 0 { // the largest is measured first
-		return b.profile.WorkingSets[n-1].Median.Get()
+	if memory, ok := b.memoryStep(); ok {
+		return memory.Median.Get()
 	}
 	best := math.Inf(1)
 	for _, f := range b.profile.Latency {
@@ -182,14 +186,23 @@ func (b *bench) allowed() set.CPUSet {
 	if !b.o.CPUs.IsEmpty() {
 		cpus = cpus.Intersect(b.o.CPUs)
 	}
-	return cpus.Intersect(b.m.CPUsOf(b.chosen(b.m.NodeIDs())))
+	return cpus.Intersect(b.m.CPUsOf(b.asked(b.m.NodeIDs())))
 }
 
-func (b *bench) chosen(nodes set.NodeSet) set.NodeSet {
+// asked are those of some nodes that were asked for.
+func (b *bench) asked(nodes set.NodeSet) set.NodeSet {
 	if b.o.Nodes.IsEmpty() {
 		return nodes
 	}
 	return nodes.Intersect(b.o.Nodes)
+}
+
+// chosen are those of some nodes whose memory is measured.
+func (b *bench) chosen(nodes set.NodeSet) set.NodeSet {
+	if nodes = b.asked(nodes); b.o.Memory.IsEmpty() {
+		return nodes
+	}
+	return nodes.Intersect(b.o.Memory)
 }
 
 // cpusOf are the CPUs of a node that may be used.
@@ -200,7 +213,7 @@ func (b *bench) cpusOf(node int) set.CPUSet {
 // rows are the nodes with CPUs, columns those with memory.
 func (b *bench) rows() []int {
 	var ids []int
-	for id := range b.chosen(b.m.NodesWithCPUs()).All() {
+	for id := range b.asked(b.m.NodesWithCPUs()).All() {
 		if !b.cpusOf(id).IsEmpty() {
 			ids = append(ids, id)
 		}
@@ -208,11 +221,13 @@ func (b *bench) rows() []int {
 	return ids
 }
 
-func (b *bench) columns() []int { return b.chosen(b.m.NodesWithMemory()).IDs() }
+func (b *bench) columns() []int { return b.memory().IDs() }
+
+func (b *bench) memory() set.NodeSet { return b.chosen(b.m.NodesWithMemory()) }
 
 // home is the nearest node with memory.
 func (b *bench) home(node int) (int, bool) {
-	has := b.chosen(b.m.NodesWithMemory())
+	has := b.memory()
 	for _, id := range b.m.Nearest(node) {
 		if has.Has(id) {
 			return id, true
@@ -265,7 +280,8 @@ func (b *bench) addReaders(j *probe.Job, node int, cpus set.CPUSet, t probe.Thre
 
 var errNoOp = errors.New("no operation was finished in the time")
 
-// pace is how long a thread's ops took: without interruptions where that is known.
+// pace is how long a thread's ops took: without interruptions where they are known
+// and do not count (clocked).
 func pace(t probe.ThreadResult) time.Duration {
 	if t.Quiet > 0 {
 		return t.Quiet
@@ -283,7 +299,7 @@ func latencyOf(t probe.ThreadResult) ([]float64, error) {
 }
 
 // rateOf is bytes/s of threads that ran together: the sum of their rates, each over
-// its own time, since each one's interruptions are its own.
+// its own time.
 func rateOf(threads []probe.ThreadResult) (float64, error) {
 	rate := 0.0
 	for _, t := range threads {

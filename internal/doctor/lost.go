@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"homenode/internal/machine"
@@ -17,9 +18,10 @@ import (
 //
 //  1. r, the share of remote reads: counted, else 1 − local page ratio, which is
 //     an estimate (window.FeaturesOf).
-//  2. k, latency remote / local: for each pair (CPU's node, page's node) the
-//     profile's measured latencies where it has both, else the firmware's HMAT
-//     where it tells both, else 1 + (distance/10 − 1) × SLITExcess; averaged over
+//  2. k, latency remote / local, for each pair (CPU's node, page's node): the
+//     profile's measured latencies if it has those of all pairs, for a mean is of one
+//     source; else the firmware's HMAT where it tells both, else
+//     1 + (distance/10 − 1) × SLITExcess; averaged over
 //     the pairs by CPU share × page share. Without those, over all pairs that the
 //     binding allows; if it allows one node only, over all pairs of the machine.
 //  3. With reads of latency 1 and k, the share of all waiting that is in excess
@@ -95,16 +97,27 @@ func (l look) unoverlapped(w window.Workload, k float64) (float64, bool) {
 	if !counted || l.Length <= 0 {
 		return 0, false
 	}
+	local, ok := l.localLatency()
+	if !ok {
+		return 0, false
+	}
+	return float64(reads) * local * (k - 1) / float64(l.Length.Nanoseconds()), true
+}
+
+// localLatency is the mean over nodes of reads of their own memory, in ns, of one
+// source.
+func (l look) localLatency() (float64, bool) {
+	latency := l.firmware
+	if l.profiled() {
+		latency = l.measured
+	}
 	sum, n := 0.0, 0
 	for _, node := range l.Machine.Nodes {
-		if ns, ok := l.latency(node.ID, node.ID); ok && !node.CPUs.IsEmpty() {
+		if ns, ok := latency(node.ID, node.ID); ok && !node.CPUs.IsEmpty() {
 			sum, n = sum+ns, n+1
 		}
 	}
-	if n == 0 {
-		return 0, false
-	}
-	return float64(reads) * sum / float64(n) * (k - 1) / float64(l.Length.Nanoseconds()), true
+	return sum / float64(max(1, n)), n > 0
 }
 
 // remoteShare is number 1.
@@ -121,13 +134,24 @@ func (l look) remoteShare(w window.Workload) unit.Value[unit.Ratio] {
 	return unit.ValueOf(1-v, local.How, "1 − "+from)
 }
 
-// latency is of reads from one node's CPUs to another's memory, in nanoseconds: as
-// measured, else as the firmware says.
-func (l look) latency(from, to int) (float64, bool) {
-	if ns, ok := l.measured(from, to); ok {
-		return ns, true
+// profiled says that the profile has the latencies from all nodes with CPUs to all
+// with memory.
+func (l look) profiled() bool {
+	if l.c.Profile == nil {
+		return false
 	}
-	return l.firmware(from, to)
+	have := map[[2]int]bool{}
+	for _, f := range l.c.Profile.Latency {
+		have[[2]int{f.From, f.To}] = f.Median.Or(0) > 0
+	}
+	for _, from := range l.Machine.Nodes {
+		for _, to := range l.Machine.Nodes {
+			if memory, ok := to.Memory.Get(); !from.CPUs.IsEmpty() && (!ok || memory > 0) && !have[[2]int{from.ID, to.ID}] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // measured is what the profile has.
@@ -153,18 +177,38 @@ func (l look) firmware(from, to int) (float64, bool) {
 
 // ratio is k of one pair.
 func (l look) ratio(from, to int) (float64, bool) {
-	for _, latency := range []func(from, to int) (float64, bool){l.measured, l.firmware} { // of one source: their scales differ
-		near, ok1 := latency(from, from)
-		far, ok2 := latency(from, to)
-		if ok1 && ok2 {
-			return max(1, far/near), true
+	k, _, ok := l.ratios()(from, to)
+	return k, ok
+}
+
+// ratios gives k of pairs, and where it is from.
+func (l look) ratios() func(from, to int) (k float64, source string, ok bool) {
+	profiled := l.profiled()
+	return func(from, to int) (float64, string, bool) {
+		if profiled {
+			if k, ok := quotient(l.measured, from, to); ok {
+				return k, l.profileSource(), true
+			}
 		}
+		if k, ok := quotient(l.firmware, from, to); ok {
+			return k, "HMAT", true
+		}
+		d, ok := l.Machine.Distance(from, to).Get()
+		if !ok || d == 255 || from != to && d <= machine.LocalDistance { // no way there; remote as near as local: no table at all
+			return 0, "", false
+		}
+		return 1 + (float64(d)/10-1)*l.c.SLITExcess, "SLIT distance", true
 	}
-	d, ok := l.Machine.Distance(from, to).Get()
-	if !ok || d == 255 || from != to && d <= machine.LocalDistance { // no way there; remote as near as local: no table at all
+}
+
+// quotient is of latencies of one source: their scales differ.
+func quotient(latency func(from, to int) (float64, bool), from, to int) (float64, bool) {
+	near, ok1 := latency(from, from)
+	far, ok2 := latency(from, to)
+	if !ok1 || !ok2 {
 		return 0, false
 	}
-	return 1 + (float64(d)/10-1)*l.c.SLITExcess, true
+	return max(1, far/near), true
 }
 
 // slowdown is number 2.
@@ -175,29 +219,36 @@ func (l look) slowdown(w window.Workload) unit.Value[float64] {
 	if ok {
 		page = byteShares(pages, len(l.Machine.Nodes))
 	}
-	sum, weight := 0.0, 0.0
+	var k mean
 	if cpu != nil && page != nil {
-		sum, weight = l.pairs(func(i, j int) float64 { return cpu[i] * page[j] })
+		k = l.pairs(func(i, j int) float64 { return cpu[i] * page[j] })
 	}
-	if weight == 0 {
-		sum, weight = l.pairs(func(i, j int) float64 { return allowed(w, l.Machine.Nodes[i], l.Machine.Nodes[j]) })
+	if k.weight == 0 {
+		k = l.pairs(func(i, j int) float64 { return allowed(w, l.Machine.Nodes[i], l.Machine.Nodes[j]) })
 	}
-	if weight == 0 {
-		sum, weight = l.pairs(func(i, _ int) float64 { return min(1, float64(l.Machine.Nodes[i].CPUs.Len())) })
+	if k.weight == 0 {
+		k = l.pairs(func(i, _ int) float64 { return min(1, float64(l.Machine.Nodes[i].CPUs.Len())) })
 	}
-	if weight == 0 {
+	if k.weight == 0 {
 		return unit.UnknownValue[float64]("no distance between its nodes")
 	}
-	return unit.Estimated(sum/weight, l.latencySource()+", by CPU time and pages")
+	slices.Sort(k.sources)
+	return unit.Estimated(k.sum/k.weight, strings.Join(k.sources, " and ")+", by CPU time and pages")
 }
 
-// latencySource names what k comes from.
-func (l look) latencySource() string {
-	const firmware = "SLIT distance or HMAT"
-	if l.c.Profile == nil || len(l.c.Profile.Latency) == 0 {
-		return firmware
+// mean is over pairs of nodes, and of which sources.
+type mean struct {
+	sum, weight float64
+	sources     []string
+}
+
+// profileSource names the profile.
+func (l look) profileSource() string {
+	name := "profile (latencies " + l.c.Profile.How.String()
+	if only := l.c.Profile.Only(); only != "" {
+		name += " with " + only
 	}
-	return "profile (latencies " + l.c.Profile.How.String() + "), else " + firmware
+	return name + ")"
 }
 
 // allowed is 1 when a workload may run on one node with memory of the other.
@@ -210,16 +261,25 @@ func allowed(w window.Workload, from, to machine.Node) float64 {
 }
 
 // pairs averages k over the pairs of two nodes.
-func (l look) pairs(weigh func(i, j int) float64) (sum, weight float64) {
+func (l look) pairs(weigh func(i, j int) float64) (m mean) {
+	ratio := l.ratios()
 	for i, from := range l.Machine.Nodes {
 		for j, to := range l.Machine.Nodes {
-			k, ok := l.ratio(from.ID, to.ID)
-			if w := weigh(i, j); i != j && ok && w > 0 {
-				sum, weight = sum+k*w, weight+w
+			w := weigh(i, j)
+			if i == j || w <= 0 {
+				continue
+			}
+			k, source, ok := ratio(from.ID, to.ID)
+			if !ok {
+				continue
+			}
+			m.sum, m.weight = m.sum+k*w, m.weight+w
+			if !slices.Contains(m.sources, source) {
+				m.sources = append(m.sources, source)
 			}
 		}
 	}
-	return sum, weight
+	return m
 }
 
 // lostOf adds up what these workloads lose; unknown when it is of all of them.

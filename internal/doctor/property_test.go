@@ -453,7 +453,7 @@ func TestLostCPUsByProfile(t *testing.T) {
 		return l, l.lostCPUs(s.Window.Workloads[0])
 	}
 	_, without := examine(nil)
-	slow := &profile.Profile{How: unit.HowModelled, Latency: []profile.PairFigure{pair(0, 0, 100), pair(0, 1, 300)}}
+	slow := &profile.Profile{How: unit.HowModelled, Latency: []profile.PairFigure{pair(0, 0, 100), pair(0, 1, 300), pair(1, 0, 100), pair(1, 1, 100)}}
 	l, with := examine(slow)
 	if math.Abs(with.slower.Or(0)-3) > 1e-9 || math.Abs(without.slower.Or(0)-(1+1.1*l.c.SLITExcess)) > 1e-9 {
 		t.Errorf("k is %v with 300/100 ns, %v without", with.slower, without.slower)
@@ -461,8 +461,9 @@ func TestLostCPUsByProfile(t *testing.T) {
 	if k, ok := l.ratio(0, 1); !ok || k != 3 {
 		t.Errorf("ratio %v %v, want 300/100", k, ok)
 	}
-	if k, _ := l.ratio(1, 0); k != 1+1.1*l.c.SLITExcess {
-		t.Errorf("ratio %v of what was not measured, want SLIT's", k)
+	partial := &profile.Profile{How: unit.HowMeasured, Latency: slow.Latency[:2]}
+	if l, lost := examine(partial); l.mustRatio(t, 0, 1) != 1+1.1*l.c.SLITExcess || lost.slower.Or(0) != without.slower.Or(0) || strings.Contains(lost.slower.From, "profile") {
+		t.Errorf("k is %v by a profile of one node of two, %v without", lost.slower, without.slower)
 	}
 	if with.cpus.Or(0) <= without.cpus.Or(0) || !strings.Contains(with.slower.From, "profile (latencies modelled)") {
 		t.Errorf("lost %v with the profile, %v without", with.cpus, without.cpus)
@@ -475,6 +476,16 @@ func TestLostCPUsByProfile(t *testing.T) {
 	half := &profile.Profile{Latency: []profile.PairFigure{pair(0, 1, 300), {From: 0, To: 0}}}
 	if l, _ := examine(half); l.mustRatio(t, 0, 1) != 2 {
 		t.Error("a measured latency was compared with the firmware's")
+	}
+	if l, lost := examine(partial); lost.slower.Or(0) != 2 || !strings.HasPrefix(lost.slower.From, "HMAT,") {
+		t.Errorf("k is %v, want HMAT's", lost.slower)
+	} else if ns, ok := l.localLatency(); !ok || ns != 120 {
+		t.Errorf("local latency %g, want the mean of the firmware's 80 and 160", ns)
+	}
+	if l, _ := examine(slow); l.profileSource() != "profile (latencies modelled)" {
+		t.Error(l.profileSource())
+	} else if ns, ok := l.localLatency(); !ok || ns != 100 {
+		t.Errorf("local latency %g, want the profile's", ns)
 	}
 }
 

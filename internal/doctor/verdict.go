@@ -135,10 +135,10 @@ func (l look) below(i int) bool {
 // worstShare is the share of time that is lost with every read remote, to the
 // farthest node: (k − 1) / k. Without distances, all of it.
 func (l look) worstShare() float64 {
-	worst := 0.0
+	worst, ratio := 0.0, l.ratios()
 	for _, from := range l.Machine.Nodes {
 		for _, to := range l.Machine.Nodes {
-			if k, ok := l.ratio(from.ID, to.ID); ok {
+			if k, _, ok := ratio(from.ID, to.ID); ok {
 				worst = max(worst, (k-1)/k)
 			}
 		}

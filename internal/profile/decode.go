@@ -32,7 +32,8 @@ func Encode(p Profile) ([]byte, error) { return schema.Encode(p, "profile") }
 //  2. the fingerprint is of some nodes, ascending, and all of it of the same ones,
 //  3. parts are known, and done once,
 //  4. nodes are of the fingerprint, CPUs can be,
-//  5. every figure is unknown, or min <= median <= max of finite values,
+//  5. every figure is unknown, or min <= median <= max of values that can be: finite,
+//     not negative, times and rates above 0, none beyond any machine,
 //  6. sizes and counts are not negative, what is asked for twice is there once.
 func (p Profile) Validate() error {
 	if p.Schema < 1 || p.Schema > Schema { // 1
@@ -45,6 +46,7 @@ func (p Profile) Validate() error {
 		return fmt.Errorf("machine: %w", err)
 	}
 	c := checker{nodes: p.Machine.Nodes}
+	c.node("used_nodes", p.UsedNodes.IDs()...)
 	c.parts(p)
 	c.memory(p)
 	c.caches(p)
@@ -102,9 +104,13 @@ func (c *checker) cpus(what string, ids [2]int) {
 	}
 }
 
-func (c *checker) figures(what string, all ...Figure) {
+func (c *checker) figures(what string, q quantity, all ...Figure) {
 	for _, f := range all {
-		if err := f.check(); err != nil {
+		err := f.check()
+		if err == nil {
+			err = q.can(f)
+		}
+		if err != nil {
 			c.fail("%s: %w", what, err)
 		}
 	}
@@ -150,23 +156,18 @@ func (c *checker) parts(p Profile) { // 3
 }
 
 func (c *checker) memory(p Profile) {
-	for what, pairs := range map[Part][]PairFigure{Latency: p.Latency, Bandwidth: p.Bandwidth} {
-		for _, f := range pairs {
-			c.node(string(what), f.From, f.To)
-			c.figures(string(what), f.Figure)
-		}
-		once(c, string(what), pairs, func(f PairFigure) [2]int { return [2]int{f.From, f.To} })
-	}
+	c.pairs(string(Latency), aTime, p.Latency)
+	c.pairs(string(Bandwidth), aRate, p.Bandwidth)
 	for _, f := range p.Peak {
 		c.node("peak_bandwidth", f.Node)
-		c.figures("peak_bandwidth", f.Figure)
+		c.figures("peak_bandwidth", aRate, f.Figure)
 	}
 	once(c, "peak_bandwidth", p.Peak, func(f NodeFigure) int { return f.Node })
 	for _, m := range p.Mixes {
 		if m.Reads < 0 || m.Writes < 0 || m.Reads+m.Writes < 1 {
 			c.fail("mixes: %d reads for %d writes", m.Reads, m.Writes)
 		}
-		c.figures("mixes", m.Figure)
+		c.figures("mixes", aRate, m.Figure)
 	}
 	once(c, "mixes", p.Mixes, func(m Mix) [2]int { return [2]int{m.Reads, m.Writes} })
 	for _, l := range p.Loaded {
@@ -175,11 +176,20 @@ func (c *checker) memory(p Profile) {
 			if point.Pause < 0 {
 				c.fail("loaded-latency: pause %d", point.Pause)
 			}
-			c.figures(string(Loaded), point.Bandwidth, point.Latency)
+			c.figures(string(Loaded), aRate, point.Bandwidth)
+			c.figures(string(Loaded), aTime, point.Latency)
 		}
 		once(c, string(Loaded), l.Points, func(point CurvePoint) int { return point.Pause })
 	}
 	once(c, string(Loaded), p.Loaded, func(l Curve) string { return l.Name })
+}
+
+func (c *checker) pairs(what string, q quantity, pairs []PairFigure) {
+	for _, f := range pairs {
+		c.node(what, f.From, f.To)
+		c.figures(what, q, f.Figure)
+	}
+	once(c, what, pairs, func(f PairFigure) [2]int { return [2]int{f.From, f.To} })
 }
 
 func (c *checker) caches(p Profile) {
@@ -190,25 +200,25 @@ func (c *checker) caches(p Profile) {
 		for _, size := range []unit.Opt[unit.Bytes]{l.Size, l.Next, l.Firmware} {
 			c.positive(string(Caches), size.Or(1))
 		}
-		c.figures(string(Caches), l.Latency)
+		c.figures(string(Caches), aTime, l.Latency)
 	}
 	for i, s := range p.WorkingSets {
 		c.positive("working_sets", s.Bytes)
 		if i > 0 && s.Bytes <= p.WorkingSets[i-1].Bytes {
 			c.fail("working_sets: %v after %v", s.Bytes, p.WorkingSets[i-1].Bytes)
 		}
-		c.figures("working_sets", s.Figure)
+		c.figures("working_sets", aTime, s.Figure)
 	}
 	for _, t := range p.CacheSharing {
 		c.cpus(string(CacheSharing), t.CPUs)
 		c.level(string(CacheSharing), t.Level)
-		c.figures(string(CacheSharing), t.Alone, t.Together)
+		c.figures(string(CacheSharing), aTime, t.Alone, t.Together)
 	}
 	once(c, string(CacheSharing), p.CacheSharing, func(t SharingTest) [2]int { return t.CPUs })
 	for _, f := range p.CoreToCore {
 		c.cpus(string(CoreToCore), f.CPUs)
 		c.level(string(CoreToCore), f.Level)
-		c.figures(string(CoreToCore), f.Figure)
+		c.figures(string(CoreToCore), aTime, f.Figure)
 	}
 	once(c, string(CoreToCore), p.CoreToCore, func(f CoreFigure) [2]int { return f.CPUs })
 }
@@ -223,7 +233,8 @@ func (c *checker) pages(p Profile) {
 	for _, m := range p.Migration {
 		c.node(string(Migrating), m.From, m.To)
 		c.positive(string(Migrating), m.PageSize)
-		c.figures(string(Migrating), m.PerPage, m.Rate)
+		c.figures(string(Migrating), aTime, m.PerPage)
+		c.figures(string(Migrating), aRate, m.Rate)
 	}
 	type move struct {
 		from, to int
@@ -234,10 +245,14 @@ func (c *checker) pages(p Profile) {
 		if r.CPU < -1 || r.CPU > set.MaxCPU {
 			c.fail("policies: no CPU %d can be", r.CPU)
 		}
-		if r.Against.Or(0) < 0 {
+		if against := r.Against.Or(0); !(against >= 0) || against > aCount.most {
 			c.fail("policies: %s, %s: %g of local", r.Policy, r.Work, r.Against.Or(0))
 		}
-		c.figures(string(Policies), r.Figure)
+		q := aRate
+		if r.Unit == "ns" {
+			q = aTime
+		}
+		c.figures(string(Policies), q, r.Figure)
 	}
 	once(c, string(Policies), p.Policies, func(r PolicyRow) [2]string { return [2]string{r.Policy, r.Work} })
 }
@@ -253,7 +268,8 @@ func (c *checker) rao(cells []RaoCell) {
 			c.fail("rao: sharing size %d", int64(r.Sharing))
 		}
 		c.positive("rao", r.WS)
-		c.figures("rao", r.PerOp, r.Cycles, r.LLCMiss, r.MissRate, r.Penalty, r.Requests, r.PenaltyPerOp)
+		c.figures("rao", aTime, r.PerOp)
+		c.figures("rao", aCount, r.Cycles, r.LLCMiss, r.MissRate, r.Penalty, r.Requests, r.PenaltyPerOp)
 	}
 	type cell struct {
 		threads        int

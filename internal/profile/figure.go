@@ -77,6 +77,36 @@ func (p Profile) LLC() (unit.Bytes, bool) {
 
 var errNotNumber = errors.New("it holds something that is no number")
 
+// quantity is what a figure is of, and what it can be: what is far beyond any machine
+// is a broken file, and would spoil every scale it is drawn on.
+type quantity struct {
+	unit string
+	most float64
+	zero bool // it can be 0
+}
+
+var (
+	aTime  = quantity{unit: " ns", most: 1e12}      // a quarter of an hour
+	aRate  = quantity{unit: " bytes/s", most: 1e15} // a thousand times what a machine of 2026 does
+	aCount = quantity{most: 1e12, zero: true}       // an op, or a request
+)
+
+// can says whether a figure that is consistent can be of a quantity.
+func (q quantity) can(f Figure) error {
+	cycles := f.Cycles.Or(0)
+	switch {
+	case !f.Known():
+		return nil
+	case f.Min < 0 || f.Min == 0 && !q.zero:
+		return fmt.Errorf("%g%s cannot be", f.Min, q.unit)
+	case f.Max > q.most:
+		return fmt.Errorf("%g%s cannot be", f.Max, q.unit)
+	case cycles < 0 || cycles > aCount.most:
+		return fmt.Errorf("%g cycles cannot be", cycles)
+	}
+	return nil
+}
+
 // check holds the invariants of a figure: an unknown one has no values, a known one
 // min <= median <= max of at least one repeat.
 func (f Figure) check() error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"homenode/internal/machine"
 	"homenode/internal/set"
@@ -70,6 +71,22 @@ func (f Fingerprint) nodeDiffers(other Fingerprint, i, id int) string {
 		}
 	}
 	return ""
+}
+
+// Only says what was used where that is not the whole machine: "CPUs 0-1 of 4 and
+// nodes 0 of 2 only"; "" is all of it.
+func (p Profile) Only() string {
+	var some []string
+	if n := p.UsedCPUs.Len(); n > 0 && n < p.Machine.CPUs {
+		some = append(some, fmt.Sprintf("CPUs %s of %d", p.UsedCPUs, p.Machine.CPUs))
+	}
+	if n := p.UsedNodes.Len(); n > 0 && n < len(p.Machine.Nodes) {
+		some = append(some, fmt.Sprintf("nodes %s of %d", p.UsedNodes, len(p.Machine.Nodes)))
+	}
+	if len(some) == 0 {
+		return ""
+	}
+	return strings.Join(some, " and ") + " only"
 }
 
 // at is element i, or the zero value where there is none.

@@ -25,7 +25,11 @@ type Profile struct {
 	Seconds float64     `json:"seconds"` // of wall clock it took, all parts together
 	How     unit.Source `json:"how"`     // measured, or modelled: in the lab
 	Clock   string      `json:"clock"`   // what the times are of, in words
-	Caveats []Caveat    `json:"caveats"`
+	// UsedCPUs and UsedNodes are what was measured with, which may be fewer than the
+	// machine has (Only); empty: all.
+	UsedCPUs  set.CPUSet  `json:"used_cpus"`
+	UsedNodes set.NodeSet `json:"used_nodes"`
+	Caveats   []Caveat    `json:"caveats"`
 	// Done are the parts that are complete, in the order they were measured.
 	Done    []Part    `json:"done"`
 	Skipped []Skipped `json:"skipped"` // what was left out, and why

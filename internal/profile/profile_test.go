@@ -116,6 +116,15 @@ func TestDecodeRefuses(t *testing.T) {
 		"no CPU -2":                func(p *Profile) { p.Policies[0].CPU = -2 },
 		"no threads":               func(p *Profile) { p.Rao[0].Threads = 0 },
 		"rao: sharing size -1":     func(p *Profile) { p.Rao[0].Sharing = -1 },
+		"latency: -3 ns":           func(p *Profile) { p.Latency[0].Figure = FigureOf([]float64{-3, 90}) },
+		"working_sets: 0 ns":       func(p *Profile) { p.WorkingSets[0].Figure = FigureOf([]float64{0}) },
+		"bandwidth: 0 bytes/s":     func(p *Profile) { p.Bandwidth[0].Figure = FigureOf([]float64{0, 1}) },
+		"mixes: 1.7e+308 bytes/s":  func(p *Profile) { p.Mixes[0].Figure = FigureOf([]float64{1.7e308}) },
+		"loaded-latency: 2e+12 ns": func(p *Profile) { p.Loaded[0].Points[0].Latency = FigureOf([]float64{2e12}) },
+		"migration: -1 bytes/s":    func(p *Profile) { p.Migration[0].Rate = FigureOf([]float64{-1}) },
+		"rao: -1 ":                 func(p *Profile) { p.Rao[0].Penalty = FigureOf([]float64{-1}) },
+		"-2 cycles cannot be":      func(p *Profile) { p.CoreToCore[0].Cycles = unit.Some(-2.0) },
+		"1e+300 of local":          func(p *Profile) { p.Policies[0].Against = unit.Some(1e300) },
 		"node 0: its memory is ne": func(p *Profile) { p.Machine.Memory[0] = -1 },
 	} {
 		p := sample()
@@ -132,6 +141,16 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	}
 	if _, err := Decode([]byte(`{"schema":2,"new":1}`)); !errors.Is(err, ErrNewer) {
+		t.Error(err)
+	}
+}
+
+// A miss rate of 0 can be; so can a figure in ns of a policy.
+func TestZeroCounts(t *testing.T) {
+	p := sample()
+	p.Rao[0].MissRate = FigureOf([]float64{0, 0})
+	p.Policies[0].Unit = "ns"
+	if err := p.Validate(); err != nil {
 		t.Error(err)
 	}
 }

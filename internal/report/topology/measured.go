@@ -46,12 +46,17 @@ func (f facts) measures() []measure {
 	return list
 }
 
-// profileHow is never left out: a modelled figure is not shown as a measured one.
+// profileHow is never left out: a modelled figure is not shown as a measured one,
+// nor two CPUs' as the machine's.
 func (f facts) profileHow() string {
+	how := f.profile.How.String()
 	if f.profile.How == unit.HowModelled {
-		return "modelled (lab)"
+		how = "modelled (lab)"
 	}
-	return f.profile.How.String()
+	if only := f.profile.Only(); only != "" {
+		how += " with " + only
+	}
+	return how
 }
 
 // profileDate says when it was: machines change.
@@ -119,7 +124,8 @@ type profileDoc struct {
 	Latency   unit.Opt[float64] `json:"latency_ns"`
 	Bandwidth unit.Opt[float64] `json:"read_bytes_per_s"`
 	How       unit.Source       `json:"how"`
-	Why       string            `json:"why,omitempty"` // one of them is unknown
+	Only      string            `json:"only,omitempty"` // what was measured with, if not the whole machine
+	Why       string            `json:"why,omitempty"`  // one of them is unknown
 }
 
 func (f facts) profileDocs() []profileDoc {
@@ -131,7 +137,7 @@ func (f facts) profileDocs() []profileDoc {
 		for _, to := range f.Nodes {
 			latency, _ := f.profile.LatencyBetween(from.ID, to.ID)
 			bandwidth, _ := f.profile.BandwidthBetween(from.ID, to.ID)
-			d := profileDoc{From: from.ID, To: to.ID, Latency: latency.Median, Bandwidth: bandwidth.Median, How: f.profile.How, Why: latency.Why}
+			d := profileDoc{From: from.ID, To: to.ID, Latency: latency.Median, Bandwidth: bandwidth.Median, How: f.profile.How, Only: f.profile.Only(), Why: latency.Why}
 			if d.Why == "" {
 				d.Why = bandwidth.Why
 			}
