@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"homenode/internal/unit"
 )
@@ -28,10 +29,13 @@ import (
 //     inter (same threads, local, few adds) whose highest ratio is at least
 //     1 + RaoMatters: at the largest working set, beyond the LLC, at most RaoFades
 //     of that excess is left. Without such a series it cannot be told.
-//  4. Sharing across sockets dominates for large sharing sizes. The median of
-//     inter / intra (local) at the largest sharing size exceeds 1 + RaoMatters,
-//     what it is with few adds, the median of remote / local (intra, few adds),
-//     and that of intra / inter (local, few adds).
+//  4. Sharing across sockets dominates for large sharing sizes. RaoEffects of a place
+//     (threads, working set, sharing size): sharing S, locality L, LLC contention C.
+//     Sharing dominates a place if S is larger than L, C and 1 + RaoMatters. At the
+//     largest sharing size it dominates in at least RaoHalf of the places whose
+//     threads' sets fit one LLC: where they do not, memory costs what it costs. And
+//     there the median of S is no more than RaoNoise below that of the smallest
+//     sharing size with adds. What comes of the other places is told.
 //  5. The winner of intra- versus inter-socket flips: of all pairs, each side is
 //     faster by at least RaoWins in one or more.
 //  6. The uncore penalty correlates with the cost: |r| ≥ RaoStrong over the cells
@@ -52,6 +56,8 @@ const (
 	RaoNoise = 0.02
 	// RaoMatters is the least excess that is an effect.
 	RaoMatters = 0.05
+	// RaoHalf is the share of the places in which the dominant factor dominates.
+	RaoHalf = 0.5
 	// RaoFades is what is left of an effect that has faded: half.
 	RaoFades = 0.5
 	// RaoWins is by how much the faster must be faster to have won.
@@ -159,6 +165,7 @@ type raoGrid struct {
 	keys      []raoKey // in order
 	llc       unit.Bytes
 	few, most unit.Bytes // sharing sizes
+	least     unit.Bytes // of those larger than few
 	inCycles  bool
 }
 
@@ -171,7 +178,11 @@ func newRaoGrid(cells []RaoCell, llc unit.Bytes) raoGrid {
 		}
 		g.most = max(g.most, c.Sharing)
 	}
+	g.least = g.most
 	for _, c := range cells {
+		if c.Sharing > g.few {
+			g.least = min(g.least, c.Sharing)
+		}
 		if v, ok := g.costOf(c); ok {
 			k := raoKey{c.Threads, c.Spread, c.Memory, c.WS, c.Sharing}
 			if _, twice := g.cost[k]; !twice {
@@ -364,28 +375,88 @@ func (g raoGrid) contention() RaoFinding {
 
 // sharing is number 4.
 func (g raoGrid) sharing() RaoFinding {
-	at := func(spread, memory string, sharing unit.Bytes) func(raoKey) bool {
-		return func(k raoKey) bool {
-			return k.spread == spread && k.memory == memory && k.sharing == sharing && k.threads > 1
-		}
+	if g.llc <= 0 {
+		return cannot(llcUnknown)
 	}
-	if g.most == g.few {
+	most, least := g.places(g.most), g.places(g.least)
+	fits := slices.DeleteFunc(slices.Clone(most), func(p raoPlace) bool { return !g.fits(p.raoKey) })
+	switch {
+	case g.most == g.few:
 		return cannot("The grid has one sharing size only.")
+	case len(fits) == 0:
+		return cannot("No working sets that fit have cells of intra and inter with and without adds, and of remote memory.")
 	}
-	many, ok1 := medianOf(g.ratios(at(Inter, Local, g.most), withSpread(Intra))).Get()
-	few, ok2 := medianOf(g.ratios(at(Inter, Local, g.few), withSpread(Intra))).Get()
-	locality, ok3 := medianOf(g.ratios(at(Intra, Remote, g.few), withMemory(Local))).Get()
-	contention, ok4 := medianOf(g.ratios(at(Intra, Local, g.few), withSpread(Inter))).Get()
-	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return cannot("Cells of intra and inter, local and remote, at the smallest and the largest sharing size are missing.")
+	fit, all := dominated(fits), dominated(most)
+	s, few := medianEffect(most), medianEffect(least)
+	if !few.Known() {
+		few = s
 	}
 	return RaoFinding{
-		Verdict: verdictOf(many >= 1+RaoMatters && many > max(few, locality, contention)),
-		Evidence: fmt.Sprintf("Inter / intra is %.2f at %v shared and %.2f at %v; remote / local is %.2f, intra / inter by contention %.2f (medians).",
-			many, g.most, few, g.few, locality, contention),
-		Values: []RaoValue{{"inter/intra, most shared", unit.Some(many)}, {"inter/intra, least shared", unit.Some(few)},
-			{"remote/local", unit.Some(locality)}, {"intra/inter", unit.Some(contention)}},
+		Verdict: verdictOf(float64(fit["sharing"]) >= RaoHalf*float64(len(fits)) && s.Or(0) >= few.Or(0)-RaoNoise),
+		Evidence: fmt.Sprintf("At %v shared, sharing costs most in %d of %d places whose sets fit, and in %d of all %d (%s). Sharing multiplies inter / intra by %.2f, by %.2f at %v shared (medians). %s",
+			g.most, fit["sharing"], len(fits), all["sharing"], len(most), spelled(all), s.Or(0), few.Or(0), g.least, effectsText(most)),
+		Values: []RaoValue{{"sharing dominates, sets that fit", unit.Some(float64(fit["sharing"]))}, {"places that fit", unit.Some(float64(len(fits)))},
+			{"sharing dominates, all", unit.Some(float64(all["sharing"]))}, {"places", unit.Some(float64(len(most)))},
+			{"S, most shared", s}, {"S, least shared", few}},
 	}
+}
+
+// raoPlace is a place of the grid with adds, and what decides its cost.
+type raoPlace struct {
+	raoKey
+	RaoEffects
+}
+
+// places are those of a sharing size of which all is known.
+func (g raoGrid) places(sharing unit.Bytes) []raoPlace {
+	var out []raoPlace
+	for _, k := range g.keys {
+		if k.spread != Inter || k.memory != Local || k.sharing != sharing || k.threads < 2 {
+			continue
+		}
+		if e, ok := g.effects(k.threads, k.ws, sharing); ok {
+			out = append(out, raoPlace{k, e})
+		}
+	}
+	return out
+}
+
+func medianEffect(places []raoPlace) unit.Opt[float64] {
+	var list []raoRatio
+	for _, p := range places {
+		list = append(list, raoRatio{p.raoKey, p.Sharing})
+	}
+	return medianOf(list)
+}
+
+// dominated counts places by what dominates them.
+func dominated(places []raoPlace) map[string]int {
+	n := map[string]int{}
+	for _, p := range places {
+		n[p.dominant(true).Name]++
+	}
+	return n
+}
+
+func spelled(n map[string]int) string {
+	parts := []string{}
+	for _, name := range []string{"locality", "LLC contention", ""} {
+		if n[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%s in %d", cmp.Or(name, "nothing"), n[name]))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing else does"
+	}
+	return "else: " + strings.Join(parts, ", ")
+}
+
+func effectsText(places []raoPlace) string {
+	var parts []string
+	for _, p := range places {
+		parts = append(parts, fmt.Sprintf("%d threads, %v: sharing %.2f, locality %.2f, contention %.2f", p.threads, p.ws, p.Sharing, p.Locality, p.Contention))
+	}
+	return strings.Join(parts, "; ") + "."
 }
 
 // winner is number 5.
@@ -416,7 +487,7 @@ func (g raoGrid) winner() RaoFinding {
 // correlation is number 6.
 func (g raoGrid) correlation() RaoFinding {
 	c := CorrelationsOf(g.cells)
-	v := []RaoValue{{"r of the uncore penalty", c.Penalty}, {"r of the LLC miss rate", c.MissRate}}
+	v := []RaoValue{{"r of the uncore penalty", c.Penalty}, {"r of the LLC miss rate", c.MissRate}, {"cells", unit.Some(float64(c.N))}}
 	r, ok := c.Penalty.Get()
 	switch {
 	case c.N < RaoCells:
@@ -429,7 +500,7 @@ func (g raoGrid) correlation() RaoFinding {
 		said = fmt.Sprintf("%.3f", m)
 	}
 	return RaoFinding{Values: v, Verdict: verdictOf(math.Abs(r) >= RaoStrong && math.Abs(r) > other),
-		Evidence: fmt.Sprintf("Over %d cells r is %.3f for the uncore penalty; for the LLC miss rate %s.", c.N, r, said)}
+		Evidence: fmt.Sprintf("Over n = %d cells r is %.3f for the uncore penalty; for the LLC miss rate %s.", c.N, r, said)}
 }
 
 // Correlations are r with the cost of an operation, over the cells that have all.
@@ -453,38 +524,62 @@ func CorrelationsOf(cells []RaoCell) Correlations {
 	return Correlations{N: len(cost), Penalty: unit.OptOf(Correlation(penalty, cost)), MissRate: unit.OptOf(Correlation(miss, cost))}
 }
 
-// RaoFactor is one thing that decides the cost of a cell.
-type RaoFactor struct {
-	Name  string  // "locality", "LLC contention", "sharing"
-	Ratio float64 // how many times the cost it makes
+// RaoEffects is what decides the cost at one place of the grid: each how many times
+// the cost it makes.
+type RaoEffects struct {
+	// Sharing is inter / intra, divided by inter / intra without adds: what adds to
+	// lines that others have cost more across nodes. Without adds it is inter / intra.
+	Sharing float64
+	// Locality is remote / local, intra, and Contention intra / inter, local: both
+	// without adds.
+	Locality, Contention float64
 }
 
-// RaoDominates names the factor that costs most at one place of the grid: remote /
-// local of intra (with few adds, where remote memory was not tried with as many),
-// intra / inter, inter / intra. Not ok when cells are missing; an empty name when
-// none makes RaoMatters.
-func RaoDominates(cells []RaoCell, threads int, ws, sharing unit.Bytes) (RaoFactor, bool) {
-	g := newRaoGrid(cells, 0)
+// effects are known where all five cells are there; without adds they are three.
+func (g raoGrid) effects(threads int, ws, sharing unit.Bytes) (RaoEffects, bool) {
 	at := func(spread, memory string, sharing unit.Bytes) float64 {
 		return g.cost[raoKey{threads, spread, memory, ws, sharing}]
 	}
-	near, apart := at(Intra, Local, sharing), at(Inter, Local, sharing)
-	base, far := near, at(Intra, Remote, sharing)
-	if far == 0 {
-		base, far = at(Intra, Local, g.few), at(Intra, Remote, g.few)
+	near, apart, far := at(Intra, Local, g.few), at(Inter, Local, g.few), at(Intra, Remote, g.few)
+	together, across := at(Intra, Local, sharing), at(Inter, Local, sharing)
+	if near == 0 || apart == 0 || far == 0 || together == 0 || across == 0 {
+		return RaoEffects{}, false
 	}
-	if near == 0 || apart == 0 || base == 0 || far == 0 {
-		return RaoFactor{}, false
+	e := RaoEffects{Sharing: across / together, Locality: far / near, Contention: near / apart}
+	if sharing > g.few {
+		e.Sharing /= apart / near
 	}
+	return e, true
+}
+
+// RaoFactor is one thing that decides the cost of a cell.
+type RaoFactor struct {
+	Name  string  // "locality", "LLC contention", "sharing"; without adds "spreading"
+	Ratio float64 // how many times the cost it makes
+}
+
+// dominant has an empty name if nothing makes RaoMatters. Of equals it is not sharing.
+func (e RaoEffects) dominant(adds bool) RaoFactor {
 	best := RaoFactor{Ratio: 1 + RaoMatters}
-	apartName := "spreading"
-	if sharing > 0 {
-		apartName = "sharing"
+	name := "spreading"
+	if adds {
+		name = "sharing"
 	}
-	for _, f := range []RaoFactor{{"locality", far / base}, {"LLC contention", near / apart}, {apartName, apart / near}} {
-		if f.Ratio >= best.Ratio {
+	for _, f := range []RaoFactor{{"locality", e.Locality}, {"LLC contention", e.Contention}, {name, e.Sharing}} {
+		if f.Ratio > best.Ratio {
 			best = f
 		}
 	}
-	return best, true
+	return best
+}
+
+// RaoDominates names the factor that costs most at one place of the grid (number 4).
+// Not ok when cells are missing; an empty name when none makes RaoMatters.
+func RaoDominates(cells []RaoCell, threads int, ws, sharing unit.Bytes) (RaoFactor, bool) {
+	g := newRaoGrid(cells, 0)
+	e, ok := g.effects(threads, ws, sharing)
+	if !ok {
+		return RaoFactor{}, false
+	}
+	return e.dominant(sharing > g.few), true
 }

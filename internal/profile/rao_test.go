@@ -89,7 +89,7 @@ func TestDecisionRaoFindings(t *testing.T) {
 		{"no contention", with(func(m *raoMachine) { m.split = false }).grid(both...), unit.MiB, "yy?.n."},
 		{"sharing is as cheap across", with(func(m *raoMachine) { m.addFar = m.add }).grid(both...), unit.MiB, "yyyn.."},
 		{"no adds", raoUsual.grid(0), unit.MiB, "yyy?.."},
-		{"LLC unknown", raoUsual.grid(both...), 0, "???yyy"},
+		{"LLC unknown", raoUsual.grid(both...), 0, "????yy"},
 		{"nothing", nil, unit.MiB, "??????"},
 		{"intra only", only(func(c RaoCell) bool { return c.Spread == Intra }), unit.MiB, "yy???."},
 		{"local only", only(func(c RaoCell) bool { return c.Memory == Local }), unit.MiB, "??y?.."},
