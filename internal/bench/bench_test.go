@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -100,7 +101,8 @@ func checkMemory(t *testing.T, f *fake, p profile.Profile) {
 			t.Errorf("curve %s does not bend: %+v", c.Name, c.Points)
 		}
 	}
-	if want := "node 0, local; node 2, local; whole machine, all local; node 2 to node 5; "; names != want {
+	// Of three pairs at distance 31 noise decides.
+	if want := regexp.MustCompile("^node 0, local; node 2, local; whole machine, all local; node (2 to node 5|7 to node 2|7 to node 5); $"); !want.MatchString(names) {
 		t.Errorf("curves %q, want %q", names, want)
 	}
 }

@@ -21,10 +21,13 @@ const (
 	// are small and it is at most raoDrawn last-level caches large (drawsBelow).
 	raoDraws = 3
 	raoDrawn = 2
-	// raoLaps is how often a list is passed before it is measured, if it is at most
-	// raoWarm last-level caches large: beyond, it will miss anyway. A cache that
-	// replaces at random then holds all but a few of what it will.
-	raoLaps = 2
+	// raoFill and raoLaps are how often a list is passed before it is measured: one
+	// that goes into the last-level cache, and one of up to raoWarm of them. A cache
+	// that replaces at random and is full of what was before misses 40, 18, 8, 4, 2, 1 %
+	// of a set of three quarters in the second to seventh laps. Beyond raoWarm a load
+	// misses anyway.
+	raoFill = 8
+	raoLaps = 3
 	raoWarm = 4
 	// raoPlaces is how many places there are: places differ in size, by a line each.
 	raoPlaces = 32
@@ -91,18 +94,19 @@ func (b *bench) raoNodes() []int {
 	return slices.DeleteFunc(b.m.Nearest(rows[0]), func(id int) bool { return !slices.Contains(rows, id) })
 }
 
-// cells: working sets from an eighth of the last-level cache to eight of it.
+// cells: working sets from 5/16 of the last-level cache to eight of it. The slides
+// begin at a third; less may be what a second-level cache holds, or half holds.
 //
-//  1. Two threads, everything but sharing. Both sets of 3/8 fit one cache, of 6/8
+//  1. Two threads, everything but sharing. Both sets of 6/16 fit one cache, of 12/16
 //     only when they are on two.
 //  2. Two threads that share, on local memory.
 //  3. A node's worth of threads, where that is more. So many need no larger sets.
 //  4. All CPUs.
 func (b *bench) cells(nodes []int) []cell {
 	llc := b.llc()
-	ws := func(eighths ...unit.Bytes) (all []unit.Bytes) {
-		for _, e := range eighths {
-			all = append(all, max(pageSize, e*llc/8/pageSize*pageSize))
+	ws := func(sixteenths ...unit.Bytes) (all []unit.Bytes) {
+		for _, s := range sixteenths {
+			all = append(all, max(pageSize, s*llc/16/pageSize*pageSize))
 		}
 		return slices.Compact(all)
 	}
@@ -120,15 +124,16 @@ func (b *bench) cells(nodes []int) []cell {
 	}
 	const few, some, many = 256, 4 * unit.KiB, 32 * unit.KiB
 	both, where, none := []string{profile.Intra, profile.Inter}, []string{profile.Local, profile.Remote}, []unit.Bytes{0}
-	add(2, both, where, ws(1, 3, 6, 8, 16, 32, 64), none)                       // 1
-	add(2, both, where[:1], ws(1, 3, 6, 16, 64), []unit.Bytes{few, some, many}) // 2
+	add(2, both, where, ws(5, 6, 12, 16, 32, 64, 128), none)                      // 1
+	add(2, both, where[:1], ws(5, 6, 12, 32, 128), []unit.Bytes{few, some, many}) // 2
 	worth := min(b.cpusOf(nodes[0]).Len(), max(2, b.cpusOf(nodes[1]).Len()))
 	if worth > 2 { // 3
-		add(worth, both, where, ws(1, 8, 16), none)
-		add(worth, both, where[:1], ws(1, 8), []unit.Bytes{many})
+		fits := unit.Bytes(max(1, 10/worth))
+		add(worth, both, where, ws(fits, 16, 32), none)
+		add(worth, both, where[:1], ws(fits, 16), []unit.Bytes{many})
 	}
 	if n := b.everyone(nodes).Len(); n > worth { // 4
-		add(n, both[1:], where[:1], ws(1, 6, 16), []unit.Bytes{0, many})
+		add(n, both[1:], where[:1], ws(5, 12, 32), []unit.Bytes{0, many})
 	}
 	return all
 }
@@ -191,7 +196,10 @@ func (b *bench) raoJobs(c cell, nodes []int, repeat int) []probe.Job {
 func (b *bench) raoJob(c cell, nodes []int, place int) probe.Job {
 	used := b.raoUsed(c, nodes)
 	job := probe.Job{Length: b.lengthFor(c.ws), Warm: settleChase}
-	if c.ws <= raoWarm*b.llc() {
+	switch {
+	case c.ws <= b.llc()/2:
+		job.Laps = raoFill
+	case c.ws <= raoWarm*b.llc():
 		job.Laps = raoLaps
 	}
 	for i, cpu := range b.raoCPUs(c, used) {
@@ -215,15 +223,33 @@ func (b *bench) share(job *probe.Job, c cell, node int) {
 	}
 }
 
+// coresFirst are a node's CPUs, one of each core before the others: threads that
+// share a core slow each other down wherever their memory is.
+func (b *bench) coresFirst(node int) []int {
+	var first, others []int
+	seen := map[int]bool{}
+	for id := range b.cpusOf(node).All() {
+		c, _ := b.m.CPU(id)
+		core, known := c.Core.Get()
+		if known && seen[core] {
+			others = append(others, id)
+			continue
+		}
+		seen[core] = known || seen[core]
+		first = append(first, id)
+	}
+	return append(first, others...)
+}
+
 // raoCPUs: intra are the first CPUs of the first node; inter go round the nodes.
 func (b *bench) raoCPUs(c cell, used []int) []int {
 	if c.spread == profile.Intra {
-		ids := b.cpusOf(used[0]).IDs()
+		ids := b.coresFirst(used[0])
 		return ids[:min(c.threads, len(ids))]
 	}
 	var lists [][]int
 	for _, node := range used {
-		lists = append(lists, b.cpusOf(node).IDs())
+		lists = append(lists, b.coresFirst(node))
 	}
 	var cpus []int
 	for i := 0; len(cpus) < c.threads; i++ {
