@@ -94,11 +94,11 @@ func (b *bench) raoNodes() []int {
 	return slices.DeleteFunc(b.m.Nearest(rows[0]), func(id int) bool { return !slices.Contains(rows, id) })
 }
 
-// cells: working sets from 5/16 of the last-level cache to eight of it. The slides
-// begin at a third; less may be what a second-level cache holds, or half holds.
+// cells: working sets from a quarter of the last-level cache to eight of it. The
+// slides begin at a third; less may be what a second-level cache holds, or half holds.
 //
-//  1. Two threads, everything but sharing. Both sets of 6/16 fit one cache, of 12/16
-//     only when they are on two.
+//  1. Two threads, everything but sharing. Both sets of 4/16 fit one cache, those of
+//     12/16 hardly even when they are on two.
 //  2. Two threads that share, on local memory.
 //  3. A node's worth of threads, where that is more. So many need no larger sets.
 //  4. All CPUs.
@@ -124,16 +124,16 @@ func (b *bench) cells(nodes []int) []cell {
 	}
 	const few, some, many = 256, 4 * unit.KiB, 32 * unit.KiB
 	both, where, none := []string{profile.Intra, profile.Inter}, []string{profile.Local, profile.Remote}, []unit.Bytes{0}
-	add(2, both, where, ws(5, 6, 12, 16, 32, 64, 128), none)                      // 1
-	add(2, both, where[:1], ws(5, 6, 12, 32, 128), []unit.Bytes{few, some, many}) // 2
+	add(2, both, where, ws(4, 6, 12, 16, 32, 64, 128), none)                      // 1
+	add(2, both, where[:1], ws(4, 6, 12, 32, 128), []unit.Bytes{few, some, many}) // 2
 	worth := min(b.cpusOf(nodes[0]).Len(), max(2, b.cpusOf(nodes[1]).Len()))
 	if worth > 2 { // 3
-		fits := unit.Bytes(max(1, 10/worth))
+		fits := unit.Bytes(max(1, 8/worth))
 		add(worth, both, where, ws(fits, 16, 32), none)
 		add(worth, both, where[:1], ws(fits, 16), []unit.Bytes{many})
 	}
 	if n := b.everyone(nodes).Len(); n > worth { // 4
-		add(n, both[1:], where[:1], ws(5, 12, 32), []unit.Bytes{0, many})
+		add(n, both[1:], where[:1], ws(4, 12, 32), []unit.Bytes{0, many})
 	}
 	return all
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"homenode/internal/unit"
 )
@@ -22,8 +21,8 @@ import (
 //     few adds whose threads' working sets together fill at most RaoFits of one
 //     LLC: the median is within RaoSame of 1, and none beyond RaoOutlier.
 //  2. Beyond it the remote penalty grows with the working set. In each series of
-//     remote / local (same threads, same spread, few adds) over the working sets
-//     whose sum is larger than the LLC: the last exceeds the first by at least
+//     remote / local (same threads, same spread, few adds) over the working sets of
+//     which those on one LLC are larger than it together: the last exceeds the first by at least
 //     RaoGrows, and none is below the one before it by more than RaoNoise.
 //  3. LLC contention fades as the working set grows. In each series of intra /
 //     inter (same threads, local, few adds) whose highest ratio is at least
@@ -44,8 +43,9 @@ import (
 //     nothing.
 const (
 	// RaoFits leaves room for what else is in the cache, and for sets that fill
-	// unevenly. Higher judges cells that already miss.
-	RaoFits = 0.8
+	// unevenly: of small pages at 0.7 one in ten loads misses. Higher judges cells that
+	// already miss.
+	RaoFits = 0.5
 	// RaoSame is "a few per cent": what two runs of one thing may differ by.
 	RaoSame = 0.05
 	// RaoOutlier is what a single pair may differ by. Lower fails on one bad run.
@@ -235,6 +235,15 @@ func withSpread(s string) func(raoKey) raoKey {
 // demand is what the threads would fill of one LLC, if all ran on it.
 func (k raoKey) demand() unit.Bytes { return unit.Bytes(k.threads) * k.ws }
 
+// onOne is what they fill of the LLC that has most of them. Inter cells that are
+// compared are on two.
+func (k raoKey) onOne() unit.Bytes {
+	if k.spread == Inter {
+		return unit.Bytes((k.threads+1)/2) * k.ws
+	}
+	return k.demand()
+}
+
 // fits says that all working sets are in the LLC wherever the threads run.
 func (g raoGrid) fits(k raoKey) bool { return float64(k.demand()) <= RaoFits*float64(g.llc) }
 
@@ -310,7 +319,7 @@ func (g raoGrid) penalty() RaoFinding {
 	if g.llc <= 0 {
 		return cannot(llcUnknown)
 	}
-	beyond := func(k raoKey) bool { return k.memory == Remote && k.sharing == g.few && k.demand() > g.llc }
+	beyond := func(k raoKey) bool { return k.memory == Remote && k.sharing == g.few && k.onOne() > g.llc }
 	grown, judged, text := 0, 0, ""
 	var v []RaoValue
 	for _, s := range series(g.ratios(beyond, withMemory(Local))) {
@@ -373,92 +382,6 @@ func (g raoGrid) contention() RaoFinding {
 		Evidence: fmt.Sprintf("Intra / inter fades to less than half of its excess in %d of %d series. %s", faded, judged, trimmed(text))}
 }
 
-// sharing is number 4.
-func (g raoGrid) sharing() RaoFinding {
-	if g.llc <= 0 {
-		return cannot(llcUnknown)
-	}
-	most, least := g.places(g.most), g.places(g.least)
-	fits := slices.DeleteFunc(slices.Clone(most), func(p raoPlace) bool { return !g.fits(p.raoKey) })
-	switch {
-	case g.most == g.few:
-		return cannot("The grid has one sharing size only.")
-	case len(fits) == 0:
-		return cannot("No working sets that fit have cells of intra and inter with and without adds, and of remote memory.")
-	}
-	fit, all := dominated(fits), dominated(most)
-	s, few := medianEffect(most), medianEffect(least)
-	if !few.Known() {
-		few = s
-	}
-	return RaoFinding{
-		Verdict: verdictOf(float64(fit["sharing"]) >= RaoHalf*float64(len(fits)) && s.Or(0) >= few.Or(0)-RaoNoise),
-		Evidence: fmt.Sprintf("At %v shared, sharing costs most in %d of %d places whose sets fit, and in %d of all %d (%s). Sharing multiplies inter / intra by %.2f, by %.2f at %v shared (medians). %s",
-			g.most, fit["sharing"], len(fits), all["sharing"], len(most), spelled(all), s.Or(0), few.Or(0), g.least, effectsText(most)),
-		Values: []RaoValue{{"sharing dominates, sets that fit", unit.Some(float64(fit["sharing"]))}, {"places that fit", unit.Some(float64(len(fits)))},
-			{"sharing dominates, all", unit.Some(float64(all["sharing"]))}, {"places", unit.Some(float64(len(most)))},
-			{"S, most shared", s}, {"S, least shared", few}},
-	}
-}
-
-// raoPlace is a place of the grid with adds, and what decides its cost.
-type raoPlace struct {
-	raoKey
-	RaoEffects
-}
-
-// places are those of a sharing size of which all is known.
-func (g raoGrid) places(sharing unit.Bytes) []raoPlace {
-	var out []raoPlace
-	for _, k := range g.keys {
-		if k.spread != Inter || k.memory != Local || k.sharing != sharing || k.threads < 2 {
-			continue
-		}
-		if e, ok := g.effects(k.threads, k.ws, sharing); ok {
-			out = append(out, raoPlace{k, e})
-		}
-	}
-	return out
-}
-
-func medianEffect(places []raoPlace) unit.Opt[float64] {
-	var list []raoRatio
-	for _, p := range places {
-		list = append(list, raoRatio{p.raoKey, p.Sharing})
-	}
-	return medianOf(list)
-}
-
-// dominated counts places by what dominates them.
-func dominated(places []raoPlace) map[string]int {
-	n := map[string]int{}
-	for _, p := range places {
-		n[p.dominant(true).Name]++
-	}
-	return n
-}
-
-func spelled(n map[string]int) string {
-	parts := []string{}
-	for _, name := range []string{"locality", "LLC contention", ""} {
-		if n[name] > 0 {
-			parts = append(parts, fmt.Sprintf("%s in %d", cmp.Or(name, "nothing"), n[name]))
-		}
-	}
-	if len(parts) == 0 {
-		return "nothing else does"
-	}
-	return "else: " + strings.Join(parts, ", ")
-}
-
-func effectsText(places []raoPlace) string {
-	var parts []string
-	for _, p := range places {
-		parts = append(parts, fmt.Sprintf("%d threads, %v: sharing %.2f, locality %.2f, contention %.2f", p.threads, p.ws, p.Sharing, p.Locality, p.Contention))
-	}
-	return strings.Join(parts, "; ") + "."
-}
-
 // winner is number 5.
 func (g raoGrid) winner() RaoFinding {
 	pairs := g.ratios(func(k raoKey) bool { return k.spread == Inter && k.threads > 1 }, withSpread(Intra))
@@ -499,8 +422,19 @@ func (g raoGrid) correlation() RaoFinding {
 	if m, ok := c.MissRate.Get(); ok {
 		said = fmt.Sprintf("%.3f", m)
 	}
-	return RaoFinding{Values: v, Verdict: verdictOf(math.Abs(r) >= RaoStrong && math.Abs(r) > other),
+	f := RaoFinding{Values: v, Verdict: verdictOf(math.Abs(r) >= RaoStrong && math.Abs(r) > other),
 		Evidence: fmt.Sprintf("Over n = %d cells r is %.3f for the uncore penalty; for the LLC miss rate %s.", c.N, r, said)}
+	if few, penalty, miss := g.withFew(); few.N < c.N && few.N >= RaoCells {
+		f.Evidence += fmt.Sprintf(" Over the n = %d cells without adds: %.3f and %.3f.", few.N, penalty, miss)
+		f.Values = append(f.Values, RaoValue{"r of the uncore penalty, without adds", few.Penalty}, RaoValue{"r of the LLC miss rate, without adds", few.MissRate})
+	}
+	return f
+}
+
+// withFew is of the cells with few adds; 0 for an r that is unknown.
+func (g raoGrid) withFew() (c Correlations, penalty, miss float64) {
+	c = CorrelationsOf(slices.DeleteFunc(slices.Clone(g.cells), func(c RaoCell) bool { return c.Sharing != g.few }))
+	return c, c.Penalty.Or(0), c.MissRate.Or(0)
 }
 
 // Correlations are r with the cost of an operation, over the cells that have all.
@@ -522,64 +456,4 @@ func CorrelationsOf(cells []RaoCell) Correlations {
 		}
 	}
 	return Correlations{N: len(cost), Penalty: unit.OptOf(Correlation(penalty, cost)), MissRate: unit.OptOf(Correlation(miss, cost))}
-}
-
-// RaoEffects is what decides the cost at one place of the grid: each how many times
-// the cost it makes.
-type RaoEffects struct {
-	// Sharing is inter / intra, divided by inter / intra without adds: what adds to
-	// lines that others have cost more across nodes. Without adds it is inter / intra.
-	Sharing float64
-	// Locality is remote / local, intra, and Contention intra / inter, local: both
-	// without adds.
-	Locality, Contention float64
-}
-
-// effects are known where all five cells are there; without adds they are three.
-func (g raoGrid) effects(threads int, ws, sharing unit.Bytes) (RaoEffects, bool) {
-	at := func(spread, memory string, sharing unit.Bytes) float64 {
-		return g.cost[raoKey{threads, spread, memory, ws, sharing}]
-	}
-	near, apart, far := at(Intra, Local, g.few), at(Inter, Local, g.few), at(Intra, Remote, g.few)
-	together, across := at(Intra, Local, sharing), at(Inter, Local, sharing)
-	if near == 0 || apart == 0 || far == 0 || together == 0 || across == 0 {
-		return RaoEffects{}, false
-	}
-	e := RaoEffects{Sharing: across / together, Locality: far / near, Contention: near / apart}
-	if sharing > g.few {
-		e.Sharing /= apart / near
-	}
-	return e, true
-}
-
-// RaoFactor is one thing that decides the cost of a cell.
-type RaoFactor struct {
-	Name  string  // "locality", "LLC contention", "sharing"; without adds "spreading"
-	Ratio float64 // how many times the cost it makes
-}
-
-// dominant has an empty name if nothing makes RaoMatters. Of equals it is not sharing.
-func (e RaoEffects) dominant(adds bool) RaoFactor {
-	best := RaoFactor{Ratio: 1 + RaoMatters}
-	name := "spreading"
-	if adds {
-		name = "sharing"
-	}
-	for _, f := range []RaoFactor{{"locality", e.Locality}, {"LLC contention", e.Contention}, {name, e.Sharing}} {
-		if f.Ratio > best.Ratio {
-			best = f
-		}
-	}
-	return best
-}
-
-// RaoDominates names the factor that costs most at one place of the grid (number 4).
-// Not ok when cells are missing; an empty name when none makes RaoMatters.
-func RaoDominates(cells []RaoCell, threads int, ws, sharing unit.Bytes) (RaoFactor, bool) {
-	g := newRaoGrid(cells, 0)
-	e, ok := g.effects(threads, ws, sharing)
-	if !ok {
-		return RaoFactor{}, false
-	}
-	return e.dominant(sharing > g.few), true
 }
