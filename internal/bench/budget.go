@@ -29,18 +29,32 @@ const chaseWeight = 4
 // moveWeight: pages are touched, and then moved.
 const moveWeight = 2
 
-func jobSize(j probe.Job) size {
-	s := size{nominal: j.Length + j.Warm}
-	for i, b := range j.Buffers {
+func (b *bench) jobSize(j probe.Job) size {
+	s := size{nominal: j.Length + j.Warm + b.lapsOf(j)}
+	for i, buffer := range j.Buffers {
 		weight := 1.0
 		for _, t := range j.Threads {
 			if t.Buffer == i && t.Work == probe.Chase {
 				weight = chaseWeight
 			}
 		}
-		s.bytes += weight * float64(b.Bytes)
+		s.bytes += weight * float64(buffer.Bytes)
 	}
 	return s
+}
+
+// lapsOf is about what the laps before a measurement take: as often as a set is
+// larger than the cache, a load misses.
+func (b *bench) lapsOf(j probe.Job) time.Duration {
+	most := time.Duration(0)
+	for _, t := range j.Threads {
+		if t.Work == probe.Chase {
+			ws := j.Buffers[t.Buffer].Bytes
+			misses := min(1, float64(ws)/float64(b.llc()))
+			most = max(most, time.Duration(misses*float64(j.Laps)*float64(b.lap(ws))))
+		}
+	}
+	return most
 }
 
 func moveSize(m probe.Move) size { return size{bytes: moveWeight * float64(m.Bytes)} }
@@ -116,7 +130,7 @@ func (b *bench) later() []plan {
 func (b *bench) pieceCost(p piece) time.Duration {
 	var sum time.Duration
 	for _, j := range p.jobs {
-		sum += b.cost.of(jobSize(j))
+		sum += b.cost.of(b.jobSize(j))
 	}
 	if p.move != nil {
 		sum += b.cost.of(moveSize(*p.move))

@@ -244,7 +244,7 @@ func (r *runner) piece(ctx context.Context, p piece, repeat int) ([]float64, err
 		if len(result.Threads) != len(job.Threads) {
 			return nil, fmt.Errorf("run job: %d threads answered, want %d", len(result.Threads), len(job.Threads))
 		}
-		r.cost.learn(jobSize(job), took)
+		r.cost.learn(r.jobSize(job), took)
 		r.watch.counted(job, result)
 		out.jobs = append(out.jobs, result)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"homenode/internal/unit"
 )
@@ -424,17 +425,56 @@ func (g raoGrid) correlation() RaoFinding {
 	}
 	f := RaoFinding{Values: v, Verdict: verdictOf(math.Abs(r) >= RaoStrong && math.Abs(r) > other),
 		Evidence: fmt.Sprintf("Over n = %d cells r is %.3f for the uncore penalty; for the LLC miss rate %s.", c.N, r, said)}
-	if few, penalty, miss := g.withFew(); few.N < c.N && few.N >= RaoCells {
-		f.Evidence += fmt.Sprintf(" Over the n = %d cells without adds: %.3f and %.3f.", few.N, penalty, miss)
-		f.Values = append(f.Values, RaoValue{"r of the uncore penalty, without adds", few.Penalty}, RaoValue{"r of the LLC miss rate, without adds", few.MissRate})
+	for _, some := range []struct {
+		name string
+		adds bool
+	}{{"without", false}, {"with", true}} {
+		part := CorrelationsOf(slices.DeleteFunc(slices.Clone(g.cells), func(c RaoCell) bool { return (c.Sharing > g.few) != some.adds }))
+		if part.N == c.N || part.N < RaoCells {
+			continue
+		}
+		f.Evidence += fmt.Sprintf(" %s adds (n = %d): %.3f and %.3f.", strings.ToUpper(some.name[:1])+some.name[1:], part.N, part.Penalty.Or(0), part.MissRate.Or(0))
+		f.Values = append(f.Values, RaoValue{"r of the uncore penalty, " + some.name + " adds", part.Penalty}, RaoValue{"r of the LLC miss rate, " + some.name + " adds", part.MissRate})
+	}
+	if pairs, penalty, miss := g.tells(); pairs > 0 {
+		f.Evidence += fmt.Sprintf(" Of %d pairs of placements of one load that differ by %.0f %%, the penalty tells the cheaper in %d, the miss rate in %d.", pairs, RaoWins*100, penalty, miss)
 	}
 	return f
 }
 
-// withFew is of the cells with few adds; 0 for an r that is unknown.
-func (g raoGrid) withFew() (c Correlations, penalty, miss float64) {
-	c = CorrelationsOf(slices.DeleteFunc(slices.Clone(g.cells), func(c RaoCell) bool { return c.Sharing != g.few }))
-	return c, c.Penalty.Or(0), c.MissRate.Or(0)
+// tells counts pairs of placements of one load, and those of which a lower penalty,
+// or a lower miss rate, is the cheaper one's: what a scheduler asks of an index.
+func (g raoGrid) tells() (pairs, penalty, miss int) {
+	for i, a := range g.cells {
+		for _, b := range g.cells[:i] {
+			costA, ok1 := g.costOf(a)
+			costB, ok2 := g.costOf(b)
+			if !ok1 || !ok2 || a.Threads != b.Threads || a.WS != b.WS || a.Sharing != b.Sharing {
+				continue
+			}
+			cheap, dear := a, b
+			if costA > costB {
+				cheap, dear = b, a
+			}
+			if max(costA, costB) < min(costA, costB)*(1+RaoWins) {
+				continue
+			}
+			pairs++
+			if less(cheap.Penalty, dear.Penalty) {
+				penalty++
+			}
+			if less(cheap.MissRate, dear.MissRate) {
+				miss++
+			}
+		}
+	}
+	return pairs, penalty, miss
+}
+
+func less(a, b Figure) bool {
+	x, ok1 := a.Median.Get()
+	y, ok2 := b.Median.Get()
+	return ok1 && ok2 && x < y
 }
 
 // Correlations are r with the cost of an operation, over the cells that have all.

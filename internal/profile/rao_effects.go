@@ -152,7 +152,7 @@ func spelled(n map[string]int) string {
 func effectsText(places []raoPlace) string {
 	var parts []string
 	for _, p := range places {
-		parts = append(parts, fmt.Sprintf("%d threads, %v: sharing %.2f, locality %.2f, contention %.2f", p.threads, p.ws, p.Sharing, p.Locality, p.Contention))
+		parts = append(parts, fmt.Sprintf("%d × %v %.2f / %.2f / %.2f", p.threads, p.ws, p.Sharing, p.Locality, p.Contention))
 	}
-	return strings.Join(parts, "; ") + "."
+	return "Sharing / locality / contention: " + strings.Join(parts, ", ") + "."
 }
