@@ -19,7 +19,7 @@ const (
 	addEvery = 1
 	// raoDraws is in how many places a cell is measured in each repeat, if its pages
 	// are small and it is at most raoDrawn last-level caches large (drawsBelow).
-	raoDraws = 3
+	raoDraws = 2
 	raoDrawn = 2
 	// raoFill and raoLaps are how often a list is passed before it is measured: one
 	// that goes into the last-level cache, and one of up to raoWarm of them. A cache
