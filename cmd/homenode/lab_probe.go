@@ -20,6 +20,7 @@ import (
 type probeFlags struct {
 	cpus         string
 	node, to     int
+	nodes        string
 	bytes, work  string
 	policy       string
 	owner, pause int
@@ -50,6 +51,7 @@ func labProbe() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.cpus, "cpus", "0", "a thread on each of these CPUs")
 	flags.IntVar(&f.node, "node", 0, "node of the memory")
+	flags.StringVar(&f.nodes, "nodes", "", "nodes of the memory, where it is spread; instead of --node")
 	flags.StringVar(&f.bytes, "bytes", "4MiB", "size of the memory")
 	flags.StringVar(&f.policy, "policy", "bind", "of the memory")
 	flags.StringVar(&f.work, "work", "chase", "chase, read, write, copy, mixed, transfer, move")
@@ -111,11 +113,17 @@ func probeJob(cmd *cobra.Command, p *probe.Prober, f probeFlags, r *probeReport)
 		r.Moved = &moved
 		return err
 	}
+	nodes := set.FromNodes(f.node)
+	if f.nodes != "" {
+		if nodes, err = set.ParseNodes(f.nodes); err != nil {
+			return badInput(err)
+		}
+	}
 	j := probe.Job{Length: f.length, Warm: f.warm}
 	for i, cpu := range cpus.IDs() {
 		t := probe.Thread{CPU: cpu, Work: probe.Work(f.work), Pause: f.pause, Owner: f.owner, Reads: f.reads, Writes: f.writes, Count: true}
 		if !f.shared || i == 0 {
-			j.Buffers = append(j.Buffers, probe.Buffer{Bytes: size, Policy: probe.Policy(f.policy), Nodes: set.FromNodes(f.node), Huge: f.huge})
+			j.Buffers = append(j.Buffers, probe.Buffer{Bytes: size, Policy: probe.Policy(f.policy), Nodes: nodes, Huge: f.huge})
 		}
 		t.Buffer = len(j.Buffers) - 1
 		j.Threads = append(j.Threads, t)

@@ -66,6 +66,27 @@ func (m made) add(j probe.Job) size {
 	return s
 }
 
+// jobSize is a job's size, with the buffers that are new, and its laps.
+func (b *bench) jobSize(m made, j probe.Job) size {
+	s := m.add(j)
+	s.nominal += b.lapsOf(j)
+	return s
+}
+
+// lapsOf is about what the laps before a measurement take: as often as a set is
+// larger than the cache, a load misses.
+func (b *bench) lapsOf(j probe.Job) time.Duration {
+	most := time.Duration(0)
+	for _, t := range j.Threads {
+		if t.Work == probe.Chase {
+			ws := j.Buffers[t.Buffer].Bytes
+			misses := min(1, float64(ws)/float64(b.llc()))
+			most = max(most, time.Duration(misses*float64(j.Laps)*float64(b.lap(ws))))
+		}
+	}
+	return most
+}
+
 func moveSize(m probe.Move) size { return size{bytes: moveWeight * float64(m.Bytes)} }
 
 // costs learns what jobs take beyond their nominal time: a line, so much a job and
@@ -137,7 +158,7 @@ func (b *bench) later() []plan {
 func (b *bench) pieceCost(p piece, kept made) time.Duration {
 	var sum time.Duration
 	for _, j := range p.jobs {
-		sum += b.cost.of(kept.add(j))
+		sum += b.cost.of(b.jobSize(kept, j))
 	}
 	if p.move != nil {
 		sum += b.cost.of(moveSize(*p.move))

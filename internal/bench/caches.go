@@ -24,10 +24,10 @@ const (
 	atMemory = 0.95
 	// stepsAtMemory ends a scan. Fewer might be a cache's thrashing step.
 	stepsAtMemory = 3
-	// drawsBelow: of small pages, a working set that is smaller is measured in
-	// scanDraws places in each repeat. Which sets of a cache overflow depends on where a few pages
-	// lie: of eleven pages in a cache of sixteen, between none and half are in sets
-	// that do.
+	// drawsBelow: of small pages, a working set that is no larger is measured in
+	// scanDraws places in each repeat. Which sets of a cache overflow depends on where
+	// a few pages lie: of eleven pages in a cache of sixteen, between none and half
+	// are in sets that do.
 	drawsBelow = unit.MiB
 	scanDraws  = 8
 	// scanBlock is how many steps are measured before it is asked whether to go on.
@@ -102,7 +102,7 @@ func (b *bench) memoryStep() (profile.SizeFigure, bool) {
 
 func (b *bench) draws(cpu, node int, ws unit.Bytes) []probe.Job {
 	job := b.chase(cpu, node, ws)
-	if b.huge || ws > drawsBelow {
+	if !b.small(ws) || ws > drawsBelow {
 		return jobs(job)
 	}
 	var all []probe.Job
@@ -113,6 +113,10 @@ func (b *bench) draws(cpu, node int, ws unit.Bytes) []probe.Job {
 	}
 	return all
 }
+
+// small says whether a working set gets small pages: one that fills no huge page
+// does in any case.
+func (b *bench) small(ws unit.Bytes) bool { return !b.huge || ws < hugePage }
 
 // readDraws is the mean of the jobs of one repeat.
 func readDraws(out outcome) ([]float64, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"homenode/internal/kernel/probe"
@@ -127,7 +128,7 @@ func (f *fake) Run(ctx context.Context, j probe.Job) (probe.Result, error) {
 			return probe.Result{}, errTooOld
 		}
 	}
-	f.spend(f.setup+j.Length+j.Warm+f.perMiB*time.Duration(bytes/unit.MiB), threadsOf(j), fmt.Sprint(j.Buffers, j.Threads))
+	f.spend(f.setup+j.Length+j.Warm+f.perMiB*time.Duration(bytes/unit.MiB), threadsOf(j), fmt.Sprint(inPages(j.Buffers), j.Threads))
 	if ctx.Err() != nil {
 		return probe.Result{}, ctx.Err()
 	}
@@ -147,6 +148,15 @@ func (f *fake) Run(ctx context.Context, j probe.Job) (probe.Result, error) {
 		r.Threads = append(r.Threads, f.result(t, ns, j.Length))
 	}
 	return r, nil
+}
+
+// inPages makes the places of a repeat, and repeats in other places, look alike.
+func inPages(buffers []probe.Buffer) []probe.Buffer {
+	all := slices.Clone(buffers)
+	for i, b := range all {
+		all[i].Bytes = (b.Bytes + pageSize - 1) / pageSize * pageSize
+	}
+	return all
 }
 
 func (f *fake) result(t probe.Thread, ns float64, length time.Duration) probe.ThreadResult {

@@ -62,6 +62,7 @@ func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, o
 	row := profile.PolicyRow{Policy: p.name, Work: string(w), CPU: cpu, Unit: "bytes/s"}
 	job := b.chase(cpu, 0, bytes)
 	job.Buffers[0].Policy, job.Buffers[0].Nodes = p.mode, p.nodes
+	job.Buffers[0].Huge = job.Buffers[0].Huge && p.hugeEnough(w, bytes)
 	job.Threads[0].Work = w
 	read := readRate
 	if w == probe.Chase {
@@ -87,6 +88,21 @@ func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, o
 		// The kernel may be too old for it: that belongs into the table.
 		fail: func(why string) { keep(profile.UnknownFigure(why)) },
 	}
+}
+
+// spreadHuge is how many huge pages of each node make a chase's batches alike.
+const spreadHuge = 64
+
+// hugeEnough: memory that a policy spreads needs pages that are small against what
+// is done between two looks at the clock. Huge pages make a stream change nodes
+// every 2 MiB, and the median of its batches shows one of them; of a few MiB there
+// is a huge page for each node, if that.
+func (p policy) hugeEnough(w probe.Work, bytes unit.Bytes) bool {
+	switch p.mode {
+	case probe.Interleave, probe.WeightedInterleave, probe.PreferredMany:
+		return w == probe.Chase && bytes >= spreadHuge*hugePage*unit.Bytes(p.nodes.Len())
+	}
+	return true
 }
 
 // policies are what a program on a node can be given.

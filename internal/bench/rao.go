@@ -13,9 +13,25 @@ import (
 	"homenode/internal/unit"
 )
 
-// addEvery is how many loads of the chase there are for one atomic add to the
-// shared region.
-const addEvery = 16
+const (
+	// addEvery is how many elements a thread visits for one atomic add to the shared
+	// region: docs/decisions/0015-rao-grid.md.
+	addEvery = 1
+	// raoDraws is in how many places a cell is measured in each repeat, if its pages
+	// are small and it is at most raoDrawn last-level caches large (drawsBelow).
+	raoDraws = 2
+	raoDrawn = 2
+	// raoFill and raoLaps are how often a list is passed before it is measured: one
+	// that goes into the last-level cache, and one of up to raoWarm of them. A cache
+	// that replaces at random and is full of what was before misses 40, 18, 8, 4, 2, 1 %
+	// of a set of three quarters in the second to seventh laps. Beyond raoWarm a load
+	// misses anyway.
+	raoFill = 8
+	raoLaps = 3
+	raoWarm = 4
+	// raoPlaces is how many places there are: places differ in size, by a line each.
+	raoPlaces = 32
+)
 
 // cell is one of Rao's grid (HPCA 2013): threads that chase a working set of their
 // own, and add to lines that all share.
@@ -53,13 +69,13 @@ func planRao(b *bench) plan {
 			pl.have++
 			continue
 		}
-		job, err := b.raoJob(c, nodes)
-		if err != nil {
+		again := func(repeat int) []probe.Job { return b.raoJobs(c, nodes, repeat) }
+		if err := b.raoRoom(c, nodes); err != nil {
 			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Rao, What: c.String(), Why: err.Error()})
 			continue
 		}
 		pieces = append(pieces, piece{
-			what: c.String(), jobs: jobs(job), read: readRao,
+			what: c.String(), jobs: again(0), again: again, read: readRao,
 			keep: func(v [][]float64) { b.profile.Rao = put(b.profile.Rao, raoCell(c, v), cellKey, order) },
 		})
 	}
@@ -78,18 +94,19 @@ func (b *bench) raoNodes() []int {
 	return slices.DeleteFunc(b.m.Nearest(rows[0]), func(id int) bool { return !slices.Contains(rows, id) })
 }
 
-// cells: working sets from an eighth of the last-level cache to eight of it.
+// cells: working sets from a quarter of the last-level cache to eight of it. The
+// slides begin at a third; less may be what a second-level cache holds, or half holds.
 //
-//  1. Two threads, everything but sharing. Both sets of 3/8 fit one cache, of 6/8
-//     only when they are on two.
-//  2. A node's worth of threads, where that is more. So many need no larger sets.
-//  3. Two threads that share, on local memory.
+//  1. Two threads, everything but sharing. Both sets of 4/16 fit one cache, those of
+//     12/16 hardly even when they are on two.
+//  2. Two threads that share, on local memory.
+//  3. A node's worth of threads, where that is more. So many need no larger sets.
 //  4. All CPUs.
 func (b *bench) cells(nodes []int) []cell {
 	llc := b.llc()
-	ws := func(eighths ...unit.Bytes) (all []unit.Bytes) {
-		for _, e := range eighths {
-			all = append(all, max(pageSize, e*llc/8/pageSize*pageSize))
+	ws := func(sixteenths ...unit.Bytes) (all []unit.Bytes) {
+		for _, s := range sixteenths {
+			all = append(all, max(pageSize, s*llc/16/pageSize*pageSize))
 		}
 		return slices.Compact(all)
 	}
@@ -105,14 +122,18 @@ func (b *bench) cells(nodes []int) []cell {
 			}
 		}
 	}
+	const few, some, many = 256, 4 * unit.KiB, 32 * unit.KiB
 	both, where, none := []string{profile.Intra, profile.Inter}, []string{profile.Local, profile.Remote}, []unit.Bytes{0}
-	add(2, both, where, ws(1, 3, 6, 8, 16, 32, 64), none) // 1
-	if n := b.cpusOf(nodes[0]).Len(); n > 2 {             // 2
-		add(n, both, where, ws(1, 8, 16), none)
+	add(2, both, where, ws(4, 6, 12, 16, 32, 64, 128), none)                      // 1
+	add(2, both, where[:1], ws(4, 6, 12, 32, 128), []unit.Bytes{few, some, many}) // 2
+	worth := min(b.cpusOf(nodes[0]).Len(), max(2, b.cpusOf(nodes[1]).Len()))
+	if worth > 2 { // 3
+		fits := unit.Bytes(max(1, 8/worth))
+		add(worth, both, where, ws(fits, 16, 32), none)
+		add(worth, both, where[:1], ws(fits, 16), []unit.Bytes{many})
 	}
-	add(2, both, where[:1], ws(1, 3, 16, 64), []unit.Bytes{256, 4 * unit.KiB, 32 * unit.KiB}) // 3
-	if n := b.everyone(nodes).Len(); n > 2 {                                                  // 4
-		add(n, both[1:], where[:1], ws(1, 8, 16), []unit.Bytes{0, 4 * unit.KiB})
+	if n := b.everyone(nodes).Len(); n > worth { // 4
+		add(n, both[1:], where[:1], ws(4, 12, 32), []unit.Bytes{0, many})
 	}
 	return all
 }
@@ -121,36 +142,72 @@ func (b *bench) everyone(nodes []int) set.CPUSet {
 	return b.m.CPUsOf(set.FromNodes(nodes...)).Intersect(b.allowed())
 }
 
-// raoJob gives each thread its CPU and its buffer. Remote memory is the next
-// node's, so that with threads on two nodes each has the other's.
-func (b *bench) raoJob(c cell, nodes []int) (probe.Job, error) {
-	used := nodes[:2]
+// raoUsed are the nodes that a cell's threads are on, or may be.
+func (b *bench) raoUsed(c cell, nodes []int) []int {
 	if c.threads == b.everyone(nodes).Len() {
-		used = nodes
+		return nodes
 	}
+	return nodes[:2]
+}
+
+// memoryOf is the node of a thread's memory. Remote memory is the next node's, so
+// that with threads on two nodes each has the other's.
+func (b *bench) memoryOf(c cell, cpu int, used []int) int {
+	own, _ := b.m.NodeOf(cpu)
+	if c.memory == profile.Remote {
+		return used[(slices.Index(used, own)+1)%len(used)]
+	}
+	return own
+}
+
+// raoRoom says why a cell cannot be measured.
+func (b *bench) raoRoom(c cell, nodes []int) error {
+	used := b.raoUsed(c, nodes)
 	cpus := b.raoCPUs(c, used)
 	if len(cpus) < c.threads {
-		return probe.Job{}, fmt.Errorf("%d CPUs are there for %d threads", len(cpus), c.threads)
+		return fmt.Errorf("%d CPUs are there for %d threads", len(cpus), c.threads)
 	}
-	job := probe.Job{Length: b.lengthFor(c.ws), Warm: b.warmFor(c.ws)}
 	need := map[int]unit.Bytes{}
-	for i, cpu := range cpus {
-		own, _ := b.m.NodeOf(cpu)
-		node := own
-		if c.memory == profile.Remote {
-			node = used[(slices.Index(used, own)+1)%len(used)]
-		}
-		need[node] += c.ws
-		job.Buffers = append(job.Buffers, b.bound(node, cpu, c.ws))
-		job.Threads = append(job.Threads, probe.Thread{CPU: cpu, Work: probe.Chase, Buffer: i, Count: true})
+	for _, cpu := range cpus {
+		need[b.memoryOf(c, cpu, used)] += c.ws
 	}
 	for node, bytes := range need {
 		if _, err := b.room(node, bytes, bytes); err != nil {
-			return job, err
+			return err
 		}
 	}
+	return nil
+}
+
+// raoJobs are one, or one for each place of a repeat.
+func (b *bench) raoJobs(c cell, nodes []int, repeat int) []probe.Job {
+	if !b.small(c.ws) || c.ws > raoDrawn*b.llc() {
+		return jobs(b.raoJob(c, nodes, 0))
+	}
+	var all []probe.Job
+	for i := range raoDraws {
+		all = append(all, b.raoJob(c, nodes, (repeat*raoDraws+i)%raoPlaces))
+	}
+	return all
+}
+
+// raoJob gives each thread its CPU and its buffer, which is so many lines smaller
+// than the cell's working set: another place (draws).
+func (b *bench) raoJob(c cell, nodes []int, place int) probe.Job {
+	used := b.raoUsed(c, nodes)
+	job := probe.Job{Length: b.lengthFor(c.ws), Warm: settleChase}
+	switch {
+	case c.ws <= b.llc()/2:
+		job.Laps = raoFill
+	case c.ws <= raoWarm*b.llc():
+		job.Laps = raoLaps
+	}
+	for i, cpu := range b.raoCPUs(c, used) {
+		job.Buffers = append(job.Buffers, b.bound(b.memoryOf(c, cpu, used), cpu, c.ws-unit.Bytes(place)*line))
+		job.Threads = append(job.Threads, probe.Thread{CPU: cpu, Work: probe.Chase, Buffer: i, Count: true})
+	}
 	b.share(&job, c, used[0])
-	return job, nil
+	return job
 }
 
 // share adds the region that all threads add to.
@@ -166,15 +223,33 @@ func (b *bench) share(job *probe.Job, c cell, node int) {
 	}
 }
 
+// coresFirst are a node's CPUs, one of each core before the others: threads that
+// share a core slow each other down wherever their memory is.
+func (b *bench) coresFirst(node int) []int {
+	var first, others []int
+	seen := map[int]bool{}
+	for id := range b.cpusOf(node).All() {
+		c, _ := b.m.CPU(id)
+		core, known := c.Core.Get()
+		if known && seen[core] {
+			others = append(others, id)
+			continue
+		}
+		seen[core] = known || seen[core]
+		first = append(first, id)
+	}
+	return append(first, others...)
+}
+
 // raoCPUs: intra are the first CPUs of the first node; inter go round the nodes.
 func (b *bench) raoCPUs(c cell, used []int) []int {
 	if c.spread == profile.Intra {
-		ids := b.cpusOf(used[0]).IDs()
+		ids := b.coresFirst(used[0])
 		return ids[:min(c.threads, len(ids))]
 	}
 	var lists [][]int
 	for _, node := range used {
-		lists = append(lists, b.cpusOf(node).IDs())
+		lists = append(lists, b.coresFirst(node))
 	}
 	var cpus []int
 	for i := 0; len(cpus) < c.threads; i++ {
@@ -191,11 +266,29 @@ func (b *bench) raoCPUs(c cell, used []int) []int {
 	return cpus
 }
 
-// readRao adds the threads up: columns as raoCell takes them.
+// readRao is the mean over the places: columns as raoCell takes them.
 func readRao(out outcome) ([]float64, error) {
+	var mean []float64
+	for _, r := range out.jobs {
+		v, err := raoPerOp(r)
+		if err != nil {
+			return nil, err
+		}
+		if mean == nil {
+			mean = make([]float64, len(v))
+		}
+		for i := range v {
+			mean[i] += v[i] / float64(len(out.jobs))
+		}
+	}
+	return mean, nil
+}
+
+// raoPerOp adds the threads of one job up.
+func raoPerOp(r probe.Result) ([]float64, error) {
 	var ns, ops float64
 	var cycles, l2, llc, requests, critical float64
-	for _, t := range out.jobs[0].Threads {
+	for _, t := range r.Threads {
 		if t.Ops == 0 {
 			return nil, errNoOp
 		}

@@ -35,7 +35,10 @@ type piece struct {
 	what string // for Skipped: "node 0 to node 1"
 	once bool   // measured once, however many repeats: it takes long
 	jobs []probe.Job
-	move *probe.Move
+	// again, if not nil, makes the jobs of a repeat, counted from 0: as long as jobs,
+	// which are those of the first.
+	again func(repeat int) []probe.Job
+	move  *probe.Move
 	// read makes the columns of one repeat; NaN is unknown.
 	read func(outcome) ([]float64, error)
 	// keep puts the repeats, by column, into the profile.
@@ -186,7 +189,7 @@ func (r *runner) block(ctx context.Context, pieces []piece, number int) error {
 			continue
 		}
 		r.tell()
-		v, err := r.piece(ctx, pieces[i])
+		v, err := r.piece(ctx, pieces[i], len(values[i]))
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -251,9 +254,9 @@ func (r *runner) failed(p piece, err error) {
 }
 
 // piece does one repeat.
-func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
+func (r *runner) piece(ctx context.Context, p piece, repeat int) ([]float64, error) {
 	var out outcome
-	for _, job := range p.jobs {
+	for _, job := range p.of(repeat) {
 		if r.overBudget() {
 			return nil, errBudget
 		}
@@ -267,7 +270,7 @@ func (r *runner) piece(ctx context.Context, p piece) ([]float64, error) {
 		if len(result.Threads) != len(job.Threads) {
 			return nil, fmt.Errorf("run job: %d threads answered, want %d", len(result.Threads), len(job.Threads))
 		}
-		r.cost.learn(r.made.add(job), took)
+		r.cost.learn(r.jobSize(r.made, job), took)
 		r.watch.counted(job, result)
 		out.jobs = append(out.jobs, r.clocked(job, result))
 	}
@@ -304,6 +307,13 @@ func (b *bench) clocked(j probe.Job, r probe.Result) probe.Result {
 		}
 	}
 	return r
+}
+
+func (p piece) of(repeat int) []probe.Job {
+	if p.again == nil {
+		return p.jobs
+	}
+	return p.again(repeat)
 }
 
 // threadsOf is how many CPUs a job keeps busy.

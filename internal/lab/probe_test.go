@@ -52,3 +52,38 @@ func TestLabProbe(t *testing.T) {
 		t.Errorf("moved: %+v", m)
 	}
 }
+
+// The lab counts an instruction as a cycle: what a loop has beside its loads and
+// stores is bandwidth that it does not measure.
+func TestLabMixes(t *testing.T) {
+	g := guest(t, "two", "v2")
+	mustRun(t, g, "homenode-load", "control", "pace")
+	defer mustRun(t, g, "homenode-load", "control", "off")
+	for _, mix := range [][2]int{{1, 0}, {3, 1}, {2, 1}, {1, 1}, {0, 1}} {
+		r := probeIn(t, g, "--cpus", "0", "--work", "mixed", "--reads", fmt.Sprint(mix[0]), "--writes", fmt.Sprint(mix[1]))
+		if len(r.Threads) != 1 || r.Threads[0].Ops == 0 {
+			t.Fatalf("%+v", r)
+		}
+		c := r.Threads[0]
+		t.Logf("%v: %.2f instructions a line, %.1f MB/s", mix, c.Instructions/float64(c.Ops), float64(c.Ops)*64e3/c.Quiet)
+		if n := c.Instructions / float64(c.Ops); n < 1 || n >= 3 {
+			t.Errorf("%v: %.2f instructions a line", mix, n)
+		}
+	}
+}
+
+// Memory interleaved over two nodes is as far as the mean of both.
+func TestLabInterleave(t *testing.T) {
+	g := guest(t, "two", "v2")
+	mustRun(t, g, "homenode-load", "control", "pace")
+	defer mustRun(t, g, "homenode-load", "control", "off")
+	chase := func(args ...string) float64 {
+		r := probeIn(t, g, append([]string{"--cpus", "0", "--bytes", "4MiB"}, args...)...)
+		if len(r.Threads) != 1 || r.Threads[0].Ops == 0 {
+			t.Fatalf("%+v", r)
+		}
+		return r.Threads[0].Quiet / float64(r.Threads[0].Ops)
+	}
+	near, far, both := chase("--node", "0"), chase("--node", "1"), chase("--policy", "interleave", "--nodes", "0-1")
+	within(t, "a load of interleaved memory, ns", both, (near+far)/2, 0.05)
+}

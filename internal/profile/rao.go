@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"homenode/internal/unit"
 )
@@ -21,17 +22,20 @@ import (
 //     few adds whose threads' working sets together fill at most RaoFits of one
 //     LLC: the median is within RaoSame of 1, and none beyond RaoOutlier.
 //  2. Beyond it the remote penalty grows with the working set. In each series of
-//     remote / local (same threads, same spread, few adds) over the working sets
-//     whose sum is larger than the LLC: the last exceeds the first by at least
+//     remote / local (same threads, same spread, few adds) over the working sets of
+//     which those on one LLC are larger than it together: the last exceeds the first by at least
 //     RaoGrows, and none is below the one before it by more than RaoNoise.
 //  3. LLC contention fades as the working set grows. In each series of intra /
 //     inter (same threads, local, few adds) whose highest ratio is at least
 //     1 + RaoMatters: at the largest working set, beyond the LLC, at most RaoFades
 //     of that excess is left. Without such a series it cannot be told.
-//  4. Sharing across sockets dominates for large sharing sizes. The median of
-//     inter / intra (local) at the largest sharing size exceeds 1 + RaoMatters,
-//     what it is with few adds, the median of remote / local (intra, few adds),
-//     and that of intra / inter (local, few adds).
+//  4. Sharing across sockets dominates for large sharing sizes. RaoEffects of a place
+//     (threads, working set, sharing size): sharing S, locality L, LLC contention C.
+//     Sharing dominates a place if S is larger than L, C and 1 + RaoMatters. At the
+//     largest sharing size it dominates in at least RaoHalf of the places whose
+//     threads' sets fit one LLC: where they do not, memory costs what it costs. And
+//     there the median of S is no more than RaoNoise below that of the smallest
+//     sharing size with adds. What comes of the other places is told.
 //  5. The winner of intra- versus inter-socket flips: of all pairs, each side is
 //     faster by at least RaoWins in one or more.
 //  6. The uncore penalty correlates with the cost: |r| ≥ RaoStrong over the cells
@@ -40,8 +44,9 @@ import (
 //     nothing.
 const (
 	// RaoFits leaves room for what else is in the cache, and for sets that fill
-	// unevenly. Higher judges cells that already miss.
-	RaoFits = 0.8
+	// unevenly: of small pages at 0.7 one in ten loads misses. Higher judges cells that
+	// already miss.
+	RaoFits = 0.5
 	// RaoSame is "a few per cent": what two runs of one thing may differ by.
 	RaoSame = 0.05
 	// RaoOutlier is what a single pair may differ by. Lower fails on one bad run.
@@ -52,6 +57,8 @@ const (
 	RaoNoise = 0.02
 	// RaoMatters is the least excess that is an effect.
 	RaoMatters = 0.05
+	// RaoHalf is the share of the places in which the dominant factor dominates.
+	RaoHalf = 0.5
 	// RaoFades is what is left of an effect that has faded: half.
 	RaoFades = 0.5
 	// RaoWins is by how much the faster must be faster to have won.
@@ -159,6 +166,7 @@ type raoGrid struct {
 	keys      []raoKey // in order
 	llc       unit.Bytes
 	few, most unit.Bytes // sharing sizes
+	least     unit.Bytes // of those larger than few
 	inCycles  bool
 }
 
@@ -171,7 +179,11 @@ func newRaoGrid(cells []RaoCell, llc unit.Bytes) raoGrid {
 		}
 		g.most = max(g.most, c.Sharing)
 	}
+	g.least = g.most
 	for _, c := range cells {
+		if c.Sharing > g.few {
+			g.least = min(g.least, c.Sharing)
+		}
 		if v, ok := g.costOf(c); ok {
 			k := raoKey{c.Threads, c.Spread, c.Memory, c.WS, c.Sharing}
 			if _, twice := g.cost[k]; !twice {
@@ -223,6 +235,15 @@ func withSpread(s string) func(raoKey) raoKey {
 
 // demand is what the threads would fill of one LLC, if all ran on it.
 func (k raoKey) demand() unit.Bytes { return unit.Bytes(k.threads) * k.ws }
+
+// onOne is what they fill of the LLC that has most of them. Inter cells that are
+// compared are on two.
+func (k raoKey) onOne() unit.Bytes {
+	if k.spread == Inter {
+		return unit.Bytes((k.threads+1)/2) * k.ws
+	}
+	return k.demand()
+}
 
 // fits says that all working sets are in the LLC wherever the threads run.
 func (g raoGrid) fits(k raoKey) bool { return float64(k.demand()) <= RaoFits*float64(g.llc) }
@@ -299,7 +320,7 @@ func (g raoGrid) penalty() RaoFinding {
 	if g.llc <= 0 {
 		return cannot(llcUnknown)
 	}
-	beyond := func(k raoKey) bool { return k.memory == Remote && k.sharing == g.few && k.demand() > g.llc }
+	beyond := func(k raoKey) bool { return k.memory == Remote && k.sharing == g.few && k.onOne() > g.llc }
 	grown, judged, text := 0, 0, ""
 	var v []RaoValue
 	for _, s := range series(g.ratios(beyond, withMemory(Local))) {
@@ -362,32 +383,6 @@ func (g raoGrid) contention() RaoFinding {
 		Evidence: fmt.Sprintf("Intra / inter fades to less than half of its excess in %d of %d series. %s", faded, judged, trimmed(text))}
 }
 
-// sharing is number 4.
-func (g raoGrid) sharing() RaoFinding {
-	at := func(spread, memory string, sharing unit.Bytes) func(raoKey) bool {
-		return func(k raoKey) bool {
-			return k.spread == spread && k.memory == memory && k.sharing == sharing && k.threads > 1
-		}
-	}
-	if g.most == g.few {
-		return cannot("The grid has one sharing size only.")
-	}
-	many, ok1 := medianOf(g.ratios(at(Inter, Local, g.most), withSpread(Intra))).Get()
-	few, ok2 := medianOf(g.ratios(at(Inter, Local, g.few), withSpread(Intra))).Get()
-	locality, ok3 := medianOf(g.ratios(at(Intra, Remote, g.few), withMemory(Local))).Get()
-	contention, ok4 := medianOf(g.ratios(at(Intra, Local, g.few), withSpread(Inter))).Get()
-	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return cannot("Cells of intra and inter, local and remote, at the smallest and the largest sharing size are missing.")
-	}
-	return RaoFinding{
-		Verdict: verdictOf(many >= 1+RaoMatters && many > max(few, locality, contention)),
-		Evidence: fmt.Sprintf("Inter / intra is %.2f at %v shared and %.2f at %v; remote / local is %.2f, intra / inter by contention %.2f (medians).",
-			many, g.most, few, g.few, locality, contention),
-		Values: []RaoValue{{"inter/intra, most shared", unit.Some(many)}, {"inter/intra, least shared", unit.Some(few)},
-			{"remote/local", unit.Some(locality)}, {"intra/inter", unit.Some(contention)}},
-	}
-}
-
 // winner is number 5.
 func (g raoGrid) winner() RaoFinding {
 	pairs := g.ratios(func(k raoKey) bool { return k.spread == Inter && k.threads > 1 }, withSpread(Intra))
@@ -416,7 +411,7 @@ func (g raoGrid) winner() RaoFinding {
 // correlation is number 6.
 func (g raoGrid) correlation() RaoFinding {
 	c := CorrelationsOf(g.cells)
-	v := []RaoValue{{"r of the uncore penalty", c.Penalty}, {"r of the LLC miss rate", c.MissRate}}
+	v := []RaoValue{{"r of the uncore penalty", c.Penalty}, {"r of the LLC miss rate", c.MissRate}, {"cells", unit.Some(float64(c.N))}}
 	r, ok := c.Penalty.Get()
 	switch {
 	case c.N < RaoCells:
@@ -428,8 +423,58 @@ func (g raoGrid) correlation() RaoFinding {
 	if m, ok := c.MissRate.Get(); ok {
 		said = fmt.Sprintf("%.3f", m)
 	}
-	return RaoFinding{Values: v, Verdict: verdictOf(math.Abs(r) >= RaoStrong && math.Abs(r) > other),
-		Evidence: fmt.Sprintf("Over %d cells r is %.3f for the uncore penalty; for the LLC miss rate %s.", c.N, r, said)}
+	f := RaoFinding{Values: v, Verdict: verdictOf(math.Abs(r) >= RaoStrong && math.Abs(r) > other),
+		Evidence: fmt.Sprintf("Over n = %d cells r is %.3f for the uncore penalty; for the LLC miss rate %s.", c.N, r, said)}
+	for _, some := range []struct {
+		name string
+		adds bool
+	}{{"without", false}, {"with", true}} {
+		part := CorrelationsOf(slices.DeleteFunc(slices.Clone(g.cells), func(c RaoCell) bool { return (c.Sharing > g.few) != some.adds }))
+		if part.N == c.N || part.N < RaoCells {
+			continue
+		}
+		f.Evidence += fmt.Sprintf(" %s adds (n = %d): %.3f and %.3f.", strings.ToUpper(some.name[:1])+some.name[1:], part.N, part.Penalty.Or(0), part.MissRate.Or(0))
+		f.Values = append(f.Values, RaoValue{"r of the uncore penalty, " + some.name + " adds", part.Penalty}, RaoValue{"r of the LLC miss rate, " + some.name + " adds", part.MissRate})
+	}
+	if pairs, penalty, miss := g.tells(); pairs > 0 {
+		f.Evidence += fmt.Sprintf(" Of %d pairs of placements of one load that differ by %.0f %%, the penalty tells the cheaper in %d, the miss rate in %d.", pairs, RaoWins*100, penalty, miss)
+	}
+	return f
+}
+
+// tells counts pairs of placements of one load, and those of which a lower penalty,
+// or a lower miss rate, is the cheaper one's: what a scheduler asks of an index.
+func (g raoGrid) tells() (pairs, penalty, miss int) {
+	for i, a := range g.cells {
+		for _, b := range g.cells[:i] {
+			costA, ok1 := g.costOf(a)
+			costB, ok2 := g.costOf(b)
+			if !ok1 || !ok2 || a.Threads != b.Threads || a.WS != b.WS || a.Sharing != b.Sharing {
+				continue
+			}
+			cheap, dear := a, b
+			if costA > costB {
+				cheap, dear = b, a
+			}
+			if max(costA, costB) < min(costA, costB)*(1+RaoWins) {
+				continue
+			}
+			pairs++
+			if less(cheap.Penalty, dear.Penalty) {
+				penalty++
+			}
+			if less(cheap.MissRate, dear.MissRate) {
+				miss++
+			}
+		}
+	}
+	return pairs, penalty, miss
+}
+
+func less(a, b Figure) bool {
+	x, ok1 := a.Median.Get()
+	y, ok2 := b.Median.Get()
+	return ok1 && ok2 && x < y
 }
 
 // Correlations are r with the cost of an operation, over the cells that have all.
@@ -451,40 +496,4 @@ func CorrelationsOf(cells []RaoCell) Correlations {
 		}
 	}
 	return Correlations{N: len(cost), Penalty: unit.OptOf(Correlation(penalty, cost)), MissRate: unit.OptOf(Correlation(miss, cost))}
-}
-
-// RaoFactor is one thing that decides the cost of a cell.
-type RaoFactor struct {
-	Name  string  // "locality", "LLC contention", "sharing"
-	Ratio float64 // how many times the cost it makes
-}
-
-// RaoDominates names the factor that costs most at one place of the grid: remote /
-// local of intra (with few adds, where remote memory was not tried with as many),
-// intra / inter, inter / intra. Not ok when cells are missing; an empty name when
-// none makes RaoMatters.
-func RaoDominates(cells []RaoCell, threads int, ws, sharing unit.Bytes) (RaoFactor, bool) {
-	g := newRaoGrid(cells, 0)
-	at := func(spread, memory string, sharing unit.Bytes) float64 {
-		return g.cost[raoKey{threads, spread, memory, ws, sharing}]
-	}
-	near, apart := at(Intra, Local, sharing), at(Inter, Local, sharing)
-	base, far := near, at(Intra, Remote, sharing)
-	if far == 0 {
-		base, far = at(Intra, Local, g.few), at(Intra, Remote, g.few)
-	}
-	if near == 0 || apart == 0 || base == 0 || far == 0 {
-		return RaoFactor{}, false
-	}
-	best := RaoFactor{Ratio: 1 + RaoMatters}
-	apartName := "spreading"
-	if sharing > 0 {
-		apartName = "sharing"
-	}
-	for _, f := range []RaoFactor{{"locality", far / base}, {"LLC contention", near / apart}, {apartName, apart / near}} {
-		if f.Ratio >= best.Ratio {
-			best = f
-		}
-	}
-	return best, true
 }

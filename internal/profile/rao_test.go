@@ -89,7 +89,7 @@ func TestDecisionRaoFindings(t *testing.T) {
 		{"no contention", with(func(m *raoMachine) { m.split = false }).grid(both...), unit.MiB, "yy?.n."},
 		{"sharing is as cheap across", with(func(m *raoMachine) { m.addFar = m.add }).grid(both...), unit.MiB, "yyyn.."},
 		{"no adds", raoUsual.grid(0), unit.MiB, "yyy?.."},
-		{"LLC unknown", raoUsual.grid(both...), 0, "???yyy"},
+		{"LLC unknown", raoUsual.grid(both...), 0, "????yy"},
 		{"nothing", nil, unit.MiB, "??????"},
 		{"intra only", only(func(c RaoCell) bool { return c.Spread == Intra }), unit.MiB, "yy???."},
 		{"local only", only(func(c RaoCell) bool { return c.Memory == Local }), unit.MiB, "??y?.."},
@@ -178,5 +178,27 @@ func TestDecisionRaoDominates(t *testing.T) {
 	}
 	if _, ok := RaoDominates(cells, 4, unit.MiB, 0); ok {
 		t.Error("four threads were not measured")
+	}
+}
+
+// With and without adds a machine is two programs: each has its own r. A penalty
+// tells which of two placements of one load is cheaper.
+func TestDecisionRaoIndex(t *testing.T) {
+	cells := raoUsual.grid(0, 32*unit.KiB)
+	f := RaoFindings(cells, unit.MiB)[5]
+	for _, want := range []string{"Over n = 56 cells", "Without adds (n = 28): 1.000", "With adds (n = 28): 1.000"} {
+		if !strings.Contains(f.Evidence, want) {
+			t.Errorf("%q lacks %q", f.Evidence, want)
+		}
+	}
+	g := newRaoGrid(cells, unit.MiB)
+	if pairs, penalty, miss := g.tells(); pairs == 0 || penalty != pairs || miss >= pairs {
+		t.Errorf("of %d pairs the penalty tells %d, the miss rate %d", pairs, penalty, miss)
+	}
+	for i := range cells {
+		cells[i].Penalty.Median = unit.Some(-cells[i].Penalty.Median.Or(0))
+	}
+	if pairs, penalty, _ := newRaoGrid(cells, unit.MiB).tells(); pairs == 0 || penalty != 0 {
+		t.Errorf("turned over: of %d pairs the penalty tells %d", pairs, penalty)
 	}
 }

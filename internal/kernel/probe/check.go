@@ -13,8 +13,8 @@ import (
 
 // check refuses what cannot be done, before anything is.
 func (p *Prober) check(j Job) error {
-	if len(j.Threads) == 0 || j.Length <= 0 || j.Warm < 0 {
-		return fmt.Errorf("run job: %d threads for %v after %v: it needs threads and a length (%w)", len(j.Threads), j.Length, j.Warm, ErrBadJob)
+	if len(j.Threads) == 0 || j.Length <= 0 || j.Warm < 0 || j.Laps < 0 {
+		return fmt.Errorf("run job: %d threads for %v after %v and %d laps: it needs threads and a length (%w)", len(j.Threads), j.Length, j.Warm, j.Laps, ErrBadJob)
 	}
 	cpus, err := p.online()
 	if err != nil {

@@ -21,6 +21,9 @@ type Job struct {
 	// Warm is done before, not measured: it fills the caches and reaches the steady
 	// state of queues. 0 = none.
 	Warm time.Duration
+	// Laps is how often a thread that chases passes its whole cycle before it is
+	// measured, however long that takes. 0 = as often as Warm allows.
+	Laps int
 }
 
 // Policy is a memory policy.

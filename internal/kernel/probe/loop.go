@@ -213,8 +213,17 @@ type source struct {
 //
 //go:nosplit
 func (s *source) do(n int) {
-	if s.every == 0 {
+	switch {
+	case s.every == 0:
 		s.ops(n)
+		return
+	case s.every == 1 && s.work == Chase && s.pause == 0: // Rao's
+		p := s.at
+		for ; n > 0; n-- {
+			p = *(*unsafe.Pointer)(p)
+			s.add()
+		}
+		s.at = p
 		return
 	}
 	for n > 0 {

@@ -577,3 +577,33 @@ func TestSpin(t *testing.T) {
 		t.Errorf("1,000 turns take %d ns, 100,000 take %d", short, long)
 	}
 }
+
+// Every thread passes its cycle so often before it is measured, however short the
+// warming time; an add at each step goes to the shared lines.
+func TestLaps(t *testing.T) {
+	p := prober(t)
+	const lines, laps = 1 << 14, 3
+	j := job(Chase, lines*line)
+	j.Buffers = append(j.Buffers, Buffer{Bytes: 4 * line, Nodes: node0})
+	j.Threads[0].Shared, j.Threads[0].AddEvery = 1, 1
+	j.Length, j.Warm, j.Laps = time.Microsecond, 0, laps
+	r, err := p.Run(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	adds := uint64(0)
+	for _, kept := range p.cache.kept {
+		if kept.lines == 4 {
+			for i := range uintptr(4) {
+				adds += *word(kept.base(), i*line+second)
+			}
+		}
+	}
+	if adds < laps*lines+r.Threads[0].Ops {
+		t.Errorf("%d adds, %d of them measured: fewer than %d laps of %d before", adds, r.Threads[0].Ops, laps, lines)
+	}
+	j.Laps = -1
+	if _, err := p.Run(t.Context(), j); !errors.Is(err, ErrBadJob) {
+		t.Error(err)
+	}
+}

@@ -70,7 +70,7 @@ func linesFor(t Thread, lines int) int {
 // part-th of parts.
 func newSource(t Thread, regions []*region, part, parts int, seed uint64) source {
 	r := regions[t.Buffer]
-	lines, s := linesFor(t, r.lines), source{work: t.Work, reads: t.Reads, writes: t.Writes}
+	lines, s := linesFor(t, r.lines), source{work: pure(t), reads: t.Reads, writes: t.Writes}
 	if t.Work == Copy {
 		s.half = uintptr(lines) * line
 	}
@@ -89,6 +89,17 @@ func newSource(t Thread, regions []*region, part, parts int, seed uint64) source
 		s.every, s.toAdd, s.random = t.AddEvery, t.AddEvery, seed+1
 	}
 	return s
+}
+
+// pure is what a mix of one kind is: those have loops of their own.
+func pure(t Thread) Work {
+	switch {
+	case t.Work == Mixed && t.Writes == 0:
+		return Read
+	case t.Work == Mixed && t.Reads == 0:
+		return Write
+	}
+	return t.Work
 }
 
 // giveUp is how long the machine's own time may go on while the prober's clock has

@@ -80,13 +80,16 @@ func holdSignals() (back func()) {
 	return func() { _ = sys.PthreadSigmask(sys.SIG_SETMASK, &old, nil) }
 }
 
-// warm works for the warming time, and on until all threads have: the measured
-// stretches begin in the steady state of them all.
+// warm works for the warming time and laps, and on until all threads have: the
+// measured stretches begin in the steady state of them all.
 func (w *worker) warm() {
-	if w.run.job.Warm == 0 {
+	if w.run.job.Warm == 0 && w.run.job.Laps == 0 {
 		return
 	}
-	w.stretch(w.run.job.Warm)
+	ops, _ := w.stretch(w.run.job.Warm)
+	if w.thread.Work == Chase {
+		w.until(ops, uint64(w.run.job.Laps)*uint64(w.source.lines))
+	}
 	w.run.warming.Add(-1)
 	w.while(&w.run.warming)
 }
@@ -180,6 +183,15 @@ func (w *worker) ended() bool {
 	return w.run.stop.Load()
 }
 
+// until works on until that many ops are done, of which some are.
+//
+//go:nosplit
+func (w *worker) until(done, all uint64) {
+	for ; done < all && !w.run.stop.Load(); done += uint64(w.batch) {
+		w.source.do(w.batch)
+	}
+}
+
 // look is what a batch takes beyond its ops: some 100 instructions in the lab, and
 // 30 ns elsewhere. The least of a few tries had no interruption. A lap has nothing
 // around its chase.
@@ -211,6 +223,9 @@ const (
 	mostOps  = 8192
 	slow     = 32
 	fast     = 128
+	// tick is the longest batch: of longer ones, each has a tick of the kernel's (1 to
+	// 10 ms apart, and in the lab closer, when its clock runs slowly).
+	tick = 400 * time.Microsecond
 )
 
 // adapt finds a batch that is short against the stretch, and long against a look
@@ -218,9 +233,9 @@ const (
 //
 //go:nosplit
 func (w *worker) adapt(took, length time.Duration) {
-	if took > length/slow && w.batch > leastOps {
+	if took > min(length/slow, 2*tick) && w.batch > leastOps {
 		w.batch /= 2
-	} else if took < length/fast && w.batch < mostOps {
+	} else if took < min(length/fast, tick/2) && w.batch < mostOps {
 		w.batch *= 2
 	}
 }

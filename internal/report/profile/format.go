@@ -56,8 +56,47 @@ func commas(v float64) string {
 	return text
 }
 
-// gigabytes are 10^9 bytes, as vendors count bandwidth.
-func gigabytes(v float64) string { return digits(v / 1e9) }
+// significant prints three significant digits of what is small, too: 0.0512.
+func significant(v float64) string {
+	if size := math.Abs(v); size == 0 || size >= 0.9995 || size < 1e-6 {
+		return digits(v)
+	}
+	return strconv.FormatFloat(v, 'f', 2-int(math.Floor(math.Log10(math.Abs(v)))), 64)
+}
+
+// rates are bytes/s in the unit that suits all of one table or picture: GB/s, 10^9
+// bytes as vendors count, or MB/s where nothing reaches one.
+type rates struct {
+	unit, power string
+	scale       float64
+}
+
+func ratesOf(figures ...profile.Figure) rates {
+	some, most := false, 0.0
+	for _, f := range figures {
+		v, ok := f.Median.Get()
+		some, most = some || ok, max(most, v)
+	}
+	if some && most < 1e9 {
+		return rates{"MB/s", "10^6", 1e6}
+	}
+	return rates{"GB/s", "10^9", 1e9}
+}
+
+func (r rates) print(v float64) string { return significant(v / r.scale) }
+
+// figuresOf are those of anything that has one.
+func figuresOf[T any](list []T, of func(T) profile.Figure) []profile.Figure {
+	var out []profile.Figure
+	for _, x := range list {
+		out = append(out, of(x))
+	}
+	return out
+}
+
+func pairFigures(list []profile.PairFigure) []profile.Figure {
+	return figuresOf(list, func(f profile.PairFigure) profile.Figure { return f.Figure })
+}
 
 func ratio(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 

@@ -105,20 +105,26 @@ func latencySection(p profile.Profile) section {
 	return s
 }
 
+// bandwidthRates is of all pairs and peaks: people compare them.
+func bandwidthRates(p profile.Profile) rates {
+	return ratesOf(append(pairFigures(p.Bandwidth), figuresOf(p.Peak, func(f profile.NodeFigure) profile.Figure { return f.Figure })...)...)
+}
+
 func bandwidthSection(p profile.Profile) section {
 	s := section{ID: "bandwidth", Title: "Bandwidth", Notes: skips(p, profile.Bandwidth),
-		Sub: "Read by all CPUs of a node (row) from the memory of a node (column), in GB/s: 10^9 bytes per second, as vendors count. Peak: read from a node by all CPUs of the machine."}
+		Sub: "Read by all CPUs of a node (row) from the memory of a node (column). Peak: read from a node by all CPUs of the machine."}
+	r := bandwidthRates(p)
 	if len(p.Bandwidth) > 0 {
 		m := newMatrix(p, p.Bandwidth)
-		s.Tables = append(s.Tables, m.table("GB/s", gigabytes, same))
+		s.Tables = append(s.Tables, m.table(r.unit+": "+r.power+" bytes per second, as vendors count", r.print, same))
 		s.Notes = append(m.notes(), s.Notes...)
 		s.Panels = heatPanels(p, profile.Bandwidth)
 	}
 	if len(p.Peak) > 0 {
-		t := table{Caption: "Peak, from all CPUs", Heads: []string{"memory of", "GB/s"}, Keys: 1}
+		t := table{Caption: "Peak, from all CPUs", Heads: []string{"memory of", r.unit}, Keys: 1}
 		var u unknowns
 		for _, f := range p.Peak {
-			t.Rows = append(t.Rows, []string{"node " + strconv.Itoa(f.Node), show(f.Figure, gigabytes)})
+			t.Rows = append(t.Rows, []string{"node " + strconv.Itoa(f.Node), show(f.Figure, r.print)})
 			u.add(f.Figure, "peak of node "+strconv.Itoa(f.Node))
 		}
 		s.Tables, s.Notes = append(s.Tables, t), append(u.notes(), s.Notes...)

@@ -305,3 +305,30 @@ func TestPictures(t *testing.T) {
 		}
 	}
 }
+
+// Three digits of every rate; one unit for all of a table.
+func TestRates(t *testing.T) {
+	for _, c := range []struct {
+		rates []float64
+		want  string
+	}{
+		{[]float64{21.3e9, 6.1e9, 51.2e6}, "GB/s: 21.3 6.10 0.0512"}, {[]float64{55146136, 5.2e6, 512e3, 0}, "MB/s: 55.1 5.20 0.512 0.00"},
+		{[]float64{999.9e6, 1234567}, "MB/s: 1,000 1.23"}, {[]float64{1e9}, "GB/s: 1.00"}, {nil, "GB/s:"},
+	} {
+		var all []profile.Figure
+		for _, v := range c.rates {
+			all = append(all, fig(v, 0))
+		}
+		r := ratesOf(all...)
+		text := r.unit + ":"
+		for _, v := range c.rates {
+			text += " " + r.print(v)
+		}
+		if text != c.want {
+			t.Errorf("%v: %s, want %s", c.rates, text, c.want)
+		}
+	}
+	if u := ratesOf(gone("")).unit; u != "GB/s" {
+		t.Error("nothing is known: ", u)
+	}
+}

@@ -40,7 +40,8 @@ func heatPanels(p profile.Profile, which profile.Part) []panel {
 	h := heatMap{title: "Latency", sub: "ns a load; darker is slower", print: tenths}
 	list := p.Latency
 	if which == profile.Bandwidth {
-		h, list = heatMap{title: "Bandwidth", sub: "GB/s read (10^9); darker is more", print: gigabytes}, p.Bandwidth
+		r := bandwidthRates(p)
+		h, list = heatMap{title: "Bandwidth", sub: r.unit + " read (" + r.power + "); darker is more", print: r.print}, p.Bandwidth
 	}
 	h.matrix = newMatrix(p, list)
 	if len(list) == 0 || len(h.to) > maxHeat {
@@ -177,6 +178,7 @@ func Curve(w io.Writer, p profile.Profile) error {
 // curvePanels have the local curves in one plot, the remote ones in another.
 func curvePanels(p profile.Profile) []panel {
 	var near, far []profile.Curve
+	r := loadedRates(p.Loaded)
 	for _, c := range p.Loaded {
 		if c.From == c.To {
 			near = append(near, c)
@@ -190,23 +192,23 @@ func curvePanels(p profile.Profile) []panel {
 		curves []profile.Curve
 	}{{"Local memory", near}, {"Remote memory", far}} {
 		for some := range slices.Chunk(kind.curves, chunk) {
-			if pl := curvePlot(some); !pl.empty() {
-				out = append(out, pl.panel("curve-"+strconv.Itoa(len(out)), kind.title+" under load", "ns a load against GB/s of all loaders; bars: lowest and highest repeat"))
+			if pl := curvePlot(some, r); !pl.empty() {
+				out = append(out, pl.panel("curve-"+strconv.Itoa(len(out)), kind.title+" under load", "ns a load against "+r.unit+" of all loaders; bars: lowest and highest repeat"))
 			}
 		}
 	}
 	return out
 }
 
-func curvePlot(curves []profile.Curve) *plot {
-	pl := &plot{xLabel: "GB/s", yLabel: "ns", wide: 490}
+func curvePlot(curves []profile.Curve, r rates) *plot {
+	pl := &plot{xLabel: r.unit, yLabel: "ns", wide: 490}
 	for i, c := range curves {
 		s := line{name: orText(c.Name, "unnamed"), style: i, joined: true}
 		for _, pt := range c.Points {
 			x, ok1 := pt.Bandwidth.Median.Get()
 			y, ok2 := pt.Latency.Median.Get()
 			if ok1 && ok2 {
-				s.points = append(s.points, point{x / 1e9, y, extremes(pt.Bandwidth, 1e-9), extremes(pt.Latency, 1)})
+				s.points = append(s.points, point{x / r.scale, y, extremes(pt.Bandwidth, 1/r.scale), extremes(pt.Latency, 1)})
 			}
 		}
 		pl.lines = append(pl.lines, s)

@@ -15,12 +15,13 @@ import (
 
 func mixSection(p profile.Profile) section {
 	s := section{ID: "mixes", Title: "Reads and writes mixed", Notes: skips(p, profile.Mixes),
-		Sub: "All CPUs, each on its own node's memory; reads and writes together, in GB/s."}
-	t := table{Heads: []string{"lines read : written", "GB/s"}, Keys: 1}
+		Sub: "All CPUs, each on its own node's memory; reads and writes together."}
+	r := ratesOf(figuresOf(p.Mixes, func(m profile.Mix) profile.Figure { return m.Figure })...)
+	t := table{Heads: []string{"lines read : written", r.unit}, Keys: 1}
 	var u unknowns
 	for _, m := range p.Mixes {
 		name := fmt.Sprintf("%d : %d", m.Reads, m.Writes)
-		t.Rows = append(t.Rows, []string{name, show(m.Figure, gigabytes)})
+		t.Rows = append(t.Rows, []string{name, show(m.Figure, r.print)})
 		u.add(m.Figure, name)
 	}
 	return s.with(t, u)
@@ -38,13 +39,14 @@ func (s section) with(t table, u unknowns) section {
 func loadedSection(p profile.Profile) section {
 	s := section{ID: "loaded", Title: "Latency under load", Notes: skips(p, profile.Loaded), Panels: curvePanels(p),
 		Sub: "One CPU waits for its loads while others read, with a pause that is shorter from column to column."}
+	r := loadedRates(p.Loaded)
 	for _, c := range p.Loaded {
 		t := table{Caption: orText(c.Name, "unnamed") + " (" + arrow(c.From, c.To) + ")", Heads: []string{"pause"}, Keys: 1}
-		load, latency, wide := []string{"GB/s"}, []string{"ns"}, []string{"ns ±"}
+		load, latency, wide := []string{r.unit}, []string{"ns"}, []string{"ns ±"}
 		var u unknowns
 		for _, pt := range c.Points {
 			t.Heads = append(t.Heads, strconv.Itoa(pt.Pause))
-			load, latency = append(load, show(pt.Bandwidth, gigabytes)), append(latency, showOpt(pt.Latency.Median, tenths))
+			load, latency = append(load, show(pt.Bandwidth, r.print)), append(latency, showOpt(pt.Latency.Median, tenths))
 			wide = append(wide, wideSpread(pt.Latency))
 			u.add(pt.Bandwidth, fmt.Sprintf("%s, bandwidth at %d", orText(c.Name, "unnamed"), pt.Pause))
 			u.add(pt.Latency, fmt.Sprintf("%s, latency at %d", orText(c.Name, "unnamed"), pt.Pause))
@@ -60,6 +62,15 @@ func loadedSection(p profile.Profile) section {
 		s = s.with(t, u)
 	}
 	return s
+}
+
+// loadedRates is of all curves: people compare them.
+func loadedRates(curves []profile.Curve) rates {
+	var all []profile.Figure
+	for _, c := range curves {
+		all = append(all, figuresOf(c.Points, func(pt profile.CurvePoint) profile.Figure { return pt.Bandwidth })...)
+	}
+	return ratesOf(all...)
 }
 
 func cacheSection(p profile.Profile) section {
@@ -247,16 +258,17 @@ func migrationSection(p profile.Profile) section {
 	}
 	var notes []string
 	for _, page := range sizes {
-		var times, rates []profile.PairFigure
+		var times, speeds []profile.PairFigure
 		for _, m := range p.Migration {
 			if m.PageSize == page {
 				times = append(times, profile.PairFigure{From: m.From, To: m.To, Figure: m.PerPage})
-				rates = append(rates, profile.PairFigure{From: m.From, To: m.To, Figure: m.Rate})
+				speeds = append(speeds, profile.PairFigure{From: m.From, To: m.To, Figure: m.Rate})
 			}
 		}
-		perPage, rate := newMatrix(p, times), newMatrix(p, rates)
+		perPage, rate := newMatrix(p, times), newMatrix(p, speeds)
 		perPage.between, rate.between = true, true
-		s.Tables = append(s.Tables, perPage.table("µs a page of "+size(page), micros, same), rate.table("GB/s in pages of "+size(page), gigabytes, same))
+		r := ratesOf(pairFigures(speeds)...)
+		s.Tables = append(s.Tables, perPage.table("µs a page of "+size(page), micros, same), rate.table(r.unit+" in pages of "+size(page), r.print, same))
 		notes = append(notes, perPage.notes()...)
 	}
 	s.Notes = append(notes, s.Notes...)
@@ -280,6 +292,8 @@ func policySection(p profile.Profile) section {
 	var rows []who
 	var works []string
 	heads, at := map[string]string{}, map[cell]profile.PolicyRow{}
+	streams := slices.DeleteFunc(slices.Clone(p.Policies), func(r profile.PolicyRow) bool { return r.Unit != bytesPerSecond })
+	speed := ratesOf(figuresOf(streams, func(r profile.PolicyRow) profile.Figure { return r.Figure })...)
 	for _, r := range p.Policies {
 		w := who{r.Policy, r.CPU}
 		if !slices.Contains(rows, w) {
@@ -287,7 +301,7 @@ func policySection(p profile.Profile) section {
 		}
 		if !slices.Contains(works, r.Work) {
 			works = append(works, r.Work)
-			heads[r.Work] = orText(r.Work, unknown) + " " + unitOf(r.Unit)
+			heads[r.Work] = orText(r.Work, unknown) + " " + speed.unitOf(r.Unit)
 		}
 		at[cell{w, r.Work}] = r
 	}
@@ -303,7 +317,7 @@ func policySection(p profile.Profile) section {
 			if !ok {
 				r.Why = "not measured"
 			}
-			row = append(row, show(r.Figure, printerOf(r.Unit)), showOpt(r.Against, ratio))
+			row = append(row, show(r.Figure, speed.printerOf(r.Unit)), showOpt(r.Against, ratio))
 			u.add(r.Figure, fmt.Sprintf("%s (%s)", orText(w.policy, unknown), work))
 		}
 		t.Rows = append(t.Rows, row)
@@ -318,17 +332,19 @@ func cpuName(cpu int) string {
 	return strconv.Itoa(cpu)
 }
 
+const bytesPerSecond = "bytes/s"
+
 // unitOf is the unit that is shown for one of the profile's.
-func unitOf(text string) string {
-	if text == "bytes/s" {
-		return "GB/s"
+func (r rates) unitOf(text string) string {
+	if text == bytesPerSecond {
+		return r.unit
 	}
 	return text
 }
 
-func printerOf(text string) func(float64) string {
-	if text == "bytes/s" {
-		return gigabytes
+func (r rates) printerOf(text string) func(float64) string {
+	if text == bytesPerSecond {
+		return r.print
 	}
 	return tenths
 }
