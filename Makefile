@@ -47,8 +47,8 @@ fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
 demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 	@build/homenode demo
 
-bench: demo ## the demonstration's ratios, and the CPU time of stat, maps and topo
-	@scripts/bench-stat.sh
+bench: demo ## the demonstration's ratios, CPU time of stat, maps and topo, cost and worth of the lab
+	@scripts/bench-stat.sh; a=$$?; scripts/bench-lab.sh && exit $$a
 
 clean:
 	rm -rf build
