@@ -320,15 +320,29 @@ func (s *source) mixed(p unsafe.Pointer, k int) {
 				p = unsafe.Add(p, 8*line)
 			}
 			continue
-		case phase == 0 && writes == 1 && reads == 2 && k >= 6:
-			for ; k >= 6; k -= 6 {
+		case phase == 0 && writes == 1 && reads == 2 && k >= 12:
+			for ; k >= 12; k -= 12 {
 				sum ^= *word(p, 0*line+second)
 				sum ^= *word(p, 1*line+second)
 				*word(p, 2*line+second) = sum
 				sum ^= *word(p, 3*line+second)
 				sum ^= *word(p, 4*line+second)
 				*word(p, 5*line+second) = sum
-				p = unsafe.Add(p, 6*line)
+				sum ^= *word(p, 6*line+second)
+				sum ^= *word(p, 7*line+second)
+				*word(p, 8*line+second) = sum
+				sum ^= *word(p, 9*line+second)
+				sum ^= *word(p, 10*line+second)
+				*word(p, 11*line+second) = sum
+				p = unsafe.Add(p, 12*line)
+			}
+			continue
+		case phase == 0 && writes == 1 && reads == 2 && k >= 3: // batches are no multiples
+			for ; k >= 3; k -= 3 {
+				sum ^= *word(p, 0*line+second)
+				sum ^= *word(p, 1*line+second)
+				*word(p, 2*line+second) = sum
+				p = unsafe.Add(p, 3*line)
 			}
 			continue
 		case phase == 0 && writes == 1 && reads == 3 && k >= 8:
