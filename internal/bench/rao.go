@@ -308,8 +308,12 @@ func raoCell(c cell, v [][]float64) profile.RaoCell {
 		}
 		return f
 	}
+	every := 0
+	if c.sharing > 0 {
+		every = addEvery
+	}
 	return profile.RaoCell{
-		Threads: c.threads, Spread: c.spread, Memory: c.memory, WS: c.ws, Sharing: c.sharing,
+		Threads: c.threads, Spread: c.spread, Memory: c.memory, WS: c.ws, Sharing: c.sharing, AddEvery: every,
 		PerOp: timed(v[0], v[1]), Cycles: counted(v[1]), LLCMiss: counted(v[2]), MissRate: counted(v[3]),
 		Penalty: counted(v[4]), Requests: counted(v[5]), PenaltyPerOp: counted(v[6]),
 	}

@@ -216,15 +216,17 @@ type PolicyRow struct {
 // RaoCell is one cell of Rao's grid: threads that each chase a working set of
 // their own and add atomically to lines all share.
 type RaoCell struct {
-	Threads  int        `json:"threads"`
-	Spread   string     `json:"spread"` // "intra": all on one node; "inter": over the nodes
-	Memory   string     `json:"memory"` // "local", "remote"
-	WS       unit.Bytes `json:"ws_bytes"`
-	Sharing  unit.Bytes `json:"sharing_bytes"` // 0 = no adds
-	PerOp    Figure     `json:"per_op"`        // ns a chase step, adds included
-	Cycles   Figure     `json:"cycles_per_op"`
-	LLCMiss  Figure     `json:"llc_misses_per_op"`
-	MissRate Figure     `json:"llc_miss_rate"` // misses / L2 misses
+	Threads int        `json:"threads"`
+	Spread  string     `json:"spread"` // "intra": all on one node; "inter": over the nodes
+	Memory  string     `json:"memory"` // "local", "remote"
+	WS      unit.Bytes `json:"ws_bytes"`
+	Sharing unit.Bytes `json:"sharing_bytes"` // 0 = no adds
+	// AddEvery is how many chase steps there are for one add; 0 = no adds.
+	AddEvery int    `json:"add_every,omitempty"`
+	PerOp    Figure `json:"per_op"` // ns a chase step, adds included
+	Cycles   Figure `json:"cycles_per_op"`
+	LLCMiss  Figure `json:"llc_misses_per_op"`
+	MissRate Figure `json:"llc_miss_rate"` // misses / L2 misses
 	// Penalty is the uncore penalty W/A, cycles a request.
 	Penalty  Figure `json:"uncore_penalty"`
 	Requests Figure `json:"uncore_requests_per_op"`

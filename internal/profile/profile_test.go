@@ -38,7 +38,7 @@ func sample() Profile {
 		CoreToCore:   []CoreFigure{{[2]int{0, 2}, Between, unit.Some(21), f}},
 		Migration:    []Migration{{0, 8, 4 * unit.KiB, f, f}},
 		Policies:     []PolicyRow{{"local", "read", 0, f, "bytes/s", unit.Some(1.0)}},
-		Rao:          []RaoCell{{2, "intra", "local", unit.MiB, 0, f, f, f, f, f, f, f}},
+		Rao:          []RaoCell{{2, "intra", "local", unit.MiB, 0, 0, f, f, f, f, f, f, f}},
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 )
 
 // What Rao et al. say of their micro-benchmark (HPCA 2013, the slides), tested on
-// a grid, number by number. The cost of a cell is its cycles per operation; its
-// time per operation if not all cells have cycles. Cells are compared with the
+// a grid, number by number. The cost of a cell is its time per operation, which is
+// taken without interruptions, and of number 6 its cycles, as the issue is of
+// counters; the one for the other if not all cells have it. Cells are compared with the
 // one that differs in a single thing. "Few adds" is the smallest sharing size of
 // the grid.
 //
@@ -35,13 +36,14 @@ import (
 //     largest sharing size it dominates in at least RaoHalf of the places whose
 //     threads' sets fit one LLC: where they do not, memory costs what it costs. And
 //     there the median of S is no more than RaoNoise below that of the smallest
-//     sharing size with adds. What comes of the other places is told.
+//     sharing size of at least RaoLeast. What comes of the other places is told.
 //  5. The winner of intra- versus inter-socket flips: of all pairs, each side is
 //     faster by at least RaoWins in one or more.
-//  6. The uncore penalty correlates with the cost: |r| ≥ RaoStrong over the cells
-//     that have both and the LLC miss rate, at least RaoCells, and more than the
-//     LLC miss rate does. Where all miss rates are the same, they correlate with
-//     nothing.
+//  6. The uncore penalty correlates with the cost of a memory operation (a load of
+//     the chase, or an add: a step with an add has two, and two requests):
+//     |r| ≥ RaoStrong over the cells that have both and the LLC miss rate, at least
+//     RaoCells, and more than the LLC miss rate does. Where all miss rates are the
+//     same, they correlate with nothing.
 const (
 	// RaoFits leaves room for what else is in the cache, and for sets that fill
 	// unevenly: of small pages at 0.7 one in ten loads misses. Higher judges cells that
@@ -65,6 +67,9 @@ const (
 	RaoWins = 0.05
 	// RaoStrong is |r| of a correlation that is one (issue: the lab's parity).
 	RaoStrong = 0.9
+	// RaoLeast is the smallest sharing size of the slides. Of less, lines are so few that
+	// threads queue for them, which is another effect.
+	RaoLeast = 4 * unit.KiB
 	// RaoCells is how many cells a correlation needs: below, chance makes one.
 	RaoCells = 8
 )
@@ -171,9 +176,9 @@ type raoGrid struct {
 }
 
 func newRaoGrid(cells []RaoCell, llc unit.Bytes) raoGrid {
-	g := raoGrid{cells: cells, cost: map[raoKey]float64{}, llc: llc, inCycles: true}
+	g := raoGrid{cells: cells, cost: map[raoKey]float64{}, llc: llc}
 	for i, c := range cells {
-		g.inCycles = g.inCycles && c.Cycles.Median.Known()
+		g.inCycles = g.inCycles || !c.PerOp.Median.Known()
 		if i == 0 || c.Sharing < g.few {
 			g.few = c.Sharing
 		}
@@ -181,7 +186,7 @@ func newRaoGrid(cells []RaoCell, llc unit.Bytes) raoGrid {
 	}
 	g.least = g.most
 	for _, c := range cells {
-		if c.Sharing > g.few {
+		if c.Sharing > g.few && c.Sharing >= RaoLeast {
 			g.least = min(g.least, c.Sharing)
 		}
 		if v, ok := g.costOf(c); ok {
@@ -477,7 +482,15 @@ func less(a, b Figure) bool {
 	return ok1 && ok2 && x < y
 }
 
-// Correlations are r with the cost of an operation, over the cells that have all.
+// Accesses are the memory operations of a chase step: its load, and its part of an add.
+func (c RaoCell) Accesses() float64 {
+	if c.AddEvery <= 0 {
+		return 1
+	}
+	return 1 + 1/float64(c.AddEvery)
+}
+
+// Correlations are r with the cost of a memory operation, over the cells that have all.
 type Correlations struct {
 	N                 int
 	Penalty, MissRate unit.Opt[float64]
@@ -485,14 +498,14 @@ type Correlations struct {
 
 // CorrelationsOf is what number 6 is judged by.
 func CorrelationsOf(cells []RaoCell) Correlations {
-	g := newRaoGrid(cells, 0)
+	g := raoGrid{inCycles: !slices.ContainsFunc(cells, func(c RaoCell) bool { return !c.Cycles.Median.Known() })}
 	var cost, penalty, miss []float64
 	for _, c := range cells {
 		v, ok := g.costOf(c)
 		p, ok1 := c.Penalty.Median.Get()
 		m, ok2 := c.MissRate.Median.Get()
 		if ok && ok1 && ok2 {
-			cost, penalty, miss = append(cost, v), append(penalty, p), append(miss, m)
+			cost, penalty, miss = append(cost, v/c.Accesses()), append(penalty, p), append(miss, m)
 		}
 	}
 	return Correlations{N: len(cost), Penalty: unit.OptOf(Correlation(penalty, cost)), MissRate: unit.OptOf(Correlation(miss, cost))}

@@ -96,14 +96,14 @@ func (g raoGrid) scatters(cells []profile.RaoCell) []panel {
 			x, ok1 := c.Penalty.Median.Get()
 			m, ok2 := c.MissRate.Median.Get()
 			if k.arrangement == a && ok && ok1 && ok2 {
-				pen.points, mis.points = append(pen.points, point{x: x, y: y}), append(mis.points, point{x: m, y: y})
+				pen.points, mis.points = append(pen.points, point{x: x, y: y / c.Accesses()}), append(mis.points, point{x: m, y: y / c.Accesses()})
 			}
 		})
 		if len(pen.points) > 0 {
 			penalty.lines, miss.lines = append(penalty.lines, pen), append(miss.lines, mis)
 		}
 	}
-	over := fmt.Sprintf("; %s; %s per operation", count(r.N, "cell"), g.unit())
+	over := fmt.Sprintf("; %s; %s per load or add", count(r.N, "cell"), g.unit())
 	return []panel{
 		penalty.panel("rao-penalty", "Uncore penalty: "+coefficient(r.Penalty), "W/A"+over),
 		miss.panel("rao-misses", "LLC miss rate: "+coefficient(r.MissRate), "of the same cells"+over),
