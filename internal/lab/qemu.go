@@ -50,7 +50,7 @@ func qemuArgs(p bootPlan) []string {
 	args := []string{
 		"-accel", "tcg,thread=multi,tb-size=512",
 		// erms and fsrm would make the kernel copy a byte per step.
-		"-cpu", "max,-erms,-fsrm",
+		"-cpu", cpuModel(p.shape),
 		"-nographic", "-nodefaults", "-no-reboot",
 	}
 	args = append(args, topologyArgs(p.shape, p.hmat)...)
@@ -119,6 +119,16 @@ func deviceNode(s machine.Shape) (last int) {
 		}
 	}
 	return last
+}
+
+// cpuModel is QEMU's. It says AMD of itself, and only as Intel tells the guest's kernel
+// which CPUs share a core (CPUID leaf 11).
+func cpuModel(s machine.Shape) string {
+	model := "max,-erms,-fsrm"
+	if s.Threads > 1 {
+		model += ",vendor=GenuineIntel"
+	}
+	return model
 }
 
 // flatArg hides the nodes from the guest's kernel; the model keeps them.
