@@ -221,11 +221,11 @@ func (w *worker) look() time.Duration {
 const (
 	leastOps = 32
 	mostOps  = 8192
-	slow     = 32
-	fast     = 128
+	slow     = 16
+	fast     = 64
 	// tick is the longest batch: of longer ones, each has a tick of the kernel's (1 to
 	// 10 ms apart, and in the lab closer, when its clock runs slowly).
-	tick = 400 * time.Microsecond
+	tick = 800 * time.Microsecond
 )
 
 // adapt finds a batch that is short against the stretch, and long against a look
