@@ -559,6 +559,30 @@ func BenchmarkChase(b *testing.B) {
 	runtime.KeepAlive(at)
 }
 
+// A chase goes on where the one before it on the same buffer ended.
+func TestChaseGoesOn(t *testing.T) {
+	p := prober(t)
+	j := job(Chase, 1<<20)
+	j.Threads[0].CPU = cpus(t, p, 1)[0]
+	var ends []unsafe.Pointer
+	for range 3 {
+		if _, err := p.Run(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		kept := p.cache.kept[len(p.cache.kept)-1]
+		if kept.next == nil {
+			t.Fatal("it is not known where the chase ended")
+		}
+		if s := newSource(j.Threads[0], []*region{kept}, 0, 1, 0); s.at != kept.next {
+			t.Error("the next chase starts elsewhere")
+		}
+		ends = append(ends, kept.next)
+	}
+	if ends[0] == ends[1] && ends[1] == ends[2] {
+		t.Error("three chases ended at one line")
+	}
+}
+
 // A pause takes longer the longer it is.
 func TestSpin(t *testing.T) {
 	for _, turns := range []int{-1, 0, 1, 2, 1000} {

@@ -25,7 +25,12 @@ type region struct {
 	mem    []byte // whole pages
 	lines  int
 	cycle  bool // the chase's pointers are there
-	busy   bool // in a job
+	// next is where the chase of the last job that was alone on it ended. The next goes
+	// on from there: what a cache still has are the lines just passed, the last of the
+	// cycle to come again. From one start each time, a short chase would find its own
+	// lines of the job before.
+	next unsafe.Pointer
+	busy bool // in a job
 }
 
 // key says which kept buffer is as good as a new one. ordinal tells those of one

@@ -36,6 +36,9 @@ func newRun(p *Prober, j Job, regions []*region) *run {
 	for i, t := range j.Threads {
 		w := &worker{run: r, thread: t, clock: loopClock(p.clock)}
 		w.source = newSource(t, regions, seen[t.Buffer], parts[t.Buffer], uint64(i))
+		if t.Work == Chase && parts[t.Buffer] == 1 {
+			w.region = regions[t.Buffer]
+		}
 		w.batch = firstBatch(t)
 		seen[t.Buffer]++
 		if t.Work == Transfer {
@@ -77,6 +80,9 @@ func newSource(t Thread, regions []*region, part, parts int, seed uint64) source
 	first := lines * part / parts
 	s.base, s.lines = unsafe.Add(r.base(), first*line), lines*(part+1)/parts-first
 	s.at = s.base
+	if t.Work == Chase && parts == 1 && r.next != nil {
+		s.at = r.next
+	}
 	if t.Work == Chase || t.Work == Transfer {
 		s.base, s.lines = r.base(), r.lines
 	}
@@ -172,6 +178,9 @@ func (r *run) result() (Result, error) {
 		}
 		r.p.problems = append(r.p.problems, w.problems...)
 		res.Threads = append(res.Threads, w.result)
+		if w.region != nil {
+			w.region.next = w.source.at
+		}
 	}
 	for _, o := range r.owners {
 		errs = append(errs, o.err)

@@ -20,6 +20,7 @@ type worker struct {
 	run    *run
 	thread Thread
 	clock  Clock
+	region *region // of a chase that is alone on its buffer
 	source source
 	batch  int    // ops between two looks at the clock
 	owner  *owner // Transfer
