@@ -35,12 +35,13 @@ bench
 trial
 owner/cgroup
 journal
-kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/addr kernel/cgroup kernel/mempolicy kernel/migrate kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
+kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/freeze kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | doctor
 survey
 window/windowtest > window
 action
+migration
 profile
 machine
 set | unit | schema
@@ -87,6 +88,7 @@ var guarded = []struct {
 		about: "starting programs", imports: []string{"os/exec"}, rooms: []string{"lab"},
 		exceptions: map[string]string{
 			"kernel/launch": "starts the program that it was asked to place",
+			"kernel/freeze": "starts the guard that thaws when its starter is gone",
 		},
 	},
 }

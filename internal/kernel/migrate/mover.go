@@ -19,14 +19,6 @@ import (
 	"homenode/internal/unit"
 )
 
-// Request is what to move in one window.
-type Request struct {
-	PIDs   []int
-	From   set.NodeSet // empty: from every node that is not in To
-	To     set.NodeSet
-	Budget unit.Bytes // stop when this much was moved; 0: move nothing
-}
-
 // Result is what became of it.
 type Result struct {
 	Moved unit.Bytes

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pagecache finds the files whose pages a workload has in memory, and maps
+// those pages here, so that pages that nobody maps can be asked for and moved.
+//
+//	/proc/PID/{maps,map_files,fd} ─▶ files, each once ─▶ mmap, mincore: the cached pages ─▶ addresses here
+//
+// It is NOT for: moving them (migrate), or reading what is not cached.
+package pagecache

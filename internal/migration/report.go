@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"homenode/internal/schema"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Schema is the version of Report's wire form. Readers refuse a newer one.
+const Schema = 1
+
+// Mode is the way of moving.
+type Mode string
+
+// The ways.
+const (
+	Live   Mode = "live"   // the target runs: a bounded rate, bounded calls
+	Freeze Mode = "freeze" // the target stands still: as fast as the memory allows
+	Hot    Mode = "hot"    // live, and only what was accessed recently
+)
+
+// Outcome is how it ended; each has an exit code.
+type Outcome string
+
+// The outcomes.
+const (
+	Complete Outcome = "complete"
+	Partial  Outcome = "partial" // something stayed, or it was stopped
+	Nothing  Outcome = "nothing" // nothing is elsewhere
+	Planned  Outcome = "dry-run"
+)
+
+// Report is one move, before and after.
+type Report struct {
+	Schema int         `json:"schema"`
+	Target string      `json:"target"` // "cgroup /demo/a", "processes 12, 13"
+	Mode   Mode        `json:"mode"`
+	From   set.NodeSet `json:"from"` // empty: from all others
+	To     set.NodeSet `json:"to"`
+	// What was asked for; 0 = no limit.
+	Rate     unit.Bytes    `json:"rate_bytes_per_s"`
+	MaxStall time.Duration `json:"max_stall_ns"`
+	// Clock is what times were taken by; How says whether that is a model's.
+	Clock string      `json:"clock"`
+	How   unit.Source `json:"how"`
+
+	Before   Census            `json:"before"`
+	Estimate Estimate          `json:"estimate"`
+	Result   unit.Opt[Result]  `json:"result"` // none of a dry run
+	After    unit.Opt[Census]  `json:"after"`  // none of a dry run
+	Heat     unit.Opt[Heat]    `json:"heat"`   // hot mode: how it was found
+	Frozen   unit.Opt[float64] `json:"frozen_s"`
+	Outcome  Outcome           `json:"outcome"`
+	Notes    []string          `json:"notes,omitempty"` // a sentence each
+}
+
+// Heat is what hot mode went by.
+type Heat struct {
+	Source string        `json:"source"` // "PMU samples", "DAMON", "idle page tracking", "referenced bits (clear_refs)"
+	How    unit.Source   `json:"how"`
+	Unit   string        `json:"unit"` // what can be told apart: "page", "region", "mapping"
+	For    time.Duration `json:"for_ns"`
+	Bytes  unit.Bytes    `json:"bytes"`            // that were accessed
+	Others []string      `json:"others,omitempty"` // better ones, and why the kernel does not have them
+}
+
+// Estimate is what a move is expected to take.
+type Estimate struct {
+	Bytes unit.Bytes `json:"bytes"` // to be moved
+	// Seconds that it takes, at the rate asked for or as fast as it goes.
+	Seconds unit.Value[float64] `json:"seconds"`
+	// CPUSeconds is the CPU time of moving; of a live move that is spread over Seconds.
+	CPUSeconds unit.Value[float64] `json:"cpu_seconds"`
+	// BandwidthShare is the share of the tightest node's bandwidth that it takes
+	// meanwhile: read on one node, written on the other.
+	BandwidthShare unit.Value[unit.Ratio] `json:"bandwidth_share"`
+}
+
+// DecodeReport reads what was written as JSON, strictly.
+func DecodeReport(data []byte) (Report, error) {
+	return schema.Decode[Report](data, "report of a move", Schema)
+}
+
+// Validate says what cannot be.
+func (r Report) Validate() error {
+	var errs []error
+	if r.Schema < 1 {
+		errs = append(errs, fmt.Errorf("schema is %d: want 1 to %d", r.Schema, Schema))
+	}
+	if r.Rate < 0 || r.MaxStall < 0 {
+		errs = append(errs, fmt.Errorf("rate is %d and max stall %d: they must not be negative", int64(r.Rate), int64(r.MaxStall)))
+	}
+	if r.To.IsEmpty() {
+		errs = append(errs, errors.New("it moves to no node"))
+	}
+	return errors.Join(errs...)
+}
