@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"homenode/internal/kernel/unix"
+)
+
+// entry is a page's word in /proc/PID/pagemap (since 2.6.25;
+// Documentation/admin-guide/mm/pagemap.rst):
+//
+//	bits 0-54 frame number (0 without CAP_SYS_ADMIN, since 4.2) · 56 mapped by nobody
+//	else · 61 of a file, or shared memory · 62 swapped out · 63 present
+type entry uint64
+
+func (e entry) present() bool { return e>>63&1 == 1 }
+func (e entry) swapped() bool { return e>>62&1 == 1 }
+
+// file says that it is a page of a file or of shared memory; else it is private.
+func (e entry) file() bool { return e>>61&1 == 1 }
+
+// exclusive says that no other mapping has the page.
+func (e entry) exclusive() bool { return e>>56&1 == 1 }
+
+// pfn is the frame; false when the kernel hides it.
+func (e entry) pfn() (uint64, bool) {
+	pfn := uint64(e) & (1<<55 - 1)
+	return pfn, e.present() && pfn != 0
+}
+
+// pagemap reads which pages of a process are present.
+type pagemap struct {
+	f    *os.File
+	page uint64 // bytes
+	buf  []byte
+}
+
+func openPagemap(root unix.Root, pid int) (*pagemap, error) {
+	path := root.Path(fmt.Sprintf("/proc/%d/pagemap", pid))
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unix.Explain("open", path, "CAP_SYS_PTRACE", err)
+	}
+	return &pagemap{f: f, page: uint64(unix.PageSize())}, nil
+}
+
+// read fills into with the pages from start on, and returns how many there were:
+// fewer where the address space ends, none of a process that is ending.
+func (p *pagemap) read(start uint64, into []entry) (int, error) {
+	if cap(p.buf) < 8*len(into) {
+		p.buf = make([]byte, 8*len(into))
+	}
+	n, err := p.f.ReadAt(p.buf[:8*len(into)], int64(start/p.page*8))
+	if n == 0 && err != nil {
+		return 0, unix.Explain("read", p.f.Name(), "", ending(err))
+	}
+	for i := range n / 8 {
+		into[i] = entry(binary.NativeEndian.Uint64(p.buf[8*i:]))
+	}
+	return n / 8, nil
+}
+
+func (p *pagemap) close() { _ = p.f.Close() }
+
+// ending turns the end of pagemap into ErrGone: a process without memory has none
+// (pagemap_read in fs/proc/task_mmu.c returns 0).
+func ending(err error) error {
+	if errors.Is(err, io.EOF) {
+		return unix.ErrGone
+	}
+	return err
+}
+
+// frames reads what the kernel says of page frames.
+type frames struct{ f *os.File }
+
+// openFrames wants CAP_SYS_ADMIN.
+func openFrames(root unix.Root) (*frames, error) {
+	path := root.Path("/proc/kpageflags")
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unix.Explain("open", path, "CAP_SYS_ADMIN", err)
+	}
+	return &frames{f}, nil
+}
+
+// Bits of /proc/kpageflags (since 2.6.25; thp since 3.6), from
+// include/uapi/linux/kernel-page-flags.h.
+const (
+	frameHead = 1 << 15
+	frameTHP  = 1 << 22
+)
+
+// thpHead says whether a frame is the first of a transparent huge page.
+func (f *frames) thpHead(pfn uint64) (bool, error) {
+	var word [8]byte
+	if _, err := f.f.ReadAt(word[:], int64(8*pfn)); err != nil {
+		return false, unix.Explain("read", f.f.Name(), "", err)
+	}
+	flags := binary.NativeEndian.Uint64(word[:])
+	return flags&frameTHP != 0 && flags&frameHead != 0, nil
+}
+
+func (f *frames) close() { _ = f.f.Close() }
