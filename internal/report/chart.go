@@ -3,7 +3,6 @@
 package report
 
 import (
-	"math"
 	"strconv"
 
 	"homenode/internal/trial"
@@ -84,7 +83,7 @@ func highest(entries []entry, top float64) float64 {
 func newChart(id, title string, entries []entry, top float64, lines []line) chart {
 	c := chart{ID: id, Title: title}
 	top = highest(entries, top)
-	step := tickStep(top)
+	step := TickStep(top)
 	x := func(v float64) float64 { return chartLeft + max(0, v)/top*(chartRight-chartLeft) }
 	for i := 0; float64(i)*step <= top*1.0001; i++ {
 		c.Ticks = append(c.Ticks, tickAt(x(float64(i)*step), axisText(float64(i)*step)))
@@ -151,17 +150,6 @@ func classOf(a trial.Arm) string {
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
-
-// tickStep is 1, 2 or 5 times a power of ten, giving three to six steps.
-func tickStep(top float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(top)))
-	for _, s := range []float64{0.2, 0.5, 1} {
-		if top/(power*s) <= 6 {
-			return power * s
-		}
-	}
-	return power * 2
-}
 
 // localChart is the local access ratio by arm, with the target where there is one.
 func localChart(c trial.Comparison) chart {

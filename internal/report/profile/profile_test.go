@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"homenode/internal/profile"
+	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
@@ -229,7 +230,7 @@ func TestDecisionHeatMapFits(t *testing.T) {
 		h := heatMap{matrix: newMatrix(p, p.Latency), print: tenths}
 		h.scale()
 		for _, f := range h.at {
-			if v, ok := f.Median.Get(); ok && textWidth(tenths(v), 12) > h.w {
+			if v, ok := f.Median.Get(); ok && report.TextWidth(tenths(v), 12) > h.w {
 				t.Errorf("%d nodes: %s is wider than %v", n, tenths(v), h.w)
 			}
 		}

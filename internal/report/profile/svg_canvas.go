@@ -3,13 +3,12 @@
 package profile
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"homenode/internal/profile"
+	"homenode/internal/report"
 )
 
 // panel is one picture: a heat map or a plot, in CSS pixels. The page puts each in
@@ -22,61 +21,18 @@ type panel struct {
 	draw  func(c *canvas) // with its own origin
 }
 
-// canvas collects SVG elements; everything written to it is escaped.
+// canvas is report's, with a pattern of its own for what is unknown.
 type canvas struct {
-	strings.Builder
+	report.Canvas
 	hatch string // id of the panel's pattern
 }
-
-func (c *canvas) rect(x, y, w, h float64, class string) {
-	c.WriteString(`<rect class="` + class + `" x="` + number(x) + `" y="` + number(y) + `" width="` + number(w) + `" height="` + number(h) + "\"/>\n")
-}
-
-// fill is a rect of a computed colour, or of the hatch.
-func (c *canvas) fill(x, y, w, h float64, colour string) {
-	c.WriteString(`<rect class="cell" fill="` + colour + `" x="` + number(x) + `" y="` + number(y) + `" width="` + number(w) + `" height="` + number(h) + "\"/>\n")
-}
-
-func (c *canvas) line(x1, y1, x2, y2 float64, class string) {
-	c.WriteString(`<line class="` + class + `" x1="` + number(x1) + `" y1="` + number(y1) + `" x2="` + number(x2) + `" y2="` + number(y2) + "\"/>\n")
-}
-
-func (c *canvas) path(d, class string) {
-	c.WriteString(`<path class="` + class + `" d="` + d + "\"/>\n")
-}
-
-// text is anchored at its "start", "middle" or "end".
-func (c *canvas) text(x, y float64, class, anchor, text string) {
-	c.WriteString(`<text class="` + class + `" x="` + number(x) + `" y="` + number(y) + `" text-anchor="` + anchor + `">` + escape(text) + "</text>\n")
-}
-
-// number has one decimal, where one is needed.
-func number(v float64) string {
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-}
-
-func escape(text string) string {
-	var b strings.Builder
-	if xml.EscapeText(&b, []byte(text)) != nil {
-		return "" // a strings.Builder takes everything
-	}
-	return b.String()
-}
-
-// letter is how wide one is, in font sizes: that of DejaVu Sans, wider than most.
-const letter = 0.6
-
-func textWidth(text string, font float64) float64 { return float64(runes(text)) * font * letter }
-
-// fit cuts text to a width.
-func fit(text string, font, width float64) string { return clip(text, int(width/(font*letter))) }
 
 // SVG is the panel alone, for the page: the page has the style and the title.
 func (p panel) svg() string {
 	c := canvas{hatch: p.ID + "-hatch"}
 	p.draw(&c)
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="%[3]s-t">`+"\n<title id=\"%[3]s-t\">%[4]s</title>\n",
-		number(p.W), number(p.H), p.ID, escape(p.Title+". "+p.Sub)) + c.defs() + c.String() + "</svg>"
+		report.Coordinate(p.W), report.Coordinate(p.H), p.ID, report.EscapeXML(p.Title+". "+p.Sub)) + c.defs() + c.String() + "</svg>"
 }
 
 func (c *canvas) defs() string {
@@ -110,16 +66,16 @@ func writeSVG(w io.Writer, p profile.Profile, title string, panels []panel) erro
 	}
 	var head canvas
 	right = max(right, 560)
-	head.text(pageMargin, pageMargin+20, "h1", "start", fit(title, 19, right-pageMargin))
-	head.text(pageMargin, pageMargin+40, "sub", "start", fit(headline(p), 13, right-pageMargin))
-	head.text(pageMargin, pageMargin+56, "small", "start", fit(orText(p.Clock, "clock unknown")+"; "+date(p.Date), 11, right-pageMargin))
-	width, height := number(right+pageMargin), number(y+high+pageMargin)
+	head.Text(pageMargin, pageMargin+20, "h1", "start", report.FitText(title, 19, right-pageMargin))
+	head.Text(pageMargin, pageMargin+40, "sub", "start", report.FitText(headline(p), 13, right-pageMargin))
+	head.Text(pageMargin, pageMargin+56, "small", "start", report.FitText(orText(p.Clock, "clock unknown")+"; "+date(p.Date), 11, right-pageMargin))
+	width, height := report.Coordinate(right+pageMargin), report.Coordinate(y+high+pageMargin)
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="t">
 <title id="t">%[3]s</title>
 <style>%[4]s%[5]s</style>
 <rect class="paper" width="%[1]s" height="%[2]s"/>
 %[6]s%[7]s</svg>
-`, width, height, escape(title+": "+headline(p)), colours, pictureStyle, head.String(), body.String())
+`, width, height, report.EscapeXML(title+": "+headline(p)), colours, pictureStyle, head.String(), body.String())
 	if err != nil {
 		return fmt.Errorf("write picture: %w", err)
 	}
@@ -129,11 +85,11 @@ func writeSVG(w io.Writer, p profile.Profile, title string, panels []panel) erro
 // card is a panel with its frame and words.
 func (p panel) card(x, y, wide, tall float64) string {
 	c, inner := canvas{}, canvas{hatch: p.ID + "-hatch"}
-	c.rect(x, y, wide, tall, "frame")
-	c.text(x+cardPad, y+22, "h2", "start", fit(p.Title, 14, wide-2*cardPad))
-	c.text(x+cardPad, y+38, "small", "start", fit(p.Sub, 11, wide-2*cardPad))
+	c.Rect(x, y, wide, tall, "frame", 0)
+	c.Text(x+cardPad, y+22, "h2", "start", report.FitText(p.Title, 14, wide-2*cardPad))
+	c.Text(x+cardPad, y+38, "small", "start", report.FitText(p.Sub, 11, wide-2*cardPad))
 	p.draw(&inner)
-	return c.String() + inner.defs() + fmt.Sprintf(`<g transform="translate(%s %s)">`, number(x+cardPad), number(y+cardTop)) + "\n" + inner.String() + "</g>\n"
+	return c.String() + inner.defs() + fmt.Sprintf(`<g transform="translate(%s %s)">`, report.Coordinate(x+cardPad), report.Coordinate(y+cardTop)) + "\n" + inner.String() + "</g>\n"
 }
 
 // colours are the page's names (report's style), for a picture that stands alone.

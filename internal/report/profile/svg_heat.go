@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"homenode/internal/profile"
+	"homenode/internal/report"
 )
 
 // HeatMap draws latency or bandwidth from node to node as an SVG file.
@@ -82,7 +83,7 @@ func (h *heatMap) scale() {
 	case n > 6:
 		h.w, h.h = 54, 32
 	}
-	h.w = max(h.w, float64(letters)*12*letter+10)
+	h.w = max(h.w, float64(letters)*12*report.LetterWidth+10)
 }
 
 // share is where a value is between the lowest and the highest. Values that are
@@ -96,14 +97,14 @@ func (h heatMap) share(v float64) float64 {
 }
 
 func (h heatMap) draw(c *canvas) {
-	c.text(heatLeft+float64(len(h.to))*h.w/2, 12, "axis", "middle", "memory of node")
-	c.text(0, heatTop-8, "axis", "start", "CPUs of")
+	c.Text(heatLeft+float64(len(h.to))*h.w/2, 12, "axis", "middle", "memory of node")
+	c.Text(0, heatTop-8, "axis", "start", "CPUs of")
 	for j, to := range h.to {
-		c.text(heatLeft+(float64(j)+0.5)*h.w, heatTop-8, "name", "middle", strconv.Itoa(to))
+		c.Text(heatLeft+(float64(j)+0.5)*h.w, heatTop-8, "name", "middle", strconv.Itoa(to))
 	}
 	for i, from := range h.from {
 		y := heatTop + float64(i)*h.h
-		c.text(heatLeft-8, y+h.h/2+4, "name", "end", "node "+strconv.Itoa(from))
+		c.Text(heatLeft-8, y+h.h/2+4, "name", "end", "node "+strconv.Itoa(from))
 		for j, to := range h.to {
 			h.cell(c, heatLeft+float64(j)*h.w, y, h.get(from, to), from == to)
 		}
@@ -116,7 +117,7 @@ func (h heatMap) cell(c *canvas, x, y float64, f profile.Figure, local bool) {
 	v, ok := f.Median.Get()
 	if ok {
 		share := h.share(v)
-		text, colour = h.print(v), heat(share)
+		text, colour = h.print(v), report.Shade(share)
 		if share > 0.55 {
 			class += " light"
 		}
@@ -126,8 +127,8 @@ func (h heatMap) cell(c *canvas, x, y float64, f profile.Figure, local bool) {
 	if local {
 		class += " local"
 	}
-	c.fill(x, y, h.w, h.h, colour)
-	c.text(x+h.w/2, y+h.h/2+4.5, class, "middle", text)
+	c.Fill(x, y, h.w, h.h, "cell", colour)
+	c.Text(x+h.w/2, y+h.h/2+4.5, class, "middle", text)
 }
 
 // legend is the scale, and the hatch where there is one.
@@ -135,31 +136,17 @@ func (h heatMap) legend(c *canvas, y float64) {
 	const steps, wide = 8, 14.0
 	if !math.IsInf(h.low, 0) {
 		low, high := h.print(h.low), h.print(h.high)
-		x := heatLeft + textWidth(low, 11) + 6
-		c.text(heatLeft, y+10, "axis", "start", low)
+		x := heatLeft + report.TextWidth(low, 11) + 6
+		c.Text(heatLeft, y+10, "axis", "start", low)
 		for i := range steps {
-			c.fill(x+float64(i)*wide, y, wide, 12, heat(float64(i)/(steps-1)*h.share(h.high)))
+			c.Fill(x+float64(i)*wide, y, wide, 12, "cell", report.Shade(float64(i)/(steps-1)*h.share(h.high)))
 		}
-		c.text(x+steps*wide+6, y+10, "axis", "start", high)
+		c.Text(x+steps*wide+6, y+10, "axis", "start", high)
 	}
 	if len(h.notes()) > 0 {
-		c.fill(heatLeft, y+17, 14, 12, "url(#"+c.hatch+")")
-		c.text(heatLeft+20, y+27, "axis", "start", "? unknown")
+		c.Fill(heatLeft, y+17, 14, 12, "cell", "url(#"+c.hatch+")")
+		c.Text(heatLeft+20, y+27, "axis", "start", "? unknown")
 	}
-}
-
-// blues go from low to high; each is darker than the one before. Those of the
-// topology's picture.
-var blues = [][3]float64{{237, 244, 251}, {189, 215, 238}, {107, 174, 214}, {33, 113, 181}, {8, 48, 107}}
-
-func heat(share float64) string {
-	at := min(max(share, 0), 1) * float64(len(blues)-1)
-	i := min(int(at), len(blues)-2)
-	var c [3]int
-	for k := range c {
-		c[k] = int(math.Round(blues[i][k] + (blues[i+1][k]-blues[i][k])*(at-float64(i))))
-	}
-	return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2])
 }
 
 // chunk is how many curves one plot bears.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
@@ -148,7 +149,7 @@ func (f *frame) placeLimits() {
 
 // limitText is from where to where a limit's text goes.
 func (f frame) limitText(l limit) (from, to float64) {
-	w := textWidth(l.text, 10.5)
+	w := report.TextWidth(l.text, 10.5)
 	from = min(max(f.x(l.x)-w/2, f.left), f.right-w)
 	return from, from + w
 }
@@ -160,7 +161,7 @@ func (f *frame) placeNames() {
 		return
 	}
 	for _, l := range f.p.lines {
-		w := 30 + textWidth(l.name, 11) + 14
+		w := 30 + report.TextWidth(l.name, 11) + 14
 		if x > f.left && x+w > f.right+plotRight {
 			x, row = f.left, row+1
 		}
@@ -175,8 +176,8 @@ func (f frame) draw(c *canvas) {
 	for i, l := range f.p.limits {
 		from, _ := f.limitText(l)
 		y := plotHead + float64(f.rows[i]+1)*limitRow
-		c.line(f.x(l.x), y+2, f.x(l.x), f.end, "limit")
-		c.text(from, y-1, "limitText", "start", l.text)
+		c.Line(f.x(l.x), y+2, f.x(l.x), f.end, "limit")
+		c.Text(from, y-1, "limitText", "start", l.text)
 	}
 	for _, l := range f.p.lines {
 		f.drawLine(c, l)
@@ -184,34 +185,34 @@ func (f frame) draw(c *canvas) {
 	for i, at := range f.names {
 		l, y := f.p.lines[i], f.end+plotFoot+at[1]*nameRow+8
 		if l.joined {
-			c.line(at[0], y-4, at[0]+24, y-4, l.class("curve"))
+			c.Line(at[0], y-4, at[0]+24, y-4, l.class("curve"))
 		}
-		c.path(mark(l.style, at[0]+12, y-4), l.class("dot"))
-		c.text(at[0]+30, y, "name", "start", fit(l.name, 11, f.right+plotRight-at[0]-30))
+		c.Path(mark(l.style, at[0]+12, y-4), l.class("dot"))
+		c.Text(at[0]+30, y, "name", "start", report.FitText(l.name, 11, f.right+plotRight-at[0]-30))
 	}
 }
 
 func (f frame) drawAxes(c *canvas) {
-	c.text(f.left-6, plotHead-3, "axis", "end", f.p.yLabel)
-	step := tickStep(f.y1)
+	c.Text(f.left-6, plotHead-3, "axis", "end", f.p.yLabel)
+	step := report.TickStep(f.y1)
 	for i := 0; float64(i)*step <= f.y1; i++ {
 		v := float64(i) * step
 		class := "grid"
 		if i == 0 {
 			class = "base"
 		}
-		c.line(f.left, f.y(v), f.right, f.y(v), class)
-		c.text(f.left-6, f.y(v)+4, "axis", "end", tickText(v))
+		c.Line(f.left, f.y(v), f.right, f.y(v), class)
+		c.Text(f.left-6, f.y(v)+4, "axis", "end", tickText(v))
 	}
 	for _, v := range f.xTicks() {
 		anchor := "middle"
 		if f.x(v) > f.right-14 {
 			anchor = "end"
 		}
-		c.line(f.x(v), f.end, f.x(v), f.end+4, "base")
-		c.text(f.x(v), f.end+16, "axis", anchor, f.xText(v))
+		c.Line(f.x(v), f.end, f.x(v), f.end+4, "base")
+		c.Text(f.x(v), f.end+16, "axis", anchor, f.xText(v))
 	}
-	c.text((f.left+f.right)/2, f.end+29, "axis", "middle", f.p.xLabel)
+	c.Text((f.left+f.right)/2, f.end+29, "axis", "middle", f.p.xLabel)
 }
 
 func (f frame) xText(v float64) string {
@@ -225,7 +226,7 @@ func (f frame) xText(v float64) string {
 func (f frame) xTicks() []float64 {
 	var out []float64
 	if !f.p.xLog {
-		step := tickStep(f.x1)
+		step := report.TickStep(f.x1)
 		for i := 0; float64(i)*step <= f.x1; i++ {
 			out = append(out, float64(i)*step)
 		}
@@ -262,14 +263,14 @@ func (f frame) drawLine(c *canvas, l line) {
 		} else {
 			path.WriteString("L")
 		}
-		path.WriteString(number(f.x(pt.x)) + " " + number(f.y(pt.y)))
+		path.WriteString(report.Coordinate(f.x(pt.x)) + " " + report.Coordinate(f.y(pt.y)))
 	}
 	if l.joined && len(l.points) > 1 {
-		c.path(path.String(), l.class("curve"))
+		c.Path(path.String(), l.class("curve"))
 	}
 	for _, pt := range l.points {
 		f.bars(c, l, pt)
-		c.path(mark(l.style, f.x(pt.x), f.y(pt.y)), l.class("dot"))
+		c.Path(mark(l.style, f.x(pt.x), f.y(pt.y)), l.class("dot"))
 	}
 }
 
@@ -277,49 +278,38 @@ func (f frame) drawLine(c *canvas, l line) {
 func (f frame) bars(c *canvas, l line, pt point) {
 	const least = 4.0 // pixels: a mark is larger
 	if pt.ys != nil && f.y(pt.ys[0])-f.y(pt.ys[1]) > least {
-		x := number(f.x(pt.x))
-		c.path("M"+x+" "+number(f.y(pt.ys[0]))+"V"+number(f.y(pt.ys[1]))+whisker(f.x(pt.x), f.y(pt.ys[0]), true)+whisker(f.x(pt.x), f.y(pt.ys[1]), true), l.class("bar"))
+		x := report.Coordinate(f.x(pt.x))
+		c.Path("M"+x+" "+report.Coordinate(f.y(pt.ys[0]))+"V"+report.Coordinate(f.y(pt.ys[1]))+whisker(f.x(pt.x), f.y(pt.ys[0]), true)+whisker(f.x(pt.x), f.y(pt.ys[1]), true), l.class("bar"))
 	}
 	if pt.xs != nil && f.x(pt.xs[1])-f.x(pt.xs[0]) > least {
-		c.path("M"+number(f.x(pt.xs[0]))+" "+number(f.y(pt.y))+"H"+number(f.x(pt.xs[1]))+whisker(f.x(pt.xs[0]), f.y(pt.y), false)+whisker(f.x(pt.xs[1]), f.y(pt.y), false), l.class("bar"))
+		c.Path("M"+report.Coordinate(f.x(pt.xs[0]))+" "+report.Coordinate(f.y(pt.y))+"H"+report.Coordinate(f.x(pt.xs[1]))+whisker(f.x(pt.xs[0]), f.y(pt.y), false)+whisker(f.x(pt.xs[1]), f.y(pt.y), false), l.class("bar"))
 	}
 }
 
 func whisker(x, y float64, level bool) string {
 	if level {
-		return "M" + number(x-3) + " " + number(y) + "H" + number(x+3)
+		return "M" + report.Coordinate(x-3) + " " + report.Coordinate(y) + "H" + report.Coordinate(x+3)
 	}
-	return "M" + number(x) + " " + number(y-3) + "V" + number(y+3)
+	return "M" + report.Coordinate(x) + " " + report.Coordinate(y-3) + "V" + report.Coordinate(y+3)
 }
 
 // mark is a path around a point: circle, square, triangle, diamond, and the first
 // two turned.
 func mark(style int, x, y float64) string {
-	n := func(dx, dy float64) string { return number(x+dx) + " " + number(y+dy) }
+	n := func(dx, dy float64) string { return report.Coordinate(x+dx) + " " + report.Coordinate(y+dy) }
 	switch style % chunk {
 	case 1:
 		return "M" + n(-3, -3) + "h6v6h-6z"
 	case 2:
-		return "M" + n(0, -4) + "L" + n(3.8, 3) + "H" + number(x-3.8) + "z"
+		return "M" + n(0, -4) + "L" + n(3.8, 3) + "H" + report.Coordinate(x-3.8) + "z"
 	case 3:
 		return "M" + n(0, -4.2) + "L" + n(4.2, 0) + "L" + n(0, 4.2) + "L" + n(-4.2, 0) + "z"
 	case 4:
-		return "M" + n(0, 4) + "L" + n(3.8, -3) + "H" + number(x-3.8) + "z"
+		return "M" + n(0, 4) + "L" + n(3.8, -3) + "H" + report.Coordinate(x-3.8) + "z"
 	case 5:
 		return "M" + n(-4, -1.5) + "h8v3h-8z"
 	}
 	return "M" + n(-3.2, 0) + "a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z"
-}
-
-// tickStep is 1, 2 or 5 times a power of ten, giving three to six steps.
-func tickStep(top float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(top)))
-	for _, s := range []float64{0.2, 0.5, 1} {
-		if top/(power*s) <= 6 {
-			return power * s
-		}
-	}
-	return power * 2
 }
 
 // tickText is short: 0.2, 50, 100k, 20M.

@@ -161,7 +161,7 @@ func (f facts) measuredPanels() []panel {
 		w, h := 44.0, 28.0
 		for _, from := range f.starts() {
 			for _, to := range f.Nodes {
-				w = max(w, textWidth(m.cell(from.ID, to.ID), 12)+8)
+				w = max(w, report.TextWidth(m.cell(from.ID, to.ID), 12)+8)
 			}
 		}
 		list = append(list, panel{title: m.title, sub: m.sub + ", " + f.profileDate() + f.unknownMark(m),
@@ -183,12 +183,12 @@ func (f facts) drawMeasure(c *canvas, m measure, x, y, w, h float64) {
 			left, class := x+30+float64(j)*w, "num"
 			if fig, _ := m.of(from.ID, to.ID); fig.Median.Known() {
 				share := (fig.Median.Or(0) - low) / max(high-low, 0.1*high)
-				c.fill(left, top, w, h, "cell", heat(share))
+				c.Fill(left, top, w, h, "cell", report.Shade(share))
 				if share > 0.55 {
 					class += " light"
 				}
 			} else {
-				c.rect(left, top, w, h, "cell none", 0)
+				c.Rect(left, top, w, h, "cell none", 0)
 			}
 			if from.ID == to.ID {
 				class += " local"

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"homenode/internal/machine"
+	"homenode/internal/report"
 )
 
 // Geometry of the page, in CSS pixels.
@@ -45,10 +46,10 @@ func SVG(w io.Writer, m machine.Machine, options ...Option) error {
 func page(f facts, body string, height float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="t d">`+"\n",
-		number(pageWidth), number(height))
-	fmt.Fprintf(&b, "<title id=\"t\">Topology of %s</title>\n<desc id=\"d\">%s</desc>\n", escape(f.Origin), escape(f.headline()))
+		report.Coordinate(pageWidth), report.Coordinate(height))
+	fmt.Fprintf(&b, "<title id=\"t\">Topology of %s</title>\n<desc id=\"d\">%s</desc>\n", report.EscapeXML(f.Origin), report.EscapeXML(f.headline()))
 	b.WriteString(style + hatch)
-	fmt.Fprintf(&b, `<rect class="page" width="%s" height="%s"/>`+"\n", number(pageWidth), number(height))
+	fmt.Fprintf(&b, `<rect class="page" width="%s" height="%s"/>`+"\n", report.Coordinate(pageWidth), report.Coordinate(height))
 	b.WriteString(body + "</svg>\n")
 	return b.String()
 }

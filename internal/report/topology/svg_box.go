@@ -5,6 +5,7 @@ package topology
 import (
 	"strconv"
 
+	"homenode/internal/report"
 	"homenode/internal/set"
 )
 
@@ -40,7 +41,7 @@ func (b *box) arrange(width float64) {
 	top := b.pad
 	if b.label != "" {
 		top += labelHeight - b.pad/2
-		w = max(w, min(textWidth(b.label, 11), width-2*b.pad))
+		w = max(w, min(report.TextWidth(b.label, 11), width-2*b.pad))
 	}
 	for _, k := range b.kids {
 		k.x += b.pad
@@ -96,10 +97,10 @@ func flow(boxes []*box, width, gap float64) (w, h float64) {
 func (b *box) draw(c *canvas, x, y float64) {
 	x, y = x+b.x, y+b.y
 	if b.class != "" {
-		c.rect(x, y, b.w, b.h, b.class, b.round)
+		c.Rect(x, y, b.w, b.h, b.class, b.round)
 	}
 	if b.label != "" {
-		c.text(x+b.pad, y+labelHeight-4, "small", fit(b.label, 11, b.w-b.pad+2))
+		c.text(x+b.pad, y+labelHeight-4, "small", report.FitText(b.label, 11, b.w-b.pad+2))
 	}
 	for _, k := range b.kids {
 		k.draw(c, x, y)
@@ -116,7 +117,7 @@ func (b *box) drawCPUs(c *canvas, x, y float64) {
 	for i, id := range b.cpus {
 		cx, cy := x+float64(i%columns)*b.cell.w, y+float64(i/columns)*b.cell.h
 		if i%columns > 0 {
-			c.line(cx, cy+2, cx, cy+b.cell.h-2, "part")
+			c.Line(cx, cy+2, cx, cy+b.cell.h-2, "part")
 		}
 		c.middle(cx+b.cell.w/2, cy+b.cell.h/2+4, class, strconv.Itoa(id))
 	}

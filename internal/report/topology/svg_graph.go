@@ -98,7 +98,7 @@ func (f facts) drawGraph(c *canvas, g graph, x, y, r float64) {
 		pairs [][2]int
 	}{{"next", g.next}, {"near", g.near}} {
 		for _, p := range lines.pairs {
-			c.line(at[p[0]][0], at[p[0]][1], at[p[1]][0], at[p[1]][1], lines.class)
+			c.Line(at[p[0]][0], at[p[0]][1], at[p[1]][0], at[p[1]][1], lines.class)
 		}
 	}
 	for _, id := range g.order {
@@ -106,7 +106,7 @@ func (f facts) drawGraph(c *canvas, g graph, x, y, r float64) {
 		if f.noCPUs.Has(id) {
 			class = "dot bare"
 		}
-		c.circle(at[id][0], at[id][1], 14, class)
+		c.Circle(at[id][0], at[id][1], 14, class)
 		c.middle(at[id][0], at[id][1]+4.5, "num local", strconv.Itoa(id))
 	}
 }

@@ -2,7 +2,11 @@
 
 package topology
 
-import "homenode/internal/machine"
+import (
+	"homenode/internal/machine"
+
+	"homenode/internal/report"
+)
 
 // sign is an entry of the legend.
 type sign struct {
@@ -15,7 +19,7 @@ type sign struct {
 func (f facts) drawLegend(c *canvas, y float64) float64 {
 	x, top := pageMargin, y
 	for _, s := range f.signs() {
-		wide := s.w + 8 + textWidth(s.text, 11) + 22
+		wide := s.w + 8 + report.TextWidth(s.text, 11) + 22
 		if x > pageMargin && x+wide > pageMargin+innerWidth {
 			x, y = pageMargin, y+24
 		}
@@ -30,12 +34,12 @@ func (f facts) signs() []sign {
 	var list []sign
 	if len(f.Nodes) > 1 {
 		list = append(list, sign{w: 40, text: "memory, against the largest node's", draw: func(c *canvas, x, y float64) {
-			c.rect(x, y+5, 40, 6, "track", 3)
-			c.rect(x, y+5, 26, 6, "fill", 2)
+			c.Rect(x, y+5, 40, 6, "track", 3)
+			c.Rect(x, y+5, 26, 6, "fill", 2)
 		}})
 	}
 	square := func(w float64, class, text string) {
-		list = append(list, sign{w: w, text: text, draw: func(c *canvas, x, y float64) { c.rect(x, y, w, 16, class, 3) }})
+		list = append(list, sign{w: w, text: text, draw: func(c *canvas, x, y float64) { c.Rect(x, y, w, 16, class, 3) }})
 	}
 	if f.threads.Or(1) > 1 {
 		square(24, "core", "a core with its threads' CPU numbers")
@@ -85,7 +89,7 @@ func (f facts) deviceSigns() []sign {
 			text = "graphics or GPU"
 		}
 		list = append(list, sign{w: kindWidth(kind), text: text, draw: func(c *canvas, x, y float64) {
-			c.rect(x, y, kindWidth(kind), 16, string(class), 3)
+			c.Rect(x, y, kindWidth(kind), 16, string(class), 3)
 			c.middle(x+kindWidth(kind)/2, y+11.5, "mark", kind)
 		}})
 	}

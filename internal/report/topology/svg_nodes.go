@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"homenode/internal/machine"
+	"homenode/internal/report"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -250,7 +251,7 @@ func (f facts) cell(scale float64) cell {
 	if len(f.CPUs) > 0 {
 		last = f.CPUs[len(f.CPUs)-1].ID
 	}
-	wide := max(22, textWidth(strconv.Itoa(last), 11)+8)
+	wide := max(22, report.TextWidth(strconv.Itoa(last), 11)+8)
 	return cell{wide * scale, 20 + 8*(scale-1)}
 }
 
@@ -331,7 +332,7 @@ func drawFrames(c *canvas, row []frame, y, width float64, columns int, most unit
 	for i, fr := range row {
 		x := pageMargin + float64(i)*(width+gap)
 		if fr.label != "" {
-			c.rect(x, y, width, top+high+pad, "frame", 8)
+			c.Rect(x, y, width, top+high+pad, "frame", 8)
 			c.text(x+pad, y+19, "h2", fr.label)
 		}
 		drawNodesOf(c, fr.nodes, x+pad, y+top, columns, heights, most)
@@ -354,20 +355,20 @@ func (n *nodeBox) draw(c *canvas, x, y float64, most unit.Bytes) {
 	if n.bare {
 		class, bar = "node bare", "fill bare"
 	}
-	c.rect(x, y, n.w, n.h, class, 6)
+	c.Rect(x, y, n.w, n.h, class, 6)
 	in := n.w - 2*nodePad
 	c.text(x+nodePad, y+20, "name", "node "+strconv.Itoa(n.node.ID))
 	if n.inside != "" {
-		c.text(x+nodePad+textWidth("node "+strconv.Itoa(n.node.ID), 13)*1.1+8, y+20, "small", n.inside)
+		c.text(x+nodePad+report.TextWidth("node "+strconv.Itoa(n.node.ID), 13)*1.1+8, y+20, "small", n.inside)
 	}
 	c.right(x+n.w-nodePad, y+20, "size", memory(n.node))
-	c.rect(x+nodePad, y+28, in, 6, "track", 3)
+	c.Rect(x+nodePad, y+28, in, 6, "track", 3)
 	if b := n.node.Memory.Or(0); b > 0 && most > 0 {
-		c.rect(x+nodePad, y+28, max(2, in*float64(b)/float64(most)), 6, bar, 2)
+		c.Rect(x+nodePad, y+28, max(2, in*float64(b)/float64(most)), 6, bar, 2)
 	}
 	at := y + nodePad + headHeight
 	for _, note := range n.notes {
-		c.text(x+nodePad, at+4, "small", fit(note, 11, in))
+		c.text(x+nodePad, at+4, "small", report.FitText(note, 11, in))
 		at += noteHeight
 	}
 	n.cpus.draw(c, x+nodePad, at)

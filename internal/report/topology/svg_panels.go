@@ -4,11 +4,11 @@ package topology
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
 	"homenode/internal/machine"
+	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
@@ -31,14 +31,14 @@ func (f facts) drawPanels(c *canvas, y float64) float64 {
 	panels := f.panels()
 	boxes := make([]*box, len(panels))
 	for i, p := range panels {
-		w := max(p.w, min(textWidth(p.title, 14)*1.1, innerWidth-2*cardPad), min(textWidth(p.sub, 11), innerWidth-2*cardPad))
+		w := max(p.w, min(report.TextWidth(p.title, 14)*1.1, innerWidth-2*cardPad), min(report.TextWidth(p.sub, 11), innerWidth-2*cardPad))
 		boxes[i] = &box{w: w + 2*cardPad, h: cardTop + p.h + cardPad}
 	}
 	_, h := flow(boxes, innerWidth, gap)
 	level(boxes)
 	for i, p := range panels {
 		x, top := pageMargin+boxes[i].x, y+boxes[i].y
-		c.rect(x, top, boxes[i].w, boxes[i].h, "card", 6)
+		c.Rect(x, top, boxes[i].w, boxes[i].h, "card", 6)
 		c.text(x+cardPad, top+22, "h2", p.title)
 		c.text(x+cardPad, top+38, "small", p.sub)
 		p.draw(c, x+cardPad, top+cardTop)
@@ -110,12 +110,12 @@ func (f facts) drawDistance(c *canvas, x, y, w, h float64, o unit.Opt[int], loca
 	class := "num"
 	switch {
 	case !ok:
-		c.rect(x, y, w, h, "cell none", 0)
+		c.Rect(x, y, w, h, "cell none", 0)
 	case d == noWay:
-		c.fill(x, y, w, h, "cell", "#3b4754")
+		c.Fill(x, y, w, h, "cell", "#3b4754")
 		class += " light"
 	default:
-		c.fill(x, y, w, h, "cell", heat(share))
+		c.Fill(x, y, w, h, "cell", report.Shade(share))
 		if share > 0.55 {
 			class += " light"
 		}
@@ -139,19 +139,6 @@ func (f facts) farthestWay() int {
 		}
 	}
 	return far
-}
-
-// blues go from near to far; each is darker than the one before.
-var blues = [][3]float64{{237, 244, 251}, {189, 215, 238}, {107, 174, 214}, {33, 113, 181}, {8, 48, 107}}
-
-func heat(share float64) string {
-	at := min(max(share, 0), 1) * float64(len(blues)-1)
-	i := min(int(at), len(blues)-2)
-	var c [3]int
-	for k := range c {
-		c[k] = int(math.Round(blues[i][k] + (blues[i+1][k]-blues[i][k])*(at-float64(i))))
-	}
-	return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2])
 }
 
 // accessPanel is the HMAT as a table.
@@ -181,7 +168,7 @@ func tablePanel(title, sub string, rows [][]string) panel {
 	total := 0.0
 	for i := range widths {
 		for _, r := range rows {
-			widths[i] = max(widths[i], min(textWidth(r[i], 12), 360)+16)
+			widths[i] = max(widths[i], min(report.TextWidth(r[i], 12), 360)+16)
 		}
 		total += widths[i]
 	}
@@ -190,7 +177,7 @@ func tablePanel(title, sub string, rows [][]string) panel {
 		for i, r := range rows {
 			drawRow(c, r, widths, x, y+float64(i)*20+14, i == 0)
 		}
-		c.line(x, y+19, x+total, y+19, "rule")
+		c.Line(x, y+19, x+total, y+19, "rule")
 	}
 	return p
 }
@@ -202,7 +189,7 @@ func drawRow(c *canvas, row []string, widths []float64, x, y float64, head bool)
 		class = "head"
 	}
 	for i, text := range row {
-		text = fit(text, 12, widths[i])
+		text = report.FitText(text, 12, widths[i])
 		if i < 2 {
 			c.text(x, y, class, text)
 		} else {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"homenode/internal/machine"
+	"homenode/internal/report"
 )
 
 // tag is a device's small sign: its kind in colour and letters, and its name.
@@ -32,8 +33,8 @@ func tags(devices []machine.Device, width float64) []tag {
 			t = tag{kind: "…", class: "storage", name: fmt.Sprintf("%d more", len(devices)-i)}
 		}
 		head := kindWidth(t.kind)
-		t.name = fit(t.name, 11, width-head-12)
-		t.w = head + textWidth(t.name, 11) + 12
+		t.name = report.FitText(t.name, 11, width-head-12)
+		t.w = head + report.TextWidth(t.name, 11) + 12
 		if x > 0 && x+t.w > width {
 			x, y = 0, y+tagHeight+4
 		}
@@ -47,7 +48,7 @@ func tags(devices []machine.Device, width float64) []tag {
 	return list
 }
 
-func kindWidth(kind string) float64 { return textWidth(kind, 10)*1.15 + 10 }
+func kindWidth(kind string) float64 { return report.TextWidth(kind, 10)*1.15 + 10 }
 
 func tagRows(devices []machine.Device, width float64) float64 {
 	list := tags(devices, width)
@@ -66,8 +67,8 @@ func drawTags(c *canvas, devices []machine.Device, x, y, width float64) {
 func (t tag) draw(c *canvas, x, y float64) {
 	x, y = x+t.x, y+t.y
 	head := kindWidth(t.kind)
-	c.rect(x, y, t.w, tagHeight, "box", 3)
-	c.rect(x, y, head, tagHeight, t.class, 3)
+	c.Rect(x, y, t.w, tagHeight, "box", 3)
+	c.Rect(x, y, head, tagHeight, t.class, 3)
 	c.middle(x+head/2, y+12.5, "mark", t.kind)
 	c.text(x+head+6, y+13, "tag", t.name)
 }
