@@ -30,25 +30,22 @@ func planBandwidth(b *bench) plan {
 		p.jobs, p.read = jobs(job), readRate
 		pieces = append(pieces, p)
 	}
-	order := b.pairs()
-	rank, pairsHad := ranks(order), keysOf(b.profile.Bandwidth, pairKey)
+	pairs, peaks := figuresOf(&b.profile.Bandwidth, pairKey, b.pairs()), figuresOf(&b.profile.Peak, nodeKey, b.columns())
 	for _, pr := range b.byWorth() {
 		add(piece{
 			what: pr.String(),
 			keep: func(c [][]float64) {
-				f := profile.PairFigure{From: pr.from, To: pr.to, Figure: profile.FigureOf(c[0])}
-				b.profile.Bandwidth = putRanked(b.profile.Bandwidth, f, pairKey, rank)
+				pairs.put(profile.PairFigure{From: pr.from, To: pr.to, Figure: profile.FigureOf(c[0])})
 			},
-		}, pairsHad[pr], pr.to, b.cpusOf(pr.from))
+		}, pairs.has(pr), pr.to, b.cpusOf(pr.from))
 	}
 	for _, to := range b.columns() {
 		add(piece{
 			what: fmt.Sprintf("all CPUs to node %d", to),
 			keep: func(c [][]float64) {
-				f := profile.NodeFigure{Node: to, Figure: profile.FigureOf(c[0])}
-				b.profile.Peak = put(b.profile.Peak, f, nodeKey, b.columns())
+				peaks.put(profile.NodeFigure{Node: to, Figure: profile.FigureOf(c[0])})
 			},
-		}, there(b.profile.Peak, nodeKey, to), to, b.allowed())
+		}, peaks.has(to), to, b.allowed())
 	}
 	pl.blocks = inBlocks(pieces)
 	return pl

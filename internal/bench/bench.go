@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,45 +218,4 @@ func (b *bench) nothing() error {
 		return fmt.Errorf("%w: %s: %s", ErrNothing, what, s.Why)
 	}
 	return ErrNothing
-}
-
-// put adds a value to a list that is in the order of keys. The list is copied: what
-// was saved keeps its own.
-func put[T any, K comparable](all []T, v T, key func(T) K, order []K) []T {
-	return putRanked(all, v, key, ranks(order))
-}
-
-// putRanked is put for long lists: ranks are made once.
-func putRanked[T any, K comparable](all []T, v T, key func(T) K, rank map[K]int) []T {
-	of := func(v T) int {
-		if at, ok := rank[key(v)]; ok {
-			return at
-		}
-		return -1
-	}
-	at, _ := slices.BinarySearchFunc(all, of(v)+1, func(have T, next int) int { return cmp.Compare(of(have), next) })
-	longer := make([]T, 0, len(all)+1)
-	return append(append(append(longer, all[:at]...), v), all[at:]...)
-}
-
-func ranks[K comparable](order []K) map[K]int {
-	rank := make(map[K]int, len(order))
-	for i, k := range order {
-		rank[k] = i
-	}
-	return rank
-}
-
-// keysOf are the keys that a list has: there for long lists.
-func keysOf[T any, K comparable](all []T, key func(T) K) map[K]bool {
-	keys := make(map[K]bool, len(all))
-	for _, v := range all {
-		keys[key(v)] = true
-	}
-	return keys
-}
-
-// there says whether a list has a value of that key.
-func there[T any, K comparable](all []T, key func(T) K, k K) bool {
-	return slices.ContainsFunc(all, func(v T) bool { return key(v) == k })
 }

@@ -63,16 +63,16 @@ func planCaches(b *bench) plan {
 	}
 	steps := halfOctaves(most)
 	pl := plan{blocks: make([][]piece, 1+(len(steps)-1+scanBlock-1)/scanBlock)}
+	got := figuresOf(&b.profile.WorkingSets, sizeKey, steps)
 	for i, ws := range steps {
-		if there(b.profile.WorkingSets, sizeKey, ws) {
+		if got.has(ws) {
 			pl.have++
 			continue
 		}
 		p := piece{
 			what: ws.String(), jobs: b.draws(cpu, node, ws), read: readDraws,
 			keep: func(v [][]float64) {
-				f := profile.SizeFigure{Bytes: ws, Figure: timed(v[0], v[1])}
-				b.profile.WorkingSets = put(b.profile.WorkingSets, f, sizeKey, steps)
+				got.put(profile.SizeFigure{Bytes: ws, Figure: timed(v[0], v[1])})
 			},
 		}
 		block := 1 + i/scanBlock                // 2; those that are there leave their blocks empty

@@ -22,31 +22,18 @@ func coreKey(f profile.CoreFigure) [2]int { return f.CPUs }
 
 // planCore: one CPU chases over lines that another has just stored to.
 func planCore(b *bench) plan {
-	var pl plan
-	var pieces []piece
+	o := offers{part: profile.CoreToCore}
 	all := b.couples(couplesPerLevel)
-	order := cpusOfCouples(all)
+	got := figuresOf(&b.profile.CoreToCore, coreKey, cpusOfCouples(all))
 	for _, c := range all {
-		if there(b.profile.CoreToCore, coreKey, c.cpus) {
-			pl.have++
-			continue
-		}
-		what := fmt.Sprintf("CPU %d to CPU %d", c.cpus[0], c.cpus[1])
-		job, err := b.transferJob(c)
-		if err != nil {
-			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.CoreToCore, What: what, Why: err.Error()})
-			continue
-		}
-		pieces = append(pieces, piece{
-			what: what, jobs: jobs(job), read: readChase,
-			keep: func(v [][]float64) {
-				f := profile.CoreFigure{CPUs: c.cpus, Level: c.level, Distance: c.distance, Figure: timed(v[0], v[1])}
-				b.profile.CoreToCore = put(b.profile.CoreToCore, f, coreKey, order)
-			},
+		o.offer(fmt.Sprintf("CPU %d to CPU %d", c.cpus[0], c.cpus[1]), got.has(c.cpus), func() (piece, error) {
+			job, err := b.transferJob(c)
+			return piece{jobs: jobs(job), read: readChase, keep: func(v [][]float64) {
+				got.put(profile.CoreFigure{CPUs: c.cpus, Level: c.level, Distance: c.distance, Figure: timed(v[0], v[1])})
+			}}, err
 		})
 	}
-	pl.blocks = inBlocks(pieces)
-	return pl
+	return o.done()
 }
 
 // transferJob has the lines on the reader's node.

@@ -60,7 +60,7 @@ func TestLargeMachine(t *testing.T) {
 	}
 }
 
-// putRanked is a stable sort by the order of keys, with unknown keys first.
+// put is a stable sort by the order of keys, with unknown keys first.
 func TestPutAgainstSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	type item struct{ key, n int }
@@ -69,7 +69,7 @@ func TestPutAgainstSort(t *testing.T) {
 		var got, want []item
 		for n := range rng.IntN(12) {
 			v := item{rng.IntN(11), n}
-			got = put(got, v, func(v item) int { return v.key }, order)
+			figuresOf(&got, func(v item) int { return v.key }, order).put(v)
 			want = append(want, v)
 			slices.SortStableFunc(want, func(a, b item) int { return slices.Index(order, a.key) - slices.Index(order, b.key) })
 		}

@@ -48,30 +48,19 @@ func (p pair) String() string { return fmt.Sprintf("node %d to node %d", p.from,
 // planLatency: from the most telling pair on, one CPU of each node chases over memory of each node, which no cache
 // holds.
 func planLatency(b *bench) plan {
-	var pl plan
-	var pieces []piece
-	order := b.pairs()
-	rank, have := ranks(order), keysOf(b.profile.Latency, pairKey)
+	o := offers{part: profile.Latency}
+	got := figuresOf(&b.profile.Latency, pairKey, b.pairs())
 	for _, pr := range b.byWorth() {
-		if have[pr] {
-			pl.have++
-			continue
-		}
-		ws, err := b.far(pr.to)
-		if err != nil {
-			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Latency, What: pr.String(), Why: err.Error()})
-			continue
-		}
-		cpu, _ := b.cpusOf(pr.from).First()
-		job := b.chase(cpu, pr.to, ws)
-		pieces = append(pieces, piece{
-			what: pr.String(), jobs: jobs(job), read: readChase,
-			keep: func(c [][]float64) {
-				f := profile.PairFigure{From: pr.from, To: pr.to, Figure: timed(c[0], c[1])}
-				b.profile.Latency = putRanked(b.profile.Latency, f, pairKey, rank)
-			},
+		o.offer(pr.String(), got.has(pr), func() (piece, error) {
+			ws, err := b.far(pr.to)
+			if err != nil {
+				return piece{}, err
+			}
+			cpu, _ := b.cpusOf(pr.from).First()
+			return piece{jobs: jobs(b.chase(cpu, pr.to, ws)), read: readChase, keep: func(c [][]float64) {
+				got.put(profile.PairFigure{From: pr.from, To: pr.to, Figure: timed(c[0], c[1])})
+			}}, nil
 		})
 	}
-	pl.blocks = inBlocks(pieces)
-	return pl
+	return o.done()
 }

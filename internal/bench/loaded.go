@@ -145,7 +145,7 @@ func (b *bench) worstPair() (pair, bool) {
 func (b *bench) hasPoint(name string, pause int) bool {
 	for _, c := range b.profile.Loaded {
 		if c.Name == name {
-			return there(c.Points, func(p profile.CurvePoint) int { return p.Pause }, pause)
+			return slices.ContainsFunc(c.Points, func(p profile.CurvePoint) bool { return p.Pause == pause })
 		}
 	}
 	return false
@@ -155,9 +155,8 @@ func (b *bench) putPoint(c curve, names []string, p profile.CurvePoint) {
 	b.profile.Loaded = slices.Clone(b.profile.Loaded)
 	i := slices.IndexFunc(b.profile.Loaded, func(have profile.Curve) bool { return have.Name == c.name })
 	if i < 0 {
-		b.profile.Loaded = put(b.profile.Loaded, profile.Curve{Name: c.name, From: c.from, To: c.to}, curveKey, names)
+		figuresOf(&b.profile.Loaded, curveKey, names).put(profile.Curve{Name: c.name, From: c.from, To: c.to})
 		i = slices.IndexFunc(b.profile.Loaded, func(have profile.Curve) bool { return have.Name == c.name })
 	}
-	have := &b.profile.Loaded[i]
-	have.Points = put(have.Points, p, func(p profile.CurvePoint) int { return p.Pause }, pauses)
+	figuresOf(&b.profile.Loaded[i].Points, func(p profile.CurvePoint) int { return p.Pause }, pauses).put(p)
 }

@@ -35,36 +35,26 @@ func (b *bench) pageOf(c moveCase) unit.Bytes {
 // planMigration: pages are moved between every two nodes, the nearest and the
 // farthest of each node first.
 func planMigration(b *bench) plan {
-	var pl plan
-	order := b.moves()
+	o := offers{part: profile.Migrating}
 	if len(b.columns()) < 2 {
-		pl.skipped = []profile.Skipped{{Part: profile.Migrating, Why: "one node has memory: there is nowhere to move pages to"}}
-		return pl
+		o.skip("", errors.New("one node has memory: there is nowhere to move pages to"))
+		return o.plan
 	}
-	var pieces []piece
-	rank, have := ranks(order), keysOf(b.profile.Migration, moveKey)
+	order := b.moves()
+	got := figuresOf(&b.profile.Migration, moveKey, order)
 	for _, c := range order {
-		if have[c] {
-			pl.have++
-			continue
-		}
-		what := fmt.Sprintf("%v, pages of %v", c.pair, b.pageOf(c))
-		move, err := b.move(c)
-		if err != nil {
-			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Migrating, What: what, Why: err.Error()})
-			continue
-		}
-		pieces = append(pieces, piece{
-			what: what, move: &move,
-			read: func(out outcome) ([]float64, error) { return readMove(out.moved, b.pageOf(c)) },
-			keep: func(v [][]float64) {
-				m := profile.Migration{From: c.from, To: c.to, PageSize: unit.Bytes(v[2][0]), PerPage: profile.FigureOf(v[0]), Rate: profile.FigureOf(v[1])}
-				b.profile.Migration = putRanked(b.profile.Migration, m, moveKey, rank)
-			},
+		o.offer(fmt.Sprintf("%v, pages of %v", c.pair, b.pageOf(c)), got.has(c), func() (piece, error) {
+			move, err := b.move(c)
+			return piece{
+				move: &move,
+				read: func(out outcome) ([]float64, error) { return readMove(out.moved, b.pageOf(c)) },
+				keep: func(v [][]float64) {
+					got.put(profile.Migration{From: c.from, To: c.to, PageSize: unit.Bytes(v[2][0]), PerPage: profile.FigureOf(v[0]), Rate: profile.FigureOf(v[1])})
+				},
+			}, err
 		})
 	}
-	pl.blocks = inBlocks(pieces)
-	return pl
+	return o.done()
 }
 
 // readMove gives ns a page, bytes/s, and the bytes of a page.

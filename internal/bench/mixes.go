@@ -16,29 +16,17 @@ func mixKey(m profile.Mix) [2]int { return [2]int{m.Reads, m.Writes} }
 
 // planMixes: all CPUs, each on its own node's memory.
 func planMixes(b *bench) plan {
-	var pl plan
-	var pieces []piece
+	o := offers{part: profile.Mixes}
+	got := figuresOf(&b.profile.Mixes, mixKey, mixed)
 	for _, mix := range mixed {
-		if there(b.profile.Mixes, mixKey, mix) {
-			pl.have++
-			continue
-		}
-		what := fmt.Sprintf("%d:%d", mix[0], mix[1])
-		job, err := b.everyHome(probe.Thread{Work: probe.Mixed, Reads: mix[0], Writes: mix[1]})
-		if err != nil {
-			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Mixes, What: what, Why: err.Error()})
-			continue
-		}
-		pieces = append(pieces, piece{
-			what: what, jobs: jobs(job), read: readRate,
-			keep: func(c [][]float64) {
-				m := profile.Mix{Reads: mix[0], Writes: mix[1], Figure: profile.FigureOf(c[0])}
-				b.profile.Mixes = put(b.profile.Mixes, m, mixKey, mixed)
-			},
+		o.offer(fmt.Sprintf("%d:%d", mix[0], mix[1]), got.has(mix), func() (piece, error) {
+			job, err := b.everyHome(probe.Thread{Work: probe.Mixed, Reads: mix[0], Writes: mix[1]})
+			return piece{jobs: jobs(job), read: readRate, keep: func(c [][]float64) {
+				got.put(profile.Mix{Reads: mix[0], Writes: mix[1], Figure: profile.FigureOf(c[0])})
+			}}, err
 		})
 	}
-	pl.blocks = inBlocks(pieces)
-	return pl
+	return o.done()
 }
 
 // everyHome has all CPUs work on memory of their own node.

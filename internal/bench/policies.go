@@ -40,6 +40,7 @@ func planPolicies(b *bench) plan {
 			order = append(order, [2]string{p.name, string(w)})
 		}
 	}
+	got := figuresOf(&b.profile.Policies, rowKey, order)
 	for _, p := range all {
 		bytes, err := b.policyRoom(p)
 		if err != nil {
@@ -47,18 +48,18 @@ func planPolicies(b *bench) plan {
 			continue
 		}
 		for _, w := range works {
-			if there(b.profile.Policies, rowKey, [2]string{p.name, string(w)}) {
+			if got.has([2]string{p.name, string(w)}) {
 				pl.have++
 				continue
 			}
-			pieces = append(pieces, b.policyPiece(p, w, cpu, bytes, order))
+			pieces = append(pieces, b.policyPiece(p, w, cpu, bytes, got))
 		}
 	}
 	pl.blocks = inBlocks(pieces)
 	return pl
 }
 
-func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, order [][2]string) piece {
+func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, got figures[profile.PolicyRow, [2]string]) piece {
 	row := profile.PolicyRow{Policy: p.name, Work: string(w), CPU: cpu, Unit: "bytes/s"}
 	job := b.chase(cpu, 0, bytes)
 	job.Buffers[0].Policy, job.Buffers[0].Nodes = p.mode, p.nodes
@@ -73,7 +74,7 @@ func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, o
 	}
 	keep := func(f profile.Figure) {
 		row.Figure = f
-		b.profile.Policies = put(b.profile.Policies, row, rowKey, order)
+		got.put(row)
 		b.against()
 	}
 	return piece{

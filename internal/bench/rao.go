@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -52,35 +53,25 @@ func (c cell) String() string {
 // planRao: some sixty cells. Blocks are of one working set: in a guest the larger
 // take long.
 func planRao(b *bench) plan {
-	var pl plan
+	o := offers{part: profile.Rao}
 	nodes := b.raoNodes()
 	if len(nodes) < 2 {
-		pl.skipped = []profile.Skipped{{Part: profile.Rao, Why: "fewer than two nodes have CPUs and memory: there is nothing to spread over"}}
-		return pl
+		o.skip("", errors.New("fewer than two nodes have CPUs and memory: there is nothing to spread over"))
+		return o.plan
 	}
 	if b.cpusOf(nodes[0]).Len() < 2 {
-		pl.skipped = []profile.Skipped{{Part: profile.Rao, Why: fmt.Sprintf("node %d has one CPU: two threads cannot run on it", nodes[0])}}
-		return pl
+		o.skip("", fmt.Errorf("node %d has one CPU: two threads cannot run on it", nodes[0]))
+		return o.plan
 	}
 	order := b.cells(nodes)
-	var pieces []piece
+	got := figuresOf(&b.profile.Rao, cellKey, order)
 	for _, c := range order {
-		if there(b.profile.Rao, cellKey, c) {
-			pl.have++
-			continue
-		}
-		again := func(repeat int) []probe.Job { return b.raoJobs(c, nodes, repeat) }
-		if err := b.raoRoom(c, nodes); err != nil {
-			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Rao, What: c.String(), Why: err.Error()})
-			continue
-		}
-		pieces = append(pieces, piece{
-			what: c.String(), jobs: again(0), again: again, read: readRao,
-			keep: func(v [][]float64) { b.profile.Rao = put(b.profile.Rao, raoCell(c, v), cellKey, order) },
+		o.offer(c.String(), got.has(c), func() (piece, error) {
+			again := func(repeat int) []probe.Job { return b.raoJobs(c, nodes, repeat) }
+			return piece{jobs: again(0), again: again, read: readRao, keep: func(v [][]float64) { got.put(raoCell(c, v)) }}, b.raoRoom(c, nodes)
 		})
 	}
-	pl.blocks = inBlocks(pieces)
-	return pl
+	return o.done()
 }
 
 // raoNodes are those with CPUs and memory; the first two are nearest to each other

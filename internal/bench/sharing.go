@@ -33,41 +33,29 @@ func sharingKey(t profile.SharingTest) [2]int { return t.CPUs }
 // planSharing: a CPU chases over most of a last-level cache, alone and while
 // another CPU does the same.
 func planSharing(b *bench) plan {
-	var pl plan
+	o := offers{part: profile.CacheSharing}
 	ws, err := b.sharingSize()
 	if err != nil {
-		pl.skipped = []profile.Skipped{{Part: profile.CacheSharing, Why: err.Error()}}
-		return pl
+		o.skip("", err)
+		return o.plan
 	}
 	dram, _ := b.dram()
-	var pieces []piece
 	all := b.couples(1)
-	order := cpusOfCouples(all)
+	got := figuresOf(&b.profile.CacheSharing, sharingKey, cpusOfCouples(all))
 	for _, c := range all {
-		if there(b.profile.CacheSharing, sharingKey, c.cpus) {
-			pl.have++
-			continue
-		}
-		what := fmt.Sprintf("CPU %d and CPU %d", c.cpus[0], c.cpus[1])
-		alone, together, err := b.sharingJobs(c, ws)
-		if err != nil {
-			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.CacheSharing, What: what, Why: err.Error()})
-			continue
-		}
-		pieces = append(pieces, piece{
-			what: what, jobs: jobs(alone, together), read: readSharing,
-			keep: func(v [][]float64) {
+		o.offer(fmt.Sprintf("CPU %d and CPU %d", c.cpus[0], c.cpus[1]), got.has(c.cpus), func() (piece, error) {
+			alone, together, err := b.sharingJobs(c, ws)
+			return piece{jobs: jobs(alone, together), read: readSharing, keep: func(v [][]float64) {
 				t := profile.SharingTest{
 					CPUs: c.cpus, Level: c.level, Distance: c.distance,
 					Alone: timed(v[0], v[1]), Together: timed(v[2], v[3]),
 				}
 				t.Shared = verdict(t.Alone, t.Together, dram)
-				b.profile.CacheSharing = put(b.profile.CacheSharing, t, sharingKey, order)
-			},
+				got.put(t)
+			}}, err
 		})
 	}
-	pl.blocks = inBlocks(pieces)
-	return pl
+	return o.done()
 }
 
 func readSharing(out outcome) ([]float64, error) {
