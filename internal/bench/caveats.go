@@ -99,7 +99,7 @@ func (b *bench) caveats() []profile.Caveat {
 		}
 	}
 	for i, c := range all[lasting:] {
-		if len(c.Parts) == len(have) && !slices.Contains(byPart, c.Code) {
+		if len(c.Parts) == len(have) && !slices.Contains(alwaysNamed, c.Code) {
 			all[lasting+i].Parts = nil
 		}
 	}
@@ -114,8 +114,8 @@ func among(parts, others []profile.Part) []profile.Part {
 	return slices.DeleteFunc(slices.Clone(parts), func(part profile.Part) bool { return !slices.Contains(others, part) })
 }
 
-// byPart are codes whose parts are always named.
-var byPart = []string{"other-load", "thermal"}
+// alwaysNamed are codes whose parts are always named.
+var alwaysNamed = []string{"other-load", "thermal"}
 
 // lasting are caveats of machine and profile: they are made anew each time.
 func (b *bench) lasting() (all []profile.Caveat) {
@@ -192,19 +192,50 @@ func merge(all []profile.Caveat, c profile.Caveat) []profile.Caveat {
 
 // measured are the parts of which a profile has figures.
 func measured(p profile.Profile) (parts []profile.Part) {
-	for part, n := range map[profile.Part]int{
-		profile.Caches: len(p.WorkingSets), profile.Latency: len(p.Latency), profile.Bandwidth: len(p.Bandwidth) + len(p.Peak),
-		profile.Mixes: len(p.Mixes), profile.Loaded: len(p.Loaded), profile.CacheSharing: len(p.CacheSharing),
-		profile.CoreToCore: len(p.CoreToCore), profile.Migrating: len(p.Migration), profile.Policies: len(p.Policies), profile.Rao: len(p.Rao),
-	} {
-		if n > 0 {
-			parts = append(parts, part)
+	all := byPart(p)
+	return slices.DeleteFunc(profile.Parts(), func(part profile.Part) bool { return len(all[part]) == 0 })
+}
+
+// byPart are all figures of a profile.
+func byPart(p profile.Profile) map[profile.Part][]profile.Figure {
+	all := map[profile.Part][]profile.Figure{}
+	add := func(part profile.Part, figures ...profile.Figure) { all[part] = append(all[part], figures...) }
+	for _, f := range p.WorkingSets {
+		add(profile.Caches, f.Figure)
+	}
+	for _, f := range p.Latency {
+		add(profile.Latency, f.Figure)
+	}
+	for _, f := range p.Bandwidth {
+		add(profile.Bandwidth, f.Figure)
+	}
+	for _, f := range p.Peak {
+		add(profile.Bandwidth, f.Figure)
+	}
+	for _, f := range p.Mixes {
+		add(profile.Mixes, f.Figure)
+	}
+	for _, c := range p.Loaded {
+		for _, f := range c.Points {
+			add(profile.Loaded, f.Bandwidth, f.Latency)
 		}
 	}
-	slices.SortFunc(parts, func(a, b profile.Part) int {
-		return slices.Index(profile.Parts(), a) - slices.Index(profile.Parts(), b)
-	})
-	return parts
+	for _, f := range p.CacheSharing {
+		add(profile.CacheSharing, f.Alone, f.Together)
+	}
+	for _, f := range p.CoreToCore {
+		add(profile.CoreToCore, f.Figure)
+	}
+	for _, f := range p.Migration {
+		add(profile.Migrating, f.PerPage)
+	}
+	for _, f := range p.Policies {
+		add(profile.Policies, f.Figure)
+	}
+	for _, f := range p.Rao {
+		add(profile.Rao, f.PerOp)
+	}
+	return all
 }
 
 // disagree says that the scan found another last-level cache than the firmware tells
@@ -220,54 +251,18 @@ func (b *bench) disagree() string {
 
 // unsteady are the parts that have figures of a large spread.
 func unsteady(p profile.Profile) (parts []profile.Part, worst float64, what string) {
-	look := func(part profile.Part, figures ...profile.Figure) {
-		for _, f := range figures {
-			s := f.Spread()
-			if s <= spreadLimit {
-				continue
-			}
-			if !slices.Contains(parts, part) {
-				parts = append(parts, part)
-			}
-			if s > worst {
-				worst, what = s, strings.ReplaceAll(string(part), "-", " ")
-			}
+	all := byPart(p)
+	for _, part := range profile.Parts() {
+		most := 0.0
+		for _, f := range all[part] {
+			most = max(most, f.Spread())
 		}
-	}
-	for _, f := range p.WorkingSets {
-		look(profile.Caches, f.Figure)
-	}
-	for _, f := range p.Latency {
-		look(profile.Latency, f.Figure)
-	}
-	for _, f := range p.Bandwidth {
-		look(profile.Bandwidth, f.Figure)
-	}
-	for _, f := range p.Peak {
-		look(profile.Bandwidth, f.Figure)
-	}
-	for _, f := range p.Mixes {
-		look(profile.Mixes, f.Figure)
-	}
-	for _, c := range p.Loaded {
-		for _, f := range c.Points {
-			look(profile.Loaded, f.Bandwidth, f.Latency)
+		if most > spreadLimit {
+			parts = append(parts, part)
 		}
-	}
-	for _, f := range p.CacheSharing {
-		look(profile.CacheSharing, f.Alone, f.Together)
-	}
-	for _, f := range p.CoreToCore {
-		look(profile.CoreToCore, f.Figure)
-	}
-	for _, f := range p.Migration {
-		look(profile.Migrating, f.PerPage)
-	}
-	for _, f := range p.Policies {
-		look(profile.Policies, f.Figure)
-	}
-	for _, f := range p.Rao {
-		look(profile.Rao, f.PerOp)
+		if most > max(worst, spreadLimit) {
+			worst, what = most, strings.ReplaceAll(string(part), "-", " ")
+		}
 	}
 	return parts, worst, what
 }
