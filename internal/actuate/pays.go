@@ -39,8 +39,11 @@ func (r *round) remoteRate(j *Job, wl window.Workload, p pages) unit.Value[float
 	if !known || seconds <= 0 {
 		return unit.UnknownValue[float64]("its remote loads are not counted" + because(wl.RemoteLoads.From))
 	}
+	all, ok := wl.Loads()
+	if ok && all == 0 && wl.CPU.Or(1) > 0 {
+		return unit.UnknownValue[float64]("it ran, and no load at all was counted")
+	}
 	if j.Stage == StageCPUs {
-		all, ok := wl.Loads()
 		if !ok {
 			return unit.UnknownValue[float64]("its local loads are not counted" + because(wl.LocalLoads.From))
 		}
@@ -115,11 +118,15 @@ func (j *Job) short() string {
 }
 
 func (r *round) waits(j *Job, p pages, windows int) string {
-	times := "once"
-	if n := len(r.moves(j.Workload)); n > 1 {
-		times = fmt.Sprintf("%d times", n)
+	text := fmt.Sprintf("%v stay elsewhere until moving has paid for %d windows", p.all, windows)
+	switch n := len(r.moves(j.Workload)); n {
+	case 0:
+		return text
+	case 1:
+		return fmt.Sprintf("%s: its pages were moved once in the last %v", text, r.cfg.Horizon)
+	default:
+		return fmt.Sprintf("%s: its pages were moved %d times in the last %v", text, n, r.cfg.Horizon)
 	}
-	return fmt.Sprintf("%v stay elsewhere for %d windows in which moving pays: its pages were moved %s in the last %v", p.all, windows, times, r.cfg.Horizon)
 }
 
 // reconsider looks again at what was left elsewhere because moving did not pay, or

@@ -25,6 +25,7 @@ type script struct {
 	maoCfg mao.Config
 	maoSt  mao.State
 	useMAO bool
+	sums   bool // print what each move would bring
 	wishes []action.Action
 }
 
@@ -45,15 +46,21 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 	case "unbind":
 		s.wishes = append(s.wishes, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
 		return "", nil
+	case "sums":
+		s.sums = true
+		return "", nil
 	case "restart": // the state is lost
 		s.st, s.maoSt = State{}, mao.State{}
 		return "", nil
-	case "tick":
+	case "tick", "skip": // skip says nothing
 		n := 1
 		if len(words) > 1 {
 			n, _ = strconv.Atoi(words[1])
 		}
-		return s.tick(h, n), nil
+		if out := s.tick(h, n); words[0] == "tick" {
+			return out, nil
+		}
+		return "", nil
 	}
 	return "", fmt.Errorf("unknown line")
 }
@@ -82,6 +89,9 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		h.Report(told...)
 		for _, j := range st.Jobs {
 			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  %s: %s %s", j.Workload, j.Stage, j.Why), " "))
+			if v, ok := j.Pays.Get(); ok && s.sums {
+				fmt.Fprintf(&out, "    %s: %s\n", v.Answer, v.Sum)
+			}
 		}
 	}
 	return out.String()

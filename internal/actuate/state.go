@@ -81,5 +81,8 @@ func (j *Job) to(s Stage, why string) {
 	j.Stage, j.Why = s, why
 	j.Failures, j.Wait, j.Idle, j.Grown, j.Turn, j.Drained = 0, 0, 0, 0, 0, false
 	j.Moving = j.Moving && s == StagePages
+	if s == StageRestoring || s == StageDrifted { // its pages are not ours to move
+		j.Waiting, j.Pays = false, unit.None[migration.Verdict]()
+	}
 	j.BestAnon, j.BestAll = unit.None[unit.Bytes](), unit.None[unit.Bytes]()
 }

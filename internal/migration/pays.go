@@ -135,7 +135,11 @@ func (s Stake) short(v Verdict) string {
 	if c, ok := v.Cost.Get(); ok {
 		cost = short(c) + " CPU-s"
 	}
-	return fmt.Sprintf("moving %v would cost %s and save %s in %v", s.Bytes, cost, gain, s.Horizon)
+	text := fmt.Sprintf("moving %v would cost %s and save %s in %v", s.Bytes, cost, gain, s.Horizon)
+	if s.ratio() != 1 {
+		text += fmt.Sprintf(" (pay_ratio %s)", short(s.ratio()))
+	}
+	return text
 }
 
 func (s Stake) numbers(v Verdict, limit unit.Opt[float64]) []action.Number {
