@@ -476,6 +476,16 @@ func resident(t *testing.T, w window.Window) {
 	}
 }
 
+func TestUndecided(t *testing.T) {
+	for j, want := range map[*Job]bool{
+		{}: false, {Waiting: true}: false, {Waiting: true, Turn: 1}: true, {Grown: 1}: true, {Waiting: true, Grown: 3}: false,
+	} {
+		if got := (State{Jobs: []Job{{}, *j}}).Undecided(); got != want {
+			t.Errorf("%+v: %v", *j, got)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Fatal(err)

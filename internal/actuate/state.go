@@ -72,6 +72,12 @@ func (s State) Job(workload string) (Job, bool) {
 	return s.Jobs[i], true
 }
 
+// Undecided says that some job counts windows until it moves pages: such windows
+// should not be longer than they need be.
+func (s State) Undecided() bool {
+	return slices.ContainsFunc(s.Jobs, func(j Job) bool { return j.Waiting && j.Turn > 0 || !j.Waiting && j.Grown > 0 })
+}
+
 func find(jobs []Job, workload string) (int, bool) {
 	return slices.BinarySearchFunc(jobs, workload, func(j Job, id string) int { return cmp.Compare(j.Workload, id) })
 }

@@ -205,7 +205,7 @@ func (a *Agent) round(ctx context.Context) error {
 	var steps []action.Step
 	a.jobs, steps, a.outcomes = actuate.Step(m, a.o.Config.Actuate, a.jobs, wishes, w)
 	a.remember(w, wishes)
-	if a.quiet++; len(steps)+len(wishes) > 0 {
+	if a.quiet++; len(steps)+len(wishes) > 0 || a.jobs.Undecided() {
 		a.quiet = 0
 	}
 	a.outcomes = append(a.outcomes, a.take(ctx, steps)...)
