@@ -11,7 +11,9 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/policy/mao"
+	"homenode/internal/profile"
 	"homenode/internal/set"
+	"homenode/internal/unit"
 	"homenode/internal/window/windowtest"
 )
 
@@ -45,6 +47,25 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 		return "", err
 	case "unbind":
 		s.wishes = append(s.wishes, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
+		return "", nil
+	case "profile": // profile LOCAL REMOTE PAGE: ns of a load, and of moving a page of 4 KiB
+		s.cfg.Profile = &profile.Profile{How: unit.HowModelled}
+		ns := make([]profile.Figure, 3)
+		for i, word := range words[1:] {
+			v, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				return "", err
+			}
+			ns[i] = profile.FigureOf([]float64{v})
+		}
+		for _, from := range h.Machine.Nodes {
+			for _, to := range h.Machine.Nodes {
+				pair := profile.PairFigure{From: from.ID, To: to.ID, Figure: ns[min(1, max(from.ID-to.ID, to.ID-from.ID))]}
+				s.cfg.Profile.Latency = append(s.cfg.Profile.Latency, pair)
+				move := profile.Migration{From: from.ID, To: to.ID, PageSize: 4 * unit.KiB, PerPage: ns[2]}
+				s.cfg.Profile.Migration = append(s.cfg.Profile.Migration, move)
+			}
+		}
 		return "", nil
 	case "sums":
 		s.sums = true

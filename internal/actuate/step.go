@@ -48,9 +48,10 @@ func Step(m machine.Machine, cfg Config, st State, wishes []action.Action, w win
 	return State{Jobs: r.jobs, Past: r.past}, r.steps, r.told
 }
 
-// rank keeps SetCPUs before MovePages, and restores before all.
+// rank keeps SetCPUs before MovePages, and restores before all. Moves come last: at
+// their rate they take most of the window, and another workload's mems need not wait.
 func rank(k action.StepKind) int {
-	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.MovePages, action.SetMems}, k)
+	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.SetMems, action.MovePages}, k)
 }
 
 // round is one Step at work.

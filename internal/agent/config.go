@@ -37,8 +37,8 @@ type Config struct {
 	// Profile is a file of 'homenode bench', of this machine; "": costs are estimates.
 	// Who opens it puts what it holds into Actuate.
 	Profile string
-	MAO          mao.Config
-	Actuate      actuate.Config
+	MAO     mao.Config
+	Actuate actuate.Config
 }
 
 // Service is a rule: workloads that match are replicas of it.
