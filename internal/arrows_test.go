@@ -40,8 +40,8 @@ actuate
 policy/mao | doctor
 survey
 window/windowtest > window
-action
 migration
+action
 profile
 machine
 set | unit | schema

@@ -34,6 +34,9 @@ func agentCommand() *cobra.Command {
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := agentConfig(file, state)
+			if err == nil {
+				err = useProfile(&c)
+			}
 			if err != nil {
 				return err
 			}
@@ -73,6 +76,23 @@ func agentConfig(file, state string) (agent.Config, error) {
 		c.StateDir = state
 	}
 	return c, badInput(err)
+}
+
+// useProfile reads the profile that the configuration names, if any.
+func useProfile(c *agent.Config) error {
+	if c.Profile == "" {
+		return nil
+	}
+	m, _, err := liveMachine()
+	if err != nil {
+		return err
+	}
+	p, err := readProfile(c.Profile, m, liveCPUModel())
+	if err != nil {
+		return fmt.Errorf("profile of the configuration: %w", err)
+	}
+	c.Actuate.Profile = &p
+	return nil
 }
 
 // precondition gives exit code 2 to what is not there or not allowed.

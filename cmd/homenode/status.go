@@ -150,6 +150,7 @@ func printWhy(w io.Writer, ws agent.WorkloadStatus) {
 		}
 		fmt.Fprintln(w)
 	}
+	printPays(w, ws)
 	for _, d := range ws.Past {
 		fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, report.Printable(fmt.Sprint(d.Action)), report.Printable(d.Reason.Summary))
 		for _, n := range d.Reason.Numbers {
@@ -161,5 +162,26 @@ func printWhy(w io.Writer, ws agent.WorkloadStatus) {
 		for _, a := range d.Reason.Alternatives {
 			fmt.Fprintln(w, "    "+a.String())
 		}
+	}
+}
+
+// printPays is the sum by which what is elsewhere is moved, or not, and where each
+// of its figures comes from.
+func printPays(w io.Writer, ws agent.WorkloadStatus) {
+	v, ok := ws.Pays.Get()
+	if !ok {
+		return
+	}
+	doing := "not moving"
+	if ws.Moving {
+		doing = "moving"
+	}
+	fmt.Fprintf(w, "  %s: %s\n", report.Printable(v.Sum), doing)
+	for _, n := range v.Numbers {
+		from := ""
+		if n.Value.Known() { // of an unknown one it says so already
+			from = " from " + n.Value.From
+		}
+		fmt.Fprintln(w, "    "+report.Printable(n.String()+from))
 	}
 }

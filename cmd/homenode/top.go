@@ -92,6 +92,9 @@ func runTop(ctx context.Context, o topOptions) error {
 		return err
 	}
 	c, err := agentConfig(o.config, o.state)
+	if err == nil {
+		err = useProfile(&c)
+	}
 	if err != nil {
 		return err
 	}

@@ -260,7 +260,7 @@ func (l *live) planBind(ctx context.Context, a action.Action) ([]string, error) 
 	}
 	w := l.last
 	w.Outcomes = nil
-	_, steps, told := actuate.Step(l.reader.Machine(), l.cfg.Actuate, l.jobs, []action.Action{a}, w)
+	next, steps, told := actuate.Step(l.reader.Machine(), l.cfg.Actuate, l.jobs, []action.Action{a}, w)
 	for _, o := range told {
 		if o.Step.Workload == a.Workload {
 			return nil, errors.New(o.Detail)
@@ -279,6 +279,10 @@ func (l *live) planBind(ctx context.Context, a action.Action) ([]string, error) 
 			return nil, err
 		}
 		lines = append(lines, more...)
+	}
+	if j, _ := next.Job(a.Workload); !j.Moving && j.Pays.Known() {
+		v, _ := j.Pays.Get()
+		lines = append(lines, "its pages stay for now: "+v.Short)
 	}
 	return append(lines, l.planMems(ctx, a, wl)...), nil
 }

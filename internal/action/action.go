@@ -3,6 +3,8 @@
 package action
 
 import (
+	"time"
+
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -62,7 +64,12 @@ type Step struct {
 	Nodes    set.NodeSet `json:"nodes"`                  // SetMems, MovePages: where to
 	From     set.NodeSet `json:"from"`                   // MovePages: where from
 	Budget   unit.Bytes  `json:"budget_bytes,omitempty"` // MovePages: at most this much in this window
-	Reason   Reason      `json:"reason"`
+	// Rate is bytes/s at which MovePages goes on, and MaxStall what one call may take:
+	// the budget is spread over the window. 0: unlimited.
+	Rate      unit.Bytes    `json:"rate_bytes_per_s,omitempty"`
+	MaxStall  time.Duration `json:"max_stall_ns,omitempty"`
+	PageCache bool          `json:"page_cache,omitempty"` // MovePages: pages of its files that nobody maps, too
+	Reason    Reason        `json:"reason"`
 }
 
 // StepKind says what a Step does.

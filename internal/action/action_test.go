@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -32,7 +33,8 @@ func sample() []Outcome {
 	return []Outcome{
 		{Step: Step{Kind: SetCPUs, Workload: "/demo/a", CPUs: set.FromCPUs(2, 3), Reason: why}, Status: Done},
 		{
-			Step:   Step{Kind: MovePages, Workload: "/demo/a", Nodes: set.FromNodes(1), From: set.FromNodes(0, 2), Budget: 64 * unit.MiB, Reason: why},
+			Step: Step{Kind: MovePages, Workload: "/demo/a", Nodes: set.FromNodes(1), From: set.FromNodes(0, 2), Budget: 64 * unit.MiB,
+				Rate: 256 * unit.MiB, MaxStall: 20 * time.Millisecond, PageCache: true, Reason: why},
 			Status: InProgress, Detail: "budget used up", Moved: 60 * unit.MiB, Failed: 8192, CPUSeconds: 0.04,
 		},
 	}

@@ -51,16 +51,24 @@ func (r *round) restore(j *Job) {
 func (r *round) setCPUs(j *Job, wl window.Workload) {
 	r.ask(j, action.Step{Kind: action.SetCPUs, CPUs: j.CPUs, Nodes: j.Nodes})
 	if p, ok := r.pagesOf(wl, j.Nodes); ok && j.mayMove(wl) {
-		r.move(j, p)
+		r.judge(j, wl, p)
+		if r.worth(j) && r.patience(j, p) == 0 {
+			r.move(j, p)
+		}
 	}
 }
 
 func (j *Job) mayMove(wl window.Workload) bool { return !j.CPUsOnly && !wl.Binding.PinnedMems }
 
-// move asks for a move; shareBudget sets its budget.
+// move asks for a move; shareBudget sets its budget. The owner takes one step after
+// the other, so each may go on at the whole rate.
 func (r *round) move(j *Job, p pages) {
 	if p.all > 0 {
-		r.ask(j, action.Step{Kind: action.MovePages, Nodes: j.Nodes, From: p.from, Budget: p.all})
+		j.Moving = true
+		r.ask(j, action.Step{
+			Kind: action.MovePages, Nodes: j.Nodes, From: p.from, Budget: p.all,
+			Rate: r.cfg.Rate, MaxStall: r.cfg.MaxStall, PageCache: r.cfg.PageCache,
+		})
 	}
 }
 
@@ -94,11 +102,11 @@ func (r *round) follow(j *Job, wl window.Workload) {
 			r.settle(j, "its pages by node are unknown")
 		}
 	case j.Stage == StagePages:
-		r.pursue(j, p)
+		r.pursue(j, wl, p)
 	case j.Stage == StageMems:
-		r.askMemsAgain(j, p, known)
+		r.askMemsAgain(j, wl, p, known)
 	case known && j.mayMove(wl):
-		r.watch(j, p)
+		r.watch(j, wl, p)
 	}
 }
 
@@ -114,12 +122,22 @@ func (r *round) threshold(p pages) unit.Bytes {
 	return max(unit.Bytes(float64(p.total)*float64(r.cfg.ResidualShare)), r.cfg.ResidualBytes)
 }
 
-// pursue is number 3 of the package comment: move on, or be done with moving.
-func (r *round) pursue(j *Job, p pages) {
+// pursue is numbers 2 and 3 of the package comment: move on, or be done with moving.
+func (r *round) pursue(j *Job, wl window.Workload, p pages) {
 	j.progress(p)
+	r.judge(j, wl, p)
 	little := p.anon <= r.threshold(p)
 	if little && (p.all <= r.threshold(p) || j.Drained || j.Idle >= r.cfg.NoProgressWindows) {
 		r.finish(j, "")
+		return
+	}
+	if why := r.staying(j, p); why != "" {
+		j.Waiting = true
+		if little { // what stays is page cache: no reason to leave the mems
+			r.finish(j, why)
+			return
+		}
+		r.settle(j, why)
 		return
 	}
 	if j.Idle < r.cfg.NoProgressWindows {
@@ -146,10 +164,10 @@ func (r *round) finish(j *Job, why string) {
 
 // askMemsAgain: not confirmed yet. If much came back elsewhere meanwhile, the
 // write would be long: move first.
-func (r *round) askMemsAgain(j *Job, p pages, known bool) {
+func (r *round) askMemsAgain(j *Job, wl window.Workload, p pages, known bool) {
 	if known && p.anon > max(r.threshold(p), unit.Bytes(float64(p.total)*float64(r.cfg.ResidualBound))) {
 		j.to(StagePages, "")
-		r.pursue(j, p)
+		r.pursue(j, wl, p)
 		return
 	}
 	r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Nodes})
@@ -167,18 +185,38 @@ func (j *Job) progress(p pages) {
 	j.BestAll = unit.Some(min(p.all, j.BestAll.Or(p.all)))
 }
 
-// watch is number 4: pages that grow elsewhere again are moved again.
-func (r *round) watch(j *Job, p pages) {
+// watch is number 4: pages that grow elsewhere again are moved again, if that pays.
+// Where they do so again and again, it takes its time.
+func (r *round) watch(j *Job, wl window.Workload, p pages) {
+	r.judge(j, wl, p)
 	j.Floor = min(j.Floor, p.anon)
-	if p.anon <= j.Floor+r.threshold(p) {
-		j.Grown = 0
+	if j.Waiting {
+		r.reconsider(j, wl, p)
 		return
 	}
-	if j.Grown++; j.Grown >= r.cfg.NoProgressWindows {
-		j.to(StagePages, "")
-		j.progress(p)
-		r.move(j, p)
+	if p.anon <= j.Floor+r.threshold(p) {
+		j.calm(r.cfg.NoProgressWindows)
+		return
 	}
+	wait := max(r.cfg.NoProgressWindows, r.patience(j, p))
+	j.Grown++
+	switch {
+	case j.Grown < r.cfg.NoProgressWindows:
+	case j.Grown < wait:
+		j.Why = r.waits(j, p, wait)
+	case r.worth(j):
+		r.resume(j, p)
+	default:
+		j.Waiting, j.Why = true, j.short()
+	}
+}
+
+// calm: nothing grows; what was said of its growing is over.
+func (j *Job) calm(patience int) {
+	if j.Grown >= patience {
+		j.Why = ""
+	}
+	j.Grown = 0
 }
 
 // shareBudget is number 4 of Step. Every move gets an equal part of the window's

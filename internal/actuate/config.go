@@ -4,7 +4,10 @@ package actuate
 
 import (
 	"fmt"
+	"math"
+	"time"
 
+	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -19,13 +22,35 @@ type Config struct {
 	NoProgressWindows int        `yaml:"no_progress_windows" json:"no_progress_windows"` // patience, also with pages that grow again
 	RetryLimit        int        `yaml:"retry_limit" json:"retry_limit"`                 // failures of a step before giving up
 	ForgetAfter       int        `yaml:"forget_after" json:"forget_after"`               // windows an unseen workload is remembered
+
+	Horizon     time.Duration `yaml:"horizon" json:"horizon"`           // for how long memory is expected to be read as now; longer: more is moved
+	PayRatio    float64       `yaml:"pay_ratio" json:"pay_ratio"`       // what moving saves over the horizon must exceed its cost by this factor
+	WhenUnknown WhenUnknown   `yaml:"when_unknown" json:"when_unknown"` // what to do when nobody can tell whether it pays
+	// PingPongDoublings bounds how often the patience doubles with pages that are
+	// moved again and again within the horizon. 0: it never does.
+	PingPongDoublings int           `yaml:"ping_pong_doublings" json:"ping_pong_doublings"`
+	PageCache         bool          `yaml:"page_cache" json:"page_cache"` // move pages of its files that nobody maps, too
+	MaxStall          time.Duration `yaml:"max_stall" json:"max_stall"`   // one call of the mover should take no longer; 0: unlimited
+
+	// Profile is what was measured of this machine; nil: prices are estimates.
+	Profile *profile.Profile `yaml:"-" json:"-"`
 }
+
+// WhenUnknown is what to do when nobody can tell whether moving pays.
+type WhenUnknown string
+
+// The choices.
+const (
+	MoveAnyway WhenUnknown = "move"
+	WaitToKnow WhenUnknown = "wait"
+)
 
 // DefaultConfig returns the defaults; decode a file over it.
 func DefaultConfig() Config {
 	return Config{
 		Rate: 256 * unit.MiB, ResidualShare: 0.002, ResidualBytes: unit.MiB, ResidualBound: 0.1,
 		NoProgressWindows: 3, RetryLimit: 3, ForgetAfter: 3,
+		Horizon: 10 * time.Minute, PayRatio: 1, WhenUnknown: MoveAnyway, PingPongDoublings: 6, PageCache: true, MaxStall: 20 * time.Millisecond,
 	}
 }
 
@@ -39,6 +64,25 @@ func (c Config) Validate() error {
 	}
 	if c.NoProgressWindows < 1 || c.RetryLimit < 0 || c.ForgetAfter < 0 {
 		return fmt.Errorf("actuate: no_progress_windows is %d, retry_limit %d, forget_after %d: they must be at least 1, 0 and 0", c.NoProgressWindows, c.RetryLimit, c.ForgetAfter)
+	}
+	return c.validatePays()
+}
+
+// mostDoublings keeps the patience within an int, whatever no_progress_windows is.
+const mostDoublings = 16
+
+func (c Config) validatePays() error {
+	switch {
+	case c.Horizon <= 0:
+		return fmt.Errorf("actuate: horizon is %v: it must be positive, e.g. 10m", c.Horizon)
+	case !(c.PayRatio > 0) || math.IsInf(c.PayRatio, 0):
+		return fmt.Errorf("actuate: pay_ratio is %v: it must be a positive number", c.PayRatio)
+	case c.WhenUnknown != MoveAnyway && c.WhenUnknown != WaitToKnow:
+		return fmt.Errorf("actuate: when_unknown is %q: want move or wait", c.WhenUnknown)
+	case c.PingPongDoublings < 0 || c.PingPongDoublings > mostDoublings:
+		return fmt.Errorf("actuate: ping_pong_doublings is %d: want 0 to %d", c.PingPongDoublings, mostDoublings)
+	case c.MaxStall < 0:
+		return fmt.Errorf("actuate: max_stall is %v: it must not be negative (0: unlimited)", c.MaxStall)
 	}
 	return nil
 }

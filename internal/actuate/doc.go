@@ -17,9 +17,9 @@
 //
 //  1. SetCPUs to the online CPUs of the nodes, without reserved ones. From then on
 //     first touch makes new pages local.
-//  2. MovePages, from the same window on: what is elsewhere, in the background,
-//     within a budget per window (Config.Rate × window length) that all moving
-//     workloads share.
+//  2. MovePages, from the same window on, if it pays (below): what is elsewhere, in
+//     the background, within a budget per window (Config.Rate × window length) that
+//     all moving workloads share.
 //  3. SetMems when so little is left that the write is short: remote anonymous
 //     pages ≤ max(ResidualShare × resident, ResidualBytes), and file pages as
 //     little, or the mover said that no more can be moved. Where nothing moves
@@ -28,11 +28,19 @@
 //     pages stay where their owner put them.
 //  4. Bound: every window compare the effective CPUs and mems with what was set.
 //     Another value is drift: nothing is done, the caller is told by an Outcome.
-//     Remote pages that grow again for NoProgressWindows: back to 2.
+//     Remote pages that grow again for NoProgressWindows: back to 2, if it pays.
+//
+// When it pays (2, 4): remote loads/s × seconds saved a load over the Horizon exceed
+// PayRatio × what moving costs (migration.Pays, with the figures of Config.Profile).
+// If not, the job settles, says so, and looks again every window; it moves once it
+// has paid for NoProgressWindows. Pages that were moved here within the horizon must
+// earn that cost too, and with each move in the horizon the patience doubles: so a
+// policy that flips between nodes has few journeys, not one for each flip.
 //
 // Why anonymous pages decide (3): page cache that no process maps cannot be moved
-// by move_pages, nor does the cpuset write migrate it; waiting for it would be
-// waiting for ever. File pages count only until the mover says that is all.
+// by move_pages alone, nor does the cpuset write migrate it; waiting for it would be
+// waiting for ever. File pages count only until the mover says that is all; with
+// PageCache it moves those that nobody maps, too.
 //
 // The applier's part of the bargain: it takes the steps in order, drops a
 // workload's further steps after one that was not done, reports every outcome in

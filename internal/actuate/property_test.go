@@ -5,13 +5,16 @@ package actuate
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/migration"
 	"homenode/internal/policy/mao"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -85,6 +88,10 @@ func randomConfig(r *rand.Rand) Config {
 	cfg := DefaultConfig()
 	cfg.Rate = []unit.Bytes{0, 1, 8 * unit.MiB, 64 * unit.MiB}[r.IntN(4)]
 	cfg.NoProgressWindows, cfg.RetryLimit, cfg.ForgetAfter = 1+r.IntN(3), r.IntN(3), r.IntN(3)
+	cfg.Horizon = time.Duration(1+r.IntN(60)) * time.Second
+	cfg.WhenUnknown = []WhenUnknown{MoveAnyway, WaitToKnow}[r.IntN(2)]
+	cfg.PayRatio, cfg.PingPongDoublings = []float64{0.1, 1, 20}[r.IntN(3)], r.IntN(4)
+	cfg.PageCache = r.IntN(2) == 0
 	if r.IntN(4) == 0 {
 		cfg.ReservedCPUs = set.FromCPUs(0, 2)
 	}
@@ -126,6 +133,10 @@ func disturb(r *rand.Rand, h *windowtest.Host) {
 		if r.IntN(6) == 0 {
 			line(h, `workload %s pinned-mems="numa_maps"`, id)
 		}
+	case 9:
+		line(h, "workload %s local=%d remote=%d", id, r.IntN(100000), r.IntN(100000)*r.IntN(2))
+	case 10:
+		line(h, "workload %s remote=?", id)
 	}
 }
 
@@ -161,6 +172,8 @@ func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, 
 			return fmt.Sprintf("%v: no CPUs, or reserved ones", s)
 		case s.Kind == action.MovePages && (s.Budget <= 0 || s.From.IsEmpty() || s.From.Overlaps(s.Nodes)):
 			return fmt.Sprintf("%v: moves nothing", s)
+		case s.Kind == action.MovePages && unpaid(cfg, old, job, s) != "":
+			return fmt.Sprintf("%v: %s", s, unpaid(cfg, old, job, s))
 		case s.Kind == action.SetMems:
 			if why := badMems(cfg, w, wl, job, cpusDone); why != "" {
 				return why
@@ -171,6 +184,22 @@ func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, 
 		return fmt.Sprintf("the moves add up to %v, the limit is %v", budget, limit)
 	}
 	return ghosts(w, wishes, steps)
+}
+
+// unpaid: a move carries its sum and its bounds, and none begins that does not pay.
+func unpaid(cfg Config, old State, j Job, s action.Step) string {
+	v, judged := j.Pays.Get()
+	before, _ := old.Job(j.Workload)
+	named := slices.ContainsFunc(s.Reason.Numbers, func(n action.Number) bool { return n.Name == "move_gain" })
+	switch {
+	case !judged || !named || !strings.Contains(s.Reason.Summary, v.Sum):
+		return "moves without a sum"
+	case s.Rate != cfg.Rate || s.MaxStall != cfg.MaxStall || s.PageCache != cfg.PageCache:
+		return "moves without its bounds"
+	case before.Moving || v.Answer == migration.PaysYes || v.Answer == migration.PaysCannotTell && cfg.WhenUnknown == MoveAnyway:
+		return ""
+	}
+	return "begins, and does not pay: " + v.Sum
 }
 
 // badMems: never before the CPUs, never against PinnedMems, and never with more
@@ -312,6 +341,151 @@ func allLocal(t *testing.T, w window.Window, st State) {
 	}
 }
 
+// A policy that binds to another node every few windows: within any horizon it makes
+// the actuator begin few journeys, of at most the workload's bytes each. After the
+// first two, number k waits NoProgressWindows × 2^(k-2) windows.
+func TestPingPongIsBounded(t *testing.T) {
+	most := 0
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		nodes := 2 + r.IntN(2)
+		h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
+		h.Shape([]int{0, 1, 2}[:nodes], 2, 4*unit.GiB)
+		size := unit.Bytes(20+r.IntN(200)) * unit.MiB
+		line(h, "workload /w0 cpu=1 cpus=0-%d mems=0-%d anon=%dMiB local=1000000 remote=1000000", 2*nodes-1, nodes-1, size/unit.MiB)
+		cfg.NoProgressWindows = 1 + r.IntN(4)
+		cfg.Horizon = time.Duration(20+r.IntN(100)) * time.Second // and windows of a second
+		cfg.WhenUnknown = []WhenUnknown{MoveAnyway, WaitToKnow}[r.IntN(2)]
+		every, home := 2+r.IntN(12), 0
+		var moved []action.Outcome // one a window
+		for n := range 400 {
+			var wishes []action.Action
+			switch n % every {
+			case 0:
+				wishes = append(wishes, action.Action{Kind: action.Unbind, Workload: "/w0"})
+			case 1:
+				home = (home + 1) % nodes
+				wishes = append(wishes, action.Action{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(home)})
+			}
+			w := h.Window()
+			sum := action.Outcome{}
+			for _, o := range w.Outcomes {
+				sum.Moved += o.Moved
+			}
+			moved = append(moved, sum)
+			next, steps, told := Step(h.Machine, cfg, st, wishes, w)
+			h.Apply(steps)
+			h.Report(told...)
+			st = next
+		}
+		windows := int(cfg.Horizon.Seconds())
+		limit := unit.Bytes(2+math.Log2(float64(windows)/float64(cfg.NoProgressWindows)+2)) * size
+		for i := range moved {
+			within := unit.Bytes(0)
+			for _, o := range moved[i:min(len(moved), i+windows)] {
+				within += o.Moved
+			}
+			if within > limit {
+				t.Fatalf("seed %d: flips every %d windows: %v of %v moved within %v, the limit is %v", seed, every, within, size, cfg.Horizon, limit)
+			}
+			most = max(most, int(within/size))
+		}
+	}
+	if most < 3 {
+		t.Errorf("never more than %d journeys: the guard was not needed", most)
+	}
+}
+
+// Renumbering the nodes renumbers the answer, and no page is lost or made.
+func TestRenumbering(t *testing.T) {
+	moves := 0
+	for seed := range uint64(100) {
+		cfg := DefaultConfig()
+		cfg.Horizon = 10 * time.Second
+		hosts, states := []*windowtest.Host{{}, {}}, make([]State, 2)
+		ids := [][]int{{0, 1, 2}, {3, 5, 9}}
+		for i, h := range hosts {
+			h.Shape(ids[i], 2, unit.GiB)
+			for k := range random {
+				line(h, "workload %s cpu=1 cpus=0-5 anon=%dMiB,%dMiB,10MiB local=30000 remote=%d", workload(k), 30*(k+1), 10*k, 10000*k)
+			}
+		}
+		draws := []*rand.Rand{rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 4))}
+		for range 40 {
+			var answers [2]string
+			for i, h := range hosts {
+				r := draws[i]
+				id := workload(r.IntN(random))
+				a := action.Action{Kind: action.Bind, Workload: id, Nodes: set.FromNodes(ids[i][r.IntN(3)])}
+				if r.IntN(3) == 0 {
+					a = action.Action{Kind: action.Unbind, Workload: id}
+				}
+				line(h, "workload %s local=%d remote=%d", workload(r.IntN(random)), r.IntN(50000), r.IntN(50000))
+				w := h.Window()
+				resident(t, w)
+				next, steps, told := Step(h.Machine, cfg, states[i], []action.Action{a}, w)
+				states[i] = next
+				h.Apply(steps)
+				h.Report(told...)
+				answers[i] = renumbered(steps, next, ids[i])
+				for _, s := range steps {
+					if s.Kind == action.MovePages {
+						moves++
+					}
+				}
+			}
+			if answers[0] != answers[1] {
+				t.Fatalf("seed %d:\n%s\n%s", seed, answers[0], answers[1])
+			}
+		}
+	}
+	if moves < 400 {
+		t.Errorf("only %d moves", moves)
+	}
+}
+
+// renumbered prints steps and stages with nodes by their position.
+func renumbered(steps []action.Step, st State, ids []int) string {
+	at := func(s set.NodeSet) (text string) {
+		for i, id := range ids {
+			if s.Has(id) {
+				text += fmt.Sprint(i)
+			}
+		}
+		return text
+	}
+	var out strings.Builder
+	for _, s := range steps {
+		fmt.Fprintf(&out, "%s %s %v %s>%s %v; ", s.Kind, s.Workload, s.CPUs, at(s.From), at(s.Nodes), s.Budget)
+	}
+	for _, j := range st.Jobs {
+		v, _ := j.Pays.Get()
+		fmt.Fprintf(&out, "%s %s %s %s; ", j.Workload, j.Stage, at(j.Nodes), v.Sum)
+	}
+	return out.String()
+}
+
+// resident checks that every workload has as much as it began with.
+func resident(t *testing.T, w window.Window) {
+	t.Helper()
+	for k := range random {
+		wl, _ := w.Workload(workload(k))
+		if sum, _ := window.SumBytes(wl.AnonByNode); sum != unit.Bytes(30*(k+1)+10*k+10)*unit.MiB {
+			t.Fatalf("%s has %v", wl.ID, sum)
+		}
+	}
+}
+
+func TestUndecided(t *testing.T) {
+	for j, want := range map[*Job]bool{
+		{}: false, {Waiting: true}: false, {Waiting: true, Turn: 1}: true, {Grown: 1}: true, {Waiting: true, Grown: 3}: false,
+	} {
+		if got := (State{Jobs: []Job{{}, *j}}).Undecided(); got != want {
+			t.Errorf("%+v: %v", *j, got)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Fatal(err)
@@ -319,6 +493,9 @@ func TestConfig(t *testing.T) {
 	for word, want := range map[string]string{
 		"rate=-1": "rate is -1", "residual_share=0.5": "ascend", "residual_bound=2": "between 0 and 1",
 		"no_progress_windows=0": "at least 1", "retry_limit=-1": "retry_limit -1",
+		"horizon=-1": "horizon is -1ns: it must be positive", "horizon=0": "horizon is 0s", "pay_ratio=0": "pay_ratio is 0", "pay_ratio=-2": "pay_ratio is -2",
+		"when_unknown=perhaps": `when_unknown is "perhaps": want move or wait`, "ping_pong_doublings=-1": "ping_pong_doublings is -1",
+		"ping_pong_doublings=17": "want 0 to 16", "max_stall=-5": "max_stall is -5ns",
 	} {
 		cfg := DefaultConfig()
 		if err := windowtest.Configure(&cfg, []string{word}); err != nil {

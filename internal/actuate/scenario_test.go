@@ -11,7 +11,9 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/policy/mao"
+	"homenode/internal/profile"
 	"homenode/internal/set"
+	"homenode/internal/unit"
 	"homenode/internal/window/windowtest"
 )
 
@@ -25,6 +27,7 @@ type script struct {
 	maoCfg mao.Config
 	maoSt  mao.State
 	useMAO bool
+	sums   bool // print what each move would bring
 	wishes []action.Action
 }
 
@@ -45,15 +48,40 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 	case "unbind":
 		s.wishes = append(s.wishes, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
 		return "", nil
+	case "profile": // profile LOCAL REMOTE PAGE: ns of a load, and of moving a page of 4 KiB
+		s.cfg.Profile = &profile.Profile{How: unit.HowModelled}
+		ns := make([]profile.Figure, 3)
+		for i, word := range words[1:] {
+			v, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				return "", err
+			}
+			ns[i] = profile.FigureOf([]float64{v})
+		}
+		for _, from := range h.Machine.Nodes {
+			for _, to := range h.Machine.Nodes {
+				pair := profile.PairFigure{From: from.ID, To: to.ID, Figure: ns[min(1, max(from.ID-to.ID, to.ID-from.ID))]}
+				s.cfg.Profile.Latency = append(s.cfg.Profile.Latency, pair)
+				move := profile.Migration{From: from.ID, To: to.ID, PageSize: 4 * unit.KiB, PerPage: ns[2]}
+				s.cfg.Profile.Migration = append(s.cfg.Profile.Migration, move)
+			}
+		}
+		return "", nil
+	case "sums":
+		s.sums = true
+		return "", nil
 	case "restart": // the state is lost
 		s.st, s.maoSt = State{}, mao.State{}
 		return "", nil
-	case "tick":
+	case "tick", "skip": // skip says nothing
 		n := 1
 		if len(words) > 1 {
 			n, _ = strconv.Atoi(words[1])
 		}
-		return s.tick(h, n), nil
+		if out := s.tick(h, n); words[0] == "tick" {
+			return out, nil
+		}
+		return "", nil
 	}
 	return "", fmt.Errorf("unknown line")
 }
@@ -82,6 +110,9 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		h.Report(told...)
 		for _, j := range st.Jobs {
 			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  %s: %s %s", j.Workload, j.Stage, j.Why), " "))
+			if v, ok := j.Pays.Get(); ok && s.sums {
+				fmt.Fprintf(&out, "    %s: %s\n", v.Answer, v.Sum)
+			}
 		}
 	}
 	return out.String()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"homenode/internal/action"
+	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -14,7 +15,8 @@ import (
 // State is what is under way: a plain value, printable as JSON. Step never
 // changes one, it returns another. The zero State is: nothing.
 type State struct {
-	Jobs []Job `json:"jobs,omitempty"` // ascending by workload
+	Jobs []Job  `json:"jobs,omitempty"` // ascending by workload
+	Past []Past `json:"past,omitempty"` // ascending by workload
 }
 
 // Stage is where a job stands; see the package comment.
@@ -48,12 +50,17 @@ type Job struct {
 	Grown    int           `json:"grown,omitempty"`    // steady: windows above Floor + threshold
 	Drained  bool          `json:"drained,omitempty"`  // pages: the mover had nothing more to move
 	Moved    unit.Bytes    `json:"moved_bytes,omitempty"`
+	Moving   bool          `json:"moving,omitempty"`  // cpus, pages: a move was asked for
+	Waiting  bool          `json:"waiting,omitempty"` // settled: what is elsewhere is moved once it pays
+	Turn     int           `json:"turn,omitempty"`    // windows in a row that speak for the other of the two
 	Reason   action.Reason `json:"reason"`
 	// BestAnon and BestAll are the least remote bytes seen while moving; Floor
 	// is what was left when it settled.
 	BestAnon unit.Opt[unit.Bytes] `json:"best_anon_bytes,omitzero"`
 	BestAll  unit.Opt[unit.Bytes] `json:"best_all_bytes,omitzero"`
 	Floor    unit.Bytes           `json:"floor_bytes,omitempty"`
+	// Pays is the last verdict on moving what is elsewhere; none when nothing is.
+	Pays unit.Opt[migration.Verdict] `json:"pays,omitzero"`
 }
 
 // Job returns a workload's job.
@@ -65,6 +72,12 @@ func (s State) Job(workload string) (Job, bool) {
 	return s.Jobs[i], true
 }
 
+// Undecided says that some job counts windows until it moves pages: such windows
+// should not be longer than they need be.
+func (s State) Undecided() bool {
+	return slices.ContainsFunc(s.Jobs, func(j Job) bool { return j.Waiting && j.Turn > 0 || !j.Waiting && j.Grown > 0 })
+}
+
 func find(jobs []Job, workload string) (int, bool) {
 	return slices.BinarySearchFunc(jobs, workload, func(j Job, id string) int { return cmp.Compare(j.Workload, id) })
 }
@@ -72,6 +85,10 @@ func find(jobs []Job, workload string) (int, bool) {
 // to enters a stage; what was counted in the last one is over.
 func (j *Job) to(s Stage, why string) {
 	j.Stage, j.Why = s, why
-	j.Failures, j.Wait, j.Idle, j.Grown, j.Drained = 0, 0, 0, 0, false
+	j.Failures, j.Wait, j.Idle, j.Grown, j.Turn, j.Drained = 0, 0, 0, 0, 0, false
+	j.Moving = j.Moving && s == StagePages
+	if s == StageRestoring || s == StageDrifted { // its pages are not ours to move
+		j.Waiting, j.Pays = false, unit.None[migration.Verdict]()
+	}
 	j.BestAnon, j.BestAll = unit.None[unit.Bytes](), unit.None[unit.Bytes]()
 }

@@ -9,6 +9,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -28,7 +29,9 @@ import (
 // of end of a binding.
 func Step(m machine.Machine, cfg Config, st State, wishes []action.Action, w window.Window) (State, []action.Step, []action.Outcome) {
 	r := &round{m: m, cfg: cfg, w: w, jobs: slices.Clone(st.Jobs)}
+	r.recall(st.Past)
 	for _, o := range w.Outcomes { // 1
+		r.book(o)
 		r.outcome(o)
 	}
 	for _, a := range wishes { // 2
@@ -42,12 +45,13 @@ func Step(m machine.Machine, cfg Config, st State, wishes []action.Action, w win
 	slices.SortStableFunc(r.steps, func(a, b action.Step) int {
 		return cmp.Compare(rank(a.Kind), rank(b.Kind))
 	})
-	return State{Jobs: r.jobs}, r.steps, r.told
+	return State{Jobs: r.jobs, Past: r.past}, r.steps, r.told
 }
 
-// rank keeps SetCPUs before MovePages, and restores before all.
+// rank keeps SetCPUs before MovePages, and restores before all. Moves come last: at
+// their rate they take most of the window, and another workload's mems need not wait.
 func rank(k action.StepKind) int {
-	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.MovePages, action.SetMems}, k)
+	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.SetMems, action.MovePages}, k)
 }
 
 // round is one Step at work.
@@ -56,6 +60,7 @@ type round struct {
 	cfg   Config
 	w     window.Window
 	jobs  []Job
+	past  []Past
 	steps []action.Step
 	told  []action.Outcome
 }
@@ -143,9 +148,11 @@ func (r *round) memsOutcome(j *Job, o action.Outcome) {
 	case action.Drifted:
 		j.to(StageDrifted, o.Detail)
 	case action.Refused:
+		j.Waiting = false // for nothing: no mems come of it
 		r.settle(j, "setting its mems was refused: "+o.Detail)
 	case action.Failed:
 		if j.Failures++; j.Failures > r.cfg.RetryLimit {
+			j.Waiting = false
 			r.settle(j, fmt.Sprintf("setting its mems failed %d times: %s", j.Failures, o.Detail))
 		}
 	}
@@ -257,7 +264,10 @@ func (r *round) tell(j Job, s action.Status, detail string) {
 
 // ask adds a step.
 func (r *round) ask(j *Job, s action.Step) {
-	s.Workload, s.Reason = j.Workload, j.Reason
+	s.Workload = j.Workload
+	if s.Reason = j.Reason; s.Kind == action.MovePages {
+		s.Reason = j.withSum()
+	}
 	r.steps = append(r.steps, s)
 }
 
@@ -270,6 +280,7 @@ type pages struct {
 	anon, all unit.Bytes // elsewhere
 	total     unit.Bytes // everywhere
 	from      set.NodeSet
+	by        []migration.NodeBytes // of from
 }
 
 // pagesOf is false when any of it is unknown.
@@ -288,6 +299,7 @@ func (r *round) pagesOf(wl window.Workload, nodes set.NodeSet) (pages, bool) {
 		p.all += by[i]
 		p.anon += wl.AnonByNode[i].Or(0)
 		from = append(from, n.ID)
+		p.by = append(p.by, migration.NodeBytes{Node: n.ID, Bytes: by[i]})
 	}
 	p.from = set.FromNodes(from...)
 	return p, true

@@ -205,7 +205,7 @@ func (a *Agent) round(ctx context.Context) error {
 	var steps []action.Step
 	a.jobs, steps, a.outcomes = actuate.Step(m, a.o.Config.Actuate, a.jobs, wishes, w)
 	a.remember(w, wishes)
-	if a.quiet++; len(steps)+len(wishes) > 0 {
+	if a.quiet++; len(steps)+len(wishes) > 0 || a.jobs.Undecided() {
 		a.quiet = 0
 	}
 	a.outcomes = append(a.outcomes, a.take(ctx, steps)...)
@@ -270,7 +270,7 @@ func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duratio
 	for _, wl := range w.Workloads {
 		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
 		if job, ok := a.jobs.Job(wl.ID); ok {
-			s.Stage, s.Nodes, s.Note = job.Stage, job.Nodes, job.Why
+			s.Stage, s.Nodes, s.Note, s.Pays, s.Moving = job.Stage, job.Nodes, job.Why, job.Pays, job.Moving
 		}
 		a.status.Workloads = append(a.status.Workloads, s)
 	}

@@ -6,10 +6,15 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"homenode/internal/action"
+	"homenode/internal/actuate"
+	"homenode/internal/migration"
+	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
@@ -22,7 +27,8 @@ services:
   - {name: x, match: "/a/x*", approved: true, target_local_ratio: 0.9}
   - {name: rest, match: "/a/*"}
 mao: {strategy: A}
-actuate: {rate: 64MiB}
+profile: /var/lib/homenode/profile.json
+actuate: {rate: 64MiB, horizon: 5m, pay_ratio: 1.5, when_unknown: wait, ping_pong_doublings: 3, page_cache: false, max_stall: 5ms}
 `), "c.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +36,10 @@ actuate: {rate: 64MiB}
 	if c.Period != 2*time.Second || c.CalmPeriod != 20*time.Second || c.StateDir != DefaultStateDir || c.MAO.Strategy != "A" ||
 		c.MAO.ReservedCPUs.String() != "8" || c.Actuate.ReservedCPUs.String() != "8" || c.Actuate.Rate != 64<<20 {
 		t.Errorf("%+v", c)
+	}
+	if a := c.Actuate; c.Profile != "/var/lib/homenode/profile.json" || a.Horizon != 5*time.Minute || a.PayRatio != 1.5 || a.WhenUnknown != actuate.WaitToKnow ||
+		a.PingPongDoublings != 3 || a.PageCache || a.MaxStall != 5*time.Millisecond || a.Profile != nil {
+		t.Errorf("%q %+v", c.Profile, a)
 	}
 	w := window.Window{Workloads: []window.Workload{{ID: "/a/x1"}, {ID: "/a/y"}, {ID: "/b"}}}
 	c.Name(&w)
@@ -58,6 +68,11 @@ func TestDecodeConfigMistakes(t *testing.T) {
 		"mao: {strategy: C}":          {"strategy", "A or B"},
 		"mao: {target: 2}":            {"target", "between 0 and 1"},
 		"actuate: {rate: -1}":         {"c.yaml", "-1"},
+		"actuate: {horizon: -1s}":     {"c.yaml", "horizon is -1s"},
+		"actuate: {pay_ratio: 0}":     {"pay_ratio is 0"},
+		"actuate: {when_unknown: no}": {"when_unknown", "move or wait"},
+		"actuate: {max_stall: -1ms}":  {"max_stall is -1ms"},
+		"actuate: {costs: {}}":        {"costs"},
 		"mao: {no_such_threshold: 1}": {"no_such_threshold"},
 	} {
 		_, err := ParseConfig([]byte(text), "c.yaml")
@@ -109,6 +124,23 @@ func TestDecodeStatus(t *testing.T) {
 	}
 	if _, err := ReadStatus(dir); err == nil {
 		t.Error("a newer schema was taken")
+	}
+}
+
+// The sum survives the status file, also where a figure is unknown.
+func TestStatusKeepsTheSum(t *testing.T) {
+	dir := t.TempDir()
+	v := migration.Pays(migration.Stake{
+		Bytes: unit.GiB, RemoteRate: unit.UnknownValue[float64]("no events"), Difference: unit.Estimated(8e-8, "SLIT"),
+		Horizon: time.Minute, PerByte: unit.Estimated(0.65e-9, "MAO"), Undone: unit.MiB,
+	})
+	s := Status{Schema: statusSchema, Workloads: []WorkloadStatus{{ID: "/a", Pays: unit.Some(v), Moving: true, Reason: action.Reason{Rule: "r"}}, {ID: "/b"}}}
+	if err := s.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadStatus(dir)
+	if err != nil || len(got.Workloads) != 2 || !reflect.DeepEqual(got.Workloads[0], s.Workloads[0]) || got.Workloads[1].Pays.Known() {
+		t.Errorf("%v\n%+v\n%+v", err, got.Workloads, s.Workloads)
 	}
 }
 

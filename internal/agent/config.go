@@ -34,8 +34,11 @@ type Config struct {
 	// DirectOwners are owners whose cgroups are written directly all the same.
 	DirectOwners []string
 	UserOnly     bool // count events in user mode only
-	MAO          mao.Config
-	Actuate      actuate.Config
+	// Profile is a file of 'homenode bench', of this machine; "": costs are estimates.
+	// Who opens it puts what it holds into Actuate.
+	Profile string
+	MAO     mao.Config
+	Actuate actuate.Config
 }
 
 // Service is a rule: workloads that match are replicas of it.
@@ -55,6 +58,7 @@ type fileConfig struct {
 	ReservedCPUs string        `yaml:"reserved_cpus"`
 	DirectOwners []string      `yaml:"direct_owners"`
 	UserOnly     bool          `yaml:"count_user_only"`
+	Profile      string        `yaml:"profile"`
 	Services     []struct {
 		Name     string   `yaml:"name"`
 		Match    string   `yaml:"match"`
@@ -112,7 +116,7 @@ func (f fileConfig) config() (Config, error) {
 	}
 	c := Config{
 		Period: f.Period, CalmPeriod: f.CalmPeriod, StateDir: f.StateDir, Cgroups: f.Cgroups, DirectOwners: f.DirectOwners,
-		UserOnly: f.UserOnly, MAO: f.MAO, Actuate: f.Actuate,
+		UserOnly: f.UserOnly, Profile: f.Profile, MAO: f.MAO, Actuate: f.Actuate,
 	}
 	var errs []error
 	if c.Period < 10*time.Millisecond || c.Period > time.Hour {

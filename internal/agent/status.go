@@ -14,7 +14,9 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/actuate"
+	"homenode/internal/migration"
 	"homenode/internal/set"
+	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
@@ -50,8 +52,12 @@ type WorkloadStatus struct {
 	Stage    actuate.Stage   `json:"stage,omitempty"` // of a binding; "" = not bound
 	Nodes    set.NodeSet     `json:"nodes"`           // it is bound to
 	Note     string          `json:"note,omitempty"`  // of the stage
-	Reason   action.Reason   `json:"reason"`          // of the last window
-	Past     []Decision      `json:"past,omitempty"`  // newest last
+	// Pays is whether moving what of a bound workload is elsewhere pays; Moving says
+	// that it is being moved.
+	Pays   unit.Opt[migration.Verdict] `json:"pays,omitzero"`
+	Moving bool                        `json:"moving,omitempty"`
+	Reason action.Reason               `json:"reason"`         // of the last window
+	Past   []Decision                  `json:"past,omitempty"` // newest last
 }
 
 // Decision is a past action, and why.

@@ -155,7 +155,11 @@ func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) 
 		out.Status, out.Detail = statusOf(err), err.Error()
 		return out
 	}
-	res, err := a.cfg.Mover.Move(ctx, migrate.Request{PIDs: pids, From: step.From, To: step.Nodes, Budget: step.Budget})
+	res, err := a.cfg.Mover.Move(ctx, migrate.Request{
+		PIDs: pids, From: step.From, To: step.Nodes, Budget: step.Budget, Rate: step.Rate, MaxStall: step.MaxStall,
+		// What others use too is not this workload's to move.
+		Cache: step.PageCache, LeaveForeign: true,
+	})
 	out.Moved, out.Failed, out.CPUSeconds = res.Moved, res.FailedBytes(), res.CPUTime.Seconds()
 	out.Status, out.Detail = action.Done, res.String()
 	if !res.Complete {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	sys "golang.org/x/sys/unix"
 
@@ -306,7 +307,10 @@ func (m *fakeMover) Move(_ context.Context, req migrate.Request) (migrate.Result
 func TestMove(t *testing.T) {
 	m := &fakeMover{}
 	a, _ := boot(t, v2(), Config{Mover: m})
-	o := open(t).Wrap(a).Apply(ctx, action.Step{Kind: action.MovePages, Workload: "/demo/a", Nodes: set.FromNodes(1), Budget: unit.MiB})
+	o := open(t).Wrap(a).Apply(ctx, action.Step{Kind: action.MovePages, Workload: "/demo/a", Nodes: set.FromNodes(1), Budget: unit.MiB, Rate: unit.GiB, MaxStall: time.Second, PageCache: true})
+	if r := m.got; !r.Cache || !r.LeaveForeign || r.Rate != unit.GiB || r.MaxStall != time.Second || r.Budget != unit.MiB {
+		t.Errorf("asked the mover for %+v", r)
+	}
 	if o.Status != action.InProgress || o.Moved != unit.MiB || o.Failed != 4096 || len(m.got.PIDs) != 1 || m.got.PIDs[0] != 10 {
 		t.Errorf("%+v from %+v", o, m.got)
 	}

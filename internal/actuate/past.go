@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Past is what was moved of a workload within the horizon. It outlives its job: a
+// policy that binds to and fro starts a new one each time.
+type Past struct {
+	Workload string `json:"workload"`
+	Moves    []Move `json:"moves"` // oldest first
+}
+
+// Move is one journey of a workload's pages, over any number of windows in a row.
+type Move struct {
+	From  set.NodeSet `json:"from"`
+	To    set.NodeSet `json:"to"`
+	Bytes unit.Bytes  `json:"bytes"`
+	Seq   uint64      `json:"seq"` // the last window that told of it
+	At    time.Time   `json:"at"`  // that window's end
+}
+
+// mostMoves are remembered of a workload; the patience has long stopped to grow.
+const mostMoves = 64
+
+// undoneBy says that pages which this move brought to some of these nodes would go
+// back to some of those.
+func (m Move) undoneBy(from, to set.NodeSet) bool {
+	return m.From.Overlaps(to) && m.To.Overlaps(from)
+}
+
+func findPast(past []Past, workload string) (int, bool) {
+	return slices.BinarySearchFunc(past, workload, func(p Past, id string) int { return cmp.Compare(p.Workload, id) })
+}
+
+// moves of a workload within the horizon.
+func (r *round) moves(workload string) []Move {
+	i, ok := findPast(r.past, workload)
+	if !ok {
+		return nil
+	}
+	return r.past[i].Moves
+}
+
+// recall copies what of the past is within the horizon.
+func (r *round) recall(past []Past) {
+	for _, p := range past {
+		var kept []Move
+		for _, m := range p.Moves {
+			if r.w.At.Sub(m.At) < r.cfg.Horizon {
+				kept = append(kept, m)
+			}
+		}
+		if len(kept) > 0 {
+			r.past = append(r.past, Past{Workload: p.Workload, Moves: kept})
+		}
+	}
+}
+
+// book remembers what a step moved, whatever became of its job meanwhile. Outcomes
+// of windows in a row to the same nodes are one move.
+func (r *round) book(o action.Outcome) {
+	i, ok := findPast(r.past, o.Step.Workload)
+	if o.Status == action.Gone {
+		if ok {
+			r.past = slices.Delete(r.past, i, i+1)
+		}
+		return
+	}
+	if o.Step.Kind != action.MovePages || o.Moved <= 0 {
+		return
+	}
+	if !ok {
+		r.past = slices.Insert(r.past, i, Past{Workload: o.Step.Workload})
+	}
+	p := &r.past[i]
+	move := Move{From: o.Step.From, To: o.Step.Nodes, Bytes: o.Moved, Seq: r.w.Seq, At: r.w.At}
+	if n := len(p.Moves); n > 0 && p.Moves[n-1].To == move.To && p.Moves[n-1].Seq+1 >= r.w.Seq {
+		move.From = move.From.Union(p.Moves[n-1].From)
+		move.Bytes += p.Moves[n-1].Bytes
+		p.Moves[n-1] = move
+		return
+	}
+	p.Moves = append(p.Moves, move)
+	p.Moves = p.Moves[max(0, len(p.Moves)-mostMoves):]
+}
+
+// patience is for how many windows in a row a move must pay before it begins. The
+// first one need not wait, nor the second one if it takes the pages on, not back;
+// from there on it doubles with each move within the horizon.
+func (r *round) patience(j *Job, p pages) int {
+	moves := r.moves(j.Workload)
+	n := len(moves)
+	if n == 0 || n == 1 && !moves[0].undoneBy(p.from, j.Nodes) {
+		return 0
+	}
+	return r.cfg.NoProgressWindows << min(n-1, r.cfg.PingPongDoublings)
+}
+
+// undone is bytes whose earlier move would have been for nothing.
+func (r *round) undone(j *Job, p pages) (sum unit.Bytes) {
+	for _, m := range r.moves(j.Workload) {
+		if m.undoneBy(p.from, j.Nodes) {
+			sum += m.Bytes
+		}
+	}
+	return min(sum, p.all)
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"fmt"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/migration"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// judge says whether it pays to move what of a workload is elsewhere; the job keeps
+// the verdict. A window knows no page sizes: all pages are priced as small ones,
+// which is too much where they are huge.
+func (r *round) judge(j *Job, wl window.Workload, p pages) {
+	if p.all == 0 {
+		j.Pays = unit.None[migration.Verdict]()
+		return
+	}
+	cpus := j.Nodes.Intersect(r.m.NodesWithCPUs())
+	costs := migration.CostsOf(r.cfg.Profile, r.m)
+	j.Pays = unit.Some(migration.Pays(migration.Stake{
+		Bytes: p.all, RemoteRate: r.remoteRate(j, wl, p), Difference: costs.Difference(cpus, p.by, j.Nodes), Horizon: r.cfg.Horizon,
+		PerByte: costs.Price(p.by, j.Nodes, false), Undone: r.undone(j, p), Ratio: r.cfg.PayRatio,
+	}))
+}
+
+// remoteRate is loads/s of the pages that would move, under the assumption that all
+// of a workload's pages are read alike. Before the CPUs are set nobody reads from
+// where it will: then these are all loads × the share of the pages that is elsewhere.
+// Afterwards they are the remote loads, all of them where it runs on one node; on
+// several, the pages of one home node are remote for the CPUs of another.
+func (r *round) remoteRate(j *Job, wl window.Workload, p pages) unit.Value[float64] {
+	remote, known := wl.RemoteLoads.Get()
+	seconds := r.w.Length.Seconds()
+	if !known || seconds <= 0 {
+		return unit.UnknownValue[float64]("its remote loads are not counted" + because(wl.RemoteLoads.From))
+	}
+	all, ok := wl.Loads()
+	if ok && all == 0 && wl.CPU.Or(1) > 0 {
+		return unit.UnknownValue[float64]("it ran, and no load at all was counted")
+	}
+	if j.Stage == StageCPUs {
+		if !ok {
+			return unit.UnknownValue[float64]("its local loads are not counted" + because(wl.LocalLoads.From))
+		}
+		return unit.Estimated(all*float64(p.all)/float64(p.total)/seconds, "all loads ("+wl.RemoteLoads.From+") × share of its pages elsewhere")
+	}
+	if share := float64(p.all) / r.remoteBytes(j, wl, p); share < 1 {
+		return unit.Estimated(float64(remote)*share/seconds, wl.RemoteLoads.From+" × share of its remote pages that would move")
+	}
+	return unit.ValueOf(float64(remote)/seconds, wl.RemoteLoads.How, wl.RemoteLoads.From)
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+// remoteBytes is what its CPUs have elsewhere, by how much each node's CPUs were used:
+// unknown use is the same on all home nodes.
+func (r *round) remoteBytes(j *Job, wl window.Workload, p pages) float64 {
+	by, _ := wl.PagesByNode()
+	sum, weight := 0.0, 0.0
+	for i, n := range r.w.Nodes {
+		cpu := 0.0
+		if len(wl.CPUByNode) == len(r.w.Nodes) && wl.CPU.Or(0) > 0 {
+			cpu = wl.CPUByNode[i].Or(0)
+		} else if j.Nodes.Has(n.ID) {
+			cpu = 1
+		}
+		sum, weight = sum+cpu*float64(p.total-by[i]), weight+cpu
+	}
+	if weight == 0 {
+		return float64(p.all)
+	}
+	return sum / weight
+}
+
+// worth says that pages may be moved, as far as costs go.
+func (r *round) worth(j *Job) bool {
+	v, ok := j.Pays.Get()
+	return !ok || v.Answer == migration.PaysYes || v.Answer == migration.PaysCannotTell && r.cfg.WhenUnknown == MoveAnyway
+}
+
+// staying is why what is elsewhere is not moved now; "" when it is. What is being
+// moved stops after NoProgressWindows in a row in which it does not pay: what is
+// left may be read less than what was moved first.
+func (r *round) staying(j *Job, p pages) string {
+	worth := r.worth(j)
+	wait := r.patience(j, p)
+	switch {
+	case j.Moving && worth:
+		j.Turn = 0
+		return ""
+	case j.Moving:
+		if j.Turn++; j.Turn < r.cfg.NoProgressWindows {
+			return ""
+		}
+		return j.short()
+	case !worth:
+		return j.short()
+	case wait > 0:
+		return r.waits(j, p, wait)
+	}
+	return ""
+}
+
+// short is what the last verdict says.
+func (j *Job) short() string {
+	v, _ := j.Pays.Get()
+	return v.Short
+}
+
+func (r *round) waits(j *Job, p pages, windows int) string {
+	text := fmt.Sprintf("%v stay elsewhere until moving has paid for %d windows", p.all, windows)
+	switch n := len(r.moves(j.Workload)); n {
+	case 0:
+		return text
+	case 1:
+		return fmt.Sprintf("%s: its pages were moved once in the last %v", text, r.cfg.Horizon)
+	default:
+		return fmt.Sprintf("%s: its pages were moved %d times in the last %v", text, n, r.cfg.Horizon)
+	}
+}
+
+// reconsider looks again at what was left elsewhere because moving did not pay, or
+// was to wait.
+func (r *round) reconsider(j *Job, wl window.Workload, p pages) {
+	wait := max(r.cfg.NoProgressWindows, r.patience(j, p))
+	switch {
+	case p.anon <= r.threshold(p) && !j.MemsSet: // it went by itself
+		j.Waiting = false
+		j.to(StagePages, "")
+		r.pursue(j, wl, p)
+	case p.all <= r.threshold(p):
+		j.Waiting, j.Turn, j.Why = false, 0, ""
+	case !r.worth(j):
+		j.Turn, j.Why = 0, j.short()
+	default:
+		if j.Turn++; j.Turn >= wait {
+			r.resume(j, p)
+			return
+		}
+		j.Why = r.waits(j, p, wait)
+	}
+}
+
+// resume moves again what had settled.
+func (r *round) resume(j *Job, p pages) {
+	j.Waiting = false
+	j.to(StagePages, "")
+	j.progress(p)
+	r.move(j, p)
+}
+
+// withSum is the job's reason and the sum that its move comes from.
+func (j *Job) withSum() action.Reason {
+	why := j.Reason
+	if v, ok := j.Pays.Get(); ok {
+		why.Summary = joined(why.Summary, v.Sum)
+		why.Numbers = slices.Concat(why.Numbers, v.Numbers)
+	}
+	return why
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
