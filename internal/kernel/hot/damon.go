@@ -128,8 +128,7 @@ func (d *damon) find(ctx context.Context) (how unit.Source, err error) {
 	}
 	defer func() { // 4
 		if off := d.leave(); off != nil {
-			d.note("DAMON could not be switched off again: %v; write off to state of each in %s, then 0 to nr_kdamonds.", off, kdamonds)
-			err = errors.Join(err, off)
+			err = errors.Join(err, fmt.Errorf("it could not be switched off again (write off to each state in %s, then 0 to nr_kdamonds): %w", kdamonds, off))
 		}
 	}()
 	d.aggr = min(max(d.cfg.For/20, 20*time.Millisecond), time.Second)

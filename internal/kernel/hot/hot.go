@@ -137,7 +137,7 @@ func find(ctx context.Context, l *look, pids []int) (Pages, error) {
 			return p, nil
 		}
 		if ctx.Err() != nil {
-			return Pages{}, fmt.Errorf("find hot pages: %w", context.Cause(ctx))
+			return Pages{}, fmt.Errorf("find hot pages: %w", err)
 		}
 		against = append(against, fmt.Errorf("%s: %w", sources[key].name, err))
 	}
@@ -151,7 +151,10 @@ func (l *look) try(ctx context.Context, s source) (Pages, error) {
 	}
 	began := time.Now()
 	how, err := f.find(ctx)
-	if err = errors.Join(err, ctx.Err()); err != nil {
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
 		return Pages{}, err
 	}
 	p := Pages{spans: map[int][]span{}, heat: migration.Heat{Source: s.name, How: how, Unit: s.unit, For: time.Since(began)}}

@@ -31,7 +31,7 @@ type samples struct {
 	*look
 	table addr.Table
 
-	of    map[int]bool // processes
+	of map[int]bool // processes
 
 	mu    sync.Mutex // of what follows
 	hits  map[page]uint32
