@@ -136,7 +136,10 @@ func find(ctx context.Context, l *look, pids []int) (Pages, error) {
 			p.heat.Others = sentences(against)
 			return p, nil
 		}
-		if ctx.Err() != nil {
+		if over := ctx.Err(); over != nil {
+			if !errors.Is(err, over) {
+				err = over
+			}
 			return Pages{}, fmt.Errorf("find hot pages: %w", err)
 		}
 		against = append(against, fmt.Errorf("%s: %w", sources[key].name, err))
@@ -244,10 +247,12 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// sentences leave out what all of them end with.
 func sentences(errs []error) []string {
 	var all []string
 	for _, err := range errs {
-		all = append(all, strings.ReplaceAll(err.Error(), "\n", "; "))
+		text := strings.TrimSuffix(err.Error(), ": "+unix.ErrNotSupported.Error())
+		all = append(all, strings.ReplaceAll(text, "\n", "; "))
 	}
 	return all
 }

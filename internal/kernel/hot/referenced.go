@@ -23,7 +23,6 @@ func (r *referenced) available() error {
 }
 
 func (r *referenced) find(ctx context.Context) (unit.Source, error) {
-	cleared := 0
 	for _, pid := range r.pids {
 		path := r.proc(pid, "clear_refs")
 		err := unix.Explain("write", path, "the process's user, or CAP_DAC_OVERRIDE", r.write(path, "1"))
@@ -33,9 +32,8 @@ func (r *referenced) find(ctx context.Context) (unit.Source, error) {
 		if err != nil {
 			return 0, err
 		}
-		cleared++
 	}
-	r.note("clear_refs made the kernel forget which pages of %d processes were in use: reclaim goes by that, and may take some of them first.", cleared)
+	r.note("clear_refs made the kernel forget which pages of the processes were in use: reclaim goes by that, and may take some of them first.")
 	if err := wait(ctx, r.cfg.For); err != nil {
 		return 0, err
 	}
