@@ -27,11 +27,12 @@ type span struct{ start, end uint64 }
 
 // Mapping is one that a process had when the look ended.
 type Mapping struct {
-	PID        int        `json:"pid"`
-	Start, End uint64     // addresses
-	Path       string     `json:"path"` // as /proc/PID/maps has it
-	RSS        unit.Bytes `json:"rss_bytes"`
-	Hot        unit.Bytes `json:"hot_bytes"` // ≤ RSS
+	PID   int        `json:"pid"`
+	Start uint64     `json:"start"` // addresses
+	End   uint64     `json:"end"`
+	Path  string     `json:"path"` // as /proc/PID/maps has it
+	RSS   unit.Bytes `json:"rss_bytes"`
+	Hot   unit.Bytes `json:"hot_bytes"` // ≤ RSS
 }
 
 // Hot says whether the page at addr was accessed: for the first page of a huge one,
