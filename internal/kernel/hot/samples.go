@@ -21,11 +21,12 @@ import (
 // samples goes by PMU samples of loads and stores, all levels: a page that the
 // caches serve is in use, too.
 //
-//  1. All CPUs are sampled, and what is not of the processes is dropped: that also
-//     has threads that start meanwhile. Where that needs a privilege we lack, the
-//     threads that there are.
-//  2. A first short look, with a period that is rather too long, finds the period.
-//     Its samples count.
+//  1. The threads of the processes are sampled, listed anew for each slice of time:
+//     one that lives shorter than that is missed. Of very many threads, all CPUs are,
+//     and what is not of the processes is dropped. That also samples this process,
+//     which makes some thousand accesses to take in a sample.
+//  2. A first short slice, with a period that is rather too long, finds the period,
+//     and later ones raise it. All samples count.
 //  3. A page is hot that has enough samples.
 type samples struct {
 	*look
@@ -52,7 +53,13 @@ const (
 	firstPeriod        = 10007
 	leastPeriod        = 101 // bounds what sampling costs by 1 % of accesses
 	mostPeriod         = 50_000_000
-	firstLook          = 200 * time.Millisecond
+	firstSlice, slice  = 200 * time.Millisecond, 500 * time.Millisecond
+	// maxThreads are sampled one by one: each has two events, of 68 KiB and 50 µs to
+	// open them for each slice.
+	maxThreads = 128
+	// leastOfCPUs is the least period when whole CPUs are sampled: a shorter one would
+	// ask for more samples than taking them is itself worth, and feed on itself.
+	leastOfCPUs = 10007
 	// maxPages are remembered, some 50 bytes each; hits of further ones are dropped.
 	maxPages = 1 << 22
 	// unseenShare of accesses to pages that no sample hit is told.
@@ -65,29 +72,43 @@ func (s *samples) available() (err error) {
 }
 
 func (s *samples) find(ctx context.Context) (unit.Source, error) {
-	cpus, err := s.cpus()
-	if err != nil {
-		return 0, err
-	}
 	s.hits, s.of = map[page]uint32{}, map[int]bool{}
 	for _, pid := range s.pids {
 		s.of[pid] = true
 	}
-	stats, err := s.sample(ctx, addr.Target{}, cpus) // 1
-	if errors.Is(err, unix.ErrNotPermitted) {
-		var tids []int
-		if tids, err = s.threads(); err != nil {
-			return 0, err
-		}
-		s.note("Only the %d threads that there were at the beginning were sampled: sampling whole CPUs needs CAP_PERFMON.", len(tids))
-		stats, err = s.sample(ctx, addr.Target{TIDs: tids}, nil)
-	}
+	stats, err := s.sampleAll(ctx) // 1
 	if err != nil {
 		return 0, err
 	}
 	s.judge() // 3
 	s.tell(stats)
 	return s.table.How, nil
+}
+
+// whom says who is sampled in the next slice.
+type whom func() (addr.Target, []int, error)
+
+func (s *samples) sampleAll(ctx context.Context) (addr.Stats, error) {
+	threads := func() (addr.Target, []int, error) {
+		tids, err := s.threads()
+		return addr.Target{TIDs: tids}, nil, err
+	}
+	tids, err := s.threads()
+	if err != nil {
+		return addr.Stats{}, err
+	}
+	if len(tids) <= maxThreads {
+		return s.sample(ctx, leastPeriod, threads)
+	}
+	cpus, err := s.cpus()
+	if err != nil {
+		return addr.Stats{}, err
+	}
+	stats, err := s.sample(ctx, leastOfCPUs, func() (addr.Target, []int, error) { return addr.Target{}, cpus, nil })
+	if errors.Is(err, unix.ErrNotPermitted) {
+		return s.sample(ctx, leastPeriod, threads)
+	}
+	return stats, err
 }
 
 func (s *samples) cpus() ([]int, error) {
@@ -128,14 +149,14 @@ func (s *samples) threads() ([]int, error) {
 
 // sample samples loads and stores side by side, each with a period of its own. One
 // of them is enough; what the other lacks is told.
-func (s *samples) sample(ctx context.Context, target addr.Target, cpus []int) (addr.Stats, error) {
+func (s *samples) sample(ctx context.Context, least uint64, who whom) (addr.Stats, error) {
 	kinds := []addr.Config{{Loads: true, LatencyThreshold: 3}, {Stores: true}}
 	var stats [2]addr.Stats
 	var errs [2]error
 	var done sync.WaitGroup
 	for i, cfg := range kinds {
-		cfg.Table, cfg.UserOnly, cfg.Period = s.table, true, s.cfg.Period
-		done.Go(func() { stats[i], errs[i] = s.sampleKind(ctx, cfg, target, cpus) })
+		cfg.Table, cfg.UserOnly = s.table, true
+		done.Go(func() { stats[i], errs[i] = s.sampleKind(ctx, cfg, least, who) })
 	}
 	done.Wait()
 	if errs[0] != nil && errs[1] != nil {
@@ -149,27 +170,44 @@ func (s *samples) sample(ctx context.Context, target addr.Target, cpus []int) (a
 	return addr.Stats{Lost: stats[0].Lost + stats[1].Lost, Throttled: stats[0].Throttled + stats[1].Throttled}, nil
 }
 
-func (s *samples) sampleKind(ctx context.Context, cfg addr.Config, target addr.Target, cpus []int) (addr.Stats, error) {
-	rest := s.cfg.For
-	if cfg.Period == 0 { // 2
-		first := min(firstLook, rest/4)
+func (s *samples) sampleKind(ctx context.Context, cfg addr.Config, least uint64, who whom) (all addr.Stats, err error) {
+	cfg.Period = s.cfg.Period
+	if cfg.Period == 0 {
 		cfg.Period = firstPeriod
-		stats, err := s.collect(ctx, cfg, target, cpus, first)
+	}
+	began := time.Now()
+	for d := min(firstSlice, s.cfg.For/4); d > 0 && ctx.Err() == nil; d = min(slice, s.cfg.For-time.Since(began)) {
+		target, cpus, err := who()
+		var stats addr.Stats
+		if err == nil {
+			stats, err = s.collect(ctx, cfg, target, cpus, d)
+		}
+		if errors.Is(err, unix.ErrGone) { // all have ended: what they did before counts
+			return all, nil
+		}
 		if err != nil {
 			return addr.Stats{}, err
 		}
-		cfg.Period = periodFor(stats.Qualified, first, len(cpus))
-		rest -= first
+		if s.cfg.Period == 0 { // 2
+			next := periodFor(stats.Qualified, d, len(cpus), least)
+			if all.Qualified > 0 {
+				next = max(next, cfg.Period)
+			}
+			cfg.Period = next
+		}
+		all.Qualified += stats.Qualified
+		all.Lost += stats.Lost
+		all.Throttled += stats.Throttled
 	}
-	return s.collect(ctx, cfg, target, cpus, rest)
+	return all, nil
 }
 
 // periodFor is the period that brings enough samples of so many accesses. It is odd:
 // programs like powers of two, and would be sampled at the same places again.
-func periodFor(qualified uint64, look time.Duration, cpus int) uint64 {
+func periodFor(qualified uint64, look time.Duration, cpus int, least uint64) uint64 {
 	rate := float64(qualified) / look.Seconds()
 	want := float64(max(leastRate, cpus*cpuRate))
-	return min(max(uint64(rate/want), leastPeriod), mostPeriod) | 1
+	return min(max(uint64(rate/want), least), mostPeriod) | 1
 }
 
 func (s *samples) collect(ctx context.Context, cfg addr.Config, target addr.Target, cpus []int, d time.Duration) (addr.Stats, error) {

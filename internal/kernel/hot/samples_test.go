@@ -5,6 +5,7 @@ package hot
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -113,20 +114,25 @@ func pmuLook(t *testing.T, cfg Config) (*look, *fakePMU) {
 func TestDecisionSamples(t *testing.T) {
 	want := map[int][]span{12: {{base + 0x1000, base + 0x2000}, {second(64) + 0x1f0000, second(64) + 0x3f0000}}}
 	for _, c := range []struct {
-		about  string
-		cfg    Config
-		set    func(*fakePMU)
-		opened [][2]int
-		note   string
+		about   string
+		cfg     Config
+		threads int // more than two
+		set     func(*fakePMU)
+		opened  [][2]int
+		note    string
 	}{
-		{"all CPUs", Config{}, func(*fakePMU) {}, [][2]int{{-1, 0}, {-1, 1}}, ""},
-		{"threads", Config{}, func(f *fakePMU) { f.noCPUs = true }, [][2]int{{12, -1}, {14, -1}}, "Only the 2 threads"},
-		{"no stores", Config{}, func(f *fakePMU) { f.noStores = true }, [][2]int{{-1, 0}, {-1, 1}}, "Stores were not sampled"},
-		{"a period of its own", Config{Period: 77}, func(f *fakePMU) {}, [][2]int{{-1, 0}, {-1, 1}}, ""},
+		{"threads", Config{}, 0, func(*fakePMU) {}, [][2]int{{12, -1}, {14, -1}}, ""},
+		{"very many threads", Config{}, maxThreads, func(*fakePMU) {}, [][2]int{{-1, 0}, {-1, 1}}, ""},
+		{"no privilege", Config{}, maxThreads, func(f *fakePMU) { f.noCPUs = true }, [][2]int{{12, -1}, {1000 + maxThreads - 1, -1}}, ""},
+		{"no stores", Config{}, 0, func(f *fakePMU) { f.noStores = true }, [][2]int{{12, -1}, {14, -1}}, "Stores were not sampled"},
+		{"a period of its own", Config{Period: 77}, 0, func(f *fakePMU) {}, [][2]int{{12, -1}, {14, -1}}, ""},
 	} {
 		c.cfg.For = 20 * time.Millisecond
 		l, f := pmuLook(t, c.cfg)
 		c.set(f)
+		for i := range c.threads {
+			kerneltest.Write(t, l.root, kerneltest.Files{fmt.Sprintf("/proc/12/task/%d/", 1000+i): ""})
+		}
 		p, err := find(context.Background(), l, []int{fakePID})
 		if err != nil {
 			t.Errorf("%s: %v", c.about, err)
@@ -138,7 +144,7 @@ func TestDecisionSamples(t *testing.T) {
 		if h := p.Heat(); h.Source != "PMU samples" || h.How != unit.HowModelled || h.Unit != "page" || h.Bytes != 4096+2*unit.MiB {
 			t.Errorf("%s: %+v", c.about, h)
 		}
-		if len(f.tasks) != len(c.opened) || !f.tasks[c.opened[0]] || !f.tasks[c.opened[1]] {
+		if len(f.tasks) != len(c.opened) && len(f.tasks) != 2+c.threads || !f.tasks[c.opened[0]] || !f.tasks[c.opened[1]] {
 			t.Errorf("%s: opened %v", c.about, f.tasks)
 		}
 		if notes := strings.Join(p.Notes(), "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
@@ -178,7 +184,7 @@ func TestDecisionPeriod(t *testing.T) {
 	}{
 		{0, time.Second, 4, leastPeriod}, {1e9, time.Second, 4, 100_001}, {2e8, 200 * time.Millisecond, 100, 10_001}, {1 << 62, time.Second, 1, mostPeriod | 1},
 	} {
-		if got := periodFor(c.qualified, c.look, c.cpus); got != c.want {
+		if got := periodFor(c.qualified, c.look, c.cpus, leastPeriod); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
