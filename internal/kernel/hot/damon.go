@@ -135,6 +135,7 @@ func (d *damon) find(ctx context.Context) (how unit.Source, err error) {
 	if err := d.begin(); err != nil { // 1
 		return 0, err
 	}
+	d.note(tlbNote)
 	began := time.Now()
 	if err := wait(ctx, d.cfg.For/2); err != nil { // 2
 		return 0, err

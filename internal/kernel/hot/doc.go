@@ -21,6 +21,9 @@
 //   - Referenced bits are known for a mapping as a whole, and clearing them makes
 //     reclaim forget what was used.
 //
+// All but samples go by accessed bits, which the kernel clears without flushing TLBs:
+// what stays in them looks unused (tlbNote).
+//
 // Where a mapping has transparent huge pages, a hit heats the aligned 2 MiB around
 // it, also where these happen to be small pages: smaps does not say which are huge.
 //

@@ -235,6 +235,13 @@ func (l *look) smaps(pid int) ([]procfs.SmapsArea, error) {
 	return procfs.ParseSmaps(data)
 }
 
+// tlbNote holds for all that goes by the accessed bits of page tables. The kernel
+// clears them without flushing the TLBs, and a CPU sets one only when it walks the
+// table (clear_refs_write in fs/proc/task_mmu.c flushes for soft-dirty bits only;
+// ptep_clear_flush_young in arch/x86/mm/pgtable.c says why). TestLabHot saw two huge
+// pages look idle for a second that a program alone on its CPU went through.
+const tlbNote = "Pages that stayed in a CPU's TLB all the time look unused: some few that are used most, or huge ones, may be taken for cold."
+
 // wait waits, unless ctx ends before.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

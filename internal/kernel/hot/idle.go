@@ -72,6 +72,7 @@ func (i *idle) find(ctx context.Context) (how unit.Source, err error) {
 	if err := i.mark(ctx); err != nil { // 2
 		return 0, err
 	}
+	i.note(tlbNote)
 	if err := wait(ctx, i.cfg.For); err != nil {
 		return 0, err
 	}

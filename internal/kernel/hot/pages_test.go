@@ -41,7 +41,7 @@ func TestDecisionSettle(t *testing.T) {
 func TestDecisionSettleBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	const pages = 4 * 512
-	for range 2000 {
+	for range 500 {
 		var areas []procfs.SmapsArea
 		for at := r.IntN(300); at < pages; {
 			end := min(pages, at+1+r.IntN(900))

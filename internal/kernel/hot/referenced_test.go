@@ -42,7 +42,7 @@ func TestDecisionReferenced(t *testing.T) {
 		!strings.HasPrefix(h.Others[1], "DAMON: ") || !strings.HasPrefix(h.Others[2], "idle page tracking: ") {
 		t.Errorf("%+v", h)
 	}
-	if n := p.Notes(); len(n) != 1 || !strings.Contains(n[0], "reclaim") {
+	if n := p.Notes(); len(n) != 2 || !strings.Contains(n[0], "reclaim") {
 		t.Errorf("notes %q", n)
 	}
 }

@@ -25,8 +25,8 @@ import (
 //     one that lives shorter than that is missed. Of very many threads, all CPUs are,
 //     and what is not of the processes is dropped. That also samples this process,
 //     which makes some thousand accesses to take in a sample.
-//  2. A first short slice, with a period that is rather too long, finds the period,
-//     and later ones raise it. All samples count.
+//  2. A first short slice, with a period that is rather too long, finds the period;
+//     then each finds that of the next. All samples count.
 //  3. A page is hot that has enough samples.
 type samples struct {
 	*look
@@ -189,11 +189,7 @@ func (s *samples) sampleKind(ctx context.Context, cfg addr.Config, least uint64,
 			return addr.Stats{}, err
 		}
 		if s.cfg.Period == 0 { // 2
-			next := periodFor(stats.Qualified, d, len(cpus), least)
-			if all.Qualified > 0 {
-				next = max(next, cfg.Period)
-			}
-			cfg.Period = next
+			cfg.Period = periodFor(stats.Qualified, d, len(cpus), least)
 		}
 		all.Qualified += stats.Qualified
 		all.Lost += stats.Lost
