@@ -121,7 +121,7 @@ func FuzzParsers(f *testing.F) {
 	for _, seed := range []string{statLine, "cpu0 1 2 3 40 5 6 7 8\n", "1000 prefer (many):0 N0=1 anon=1\n", "1000-2000 rw-p\n",
 		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "3:cpuset:/a\n", "1\n2\n",
 		zoneinfo, interrupts, "numa_hit 5\nnuma_miss 0\n", "numa_hint_faults 3\n", "Cpus_allowed_list:\t0-3\nUid:\t0\t0\t0\t0\n", "SwapFree: 3 kB\n",
-		"1183938 18217 12\n", smaps, "cpu  1 2 3 4 5 6 7 8 9 0\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
+		"1183938 18217 12\n", smaps, smapsAreas, "cpu  1 2 3 4 5 6 7 8 9 0\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -145,6 +145,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, "count", func(d []byte) (uint64, error) { return ParseCount("x", d) }, data)
 		check(t, "stat's sum", ParseStatBusy, data)
 		check(t, "smaps", func(d []byte) (unit.Bytes, error) { return ParseSmapsHuge(d, 0x1000, 0x3000) }, data)
+		check(t, "smaps' mappings", ParseSmaps, data)
 		ParseModelName(data)
 		ParseHypervisorFlag(data)
 		TaskName(data)

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
+	"homenode/internal/unit"
+)
+
+// The sources, as Config names them; the best first.
+const (
+	Samples    = "pmu"
+	DAMON      = "damon"
+	Idle       = "idle"
+	Referenced = "referenced"
+)
+
+// Config says how to look.
+type Config struct {
+	For     time.Duration // how long, by the wall
+	Sources []string      // to be tried, in this order; nil: all, the best first
+	// Share is the least share of a mapping's resident bytes that make it hot where
+	// only mappings can be told apart; 0: defaultShare.
+	Share float64
+	// Period is how many accesses there are to a PMU sample; 0: one that brings
+	// enough samples and costs a few percent of a CPU.
+	Period uint64
+	// Least samples make a page hot; 0: one.
+	Least int
+	// Calls is nil for the kernel's.
+	Calls unix.Sampling
+}
+
+// defaultShare: a mapping moves as a whole. With less than half of it hot, more that
+// is cold would move than what is hot.
+const defaultShare = 0.5
+
+// source is a way to find hot pages.
+type source struct {
+	name, unit string
+	make       func(*look) finder
+}
+
+// finder looks. What available or find say against it is a reason to try the next
+// source.
+type finder interface {
+	// available says why it cannot be used; it changes nothing.
+	available() error
+	// find tells the look what it found, and how that was known.
+	find(ctx context.Context) (unit.Source, error)
+}
+
+// sources in the order of how well they tell hot from cold.
+var sources = map[string]source{
+	Samples:    {"PMU samples", "page", func(l *look) finder { return &samples{look: l} }},
+	DAMON:      {"DAMON", "region", func(l *look) finder { return &damon{look: l} }},
+	Idle:       {"idle page tracking", "page", func(l *look) finder { return &idle{look: l} }},
+	Referenced: {"referenced bits (clear_refs)", "mapping", func(l *look) finder { return &referenced{look: l} }},
+}
+
+// All are the sources' names, the best first.
+func All() []string { return []string{Samples, DAMON, Idle, Referenced} }
+
+// Find says which pages of the processes were accessed within cfg.For from now on.
+// Processes that end meanwhile are left out. ErrNotSupported comes with what speaks
+// against each source.
+func Find(ctx context.Context, live unix.Live, pids []int, cfg Config) (Pages, error) {
+	if !live.Valid() {
+		return Pages{}, fmt.Errorf("find hot pages: only the running kernel can be asked (%w)", unix.ErrNotSupported)
+	}
+	return find(ctx, newLook(live.Root(), cfg), pids)
+}
+
+// look is one search.
+type look struct {
+	root  unix.Root
+	cfg   Config
+	pids  []int // that can be looked at
+	buf   unix.Buffer
+	write func(path, value string) error
+	found map[int][]span
+	notes []string
+}
+
+func newLook(root unix.Root, cfg Config) *look {
+	if cfg.Sources == nil {
+		cfg.Sources = All()
+	}
+	if cfg.Share == 0 {
+		cfg.Share = defaultShare
+	}
+	if cfg.Calls == nil {
+		cfg.Calls = unix.LivePerf{}
+	}
+	return &look{root: root, cfg: cfg, write: unix.WriteFile}
+}
+
+func (c Config) check() error {
+	if c.For <= 0 {
+		return fmt.Errorf("find hot pages: looking for %v finds nothing: give a time", c.For)
+	}
+	if c.Share < 0 || c.Share > 1 {
+		return fmt.Errorf("find hot pages: share %g is not within 0 to 1", c.Share)
+	}
+	for _, s := range c.Sources {
+		if _, ok := sources[s]; !ok {
+			return fmt.Errorf("find hot pages: unknown source %q: want some of %s", s, strings.Join(All(), ", "))
+		}
+	}
+	return nil
+}
+
+func find(ctx context.Context, l *look, pids []int) (Pages, error) {
+	if err := l.cfg.check(); err != nil {
+		return Pages{}, err
+	}
+	if err := l.admit(pids); err != nil {
+		return Pages{}, err
+	}
+	var against []error
+	admitted := l.notes
+	for _, key := range l.cfg.Sources {
+		l.found, l.notes = map[int][]span{}, slices.Clone(admitted)
+		p, err := l.try(ctx, sources[key])
+		if err == nil {
+			p.heat.Others = sentences(against)
+			return p, nil
+		}
+		if over := ctx.Err(); over != nil {
+			if !errors.Is(err, over) {
+				err = over
+			}
+			return Pages{}, fmt.Errorf("find hot pages: %w", err)
+		}
+		against = append(against, fmt.Errorf("%s: %w", sources[key].name, err))
+	}
+	return Pages{}, nothing(against)
+}
+
+func (l *look) try(ctx context.Context, s source) (Pages, error) {
+	f := s.make(l)
+	if err := f.available(); err != nil {
+		return Pages{}, err
+	}
+	began := time.Now()
+	how, err := f.find(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return Pages{}, err
+	}
+	p := Pages{spans: map[int][]span{}, heat: migration.Heat{Source: s.name, How: how, Unit: s.unit, For: time.Since(began)}}
+	if err := l.settle(&p); err != nil {
+		return Pages{}, err
+	}
+	p.notes = l.notes
+	return p, nil
+}
+
+// settle makes pages of what was found, by the mappings that there are now.
+func (l *look) settle(p *Pages) error {
+	for _, pid := range l.pids {
+		areas, err := l.smaps(pid)
+		if errors.Is(err, unix.ErrGone) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if s := settle(l.found[pid], areas); len(s) > 0 {
+			p.spans[pid] = s
+		}
+		for _, m := range mappingsOf(pid, p.spans[pid], areas) {
+			p.mappings = append(p.mappings, m)
+			p.heat.Bytes += m.Hot
+		}
+	}
+	return nil
+}
+
+// admit sorts out processes that cannot be looked at: who may not open smaps may
+// nothing else of what follows. Ended ones are left out without a word.
+func (l *look) admit(pids []int) error {
+	var denied error
+	for _, pid := range pids {
+		path := l.proc(pid, "smaps")
+		f, err := os.Open(path)
+		if err == nil {
+			err = f.Close()
+			l.pids = append(l.pids, pid)
+			continue
+		}
+		if err = unix.Explain("open", path, "CAP_SYS_PTRACE", err); errors.Is(err, unix.ErrGone) {
+			continue
+		}
+		denied = err
+		l.note("process %d was left out: %v", pid, err)
+	}
+	if len(l.pids) > 0 {
+		return nil
+	}
+	if denied != nil {
+		return fmt.Errorf("find hot pages: %w", denied)
+	}
+	return fmt.Errorf("find hot pages: none of the %d processes is there any more (%w)", len(pids), unix.ErrGone)
+}
+
+func (l *look) add(pid int, s span) { l.found[pid] = append(l.found[pid], s) }
+
+func (l *look) note(format string, args ...any) {
+	l.notes = append(l.notes, fmt.Sprintf(format, args...))
+}
+
+func (l *look) proc(pid int, file string) string {
+	return l.root.Path(fmt.Sprintf("/proc/%d/%s", pid, file))
+}
+
+func (l *look) smaps(pid int) ([]procfs.SmapsArea, error) {
+	path := l.proc(pid, "smaps")
+	data, err := l.buf.ReadFile(path)
+	if err != nil {
+		return nil, unix.Explain("read", path, "CAP_SYS_PTRACE", err)
+	}
+	return procfs.ParseSmaps(data)
+}
+
+// tlbNote holds for all that goes by the accessed bits of page tables. The kernel
+// clears them without flushing the TLBs, and a CPU sets one only when it walks the
+// table (clear_refs_write in fs/proc/task_mmu.c flushes for soft-dirty bits only;
+// ptep_clear_flush_young in arch/x86/mm/pgtable.c says why). TestLabHot saw two huge
+// pages look idle for a second that a program alone on its CPU went through.
+const tlbNote = "Pages that stayed in a CPU's TLB all the time look unused: some few that are used most, or huge ones, may be taken for cold."
+
+// wait waits, unless ctx ends before.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// sentences leave out what all of them end with.
+func sentences(errs []error) []string {
+	var all []string
+	for _, err := range errs {
+		text := strings.TrimSuffix(err.Error(), ": "+unix.ErrNotSupported.Error())
+		all = append(all, strings.ReplaceAll(text, "\n", "; "))
+	}
+	return all
+}
+
+// nothing says what speaks against every source, and whether it is a privilege.
+func nothing(against []error) error {
+	why := strings.Join(sentences(against), "; ")
+	if errors.Is(errors.Join(against...), unix.ErrNotPermitted) {
+		return fmt.Errorf("find hot pages: no way of finding them works here: %s: %w (%w)", why, unix.ErrNotSupported, unix.ErrNotPermitted)
+	}
+	return fmt.Errorf("find hot pages: no way of finding them works here: %s: %w", why, unix.ErrNotSupported)
+}

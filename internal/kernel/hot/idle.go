@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hot
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sort"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// bitmapFile has a bit for each page frame: word i, 8 bytes in the machine's order,
+// has frames 64·i to 64·i+63 (since 4.3, CONFIG_IDLE_PAGE_TRACKING;
+// Documentation/admin-guide/mm/idle_page_tracking.rst). Writing 1 marks a page idle,
+// writing 0 does nothing; an access clears the bit.
+const bitmapFile = "/sys/kernel/mm/page_idle/bitmap"
+
+// idle marks the pages of the processes idle and looks which did not stay so:
+//
+//  1. The frames of their present pages, from pagemap.
+//  2. Mark them, and wait.
+//  3. Not marked any more, or at once again: accessed.
+//  4. But a page that is on no LRU list never takes a mark, nor does the tail of a huge
+//     page (page_idle_get_folio in mm/page_idle.c): by their flags those are left out.
+//     Of them nothing is known; a huge page is told by its head.
+//  5. Which addresses have these frames now, from pagemap again: a page that was
+//     moved meanwhile takes its mark along, but not its number, and is unknown.
+type idle struct {
+	*look
+	bitmap *os.File
+	marks  []word
+}
+
+// word is a word of the bitmap. 64 frames side by side take 16 bytes; 10 million
+// pages all apart take 160 MB.
+type word struct {
+	at   uint64 // its index
+	bits uint64
+}
+
+func (i *idle) available() error {
+	f, err := os.OpenFile(i.root.Path(bitmapFile), os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("the kernel has no %s (CONFIG_IDLE_PAGE_TRACKING, since Linux 4.3): %w", bitmapFile, unix.ErrNotSupported)
+	}
+	if err != nil {
+		return unix.Explain("open", bitmapFile, "root", err)
+	}
+	return f.Close()
+}
+
+func (i *idle) find(ctx context.Context) (how unit.Source, err error) {
+	if i.bitmap, err = os.OpenFile(i.root.Path(bitmapFile), os.O_RDWR, 0); err != nil {
+		return 0, unix.Explain("open", bitmapFile, "root", err)
+	}
+	defer i.bitmap.Close()
+	var frames []uint64
+	if err := i.walk(ctx, func(_ int, _, frame uint64) { frames = append(frames, frame) }); err != nil { // 1
+		return 0, err
+	}
+	if i.marks = words(frames); len(i.marks) == 0 {
+		return 0, fmt.Errorf("no page of the processes has a frame number in pagemap: it needs CAP_SYS_ADMIN (%w)", unix.ErrNotPermitted)
+	}
+	if err := i.mark(ctx); err != nil { // 2
+		return 0, err
+	}
+	i.note(tlbNote)
+	if err := wait(ctx, i.cfg.For); err != nil {
+		return 0, err
+	}
+	if err := i.compare(ctx); err != nil { // 3
+		return 0, err
+	}
+	if err := i.leaveOut(ctx); err != nil { // 4
+		return 0, err
+	}
+	return unit.HowMeasured, i.walk(ctx, func(pid int, addr, frame uint64) { // 5
+		if accessed(i.marks, frame) {
+			i.add1(pid, addr)
+		}
+	})
+}
+
+// add1 adds a page, which comes after all those before it: no memory for neighbours.
+func (i *idle) add1(pid int, addr uint64) {
+	i.found[pid] = join(i.found[pid], span{addr, addr + uint64(unix.PageSize())})
+}
+
+func (i *idle) mark(ctx context.Context) error {
+	return unix.Explain("write", bitmapFile, "", i.runs(ctx, func(run []word, buf []byte) error {
+		for k, w := range run {
+			binary.NativeEndian.PutUint64(buf[8*k:], w.bits)
+		}
+		_, err := i.bitmap.WriteAt(buf, int64(8*run[0].at))
+		return err
+	}))
+}
+
+// compare keeps what is not marked now.
+func (i *idle) compare(ctx context.Context) error {
+	return unix.Explain("read", bitmapFile, "", i.runs(ctx, func(run []word, buf []byte) error {
+		if _, err := i.bitmap.ReadAt(buf, int64(8*run[0].at)); err != nil {
+			return err
+		}
+		for k := range run {
+			run[k].bits &^= binary.NativeEndian.Uint64(buf[8*k:])
+		}
+		return nil
+	}))
+}
+
+// flagsFile has 8 bytes for each frame (since 2.6.25; the zero page's bit since 4.0).
+const flagsFile = "/proc/kpageflags"
+
+// Bits of it, from include/uapi/linux/kernel-page-flags.h.
+const (
+	flagLRU  = 1 << 5
+	flagTail = 1 << 16
+	flagHuge = 1 << 17 // of hugetlbfs
+	flagZero = 1 << 24
+)
+
+// markable says whether a page with these flags takes a mark.
+func markable(flags uint64) bool {
+	return flags&flagLRU != 0 && flags&(flagTail|flagHuge|flagZero) == 0
+}
+
+// leaveOut keeps what would have stayed marked.
+func (i *idle) leaveOut(ctx context.Context) error {
+	f, err := os.Open(i.root.Path(flagsFile))
+	if err != nil {
+		return unix.Explain("open", flagsFile, "CAP_SYS_ADMIN", err)
+	}
+	defer f.Close()
+	var buf [8 * 64]byte
+	for k := range i.marks {
+		w := &i.marks[k]
+		if k%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if w.bits == 0 {
+			continue
+		}
+		n, err := f.ReadAt(buf[:], int64(8*64*w.at))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return unix.Explain("read", flagsFile, "CAP_SYS_ADMIN", err)
+		}
+		w.bits &= markables(buf[:n])
+	}
+	return nil
+}
+
+// markables has a bit for each frame whose flags say that it takes a mark.
+func markables(flags []byte) (bits uint64) {
+	for k := range min(64, len(flags)/8) {
+		if markable(binary.NativeEndian.Uint64(flags[8*k:])) {
+			bits |= 1 << k
+		}
+	}
+	return bits
+}
+
+// runWords bounds a call: the kernel looks up who maps each of its 64 × 128 pages.
+const runWords = 128
+
+// runs goes through words that stand side by side.
+func (i *idle) runs(ctx context.Context, do func(run []word, buf []byte) error) error {
+	buf := make([]byte, 8*runWords)
+	for from := 0; from < len(i.marks); {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		to := from + 1
+		for to < len(i.marks) && to-from < runWords && i.marks[to].at == i.marks[to-1].at+1 {
+			to++
+		}
+		if err := do(i.marks[from:to], buf[:8*(to-from)]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// words are the marks of frames, ascending. It sorts frames.
+func words(frames []uint64) []word {
+	slices.Sort(frames)
+	var all []word
+	for _, f := range frames {
+		if n := len(all); n == 0 || all[n-1].at != f/64 {
+			all = append(all, word{at: f / 64})
+		}
+		all[len(all)-1].bits |= 1 << (f % 64)
+	}
+	return all
+}
+
+func accessed(marks []word, frame uint64) bool {
+	at := sort.Search(len(marks), func(i int) bool { return marks[i].at >= frame/64 })
+	return at < len(marks) && marks[at].at == frame/64 && marks[at].bits>>(frame%64)&1 == 1
+}
+
+// walk goes through the present pages of all processes, ascending in each.
+func (i *idle) walk(ctx context.Context, each func(pid int, addr, frame uint64)) error {
+	for _, pid := range i.pids {
+		err := i.walkOne(ctx, pid, func(addr, frame uint64) { each(pid, addr, frame) })
+		if err != nil && !errors.Is(err, unix.ErrGone) {
+			return err
+		}
+	}
+	return nil
+}
+
+// tooSparse leaves out what is reserved and hardly used, as address sanitizers do:
+// 64 Mi entries of pagemap take half a second to read, 16 TiB a minute.
+func tooSparse(a procfs.SmapsArea) bool {
+	size := a.End - a.Start
+	return size > 256<<30 && uint64(a.RSS)*1024 < size
+}
+
+func (i *idle) walkOne(ctx context.Context, pid int, each func(addr, frame uint64)) error {
+	areas, err := i.smaps(pid)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(i.proc(pid, "pagemap"))
+	if err != nil {
+		return unix.Explain("open", i.proc(pid, "pagemap"), "CAP_SYS_PTRACE", err)
+	}
+	defer f.Close()
+	for _, a := range areas {
+		if a.RSS == 0 && a.HugeTLB == 0 || tooSparse(a) {
+			continue
+		}
+		if err := readFrames(ctx, f, a.Range, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFrames gives the frame of each page of a range that is present; see
+// presentFrame.
+func readFrames(ctx context.Context, pagemap *os.File, r procfs.Range, each func(addr, frame uint64)) error {
+	size := uint64(unix.PageSize())
+	buf := make([]byte, 32<<10)
+	for at := r.Start; at < r.End; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n, err := pagemap.ReadAt(buf[:min(uint64(len(buf)), (r.End-at)/size*8)], int64(at/size*8))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return unix.Explain("read", pagemap.Name(), "", err)
+		}
+		for k := range n / 8 {
+			if frame, ok := presentFrame(binary.NativeEndian.Uint64(buf[8*k:])); ok {
+				each(at+uint64(k)*size, frame)
+			}
+		}
+		if n < 8 { // it is ending: pagemap_read in fs/proc/task_mmu.c returns 0
+			return nil
+		}
+		at += uint64(n/8) * size
+	}
+	return nil
+}
+
+// presentFrame reads an entry of /proc/PID/pagemap (since 2.6.25): bit 63 present,
+// bits 0-54 the frame, 0 without CAP_SYS_ADMIN (since 4.2).
+func presentFrame(entry uint64) (uint64, bool) {
+	frame := entry & (1<<55 - 1)
+	return frame, entry>>63 == 1 && frame != 0
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hot
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// sparse writes words at byte offsets of a file.
+func sparse(t *testing.T, path string, words map[int64]uint64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for at, w := range words {
+		if _, err := f.WriteAt([]byte(words64(w)), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A process of four pages with frames 70, 71, 72 and 200; a huge page's tail and a
+// page on no list never take a mark; frame 71 stays idle.
+func TestDecisionIdle(t *testing.T) {
+	l := fakeLook(t, kerneltest.Files{
+		"/proc/12/smaps":      smapsOf([3]int{24, 0, 0}),
+		"/proc/kpageflags":    words64(make([]uint64, 256)...),
+		bitmapFile:            words64(make([]uint64, 4)...),
+		"/proc/12/clear_refs": "",
+	}, Config{Sources: []string{Idle}, For: 200 * time.Millisecond})
+	const present = 1 << 63
+	entry := int64(base / 4096 * 8)
+	sparse(t, l.root.Path("/proc/12/pagemap"), map[int64]uint64{entry: present | 70, entry + 8: present | 71, entry + 16: present | 72, entry + 24: 1 << 62, entry + 32: present | 200, entry + 40: present | 73})
+	sparse(t, l.root.Path("/proc/kpageflags"), map[int64]uint64{8 * 70: flagLRU, 8 * 71: flagLRU, 8 * 72: flagLRU | flagTail, 8 * 200: flagLRU, 8 * 73: 0})
+	marked := make(chan []byte)
+	go func() { // the process: what it touches loses its mark
+		time.Sleep(100 * time.Millisecond)
+		was, _ := os.ReadFile(l.root.Path(bitmapFile))
+		os.WriteFile(l.root.Path(bitmapFile), []byte(words64(0, 1<<(71-64), 0, 0)), 0o644)
+		marked <- was
+	}()
+	p, err := find(context.Background(), l, []int{fakePID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := <-marked
+	if got, want := binary.NativeEndian.Uint64(was[8:]), uint64(0b1111<<6); got != want || binary.NativeEndian.Uint64(was[24:]) != 1<<(200-192) {
+		t.Errorf("marked %x, want %x and frame 200", was, want)
+	}
+	want := []span{{base, base + 0x1000}, {base + 0x4000, base + 0x5000}}
+	if !reflect.DeepEqual(p.spans[fakePID], want) {
+		t.Errorf("hot: %x, want %x", p.spans[fakePID], want)
+	}
+	if h := p.Heat(); h.Source != "idle page tracking" || h.Unit != "page" || h.Bytes != 8192 || h.How != unit.HowMeasured || h.For < 200*time.Millisecond {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestDecisionIdleRefuses(t *testing.T) {
+	files := kerneltest.Files{"/proc/12/smaps": smapsOf([3]int{4, 0, 0})}
+	_, err := find(context.Background(), fakeLook(t, files, Config{Sources: []string{Idle}}), []int{fakePID})
+	says(t, err, unix.ErrNotSupported, "idle page tracking: the kernel has no /sys/kernel/mm/page_idle/bitmap", "CONFIG_IDLE_PAGE_TRACKING")
+	l := fakeLook(t, files.With(kerneltest.Files{bitmapFile: words64(0)}), Config{Sources: []string{Idle}})
+	sparse(t, l.root.Path("/proc/12/pagemap"), map[int64]uint64{base / 4096 * 8: 1 << 63})
+	_, err = find(context.Background(), l, []int{fakePID})
+	says(t, err, unix.ErrNotPermitted, "CAP_SYS_ADMIN")
+}
+
+func TestDecodeWords(t *testing.T) {
+	if got, want := words([]uint64{130, 0, 63, 64, 0}), []word{{0, 1<<63 | 1}, {1, 1}, {2, 4}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+}
+
+// What goes into a bitmap comes out of it, and nothing else.
+func FuzzDecodeWords(f *testing.F) {
+	f.Add([]byte(words64(1, 2, 64, 1<<40)))
+	f.Add([]byte(words64(flagLRU, flagLRU|flagTail)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := map[uint64]bool{}
+		var frames []uint64
+		for i := range len(data) / 8 {
+			w := binary.NativeEndian.Uint64(data[8*i:])
+			in[w] = true
+			frames = append(frames, w, w)
+		}
+		marks := words(frames)
+		bits := 0
+		for _, m := range marks {
+			for b := m.bits; b != 0; b &= b - 1 {
+				bits++
+			}
+		}
+		if bits != len(in) {
+			t.Errorf("%d bits of %d frames", bits, len(in))
+		}
+		for w := range in {
+			if !accessed(marks, w) || !in[w+1] && accessed(marks, w+1) {
+				t.Errorf("frame %d of %v", w, marks)
+			}
+			if frame, ok := presentFrame(w); ok && (w>>63 == 0 || frame == 0 || frame >= 1<<55) {
+				t.Errorf("entry %x: frame %x", w, frame)
+			}
+		}
+		if n := min(64, len(data)/8); n < 64 && markables(data)>>n != 0 {
+			t.Errorf("flags of %d frames: %x", n, markables(data))
+		}
+	})
+}
+
+func TestDecisionTooSparse(t *testing.T) {
+	a := mapped(0, 1<<40, 0)
+	if a.RSS = 1 << 20; !tooSparse(a) {
+		t.Error("1 MiB in 1 TiB is not too sparse")
+	}
+	if a.RSS = 1 << 35; tooSparse(a) || tooSparse(mapped(0, 1<<30, 0)) {
+		t.Error("32 GiB in 1 TiB, or 1 GiB, is too sparse")
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hot
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/migration"
+	"homenode/internal/unit"
+)
+
+// Pages are those that were accessed recently. They do not change any more: several
+// goroutines may ask.
+type Pages struct {
+	spans    map[int][]span // by process, ascending, apart from each other
+	mappings []Mapping
+	heat     migration.Heat
+	notes    []string
+}
+
+// span is [start, end), of whole pages. 16 bytes: 10 million pages of which every
+// other one is hot take 80 MB; side by side they take next to nothing.
+type span struct{ start, end uint64 }
+
+// Mapping is one that a process had when the look ended.
+type Mapping struct {
+	PID   int        `json:"pid"`
+	Start uint64     `json:"start"` // addresses
+	End   uint64     `json:"end"`
+	Path  string     `json:"path"` // as /proc/PID/maps has it
+	RSS   unit.Bytes `json:"rss_bytes"`
+	Hot   unit.Bytes `json:"hot_bytes"` // ≤ RSS
+}
+
+// Hot says whether the page at addr was accessed: for the first page of a huge one,
+// whether any part of it was. See migrate.Hot.
+func (p Pages) Hot(pid int, addr uint64) bool {
+	s := p.spans[pid]
+	i := sort.Search(len(s), func(i int) bool { return s[i].end > addr })
+	return i < len(s) && s[i].start <= addr
+}
+
+// Heat is how it was found, and how much.
+func (p Pages) Heat() migration.Heat { return p.heat }
+
+// Mappings are all of the processes, with what is hot of each; by process, ascending.
+func (p Pages) Mappings() []Mapping { return p.mappings }
+
+// Notes are what a person must know of it, a sentence each.
+func (p Pages) Notes() []string { return p.notes }
+
+// settle makes spans of what was found in a process: in order, without overlaps, of
+// whole units (pages, or huge pages), and only where something is mapped. areas
+// ascend.
+func settle(found []span, areas []procfs.SmapsArea) []span {
+	found = merged(found)
+	var all []span
+	for _, a := range areas {
+		size := unitOf(a)
+		i := sort.Search(len(found), func(i int) bool { return found[i].end > a.Start })
+		for ; i < len(found) && found[i].start < a.End; i++ {
+			s := span{max(found[i].start, a.Start), min(found[i].end, a.End)}
+			all = join(all, span{max(s.start&^(size-1), a.Start), min(up(s.end, size), a.End)})
+		}
+	}
+	return slices.Clip(all)
+}
+
+// up rounds up; the last unit of the address space ends at its end.
+func up(addr, size uint64) uint64 {
+	if addr > ^uint64(0)-size {
+		return ^uint64(0)
+	}
+	return (addr + size - 1) &^ (size - 1)
+}
+
+// hugePage is what a transparent huge page has: PMD size on x86-64, and on arm64
+// with 4 KiB pages.
+const hugePage = 2 << 20
+
+// unitOf is how much of a mapping one hit heats, in bytes: a power of two.
+func unitOf(a procfs.SmapsArea) uint64 {
+	if a.Huge > 0 {
+		return max(hugePage, uint64(a.PageSize))
+	}
+	return uint64(a.PageSize)
+}
+
+// merged sorts in place, and makes one of those that touch.
+func merged(s []span) []span {
+	byStart := func(a, b span) int { return cmp.Compare(a.start, b.start) }
+	if !slices.IsSortedFunc(s, byStart) {
+		slices.SortFunc(s, byStart)
+	}
+	into := s[:0]
+	for _, one := range s {
+		into = join(into, one)
+	}
+	return into
+}
+
+// join appends one that starts no earlier than the last.
+func join(s []span, one span) []span {
+	if n := len(s); n > 0 && one.start <= s[n-1].end {
+		s[n-1].end = max(s[n-1].end, one.end)
+		return s
+	}
+	return append(s, one)
+}
+
+// mappingsOf says how much of each mapping is hot: no more than is there, since a
+// region or a widened hit may have pages that are not.
+func mappingsOf(pid int, spans []span, areas []procfs.SmapsArea) []Mapping {
+	var all []Mapping
+	for _, a := range areas {
+		m := Mapping{PID: pid, Start: a.Start, End: a.End, Path: a.Path, RSS: a.RSS + a.HugeTLB}
+		i := sort.Search(len(spans), func(i int) bool { return spans[i].end > a.Start })
+		for ; i < len(spans) && spans[i].start < a.End; i++ {
+			m.Hot += unit.Bytes(min(spans[i].end, a.End) - max(spans[i].start, a.Start))
+		}
+		m.Hot = min(m.Hot, m.RSS)
+		all = append(all, m)
+	}
+	return all
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"homenode/internal/kernel/addr"
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// samples goes by PMU samples of loads and stores, all levels: a page that the
+// caches serve is in use, too.
+//
+//  1. The threads of the processes are sampled, listed anew for each slice of time:
+//     one that lives shorter than that is missed. Of very many threads, all CPUs are,
+//     and what is not of the processes is dropped. That also samples this process,
+//     which makes some thousand accesses to take in a sample.
+//  2. A first short slice, with a period that is rather too long, finds the period;
+//     then each finds that of the next. All samples count.
+//  3. A page is hot that has enough samples.
+type samples struct {
+	*look
+	table addr.Table
+
+	of map[int]bool // processes
+
+	mu    sync.Mutex // of what follows
+	hits  map[page]uint32
+	total uint64
+	full  bool
+}
+
+type page struct {
+	pid  int
+	addr uint64
+}
+
+const (
+	// Wanted of each kind of access, in samples a second: for each CPU, and at least
+	// of all together. A sample costs the sampled about a microsecond, and 10,000 find 98 of
+	// 100 pages where 2,500 are used alike.
+	cpuRate, leastRate = 1000, 10_000
+	firstPeriod        = 10007
+	leastPeriod        = 101 // bounds what sampling costs by 1 % of accesses
+	mostPeriod         = 50_000_000
+	firstSlice, slice  = 200 * time.Millisecond, 500 * time.Millisecond
+	// maxThreads are sampled one by one: each has two events, of 68 KiB and 50 µs to
+	// open them for each slice.
+	maxThreads = 128
+	// leastOfCPUs is the least period when whole CPUs are sampled: a shorter one would
+	// ask for more samples than taking them is itself worth, and feed on itself.
+	leastOfCPUs = 10007
+	// maxPages are remembered, some 50 bytes each; hits of further ones are dropped.
+	maxPages = 1 << 22
+	// unseenShare of accesses to pages that no sample hit is told.
+	unseenShare = 0.1
+)
+
+func (s *samples) available() (err error) {
+	s.table, err = addr.Detect(s.root)
+	return err
+}
+
+func (s *samples) find(ctx context.Context) (unit.Source, error) {
+	s.hits, s.of = map[page]uint32{}, map[int]bool{}
+	for _, pid := range s.pids {
+		s.of[pid] = true
+	}
+	stats, err := s.sampleAll(ctx) // 1
+	if err != nil {
+		return 0, err
+	}
+	s.judge() // 3
+	s.tell(stats)
+	return s.table.How, nil
+}
+
+// whom says who is sampled in the next slice.
+type whom func() (addr.Target, []int, error)
+
+func (s *samples) sampleAll(ctx context.Context) (addr.Stats, error) {
+	threads := func() (addr.Target, []int, error) {
+		tids, err := s.threads()
+		return addr.Target{TIDs: tids}, nil, err
+	}
+	tids, err := s.threads()
+	if err != nil {
+		return addr.Stats{}, err
+	}
+	if len(tids) <= maxThreads {
+		return s.sample(ctx, leastPeriod, threads)
+	}
+	cpus, err := s.cpus()
+	if err != nil {
+		return addr.Stats{}, err
+	}
+	stats, err := s.sample(ctx, leastOfCPUs, func() (addr.Target, []int, error) { return addr.Target{}, cpus, nil })
+	if errors.Is(err, unix.ErrNotPermitted) {
+		return s.sample(ctx, leastPeriod, threads)
+	}
+	return stats, err
+}
+
+func (s *samples) cpus() ([]int, error) {
+	const file = "/sys/devices/system/cpu/online"
+	data, err := s.buf.ReadFile(s.root.Path(file))
+	if err != nil {
+		return nil, unix.Explain("read", file, "", err)
+	}
+	cpus, err := set.ParseCPUs(strings.TrimSpace(string(data)))
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", file, err)
+	}
+	return cpus.IDs(), nil
+}
+
+// threads are all of the processes now.
+func (s *samples) threads() ([]int, error) {
+	var all []int
+	for _, pid := range s.pids {
+		entries, err := os.ReadDir(s.proc(pid, "task"))
+		if err = unix.Explain("list", s.proc(pid, "task"), "", err); errors.Is(err, unix.ErrGone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if n, err := procfs.ParseCount("task", []byte(e.Name())); err == nil {
+				all = append(all, int(n))
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("sample memory accesses: every process has ended (%w)", unix.ErrGone)
+	}
+	return all, nil
+}
+
+// sample samples loads and stores side by side, each with a period of its own. One
+// of them is enough; what the other lacks is told.
+func (s *samples) sample(ctx context.Context, least uint64, who whom) (addr.Stats, error) {
+	kinds := []addr.Config{{Loads: true, LatencyThreshold: 3}, {Stores: true}}
+	var stats [2]addr.Stats
+	var errs [2]error
+	var done sync.WaitGroup
+	for i, cfg := range kinds {
+		cfg.Table, cfg.UserOnly = s.table, true
+		done.Go(func() { stats[i], errs[i] = s.sampleKind(ctx, cfg, least, who) })
+	}
+	done.Wait()
+	if errs[0] != nil && errs[1] != nil {
+		return addr.Stats{}, errors.Join(errs[0], errs[1])
+	}
+	for i, name := range []string{"Loads", "Stores"} {
+		if errs[i] != nil {
+			s.note("%s were not sampled: %v.", name, errs[i])
+		}
+	}
+	return addr.Stats{Lost: stats[0].Lost + stats[1].Lost, Throttled: stats[0].Throttled + stats[1].Throttled}, nil
+}
+
+func (s *samples) sampleKind(ctx context.Context, cfg addr.Config, least uint64, who whom) (all addr.Stats, err error) {
+	cfg.Period = s.cfg.Period
+	if cfg.Period == 0 {
+		cfg.Period = firstPeriod
+	}
+	began := time.Now()
+	for d := min(firstSlice, s.cfg.For/4); d > 0 && ctx.Err() == nil; d = min(slice, s.cfg.For-time.Since(began)) {
+		target, cpus, err := who()
+		var stats addr.Stats
+		if err == nil {
+			stats, err = s.collect(ctx, cfg, target, cpus, d)
+		}
+		if errors.Is(err, unix.ErrGone) { // all have ended: what they did before counts
+			return all, nil
+		}
+		if err != nil {
+			return addr.Stats{}, err
+		}
+		if s.cfg.Period == 0 { // 2
+			cfg.Period = periodFor(stats.Qualified, d, len(cpus), least)
+		}
+		all.Qualified += stats.Qualified
+		all.Lost += stats.Lost
+		all.Throttled += stats.Throttled
+	}
+	return all, nil
+}
+
+// periodFor is the period that brings enough samples of so many accesses. It is odd:
+// programs like powers of two, and would be sampled at the same places again.
+func periodFor(qualified uint64, look time.Duration, cpus int, least uint64) uint64 {
+	rate := float64(qualified) / look.Seconds()
+	want := float64(max(leastRate, cpus*cpuRate))
+	return min(max(uint64(rate/want), least), mostPeriod) | 1
+}
+
+func (s *samples) collect(ctx context.Context, cfg addr.Config, target addr.Target, cpus []int, d time.Duration) (addr.Stats, error) {
+	sampler, err := addr.Open(s.cfg.Calls, cfg, target, cpus)
+	if err != nil {
+		return addr.Stats{}, err
+	}
+	defer sampler.Close()
+	return sampler.Collect(ctx, d, s.take)
+}
+
+// take counts a sample of one of the processes for its page.
+func (s *samples) take(a addr.Access) {
+	if a.Addr == 0 || a.Kernel || !s.of[a.PID] {
+		return
+	}
+	p := page{a.PID, a.Addr &^ uint64(unix.PageSize()-1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total++
+	if _, known := s.hits[p]; !known && len(s.hits) == maxPages {
+		s.full = true
+		return
+	}
+	s.hits[p]++
+}
+
+func (s *samples) judge() {
+	least := uint32(max(1, s.cfg.Least))
+	for p, n := range s.hits {
+		if n >= least {
+			s.add(p.pid, span{p.addr, p.addr + uint64(unix.PageSize())})
+		}
+	}
+}
+
+// tell says how much to think of it. The share of accesses that went to pages
+// without a sample is about that of pages with one among the samples (Good, The
+// population frequencies of species, 1953; Turing's estimate).
+func (s *samples) tell(stats addr.Stats) {
+	if s.total == 0 {
+		s.note("No access of the processes was sampled: they hardly ran, or hardly used memory.")
+		return
+	}
+	once := 0
+	for _, n := range s.hits {
+		if n == 1 {
+			once++
+		}
+	}
+	if share, ok := unit.RatioOf(float64(once), float64(s.total)).Get(); ok && share > unseenShare {
+		s.note("%d samples are few for %d pages: about %v of the accesses went to pages that no sample hit, which count as cold; look for longer.", s.total, len(s.hits), share)
+	}
+	if stats.Lost > s.total/10 || stats.Throttled > 0 {
+		s.note("%d samples were lost, and the kernel stopped sampling %d times.", stats.Lost, stats.Throttled)
+	}
+	if s.full {
+		s.note("More than %d pages were sampled: the rest counts as cold.", maxPages)
+	}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hot
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/addr"
+	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// fakePMU has every ring hold the same samples when its event is disabled.
+type fakePMU struct {
+	mu       sync.Mutex
+	next     int
+	rings    map[int]*fakeRing
+	tasks    map[[2]int]bool
+	period   []uint64
+	samples  []byte
+	counted  uint64
+	noCPUs   bool // CPU-wide is not permitted
+	noStores bool
+}
+
+type fakeRing struct{ data []byte }
+
+func (r *fakeRing) Take(into []byte) []byte {
+	into, r.data = append(into, r.data...), nil
+	return into
+}
+func (r *fakeRing) Close() error { return nil }
+
+func (f *fakePMU) Open(*sys.PerfEventAttr, int, int, int) (int, error) { return 0, sys.EINVAL }
+func (f *fakePMU) OpenDir(string) (int, error)                         { return 0, sys.ENOENT }
+func (f *fakePMU) Close(int)                                           {}
+func (f *fakePMU) Enable(int) error                                    { return nil }
+
+func (f *fakePMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.noCPUs && pid < 0 {
+		return 0, sys.EACCES
+	}
+	if f.noStores && attr.Config == 0x82d0 {
+		return 0, sys.ENOENT
+	}
+	f.next++
+	f.tasks[[2]int{pid, cpu}] = true
+	f.period = append(f.period, attr.Sample)
+	return f.next, nil
+}
+
+func (f *fakePMU) Read(_ int, words []uint64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	words[0] = f.counted
+	return 1, nil
+}
+
+func (f *fakePMU) Ring(fd, _ int) (unix.Ring, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rings[fd] = &fakeRing{}
+	return f.rings[fd], nil
+}
+
+func (f *fakePMU) Disable(fd int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rings[fd].data = f.samples
+	return nil
+}
+
+// sampleOf is a record of addr's layout: ip, pid|tid, time, address, CPU, latency,
+// source.
+func sampleOf(pid int, at uint64) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, sys.PERF_RECORD_SAMPLE)
+	b = binary.LittleEndian.AppendUint16(b, 2)
+	b = binary.LittleEndian.AppendUint16(b, 8+7*8)
+	for _, w := range []uint64{0x401000, uint64(pid)<<32 | uint64(pid), 1, at, 0, 100, 2} {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	return b
+}
+
+func pmuLook(t *testing.T, cfg Config) (*look, *fakePMU) {
+	f := &fakePMU{rings: map[int]*fakeRing{}, tasks: map[[2]int]bool{}}
+	f.samples = append(f.samples, sampleOf(fakePID, base+0x1010)...)
+	f.samples = append(f.samples, sampleOf(fakePID, base+0x1020)...)
+	f.samples = append(f.samples, sampleOf(fakePID, second(64)+0x212345)...)
+	f.samples = append(f.samples, sampleOf(13, base+0x3000)...)       // not asked for
+	f.samples = append(f.samples, sampleOf(fakePID, 0)...)            // not known
+	f.samples = append(f.samples, sampleOf(fakePID, 1<<63|0x1000)...) // the kernel's
+	cfg.Calls = f
+	cfg.Sources = []string{Samples}
+	return fakeLook(t, kerneltest.Files{
+		"/proc/12/smaps": smapsOf([3]int{64, 0, 0}, [3]int{4096, 0, 2048}), "/proc/12/task/12/": "", "/proc/12/task/14/": "",
+		"/sys/devices/system/cpu/online":               "0-1\n",
+		"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n",
+	}, cfg), f
+}
+
+func TestDecisionSamples(t *testing.T) {
+	want := map[int][]span{12: {{base + 0x1000, base + 0x2000}, {second(64) + 0x1f0000, second(64) + 0x3f0000}}}
+	for _, c := range []struct {
+		about   string
+		cfg     Config
+		threads int // more than two
+		set     func(*fakePMU)
+		opened  [][2]int
+		note    string
+	}{
+		{"threads", Config{}, 0, func(*fakePMU) {}, [][2]int{{12, -1}, {14, -1}}, ""},
+		{"very many threads", Config{}, maxThreads, func(*fakePMU) {}, [][2]int{{-1, 0}, {-1, 1}}, ""},
+		{"no privilege", Config{}, maxThreads, func(f *fakePMU) { f.noCPUs = true }, [][2]int{{12, -1}, {1000 + maxThreads - 1, -1}}, ""},
+		{"no stores", Config{}, 0, func(f *fakePMU) { f.noStores = true }, [][2]int{{12, -1}, {14, -1}}, "Stores were not sampled"},
+		{"a period of its own", Config{Period: 77}, 0, func(f *fakePMU) {}, [][2]int{{12, -1}, {14, -1}}, ""},
+	} {
+		c.cfg.For = 20 * time.Millisecond
+		l, f := pmuLook(t, c.cfg)
+		c.set(f)
+		for i := range c.threads {
+			kerneltest.Write(t, l.root, kerneltest.Files{fmt.Sprintf("/proc/12/task/%d/", 1000+i): ""})
+		}
+		p, err := find(context.Background(), l, []int{fakePID})
+		if err != nil {
+			t.Errorf("%s: %v", c.about, err)
+			continue
+		}
+		if !reflect.DeepEqual(p.spans, want) {
+			t.Errorf("%s: %x, want %x", c.about, p.spans, want)
+		}
+		if h := p.Heat(); h.Source != "PMU samples" || h.How != unit.HowModelled || h.Unit != "page" || h.Bytes != 4096+2*unit.MiB {
+			t.Errorf("%s: %+v", c.about, h)
+		}
+		if len(f.tasks) != len(c.opened) && len(f.tasks) != 2+c.threads || !f.tasks[c.opened[0]] || !f.tasks[c.opened[1]] {
+			t.Errorf("%s: opened %v", c.about, f.tasks)
+		}
+		if notes := strings.Join(p.Notes(), "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+			t.Errorf("%s: notes %q", c.about, notes)
+		}
+		if c.cfg.Period != 0 && f.period[0] != c.cfg.Period {
+			t.Errorf("%s: periods %v", c.about, f.period)
+		}
+	}
+}
+
+func TestDecisionSamplesTell(t *testing.T) {
+	l, f := pmuLook(t, Config{For: 20 * time.Millisecond, Least: 1000})
+	f.samples = nil
+	p, err := find(context.Background(), l, []int{fakePID})
+	if err != nil || len(p.spans) != 0 || !strings.Contains(strings.Join(p.Notes(), ""), "No access of the processes was sampled") {
+		t.Errorf("%v, %x, %q", err, p.spans, p.Notes())
+	}
+	s := samples{look: l, hits: map[page]uint32{{12, 0}: 1, {12, 4096}: 1, {12, 8192}: 2}, total: 4}
+	l.notes = nil
+	if s.tell(addr.Stats{}); len(l.notes) != 1 || !strings.Contains(l.notes[0], "4 samples are few for 3 pages: about 0.5") && !strings.Contains(l.notes[0], "50") {
+		t.Errorf("%q", l.notes)
+	}
+	l.cfg.Least = 2
+	l.found = map[int][]span{}
+	if s.judge(); !reflect.DeepEqual(l.found[12], []span{{8192, 12288}}) {
+		t.Errorf("%x", l.found)
+	}
+}
+
+func TestDecisionPeriod(t *testing.T) {
+	for _, c := range []struct {
+		qualified uint64
+		look      time.Duration
+		cpus      int
+		want      uint64
+	}{
+		{0, time.Second, 4, leastPeriod}, {1e9, time.Second, 4, 100_001}, {2e8, 200 * time.Millisecond, 100, 10_001}, {1 << 62, time.Second, 1, mostPeriod | 1},
+	} {
+		if got := periodFor(c.qualified, c.look, c.cpus, leastPeriod); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procfs
+
+import (
+	"bytes"
+	"errors"
+
+	"homenode/internal/unit"
+)
+
+// SmapsArea is a mapping of /proc/PID/smaps. Pages of hugetlbfs are in HugeTLB
+// only: RSS and Referenced do not have them.
+type SmapsArea struct {
+	Area
+	PageSize   unit.Bytes // KernelPageSize
+	RSS        unit.Bytes
+	Referenced unit.Bytes // of RSS: accessed since clear_refs, or since the kernel looked
+	Huge       unit.Bytes // of RSS: mapped as transparent huge pages
+	HugeTLB    unit.Bytes
+}
+
+var errNoFields = errors.New("the mapping before it has no KernelPageSize, Rss or Referenced")
+
+// ParseSmaps reads /proc/PID/smaps (since 2.6.14; Referenced 2.6.22, KernelPageSize
+// 2.6.29), ascending:
+//
+//	7f1c40000000-7f1c40200000 rw-p 00000000 00:00 0
+//	KernelPageSize:        4 kB
+//	Rss:                2048 kB
+//	Referenced:         1024 kB
+//	AnonHugePages:      2048 kB
+//	VmFlags: rd wr mr mw me ac
+//
+// A kernel thread has none. Lines that are not needed are not looked at.
+func ParseSmaps(data []byte) ([]SmapsArea, error) {
+	var all []SmapsArea
+	seen := 0 // of the three fields that every mapping has
+	for n, line := range lines(data) {
+		key, rest := nextField(line)
+		if bytes.HasSuffix(key, []byte(":")) {
+			if len(all) == 0 {
+				return nil, malformed("/proc/PID/smaps", n, line, errRange)
+			}
+			always, err := all[len(all)-1].field(string(key), rest)
+			if err != nil {
+				return nil, malformed("/proc/PID/smaps", n, line, err)
+			}
+			seen += always
+			continue
+		}
+		if len(all) > 0 && seen != 3 {
+			return nil, malformed("/proc/PID/smaps", n, line, errNoFields)
+		}
+		a, err := smapsHead(n, line)
+		if err != nil {
+			return nil, err
+		}
+		all, seen = append(all, a), 0
+	}
+	if len(all) > 0 && seen != 3 {
+		return nil, malformed("/proc/PID/smaps", bytes.Count(data, []byte("\n"))+1, nil, errNoFields)
+	}
+	return all, nil
+}
+
+func smapsHead(n int, line []byte) (SmapsArea, error) {
+	r, rest, err := addresses(n, line)
+	if err != nil {
+		return SmapsArea{}, err
+	}
+	a, err := area(r, rest)
+	if err != nil {
+		return SmapsArea{}, malformed("/proc/PID/smaps", n, line, err)
+	}
+	return SmapsArea{Area: a}, nil
+}
+
+// field takes a line in, and says 1 for one that every mapping has.
+func (a *SmapsArea) field(key string, rest []byte) (always int, err error) {
+	var into *unit.Bytes
+	switch key {
+	case "KernelPageSize:":
+		into, always = &a.PageSize, 1
+	case "Rss:":
+		into, always = &a.RSS, 1
+	case "Referenced:":
+		into, always = &a.Referenced, 1
+	case "AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:":
+		into = &a.Huge
+	case "Shared_Hugetlb:", "Private_Hugetlb:":
+		into = &a.HugeTLB
+	default:
+		return 0, nil
+	}
+	b, err := kibibytes(rest)
+	if err == nil && (*into > 1<<60 || key == "KernelPageSize:" && (b == 0 || b&(b-1) != 0)) {
+		err = errNumber
+	}
+	*into += b
+	return always, err
+}
