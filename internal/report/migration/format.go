@@ -80,6 +80,15 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
+// limit prints a duration that a person chose: "20 ms".
+func limit(d time.Duration) string {
+	number, name, _ := strings.Cut(span(d), " ")
+	if strings.Contains(number, ".") {
+		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+	}
+	return number + " " + name
+}
+
 // mostSeconds is about 30 years; more is nobody's estimate.
 const mostSeconds = 1e9
 

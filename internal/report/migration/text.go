@@ -33,7 +33,7 @@ func Text(w io.Writer, r migration.Report, o TextOptions) error {
 	p.table(kindTable(r, o.Width))
 	p.stayed(r)
 	if r.Outcome != migration.Nothing {
-		p.section("EXPECTED AND ACHIEVED"[:headEnd(r)])
+		p.section(paceTitle(r))
 		p.table(paceTable(r))
 		p.list(sources(r.Estimate))
 		p.list(calls(r))
@@ -50,12 +50,12 @@ func Text(w io.Writer, r migration.Report, o TextOptions) error {
 	return nil
 }
 
-// headEnd: a dry run has achieved nothing.
-func headEnd(r migration.Report) int {
+// paceTitle: a dry run has achieved nothing.
+func paceTitle(r migration.Report) string {
 	if !r.Result.Known() {
-		return len("EXPECTED")
+		return "EXPECTED"
 	}
-	return len("EXPECTED AND ACHIEVED")
+	return "EXPECTED AND ACHIEVED"
 }
 
 // headline is the answer in one sentence.
@@ -64,13 +64,13 @@ func headline(r migration.Report) string {
 	target := orText(r.Target, "a workload")
 	switch res, _ := r.Result.Get(); r.Outcome {
 	case migration.Nothing:
-		return fmt.Sprintf("%s: nothing to do: none of it is on %s", target, source(r))
+		return target + ": nothing to do: " + why(r)
 	case migration.Planned:
 		return fmt.Sprintf("%s: dry run: %s would be moved to %s", target, size(r.Estimate.Bytes), to)
 	case migration.Complete:
 		return fmt.Sprintf("%s: complete: %s moved to %s", target, size(res.Moved()), to)
 	default:
-		text := fmt.Sprintf("%s: partly done: %s of %s moved to %s", target, size(res.Moved()), size(r.Before.Elsewhere(r.From, r.To)), to)
+		text := fmt.Sprintf("%s: partly done: %s of %s moved to %s", target, size(res.Moved()), size(asked(r)), to)
 		if res.Stopped != "" {
 			text += "; stopped: " + res.Stopped
 		}
@@ -78,11 +78,23 @@ func headline(r migration.Report) string {
 	}
 }
 
-func source(r migration.Report) string {
-	if r.From.IsEmpty() {
-		return "another node than " + r.To.String()
+// why there is nothing to do.
+func why(r migration.Report) string {
+	switch {
+	case r.Before.Elsewhere(r.From, r.To) > 0:
+		return "what is elsewhere was not accessed"
+	case r.From.IsEmpty():
+		return "none of it is elsewhere than on " + nodes(r.To)
 	}
-	return nodes(r.From)
+	return "none of it is on " + nodes(r.From)
+}
+
+// asked is what was to be moved.
+func asked(r migration.Report) unit.Bytes {
+	if r.Mode == migration.Hot {
+		return r.Estimate.Bytes
+	}
+	return r.Before.Elsewhere(r.From, r.To)
 }
 
 // about says how it was done, and to whom.
@@ -113,7 +125,7 @@ func limits(r migration.Report) string {
 		text = "at most " + rate(float64(r.Rate))
 	}
 	if r.MaxStall > 0 {
-		return text + ", no call longer than " + span(r.MaxStall)
+		return text + ", no call longer than " + limit(r.MaxStall)
 	}
 	return text + ", calls of any length"
 }
@@ -185,7 +197,7 @@ func calls(r migration.Report) (out []string) {
 	}
 	text := "longest call " + span(res.Longest)
 	if r.MaxStall > 0 {
-		text += " of at most " + span(r.MaxStall)
+		text += " of at most " + limit(r.MaxStall)
 	}
 	out = append(out, fmt.Sprintf("%s; %s by %s, %s a call at the end", text, count(res.Calls, "call"), count(res.Workers, "worker"), count(res.Batch, "page")))
 	if res.Over > 0 {
@@ -198,7 +210,7 @@ func calls(r migration.Report) (out []string) {
 }
 
 func heat(h migration.Heat) []string {
-	out := []string{fmt.Sprintf("accessed within %s: %s, by %s (%s), told apart by %s", span(h.For), size(h.Bytes), orText(h.Source, unknown), how(h.How), orText(h.Unit, unknown))}
+	out := []string{fmt.Sprintf("accessed within %s: %s, by %s (%s), told apart by %s", limit(h.For), size(h.Bytes), orText(h.Source, unknown), how(h.How), orText(h.Unit, unknown))}
 	for _, o := range h.Others {
 		out = append(out, "not used: "+o)
 	}
