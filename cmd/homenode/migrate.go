@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
@@ -30,7 +31,7 @@ func migrateCommand() *cobra.Command {
 			"that the workload maps or has open. Says before how much of each kind is where and what moving\n" +
 			"it takes, and afterwards what became of it: nothing that stayed goes unmentioned.\n\n" +
 			"  --mode live    the workload runs on. The rate is held at --rate, and batches are kept so small\n" +
-			"                 that no call holds it up for longer than --max-stall; calls that do are counted\n" +
+			"                 that a call takes --max-stall at most; the longest, and any that took longer, are told\n" +
 			"  --mode freeze  the workload stands still meanwhile (cgroup freezer), and several workers move\n" +
 			"                 as fast as the memory allows. It is thawed whatever happens to homenode: a\n" +
 			"                 guard of its own process does it. What is frozen is a whole cgroup\n" +
@@ -216,7 +217,7 @@ func (m *move) carryOut(ctx context.Context) error {
 	res, moved, err := m.moveStill(ctx)
 	bar.end()
 	if !moved {
-		return precondition(err)
+		return refused(err)
 	}
 	if err != nil || ctx.Err() != nil {
 		res.Complete = false
@@ -231,6 +232,14 @@ func (m *move) carryOut(ctx context.Context) error {
 	m.lookAgain()
 	m.report.Outcome = m.outcome(res)
 	return precondition(errors.Join(err, m.thawed))
+}
+
+// refused is of a freeze that never was.
+func refused(err error) error {
+	if errors.Is(err, journal.ErrRefused) {
+		return badInput(err)
+	}
+	return precondition(err)
 }
 
 func whyStopped(ctx context.Context, err error) string {

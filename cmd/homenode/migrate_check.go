@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"homenode/internal/kernel"
@@ -58,7 +59,7 @@ func (m *move) checkTarget() error {
 		return err
 	}
 	if m.target.id != "" {
-		if err := m.checkCpuset(); err != nil {
+		if err := m.checkCgroup(); err != nil {
 			return err
 		}
 	}
@@ -79,7 +80,8 @@ func (m *move) checkTarget() error {
 	return nil
 }
 
-func (m *move) checkCpuset() error {
+// checkCgroup asks whom the cgroup belongs to, and what its cpuset allows.
+func (m *move) checkCgroup() error {
 	layout, err := cgroup.Find(m.host.root)
 	if err != nil {
 		return err
@@ -88,6 +90,9 @@ func (m *move) checkCpuset() error {
 	e, err := layout.ReadEffective(m.target.id, &buf)
 	if err != nil {
 		return err
+	}
+	if owner := layout.Owner(m.target.id, &buf); m.job.mode == migration.Freeze && owner != cgroup.NoOwner && !slices.Contains(m.job.directOwners, owner) {
+		return fmt.Errorf("freeze cgroup %s: it is owned by %s, which may be confused by that: --direct-owner %s does it all the same", m.target.id, owner, owner)
 	}
 	if shut := m.job.to.Minus(e.Mems); !shut.IsEmpty() && !e.Mems.IsEmpty() {
 		return fmt.Errorf("move to %s: the cpuset of cgroup %s allows %s only", nodesText(shut), m.target.id, nodesText(e.Mems))
