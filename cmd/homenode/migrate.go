@@ -80,7 +80,7 @@ func runMigrate(cmd *cobra.Command, f migrateFlags) error {
 	}
 	m := &move{job: job, host: openMigration(), stderr: cmd.ErrOrStderr(), budget: migrate.NoBudget}
 	if err := m.prepare(cmd.Context()); err != nil {
-		return stoppedEarly(cmd.Context(), err)
+		return stoppedEarly(cmd.Context(), job.mode, err)
 	}
 	short := m.checkRoom()
 	var failed error
@@ -94,7 +94,7 @@ func runMigrate(cmd *cobra.Command, f migrateFlags) error {
 	default:
 		failed = m.carryOut(cmd.Context())
 		if !m.report.Result.Known() {
-			return stoppedEarly(cmd.Context(), failed)
+			return stoppedEarly(cmd.Context(), job.mode, failed)
 		}
 	}
 	if err := m.print(cmd.OutOrStdout(), f.output); err != nil {
@@ -104,11 +104,16 @@ func runMigrate(cmd *cobra.Command, f migrateFlags) error {
 }
 
 // stoppedEarly says that nothing was moved when that is because somebody stopped it.
-func stoppedEarly(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return codeError{exitFailed, errors.New("interrupted before anything was moved")}
+// What a freeze that was stopped says is kept: it may not have been thawed.
+func stoppedEarly(ctx context.Context, mode migration.Mode, err error) error {
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	why := errors.New("interrupted before anything was moved")
+	if mode == migration.Freeze || !errors.Is(err, context.Canceled) {
+		why = errors.Join(why, err)
+	}
+	return codeError{exitFailed, why}
 }
 
 // ended is the exit code of what was printed; an error has its own.
@@ -157,13 +162,21 @@ func (m *move) prepare(ctx context.Context) error {
 		Clock: clock.Name(), How: clock.How(), Notes: m.report.Notes,
 	}
 	if m.report.Before, err = m.mover.Census(ctx, m.request); err != nil {
-		return precondition(err)
+		return notThere(err)
 	}
 	m.report.Estimate = migration.EstimateOf(m.report.Before, p, j.from, j.to, j.mode, j.rate)
 	if j.mode == migration.Hot && m.report.Estimate.Bytes > 0 {
 		return m.findHot(ctx)
 	}
 	return nil
+}
+
+// notThere gives exit code 2 to processes that ended before anything was moved, too.
+func notThere(err error) error {
+	if errors.Is(err, kernel.ErrGone) {
+		return badInput(err)
+	}
+	return precondition(err)
 }
 
 // check finds the target, and refuses what cannot be or is not allowed.
@@ -196,7 +209,7 @@ func (m *move) check() (p *profile.Profile, err error) {
 func (m *move) findHot(ctx context.Context) (err error) {
 	tell(m.stderr, []string{fmt.Sprintf("watching for %v what is accessed", m.job.hotFor)})
 	if m.hot, err = m.host.hot(ctx, m.target.pids, m.job.hotFor); err != nil {
-		return precondition(err)
+		return notThere(err)
 	}
 	h := m.hot.Heat()
 	m.report.Heat = unit.Some(h)

@@ -22,19 +22,23 @@ import (
 // fakeMigration is a host of two nodes and a tree, on which nothing is moved but
 // numbers.
 type fakeMigration struct {
-	root    kernel.Root
-	census  []migration.Census // the first, and what comes after
-	result  migration.Result
-	moveErr error
-	during  func()                                // the move
-	frozen  *fakeFrozen                           // nil: cannot be frozen
-	hot     func() (migration.Heat, error)        // nil: unknown
-	pid     int                                   // ours
-	asked   []migrate.Request                     // moves
-	alone   func(pids []int) (id string, e error) // FreezableFor
+	root      kernel.Root
+	census    []migration.Census // the first, and what comes after
+	result    migration.Result
+	moveErr   error
+	censusErr error
+	during    func()                                // the move
+	frozen    *fakeFrozen                           // nil: cannot be frozen
+	hot       func() (migration.Heat, error)        // nil: unknown
+	pid       int                                   // ours
+	asked     []migrate.Request                     // moves
+	alone     func(pids []int) (id string, e error) // FreezableFor
 }
 
 func (f *fakeMigration) Census(_ context.Context, req migrate.Request) (migration.Census, error) {
+	if f.censusErr != nil {
+		return migration.Census{}, f.censusErr
+	}
 	c := f.census[0]
 	if len(f.census) > 1 {
 		f.census = f.census[1:]
@@ -361,6 +365,8 @@ func TestMigrateOutcomes(t *testing.T) {
 			}},
 		{name: "nothing hot", line: "--cgroup /demo/a --to 1 --mode hot", code: exitNothing, want: "what is elsewhere was not accessed", err: "watching",
 			change: func(f *fakeMigration) { f.hot = func() (migration.Heat, error) { return migration.Heat{}, nil } }},
+		{name: "ended before", line: "--cgroup /demo/a --to 1", code: exitBadInput, err: "they have ended",
+			change: func(f *fakeMigration) { f.censusErr = fmt.Errorf("they have ended (%w)", kernel.ErrGone) }},
 		{name: "no heat", line: "--cgroup /demo/a --to 1 --mode hot", code: exitBadInput, err: "no DAMON",
 			change: func(f *fakeMigration) {
 				f.hot = func() (migration.Heat, error) {
@@ -429,10 +435,9 @@ func TestMigrateInterrupted(t *testing.T) {
 		if mode == "freeze" && f.frozen.thawed != 1 {
 			t.Errorf("thawed %d times", f.frozen.thawed)
 		}
-		code, stdout, stderr = migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode)
-		_ = stdout
-		if code == exitDone {
-			t.Errorf("%s: a move that was stopped before is done: %s", mode, stderr)
+		f.censusErr = fmt.Errorf("count pages: %w", context.Canceled)
+		if code, stdout, stderr = migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode); code != exitFailed || stdout != "" || !strings.Contains(stderr, "interrupted before anything was moved") {
+			t.Errorf("%s, stopped before: %d, %s, %s", mode, code, stdout, stderr)
 		}
 	}
 }

@@ -333,3 +333,33 @@ func TestParityJSON(t *testing.T) {
 	}
 	golden(t, "../../../schema/migration_report.golden", all.String())
 }
+
+// What is not a report is refused, and what is can be shown and written again.
+func FuzzDecodeReport(f *testing.F) {
+	for name, make := range fixtures {
+		data, err := make().Encode()
+		if err == nil {
+			f.Add(data)
+		} else if name != "empty" {
+			f.Fatal(name, err)
+		}
+	}
+	f.Add([]byte(`{"schema":1,"target":"","mode":"x","from":"","to":"0","rate_bytes_per_s":0,"max_stall_ns":0,"clock":"","how":"unknown","before":{"rows":[{"kind":"anon","nodes":[{"node":-1,"bytes":-5}]}]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := migration.DecodeReport(data)
+		if err != nil {
+			if r.Schema != 0 || r.Target != "" || r.Before.Rows != nil {
+				t.Fatalf("an error, and %+v", r)
+			}
+			return
+		}
+		if _, err := r.Encode(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(text(t, r, TextOptions{Width: 80})) {
+			if line = strings.TrimSuffix(line, "\n"); runes(line) > 80 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+				t.Fatalf("%q", line)
+			}
+		}
+	})
+}

@@ -91,7 +91,9 @@ func nodesOf(r migration.Report) set.NodeSet {
 	all := r.To
 	for _, x := range r.Before.Rows {
 		for _, n := range x.Nodes {
-			all = all.With(n.Node)
+			if n.Node >= 0 && n.Node <= set.MaxNode { // a file may say anything
+				all = all.With(n.Node)
+			}
 		}
 	}
 	return all
