@@ -30,7 +30,7 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode
-agent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation > report | tui
+agent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration > report | tui
 bench
 trial
 owner/cgroup
@@ -51,7 +51,7 @@ set | unit | schema
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"trial", "bench", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation"}
+var alsoPure = []string{"trial", "bench", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"kernel/kerneltest", "window/windowtest"}

@@ -14,12 +14,25 @@ type TaskStatus struct {
 	CPUs set.CPUSet
 	Mems set.NodeSet
 	UID  unit.Opt[int] // effective
+	// Process is the process that a thread is of: itself if it is the first.
+	Process unit.Opt[int]
+	// Caps are the effective capabilities, a bit each: CapNice, CapPtrace.
+	Caps unit.Opt[uint64]
 }
+
+// Capabilities that acting on other processes takes, from
+// include/uapi/linux/capability.h.
+const (
+	CapPtrace = 1 << 19
+	CapNice   = 1 << 23
+)
 
 // ParseTaskStatus reads /proc/PID/status (Cpus_allowed_list and
 // Mems_allowed_list since 2.6.26):
 //
+//	Tgid:	1234
 //	Uid:	0	0	0	0
+//	CapEff:	000001ffffffffff
 //	Cpus_allowed_list:	0-3
 //	Mems_allowed_list:	0-1
 func ParseTaskStatus(data []byte) (TaskStatus, error) {
@@ -32,6 +45,14 @@ func ParseTaskStatus(data []byte) (TaskStatus, error) {
 			s.CPUs, err = set.ParseCPUs(string(rest))
 		case "Mems_allowed_list:":
 			s.Mems, err = set.ParseNodes(string(rest))
+		case "Tgid:":
+			var pid uint64
+			pid, err = number(bytes.TrimSpace(rest))
+			s.Process = unit.OptOf(int(pid), err == nil)
+		case "CapEff:":
+			var caps uint64
+			caps, err = hex(bytes.TrimSpace(rest))
+			s.Caps = unit.OptOf(caps, err == nil)
 		case "Uid:":
 			_, rest = nextField(rest)
 			f, _ := nextField(rest)

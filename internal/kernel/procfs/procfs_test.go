@@ -299,8 +299,8 @@ func TestNumaMapsLive(t *testing.T) {
 }
 
 func TestDecodeStatus(t *testing.T) {
-	s, err := ParseTaskStatus([]byte("Name:\tx y\nUid:\t1000\t1001\t0\t0\nCpus_allowed_list:\t0-1,4\nMems_allowed_list:\t0\n"))
-	if err != nil || s.CPUs.String() != "0-1,4" || s.Mems.String() != "0" || s.UID.Or(-1) != 1001 {
+	s, err := ParseTaskStatus([]byte("Name:\tx y\nTgid:\t41\nUid:\t1000\t1001\t0\t0\nCapEff:\t0000000000880000\nCpus_allowed_list:\t0-1,4\nMems_allowed_list:\t0\n"))
+	if err != nil || s.Process.Or(0) != 41 || s.Caps.Or(0) != CapNice|CapPtrace || s.CPUs.String() != "0-1,4" || s.Mems.String() != "0" || s.UID.Or(-1) != 1001 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if n, err := ParseStatm([]byte("1234 560 400 10 0 200 0\n")); err != nil || n != 560 {

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/launch"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// checkNodes wants nodes that are there, and memory on those that are moved to.
+func (m *move) checkNodes() error {
+	var online set.NodeSet
+	for _, n := range m.machine.Nodes {
+		online = online.With(n.ID)
+		if memory, ok := n.Memory.Get(); ok && memory == 0 && m.job.to.Has(n.ID) {
+			return fmt.Errorf("--to %s: node %d has no memory", m.job.to, n.ID)
+		}
+	}
+	for _, c := range []struct {
+		flag string
+		set  set.NodeSet
+	}{{"--to", m.job.to}, {"--from", m.job.from}} {
+		missing := c.set.Minus(online)
+		if missing.IsEmpty() {
+			continue
+		}
+		if offline := missing.Intersect(m.possible()); !offline.IsEmpty() {
+			return fmt.Errorf("%s %s: %s: offline: this machine has %s online", c.flag, c.set, nodesText(offline), nodesText(online))
+		}
+		return fmt.Errorf("%s %s: %s: there is no such: this machine has %s", c.flag, c.set, nodesText(missing), nodesText(online))
+	}
+	return nil
+}
+
+// possible are the nodes that may come online; without the file, those that are.
+func (m *move) possible() set.NodeSet {
+	var buf unix.Buffer
+	data, err := buf.ReadFile(m.host.root.Path("/sys/devices/system/node/possible"))
+	if err != nil {
+		return set.NodeSet{}
+	}
+	nodes, _ := set.ParseNodes(string(data))
+	return nodes
+}
+
+// checkTarget wants a workload that may have memory there, and that we may touch.
+func (m *move) checkTarget() error {
+	if err := m.checkPowers(); err != nil {
+		return err
+	}
+	if m.target.id != "" {
+		if err := m.checkCgroup(); err != nil {
+			return err
+		}
+	}
+	for _, p := range m.target.processes {
+		if shut := m.job.to.Minus(p.Mems); !shut.IsEmpty() && !p.Mems.IsEmpty() {
+			return fmt.Errorf("move to %s: the cpuset of %v allows %s only", nodesText(shut), p, nodesText(p.Mems))
+		}
+	}
+	limits, err := launch.ReadLimits(m.host.root)
+	if err != nil {
+		return err
+	}
+	// New pages are allocated on our behalf, and our cpuset holds for them
+	// (prepare_alloc_pages in mm/page_alloc.c).
+	if shut := m.job.to.Minus(limits.Mems); !shut.IsEmpty() && !limits.Mems.IsEmpty() {
+		return fmt.Errorf("move to %s: homenode's own cpuset allows %s only: start it where all nodes may be used", nodesText(shut), nodesText(limits.Mems))
+	}
+	return nil
+}
+
+// checkCgroup asks whom the cgroup belongs to, and what its cpuset allows.
+func (m *move) checkCgroup() error {
+	layout, err := cgroup.Find(m.host.root)
+	if err != nil {
+		return err
+	}
+	var buf unix.Buffer
+	e, err := layout.ReadEffective(m.target.id, &buf)
+	if err != nil {
+		return err
+	}
+	if owner := layout.Owner(m.target.id, &buf); m.job.mode == migration.Freeze && owner != cgroup.NoOwner && !slices.Contains(m.job.directOwners, owner) {
+		return fmt.Errorf("freeze cgroup %s: it is owned by %s, which may be confused by that: --direct-owner %s does it all the same", m.target.id, owner, owner)
+	}
+	if shut := m.job.to.Minus(e.Mems); !shut.IsEmpty() && !e.Mems.IsEmpty() {
+		return fmt.Errorf("move to %s: the cpuset of cgroup %s allows %s only", nodesText(shut), m.target.id, nodesText(e.Mems))
+	}
+	return nil
+}
+
+// checkPowers refuses others' processes without the capabilities for that.
+func (m *move) checkPowers() error {
+	powers, err := kernel.ReadPowers(m.host.root)
+	if err != nil {
+		return err
+	}
+	lacks := powers.Lacks()
+	if len(lacks) == 0 {
+		return nil
+	}
+	us, known := powers.UID.Get()
+	for _, p := range m.target.processes {
+		if uid, ok := p.UID.Get(); ok && known && uid == us {
+			continue
+		}
+		return fmt.Errorf("move %v: it belongs to another user: that needs %s: run homenode as root (%w)", p, strings.Join(lacks, " and "), kernel.ErrNotPermitted)
+	}
+	if !powers.Nice() {
+		m.note("without CAP_SYS_NICE, pages that several processes map stay where they are (EACCES)")
+	}
+	return nil
+}
+
+// nice says that pages which others map too may be moved.
+func (m *move) nice() bool {
+	powers, err := kernel.ReadPowers(m.host.root)
+	return err == nil && powers.Nice()
+}
+
+// checkRoom refuses what does not fit, or limits the budget to what does.
+func (m *move) checkRoom() error {
+	need := m.report.Estimate.Bytes
+	if need == 0 {
+		return nil
+	}
+	room, err := launch.ReadMoveRoom(m.host.root, m.job.to, m.machine.PageSize.Or(4*unit.KiB))
+	if err != nil {
+		return badInput(err)
+	}
+	huge := unit.Bytes(0)
+	if row, ok := m.report.Before.Of(migration.Hugetlb); ok {
+		huge = min(need, row.Elsewhere(m.job.from, m.job.to))
+	}
+	fits, missing := room.Fit(need-huge, huge)
+	if len(missing) == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("move %v to %s: %s", need, nodesText(m.job.to), strings.Join(missing, "; "))
+	switch {
+	case !m.job.partial:
+		return badInput(errors.New(what + "; --partial moves what fits"))
+	case fits == 0:
+		return badInput(errors.New(what + ": none of it fits"))
+	}
+	m.note("only %v are moved: %s", fits, strings.Join(missing, "; "))
+	m.budget, m.report.Estimate = fits, m.report.Estimate.Part(fits)
+	return nil
+}
+
+// leftOnPurpose begins the reason of what a person asked to leave.
+const leftOnPurpose = "left: "
+
+// splitFailures tells what was left on purpose from what could not be moved.
+func splitFailures(r migration.Result) (onPurpose, failed unit.Bytes) {
+	for _, k := range r.Kinds {
+		for _, f := range k.Failed {
+			if strings.HasPrefix(f.Reason, leftOnPurpose) {
+				onPurpose += f.Bytes
+			} else {
+				failed += f.Bytes
+			}
+		}
+	}
+	return onPurpose, failed
+}

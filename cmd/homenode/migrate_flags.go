@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/agent"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/machine"
+	"homenode/internal/migration"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// migrateFlags are as given.
+type migrateFlags struct {
+	workload, cgroup, pids string
+	to, from, mode, rate   string
+	maxStall, hotFor       time.Duration
+	workers                int
+	noCache, leaveShared   bool
+	partial, dryRun        bool
+	profile, state, output string
+	directOwners           []string
+}
+
+// migrateJob is what was asked for, as far as that can be checked without a machine.
+type migrateJob struct {
+	workload, cgroup            string // one of the three
+	pids                        []int
+	mode                        migration.Mode
+	to, from                    set.NodeSet
+	rate                        unit.Bytes // 0: no limit
+	maxStall, hotFor            time.Duration
+	workers                     int        // 0: by fillWorkers
+	cpus                        set.CPUSet // of the workers; empty: any
+	cache, leaveShared, partial bool
+	dryRun                      bool
+	profile, state              string
+	directOwners                []string
+}
+
+const (
+	mostWorkers = 256 // more than any node has memory channels for
+	// freezeWorkers are what freeze mode takes of a node's CPUs: that many copy as fast
+	// as a node's memory can be written.
+	freezeWorkers = 8
+)
+
+func (f *migrateFlags) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.workload, "workload", "", "the workload: its cgroup path, or the path's last part")
+	flags.StringVar(&f.cgroup, "cgroup", "", "the cgroup by its path, /demo/a or its directory")
+	flags.StringVar(&f.pids, "pid", "", "the processes: 12 or 12,34; without their children")
+	flags.StringVar(&f.to, "to", "", "nodes to move to: 1, or 0-1; of several, each page goes to the one with the most room")
+	flags.StringVar(&f.from, "from", "", "nodes to move from; default: all that are not in --to")
+	flags.StringVar(&f.mode, "mode", string(migration.Live), "live, freeze or hot")
+	flags.StringVar(&f.rate, "rate", "200MB/s", "live, hot: bytes a second, such as 1.5GiB/s; max: no limit")
+	flags.DurationVar(&f.maxStall, "max-stall", 20*time.Millisecond, "live, hot: what a single call may take; 0: no limit")
+	flags.DurationVar(&f.hotFor, "hot-for", 2*time.Second, "hot: how long to watch what is accessed")
+	flags.IntVar(&f.workers, "workers", 0, "that move side by side; default: 1, with freeze the CPUs of --to, at most 8")
+	flags.BoolVar(&f.noCache, "no-cache", false, "leave page cache that no process of the workload has mapped")
+	flags.BoolVar(&f.leaveShared, "leave-shared", false, "leave files and shared memory that processes outside of the workload use too")
+	flags.BoolVar(&f.partial, "partial", false, "move what has room, when not all of it has")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print what there is to move and what that takes; move nothing")
+	profileFlag(cmd, &f.profile)
+	flags.StringArrayVar(&f.directOwners, "direct-owner", nil, "freeze: freeze cgroups of this owner all the same, such as systemd; repeatable")
+	flags.StringVar(&f.state, "state", agent.DefaultStateDir, "freeze: folder of the record of what is frozen")
+	outputFlag(cmd, &f.output)
+}
+
+// job checks everything that can be checked without looking at the machine.
+func (f migrateFlags) job(cmd *cobra.Command) (j migrateJob, err error) {
+	if err := checkOutput(f.output); err != nil {
+		return j, err
+	}
+	if err := empty(cmd, "workload", "cgroup", "pid", "to", "from", "mode", "rate", "profile", "state", "direct-owner"); err != nil {
+		return j, err
+	}
+	j = migrateJob{
+		workload: f.workload, cgroup: f.cgroup, mode: migration.Mode(f.mode), maxStall: f.maxStall, hotFor: f.hotFor, workers: f.workers, cache: !f.noCache,
+		leaveShared: f.leaveShared, partial: f.partial, dryRun: f.dryRun, profile: f.profile, state: f.state, directOwners: f.directOwners,
+	}
+	if err := f.oneTarget(&j); err != nil {
+		return j, err
+	}
+	if err := f.nodes(&j); err != nil {
+		return j, err
+	}
+	if err := f.ofTheMode(cmd); err != nil {
+		return j, err
+	}
+	if j.rate, err = parseRate(f.rate); err != nil {
+		return j, err
+	}
+	if j.mode == migration.Freeze {
+		j.rate, j.maxStall = 0, 0
+	}
+	for _, owner := range f.directOwners {
+		if !slices.Contains(owners(), owner) {
+			return j, fmt.Errorf("--direct-owner %q: want %s", owner, strings.Join(owners(), ", "))
+		}
+	}
+	return j, f.amounts(cmd)
+}
+
+func owners() []string {
+	return []string{cgroup.Systemd, cgroup.Kubelet, cgroup.Docker, cgroup.Containerd, cgroup.Podman, cgroup.Libvirt}
+}
+
+func (f migrateFlags) oneTarget(j *migrateJob) error {
+	given := slices.DeleteFunc([]string{f.workload, f.cgroup, f.pids}, func(s string) bool { return s == "" })
+	switch {
+	case len(given) == 0:
+		return errors.New("nothing to move: give --workload, --cgroup or --pid")
+	case len(given) > 1:
+		return errors.New("--workload, --cgroup and --pid: give one of them")
+	case f.pids == "":
+		return nil
+	case f.pids == "all":
+		return errors.New("--pid all: the memory of all processes is not moved at once: name them, or a cgroup")
+	}
+	s, err := selection(f.pids)
+	slices.Sort(s.PIDs)
+	j.pids = slices.Compact(s.PIDs)
+	return err
+}
+
+func (f migrateFlags) nodes(j *migrateJob) (err error) {
+	if f.to == "" {
+		return errors.New("nowhere to move to: give --to, such as --to 1")
+	}
+	if j.to, err = set.ParseNodes(f.to); err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	if j.from, err = set.ParseNodes(f.from); err != nil {
+		return fmt.Errorf("--from: %w", err)
+	}
+	if j.to.IsEmpty() {
+		return fmt.Errorf("--to %q: it names no node", f.to)
+	}
+	if f.from != "" && j.from.IsEmpty() {
+		return fmt.Errorf("--from %q: it names no node", f.from)
+	}
+	if both := j.from.Intersect(j.to); !both.IsEmpty() {
+		return fmt.Errorf("--from %s, --to %s: %s is in both", j.from, j.to, nodesText(both))
+	}
+	return nil
+}
+
+// ofTheMode refuses what the mode has no use for: who gives it expects something.
+func (f migrateFlags) ofTheMode(cmd *cobra.Command) error {
+	live := []string{"rate", "max-stall"}
+	frozen := []string{"direct-owner", "state"}
+	var wrong []string
+	why := ""
+	switch migration.Mode(f.mode) {
+	case migration.Live:
+		wrong, why = append(frozen, "hot-for"), "that is for another --mode than live"
+	case migration.Freeze:
+		wrong, why = append(live, "hot-for"), "a frozen workload is moved as fast as the memory allows: leave it out, or use --mode live"
+	case migration.Hot:
+		wrong, why = frozen, "that is for --mode freeze"
+	default:
+		return fmt.Errorf("--mode %q: want live, freeze or hot", f.mode)
+	}
+	for _, name := range wrong {
+		if cmd.Flags().Changed(name) {
+			if name == "hot-for" {
+				why = "that is for --mode hot"
+			}
+			return fmt.Errorf("--%s: %s", name, why)
+		}
+	}
+	return nil
+}
+
+func (f migrateFlags) amounts(cmd *cobra.Command) error {
+	switch {
+	case f.maxStall < 0:
+		return fmt.Errorf("--max-stall %v: it cannot be negative; 0 is no limit", f.maxStall)
+	case f.hotFor <= 0:
+		return fmt.Errorf("--hot-for %v: it must be longer than that", f.hotFor)
+	case cmd.Flags().Changed("workers") && f.workers < 1:
+		return fmt.Errorf("--workers %d: want at least 1", f.workers)
+	case f.workers > mostWorkers:
+		return fmt.Errorf("--workers %d: want at most %d", f.workers, mostWorkers)
+	}
+	return nil
+}
+
+// parseRate reads "200MB/s", "1.5 GiB/s" or "max", which is 0: no limit.
+func parseRate(text string) (unit.Bytes, error) {
+	const want = "want such as 200MB/s or 1.5GiB/s, or max for no limit"
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "max" {
+		return 0, nil
+	}
+	amount, ok := strings.CutSuffix(trimmed, "/s")
+	if !ok {
+		return 0, fmt.Errorf("--rate %q: it is not per second: %s", text, want)
+	}
+	if strings.TrimLeft(amount, "0123456789. ") == "" { // a bare number
+		return 0, fmt.Errorf("--rate %q: it has no unit: %s", text, want)
+	}
+	b, err := unit.ParseBytes(amount)
+	switch {
+	case strings.HasPrefix(amount, "-"):
+		return 0, fmt.Errorf("--rate %q: it cannot be negative: %s", text, want)
+	case err != nil:
+		return 0, fmt.Errorf("--rate: %w: %s", err, want)
+	case b <= 0:
+		return 0, fmt.Errorf("--rate %q: nothing would ever be moved: %s", text, want)
+	}
+	return b, nil
+}
+
+// fillWorkers chooses what was not given. A frozen workload needs none of its CPUs:
+// the workers run on the CPUs of the nodes that are written to, as far as this
+// process may use them.
+func (j *migrateJob) fillWorkers(m machine.Machine, allowed set.CPUSet) {
+	if j.mode == migration.Freeze {
+		for _, n := range m.Nodes {
+			if j.to.Has(n.ID) {
+				j.cpus = j.cpus.Union(n.CPUs)
+			}
+		}
+		if !allowed.IsEmpty() {
+			j.cpus = j.cpus.Intersect(allowed)
+		}
+	}
+	if j.workers > 0 {
+		return
+	}
+	j.workers = 1
+	if j.mode == migration.Freeze {
+		cpus := j.cpus
+		if cpus.IsEmpty() { // nodes without CPUs: any that we may use
+			cpus = allowed
+		}
+		j.workers = min(freezeWorkers, max(1, cpus.Len()))
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launch
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// MoveRoom is what nodes have left for memory that is moved there.
+type MoveRoom struct {
+	Rooms   []Room
+	Reserve map[int]unit.Bytes // that is left to the kernel, by node
+	Pool    unit.Bytes         // free hugetlb pages of all sizes, of all of them
+}
+
+// reserveShare is the part of a node that is never filled by moving: less lets the
+// kernel reclaim what was just moved, more refuses what would fit.
+const reserveShare = 100
+
+// ReadMoveRoom reads what nodes have. The reserve is 1/100 of a node, and at least
+// the low watermarks of its zones: below those the kernel reclaims.
+func ReadMoveRoom(root unix.Root, nodes set.NodeSet, page unit.Bytes) (MoveRoom, error) {
+	rooms, err := ReadRoom(root, nodes)
+	if err != nil {
+		return MoveRoom{}, err
+	}
+	m := MoveRoom{Rooms: rooms, Reserve: map[int]unit.Bytes{}}
+	var buf unix.Buffer
+	var low map[int]uint64
+	if data, err := buf.ReadFile(root.Path("/proc/zoneinfo")); err == nil {
+		if low, err = procfs.ParseZoneinfo(data); err != nil {
+			return MoveRoom{}, err
+		}
+	}
+	for _, r := range rooms {
+		m.Reserve[r.Node] = max(r.Total.Or(0)/reserveShare, unit.Bytes(low[r.Node])*page)
+		pool, err := freePool(root, r.Node, &buf)
+		if err != nil {
+			return MoveRoom{}, err
+		}
+		m.Pool += pool
+	}
+	return m, nil
+}
+
+// freePool adds nodeN/hugepages/hugepages-SIZEkB/free_hugepages up (since 2.6.32).
+// No directory: the kernel has no hugetlb.
+func freePool(root unix.Root, node int, buf *unix.Buffer) (sum unit.Bytes, err error) {
+	dir := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages", node)
+	entries, _ := os.ReadDir(root.Path(dir))
+	for _, e := range entries {
+		text, _ := strings.CutPrefix(strings.TrimSuffix(e.Name(), "kB"), "hugepages-")
+		size, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || size <= 0 {
+			continue
+		}
+		file := dir + "/" + e.Name() + "/free_hugepages"
+		data, err := buf.ReadFile(root.Path(file))
+		if err != nil {
+			return 0, unix.Explain("read", file, "", err)
+		}
+		pages, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+		if err != nil || pages < 0 || pages > 1<<50/size {
+			return 0, fmt.Errorf("parse %s: %.20q: not a number of pages (%w)", file, data, unix.ErrMalformed)
+		}
+		sum += unit.Bytes(pages*size) * unit.KiB
+	}
+	return sum, nil
+}
+
+// Usable is what may be moved there, the reserve left alone; false when a node does
+// not tell.
+func (m MoveRoom) Usable() (sum unit.Bytes, ok bool) {
+	for _, r := range m.Rooms {
+		usable, ok := r.Usable()
+		if !ok {
+			return 0, false
+		}
+		sum += max(0, usable-m.Reserve[r.Node])
+	}
+	return sum, true
+}
+
+// String is what each node has, for an error.
+func (m MoveRoom) String() string {
+	var each []string
+	for _, r := range m.Rooms {
+		each = append(each, fmt.Sprintf("node %d has %s free and %s of page cache that could go, and keeps %v", r.Node, r.Free, r.Cache, m.Reserve[r.Node]))
+	}
+	return strings.Join(each, ", ")
+}
+
+// Fit is how much of pages, and of hugetlb pages, has room, and a sentence for
+// what has not.
+func (m MoveRoom) Fit(pages, huge unit.Bytes) (fits unit.Bytes, missing []string) {
+	switch usable, ok := m.Usable(); {
+	case pages == 0:
+	case !ok:
+		missing = append(missing, "a node does not tell what it has free")
+	case pages > usable:
+		fits += usable
+		missing = append(missing, fmt.Sprintf("%v are missing: %v", pages-usable, m))
+	default:
+		fits += pages
+	}
+	if huge > m.Pool {
+		missing = append(missing, fmt.Sprintf("%v of its huge pages are missing: the hugetlb pools there have %v free (free_hugepages)", huge-m.Pool, m.Pool))
+	}
+	return fits + min(huge, m.Pool), missing
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Process is what there is to know of a process before its memory is touched.
+type Process struct {
+	PID  int
+	Name string        // as it calls itself: not ours to trust
+	UID  unit.Opt[int] // effective
+	Mems set.NodeSet   // that its cpuset allows
+}
+
+// String names it: "process 12 (app)".
+func (p Process) String() string { return fmt.Sprintf("process %d (%s)", p.PID, p.Name) }
+
+// FindProcess refuses what has no memory of its own: a pid that is not there, has
+// ended, is the kernel's, or is a thread of another process.
+func FindProcess(root Root, pid int) (Process, error) {
+	var buf unix.Buffer
+	read := func(file string) ([]byte, error) {
+		path := fmt.Sprintf("/proc/%d/%s", pid, file)
+		data, err := buf.ReadFile(root.Path(path))
+		if err = unix.Explain("read", path, "", err); errors.Is(err, ErrGone) {
+			err = fmt.Errorf("process %d: there is none, or it has ended (%w)", pid, ErrGone)
+		}
+		return data, err
+	}
+	data, err := read("stat")
+	if err != nil {
+		return Process{}, err
+	}
+	p := Process{PID: pid, Name: procfs.TaskName(data)}
+	st, err := procfs.ParseTaskStat(data)
+	switch {
+	case err != nil:
+		return Process{}, err
+	case st.KernelThread():
+		return Process{}, fmt.Errorf("%v is a kernel thread: it has no memory of its own (%w)", p, ErrNotSupported)
+	case st.State == 'Z' || st.State == 'X':
+		return Process{}, fmt.Errorf("%v has ended and waits for its parent to notice: it has no memory any more (%w)", p, ErrGone)
+	}
+	if data, err = read("status"); err != nil {
+		return Process{}, err
+	}
+	s, err := procfs.ParseTaskStatus(data)
+	if err != nil {
+		return Process{}, err
+	}
+	if of, ok := s.Process.Get(); ok && of != pid {
+		return Process{}, fmt.Errorf("%d is a thread of process %d: give the process (%w)", pid, of, ErrMalformed)
+	}
+	p.UID, p.Mems = s.UID, s.Mems
+	return p, nil
+}
+
+// Powers are what this process may do to others.
+type Powers struct {
+	UID  unit.Opt[int]
+	caps unit.Opt[uint64]
+}
+
+// ReadPowers reads them from /proc/self/status.
+func ReadPowers(root Root) (Powers, error) {
+	const file = "/proc/self/status"
+	var buf unix.Buffer
+	data, err := buf.ReadFile(root.Path(file))
+	if err != nil {
+		return Powers{}, unix.Explain("read", file, "", err)
+	}
+	s, err := procfs.ParseTaskStatus(data)
+	return Powers{UID: s.UID, caps: s.Caps}, err
+}
+
+// Nice says that it has CAP_SYS_NICE: pages that several processes map may be moved.
+func (p Powers) Nice() bool { return p.caps.Or(0)&procfs.CapNice != 0 }
+
+// Lacks names the capabilities that acting on other users' processes takes, and that
+// it does not have: kernel_move_pages in mm/migrate.c asks for the right to trace
+// the process, and for CAP_SYS_NICE where others map the page too.
+func (p Powers) Lacks() (names []string) {
+	if !p.Nice() {
+		names = append(names, "CAP_SYS_NICE")
+	}
+	if p.caps.Or(0)&procfs.CapPtrace == 0 {
+		names = append(names, "CAP_SYS_PTRACE")
+	}
+	return names
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"homenode/internal/migration"
+	"homenode/internal/unit"
+)
+
+// TextOptions say what is printed on.
+type TextOptions struct {
+	Width int  // columns; less than 60 is taken as 80
+	UTF8  bool // else ASCII only
+}
+
+// Text prints a report for a terminal.
+func Text(w io.Writer, r migration.Report, o TextOptions) error {
+	if o.Width < 60 {
+		o.Width = 80
+	}
+	r = clean(r)
+	p := &printer{width: o.Width}
+	p.wrapped("", headline(r))
+	for _, line := range about(r) {
+		p.wrapped("  ", line)
+	}
+	p.section("MEMORY BY KIND")
+	p.table(kindTable(r, o.Width))
+	p.stayed(r)
+	if r.Outcome != migration.Nothing {
+		p.section(paceTitle(r))
+		p.table(paceTable(r))
+		p.list(sources(r.Estimate))
+		p.list(calls(r))
+	}
+	p.said("PROBLEMS", problems(r))
+	p.said("NOTES", r.Notes)
+	text := p.String()
+	if !o.UTF8 {
+		text = ascii(text)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// paceTitle: a dry run has achieved nothing.
+func paceTitle(r migration.Report) string {
+	if !r.Result.Known() {
+		return "EXPECTED"
+	}
+	return "EXPECTED AND ACHIEVED"
+}
+
+// headline is the answer in one sentence.
+func headline(r migration.Report) string {
+	to := nodes(r.To)
+	target := orText(r.Target, "a workload")
+	switch res, _ := r.Result.Get(); r.Outcome {
+	case migration.Nothing:
+		return target + ": nothing to do: " + why(r)
+	case migration.Planned:
+		return fmt.Sprintf("%s: dry run: %s would be moved to %s", target, size(r.Estimate.Bytes), to)
+	case migration.Complete:
+		return fmt.Sprintf("%s: complete: %s moved to %s", target, size(res.Moved()), to)
+	default:
+		text := fmt.Sprintf("%s: partly done: %s of %s moved to %s", target, size(res.Moved()), size(asked(r)), to)
+		if res.Stopped != "" {
+			text += "; stopped: " + res.Stopped
+		}
+		return text
+	}
+}
+
+// why there is nothing to do.
+func why(r migration.Report) string {
+	switch {
+	case r.Before.Elsewhere(r.From, r.To) > 0:
+		return "what is elsewhere was not accessed"
+	case r.From.IsEmpty():
+		return "none of it is elsewhere than on " + nodes(r.To)
+	}
+	return "none of it is on " + nodes(r.From)
+}
+
+// asked is what was to be moved.
+func asked(r migration.Report) unit.Bytes {
+	if r.Mode == migration.Hot {
+		return r.Estimate.Bytes
+	}
+	return r.Before.Elsewhere(r.From, r.To)
+}
+
+// about says how it was done, and to whom.
+func about(r migration.Report) []string {
+	from := "every other node"
+	if !r.From.IsEmpty() {
+		from = nodes(r.From)
+	}
+	way := fmt.Sprintf("from %s to %s, mode %s", from, nodes(r.To), r.Mode)
+	if r.Mode != migration.Freeze {
+		way += ", " + limits(r)
+	}
+	who := count(r.Before.Processes, "process") + ", " + count(r.Before.Files, "file")
+	if foreign, ok := r.Before.Foreign.Get(); ok && foreign > 0 {
+		who += "; other processes use " + size(foreign) + " of it too"
+	} else if !ok {
+		who += "; how much of it other processes use too is unknown"
+	}
+	if r.Before.Swapped > 0 {
+		who += "; " + size(r.Before.Swapped) + " are swapped out, on no node"
+	}
+	return []string{way, who, "times by: " + orText(r.Clock, unknown) + ", " + how(r.How)}
+}
+
+func limits(r migration.Report) string {
+	text := "as fast as it goes"
+	if r.Rate > 0 {
+		text = "at most " + rate(float64(r.Rate))
+	}
+	if r.MaxStall > 0 {
+		return text + ", no call longer than " + limit(r.MaxStall)
+	}
+	return text + ", calls of any length"
+}
+
+// reasons explain what the kernel answers of pages that it did not move
+// (move_pages(2), and mm/migrate.c).
+var reasons = map[string]string{
+	"EACCES": "several processes map them, and moving those takes CAP_SYS_NICE; or the cpuset does not allow the node",
+	"EBUSY":  "somebody held them: pinned, locked or being written",
+	"ENOMEM": "the node had no room for them",
+	"EFAULT": "they are the zero page, or their mapping went away",
+	"EIO":    "they are dirty, and could not be written back",
+	"EINVAL": "their file system cannot move them",
+	"EAGAIN": "they were in use each time that it was tried",
+	"ENOENT": "they were gone",
+}
+
+// stayed lists what was not moved, by kind and reason.
+func (p *printer) stayed(r migration.Report) {
+	res, _ := r.Result.Get()
+	for _, k := range res.Kinds {
+		for _, f := range k.Failed {
+			text := f.Reason
+			if why, ok := reasons[f.Reason]; ok {
+				text += ": " + why
+			}
+			if p.first("stayed") {
+				p.line("")
+				p.line("  What stayed, and why")
+			}
+			p.hanging(fmt.Sprintf("    %-7s  %10s  ", k.Kind, size(f.Bytes)), text)
+		}
+	}
+}
+
+// sources say how each expectation is known; what is known alike is said once.
+func sources(e migration.Estimate) (out []string) {
+	type entry struct{ what, text string }
+	var all []entry
+	add := func(what string, how unit.Source, from string) {
+		text := how.String()
+		if from != "" {
+			text += ": " + from
+		}
+		i := slices.IndexFunc(all, func(x entry) bool { return x.text == text })
+		if i < 0 {
+			all = append(all, entry{what, text})
+			return
+		}
+		all[i].what += ", " + what
+	}
+	add("time", e.Seconds.How, e.Seconds.From)
+	add("CPU time", e.CPUSeconds.How, e.CPUSeconds.From)
+	add("bandwidth", e.BandwidthShare.How, e.BandwidthShare.From)
+	for _, x := range all {
+		out = append(out, x.what+" expected: "+x.text)
+	}
+	return out
+}
+
+// calls say how the target was kept waiting, and how pages were chosen.
+func calls(r migration.Report) (out []string) {
+	if h, ok := r.Heat.Get(); ok {
+		out = append(out, heat(h)...)
+	}
+	res, ok := r.Result.Get()
+	if !ok {
+		return out
+	}
+	text := "longest call " + span(res.Longest)
+	if r.MaxStall > 0 {
+		text += " of at most " + limit(r.MaxStall)
+	}
+	out = append(out, fmt.Sprintf("%s; %s by %s, %s a call at the end", text, count(res.Calls, "call"), count(res.Workers, "worker"), count(res.Batch, "page")))
+	if res.Over > 0 {
+		out = append(out, count(res.Over, "call")+" took longer than was asked for: "+orText(res.OverWhy, "no reason is known"))
+	}
+	if res.Retried > 0 {
+		out = append(out, count(res.Retried, "page")+" were busy at first, and tried again")
+	}
+	return out
+}
+
+func heat(h migration.Heat) []string {
+	out := []string{fmt.Sprintf("accessed within %s: %s, by %s (%s), told apart by %s", limit(h.For), size(h.Bytes), orText(h.Source, unknown), how(h.How), orText(h.Unit, unknown))}
+	for _, o := range h.Others {
+		out = append(out, "not used: "+o)
+	}
+	return out
+}
+
+// problems are those of looking and of moving, each once.
+func problems(r migration.Report) (out []string) {
+	add := func(list []string) {
+		for _, s := range list {
+			if !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	add(r.Before.Problems)
+	if res, ok := r.Result.Get(); ok {
+		add(res.Problems)
+	}
+	if after, ok := r.After.Get(); ok {
+		add(after.Problems)
+	}
+	return out
+}
+
+func orText(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+type printer struct {
+	strings.Builder
+	width int
+	seen  []string
+}
+
+// first is true once for each name.
+func (p *printer) first(name string) bool {
+	if slices.Contains(p.seen, name) {
+		return false
+	}
+	p.seen = append(p.seen, name)
+	return true
+}
+
+func (p *printer) line(text string) { p.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+func (p *printer) section(title string) {
+	p.line("")
+	p.line(title)
+}
+
+// table prints what kindTable made fit; a line that is too wide all the same, of
+// absurd figures, is cut.
+func (p *printer) table(t table) {
+	for _, line := range t.lines() {
+		if runes(line) > p.width {
+			line = string([]rune(line)[:p.width-1]) + "…"
+		}
+		p.line(line)
+	}
+}
+
+func (p *printer) list(lines []string) {
+	for _, l := range lines {
+		p.wrapped("  ", l)
+	}
+}
+
+func (p *printer) said(title string, lines []string) {
+	if len(lines) > 0 {
+		p.section(title)
+		p.list(lines)
+	}
+}
+
+// wrapped prints a paragraph; what does not fit is indented.
+func (p *printer) wrapped(indent, text string) { p.fill(indent, indent+"  ", text) }
+
+// hanging prints a paragraph below itself, right of its head.
+func (p *printer) hanging(head, text string) {
+	p.fill(head, strings.Repeat(" ", runes(head)), text)
+}
+
+func (p *printer) fill(line, indent, text string) {
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			line += word
+		case runes(line)+1+runes(word) > p.width:
+			p.line(line)
+			line = indent + word
+		default:
+			line += " " + word
+		}
+		for runes(line) > p.width { // a word longer than a line
+			cut := []rune(line)
+			p.line(string(cut[:p.width]))
+			line = indent + string(cut[p.width:])
+		}
+	}
+	p.line(line)
+}
