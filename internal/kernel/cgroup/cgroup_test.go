@@ -65,7 +65,7 @@ func v2Tree(t *testing.T) Layout {
 		top + "/demo/b/cgroup.events":           "populated 0\n",
 		top + "/demo/c/cgroup.procs":            "",
 		top + "/demo/c/cgroup.threads":          "",
-		top + "/demo/c/cgroup.events":           "populated 1\n",
+		top + "/demo/c/cgroup.events":           "populated 1\n", "populated 1\nfrozen 1\n",
 		top + "/demo/c/sub/cgroup.procs":        "20\n",
 		top + "/demo/c/sub/cgroup.threads":      "20\n21\n",
 		top + "/demo/t/cgroup.type":             "domain threaded\n",
@@ -264,6 +264,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, ParseCPUAcctPerCPU, data)
 		check(t, ParseCPUMax, data)
 		check(t, ParsePopulated, data)
+		check(t, ParseFrozen, data)
 		check(t, func(d []byte) (NumaStat, error) { return ParseNumaStat(d, true, 4096) }, data)
 		check(t, func(d []byte) (NumaStat, error) { return ParseNumaStat(d, false, 4096) }, data)
 		check(t, ParseNumaKinds, data)
