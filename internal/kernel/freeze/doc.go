@@ -10,8 +10,8 @@
 //
 // The guard has the freezer's file open before anything is frozen: to thaw it opens
 // nothing, and so needs neither a descriptor, nor the path, nor a disk. It has a
-// session and a name of its own ("homenode-thaw"), ignores signals, keeps its memory
-// locked and stands last in line for the OOM killer, where that is permitted. A name
+// session and a name of its own ("homenode-thaw"), ignores signals, keeps its program
+// in memory and stands last in line for the OOM killer, where that is permitted. A name
 // does not hide it from who looks for the program's path (pkill -f homenode).
 //
 // A service manager that ends a unit, or an engine that ends a container, kills

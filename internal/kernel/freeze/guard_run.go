@@ -13,6 +13,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 )
 
@@ -72,9 +73,26 @@ func hide() {
 	// that this happens to run on.
 	_ = os.WriteFile("/proc/self/comm", []byte(GuardName), 0)
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
-	leave(unix.NewLive().Root())
-	// What it runs on may be on a file system that a frozen process serves.
-	_ = sys.Mlockall(sys.MCL_CURRENT)
+	root := unix.NewLive().Root()
+	leave(root)
+	keepProgram(root)
+}
+
+// keepProgram keeps the program itself in memory, 13 MB that its starter has mapped
+// too: its file may be on a file system that a frozen process serves. All of memory
+// (mlockall) would be 40 MB more that the runtime has mapped and not touched.
+func keepProgram(root unix.Root) {
+	var buf unix.Buffer
+	data, err := buf.ReadFile(root.Path("/proc/self/maps"))
+	if err != nil {
+		return
+	}
+	areas, _ := procfs.ParseAreas(data)
+	for _, a := range areas {
+		if strings.HasPrefix(a.Path, "/") {
+			_, _, _ = sys.Syscall(sys.SYS_MLOCK, uintptr(a.Start), uintptr(a.End-a.Start), 0)
+		}
+	}
 }
 
 // thaw writes until the kernel takes it, or the cgroup is gone: nobody else will.

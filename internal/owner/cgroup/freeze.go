@@ -77,7 +77,7 @@ func (o *freezeOwner) freeze(ctx context.Context, cfg FreezeConfig, id string) (
 		return nil, err
 	}
 	f := &Frozen{owner: o}
-	if f.journal, err = journal.Open(filepath.Join(cfg.StateDir, freezeDir)); err != nil { // (2)
+	if f.journal, err = openInTurn(ctx, filepath.Join(cfg.StateDir, freezeDir)); err != nil { // (2)
 		return nil, errors.Join(fmt.Errorf("freeze %s: there would be no record of it: %w", id, err), f.close())
 	}
 	if _, err := f.journal.Restore(ctx, o); err != nil {
@@ -169,6 +169,19 @@ func (f *Frozen) close() error {
 	return errors.Join(err, f.owner.open.Close())
 }
 
+// inTurn is how long the journal's lock is waited for: the guard of a homenode that
+// was killed clears the record, which takes some milliseconds.
+const inTurn = 2 * time.Second
+
+func openInTurn(ctx context.Context, dir string) (*journal.Journal, error) {
+	for end := time.Now().Add(inTurn); ; time.Sleep(5 * time.Millisecond) {
+		j, err := journal.Open(dir)
+		if !errors.Is(err, journal.ErrLocked) || ctx.Err() != nil || time.Now().After(end) {
+			return j, err
+		}
+	}
+}
+
 // Lost is closed when the guard is gone: it was killed, or the limit passed and it
 // has thawed. The caller thaws at once then.
 func (f *Frozen) Lost() <-chan struct{} {
@@ -219,7 +232,7 @@ func (o *freezeOwner) thawLeft(ctx context.Context, dir string) ([]journal.Resto
 	if left, err := journal.Peek(dir, boot); err != nil || len(left) == 0 {
 		return nil, "", err
 	}
-	j, err := journal.Open(dir)
+	j, err := openInTurn(ctx, dir)
 	if errors.Is(err, journal.ErrLocked) {
 		return nil, "a cgroup is frozen by a homenode that runs: it will thaw it (" + err.Error() + ")", nil
 	}
