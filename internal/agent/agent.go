@@ -127,11 +127,8 @@ func oursOf(stateDir string) (func(id, file, value string) bool, error) {
 // recover puts back what an agent that was killed left behind, what was left frozen
 // first.
 func (a *Agent) recover(ctx context.Context) error {
-	thawed, note, err := cgroup.ThawLeft(ctx, kernel.Live(), a.o.Config.StateDir)
+	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), a.o.Config.StateDir)
 	a.recovered(thawed)
-	if note != "" {
-		a.o.Log.Info("freeze", "note", note)
-	}
 	if err != nil { // the loop does not depend on it, and the next start tries again
 		a.o.Log.Error("thaw what an earlier homenode left frozen", "error", err)
 	}
@@ -316,10 +313,7 @@ func (a *Agent) putBack() error {
 // killed homenode left frozen, which does not wait for the rest to be possible. A
 // running agent holds the lock: the error names it.
 func Restore(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {
-	thawed, note, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
-	if note != "" {
-		err = errors.New(note)
-	}
+	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
 	restored, err2 := restoreSettings(ctx, stateDir, directOwners)
 	return append(thawed, restored...), errors.Join(err, err2)
 }

@@ -50,22 +50,22 @@ func TestLayoutWithoutCpuset(t *testing.T) {
 func v2Tree(t *testing.T) Layout {
 	const top = "/sys/fs/cgroup"
 	root := kerneltest.Tree(t, kerneltest.Files{
-		"/proc/self/mountinfo":              mountV2,
-		top + "/cgroup.controllers":         "cpuset cpu memory\n",
-		top + "/cgroup.procs":               "1\n",
-		top + "/cpuset.cpus.effective":      "0-3\n",
-		top + "/cpuset.mems.effective":      "0-1\n",
-		top + "/demo/cgroup.procs":          "",
-		top + "/demo/cpuset.cpus.effective": "0-3\n",
-		top + "/demo/cpuset.mems.effective": "0-1\n",
-		top + "/demo/a/cgroup.procs":        "10\n11\n",
-		top + "/demo/a/cgroup.threads":      "10\n11\n12\n",
-		top + "/demo/a/cgroup.events":       "populated 1\nfrozen 0\n",
-		top + "/demo/b/cgroup.procs":        "",
-		top + "/demo/b/cgroup.events":       "populated 0\n",
-		top + "/demo/c/cgroup.procs":        "",
-		top + "/demo/c/cgroup.threads":      "",
-		top + "/demo/c/cgroup.events":       "populated 1\n", "populated 1\nfrozen 1\n",
+		"/proc/self/mountinfo":                  mountV2,
+		top + "/cgroup.controllers":             "cpuset cpu memory\n",
+		top + "/cgroup.procs":                   "1\n",
+		top + "/cpuset.cpus.effective":          "0-3\n",
+		top + "/cpuset.mems.effective":          "0-1\n",
+		top + "/demo/cgroup.procs":              "",
+		top + "/demo/cpuset.cpus.effective":     "0-3\n",
+		top + "/demo/cpuset.mems.effective":     "0-1\n",
+		top + "/demo/a/cgroup.procs":            "10\n11\n",
+		top + "/demo/a/cgroup.threads":          "10\n11\n12\n",
+		top + "/demo/a/cgroup.events":           "populated 1\nfrozen 0\n",
+		top + "/demo/b/cgroup.procs":            "",
+		top + "/demo/b/cgroup.events":           "populated 0\n",
+		top + "/demo/c/cgroup.procs":            "",
+		top + "/demo/c/cgroup.threads":          "",
+		top + "/demo/c/cgroup.events":           "populated 1\n",
 		top + "/demo/c/sub/cgroup.procs":        "20\n",
 		top + "/demo/c/sub/cgroup.threads":      "20\n21\n",
 		top + "/demo/t/cgroup.type":             "domain threaded\n",
@@ -255,7 +255,7 @@ func TestDecodeMemoryLimit(t *testing.T) {
 }
 
 func FuzzParsers(f *testing.F) {
-	for _, seed := range []string{"usage_usec 1500000\n", "71920912529 93952251650\n", "max 100000\n", "2 1", "anon N0=1\nfile N0=2\n", "hierarchical_anon=1 N0=1\nhierarchical_file=1 N0=1\n", "populated 1\n", "total=4 N0=0 N1=4\n"} {
+	for _, seed := range []string{"usage_usec 1500000\n", "71920912529 93952251650\n", "max 100000\n", "2 1", "anon N0=1\nfile N0=2\n", "hierarchical_anon=1 N0=1\nhierarchical_file=1 N0=1\n", "populated 1\n", "populated 1\nfrozen 1\n", "total=4 N0=0 N1=4\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -214,33 +214,43 @@ func (f *Frozen) GuardPID() int {
 }
 
 // ThawLeft thaws what homenodes that were killed left frozen. While one is at it,
-// that one thaws: nothing is done, and the note says so.
-func ThawLeft(ctx context.Context, live kernel.LiveToken, stateDir string) (restored []journal.Restored, note string, err error) {
+// that one thaws: the result says that it is kept.
+func ThawLeft(ctx context.Context, live kernel.LiveToken, stateDir string) ([]journal.Restored, error) {
 	owner, err := newFreezeOwner(live, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	return owner.thawLeft(ctx, filepath.Join(stateDir, freezeDir))
 }
 
 // thawLeft makes nothing where nothing is.
-func (o *freezeOwner) thawLeft(ctx context.Context, dir string) ([]journal.Restored, string, error) {
+func (o *freezeOwner) thawLeft(ctx context.Context, dir string) ([]journal.Restored, error) {
 	boot, err := kernel.BootID(o.live.Root())
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if left, err := journal.Peek(dir, boot); err != nil || len(left) == 0 {
-		return nil, "", err
+	left, err := journal.Peek(dir, boot)
+	if err != nil || len(left) == 0 {
+		return nil, err
 	}
 	j, err := openInTurn(ctx, dir)
 	if errors.Is(err, journal.ErrLocked) {
-		return nil, "a cgroup is frozen by a homenode that runs: it will thaw it (" + err.Error() + ")", nil
+		return kept(left, err), nil
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	restored, err := j.Restore(ctx, o)
-	return restored, "", errors.Join(err, j.Close())
+	return restored, errors.Join(err, j.Close())
+}
+
+func kept(left []journal.Entry, why error) []journal.Restored {
+	var all []journal.Restored
+	for _, e := range left {
+		all = append(all, journal.Restored{Setting: e.Setting, Workload: e.Workload, Result: journal.Kept,
+			Detail: "frozen by a homenode that runs, which will thaw it: " + why.Error()})
+	}
+	return all
 }
 
 // RunGuard is the guard that Freeze starts; args are those after
@@ -252,6 +262,6 @@ func RunGuard(args []string) error {
 	if err != nil || !thawed || len(more) == 0 {
 		return err
 	}
-	_, _, err = ThawLeft(context.Background(), kernel.Live(), more[0])
+	_, err = ThawLeft(context.Background(), kernel.Live(), more[0])
 	return err
 }
