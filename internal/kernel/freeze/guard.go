@@ -135,8 +135,8 @@ func (g *Guard) awaitReady() error {
 // watch ends when the guard does: it has nothing more to say.
 func (g *Guard) watch() {
 	_, _ = io.Copy(io.Discard, g.socket)
-	_ = g.cmd.Wait() // however it ended
 	close(g.gone)
+	_ = g.cmd.Wait() // however it ends
 }
 
 // end is for a guard that never got ready.

@@ -64,6 +64,7 @@ func RunGuard(args []string) (thawed bool, more []string, err error) {
 		return false, more, nil
 	}
 	err = thaw(control, value) // (4)
+	_ = socket.Close()         // a starter that lives knows by this
 	return err == nil, more, err
 }
 

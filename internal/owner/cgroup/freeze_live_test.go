@@ -27,8 +27,8 @@ import (
 // freezerEnv makes the test program freezeLive, with this state directory.
 const freezerEnv = "HOMENODE_TEST_FREEZE_STATE"
 
-// sleeper is a cgroup with a process, in the hierarchies of cpuset and of freezers.
-func sleeper(t *testing.T) (cgroup.Layout, string, int) {
+// worker is a cgroup with a process, in the hierarchies of cpuset and of freezers.
+func worker(t *testing.T, argv ...string) (cgroup.Layout, string, int) {
 	t.Helper()
 	l, err := cgroup.Find(unix.At("/"))
 	if err == nil {
@@ -38,14 +38,14 @@ func sleeper(t *testing.T) (cgroup.Layout, string, int) {
 		t.Skip(err)
 	}
 	id := fmt.Sprintf("/homenode-test-%d", os.Getpid())
-	cmd := exec.Command("sleep", "600")
+	cmd := exec.Command(argv[0], argv[1:]...)
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
 	}
 	end := func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
 	defer func() { t.Cleanup(end) }() // before its cgroups are removed
-	for _, h := range []cgroup.Hier{l.Cpuset, l.Freezer} {
-		if h.Present() {
+	for i, h := range []cgroup.Hier{l.Cpuset, l.Freezer, l.Unified} {
+		if h.Present() && (i == 0 || h != l.Cpuset) {
 			join(t, l, h, id, cmd.Process.Pid)
 		}
 	}
@@ -132,7 +132,7 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
 // Killed at any point, and its guard or both too: within five seconds, or after a
 // restore, the process runs, and nothing is on record.
 func TestLiveKilledAtRandomPoints(t *testing.T) {
-	l, id, _ := sleeper(t)
+	l, id, _ := worker(t, "sleep", "600")
 	state := t.TempDir()
 	if _, err := freeze.Find(kernel.Live(), l, id); err != nil {
 		t.Skip(err)
@@ -172,8 +172,51 @@ func TestLiveKilledAtRandomPoints(t *testing.T) {
 	t.Logf("60 kill points, %d while frozen, %d of those with the guard killed first", frozen, both)
 }
 
+// Each freezer that this host has: what computes stops, and goes on.
+func TestLiveEachFreezer(t *testing.T) {
+	l, id, pid := worker(t, "sh", "-c", "while :; do :; done")
+	for _, h := range []cgroup.Hier{l.Freezer, l.Unified} {
+		if !h.Present() {
+			continue
+		}
+		o, err := newFreezeOwner(kernel.Live(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.layout.Unified = h; !h.V2 {
+			o.layout.Unified = cgroup.Hier{}
+		} else {
+			o.layout.Freezer = cgroup.Hier{}
+		}
+		f, err := o.freeze(ctx, FreezeConfig{StateDir: t.TempDir()}, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := worked(t, pid)
+		time.Sleep(50 * time.Millisecond)
+		if s, err := f.owner.open.State(); !s.Still || err != nil || worked(t, pid) != before {
+			t.Errorf("%s: %+v, %v, worked from %s to %s", f.owner.open.File, s, err, before, worked(t, pid))
+		}
+		if err := f.Thaw(); err != nil {
+			t.Error(err)
+		}
+		within(t, 5*time.Second, f.owner.open.File+": the process goes on", func() bool { return worked(t, pid) != before })
+		t.Logf("%s: stood still for %v", f.owner.open.File, f.For())
+	}
+}
+
+// worked is a process's CPU time in user mode, in the kernel's ticks.
+func worked(t *testing.T, pid int) string {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(data))[13]
+}
+
 func TestLivePanicAndLostGuard(t *testing.T) {
-	l, id, _ := sleeper(t)
+	l, id, _ := worker(t, "sleep", "600")
 	state := t.TempDir()
 	h := startFreeze(t, state, id, "panic")
 	h.awaitFrozen(t)
@@ -194,7 +237,7 @@ func TestLivePanicAndLostGuard(t *testing.T) {
 // Somebody freezes the same cgroup after a homenode was killed and its guard had
 // thawed: that is not ours to thaw.
 func TestLiveGuardClearsTheRecord(t *testing.T) {
-	l, id, _ := sleeper(t)
+	l, id, _ := worker(t, "sleep", "600")
 	state := t.TempDir()
 	h := startFreeze(t, state, id, "wait")
 	h.awaitFrozen(t)
