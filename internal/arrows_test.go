@@ -35,7 +35,7 @@ bench
 trial
 owner/cgroup
 journal
-kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/freeze kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
+kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | doctor
 survey

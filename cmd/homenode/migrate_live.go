@@ -11,21 +11,18 @@ import (
 	"time"
 
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/hot"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/lab"
+	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/unit"
 )
 
-// What is not connected yet; each function says what it waits for:
-//
-//  1. liveMover: kernel/migrate's Mover with Census and Move as pageMover has them.
-//  2. liveFreezable, liveFreeze: owner/cgroup's FreezableFor and Freeze.
-//  3. liveHot: kernel/hot's Find.
-//  4. migration.EstimateOf: estimate_stub.go there.
+// openMigration is the running kernel; tests have another one.
 var openMigration = func() migrateHost {
 	return migrateHost{
 		root: kernel.Live().Root(), pid: os.Getpid(), clock: migrateClock,
-		mover: liveMover, freezable: liveFreezable, freeze: liveFreeze, hot: liveHot,
+		mover: liveMover, freezable: owner.FreezableFor, freeze: liveFreeze, hot: liveHot,
 	}
 }
 
@@ -57,18 +54,15 @@ func notConnected(what string) error {
 // liveMover becomes migrate.NewMover(kernel.Live(), migrate.Config{Shared: shared, Clock: clock}).
 func liveMover(migrate.Clock, bool) (pageMover, error) { return nil, notConnected("move pages") }
 
-// liveFreezable becomes cgroup.FreezableFor of owner/cgroup.
-func liveFreezable(kernel.Root, []int) (string, error) {
-	return "", notConnected("find the cgroup of processes")
+// liveFreeze gives no *Frozen that is nil as a stilled.
+func liveFreeze(ctx context.Context, id, state string, directOwners []string) (stilled, error) {
+	f, err := owner.Freeze(ctx, kernel.Live(), owner.FreezeConfig{StateDir: state, DirectOwners: directOwners}, id)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
-// liveFreeze becomes cgroup.Freeze(ctx, kernel.Live(), cgroup.FreezeConfig{…}, id); a
-// nil *Frozen must not become a stilled.
-func liveFreeze(context.Context, string, string, []string) (stilled, error) {
-	return nil, notConnected("freeze")
-}
-
-// liveHot becomes hot.Find(ctx, kernel.Live(), pids, hot.Config{For: watch}).
-func liveHot(context.Context, []int, time.Duration) (heated, error) {
-	return nil, notConnected("find hot pages")
+func liveHot(ctx context.Context, pids []int, watch time.Duration) (heated, error) {
+	return hot.Find(ctx, kernel.Live(), pids, hot.Config{For: watch})
 }

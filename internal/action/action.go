@@ -80,6 +80,7 @@ const (
 	SetCPUs   StepKind = "set-cpus"
 	SetMems   StepKind = "set-mems"
 	MovePages StepKind = "move-pages"
+	Freeze    StepKind = "freeze"  // its processes stand still until Restore
 	Restore   StepKind = "restore" // put back what was there before the first step
 )
 

@@ -124,20 +124,30 @@ func oursOf(stateDir string) (func(id, file, value string) bool, error) {
 	}, nil
 }
 
-// recover puts back what an agent that was killed left behind.
+// recover puts back what an agent that was killed left behind, what was left frozen
+// first.
 func (a *Agent) recover(ctx context.Context) error {
+	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), a.o.Config.StateDir)
+	a.recovered(thawed)
+	if err != nil { // the loop does not depend on it, and the next start tries again
+		a.o.Log.Error("thaw what an earlier homenode left frozen", "error", err)
+	}
 	for _, p := range a.journal.Problems() {
 		a.o.Log.Warn("journal", "problem", p)
 	}
 	restored, err := a.journal.Restore(ctx, a.owner)
-	for _, r := range restored {
-		a.o.Log.Info("put back after a crash", "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
-		a.status.Recovered = append(a.status.Recovered, r.String())
-	}
+	a.recovered(restored)
 	if err != nil {
 		return fmt.Errorf("put back what an earlier agent left: %w", err)
 	}
 	return nil
+}
+
+func (a *Agent) recovered(restored []journal.Restored) {
+	for _, r := range restored {
+		a.o.Log.Info("put back after a crash", "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
+		a.status.Recovered = append(a.status.Recovered, r.String())
+	}
 }
 
 func (a *Agent) close() {
@@ -299,9 +309,16 @@ func (a *Agent) putBack() error {
 	return errors.Join(err, a.journal.Compact())
 }
 
-// Restore puts back what a killed agent left, without starting one. A running
-// agent holds the lock: the error names it.
+// Restore puts back what a killed agent left, without starting one, and thaws what a
+// killed homenode left frozen, which does not wait for the rest to be possible. A
+// running agent holds the lock: the error names it.
 func Restore(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {
+	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
+	restored, err2 := restoreSettings(ctx, stateDir, directOwners)
+	return append(thawed, restored...), errors.Join(err, err2)
+}
+
+func restoreSettings(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {
 	owner, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: directOwners})
 	if err != nil {
 		return nil, err

@@ -255,7 +255,7 @@ func TestDecodeMemoryLimit(t *testing.T) {
 }
 
 func FuzzParsers(f *testing.F) {
-	for _, seed := range []string{"usage_usec 1500000\n", "71920912529 93952251650\n", "max 100000\n", "2 1", "anon N0=1\nfile N0=2\n", "hierarchical_anon=1 N0=1\nhierarchical_file=1 N0=1\n", "populated 1\n", "total=4 N0=0 N1=4\n"} {
+	for _, seed := range []string{"usage_usec 1500000\n", "71920912529 93952251650\n", "max 100000\n", "2 1", "anon N0=1\nfile N0=2\n", "hierarchical_anon=1 N0=1\nhierarchical_file=1 N0=1\n", "populated 1\n", "populated 1\nfrozen 1\n", "total=4 N0=0 N1=4\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -264,6 +264,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, ParseCPUAcctPerCPU, data)
 		check(t, ParseCPUMax, data)
 		check(t, ParsePopulated, data)
+		check(t, ParseFrozen, data)
 		check(t, func(d []byte) (NumaStat, error) { return ParseNumaStat(d, true, 4096) }, data)
 		check(t, func(d []byte) (NumaStat, error) { return ParseNumaStat(d, false, 4096) }, data)
 		check(t, ParseNumaKinds, data)

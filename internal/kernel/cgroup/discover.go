@@ -151,6 +151,12 @@ func (l Layout) PIDs(dst []int, id string, buf *unix.Buffer) ([]int, error) {
 	return l.ids(dst, id, "cgroup.procs", buf)
 }
 
+// PIDsIn is PIDs of the cgroup with that path in another hierarchy.
+func (l Layout) PIDsIn(h Hier, dst []int, id string, buf *unix.Buffer) ([]int, error) {
+	l.Cpuset = h
+	return l.PIDs(dst, id, buf)
+}
+
 // TIDs appends the threads of a cgroup and of those below it.
 func (l Layout) TIDs(dst []int, id string, buf *unix.Buffer) ([]int, error) {
 	if l.Cpuset.V2 {

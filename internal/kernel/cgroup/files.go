@@ -148,3 +148,10 @@ func ParsePopulated(data []byte) (bool, error) {
 	n, err := value("cgroup.events", "populated", data)
 	return n > 0, err
 }
+
+// ParseFrozen reads cgroup.events of v2 (since 5.2): "frozen 1" says that every
+// process in it and below stands still, whoever asked for that.
+func ParseFrozen(data []byte) (bool, error) {
+	n, err := value("cgroup.events", "frozen", data)
+	return n > 0, err
+}

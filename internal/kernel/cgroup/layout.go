@@ -26,6 +26,9 @@ func (h Hier) Present() bool { return h.Mount != "" }
 type Layout struct {
 	Root                               unix.Root
 	Cpuset, CPU, CPUAcct, Memory, Perf Hier
+	// Freezer is the v1 freezer. Unified is v2, controllers or not: every cgroup in
+	// it has its own freezer.
+	Freezer, Unified Hier
 }
 
 // Path is the real path of a cgroup's file in a hierarchy; file "" is its directory.
@@ -64,6 +67,10 @@ func Find(root unix.Root) (Layout, error) {
 	}
 	l.Cpuset, l.CPU, l.Memory = pick("cpuset", false), pick("cpu", false), pick("memory", false)
 	l.CPUAcct, l.Perf = pick("cpuacct", true), pick("perf_event", true)
+	l.Freezer = pick("freezer", false)
+	if v2 != "" {
+		l.Unified = Hier{Mount: v2, V2: true}
+	}
 	return l, nil
 }
 

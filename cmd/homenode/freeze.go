@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/agent"
+	"homenode/internal/kernel"
+	"homenode/internal/owner/cgroup"
+)
+
+// freezeCommand is for the tests of what thaws.
+func freezeCommand() *cobra.Command {
+	var name string
+	var length time.Duration
+	c := cgroup.FreezeConfig{}
+	cmd := &cobra.Command{
+		Use: "freeze", Hidden: true, Short: "Make the processes of a cgroup stand still for a while", Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			id, err := kernel.FindCgroup(kernel.Live().Root(), name)
+			if err != nil {
+				return badInput(err)
+			}
+			f, err := cgroup.Freeze(cmd.Context(), kernel.Live(), c, id)
+			if err != nil {
+				return precondition(err)
+			}
+			return standStill(cmd, f, length)
+		},
+	}
+	cmd.Flags().StringVar(&name, "cgroup", "", "which")
+	cmd.Flags().DurationVar(&length, "for", 2*time.Second, "how long")
+	cmd.Flags().DurationVar(&c.Limit, "limit", 0, "after which the guard thaws it")
+	cmd.Flags().StringVar(&c.StateDir, "state", agent.DefaultStateDir, "folder of the agent's state")
+	cmd.Flags().StringSliceVar(&c.DirectOwners, "direct-owners", nil, "owners whose cgroups are frozen all the same")
+	return cmd
+}
+
+func standStill(cmd *cobra.Command, f *cgroup.Frozen, length time.Duration) (err error) {
+	defer func() {
+		err = errors.Join(err, f.Thaw())
+		if !f.Already() {
+			fmt.Fprintf(cmd.OutOrStdout(), "thawed after %s\n", f.For().Round(time.Millisecond))
+		}
+	}()
+	if f.Already() {
+		fmt.Fprintln(cmd.OutOrStdout(), "already frozen by somebody else: it stays frozen")
+		return nil
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "frozen; guard %d\n", f.GuardPID())
+	select {
+	case <-time.After(length):
+		return nil
+	case <-cmd.Context().Done():
+		return errors.New("interrupted")
+	case <-f.Lost():
+		return errors.New("the guard is gone: it was killed, or the limit passed")
+	}
+}

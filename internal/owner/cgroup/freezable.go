@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+)
+
+// FreezableFor is the cgroup whose processes are exactly these: what is frozen is a
+// cgroup, not a process.
+func FreezableFor(root kernel.Root, pids []int) (string, error) {
+	l, err := cgroup.Find(root)
+	if err == nil {
+		err = l.NeedCpuset()
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(pids) == 0 {
+		return "", fmt.Errorf("find the cgroup of no process (%w)", kernel.ErrMalformed)
+	}
+	var buf unix.Buffer
+	id := ""
+	for _, pid := range pids {
+		its, err := cgroupOf(l, pid, &buf)
+		if err != nil {
+			return "", err
+		}
+		if id != "" && its != id {
+			return "", fmt.Errorf("process %d is in cgroup %s, process %d in %s (%w): name one cgroup, or use --mode live", pids[0], id, pid, its, kernel.ErrNotSupported)
+		}
+		id = its
+	}
+	if err := alone(l, id, pids, &buf); err != nil {
+		return "", err
+	}
+	return id, nil
+}
+
+// alone says whom a cgroup has besides.
+func alone(l cgroup.Layout, id string, pids []int, buf *unix.Buffer) error {
+	if id == "/" {
+		return fmt.Errorf("process %d is in the root cgroup, which cannot be frozen (%w): use --mode live", pids[0], kernel.ErrNotSupported)
+	}
+	all, err := l.PIDs(nil, id, buf)
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(all, func(pid int) bool { return slices.Contains(pids, pid) })
+	switch len(others) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("process %d shares its cgroup %s with process %d (%w): name the cgroup, or use --mode live", pids[0], id, others[0], kernel.ErrNotSupported)
+	}
+	return fmt.Errorf("process %d shares its cgroup %s with %d others (%w): name the cgroup, or use --mode live", pids[0], id, len(others), kernel.ErrNotSupported)
+}
+
+// cgroupOf is a process's cgroup in the hierarchy that has cpuset.
+func cgroupOf(l cgroup.Layout, pid int, buf *unix.Buffer) (string, error) {
+	data, err := buf.ReadFile(l.Root.Path("/proc/" + strconv.Itoa(pid) + "/cgroup"))
+	if err != nil {
+		return "", unix.Explain("find the cgroup of process", strconv.Itoa(pid), "", err)
+	}
+	all, err := procfs.ParsePIDCgroup(data)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range all {
+		if l.Cpuset.V2 && m.Controllers == "" || !l.Cpuset.V2 && slices.Contains(strings.Split(m.Controllers, ","), "cpuset") {
+			return path.Clean(m.Path), nil
+		}
+	}
+	return "", fmt.Errorf("find the cgroup of process %d: it is in none of the hierarchy that has cpuset (%w)", pid, kernel.ErrGone)
+}

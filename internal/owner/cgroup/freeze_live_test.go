@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/freeze"
+	"homenode/internal/kernel/unix"
+)
+
+// These freeze a process of their own in a cgroup of their own, on whatever machine
+// there is, if that is permitted.
+
+// freezerEnv makes the test program freezeLive, with this state directory.
+const freezerEnv = "HOMENODE_TEST_FREEZE_STATE"
+
+// worker is a cgroup with a process, in the hierarchies of cpuset and of freezers.
+func worker(t *testing.T, argv ...string) (cgroup.Layout, string, int) {
+	t.Helper()
+	l, err := cgroup.Find(unix.At("/"))
+	if err == nil {
+		err = l.NeedCpuset()
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+	id := fmt.Sprintf("/homenode-test-%d", os.Getpid())
+	cmd := exec.Command(argv[0], argv[1:]...)
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	end := func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	defer func() { t.Cleanup(end) }() // before its cgroups are removed
+	for i, h := range []cgroup.Hier{l.Cpuset, l.Freezer, l.Unified} {
+		if h.Present() && (i == 0 || h != l.Cpuset) {
+			join(t, l, h, id, cmd.Process.Pid)
+		}
+	}
+	return l, id, cmd.Process.Pid
+}
+
+func join(t *testing.T, l cgroup.Layout, h cgroup.Hier, id string, pid int) {
+	t.Helper()
+	dir := l.Path(h, id, "")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skipf("no cgroup can be made: %v", err)
+	}
+	t.Cleanup(func() {
+		for range 100 { // its process has just been killed
+			if os.Remove(dir) == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Errorf("%s stays", dir)
+	})
+	for _, file := range []string{cpusFile, memsFile} { // v1: nothing is inherited
+		if all, err := os.ReadFile(l.Path(h, "/", file)); err == nil && !h.V2 {
+			_ = os.WriteFile(filepath.Join(dir, file), all, 0)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Appendf(nil, "%d", pid), 0); err != nil {
+		t.Skipf("no process can be moved: %v", err)
+	}
+}
+
+type homenode struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+	guard int
+}
+
+func startFreeze(t *testing.T, state, id, how string) homenode {
+	t.Helper()
+	h := homenode{Cmd: exec.Command("/proc/self/exe", id, how)}
+	h.Env = append(os.Environ(), freezerEnv+"="+state)
+	out, err := h.StdoutPipe()
+	if err == nil {
+		err = h.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.lines = bufio.NewScanner(out)
+	return h
+}
+
+func (h *homenode) awaitFrozen(t *testing.T) {
+	t.Helper()
+	h.lines.Scan()
+	if _, err := fmt.Sscanf(h.lines.Text(), "frozen %d", &h.guard); err != nil {
+		t.Fatalf("%q", h.lines.Text())
+	}
+}
+
+func stateOf(t *testing.T, l cgroup.Layout, id string) freeze.State {
+	t.Helper()
+	f, err := freeze.Find(kernel.Live(), l, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s, err := f.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}
+
+// Killed at any point, and its guard or both too: within five seconds, or after a
+// restore, the process runs, and nothing is on record.
+func TestLiveKilledAtRandomPoints(t *testing.T) {
+	l, id, _ := worker(t, "sleep", "600")
+	state := t.TempDir()
+	if _, err := freeze.Find(kernel.Live(), l, id); err != nil {
+		t.Skip(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	frozen, both := 0, 0
+	for i := range 60 {
+		h := startFreeze(t, state, id, "wait")
+		if i%2 == 0 {
+			time.Sleep(time.Duration(rng.Float64() * float64(30*time.Millisecond)))
+		} else {
+			h.awaitFrozen(t)
+			if s := stateOf(t, l, id); !s.Own || !s.Still {
+				t.Fatalf("it says that it is frozen: %+v", s)
+			}
+			frozen++
+		}
+		if i%6 == 5 { // the guard first, and before anybody notices
+			_ = syscall.Kill(h.Process.Pid, syscall.SIGSTOP)
+			_ = syscall.Kill(h.guard, syscall.SIGKILL)
+			both++
+		}
+		_ = h.Process.Kill()
+		_ = h.Wait()
+		if i%6 == 5 {
+			if got, err := ThawLeft(ctx, kernel.Live(), state); err != nil || len(got) != 1 || got[0].Result != journal.PutBack {
+				t.Fatalf("%v, %v", got, err)
+			}
+		}
+		within(t, 5*time.Second, fmt.Sprintf("kill %d: thawed, and off the record", i), func() bool {
+			return stateOf(t, l, id).Thawed() && (i%2 == 0 || len(left(t, state)) == 0)
+		})
+	}
+	if got, err := ThawLeft(ctx, kernel.Live(), state); err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	t.Logf("60 kill points, %d while frozen, %d of those with the guard killed first", frozen, both)
+}
+
+// Each freezer that this host has: what computes stops, and goes on.
+func TestLiveEachFreezer(t *testing.T) {
+	l, id, pid := worker(t, "sh", "-c", "while :; do :; done")
+	for _, h := range []cgroup.Hier{l.Freezer, l.Unified} {
+		if !h.Present() {
+			continue
+		}
+		o, err := newFreezeOwner(kernel.Live(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.layout.Unified = h; !h.V2 {
+			o.layout.Unified = cgroup.Hier{}
+		} else {
+			o.layout.Freezer = cgroup.Hier{}
+		}
+		f, err := o.freeze(ctx, FreezeConfig{StateDir: t.TempDir()}, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := worked(t, pid)
+		time.Sleep(50 * time.Millisecond)
+		if s, err := f.owner.open.State(); !s.Still || err != nil || worked(t, pid) != before {
+			t.Errorf("%s: %+v, %v, worked from %s to %s", f.owner.open.File, s, err, before, worked(t, pid))
+		}
+		if err := f.Thaw(); err != nil {
+			t.Error(err)
+		}
+		within(t, 5*time.Second, f.owner.open.File+": the process goes on", func() bool { return worked(t, pid) != before })
+		t.Logf("%s: stood still for %v", f.owner.open.File, f.For())
+	}
+}
+
+// worked is a process's CPU time in user mode, in the kernel's ticks.
+func worked(t *testing.T, pid int) string {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(data))[13]
+}
+
+func TestLivePanicAndLostGuard(t *testing.T) {
+	l, id, _ := worker(t, "sleep", "600")
+	state := t.TempDir()
+	h := startFreeze(t, state, id, "panic")
+	h.awaitFrozen(t)
+	_ = h.Wait()
+	if s := stateOf(t, l, id); !s.Thawed() || len(left(t, state)) != 0 {
+		t.Errorf("after a panic: %+v, on record %v", s, left(t, state))
+	}
+	h = startFreeze(t, state, id, "wait")
+	h.awaitFrozen(t)
+	_ = syscall.Kill(h.guard, syscall.SIGKILL)
+	h.lines.Scan()
+	_ = h.Wait()
+	if s := stateOf(t, l, id); !s.Thawed() || len(left(t, state)) != 0 || !strings.HasPrefix(h.lines.Text(), "thawed") {
+		t.Errorf("after the guard was killed: %+v, on record %v, %q", s, left(t, state), h.lines.Text())
+	}
+}
+
+// Somebody freezes the same cgroup after a homenode was killed and its guard had
+// thawed: that is not ours to thaw.
+func TestLiveGuardClearsTheRecord(t *testing.T) {
+	l, id, _ := worker(t, "sleep", "600")
+	state := t.TempDir()
+	h := startFreeze(t, state, id, "wait")
+	h.awaitFrozen(t)
+	_ = h.Process.Kill()
+	_ = h.Wait()
+	within(t, 5*time.Second, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
+	f, err := freeze.Find(kernel.Live(), l, id)
+	if err == nil {
+		err = f.Set(true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	defer f.Set(false)
+	var got []journal.Restored
+	if got, err = ThawLeft(ctx, kernel.Live(), state); got != nil || err != nil || !stateOf(t, l, id).Own {
+		t.Errorf("%v, %v", got, err)
+	}
+}

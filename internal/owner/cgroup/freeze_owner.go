@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"homenode/internal/action"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/freeze"
+	"homenode/internal/kernel/unix"
+)
+
+// freezeOwner is the journal.Owner of cgroups' freezers, nobody's or of those that
+// the configuration names.
+type freezeOwner struct {
+	*Applier
+	live kernel.LiveToken
+	// open is the freezer that is acted upon: it is used as long as it is open. nil,
+	// or for another cgroup: freezers are opened by their path.
+	open *freeze.Freezer
+}
+
+// newFreezeOwner wants no cpuset: what was left is thawed without.
+func newFreezeOwner(live kernel.LiveToken, directOwners []string) (*freezeOwner, error) {
+	if !live.Valid() {
+		return nil, fmt.Errorf("freeze cgroups: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
+	}
+	layout, err := cgroup.Find(live.Root())
+	if err != nil {
+		return nil, err
+	}
+	return &freezeOwner{Applier: &Applier{cfg: Config{DirectOwners: directOwners}, layout: layout}, live: live}, nil
+}
+
+// Plan says which file a Freeze changes.
+func (o *freezeOwner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
+	if step.Kind != action.Freeze || o.open == nil || o.open.ID != step.Workload {
+		return nil, fmt.Errorf("take step %s for %s: %w: its freezer is not open", step.Kind, step.Workload, journal.ErrRefused)
+	}
+	if err := o.mayAct(step.Workload); err != nil {
+		return nil, err
+	}
+	return []journal.Change{{Setting: journal.Setting{Cgroup: o.open.ID, File: o.open.File}, New: o.open.Value(true)}}, nil
+}
+
+// with gives a setting's freezer to do.
+func (o *freezeOwner) with(s journal.Setting, do func(*freeze.Freezer) error) error {
+	if o.open != nil && o.open.ID == s.Cgroup && o.open.File == s.File {
+		return do(o.open)
+	}
+	f, err := freeze.Open(o.live, o.layout, s.Cgroup, s.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return do(f)
+}
+
+// Read reads what was asked of the cgroup itself: "FROZEN" because of one above is
+// read as "THAWED".
+func (o *freezeOwner) Read(s journal.Setting) (cur journal.Current, err error) {
+	h := o.layout.Unified
+	if s.File == freeze.FileV1 {
+		h = o.layout.Freezer
+	}
+	if cur.ID, err = unix.Inode(o.layout.Path(h, s.Cgroup, "")); err != nil {
+		return journal.Current{}, unix.Explain("read", s.String(), "", err)
+	}
+	err = o.with(s, func(f *freeze.Freezer) error {
+		state, err := f.State()
+		cur.Value = f.Value(state.Own)
+		return unix.Explain("read", s.String(), "", err)
+	})
+	if err != nil {
+		return journal.Current{}, err
+	}
+	return cur, nil
+}
+
+// Same: on v1 what is still FREEZING was asked to be FROZEN.
+func (o *freezeOwner) Same(_ journal.Setting, current, recorded string) bool {
+	return freeze.Asked(strings.TrimSpace(current)) == freeze.Asked(strings.TrimSpace(recorded))
+}
+
+// Write freezes, or thaws.
+func (o *freezeOwner) Write(p journal.Permit, s journal.Setting, value string) error {
+	if !p.Valid() {
+		return fmt.Errorf("set %s: %w: the journal gave no permit", s, journal.ErrRefused)
+	}
+	return o.with(s, func(f *freeze.Freezer) error { return f.Set(freeze.Asked(value)) })
+}
+
+// Equivalent is never asked for: the kernel takes both values.
+func (o *freezeOwner) Equivalent(_ journal.Setting, original string) (string, error) {
+	return original, nil
+}
