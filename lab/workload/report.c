@@ -129,7 +129,7 @@ static void write_phase(FILE *f, const struct homenode_run *run, unsigned int ph
 	else
 		fputs(",\"dropped\":null", f); /* no queue that could be full */
 	fprintf(f, ",\"start_cycles\":%" PRIu64 ",\"end_cycles\":%" PRIu64 ",\"latency_us\":", t->start, t->end);
-	if (run->mode->has_requests)
+	if (run->mode->has_requests || run->mode->has_latency)
 		write_latency(f, h, (double)run->clock.mhz);
 	else
 		fputs("null", f);
@@ -206,6 +206,8 @@ void homenode_report_write(const struct homenode_run *run)
 		write_perf(f, run);
 	else
 		fputs("null", f);
+	if (run->mode->report)
+		run->mode->report(f, run);
 	fputs("}\n", f);
 	homenode_output_commit(f, o->out);
 }
