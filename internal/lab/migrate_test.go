@@ -21,11 +21,22 @@ func moved(t *testing.T, g *Guest, script string) Result {
 	return runs(t, g, ". /tmp/mig-lib.sh\n"+script)
 }
 
-// forMoving makes a guest ready: the script's functions, the file system, the model
-// counting. What a test leaves is tidied away.
+// forMoving makes the shared guest ready; what a test leaves is tidied away.
 func forMoving(t *testing.T, version string) *Guest {
 	t.Helper()
 	g := guest(t, "two", version)
+	readyToMove(t, g)
+	t.Cleanup(func() {
+		if r := moved(t, g, "tidy; umount /scratch"); r.Exit != 0 {
+			t.Errorf("tidy: exit %d\n%s", r.Exit, r.Stderr)
+		}
+	})
+	return g
+}
+
+// readyToMove brings the script's functions and the file system; the model counts then.
+func readyToMove(t *testing.T, g *Guest) {
+	t.Helper()
 	lib, err := os.ReadFile("testdata/migrate/lib.sh")
 	if err != nil {
 		t.Fatal(err)
@@ -37,22 +48,16 @@ func forMoving(t *testing.T, version string) *Guest {
 	if r := moved(t, g, "tidy; echo 3 > /proc/sys/vm/drop_caches; scratch && homenode-load control count"); r.Exit != 0 {
 		t.Fatalf("prepare the guest: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
-	t.Cleanup(func() {
-		if r := moved(t, g, "tidy; umount /scratch"); r.Exit != 0 {
-			t.Errorf("tidy: exit %d\n%s", r.Exit, r.Stderr)
-		}
-	})
-	return g
 }
 
-// counted is what homenode-load pages says: bytes by kind and node, by no code of
+// pagesCounted is what homenode-load pages says: bytes by kind and node, by no code of
 // homenode's.
-type counted struct {
+type pagesCounted struct {
 	Bytes   map[migration.Kind][]unit.Bytes `json:"bytes"`
 	Swapped unit.Bytes                      `json:"swapped_bytes"`
 }
 
-func (c counted) census() (m migration.Census) {
+func (c pagesCounted) census() (m migration.Census) {
 	for _, k := range migration.Kinds() {
 		for node, b := range c.Bytes[k] {
 			m.Add(k, node, b)
@@ -69,7 +74,7 @@ func countPages(t *testing.T, g *Guest, group string, files ...string) migration
 		args += " --file " + f
 	}
 	r := moved(t, g, "homenode-load pages --pid $(pids "+group+")"+args)
-	var c counted
+	var c pagesCounted
 	if err := json.Unmarshal([]byte(r.Stdout), &c); r.Exit != 0 || err != nil {
 		t.Fatalf("count pages: exit %d, %v\n%s%s", r.Exit, err, r.Stdout, r.Stderr)
 	}
@@ -96,7 +101,7 @@ func sameCensus(t *testing.T, what string, got, want migration.Census) {
 		a, _ := got.Of(k)
 		b, _ := want.Of(k)
 		for _, node := range []int{0, 1} {
-			on := set.Of[set.NodeSet](node)
+			on := set.FromNodes(node)
 			if d := a.On(on) - b.On(on); max(d, -d) > slackBytes+b.Total()/100 {
 				t.Errorf("%s: %s on node %d: homenode says %v, the counter %v", what, k, node, a.On(on), b.On(on))
 			}
@@ -109,7 +114,7 @@ func atHome(t *testing.T, what string, c migration.Census, to int, kinds ...migr
 	t.Helper()
 	for _, k := range kinds {
 		row, _ := c.Of(k)
-		if left := row.Elsewhere(set.NodeSet{}, set.Of[set.NodeSet](to)); row.Total() == 0 || left > row.Total()/100 {
+		if left := row.Elsewhere(set.NodeSet{}, set.FromNodes(to)); row.Total() == 0 || left > row.Total()/100 {
 			t.Errorf("%s: %s: %v of %v are elsewhere", what, k, left, row.Total())
 		}
 	}

@@ -2,6 +2,7 @@
 # What tests and the bench of moving memory have in common. Runs in the lab's guest
 # (busybox sh), under both versions of cgroups.
 if [ -d /sys/fs/cgroup/cpuset ]; then version=v1 base=/sys/fs/cgroup/cpuset; else version=v2 base=/sys/fs/cgroup; fi
+export base
 hugepages=/sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages
 
 # hierarchies: where a cgroup is to be made
@@ -97,7 +98,7 @@ pool() { # NODE PAGES: huge pages of 2 MiB
 }
 
 # homenode is the guest's server, too: what moves has a name of its own, so that it can be ended by it
-ln -sf /bin/homenode /bin/homenode-mover
+[ -e /bin/homenode-mover ] || ln -s /bin/homenode /bin/homenode-mover
 
 # tidy: whatever was done is undone
 tidy() {
