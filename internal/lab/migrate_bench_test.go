@@ -98,11 +98,11 @@ func scenariosV1() []scenario {
 const benchRun = `group mig MEMS
 START || exit 1
 echo "== before"; homenode-load pages --pid $(pids mig) FILES
-homenode-load control STATE --phase 1 >/dev/null; [ STATE = count ] || sleep 1
+homenode-load control STATE --phase 1 >/dev/null; [ -e /tmp/mig-v.pid ] && rest 0.8
 echo "== begin"; homenode-load control STATE --phase 2
-echo "== move"; taskset e sh -c 'SCRIPT' 2>/tmp/mig-move.err; echo "== exit"; echo $?
+echo "== move"; taskset e sh -c 'SCRIPT' 2>/tmp/mig-move.err; code=$?; echo "== exit"; echo $code
 echo "== end"; homenode-load control STATE --phase 3
-[ STATE = count ] || sleep 1
+[ -e /tmp/mig-v.pid ] && rest 0.8
 echo "== status"; homenode-load control off --phase 0
 echo "== after"; homenode-load pages --pid $(pids mig) FILES
 echo "== victim"; [ -e /tmp/mig-v.pid ] && finish v
@@ -239,15 +239,16 @@ func (s *sample) ofVictim(text string, begin, end, start, stop uint64) error {
 		return fmt.Errorf("read the victim's report: %w: %.300q", err, text)
 	}
 	known := func(f float64) unit.Opt[float64] { return unit.OptOf(f, !math.IsNaN(f)) }
-	second := uint64(v.MHz * 1e6)
-	s.OpsBefore = known(v.rate(begin-second*9/10, begin))
-	s.OpsAfter = known(v.rate(end, end+second*9/10))
+	// Of the rests before and after, without the switching on and off.
+	beside := uint64(0.6 * v.MHz * 1e6)
+	s.OpsBefore = known(v.rate(begin-beside, begin))
+	s.OpsAfter = known(v.rate(end, end+beside))
 	s.OpsDuring = known(v.rate(start, stop))
 	if s.Report.Known() {
 		s.OpsDuring = known(v.lowest(begin, end, s.Seconds.Or(0)))
 	}
-	// An op that a call held up ends just after it.
-	s.StallMS = unit.Some(v.longest(begin, end+second/50))
+	// An op that a call held up ends after it.
+	s.StallMS = unit.Some(v.longest(begin, end+beside/12))
 	s.TailMS = known(v.tail(2))
 	return nil
 }
@@ -261,7 +262,7 @@ type bench struct {
 	absent  string             // why there is no homenode contestant
 }
 
-func (b *bench) run(sc scenario, c contestant, r trial.Run) sample {
+func (b *bench) once(sc scenario, c contestant, r trial.Run) sample {
 	rate := unit.Bytes(c.share * b.fastest[sc.name])
 	files := ""
 	for _, f := range sc.files {
@@ -280,11 +281,26 @@ func (b *bench) run(sc scenario, c contestant, r trial.Run) sample {
 	switch {
 	case err != nil:
 		s.Problem = err.Error() + " " + out.Stderr
-	case sc.state == "pace" && s.Permille < 150:
+	case sc.state == "pace" && s.Permille < slowestPermille:
 		s.Problem = fmt.Sprintf("the model ran at %.0f ‰ of its rate for a while: the host is too busy", s.Permille)
 	}
 	if s.Problem != "" {
 		b.t.Logf("%s, %s, repeat %d: %.1500s", sc.name, c.name, r.Repeat, s.Problem)
+	}
+	return s
+}
+
+// The model's rate, in thousandths of the nominal, that no quarter of a second of a run
+// may fall below: the host was busy elsewhere then, and what depends on interrupts
+// between its threads takes longer in the model's time, too.
+const slowestPermille = 50
+
+// run tries again what did not count, twice.
+func (b *bench) run(sc scenario, c contestant, r trial.Run) (s sample) {
+	for range 3 {
+		if s = b.once(sc, c, r); s.Problem == "" {
+			break
+		}
 	}
 	return s
 }
@@ -357,7 +373,7 @@ func TestBenchMigrate(t *testing.T) {
 		}
 		readyToMove(t, g)
 		b := &bench{t: t, g: g, version: v.version, fastest: map[string]float64{}}
-		if r := moved(t, g, "homenode migrate --help"); r.Exit != 0 {
+		if r := moved(t, g, "homenode migrate --help"); !strings.Contains(r.Stdout, "--max-stall") {
 			b.absent = "homenode has no command migrate"
 		}
 		for _, sc := range v.scenarios {

@@ -4,7 +4,9 @@ package lab
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -117,5 +119,46 @@ func TestDecodeVictim(t *testing.T) {
 	}
 	if !math.IsNaN(v.rate(0, 400000)) || !math.IsNaN(v.tail(3)) {
 		t.Error("what is unknown has a value")
+	}
+}
+
+// What benchRun prints, of a move by two calls (50 MHz: 50,000,000 cycles a second).
+const printedRun = `== before
+{"schema":1,"bytes":{"anon":[0,100],"cache":[0,50]},"swapped_bytes":0,"processes":1}
+== begin
+{"state":"pace","asked":"pace","phase":2,"model_cycles":100000000,"mhz":50}
+== move
+{"clock":"model","mhz":50,"start_cycles":110000000,"end_cycles":160000000,"return":0,"error":null}
+{"clock":"model","mhz":50,"start_cycles":170000000,"end_cycles":195000000,"return":0,"error":null}
+== exit
+0
+== end
+{"state":"pace","model_cycles":200000000,"mhz":50}
+== status
+{"state":"off","model_cycles":300000000,"slowest_permille":800,"mhz":50}
+== after
+{"schema":1,"bytes":{"anon":[100,0],"cache":[0,50]},"swapped_bytes":0,"processes":1}
+== victim
+{"mhz":50,"phases":[],"series":{"start_cycles":70000000,"window_cycles":500000,"ops":[OPS],"longest_cycles":[OPS]}}
+== errors
+`
+
+func TestDecodeBenchRun(t *testing.T) {
+	ops := strings.TrimSuffix(strings.Repeat("5,", 60)+strings.Repeat("1,", 200)+strings.Repeat("10,", 100), ",")
+	s, err := readRun(scenario{victim: true}, migratesIt, strings.ReplaceAll(printedRun, "OPS", ops))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(s.Seconds, s.WithStart, s.CallMS, s.OpsBefore, s.OpsDuring, s.OpsAfter, s.Permille, s.Left, s.TailMS.Known())
+	if want := "1.5 2 1000 500 100 1000 800 map[anon:0B cache:50B] false"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	failed := strings.Replace(printedRun, "exit\n0", "exit\n1", 1)
+	if _, err := readRun(scenario{}, migratesIt, failed); err == nil {
+		t.Error("a move that failed counts")
+	}
+	refused := strings.Replace(printedRun, `"return":0,"error":null`, `"return":-1,"error":"no"`, 1)
+	if _, err := readRun(scenario{}, migratesIt, refused); err == nil {
+		t.Error("a call that failed counts")
 	}
 }

@@ -169,6 +169,15 @@ list --closed --workers 2 --think-us 5 >"$tmp/a"
 [ "$(wc -l <"$tmp/a")" -eq 400 ] && [ "$(cut -d, -f2- "$tmp/a" | sort -u | wc -l)" -gt 390 ]
 result $? "closed loop: a stream of its own per worker"
 
+# A report never takes the place of a device or a pipe.
+mkfifo "$tmp/pipe"
+cat "$tmp/pipe" >"$tmp/out" &
+"$load" chase --ws 8k --ops 10 --out "$tmp/pipe" $none
+wait $!
+[ -p "$tmp/pipe" ]
+result $? "a pipe stays one"
+holds "a report through a pipe" "p['ops'] == 10"
+
 # Victim.
 whole='d["series"]["window_cycles"] == 10 * 1000 * 1000 and sum(d["series"]["ops"]) + d["series"]["past_ops"] == p["ops"] == l["count"] and len(d["series"]["ops"]) == len(d["series"]["longest_cycles"])'
 run "victim times every op" "$wall and $whole and p['ops'] == 2000 and max(d['series']['longest_cycles']) <= l['max'] * 1000 + 1 and l['p50'] <= l['p999'] <= l['max'] and d['unfinished'] is None" \
@@ -251,7 +260,7 @@ refuses "pages of nobody" 2 "not a list" pages --pid x
 refuses "pages without a value" 2 "use pages --pid" pages --pid
 if [ "$(id -u)" -eq 0 ] && [ -r /proc/kpageflags ] && grep -q . /proc/self/numa_maps 2>/dev/null; then
 	head -c 3145728 /dev/urandom >"$tmp/cached"
-	"$load" hold --ws 1m --file "$tmp/cached" --extra 4m --thp off --ready "$tmp/held" --out /dev/null $none &
+	"$load" hold --ws 1m --file "$tmp/cached" --extra 4m --thp off --ready "$tmp/held" --out "$tmp/held.json" $none &
 	holder=$!
 	wait_for "$tmp/held"
 	"$load" pages --pid $holder --file "$tmp/cached" >"$tmp/out"

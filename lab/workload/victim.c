@@ -10,7 +10,7 @@
  *
  * Each op's time goes into the histogram of the phase in which it began, and, with the
  * ops, into a series of windows: what the victim did in any part of a move can be told
- * afterwards.  A thread that has a CPU of its own takes the time from that CPU's model
+ * afterwards; of the lab's states only the paced ones are in it.  A thread that has a CPU of its own takes the time from that CPU's model
  * clock, which ticks with each block of instructions; the shared clock, which any other
  * uses, takes a step each half millisecond.
  */
@@ -26,7 +26,7 @@
 
 struct series {
 	uint32_t ops[WINDOWS], longest[WINDOWS]; /* longest: cycles */
-	uint32_t past; /* ops after the last window */
+	uint32_t past; /* ops before the first window, or after the last */
 };
 
 static struct series *series; /* of each worker */
@@ -91,13 +91,29 @@ static void one_op(struct homenode_worker *w, uint64_t n)
 		map_page();
 }
 
+/* By the shared clock, which is never set back. */
+static uint64_t first_paced(const struct homenode_worker *w)
+{
+	uint64_t none = 0;
+
+	if (!__atomic_load_n(&series_start, __ATOMIC_RELAXED))
+		__atomic_compare_exchange_n(&series_start, &none, homenode_clock_now(&w->run->clock), false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	return series_start;
+}
+
+/* Unpaced, a CPU's clock runs ahead of the shared one, and is set back later. */
 static void note(struct homenode_worker *w, uint64_t end, uint64_t took)
 {
-	uint64_t window = (end - series_start) / (WINDOW_MS * 1000 * w->run->clock.mhz);
 	struct series *s = &series[w->id];
+	uint64_t start, window;
 
 	homenode_hist_add(homenode_tally_latency(w), took);
-	if (end < series_start || window >= WINDOWS) {
+	if (!homenode_clock_paced(&w->run->clock))
+		return;
+	start = first_paced(w);
+	window = (end - start) / (WINDOW_MS * 1000 * w->run->clock.mhz);
+	if (end < start || window >= WINDOWS) {
 		s->past++;
 		return;
 	}
@@ -108,9 +124,8 @@ static void note(struct homenode_worker *w, uint64_t end, uint64_t took)
 
 static void victim_work(struct homenode_worker *w)
 {
-	uint64_t begin = op_clock(w), none = 0, left = w->run->opt.ops;
+	uint64_t begin = op_clock(w), left = w->run->opt.ops;
 
-	__atomic_compare_exchange_n(&series_start, &none, begin, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	homenode_tally_look(w);
 	for (uint64_t n = 1; left && !homenode_stop.set; n++) {
 		uint64_t end;

@@ -93,6 +93,9 @@ cached() {
 	homenode-load pagecache --write --bytes "$2" --bind-cpu "$3" --file "$1" >/dev/null
 }
 
+# rest SECONDS: of the model's time, which a busy host stretches
+rest() { homenode-load hold --ws 4k --seconds "$1" >/dev/null; }
+
 pool() { # NODE PAGES: huge pages of 2 MiB
 	echo "$2" > "$(printf $hugepages "$1")"
 }
