@@ -262,17 +262,20 @@ type bench struct {
 	absent  string             // why there is no homenode contestant
 }
 
-func (b *bench) once(sc scenario, c contestant, r trial.Run) sample {
-	rate := unit.Bytes(c.share * b.fastest[sc.name])
+func benchScript(sc scenario, c contestant, rate unit.Bytes) string {
 	files := ""
 	for _, f := range sc.files {
 		files += " --file " + f
 	}
-	script := strings.NewReplacer("MEMS", c.mems, "START", "{ "+sc.start+"\n}", "FILES", files, "STATE", sc.state,
+	return ". /tmp/mig-lib.sh\n" + strings.NewReplacer("MEMS", c.mems, "START", "{ "+sc.start+"\n}", "FILES", files, "STATE", sc.state,
 		"SCRIPT", strings.ReplaceAll(c.script, "RATE", fmt.Sprintf("%dkB/s", int64(rate/1000)))).Replace(benchRun)
+}
+
+func (b *bench) once(sc scenario, c contestant, r trial.Run) sample {
+	rate := unit.Bytes(c.share * b.fastest[sc.name])
 	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
-	out, err := b.g.Run(ctx, "sh", "-c", ". /tmp/mig-lib.sh\n"+script)
+	out, err := b.g.Run(ctx, "sh", "-c", benchScript(sc, c, rate))
 	var s sample
 	if err == nil {
 		s, err = readRun(sc, c, out.Stdout)

@@ -46,6 +46,7 @@ func values(some []sample, of func(sample) unit.Opt[float64]) (known []float64) 
 }
 
 func seconds(s sample) unit.Opt[float64]   { return s.Seconds }
+func withStart(s sample) unit.Opt[float64] { return unit.Some(s.WithStart) }
 func stallOf(s sample) unit.Opt[float64]   { return s.StallMS }
 func callOf(s sample) unit.Opt[float64]    { return s.CallMS }
 func opsBefore(s sample) unit.Opt[float64] { return s.OpsBefore }
@@ -100,7 +101,7 @@ func (b benched) table() string {
 	fmt.Fprintf(&out, "%s, cgroup %s: %s\n", b.Name, b.Cgroup, b.About)
 	for _, name := range b.names() {
 		some := b.counting(name)
-		fmt.Fprintf(&out, "  %-20s %d runs  move %s s, longest call %s ms", name, len(some), medianText(values(some, seconds), "%.2f"), medianText(values(some, callOf), "%.1f"))
+		fmt.Fprintf(&out, "  %-20s %d runs  move %s s, with the start of programs %s s, longest call %s ms", name, len(some), medianText(values(some, seconds), "%.2f"), medianText(values(some, withStart), "%.2f"), medianText(values(some, callOf), "%.1f"))
 		if stalls := values(some, stallOf); len(stalls) > 0 {
 			fmt.Fprintf(&out, "\n%24s victim: longest stall %s ms, ops during against before %s, against the mean of before and after %s", "", medianText(stalls, "%.1f"),
 				ratioText(values(some, opsDuring), values(some, opsBefore)), ratioText(values(some, opsDuring), values(some, opsMean)))

@@ -214,7 +214,7 @@ func TestLabMigrateMeanwhile(t *testing.T) {
 				t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
 			}
 			if c.meanwhile != "" {
-				mustRun(t, g, "sh", "-c", ". /tmp/mig-lib.sh; ("+c.meanwhile+") </dev/null >/tmp/mig-meanwhile.log 2>&1 &")
+				mustRun(t, g, "sh", "-c", ". /tmp/mig-lib.sh; ("+c.meanwhile+") </dev/null >/tmp/mig-meanwhile.log 2>&1 & echo $! > /tmp/mig-meanwhile.pid")
 			}
 			report, r := migrates(t, g, "--cgroup /mig --to 1 --rate "+c.rate, 0, 3)
 			result, _ := report.Result.Get()

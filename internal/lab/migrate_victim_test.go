@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -160,5 +162,20 @@ func TestDecodeBenchRun(t *testing.T) {
 	refused := strings.Replace(printedRun, `"return":0,"error":null`, `"return":-1,"error":"no"`, 1)
 	if _, err := readRun(scenario{}, migratesIt, refused); err == nil {
 		t.Error("a call that failed counts")
+	}
+}
+
+// A shell takes every script of the bench, and none has a placeholder left.
+func TestDecisionBenchScripts(t *testing.T) {
+	for _, sc := range append(scenarios(), scenariosV1()...) {
+		for _, c := range sc.contestants {
+			script := benchScript(sc, c, 3500_000)
+			if out, err := exec.Command("sh", "-n", "-c", script).CombinedOutput(); err != nil {
+				t.Errorf("%s, %s: %v: %s\n%s", sc.name, c.name, err, out, script)
+			}
+			if regexp.MustCompile(`\b(MEMS|START|FILES|STATE|SCRIPT|RATE)\b`).MatchString(script) || c.share > 0 != strings.Contains(script, "--rate 3500kB/s") {
+				t.Errorf("%s, %s:\n%s", sc.name, c.name, script)
+			}
+		}
 	}
 }

@@ -106,6 +106,7 @@ pool() { # NODE PAGES: huge pages of 2 MiB
 # tidy: whatever was done is undone
 tidy() {
 	homenode-load control off >/dev/null
+	[ -e /tmp/mig-meanwhile.pid ] && kill "$(cat /tmp/mig-meanwhile.pid)" 2>/dev/null
 	killall -9 homenode-load homenode-mover shmtouch 2>/dev/null
 	i=0
 	while pidof homenode-load homenode-mover shmtouch >/dev/null && [ $i -lt 100 ]; do
