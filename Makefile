@@ -6,7 +6,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup lab lab-debian build check test test-full fuzz demo bench clean
+.PHONY: all setup lab lab-debian build check test test-full fuzz demo bench bench-migrate clean
 
 all: build
 
@@ -49,6 +49,9 @@ demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 
 bench: demo ## the demonstration's ratios, CPU time of stat, maps and topo, cost and worth of the lab
 	@scripts/bench-stat.sh; a=$$?; scripts/bench-lab.sh && exit $$a
+
+bench-migrate: setup lab build ## moving memory: homenode against the kernel's own ways, in the lab and on a NUMA host
+	@scripts/bench-migrate.sh
 
 clean:
 	rm -rf build

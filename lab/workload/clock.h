@@ -48,6 +48,18 @@ static inline uint64_t homenode_clock_now(const struct homenode_clock *c)
 	return ((uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec) * HOMENODE_WALL_MHZ / 1000;
 }
 
+/* Cycles mean something: paced, or by the wall. */
+static inline bool homenode_clock_paced(const struct homenode_clock *c)
+{
+	return !c->lab || c->lab->applied >= HOMENODE_PACE;
+}
+
+/* That CPU's own: it ticks with each block of its instructions. For threads that stay there. */
+static inline uint64_t homenode_clock_cpu(const struct homenode_clock *c, uint64_t cpu)
+{
+	return c->lab && cpu < HOMENODE_MAX_CPUS ? c->lab->vcpu[cpu].clock : homenode_clock_now(c);
+}
+
 static inline uint64_t homenode_clock_phase(const struct homenode_clock *c)
 {
 	return c->lab ? c->lab->phase : c->wall_phase;

@@ -3,7 +3,7 @@
  * homenode-load: what its parts share.
  *
  *   options ──► run ──► worker threads ──► tally (per worker, per phase) ──► report
- *                │          │  mode: chase | stream | rao | share | spin | server | hold | handoff
+ *                │          │  mode: chase | stream | rao | share | spin | server | hold | handoff | victim
  *              clock      memory
  *
  * Not for: judging a placement.  It only does work and counts it.
@@ -46,7 +46,7 @@ struct homenode_cpus {
 };
 
 struct homenode_options {
-	const char *name, *out, *ready, *perf, *sysfs, *file;
+	const char *name, *out, *ready, *perf, *sysfs, *file, *open;
 	uint64_t threads, seed;
 	uint64_t ws_bytes, extra_bytes, sharing_bytes;
 	uint64_t thp, touch;         /* the enums above */
@@ -69,6 +69,11 @@ struct homenode_options {
 	struct homenode_range short_us, long_us;
 	/* touch, control */
 	uint64_t node, pages, phase;
+	/* victim */
+	uint64_t shared_bytes; /* of --file */
+	uint64_t loads, file_every, map_every; /* map_every 0 = never */
+	/* hold */
+	uint64_t fork_ms; /* NONE = never */
 	/* pagecache */
 	uint64_t bytes; /* NONE = to the file's end */
 };
@@ -103,12 +108,14 @@ struct homenode_worker {
 	struct homenode_perf perf;
 	_Alignas(128) uint64_t table[128]; /* spin: 1 KiB, stays in L1 */
 	struct homenode_tally tally[HOMENODE_PHASES];
-	struct homenode_hist latency[HOMENODE_PHASES]; /* server; untouched pages cost nothing */
+	struct homenode_hist latency[HOMENODE_PHASES]; /* server, victim; untouched pages cost nothing */
 };
 
 struct homenode_mode {
 	const char *name;
 	bool has_requests;
+	bool has_latency;    /* without requests */
+	bool private_region; /* --file is for something else than the worker's own */
 	uint64_t batch; /* ops between two looks at phase and clock */
 	/* Allocates what all workers share; main thread, before the workers start. NULL = nothing */
 	void (*allocate)(struct homenode_run *run);
@@ -124,10 +131,12 @@ struct homenode_mode {
 	void (*work)(struct homenode_worker *w);
 	/* Wakes workers that wait for work. */
 	void (*wake)(struct homenode_run *run);
+	/* Writes what only this mode has, each key after a comma. NULL = nothing */
+	void (*report)(FILE *f, const struct homenode_run *run);
 };
 
 extern const struct homenode_mode homenode_chase, homenode_stream, homenode_rao, homenode_share, homenode_spin, homenode_server,
-	homenode_hold, homenode_handoff;
+	homenode_hold, homenode_handoff, homenode_victim;
 
 struct homenode_run {
 	struct homenode_options opt;
@@ -179,11 +188,14 @@ void homenode_json_array(FILE *f, const char *key, const volatile homenode_u64 *
 /* server.c */
 void homenode_server_list(struct homenode_run *run);
 
-/* control.c, touch.c, pagecache.c: the subcommands that are no load */
+/* control.c, touch.c, pagecache.c, peer.c, pages.c: the subcommands that are no load */
 int homenode_control_main(int argc, char **argv);
 int homenode_status_main(int argc, char **argv);
 int homenode_touch_main(int argc, char **argv);
 int homenode_pagecache_main(int argc, char **argv);
+int homenode_peer_main(int argc, char **argv);
+int homenode_drop_main(int argc, char **argv);
+int homenode_pages_main(int argc, char **argv);
 
 /*
  * n dependent loads: exactly one data load per op, everything else in

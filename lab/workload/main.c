@@ -14,7 +14,9 @@ static const char usage[] =
 	"  rao      private chase plus shared atomic adds   --sharing BYTES --share-every K\n"
 	"  share    atomic adds, or stores, to lines all write  --sharing BYTES --write\n"
 	"  spin     registers and 1 KiB in L1\n"
-	"  hold     memory that is touched once and kept; no work\n"
+	"  hold     memory that is touched once and kept; no work   --open FILE --fork-ms T\n"
+	"  victim   times small operations on memory of several kinds\n"
+	"           --loads N --file PATH --shared-bytes BYTES --file-every N --map-every N\n"
 	"  server   requests of fixed work\n"
 	"           open loop:   --rate R (per model-second) --queue Q\n"
 	"           closed loop: --closed --think-us T\n"
@@ -37,7 +39,10 @@ static const char usage[] =
 	"homenode-load control off|count|pace|warm [--phase N]\n"
 	"homenode-load status\n"
 	"homenode-load touch --node N [--pages P] [--perf dram] [--bind-cpu CPU] [--out FILE]\n"
-	"homenode-load pagecache --file PATH [--bytes BYTES] [--write] [--bind-cpu CPU]: fill the page cache\n";
+	"homenode-load pagecache --file PATH [--bytes BYTES] [--write] [--bind-cpu CPU]: fill the page cache\n"
+	"homenode-load pages --pid P[,P] [--file PATH]…: bytes by kind and node\n"
+	"homenode-load peer migrate-pages PID FROM TO | write FILE TEXT: one call, timed\n"
+	"homenode-load drop CAP[,CAP] COMMAND…: run it without these capabilities\n";
 
 void homenode_fail(int code, const char *format, ...)
 {
@@ -105,5 +110,11 @@ int main(int argc, char **argv)
 		return homenode_touch_main(argc, argv);
 	if (!strcmp(argv[1], "pagecache"))
 		return homenode_pagecache_main(argc, argv);
+	if (!strcmp(argv[1], "peer"))
+		return homenode_peer_main(argc, argv);
+	if (!strcmp(argv[1], "drop"))
+		return homenode_drop_main(argc, argv);
+	if (!strcmp(argv[1], "pages"))
+		return homenode_pages_main(argc, argv);
 	return load_main(argc, argv);
 }

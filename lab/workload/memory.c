@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -58,9 +59,11 @@ static void *map_file(const struct homenode_options *o, uint64_t bytes)
 	static uint64_t used;
 	uint64_t size = (bytes + HOMENODE_PAGE - 1) & ~(uint64_t)(HOMENODE_PAGE - 1);
 	int fd = open(o->file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct stat about;
 	void *p = MAP_FAILED;
 
-	if (fd >= 0 && !ftruncate(fd, (off_t)(used + size)))
+	/* a longer one keeps its length: then a part of it is mapped */
+	if (fd >= 0 && !fstat(fd, &about) && ((uint64_t)about.st_size >= used + size || !ftruncate(fd, (off_t)(used + size))))
 		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)used);
 	if (p == MAP_FAILED)
 		homenode_fail(1, "map %llu bytes of %s: %s; name a file in a writable folder with room",

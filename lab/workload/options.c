@@ -8,7 +8,7 @@
 
 #define LOADS   (HOMENODE_IN_CHASE | HOMENODE_IN_STREAM | HOMENODE_IN_RAO | HOMENODE_IN_SHARE | HOMENODE_IN_SPIN | \
 		 HOMENODE_IN_HANDOFF)
-#define WORKS   (LOADS | HOMENODE_IN_SERVER)
+#define WORKS   (LOADS | HOMENODE_IN_SERVER | HOMENODE_IN_VICTIM)
 #define RUNS    (WORKS | HOMENODE_IN_HOLD)
 #define REGIONS (RUNS & ~HOMENODE_IN_SPIN & ~HOMENODE_IN_SHARE)
 
@@ -41,6 +41,12 @@ static const struct option {
 	{ "bind-cpu", COUNT, AT(bind_cpu), RUNS | HOMENODE_IN_TOUCH | HOMENODE_IN_PAGECACHE, 0, 1e9 },
 	{ "cpus", CPUS, AT(cpus), RUNS, 0, 0 },
 	{ "file", TEXT, AT(file), (RUNS & ~HOMENODE_IN_SPIN) | HOMENODE_IN_PAGECACHE, 0, 0 },
+	{ "open", TEXT, AT(open), HOMENODE_IN_HOLD, 0, 0 },
+	{ "fork-ms", COUNT, AT(fork_ms), HOMENODE_IN_HOLD, 0, 1e9 },
+	{ "shared-bytes", SIZE, AT(shared_bytes), HOMENODE_IN_VICTIM, HOMENODE_PAGE, 1e15 },
+	{ "loads", COUNT, AT(loads), HOMENODE_IN_VICTIM, 1, 1e9 },
+	{ "file-every", COUNT, AT(file_every), HOMENODE_IN_VICTIM, 1, 1e9 },
+	{ "map-every", COUNT, AT(map_every), HOMENODE_IN_VICTIM, 1, 1e9 },
 	{ "bytes", SIZE, AT(bytes), HOMENODE_IN_PAGECACHE, 1, 1e15 },
 	{ "ops", COUNT, AT(ops), WORKS, 1, 1e18 },
 	{ "seconds", REAL, AT(seconds), RUNS, 1e-6, 1e9 },
@@ -96,6 +102,9 @@ void homenode_options_default(struct homenode_options *o)
 		.pages = 1024,
 		.phase = HOMENODE_NONE,
 		.bytes = HOMENODE_NONE,
+		.loads = 64,
+		.file_every = 8,
+		.fork_ms = HOMENODE_NONE,
 	};
 }
 
@@ -279,7 +288,8 @@ const struct homenode_mode *homenode_options_parse(struct homenode_options *o, i
 {
 	static const struct homenode_mode *const modes[] = { &homenode_chase, &homenode_stream, &homenode_rao,
 							     &homenode_spin, &homenode_server,
-							     &homenode_share, &homenode_hold, &homenode_handoff };
+							     &homenode_share, &homenode_hold, &homenode_handoff,
+							     &homenode_victim };
 
 	for (unsigned int i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(argv[1], modes[i]->name))
@@ -289,6 +299,6 @@ const struct homenode_mode *homenode_options_parse(struct homenode_options *o, i
 		check(o, modes[i]);
 		return modes[i];
 	}
-	homenode_fail(2, "read mode \"%s\": unknown; use chase, stream, rao, share, spin, server, hold, handoff, touch, pagecache, control or status",
+	homenode_fail(2, "read mode \"%s\": unknown; use chase, stream, rao, share, spin, server, hold, handoff, victim, touch, pagecache, pages, peer, drop, control or status",
 		      argv[1]);
 }

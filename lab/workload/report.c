@@ -4,9 +4,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "load.h"
+
+/* A device or a pipe: a file renamed onto it would take its place, /dev/null's too. */
+static bool is_special(const char *path)
+{
+	struct stat about;
+
+	return !stat(path, &about) && !S_ISREG(about.st_mode);
+}
 
 /* Files are written beside themselves and renamed: a reader sees all or nothing. */
 FILE *homenode_output_open(const char *path)
@@ -16,7 +25,7 @@ FILE *homenode_output_open(const char *path)
 
 	if (!path)
 		return stdout;
-	if (asprintf(&tmp, "%s.tmp", path) < 0)
+	if (asprintf(&tmp, is_special(path) ? "%s" : "%s.tmp", path) < 0)
 		homenode_fail(1, "name a file beside %s: out of memory", path);
 	f = fopen(tmp, "we");
 	if (!f)
@@ -32,6 +41,11 @@ void homenode_output_commit(FILE *f, const char *path)
 	if (!path) {
 		if (fflush(f))
 			homenode_fail(1, "write to the standard output: %s; use --out FILE", strerror(errno));
+		return;
+	}
+	if (is_special(path)) {
+		if (fclose(f))
+			homenode_fail(1, "write %s: %s", path, strerror(errno));
 		return;
 	}
 	if (asprintf(&tmp, "%s.tmp", path) < 0)
@@ -129,7 +143,7 @@ static void write_phase(FILE *f, const struct homenode_run *run, unsigned int ph
 	else
 		fputs(",\"dropped\":null", f); /* no queue that could be full */
 	fprintf(f, ",\"start_cycles\":%" PRIu64 ",\"end_cycles\":%" PRIu64 ",\"latency_us\":", t->start, t->end);
-	if (run->mode->has_requests)
+	if (run->mode->has_requests || run->mode->has_latency)
 		write_latency(f, h, (double)run->clock.mhz);
 	else
 		fputs("null", f);
@@ -206,6 +220,8 @@ void homenode_report_write(const struct homenode_run *run)
 		write_perf(f, run);
 	else
 		fputs("null", f);
+	if (run->mode->report)
+		run->mode->report(f, run);
 	fputs("}\n", f);
 	homenode_output_commit(f, o->out);
 }

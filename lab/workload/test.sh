@@ -169,6 +169,29 @@ list --closed --workers 2 --think-us 5 >"$tmp/a"
 [ "$(wc -l <"$tmp/a")" -eq 400 ] && [ "$(cut -d, -f2- "$tmp/a" | sort -u | wc -l)" -gt 390 ]
 result $? "closed loop: a stream of its own per worker"
 
+# A report never takes the place of a device or a pipe.
+mkfifo "$tmp/pipe"
+cat "$tmp/pipe" >"$tmp/out" &
+"$load" chase --ws 8k --ops 10 --out "$tmp/pipe" $none
+wait $!
+[ -p "$tmp/pipe" ]
+result $? "a pipe stays one"
+holds "a report through a pipe" "p['ops'] == 10"
+
+# Victim.
+whole='d["series"]["window_cycles"] == 10 * 1000 * 1000 and sum(d["series"]["ops"]) + d["series"]["past_ops"] == p["ops"] == l["count"] and len(d["series"]["ops"]) == len(d["series"]["longest_cycles"])'
+run "victim times every op" "$wall and $whole and p['ops'] == 2000 and max(d['series']['longest_cycles']) <= l['max'] * 1000 + 1 and l['p50'] <= l['p999'] <= l['max'] and d['unfinished'] is None" \
+	victim --threads 2 --ws 64k --ops 1000 --loads 16 $none
+run "victim of all kinds" "$wall and $whole and p['ops'] == 1000" \
+	victim --ws 64k --extra 1m --thp off --file "$tmp/vmap" --shared-bytes 128k --file-every 4 --map-every 10 --ops 1000 --bind-cpu 0 --cpus 0 $none
+refuses "victim of a file that is not named" 2 "without --file" victim --shared-bytes 64k --ops 1 $none
+refuses "victim that maps never" 2 'parse --map-every "0"' victim --map-every 0 $none
+head -c 300000 /dev/zero >"$tmp/long"
+run "a part of a file" "p['ops'] == 0" hold --ws 64k --file "$tmp/long" --open "$tmp/long" --seconds 0.1 $none
+[ "$(wc -c <"$tmp/long")" -eq 300000 ]
+result $? "a longer file keeps its length"
+refuses "hold opens nothing" 2 "No such file" hold --ws 8k --open "$tmp/none" $none
+
 # Stopping.
 stopped "SIGTERM: chase reports" TERM "$wall and p['ops'] > 1000 and d['stopped_by'] == 'signal'" chase --threads 2 --ws 1m $none
 stopped "SIGINT: spin reports" INT "$wall and p['ops'] > 0 and d['stopped_by'] == 'signal'" spin $none
@@ -219,6 +242,34 @@ holds "pagecache writes" "d == {'bytes': 3000000}"
 holds "pagecache reads to the end" "d == {'bytes': 3000000}"
 "$load" pagecache --file "$tmp/big" --bytes 1m >"$tmp/out"
 holds "pagecache reads a part" "d == {'bytes': 1048576}"
+
+# The peers and the counter.
+: >"$tmp/written"
+"$load" peer write "$tmp/written" 0-1 >"$tmp/out" && [ "$(cat "$tmp/written")" = 0-1 ]
+holds "peer writes" "d['return'] == 3 and d['error'] is None and d['end_cycles'] >= d['start_cycles'] and d['mhz'] > 0"
+"$load" peer write /sys/kernel/mm/no 1 >"$tmp/out" 2>/dev/null
+result $(test $? -eq 2; echo $?) "peer writes nowhere"
+"$load" peer migrate-pages 999999999 0 0 >"$tmp/out"
+result $(test $? -eq 1; echo $?) "peer migrates nobody"
+holds "peer says why not" "d['return'] == -1 and d['error']"
+refuses "peer with a word too few" 2 "use peer migrate-pages" peer migrate-pages 1 0
+refuses "peer with bad nodes" 2 'parse nodes "0,"' peer migrate-pages 1 0, 1
+refuses "peer with a bad process" 2 'parse process "x"' peer migrate-pages x 0 1
+refuses "drop of what is not known" 2 'parse capability "wings"' drop wings true
+refuses "pages of nobody" 2 "not a list" pages --pid x
+refuses "pages without a value" 2 "use pages --pid" pages --pid
+if [ "$(id -u)" -eq 0 ] && [ -r /proc/kpageflags ] && grep -q . /proc/self/numa_maps 2>/dev/null; then
+	head -c 3145728 /dev/urandom >"$tmp/cached"
+	"$load" hold --ws 1m --file "$tmp/cached" --extra 4m --thp off --ready "$tmp/held" --out "$tmp/held.json" $none &
+	holder=$!
+	wait_for "$tmp/held"
+	"$load" pages --pid $holder --file "$tmp/cached" >"$tmp/out"
+	kill $holder
+	# the file may be on tmpfs
+	holds "pages counts kinds" "4 << 20 <= sum(d['bytes']['anon']) < 6 << 20 and sum(d['bytes']['cache']) == 2 << 20 and d['processes'] == 1"
+else
+	echo "skip   pages counts kinds: not root, or no NUMA in this kernel"
+fi
 
 # Bad input.
 refuses "pagecache of nothing" 2 "no --file" pagecache

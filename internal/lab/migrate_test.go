@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"homenode/internal/migration"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// moved runs a script after testdata/migrate/lib.sh, in the guest.
+func moved(t *testing.T, g *Guest, script string) Result {
+	t.Helper()
+	return runs(t, g, ". /tmp/mig-lib.sh\n"+script)
+}
+
+// forMoving makes the shared guest ready; what a test leaves is tidied away.
+func forMoving(t *testing.T, version string) *Guest {
+	t.Helper()
+	g := guest(t, "two", version)
+	readyToMove(t, g)
+	t.Cleanup(func() {
+		if r := moved(t, g, "tidy; umount /scratch"); r.Exit != 0 {
+			t.Errorf("tidy: exit %d\n%s", r.Exit, r.Stderr)
+		}
+	})
+	return g
+}
+
+// readyToMove brings the script's functions and the file system; the model counts then.
+func readyToMove(t *testing.T, g *Guest) {
+	t.Helper()
+	lib, err := os.ReadFile("testdata/migrate/lib.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Put(t.Context(), "/tmp/mig-lib.sh", 0o644, lib); err != nil {
+		t.Fatal(err)
+	}
+	putSegmentToucher(t, g)
+	if r := moved(t, g, "tidy; echo 3 > /proc/sys/vm/drop_caches; scratch && homenode-load control count"); r.Exit != 0 {
+		t.Fatalf("prepare the guest: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
+	}
+}
+
+// pagesCounted is what homenode-load pages says: bytes by kind and node, by no code of
+// homenode's.
+type pagesCounted struct {
+	Bytes   map[migration.Kind][]unit.Bytes `json:"bytes"`
+	Swapped unit.Bytes                      `json:"swapped_bytes"`
+}
+
+func (c pagesCounted) census() (m migration.Census) {
+	for _, k := range migration.Kinds() {
+		for node, b := range c.Bytes[k] {
+			m.Add(k, node, b)
+		}
+	}
+	return m
+}
+
+// countPages counts all of a cgroup's processes.
+func countPages(t *testing.T, g *Guest, group string, files ...string) migration.Census {
+	t.Helper()
+	args := ""
+	for _, f := range files {
+		args += " --file " + f
+	}
+	r := moved(t, g, "homenode-load pages --pid $(pids "+group+")"+args)
+	var c pagesCounted
+	if err := json.Unmarshal([]byte(r.Stdout), &c); r.Exit != 0 || err != nil {
+		t.Fatalf("count pages: exit %d, %v\n%s%s", r.Exit, err, r.Stdout, r.Stderr)
+	}
+	return c.census()
+}
+
+// migrates runs homenode migrate, checks its exit code and reads what it wrote.
+func migrates(t *testing.T, g *Guest, args string, exits ...int) (migration.Report, Result) {
+	t.Helper()
+	r := moved(t, g, "timeout 240 homenode-mover migrate "+args+" -o json")
+	report, err := migration.DecodeReport([]byte(r.Stdout))
+	if !slices.Contains(exits, r.Exit) || err != nil || strings.Contains(r.Stderr, "goroutine ") {
+		t.Fatalf("migrate %s: exit %d, want %v; %v\n%s%s", args, r.Exit, exits, err, r.Stdout, r.Stderr)
+	}
+	return report, r
+}
+
+// Counts of pages taken one after the other differ by what a process touched between.
+const slackBytes = 64 << 10
+
+func sameCensus(t *testing.T, what string, got, want migration.Census) {
+	t.Helper()
+	for _, k := range migration.Kinds() {
+		a, _ := got.Of(k)
+		b, _ := want.Of(k)
+		for _, node := range []int{0, 1} {
+			on := set.FromNodes(node)
+			if d := a.On(on) - b.On(on); max(d, -d) > slackBytes+b.Total()/100 {
+				t.Errorf("%s: %s on node %d: homenode says %v, the counter %v", what, k, node, a.On(on), b.On(on))
+			}
+		}
+	}
+}
+
+// atHome fails for each kind of which more than one percent is elsewhere.
+func atHome(t *testing.T, what string, c migration.Census, to int, kinds ...migration.Kind) {
+	t.Helper()
+	for _, k := range kinds {
+		row, _ := c.Of(k)
+		if left := row.Elsewhere(set.NodeSet{}, set.FromNodes(to)); row.Total() == 0 || left > row.Total()/100 {
+			t.Errorf("%s: %s: %v of %v are elsewhere", what, k, left, row.Total())
+		}
+	}
+}
+
+// everyKind is a workload of four processes on node 0, asleep.
+const everyKind = `set -e
+group mig
+cached /scratch/mig-a 33554432 0
+truncate -s 16777216 /dev/shm/mig-s
+pool 0 4; pool 1 4
+start a mig hold --bind-cpu 0 --ws 16m --file /scratch/mig-a --extra 24m --thp off
+start b mig hold --bind-cpu 0 --ws 16m --file /dev/shm/mig-s --extra 24m --thp on --open /scratch/mig-a
+start c mig hold --bind-cpu 0 --ws 16m --file /dev/shm/mig-s --extra 4m --thp off
+start h mig hold --bind-cpu 0 --ws 8m --file /dev/hugepages/mig-h
+segment s mig 8388608 0`
+
+// Every kind of memory moves, all of it, and homenode's counts are those of a counter
+// that shares no code with it. A second move has nothing to do.
+func TestLabMigrateEveryKind(t *testing.T) {
+	g := forMoving(t, "v2")
+	if r := moved(t, g, everyKind); r.Exit != 0 {
+		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
+	}
+	before := countPages(t, g, "mig", "/scratch/mig-a")
+	atHome(t, "before", before, 0, migration.Kinds()...)
+	plan, _ := migrates(t, g, "--cgroup /mig --to 1 --dry-run", 0)
+	sameCensus(t, "dry run", plan.Before, before)
+	sameCensus(t, "after a dry run", countPages(t, g, "mig", "/scratch/mig-a"), before)
+	if plan.Outcome != migration.Planned || plan.Result.Known() || plan.Estimate.Bytes < before.Total()*98/100 {
+		t.Errorf("dry run: %+v", plan)
+	}
+	report, _ := migrates(t, g, "--cgroup /mig --to 1 --rate max", 0)
+	after := countPages(t, g, "mig", "/scratch/mig-a")
+	census, _ := report.After.Get()
+	result, _ := report.Result.Get()
+	sameCensus(t, "after", census, after)
+	atHome(t, "after", after, 1, migration.Kinds()...)
+	if report.Outcome != migration.Complete || result.Moved() < before.Total()*98/100 || !result.Complete || !strings.Contains(report.Clock, "model") {
+		t.Errorf("outcome %s by the %s: %+v", report.Outcome, report.Clock, result)
+	}
+	again, _ := migrates(t, g, "--cgroup /mig --to 1", 4)
+	if again.Outcome != migration.Nothing {
+		t.Errorf("again: %s", again.Outcome)
+	}
+}
+
+// refuses: a sentence that has the text, and nothing moved.
+func refusesToMove(t *testing.T, g *Guest, line, want string) {
+	t.Helper()
+	before := countPages(t, g, "mig")
+	r := moved(t, g, line)
+	if r.Exit == 0 || r.Exit == 3 || r.Exit == 4 || r.Exit > 128 || !strings.Contains(r.Stderr, want) || strings.Count(r.Stderr, "homenode: ") > 1 {
+		t.Errorf("%s: exit %d, want a sentence with %q\n%s%s", line, r.Exit, want, r.Stdout, r.Stderr)
+	}
+	sameCensus(t, "after "+line, countPages(t, g, "mig"), before)
+	t.Log(strings.TrimSpace(r.Stderr))
+}
+
+func TestLabMigrateRefuses(t *testing.T) {
+	g := forMoving(t, "v2")
+	if r := moved(t, g, "group mig; start a mig hold --bind-cpu 0 --ws 48m --thp off"); r.Exit != 0 {
+		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
+	}
+	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 7", "node 7")
+	refusesToMove(t, g, "homenode-mover migrate --cgroup /none --to 1", "none")
+	refusesToMove(t, g, "homenode-mover migrate --pid 999999 --to 1", "999999")
+	refusesToMove(t, g, "homenode-load drop sys_nice homenode-mover migrate --cgroup /mig --to 1", "CAP_SYS_NICE")
+	refusesToMove(t, g, "echo 0 > $base/mig/cpuset.mems; homenode-mover migrate --cgroup /mig --to 1; e=$?; echo 0-1 > $base/mig/cpuset.mems; exit $e", "cpuset")
+	// All but 24 MiB of node 1.
+	full := "group mig-full; free=$(awk '/MemFree/ {print $4 - 24576}' /sys/devices/system/node/node1/meminfo)\nstart full mig-full hold --bind-mem 1 --ws ${free}k --thp off"
+	if r := moved(t, g, full); r.Exit != 0 {
+		t.Fatalf("fill node 1: exit %d\n%s", r.Exit, r.Stderr)
+	}
+	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 1", "room")
+	report, _ := migrates(t, g, "--cgroup /mig --to 1 --partial", 3)
+	result, _ := report.Result.Get()
+	if report.Outcome != migration.Partial || result.Moved() == 0 || result.Moved() > 47<<20 {
+		t.Errorf("without room for all: %s, moved %v: %+v", report.Outcome, result.Moved(), result)
+	}
+	census, _ := report.After.Get()
+	sameCensus(t, "in part", census, countPages(t, g, "mig"))
+}
+
+// The workload changes while it is moved: that ends neither homenode nor in silence.
+func TestLabMigrateMeanwhile(t *testing.T) {
+	for _, c := range []struct{ name, start, meanwhile, rate string }{
+		{"a process ends", "start a mig hold --bind-cpu 0 --ws 24m --thp off; start b mig hold --bind-cpu 0 --ws 24m --thp off",
+			"sleep 1; kill -9 $(pid b)", "16MB/s"},
+		{"a process forks", "start a mig hold --bind-cpu 0 --ws 48m --thp off --fork-ms 1500", "", "16MB/s"},
+		{"a file is cut", "cached /scratch/mig-a 33554432 0; start a mig hold --bind-cpu 0 --ws 8m --thp off --open /scratch/mig-a",
+			"n=0; while [ $n -lt 40 ]; do truncate -s 4194304 /scratch/mig-a; homenode-load pagecache --write --bytes 25165824 --bind-cpu 0 --file /scratch/mig-a >/dev/null; sleep 0.05; n=$((n + 1)); done", "8MB/s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := forMoving(t, "v2")
+			if r := moved(t, g, "group mig; "+c.start); r.Exit != 0 {
+				t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
+			}
+			if c.meanwhile != "" {
+				mustRun(t, g, "sh", "-c", ". /tmp/mig-lib.sh; ("+c.meanwhile+") </dev/null >/tmp/mig-meanwhile.log 2>&1 & echo $! > /tmp/mig-meanwhile.pid")
+			}
+			report, r := migrates(t, g, "--cgroup /mig --to 1 --rate "+c.rate, 0, 3)
+			result, _ := report.Result.Get()
+			t.Logf("%s, moved %v, problems %q, notes %q", report.Outcome, result.Moved(), result.Problems, report.Notes)
+			if report.Outcome == migration.Partial && len(result.Problems)+len(report.Notes) == 0 && result.Failed() == 0 && result.Complete {
+				t.Errorf("partial, and no word why: %s", r.Stdout)
+			}
+			if c.name == "a process forks" && report.Outcome == migration.Complete {
+				atHome(t, "parent and child", countPages(t, g, "mig"), 1, migration.Anon)
+			}
+		})
+	}
+}
+
+const frozenState = `cat $base/mig/cgroup.freeze /sys/fs/cgroup/freezer/mig/freezer.state 2>/dev/null
+for p in $(cat $base/mig/cgroup.procs); do grep ^State /proc/$p/status; done`
+
+// Frozen, moved and thawed, whatever the version of cgroups.
+func TestLabMigrateFreeze(t *testing.T) {
+	for _, version := range []string{"v2", "v1"} {
+		t.Run(version, func(t *testing.T) {
+			g := forMoving(t, version)
+			start := "group mig; start a mig victim --bind-cpu 0 --cpus 2 --ws 8m --extra 16m --thp off; start b mig hold --bind-cpu 0 --ws 24m --thp off"
+			if r := moved(t, g, start); r.Exit != 0 {
+				t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
+			}
+			report, _ := migrates(t, g, "--cgroup /mig --to 1 --mode freeze --workers 2", 0)
+			if frozen, ok := report.Frozen.Get(); !ok || frozen <= 0 || report.Mode != migration.Freeze {
+				t.Errorf("frozen for %v s (known: %v) in mode %s", frozen, ok, report.Mode)
+			}
+			atHome(t, "after", countPages(t, g, "mig"), 1, migration.Anon)
+			state := moved(t, g, frozenState).Stdout
+			if strings.Contains(state, "FROZEN") || strings.HasPrefix(state, "1") || strings.Count(state, "State:") != 2 {
+				t.Errorf("afterwards: %s", state)
+			}
+			var v victimReport
+			r := moved(t, g, "sleep 0.2; finish a")
+			if err := json.Unmarshal([]byte(r.Stdout), &v); err != nil || len(v.Phases) == 0 || v.Phases[0].Ops == 0 {
+				t.Errorf("the victim afterwards: %v\n%.300s%s", err, r.Stdout, r.Stderr)
+			}
+		})
+	}
+}
+
+// Hot mode says how it knows what is hot, and moves that at least.
+func TestLabMigrateHot(t *testing.T) {
+	g := forMoving(t, "v2")
+	if r := moved(t, g, "group mig; start a mig victim --bind-cpu 0 --cpus 2 --ws 4m --extra 32m --thp off"); r.Exit != 0 {
+		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
+	}
+	report, _ := migrates(t, g, "--cgroup /mig --to 1 --mode hot", 0, 3)
+	heat, ok := report.Heat.Get()
+	result, _ := report.Result.Get()
+	if !ok || heat.Source == "" || heat.Unit == "" || result.Moved() < 3<<20 || report.Mode != migration.Hot {
+		t.Errorf("heat %+v, moved %v in mode %s", heat, result.Moved(), report.Mode)
+	}
+	t.Logf("by %s, a %s: %v hot, %v moved; not: %s", heat.Source, heat.Unit, heat.Bytes, result.Moved(), fmt.Sprint(heat.Others))
+}

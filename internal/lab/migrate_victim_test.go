@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// victimReport is what `homenode-load victim` writes.
+type victimReport struct {
+	MHz    float64 `json:"mhz"`
+	Phases []struct {
+		Phase   int    `json:"phase"`
+		Ops     uint64 `json:"ops"`
+		Start   uint64 `json:"start_cycles"`
+		End     uint64 `json:"end_cycles"`
+		Latency struct {
+			P50  *float64 `json:"p50"` // model-µs
+			P99  *float64 `json:"p99"`
+			P999 *float64 `json:"p999"`
+			Max  *float64 `json:"max"`
+		} `json:"latency_us"`
+	} `json:"phases"`
+	Series struct {
+		Start   uint64   `json:"start_cycles"`
+		Window  uint64   `json:"window_cycles"`
+		Ops     []uint64 `json:"ops"`
+		Longest []uint64 `json:"longest_cycles"`
+	} `json:"series"`
+}
+
+// rate is ops a model-second between two times; NaN if no whole window lies there.
+func (v victimReport) rate(from, to uint64) float64 {
+	ops, windows := uint64(0), 0
+	for i, n := range v.Series.Ops {
+		at := v.Series.Start + uint64(i)*v.Series.Window
+		if at >= from && at+v.Series.Window <= to {
+			ops, windows = ops+n, windows+1
+		}
+	}
+	return v.perSecond(ops, windows)
+}
+
+func (v victimReport) perSecond(ops uint64, windows int) float64 {
+	if windows == 0 {
+		return math.NaN()
+	}
+	return float64(ops) / (float64(windows) * float64(v.Series.Window) / v.MHz / 1e6)
+}
+
+// lowest is the rate of the slowest stretch of so many model-seconds between two times:
+// of a move that took that long somewhere in there, it is at most that bad.
+func (v victimReport) lowest(from, to uint64, seconds float64) float64 {
+	n := max(1, int(seconds*v.MHz*1e6/float64(v.Series.Window)))
+	worst := math.NaN()
+	for i := range v.Series.Ops {
+		at := v.Series.Start + uint64(i)*v.Series.Window
+		if at < from || at+uint64(n)*v.Series.Window > to || i+n > len(v.Series.Ops) {
+			continue
+		}
+		ops := uint64(0)
+		for _, o := range v.Series.Ops[i : i+n] {
+			ops += o
+		}
+		if r := v.perSecond(ops, n); !(r >= worst) {
+			worst = r
+		}
+	}
+	if math.IsNaN(worst) { // longer than what lies between
+		return v.rate(from, to)
+	}
+	return worst
+}
+
+// longest is the longest op that ended between two times, in model-ms.
+func (v victimReport) longest(from, to uint64) (ms float64) {
+	for i, c := range v.Series.Longest {
+		if at := v.Series.Start + uint64(i)*v.Series.Window; at+v.Series.Window > from && at <= to {
+			ms = max(ms, float64(c)/v.MHz/1e3)
+		}
+	}
+	return ms
+}
+
+// tail is the 99.9th percentile of the ops that began in a phase, in model-ms.
+func (v victimReport) tail(phase int) float64 {
+	for _, p := range v.Phases {
+		if p.Phase == phase && p.Latency.P999 != nil {
+			return *p.Latency.P999 / 1e3
+		}
+	}
+	return math.NaN()
+}
+
+func TestDecodeVictim(t *testing.T) {
+	var v victimReport
+	// 50 MHz, windows of 10 ms: 500,000 cycles
+	const text = `{"mhz":50,"phases":[{"phase":2,"ops":7,"latency_us":{"count":7,"p50":1,"p99":2,"p999":3000,"max":4,"buckets":[]}}],
+		"series":{"start_cycles":1000,"window_cycles":500000,"past_ops":0,"ops":[5,5,0,1,5,5],"longest_cycles":[1,1,0,1000000,1,1]}}`
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	for what, got := range map[string][2]float64{
+		"all":             {v.rate(0, 1<<40), 350},
+		"one window":      {v.rate(1000, 501000), 500},
+		"none":            {v.lowest(0, 1<<40, 0.02), 50},
+		"longer":          {v.lowest(0, 1<<40, 9), 350},
+		"longest":         {v.longest(0, 1<<40), 20},
+		"longest earlier": {v.longest(0, 900000), 1.0 / 50000},
+		"tail":            {v.tail(2), 3},
+	} {
+		if math.Abs(got[0]-got[1]) > 1e-9 {
+			t.Errorf("%s: %v, want %v", what, got[0], got[1])
+		}
+	}
+	if !math.IsNaN(v.rate(0, 400000)) || !math.IsNaN(v.tail(3)) {
+		t.Error("what is unknown has a value")
+	}
+}
+
+// What benchRun prints, of a move by two calls (50 MHz: 50,000,000 cycles a second).
+const printedRun = `== before
+{"schema":1,"bytes":{"anon":[0,100],"cache":[0,50]},"swapped_bytes":0,"processes":1}
+== begin
+{"state":"pace","asked":"pace","phase":2,"model_cycles":100000000,"mhz":50}
+== move
+{"clock":"model","mhz":50,"start_cycles":110000000,"end_cycles":160000000,"return":0,"error":null}
+{"clock":"model","mhz":50,"start_cycles":170000000,"end_cycles":195000000,"return":0,"error":null}
+== exit
+0
+== end
+{"state":"pace","model_cycles":200000000,"mhz":50}
+== status
+{"state":"off","model_cycles":300000000,"slowest_permille":800,"mhz":50}
+== after
+{"schema":1,"bytes":{"anon":[100,0],"cache":[0,50]},"swapped_bytes":0,"processes":1}
+== victim
+{"mhz":50,"phases":[],"series":{"start_cycles":70000000,"window_cycles":500000,"ops":[OPS],"longest_cycles":[OPS]}}
+== errors
+`
+
+func TestDecodeBenchRun(t *testing.T) {
+	ops := strings.TrimSuffix(strings.Repeat("5,", 60)+strings.Repeat("1,", 200)+strings.Repeat("10,", 100), ",")
+	s, err := readRun(scenario{victim: true}, migratesIt, strings.ReplaceAll(printedRun, "OPS", ops))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(s.Seconds, s.WithStart, s.CallMS, s.OpsBefore, s.OpsDuring, s.OpsAfter, s.Permille, s.Left, s.TailMS.Known())
+	if want := "1.5 2 1000 500 100 1000 800 map[anon:0B cache:50B] false"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	failed := strings.Replace(printedRun, "exit\n0", "exit\n1", 1)
+	if _, err := readRun(scenario{}, migratesIt, failed); err == nil {
+		t.Error("a move that failed counts")
+	}
+	refused := strings.Replace(printedRun, `"return":0,"error":null`, `"return":-1,"error":"no"`, 1)
+	if _, err := readRun(scenario{}, migratesIt, refused); err == nil {
+		t.Error("a call that failed counts")
+	}
+}
+
+// A shell takes every script of the bench, and none has a placeholder left.
+func TestDecisionBenchScripts(t *testing.T) {
+	for _, sc := range append(scenarios(), scenariosV1()...) {
+		for _, c := range sc.contestants {
+			script := benchScript(sc, c, 3500_000)
+			if out, err := exec.Command("sh", "-n", "-c", script).CombinedOutput(); err != nil {
+				t.Errorf("%s, %s: %v: %s\n%s", sc.name, c.name, err, out, script)
+			}
+			if regexp.MustCompile(`\b(MEMS|START|FILES|STATE|SCRIPT|RATE)\b`).MatchString(script) || c.share > 0 != strings.Contains(script, "--rate 3500kB/s") {
+				t.Errorf("%s, %s:\n%s", sc.name, c.name, script)
+			}
+		}
+	}
+}
