@@ -4,6 +4,7 @@ package cgroup
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -118,6 +119,12 @@ func stateOf(t *testing.T, l cgroup.Layout, id string) freeze.State {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// running is false for a process that ended, whether or not its parent has looked.
+func running(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(data, []byte(") Z "))
 }
 
 func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
@@ -244,6 +251,7 @@ func TestLiveGuardClearsTheRecord(t *testing.T) {
 	_ = h.Process.Kill()
 	_ = h.Wait()
 	within(t, 5*time.Second, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
+	within(t, 5*time.Second, "the guard ended", func() bool { return !running(h.guard) })
 	f, err := freeze.Find(kernel.Live(), l, id)
 	if err == nil {
 		err = f.Set(true)
