@@ -344,13 +344,17 @@ func TestSparseIsQuick(t *testing.T) {
 	if err := f.Truncate(size); err != nil {
 		t.Skip(err)
 	}
-	file := here(t, f)
-	if v, err := Open(file); err != nil || !v.stat {
-		t.Skipf("this kernel has no cachestat, %v", err)
-	}
-	began := time.Now()
-	if got := offsets(t, file); !slices.Equal(got, []uint64{0, size / 2}) || time.Since(began) > time.Second {
-		t.Errorf("%v after %v", got, time.Since(began))
+	for _, old := range []bool{false, true} {
+		v, err := Open(here(t, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.stat = v.stat && !old
+		began := time.Now()
+		if got, err := rest(v); err != io.EOF || !slices.Equal(got, []uint64{0, size / 2}) || time.Since(began) > time.Second {
+			t.Errorf("old kernel %v: %v after %v, %v", old, got, time.Since(began), err)
+		}
+		v.Close()
 	}
 }
 

@@ -43,6 +43,7 @@ type View struct {
 	name  string
 	page  uint64
 	huge  bool
+	shmem bool
 	block bool
 	step  int64 // of the file, bytes: a window
 	at    int64 // next
@@ -60,7 +61,7 @@ type View struct {
 func newView(f *os.File, file File) *View {
 	step := int64(max(windowSize, file.PageSize))
 	huge := file.Kind == migration.Hugetlb
-	return &View{f: f, name: file.Name, page: file.PageSize, huge: huge, block: file.block, step: step, span: step, stat: !huge}
+	return &View{f: f, name: file.Name, page: file.PageSize, huge: huge, shmem: file.Kind == migration.Shmem, block: file.block, step: step, span: step, stat: !huge}
 }
 
 // Next returns the next pages that are cached, mapped here; io.EOF at the end, or
@@ -69,8 +70,9 @@ func newView(f *os.File, file File) *View {
 //
 //  1. The size is asked again for each window: files grow and shrink.
 //  2. Where the kernel has cachestat (since 6.5), it leads over what is not cached,
-//     in steps that double: a TiB without a page takes milliseconds. Without it,
-//     mincore has to look at each page, some 10 s a TiB.
+//     in steps that double: a TiB without a page takes milliseconds. Without it
+//     tmpfs tells its holes; elsewhere what lies over a hole may be cached all the
+//     same, and mincore has to look at each page, some 20 s a TiB.
 //  3. One window is mapped; what mincore calls cached is touched, so that it has a
 //     place in our page tables, by which move_pages finds it.
 //  4. It is unmapped with the next call.
@@ -153,6 +155,22 @@ func (v *View) skipHoles(ctx context.Context) {
 			v.has = n
 			return
 		}
+	}
+	if !v.stat && v.shmem && v.at < v.size {
+		v.seekData()
+	}
+}
+
+// seekData goes to the next window of a tmpfs file that has data: these are its pages
+// (mapping_seek_hole_data in mm/filemap.c).
+func (v *View) seekData() {
+	const seekData = 3 // SEEK_DATA
+	at, err := sys.Seek(int(v.f.Fd()), v.at, seekData)
+	switch {
+	case err == nil:
+		v.at = max(v.at, at/v.step*v.step)
+	case errors.Is(err, sys.ENXIO): // there is none
+		v.at = (v.size + v.step - 1) / v.step * v.step
 	}
 }
 
