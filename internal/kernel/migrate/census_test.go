@@ -464,7 +464,7 @@ func TestCensusByMapping(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	res, err := newCounter(unix.At(dir), newPager()).census(context.Background(), CensusRequest{PIDs: []int{7}})
+	res, err := newCounter(unix.At(dir), unix.LivePager{}).census(context.Background(), CensusRequest{PIDs: []int{7}})
 	if got := kindSums(res); err != nil || got != "anon 24KiB, shmem 32KiB, hugetlb 4MiB, file 8KiB" || len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "by mapping") {
 		t.Errorf("%s, %+v, %v", got, res, err)
 	}
