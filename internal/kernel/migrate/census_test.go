@@ -433,7 +433,7 @@ func TestCensusOfProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := m.Census(context.Background(), CensusRequest{PIDs: []int{pid, 2, 1 << 22}})
+	res, err := m.Census(context.Background(), CensusRequest{PIDs: []int{pid, 2, 1 << 22, pid}})
 	if err != nil || !comesTo(res.Total(), want) || res.Processes != 1 || len(res.Problems) != 0 || res.Files == 0 {
 		t.Errorf("%s, want %d in all, not %d: %+v, %v", kindSums(res), want, res.Total(), res, err)
 	}
@@ -445,6 +445,32 @@ func TestCensusOfProcess(t *testing.T) {
 	cancel()
 	if _, err := m.Census(ctx, CensusRequest{PIDs: []int{pid}}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// Processes that begin and end while they are counted are no problem, and no error.
+func TestCensusOfWhatEnds(t *testing.T) {
+	m, err := NewMover(unix.NewLive(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		var pids []int
+		var all []*exec.Cmd
+		for i := range 4 {
+			cmd := exec.Command("sleep", fmt.Sprintf("0.%02d", i))
+			if err := cmd.Start(); err != nil {
+				t.Skip(err)
+			}
+			all, pids = append(all, cmd), append(pids, cmd.Process.Pid)
+		}
+		res, err := m.Census(context.Background(), CensusRequest{PIDs: pids, Cache: true})
+		if err != nil || len(res.Problems) > 0 {
+			t.Errorf("%q, %v", res.Problems, err)
+		}
+		for _, cmd := range all {
+			cmd.Wait()
+		}
 	}
 }
 

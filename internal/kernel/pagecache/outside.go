@@ -52,7 +52,8 @@ func (f *finder) outside(pids []int) error {
 			found(id)
 		})
 		if err != nil {
-			return err
+			f.note("files of other processes", err)
+			continue
 		}
 		f.opened(pid, found)
 	}
