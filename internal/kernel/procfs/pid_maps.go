@@ -2,7 +2,12 @@
 
 package procfs
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+
+	sys "golang.org/x/sys/unix"
+)
 
 // Range is a mapping's addresses, [Start, End).
 type Range struct{ Start, End uint64 }
@@ -12,10 +17,22 @@ type Area struct {
 	Range
 	Access string // "rw-p": read, write, execute, private or shared
 	Offset uint64 // in the file
+	// The file's file system, as unix.Mkdev has it, and its number there; both 0
+	// when there is no file. A System V segment has its id for a number, which may be
+	// 0, and that of another file on the same file system (newseg in ipc/shm.c).
+	Dev, Inode uint64
 	// Path is a file, "[heap]" and the like, or "" for anonymous memory; \040 and
 	// such as the kernel escapes them.
 	Path string
 }
+
+// SysV says that it is a System V segment: "/SYSV", its key, " (deleted)".
+func (a Area) SysV() bool { return strings.HasPrefix(a.Path, sysV) }
+
+// HasFile says that it maps a file, or a segment of shared memory.
+func (a Area) HasFile() bool { return a.Inode != 0 || a.SysV() }
+
+const sysV = "/SYSV"
 
 // ParseMaps reads the addresses of /proc/PID/maps; see ParseAreas.
 func ParseMaps(data []byte) ([]Range, error) {
@@ -56,16 +73,66 @@ func ParseAreas(data []byte) ([]Area, error) {
 func area(r Range, rest []byte) (Area, error) {
 	access, rest := nextField(rest)
 	offset, rest := nextField(rest)
-	_, rest = nextField(rest)
-	inode, rest := nextField(rest)
-	if len(access) != len("rw-p") || len(inode) == 0 {
+	dev, inode, rest, err := fileID(rest)
+	if err != nil {
+		return Area{}, err
+	}
+	if len(access) != len("rw-p") {
 		return Area{}, errShort
 	}
 	at, err := hex(offset)
 	if err != nil {
 		return Area{}, errRange
 	}
-	return Area{Range: r, Access: string(access), Offset: at, Path: string(bytes.TrimLeft(rest, " "))}, nil
+	return Area{Range: r, Access: string(access), Offset: at, Dev: dev, Inode: inode, Path: string(bytes.TrimLeft(rest, " "))}, nil
+}
+
+// fileID reads "fe:00 247278": major and minor in hexadecimal, the inode in decimal.
+func fileID(line []byte) (dev, inode uint64, rest []byte, err error) {
+	field, rest := nextField(line)
+	number1, rest := nextField(rest)
+	major, minor, ok := bytes.Cut(field, []byte(":"))
+	a, err1 := hex(major)
+	b, err2 := hex(minor)
+	if len(number1) == 0 {
+		return 0, 0, nil, errShort
+	}
+	if !ok || err1 != nil || err2 != nil || a > 1<<32-1 || b > 1<<32-1 {
+		return 0, 0, nil, errDevice
+	}
+	inode, err = inodeNumber(number1)
+	return sys.Mkdev(uint32(a), uint32(b)), inode, rest, err
+}
+
+// inodeNumber reads a decimal of 64 bits: file systems may use all of them.
+func inodeNumber(b []byte) (n uint64, err error) {
+	for _, c := range b {
+		d := uint64(c - '0')
+		if c < '0' || c > '9' || n > (1<<64-1-d)/10 {
+			return 0, errNumber
+		}
+		n = n*10 + d
+	}
+	return n, nil
+}
+
+// EachMapped gives the file of each mapping of /proc/PID/maps (see ParseAreas) that
+// has one, as often as it is mapped. It keeps nothing of data.
+func EachMapped(data []byte, each func(dev, inode uint64, sysV bool)) error {
+	for n, line := range lines(data) {
+		rest := line
+		for range 3 { // addresses, access, offset
+			_, rest = nextField(rest)
+		}
+		dev, inode, path, err := fileID(rest)
+		if err != nil {
+			return malformed("/proc/PID/maps", n, line, err)
+		}
+		if segment := bytes.HasPrefix(bytes.TrimLeft(path, " "), []byte(sysV)); segment || inode != 0 {
+			each(dev, inode, segment)
+		}
+	}
+	return nil
 }
 
 func addresses(n int, line []byte) (Range, []byte, error) {

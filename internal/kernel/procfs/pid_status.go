@@ -18,6 +18,7 @@ type TaskStatus struct {
 	Process unit.Opt[int]
 	// Caps are the effective capabilities, a bit each: CapNice, CapPtrace.
 	Caps unit.Opt[uint64]
+	Swap unit.Opt[unit.Bytes]
 }
 
 // Capabilities that acting on other processes takes, from
@@ -28,11 +29,12 @@ const (
 )
 
 // ParseTaskStatus reads /proc/PID/status (Cpus_allowed_list and
-// Mems_allowed_list since 2.6.26):
+// Mems_allowed_list since 2.6.26, VmSwap since 2.6.34, none of a kernel thread):
 //
 //	Tgid:	1234
 //	Uid:	0	0	0	0
 //	CapEff:	000001ffffffffff
+//	VmSwap:	       0 kB
 //	Cpus_allowed_list:	0-3
 //	Mems_allowed_list:	0-1
 func ParseTaskStatus(data []byte) (TaskStatus, error) {
@@ -53,6 +55,10 @@ func ParseTaskStatus(data []byte) (TaskStatus, error) {
 			var caps uint64
 			caps, err = hex(bytes.TrimSpace(rest))
 			s.Caps = unit.OptOf(caps, err == nil)
+		case "VmSwap:":
+			var b unit.Bytes
+			b, err = kibibytes(rest)
+			s.Swap = unit.OptOf(b, err == nil)
 		case "Uid:":
 			_, rest = nextField(rest)
 			f, _ := nextField(rest)
