@@ -5,6 +5,8 @@ package procfs
 import (
 	"bytes"
 	"strings"
+
+	sys "golang.org/x/sys/unix"
 )
 
 // Mount is one mount, as far as we need it.
@@ -14,6 +16,7 @@ type Mount struct {
 	Type   string
 	Super  []string // options of the file system; for cgroup v1 also its controllers
 	Source string
+	Dev    uint64 // of the file system, as unix.Mkdev has it
 }
 
 // ParseMountinfo reads /proc/PID/mountinfo (since 2.6.26):
@@ -21,7 +24,7 @@ type Mount struct {
 //	34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime shared:9 - cgroup cgroup rw,cpuset
 //	41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
 //
-// Fields 4 and 5 are root and mount point with \040 for a blank; any number of
+// Field 3 is MAJOR:MINOR in decimal. Fields 4 and 5 are root and mount point with \040 for a blank; any number of
 // optional fields ends at "-"; then type, source, options.
 func ParseMountinfo(data []byte) ([]Mount, error) {
 	var all []Mount
@@ -31,7 +34,13 @@ func ParseMountinfo(data []byte) ([]Mount, error) {
 		if !ok || len(h) < 6 || len(t) < 2 {
 			return nil, malformed("/proc/self/mountinfo", n, line, errShort)
 		}
-		m := Mount{Root: unescape(h[3]), Point: unescape(h[4]), Type: string(t[0]), Source: unescape(t[1])}
+		major, minor, ok := bytes.Cut(h[2], []byte(":"))
+		a, err1 := number(major)
+		b, err2 := number(minor)
+		if !ok || err1 != nil || err2 != nil || a > 1<<32-1 || b > 1<<32-1 {
+			return nil, malformed("/proc/self/mountinfo", n, line, errDevice)
+		}
+		m := Mount{Root: unescape(h[3]), Point: unescape(h[4]), Type: string(t[0]), Source: unescape(t[1]), Dev: sys.Mkdev(uint32(a), uint32(b))}
 		if len(t) > 2 {
 			m.Super = strings.Split(string(t[2]), ",")
 		}

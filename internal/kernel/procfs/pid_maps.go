@@ -2,7 +2,11 @@
 
 package procfs
 
-import "bytes"
+import (
+	"bytes"
+
+	sys "golang.org/x/sys/unix"
+)
 
 // Range is a mapping's addresses, [Start, End).
 type Range struct{ Start, End uint64 }
@@ -12,6 +16,9 @@ type Area struct {
 	Range
 	Access string // "rw-p": read, write, execute, private or shared
 	Offset uint64 // in the file
+	// The file's file system, as unix.Mkdev has it, and its number there; both 0
+	// when there is no file.
+	Dev, Inode uint64
 	// Path is a file, "[heap]" and the like, or "" for anonymous memory; \040 and
 	// such as the kernel escapes them.
 	Path string
@@ -56,16 +63,66 @@ func ParseAreas(data []byte) ([]Area, error) {
 func area(r Range, rest []byte) (Area, error) {
 	access, rest := nextField(rest)
 	offset, rest := nextField(rest)
-	_, rest = nextField(rest)
-	inode, rest := nextField(rest)
-	if len(access) != len("rw-p") || len(inode) == 0 {
+	dev, inode, rest, err := fileID(rest)
+	if err != nil {
+		return Area{}, err
+	}
+	if len(access) != len("rw-p") {
 		return Area{}, errShort
 	}
 	at, err := hex(offset)
 	if err != nil {
 		return Area{}, errRange
 	}
-	return Area{Range: r, Access: string(access), Offset: at, Path: string(bytes.TrimLeft(rest, " "))}, nil
+	return Area{Range: r, Access: string(access), Offset: at, Dev: dev, Inode: inode, Path: string(bytes.TrimLeft(rest, " "))}, nil
+}
+
+// fileID reads "fe:00 247278": major and minor in hexadecimal, the inode in decimal.
+func fileID(line []byte) (dev, inode uint64, rest []byte, err error) {
+	field, rest := nextField(line)
+	number1, rest := nextField(rest)
+	major, minor, ok := bytes.Cut(field, []byte(":"))
+	a, err1 := hex(major)
+	b, err2 := hex(minor)
+	if len(number1) == 0 {
+		return 0, 0, nil, errShort
+	}
+	if !ok || err1 != nil || err2 != nil || a > 1<<32-1 || b > 1<<32-1 {
+		return 0, 0, nil, errDevice
+	}
+	inode, err = inodeNumber(number1)
+	return sys.Mkdev(uint32(a), uint32(b)), inode, rest, err
+}
+
+// inodeNumber reads a decimal of 64 bits: file systems may use all of them.
+func inodeNumber(b []byte) (n uint64, err error) {
+	for _, c := range b {
+		d := uint64(c - '0')
+		if c < '0' || c > '9' || n > (1<<64-1-d)/10 {
+			return 0, errNumber
+		}
+		n = n*10 + d
+	}
+	return n, nil
+}
+
+// EachMapped gives the file of each mapping of /proc/PID/maps (see ParseAreas) that
+// has one, as often as it is mapped. It keeps nothing of data.
+func EachMapped(data []byte, each func(dev, inode uint64)) error {
+	for n, line := range lines(data) {
+		rest := line
+		for range 3 { // addresses, access, offset
+			_, rest = nextField(rest)
+		}
+		dev, inode, _, err := fileID(rest)
+		if err != nil {
+			return malformed("/proc/PID/maps", n, line, err)
+		}
+		if inode != 0 {
+			each(dev, inode)
+		}
+	}
+	return nil
 }
 
 func addresses(n int, line []byte) (Range, []byte, error) {

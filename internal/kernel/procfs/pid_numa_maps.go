@@ -14,6 +14,7 @@ import (
 var (
 	errRange  = errors.New("not START-END in hexadecimal")
 	errNodeID = errors.New("not a node and its pages")
+	errDevice = errors.New("not MAJOR:MINOR")
 )
 
 // VMA is one mapping as /proc/PID/numa_maps shows it.
@@ -23,6 +24,7 @@ type VMA struct {
 	PageSize uint64 // bytes; the unit of the counts below
 	Anon     uint64 // pages; part of the sum over Nodes
 	Nodes    []NodePages
+	Huge     bool // hugetlb
 }
 
 // NodePages counts pages of a mapping on one node.
@@ -78,7 +80,7 @@ func ParseNumaMaps(data []byte) ([]VMA, error) {
 		if err := l.Parse(n, line); err != nil {
 			return nil, err
 		}
-		all = append(all, VMA{l.Start, string(l.Policy), l.PageSize, l.Anon, slices.Clone(l.Nodes)})
+		all = append(all, VMA{l.Start, string(l.Policy), l.PageSize, l.Anon, slices.Clone(l.Nodes), l.Huge})
 	}
 	return all, nil
 }

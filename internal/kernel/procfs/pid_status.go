@@ -14,12 +14,14 @@ type TaskStatus struct {
 	CPUs set.CPUSet
 	Mems set.NodeSet
 	UID  unit.Opt[int] // effective
+	Swap unit.Opt[unit.Bytes]
 }
 
 // ParseTaskStatus reads /proc/PID/status (Cpus_allowed_list and
-// Mems_allowed_list since 2.6.26):
+// Mems_allowed_list since 2.6.26, VmSwap since 2.6.34, none of a kernel thread):
 //
 //	Uid:	0	0	0	0
+//	VmSwap:	       0 kB
 //	Cpus_allowed_list:	0-3
 //	Mems_allowed_list:	0-1
 func ParseTaskStatus(data []byte) (TaskStatus, error) {
@@ -32,6 +34,10 @@ func ParseTaskStatus(data []byte) (TaskStatus, error) {
 			s.CPUs, err = set.ParseCPUs(string(rest))
 		case "Mems_allowed_list:":
 			s.Mems, err = set.ParseNodes(string(rest))
+		case "VmSwap:":
+			var b unit.Bytes
+			b, err = kibibytes(rest)
+			s.Swap = unit.OptOf(b, err == nil)
 		case "Uid:":
 			_, rest = nextField(rest)
 			f, _ := nextField(rest)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,7 +83,7 @@ func TestDecodeMaps(t *testing.T) {
 
 func TestDecodeMountinfo(t *testing.T) {
 	got, err := ParseMountinfo([]byte("34 31 0:31 / /sys/fs/cgroup/cpu\\040set rw,relatime shared:9 master:1 - cgroup cgroup rw,cpuset\n"))
-	want := []Mount{{Root: "/", Point: "/sys/fs/cgroup/cpu set", Type: "cgroup", Super: []string{"rw", "cpuset"}, Source: "cgroup"}}
+	want := []Mount{{Root: "/", Point: "/sys/fs/cgroup/cpu set", Type: "cgroup", Super: []string{"rw", "cpuset"}, Source: "cgroup", Dev: 31}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -135,6 +136,8 @@ func FuzzParsers(f *testing.F) {
 		check(t, "cgroup", ParsePIDCgroup, data)
 		check(t, "areas", ParseAreas, data)
 		check(t, "swap", ParseSwap, data)
+		check(t, "mapped", func(d []byte) (uint64, error) { return 0, EachMapped(d, func(uint64, uint64) {}) }, data)
+		check(t, "smaps by start", ParseSmapsHugeByStart, data)
 		check(t, "vmstat", ParseVmstat, data)
 		check(t, "numastat", ParseNumastat, data)
 		check(t, "zoneinfo", ParseZoneinfo, data)
@@ -210,6 +213,9 @@ AnonHugePages:      4096 kB
 `
 
 func TestDecodeSmaps(t *testing.T) {
+	if got, err := ParseSmapsHugeByStart([]byte(smaps)); err != nil || !reflect.DeepEqual(got, map[uint64]unit.Bytes{0x7f1c40000000: 4 * unit.MiB}) {
+		t.Errorf("by start: %v, %v", got, err)
+	}
 	if got, err := ParseSmapsHuge([]byte(smaps), 0x7f1c40200000, 0x7f1c40400000); err != nil || got != 4*unit.MiB {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -298,8 +304,8 @@ func TestNumaMapsLive(t *testing.T) {
 }
 
 func TestDecodeStatus(t *testing.T) {
-	s, err := ParseTaskStatus([]byte("Name:\tx y\nUid:\t1000\t1001\t0\t0\nCpus_allowed_list:\t0-1,4\nMems_allowed_list:\t0\n"))
-	if err != nil || s.CPUs.String() != "0-1,4" || s.Mems.String() != "0" || s.UID.Or(-1) != 1001 {
+	s, err := ParseTaskStatus([]byte("Name:\tx y\nUid:\t1000\t1001\t0\t0\nVmSwap:\t      12 kB\nCpus_allowed_list:\t0-1,4\nMems_allowed_list:\t0\n"))
+	if err != nil || s.CPUs.String() != "0-1,4" || s.Mems.String() != "0" || s.UID.Or(-1) != 1001 || s.Swap.Or(0) != 12*unit.KiB {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if n, err := ParseStatm([]byte("1234 560 400 10 0 200 0\n")); err != nil || n != 560 {
@@ -320,10 +326,24 @@ func TestSchedstatAndAreas(t *testing.T) {
 	}
 	got, err := ParseAreas([]byte("559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/a\\040b (deleted)\n7f0000000000-7f0000001000 rw-s 00000000 00:00 0 \n"))
 	want := []Area{
-		{Range{0x559f03f63000, 0x559f03f65000}, "r--p", 0x1000, "/usr/bin/a\\040b (deleted)"},
-		{Range{0x7f0000000000, 0x7f0000001000}, "rw-s", 0, ""},
+		{Range{0x559f03f63000, 0x559f03f65000}, "r--p", 0x1000, 0xfe00, 247278, "/usr/bin/a\\040b (deleted)"},
+		{Range{0x7f0000000000, 0x7f0000001000}, "rw-s", 0, 0, 0, ""},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"1000-2000 r--p 0 fe00 1\n", "1000-2000 r--p 0 fe:x 1\n", "1000-2000 r--p 0 fe:00 18446744073709551616\n", "1000-2000 r--p 0 fe:00\n"} {
+		if got, err := ParseAreas([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
+			t.Errorf("%q: %v, %v", bad, got, err)
+		}
+	}
+}
+
+func TestEachMapped(t *testing.T) {
+	var got []uint64
+	err := EachMapped([]byte("559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/a\\040b (deleted)\n7f0000000000-7f0000001000 rw-s 00000000 00:00 0 \n"+
+		"7f0000001000-7f0000002000 rw-s 00000000 103:1ab 18446744073709551615 \n"), func(dev, inode uint64) { got = append(got, dev, inode) })
+	if want := []uint64{0xfe00, 247278, 0x1103ab, 1<<64 - 1}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%#x, %v", got, err)
 	}
 }
