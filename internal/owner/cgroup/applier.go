@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/journal"
@@ -14,6 +15,7 @@ import (
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
 	"homenode/internal/set"
 )
 
@@ -28,7 +30,7 @@ type Config struct {
 
 // Mover is migrate.Mover, or a fake.
 type Mover interface {
-	Move(ctx context.Context, req migrate.Request) (migrate.Result, error)
+	Move(ctx context.Context, req migrate.Request) (migration.Result, error)
 }
 
 // Applier is the journal.Owner of unmanaged cgroups.
@@ -137,6 +139,10 @@ func (a *Applier) enable(id string) []journal.Change {
 	return changes
 }
 
+// maxStall is how long a call may keep a workload waiting that maps or unmaps memory
+// meanwhile.
+const maxStall = 10 * time.Millisecond
+
 // Move moves pages of the workload's processes to the step's nodes, within its
 // budget.
 func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
@@ -155,8 +161,8 @@ func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) 
 		out.Status, out.Detail = statusOf(err), err.Error()
 		return out
 	}
-	res, err := a.cfg.Mover.Move(ctx, migrate.Request{PIDs: pids, From: step.From, To: step.Nodes, Budget: step.Budget})
-	out.Moved, out.Failed, out.CPUSeconds = res.Moved, res.FailedBytes(), res.CPUTime.Seconds()
+	res, err := a.cfg.Mover.Move(ctx, migrate.Request{PIDs: pids, From: step.From, To: step.Nodes, Budget: step.Budget, MaxStall: maxStall})
+	out.Moved, out.Failed, out.CPUSeconds = res.Moved(), res.Failed(), res.CPU.Seconds()
 	out.Status, out.Detail = action.Done, res.String()
 	if !res.Complete {
 		out.Status = action.InProgress
