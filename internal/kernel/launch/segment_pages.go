@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"unsafe"
 
-	sys "golang.org/x/sys/unix"
-
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -87,9 +85,8 @@ func presentPages(m *mapped, part []byte) (pages, error) {
 	in := make([]byte, (min(window, len(part))+m.page-1)/m.page)
 	for at := 0; at < len(part); at += window {
 		piece := part[at:min(at+window, len(part))]
-		_, _, errno := sys.Syscall(sys.SYS_MINCORE, uintptr(unsafe.Pointer(&piece[0])), uintptr(len(piece)), uintptr(unsafe.Pointer(&in[0])))
-		if errno != 0 {
-			return pages{}, unix.Explain("look at the pages of", m.name, "", errno)
+		if err := unix.Mincore(piece, in); err != nil {
+			return pages{}, unix.Explain("look at the pages of", m.name, "", err)
 		}
 		for i, b := range in[:(len(piece)+m.page-1)/m.page] {
 			if b&1 == 1 {

@@ -5,5 +5,8 @@
 //
 //	/proc/PID/{maps,map_files,fd} ─▶ files, each once ─▶ mmap, mincore: the cached pages ─▶ addresses here
 //
+// Nothing is opened before it is known to be a regular file or a block device, and
+// none of a file system whose files act when they are opened (proc, sysfs, …).
+//
 // It is NOT for: moving them (migrate), or reading what is not cached.
 package pagecache

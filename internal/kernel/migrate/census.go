@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"homenode/internal/kernel/pagecache"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
+	"homenode/internal/unit"
+)
+
+// CensusRequest is what to count.
+type CensusRequest struct {
+	PIDs []int
+	// Cache counts cached pages of their files that none of them has mapped too. That
+	// maps those pages here for a moment.
+	Cache   bool
+	Outside bool // who else has the files
+}
+
+// Census counts which pages of processes are where. The error is for what ended it
+// early; what was counted until then comes with it.
+func (m *Mover) Census(ctx context.Context, req CensusRequest) (migration.Census, error) {
+	return newCounter(m.root, m.pager).census(ctx, req)
+}
+
+// counter makes one census:
+//
+//  1. Find the files: what kind each is, and who else has it.
+//  2. Go through the present pages of each process, each page once: pages of files
+//     go by file and offset, private ones that several mappings share by their frame.
+//     Nothing needs to be remembered of a private page with one mapping.
+//  3. Ask for the node of each in batches; the first of a huge page stands for all.
+//     What move_pages has no node for (the zero page, device memory) is not counted.
+//  4. Of the files, ask for the cached pages that were not among these.
+type counter struct {
+	root   unix.Root
+	pager  unix.Pager
+	buf    unix.Buffer
+	frames *frames // nil: the kernel hides frame numbers
+	files  map[pagecache.ID]*countedFile
+	all    []*countedFile
+	shared pageSet // frames of private pages that were counted
+	swap   pageSet // places in swap
+
+	noScan  bool // the kernel has no PAGEMAP_SCAN
+	words   []entry
+	ask     question
+	sums    [][]unit.Bytes // by index of kinds, by node
+	result  migration.Census
+	alike   map[string]int // problems: how many more there are like the first
+	order   []string
+	twice   unit.Bytes // of private pages that may have been counted before
+	guessed bool       // which pages are huge was
+}
+
+// countedFile is a file, or a segment of shared memory.
+type countedFile struct {
+	pagecache.File
+	found  bool // it can be opened
+	mapped pageSet
+	bytes  unit.Bytes
+}
+
+func newCounter(root unix.Root, pager unix.Pager) *counter {
+	return &counter{root: root, pager: pager, files: map[pagecache.ID]*countedFile{}, shared: newPageSet(), swap: newPageSet(),
+		sums: make([][]unit.Bytes, len(migration.Kinds())), alike: map[string]int{}}
+}
+
+func (c *counter) census(ctx context.Context, req CensusRequest) (migration.Census, error) {
+	if f, err := openFrames(c.root); err == nil && c.seesFrames() {
+		c.frames = f
+		defer f.close()
+	}
+	if err := c.find(req); err != nil { // 1
+		return migration.Census{}, err
+	}
+	err := c.processes(ctx, req.PIDs) // 2, 3
+	if err == nil && req.Cache {
+		err = c.cache(ctx) // 4
+	}
+	return c.finish(req), err
+}
+
+// seesFrames says whether pagemap shows us frame numbers: of a page that we have
+// for sure.
+func (c *counter) seesFrames() bool {
+	p, err := openPagemap(c.root, os.Getpid())
+	if err != nil {
+		return false
+	}
+	defer p.close()
+	var one [1]entry
+	if n, err := p.read(uint64(addressOf(c)), one[:]); n == 0 || err != nil {
+		return false
+	}
+	_, ok := one[0].pfn()
+	return ok
+}
+
+func (c *counter) find(req CensusRequest) error {
+	files, problems, err := pagecache.Find(c.root, req.PIDs, pagecache.Config{Outside: req.Outside})
+	if err != nil {
+		return err
+	}
+	c.result.Problems = problems
+	for _, f := range files {
+		file := &countedFile{File: f, found: true, mapped: newPageSet()}
+		c.all = append(c.all, file)
+		c.files[f.ID] = file
+		for _, id := range f.Aliases {
+			c.files[id] = file
+		}
+	}
+	return nil
+}
+
+func (c *counter) processes(ctx context.Context, pids []int) error {
+	for _, pid := range pids {
+		err := c.process(ctx, pid)
+		c.ask.drop()
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("count pages: %w", ctx.Err())
+		case errors.Is(err, unix.ErrGone):
+		case err != nil:
+			c.problem("processes", err)
+		}
+	}
+	return nil
+}
+
+// problem keeps the first of many alike.
+func (c *counter) problem(what string, err error) {
+	if kind := unix.Classify(err); kind != nil {
+		what += kind.Error()
+	}
+	if _, known := c.alike[what]; known {
+		c.alike[what]++
+		return
+	}
+	c.alike[what] = 0
+	c.order = append(c.order, what)
+	c.result.Problems = append(c.result.Problems, err.Error())
+}
+
+// finish adds up.
+func (c *counter) finish(req CensusRequest) migration.Census {
+	for i, kind := range migration.Kinds() {
+		for node, b := range c.sums[i] {
+			c.result.Add(kind, node, b)
+		}
+	}
+	var foreign unit.Bytes
+	for _, f := range c.all {
+		if f.bytes > 0 {
+			c.result.Files++
+		}
+		if f.Outside {
+			foreign += f.bytes
+		}
+	}
+	c.result.Foreign = unit.OptOf(foreign, req.Outside)
+	for _, what := range c.order {
+		if n := c.alike[what]; n > 0 {
+			c.result.Problems = append(c.result.Problems, fmt.Sprintf("%d more problems of this kind: %s", n, what))
+		}
+	}
+	if c.guessed {
+		c.result.Problems = append(c.result.Problems, "which private pages are huge is estimated for each mapping (AnonHugePages of smaps): frames are hidden without CAP_SYS_ADMIN")
+	}
+	if c.twice > 0 {
+		c.result.Problems = append(c.result.Problems,
+			fmt.Sprintf("%v of private memory that several processes share are counted for each of them: frames are hidden without CAP_SYS_ADMIN", c.twice))
+	}
+	return c.result
+}
+
+// count adds what was found on a node.
+func (c *counter) count(kind int, node int, b unit.Bytes) {
+	for len(c.sums[kind]) <= node {
+		c.sums[kind] = append(c.sums[kind], 0)
+	}
+	c.sums[kind][node] += b
+}
+
+// kindIndex is a kind's place among Kinds.
+func kindIndex(k migration.Kind) int {
+	for i, kind := range migration.Kinds() {
+		if kind == k {
+			return i
+		}
+	}
+	panic("migrate: no such kind: " + string(k))
+}
+
+var (
+	indexAnon, indexTHP, indexCache = kindIndex(migration.Anon), kindIndex(migration.THP), kindIndex(migration.Cache)
+	indexHugetlb                    = kindIndex(migration.Hugetlb)
+)

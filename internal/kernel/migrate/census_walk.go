@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"homenode/internal/kernel/pagecache"
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
+	"homenode/internal/unit"
+)
+
+const (
+	// hugeChunk is a transparent huge page, bytes: of x86-64, and of arm64 with pages
+	// of 4 KiB. Larger ones are seen as several of these.
+	hugeChunk = 2 << 20
+	// wordsAtOnce is how many pages one read of pagemap has: 512 KiB, 256 MiB of
+	// addresses. A read of holes only is dominated by the copying.
+	wordsAtOnce = 1 << 16
+)
+
+// countedArea is a mapping of the process that is being counted.
+type countedArea struct {
+	procfs.Area
+	size  uint64 // of its pages, bytes
+	huge  bool   // hugetlb
+	pages uint64 // that numa_maps knows of, of 4 KiB if not hugetlb
+	vma   procfs.VMA
+	file  *countedFile // nil: none, or none that counts
+	guess *spread
+}
+
+// process counts the pages of one process.
+func (c *counter) process(ctx context.Context, pid int) error {
+	areas, err := c.areas(pid)
+	if err != nil || len(areas) == 0 {
+		return err
+	}
+	p, err := openPagemap(c.root, pid)
+	if err != nil {
+		if errors.Is(err, unix.ErrGone) && c.gone(pid) {
+			return err
+		}
+		c.byMapping(areas)
+		c.result.Processes++
+		c.problem("counted by mapping", fmt.Errorf("process %d is counted by mapping, and pages that it shares with others once for each: %w", pid, err))
+		return nil
+	}
+	defer p.close()
+	c.result.Processes++
+	huge, err := c.hugeByStart(pid)
+	if err != nil {
+		return err
+	}
+	for i := range areas {
+		if err := c.area(ctx, p, pid, &areas[i], huge); err != nil {
+			return err
+		}
+	}
+	if c.noScan {
+		c.swappedByStatus(pid)
+	}
+	return c.answer(pid)
+}
+
+// gone says that a process is not there any more, rather than that the kernel has no
+// such file.
+func (c *counter) gone(pid int) bool {
+	_, err := c.buf.ReadFile(c.proc(pid, "stat"))
+	return unix.Classify(err) == unix.ErrGone
+}
+
+func (c *counter) proc(pid int, file string) string {
+	return c.root.Path(fmt.Sprintf("/proc/%d/%s", pid, file))
+}
+
+// hugeByStart is how much of each mapping is huge, where frames do not tell.
+func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
+	if c.frames != nil {
+		return nil, nil
+	}
+	data, err := c.buf.ReadFile(c.proc(pid, "smaps"))
+	if err != nil {
+		return nil, unix.Explain("read", c.proc(pid, "smaps"), "CAP_SYS_PTRACE", err)
+	}
+	return procfs.ParseSmapsHugeByStart(data)
+}
+
+// areas joins maps with numa_maps, which knows how large the pages are and how many
+// there are. The two are read one after the other: a mapping that only maps has is
+// new, and taken to be of small pages.
+func (c *counter) areas(pid int) ([]countedArea, error) {
+	data, err := c.buf.ReadFile(c.proc(pid, "numa_maps"))
+	if err != nil {
+		return nil, unix.Explain("read", c.proc(pid, "numa_maps"), "CAP_SYS_PTRACE", err)
+	}
+	vmas, err := procfs.ParseNumaMaps(data)
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[uint64]procfs.VMA, len(vmas))
+	for _, v := range vmas {
+		by[v.Start] = v
+	}
+	if data, err = c.buf.ReadFile(c.proc(pid, "maps")); err != nil {
+		return nil, unix.Explain("read", c.proc(pid, "maps"), "CAP_SYS_PTRACE", err)
+	}
+	mapped, err := procfs.ParseAreas(data)
+	if err != nil {
+		return nil, err
+	}
+	areas := make([]countedArea, 0, len(mapped))
+	for _, a := range mapped {
+		if a.Path == "[vsyscall]" { // the kernel's, above all pagemap knows
+			continue
+		}
+		v := by[a.Start]
+		area := countedArea{Area: a, size: uint64(unix.PageSize()), huge: v.Huge, pages: v.Pages(), vma: v, file: c.fileOf(a, v.Huge)}
+		if v.Huge {
+			area.size = v.PageSize
+		}
+		areas = append(areas, area)
+	}
+	return areas, nil
+}
+
+// fileOf is the file of a mapping. One that was not found, because that was not
+// permitted or it is new, is told by its name.
+func (c *counter) fileOf(a procfs.Area, huge bool) *countedFile {
+	if a.Inode == 0 {
+		return nil
+	}
+	id := pagecache.ID{Dev: a.Dev, Ino: a.Inode}
+	if f, known := c.files[id]; known {
+		return f
+	}
+	kind := kindByName(a.Path)
+	if huge {
+		kind = migration.Hugetlb
+	}
+	var f *countedFile
+	if kind != "" {
+		f = &countedFile{File: pagecache.File{ID: id, Name: a.Path, Kind: kind}, mapped: newPageSet()}
+		c.all = append(c.all, f)
+	}
+	c.files[id] = f
+	return f
+}
+
+// kindByName goes by what the kernel calls memory that has no file system of its own,
+// and by where tmpfs and devices are usually found; "": no memory that can move.
+func kindByName(path string) migration.Kind {
+	for _, p := range []struct {
+		prefix string
+		kind   migration.Kind
+	}{
+		{"/memfd:", migration.Shmem}, {"/SYSV", migration.Shmem}, {"/dev/zero", migration.Shmem}, {"/dev/shm/", migration.Shmem},
+		{"/dev/", ""}, {"anon_inode:", ""}, {"socket:", ""}, {"/dmabuf:", ""},
+	} {
+		if strings.HasPrefix(path, p.prefix) {
+			return p.kind
+		}
+	}
+	return migration.File
+}
+
+// area counts one mapping.
+func (c *counter) area(ctx context.Context, p *pagemap, pid int, a *countedArea, huge map[uint64]unit.Bytes) error {
+	if c.frames == nil && huge[a.Start] > 0 && !a.huge {
+		a.guess, c.guessed = &spread{}, true
+	}
+	err := c.present(p, a, func(from, to uint64) error {
+		if a.huge {
+			return c.poolPages(ctx, p, pid, a, from, to)
+		}
+		return c.smallPages(ctx, p, pid, a, from, to)
+	})
+	if err != nil || a.guess == nil {
+		return err
+	}
+	if err := c.answer(pid); err != nil {
+		return err
+	}
+	a.guess.split(c, huge[a.Start], unit.Bytes(a.size))
+	return nil
+}
+
+// present gives the parts of a mapping that have pages: by PAGEMAP_SCAN, or all of it
+// where numa_maps says that there are some.
+func (c *counter) present(p *pagemap, a *countedArea, each func(from, to uint64) error) error {
+	if !c.noScan {
+		err := p.scan(a.Start, a.End, each)
+		if !errors.Is(err, errNoScan) {
+			return err
+		}
+		c.noScan = true
+	}
+	if a.pages == 0 {
+		return nil
+	}
+	return each(a.Start, a.End)
+}
+
+// poolPages counts huge pages of the pool: the first word of each tells.
+func (c *counter) poolPages(ctx context.Context, p *pagemap, pid int, a *countedArea, from, to uint64) error {
+	var one [1]entry
+	for at := from / a.size * a.size; at < to; at += a.size {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, err := p.read(at, one[:]); err != nil {
+			return err
+		}
+		if one[0].present() {
+			if err := c.page(pid, a, at, one[0]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// smallPages counts what is between two addresses, up to the last page that
+// numa_maps knows of: behind it may be a TiB of nothing.
+func (c *counter) smallPages(ctx context.Context, p *pagemap, pid int, a *countedArea, from, to uint64) error {
+	if c.words == nil {
+		c.words = make([]entry, wordsAtOnce)
+	}
+	for at, seen := from, uint64(0); at < to; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		end := min(to, (at+wordsAtOnce*a.size)/hugeChunk*hugeChunk) // so that no huge page is cut in two
+		if end <= at {
+			end = to
+		}
+		n, err := p.read(at, c.words[:min(wordsAtOnce, (end-at)/a.size)])
+		if err != nil || n == 0 {
+			return err
+		}
+		found, err := c.run(pid, a, at, c.words[:n])
+		if err != nil {
+			return err
+		}
+		at += uint64(n) * a.size
+		if seen += found; c.noScan && seen >= a.pages {
+			return nil
+		}
+	}
+	return nil
+}
+
+// run counts pages that follow each other, and says how many are present.
+func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (present uint64, err error) {
+	perHuge := int(hugeChunk / a.size)
+	for i := 0; i < len(words); {
+		e, at := words[i], start+uint64(i)*a.size
+		if e == 0 {
+			i++
+			continue
+		}
+		if e.present() {
+			present++
+		}
+		if at%hugeChunk == 0 && i+perHuge <= len(words) && c.isTHP(words[i:i+perHuge]) {
+			present += uint64(perHuge - 1)
+			i += perHuge
+			if c.freshFrames(e, perHuge) {
+				err = c.add(pid, at, asked{kind: indexTHP, bytes: hugeChunk})
+			}
+		} else {
+			i++
+			err = c.page(pid, a, at, e)
+		}
+		if err != nil {
+			return present, err
+		}
+	}
+	return present, nil
+}
+
+// isTHP says that these are one huge page: private, on frames that follow each other,
+// and of which the kernel says so. Smaller ones of several pages (since 6.8) have a
+// head in the middle of it.
+func (c *counter) isTHP(words []entry) bool {
+	first, ok := words[0].pfn()
+	if !ok || c.frames == nil || first%uint64(len(words)) != 0 {
+		return false
+	}
+	for i, e := range words {
+		if pfn, _ := e.pfn(); e.file() || !e.present() || pfn != first+uint64(i) {
+			return false
+		}
+	}
+	head, err1 := c.frames.flags(first)
+	middle, err2 := c.frames.flags(first + uint64(len(words)/2))
+	return err1 == nil && err2 == nil && head&frameTHP != 0 && middle&frameTHP != 0 && middle&frameTail != 0
+}
+
+// freshFrames says that a huge page was not counted yet.
+func (c *counter) freshFrames(e entry, n int) bool {
+	if e.exclusive() {
+		return true
+	}
+	pfn, _ := e.pfn()
+	fresh := c.shared.add(pfn)
+	for i := 1; i < n; i++ {
+		c.shared.add(pfn + uint64(i))
+	}
+	return fresh
+}
+
+// page counts one page, unless it was counted already.
+func (c *counter) page(pid int, a *countedArea, at uint64, e entry) error {
+	switch {
+	case e.swapped():
+		c.swapped(e, a)
+		return nil
+	case !e.present():
+		return nil
+	case e.file():
+		if a.file == nil || !a.file.mapped.add((at-a.Start+a.Offset)/uint64(unix.PageSize())) {
+			return nil
+		}
+		return c.add(pid, at, asked{kind: kindIndex(a.file.Kind), file: a.file, bytes: unit.Bytes(a.size)})
+	case !e.exclusive():
+		if pfn, ok := e.pfn(); ok && !c.shared.add(pfn) {
+			return nil
+		} else if !ok {
+			c.twice += unit.Bytes(a.size)
+		}
+	}
+	kind := indexAnon
+	if a.huge {
+		kind = indexHugetlb
+	}
+	return c.add(pid, at, asked{kind: kind, bytes: unit.Bytes(a.size), guess: a.guess})
+}
+
+// swapped counts a page in swap, by its place there where that is shown.
+func (c *counter) swapped(e entry, a *countedArea) {
+	place := uint64(e) & (1<<55 - 1)
+	if !c.noScan && (place == 0 || c.swap.add(place)) {
+		c.result.Swapped += unit.Bytes(a.size)
+	}
+}
+
+// swappedByStatus is the kernel's own sum, for mappings that have nothing but
+// swapped pages are not gone through without PAGEMAP_SCAN.
+func (c *counter) swappedByStatus(pid int) {
+	data, err := c.buf.ReadFile(c.proc(pid, "status"))
+	if err != nil {
+		return
+	}
+	if st, err := procfs.ParseTaskStatus(data); err == nil {
+		c.result.Swapped += st.Swap.Or(0)
+	}
+}
+
+// byMapping counts what numa_maps says: a kind for each mapping, its private pages
+// on its nodes in proportion.
+func (c *counter) byMapping(areas []countedArea) {
+	for _, a := range areas {
+		if a.pages == 0 || a.Inode != 0 && a.file == nil {
+			continue
+		}
+		for _, n := range a.vma.Nodes {
+			all := unit.Bytes(n.Pages * a.vma.PageSize)
+			private := unit.Bytes(uint64(float64(a.vma.Anon)*float64(n.Pages)/float64(a.pages)) * a.vma.PageSize)
+			switch {
+			case a.huge:
+				c.count(indexHugetlb, n.Node, all)
+			case a.file == nil:
+				c.count(indexAnon, n.Node, all)
+			default:
+				c.count(indexAnon, n.Node, private)
+				c.count(kindIndex(a.file.Kind), n.Node, all-private)
+				a.file.bytes += all - private
+			}
+		}
+	}
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pagecache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
+)
+
+// ID is a file's file system and its number there.
+type ID struct{ Dev, Ino uint64 }
+
+// File is one whose pages processes may have in memory.
+type File struct {
+	ID
+	Name     string         // as maps shows it, or the link of a descriptor; may end in " (deleted)"
+	Size     int64          // when it was found; 0 of a block device
+	Kind     migration.Kind // File (of a disk, or a block device), Shmem or Hugetlb
+	PageSize uint64
+	Holders  []int // of the processes asked about, ascending: that map it or have it open
+	Mapped   bool  // one of them maps it
+	// Outside says that other processes map it or have it open too; only with
+	// Config.Outside.
+	Outside bool
+	// Aliases are what maps shows in place of ID: overlayfs and btrfs have two
+	// answers, and a block device has as many as it has names.
+	Aliases []ID
+
+	block  bool
+	served bool
+	blocks int64 // of 512 bytes
+	ways   []way
+}
+
+// way is one by which a file can be opened.
+type way struct {
+	path string // a link of proc that leads to it
+	root string // else: path is below it
+}
+
+// maxWays are kept for each file: its holders may end.
+const maxWays = 4
+
+// Config says what to look for.
+type Config struct {
+	Outside bool // who else has the files: reads maps and descriptors of every process
+}
+
+// Find finds the files that processes map or have open, each once, in the order in
+// which they are met. A process that ended has none, and neither has a kernel
+// thread. What may not be looked at is a problem, a sentence each.
+func Find(root unix.Root, pids []int, cfg Config) (files []File, problems []string, err error) {
+	f := newFinder(root)
+	for _, pid := range pids {
+		if err := f.process(pid); err != nil {
+			f.note("files of processes", err)
+		}
+	}
+	if cfg.Outside {
+		if err := f.outside(pids); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, file := range f.files {
+		slices.Sort(file.Holders)
+		file.Holders = slices.Compact(file.Holders)
+		files = append(files, *file)
+	}
+	return files, f.problems(), nil
+}
+
+type finder struct {
+	root  unix.Root
+	buf   unix.Buffer
+	fs    filesystems
+	files []*File
+	by    map[ID]*File // Aliases too; nil: known to be none for us
+	disks map[uint64]*File
+	notes map[string]*note
+	order []string
+}
+
+func newFinder(root unix.Root) *finder {
+	return &finder{root: root, fs: filesystems{root, map[uint64]nature{}, map[uint64]bool{}},
+		by: map[ID]*File{}, disks: map[uint64]*File{}, notes: map[string]*note{}}
+}
+
+func (f *finder) proc(pid int, file string) string {
+	return f.root.Path(fmt.Sprintf("/proc/%d/%s", pid, file))
+}
+
+// process looks at what one process maps and has open.
+func (f *finder) process(pid int) error {
+	f.fs.learn(&f.buf, pid)
+	data, err := f.buf.ReadFile(f.proc(pid, "maps"))
+	if err != nil {
+		return ended(unix.Explain("read", f.proc(pid, "maps"), "CAP_SYS_PTRACE", err))
+	}
+	areas, err := procfs.ParseAreas(data)
+	if err != nil {
+		return err
+	}
+	for _, a := range areas {
+		if a.Inode != 0 {
+			f.mapping(pid, a)
+		}
+	}
+	return f.descriptors(pid)
+}
+
+// ended makes no error of a process that is gone.
+func ended(err error) error {
+	if unix.Classify(err) == unix.ErrGone {
+		return nil
+	}
+	return err
+}
+
+// mapping looks at the file of one mapping.
+func (f *finder) mapping(pid int, a procfs.Area) {
+	id := ID{a.Dev, a.Inode}
+	way := way{path: f.proc(pid, fmt.Sprintf("map_files/%x-%x", a.Start, a.End))}
+	file, known := f.by[id]
+	if known {
+		if file != nil {
+			file.holder(pid, way)
+			file.Mapped = true
+		}
+		return
+	}
+	found, way, err := f.identify(pid, a, way)
+	if err != nil {
+		if ended(err) != nil {
+			f.note("files that are mapped", err)
+		}
+		return
+	}
+	if file = f.file(found, a.Path, way.path); file != nil {
+		file.holder(pid, way)
+		file.Mapped = true
+		if id != file.ID && !slices.Contains(file.Aliases, id) {
+			file.Aliases = append(file.Aliases, id)
+		}
+	}
+	f.by[id] = file
+}
+
+// identify asks what a mapping's file is, without opening it: through map_files,
+// which also has files without a name, or by its path.
+func (f *finder) identify(pid int, a procfs.Area, link way) (sys.Statx_t, way, error) {
+	st, err := statx(sys.AT_FDCWD, link.path)
+	if unix.Classify(err) != unix.ErrNotPermitted {
+		return st, link, err
+	}
+	byPath := way{path: strings.ReplaceAll(a.Path, `\012`, "\n"), root: f.proc(pid, "root")}
+	file, _, err2 := unix.OpenInside(byPath.root, byPath.path)
+	if err2 != nil {
+		return st, way{}, unix.Explain("look at", strconv.Quote(a.Path), "CAP_CHECKPOINT_RESTORE", err)
+	}
+	defer file.Close()
+	st, err2 = statx(sys.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+	if err2 != nil || idOf(st) != (ID{a.Dev, a.Inode}) {
+		return st, way{}, unix.Explain("look at", strconv.Quote(a.Path), "CAP_CHECKPOINT_RESTORE", err)
+	}
+	return st, byPath, nil
+}
+
+// statx asks what a link of proc leads to, and no server for it.
+func statx(dir int, path string) (st sys.Statx_t, err error) {
+	for {
+		err = sys.Statx(dir, path, sys.AT_STATX_DONT_SYNC|sys.AT_NO_AUTOMOUNT, sys.STATX_BASIC_STATS, &st)
+		if !errors.Is(err, sys.EINTR) {
+			return st, err
+		}
+	}
+}
+
+func idOf(st sys.Statx_t) ID { return ID{sys.Mkdev(st.Dev_major, st.Dev_minor), st.Ino} }
+
+// descriptors looks at what a process has open.
+func (f *finder) descriptors(pid int) error {
+	dir, err := os.Open(f.proc(pid, "fd"))
+	if err != nil {
+		return ended(unix.Explain("open", f.proc(pid, "fd"), "CAP_SYS_PTRACE", err))
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(1024)
+		for _, name := range names {
+			if st, err := statx(int(dir.Fd()), name); err == nil { // else it was closed meanwhile
+				f.descriptor(pid, name, st)
+			}
+		}
+		if err != nil || len(names) == 0 { // io.EOF; or it ended
+			return nil
+		}
+	}
+}
+
+func (f *finder) descriptor(pid int, name string, st sys.Statx_t) {
+	id := idOf(st)
+	way := way{path: f.proc(pid, "fd/"+name)}
+	file, known := f.by[id]
+	if !known {
+		target := func() string { t, _ := os.Readlink(way.path); return t }
+		if mode := st.Mode & sys.S_IFMT; mode == sys.S_IFREG || mode == sys.S_IFBLK {
+			file = f.file(st, target(), way.path)
+		}
+		f.by[id] = file
+	}
+	if file != nil {
+		file.holder(pid, way)
+	}
+}
+
+// file finds or makes the file of what was found; nil when it is none for us.
+func (f *finder) file(st sys.Statx_t, name, path string) *File {
+	id := idOf(st)
+	if file, known := f.by[id]; known {
+		return file
+	}
+	var file *File
+	switch st.Mode & sys.S_IFMT {
+	case sys.S_IFREG:
+		file = f.regular(st, name, path)
+	case sys.S_IFBLK:
+		file = f.disk(st, name)
+	}
+	f.by[id] = file
+	return file
+}
+
+func (f *finder) regular(st sys.Statx_t, name, path string) *File {
+	n, err := f.fs.of(idOf(st).Dev, path)
+	if err != nil {
+		f.note("files", unix.Explain("ask for the file system of", strconv.Quote(name), "", err))
+		return nil
+	}
+	if n.kind == "" {
+		return nil
+	}
+	file := &File{ID: idOf(st), Name: name, Size: int64(st.Size), Kind: n.kind, PageSize: uint64(unix.PageSize()), served: n.served, blocks: int64(st.Blocks)}
+	if n.kind == migration.Hugetlb {
+		file.PageSize = uint64(st.Blksize) // hugetlbfs: the size of its pages
+	}
+	f.files = append(f.files, file)
+	return file
+}
+
+// disk is a block device: the pages are the device's, whatever name it has.
+func (f *finder) disk(st sys.Statx_t, name string) *File {
+	number := sys.Mkdev(st.Rdev_major, st.Rdev_minor)
+	if file := f.disks[number]; file != nil {
+		file.Aliases = append(file.Aliases, idOf(st))
+		return file
+	}
+	file := &File{ID: idOf(st), Name: name, Kind: migration.File, PageSize: uint64(unix.PageSize()), block: true}
+	f.disks[number] = file
+	f.files = append(f.files, file)
+	return file
+}
+
+func (f *File) holder(pid int, w way) {
+	if n := len(f.Holders); n > 0 && f.Holders[n-1] == pid {
+		return
+	}
+	f.Holders = append(f.Holders, pid)
+	if len(f.ways) < maxWays {
+		f.ways = append(f.ways, w)
+	}
+}
+
+// note is a reason why something was left out.
+type note struct {
+	first error
+	more  int
+}
+
+// note remembers the first of many alike.
+func (f *finder) note(what string, err error) {
+	if err == nil {
+		return
+	}
+	key := what
+	if kind := unix.Classify(err); kind != nil {
+		key += kind.Error()
+	}
+	if n := f.notes[key]; n != nil {
+		n.more++
+		return
+	}
+	f.notes[key] = &note{first: fmt.Errorf("%s were left out: %w", what, err)}
+	f.order = append(f.order, key)
+}
+
+func (f *finder) problems() (all []string) {
+	for _, key := range f.order {
+		n := f.notes[key]
+		text := n.first.Error()
+		if n.more > 0 {
+			text += fmt.Sprintf(", and %d more like it", n.more)
+		}
+		all = append(all, text)
+	}
+	return all
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pagecache
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+)
+
+// outside marks the files that processes other than pids map or have open, ours
+// left out: what it maps and opens is what it was asked to look at.
+//
+//  1. Files go by their numbers; those that everybody has already are not looked
+//     for any more.
+//  2. What has no mappings is a kernel thread, or ending: it has no files.
+func (f *finder) outside(pids []int) error {
+	if len(f.files) == 0 {
+		return nil
+	}
+	inside := map[int]bool{os.Getpid(): true}
+	for _, pid := range pids {
+		inside[pid] = true
+	}
+	all, err := processes(f.root)
+	if err != nil {
+		return err
+	}
+	hidden, found := 0, f.outsider()
+	for _, pid := range all {
+		if inside[pid] {
+			continue
+		}
+		data, err := f.buf.ReadFile(f.proc(pid, "maps"))
+		if err != nil {
+			if unix.Classify(err) == unix.ErrNotPermitted {
+				hidden++
+			}
+			continue
+		}
+		if len(data) == 0 { // 2
+			continue
+		}
+		if err := procfs.EachMapped(data, func(dev, inode uint64) { found(ID{dev, inode}) }); err != nil {
+			return err
+		}
+		f.opened(pid, found)
+	}
+	if hidden > 0 {
+		f.note("other processes that may share files", fmt.Errorf("read the mappings of %d of %d: %w: it needs CAP_SYS_PTRACE", hidden, len(all), unix.ErrNotPermitted))
+	}
+	return nil
+}
+
+// outsider marks a file by its number (1).
+func (f *finder) outsider() func(ID) {
+	return func(id ID) {
+		if file := f.by[id]; file != nil {
+			file.Outside = true
+		}
+	}
+}
+
+// opened looks at the descriptors of another process.
+func (f *finder) opened(pid int, found func(ID)) {
+	dir, err := os.Open(f.proc(pid, "fd"))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(1024)
+		for _, name := range names {
+			if st, err := statx(int(dir.Fd()), name); err == nil {
+				found(idOf(st))
+			}
+		}
+		if err != nil || len(names) == 0 {
+			return
+		}
+	}
+}
+
+// processes are all of proc, as it lists them: ascending.
+func processes(root unix.Root) ([]int, error) {
+	dir, err := os.Open(root.Path("/proc"))
+	if err != nil {
+		return nil, unix.Explain("list", root.Path("/proc"), "", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, unix.Explain("list", root.Path("/proc"), "", err)
+	}
+	var all []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
+			all = append(all, pid)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pagecache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"unsafe"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
+)
+
+// windowSize is how much of a file is mapped at a time: larger ones cost memory for
+// page tables (2 KiB a MiB) and addresses, smaller ones calls.
+const windowSize = 64 << 20
+
+// ErrCut says that a file was cut short while it was gone through: pages that were
+// found may be gone.
+var ErrCut = errors.New("it was cut short meanwhile")
+
+// Part is cached pages of a file. It is valid until the next call of the view.
+type Part struct {
+	Addrs    []uintptr // of this process; each page is mapped here
+	Offsets  []uint64  // in the file, of each of them; ascending
+	PageSize uint64
+}
+
+// View goes through the cached pages of a file. It is not safe for concurrent use.
+type View struct {
+	// Skip says of an offset that its page is not wanted; nil: all are. It saves
+	// touching it.
+	Skip func(offset uint64) bool
+
+	f     *os.File
+	name  string
+	page  uint64
+	huge  bool
+	shmem bool
+	block bool
+	step  int64 // of the file, bytes: a window
+	at    int64 // next
+	size  int64 // when last asked
+	cut   bool
+	stat  bool  // cachestat answers
+	span  int64 // that is looked at with it
+	has   uint64
+
+	window []byte
+	in     []byte
+	part   Part
+}
+
+func newView(f *os.File, file File) *View {
+	step := int64(max(windowSize, file.PageSize))
+	huge := file.Kind == migration.Hugetlb
+	return &View{f: f, name: file.Name, page: file.PageSize, huge: huge, shmem: file.Kind == migration.Shmem, block: file.block, step: step, span: step, stat: !huge}
+}
+
+// Next returns the next pages that are cached, mapped here; io.EOF at the end, or
+// ErrCut when the file became shorter on the way there. Any other error ends it
+// too.
+//
+//  1. The size is asked again for each window: files grow and shrink.
+//  2. Where the kernel has cachestat (since 6.5), it leads over what is not cached,
+//     in steps that double: a TiB without a page takes milliseconds. Without it
+//     tmpfs tells its holes; elsewhere what lies over a hole may be cached all the
+//     same, and mincore has to look at each page, some 20 s a TiB.
+//  3. One window is mapped; what mincore calls cached is touched, so that it has a
+//     place in our page tables, by which move_pages finds it.
+//  4. It is unmapped with the next call.
+func (v *View) Next(ctx context.Context) (Part, error) {
+	for {
+		v.unmap() // 4
+		if err := ctx.Err(); err != nil {
+			return Part{}, fmt.Errorf("look for pages of %q: %w", v.name, err)
+		}
+		if err := v.measure(); err != nil { // 1
+			return Part{}, v.explain("ask for the size of", err)
+		}
+		v.skipHoles(ctx) // 2
+		if v.at >= v.size {
+			return Part{}, v.end()
+		}
+		err := v.show() // 3
+		v.at += v.step
+		if err != nil {
+			return Part{}, err
+		}
+		if len(v.part.Addrs) > 0 {
+			return v.part, nil
+		}
+	}
+}
+
+func (v *View) end() error {
+	if v.cut {
+		return fmt.Errorf("look for pages of %q: %w", v.name, ErrCut)
+	}
+	return io.EOF
+}
+
+func (v *View) explain(verb string, err error) error {
+	return unix.Explain(verb, strconv.Quote(v.name), "", err)
+}
+
+// measure asks for the size.
+func (v *View) measure() error {
+	var size int64
+	if v.block {
+		end, err := sys.Seek(int(v.f.Fd()), 0, io.SeekEnd)
+		if err != nil {
+			return err
+		}
+		size = end
+	} else {
+		var st sys.Stat_t
+		if err := sys.Fstat(int(v.f.Fd()), &st); err != nil {
+			return err
+		}
+		size = st.Size
+	}
+	v.cut = v.cut || size < v.size
+	v.size = size
+	return nil
+}
+
+// cached asks how many pages of a range are cached.
+func (v *View) cached(at, length int64) (uint64, error) {
+	var out sys.Cachestat_t
+	err := sys.Cachestat(uint(v.f.Fd()), &sys.CachestatRange{Off: uint64(at), Len: uint64(length)}, &out, 0)
+	return out.Cache, err
+}
+
+// skipHoles goes to the next window that has something.
+func (v *View) skipHoles(ctx context.Context) {
+	for v.stat && v.at < v.size && ctx.Err() == nil {
+		n, err := v.cached(v.at, min(v.span, v.size-v.at))
+		switch {
+		case err != nil:
+			v.stat = false
+		case n == 0:
+			v.at += v.span
+			v.span = min(2*v.span, 1<<50)
+		case v.span > v.step:
+			v.span /= 2
+		default:
+			v.has = n
+			return
+		}
+	}
+	if !v.stat && v.shmem && v.at < v.size {
+		v.seekData()
+	}
+}
+
+// seekData goes to the next window of a tmpfs file that has data: these are its pages
+// (mapping_seek_hole_data in mm/filemap.c).
+func (v *View) seekData() {
+	const seekData = 3 // SEEK_DATA
+	at, err := sys.Seek(int(v.f.Fd()), v.at, seekData)
+	switch {
+	case err == nil:
+		v.at = max(v.at, at/v.step*v.step)
+	case errors.Is(err, sys.ENXIO): // there is none
+		v.at = (v.size + v.step - 1) / v.step * v.step
+	}
+}
+
+// show maps the window at v.at and makes the part of it.
+func (v *View) show() error {
+	length := int(min(v.step, v.size-v.at))
+	if v.huge {
+		length = int((uint64(length) + v.page - 1) / v.page * v.page)
+	}
+	window, err := sys.Mmap(int(v.f.Fd()), v.at, length, sys.PROT_READ, sys.MAP_SHARED)
+	if err != nil {
+		return v.explain("map", err)
+	}
+	v.window = window
+	// A page that is dropped before it is touched is read again: without this, with
+	// all that follows it.
+	_ = sys.Madvise(window, sys.MADV_RANDOM)
+	pages := (uint64(length) + v.page - 1) / v.page
+	if err := v.look(pages); err != nil {
+		return err
+	}
+	v.part = Part{v.part.Addrs[:0], v.part.Offsets[:0], v.page}
+	for i, in := range v.in[:pages] {
+		at := uint64(i) * v.page
+		if in&1 == 0 || v.Skip != nil && v.Skip(uint64(v.at)+at) {
+			continue
+		}
+		v.part.Addrs = append(v.part.Addrs, uintptr(unsafe.Pointer(&window[at])))
+		v.part.Offsets = append(v.part.Offsets, uint64(v.at)+at)
+	}
+	return v.touch()
+}
+
+// look asks which pages of the window are cached. All of a pool's are: Open saw to it.
+func (v *View) look(pages uint64) error {
+	if uint64(len(v.in)) < pages {
+		v.in = make([]byte, pages)
+	}
+	if v.huge {
+		for i := range v.in {
+			v.in[i] = 1
+		}
+		return nil
+	}
+	if err := unix.Mincore(v.window, v.in); err != nil {
+		return v.explain("look for pages of", err)
+	}
+	var said uint64
+	for _, in := range v.in[:pages] {
+		said += uint64(in & 1)
+	}
+	if v.stat && said == pages && v.has < pages/2 { // another user namespace's: mincore did not trust us
+		return unix.Explain("look for pages of", strconv.Quote(v.name), "to own the file, to be allowed to write it, or CAP_FOWNER", sys.EPERM)
+	}
+	return nil
+}
+
+// touch reads a byte of each page of the part. Where the file ends before it, or its
+// disk fails, that is SIGBUS: what is left of the window is dropped.
+func (v *View) touch() error {
+	done := readEach(v.window, v.part.Offsets, uint64(v.at))
+	if done == len(v.part.Offsets) {
+		return nil
+	}
+	at := v.part.Offsets[done]
+	v.part.Addrs, v.part.Offsets = v.part.Addrs[:done], v.part.Offsets[:done]
+	if err := v.measure(); err != nil {
+		return v.explain("ask for the size of", err)
+	}
+	if at < uint64(v.size) { // it is there, and cannot be had
+		return fmt.Errorf("read the page at offset %d of %q: %w", at, v.name, sys.EIO)
+	}
+	v.cut = true
+	return nil
+}
+
+func readEach(window []byte, offsets []uint64, first uint64) (done int) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			if _, fault := r.(interface{ Addr() uintptr }); !fault {
+				panic(r)
+			}
+		}
+	}()
+	var sum byte
+	for _, at := range offsets {
+		sum += window[at-first]
+		done++
+	}
+	sink = sum
+	return done
+}
+
+// sink keeps the reads of readEach.
+var sink byte
+
+func (v *View) unmap() {
+	if v.window != nil {
+		_ = sys.Munmap(v.window)
+		v.window = nil
+	}
+	v.part.Addrs, v.part.Offsets = v.part.Addrs[:0], v.part.Offsets[:0]
+}
+
+// Close unmaps and closes the file.
+func (v *View) Close() error {
+	v.unmap()
+	return v.f.Close()
+}
