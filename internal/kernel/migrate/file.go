@@ -16,12 +16,13 @@ import (
 type finder interface {
 	// find lists them; outside says whether it is to be found out who else has them.
 	find(pids []int, outside bool) ([]cachedFile, []string, error)
-	open(cachedFile) (cachedView, error)
+	// open does not show pages that skip says are not wanted.
+	open(f cachedFile, skip func(offset uint64) bool) (cachedView, error)
 }
 
 // cachedFile is a file whose pages are, or may be, in memory.
 type cachedFile struct {
-	id       fileID
+	ids      []fileID // the first is its own, the others may be what maps shows
 	name     string
 	size     int64
 	kind     migration.Kind // File, Shmem, Hugetlb
@@ -95,19 +96,24 @@ func (s *file) sort(w window) found {
 			continue
 		}
 		p := page{addr: uint64(addr), size: s.f.pageSize, kind: kind}
-		key := pageKey{s.f.id, w.offsets[i]}
-		switch {
-		case s.r.stays(key):
-		case s.r.foreign[s.f.id]:
-			if !s.r.left[key] {
-				s.r.left[key] = true
-				f.left.fail(p, leftForeign)
-			}
-		default:
+		if s.r.foreign[s.f.ids[0]] {
+			f.left.fail(p, leftForeign)
+		} else {
 			f.pages = append(f.pages, p)
 		}
 	}
 	return f
+}
+
+// counted says of a page that it stays and was counted where it is mapped.
+func (r *run) counted(f cachedFile, offset uint64) bool {
+	for _, id := range f.ids {
+		key := pageKey{id, offset}
+		if r.left[key] || r.stays(key) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *run) stays(key pageKey) bool {

@@ -198,7 +198,7 @@ func TestProcessThatEnds(t *testing.T) {
 	s.whole = map[int]error{}
 	s.onCall = func() { s.whole[7] = sys.ESRCH } // midway
 	r := move(t, s.mover(t, all), Request{PIDs: []int{7}, MaxStall: time.Second})
-	if got := sumsOf(r); got.moved+got.gone != 100*smallPage || got.gone == 0 || len(r.Problems) != 1 {
+	if got := countsOf(r); got.moved+got.gone != 100*smallPage || got.gone == 0 || len(r.Problems) != 1 {
 		t.Errorf("midway: %+v", r)
 	}
 }
@@ -249,7 +249,7 @@ func sharedFile(t *testing.T, s *sim) (*Mover, *simFiles) {
 	}
 	m := s.mover(t, all)
 	f := &simFiles{s: s, files: []cachedFile{{
-		id: fileID{sys.Mkdev(0xfe, 0), 77}, name: "/data", size: 400 * smallPage, kind: migration.File, pageSize: smallPage, handle: pages,
+		ids: []fileID{{Dev: 1, Ino: 1}, {Dev: sys.Mkdev(0xfe, 0), Ino: 77}}, name: "/data", size: 400 * smallPage, kind: migration.File, pageSize: smallPage, handle: pages,
 	}}}
 	m.finder = f
 	return m, f
@@ -493,11 +493,11 @@ func TestEveryPageOnce(t *testing.T) {
 		}
 		want, home := s.twin(req)
 		m := s.mover(t, show)
-		var got sums
+		var got counts
 		if res := move(t, m, req); !res.Complete {
 			t.Fatalf("seed %d: %+v", seed, res)
 		} else {
-			got = sumsOf(res)
+			got = countsOf(res)
 		}
 		if show == all && got != want || got.moved != want.moved || s.home(req) != home {
 			t.Errorf("seed %d, %+v, %d workers: %+v, want %+v; %d pages home, want %d", seed, show, req.Workers, got, want, s.home(req), home)
@@ -572,7 +572,7 @@ func behaving(r *rand.Rand, f *frame, i int) *frame {
 }
 
 // twin says what has to come out: each page on its own.
-func (s *sim) twin(req Request) (want sums, home int) {
+func (s *sim) twin(req Request) (want counts, home int) {
 	seen := map[*frame]bool{}
 	for _, space := range s.spaces {
 		for _, f := range space {

@@ -68,19 +68,17 @@ type pageKey struct {
 	offset uint64
 }
 
-type fileID struct{ dev, ino uint64 }
-
 // frameKey is none of a file's: there is no such device.
-var frameKey = fileID{dev: 1<<64 - 1}
+var frameKey = fileID{Dev: 1<<64 - 1}
 
 func (p page) key() (pageKey, bool) {
 	switch {
 	case p.area == nil:
 		return pageKey{}, false
-	case p.kind == migration.Anon || p.kind == migration.THP || p.area.ino == 0:
+	case p.kind == migration.Anon || p.kind == migration.THP || p.area.file == (fileID{}):
 		return pageKey{frameKey, p.shared}, p.shared != 0
 	}
-	return pageKey{fileID{p.area.dev, p.area.ino}, p.area.offset + p.addr - p.area.start}, true
+	return pageKey{p.area.file, p.area.offset + p.addr - p.area.start}, true
 }
 
 func bytesOf(pages []page) (sum unit.Bytes) {

@@ -39,8 +39,8 @@ type area struct {
 	elsewhere  uint64 // pages, by numa_maps when the pass began
 	found      uint64 // of them
 	kind       migration.Kind
-	mostlyAnon bool // a file's, but by numa_maps most pages are private copies
-	dev, ino   uint64
+	mostlyAnon bool   // a file's, but by numa_maps most pages are private copies
+	file       fileID // zero: none
 	offset     uint64 // of start in the file
 	foreign    bool   // a file that is to be left
 }
@@ -125,7 +125,7 @@ func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
 	var areas []*area
 	for _, v := range vmas {
 		at, known := byStart[v.Start]
-		a := &area{start: v.Start, next: v.Start, end: at.End, size: v.PageSize, dev: at.Dev, ino: at.Inode, offset: at.Offset}
+		a := &area{start: v.Start, next: v.Start, end: at.End, size: v.PageSize, offset: at.Offset}
 		for _, n := range v.Nodes {
 			if r.elsewhere(n.Node) {
 				a.elsewhere += n.Pages
@@ -136,7 +136,10 @@ func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
 		}
 		a.kind = r.kindOf(pid, v, at)
 		a.mostlyAnon = 2*v.Anon > v.Pages()
-		a.foreign = r.foreign[fileID{at.Dev, at.Inode}] && at.Inode != 0
+		if at.Inode != 0 {
+			a.file = fileOf(at)
+			a.foreign = r.foreign[a.file]
+		}
 		areas = append(areas, a)
 	}
 	return areas

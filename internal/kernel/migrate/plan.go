@@ -173,7 +173,9 @@ func (r *run) list() error {
 	}
 	r.plan.files, r.foreign = files, map[fileID]bool{}
 	for _, f := range files {
-		r.foreign[f.id] = f.outside && r.req.LeaveForeign
+		for _, id := range f.ids {
+			r.foreign[id] = f.outside && r.req.LeaveForeign
+		}
 	}
 	return nil
 }
@@ -185,7 +187,7 @@ func (r *run) nextFile() (source, error) {
 	for r.plan.fileAt < len(r.plan.files) {
 		f := r.plan.files[r.plan.fileAt]
 		r.plan.fileAt++
-		v, err := r.m.finder.open(f)
+		v, err := r.m.finder.open(f, func(offset uint64) bool { return r.counted(f, offset) })
 		if err == nil {
 			return &file{r: r, f: f, v: v}, nil
 		}

@@ -313,8 +313,8 @@ func (f *simFiles) find([]int, bool) ([]cachedFile, []string, error) {
 	return f.files, nil, nil
 }
 
-func (f *simFiles) open(c cachedFile) (cachedView, error) {
-	return &simView{f.s, c.handle.(map[uint64]*frame), 0}, nil
+func (f *simFiles) open(c cachedFile, skip func(uint64) bool) (cachedView, error) {
+	return &simView{f.s, c.handle.(map[uint64]*frame), 0, skip}, nil
 }
 
 // simView shows 100 pages of a file at a time.
@@ -322,6 +322,7 @@ type simView struct {
 	s     *sim
 	pages map[uint64]*frame // by offset
 	at    uint64
+	skip  func(uint64) bool
 }
 
 func (v *simView) next(context.Context) (window, error) {
@@ -329,7 +330,7 @@ func (v *simView) next(context.Context) (window, error) {
 	defer v.s.mu.Unlock()
 	var offsets []uint64
 	for off := range v.pages {
-		if off >= v.at {
+		if off >= v.at && !v.skip(off) {
 			offsets = append(offsets, off)
 		}
 	}
@@ -354,13 +355,16 @@ func (v *simView) close() error {
 	return nil
 }
 
-// sums are a result's.
-type sums struct{ moved, gone, failed unit.Bytes }
+// counts are a result's.
+type counts struct{ moved, gone, failed unit.Bytes }
 
-func sumsOf(r migration.Result) (s sums) {
+func countsOf(r migration.Result) (s counts) {
 	s.moved, s.failed = r.Moved(), r.Failed()
 	for _, k := range r.Kinds {
 		s.gone += k.Gone
 	}
 	return s
 }
+
+// newPager is a kernel without processes.
+func newPager() *sim { return newSim() }
