@@ -121,7 +121,12 @@ func (c *counter) find(req CensusRequest) error {
 }
 
 func (c *counter) processes(ctx context.Context, pids []int) error {
+	counted := map[int]bool{}
 	for _, pid := range pids {
+		if counted[pid] {
+			continue
+		}
+		counted[pid] = true
 		err := c.process(ctx, pid)
 		c.ask.drop()
 		switch {

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"encoding/binary"
 	"errors"
 	"runtime"
 	"unsafe"
@@ -84,5 +85,5 @@ func (f *frames) flags(pfn uint64) (uint64, error) {
 	if _, err := f.f.ReadAt(word[:], int64(8*pfn)); err != nil {
 		return 0, unix.Explain("read", f.f.Name(), "", err)
 	}
-	return *(*uint64)(unsafe.Pointer(&word)), nil
+	return binary.NativeEndian.Uint64(word[:]), nil
 }

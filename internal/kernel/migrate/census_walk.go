@@ -120,7 +120,7 @@ func (c *counter) areas(pid int) ([]countedArea, error) {
 			continue
 		}
 		v := by[a.Start]
-		area := countedArea{Area: a, size: uint64(unix.PageSize()), huge: v.Huge, pages: v.Pages(), vma: v, file: c.fileOf(a, v.Huge)}
+		area := countedArea{Area: a, size: uint64(unix.PageSize()), huge: v.Huge, pages: v.Pages(), vma: v, file: c.fileOf(pid, a, v.Huge)}
 		if v.Huge {
 			area.size = v.PageSize
 		}
@@ -131,11 +131,11 @@ func (c *counter) areas(pid int) ([]countedArea, error) {
 
 // fileOf is the file of a mapping. One that was not found, because that was not
 // permitted or it is new, is told by its name.
-func (c *counter) fileOf(a procfs.Area, huge bool) *countedFile {
-	if a.Inode == 0 {
+func (c *counter) fileOf(pid int, a procfs.Area, huge bool) *countedFile {
+	if !a.HasFile() {
 		return nil
 	}
-	id := pagecache.ID{Dev: a.Dev, Ino: a.Inode}
+	id := pagecache.IDOf(c.root, pid, a)
 	if f, known := c.files[id]; known {
 		return f
 	}
@@ -225,8 +225,8 @@ func (c *counter) poolPages(ctx context.Context, p *pagemap, pid int, a *counted
 	return nil
 }
 
-// smallPages counts what is between two addresses, up to the last page that
-// numa_maps knows of: behind it may be a TiB of nothing.
+// smallPages counts what is between two addresses; without PAGEMAP_SCAN up to the
+// last page that numa_maps knows of: behind it may be a TiB of nothing.
 func (c *counter) smallPages(ctx context.Context, p *pagemap, pid int, a *countedArea, from, to uint64) error {
 	if c.words == nil {
 		c.words = make([]entry, wordsAtOnce)
@@ -248,15 +248,16 @@ func (c *counter) smallPages(ctx context.Context, p *pagemap, pid int, a *counte
 			return err
 		}
 		at += uint64(n) * a.size
-		if seen += found; c.noScan && seen >= a.pages {
+		if seen += found; c.noScan && a.pages > 0 && seen >= a.pages {
 			return nil
 		}
 	}
 	return nil
 }
 
-// run counts pages that follow each other, and says how many are present.
-func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (present uint64, err error) {
+// run counts pages that follow each other, and says how many of them numa_maps must
+// have, too: not so the zero page, which has no owner, and, huge, looks like a file's.
+func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (seen uint64, err error) {
 	perHuge := int(hugeChunk / a.size)
 	for i := 0; i < len(words); {
 		e, at := words[i], start+uint64(i)*a.size
@@ -264,12 +265,14 @@ func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (pre
 			i++
 			continue
 		}
-		if e.present() {
-			present++
+		if e.present() && (e.exclusive() || e.file() && a.file != nil) {
+			seen++
 		}
 		if at%hugeChunk == 0 && i+perHuge <= len(words) && c.isTHP(words[i:i+perHuge]) {
-			present += uint64(perHuge - 1)
 			i += perHuge
+			if e.exclusive() {
+				seen += uint64(perHuge - 1)
+			}
 			if c.freshFrames(e, perHuge) {
 				err = c.add(pid, at, asked{kind: indexTHP, bytes: hugeChunk})
 			}
@@ -278,10 +281,10 @@ func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (pre
 			err = c.page(pid, a, at, e)
 		}
 		if err != nil {
-			return present, err
+			return seen, err
 		}
 	}
-	return present, nil
+	return seen, nil
 }
 
 // isTHP says that these are one huge page: private, on frames that follow each other,
@@ -366,7 +369,7 @@ func (c *counter) swappedByStatus(pid int) {
 // on its nodes in proportion.
 func (c *counter) byMapping(areas []countedArea) {
 	for _, a := range areas {
-		if a.pages == 0 || a.Inode != 0 && a.file == nil {
+		if a.pages == 0 || a.HasFile() && a.file == nil {
 			continue
 		}
 		for _, n := range a.vma.Nodes {

@@ -18,7 +18,31 @@ import (
 )
 
 // ID is a file's file system and its number there.
-type ID struct{ Dev, Ino uint64 }
+type ID struct {
+	Dev, Ino uint64
+	// IPC is the IPC namespace of a System V segment; 0 of files. Segments have their
+	// ids for numbers, from 0 on in each namespace, on the file system that memfd and
+	// shared anonymous memory are on, too.
+	IPC uint64
+}
+
+// IDOf is the ID of what a mapping of a process maps.
+func IDOf(root unix.Root, pid int, a procfs.Area) ID {
+	id := ID{Dev: a.Dev, Ino: a.Inode}
+	if a.SysV() {
+		id.IPC = ipcOf(root, pid)
+	}
+	return id
+}
+
+// ipcOf is a process's IPC namespace; 1 when that is not told.
+func ipcOf(root unix.Root, pid int) uint64 {
+	ns, err := unix.Inode(root.Path(fmt.Sprintf("/proc/%d/ns/ipc", pid)))
+	if err != nil {
+		return 1
+	}
+	return ns
+}
 
 // File is one whose pages processes may have in memory.
 type File struct {
@@ -111,7 +135,7 @@ func (f *finder) process(pid int) error {
 		return err
 	}
 	for _, a := range areas {
-		if a.Inode != 0 {
+		if a.HasFile() {
 			f.mapping(pid, a)
 		}
 	}
@@ -128,7 +152,7 @@ func ended(err error) error {
 
 // mapping looks at the file of one mapping.
 func (f *finder) mapping(pid int, a procfs.Area) {
-	id := ID{a.Dev, a.Inode}
+	id := IDOf(f.root, pid, a)
 	way := way{path: f.proc(pid, fmt.Sprintf("map_files/%x-%x", a.Start, a.End))}
 	file, known := f.by[id]
 	if known {
@@ -145,7 +169,7 @@ func (f *finder) mapping(pid int, a procfs.Area) {
 		}
 		return
 	}
-	if file = f.file(found, a.Path, way.path); file != nil {
+	if file = f.file(found, id.IPC, a.Path, way.path); file != nil {
 		file.holder(pid, way)
 		file.Mapped = true
 		if id != file.ID && !slices.Contains(file.Aliases, id) {
@@ -169,7 +193,7 @@ func (f *finder) identify(pid int, a procfs.Area, link way) (sys.Statx_t, way, e
 	}
 	defer file.Close()
 	st, err2 = statx(sys.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
-	if err2 != nil || idOf(st) != (ID{a.Dev, a.Inode}) {
+	if err2 != nil || idOf(st) != IDOf(f.root, pid, a) {
 		return st, way{}, unix.Explain("look at", strconv.Quote(a.Path), "CAP_CHECKPOINT_RESTORE", err)
 	}
 	return st, byPath, nil
@@ -185,7 +209,7 @@ func statx(dir int, path string) (st sys.Statx_t, err error) {
 	}
 }
 
-func idOf(st sys.Statx_t) ID { return ID{sys.Mkdev(st.Dev_major, st.Dev_minor), st.Ino} }
+func idOf(st sys.Statx_t) ID { return ID{Dev: sys.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino} }
 
 // descriptors looks at what a process has open.
 func (f *finder) descriptors(pid int) error {
@@ -214,7 +238,7 @@ func (f *finder) descriptor(pid int, name string, st sys.Statx_t) {
 	if !known {
 		target := func() string { t, _ := os.Readlink(way.path); return t }
 		if mode := st.Mode & sys.S_IFMT; mode == sys.S_IFREG || mode == sys.S_IFBLK {
-			file = f.file(st, target(), way.path)
+			file = f.file(st, 0, target(), way.path)
 		}
 		f.by[id] = file
 	}
@@ -224,15 +248,16 @@ func (f *finder) descriptor(pid int, name string, st sys.Statx_t) {
 }
 
 // file finds or makes the file of what was found; nil when it is none for us.
-func (f *finder) file(st sys.Statx_t, name, path string) *File {
+func (f *finder) file(st sys.Statx_t, ipc uint64, name, path string) *File {
 	id := idOf(st)
+	id.IPC = ipc
 	if file, known := f.by[id]; known {
 		return file
 	}
 	var file *File
 	switch st.Mode & sys.S_IFMT {
 	case sys.S_IFREG:
-		file = f.regular(st, name, path)
+		file = f.regular(st, id, name, path)
 	case sys.S_IFBLK:
 		file = f.disk(st, name)
 	}
@@ -240,8 +265,8 @@ func (f *finder) file(st sys.Statx_t, name, path string) *File {
 	return file
 }
 
-func (f *finder) regular(st sys.Statx_t, name, path string) *File {
-	n, err := f.fs.of(idOf(st).Dev, path)
+func (f *finder) regular(st sys.Statx_t, id ID, name, path string) *File {
+	n, err := f.fs.of(id.Dev, path)
 	if err != nil {
 		f.note("files", unix.Explain("ask for the file system of", strconv.Quote(name), "", err))
 		return nil
@@ -249,7 +274,7 @@ func (f *finder) regular(st sys.Statx_t, name, path string) *File {
 	if n.kind == "" {
 		return nil
 	}
-	file := &File{ID: idOf(st), Name: name, Size: int64(st.Size), Kind: n.kind, PageSize: uint64(unix.PageSize()), served: n.served, blocks: int64(st.Blocks)}
+	file := &File{ID: id, Name: name, Size: int64(st.Size), Kind: n.kind, PageSize: uint64(unix.PageSize()), served: n.served, blocks: int64(st.Blocks)}
 	if n.kind == migration.Hugetlb {
 		file.PageSize = uint64(st.Blksize) // hugetlbfs: the size of its pages
 	}

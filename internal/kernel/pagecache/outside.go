@@ -44,8 +44,16 @@ func (f *finder) outside(pids []int) error {
 		if len(data) == 0 { // 2
 			continue
 		}
-		if err := procfs.EachMapped(data, func(dev, inode uint64) { found(ID{dev, inode}) }); err != nil {
-			return err
+		err = procfs.EachMapped(data, func(dev, inode uint64, sysV bool) {
+			id := ID{Dev: dev, Ino: inode}
+			if sysV {
+				id.IPC = ipcOf(f.root, pid)
+			}
+			found(id)
+		})
+		if err != nil {
+			f.note("files of other processes", err)
+			continue
 		}
 		f.opened(pid, found)
 	}

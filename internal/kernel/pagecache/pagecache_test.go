@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,6 +87,8 @@ func hold(word string) error {
 			mem[0], mem[3*4096] = 1, 1
 		}
 		return errors.Join(err, err2)
+	case "own-ipc":
+		return nil
 	case "socket":
 		_, err := net.Listen("tcp", "127.0.0.1:0")
 		return err
@@ -98,6 +101,9 @@ func holder(t *testing.T, words ...string) int {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), holding+"="+strings.Join(words, "\n"))
+	if words[0] == "own-ipc" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: sys.CLONE_NEWIPC}
+	}
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
@@ -382,6 +388,25 @@ func TestFindWithoutNames(t *testing.T) {
 	}
 	if a, b, c := offsets(t, gone), offsets(t, mem), offsets(t, sysv); len(a) != 5 || len(b) != 8 || !slices.Equal(c, []uint64{0, 3 * 4096}) {
 		t.Errorf("pages %v, %v, %v", a, b, c)
+	}
+}
+
+// The first segments of two namespaces have the same number: 0.
+func TestSegmentsOfNamespaces(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("cannot make namespaces")
+	}
+	var segments []File
+	for _, f := range find(t, Config{Outside: true}, holder(t, "own-ipc", "sysv"), holder(t, "own-ipc", "sysv")) {
+		if strings.HasPrefix(f.Name, "/SYSV") {
+			segments = append(segments, f)
+		}
+	}
+	if len(segments) != 2 || segments[0].Ino != 0 || segments[1].Ino != 0 || segments[0].Outside || segments[1].Outside {
+		t.Fatalf("%+v", segments)
+	}
+	if got := offsets(t, segments[1]); !slices.Equal(got, []uint64{0, 3 * 4096}) {
+		t.Errorf("%v", got)
 	}
 }
 

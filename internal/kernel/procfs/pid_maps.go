@@ -4,6 +4,7 @@ package procfs
 
 import (
 	"bytes"
+	"strings"
 
 	sys "golang.org/x/sys/unix"
 )
@@ -17,12 +18,21 @@ type Area struct {
 	Access string // "rw-p": read, write, execute, private or shared
 	Offset uint64 // in the file
 	// The file's file system, as unix.Mkdev has it, and its number there; both 0
-	// when there is no file.
+	// when there is no file. A System V segment has its id for a number, which may be
+	// 0, and that of another file on the same file system (newseg in ipc/shm.c).
 	Dev, Inode uint64
 	// Path is a file, "[heap]" and the like, or "" for anonymous memory; \040 and
 	// such as the kernel escapes them.
 	Path string
 }
+
+// SysV says that it is a System V segment: "/SYSV", its key, " (deleted)".
+func (a Area) SysV() bool { return strings.HasPrefix(a.Path, sysV) }
+
+// HasFile says that it maps a file, or a segment of shared memory.
+func (a Area) HasFile() bool { return a.Inode != 0 || a.SysV() }
+
+const sysV = "/SYSV"
 
 // ParseMaps reads the addresses of /proc/PID/maps; see ParseAreas.
 func ParseMaps(data []byte) ([]Range, error) {
@@ -108,18 +118,18 @@ func inodeNumber(b []byte) (n uint64, err error) {
 
 // EachMapped gives the file of each mapping of /proc/PID/maps (see ParseAreas) that
 // has one, as often as it is mapped. It keeps nothing of data.
-func EachMapped(data []byte, each func(dev, inode uint64)) error {
+func EachMapped(data []byte, each func(dev, inode uint64, sysV bool)) error {
 	for n, line := range lines(data) {
 		rest := line
 		for range 3 { // addresses, access, offset
 			_, rest = nextField(rest)
 		}
-		dev, inode, _, err := fileID(rest)
+		dev, inode, path, err := fileID(rest)
 		if err != nil {
 			return malformed("/proc/PID/maps", n, line, err)
 		}
-		if inode != 0 {
-			each(dev, inode)
+		if segment := bytes.HasPrefix(bytes.TrimLeft(path, " "), []byte(sysV)); segment || inode != 0 {
+			each(dev, inode, segment)
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, "cgroup", ParsePIDCgroup, data)
 		check(t, "areas", ParseAreas, data)
 		check(t, "swap", ParseSwap, data)
-		check(t, "mapped", func(d []byte) (uint64, error) { return 0, EachMapped(d, func(uint64, uint64) {}) }, data)
+		check(t, "mapped", func(d []byte) (uint64, error) { return 0, EachMapped(d, func(uint64, uint64, bool) {}) }, data)
 		check(t, "smaps by start", ParseSmapsHugeByStart, data)
 		check(t, "vmstat", ParseVmstat, data)
 		check(t, "numastat", ParseNumastat, data)
@@ -342,8 +342,13 @@ func TestSchedstatAndAreas(t *testing.T) {
 func TestEachMapped(t *testing.T) {
 	var got []uint64
 	err := EachMapped([]byte("559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/a\\040b (deleted)\n7f0000000000-7f0000001000 rw-s 00000000 00:00 0 \n"+
-		"7f0000001000-7f0000002000 rw-s 00000000 103:1ab 18446744073709551615 \n"), func(dev, inode uint64) { got = append(got, dev, inode) })
-	if want := []uint64{0xfe00, 247278, 0x1103ab, 1<<64 - 1}; err != nil || !slices.Equal(got, want) {
+		"7f0000001000-7f0000002000 rw-s 00000000 103:1ab 18446744073709551615 \n"+
+		"7f0000002000-7f0000003000 rw-s 00000000 00:01 0                          /SYSV00000000 (deleted)\n"), func(dev, inode uint64, sysV bool) {
+		if got = append(got, dev, inode); sysV {
+			got = append(got, 7777)
+		}
+	})
+	if want := []uint64{0xfe00, 247278, 0x1103ab, 1<<64 - 1, 1, 0, 7777}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%#x, %v", got, err)
 	}
 }
