@@ -36,7 +36,7 @@ type sizer struct {
 }
 
 const (
-	firstPages   = 8    // of the first call
+	firstShare   = 512  // of the most pages, in the first call: 8 small ones, one huge
 	mostPages    = 4096 // of any call: 16 MiB of small pages
 	forget       = 0.97 // the 33 last calls or so count
 	probeEvery   = 8    // calls, of which one has half the pages
@@ -61,7 +61,7 @@ func (s *sizer) pages() int {
 	case s.bound == 0:
 		return s.most
 	case s.calls == 0:
-		return min(firstPages, s.most)
+		return max(1, s.most/firstShare)
 	}
 	n := min(s.fits(), 2*max(1, s.reach), s.most)
 	if s.calls%probeEvery == 0 {

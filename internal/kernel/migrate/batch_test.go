@@ -127,6 +127,21 @@ func TestHopelessBound(t *testing.T) {
 	}
 }
 
+// TestHugePagesStartWithOne: eight would be 16 MiB in the first call.
+func TestHugePagesStartWithOne(t *testing.T) {
+	m := &Mover{bound: 5 * time.Millisecond, sizers: map[class]*sizer{}}
+	s := m.sizer(class{size: hugePage})
+	for call := range 20 {
+		n := s.pages()
+		if s.observe(n, time.Duration(n)*1300*time.Microsecond) {
+			t.Errorf("call %d: %d huge pages", call, n)
+		}
+	}
+	if n := s.fits(); n != 1 {
+		t.Errorf("%d huge pages at the end, want 1: half of the bound is less than two take", n)
+	}
+}
+
 func TestNoBound(t *testing.T) {
 	s := newSizer(0, mostPages)
 	if n := s.pages(); n != mostPages || s.observe(n, time.Hour) || s.why("page") != "" {

@@ -8,14 +8,11 @@ import (
 	"io"
 
 	"homenode/internal/kernel/pagecache"
-	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 )
 
 // fileID is how a mapping and a file are found to be of one another.
 type fileID = pagecache.ID
-
-func fileOf(a procfs.Area) fileID { return fileID{Dev: a.Dev, Ino: a.Inode} }
 
 // pageCache is kernel/pagecache as a finder.
 type pageCache struct{ root unix.Root }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
@@ -137,7 +138,7 @@ func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
 		a.kind = r.kindOf(pid, v, at)
 		a.mostlyAnon = 2*v.Anon > v.Pages()
 		if at.Inode != 0 {
-			a.file = fileOf(at)
+			a.file = pagecache.IDOf(r.m.root, pid, at)
 			a.foreign = r.foreign[a.file]
 		}
 		areas = append(areas, a)

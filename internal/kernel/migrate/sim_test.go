@@ -365,6 +365,3 @@ func countsOf(r migration.Result) (s counts) {
 	}
 	return s
 }
-
-// newPager is a kernel without processes.
-func newPager() *sim { return newSim() }
