@@ -14,6 +14,7 @@ import (
 	"homenode/internal/kernel/hot"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/lab"
+	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/unit"
 )
@@ -47,12 +48,20 @@ func (c machineClock) Now() time.Duration { return time.Since(c.began) }
 func (c machineClock) Name() string       { return "CLOCK_MONOTONIC" }
 func (c machineClock) How() unit.Source   { return unit.HowMeasured }
 
-func notConnected(what string) error {
-	return fmt.Errorf("%s: not connected in this build (%w)", what, kernel.ErrNotSupported)
+func liveMover(clock migrate.Clock, shared bool) (pageMover, error) {
+	m, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: shared, Clock: clock})
+	if err != nil {
+		return nil, err
+	}
+	return censusMover{m}, nil
 }
 
-// liveMover becomes migrate.NewMover(kernel.Live(), migrate.Config{Shared: shared, Clock: clock}).
-func liveMover(migrate.Clock, bool) (pageMover, error) { return nil, notConnected("move pages") }
+// censusMover counts what it would move.
+type censusMover struct{ *migrate.Mover }
+
+func (m censusMover) Census(ctx context.Context, req migrate.Request) (migration.Census, error) {
+	return m.Mover.Census(ctx, migrate.CensusRequest{PIDs: req.PIDs, Cache: req.Cache, Outside: true})
+}
 
 // liveFreeze gives no *Frozen that is nil as a stilled.
 func liveFreeze(ctx context.Context, id, state string, directOwners []string) (stilled, error) {

@@ -185,7 +185,7 @@ func (l *live) open() error {
 	if l.owner != nil {
 		return nil
 	}
-	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{})
+	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: true})
 	if err != nil {
 		return err
 	}

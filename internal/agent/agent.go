@@ -71,7 +71,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 }
 
 func (a *Agent) open(ctx context.Context) error {
-	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{})
+	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: true})
 	if err != nil {
 		return err
 	}

@@ -3,62 +3,173 @@
 package migrate
 
 import (
-	"math/bits"
+	"fmt"
 	"time"
 )
 
-// batch finds how many pages a call should have.
+// sizer finds how many pages a call may have so that it takes no longer than a bound.
 //
-// A smaller batch makes shorter calls only where pages are what takes time. Each
-// call also has a price of its own: it drains every CPU's page lists first
-// (lru_cache_disable in do_pages_move, mm/migrate.c), tens of milliseconds where
-// all CPUs are busy. In the lab, batches of 8 took 7 times the CPU time of 512
-// for the same pages, and their calls were no shorter. So:
+// A call costs a fixed price and a price per page. The fixed one is large where all
+// CPUs are busy: do_pages_move (mm/migrate.c) first drains every CPU's page lists
+// (lru_cache_disable). In the lab, batches of 8 took 7 times the CPU time of 512 for
+// the same pages, and their calls were no shorter. So:
 //
-//  1. A batch that turns out to take nearly as long as one of twice its size
-//     is given up for that one.
-//  2. Else a slow call tries half its batch, unless that is known to be (1).
-//  3. A fast call tries twice its batch.
-//  4. What is known grows old: every so often it is forgotten.
-type batch struct {
-	pages int
-	cost  [16]time.Duration // of a call by the logarithm of its pages; 0 = unknown
+//  1. Start with few pages; never take more than twice of what was seen to fit, whose
+//     cost is at most twice that.
+//  2. Fit fixed and per-page price to the calls, the older the less they count. Every
+//     eighth call has half the pages: without that the two cannot be told apart.
+//  3. Aim at half the bound, or at more where the fixed price would eat most of that.
+//  4. Each call over the bound makes the aim a fifth smaller; it grows back by a
+//     thousandth a call, which leaves about one in 200 over.
+//  5. Never fewer pages than what makes a tenth of the call's time useful. Where the
+//     fixed price alone leaves no room for that, the bound cannot be had: it is said,
+//     and the batch is one of which half would take more than 0.7 of the time.
+type sizer struct {
+	bound time.Duration // 0: none
+	most  int           // pages; also without a bound
+	reach int           // the most pages seen in a call within the bound, of late
+	aim   float64       // what overs left of the aim, (0, 1]
 	calls int
+	// Moments of pages and seconds, forgotten exponentially.
+	weight, n, t, nn, nt float64
+	lastOver             bool
 }
-
-func newBatch() batch { return batch{pages: maxBatch} }
 
 const (
-	// pays is how much shorter a call of half the pages must be to be worth it.
-	pays = 0.7
-	// memory is how many calls a cost is remembered for.
-	memory = 256
+	firstShare   = 512  // of the most pages, in the first call: 8 small ones, one huge
+	mostPages    = 4096 // of any call: 16 MiB of small pages
+	forget       = 0.97 // the 33 last calls or so count
+	probeEvery   = 8    // calls, of which one has half the pages
+	goal         = 0.5  // of the bound
+	goalMost     = 0.9  // of the bound, where the fixed price is high
+	keepRate     = 0.8  // of the throughput that the whole bound would give
+	useful       = 0.1  // share of a call's time that pages must have
+	hopelessLoad = 1.5  // pages' time in fixed prices, where the bound cannot be had
+	afterOver    = 0.8
+	recovery     = 1.001
+	leastAim     = 0.1
+	outlierAt    = 3.0 // times of what was expected
 )
 
-// observe learns from a call. One that was not full tells nothing about its batch.
-func (b *batch) observe(pages int, took time.Duration) {
-	if pages != b.pages {
-		return
-	}
-	if b.calls++; b.calls%memory == 0 {
-		b.cost = [16]time.Duration{} // (4)
-	}
-	at := bits.Len(uint(pages)) - 1
-	if b.cost[at] == 0 {
-		b.cost[at] = took
-	}
-	b.cost[at] += (took - b.cost[at]) / 4
-	switch now := b.cost[at]; {
-	case now > slowCall && inVain(now, b.cost[at+1]):
-		b.pages = min(maxBatch, pages*2) // (1)
-	case now > slowCall && !inVain(b.cost[at-1], now):
-		b.pages = max(minBatch, pages/2) // (2)
-	case now < fastCall:
-		b.pages = min(maxBatch, pages*2) // (3)
-	}
+func newSizer(bound time.Duration, most int) *sizer {
+	return &sizer{bound: bound, most: most, aim: 1}
 }
 
-// inVain says that half the pages take nearly as long as the whole.
-func inVain(half, whole time.Duration) bool {
-	return half > 0 && whole > 0 && float64(half) > pays*float64(whole)
+// pages is what the next call should have at most.
+func (s *sizer) pages() int {
+	switch {
+	case s.bound == 0:
+		return s.most
+	case s.calls == 0:
+		return max(1, s.most/firstShare)
+	}
+	n := min(s.fits(), 2*max(1, s.reach), s.most)
+	if s.calls%probeEvery == 0 {
+		n /= 2 // (2)
+	}
+	return max(1, n)
+}
+
+// fits is the number of pages by the fitted prices.
+func (s *sizer) fits() int {
+	fixed, page := s.prices()
+	bound := s.bound.Seconds()
+	if page <= 0 {
+		return s.most
+	}
+	if s.hopeless() {
+		return atMost(hopelessLoad*fixed/page, s.most)
+	}
+	f := fixed / bound
+	aim := min(goalMost, max(goal, f/(1-keepRate+keepRate*f))) * s.aim * bound // (3)
+	least := useful / (1 - useful) * fixed / page                              // (5)
+	return atMost(max((aim-fixed)/page, least), s.most)
+}
+
+func atMost(pages float64, most int) int { return max(1, int(min(pages, float64(most)))) }
+
+// hopeless says that no useful batch fits into the bound.
+func (s *sizer) hopeless() bool {
+	fixed, page := s.prices()
+	bound := s.bound.Seconds()
+	return s.bound > 0 && s.weight >= 3 && (fixed > (1-useful)*goalMost*bound || page > bound)
+}
+
+// why says what cannot be had; "" when the bound can.
+func (s *sizer) why(unit string) string {
+	if !s.hopeless() {
+		return ""
+	}
+	fixed, page := s.prices()
+	return fmt.Sprintf("a call takes %v however few pages it has, and %v for each %s: %v cannot be held",
+		seconds(fixed), seconds(page), unit, s.bound)
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Microsecond)
+}
+
+// prices are the fixed one and that of a page, in seconds.
+func (s *sizer) prices() (fixed, page float64) {
+	if s.weight == 0 {
+		return 0, 0
+	}
+	n, t := s.n/s.weight, s.t/s.weight
+	spread := s.nn/s.weight - n*n
+	if spread > 1e-3*n*n {
+		page = max(0, (s.nt/s.weight-n*t)/spread)
+	} else if s.calls == 1 {
+		page = t / n
+	}
+	fixed = t - page*n
+	if fixed < 0 {
+		return 0, t / n
+	}
+	return fixed, page
+}
+
+// expect is what a call of so many pages will take by the fitted prices.
+func (s *sizer) expect(pages int) time.Duration {
+	fixed, page := s.prices()
+	return time.Duration((fixed + page*float64(pages)) * float64(time.Second))
+}
+
+// observe learns from a call, and says whether it was over the bound.
+func (s *sizer) observe(pages int, took time.Duration) (over bool) {
+	over = s.bound > 0 && took > s.bound
+	s.learn(float64(pages), s.tame(pages, took))
+	s.calls++
+	switch {
+	case s.bound == 0:
+	case over && !s.hopeless(): // (4)
+		s.aim = max(leastAim, s.aim*afterOver)
+		s.reach = max(1, min(s.reach, pages))
+	case over:
+		s.reach = max(s.reach, pages)
+	default:
+		s.aim = min(1, s.aim*recovery)
+		s.reach = max(s.reach-s.reach/64, pages)
+	}
+	s.lastOver = over
+	return over
+}
+
+// tame keeps a single outlier from bending the prices. Two in a row are a change.
+func (s *sizer) tame(pages int, took time.Duration) float64 {
+	t := took.Seconds()
+	if s.calls < 4 || s.lastOver {
+		return t
+	}
+	return min(t, outlierAt*max(s.expect(pages).Seconds(), 1e-6))
+}
+
+func (s *sizer) learn(n, t float64) {
+	for _, m := range []*float64{&s.weight, &s.n, &s.t, &s.nn, &s.nt} {
+		*m *= forget
+	}
+	s.weight++
+	s.n += n
+	s.t += t
+	s.nn += n * n
+	s.nt += n * t
 }

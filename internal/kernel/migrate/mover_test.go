@@ -16,100 +16,25 @@ import (
 
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
-const base = 0x400000 // 2 MiB aligned
+var (
+	toOne = set.FromNodes(1)
+	all   = see{pagemap: true, frames: true}
+)
 
-// fakePager is one process's pages, as do_pages_move treats them.
-type fakePager struct {
-	node   map[uintptr]int32 // by page; absent: not there
-	huge   map[uintptr]bool  // by aligned 2 MiB: moves as a whole
-	busy   map[uintptr]int   // refuses so many times
-	errno  map[uintptr]int32 // refuses always
-	abort  int               // gives up after so many pages of a call; 0: never
-	whole  error
-	passed int // pages passed to moving calls
-	calls  int
-	took   time.Duration
-	clock  time.Time
-}
-
-func newPager() *fakePager {
-	return &fakePager{node: map[uintptr]int32{}, huge: map[uintptr]bool{}, busy: map[uintptr]int{}, errno: map[uintptr]int32{}, clock: time.Unix(0, 0)}
-}
-
-func (f *fakePager) fill(from uintptr, pages int, node int32) {
-	for i := range pages {
-		f.node[from+uintptr(i)*4096] = node
-	}
-}
-
-func (f *fakePager) MovePages(_ int, addrs []uintptr, nodes, status []int32, _ int) (int, error) {
-	if f.whole != nil {
-		return 0, f.whole
-	}
-	if nodes != nil {
-		f.calls++
-		f.passed += len(addrs)
-		f.clock = f.clock.Add(f.took)
-	}
-	for i, a := range addrs {
-		if nodes != nil && f.abort > 0 && i >= f.abort {
-			return len(addrs) - i, nil
-		}
-		status[i] = f.one(a, nodes, i)
-	}
-	return 0, nil
-}
-
-func (f *fakePager) one(a uintptr, nodes []int32, i int) int32 {
-	now, ok := f.node[a]
-	switch {
-	case !ok:
-		return -int32(sys.ENOENT)
-	case nodes == nil:
-		return now
-	case f.errno[a] != 0:
-		return f.errno[a]
-	case f.busy[a] > 0:
-		f.busy[a]--
-		return -int32(sys.EBUSY)
-	}
-	if start := a &^ (hugePage - 1); f.huge[start] {
-		f.fill(start, 512, nodes[i])
-	}
-	f.node[a] = nodes[i]
-	return nodes[i]
-}
-
-func (f *fakePager) on(node int32) (n int) {
-	for _, at := range f.node {
-		if at == node {
-			n++
-		}
-	}
-	return n
-}
-
-// mover moves process 7, which has one mapping of so many 2 MiB.
-func mover(t *testing.T, f *fakePager, chunks int) *Mover {
+func move(t *testing.T, m *Mover, req Request) migration.Result {
 	t.Helper()
-	end := base + chunks*hugePage
-	root := kerneltest.Tree(t, kerneltest.TwoNodes().With(kerneltest.Files{
-		"/proc/7/stat":      "7 (x) S 1 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 99 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 17 0 0\n",
-		"/proc/7/maps":      fmt.Sprintf("%x-%x rw-p 0 0:0 0\n%x-%x rw-p 0 0:0 0\n", base, end, end, end+4096),
-		"/proc/7/numa_maps": fmt.Sprintf("%x default anon=%d N0=%d kernelpagesize_kB=4\n%x default anon=1 N1=1\n", base, len(f.node), f.on(0), end),
-	}))
-	m := newMover(root, Config{Pager: f})
-	m.now = func() time.Time { return f.clock }
-	return m
-}
-
-func move(t *testing.T, m *Mover, budget unit.Bytes) Result {
-	t.Helper()
-	r, err := m.Move(context.Background(), Request{PIDs: []int{7, 8}, To: set.FromNodes(1), Budget: budget})
+	if req.To.IsEmpty() {
+		req.To = toOne
+	}
+	if req.Budget == 0 {
+		req.Budget = NoBudget
+	}
+	r, err := m.Move(context.Background(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,212 +42,430 @@ func move(t *testing.T, m *Mover, budget unit.Bytes) Result {
 }
 
 func TestMovesEverything(t *testing.T) {
-	f := newPager()
-	f.fill(base, 700, 0)
-	f.fill(base+1000*4096, 10, 1) // home already: must not be passed
-	r := move(t, mover(t, f, 4), unit.GiB)
-	if r.Moved != 700*4096 || r.Remaining != 0 || !r.Complete || f.on(1) != 710 || f.passed != 700 || len(r.Failed) != 0 {
-		t.Errorf("%+v, passed %d", r, f.passed)
+	s := newSim()
+	at := s.area(7, 4*hugePage, simArea{})
+	s.fill(7, at, 700, 0)
+	s.fill(7, at+1000*smallPage, 10, 1) // home already: must not be passed
+	r := move(t, s.mover(t, all), Request{PIDs: []int{7}})
+	if r.Moved() != 700*smallPage || !r.Complete || s.on(1) != 710 || s.passed != 700 || r.Failed() != 0 || len(r.Problems) != 0 {
+		t.Errorf("%+v, passed %d", r, s.passed)
 	}
 }
 
-// One address moves a huge page: the other 511 must not be passed.
+// One address moves a huge page: the other 511 must not be passed, whether the kernel
+// says what is huge or not.
 func TestHugePagesByTheirHead(t *testing.T) {
-	f := newPager()
-	f.fill(base, 2048, 0)
-	f.huge[base], f.huge[base+hugePage], f.huge[base+2*hugePage] = true, true, true // the fourth is small pages
-	r := move(t, mover(t, f, 4), unit.GiB)
-	if r.Moved != 4*hugePage || f.on(1) != 2048 || f.passed != 3+512 {
-		t.Errorf("%+v, passed %d", r, f.passed)
+	for _, show := range []see{all, {pagemap: true}, {}} {
+		s := newSim()
+		at := s.area(7, 4*hugePage, simArea{})
+		for i := range uint64(3) {
+			s.put(7, at+i*hugePage, s.frame(0, 512))
+		}
+		s.fill(7, at+3*hugePage, 512, 0)
+		r := move(t, s.mover(t, show), Request{PIDs: []int{7}})
+		if r.Of(migration.THP).Moved != 3*hugePage && (show.frames || r.Of(migration.THP).Moved != 3*hugePage+smallPage) ||
+			r.Moved() != 4*hugePage || s.passed != 3+512 || s.on(1) != 2048 {
+			t.Errorf("%+v: %+v, passed %d", show, r, s.passed)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	s := newSim()
+	const pages = 10
+	for i, a := range []simArea{
+		{}, {path: "/tmp/x", ino: 5}, {path: "/dev/shm/y", ino: 6}, {path: "/lib/z", ino: 7, private: true}, {path: "/memfd:m (deleted)", ino: 9},
+	} {
+		at := s.area(7, hugePage, a)
+		for n, f := range s.fill(7, at, pages, 0) {
+			f.file = i > 0 && (i != 3 || n < 4) // of the library 6 pages are private copies
+		}
+	}
+	r := move(t, s.mover(t, all), Request{PIDs: []int{7}})
+	want := map[migration.Kind]unit.Bytes{migration.Anon: 16, migration.Shmem: 30, migration.File: 4}
+	for kind, n := range want {
+		if r.Of(kind).Moved != n*smallPage {
+			t.Errorf("%s: %v, want %d pages", kind, r.Of(kind).Moved, n)
+		}
+	}
+}
+
+func TestPoolOfHugePages(t *testing.T) {
+	s := newSim()
+	at := s.area(7, 4*hugePage, simArea{path: "/dev/hugepages/x", ino: 4, huge: true})
+	for i := range uint64(4) {
+		s.put(7, at+i*hugePage, s.frame(0, 512))
+	}
+	m := s.mover(t, all)
+	kerneltest.Write(t, m.root, kerneltest.Files{"/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages": "3\n"})
+	r := move(t, m, Request{PIDs: []int{7}})
+	k := *r.Of(migration.Hugetlb)
+	if k.Moved != 3*hugePage || len(k.Failed) != 1 || k.Failed[0] != (migration.Failure{Reason: "left: node 1 has no free huge page of 2MiB", Bytes: hugePage}) || s.passed != 3 {
+		t.Errorf("%+v, passed %d", r, s.passed)
 	}
 }
 
 func TestBudgetAndResume(t *testing.T) {
-	f := newPager()
-	f.fill(base, 700, 0)
-	m := mover(t, f, 4)
-	total := unit.Bytes(0)
-	for window := 1; ; window++ {
-		r := move(t, m, 100*4096)
-		total += r.Moved
-		if r.Moved > 100*4096 || f.passed > int(total/4096) {
-			t.Fatalf("window %d: %+v, passed %d", window, r, f.passed)
+	s := newSim()
+	s.fill(7, s.area(7, 4*hugePage, simArea{}), 700, 0)
+	m := s.mover(t, all)
+	for window, total := 1, unit.Bytes(0); ; window++ {
+		r := move(t, m, Request{PIDs: []int{7}, Budget: 100 * smallPage})
+		total += r.Moved()
+		if r.Moved() > 100*smallPage || s.passed > int(total/smallPage) {
+			t.Fatalf("window %d: %+v, passed %d", window, r, s.passed)
 		}
 		if r.Complete {
-			if window != 8 && window != 7 || total != 700*4096 {
+			if window != 8 && window != 7 || total != 700*smallPage {
 				t.Errorf("%d windows, %v moved", window, total)
 			}
 			break
 		}
-		if r.Remaining != 700*4096-total {
-			t.Fatalf("window %d: %+v", window, r)
+		if r.Stopped != "the budget of 400KiB is used up" {
+			t.Fatal(r.Stopped)
 		}
 	}
-	if r := move(t, m, 0); r.Moved != 0 || r.Complete {
-		t.Errorf("without a budget: %+v", r)
+	if r, err := m.Move(context.Background(), Request{PIDs: []int{7}, To: set.FromNodes(2)}); err != nil || r.Moved() != 0 || r.Complete {
+		t.Errorf("without a budget: %+v, %v", r, err)
+	}
+}
+
+// What a pass was begun for is part of it.
+func TestOtherAimBeginsAnew(t *testing.T) {
+	s := newSim()
+	s.fill(7, s.area(7, hugePage, simArea{}), 100, 0)
+	m := s.mover(t, all)
+	move(t, m, Request{PIDs: []int{7}, Budget: 50 * smallPage})
+	r := move(t, m, Request{PIDs: []int{7}, To: set.FromNodes(2), From: set.FromNodes(1), Budget: NoBudget})
+	if r.Moved() != 0 || s.on(1) != 50 { // numa_maps of the tree still has all on node 0
+		t.Errorf("%+v, %d on node 1", r, s.on(1))
 	}
 }
 
 func TestFailuresAreCounted(t *testing.T) {
-	f := newPager()
-	f.fill(base, 100, 0)
-	f.busy[base] = 1            // yields to the second try
-	f.busy[base+4096] = 1 << 20 // never
-	f.errno[base+2*4096] = -int32(sys.EACCES)
-	r := move(t, mover(t, f, 1), unit.GiB)
-	if r.Moved != 98*4096 || r.Failed["EBUSY"] != 4096 || r.Failed["EACCES"] != 4096 || r.Remaining != 2*4096 || !r.Complete {
+	s := newSim()
+	f := s.fill(7, s.area(7, hugePage, simArea{}), 100, 0)
+	f[0].busy = 1       // yields to the second try
+	f[1].busy = 1 << 20 // never
+	f[2].errno = -int32(sys.EACCES)
+	f[3].gone = true
+	r := move(t, s.mover(t, all), Request{PIDs: []int{7}})
+	k := *r.Of(migration.Anon)
+	if k.Moved != 97*smallPage || k.Gone != smallPage || r.Retried != 2 || !r.Complete || s.naps == 0 {
 		t.Errorf("%+v", r)
 	}
-	if s := r.String(); !strings.Contains(s, "4KiB EACCES, 4KiB EBUSY") {
-		t.Error(s)
+	if text := r.String(); !strings.Contains(text, "not moved: 4KiB EACCES, 4KiB EBUSY") {
+		t.Error(text)
 	}
 }
 
 // The kernel may give up midway and leave the statuses after that unset.
 func TestAbortedCalls(t *testing.T) {
-	f := newPager()
-	f.fill(base, 300, 0)
-	f.abort = 100
-	if r := move(t, mover(t, f, 1), unit.GiB); r.Moved != 300*4096 || len(r.Failed) != 0 || f.on(1) != 300 {
+	s := newSim()
+	s.fill(7, s.area(7, 4*hugePage, simArea{}), 2000, 0)
+	s.abort = 50
+	if r := move(t, s.mover(t, all), Request{PIDs: []int{7}}); r.Moved() != 2000*smallPage || r.Failed() != 0 || s.on(1) != 2000 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// perPage and perCall are two kernels: one whose calls are as long as they have
-// pages, one whose calls cost the same whatever they do (lru_add_drain_all).
-func TestBatchAdapts(t *testing.T) {
-	for _, c := range []struct {
-		name             string
-		perCall, perPage time.Duration
-		low, high        int
-	}{
-		{"fast", 0, time.Microsecond, 512, 512},
-		{"slow pages", 0, 200 * time.Microsecond, 16, 64},
-		{"slow calls", 40 * time.Millisecond, 10 * time.Microsecond, 256, 512},
-		{"as in the lab", 20 * time.Millisecond, 250 * time.Microsecond, 64, 512},
-		{"hopeless", 0, 5 * time.Millisecond, 8, 16},
-	} {
-		b := newBatch()
-		for range 100 {
-			b.observe(b.pages, c.perCall+time.Duration(b.pages)*c.perPage)
-		}
-		if b.pages < c.low || b.pages > c.high {
-			t.Errorf("%s: %d pages, want %d to %d", c.name, b.pages, c.low, c.high)
-		}
+func TestFullNodes(t *testing.T) {
+	s := newSim()
+	s.fill(7, s.area(7, 8*hugePage, simArea{}), 4000, 0)
+	s.full = map[int]int{1: 500, 2: 700}
+	r := move(t, s.mover(t, all), Request{PIDs: []int{7}, To: set.FromNodes(1, 2)})
+	if k := *r.Of(migration.Anon); k.Moved != 1200*smallPage || len(k.Failed) != 1 || k.Failed[0] != (migration.Failure{Reason: "ENOMEM", Bytes: 2800 * smallPage}) {
+		t.Errorf("%+v", r)
+	}
+	if got := strings.Join(r.Problems, "\n"); !strings.Contains(got, "node 1 has no room left for a page of 4KiB") || len(r.Problems) != 2 {
+		t.Errorf("problems: %s", got)
 	}
 }
 
-func TestLongestCall(t *testing.T) {
-	f := newPager()
-	f.fill(base, 512, 0)
-	f.node[base+5*4096] = 1 // no huge page
-	f.took = 20 * time.Millisecond
-	r := move(t, mover(t, f, 1), unit.GiB)
-	if r.LongestCall != f.took || r.Moved != 511*4096 {
-		t.Errorf("%+v", r)
+func TestProcessThatEnds(t *testing.T) {
+	s := newSim()
+	s.fill(7, s.area(7, hugePage, simArea{}), 100, 0)
+	s.fill(8, s.area(8, hugePage, simArea{}), 100, 0)
+	for _, errno := range []error{sys.ESRCH, sys.EINVAL} {
+		s.whole[7] = errno
+		r := move(t, s.mover(t, all), Request{PIDs: []int{7, 9, 8}})
+		if want := "process 7 ended while it was moved\nprocess 9 ended while it was moved"; strings.Join(r.Problems, "\n") != want || s.on(1) != 100 || !r.Complete {
+			t.Errorf("%+v", r)
+		}
+	}
+	s.whole = map[int]error{}
+	s.onCall = func() { s.whole[7] = sys.ESRCH } // midway
+	r := move(t, s.mover(t, all), Request{PIDs: []int{7}, MaxStall: time.Second})
+	if got := countsOf(r); got.moved+got.gone != 100*smallPage || got.gone == 0 || len(r.Problems) != 1 {
+		t.Errorf("midway: %+v", r)
 	}
 }
 
 func TestWholeCallFails(t *testing.T) {
 	for errno, want := range map[error]string{sys.EACCES: "cpuset.mems", sys.EPERM: "CAP_SYS_NICE"} {
-		f := newPager()
-		f.fill(base, 10, 0)
-		f.whole = errno
-		_, err := mover(t, f, 1).Move(context.Background(), Request{PIDs: []int{7}, To: set.FromNodes(1), Budget: 1 << 30})
-		if !errors.Is(err, unix.ErrNotPermitted) || !strings.Contains(err.Error(), want) {
+		s := newSim()
+		s.fill(7, s.area(7, hugePage, simArea{}), 10, 0)
+		s.whole[7] = errno
+		r, err := s.mover(t, all).Move(context.Background(), Request{PIDs: []int{7}, To: toOne, Budget: NoBudget})
+		if !errors.Is(err, unix.ErrNotPermitted) || !strings.Contains(err.Error(), want) || r.Complete {
 			t.Errorf("%v: %v", errno, err)
 		}
-	}
-	f := newPager()
-	f.fill(base, 10, 0)
-	f.whole = sys.ESRCH
-	if r := move(t, mover(t, f, 1), unit.GiB); !r.Complete || r.Moved != 0 {
-		t.Errorf("a process that ended: %+v", r)
 	}
 	if _, err := NewMover(unix.Live{}, Config{}); err == nil {
 		t.Error("a mover without the running kernel")
 	}
 }
 
-func TestTargetsTakeTurns(t *testing.T) {
-	m := &Mover{req: Request{To: set.FromNodes(1, 3)}, free: map[int]unit.Bytes{1: 10, 3: 9}}
-	var got []int32
-	for range 4 {
-		got = append(got, m.target(2))
+func TestForkedMeanwhile(t *testing.T) {
+	s := newSim()
+	for _, pid := range []int{7, 13, 14, 15} {
+		s.fill(pid, s.area(pid, hugePage, simArea{}), 100, 0)
 	}
-	if fmt.Sprint(got) != "[1 3 1 3]" {
-		t.Errorf("targets %v", got)
+	lists := [][]int{{7, 13}, {7, 13, 14, 15}}
+	again := func() ([]int, error) {
+		l := lists[0]
+		lists = lists[min(1, len(lists)-1):]
+		return l, nil
+	}
+	r := move(t, s.mover(t, all), Request{PIDs: []int{7}, Again: again})
+	if s.on(1) != 400 || strings.Join(r.Problems, "\n") != "process 13 was forked meanwhile: moved too\n2 processes were forked meanwhile: moved too" {
+		t.Errorf("%+v", r)
 	}
 }
 
-// TestLive moves a real process's pages to node 0. Where that is the only node
-// nothing is to do, and exactly that must come out.
-func TestLive(t *testing.T) {
-	m, err := NewMover(unix.NewLive(), Config{})
-	if err != nil {
-		t.Fatal(err)
+// shared is process 7 with a file of which it maps half, and all of which is cached.
+func sharedFile(t *testing.T, s *sim) (*Mover, *simFiles) {
+	at := s.area(7, hugePage, simArea{path: "/data", ino: 77})
+	pages := map[uint64]*frame{}
+	for i := range uint64(400) {
+		f := s.frame(0, 1)
+		f.file, f.shared = true, true
+		pages[i*smallPage] = f
+		if i < 200 {
+			s.put(7, at+i*smallPage, f)
+		}
 	}
+	m := s.mover(t, all)
+	f := &simFiles{s: s, files: []cachedFile{{
+		ids: []fileID{{Dev: 1, Ino: 1}, {Dev: sys.Mkdev(0xfe, 0), Ino: 77}}, name: "/data", size: 400 * smallPage, kind: migration.File, pageSize: smallPage, handle: pages,
+	}}}
+	m.finder = f
+	return m, f
+}
+
+func TestPageCache(t *testing.T) {
+	for _, workers := range []int{1, 4} {
+		s := newSim()
+		m, f := sharedFile(t, s)
+		pages := f.files[0].handle.(map[uint64]*frame)
+		pages[0].errno = -int32(sys.EACCES)             // stays: it must not be counted as page cache too
+		pages[300*smallPage].errno = -int32(sys.EACCES) // stays
+		r := move(t, m, Request{PIDs: []int{7}, Cache: true, Workers: workers})
+		file, cache := *r.Of(migration.File), *r.Of(migration.Cache)
+		if file.Moved != 199*smallPage || cache.Moved != 199*smallPage || r.Failed() != 2*smallPage || !r.Complete {
+			t.Errorf("%d workers: %+v", workers, r)
+		}
+	}
+	s := newSim()
+	m, f := sharedFile(t, s)
+	move(t, m, Request{PIDs: []int{7}, Cache: true, Hot: hotPages{}})
+	if f.found != 0 || s.calls != 0 {
+		t.Error("hot mode looked for page cache, or moved what is cold")
+	}
+}
+
+func TestForeignFilesAreLeft(t *testing.T) {
+	for _, cache := range []bool{true, false} {
+		s := newSim()
+		m, f := sharedFile(t, s)
+		f.files[0].outside = true
+		r := move(t, m, Request{PIDs: []int{7}, Cache: cache, LeaveForeign: true})
+		want := unit.Bytes(200 * smallPage)
+		if cache {
+			want *= 2
+		}
+		if r.Moved() != 0 || s.calls != 0 || r.Failed() != want || r.Failures()[0].Reason != leftForeign {
+			t.Errorf("cache %v: %+v", cache, r)
+		}
+	}
+}
+
+type hotPages map[uint64]bool
+
+func (h hotPages) Hot(_ int, addr uint64) bool { return h[addr] }
+
+func TestHotPagesOnly(t *testing.T) {
+	s := newSim()
+	at := s.area(7, 2*hugePage, simArea{})
+	s.put(7, at, s.frame(0, 512))
+	s.fill(7, at+hugePage, 100, 0)
+	r := move(t, s.mover(t, all), Request{PIDs: []int{7}, Hot: hotPages{at: true, at + hugePage + smallPage: true}})
+	if r.Moved() != hugePage+smallPage || !r.Complete {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestMaxStallOfARun(t *testing.T) {
+	s := newSim()
+	s.fill(7, s.area(7, 64*hugePage, simArea{}), 30000, 0)
+	s.took = func(n int) time.Duration { return time.Millisecond + time.Duration(n)*10*time.Microsecond }
+	r := move(t, s.mover(t, all), Request{PIDs: []int{7}, MaxStall: 5 * time.Millisecond})
+	if r.Longest > 5*time.Millisecond || r.Over != 0 || r.OverWhy != "" || r.Moved() != 30000*smallPage || r.Calls > 300 || r.Batch < 80 {
+		t.Errorf("%v, batch %d, %q", r, r.Batch, r.OverWhy)
+	}
+	s = newSim()
+	s.fill(7, s.area(7, 64*hugePage, simArea{}), 30000, 0)
+	s.took = func(n int) time.Duration { return 10*time.Millisecond + time.Duration(n)*10*time.Microsecond }
+	r = move(t, s.mover(t, all), Request{PIDs: []int{7}, MaxStall: 5 * time.Millisecond})
+	if r.Over != r.Calls || !strings.Contains(r.OverWhy, "5ms cannot be held") || r.Calls > 60 {
+		t.Errorf("%v, batch %d, %q", r, r.Batch, r.OverWhy)
+	}
+}
+
+// The rate is held by the clock, whatever looking for pages and calls take of it.
+func TestRateIsHeld(t *testing.T) {
+	for _, rate := range []unit.Bytes{10 * unit.MiB, 40 * unit.MiB, 100 * unit.MiB} {
+		for _, workers := range []int{1, 3} {
+			s := newSim()
+			s.fill(7, s.area(7, 64*hugePage, simArea{}), 25600, 0)
+			s.took = func(n int) time.Duration { return time.Millisecond + time.Duration(n)*20*time.Microsecond }
+			r := move(t, s.mover(t, all), Request{PIDs: []int{7}, Rate: rate, MaxStall: 20 * time.Millisecond, Workers: workers})
+			got, _ := r.Rate()
+			if share := float64(got) / float64(rate); share < 0.9 || share > 1.1 || unit.Bytes(s.most)*smallPage > rate/batchShare {
+				t.Errorf("%v, %d workers: %v a second, calls of %d pages", rate, workers, got, s.most)
+			}
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	for _, workers := range []int{1, 4} {
+		s := newSim()
+		s.fill(7, s.area(7, 16*hugePage, simArea{}), 8000, 0)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		s.onCall = func() {
+			if s.calls == 3 {
+				cancel(errors.New("signal SIGINT"))
+			}
+		}
+		m := s.mover(t, all)
+		r, err := m.Move(ctx, Request{PIDs: []int{7}, To: toOne, Budget: NoBudget, Workers: workers, MaxStall: time.Second})
+		if err != nil || r.Complete || r.Stopped != "it was cancelled: signal SIGINT" || int(r.Moved()/smallPage) != s.on(1) || s.on(1) == 0 || s.on(1) == 8000 {
+			t.Errorf("%d workers: %+v, %v; %d on node 1", workers, r, err, s.on(1))
+		}
+		if r = move(t, m, Request{PIDs: []int{7}, Workers: workers, MaxStall: time.Second}); !r.Complete || s.on(1) != 8000 || s.passed != 8000 {
+			t.Errorf("resumed: %+v", r)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	s := newSim()
+	s.fill(7, s.area(7, 16*hugePage, simArea{}), 8000, 0)
+	var told []Progress
+	move(t, s.mover(t, all), Request{PIDs: []int{7}, Workers: 4, Progress: func(p Progress) { told = append(told, p) }})
+	if n := len(told); n == 0 || n > 30 || told[n-1].Moved != 8000*smallPage || told[n-1].Kind != migration.Anon {
+		t.Errorf("%d times: %+v", n, told)
+	}
+}
+
+// Workloads take turns, and each turn may be over before it has begun: every call still
+// gets somewhere, and none starts another's pass anew.
+func TestTurnsThatAreTooShort(t *testing.T) {
+	s := newSim()
+	s.fill(7, s.area(7, 4*hugePage, simArea{}), 2047, 0)
+	s.took = func(n int) time.Duration { return time.Duration(n) * 10 * time.Microsecond }
+	m := s.mover(t, see{})
+	late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	for turn, on := 1, 0; s.on(1) < 2047; turn++ {
+		r, err := m.Move(late, Request{PIDs: []int{7}, To: toOne, Budget: unit.GiB, MaxStall: 10 * time.Millisecond})
+		if err != nil || r.Moved() == 0 || s.on(1) == on || turn == 20 {
+			t.Fatalf("turn %d: %+v, %v; %d pages", turn, r, err, s.on(1))
+		}
+		on = s.on(1)
+		if _, err := m.Move(late, Request{PIDs: []int{8}, To: toOne, Budget: unit.GiB, MaxStall: 10 * time.Millisecond}); err != nil {
+			t.Fatal(err) // another workload's turn; its process is gone
+		}
+	}
+}
+
+// TestSparseMapping is 1 GiB of address space with 3 pages in it: what is not there
+// must not be asked for page by page.
+func TestSparseMapping(t *testing.T) {
+	s := newSim()
+	at := s.area(7, 1<<30, simArea{})
+	for _, off := range []uint64{0, 1 << 29, 1<<30 - smallPage} {
+		s.fill(7, at+off, 1, 0)
+	}
+	asked := 0
+	m := s.mover(t, all)
+	m.pager = pagerFunc(func(pid int, addrs []uintptr, nodes, status []int32, flags int) (int, error) {
+		asked += len(addrs)
+		return s.MovePages(pid, addrs, nodes, status, flags)
+	})
+	if r := move(t, m, Request{PIDs: []int{7}}); r.Moved() != 3*smallPage || asked > 10 {
+		t.Errorf("%+v, asked for %d pages", r, asked)
+	}
+}
+
+type pagerFunc func(pid int, addrs []uintptr, nodes, status []int32, flags int) (int, error)
+
+func (f pagerFunc) MovePages(pid int, addrs []uintptr, nodes, status []int32, flags int) (int, error) {
+	return f(pid, addrs, nodes, status, flags)
+}
+
+// TestLive moves a real process's pages to node 0. Where that is the only node nothing
+// is to do, and exactly that must come out.
+func TestLive(t *testing.T) {
 	sleep := exec.Command("sleep", "10")
 	if err := sleep.Start(); err != nil {
 		t.Skipf("no process: %v", err)
 	}
-	defer func() { sleep.Process.Kill(); sleep.Wait() }()
+	defer func() { _ = sleep.Process.Kill(); _ = sleep.Wait() }()
 	time.Sleep(50 * time.Millisecond)
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d/numa_maps", sleep.Process.Pid)); err != nil {
+	pid := sleep.Process.Pid
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/numa_maps", pid)); err != nil {
 		t.Skipf("no numa_maps: %v", err)
 	}
-	r, err := m.Move(context.Background(), Request{PIDs: []int{2, sleep.Process.Pid}, To: set.FromNodes(0), Budget: unit.GiB})
-	if err != nil || !r.Complete {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	if _, err := os.Stat("/sys/devices/system/node/node1"); err != nil && (r.Moved != 0 || r.Remaining != 0 || r.Calls != 0) {
-		t.Errorf("on one node: %+v", r)
-	}
-	where := []int32{-1}
-	page := uintptr(m.firstPage(t, sleep.Process.Pid))
-	if _, err := m.pager.MovePages(sleep.Process.Pid, []uintptr{page}, nil, where, 0); err != nil || where[0] < 0 && where[0] != -int32(sys.ENOENT) {
-		t.Errorf("asking: %v, %v", where, err)
-	}
-	left, status, err := m.call(sleep.Process.Pid, []uintptr{page}, 0)
-	if err != nil || left != 0 || status[0] == unset {
-		t.Errorf("moving home: %d left, %v, %v", left, status, err)
-	}
-}
-
-func (m *Mover) firstPage(t *testing.T, pid int) uint64 {
-	t.Helper()
-	m.req.To = set.FromNodes(9)
-	all, err := m.areas(pid)
-	if err != nil || len(all) == 0 {
-		t.Fatalf("areas %v, %v", all, err)
-	}
-	return all[0].next
-}
-
-// Workloads take turns, and each turn may be over before it has begun: every
-// call still gets somewhere, and none starts another's pass anew.
-func TestTurnsThatAreTooShort(t *testing.T) {
-	f := newPager()
-	f.fill(base, 4*512, 0)
-	m := mover(t, f, 4)
-	late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
-	defer cancel()
-	for turn := 1; ; turn++ {
-		r, err := m.Move(late, Request{PIDs: []int{7}, To: set.FromNodes(1), Budget: unit.GiB})
+	for _, workers := range []int{1, 2} {
+		m, err := NewMover(unix.NewLive(), Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Moved == 0 {
-			t.Fatalf("turn %d moved nothing", turn)
+		r := move(t, m, Request{PIDs: []int{2, pid}, To: set.FromNodes(0), Workers: workers, CPUs: set.FromCPUs(0)})
+		if _, err := os.Stat("/sys/devices/system/node/node1"); !r.Complete || err != nil && (r.Moved() != 0 || r.Calls != 0) {
+			t.Errorf("%+v", r)
 		}
-		if f.on(1) == 4*512 {
-			return
-		}
-		if turn == 8 {
-			t.Fatalf("%d of %d pages after %d turns", f.on(1), 4*512, turn)
-		}
-		if _, err := m.Move(late, Request{PIDs: []int{8}, To: set.FromNodes(1), Budget: unit.GiB}); err != nil {
-			t.Fatal(err) // another workload's turn; its process is gone
-		}
+	}
+	liveCalls(t, pid)
+}
+
+// liveCalls finds the process's pages, as if node 9 were their home, and moves them to
+// where they are.
+func liveCalls(t *testing.T, pid int) {
+	m, _ := NewMover(unix.NewLive(), Config{})
+	r := newRun(context.Background(), m, Request{PIDs: []int{pid}, To: set.FromNodes(9), Budget: NoBudget})
+	defer r.close()
+	s, err := r.newProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	f, err := s.scan(mostPages)
+	if err != nil || len(f.pages) < 10 {
+		t.Fatalf("%d pages, %v", len(f.pages), err)
+	}
+	kinds := map[migration.Kind]int{}
+	for _, p := range f.pages {
+		kinds[p.kind]++
+	}
+	if kinds[migration.Anon] == 0 || kinds[migration.File] == 0 {
+		t.Errorf("kinds %v", kinds)
+	}
+	r.req.To = set.FromNodes(0)
+	o := (&worker{r: r}).move(&batch{pid: pid, class: f.pages[0].class(), pages: f.pages, node: 0})
+	if n := len(o.moved) + len(o.stayed); o.err != nil || n != len(f.pages) {
+		t.Errorf("%d of %d pages: %+v", n, len(f.pages), o)
 	}
 }

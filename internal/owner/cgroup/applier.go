@@ -14,6 +14,7 @@ import (
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
 	"homenode/internal/set"
 )
 
@@ -28,7 +29,7 @@ type Config struct {
 
 // Mover is migrate.Mover, or a fake.
 type Mover interface {
-	Move(ctx context.Context, req migrate.Request) (migrate.Result, error)
+	Move(ctx context.Context, req migrate.Request) (migration.Result, error)
 }
 
 // Applier is the journal.Owner of unmanaged cgroups.
@@ -160,7 +161,7 @@ func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) 
 		// What others use too is not this workload's to move.
 		Cache: step.PageCache, LeaveForeign: true,
 	})
-	out.Moved, out.Failed, out.CPUSeconds = res.Moved, res.FailedBytes(), res.CPUTime.Seconds()
+	out.Moved, out.Failed, out.CPUSeconds = res.Moved(), res.Failed(), res.CPU.Seconds()
 	out.Status, out.Detail = action.Done, res.String()
 	if !res.Complete {
 		out.Status = action.InProgress

@@ -20,6 +20,7 @@ import (
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -299,9 +300,12 @@ func TestNobodyActsWithoutPermitOrLive(t *testing.T) {
 
 type fakeMover struct{ got migrate.Request }
 
-func (m *fakeMover) Move(_ context.Context, req migrate.Request) (migrate.Result, error) {
+func (m *fakeMover) Move(_ context.Context, req migrate.Request) (migration.Result, error) {
 	m.got = req
-	return migrate.Result{Moved: unit.MiB, Failed: map[string]unit.Bytes{"EACCES": 4096}}, nil
+	var r migration.Result
+	r.Of(migration.Anon).Moved = unit.MiB
+	r.Of(migration.Anon).Fail("EACCES", 4096)
+	return r, nil
 }
 
 func TestMove(t *testing.T) {

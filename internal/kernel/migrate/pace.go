@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"time"
+
+	"homenode/internal/unit"
+)
+
+// pacer holds a rate: a batch is due when what was moved before it, and itself, would
+// have been moved at that rate.
+//
+//  1. A batch is begun so that it ends when it is due.
+//  2. Time lost, to looking for pages or to a slow call, is caught up, but never at
+//     more than twice the rate.
+type pacer struct {
+	rate unit.Bytes // a second; 0: unlimited
+	from time.Duration
+	done unit.Bytes    // begun since, less what did not move
+	last time.Duration // when the last batch was begun
+	size unit.Bytes    // of it
+}
+
+const (
+	burst        = 2 // times the rate, when catching up
+	batchShare   = 4 // a batch is at most this part of a second's worth
+	sleepAtMost  = 50 * time.Millisecond
+	sleepAtLeast = 100 * time.Microsecond
+)
+
+// most is how large a batch may be.
+func (p *pacer) most() unit.Bytes {
+	if p.rate == 0 {
+		return NoBudget
+	}
+	return max(1, p.rate/batchShare)
+}
+
+// wait is how long a batch must still wait that will take so long.
+func (p *pacer) wait(now time.Duration, size unit.Bytes, takes time.Duration) time.Duration {
+	if p.rate == 0 {
+		return 0
+	}
+	due := p.from + p.lasts(p.done+size) - takes // (1)
+	if p.size > 0 {
+		due = max(due, p.last+p.lasts(p.size)/burst) // (2)
+	}
+	return max(0, due-now)
+}
+
+func (p *pacer) lasts(b unit.Bytes) time.Duration {
+	return time.Duration(float64(b) / float64(p.rate) * float64(time.Second))
+}
+
+func (p *pacer) begin(now time.Duration, size unit.Bytes) {
+	p.done, p.last, p.size = p.done+size, now, size
+}
+
+// undo takes back what did not move.
+func (p *pacer) undo(size unit.Bytes) { p.done -= size }

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"strings"
+
+	"homenode/internal/kernel/pagecache"
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
+	"homenode/internal/set"
+)
+
+// pass is one way through a process's mappings.
+type pass struct {
+	start uint64 // of the process, in ticks: a pid may be reused
+	of    aim
+	used  int     // the last Move that went on with it
+	areas []*area // ascending
+	at    int     // the first that is not done
+}
+
+// aim is what a pass was begun for; another one begins a new pass.
+type aim struct {
+	from, to     set.NodeSet
+	leaveForeign bool
+}
+
+func aimOf(req Request) aim { return aim{req.From, req.To, req.LeaveForeign} }
+
+// area is a mapping that has pages elsewhere.
+type area struct {
+	pass       *pass
+	index      int    // in it
+	start      uint64 // bytes
+	next, end  uint64 // what is not done yet
+	size       uint64 // of its pages, bytes
+	elsewhere  uint64 // pages, by numa_maps when the pass began
+	found      uint64 // of them
+	kind       migration.Kind
+	mostlyAnon bool   // a file's, but by numa_maps most pages are private copies
+	file       fileID // zero: none
+	offset     uint64 // of start in the file
+	foreign    bool   // a file that is to be left
+}
+
+// rewind makes the pass go on with a page that was found but not done.
+func (p page) rewind() {
+	if p.area == nil {
+		return
+	}
+	p.area.next, p.area.found = min(p.area.next, p.addr), 0
+	p.area.pass.at = min(p.area.pass.at, p.area.index)
+}
+
+// pages is how many of a pass are elsewhere, in small ones.
+func (p *pass) pages() (sum uint64) {
+	for _, a := range p.areas[p.at:] {
+		sum += a.elsewhere * a.size / smallPage
+	}
+	return sum
+}
+
+// passOf continues a pass or begins one.
+func (r *run) passOf(pid int) (*pass, error) {
+	m := r.m
+	data, err := m.buf.ReadFile(m.proc(pid, "stat"))
+	if err != nil {
+		return nil, unix.Explain("read", m.proc(pid, "stat"), "", err)
+	}
+	st, err := procfs.ParseTaskStat(data)
+	if err != nil {
+		return nil, err
+	}
+	if p := m.pass[pid]; p != nil && p.start == st.Start && p.of == aimOf(r.req) {
+		p.used = m.moves
+		return p, nil
+	}
+	areas, err := r.areas(pid)
+	if err != nil {
+		return nil, err
+	}
+	p := &pass{start: st.Start, of: aimOf(r.req), used: m.moves, areas: areas}
+	for i, a := range areas {
+		a.pass, a.index = p, i
+	}
+	m.pass[pid] = p
+	return p, nil
+}
+
+func (m *Mover) proc(pid int, file string) string {
+	return m.root.Path(fmt.Sprintf("/proc/%d/%s", pid, file))
+}
+
+// areas joins numa_maps, which knows the pages, with maps, which knows the ends and
+// files. The two are read one after the other: a mapping only one of them has is left
+// for the next pass.
+func (r *run) areas(pid int) ([]*area, error) {
+	const need = "CAP_SYS_PTRACE"
+	m := r.m
+	data, err := m.buf.ReadFile(m.proc(pid, "numa_maps"))
+	if err != nil {
+		return nil, unix.Explain("read", m.proc(pid, "numa_maps"), need, err)
+	}
+	vmas, err := procfs.ParseNumaMaps(data)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = m.buf.ReadFile(m.proc(pid, "maps")); err != nil {
+		return nil, unix.Explain("read", m.proc(pid, "maps"), need, err)
+	}
+	mapped, err := procfs.ParseAreas(data)
+	if err != nil {
+		return nil, err
+	}
+	return r.join(pid, vmas, mapped), nil
+}
+
+func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
+	byStart := map[uint64]procfs.Area{}
+	for _, a := range mapped {
+		byStart[a.Start] = a
+	}
+	var areas []*area
+	for _, v := range vmas {
+		at, known := byStart[v.Start]
+		a := &area{start: v.Start, next: v.Start, end: at.End, size: v.PageSize, offset: at.Offset}
+		for _, n := range v.Nodes {
+			if r.elsewhere(n.Node) {
+				a.elsewhere += n.Pages
+			}
+		}
+		if !known || a.elsewhere == 0 {
+			continue
+		}
+		a.kind = r.kindOf(pid, v, at)
+		a.mostlyAnon = 2*v.Anon > v.Pages()
+		if at.Inode != 0 {
+			a.file = pagecache.IDOf(r.m.root, pid, at)
+			a.foreign = r.foreign[a.file]
+		}
+		areas = append(areas, a)
+	}
+	return areas
+}
+
+// sharedNames begin the names of files that the kernel makes for shared memory:
+// mmap(MAP_SHARED|MAP_ANONYMOUS) (shmem_zero_setup in mm/shmem.c), System V,
+// memfd_create(2); and where POSIX shared memory is kept.
+var sharedNames = []string{"/dev/zero", "/SYSV", "/memfd:", "/dev/shm/"}
+
+// kindOf is a mapping's kind; private copies of a file's pages are told apart later.
+func (r *run) kindOf(pid int, v procfs.VMA, a procfs.Area) migration.Kind {
+	if v.Huge {
+		return migration.Hugetlb
+	}
+	if a.Inode == 0 {
+		return migration.Anon
+	}
+	for _, name := range sharedNames {
+		if strings.HasPrefix(a.Path, name) {
+			return migration.Shmem
+		}
+	}
+	if r.tmpfs(pid, a.Dev) {
+		return migration.Shmem
+	}
+	return migration.File
+}
+
+// tmpfs says whether a file system is one. The mounts are read once for each process,
+// which may have its own; only devices of tmpfs are kept.
+func (r *run) tmpfs(pid int, dev uint64) bool {
+	if r.mountsOf != pid || r.tmpfsDevs == nil {
+		r.mountsOf, r.tmpfsDevs = pid, map[uint64]bool{}
+		if data, err := r.m.buf.ReadFile(r.m.proc(pid, "mountinfo")); err == nil {
+			mounts, _ := procfs.ParseMountinfo(data)
+			for _, m := range mounts {
+				r.tmpfsDevs[m.Dev] = m.Type == "tmpfs"
+			}
+		}
+	}
+	return r.tmpfsDevs[dev]
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// room is what the target nodes have left.
+type room struct {
+	root unix.Root
+	buf  unix.Buffer
+	to   set.NodeSet
+	free map[int]unit.Bytes // by node, an estimate from the beginning on
+	pool map[slot]int       // free huge pages of hugetlb, from the first asked for on
+	none map[slot]int       // pages in a row that had no room
+	full map[slot]bool
+}
+
+// slot is room on a node for pages of a class.
+type slot struct {
+	class class
+	node  int
+}
+
+// noRoomLimit is how many pages in a row a node may refuse. A node at its low
+// watermark refuses some while kswapd makes room.
+const noRoomLimit = 64
+
+func newRoom(root unix.Root, to set.NodeSet) *room {
+	r := &room{root: root, to: to, free: map[int]unit.Bytes{}, pool: map[slot]int{}, none: map[slot]int{}, full: map[slot]bool{}}
+	for node := range to.All() {
+		r.free[node] = 0
+		data, err := r.buf.ReadFile(root.Path(fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", node)))
+		if err != nil {
+			continue
+		}
+		if info, err := procfs.ParseNodeMeminfo(data); err == nil {
+			r.free[node] = info.Free.Or(0)
+		}
+	}
+	return r
+}
+
+// choose is the node with the most room for up to n pages, and for how many of them.
+// Taking from its estimate makes several nodes take turns.
+func (r *room) choose(c class, n int, not set.NodeSet) (node, pages int, ok bool) {
+	for at := range r.to.Minus(not).All() {
+		s := slot{c, at}
+		if r.full[s] || c.pool && r.free1(s) == 0 {
+			continue
+		}
+		if !ok || r.better(c, at, node) {
+			node, ok = at, true
+		}
+	}
+	if !ok {
+		return 0, 0, false
+	}
+	if c.pool {
+		n = min(n, r.pool[slot{c, node}])
+	}
+	r.take(c, node, n)
+	return node, n, true
+}
+
+func (r *room) better(c class, a, b int) bool {
+	if c.pool {
+		return r.pool[slot{c, a}] > r.pool[slot{c, b}]
+	}
+	return r.free[a] > r.free[b]
+}
+
+func (r *room) take(c class, node, n int) {
+	if c.pool {
+		r.pool[slot{c, node}] -= n
+	} else {
+		r.free[node] -= unit.Bytes(n) * unit.Bytes(c.size)
+	}
+}
+
+// free1 is how many huge pages a node's pool has (hugepages-*kB/free_hugepages, since
+// 2.6.27 by node); none where it says nothing.
+func (r *room) free1(s slot) int {
+	if n, known := r.pool[s]; known {
+		return n
+	}
+	path := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages/hugepages-%dkB/free_hugepages", s.node, s.class.size/1024)
+	r.pool[s] = 0
+	if data, err := r.buf.ReadFile(r.root.Path(path)); err == nil {
+		if n, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && n > 0 {
+			r.pool[s] = n
+		}
+	}
+	return r.pool[s]
+}
+
+// refused counts pages that a node had no room for, and says when it is full by that.
+func (r *room) refused(c class, node, pages int) (full bool) {
+	s := slot{c, node}
+	r.none[s] += pages
+	if r.none[s] < noRoomLimit || r.full[s] {
+		return false
+	}
+	r.full[s] = true
+	return true
+}
+
+func (r *room) accepted(c class, node int) { r.none[slot{c, node}] = 0 }
+
+// why is why pages of a class stay when no node has room for them.
+func (r *room) why(c class) string {
+	if c.pool {
+		return leftPool(r.to.String(), c)
+	}
+	return "ENOMEM"
+}
