@@ -3,12 +3,14 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"homenode/internal/migration"
 	"homenode/internal/set"
@@ -26,9 +28,11 @@ func forMoving(t *testing.T, version string) *Guest {
 	t.Helper()
 	g := guest(t, "two", version)
 	readyToMove(t, g)
-	t.Cleanup(func() {
-		if r := moved(t, g, "tidy; umount /scratch"); r.Exit != 0 {
-			t.Errorf("tidy: exit %d\n%s", r.Exit, r.Stderr)
+	t.Cleanup(func() { // t.Context has ended by then
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if r, err := g.Run(ctx, "sh", "-c", ". /tmp/mig-lib.sh\ntidy; umount /scratch"); err != nil || r.Exit != 0 {
+			t.Errorf("tidy: exit %d, %v\n%s", r.Exit, err, r.Stderr)
 		}
 	})
 	return g
@@ -139,16 +143,18 @@ func TestLabMigrateEveryKind(t *testing.T) {
 	if r := moved(t, g, everyKind); r.Exit != 0 {
 		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
 	}
-	before := countPages(t, g, "mig", "/scratch/mig-a")
-	atHome(t, "before", before, 0, migration.Kinds()...)
+	// What they run is theirs, too: programs, and files that those map.
+	files := []string{"/scratch/mig-a", "/dev/shm/mig-s", "/bin/homenode-load", "/tmp/shmtouch"}
+	before := countPages(t, g, "mig", files...)
+	atHome(t, "before", before, 0, migration.Anon, migration.THP, migration.Hugetlb, migration.File)
 	plan, _ := migrates(t, g, "--cgroup /mig --to 1 --dry-run", 0)
 	sameCensus(t, "dry run", plan.Before, before)
-	sameCensus(t, "after a dry run", countPages(t, g, "mig", "/scratch/mig-a"), before)
+	sameCensus(t, "after a dry run", countPages(t, g, "mig", files...), before)
 	if plan.Outcome != migration.Planned || plan.Result.Known() || plan.Estimate.Bytes < before.Total()*98/100 {
 		t.Errorf("dry run: %+v", plan)
 	}
 	report, _ := migrates(t, g, "--cgroup /mig --to 1 --rate max", 0)
-	after := countPages(t, g, "mig", "/scratch/mig-a")
+	after := countPages(t, g, "mig", files...)
 	census, _ := report.After.Get()
 	result, _ := report.Result.Get()
 	sameCensus(t, "after", census, after)
@@ -182,21 +188,42 @@ func TestLabMigrateRefuses(t *testing.T) {
 	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 7", "node 7")
 	refusesToMove(t, g, "homenode-mover migrate --cgroup /none --to 1", "none")
 	refusesToMove(t, g, "homenode-mover migrate --pid 999999 --to 1", "999999")
-	refusesToMove(t, g, "homenode-load drop sys_nice homenode-mover migrate --cgroup /mig --to 1", "CAP_SYS_NICE")
-	refusesToMove(t, g, "echo 0 > $base/mig/cpuset.mems; homenode-mover migrate --cgroup /mig --to 1; e=$?; echo 0-1 > $base/mig/cpuset.mems; exit $e", "cpuset")
-	// All but 24 MiB of node 1.
-	full := "group mig-full; free=$(awk '/MemFree/ {print $4 - 24576}' /sys/devices/system/node/node1/meminfo)\nstart full mig-full hold --bind-mem 1 --ws ${free}k --thp off"
+	moved(t, g, "echo 0 > $base/mig/cpuset.mems") // it moves what is elsewhere
+	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 1", "cpuset")
+	moved(t, g, "echo 0-1 > $base/mig/cpuset.mems")
+	// All but 80 MiB of node 1, of which some 40 are the kernel's reserve.
+	full := "group mig-full; free=$(awk '/MemFree/ {print $4 - 81920}' /sys/devices/system/node/node1/meminfo)\nstart full mig-full hold --bind-mem 1 --ws ${free}k --thp off"
 	if r := moved(t, g, full); r.Exit != 0 {
 		t.Fatalf("fill node 1: exit %d\n%s", r.Exit, r.Stderr)
 	}
-	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 1", "room")
+	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 1", "are missing: node 1 has ")
 	report, _ := migrates(t, g, "--cgroup /mig --to 1 --partial", 3)
 	result, _ := report.Result.Get()
 	if report.Outcome != migration.Partial || result.Moved() == 0 || result.Moved() > 47<<20 {
 		t.Errorf("without room for all: %s, moved %v: %+v", report.Outcome, result.Moved(), result)
 	}
 	census, _ := report.After.Get()
-	sameCensus(t, "in part", census, countPages(t, g, "mig"))
+	sameCensus(t, "in part", census, countPages(t, g, "mig", "/bin/homenode-load"))
+}
+
+// Without CAP_SYS_NICE, what one process maps moves; what two map stays, and that is
+// said before and after.
+func TestLabMigrateWithoutNice(t *testing.T) {
+	g := forMoving(t, "v2")
+	start := "group mig; truncate -s 4194304 /dev/shm/mig-s; for n in a b; do start $n mig hold --bind-cpu 0 --ws 4m --file /dev/shm/mig-s --extra 8m --thp off; done"
+	if r := moved(t, g, start); r.Exit != 0 {
+		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
+	}
+	r := moved(t, g, "homenode-load drop sys_nice homenode-mover migrate --cgroup /mig --to 1 -o json")
+	report, err := migration.DecodeReport([]byte(r.Stdout))
+	result, _ := report.Result.Get()
+	if err != nil || r.Exit != 3 || report.Outcome != migration.Partial || !strings.Contains(strings.Join(report.Notes, " "), "CAP_SYS_NICE") {
+		t.Fatalf("exit %d, %v, notes %q\n%s", r.Exit, err, report.Notes, r.Stderr)
+	}
+	if shared := result.Of(migration.Shmem); len(shared.Failed) == 0 || shared.Failed[0].Reason != "EACCES" || shared.Failed[0].Bytes < 4<<20 {
+		t.Errorf("shared memory: %+v", shared)
+	}
+	atHome(t, "after", countPages(t, g, "mig"), 1, migration.Anon)
 }
 
 // The workload changes while it is moved: that ends neither homenode nor in silence.

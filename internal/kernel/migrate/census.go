@@ -42,6 +42,7 @@ type counter struct {
 	root   unix.Root
 	pager  unix.Pager
 	buf    unix.Buffer
+	kinds  *pagecache.Kinds
 	frames *frames // nil: the kernel hides frame numbers
 	files  map[pagecache.ID]*countedFile
 	all    []*countedFile
@@ -68,7 +69,7 @@ type countedFile struct {
 }
 
 func newCounter(root unix.Root, pager unix.Pager) *counter {
-	return &counter{root: root, pager: pager, files: map[pagecache.ID]*countedFile{}, shared: newPageSet(), swap: newPageSet(),
+	return &counter{root: root, pager: pager, kinds: pagecache.NewKinds(root), files: map[pagecache.ID]*countedFile{}, shared: newPageSet(), swap: newPageSet(),
 		sums: make([][]unit.Bytes, len(migration.Kinds())), alike: map[string]int{}}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/procfs"
@@ -130,7 +129,7 @@ func (c *counter) areas(pid int) ([]countedArea, error) {
 }
 
 // fileOf is the file of a mapping. One that was not found, because that was not
-// permitted or it is new, is told by its name.
+// permitted or it is new, is told by its name and its file system.
 func (c *counter) fileOf(pid int, a procfs.Area, huge bool) *countedFile {
 	if !a.HasFile() {
 		return nil
@@ -139,7 +138,7 @@ func (c *counter) fileOf(pid int, a procfs.Area, huge bool) *countedFile {
 	if f, known := c.files[id]; known {
 		return f
 	}
-	kind := kindByName(a.Path)
+	kind := c.kinds.Of(pid, a)
 	if huge {
 		kind = migration.Hugetlb
 	}
@@ -150,23 +149,6 @@ func (c *counter) fileOf(pid int, a procfs.Area, huge bool) *countedFile {
 	}
 	c.files[id] = f
 	return f
-}
-
-// kindByName goes by what the kernel calls memory that has no file system of its own,
-// and by where tmpfs and devices are usually found; "": no memory that can move.
-func kindByName(path string) migration.Kind {
-	for _, p := range []struct {
-		prefix string
-		kind   migration.Kind
-	}{
-		{"/memfd:", migration.Shmem}, {"/SYSV", migration.Shmem}, {"/dev/zero", migration.Shmem}, {"/dev/shm/", migration.Shmem},
-		{"/dev/", ""}, {"anon_inode:", ""}, {"socket:", ""}, {"/dmabuf:", ""},
-	} {
-		if strings.HasPrefix(path, p.prefix) {
-			return p.kind
-		}
-	}
-	return migration.File
 }
 
 // area counts one mapping.

@@ -4,7 +4,6 @@ package migrate
 
 import (
 	"fmt"
-	"strings"
 
 	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/procfs"
@@ -135,7 +134,12 @@ func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
 		if !known || a.elsewhere == 0 {
 			continue
 		}
-		a.kind = r.kindOf(pid, v, at)
+		if a.kind = r.kinds.Of(pid, at); v.Huge {
+			a.kind = migration.Hugetlb
+		}
+		if a.kind == "" { // a device's
+			continue
+		}
 		a.mostlyAnon = 2*v.Anon > v.Pages()
 		if at.Inode != 0 {
 			a.file = pagecache.IDOf(r.m.root, pid, at)
@@ -144,43 +148,4 @@ func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
 		areas = append(areas, a)
 	}
 	return areas
-}
-
-// sharedNames begin the names of files that the kernel makes for shared memory:
-// mmap(MAP_SHARED|MAP_ANONYMOUS) (shmem_zero_setup in mm/shmem.c), System V,
-// memfd_create(2); and where POSIX shared memory is kept.
-var sharedNames = []string{"/dev/zero", "/SYSV", "/memfd:", "/dev/shm/"}
-
-// kindOf is a mapping's kind; private copies of a file's pages are told apart later.
-func (r *run) kindOf(pid int, v procfs.VMA, a procfs.Area) migration.Kind {
-	if v.Huge {
-		return migration.Hugetlb
-	}
-	if a.Inode == 0 {
-		return migration.Anon
-	}
-	for _, name := range sharedNames {
-		if strings.HasPrefix(a.Path, name) {
-			return migration.Shmem
-		}
-	}
-	if r.tmpfs(pid, a.Dev) {
-		return migration.Shmem
-	}
-	return migration.File
-}
-
-// tmpfs says whether a file system is one. The mounts are read once for each process,
-// which may have its own; only devices of tmpfs are kept.
-func (r *run) tmpfs(pid int, dev uint64) bool {
-	if r.mountsOf != pid || r.tmpfsDevs == nil {
-		r.mountsOf, r.tmpfsDevs = pid, map[uint64]bool{}
-		if data, err := r.m.buf.ReadFile(r.m.proc(pid, "mountinfo")); err == nil {
-			mounts, _ := procfs.ParseMountinfo(data)
-			for _, m := range mounts {
-				r.tmpfsDevs[m.Dev] = m.Type == "tmpfs"
-			}
-		}
-	}
-	return r.tmpfsDevs[dev]
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"homenode/internal/kernel/pagecache"
 	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -48,12 +49,11 @@ type run struct {
 	gone     map[int]bool     // processes that ended
 
 	// Only for the worker that scans.
-	plan      plan
-	frames    *frames
-	foreign   map[fileID]bool
-	left      map[pageKey]bool // pages that were left, each counted once
-	mountsOf  int
-	tmpfsDevs map[uint64]bool
+	plan    plan
+	kinds   *pagecache.Kinds
+	frames  *frames
+	foreign map[fileID]bool
+	left    map[pageKey]bool // pages that were left, each counted once
 
 	progress sync.Mutex
 	told     time.Time
@@ -83,7 +83,8 @@ const (
 
 func newRun(ctx context.Context, m *Mover, req Request) *run {
 	r := &run{
-		m: m, ctx: ctx, req: req, room: newRoom(m.root, req.To), budget: max(0, req.Budget),
+		kinds: pagecache.NewKinds(m.root),
+		m:     m, ctx: ctx, req: req, room: newRoom(m.root, req.To), budget: max(0, req.Budget),
 		pace:   pacer{rate: req.Rate, from: m.clock.Now()},
 		flying: map[int]int{}, tried: map[class]bool{}, stay: map[pageKey]bool{}, gone: map[int]bool{}, left: map[pageKey]bool{},
 	}

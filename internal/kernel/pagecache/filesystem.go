@@ -23,9 +23,9 @@ type nature struct {
 }
 
 // natures of file systems by the name that mountinfo has. Those not listed keep
-// their files on some disk.
+// their files on some disk. rootfs, what an initramfs runs from, is a tmpfs.
 var natures = map[string]nature{
-	"tmpfs": {kind: migration.Shmem}, "devtmpfs": {kind: migration.Shmem}, "hugetlbfs": {kind: migration.Hugetlb},
+	"tmpfs": {kind: migration.Shmem}, "rootfs": {kind: migration.Shmem}, "devtmpfs": {kind: migration.Shmem}, "hugetlbfs": {kind: migration.Hugetlb},
 	"fuse": {kind: migration.File, served: true}, "fuseblk": {kind: migration.File, served: true},
 
 	"proc": {}, "sysfs": {}, "cgroup": {}, "cgroup2": {}, "cpuset": {}, "debugfs": {}, "tracefs": {}, "securityfs": {}, "selinuxfs": {}, "smackfs": {},
@@ -64,7 +64,10 @@ type filesystems struct {
 // learn reads the mounts of a process, once for all that share them.
 func (f *filesystems) learn(buf *unix.Buffer, pid int) {
 	ns, err := unix.Inode(f.root.Path(fmt.Sprintf("/proc/%d/ns/mnt", pid)))
-	if err != nil || f.seen[ns] {
+	if err != nil { // it is not told: each process for itself
+		ns = 1<<63 | uint64(pid)
+	}
+	if f.seen[ns] {
 		return
 	}
 	f.seen[ns] = true
