@@ -252,7 +252,7 @@ func (r *round) shareBudget() {
 // machine, not Rate, is what limits, the first takes the whole turn: the first workload
 // is at home when half of the pages are, where all side by side would be late. More
 // windows let a huge one block the others for longer.
-const firstFor = 10
+const firstFor = 7
 
 // order is number 5 of Step: the moves from the one that comes first on, then those
 // before it. The next one's turn comes when it has ended, or was first for long.
