@@ -50,6 +50,8 @@ type live struct {
 	journal  *journal.Journal
 	entries  []journal.Entry // without a journal of our own: what another's says
 	owner    journal.Owner
+	shared   string // what of shared pages cannot be done
+	moving   *background
 	jobs     actuate.State
 	wishes   []action.Action
 	outcomes []action.Outcome
@@ -124,6 +126,9 @@ func (l *live) Next(ctx context.Context) (tui.Frame, error) {
 	if err := l.wait(ctx); err != nil {
 		return tui.Frame{}, err
 	}
+	if err := l.awaitMoves(ctx); err != nil {
+		return tui.Frame{}, err
+	}
 	if err := l.lock(ctx); err != nil {
 		return tui.Frame{}, err
 	}
@@ -141,6 +146,7 @@ func (l *live) Next(ctx context.Context) (tui.Frame, error) {
 		return tui.Frame{}, err
 	}
 	l.cfg.Name(&w)
+	l.tellMoves()
 	w.Outcomes, l.outcomes = l.outcomes, nil
 	l.last = w
 	if l.journal != nil {
@@ -158,10 +164,10 @@ func peek(dir string) ([]journal.Entry, error) {
 }
 
 // act takes this window's steps; after one that was not done, the workload's
-// further steps wait for the next window. A move is given one period.
+// further steps wait for the next window. Moves, which come last, have until then.
 func (l *live) act(ctx context.Context) {
-	var steps []action.Step
-	l.jobs, steps, l.outcomes = actuate.Step(l.reader.Machine(), l.cfg.Actuate, l.jobs, l.wishes, l.last)
+	var steps, moves []action.Step
+	l.jobs, steps, l.outcomes = actuate.Step(l.reader.Machine(), l.actuateConfig(), l.jobs, l.wishes, l.last)
 	l.wishes = nil
 	apply := l.journal.Wrap(l.owner)
 	stopped := map[string]bool{}
@@ -169,15 +175,22 @@ func (l *live) act(ctx context.Context) {
 		if stopped[s.Workload] || ctx.Err() != nil {
 			continue
 		}
-		limited, cancel := ctx, context.CancelFunc(func() {})
 		if s.Kind == action.MovePages {
-			limited, cancel = context.WithTimeout(ctx, l.period)
+			moves = append(moves, s)
+			continue
 		}
-		o := apply.Apply(limited, s)
-		cancel()
+		o := apply.Apply(ctx, s)
 		stopped[s.Workload] = o.Status != action.Done && o.Status != action.InProgress
 		l.outcomes = append(l.outcomes, o)
 	}
+	l.startMoves(ctx, apply, moves, l.next)
+}
+
+// actuateConfig has a move take no longer than a period.
+func (l *live) actuateConfig() actuate.Config {
+	c := l.cfg.Actuate
+	c.Turn = l.period
+	return c
 }
 
 // open makes the owner, who plans and writes.
@@ -185,7 +198,14 @@ func (l *live) open() error {
 	if l.owner != nil {
 		return nil
 	}
-	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: true})
+	powers, err := kernel.ReadPowers(kernel.Live().Root())
+	if err != nil {
+		return err
+	}
+	if !powers.Nice() { // asking for them would fail each call
+		l.shared = ", without those that several processes map (that needs CAP_SYS_NICE)"
+	}
+	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: powers.Nice()})
 	if err != nil {
 		return err
 	}
@@ -260,7 +280,7 @@ func (l *live) planBind(ctx context.Context, a action.Action) ([]string, error) 
 	}
 	w := l.last
 	w.Outcomes = nil
-	next, steps, told := actuate.Step(l.reader.Machine(), l.cfg.Actuate, l.jobs, []action.Action{a}, w)
+	next, steps, told := actuate.Step(l.reader.Machine(), l.actuateConfig(), l.jobs, []action.Action{a}, w)
 	for _, o := range told {
 		if o.Step.Workload == a.Workload {
 			return nil, errors.New(o.Detail)
@@ -289,7 +309,7 @@ func (l *live) planBind(ctx context.Context, a action.Action) ([]string, error) 
 
 func (l *live) planStep(ctx context.Context, s action.Step) ([]string, error) {
 	if s.Kind == action.MovePages {
-		return []string{fmt.Sprintf("then its pages on nodes %v (%v) move to %v, at most %v/s", s.From, l.elsewhere(s), s.Nodes, l.cfg.Actuate.Rate)}, nil
+		return []string{fmt.Sprintf("then its pages on nodes %v (%v) move to %v, at most %v/s%s", s.From, l.elsewhere(s), s.Nodes, l.cfg.Actuate.Rate, l.shared)}, nil
 	}
 	changes, err := l.owner.Plan(ctx, s)
 	if err != nil {
@@ -371,11 +391,18 @@ func (l *live) Apply(ctx context.Context, a action.Action) error {
 // close lets go of everything and says what stays.
 func (l *live) close() []string {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	was, moves := l.closed, l.moving
+	l.closed = true // from here on no moves begin
+	l.mu.Unlock()
+	if was {
 		return nil
 	}
-	l.closed = true
+	if moves != nil { // they need the journal
+		moves.cancel()
+		<-moves.done
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.reader.Close()
 	if l.journal == nil {
 		return nil

@@ -46,7 +46,12 @@ func newToy(t *testing.T, lines ...string) *toy {
 
 func (t *toy) Read(context.Context) (window.Window, error) {
 	t.reads++
-	return t.host.Window(), nil
+	w := t.host.Window()
+	for i := range w.Workloads { // a move changes the host's while a window is looked at
+		wl := &w.Workloads[i]
+		wl.AnonByNode, wl.FileByNode = slices.Clone(wl.AnonByNode), slices.Clone(wl.FileByNode)
+	}
+	return w, nil
 }
 func (t *toy) Machine() machine.Machine { return t.host.Machine }
 func (t *toy) Close()                   {}
@@ -101,12 +106,12 @@ func newLive(t *testing.T, toy *toy) *live {
 		t.Fatal(err)
 	}
 	c.StateDir = t.TempDir()
-	return &live{cfg: c, period: time.Millisecond, wake: make(chan struct{}, 1), reader: toy, owner: toyOwner{toy}}
+	return &live{cfg: c, period: time.Second, wake: make(chan struct{}, 1), reader: toy, owner: toyOwner{toy}}
 }
 
 func (l *live) tick(t *testing.T) window.Window {
 	t.Helper()
-	l.next = time.Now()
+	l.next, l.soonest = time.Now(), time.Now()
 	f, err := l.Next(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +225,59 @@ func TestTopWish(t *testing.T) {
 		t.Fatal("the wish waits for the next period")
 	}
 	l.close()
+}
+
+// slowOwner's moves go on until they are stopped.
+type slowOwner struct {
+	toyOwner
+	began chan string
+	moved int // moves that ended
+}
+
+func (o *slowOwner) Move(ctx context.Context, _ journal.Permit, s action.Step) action.Outcome {
+	o.began <- s.Workload
+	<-ctx.Done()
+	o.moved++
+	return action.Outcome{Step: s, Status: action.InProgress, Moved: 4096}
+}
+
+// While pages move, the screen goes on: the window is there, dry runs and wishes are
+// taken. A wish ends the move, and so does the end; neither lets go before it has ended.
+func TestTopWhilePagesMove(t *testing.T) {
+	ctx := context.Background()
+	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1", "workload /b cpu=1 anon=100MiB,0 mems=0-1")
+	l := newLive(t, toy)
+	slow := &slowOwner{toyOwner: toyOwner{toy}, began: make(chan string, 9)}
+	l.owner, l.period = slow, time.Hour
+	l.tick(t)
+	for _, id := range []string{"/a", "/b"} {
+		if err := l.Apply(ctx, bindTo(id, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.tick(t)
+	if id := <-slow.began; id != "/a" {
+		t.Errorf("%s moves first", id)
+	}
+	if _, err := l.Plan(ctx, bindTo("/b", 0)); err == nil || !strings.Contains(err.Error(), "unbind it first") {
+		t.Errorf("plan: %v", err)
+	}
+	if err := l.Apply(ctx, action.Action{Kind: action.Unbind, Workload: "/b"}); err != nil {
+		t.Fatal(err)
+	}
+	w := l.tick(t)
+	if slow.moved != 1 || !slices.ContainsFunc(w.Outcomes, func(o action.Outcome) bool { return o.Moved == 4096 && o.Step.Workload == "/a" }) {
+		t.Errorf("%d moves ended, outcomes %v", slow.moved, w.Outcomes)
+	}
+	if cpus := toy.values[journal.Setting{Cgroup: "/b", File: "cpuset.cpus"}]; cpus != "" {
+		t.Errorf("/b is still bound to %s", cpus)
+	}
+	if id := <-slow.began; id != "/a" {
+		t.Errorf("%s moves on", id)
+	}
+	if said := strings.Join(l.close(), "\n"); slow.moved != 2 || !strings.Contains(said, "still bound: /a") {
+		t.Errorf("%d moves ended, said %q", slow.moved, said)
+	}
 }
 
 // What was asked for and not begun, or begun and not ended, is named at the end.

@@ -173,12 +173,12 @@ func (r *round) askMemsAgain(j *Job, wl window.Workload, p pages, known bool) {
 	r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Nodes})
 }
 
-// progress counts the windows in which nothing came closer. The first window
-// after set-cpus only sets the mark.
+// progress counts the windows in which nothing came closer, though a move was tried.
+// The first window after set-cpus only sets the mark.
 func (j *Job) progress(p pages) {
 	if p.anon < j.BestAnon.Or(p.anon+1) || p.all < j.BestAll.Or(p.all+1) {
 		j.Idle = 0
-	} else {
+	} else if !j.Asked { // else others' moves took the whole turn
 		j.Idle++
 	}
 	j.BestAnon = unit.Some(min(p.anon, j.BestAnon.Or(p.anon)))
@@ -200,6 +200,7 @@ func (r *round) watch(j *Job, wl window.Workload, p pages) {
 	}
 	wait := max(r.cfg.NoProgressWindows, r.patience(j, p))
 	j.Grown++
+	r.weigh(j)
 	switch {
 	case j.Grown < r.cfg.NoProgressWindows:
 	case j.Grown < wait:
@@ -216,12 +217,13 @@ func (j *Job) calm(patience int) {
 	if j.Grown >= patience {
 		j.Why = ""
 	}
-	j.Grown = 0
+	j.Grown, j.Turn, j.Credit = 0, 0, 0
 }
 
 // shareBudget is number 4 of Step. Every move gets an equal part of the window's
 // bytes, and what the small ones do not need goes to the larger ones. A move
-// that would get nothing is left out.
+// that would get nothing is left out. A window is longer for the moves in it: if the
+// next one's bytes grew with it, windows would never be short again.
 func (r *round) shareBudget() {
 	if r.cfg.Rate == 0 {
 		return // Budget is what there is to move
@@ -233,11 +235,57 @@ func (r *round) shareBudget() {
 		}
 	}
 	slices.SortStableFunc(moves, func(a, b int) int { return cmp.Compare(r.steps[a].Budget, r.steps[b].Budget) })
-	left := unit.Bytes(float64(r.cfg.Rate) * r.w.Length.Seconds())
+	turn := r.w.Length
+	if r.cfg.Turn > 0 {
+		turn = min(turn, r.cfg.Turn)
+	}
+	left := unit.Bytes(float64(r.cfg.Rate) * turn.Seconds())
 	for k, i := range moves {
 		part := left / unit.Bytes(len(moves)-k)
 		r.steps[i].Budget = min(r.steps[i].Budget, part)
 		left -= r.steps[i].Budget
 	}
 	r.steps = slices.DeleteFunc(r.steps, func(s action.Step) bool { return s.Kind == action.MovePages && s.Budget <= 0 })
+}
+
+// firstFor is how many windows a move may come first in while others wait. Where the
+// machine, not Rate, is what limits, the first takes the whole turn: the first workload
+// is at home when half of the pages are, where all side by side would be late. More
+// windows let a huge one block the others for longer.
+const firstFor = 7
+
+// order is number 5 of Step: the moves from the one that comes first on, then those
+// before it. The next one's turn comes when it has ended, or was first for long.
+func (r *round) order(first string, windows int) (string, int) {
+	var movers []string // ascending, as jobs are
+	for i := range r.jobs {
+		j := &r.jobs[i]
+		j.Asked = slices.ContainsFunc(r.steps, func(s action.Step) bool { return s.Kind == action.MovePages && s.Workload == j.Workload })
+		if j.Asked {
+			movers = append(movers, j.Workload)
+		}
+	}
+	if len(movers) == 0 {
+		return "", 0
+	}
+	i, on := slices.BinarySearch(movers, first)
+	if on && windows >= firstFor {
+		i, on = i+1, false
+	}
+	if i %= len(movers); !on {
+		first, windows = movers[i], 0
+	}
+	moves := r.steps[len(r.steps)-len(movers):] // they come last
+	slices.SortStableFunc(moves, func(a, b action.Step) int {
+		return cmp.Compare(after(a.Workload, first), after(b.Workload, first))
+	})
+	return first, windows + 1
+}
+
+// after is 1 for those that come round again before the first.
+func after(workload, first string) int {
+	if workload < first {
+		return 1
+	}
+	return 0
 }

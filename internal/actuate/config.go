@@ -32,6 +32,12 @@ type Config struct {
 	PageCache         bool          `yaml:"page_cache" json:"page_cache"` // move pages of its files that nobody maps, too
 	MaxStall          time.Duration `yaml:"max_stall" json:"max_stall"`   // one call of the mover should take no longer; 0: unlimited
 
+	// Turn is how long a window's moves may take at Rate, all together: the budget is
+	// no more than that, however long the window was. Who runs the loop sets it by its
+	// period: moving makes windows longer, and longer windows must not mean longer
+	// moves. 0: as long as the window.
+	Turn time.Duration `yaml:"-" json:"turn"`
+
 	// Profile is what was measured of this machine; nil: prices are estimates.
 	Profile *profile.Profile `yaml:"-" json:"-"`
 }
@@ -64,6 +70,9 @@ func (c Config) Validate() error {
 	}
 	if c.NoProgressWindows < 1 || c.RetryLimit < 0 || c.ForgetAfter < 0 {
 		return fmt.Errorf("actuate: no_progress_windows is %d, retry_limit %d, forget_after %d: they must be at least 1, 0 and 0", c.NoProgressWindows, c.RetryLimit, c.ForgetAfter)
+	}
+	if c.Turn < 0 {
+		return fmt.Errorf("actuate: turn is %v: it must not be negative (0: as long as the window)", c.Turn)
 	}
 	return c.validatePays()
 }

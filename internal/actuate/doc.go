@@ -18,8 +18,9 @@
 //  1. SetCPUs to the online CPUs of the nodes, without reserved ones. From then on
 //     first touch makes new pages local.
 //  2. MovePages, from the same window on, if it pays (below): what is elsewhere, in
-//     the background, within a budget per window (Config.Rate × window length) that
-//     all moving workloads share.
+//     the background, within a budget per window (Config.Rate × window length, or
+//     × Config.Turn where that is shorter) that all moving workloads share. Whose turn
+//     did not come in a window waits, without that being held against it.
 //  3. SetMems when so little is left that the write is short: remote anonymous
 //     pages ≤ max(ResidualShare × resident, ResidualBytes), and file pages as
 //     little, or the mover said that no more can be moved. Where nothing moves
@@ -33,7 +34,7 @@
 // When it pays (2, 4): remote loads/s × seconds saved a load over the Horizon exceed
 // PayRatio × what moving costs (migration.Pays, with the figures of Config.Profile).
 // If not, the job settles, says so, and looks again every window; it moves once it
-// has paid for NoProgressWindows. Pages that were moved here within the horizon must
+// has paid, on the average, over NoProgressWindows. Pages that were moved here within the horizon must
 // earn that cost too, and with each move in the horizon the patience doubles: so a
 // policy that flips between nodes has few journeys, not one for each flip.
 //

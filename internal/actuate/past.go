@@ -93,8 +93,21 @@ func (r *round) book(o action.Outcome) {
 	p.Moves = p.Moves[max(0, len(p.Moves)-mostMoves):]
 }
 
-// patience is for how many windows in a row a move must pay before it begins. The
-// first one need not wait, nor the second one if it takes the pages on, not back;
+// journeysGoOn keeps those as one move whose turn did not come in the last window.
+func (r *round) journeysGoOn() {
+	for _, j := range r.jobs {
+		i, ok := findPast(r.past, j.Workload)
+		if !ok || !j.Asked {
+			continue
+		}
+		if last := &r.past[i].Moves[len(r.past[i].Moves)-1]; last.To == j.Nodes && last.Seq+1 >= r.w.Seq {
+			last.Seq = r.w.Seq
+		}
+	}
+}
+
+// patience is for how many windows a move must have paid, on the average, before it
+// begins. The first one need not wait, nor the second one if it takes the pages on, not back;
 // from there on it doubles with each move within the horizon.
 func (r *round) patience(j *Job, p pages) int {
 	moves := r.moves(j.Workload)

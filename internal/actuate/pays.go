@@ -129,6 +129,39 @@ func (r *round) waits(j *Job, p pages, windows int) string {
 	}
 }
 
+// weigh counts a window of what has settled for or against moving it:
+//
+//  1. A window counts by its length × how many times the cost its gain is, less one:
+//     the sum is above 0 while moving has paid on the average since it began to pay.
+//     A workload that is busy in every other window is so counted as what it is.
+//  2. Once it has not paid on the average, all is counted anew.
+//  3. No sum outlives a horizon in which nothing is read: one window, however busy,
+//     says no more about the next ones than the horizon does.
+//
+// What cannot be told counts as WhenUnknown says.
+func (r *round) weigh(j *Job) {
+	j.Credit = min(j.Credit+r.times(j)*r.w.Length.Seconds(), r.cfg.Horizon.Seconds()) // 1, 3
+	if !(j.Credit > 0) {                                                              // 2
+		j.Turn, j.Credit = 0, 0
+		return
+	}
+	j.Turn++
+}
+
+// times is by how many times the cost the gain exceeds it.
+func (r *round) times(j *Job) float64 {
+	v, _ := j.Pays.Get()
+	gain, known := v.Gain.Get()
+	least := v.Cost.Or(0) * r.cfg.PayRatio
+	switch {
+	case known && least > 0 && v.Answer != migration.PaysCannotTell:
+		return gain/least - 1
+	case r.worth(j):
+		return 1
+	}
+	return -1
+}
+
 // reconsider looks again at what was left elsewhere because moving did not pay, or
 // was to wait.
 func (r *round) reconsider(j *Job, wl window.Workload, p pages) {
@@ -139,14 +172,22 @@ func (r *round) reconsider(j *Job, wl window.Workload, p pages) {
 		j.to(StagePages, "")
 		r.pursue(j, wl, p)
 	case p.all <= r.threshold(p):
-		j.Waiting, j.Turn, j.Why = false, 0, ""
-	case !r.worth(j):
-		j.Turn, j.Why = 0, j.short()
+		j.Waiting, j.Turn, j.Credit, j.Why = false, 0, 0, ""
 	default:
-		if j.Turn++; j.Turn >= wait {
-			r.resume(j, p)
-			return
-		}
+		r.weigh(j)
+		r.begins(j, p, wait)
+	}
+}
+
+// begins moves what has waited, in a window in which that pays: one in which it does
+// not may be the first of many.
+func (r *round) begins(j *Job, p pages, wait int) {
+	switch {
+	case !r.worth(j):
+		j.Why = j.short()
+	case j.Turn >= wait:
+		r.resume(j, p)
+	default:
 		j.Why = r.waits(j, p, wait)
 	}
 }

@@ -17,6 +17,10 @@ import (
 type State struct {
 	Jobs []Job  `json:"jobs,omitempty"` // ascending by workload
 	Past []Past `json:"past,omitempty"` // ascending by workload
+	// First is the workload whose move comes first, and FirstFor the windows that it
+	// has been for; see order.
+	First    string `json:"first,omitempty"`
+	FirstFor int    `json:"first_for,omitempty"`
 }
 
 // Stage is where a job stands; see the package comment.
@@ -36,24 +40,29 @@ const (
 
 // Job is one workload's way to its binding, or back.
 type Job struct {
-	Workload string        `json:"workload"`
-	Stage    Stage         `json:"stage"`
-	Nodes    set.NodeSet   `json:"nodes"`
-	CPUs     set.CPUSet    `json:"cpus"`
-	CPUsOnly bool          `json:"cpus_only,omitempty"`
-	MemsSet  bool          `json:"mems_set,omitempty"`
-	Why      string        `json:"why,omitempty"`      // of cpus-only, drifted
-	Failures int           `json:"failures,omitempty"` // of the stage's step, in a row
-	Wait     int           `json:"wait,omitempty"`     // restoring: windows until the next try
-	Absent   int           `json:"absent,omitempty"`   // windows in a row without the workload
-	Idle     int           `json:"idle,omitempty"`     // pages: windows without progress
-	Grown    int           `json:"grown,omitempty"`    // steady: windows above Floor + threshold
-	Drained  bool          `json:"drained,omitempty"`  // pages: the mover had nothing more to move
-	Moved    unit.Bytes    `json:"moved_bytes,omitempty"`
-	Moving   bool          `json:"moving,omitempty"`  // cpus, pages: a move was asked for
-	Waiting  bool          `json:"waiting,omitempty"` // settled: what is elsewhere is moved once it pays
-	Turn     int           `json:"turn,omitempty"`    // windows in a row that speak for the other of the two
-	Reason   action.Reason `json:"reason"`
+	Workload string      `json:"workload"`
+	Stage    Stage       `json:"stage"`
+	Nodes    set.NodeSet `json:"nodes"`
+	CPUs     set.CPUSet  `json:"cpus"`
+	CPUsOnly bool        `json:"cpus_only,omitempty"`
+	MemsSet  bool        `json:"mems_set,omitempty"`
+	Why      string      `json:"why,omitempty"`      // of cpus-only, drifted
+	Failures int         `json:"failures,omitempty"` // of the stage's step, in a row
+	Wait     int         `json:"wait,omitempty"`     // restoring: windows until the next try
+	Absent   int         `json:"absent,omitempty"`   // windows in a row without the workload
+	Idle     int         `json:"idle,omitempty"`     // pages: windows without progress
+	Grown    int         `json:"grown,omitempty"`    // steady: windows above Floor + threshold
+	Drained  bool        `json:"drained,omitempty"`  // pages: the mover had nothing more to move
+	Moved    unit.Bytes  `json:"moved_bytes,omitempty"`
+	Moving   bool        `json:"moving,omitempty"`  // cpus, pages: a move was asked for
+	Waiting  bool        `json:"waiting,omitempty"` // settled: what is elsewhere is moved once it pays
+	Asked    bool        `json:"asked,omitempty"`   // a move was asked for and there was no word of it yet
+	// Turn is, while moving, windows in a row in which that does not pay; of what has
+	// settled, windows since it has paid on the average. Credit is by how much: seconds
+	// × times the cost; see weigh.
+	Turn   int           `json:"turn,omitempty"`
+	Credit float64       `json:"credit_s,omitempty"`
+	Reason action.Reason `json:"reason"`
 	// BestAnon and BestAll are the least remote bytes seen while moving; Floor
 	// is what was left when it settled.
 	BestAnon unit.Opt[unit.Bytes] `json:"best_anon_bytes,omitzero"`
@@ -85,7 +94,8 @@ func find(jobs []Job, workload string) (int, bool) {
 // to enters a stage; what was counted in the last one is over.
 func (j *Job) to(s Stage, why string) {
 	j.Stage, j.Why = s, why
-	j.Failures, j.Wait, j.Idle, j.Grown, j.Turn, j.Drained = 0, 0, 0, 0, 0, false
+	j.Failures, j.Wait, j.Idle, j.Grown, j.Drained = 0, 0, 0, 0, false
+	j.Turn, j.Credit = 0, 0
 	j.Moving = j.Moving && s == StagePages
 	if s == StageRestoring || s == StageDrifted { // its pages are not ours to move
 		j.Waiting, j.Pays = false, unit.None[migration.Verdict]()

@@ -20,7 +20,8 @@ import (
 //  1. what became of the last steps (Window.Outcomes),
 //  2. the wishes, one after the other,
 //  3. every job looks at its workload and asks for its next step,
-//  4. the moving ones share the window's budget.
+//  4. the moving ones share the window's budget,
+//  5. and one of them comes first.
 //
 // It returns the next state, the steps in the order in which to take them
 // (restores first: they make room), and outcomes of its own — a drift seen, a
@@ -34,6 +35,7 @@ func Step(m machine.Machine, cfg Config, st State, wishes []action.Action, w win
 		r.book(o)
 		r.outcome(o)
 	}
+	r.journeysGoOn()
 	for _, a := range wishes { // 2
 		r.wish(a)
 	}
@@ -45,7 +47,9 @@ func Step(m machine.Machine, cfg Config, st State, wishes []action.Action, w win
 	slices.SortStableFunc(r.steps, func(a, b action.Step) int {
 		return cmp.Compare(rank(a.Kind), rank(b.Kind))
 	})
-	return State{Jobs: r.jobs, Past: r.past}, r.steps, r.told
+	next := State{Jobs: r.jobs, Past: r.past}
+	next.First, next.FirstFor = r.order(st.First, st.FirstFor) // 5
+	return next, r.steps, r.told
 }
 
 // rank keeps SetCPUs before MovePages, and restores before all. Moves come last: at
@@ -121,7 +125,7 @@ func (r *round) cpusFailed(j *Job, detail string) {
 
 // moveOutcome: a refused move leaves the CPUs; the pages will not follow.
 func (r *round) moveOutcome(j *Job, o action.Outcome) {
-	j.Moved += o.Moved
+	j.Moved, j.Asked = j.Moved+o.Moved, false
 	if j.Stage != StagePages {
 		return
 	}

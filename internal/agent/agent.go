@@ -17,6 +17,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/migrate"
+	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/policy/mao"
 	"homenode/internal/window"
@@ -38,10 +39,18 @@ type applier interface {
 	Apply(ctx context.Context, step action.Step) action.Outcome
 }
 
+// windowReader is kernel.Reader, or a fake.
+type windowReader interface {
+	Read(ctx context.Context) (window.Window, error)
+	Machine() machine.Machine
+	EventTable() string
+	Close()
+}
+
 // Agent runs the loop. It is not safe for concurrent use.
 type Agent struct {
 	o       Options
-	reader  *kernel.Reader
+	reader  windowReader
 	owner   *cgroup.Applier
 	journal *journal.Journal // nil in a dry run
 	apply   applier
@@ -71,7 +80,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 }
 
 func (a *Agent) open(ctx context.Context) error {
-	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: true})
+	mover, err := a.mover()
 	if err != nil {
 		return err
 	}
@@ -102,8 +111,25 @@ func (a *Agent) open(ctx context.Context) error {
 		a.apply = a.journal.Wrap(a.owner)
 		rc.Ours = a.journal.Ours
 	}
-	a.reader, err = kernel.NewReader(rc)
-	return err
+	reader, err := kernel.NewReader(rc)
+	if err != nil {
+		return err
+	}
+	a.reader = reader
+	return nil
+}
+
+// mover asks for all pages only where that is allowed: else the kernel refuses each
+// call, and nothing would move (kernel_move_pages in mm/migrate.c).
+func (a *Agent) mover() (*migrate.Mover, error) {
+	powers, err := kernel.ReadPowers(kernel.Live().Root())
+	if err != nil {
+		return nil, err
+	}
+	if !powers.Nice() {
+		a.o.Log.Warn("pages that several processes map stay where they are: that needs CAP_SYS_NICE")
+	}
+	return migrate.NewMover(kernel.Live(), migrate.Config{Shared: powers.Nice()})
 }
 
 // oursOf says what an agent that runs beside this dry run has set: that is not
@@ -145,9 +171,25 @@ func (a *Agent) recover(ctx context.Context) error {
 
 func (a *Agent) recovered(restored []journal.Restored) {
 	for _, r := range restored {
-		a.o.Log.Info("put back after a crash", "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
+		a.logRestored("left by an earlier homenode: ", r)
 		a.status.Recovered = append(a.status.Recovered, r.String())
 	}
+}
+
+// became says what became of a setting that was to be put back.
+var became = map[journal.Result]string{
+	journal.PutBack: "put back", journal.Already: "it was as before", journal.Equivalent: "put back to what means the same",
+	journal.Left: "left to who changed it since", journal.Vanished: "gone, with what it was set for",
+	journal.Kept: "kept for now", journal.NotDone: "not put back",
+}
+
+// logRestored warns of what is still outstanding.
+func (a *Agent) logRestored(whose string, r journal.Restored) {
+	level := slog.LevelInfo
+	if r.Result == journal.Kept || r.Result == journal.NotDone {
+		level = slog.LevelWarn
+	}
+	a.o.Log.Log(context.Background(), level, whose+became[r.Result], "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
 }
 
 func (a *Agent) close() {
@@ -213,7 +255,9 @@ func (a *Agent) round(ctx context.Context) error {
 	var reasons []action.Reason
 	a.policy, wishes, reasons = mao.Step(m, a.o.Config.MAO, a.policy, w)
 	var steps []action.Step
-	a.jobs, steps, a.outcomes = actuate.Step(m, a.o.Config.Actuate, a.jobs, wishes, w)
+	cfg := a.o.Config.Actuate
+	cfg.Turn = a.o.Config.Period
+	a.jobs, steps, a.outcomes = actuate.Step(m, cfg, a.jobs, wishes, w)
 	a.remember(w, wishes)
 	if a.quiet++; len(steps)+len(wishes) > 0 || a.jobs.Undecided() {
 		a.quiet = 0
@@ -224,15 +268,22 @@ func (a *Agent) round(ctx context.Context) error {
 }
 
 // take applies the steps in order; after one that was not done, the same
-// workload's further steps wait for the next window.
+// workload's further steps wait for the next window, as do moves for which no time
+// is left.
 func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome {
 	var outcomes []action.Outcome
 	stopped := map[string]bool{}
+	var end time.Time // of this window's moves
 	for _, s := range steps {
 		if stopped[s.Workload] || ctx.Err() != nil {
 			continue
 		}
-		o := a.applyInTime(ctx, s)
+		if s.Kind == action.MovePages && end.IsZero() {
+			end = time.Now().Add(a.moveLimit())
+		} else if s.Kind == action.MovePages && !time.Now().Before(end) {
+			continue
+		}
+		o := a.applyUntil(ctx, s, end)
 		stopped[s.Workload] = o.Status != action.Done && o.Status != action.InProgress && o.Status != action.DryRun
 		a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
 			"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", o.Detail)
@@ -241,17 +292,18 @@ func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome 
 	return outcomes
 }
 
-// moveLimit is how many periods a page move may take before the loop goes on.
-// Shorter turns would let several workloads move side by side, and each come home
-// later: one after the other, the first is done when half of the pages are.
-const moveLimit = 10
+// moveLimit is how long all page moves of a window may take together before the loop
+// goes on. At their rate they take a period, actuate's turn; the rest is for looking
+// for pages, and for a machine that is slower than the rate. Longer, and an unbind or
+// a drift would wait for more than two periods.
+func (a *Agent) moveLimit() time.Duration { return a.o.Config.Period * 3 / 2 }
 
-// applyInTime bounds page moves: what is left goes on in the next window.
-func (a *Agent) applyInTime(ctx context.Context, s action.Step) action.Outcome {
+// applyUntil bounds page moves: what is left goes on in the next window.
+func (a *Agent) applyUntil(ctx context.Context, s action.Step, end time.Time) action.Outcome {
 	if s.Kind != action.MovePages {
 		return a.apply.Apply(ctx, s)
 	}
-	ctx, cancel := context.WithTimeout(ctx, moveLimit*a.o.Config.Period)
+	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	return a.apply.Apply(ctx, s)
 }
@@ -304,7 +356,7 @@ func (a *Agent) putBack() error {
 	defer cancel()
 	restored, err := a.journal.Restore(ctx, a.owner)
 	for _, r := range restored {
-		a.o.Log.Info("put back", "setting", r.Setting.String(), "result", string(r.Result), "detail", r.Detail)
+		a.logRestored("", r)
 	}
 	return errors.Join(err, a.journal.Compact())
 }
