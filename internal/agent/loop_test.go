@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,8 @@ type world struct {
 	windows []window.Window
 	steps   []taken
 	loads   map[string]uint64 // a second
+
+	approved atomic.Bool
 }
 
 type taken struct {
@@ -46,6 +49,7 @@ func (w *world) Read(context.Context) (window.Window, error) {
 	time.Sleep(readTime)
 	for id, perSecond := range w.loads {
 		l := w.Host.Load(id)
+		l.Approved = w.approved.Load()
 		l.LocalLoads = unit.Measured(uint64(0), "test")
 		l.RemoteLoads = unit.Measured(uint64(float64(perSecond)*time.Since(w.last).Seconds()), "test")
 		w.Host.Serve(l)
@@ -111,11 +115,8 @@ func newLoop(t *testing.T, n int, size unit.Bytes) (*Agent, *world) {
 	return a, w
 }
 
-func (w *world) approve(yes bool) {
-	for id := range w.loads {
-		w.Host.Load(id).Approved = yes
-	}
-}
+// approve holds from the next window on.
+func (w *world) approve(yes bool) { w.approved.Store(yes) }
 
 // run plays for so long, and says when the agent had ended.
 func run(t *testing.T, a *Agent, play ...func()) {
