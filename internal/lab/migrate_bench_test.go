@@ -258,18 +258,19 @@ func (b *bench) run(d *benched, c contestant, r trial.Run) (last sample) {
 func (b *bench) of(d *benched) {
 	cs := d.scenario.contestants
 	if d.scenario.state == "pace" {
-		b.warm(d, cs[0])
+		b.warm(d)
 	}
 	for _, r := range trial.Order(len(cs), d.Repeats, 1) {
 		b.run(d, cs[r.Arm], r)
 	}
 }
 
-// warm: two where a share is taken of what they measure, else one.
-func (b *bench) warm(d *benched, c contestant) {
-	n := 1
+// warm: two unthrottled ones where a share is taken of what they measure, else one of
+// the first contestant's.
+func (b *bench) warm(d *benched) {
+	n, c := 1, d.scenario.contestants[0]
 	if slices.ContainsFunc(d.scenario.contestants, func(c contestant) bool { return c.share > 0 }) {
-		n = 2
+		n, c = 2, liveMax
 	}
 	var fastest []float64
 	for i := range n {

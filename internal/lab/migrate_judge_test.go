@@ -344,6 +344,9 @@ func judgeRates(some []benched) verdict {
 }
 
 func interval(r trial.Ratio) string {
+	if r.CI == (trial.Interval{}) {
+		return "too few runs for an interval"
+	}
 	return fmt.Sprintf("%.3f–%.3f, %.0f %% of the time", r.CI.Low, r.CI.High, 100*r.CI.Coverage)
 }
 

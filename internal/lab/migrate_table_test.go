@@ -7,23 +7,36 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"testing"
 
 	"homenode/internal/migration"
 	"homenode/internal/trial"
+	"homenode/internal/unit"
 )
 
+// medianText has the least and the most, too, of more runs than one.
 func medianText(v []float64, format string) string {
 	s, ok := trial.Summarise(v)
-	if !ok {
+	switch {
+	case !ok:
 		return "—"
+	case len(v) == 1:
+		return fmt.Sprintf(format, s.Median)
 	}
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", s.Median, s.Min, s.Max)
 }
 
+// ratioText is of the medians where no interval can be told: of one run, or of a victim
+// that did nothing at all during a move.
 func ratioText(values, base []float64) string {
-	r, ok := trial.RatioOf(values, base)
-	if !ok {
+	v, ok := trial.Summarise(values)
+	b, too := trial.Summarise(base)
+	if !ok || !too || b.Median <= 0 {
 		return "—"
+	}
+	r, ok := trial.RatioOf(values, base)
+	if !ok || r.CI == (trial.Interval{}) {
+		return fmt.Sprintf("%.3f", v.Median/b.Median)
 	}
 	return fmt.Sprintf("%.3f (%.3f–%.3f)", r.Value, r.CI.Low, r.CI.High)
 }
@@ -107,4 +120,23 @@ func told(some []sample) (text string) {
 		text += ": " + why
 	}
 	return text
+}
+
+func TestDecisionTable(t *testing.T) {
+	one := aRun(migratesIt.name, 2, 500)
+	one.OpsDuring, one.OpsBefore, one.StallMS, one.Stayed = unit.Some(0.0), unit.Some(100.0), unit.Some(2000.0), 3
+	failed := one
+	failed.Failure = "failed"
+	got := benched{Name: "neutral", Contestants: []string{migratesIt.name}, Samples: []sample{one, failed}}.table()
+	for _, want := range []string{"1 runs (0 excluded, 1 FAILED), move 2.00 s", "longest stall 2000.0 ms", "of before 0.000\n", "moved: file 50.00 %; by its own count up to 3 pages stay\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("without %q:\n%s", want, got)
+		}
+	}
+	if got := ratioText([]float64{2, 2.2}, []float64{1, 1}); got != "2.100 (2.000–2.200)" {
+		t.Error(got)
+	}
+	if got := ratioText(nil, []float64{1}); got != "—" {
+		t.Error(got)
+	}
 }
