@@ -511,7 +511,7 @@ func TestDecisionSortRuns(t *testing.T) {
 
 func TestDecisionToBench(t *testing.T) {
 	all, err := toBench("", 5)
-	if few, e := toBench("kinds,running", 5); err != nil || e != nil || len(few) != 4 || len(all) != len(scenarios())+2 || few[0].Repeats != 5 || few[2].Repeats != 3 {
+	if few, e := toBench("kinds,running", 5); err != nil || e != nil || len(few) != 4 || len(all) != len(scenarios())+2 || few[0].Repeats != 5 || few[2].Repeats != 2 {
 		t.Errorf("%d, %d: %v, %v", len(all), len(few), err, e)
 	}
 	if _, err := toBench("kinds,nothing", 5); err == nil || !strings.Contains(err.Error(), "nothing") {
