@@ -4,23 +4,27 @@
 # cpuset.mems and cgroup v1's memory_migrate, in the lab; and against migratepages
 # itself where this machine has two nodes with memory. Results in build/bench; exit
 # code 1 if a target is not met. The host should have nothing else to do.
-#   REPEATS=5  ONLY=running,neutral,many,one,small,kinds
+#   REPEATS=5  ONLY=neutral,running,rates,many,one,small,thp,kinds (comma between)
 set -u
 cd "$(dirname "$0")/.."
 out=$PWD/build/bench
 mkdir -p "$out"
+rm -f "$out/migrate.json" # of an earlier run
 bad=0
 export CI=true
 
 echo "bench-migrate: in the lab (model time; about a quarter of an hour)"
 HOMENODE_BENCH="$out" HOMENODE_BENCH_REPEATS="${REPEATS:-5}" HOMENODE_BENCH_ONLY="${ONLY:-}" \
 	go test -count=1 -timeout 60m -run 'TestBenchMigrate$' -v ./internal/lab > "$out/migrate.log" 2>&1 || bad=1
-grep -vE '^(=== |--- |ok|FAIL|PASS|    migrate_bench)' "$out/migrate.log"
-[ -s "$out/migrate.json" ] || tail -n 20 "$out/migrate.log"
+# All of it, but go test's own lines: also what was excluded, and what failed.
+grep -vE '^ *(=== |--- |ok|FAIL|PASS)' "$out/migrate.log"
+[ -s "$out/migrate.json" ] || { echo "bench-migrate: there is no result: see $out/migrate.log"; bad=1; }
 
 # A sleeping process of 1 GiB, by the wall clock. Root: migrate_pages of another's.
 load=build/lab/homenode-load
 size=1g
+limit=300 # s, of one move; larger: a hang costs more
+most_left=1048576 # bytes of 1 GiB, 0.1 %; larger: a move counts that leaves more
 from= to=
 for n in $(sed 's/,/ /g; s/\([0-9]*\)-\([0-9]*\)/\1 \2/g' /sys/devices/system/node/has_memory 2>/dev/null); do
 	if [ -z "$to" ]; then to=$n; elif [ "$n" != "$to" ] && [ -z "$from" ]; then from=$n; fi
@@ -34,29 +38,48 @@ holder=
 trap 'test -n "$holder" && kill "$holder" 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
 
-timed() { # NAME COMMAND…
-	name=$1
-	shift
+# left FILE: bytes of private memory in a document of homenode-load pages that are on $from
+left() { sed -n 's/.*"anon":\[\([0-9,]*\)\].*/\1/p' "$1" | cut -d, -f$((from + 1)); }
+
+held() { # a process whose memory is on $from; its id in $holder
 	rm -f "$dir/ready"
-	"$load" hold --ws $size --thp off --bind-mem "$from" --ready "$dir/ready" --out "$dir/report" &
+	"$load" hold --ws $size --thp off --bind-mem "$from" --seconds $((2 * limit)) --ready "$dir/ready" --out "$dir/report" &
 	holder=$!
+	i=0
 	until [ -e "$dir/ready" ]; do
-		kill -0 $holder 2>/dev/null || skip "the process that is to be moved does not start"
+		i=$((i + 1))
+		if [ $i -gt 600 ] || ! kill -0 $holder 2>/dev/null; then
+			echo "bench-migrate: the process that is to be moved does not start: is $size free on node $from?"
+			exit 1
+		fi
 		sleep 0.1
 	done
+}
+
+timed() { # NAME COMMAND: of a shell, in which $PID is the process's id
+	name=$1 command=$2
+	held
 	begin=$(date +%s%N)
-	"$@" $holder > "$dir/$name.out" 2>&1 || { echo "$name: exit $?: $(tail -n 1 "$dir/$name.out")"; bad=1; }
+	PID=$holder timeout $limit sh -c "$command" > "$dir/$name.out" 2>&1
+	code=$?
 	end=$(date +%s%N)
-	echo "$name: $(((end - begin) / 1000000)) ms, $("$load" pages --pid $holder)"
-	kill $holder
-	wait $holder
+	"$load" pages --pid "$holder" > "$dir/pages"
+	stay=$(left "$dir/pages")
+	echo "$name: $(((end - begin) / 1000000)) ms, exit $code, ${stay:-unknown} bytes of private memory stay on node $from"
+	if [ $code -ne 0 ] && [ $code -ne 3 ]; then # 3: homenode left something; how much decides
+		echo "$name: FAILED: $(tail -n 1 "$dir/$name.out")"
+		bad=1
+	elif [ -z "$stay" ] || [ "$stay" -gt $most_left ]; then
+		echo "$name: INCOMPLETE: more than $most_left bytes stay, so that its time means nothing"
+		bad=1
+	fi
+	kill "$holder"
+	wait "$holder" 2>/dev/null
 	holder=
 }
-by_migratepages() { migratepages "$1" "$from" "$to"; }
-by_homenode() { build/homenode migrate --pid "$1" --from "$from" --to "$to" --rate max --workers 4 -o json; }
 echo "bench-migrate: on this machine, $size of node $from to node $to, by the wall clock"
 for i in 1 2 3; do
-	timed migratepages by_migratepages
-	timed homenode by_homenode
+	timed migratepages 'migratepages $PID '"$from $to"
+	timed homenode 'build/homenode migrate --pid $PID --from '"$from --to $to --rate max --workers 4 -o json"
 done
 exit $bad

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,22 +16,34 @@ import (
 	"homenode/internal/unit"
 )
 
-// names of the contestants that were measured, in the order of their first run.
-func (b benched) names() (names []string) {
+// completeSlack is the share of a kind that a run may leave more than the best peer.
+// Larger: a page that was busy fails nothing, and a move that skips some is faster.
+const completeSlack = 0.001
+
+// counting are the runs of a contestant that count.
+func (b benched) counting(name string) (some []sample) {
 	for _, s := range b.Samples {
-		if !slices.Contains(names, s.Contestant) {
-			names = append(names, s.Contestant)
+		if s.Contestant == name && !s.Warm && s.counts() {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// mine are homenode's contestants, of a way: "homenode live" is also live at a rate.
+func (b benched) mine(way string) (names []string) {
+	for _, name := range b.Contestants {
+		if strings.HasPrefix(name, way) {
+			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// counting are the runs of a contestant that count.
-func (b benched) counting(name string) (some []sample) {
-	for _, s := range b.Samples {
-		if s.Contestant == name && !s.Warm && s.Problem == "" {
-			some = append(some, s)
-		}
+// of are the runs of several that count.
+func (b benched) of(names []string) (some []sample) {
+	for _, name := range names {
+		some = append(some, b.counting(name)...)
 	}
 	return some
 }
@@ -47,12 +60,14 @@ func values(some []sample, of func(sample) unit.Opt[float64]) (known []float64) 
 
 func seconds(s sample) unit.Opt[float64]   { return s.Seconds }
 func withStart(s sample) unit.Opt[float64] { return unit.Some(s.WithStart) }
+func quietOf(s sample) unit.Opt[float64]   { return s.QuietMS }
+func stepOf(s sample) unit.Opt[float64]    { return s.OfStep }
 func stallOf(s sample) unit.Opt[float64]   { return s.StallMS }
 func callOf(s sample) unit.Opt[float64]    { return s.CallMS }
 func opsBefore(s sample) unit.Opt[float64] { return s.OpsBefore }
 func opsDuring(s sample) unit.Opt[float64] { return s.OpsDuring }
 
-// opsMean is what the victim would do if it got faster as evenly as its memory comes home.
+// opsMean is what the victim would do if it got faster as evenly as all memory comes home.
 func opsMean(s sample) unit.Opt[float64] {
 	a, ok := s.OpsBefore.Get()
 	b, too := s.OpsAfter.Get()
@@ -65,102 +80,176 @@ func rateError(s sample) unit.Opt[float64] {
 	return unit.OptOf(math.Abs(rate/float64(s.Asked)-1), ok && s.Asked > 0)
 }
 
+// moved is the share of a kind that moved; false: there is none to be moved.
+func (s sample) moved(k migration.Kind) (share float64, ok bool) {
+	row, _ := s.Before.Of(k)
+	there := row.Elsewhere(set.NodeSet{}, set.FromNodes(0))
+	if there == 0 {
+		return 0, false
+	}
+	return 1 - float64(s.Left[k])/float64(there), true
+}
+
 // movedShare is the least share of a kind that moved in any run; false: there is none.
 func movedShare(some []sample, k migration.Kind) (least float64, ok bool) {
 	least = 1
 	for _, s := range some {
-		row, _ := s.Before.Of(k)
-		there := row.Elsewhere(set.NodeSet{}, set.FromNodes(0))
-		if there == 0 {
-			continue
+		if share, there := s.moved(k); there {
+			least, ok = min(least, share), true
 		}
-		least, ok = min(least, 1-float64(s.Left[k])/float64(there)), true
 	}
 	return least, ok
 }
 
-func medianText(v []float64, format string) string {
-	s, ok := trial.Summarise(v)
-	if !ok {
-		return "—"
-	}
-	return fmt.Sprintf(format+" ("+format+"–"+format+")", s.Median, s.Min, s.Max)
-}
-
-func ratioText(values, base []float64) string {
-	r, ok := trial.RatioOf(values, base)
-	if !ok {
-		return "—"
-	}
-	return fmt.Sprintf("%.3f (%.3f–%.3f)", r.Value, r.CI.Low, r.CI.High)
-}
-
-// table is a scenario for people: medians, least and most of the runs.
-func (b benched) table() string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s, cgroup %s: %s\n", b.Name, b.Cgroup, b.About)
-	for _, name := range b.names() {
-		some := b.counting(name)
-		fmt.Fprintf(&out, "  %-20s %d runs  move %s s, with the start of programs %s s, longest call %s ms", name, len(some), medianText(values(some, seconds), "%.2f"), medianText(values(some, withStart), "%.2f"), medianText(values(some, callOf), "%.1f"))
-		if stalls := values(some, stallOf); len(stalls) > 0 {
-			fmt.Fprintf(&out, "\n%24s victim: longest stall %s ms, ops during against before %s, against the mean of before and after %s", "", medianText(stalls, "%.1f"),
-				ratioText(values(some, opsDuring), values(some, opsBefore)), ratioText(values(some, opsDuring), values(some, opsMean)))
+// toMove is the share of a kind that a run has to move: the most that a peer moved in any
+// run; all where there is no peer.
+func (b benched) toMove(k migration.Kind) (share float64) {
+	known := false
+	for _, name := range b.Contestants {
+		if strings.HasPrefix(name, "homenode") {
+			continue
 		}
-		if off := values(some, rateError); len(off) > 0 {
-			fmt.Fprintf(&out, "\n%24s rate asked %v/s, off by at most %.1f %%", "", some[0].Asked, 100*slices.Max(off))
-		}
-		fmt.Fprintf(&out, "\n%24s moved:", "")
-		for _, k := range migration.Kinds() {
-			if share, ok := movedShare(some, k); ok {
-				fmt.Fprintf(&out, " %s %.2f %%", k, 100*share)
+		for _, s := range b.counting(name) {
+			if m, ok := s.moved(k); ok {
+				share, known = max(share, m), true
 			}
 		}
-		out.WriteByte('\n')
 	}
-	return out.String()
+	if !known {
+		return 1
+	}
+	return share
 }
 
-// judge finds a scenario that was measured.
-func scenarioOf(all []benched, name, cgroup string) benched {
-	for _, b := range all {
-		if b.Name == name && b.Cgroup == cgroup {
-			return b
+// incomplete says which of the runs moved too little to be judged by their speed; "":
+// none. A peer's, too: who leaves pages is not fast.
+func (b benched) incomplete(some []sample) string {
+	for _, s := range some {
+		any := false
+		for _, k := range migration.Kinds() {
+			share, ok := s.moved(k)
+			any = any || ok
+			if want := b.toMove(k); ok && share < want-completeSlack {
+				return fmt.Sprintf("%s, repeat %d, moved %.4f of %s, %.4f is to be moved", s.Contestant, s.Repeat, share, k, want)
+			}
+		}
+		if !any {
+			return fmt.Sprintf("%s, repeat %d, had nothing to move", s.Contestant, s.Repeat)
 		}
 	}
-	return benched{}
+	return ""
 }
 
-// judgeMigration says what came of each target, of those that could be tried.
-func judgeMigration(all []benched) (targets []trial.Target) {
+// verdict is what came of a target. One that nobody asked for is neither met nor unmet.
+type verdict struct {
+	trial.Target
+	NotAsked bool `json:"not_asked,omitempty"`
+}
+
+// scenarioOf finds what was asked for.
+func scenarioOf(all []*benched, name, cgroup string) (benched, bool) {
+	for _, b := range all {
+		if b.Name == name && b.Cgroup == cgroup {
+			return *b, true
+		}
+	}
+	return benched{Name: name, Cgroup: cgroup}, false
+}
+
+// bounded are the scenarios in which a call may take 20 ms at most. Not that of huge
+// pages: none of them moves in that time, and none can be moved in parts.
+func bounded(all []*benched) (some []benched) {
+	for _, b := range all {
+		if slices.Contains([]string{"neutral", "running", "rates"}, b.Name) {
+			some = append(some, *b)
+		}
+	}
+	return some
+}
+
+// judgeMigration says what came of each target.
+func judgeMigration(all []*benched) (vs []verdict) {
+	for _, b := range all {
+		vs = append(vs, judgeRuns(*b))
+	}
 	for _, cgroup := range []string{"v2", "v1"} {
-		targets = append(targets, judgeKinds(scenarioOf(all, kinds.name, cgroup))...)
+		vs = append(vs, judgeKinds(scenarioOf(all, kinds.name, cgroup))...)
 	}
-	targets = append(targets, judgeLive(all)...)
+	vs = append(vs, judgeSpeed(scenarioOf(all, "neutral", "v2")))
+	for _, at := range [][2]string{{"neutral", "v2"}, {"running", "v2"}, {"running", "v1"}} {
+		vs = append(vs, judgeStall(scenarioOf(all, at[0], at[1])))
+	}
+	vs = append(vs, judgeCalls(bounded(all)), judgeRates(bounded(all)))
 	for _, name := range []string{"many", "one", "small"} {
-		targets = append(targets, judgeFreeze(scenarioOf(all, name, "v2"))...)
+		vs = append(vs, judgeFreeze(scenarioOf(all, name, "v2"))...)
 	}
-	return targets
+	return vs
+}
+
+func unmet(vs []verdict) (n int) {
+	for _, v := range vs {
+		if !v.Met && !v.NotAsked {
+			n++
+		}
+	}
+	return n
+}
+
+func notAsked(name string) verdict {
+	return verdict{Target: trial.Target{Name: name}, NotAsked: true}
 }
 
 // least: met if the figure is known and at least the limit; atMost the other way.
-func least(name, want string, got unit.Opt[float64], limit float64, note string) trial.Target {
+func least(name, want string, got unit.Opt[float64], limit float64, note string) verdict {
 	v, ok := got.Get()
-	return trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v >= limit, Note: note}
+	return verdict{Target: trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v >= limit, Note: note}}
 }
 
-func atMost(name, want string, got unit.Opt[float64], limit float64, note string) trial.Target {
+func atMost(name, want string, got unit.Opt[float64], limit float64, note string) verdict {
 	v, ok := got.Get()
-	return trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v <= limit, Note: note}
+	return verdict{Target: trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v <= limit, Note: note}}
 }
 
-func judgeKinds(b benched) (targets []trial.Target) {
-	if len(b.Samples) == 0 {
-		return nil
+// unless is unmet for that reason; "": as it is.
+func (v verdict) unless(why string) verdict {
+	if why != "" {
+		v.Met, v.Note = false, v.Note+"; "+why
+	}
+	return v
+}
+
+// judgeRuns: as many runs count as were asked for, of each contestant, and none failed.
+func judgeRuns(b benched) verdict {
+	fewest, excluded := unit.None[float64](), 0
+	var failed []string
+	for _, name := range b.Contestants {
+		n := float64(len(b.counting(name)))
+		fewest = unit.Some(min(n, fewest.Or(n)))
+	}
+	for _, s := range b.Samples {
+		if s.Excluded != "" {
+			excluded++
+		}
+		if s.Failure != "" {
+			failed = append(failed, s.Contestant)
+		}
+	}
+	why := ""
+	if len(failed) > 0 {
+		why = fmt.Sprintf("%d failed: %s", len(failed), strings.Join(slices.Compact(failed), ", "))
+	}
+	return least("runs, "+b.Name+" "+b.Cgroup, "all that are to be run count", fewest, float64(b.Repeats),
+		fmt.Sprintf("of the contestant with the fewest; %d excluded as the host was too busy", excluded)).unless(why)
+}
+
+func judgeKinds(b benched, asked bool) (vs []verdict) {
+	if !asked {
+		return []verdict{notAsked(b.Cgroup + ": kinds of memory")}
 	}
 	mine := b.counting(liveMax.name)
 	for _, k := range migration.Kinds() {
 		best, peer := 0.0, ""
-		for _, name := range b.names() {
+		for _, name := range b.Contestants {
 			if share, ok := movedShare(b.counting(name), k); ok && name != liveMax.name && share >= best {
 				best, peer = share, name
 			}
@@ -169,104 +258,278 @@ func judgeKinds(b benched) (targets []trial.Target) {
 			continue
 		}
 		share, ok := movedShare(mine, k)
-		limit, want := best-0.001, "as much as the best peer moves"
+		limit, want := best-completeSlack, "as much as the best peer moves"
 		if k == migration.Cache {
 			limit, want = 0.99, "at least 99 % moved"
 		}
-		targets = append(targets, least(b.Cgroup+": "+string(k), want, unit.OptOf(share, ok), limit, fmt.Sprintf("%s: %.4f", peer, best)))
+		vs = append(vs, least(b.Cgroup+": "+string(k), want, unit.OptOf(share, ok), limit, fmt.Sprintf("%s: %.4f", peer, best)))
 	}
-	return targets
-}
-
-func judgeLive(all []benched) (targets []trial.Target) {
-	var live []sample
-	for _, b := range all {
-		for _, name := range b.names() {
-			if strings.HasPrefix(name, liveMax.name) && b.Name != kinds.name {
-				live = append(live, b.counting(name)...)
-			}
-		}
+	if len(vs) == 0 {
+		return []verdict{least(b.Cgroup+": kinds of memory", "as much as the best peer moves", unit.None[float64](), 1, "no peer moved any")}
 	}
-	if len(live) == 0 && len(all) > 0 && len(scenarioOf(all, "running", "v2").Samples) == 0 {
-		return nil
-	}
-	most := func(of func(sample) unit.Opt[float64]) unit.Opt[float64] {
-		v := values(live, of)
-		if len(v) == 0 {
-			return unit.None[float64]()
-		}
-		return unit.Some(slices.Max(v))
-	}
-	for _, name := range []string{"neutral", "running"} {
-		half := scenarioOf(all, name, "v2").counting(live50)
-		r, ok := trial.RatioOf(values(half, opsDuring), values(half, opsBefore))
-		targets = append(targets, least("live, "+name, "at half the measured maximum, 94 % of the ops before", unit.OptOf(r.Value, ok), 0.94,
-			fmt.Sprintf("%.3f–%.3f, %.0f %% of the time", r.CI.Low, r.CI.High, 100*r.CI.Coverage)))
-	}
-	return append(targets,
-		atMost("live, longest call", "at most 20 ms of model time", most(callOf), 20, "of all runs"),
-		atMost("live, rates", "within 10 % of the rate asked for", most(rateError), 0.10, "of all runs at 25, 50 and 75 % of the measured maximum"))
+	return vs
 }
 
 var live50 = live(0.5).name
 
-func judgeFreeze(b benched) (targets []trial.Target) {
-	if len(b.Samples) == 0 {
-		return nil
+func judgeSpeed(b benched, asked bool) verdict {
+	const name = "live, neutral"
+	if !asked {
+		return notAsked(name)
 	}
-	mine, peer := values(b.counting(frozen.name), seconds), values(b.counting(migratesIt.name), seconds)
-	faster, ok := trial.RatioOf(peer, mine)
-	note := fmt.Sprintf("%.2f–%.2f, %.0f %% of the time", faster.CI.Low, faster.CI.High, 100*faster.CI.Coverage)
-	if b.Name == "many" {
-		targets = append(targets, least("freeze, "+b.Name, "1.5 times as fast as migrate_pages", unit.OptOf(faster.Value, ok), 1.5, note))
-	}
-	slower, ok := trial.RatioOf(mine, peer)
-	return append(targets, atMost("freeze, "+b.Name, "never more than 1.1 times slower than migrate_pages", unit.OptOf(slower.Value, ok), 1.1,
-		fmt.Sprintf("%.2f–%.2f, %.0f %% of the time", slower.CI.Low, slower.CI.High, 100*slower.CI.Coverage)))
+	half := b.counting(live50)
+	r, ok := trial.RatioOf(values(half, opsDuring), values(half, opsBefore))
+	return least(name, "at half the measured maximum, 94 % of the ops before", unit.OptOf(r.Value, ok), 0.94, interval(r)).unless(b.incomplete(half))
 }
 
-func targetTable(targets []trial.Target) string {
+func most(of []float64) unit.Opt[float64] {
+	if len(of) == 0 {
+		return unit.None[float64]()
+	}
+	return unit.Some(slices.Max(of))
+}
+
+// judgeStall: what the victim felt, by its own clock; the length of a call is homenode's
+// own word. Now and then an op is longer although nothing moves.
+func judgeStall(b benched, asked bool) verdict {
+	name := "stall, " + b.Name + " " + b.Cgroup
+	if !asked {
+		return notAsked(name)
+	}
+	some := b.of(b.mine(liveMax.name))
+	quiet, ok := most(values(b.of(b.Contestants), quietOf)).Get()
+	v := atMost(name, "a victim's op takes at most 20 ms more than its longest without a mover", most(values(some, stallOf)), 20+quiet,
+		fmt.Sprintf("of all live runs; without a mover %.1f ms", quiet)).unless(b.incomplete(some))
+	if !ok {
+		return v.unless("no op without a mover was measured")
+	}
+	return v
+}
+
+// allOf is the most of a figure in all of homenode's live runs, and why it does not stand.
+func allOf(some []benched, of func(sample) unit.Opt[float64]) (figure unit.Opt[float64], why string) {
+	var all []float64
+	for _, b := range some {
+		runs := b.of(b.mine(liveMax.name))
+		all = append(all, values(runs, of)...)
+		if why == "" {
+			why = b.incomplete(runs)
+		}
+	}
+	return most(all), why
+}
+
+func judgeCalls(some []benched) verdict {
+	const name = "live, longest call"
+	if len(some) == 0 {
+		return notAsked(name)
+	}
+	figure, why := allOf(some, callOf)
+	return atMost(name, "at most 20 ms of model time", figure, 20, "of all live runs, small pages").unless(why)
+}
+
+func judgeRates(some []benched) verdict {
+	const name = "live, rates"
+	shares := []string{}
+	for _, b := range some {
+		for _, name := range b.mine(liveMax.name + " ") {
+			shares = append(shares, fmt.Sprintf("%s %s%s", b.Name, b.Cgroup, strings.TrimPrefix(name, liveMax.name)))
+		}
+	}
+	if len(shares) == 0 {
+		return notAsked(name)
+	}
+	figure, why := allOf(some, rateError)
+	return atMost(name, "within 10 % of the rate asked for", figure, 0.10, "of all runs: "+strings.Join(shares, ", ")).unless(why)
+}
+
+func interval(r trial.Ratio) string {
+	if r.CI == (trial.Interval{}) {
+		return "too few runs for an interval"
+	}
+	return fmt.Sprintf("%.3f–%.3f, %.0f %% of the time", r.CI.Low, r.CI.High, 100*r.CI.Coverage)
+}
+
+func judgeFreeze(b benched, asked bool) (vs []verdict) {
+	if !asked {
+		return []verdict{notAsked("freeze, " + b.Name)}
+	}
+	of, by := b.counting(frozen.name), b.counting(migratesIt.name)
+	mine, peer, why := values(of, seconds), values(by, seconds), b.incomplete(append(of, by...))
+	if b.Name == "many" {
+		faster, ok := trial.RatioOf(peer, mine)
+		vs = append(vs, least("freeze, "+b.Name, "1.5 times as fast as migrate_pages of one process after the other", unit.OptOf(faster.Value, ok), 1.5, interval(faster)).unless(why))
+	}
+	slower, ok := trial.RatioOf(mine, peer)
+	return append(vs, atMost("freeze, "+b.Name, "never more than 1.1 times slower than migrate_pages", unit.OptOf(slower.Value, ok), 1.1, interval(slower)).unless(why))
+}
+
+func targetTable(vs []verdict) string {
 	var out strings.Builder
-	for _, t := range targets {
-		word := "UNMET"
-		if t.Met {
+	for _, v := range vs {
+		word, got := "UNMET", "not measured"
+		switch {
+		case v.NotAsked:
+			fmt.Fprintf(&out, "not asked  %s\n", v.Name)
+			continue
+		case v.Met:
 			word = "met"
 		}
-		got := "not measured"
-		if v, ok := t.Got.Get(); ok {
-			got = fmt.Sprintf("%.3f", v)
+		if x, ok := v.Got.Get(); ok {
+			got = fmt.Sprintf("%.3f", x)
 		}
-		fmt.Fprintf(&out, "%-6s %-22s %s: %s (limit %.3g; %s)\n", word, t.Name, t.Want, got, t.Limit, t.Note)
+		fmt.Fprintf(&out, "%-10s %-22s %s: %s (limit %.3g; %s)\n", word, v.Name, v.Want, got, v.Limit, v.Note)
 	}
 	return out.String()
 }
 
-func TestDecisionJudgeMigration(t *testing.T) {
-	of := func(name string, seconds ...float64) (some []sample) {
-		for _, v := range seconds {
-			some = append(some, sample{Contestant: name, Seconds: unit.Some(v)})
+// aRun moved all but left of 1000 bytes.
+func aRun(name string, seconds float64, left unit.Bytes) sample {
+	s := sample{Contestant: name, Seconds: unit.Some(seconds), Left: map[migration.Kind]unit.Bytes{migration.File: left}}
+	s.Before.Add(migration.File, 1, 1000)
+	return s
+}
+
+// freezing is homenode against migrate_pages, complete.
+func freezing(name string, mine, peer []float64) *benched {
+	b := &benched{Name: name, Cgroup: "v2", Repeats: len(mine), Contestants: []string{frozen.name, migratesIt.name}}
+	for i := range mine {
+		b.Samples = append(b.Samples, aRun(frozen.name, mine[i], 0), aRun(migratesIt.name, peer[i], 0))
+	}
+	return b
+}
+
+// judged compares all lines of what was asked for by their beginnings.
+func judged(t *testing.T, what string, all []*benched, want ...string) {
+	t.Helper()
+	var got []string
+	for line := range strings.Lines(targetTable(judgeMigration(all))) {
+		if !strings.HasPrefix(line, "not asked") {
+			got = append(got, line)
 		}
-		return some
 	}
-	fast := benched{Name: "many", Cgroup: "v2", Samples: append(of(frozen.name, 3, 3.1, 3.2, 3.3, 3.1), of(migratesIt.name, 7, 7.2, 7.1, 7.5, 8)...)}
-	slow := benched{Name: "small", Cgroup: "v2", Samples: append(of(frozen.name, 1.5, 1.6, 1.4), of(migratesIt.name, 1, 1.1, 1)...)}
-	got := targetTable(judgeMigration([]benched{fast, slow}))
-	want := []string{"met    freeze, many", "met    freeze, many", "UNMET  freeze, small"}
-	for i, line := range strings.Split(strings.TrimSpace(got), "\n") {
-		if i >= len(want) || !strings.HasPrefix(line, want[i]) {
-			t.Errorf("line %d: %s\nall:\n%s", i, line, got)
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("%s:\n%s\nwant\n%s", what, strings.Join(got, ""), strings.Join(want, "\n"))
+	}
+}
+
+const metRuns = "met        runs, "
+
+func TestDecisionJudgeFreeze(t *testing.T) {
+	many := func() *benched {
+		return freezing("many", []float64{3, 3.1, 3.2, 3.3, 3.1}, []float64{7, 7.2, 7.1, 7.5, 8})
+	}
+	slow := freezing("small", []float64{1.5, 1.6, 1.4}, []float64{1, 1.1, 1})
+	judged(t, "two", []*benched{many(), slow}, metRuns+"many", metRuns+"small", "met        freeze, many", "met        freeze, many", "UNMET      freeze, small")
+	left := many()
+	left.Samples[4].Left[migration.File] = 2
+	judged(t, "incomplete", []*benched{left}, metRuns, "UNMET      freeze, many", "UNMET      freeze, many")
+	left.Samples[4].Left[migration.File] = 1
+	judged(t, "almost complete", []*benched{left}, metRuns, "met        freeze, many", "met        freeze, many")
+	left.Samples[5].Left[migration.File] = 2
+	judged(t, "a peer that is incomplete", []*benched{left}, metRuns, "UNMET      freeze, many", "UNMET      freeze, many")
+	failed := many()
+	failed.Samples[0].Failure = "failed: exit 1"
+	judged(t, "one failed", []*benched{failed}, "UNMET      runs, many", "met        freeze, many", "met        freeze, many")
+	busy := many()
+	busy.Samples[1].Excluded = "excluded: busy"
+	judged(t, "one is missing", []*benched{busy}, "UNMET      runs, many", "met        freeze, many", "met        freeze, many")
+	busy.Samples = append(busy.Samples, aRun(migratesIt.name, 7, 0))
+	judged(t, "one was tried again", []*benched{busy}, metRuns, "met        freeze, many", "met        freeze, many")
+	judged(t, "none ran", []*benched{{Name: "one", Cgroup: "v2", Repeats: 5, Contestants: many().Contestants}}, "UNMET      runs, one", "UNMET      freeze, one")
+	judged(t, "none asked for", nil)
+}
+
+// calm has a victim, and a mover at half its rate; all as it should be.
+func calm(name string) *benched {
+	b := &benched{Name: name, Cgroup: "v2", Repeats: 2, Contestants: []string{live50}}
+	for range 2 {
+		s := aRun(live50, 5, 0)
+		s.Asked, s.Rate, s.CallMS = 1000, unit.Some(1010.0), unit.Some(19.0)
+		s.OpsBefore, s.OpsDuring, s.StallMS, s.QuietMS = unit.Some(100.0), unit.Some(95.0), unit.Some(24.0), unit.Some(5.0)
+		b.Samples = append(b.Samples, s)
+	}
+	return b
+}
+
+func TestDecisionJudgeLive(t *testing.T) {
+	lines := []string{metRuns + "neutral", "met        live, neutral", "met        stall, neutral v2", "met        live, longest call", "met        live, rates"}
+	judged(t, "as it should be", []*benched{calm("neutral")}, lines...)
+	judged(t, "running is no measure of speed", []*benched{calm("running")}, metRuns, "met        stall, running v2", lines[3], lines[4])
+	for _, c := range []struct {
+		what   string
+		change func(s *sample)
+		unmet  []int
+	}{
+		{"slow", func(s *sample) { s.OpsDuring = unit.Some(80.0) }, []int{1}},
+		{"stalls", func(s *sample) { s.StallMS = unit.Some(25.1) }, []int{2}},
+		{"a long call", func(s *sample) { s.CallMS = unit.Some(20.1) }, []int{3}},
+		{"a wrong rate", func(s *sample) { s.Rate = unit.Some(880.0) }, []int{4}},
+		{"pages stay", func(s *sample) { s.Left[migration.File] = 2 }, []int{1, 2, 3, 4}},
+		{"nothing to move", func(s *sample) { s.Before = migration.Census{} }, []int{1, 2, 3, 4}},
+		{"nothing is known", func(s *sample) {
+			s.OpsDuring, s.StallMS, s.CallMS, s.Rate = unit.None[float64](), unit.None[float64](), unit.None[float64](), unit.None[float64]()
+		}, []int{1, 2, 3, 4}},
+	} {
+		b, want := calm("neutral"), slices.Clone(lines)
+		for i := range b.Samples {
+			c.change(&b.Samples[i])
+		}
+		for _, i := range c.unmet {
+			want[i] = strings.Replace(want[i], "met  ", "UNMET", 1)
+		}
+		judged(t, c.what, []*benched{b}, want...)
+	}
+	thp := calm("thp")
+	thp.Samples[0].CallMS = unit.Some(400.0)
+	judged(t, "huge pages have no bound", []*benched{thp}, metRuns+"thp")
+}
+
+func TestDecisionSortRuns(t *testing.T) {
+	paced := scenario{state: "pace"}
+	for _, c := range []struct {
+		what             string
+		sc               scenario
+		slowest          unit.Opt[float64]
+		err              error
+		excluded, failed bool
+	}{
+		{"quiet", paced, unit.Some(800.0), nil, false, false},
+		{"busy", paced, unit.Some(49.0), nil, true, false},
+		{"an error", paced, unit.Some(800.0), errors.New("exit 1"), false, true},
+		{"an error on a busy host", paced, unit.Some(1.0), errors.New("exit 143"), false, true},
+		{"no rate", paced, unit.None[float64](), nil, false, true},
+		{"not paced", scenario{state: "count"}, unit.None[float64](), nil, false, false},
+	} {
+		s := sample{Permille: c.slowest}
+		s.sort(c.sc, c.err, "")
+		if (s.Excluded != "") != c.excluded || (s.Failure != "") != c.failed || s.counts() == (c.excluded || c.failed) {
+			t.Errorf("%s: excluded %q, failed %q", c.what, s.Excluded, s.Failure)
 		}
 	}
-	// A figure that nobody knows is not met.
-	if x := least("x", "", unit.None[float64](), 0, ""); x.Met {
-		t.Error("an unknown figure is met")
+}
+
+func TestDecisionToBench(t *testing.T) {
+	all, err := toBench("", 5)
+	if few, e := toBench("kinds,running", 5); err != nil || e != nil || len(few) != 4 || len(all) != len(scenarios())+2 || few[0].Repeats != 5 || few[2].Repeats != 2 {
+		t.Errorf("%d, %d: %v, %v", len(all), len(few), err, e)
 	}
-	half := sample{Contestant: "m", Left: map[migration.Kind]unit.Bytes{migration.File: 50}}
-	half.Before.Add(migration.File, 1, 100)
+	if _, err := toBench("kinds,nothing", 5); err == nil || !strings.Contains(err.Error(), "nothing") {
+		t.Errorf("an unknown scenario: %v", err)
+	}
+}
+
+func TestDecisionMovedShare(t *testing.T) {
+	half := aRun("m", 1, 500)
 	if share, ok := movedShare([]sample{half}, migration.File); !ok || share != 0.5 {
 		t.Errorf("moved %v, %v", share, ok)
 	}
 	if _, ok := movedShare([]sample{half}, migration.Cache); ok {
 		t.Error("a share of nothing")
+	}
+	// What no peer moves at all, homenode need not; what there is no peer for, it must.
+	b := benched{Contestants: []string{liveMax.name, "m"}, Samples: []sample{half}}
+	if got := [2]float64{b.toMove(migration.File), b.toMove(migration.Cache)}; got != [2]float64{0.5, 1} {
+		t.Errorf("to be moved: %v", got)
 	}
 }

@@ -226,33 +226,72 @@ func TestLabMigrateWithoutNice(t *testing.T) {
 	atHome(t, "after", countPages(t, g, "mig"), 1, migration.Anon)
 }
 
-// The workload changes while it is moved: that ends neither homenode nor in silence.
+// change is what happens to a workload while it is moved, and what is to be seen of it
+// afterwards. The move starts with one process less or more than it ends with, or while
+// a loop counts what it does to a file.
+type change struct {
+	name, start, meanwhile, rate string
+	before, after                int // processes
+	home                         unit.Bytes
+}
+
+var changes = []change{
+	{name: "a process ends", start: "start a mig hold --bind-cpu 0 --ws 24m --thp off; start b mig hold --bind-cpu 0 --ws 24m --thp off",
+		meanwhile: "sleep 2; kill -9 $(pid b)", rate: "8MB/s", before: 2, after: 1, home: 24 << 20},
+	{name: "a process forks", start: "start a mig hold --bind-cpu 0 --ws 48m --thp off --fork-ms 2500", rate: "8MB/s", before: 1, after: 2, home: 48 << 20},
+	{name: "a file is cut", start: "cached /scratch/mig-a 33554432 0; start a mig hold --bind-cpu 0 --ws 8m --thp off --open /scratch/mig-a",
+		meanwhile: "n=0; while [ $n -lt 400 ]; do truncate -s 4194304 /scratch/mig-a; n=$((n + 1)); echo $n > /tmp/mig-cuts; homenode-load pagecache --write --bytes 25165824 --bind-cpu 0 --file /scratch/mig-a >/dev/null; sleep 0.05; done",
+		rate:      "8MB/s", before: 1, after: 1, home: 8 << 20},
+}
+
+// cuts is how often the file was cut so far.
+func cuts(t *testing.T, g *Guest) (n int) {
+	t.Helper()
+	fmt.Sscan(moved(t, g, "cat /tmp/mig-cuts 2>/dev/null").Stdout, &n)
+	return n
+}
+
+// The workload changes while it is moved: that ends neither homenode nor in silence, and
+// what is still there comes home.
 func TestLabMigrateMeanwhile(t *testing.T) {
-	for _, c := range []struct{ name, start, meanwhile, rate string }{
-		{"a process ends", "start a mig hold --bind-cpu 0 --ws 24m --thp off; start b mig hold --bind-cpu 0 --ws 24m --thp off",
-			"sleep 1; kill -9 $(pid b)", "16MB/s"},
-		{"a process forks", "start a mig hold --bind-cpu 0 --ws 48m --thp off --fork-ms 1500", "", "16MB/s"},
-		{"a file is cut", "cached /scratch/mig-a 33554432 0; start a mig hold --bind-cpu 0 --ws 8m --thp off --open /scratch/mig-a",
-			"n=0; while [ $n -lt 40 ]; do truncate -s 4194304 /scratch/mig-a; homenode-load pagecache --write --bytes 25165824 --bind-cpu 0 --file /scratch/mig-a >/dev/null; sleep 0.05; n=$((n + 1)); done", "8MB/s"},
-	} {
+	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
 			g := forMoving(t, "v2")
-			if r := moved(t, g, "group mig; "+c.start); r.Exit != 0 {
+			if r := moved(t, g, "rm -f /tmp/mig-cuts; group mig; "+c.start); r.Exit != 0 {
 				t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
 			}
 			if c.meanwhile != "" {
 				mustRun(t, g, "sh", "-c", ". /tmp/mig-lib.sh; ("+c.meanwhile+") </dev/null >/tmp/mig-meanwhile.log 2>&1 & echo $! > /tmp/mig-meanwhile.pid")
 			}
+			first := cuts(t, g)
 			report, r := migrates(t, g, "--cgroup /mig --to 1 --rate "+c.rate, 0, 3)
+			c.happened(t, g, report, cuts(t, g)-first)
 			result, _ := report.Result.Get()
 			t.Logf("%s, moved %v, problems %q, notes %q", report.Outcome, result.Moved(), result.Problems, report.Notes)
 			if report.Outcome == migration.Partial && len(result.Problems)+len(report.Notes) == 0 && result.Failed() == 0 && result.Complete {
 				t.Errorf("partial, and no word why: %s", r.Stdout)
 			}
-			if c.name == "a process forks" && report.Outcome == migration.Complete {
-				atHome(t, "parent and child", countPages(t, g, "mig"), 1, migration.Anon)
-			}
 		})
+	}
+}
+
+// happened: the change came in the middle of the move, and what survived it is at home.
+func (c change) happened(t *testing.T, g *Guest, report migration.Report, cuts int) {
+	t.Helper()
+	ids := strings.TrimSpace(moved(t, g, "pids mig").Stdout)
+	if n := len(strings.Split(ids, ",")); report.Before.Processes != c.before || n != c.after {
+		t.Errorf("%d processes before the move, %d after it (%s): want %d, %d", report.Before.Processes, n, ids, c.before, c.after)
+	}
+	if c.name == "a file is cut" && cuts < 2 {
+		t.Errorf("the file was cut %d times during the move", cuts)
+	}
+	if result, _ := report.Result.Get(); c.after < c.before && len(result.Problems) == 0 && result.Of(migration.Anon).Gone == 0 {
+		t.Errorf("a process ended, and there is no word of it: %+v", result)
+	}
+	census := countPages(t, g, "mig")
+	atHome(t, "what survived", census, 1, migration.Anon)
+	if row, _ := census.Of(migration.Anon); row.On(set.FromNodes(1)) < c.home {
+		t.Errorf("%v of what survived are at home, want %v", row.On(set.FromNodes(1)), c.home)
 	}
 }
 
@@ -286,7 +325,8 @@ func TestLabMigrateFreeze(t *testing.T) {
 	}
 }
 
-// Hot mode says how it knows what is hot, and moves that at least.
+// Hot mode says how it knows what is hot, and moves that, and not much else: at most a
+// quarter of what nobody touches.
 func TestLabMigrateHot(t *testing.T) {
 	g := forMoving(t, "v2")
 	if r := moved(t, g, "group mig; start a mig victim --bind-cpu 0 --cpus 2 --ws 4m --extra 32m --thp off"); r.Exit != 0 {
@@ -295,7 +335,8 @@ func TestLabMigrateHot(t *testing.T) {
 	report, _ := migrates(t, g, "--cgroup /mig --to 1 --mode hot", 0, 3)
 	heat, ok := report.Heat.Get()
 	result, _ := report.Result.Get()
-	if !ok || heat.Source == "" || heat.Unit == "" || result.Moved() < 3<<20 || report.Mode != migration.Hot {
+	const hot, cold = 4 << 20, 32 << 20
+	if !ok || heat.Source == "" || heat.Unit == "" || result.Moved() < hot*3/4 || result.Moved() > hot+cold/4 || report.Mode != migration.Hot {
 		t.Errorf("heat %+v, moved %v in mode %s", heat, result.Moved(), report.Mode)
 	}
 	t.Logf("by %s, a %s: %v hot, %v moved; not: %s", heat.Source, heat.Unit, heat.Bytes, result.Moved(), fmt.Sprint(heat.Others))

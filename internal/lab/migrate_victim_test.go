@@ -57,25 +57,54 @@ func (v victimReport) perSecond(ops uint64, windows int) float64 {
 // lowest is the rate of the slowest stretch of so many model-seconds between two times:
 // of a move that took that long somewhere in there, it is at most that bad.
 func (v victimReport) lowest(from, to uint64, seconds float64) float64 {
-	n := max(1, int(seconds*v.MHz*1e6/float64(v.Series.Window)))
-	worst := math.NaN()
-	for i := range v.Series.Ops {
-		at := v.Series.Start + uint64(i)*v.Series.Window
-		if at < from || at+uint64(n)*v.Series.Window > to || i+n > len(v.Series.Ops) {
-			continue
-		}
-		ops := uint64(0)
-		for _, o := range v.Series.Ops[i : i+n] {
-			ops += o
-		}
-		if r := v.perSecond(ops, n); !(r >= worst) {
-			worst = r
+	return v.against(from, to, seconds, func(uint64) float64 { return 1 })
+}
+
+// against is lowest as a share of what was to be expected, in ops a model-second. A
+// stretch longer than what lies between is all that lies between.
+func (v victimReport) against(from, to uint64, seconds float64, expected func(at uint64) float64) float64 {
+	var ops, want []float64
+	for i, n := range v.Series.Ops {
+		if at := v.Series.Start + uint64(i)*v.Series.Window; at >= from && at+v.Series.Window <= to {
+			ops, want = append(ops, float64(n)), append(want, expected(at)*v.window())
 		}
 	}
-	if math.IsNaN(worst) { // longer than what lies between
-		return v.rate(from, to)
+	n := min(len(ops), max(1, int(seconds/v.window())))
+	worst := math.NaN()
+	for i := 0; n > 0 && i+n <= len(ops); i++ {
+		if share := sum(ops[i:i+n]) / sum(want[i:i+n]); !(share >= worst) {
+			worst = share
+		}
 	}
 	return worst
+}
+
+// window is in model-seconds.
+func (v victimReport) window() float64 { return float64(v.Series.Window) / v.MHz / 1e6 }
+
+func sum(of []float64) (s float64) {
+	for _, x := range of {
+		s += x
+	}
+	return s
+}
+
+// atHome is when the victim got from one rate to another: the time at which a step from
+// the one to the other fits the windows between best, by least squares. A ramp's is its
+// middle.
+func (v victimReport) atHome(from, to uint64, before, after float64) uint64 {
+	at, best, cost := from, 0.0, 0.0 // cost: of a step behind this window, against one at from
+	for i, n := range v.Series.Ops {
+		begin := v.Series.Start + uint64(i)*v.Series.Window
+		if begin < from || begin+v.Series.Window > to {
+			continue
+		}
+		b, a := float64(n)-before*v.window(), float64(n)-after*v.window()
+		if cost += b*b - a*a; cost < best {
+			at, best = begin+v.Series.Window, cost
+		}
+	}
+	return at
 }
 
 // longest is the longest op that ended between two times, in model-ms.
@@ -86,6 +115,18 @@ func (v victimReport) longest(from, to uint64) (ms float64) {
 		}
 	}
 	return ms
+}
+
+// quiet is longest of the whole windows between two times; NaN if there is none.
+func (v victimReport) quiet(from, to uint64) float64 {
+	most := math.NaN()
+	for i, c := range v.Series.Longest {
+		ms := float64(c) / v.MHz / 1e3
+		if at := v.Series.Start + uint64(i)*v.Series.Window; at >= from && at+v.Series.Window <= to && !(ms <= most) {
+			most = ms
+		}
+	}
+	return most
 }
 
 // tail is the 99.9th percentile of the ops that began in a phase, in model-ms.
@@ -111,16 +152,45 @@ func TestDecodeVictim(t *testing.T) {
 		"one window":      {v.rate(1000, 501000), 500},
 		"none":            {v.lowest(0, 1<<40, 0.02), 50},
 		"longer":          {v.lowest(0, 1<<40, 9), 350},
+		"against":         {v.against(0, 1<<40, 0.02, func(at uint64) float64 { return 100 + 400*float64(at/2_001_000) }), 0.5},
 		"longest":         {v.longest(0, 1<<40), 20},
 		"longest earlier": {v.longest(0, 900000), 1.0 / 50000},
+		"quiet":           {v.quiet(1000, 1501000), 1.0 / 50000},
+		"quiet, all":      {v.quiet(1000, 2001000), 20},
 		"tail":            {v.tail(2), 3},
 	} {
 		if math.Abs(got[0]-got[1]) > 1e-9 {
 			t.Errorf("%s: %v, want %v", what, got[0], got[1])
 		}
 	}
-	if !math.IsNaN(v.rate(0, 400000)) || !math.IsNaN(v.tail(3)) {
+	if !math.IsNaN(v.rate(0, 400000)) || !math.IsNaN(v.tail(3)) || !math.IsNaN(v.lowest(0, 400000, 1)) {
 		t.Error("what is unknown has a value")
+	}
+}
+
+// A victim that a mover slows down by a tenth, and whose memory comes home in the middle.
+func TestDecisionAtHome(t *testing.T) {
+	v := victimReport{MHz: 50}
+	v.Series.Window = 500000
+	for i := range 200 {
+		v.Series.Ops = append(v.Series.Ops, uint64(90+90*min(1, max(0, (i-80))/40)))
+	}
+	end := 200 * v.Series.Window
+	home := v.atHome(0, end, 10000, 20000)
+	share := v.against(0, end, 2, func(at uint64) float64 {
+		if at < home {
+			return 10000
+		}
+		return 20000
+	})
+	if home != 120*v.Series.Window || math.Abs(share-0.9) > 1e-9 {
+		t.Errorf("at home at %d, %.3f of what is to be expected", home/v.Series.Window, share)
+	}
+	if never := v.atHome(0, 80*v.Series.Window, 10000, 20000); never != 80*v.Series.Window {
+		t.Errorf("at home at %d, and it is not", never/v.Series.Window)
+	}
+	if at := v.atHome(130*v.Series.Window, end, 10000, 20000); at != 130*v.Series.Window {
+		t.Errorf("at home at %d, and it was before", at/v.Series.Window)
 	}
 }
 
@@ -130,7 +200,7 @@ const printedRun = `== before
 == begin
 {"state":"pace","asked":"pace","phase":2,"model_cycles":100000000,"mhz":50}
 == move
-{"clock":"model","mhz":50,"start_cycles":110000000,"end_cycles":160000000,"return":0,"error":null}
+{"clock":"model","mhz":50,"start_cycles":110000000,"end_cycles":160000000,"return":3,"error":null}
 {"clock":"model","mhz":50,"start_cycles":170000000,"end_cycles":195000000,"return":0,"error":null}
 == exit
 0
@@ -151,8 +221,8 @@ func TestDecodeBenchRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(s.Seconds, s.WithStart, s.CallMS, s.OpsBefore, s.OpsDuring, s.OpsAfter, s.Permille, s.Left, s.TailMS.Known())
-	if want := "1.5 2 1000 500 100 1000 800 map[anon:0B cache:50B] false"; got != want {
+	got := fmt.Sprint(s.Seconds, s.WithStart, s.CallMS, s.OpsBefore, s.OpsDuring, s.OpsAfter, s.Permille, s.Left, s.TailMS.Known(), s.Stayed)
+	if want := "1.5 2 1000 500 100 1000 800 map[anon:0B cache:50B] false 3"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	failed := strings.Replace(printedRun, "exit\n0", "exit\n1", 1)
@@ -173,7 +243,7 @@ func TestDecisionBenchScripts(t *testing.T) {
 			if out, err := exec.Command("sh", "-n", "-c", script).CombinedOutput(); err != nil {
 				t.Errorf("%s, %s: %v: %s\n%s", sc.name, c.name, err, out, script)
 			}
-			if regexp.MustCompile(`\b(MEMS|START|FILES|STATE|SCRIPT|RATE)\b`).MatchString(script) || c.share > 0 != strings.Contains(script, "--rate 3500kB/s") {
+			if regexp.MustCompile(`\b(MEMS|START|FILES|STATE|REST|SCRIPT|RATE)\b`).MatchString(script) || c.share > 0 != strings.Contains(script, "--rate 3500kB/s") {
 				t.Errorf("%s, %s:\n%s", sc.name, c.name, script)
 			}
 		}

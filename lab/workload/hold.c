@@ -26,7 +26,11 @@ static void hold_allocate(struct homenode_run *run)
 /* The child shares all private pages until one of the two writes; it ends with its parent. */
 static void fork_child(void)
 {
-	if (fork())
+	pid_t child = fork();
+
+	if (child < 0)
+		homenode_fail(1, "fork: %s; give the cgroup room for one more process", strerror(errno));
+	if (child)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;)
