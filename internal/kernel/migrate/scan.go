@@ -280,6 +280,7 @@ func (s *process) sort() error {
 		return nil
 	}
 	if err := s.ask(); err != nil {
+		s.p.at = min(s.p.at, s.here[0].area.index) // it is not done
 		return err
 	}
 	for i := 0; i < len(s.here); {

@@ -163,6 +163,17 @@ func (s *sim) one(pid int, addr uint64, to int32) int32 {
 	return to
 }
 
+// nodes tells which frame is where.
+func (s *sim) nodes() *frameNodes {
+	f := &frameNodes{shift: 9}
+	for _, space := range s.spaces {
+		for _, one := range space {
+			f.put(int(one.pfn>>9), int16(one.node))
+		}
+	}
+	return f
+}
+
 func (s *sim) on(node int32) (pages int) {
 	seen := map[*frame]bool{}
 	for _, space := range s.spaces {
