@@ -19,6 +19,7 @@ import (
 // worker moves batches on one thread.
 type worker struct {
 	r      *run
+	pages  []page // of its batch
 	addrs  []uintptr
 	nodes  []int32
 	status []int32

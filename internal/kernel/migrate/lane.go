@@ -17,8 +17,9 @@ type lane struct {
 	pid      int
 	source   source // nil: all was found
 	queue    [queues][]page
-	scanning bool  // by a worker, without the lock
-	refused  error // it is to be left
+	room     [queues][]page // of queue, to be used again
+	scanning bool           // by a worker, without the lock
+	refused  error          // it is to be left
 }
 
 // Queues by what a batch may have in common.
@@ -46,9 +47,23 @@ func (l *lane) put(pages []page) {
 	for len(pages) > 0 {
 		c := pages[0].class()
 		n := sameClass(pages, c, len(pages))
-		l.queue[c.queue()] = append(l.queue[c.queue()], pages[:n]...)
+		l.add(c.queue(), pages[:n])
 		pages = pages[n:]
 	}
+}
+
+// add copies pages into a queue: who found them uses their place again.
+func (l *lane) add(i int, pages []page) {
+	q := l.queue[i]
+	if len(q)+len(pages) > cap(q) {
+		waiting := len(q)
+		if waiting+len(pages) > cap(l.room[i]) {
+			l.room[i] = make([]page, 0, 2*(waiting+len(pages)))
+		}
+		q = l.room[i][:waiting]
+		copy(q, l.queue[i])
+	}
+	l.queue[i] = append(q, pages...)
 }
 
 // sameClass is how many of the first pages, up to most, are of a class.
@@ -289,5 +304,5 @@ func (r *run) refusedAll() error {
 	return first
 }
 
-// kindOfRefused is what memory counts as whose kind was not told.
+// kindOfRefused is what memory counts as of which no kind is told.
 const kindOfRefused = migration.Anon

@@ -168,7 +168,7 @@ func (r *run) take(w *worker) (batch, bool) {
 		case r.budget <= 0:
 			r.stop("the budget of " + r.req.Budget.String() + " is used up")
 		case r.paced(w, t.batch):
-		case r.cut(&t.batch): // (3)
+		case r.cut(w, &t.batch): // (3)
 			return t.batch, true
 		}
 	}
@@ -264,12 +264,13 @@ func (r *run) paced(w *worker, b batch) bool {
 
 // cut takes a picked batch out of its queue and says where to; false when no node has
 // room for it.
-func (r *run) cut(b *batch) bool {
+func (r *run) cut(w *worker, b *batch) bool {
 	node, n, ok := r.room.choose(b.class, len(b.pages), set.NodeSet{})
 	if ok {
 		b.pages = b.pages[:n]
 	}
-	b.pages = slices.Clone(b.pages)
+	w.pages = append(w.pages[:0], b.pages...) // their place in the queue is used again
+	b.pages = w.pages
 	r.drop(*b)
 	if !ok {
 		r.release(b.pages)

@@ -47,7 +47,7 @@ type process struct {
 	here    []candidate // to be asked for (3)
 	addrs   []uintptr
 	where   []int32
-	found   found
+	found   found // its pages are used again by the next scan
 }
 
 // candidate is a page that is present, or may be.
@@ -96,7 +96,7 @@ func (s *process) close() {
 }
 
 func (s *process) scan(want int) (found, error) {
-	s.here, s.found = s.here[:0], found{}
+	s.here, s.found = s.here[:0], found{pages: s.found.pages[:0]}
 	for range looks {
 		if s.p.at == len(s.p.areas) || s.enough(want) {
 			break
