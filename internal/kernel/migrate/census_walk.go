@@ -87,7 +87,17 @@ func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
 	if err != nil {
 		return nil, unix.Explain("read", c.proc(pid, "smaps"), "CAP_SYS_PTRACE", err)
 	}
-	return procfs.ParseSmapsHugeByStart(data)
+	areas, err := procfs.ParseSmaps(data)
+	if err != nil {
+		return nil, err
+	}
+	by := map[uint64]unit.Bytes{}
+	for _, a := range areas {
+		if a.AnonHuge > 0 {
+			by[a.Start] = a.AnonHuge
+		}
+	}
+	return by, nil
 }
 
 // areas joins maps with numa_maps, which knows how large the pages are and how many
