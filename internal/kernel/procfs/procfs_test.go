@@ -83,7 +83,7 @@ func TestDecodeMaps(t *testing.T) {
 
 func TestDecodeMountinfo(t *testing.T) {
 	got, err := ParseMountinfo([]byte("34 31 0:31 / /sys/fs/cgroup/cpu\\040set rw,relatime shared:9 master:1 - cgroup cgroup rw,cpuset\n"))
-	want := []Mount{{Root: "/", Point: "/sys/fs/cgroup/cpu set", Type: "cgroup", Super: []string{"rw", "cpuset"}, Source: "cgroup", Dev: 31}}
+	want := []Mount{{ID: 34, Root: "/", Point: "/sys/fs/cgroup/cpu set", Type: "cgroup", Super: []string{"rw", "cpuset"}, Source: "cgroup", Dev: 31}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
