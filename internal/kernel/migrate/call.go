@@ -22,6 +22,8 @@ type worker struct {
 	addrs  []uintptr
 	nodes  []int32
 	status []int32
+	still  time.Duration // slept since the clock last moved
+	seen   time.Duration // of the clock
 }
 
 // outcome is what became of a batch.
@@ -88,7 +90,7 @@ func (r *run) loop() {
 	began := unix.ThreadCPU()
 	w := &worker{r: r}
 	for {
-		b, ok := r.take()
+		b, ok := r.take(w)
 		if !ok {
 			break
 		}
@@ -375,7 +377,7 @@ func (r *run) tell(last bool) {
 		r.told = now
 	}
 	p := Progress{
-		Moved: r.res.Moved(), Failed: r.res.Failed(), Elapsed: r.m.clock.Now() - r.pace.from,
+		Moved: r.res.Moved(), Failed: r.res.Failed(), Elapsed: r.m.clock.Now() - r.began,
 		Longest: r.res.Longest, Kind: r.kind,
 	}
 	r.mu.Unlock()

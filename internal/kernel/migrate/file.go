@@ -97,7 +97,7 @@ func (s *file) sort(w window) found {
 		}
 		p := page{addr: uint64(addr), size: s.f.pageSize, kind: kind}
 		if s.r.foreign[s.f.ids[0]] {
-			f.left.fail(p, leftForeign)
+			f.left.fail(p, LeftForeign)
 		} else {
 			f.pages = append(f.pages, p)
 		}

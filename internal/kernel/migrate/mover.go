@@ -185,7 +185,7 @@ func (r *run) home(status int32) bool { return status >= 0 && !r.elsewhere(int(s
 // end is the result of a run.
 func (r *run) end() (migration.Result, error) {
 	r.unwind()
-	r.res.Time = r.m.clock.Now() - r.pace.from
+	r.res.Time = r.m.clock.Now() - r.began
 	r.res.Complete = r.err == nil && r.res.Stopped == ""
 	r.res.OverWhy = r.overWhy()
 	if r.res.Complete {

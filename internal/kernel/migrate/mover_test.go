@@ -100,7 +100,7 @@ func TestPoolOfHugePages(t *testing.T) {
 	kerneltest.Write(t, m.root, kerneltest.Files{"/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages": "3\n"})
 	r := move(t, m, Request{PIDs: []int{7}})
 	k := *r.Of(migration.Hugetlb)
-	if k.Moved != 3*hugePage || len(k.Failed) != 1 || k.Failed[0] != (migration.Failure{Reason: "left: node 1 has no free huge page of 2MiB", Bytes: hugePage}) || s.passed != 3 {
+	if k.Moved != 3*hugePage || len(k.Failed) != 1 || k.Failed[0] != (migration.Failure{Reason: "no free huge page of 2MiB on node 1", Bytes: hugePage}) || s.passed != 3 {
 		t.Errorf("%+v, passed %d", r, s.passed)
 	}
 }
@@ -284,7 +284,7 @@ func TestForeignFilesAreLeft(t *testing.T) {
 		if cache {
 			want *= 2
 		}
-		if r.Moved() != 0 || s.calls != 0 || r.Failed() != want || r.Failures()[0].Reason != leftForeign {
+		if r.Moved() != 0 || s.calls != 0 || r.Failed() != want || r.Failures()[0].Reason != LeftForeign {
 			t.Errorf("cache %v: %+v", cache, r)
 		}
 	}

@@ -46,3 +46,22 @@ func TestPacer(t *testing.T) {
 		}
 	}
 }
+
+// TestPacerForgives: a minute lost is not caught up for a minute.
+func TestPacerForgives(t *testing.T) {
+	const rate = 100 * unit.MiB
+	p := pacer{rate: rate}
+	p.begin(0, unit.MiB)
+	now, begun := time.Minute, time.Minute
+	var moved unit.Bytes
+	for now < begun+10*time.Second {
+		for w := p.wait(now, unit.MiB, 0); w > 0; w = p.wait(now, unit.MiB, 0) {
+			now += min(w, sleepAtMost)
+		}
+		p.begin(now, unit.MiB)
+		moved += unit.MiB
+	}
+	if most := 11*rate + 2*unit.MiB; moved > most || moved < 10*rate {
+		t.Errorf("%v in 10 s after a minute that was lost, want %v at most", moved, most)
+	}
+}

@@ -128,11 +128,13 @@ func (t tally) addTo(res *migration.Result) (moved unit.Bytes) {
 	return moved
 }
 
-// Reasons that are no errno.
-const leftForeign = "left: processes outside of it use it too"
+// LeftForeign is the reason of pages that were left because of Request.LeaveForeign:
+// the only one that a person asked for.
+const LeftForeign = "left: processes outside of it use it too"
 
-func leftPool(nodes string, c class) string {
-	return fmt.Sprintf("left: node %s has no free %s", nodes, c.noun())
+// noPool is a reason that is no errno.
+func noPool(nodes string, c class) string {
+	return fmt.Sprintf("no free %s on node %s", c.noun(), nodes)
 }
 
 // name is an errno's, for people.

@@ -141,7 +141,7 @@ func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
 			continue
 		}
 		a.mostlyAnon = 2*v.Anon > v.Pages()
-		if at.Inode != 0 {
+		if at.HasFile() {
 			a.file = pagecache.IDOf(r.m.root, pid, at)
 			a.foreign = r.foreign[a.file]
 		}

@@ -118,7 +118,7 @@ func (r *room) accepted(c class, node int) { r.none[slot{c, node}] = 0 }
 // why is why pages of a class stay when no node has room for them.
 func (r *room) why(c class) string {
 	if c.pool {
-		return leftPool(r.to.String(), c)
+		return noPool(r.to.String(), c)
 	}
 	return "ENOMEM"
 }

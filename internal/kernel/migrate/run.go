@@ -33,10 +33,12 @@ type run struct {
 	res      migration.Result
 	err      error
 	scanning bool
-	flying   map[int]int // batches being moved, by pid
-	begun    int         // batches
-	extra    []batch     // to be moved before anything else is looked for
-	queue    [3][]page   // small, huge, pool; all of process queuePID
+	flying   map[int]int   // batches being moved, by pid
+	begun    int           // batches
+	late     int           // looks for pages after the deadline
+	began    time.Duration // by the clock
+	extra    []batch       // to be moved before anything else is looked for
+	queue    [3][]page     // small, huge, pool; all of process queuePID
 	queuePID int
 	source   source // nil: the plan has to give another one
 	over     bool   // the plan is at its end
@@ -58,8 +60,6 @@ type run struct {
 	progress sync.Mutex
 	told     time.Time
 	kind     migration.Kind
-	still    time.Duration // slept since the clock last moved
-	seen     time.Duration // of the clock
 }
 
 // batch is what one worker moves in one go.
@@ -82,10 +82,12 @@ const (
 )
 
 func newRun(ctx context.Context, m *Mover, req Request) *run {
+	began := m.clock.Now()
 	r := &run{
+		began: began,
 		kinds: pagecache.NewKinds(m.root),
 		m:     m, ctx: ctx, req: req, room: newRoom(m.root, req.To), budget: max(0, req.Budget),
-		pace:   pacer{rate: req.Rate, from: m.clock.Now()},
+		pace:   pacer{rate: req.Rate, from: began},
 		flying: map[int]int{}, tried: map[class]bool{}, stay: map[pageKey]bool{}, gone: map[int]bool{}, left: map[pageKey]bool{},
 	}
 	r.changed = sync.NewCond(&r.mu)
@@ -112,7 +114,7 @@ func (r *run) close() {
 //  2. At the end of it all others may still bring something back.
 //  3. A budget that is spent on batches on their way may come back too.
 //  4. What no node has room for is counted, and the next thing tried.
-func (r *run) take() (batch, bool) {
+func (r *run) take(w *worker) (batch, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.goOn() {
@@ -130,7 +132,7 @@ func (r *run) take() (batch, bool) {
 			r.changed.Wait()
 		case r.budget <= 0:
 			r.stop("the budget of " + r.req.Budget.String() + " is used up")
-		case r.paced(b):
+		case r.paced(w, b):
 		case r.cut(&b): // (4)
 			return b, true
 		}
@@ -238,18 +240,18 @@ func (r *run) want(c class) int {
 }
 
 // paced waits a little when it is too early for a batch.
-func (r *run) paced(b batch) bool {
+func (r *run) paced(w *worker, b batch) bool {
 	now := r.m.clock.Now()
 	wait := r.pace.wait(now, bytesOf(b.pages), r.m.sizer(b.class).expect(len(b.pages)))
 	if wait <= 0 {
-		r.still, r.seen = 0, now
+		w.still, w.seen = 0, now
 		return false
 	}
-	if now != r.seen {
-		r.still, r.seen = 0, now
+	if now != w.seen {
+		w.still, w.seen = 0, now
 	}
 	nap := min(max(wait, sleepAtLeast), sleepAtMost)
-	if r.still += nap; r.still > stillLimit {
+	if w.still += nap; w.still > stillLimit {
 		r.fail(fmt.Errorf("hold a rate of %v/s: the %s stands still", r.req.Rate, r.m.clock.Name()))
 		return true
 	}
@@ -275,6 +277,7 @@ func (r *run) cut(b *batch) bool {
 			r.remember(p)
 		}
 		t.addTo(&r.res)
+		r.changed.Broadcast() // who waits for all that is on its way waits for this too
 		return false
 	}
 	b.node = node

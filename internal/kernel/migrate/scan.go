@@ -235,7 +235,7 @@ func (s *process) keep(pages []page, left *tally, c candidate, p page, n int) []
 	case known && c.area.foreign && key.fileID != frameKey:
 		if !s.r.left[key] {
 			s.r.left[key] = true
-			left.fail(p, leftForeign)
+			left.fail(p, LeftForeign)
 		}
 	default:
 		pages = append(pages, p)
