@@ -51,7 +51,6 @@ func (c *counter) process(ctx context.Context, pid int) error {
 		return nil
 	}
 	defer p.close()
-	c.result.Processes++
 	huge, err := c.hugeByStart(pid)
 	if err != nil {
 		return err
@@ -64,7 +63,11 @@ func (c *counter) process(ctx context.Context, pid int) error {
 	if c.noScan {
 		c.swappedByStatus(pid)
 	}
-	return c.answer(pid)
+	if err := c.answer(pid); err != nil {
+		return err
+	}
+	c.result.Processes++
+	return nil
 }
 
 // gone says that a process is not there any more, rather than that the kernel has no
@@ -365,17 +368,17 @@ func (c *counter) byMapping(areas []countedArea) {
 			continue
 		}
 		for _, n := range a.vma.Nodes {
-			all := unit.Bytes(n.Pages * a.vma.PageSize)
+			page := unit.Bytes(a.vma.PageSize)
+			all := unit.Bytes(n.Pages) * page
 			private := unit.Bytes(uint64(float64(a.vma.Anon)*float64(n.Pages)/float64(a.pages)) * a.vma.PageSize)
 			switch {
 			case a.huge:
-				c.count(indexHugetlb, n.Node, all)
+				c.count(indexHugetlb, n.Node, a.file, all, page)
 			case a.file == nil:
-				c.count(indexAnon, n.Node, all)
+				c.count(indexAnon, n.Node, nil, all, page)
 			default:
-				c.count(indexAnon, n.Node, private)
-				c.count(kindIndex(a.file.Kind), n.Node, all-private)
-				a.file.bytes += all - private
+				c.count(indexAnon, n.Node, nil, private, page)
+				c.count(kindIndex(a.file.Kind), n.Node, a.file, all-private, page)
 			}
 		}
 	}
