@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,24 +28,34 @@ func migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate (--workload W | --cgroup C | --pid P[,P…]) --to NODES [--from NODES]",
 		Short: "Move a running workload's memory to other nodes, page cache included",
-		Long: "Moves private memory, shared memory, huge pages, mapped files, and the page cache of the files\n" +
-			"that the workload maps or has open. Says before how much of each kind is where and what moving\n" +
-			"it takes, and afterwards what became of it: nothing that stayed goes unmentioned.\n\n" +
-			"  --mode live    the workload runs on. The rate is held at --rate, and batches are kept so small\n" +
-			"                 that a call takes --max-stall at most; the longest, and any that took longer, are told\n" +
-			"  --mode freeze  the workload stands still meanwhile (cgroup freezer), and several workers move\n" +
-			"                 as fast as the memory allows. It is thawed whatever happens to homenode, and\n" +
-			"                 after --freeze-limit: a guard of its own process does it. What is frozen is\n" +
-			"                 a whole cgroup\n" +
-			"  --mode hot     as live, but only what is accessed within --hot-for; says what told hot from cold\n\n" +
-			"Only where pages are changes, not where new ones go: 'homenode agent' binds workloads. With --pid,\n" +
-			"children of the processes are not included; a workload or a cgroup has all that is in it or\n" +
-			"below, those that are forked meanwhile too. Ctrl-C stops between two calls: what was moved\n" +
-			"stays, the workload is thawed, and the report is printed.\n\n" +
-			"Other users' processes take CAP_SYS_NICE and CAP_SYS_PTRACE. Without CAP_SYS_NICE, pages that\n" +
-			"several processes map stay where they are.\n\n" +
-			"Exit codes: 0 complete, or what a dry run would do; 1 failed; 2 bad input, and nothing was moved;\n" +
-			"3 something stayed, or it was stopped; 4 nothing is elsewhere.",
+		Long: "Moves private memory, shared memory, huge pages, mapped files, and the page\n" +
+			"cache of the files that the workload maps or has open. Says before how much of\n" +
+			"each kind is where and what moving it takes, and afterwards what became of it:\n" +
+			"nothing that stayed goes unmentioned.\n" +
+			"\n" +
+			"  --mode live    the workload runs on. The rate is held at --rate, and batches\n" +
+			"                 are kept so small that a call takes --max-stall at most; the\n" +
+			"                 longest, and any that took longer, are told\n" +
+			"  --mode freeze  the workload stands still meanwhile (cgroup freezer), and\n" +
+			"                 several workers move as fast as the memory allows. It is\n" +
+			"                 thawed whatever happens to homenode, and after --freeze-limit:\n" +
+			"                 a guard of its own process does it. What is frozen is a whole\n" +
+			"                 cgroup\n" +
+			"  --mode hot     as live, but only what is accessed within --hot-for; says what\n" +
+			"                 told hot from cold\n" +
+			"\n" +
+			"Only where pages are changes, not where new ones go: 'homenode agent' binds\n" +
+			"workloads. With --pid, children of the processes are not included; a workload or\n" +
+			"a cgroup has all that is in it or below, those that are forked meanwhile too.\n" +
+			"Ctrl-C stops between two calls: what was moved stays, the workload is thawed,\n" +
+			"and the report is printed.\n" +
+			"\n" +
+			"Other users' processes take CAP_SYS_NICE and CAP_SYS_PTRACE. Without\n" +
+			"CAP_SYS_NICE, pages that several processes map stay where they are.\n" +
+			"\n" +
+			"Exit codes: 0 complete, or what a dry run would do; 1 failed; 2 bad input, and\n" +
+			"nothing was moved; 3 something stayed, was not seen, or it was stopped; 4\n" +
+			"nothing is elsewhere.",
 		Example: "  homenode migrate --workload db --to 1 --dry-run\n" +
 			"  homenode migrate --workload db --to 1\n" +
 			"  homenode migrate --cgroup /prod/db --to 0-1 --from 2-3 --rate 1GB/s --max-stall 5ms\n" +
@@ -114,8 +123,12 @@ func runMigrate(cmd *cobra.Command, f migrateFlags) error {
 // unseen is for processes of which nobody knows where their memory is, when of the
 // others there is nothing to do.
 func (m *move) unseen() error {
-	return badInput(fmt.Errorf("%s: %d of its %d processes could not be looked at, and of the others nothing is to be moved: %s",
-		m.target.name, m.report.Before.Unread, m.report.Before.Unread+m.report.Before.Processes, strings.Join(m.report.Before.Problems, "; ")))
+	before := m.report.Before
+	err := fmt.Errorf("%s: %d of its %d processes could not be looked at, and of the others nothing is to be moved", m.target.name, before.Unread, before.Unread+before.Processes)
+	if len(before.Problems) > 0 {
+		err = fmt.Errorf("%w: %s", err, before.Problems[0])
+	}
+	return badInput(err)
 }
 
 // stoppedEarly says that nothing was moved when that is because somebody stopped it.

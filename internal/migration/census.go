@@ -51,7 +51,7 @@ type Census struct {
 	Pools        []Pool     `json:"pools,omitempty"`
 	ForeignPools []Pool     `json:"foreign_pools,omitempty"`
 	Swapped      unit.Bytes `json:"swapped_bytes,omitempty"` // on no node
-	// Problems is what could not be looked at, a sentence each.
+	// Problems is what could not be looked at, a sentence each; first a process, if any.
 	Problems []string `json:"problems,omitempty"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/unix"
@@ -142,10 +143,11 @@ func (c *counter) processes(ctx context.Context, pids []int) error {
 			return fmt.Errorf("count pages: %w", ctx.Err())
 		case errors.Is(err, unix.ErrGone):
 		case err != nil:
-			c.problem("processes", err)
-			c.result.Unread++
-			if c.unread == nil {
+			if c.result.Unread++; c.unread == nil {
 				c.unread = err
+				c.result.Problems = slices.Insert(c.result.Problems, 0, fmt.Sprintf("process %d is not counted: %v", pid, err))
+			} else {
+				c.problem("processes that are not counted", err)
 			}
 		}
 	}
