@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	sys "golang.org/x/sys/unix"
+
 	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
@@ -42,7 +44,9 @@ func (c *counter) process(ctx context.Context, pid int) error {
 	}
 	p, err := openPagemap(c.root, pid)
 	if err != nil {
-		if errors.Is(err, unix.ErrGone) && c.gone(pid) {
+		// ESRCH: it is ending, and has let go of its memory (proc_mem_open in
+		// fs/proc/base.c); a kernel without the file says ENOENT.
+		if errors.Is(err, sys.ESRCH) || errors.Is(err, unix.ErrGone) && c.gone(pid) {
 			return err
 		}
 		c.byMapping(areas)
