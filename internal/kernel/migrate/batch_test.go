@@ -129,8 +129,8 @@ func TestHopelessBound(t *testing.T) {
 
 // TestHugePagesStartWithOne: eight would be 16 MiB in the first call.
 func TestHugePagesStartWithOne(t *testing.T) {
-	m := &Mover{bound: 5 * time.Millisecond, sizers: map[class]*sizer{}}
-	s := m.sizer(class{size: hugePage})
+	j := &journey{bound: 5 * time.Millisecond, sizers: map[class]*sizer{}}
+	s := j.sizer(class{size: hugePage})
 	for call := range 20 {
 		n := s.pages()
 		if s.observe(n, time.Duration(n)*1300*time.Microsecond) {

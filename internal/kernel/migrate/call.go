@@ -19,9 +19,11 @@ import (
 // worker moves batches on one thread.
 type worker struct {
 	r      *run
+	pages  []page // of its batch
 	addrs  []uintptr
 	nodes  []int32
 	status []int32
+	lane   *lane         // that it stays with
 	still  time.Duration // slept since the clock last moved
 	seen   time.Duration // of the clock
 }
@@ -67,7 +69,7 @@ func (r *run) work() {
 			defer all.Done()
 			runtime.LockOSThread()
 			if err := pin(r.req.CPUs); err != nil {
-				r.note("run a worker on CPUs %s: %v", r.req.CPUs, err)
+				r.note("pin", "run a worker on CPUs %s: %v", r.req.CPUs, err)
 			}
 			r.loop()
 		}()
@@ -117,12 +119,12 @@ func (w *worker) move(b *batch) (o outcome) {
 		status, err := w.call(b, todo, &o)
 		full := errors.Is(err, sys.ENOMEM)
 		if err != nil && !full {
-			w.broken(err, todo, &o)
+			w.broken(err, b.pid, todo, &o)
 			break
 		}
 		again, noRoom := w.sort(todo, status, &o)                        // (1)
 		if again, err = w.stillElsewhere(b.pid, again, &o); err != nil { // (2)
-			w.broken(err, append(again, noRoom...), &o)
+			w.broken(err, b.pid, append(again, noRoom...), &o)
 			break
 		}
 		if full {
@@ -186,6 +188,10 @@ func (w *worker) call(b *batch, todo []page, o *outcome) ([]int32, error) {
 // sort counts what moved and what failed, and returns what to try again, and what had
 // no room. What the kernel did not get to comes first: busy pages may be why.
 func (w *worker) sort(todo []page, status []int32, o *outcome) (again, noRoom []page) {
+	if len(o.moved) == 0 && !slices.ContainsFunc(status, func(s int32) bool { return !w.r.home(s) }) {
+		o.moved = todo
+		return nil, nil
+	}
 	var busy []page
 	for i, s := range status {
 		p := todo[i]
@@ -209,10 +215,10 @@ func (w *worker) sort(todo []page, status []int32, o *outcome) (again, noRoom []
 	return append(again, busy...), noRoom
 }
 
-// lose counts what is gone. What only looked like a huge page may have lost but its
-// first.
+// lose counts what is gone. Of a huge page that may be but the first small one: it may
+// have been split meanwhile, or never have been one.
 func (o *outcome) lose(p page) {
-	if p.looks {
+	if p.mayBeSplit() {
 		o.extra = append(o.extra, p.smalls(0)...)
 		return
 	}
@@ -221,7 +227,7 @@ func (o *outcome) lose(p page) {
 
 func (o *outcome) fail(pages []page, why string) {
 	for _, p := range pages {
-		if p.looks {
+		if p.looks || why == "EBUSY" && p.mayBeSplit() {
 			o.extra = append(o.extra, p.smalls(0)...)
 			continue
 		}
@@ -270,7 +276,7 @@ func (w *worker) elsewhere(b *batch, again, noRoom []page, tried *set.NodeSet, o
 	}
 	o.noRoom[b.node] += len(noRoom)
 	if !w.r.another(b, len(noRoom), *tried) {
-		o.fail(noRoom, "ENOMEM")
+		o.fail(noRoom, w.r.room.why(b.class))
 		return again
 	}
 	*tried = tried.With(b.node)
@@ -278,8 +284,14 @@ func (w *worker) elsewhere(b *batch, again, noRoom []page, tried *set.NodeSet, o
 }
 
 // broken counts what a call that failed as a whole leaves.
-func (w *worker) broken(err error, todo []page, o *outcome) {
+func (w *worker) broken(err error, pid int, todo []page, o *outcome) {
 	o.err = err
+	if errors.Is(err, unix.ErrNotPermitted) && pid != 0 {
+		for _, p := range todo {
+			o.tally.fail(p, errnoOf(err))
+		}
+		return
+	}
 	if errors.Is(err, unix.ErrGone) {
 		for _, p := range todo {
 			o.tally.lose(p)
@@ -327,12 +339,16 @@ func (r *run) settle(b batch, o outcome) {
 	}
 	for node, pages := range o.noRoom {
 		if r.room.refused(b.class, node, pages) {
-			r.problem("%s", noRoomSentence(node, b.class))
+			r.problem("room", "%s", noRoomSentence(node, b.class))
 		}
 	}
+	r.release(b.pages)
+	r.reclaim(o.extra)
 	r.bring(b, o.extra)
 	if errors.Is(o.err, unix.ErrGone) {
 		r.ended(b.pid)
+	} else if errors.Is(o.err, unix.ErrNotPermitted) && b.pid != 0 {
+		r.refuse(b.pid, o.err)
 	} else if o.err != nil {
 		r.fail(o.err)
 	}
@@ -359,7 +375,7 @@ func (r *run) timed(c class, calls []sample) {
 	for _, call := range calls {
 		r.res.Calls++
 		r.res.Longest = max(r.res.Longest, call.took)
-		if r.m.sizer(c).observe(call.pages, call.took) {
+		if r.j.sizer(c).observe(call.pages, call.took) {
 			r.res.Over++
 		}
 	}

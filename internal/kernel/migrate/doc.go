@@ -4,11 +4,12 @@
 // the files that they have. It holds a rate and the length of each call, and remembers
 // where it stopped.
 //
-//	numa_maps, maps: mappings with pages elsewhere ─▶ pagemap: present? ─▶ move_pages(query): where?
-//	kernel/pagecache: cached pages, mapped here ──────────────────────────────▲        │
-//	    workers ◀─ batches as long as max-stall and rate allow ◀───────────────────────┘
+//	numa_maps, maps: mappings with pages elsewhere ─▶ pagemap: present? its frame: where?
+//	kernel/pagecache: cached pages, mapped here ──▶ move_pages(query): where the others are?
+//	    lanes, one a process ─▶ workers: batches as long as max-stall and rate allow
 //	       └─▶ move_pages ─▶ each page: moved, gone, or failed for a reason
 //
-// Position is kept by process until the pass is complete. It is NOT for: deciding what
-// to move, or freezing who uses it.
+// Position is kept until all is done: by process in a pass, and of the files in the
+// journey that the processes are on together. It is NOT for: deciding what to move, or
+// freezing who uses it.
 package migrate

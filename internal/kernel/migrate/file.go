@@ -15,9 +15,10 @@ import (
 // finder finds and opens the files that processes have.
 type finder interface {
 	// find lists them; outside says whether it is to be found out who else has them.
-	find(pids []int, outside bool) ([]cachedFile, []string, error)
-	// open does not show pages that skip says are not wanted.
-	open(f cachedFile, skip func(offset uint64) bool) (cachedView, error)
+	find(ctx context.Context, pids []int, outside bool) ([]cachedFile, []string, error)
+	// open goes through a file from about an offset on. It does not touch or show pages
+	// that skip says are not wanted; nil: all are.
+	open(f cachedFile, from uint64, skip func(offset uint64) bool) (cachedView, error)
 }
 
 // cachedFile is a file whose pages are, or may be, in memory.
@@ -36,12 +37,14 @@ type cachedView interface {
 	// next maps the next window; io.EOF at the end. What it returns is valid until the
 	// next call. cut: the file was truncated meanwhile.
 	next(ctx context.Context) (window, error)
+	// position is the offset behind what was returned, or was looked at in vain.
+	position() uint64
 	close() error
 }
 
 type window struct {
 	addrs   []uintptr
-	offsets []uint64 // of each in the file
+	offsets []uint64 // of each in the file; ascending, like addrs
 	cut     bool
 }
 
@@ -51,31 +54,44 @@ type window struct {
 type file struct {
 	r     *run
 	f     cachedFile
-	v     cachedView
+	v     cachedView // nil: the time is over
 	where []int32
 	cut   bool
 }
 
-func (s *file) pid() int   { return 0 }
-func (s *file) close()     { _ = s.v.close() }
-func (s *file) pages() int { return int(s.f.size / smallPage) }
+func (s *file) pid() int { return 0 }
+
+func (s *file) close() {
+	if s.v != nil {
+		_ = s.v.close()
+	}
+}
 
 func (s *file) scan(int) (found, error) {
+	if s.v == nil {
+		return found{}, nil
+	}
 	if !s.r.settled(nobody) { // the window before is still being moved, or it is over
 		return found{more: true}, nil
 	}
-	w, err := s.v.next(s.r.ctx)
+	s.r.j.offset = s.v.position() // all before is done
+	ctx, cancel := s.r.patience()
+	defer cancel()
+	w, err := s.v.next(ctx)
 	if w.cut && !s.cut {
 		s.cut = true
-		s.r.note("file %s was cut short while it was moved", s.f.name)
+		s.r.note("cut", "file %s was cut short while it was moved", s.f.name)
 	}
 	switch {
 	case errors.Is(err, io.EOF):
+		s.r.j.finished(s.f)
 		return found{}, nil
 	case err != nil && s.r.ctx.Err() != nil:
+		s.r.j.offset = s.v.position()
 		return found{more: true}, nil
 	case err != nil:
-		s.r.note("move the page cache of %s: %v", s.f.name, err)
+		s.r.note(sortOf("look", err), "move the page cache of %s: %v", s.f.name, err)
+		s.r.j.finished(s.f)
 		return found{}, nil
 	}
 	s.where = slices.Grow(s.where[:0], len(w.addrs))[:len(w.addrs)]
@@ -91,44 +107,31 @@ func (s *file) sort(w window) found {
 	if kind == migration.File {
 		kind = migration.Cache
 	}
+	// A window is mapped in one piece.
+	a := &area{start: uint64(w.addrs[0]), offset: w.offsets[0], size: s.f.pageSize, kind: kind, file: s.f.ids[0]}
 	for i, addr := range w.addrs {
-		if s.where[i] < 0 || !s.r.elsewhere(int(s.where[i])) {
-			continue
-		}
-		p := page{addr: uint64(addr), size: s.f.pageSize, kind: kind}
-		if s.r.foreign[s.f.ids[0]] {
-			f.left.fail(p, LeftForeign)
-		} else {
-			f.pages = append(f.pages, p)
+		if s.where[i] >= 0 && s.r.elsewhere(int(s.where[i])) {
+			f.pages = append(f.pages, page{addr: uint64(addr), size: s.f.pageSize, kind: kind, area: a})
 		}
 	}
 	return f
 }
 
-// counted says of a page that it stays and was counted where it is mapped.
-func (r *run) counted(f cachedFile, offset uint64) bool {
-	for _, id := range f.ids {
-		key := pageKey{id, offset}
-		if r.left[key] || r.stays(key) {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *run) stays(key pageKey) bool {
+// counted says of a page that it stays and was counted already; nil when there is none.
+// All that was found before is settled while it is asked.
+func (r *run) counted(f cachedFile) func(offset uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stay[key]
-}
-
-// remember keeps a page that stays from being tried and counted again where another
-// process maps it, or as page cache.
-func (r *run) remember(p page) {
-	if key, ok := p.key(); ok && len(r.stay) < mostStay {
-		r.stay[key] = true
+	var sets []*pageSet
+	for _, id := range f.ids {
+		if in := r.j.stay[id]; in != nil {
+			sets = append(sets, in)
+		}
+	}
+	if len(sets) == 0 {
+		return nil
+	}
+	return func(offset uint64) bool {
+		return slices.ContainsFunc(sets, func(in *pageSet) bool { return in.has(offset / smallPage) })
 	}
 }
-
-// mostStay bounds what that takes: 100 MB or so. Beyond it pages may be counted twice.
-const mostStay = 1 << 20

@@ -45,17 +45,17 @@ func TestLiveCache(t *testing.T) {
 	if err := r.list(); err != nil {
 		t.Skipf("no files: %v", err)
 	}
-	for _, c := range r.plan.files {
+	for _, c := range r.j.files {
 		if c.name == path {
 			liveFile(t, r, c)
 			return
 		}
 	}
-	t.Skipf("%s is not among the %d files: its file system has no page cache", path, len(r.plan.files))
+	t.Skipf("%s is not among the %d files: its file system has no page cache", path, len(r.j.files))
 }
 
 func liveFile(t *testing.T, r *run, c cachedFile) {
-	v, err := r.m.finder.open(c, nil)
+	v, err := r.m.finder.open(c, 0, nil)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -65,9 +65,9 @@ func liveFile(t *testing.T, r *run, c cachedFile) {
 	if err != nil || bytesOf(f.pages) != unit.MiB || f.pages[0].kind == migration.File {
 		t.Fatalf("%d pages, %v", len(f.pages), err)
 	}
-	r.req.To = set.FromNodes(0)
+	r.aimAt(set.NodeSet{}, set.FromNodes(0))
 	o := (&worker{r: r}).move(&batch{class: f.pages[0].class(), pages: f.pages})
-	if o.err != nil || o.tally.moved[f.pages[0].kind] != unit.MiB {
+	if o.err != nil || len(o.tally.moved) != 1 || o.tally.moved[0].bytes != unit.MiB {
 		t.Errorf("%+v", o.tally)
 	}
 	if f, err := s.scan(mostPages); err != nil || f.more {

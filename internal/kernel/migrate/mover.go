@@ -14,6 +14,7 @@ import (
 
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
+	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
@@ -38,9 +39,10 @@ type Mover struct {
 	finder finder
 	buf    unix.Buffer
 	pass   map[int]*pass // by pid: where it stopped
-	moves  int           // calls of Move so far
-	bound  time.Duration // that sizers are for
-	sizers map[class]*sizer
+	// journeys have what processes share.
+	journeys []*journey
+	moves    int         // calls of Move so far
+	nodes    *frameNodes // nil: unknown
 }
 
 // passLife is how many calls of Move a pass is kept for without being used: its
@@ -58,7 +60,7 @@ func NewMover(live unix.Live, cfg Config) (*Mover, error) {
 func newMover(root unix.Root, cfg Config) *Mover {
 	m := &Mover{
 		pager: cfg.Pager, flags: unix.MoveOwn, root: root, clock: cfg.Clock, sleep: sleep, finder: pageCache{root},
-		pass: map[int]*pass{}, sizers: map[class]*sizer{},
+		pass: map[int]*pass{}, nodes: readFrameNodes(root),
 	}
 	if m.pager == nil {
 		m.pager = unix.LivePager{}
@@ -83,9 +85,6 @@ func (m *Mover) Move(ctx context.Context, req Request) (migration.Result, error)
 	}
 	m.moves++
 	m.forgetOld()
-	if m.bound != req.MaxStall {
-		m.bound, m.sizers = req.MaxStall, map[class]*sizer{}
-	}
 	r := newRun(ctx, m, req)
 	defer r.close()
 	r.work()
@@ -98,16 +97,6 @@ func (m *Mover) forgetOld() {
 			delete(m.pass, pid)
 		}
 	}
-}
-
-// sizer is kept from call to call: what a batch costs does not change with it.
-func (m *Mover) sizer(c class) *sizer {
-	s := m.sizers[c]
-	if s == nil {
-		s = newSizer(m.bound, max(1, int(mostPages*smallPage/c.size)))
-		m.sizers[c] = s
-	}
-	return s
 }
 
 func (m *Mover) alive(pid int) bool {
@@ -176,8 +165,25 @@ func (c machineClock) Now() time.Duration { return time.Since(c.began) }
 func (machineClock) Name() string         { return "monotonic clock" }
 func (machineClock) How() unit.Source     { return unit.HowMeasured }
 
+// aimAt notes which nodes' pages are to be moved.
+func (r *run) aimAt(from, to set.NodeSet) {
+	r.req.From, r.req.To = from, to
+	r.away = make([]bool, mostNodes)
+	for node := range r.away {
+		r.away[node] = migration.Elsewhere(node, from, to)
+	}
+}
+
+// mostNodes is more than Linux has (NODES_SHIFT is 10 at most).
+const mostNodes = 1 << 10
+
 // elsewhere says that a page on this node is to be moved.
-func (r *run) elsewhere(node int) bool { return migration.Elsewhere(node, r.req.From, r.req.To) }
+func (r *run) elsewhere(node int) bool {
+	if node < len(r.away) {
+		return r.away[node]
+	}
+	return migration.Elsewhere(node, r.req.From, r.req.To)
+}
 
 // home says that a status is a node the page may stay on.
 func (r *run) home(status int32) bool { return status >= 0 && !r.elsewhere(int(status)) }
@@ -185,13 +191,20 @@ func (r *run) home(status int32) bool { return status >= 0 && !r.elsewhere(int(s
 // end is the result of a run.
 func (r *run) end() (migration.Result, error) {
 	r.unwind()
+	refused := r.err == nil && r.res.Stopped == ""
+	if refused {
+		r.err = r.refusedAll()
+		refused = r.err != nil
+	}
+	r.sum()
 	r.res.Time = r.m.clock.Now() - r.began
 	r.res.Complete = r.err == nil && r.res.Stopped == ""
 	r.res.OverWhy = r.overWhy()
-	if r.res.Complete {
+	if r.res.Complete || refused {
 		for _, pid := range r.plan.pids {
 			delete(r.m.pass, pid)
 		}
+		r.m.forget(r.j)
 	}
 	r.tell(true)
 	return r.res, r.err
@@ -203,7 +216,7 @@ func (r *run) overWhy() string {
 		return ""
 	}
 	var all []string
-	for c, s := range r.m.sizers {
+	for c, s := range r.j.sizers {
 		if why := s.why(c.noun()); why != "" && r.tried[c] {
 			all = append(all, why)
 		}

@@ -27,16 +27,26 @@ type page struct {
 	area  *area // of a process; nil: of a file that is mapped here
 	// shared is its frame when other mappings may have it too; 0: they have not, or the
 	// kernel hides it.
-	shared uint64
+	shared  uint64
+	claimed bool // so that nobody else moves it, by its key
 }
 
 // class is what pages have in common that are moved in one call.
 type class struct {
 	size uint64
-	pool bool // hugetlb: the target's pool must have a free one
+	pool bool // hugetlb
+	file bool // of a file, or shared memory: another price
 }
 
-func (p page) class() class { return class{p.size, p.kind == migration.Hugetlb} }
+func (p *page) class() class {
+	switch p.kind {
+	case migration.Hugetlb:
+		return class{size: p.size, pool: true}
+	case migration.File, migration.Shmem, migration.Cache:
+		return class{size: p.size, file: true}
+	}
+	return class{size: p.size}
+}
 
 // noun is a page of this class for people.
 func (c class) noun() string {
@@ -44,6 +54,12 @@ func (c class) noun() string {
 		return "huge page of " + unit.Bytes(c.size).String()
 	}
 	return "page of " + unit.Bytes(c.size).String()
+}
+
+// mayBeSplit says of a transparent huge page that its first address does not speak for
+// all of it.
+func (p page) mayBeSplit() bool {
+	return p.area != nil && p.kind != migration.Hugetlb && p.size > p.area.size
 }
 
 // smalls are the small pages of something that looked like a huge one, from the one at
@@ -55,30 +71,14 @@ func (p page) smalls(first int) []page {
 		kind = migration.Anon
 	}
 	var all []page
-	for at := p.addr + uint64(first)*small; at < p.addr+p.size; at += small {
-		all = append(all, page{addr: at, size: small, kind: kind, area: p.area})
+	for i := uint64(first); i < p.size/small; i++ {
+		one := page{addr: p.addr + i*small, size: small, kind: kind, area: p.area, claimed: p.claimed}
+		if p.shared != 0 {
+			one.shared = p.shared + i
+		}
+		all = append(all, one)
 	}
 	return all
-}
-
-// pageKey is a place in a file, or a frame: a page is known by it that several mappings
-// have.
-type pageKey struct {
-	fileID
-	offset uint64
-}
-
-// frameKey is none of a file's: there is no such device.
-var frameKey = fileID{Dev: 1<<64 - 1}
-
-func (p page) key() (pageKey, bool) {
-	switch {
-	case p.area == nil:
-		return pageKey{}, false
-	case p.kind == migration.Anon || p.kind == migration.THP || p.area.file == (fileID{}):
-		return pageKey{frameKey, p.shared}, p.shared != 0
-	}
-	return pageKey{p.area.file, p.area.offset + p.addr - p.area.start}, true
 }
 
 func bytesOf(pages []page) (sum unit.Bytes) {
@@ -90,7 +90,7 @@ func bytesOf(pages []page) (sum unit.Bytes) {
 
 // tally is what became of pages.
 type tally struct {
-	moved, gone map[migration.Kind]unit.Bytes
+	moved, gone sums
 	failed      map[reason]unit.Bytes
 }
 
@@ -99,28 +99,41 @@ type reason struct {
 	why  string
 }
 
-func (t *tally) move(p page) { t.moved = add(t.moved, p.kind, p.size) }
-func (t *tally) lose(p page) { t.gone = add(t.gone, p.kind, p.size) }
+func (t *tally) move(p page) { t.moved.add(p.kind, p.size) }
+func (t *tally) lose(p page) { t.gone.add(p.kind, p.size) }
 func (t *tally) fail(p page, why string) {
-	t.failed = add(t.failed, reason{p.kind, why}, p.size)
+	if t.failed == nil {
+		t.failed = map[reason]unit.Bytes{}
+	}
+	t.failed[reason{p.kind, why}] += unit.Bytes(p.size)
 }
 
-func add[K comparable](m map[K]unit.Bytes, key K, size uint64) map[K]unit.Bytes {
-	if m == nil {
-		m = map[K]unit.Bytes{}
+// sums are bytes by kind: few, and mostly one.
+type sums []kindSum
+
+type kindSum struct {
+	kind  migration.Kind
+	bytes unit.Bytes
+}
+
+func (s *sums) add(kind migration.Kind, size uint64) {
+	for i := range *s {
+		if one := &(*s)[i]; one.kind == kind {
+			one.bytes += unit.Bytes(size)
+			return
+		}
 	}
-	m[key] += unit.Bytes(size)
-	return m
+	*s = append(*s, kindSum{kind, unit.Bytes(size)})
 }
 
 // addTo adds the tally to a result, and returns how much of it moved.
 func (t tally) addTo(res *migration.Result) (moved unit.Bytes) {
-	for kind, b := range t.moved {
-		res.Of(kind).Moved += b
-		moved += b
+	for _, s := range t.moved {
+		res.Of(s.kind).Moved += s.bytes
+		moved += s.bytes
 	}
-	for kind, b := range t.gone {
-		res.Of(kind).Gone += b
+	for _, s := range t.gone {
+		res.Of(s.kind).Gone += s.bytes
 	}
 	for r, b := range t.failed {
 		res.Of(r.kind).Fail(r.why, b)

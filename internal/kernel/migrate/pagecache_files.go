@@ -17,8 +17,8 @@ type fileID = pagecache.ID
 // pageCache is kernel/pagecache as a finder.
 type pageCache struct{ root unix.Root }
 
-func (c pageCache) find(pids []int, outside bool) ([]cachedFile, []string, error) {
-	files, problems, err := pagecache.Find(c.root, pids, pagecache.Config{Outside: outside})
+func (c pageCache) find(ctx context.Context, pids []int, outside bool) ([]cachedFile, []string, error) {
+	files, problems, err := pagecache.Find(c.root, pids, pagecache.Config{Outside: outside, Stop: ctx.Err})
 	var all []cachedFile
 	for _, f := range files {
 		all = append(all, cachedFile{
@@ -28,12 +28,13 @@ func (c pageCache) find(pids []int, outside bool) ([]cachedFile, []string, error
 	return all, problems, err
 }
 
-func (c pageCache) open(f cachedFile, skip func(offset uint64) bool) (cachedView, error) {
+func (c pageCache) open(f cachedFile, from uint64, skip func(offset uint64) bool) (cachedView, error) {
 	v, err := pagecache.Open(f.handle.(pagecache.File))
 	if err != nil {
 		return nil, err
 	}
 	v.Skip = skip
+	v.GoTo(from)
 	return pageCacheView{v}, nil
 }
 
@@ -46,5 +47,7 @@ func (v pageCacheView) next(ctx context.Context) (window, error) {
 	}
 	return window{addrs: p.Addrs, offsets: p.Offsets}, err
 }
+
+func (v pageCacheView) position() uint64 { return v.v.Position() }
 
 func (v pageCacheView) close() error { return v.v.Close() }

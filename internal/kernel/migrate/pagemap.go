@@ -3,11 +3,11 @@
 package migrate
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"unsafe"
 
 	"homenode/internal/kernel/unix"
 )
@@ -38,7 +38,6 @@ func (e entry) pfn() (uint64, bool) {
 type pagemap struct {
 	f    *os.File
 	page uint64 // bytes
-	buf  []byte
 }
 
 func openPagemap(root unix.Root, pid int) (*pagemap, error) {
@@ -53,15 +52,13 @@ func openPagemap(root unix.Root, pid int) (*pagemap, error) {
 // read fills into with the pages from start on, and returns how many there were:
 // fewer where the address space ends, none of a process that is ending.
 func (p *pagemap) read(start uint64, into []entry) (int, error) {
-	if cap(p.buf) < 8*len(into) {
-		p.buf = make([]byte, 8*len(into))
+	if len(into) == 0 {
+		return 0, nil
 	}
-	n, err := p.f.ReadAt(p.buf[:8*len(into)], int64(start/p.page*8))
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&into[0])), 8*len(into)) // as the kernel writes it
+	n, err := p.f.ReadAt(raw, int64(start/p.page*8))
 	if n == 0 && err != nil {
 		return 0, unix.Explain("read", p.f.Name(), "", ending(err))
-	}
-	for i := range n / 8 {
-		into[i] = entry(binary.NativeEndian.Uint64(p.buf[8*i:]))
 	}
 	return n / 8, nil
 }
@@ -99,12 +96,8 @@ const (
 
 // thpHead says whether a frame is the first of a transparent huge page.
 func (f *frames) thpHead(pfn uint64) (bool, error) {
-	var word [8]byte
-	if _, err := f.f.ReadAt(word[:], int64(8*pfn)); err != nil {
-		return false, unix.Explain("read", f.f.Name(), "", err)
-	}
-	flags := binary.NativeEndian.Uint64(word[:])
-	return flags&frameTHP != 0 && flags&frameHead != 0, nil
+	flags, err := f.flags(pfn)
+	return flags&frameTHP != 0 && flags&frameHead != 0, err
 }
 
 func (f *frames) close() { _ = f.f.Close() }

@@ -10,6 +10,7 @@ import (
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/set"
+	"homenode/internal/unit"
 )
 
 // pass is one way through a process's mappings.
@@ -42,12 +43,12 @@ type area struct {
 	mostlyAnon bool   // a file's, but by numa_maps most pages are private copies
 	file       fileID // zero: none
 	offset     uint64 // of start in the file
-	foreign    bool   // a file that is to be left
+	foreign    bool   // a file that is to be left: only private copies are moved
 }
 
 // rewind makes the pass go on with a page that was found but not done.
 func (p page) rewind() {
-	if p.area == nil {
+	if p.area == nil || p.area.pass == nil { // a file's: its window is gone through again
 		return
 	}
 	p.area.next, p.area.found = min(p.area.next, p.addr), 0
@@ -117,6 +118,15 @@ func (r *run) areas(pid int) ([]*area, error) {
 	return r.join(pid, vmas, mapped), nil
 }
 
+// leave counts pages of a file that is left, as numa_maps has them.
+func (r *run) leave(a *area, pages uint64) {
+	if pages > 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.res.Of(a.kind).Fail(LeftForeign, unit.Bytes(pages*a.size))
+	}
+}
+
 func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
 	byStart := map[uint64]procfs.Area{}
 	for _, a := range mapped {
@@ -143,7 +153,15 @@ func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
 		a.mostlyAnon = 2*v.Anon > v.Pages()
 		if at.HasFile() {
 			a.file = pagecache.IDOf(r.m.root, pid, at)
-			a.foreign = r.foreign[a.file]
+			if left := r.j.foreign[a.file]; left != nil && v.Pages() > 0 {
+				a.foreign = true
+				ofFile := float64(v.Pages() - min(v.Anon, v.Pages()))
+				fresh := left.share(at.Offset, float64(a.elsewhere)*ofFile/float64(v.Pages()), ofFile, a.size)
+				r.leave(a, uint64(fresh))
+				if v.Anon == 0 {
+					continue
+				}
+			}
 		}
 		areas = append(areas, a)
 	}

@@ -5,10 +5,16 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
 	"homenode/internal/set"
+	"homenode/internal/unit"
 )
 
 // plan is what a run goes through: the processes, those that were forked meanwhile,
@@ -17,112 +23,69 @@ type plan struct {
 	pids   []int
 	at     int
 	rounds int // of listing processes anew
-	files  []cachedFile
-	listed bool
 	fileAt int
+	files  bool // it is at them
 }
 
 // mostRounds bounds a race with a program that forks faster than it is moved.
 const mostRounds = 4
 
-// look finds more pages, or the next source of them, without the lock meanwhile.
-func (r *run) look() {
-	src, want := r.source, max(leastAhead, min(scanAhead*r.want(class{size: smallPage}), mostPages))
-	r.scanning = true
-	r.mu.Unlock()
-	var f found
-	var err error
-	fresh := src == nil
-	if fresh {
-		src, err = r.next()
-		f.more = src != nil
-	} else {
-		f, err = src.scan(want)
+// open opens the next lane, without the lock meanwhile.
+func (r *run) open(w *worker) {
+	pid := nobody
+	if r.plan.at < len(r.plan.pids) {
+		pid = r.plan.pids[r.plan.at]
+		r.plan.at++
 	}
+	if pid != nobody && r.j.refused[pid] != nil {
+		return
+	}
+	r.opening = true
+	r.mu.Unlock()
+	src, err := r.opened(pid)
 	r.mu.Lock()
-	r.scanning = false
-	r.looked(src, fresh, f, err)
+	r.opening = false
+	switch {
+	case err == nil && src != nil:
+		w.lane = &lane{pid: src.pid(), source: src}
+		r.lanes = append(r.lanes, w.lane)
+	case err != nil && r.patient.Err() != nil: // goOn says why
+	case err == nil:
+		r.over = pid == nobody && r.plan.at == len(r.plan.pids)
+	case pid != nobody && errors.Is(err, unix.ErrGone):
+		r.ended(pid)
+	case pid != nobody && errors.Is(err, unix.ErrNotPermitted):
+		r.refuse(pid, err)
+		r.unseen(pid, err)
+	default:
+		r.fail(err)
+	}
 	r.changed.Broadcast()
 }
 
-// looked takes over what was found.
-func (r *run) looked(src source, fresh bool, f found, err error) {
-	f.left.addTo(&r.res)
-	for _, p := range f.pages {
-		at := 0
-		switch c := p.class(); {
-		case c.pool:
-			at = 2
-		case c.size >= hugePage:
-			at = 1
-		}
-		r.queue[at] = append(r.queue[at], p)
-	}
-	switch {
-	case errors.Is(err, unix.ErrGone) && src != nil:
-		r.ended(src.pid())
-	case err != nil:
-		r.fail(err)
-	}
-	r.source = src
-	if src == nil {
-		r.over = err == nil
-		return
-	}
-	workers := max(1, r.req.Workers)
-	if fresh {
-		r.queuePID, r.share = src.pid(), max(leastShare, src.pages()/(2*workers))
-	} else if src.pid() == 0 {
-		r.share = max(leastShare, len(f.pages)/workers+1) // a window at a time
-	}
-	if err != nil || !f.more {
-		src.close()
-		r.source = nil
-	}
-}
+const nobody = -1 // no process: what comes after them
 
-// ended counts what was found of a process as gone with it.
-func (r *run) ended(pid int) {
-	if !r.gone[pid] && pid != 0 {
-		r.gone[pid] = true
-		r.problem("process %d ended while it was moved", pid)
-	}
-	if r.queuePID != pid {
-		return
-	}
-	var t tally
-	for i, q := range r.queue {
-		for _, p := range q {
-			t.lose(p)
-		}
-		r.queue[i] = nil
-	}
-	t.addTo(&r.res)
-}
-
-// next is the next source; nil at the end.
-func (r *run) next() (source, error) {
+// opened is a process, or what comes after them; nil when there is nothing, or new
+// processes were found.
+func (r *run) opened(pid int) (source, error) {
 	if r.req.LeaveForeign {
 		if err := r.list(); err != nil {
 			return nil, err
 		}
 	}
-	for r.plan.at < len(r.plan.pids) || r.forked() {
-		pid := r.plan.pids[r.plan.at]
-		r.plan.at++
+	if pid != nobody {
 		s, err := r.newProcess(pid)
-		if err == nil {
-			return s, nil
-		}
-		if !errors.Is(err, unix.ErrGone) {
+		if err != nil {
 			return nil, err
 		}
-		r.mu.Lock()
-		r.ended(pid)
-		r.mu.Unlock()
+		return s, nil
 	}
-	if !r.req.Cache || r.req.Hot != nil {
+	if !r.plan.files && r.forked() || !r.req.Cache || r.req.Hot != nil {
 		return nil, nil
+	}
+	r.plan.files = true
+	if err := r.list(); err != nil {
+		return nil, err
 	}
 	return r.nextFile()
 }
@@ -135,71 +98,141 @@ func (r *run) forked() bool {
 	r.plan.rounds++
 	pids, err := r.req.Again()
 	if err != nil {
-		r.note("list its processes anew: %v", err)
+		r.note("again", "list its processes anew: %v", err)
 		return false
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	pids = slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return slices.Contains(r.plan.pids, pid) })
 	switch len(pids) {
 	case 0:
 		return false
 	case 1:
-		r.note("process %d was forked meanwhile: moved too", pids[0])
+		r.problem("forked", "process %d was forked meanwhile: moved too", pids[0])
 	default:
-		r.note("%d processes were forked meanwhile: moved too", len(pids))
+		r.problem("forked", "%d processes were forked meanwhile: moved too", len(pids))
 	}
 	r.plan.pids = append(r.plan.pids, pids...)
 	return true
 }
 
-// note is problem for the worker that scans.
-func (r *run) note(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.problem(format, args...)
+// unseen counts the resident memory of a process whose mappings may not be read: on
+// which nodes it is, and of which kind, is not told.
+func (r *run) unseen(pid int, err error) {
+	var buf unix.Buffer
+	data, err2 := buf.ReadFile(r.m.proc(pid, "statm"))
+	if err2 != nil {
+		return
+	}
+	if pages, err2 := procfs.ParseStatm(data); err2 == nil && pages > 0 {
+		r.res.Of(kindOfRefused).Fail(errnoOf(err), unit.Bytes(pages)*unit.Bytes(unix.PageSize()))
+	}
 }
 
-// list finds the files that the processes have, once.
+// list finds the files that the processes have, unless that was done of late. Only
+// being cancelled ends it: half a list is none.
 func (r *run) list() error {
-	if r.plan.listed {
+	r.mu.Lock()
+	pids := slices.Clone(r.plan.pids)
+	r.mu.Unlock()
+	j := r.j
+	if j.fresh(pids, j.listedOf, r.m.moves) {
 		return nil
 	}
-	r.plan.listed = true
-	files, problems, err := r.m.finder.find(r.plan.pids, r.req.LeaveForeign)
+	files, problems, err := r.m.finder.find(r.patient, pids, r.req.LeaveForeign)
 	if err != nil {
 		return err
 	}
 	for _, p := range problems {
-		r.note("%s", p)
+		r.note(p, "%s", p)
 	}
-	r.plan.files, r.foreign = files, map[fileID]bool{}
-	for _, f := range files {
-		for _, id := range f.ids {
-			r.foreign[id] = f.outside && r.req.LeaveForeign
-		}
-	}
+	j.files, j.listed, j.listedOf, r.plan.fileAt = files, r.m.moves, pids, 0
+	j.leave(files, r.req.LeaveForeign)
 	return nil
 }
 
-func (r *run) nextFile() (source, error) {
-	if err := r.list(); err != nil {
-		return nil, err
+// leave notes which files are left to others; what was counted of them stays.
+func (j *journey) leave(files []cachedFile, foreign bool) {
+	old := j.foreign
+	j.foreign = map[fileID]*foreignFile{}
+	for _, f := range files {
+		if !f.outside || !foreign {
+			continue
+		}
+		known := old[f.ids[0]]
+		if known == nil {
+			known = &foreignFile{seen: map[uint64][2]float64{}}
+		}
+		for _, id := range f.ids {
+			j.foreign[id] = known
+		}
 	}
-	for r.plan.fileAt < len(r.plan.files) {
-		f := r.plan.files[r.plan.fileAt]
-		r.plan.fileAt++
-		v, err := r.m.finder.open(f, func(offset uint64) bool { return r.counted(f, offset) })
+}
+
+func (r *run) nextFile() (source, error) {
+	for ; r.plan.fileAt < len(r.j.files); r.plan.fileAt++ {
+		f := r.j.files[r.plan.fileAt]
+		if r.j.done[f.ids[0]] {
+			continue
+		}
+		if left := r.j.foreign[f.ids[0]]; left != nil {
+			if !r.leaveFile(f, left) {
+				return &file{r: r, f: f}, nil // after some of these goOn ends it
+			}
+			r.j.finished(f)
+			if r.ctx.Err() != nil {
+				return &file{r: r, f: f}, nil
+			}
+			continue
+		}
+		v, err := r.m.finder.open(f, r.j.from(f), r.counted(f))
 		if err == nil {
 			return &file{r: r, f: f, v: v}, nil
 		}
-		r.note("%v", err)
+		r.note(sortOf("open", err), "%v", err)
+		r.j.finished(f)
 	}
 	return nil, nil
 }
 
+// leaveFile counts the cached pages of a file that is left, without touching them:
+// on which nodes those are that the processes do not map is not told, and all count.
+// False when the time is over before.
+func (r *run) leaveFile(f cachedFile, left *foreignFile) bool {
+	var cached unit.Bytes
+	v, err := r.m.finder.open(f, r.j.from(f), func(uint64) bool {
+		cached += unit.Bytes(f.pageSize)
+		return true
+	})
+	if err != nil { // the mapped ones are counted
+		return true
+	}
+	defer func() { _ = v.close() }()
+	ctx, cancel := r.patience()
+	defer cancel()
+	_, err = v.next(ctx)
+	mapped := min(cached, left.bytes)
+	left.bytes -= mapped
+	kind := f.kind
+	if kind == migration.File {
+		kind = migration.Cache
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cached > mapped {
+		r.res.Of(kind).Fail(LeftForeign, cached-mapped)
+	}
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
+		r.j.offset = v.position()
+		return false
+	}
+	return true
+}
+
 // unwind makes the passes go on with what was found and not done.
 func (r *run) unwind() {
-	for _, q := range r.queue {
-		for _, p := range q {
+	for _, l := range r.lanes {
+		for _, p := range l.drain() {
 			p.rewind()
 		}
 	}
@@ -223,4 +256,13 @@ func (r *run) another(b *batch, n int, tried set.NodeSet) bool {
 
 func noRoomSentence(node int, c class) string {
 	return fmt.Sprintf("node %d has no room left for a %s", node, c.noun())
+}
+
+// errnoOf is the name of the errno in an error, for a failure's reason.
+func errnoOf(err error) string {
+	var errno sys.Errno
+	if errors.As(err, &errno) {
+		return name(-int32(errno))
+	}
+	return "EPERM"
 }

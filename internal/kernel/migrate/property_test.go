@@ -37,6 +37,9 @@ func TestEveryPageOnce(t *testing.T) {
 		}
 		want, home := s.twin(req)
 		m := s.mover(t, show)
+		if r.IntN(2) == 0 {
+			m.nodes = s.nodes()
+		}
 		var got counts
 		if res := move(t, m, req); !res.Complete {
 			t.Fatalf("seed %d: %+v", seed, res)
@@ -74,7 +77,7 @@ func randomSpaces(r *rand.Rand, s *sim) (pids []int) {
 				randomChunk(r, s, pid, at+c*hugePage)
 			}
 		}
-		if r.IntN(2) == 0 {
+		for range r.IntN(3) { // twice, too
 			at := s.area(pid, 2*hugePage, simArea{path: "/dev/shm/s", ino: 99})
 			for i, f := range shared {
 				s.put(pid, at+uint64(i)*smallPage, f)

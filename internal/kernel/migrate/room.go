@@ -19,8 +19,11 @@ type room struct {
 	buf  unix.Buffer
 	to   set.NodeSet
 	free map[int]unit.Bytes // by node, an estimate from the beginning on
-	pool map[slot]int       // free huge pages of hugetlb, from the first asked for on
-	none map[slot]int       // pages in a row that had no room
+	// pool has the free huge pages of hugetlb, from the first asked for on. Beyond them
+	// Linux may take one from its free memory (alloc_migrate_hugetlb_folio): it is
+	// tried, and the refusal is the answer.
+	pool map[slot]int
+	none map[slot]int // pages in a row that had no room
 	full map[slot]bool
 }
 
@@ -54,8 +57,11 @@ func newRoom(root unix.Root, to set.NodeSet) *room {
 func (r *room) choose(c class, n int, not set.NodeSet) (node, pages int, ok bool) {
 	for at := range r.to.Minus(not).All() {
 		s := slot{c, at}
-		if r.full[s] || c.pool && r.free1(s) == 0 {
+		if r.full[s] {
 			continue
+		}
+		if c.pool {
+			r.free1(s)
 		}
 		if !ok || r.better(c, at, node) {
 			node, ok = at, true
@@ -65,7 +71,7 @@ func (r *room) choose(c class, n int, not set.NodeSet) (node, pages int, ok bool
 		return 0, 0, false
 	}
 	if c.pool {
-		n = min(n, r.pool[slot{c, node}])
+		n = min(n, max(1, r.pool[slot{c, node}])) // beyond the pool one by one
 	}
 	r.take(c, node, n)
 	return node, n, true
@@ -106,7 +112,7 @@ func (r *room) free1(s slot) int {
 func (r *room) refused(c class, node, pages int) (full bool) {
 	s := slot{c, node}
 	r.none[s] += pages
-	if r.none[s] < noRoomLimit || r.full[s] {
+	if r.none[s] < noRoomLimit && !c.pool || r.full[s] {
 		return false
 	}
 	r.full[s] = true

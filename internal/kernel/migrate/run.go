@@ -19,43 +19,43 @@ import (
 // run is one Move. Workers take batches from it, move them, and settle what became of
 // them:
 //
-//	plan ─▶ source ─scan▶ queues by class ─take▶ batch ─▶ worker: move_pages ─▶ settle
-//	                        ▲───── what only looked like a huge page ──────────────┘
+//	plan ─▶ lane: source ─scan▶ queues by class ─take▶ batch ─▶ worker: move_pages ─▶ settle
+//	                              ▲───── what only looked like a huge page ──────────────┘
 //
-// One worker at a time looks for pages, without holding the lock.
+// One worker at a time looks for pages of a lane, without holding the lock.
 type run struct {
 	m   *Mover
 	ctx context.Context
 	req Request
 
-	mu       sync.Mutex
-	changed  *sync.Cond
-	res      migration.Result
-	err      error
-	scanning bool
-	flying   map[int]int   // batches being moved, by pid
-	begun    int           // batches
-	late     int           // looks for pages after the deadline
-	began    time.Duration // by the clock
-	extra    []batch       // to be moved before anything else is looked for
-	queue    [3][]page     // small, huge, pool; all of process queuePID
-	queuePID int
-	source   source // nil: the plan has to give another one
-	over     bool   // the plan is at its end
-	room     *room
-	pace     pacer
-	budget   unit.Bytes // that is left
-	share    int        // small pages that a batch should have for all workers to have some
-	tried    map[class]bool
-	stay     map[pageKey]bool // pages that failed and that another mapping may have
-	gone     map[int]bool     // processes that ended
+	j *journey
 
-	// Only for the worker that scans.
-	plan    plan
-	kinds   *pagecache.Kinds
-	frames  *frames
-	foreign map[fileID]bool
-	left    map[pageKey]bool // pages that were left, each counted once
+	mu      sync.Mutex
+	changed *sync.Cond
+	res     migration.Result
+	err     error
+	began   time.Duration // by the clock
+	flying  map[int]int   // batches being moved, by pid
+	begun   int           // batches
+	late    int           // looks for pages after the deadline
+	extra   []batch       // to be moved before anything else is looked for
+	lanes   []*lane
+	opening bool // a worker opens the next lane
+	over    bool // the plan is at its end
+	room    *room
+	pace    pacer
+	budget  unit.Bytes // that is left
+	tried   map[class]bool
+	claims  keySet       // pages in a queue or on their way that other mappings may have
+	gone    map[int]bool // processes that ended
+	alike   map[string]*alike
+	away    []bool          // by node: its pages are to be moved
+	patient context.Context // without the deadline
+	ends    []func()        // of it
+
+	plan   plan
+	kinds  *pagecache.Kinds // only for the worker that opens
+	frames *frames          // nil: hidden
 
 	progress sync.Mutex
 	told     time.Time
@@ -68,73 +68,108 @@ type batch struct {
 	class class
 	pages []page
 	node  int
-	from  int // the queue, or fromExtra
+	lane  *lane // nil: of extra
+	from  int   // its queue
 }
 
-const fromExtra = -1
-
 const (
-	leastShare   = 64 // pages: smaller batches cost more than sharing them gains
-	scanAhead    = 4  // batches
-	leastAhead   = 512
+	scanAhead    = 4    // batches
+	leastAhead   = 4096 // pages: fewer make more queries
+	lateLooks    = 16   // without anything to move; each is at most lateLook
+	lateLook     = time.Second
 	progressEach = 200 * time.Millisecond
 	stillLimit   = 30 * time.Second // of sleep without the clock going on
 )
 
 func newRun(ctx context.Context, m *Mover, req Request) *run {
-	began := m.clock.Now()
 	r := &run{
-		began: began,
-		kinds: pagecache.NewKinds(m.root),
-		m:     m, ctx: ctx, req: req, room: newRoom(m.root, req.To), budget: max(0, req.Budget),
-		pace:   pacer{rate: req.Rate, from: began},
-		flying: map[int]int{}, tried: map[class]bool{}, stay: map[pageKey]bool{}, gone: map[int]bool{}, left: map[pageKey]bool{},
+		m: m, ctx: ctx, req: req, j: m.journeyOf(req), room: newRoom(m.root, req.To), budget: max(0, req.Budget),
+		began: m.clock.Now(), flying: map[int]int{}, tried: map[class]bool{}, claims: keySet{}, gone: map[int]bool{},
+		alike: map[string]*alike{}, kinds: pagecache.NewKinds(m.root),
 	}
+	r.pace = pacer{rate: req.Rate, from: r.began}
 	r.changed = sync.NewCond(&r.mu)
-	r.plan.pids = slices.Clone(req.PIDs)
+	r.plan.pids = unique(req.PIDs)
 	r.res.Workers = max(1, req.Workers)
 	if f, err := openFrames(m.root); err == nil {
 		r.frames = f
 	}
+	r.aimAt(req.From, req.To)
+	r.wait()
 	return r
 }
 
+func unique(pids []int) (all []int) {
+	for _, pid := range pids {
+		if !slices.Contains(all, pid) {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// wait makes the end of ctx wake who waits.
+func (r *run) wait() {
+	patient, cancel := context.WithCancel(context.WithoutCancel(r.ctx))
+	stop := context.AfterFunc(r.ctx, func() {
+		if errors.Is(r.ctx.Err(), context.Canceled) {
+			cancel()
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changed.Broadcast()
+	})
+	r.patient = patient
+	r.ends = append(r.ends, func() { stop() }, cancel)
+}
+
+// patience is ctx, or after its deadline a little more: a short turn is to get
+// somewhere, too.
+func (r *run) patience() (context.Context, context.CancelFunc) {
+	if r.ctx.Err() == nil {
+		return r.ctx, func() {}
+	}
+	return context.WithTimeout(r.patient, lateLook)
+}
+
 func (r *run) close() {
-	if r.source != nil {
-		r.source.close()
+	for _, l := range r.lanes {
+		l.end()
 	}
 	if r.frames != nil {
 		r.frames.close()
+	}
+	for _, end := range r.ends {
+		end()
 	}
 }
 
 // take gives a worker its next batch; false when there is no more:
 //
-//  1. What is waiting is moved before more is looked for.
-//  2. At the end of it all others may still bring something back.
-//  3. A budget that is spent on batches on their way may come back too.
-//  4. What no node has room for is counted, and the next thing tried.
+//  1. What others are at may bring something, at the end of it too.
+//  2. A budget that is spent on batches on their way may come back.
+//  3. What no node has room for is counted, and the next thing tried.
 func (r *run) take(w *worker) (batch, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.goOn() {
-		b, enough := r.pick()
+		t, ok := r.next(w)
 		switch {
-		case !enough && r.scanning:
+		case !ok && r.busy(): // (1)
 			r.changed.Wait()
-		case !enough && !r.over: // (1)
-			r.look()
-		case !enough && r.flights() > 0: // (2)
-			r.changed.Wait()
-		case !enough:
+		case !ok:
 			return batch{}, false
-		case r.budget <= 0 && r.flights() > 0: // (3)
+		case t.open:
+			r.open(w)
+		case t.look != nil:
+			r.look(t.look)
+		case r.budget <= 0 && r.flights() > 0: // (2)
 			r.changed.Wait()
 		case r.budget <= 0:
 			r.stop("the budget of " + r.req.Budget.String() + " is used up")
-		case r.paced(w, b):
-		case r.cut(&b): // (4)
-			return b, true
+		case r.paced(w, t.batch):
+		case r.cut(w, &t.batch): // (3)
+			return t.batch, true
 		}
 	}
 	return batch{}, false
@@ -147,7 +182,7 @@ func (r *run) goOn() bool {
 	}
 	err := r.ctx.Err()
 	switch {
-	case err == nil || errors.Is(err, context.DeadlineExceeded) && r.begun == 0:
+	case err == nil || errors.Is(err, context.DeadlineExceeded) && r.begun == 0 && r.late < lateLooks:
 	case errors.Is(err, context.DeadlineExceeded):
 		r.stop("the time is over")
 	default:
@@ -171,10 +206,6 @@ func (r *run) fail(err error) {
 	r.changed.Broadcast()
 }
 
-func (r *run) problem(format string, args ...any) {
-	r.res.Problems = append(r.res.Problems, fmt.Sprintf(format, args...))
-}
-
 func (r *run) flights() (sum int) {
 	for _, n := range r.flying {
 		sum += n
@@ -187,7 +218,7 @@ func (r *run) flights() (sum int) {
 func (r *run) settled(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.err == nil && r.res.Stopped == "" {
+	for r.goOn() {
 		waiting := r.flights() - r.flying[pid]
 		for _, b := range r.extra {
 			if b.pid != pid {
@@ -202,39 +233,9 @@ func (r *run) settled(pid int) bool {
 	return false
 }
 
-const nobody = -1 // no process: all batches count
-
-// pick is the batch that would be next, its pages still in their queue. Of a process
-// that has more, only full batches are taken; of a file all of a window, before the
-// next one takes its place.
-func (r *run) pick() (batch, bool) {
-	if len(r.extra) > 0 {
-		b := r.extra[0]
-		b.pages, b.from = b.pages[:min(len(b.pages), r.want(b.class))], fromExtra
-		return b, true
-	}
-	for i, q := range r.queue {
-		if len(q) == 0 {
-			continue
-		}
-		c := q[0].class()
-		n := r.want(c)
-		if same := slices.IndexFunc(q, func(p page) bool { return p.class() != c }); same >= 0 && same < n {
-			n = same
-		}
-		if len(q) >= n || r.source == nil || r.queuePID == 0 {
-			return batch{pid: r.queuePID, class: c, pages: q[:min(n, len(q))], from: i}, true
-		}
-	}
-	return batch{}, false
-}
-
 // want is how many pages a batch should have at most.
 func (r *run) want(c class) int {
-	n := r.m.sizer(c).pages()
-	if r.req.MaxStall == 0 && r.req.Workers > 1 {
-		n = min(n, max(1, r.share*smallPage/int(c.size)))
-	}
+	n := r.j.sizer(c).pages()
 	n = min(n, int(min(r.pace.most(), r.budget)/unit.Bytes(c.size)))
 	return max(1, n)
 }
@@ -242,7 +243,7 @@ func (r *run) want(c class) int {
 // paced waits a little when it is too early for a batch.
 func (r *run) paced(w *worker, b batch) bool {
 	now := r.m.clock.Now()
-	wait := r.pace.wait(now, bytesOf(b.pages), r.m.sizer(b.class).expect(len(b.pages)))
+	wait := r.pace.wait(now, bytesOf(b.pages), r.j.sizer(b.class).expect(len(b.pages)))
 	if wait <= 0 {
 		w.still, w.seen = 0, now
 		return false
@@ -263,14 +264,16 @@ func (r *run) paced(w *worker, b batch) bool {
 
 // cut takes a picked batch out of its queue and says where to; false when no node has
 // room for it.
-func (r *run) cut(b *batch) bool {
+func (r *run) cut(w *worker, b *batch) bool {
 	node, n, ok := r.room.choose(b.class, len(b.pages), set.NodeSet{})
 	if ok {
 		b.pages = b.pages[:n]
 	}
-	b.pages = slices.Clone(b.pages)
+	w.pages = append(w.pages[:0], b.pages...) // their place in the queue is used again
+	b.pages = w.pages
 	r.drop(*b)
 	if !ok {
+		r.release(b.pages)
 		var t tally
 		for _, p := range b.pages {
 			t.fail(p, r.room.why(b.class))
@@ -294,8 +297,8 @@ func (r *run) cut(b *batch) bool {
 // drop removes from its queue what pick took.
 func (r *run) drop(b batch) {
 	n := len(b.pages)
-	if b.from != fromExtra {
-		r.queue[b.from] = r.queue[b.from][n:]
+	if b.lane != nil {
+		b.lane.queue[b.from] = b.lane.queue[b.from][n:]
 		return
 	}
 	if r.extra[0].pages = r.extra[0].pages[n:]; len(r.extra[0].pages) == 0 {

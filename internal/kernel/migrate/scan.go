@@ -15,7 +15,6 @@ type source interface {
 	pid() int // whose addresses they are; 0: our own
 	// scan looks for about so many pages. It may find none and yet have more.
 	scan(want int) (found, error)
-	pages() int // small ones that it may come to
 	close()
 }
 
@@ -30,36 +29,43 @@ type found struct {
 //
 //  1. Ask pagemap which pages are present: of a mapping of 1 TB with holes that takes
 //     a second or two, where move_pages would take minutes.
-//  2. Ask move_pages on which nodes those are.
-//  3. 2 MiB whose 512 pages are all elsewhere, on one node, may be a huge page: it is
+//  2. Where it tells the frame of a page that nobody else maps, the frame tells the
+//     node: which memory is whose does not change.
+//  3. Ask move_pages on which nodes the others are.
+//  4. 2 MiB whose 512 pages are all elsewhere, on one node, may be a huge page: it is
 //     passed by its first page only (passing all is 20 times slower).
 type process struct {
 	r       *run
 	id      int
 	p       *pass
-	present *pagemap // nil: it cannot be read; all pages are asked for
-	frames  *frames  // nil: it cannot be read
-	span    uint64   // pages read at once
+	present *pagemap    // nil: it cannot be read; all pages are asked for
+	frames  *frames     // nil: it cannot be read
+	nodes   *frameNodes // nil: not known, or wrong
+	checked bool        // nodes are right
+	span    uint64      // pages read at once
 	entries []entry
-	here    []candidate
+	here    []candidate // to be asked for (3)
 	addrs   []uintptr
 	where   []int32
+	found   found // its pages are used again by the next scan
 }
 
 // candidate is a page that is present, or may be.
 type candidate struct {
-	addr  uint64
-	entry entry // 0: unknown
-	area  *area
+	addr    uint64
+	entry   entry // 0: unknown
+	area    *area
+	claimed bool
 }
 
 const (
 	chunk     = hugePage
-	leastSpan = 512       // pages: one chunk
-	mostSpan  = 1 << 18   // pages: 1 GiB, 2 MiB of pagemap
-	looks     = 64        // reads of pagemap in one scan: so often a cancel is seen
-	sparse    = 4 << 30   // bytes: in larger mappings the search ends when all is found
-	chunkMask = chunk - 1 // of an address
+	perChunk  = chunk / smallPage
+	leastSpan = 8 * perChunk // pages
+	mostSpan  = 1 << 16      // pages: 256 MiB
+	looks     = 64           // reads of pagemap in one scan: so often a cancel is seen
+	sparse    = 4 << 30      // bytes: in larger mappings the search ends when all is found
+	chunkMask = chunk - 1    // of an address
 )
 
 func (r *run) newProcess(pid int) (*process, error) {
@@ -67,7 +73,7 @@ func (r *run) newProcess(pid int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &process{r: r, id: pid, p: p, span: leastSpan, frames: r.frames}
+	s := &process{r: r, id: pid, p: p, span: leastSpan, frames: r.frames, nodes: r.m.nodes}
 	if len(p.areas) == p.at {
 		return s, nil
 	}
@@ -81,8 +87,7 @@ func (r *run) newProcess(pid int) (*process, error) {
 	return s, nil
 }
 
-func (s *process) pid() int   { return s.id }
-func (s *process) pages() int { return int(s.p.pages()) }
+func (s *process) pid() int { return s.id }
 
 func (s *process) close() {
 	if s.present != nil {
@@ -91,19 +96,21 @@ func (s *process) close() {
 }
 
 func (s *process) scan(want int) (found, error) {
-	s.here = s.here[:0]
+	s.here, s.found = s.here[:0], found{pages: s.found.pages[:0]}
 	for range looks {
-		if s.p.at == len(s.p.areas) || len(s.here) >= want {
+		if s.p.at == len(s.p.areas) || s.enough(want) {
 			break
 		}
 		if err := s.look(want); err != nil {
-			return found{}, err
+			return s.found, err
 		}
 	}
-	f, err := s.sort()
-	f.more = s.p.at < len(s.p.areas)
-	return f, err
+	err := s.sort()
+	s.found.more = s.p.at < len(s.p.areas)
+	return s.found, err
 }
+
+func (s *process) enough(want int) bool { return len(s.here)+len(s.found.pages) >= want }
 
 // look adds what the next span of the present area has.
 func (s *process) look(want int) error {
@@ -133,7 +140,7 @@ func (s *process) small() uint64 {
 	return smallPage
 }
 
-// read adds the candidates up to end, in whole chunks, until there are enough.
+// read goes through what is up to end, in whole chunks, until there is enough.
 func (s *process) read(a *area, end uint64, want int) error {
 	from, known := a.next, s.present != nil
 	if known {
@@ -148,99 +155,220 @@ func (s *process) read(a *area, end uint64, want int) error {
 		}
 		s.entries = s.entries[:n]
 	}
-	before := len(s.here)
-	for a.next < end && (len(s.here) == before || len(s.here) < want) {
-		to := max(min(end, a.next&^chunkMask+chunk), a.next+a.size)
-		for ; a.next < to; a.next += a.size {
-			s.candidate(a, from, known)
+	if known {
+		if err := s.check(a, from); err != nil {
+			return err
 		}
 	}
+	before, seen := a.found, len(s.here)
+	for a.next < end && (a.found == before && len(s.here) == seen || !s.enough(want)) {
+		to := max(min(end, a.next&^chunkMask+chunk), a.next+a.size)
+		if known {
+			s.sift(a, from, to)
+		} else {
+			s.guess(a, to)
+		}
+		a.next = to
+	}
 	s.span = min(s.span*4, mostSpan)
-	if len(s.here) > before || !known {
+	if a.found > before || len(s.here) > seen || !known {
 		s.span = leastSpan
 	}
 	return nil
 }
 
-func (s *process) candidate(a *area, from uint64, known bool) {
-	if !known {
-		s.here = append(s.here, candidate{addr: a.next, area: a})
+// guess takes everything for present.
+func (s *process) guess(a *area, to uint64) {
+	for at := a.next; at < to; at += a.size {
+		s.here = append(s.here, candidate{addr: at, area: a})
+	}
+}
+
+// sift goes through a chunk, or a part of one: what the frames tell is sorted at once
+// (2).
+func (s *process) sift(a *area, from, to uint64) {
+	step := a.size / s.small()
+	first := min((a.next-from)/s.small(), uint64(len(s.entries)))
+	words := s.entries[first:min((to-from)/s.small(), uint64(len(s.entries)))]
+	tells := s.nodes != nil && !(a.file != (fileID{}) && s.r.staysOf(a.file))
+	if tells && len(words) == perChunk && a.size == smallPage && s.whole(a, words) {
 		return
 	}
-	i := (a.next - from) / s.small()
-	if i < uint64(len(s.entries)) && s.entries[i].present() {
-		s.here = append(s.here, candidate{a.next, s.entries[i], a})
+	for i := uint64(0); i < uint64(len(words)); i += step {
+		e, at := words[i], a.next+i*s.small()
+		if !e.present() || a.foreign && e.file() {
+			continue
+		}
+		if pfn, known := e.pfn(); tells && known && e.exclusive() {
+			if node, known := s.nodes.of(pfn); known {
+				if s.r.elsewhere(int(node)) {
+					c := candidate{addr: at, entry: e, area: a}
+					s.keep(c, page{addr: at, size: a.size, kind: c.kind(), area: a}, 1)
+				}
+				continue
+			}
+		}
+		s.here = append(s.here, candidate{addr: at, entry: e, area: a})
 	}
+}
+
+// whole sorts a chunk that is one huge page of nobody else (4); false when it is none.
+func (s *process) whole(a *area, words []entry) bool {
+	if a.next&chunkMask != 0 || s.frames == nil {
+		return false
+	}
+	e := words[0]
+	pfn, known := e.pfn()
+	if !known || pfn%perChunk != 0 || !e.exclusive() || a.foreign && e.file() || words[perChunk-1] != e+perChunk-1 {
+		return false
+	}
+	for i, other := range words {
+		if other != e+entry(i) {
+			return false
+		}
+	}
+	node, known := s.nodes.of(pfn)
+	if !known {
+		return false
+	}
+	if !s.r.elsewhere(int(node)) {
+		return true
+	}
+	c := candidate{addr: a.next, entry: e, area: a}
+	p, huge := s.hugeAt(c)
+	if huge {
+		s.keep(c, p, perChunk)
+	}
+	return huge
+}
+
+// check asks the kernel once where some pages are, and does not believe the frames
+// when that is elsewhere.
+func (s *process) check(a *area, from uint64) error {
+	const some = 64
+	if s.checked || s.nodes == nil {
+		return nil
+	}
+	s.addrs, s.where = s.addrs[:0], s.where[:0]
+	for i := uint64(0); i < uint64(len(s.entries)) && len(s.addrs) < some; i += a.size / s.small() {
+		if pfn, known := s.entries[i].pfn(); known && s.entries[i].exclusive() {
+			if node, known := s.nodes.of(pfn); known {
+				s.addrs, s.where = append(s.addrs, uintptr(from+i*s.small())), append(s.where, node)
+			}
+		}
+	}
+	if len(s.addrs) == 0 {
+		return nil
+	}
+	said := make([]int32, len(s.addrs))
+	if err := s.r.m.ask(s.id, s.addrs, said); err != nil {
+		return err
+	}
+	s.checked = true
+	for i, node := range said {
+		if node >= 0 && node != s.where[i] {
+			s.nodes = nil // moved meanwhile, perhaps: being wrong costs more than asking
+		}
+	}
+	return nil
 }
 
 // sort asks where the candidates are and makes pages of those that are elsewhere.
-func (s *process) sort() (f found, err error) {
+func (s *process) sort() error {
+	s.claim()
 	if len(s.here) == 0 {
-		return f, nil
-	}
-	if slices.ContainsFunc(s.here, func(c candidate) bool { return !c.entry.exclusive() }) {
-		s.r.settled(s.id) // another process's pages, that it may have too, are on their way
+		return nil
 	}
 	if err := s.ask(); err != nil {
-		return f, err
+		s.p.at = min(s.p.at, s.here[0].area.index) // it is not done
+		return err
 	}
 	for i := 0; i < len(s.here); {
-		if n := s.run512(i); n > 0 {
+		n := s.run512(i)
+		if n > 0 {
 			if p, huge := s.huge(i); huge {
-				f.pages = s.keep(f.pages, &f.left, s.here[i], p, n)
+				s.keep(s.here[i], p, n)
 				i += n
 				continue
 			}
-			for ; n > 0; i, n = i+1, n-1 {
-				f.pages = s.one(f.pages, &f.left, i)
-			}
-			continue
 		}
-		f.pages = s.one(f.pages, &f.left, i)
-		i++
+		for n = max(1, n); n > 0; i, n = i+1, n-1 {
+			s.one(i)
+		}
 	}
-	return f, nil
+	return nil
+}
+
+// claim takes the pages that others may have, and leaves out those that somebody has
+// already. Where their frames are hidden it waits for those on their way.
+func (s *process) claim() {
+	if slices.ContainsFunc(s.here, func(c candidate) bool { return !c.entry.exclusive() && !c.told() }) {
+		s.r.settled(s.id)
+	}
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	kept := s.here[:0]
+	for _, c := range s.here {
+		p := c.page()
+		if c.entry.exclusive() && c.area.file == (fileID{}) || s.r.claim(&p) {
+			c.claimed = p.claimed
+			kept = append(kept, c)
+		}
+	}
+	s.here = kept
+}
+
+// unclaim gives back what is not moved.
+func (s *process) unclaim(p page) {
+	if p.claimed {
+		s.r.mu.Lock()
+		defer s.r.mu.Unlock()
+		s.r.release([]page{p})
+	}
+}
+
+// page is a candidate as a page.
+func (c candidate) page() page {
+	p := page{addr: c.addr, size: c.area.size, kind: c.kind(), area: c.area, claimed: c.claimed}
+	if !c.entry.exclusive() {
+		p.shared, _ = c.entry.pfn()
+	}
+	return p
+}
+
+// told says that it is known which page it is.
+func (c candidate) told() (known bool) {
+	c.page().keys(func(pageKey) { known = true })
+	return known
 }
 
 func (s *process) ask() error {
-	s.addrs = s.addrs[:0]
-	for _, c := range s.here {
-		s.addrs = append(s.addrs, uintptr(c.addr))
+	n := len(s.here)
+	s.addrs, s.where = slices.Grow(s.addrs[:0], n)[:n], slices.Grow(s.where[:0], n)[:n]
+	for i, c := range s.here {
+		s.addrs[i] = uintptr(c.addr)
 	}
-	s.where = slices.Grow(s.where[:0], len(s.addrs))[:len(s.addrs)]
 	return s.r.m.ask(s.id, s.addrs, s.where)
 }
 
 // one adds candidate i when it is elsewhere.
-func (s *process) one(pages []page, left *tally, i int) []page {
+func (s *process) one(i int) {
 	c := s.here[i]
 	if s.where[i] < 0 || !s.r.elsewhere(int(s.where[i])) {
-		return pages
+		s.unclaim(c.page())
+		return
 	}
-	return s.keep(pages, left, c, page{addr: c.addr, size: c.area.size, kind: c.kind(), area: c.area}, 1)
+	s.keep(c, c.page(), 1)
 }
 
 // keep adds a page, unless it is to be left.
-func (s *process) keep(pages []page, left *tally, c candidate, p page, n int) []page {
+func (s *process) keep(c candidate, p page, n int) {
 	c.area.found += uint64(n)
-	if hot := s.r.req.Hot; hot != nil && !hot.Hot(s.id, p.addr) {
-		return pages
+	if hot := s.r.req.Hot; hot != nil && !hot.Hot(s.id, p.addr) || c.area.foreign && p.kind != migration.Anon && p.kind != migration.THP {
+		s.unclaim(p)
+		return
 	}
-	if !c.entry.exclusive() {
-		p.shared, _ = c.entry.pfn()
-	}
-	key, known := p.key()
-	switch {
-	case known && s.r.stays(key):
-	case known && c.area.foreign && key.fileID != frameKey:
-		if !s.r.left[key] {
-			s.r.left[key] = true
-			left.fail(p, LeftForeign)
-		}
-	default:
-		pages = append(pages, p)
-	}
-	return pages
+	s.found.pages = append(s.found.pages, p)
 }
 
 // kind is what the mapping says, and of a file's what pagemap says of the page.
@@ -276,9 +404,11 @@ func (s *process) run512(i int) int {
 
 // huge says whether a chunk that run512 found is a huge page: by its frame, or where
 // frames are hidden by guess, which only memory without a file is worth.
-func (s *process) huge(i int) (page, bool) {
-	c := s.here[i]
-	p := page{addr: c.addr, size: hugePage, kind: c.kind(), area: c.area}
+func (s *process) huge(i int) (page, bool) { return s.hugeAt(s.here[i]) }
+
+func (s *process) hugeAt(c candidate) (page, bool) {
+	p := c.page()
+	p.size = hugePage
 	sure := false
 	if pfn, known := c.entry.pfn(); known && s.frames != nil {
 		head, err := s.frames.thpHead(pfn)
@@ -293,4 +423,11 @@ func (s *process) huge(i int) (page, bool) {
 		p.kind = migration.THP
 	}
 	return p, true
+}
+
+// staysOf says that pages of a file failed: which, is looked up.
+func (r *run) staysOf(file fileID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.j.stay[file] != nil
 }

@@ -163,6 +163,17 @@ func (s *sim) one(pid int, addr uint64, to int32) int32 {
 	return to
 }
 
+// nodes tells which frame is where.
+func (s *sim) nodes() *frameNodes {
+	f := &frameNodes{shift: 9}
+	for _, space := range s.spaces {
+		for _, one := range space {
+			f.put(int(one.pfn>>9), int16(one.node))
+		}
+	}
+	return f
+}
+
 func (s *sim) on(node int32) (pages int) {
 	seen := map[*frame]bool{}
 	for _, space := range s.spaces {
@@ -263,7 +274,7 @@ func (s *sim) show(pid int, a simArea, maps, numa *strings.Builder, pagemap, fla
 				anon++
 			}
 		}
-		binary.NativeEndian.PutUint64(pagemap[at/smallPage*8:], f.entry(show))
+		binary.NativeEndian.PutUint64(pagemap[at/smallPage*8:], f.entry(show, at/smallPage%uint64(f.pages)))
 		if f.pages == 512 {
 			binary.NativeEndian.PutUint64(flags[8*f.pfn:], frameHead|frameTHP)
 		}
@@ -287,10 +298,10 @@ func (s *sim) show(pid int, a simArea, maps, numa *strings.Builder, pagemap, fla
 	fmt.Fprintf(numa, " kernelpagesize_kB=%d\n", size/1024)
 }
 
-func (f *frame) entry(show see) uint64 {
+func (f *frame) entry(show see, i uint64) uint64 {
 	e := uint64(1) << 63
 	if show.frames {
-		e |= f.pfn
+		e |= f.pfn + i
 	}
 	if f.file {
 		e |= 1 << 61
@@ -303,55 +314,65 @@ func (f *frame) entry(show see) uint64 {
 
 // simFiles is a finder of files that are mapped at addresses of process 0.
 type simFiles struct {
-	s     *sim
-	files []cachedFile
-	found int
+	s      *sim
+	files  []cachedFile
+	found  int
+	opened int
+	shown  int // pages
 }
 
-func (f *simFiles) find([]int, bool) ([]cachedFile, []string, error) {
+func (f *simFiles) find(context.Context, []int, bool) ([]cachedFile, []string, error) {
 	f.found++
 	return f.files, nil, nil
 }
 
-func (f *simFiles) open(c cachedFile, skip func(uint64) bool) (cachedView, error) {
-	return &simView{f.s, c.handle.(map[uint64]*frame), 0, skip}, nil
+func (f *simFiles) open(c cachedFile, from uint64, skip func(uint64) bool) (cachedView, error) {
+	f.opened++
+	return &simView{f, c.handle.(map[uint64]*frame), from, skip}, nil
 }
 
 // simView shows 100 pages of a file at a time.
 type simView struct {
-	s     *sim
+	f     *simFiles
 	pages map[uint64]*frame // by offset
 	at    uint64
 	skip  func(uint64) bool
 }
 
-func (v *simView) next(context.Context) (window, error) {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
+func (v *simView) position() uint64 { return v.at }
+
+func (v *simView) next(ctx context.Context) (window, error) {
+	s := v.f.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return window{}, ctx.Err()
+	}
 	var offsets []uint64
 	for off := range v.pages {
-		if off >= v.at && !v.skip(off) {
+		if off >= v.at && (v.skip == nil || !v.skip(off)) {
 			offsets = append(offsets, off)
 		}
 	}
-	if v.s.spaces[0] = map[uint64]*frame{}; len(offsets) == 0 {
+	if s.spaces[0] = map[uint64]*frame{}; len(offsets) == 0 {
 		return window{}, io.EOF
 	}
 	slices.Sort(offsets)
 	w := window{offsets: offsets[:min(100, len(offsets))]}
-	for i, off := range w.offsets {
-		addr := uint64(base + i*smallPage)
-		v.s.spaces[0][addr] = v.pages[off]
+	for _, off := range w.offsets {
+		addr := base + off - w.offsets[0]
+		s.spaces[0][addr] = v.pages[off]
 		w.addrs = append(w.addrs, uintptr(addr))
 	}
+	v.f.shown += len(w.addrs)
 	v.at = w.offsets[len(w.offsets)-1] + 1
 	return w, nil
 }
 
 func (v *simView) close() error {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	v.s.spaces[0] = nil
+	v.f.s.mu.Lock()
+	defer v.f.s.mu.Unlock()
+	v.f.s.spaces[0] = nil
 	return nil
 }
 

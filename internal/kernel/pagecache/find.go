@@ -78,6 +78,8 @@ const maxWays = 4
 // Config says what to look for.
 type Config struct {
 	Outside bool // who else has the files: reads maps and descriptors of every process
+	// Stop is asked before each process; an error ends it. nil: it goes on to the end.
+	Stop func() error
 }
 
 // Find finds the files that processes map or have open, each once, in the order in
@@ -85,7 +87,13 @@ type Config struct {
 // thread. What may not be looked at is a problem, a sentence each.
 func Find(root unix.Root, pids []int, cfg Config) (files []File, problems []string, err error) {
 	f := newFinder(root)
+	if cfg.Stop != nil {
+		f.stop = cfg.Stop
+	}
 	for _, pid := range pids {
+		if err := f.stop(); err != nil {
+			return nil, nil, fmt.Errorf("find files of processes: %w", err)
+		}
 		if err := f.process(pid); err != nil {
 			f.note("files of processes", err)
 		}
@@ -106,6 +114,7 @@ func Find(root unix.Root, pids []int, cfg Config) (files []File, problems []stri
 type finder struct {
 	root  unix.Root
 	buf   unix.Buffer
+	stop  func() error
 	fs    filesystems
 	files []*File
 	by    map[ID]*File // Aliases too; nil: known to be none for us
@@ -115,7 +124,7 @@ type finder struct {
 }
 
 func newFinder(root unix.Root) *finder {
-	return &finder{root: root, fs: newFilesystems(root),
+	return &finder{root: root, stop: func() error { return nil }, fs: newFilesystems(root),
 		by: map[ID]*File{}, disks: map[uint64]*File{}, notes: map[string]*note{}}
 }
 

@@ -34,6 +34,9 @@ func (f *finder) outside(pids []int) error {
 		if inside[pid] {
 			continue
 		}
+		if err := f.stop(); err != nil {
+			return fmt.Errorf("find who else has the files: %w", err)
+		}
 		data, err := f.buf.ReadFile(f.proc(pid, "maps"))
 		if err != nil {
 			if unix.Classify(err) == unix.ErrNotPermitted {

@@ -107,6 +107,12 @@ func (v *View) Next(ctx context.Context) (Part, error) {
 	}
 }
 
+// GoTo goes on at an offset, or a little before.
+func (v *View) GoTo(offset uint64) { v.at = int64(offset) / v.step * v.step }
+
+// Position is behind what was returned, or was looked at in vain.
+func (v *View) Position() uint64 { return uint64(v.at) }
+
 func (v *View) end() error {
 	if v.cut {
 		return fmt.Errorf("look for pages of %q: %w", v.name, ErrCut)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"slices"
+	"time"
+
+	"homenode/internal/unit"
+)
+
+// journey is all calls of Move that it takes to bring some processes home: what is
+// kept from one to the next beside the passes through their mappings.
+type journey struct {
+	of   aim
+	pids []int
+	used int // the last Move that went on with it
+
+	// The files, and how far they were gone through.
+	files    []cachedFile
+	listed   int // the Move that listed them; 0: none yet
+	listedOf []int
+	done     map[fileID]bool
+	at       fileID // the one that is not done
+	offset   uint64 // before which all of it is
+
+	foreign map[fileID]*foreignFile
+	stay    keySet // pages that failed, and that other mappings may have
+	refused map[int]error
+	bound   time.Duration // that sizers are for
+	sizers  map[class]*sizer
+}
+
+// foreignFile is one that is left to others.
+type foreignFile struct {
+	bytes unit.Bytes            // mapped by the processes, by numa_maps
+	seen  map[uint64][2]float64 // pages of the mapping at an offset: elsewhere, all
+}
+
+// listLife is how many calls of Move a list of files is used for: others come to share
+// them meanwhile, and reading what every process of the host has is dear.
+const listLife = 16
+
+// journeyOf goes on with the one that some of the processes are on, or begins one.
+func (m *Mover) journeyOf(req Request) *journey {
+	m.journeys = slices.DeleteFunc(m.journeys, func(j *journey) bool { return m.moves-j.used > passLife })
+	var found *journey
+	for _, j := range m.journeys {
+		if j.of == aimOf(req) && slices.ContainsFunc(req.PIDs, func(pid int) bool { return slices.Contains(j.pids, pid) }) {
+			found = j
+		}
+	}
+	if found == nil {
+		found = &journey{of: aimOf(req), done: map[fileID]bool{}, foreign: map[fileID]*foreignFile{}, stay: keySet{}, refused: map[int]error{}, bound: -1}
+		m.journeys = append(m.journeys, found)
+	}
+	found.used, found.pids = m.moves, slices.Clone(req.PIDs)
+	if found.bound != req.MaxStall {
+		found.bound, found.sizers = req.MaxStall, map[class]*sizer{}
+	}
+	return found
+}
+
+func (m *Mover) forget(j *journey) {
+	m.journeys = slices.DeleteFunc(m.journeys, func(other *journey) bool { return other == j })
+}
+
+// sizer is kept from call to call: what a batch costs does not change with it. Another
+// workload's pages may be dearer.
+func (j *journey) sizer(c class) *sizer {
+	s := j.sizers[c]
+	if s == nil {
+		s = newSizer(j.bound, max(1, int(mostPages*smallPage/c.size)))
+		j.sizers[c] = s
+	}
+	return s
+}
+
+// fresh says that the list of files is of these processes, and of late.
+func (j *journey) fresh(pids, of []int, moves int) bool {
+	return j.listed > 0 && moves-j.listed < listLife && !slices.ContainsFunc(pids, func(pid int) bool { return !slices.Contains(of, pid) })
+}
+
+// finished notes that a file was gone through.
+func (j *journey) finished(f cachedFile) {
+	j.done[f.ids[0]] = true
+	j.at, j.offset = fileID{}, 0
+}
+
+// from is where to go on in a file.
+func (j *journey) from(f cachedFile) uint64 {
+	if j.at != f.ids[0] {
+		j.at, j.offset = f.ids[0], 0
+	}
+	return j.offset
+}
+
+// share counts a mapping of a file that is left, and says how many pages of it are new
+// to the count. Several processes that map the same of it count once.
+func (f *foreignFile) share(offset uint64, elsewhere, all float64, size uint64) (fresh float64) {
+	seen := f.seen[offset]
+	fresh = max(0, elsewhere-seen[0])
+	f.bytes += unit.Bytes(max(0, all-seen[1]) * float64(size))
+	f.seen[offset] = [2]float64{max(elsewhere, seen[0]), max(all, seen[1])}
+	return fresh
+}

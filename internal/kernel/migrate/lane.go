@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"errors"
+	"slices"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/migration"
+)
+
+// lane is a process, or the files: what was found there and waits to be moved.
+// Workers that move pages of one process wait for each other in the kernel, so each
+// has a lane of its own where there are several.
+type lane struct {
+	pid      int
+	source   source // nil: all was found
+	queue    [queues][]page
+	room     [queues][]page // of queue, to be used again
+	scanning bool           // by a worker, without the lock
+	refused  error          // it is to be left
+}
+
+// Queues by what a batch may have in common.
+const (
+	smallQueue = iota
+	hugeQueue
+	poolQueue
+	fileQueue
+	queues
+)
+
+func (c class) queue() int {
+	switch {
+	case c.pool:
+		return poolQueue
+	case c.file:
+		return fileQueue
+	case c.size >= hugePage:
+		return hugeQueue
+	}
+	return smallQueue
+}
+
+func (l *lane) put(pages []page) {
+	for len(pages) > 0 {
+		c := pages[0].class()
+		n := sameClass(pages, c, len(pages))
+		l.add(c.queue(), pages[:n])
+		pages = pages[n:]
+	}
+}
+
+// add copies pages into a queue: who found them uses their place again.
+func (l *lane) add(i int, pages []page) {
+	q := l.queue[i]
+	if len(q)+len(pages) > cap(q) {
+		waiting := len(q)
+		if waiting+len(pages) > cap(l.room[i]) {
+			l.room[i] = make([]page, 0, 2*(waiting+len(pages)))
+		}
+		q = l.room[i][:waiting]
+		copy(q, l.queue[i])
+	}
+	l.queue[i] = append(q, pages...)
+}
+
+// sameClass is how many of the first pages, up to most, are of a class.
+func sameClass(pages []page, c class, most int) int {
+	most = min(most, len(pages))
+	for i := range most {
+		if pages[i].class() != c {
+			return i
+		}
+	}
+	return most
+}
+
+func (l *lane) empty() bool {
+	return !slices.ContainsFunc(l.queue[:], func(q []page) bool { return len(q) > 0 })
+}
+
+func (l *lane) finished() bool { return l.source == nil && !l.scanning && l.empty() }
+
+func (l *lane) end() {
+	if l.source != nil {
+		l.source.close()
+		l.source = nil
+	}
+}
+
+// drain empties the queues.
+func (l *lane) drain() (all []page) {
+	for i, q := range l.queue {
+		all = append(all, q...)
+		l.queue[i] = nil
+	}
+	return all
+}
+
+// pick is the batch of a lane that would be next, its pages still in their queue. Of a
+// process that has more, only full batches are taken; of a file all of a window,
+// before the next one takes its place.
+func (r *run) pick(l *lane) (batch, bool) {
+	for i, q := range l.queue {
+		if len(q) == 0 {
+			continue
+		}
+		c := q[0].class()
+		want := r.want(c)
+		n := sameClass(q, c, want)
+		if n == want || n < len(q) || l.source == nil || l.pid == 0 {
+			return batch{pid: l.pid, class: c, pages: q[:n], lane: l, from: i}, true
+		}
+	}
+	return batch{}, false
+}
+
+// todo is what a worker does next: move a batch, look for pages in a lane, or open
+// another one.
+type todo struct {
+	batch batch
+	look  *lane
+	open  bool
+}
+
+// next is what a worker does next; false when there is nothing, now:
+//
+//  1. What came back is moved before anything else.
+//  2. Each worker stays with its lane,
+//  3. or opens one,
+//  4. or helps others with theirs.
+func (r *run) next(w *worker) (todo, bool) {
+	r.lanes = slices.DeleteFunc(r.lanes, (*lane).finished)
+	if len(r.extra) > 0 { // (1)
+		b := r.extra[0]
+		b.pages = b.pages[:min(len(b.pages), r.want(b.class))]
+		return todo{batch: b}, true
+	}
+	if !slices.Contains(r.lanes, w.lane) {
+		w.lane = nil
+	}
+	if w.lane != nil { // (2)
+		if t, ok := r.of(w.lane); ok {
+			return t, true
+		}
+	}
+	if r.mayOpen() { // (3)
+		return todo{open: true}, true
+	}
+	for _, l := range r.lanes { // (4)
+		if t, ok := r.of(l); ok {
+			return t, true
+		}
+	}
+	return todo{}, false
+}
+
+// of is what is to do in a lane.
+func (r *run) of(l *lane) (todo, bool) {
+	if b, ok := r.pick(l); ok {
+		return todo{batch: b}, true
+	}
+	if l.source != nil && !l.scanning {
+		return todo{look: l}, true
+	}
+	return todo{}, false
+}
+
+// mayOpen says that another lane may be opened. Files come after all processes: what
+// is elsewhere then is mapped by none, or stayed. And so do those that were forked
+// meanwhile. Where frames are hidden, pages that several processes have cannot be
+// told: then it is one process after the other.
+func (r *run) mayOpen() bool {
+	most := max(1, r.req.Workers)
+	if r.frames == nil {
+		most = 1
+	}
+	idle := len(r.lanes) == 0 && r.flights() == 0 && len(r.extra) == 0
+	return !r.over && !r.opening && (idle || r.plan.at < len(r.plan.pids) && len(r.lanes) < most)
+}
+
+// busy says that others are at something that may bring more to do.
+func (r *run) busy() bool {
+	return r.opening || r.flights() > 0 || slices.ContainsFunc(r.lanes, func(l *lane) bool { return l.scanning })
+}
+
+// look finds more pages of a lane, without the lock meanwhile.
+func (r *run) look(l *lane) {
+	want := max(leastAhead, min(scanAhead*r.want(class{size: smallPage}), scanAhead*mostPages))
+	r.waste()
+	l.scanning = true
+	r.mu.Unlock()
+	f, err := l.source.scan(want)
+	r.mu.Lock()
+	l.scanning = false
+	r.looked(l, f, err)
+	r.changed.Broadcast()
+}
+
+// waste counts what is done after the deadline without having moved anything: it may
+// not go on for ever.
+func (r *run) waste() {
+	if r.ctx.Err() != nil {
+		r.late++
+	}
+}
+
+// looked takes over what was found.
+func (r *run) looked(l *lane, f found, err error) {
+	f.left.addTo(&r.res)
+	l.put(f.pages)
+	if err != nil || !f.more {
+		l.end()
+	}
+	switch {
+	case errors.Is(err, unix.ErrGone) || r.gone[l.pid]:
+		r.ended(l.pid)
+	case l.pid != 0 && l.refused != nil:
+		r.refuse(l.pid, l.refused)
+	case l.pid != 0 && errors.Is(err, unix.ErrNotPermitted):
+		r.refuse(l.pid, err)
+	case err != nil:
+		r.fail(err)
+	}
+}
+
+// ended counts what was found of a process as gone with it.
+func (r *run) ended(pid int) {
+	if !r.gone[pid] && pid != 0 {
+		r.gone[pid] = true
+		r.problem("ended", "process %d ended while it was moved", pid)
+	}
+	var t tally
+	for _, l := range r.lanes {
+		if l.pid == pid && pid != 0 {
+			pages := l.drain()
+			r.release(pages)
+			for _, p := range pages {
+				t.lose(p)
+			}
+		}
+	}
+	t.addTo(&r.res)
+}
+
+// refuse leaves a process that may not be moved, and counts its pages: those that were
+// found, and those that numa_maps has and that nobody looked for yet.
+func (r *run) refuse(pid int, err error) {
+	if r.j.refused[pid] == nil {
+		r.j.refused[pid] = err
+		r.problem(sortOf("refused", err), "process %d was left: %v", pid, err)
+	}
+	why := errnoOf(err)
+	for _, l := range r.lanes {
+		if l.pid != pid {
+			continue
+		}
+		l.refused = err
+		pages := l.drain()
+		r.release(pages)
+		var t tally
+		for _, p := range pages {
+			t.fail(p, why)
+			r.remember(p)
+		}
+		t.addTo(&r.res)
+		if !l.scanning { // else who scans comes here again
+			l.end()
+			r.leaveRest(pid, why)
+		}
+	}
+}
+
+// leaveRest counts what a pass would still come to, and ends it.
+func (r *run) leaveRest(pid int, why string) {
+	p := r.m.pass[pid]
+	if p == nil {
+		return
+	}
+	for _, a := range p.areas[min(p.at, len(p.areas)):] {
+		if a.elsewhere > a.found && !a.foreign {
+			var t tally
+			t.fail(page{kind: a.kind, size: (a.elsewhere - a.found) * a.size}, why)
+			t.addTo(&r.res)
+		}
+	}
+	p.at = len(p.areas)
+}
+
+// refusedAll is why when no process could be moved.
+func (r *run) refusedAll() error {
+	var first error
+	for _, pid := range r.plan.pids {
+		err := r.j.refused[pid]
+		if err == nil && !r.gone[pid] {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// kindOfRefused is what memory counts as of which no kind is told.
+const kindOfRefused = migration.Anon
