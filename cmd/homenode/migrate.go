@@ -16,6 +16,7 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/migration"
+	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/profile"
 	reportmigration "homenode/internal/report/migration"
 	"homenode/internal/set"
@@ -27,23 +28,34 @@ func migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate (--workload W | --cgroup C | --pid P[,P…]) --to NODES [--from NODES]",
 		Short: "Move a running workload's memory to other nodes, page cache included",
-		Long: "Moves private memory, shared memory, huge pages, mapped files, and the page cache of the files\n" +
-			"that the workload maps or has open. Says before how much of each kind is where and what moving\n" +
-			"it takes, and afterwards what became of it: nothing that stayed goes unmentioned.\n\n" +
-			"  --mode live    the workload runs on. The rate is held at --rate, and batches are kept so small\n" +
-			"                 that a call takes --max-stall at most; the longest, and any that took longer, are told\n" +
-			"  --mode freeze  the workload stands still meanwhile (cgroup freezer), and several workers move\n" +
-			"                 as fast as the memory allows. It is thawed whatever happens to homenode: a\n" +
-			"                 guard of its own process does it. What is frozen is a whole cgroup\n" +
-			"  --mode hot     as live, but only what is accessed within --hot-for; says what told hot from cold\n\n" +
-			"Only where pages are changes, not where new ones go: 'homenode agent' binds workloads. With --pid,\n" +
-			"children of the processes are not included; a workload or a cgroup has all that is in it or\n" +
-			"below, those that are forked meanwhile too. Ctrl-C stops between two calls: what was moved\n" +
-			"stays, the workload is thawed, and the report is printed.\n\n" +
-			"Other users' processes take CAP_SYS_NICE and CAP_SYS_PTRACE. Without CAP_SYS_NICE, pages that\n" +
-			"several processes map stay where they are.\n\n" +
-			"Exit codes: 0 complete, or what a dry run would do; 1 failed; 2 bad input, and nothing was moved;\n" +
-			"3 something stayed, or it was stopped; 4 nothing is elsewhere.",
+		Long: "Moves private memory, shared memory, huge pages, mapped files, and the page\n" +
+			"cache of the files that the workload maps or has open. Says before how much of\n" +
+			"each kind is where and what moving it takes, and afterwards what became of it:\n" +
+			"nothing that stayed goes unmentioned.\n" +
+			"\n" +
+			"  --mode live    the workload runs on. The rate is held at --rate, and batches\n" +
+			"                 are kept so small that a call takes --max-stall at most; the\n" +
+			"                 longest, and any that took longer, are told\n" +
+			"  --mode freeze  the workload stands still meanwhile (cgroup freezer), and\n" +
+			"                 several workers move as fast as the memory allows. It is\n" +
+			"                 thawed whatever happens to homenode, and after --freeze-limit:\n" +
+			"                 a guard of its own process does it. What is frozen is a whole\n" +
+			"                 cgroup\n" +
+			"  --mode hot     as live, but only what is accessed within --hot-for; says what\n" +
+			"                 told hot from cold\n" +
+			"\n" +
+			"Only where pages are changes, not where new ones go: 'homenode agent' binds\n" +
+			"workloads. With --pid, children of the processes are not included; a workload or\n" +
+			"a cgroup has all that is in it or below, those that are forked meanwhile too.\n" +
+			"Ctrl-C stops between two calls: what was moved stays, the workload is thawed,\n" +
+			"and the report is printed.\n" +
+			"\n" +
+			"Other users' processes take CAP_SYS_NICE and CAP_SYS_PTRACE. Without\n" +
+			"CAP_SYS_NICE, pages that several processes map stay where they are.\n" +
+			"\n" +
+			"Exit codes: 0 complete, or what a dry run would do; 1 failed; 2 bad input, and\n" +
+			"nothing was moved; 3 something stayed, was not seen, or it was stopped; 4\n" +
+			"nothing is elsewhere.",
 		Example: "  homenode migrate --workload db --to 1 --dry-run\n" +
 			"  homenode migrate --workload db --to 1\n" +
 			"  homenode migrate --cgroup /prod/db --to 0-1 --from 2-3 --rate 1GB/s --max-stall 5ms\n" +
@@ -83,8 +95,13 @@ func runMigrate(cmd *cobra.Command, f migrateFlags) error {
 		return stoppedEarly(cmd.Context(), job.mode, err)
 	}
 	short := m.checkRoom()
+	if short == nil {
+		short = m.checkLimit()
+	}
 	var failed error
 	switch {
+	case m.report.Estimate.Bytes == 0 && m.report.Before.Unread > 0:
+		return m.unseen()
 	case m.report.Estimate.Bytes == 0:
 		m.report.Outcome, short = migration.Nothing, nil
 	case job.dryRun:
@@ -101,6 +118,17 @@ func runMigrate(cmd *cobra.Command, f migrateFlags) error {
 		return errors.Join(failed, err)
 	}
 	return errors.Join(failed, short, m.ended(cmd.Context(), failed))
+}
+
+// unseen is for processes of which nobody knows where their memory is, when of the
+// others there is nothing to do.
+func (m *move) unseen() error {
+	before := m.report.Before
+	err := fmt.Errorf("%s: %d of its %d processes could not be looked at, and of the others nothing is to be moved", m.target.name, before.Unread, before.Unread+before.Processes)
+	if len(before.Problems) > 0 {
+		err = fmt.Errorf("%w: %s", err, before.Problems[0])
+	}
+	return badInput(err)
 }
 
 // stoppedEarly says that nothing was moved when that is because somebody stopped it.
@@ -158,13 +186,16 @@ func (m *move) prepare(ctx context.Context) error {
 		Rate: j.rate, MaxStall: j.maxStall, Workers: j.workers, CPUs: j.cpus,
 	}
 	m.report = migration.Report{
-		Schema: migration.Schema, Target: m.target.name, Mode: j.mode, From: j.from, To: j.to, Rate: j.rate, MaxStall: j.maxStall,
+		Schema: migration.Schema, Target: m.target.name, Mode: j.mode, From: j.from, To: j.to, Rate: j.rate, MaxStall: j.maxStall, LeaveShared: j.leaveShared,
 		Clock: clock.Name(), How: clock.How(), Notes: m.report.Notes,
 	}
 	if m.report.Before, err = m.mover.Census(ctx, m.request); err != nil {
 		return notThere(err)
 	}
-	m.report.Estimate = migration.EstimateOf(m.report.Before, p, j.from, j.to, j.mode, j.rate)
+	m.report.Estimate = migration.EstimateOf(m.report.Task(), p, m.machine, j.from, j.to, j.mode, j.rate)
+	if clock.How() == unit.HowModelled {
+		m.report.Estimate = m.report.Estimate.BesideModel()
+	}
 	if j.mode == migration.Hot && m.report.Estimate.Bytes > 0 {
 		return m.findHot(ctx)
 	}
@@ -270,14 +301,14 @@ func (m *move) moveStill(ctx context.Context) (res migration.Result, moved bool,
 		return res, true, err
 	}
 	began := m.clock.Now()
-	still, err := m.host.freeze(ctx, m.target.id, m.job.state, m.job.directOwners)
+	still, err := m.host.freeze(ctx, m.target.id, owner.FreezeConfig{StateDir: m.job.state, DirectOwners: m.job.directOwners, Limit: m.job.freezeLimit})
 	if err != nil {
 		return res, false, err
 	}
 	defer func() {
 		m.thawed = still.Thaw()
 		if still.Already() {
-			m.note("somebody else had frozen it: it still is")
+			m.note("somebody else had frozen it: %s", m.stillFrozen())
 			return
 		}
 		m.report.Frozen = unit.Some((m.clock.Now() - began).Seconds())
@@ -289,6 +320,16 @@ func (m *move) moveStill(ctx context.Context) (res migration.Result, moved bool,
 		err = cause
 	}
 	return res, true, err
+}
+
+func (m *move) stillFrozen() string {
+	switch frozen, err := m.host.isFrozen(m.target.id); {
+	case err != nil:
+		return fmt.Sprintf("whether it still is could not be read: %v", err)
+	case !frozen:
+		return "it is not any more, and may have run while it was moved"
+	}
+	return "it still is"
 }
 
 var errGuardLost = errors.New("the guard that thaws it ended, or its time was up")
@@ -320,6 +361,10 @@ func (m *move) lookAgain() {
 		}
 	}
 	after, err := m.mover.Census(ctx, req)
+	if errors.Is(err, kernel.ErrGone) {
+		m.note("its processes have ended since")
+		after, err = migration.Census{}, nil
+	}
 	if err != nil {
 		m.note("where its memory is now is unknown: %v", err)
 		return
@@ -340,8 +385,12 @@ const (
 func (m *move) outcome(res migration.Result) migration.Outcome {
 	onPurpose, failed := splitFailures(res)
 	after, known := m.report.After.Get()
+	unread := max(m.report.Before.Unread, after.Unread)
+	if unread > 0 {
+		m.note("%d of its processes could not be looked at: their memory may be elsewhere", unread)
+	}
 	if m.job.mode == migration.Hot {
-		if failed > 0 || !res.Complete || !known {
+		if failed > 0 || !res.Complete || !known || unread > 0 {
 			return migration.Partial
 		}
 		return migration.Complete
@@ -350,8 +399,8 @@ func (m *move) outcome(res migration.Result) migration.Outcome {
 	if left > 0 && known && res.Complete && m.budget == migrate.NoBudget {
 		m.note("%v are elsewhere that were not tried: allocated meanwhile, or not seen before", left)
 	}
-	unexplained := left > max(newElsewhere, m.report.Before.Elsewhere(m.job.from, m.job.to)/newElsewhereShare)
-	if failed > 0 || !res.Complete || !known || unexplained || m.budget < migrate.NoBudget {
+	unexplained := left > max(newElsewhere, m.report.Task().Elsewhere(m.job.from, m.job.to)/newElsewhereShare)
+	if failed > 0 || !res.Complete || !known || unread > 0 || unexplained || m.budget < migrate.NoBudget {
 		return migration.Partial
 	}
 	return migration.Complete

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/launch"
+	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/set"
@@ -139,11 +141,12 @@ func (m *move) checkRoom() error {
 	if err != nil {
 		return badInput(err)
 	}
-	huge := unit.Bytes(0)
-	if row, ok := m.report.Before.Of(migration.Hugetlb); ok {
-		huge = min(need, row.Elsewhere(m.job.from, m.job.to))
+	huge, small := map[unit.Bytes]unit.Bytes{}, need
+	for _, p := range m.report.Task().Pools {
+		huge[p.PageSize] = min(small, p.Elsewhere(m.job.from, m.job.to))
+		small -= huge[p.PageSize]
 	}
-	fits, missing := room.Fit(need-huge, huge)
+	fits, missing := room.Fit(small, huge)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -159,14 +162,26 @@ func (m *move) checkRoom() error {
 	return nil
 }
 
-// leftOnPurpose begins the reason of what a person asked to leave.
-const leftOnPurpose = "left: "
+// checkLimit refuses what would not be done before the guard thaws it.
+func (m *move) checkLimit() error {
+	limit := m.job.freezeLimit
+	seconds, known := m.report.Estimate.Seconds.Get()
+	if m.job.mode != migration.Freeze || !known || seconds <= limit.Seconds() {
+		return nil
+	}
+	long := "more than a year"
+	if seconds < (365 * 24 * time.Hour).Seconds() {
+		long = time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
+	}
+	return badInput(fmt.Errorf("freeze %s: moving %v is expected to take %s, and it is thawed after --freeze-limit %v: give a longer one, or use --mode live",
+		m.target.name, m.report.Estimate.Bytes, long, limit))
+}
 
 // splitFailures tells what was left on purpose from what could not be moved.
 func splitFailures(r migration.Result) (onPurpose, failed unit.Bytes) {
 	for _, k := range r.Kinds {
 		for _, f := range k.Failed {
-			if strings.HasPrefix(f.Reason, leftOnPurpose) {
+			if f.Reason == migrate.LeftForeign {
 				onPurpose += f.Bytes
 			} else {
 				failed += f.Bytes

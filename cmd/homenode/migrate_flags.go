@@ -15,6 +15,7 @@ import (
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/machine"
 	"homenode/internal/migration"
+	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -24,6 +25,7 @@ type migrateFlags struct {
 	workload, cgroup, pids string
 	to, from, mode, rate   string
 	maxStall, hotFor       time.Duration
+	freezeLimit            time.Duration
 	workers                int
 	noCache, leaveShared   bool
 	partial, dryRun        bool
@@ -39,6 +41,7 @@ type migrateJob struct {
 	to, from                    set.NodeSet
 	rate                        unit.Bytes // 0: no limit
 	maxStall, hotFor            time.Duration
+	freezeLimit                 time.Duration
 	workers                     int        // 0: by fillWorkers
 	cpus                        set.CPUSet // of the workers; empty: any
 	cache, leaveShared, partial bool
@@ -66,6 +69,7 @@ func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.rate, "rate", "200MB/s", "live, hot: bytes a second, such as 1.5GiB/s; max: no limit")
 	flags.DurationVar(&f.maxStall, "max-stall", 20*time.Millisecond, "live, hot: what a single call may take; 0: no limit")
 	flags.DurationVar(&f.hotFor, "hot-for", 2*time.Second, "hot: how long to watch what is accessed")
+	flags.DurationVar(&f.freezeLimit, "freeze-limit", owner.FreezeLimit, "freeze: after which the guard thaws it, done or not")
 	flags.IntVar(&f.workers, "workers", 0, "that move side by side; default: 1, with freeze the CPUs of --to, at most 8")
 	flags.BoolVar(&f.noCache, "no-cache", false, "leave page cache that no process of the workload has mapped")
 	flags.BoolVar(&f.leaveShared, "leave-shared", false, "leave files and shared memory that processes outside of the workload use too")
@@ -86,7 +90,7 @@ func (f migrateFlags) job(cmd *cobra.Command) (j migrateJob, err error) {
 		return j, err
 	}
 	j = migrateJob{
-		workload: f.workload, cgroup: f.cgroup, mode: migration.Mode(f.mode), maxStall: f.maxStall, hotFor: f.hotFor, workers: f.workers, cache: !f.noCache,
+		workload: f.workload, cgroup: f.cgroup, mode: migration.Mode(f.mode), maxStall: f.maxStall, hotFor: f.hotFor, freezeLimit: f.freezeLimit, workers: f.workers, cache: !f.noCache,
 		leaveShared: f.leaveShared, partial: f.partial, dryRun: f.dryRun, profile: f.profile, state: f.state, directOwners: f.directOwners,
 	}
 	if err := f.oneTarget(&j); err != nil {
@@ -159,7 +163,7 @@ func (f migrateFlags) nodes(j *migrateJob) (err error) {
 // ofTheMode refuses what the mode has no use for: who gives it expects something.
 func (f migrateFlags) ofTheMode(cmd *cobra.Command) error {
 	live := []string{"rate", "max-stall"}
-	frozen := []string{"direct-owner", "state"}
+	frozen := []string{"freeze-limit", "direct-owner", "state"}
 	var wrong []string
 	why := ""
 	switch migration.Mode(f.mode) {
@@ -189,6 +193,8 @@ func (f migrateFlags) amounts(cmd *cobra.Command) error {
 		return fmt.Errorf("--max-stall %v: it cannot be negative; 0 is no limit", f.maxStall)
 	case f.hotFor <= 0:
 		return fmt.Errorf("--hot-for %v: it must be longer than that", f.hotFor)
+	case f.freezeLimit <= 0:
+		return fmt.Errorf("--freeze-limit %v: it must be longer than that", f.freezeLimit)
 	case cmd.Flags().Changed("workers") && f.workers < 1:
 		return fmt.Errorf("--workers %d: want at least 1", f.workers)
 	case f.workers > mostWorkers:

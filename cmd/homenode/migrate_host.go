@@ -18,6 +18,7 @@ import (
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/migration"
+	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/set"
 )
 
@@ -33,7 +34,7 @@ type pageMover interface {
 type stilled interface {
 	Thaw() error
 	Lost() <-chan struct{} // closed when nothing but us would thaw it any more
-	Already() bool         // somebody else froze it, and it stays frozen
+	Already() bool         // somebody else froze it, and thaws it or not
 }
 
 // heated knows what was accessed.
@@ -51,7 +52,8 @@ type migrateHost struct {
 	clock     func() (clock migrate.Clock, note string, err error)
 	mover     func(clock migrate.Clock, shared bool) (pageMover, error)
 	freezable func(root kernel.Root, pids []int) (id string, err error)
-	freeze    func(ctx context.Context, id, state string, directOwners []string) (stilled, error)
+	freeze    func(ctx context.Context, id string, cfg owner.FreezeConfig) (stilled, error)
+	isFrozen  func(id string) (bool, error)
 	hot       func(ctx context.Context, pids []int, watch time.Duration) (heated, error)
 }
 
@@ -102,21 +104,34 @@ func (h migrateHost) find(j migrateJob) (t migrateTarget, err error) {
 	}
 	t.again = func() ([]int, error) {
 		all, err := h.pidsOf(t.id)
-		return h.others(all), err
-	}
-	for _, pid := range h.others(all) {
-		p, err := kernel.FindProcess(h.root, pid)
-		if errors.Is(err, kernel.ErrGone) || errors.Is(err, kernel.ErrNotSupported) {
-			continue // it ended just now, or is the kernel's
-		} else if err != nil {
-			return t, err
+		if err != nil {
+			return nil, err
 		}
-		t.processes, t.pids = append(t.processes, p), append(t.pids, pid)
+		_, pids, err := h.living(all)
+		return pids, err
+	}
+	if t.processes, t.pids, err = h.living(all); err != nil {
+		return t, err
 	}
 	if len(t.pids) == 0 {
 		return t, fmt.Errorf("%s: it has no process with memory: they have ended (%w)", t.name, kernel.ErrGone)
 	}
 	return t, nil
+}
+
+// living are those that have memory, but for us: none that ended just now, and no
+// kernel threads.
+func (h migrateHost) living(all []int) (processes []kernel.Process, pids []int, err error) {
+	for _, pid := range h.others(all) {
+		p, err := kernel.FindProcess(h.root, pid)
+		if errors.Is(err, kernel.ErrGone) || errors.Is(err, kernel.ErrNotSupported) {
+			continue
+		} else if err != nil {
+			return nil, nil, err
+		}
+		processes, pids = append(processes, p), append(pids, pid)
+	}
+	return processes, pids, nil
 }
 
 // others are all but us.

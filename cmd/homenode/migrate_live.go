@@ -11,19 +11,20 @@ import (
 	"time"
 
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/freeze"
 	"homenode/internal/kernel/hot"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/lab"
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
-	"homenode/internal/unit"
 )
 
 // openMigration is the running kernel; tests have another one.
 var openMigration = func() migrateHost {
 	return migrateHost{
 		root: kernel.Live().Root(), pid: os.Getpid(), clock: migrateClock,
-		mover: liveMover, freezable: owner.FreezableFor, freeze: liveFreeze, hot: liveHot,
+		mover: liveMover, freezable: owner.FreezableFor, freeze: liveFreeze, isFrozen: liveIsFrozen, hot: liveHot,
 	}
 }
 
@@ -33,20 +34,13 @@ func migrateClock() (clock migrate.Clock, note string, err error) {
 	if errors.Is(err, fs.ErrPermission) { // the lab, but not for us
 		return nil, "", badInput(fmt.Errorf("%w: move memory in the lab as root", err))
 	} else if err != nil {
-		return machineClock{time.Now()}, "", nil
+		return migrate.Monotonic(), "", nil
 	}
 	if clock, note, err = m.MigrateClock(); err == nil && clock == nil {
-		clock = machineClock{time.Now()}
+		clock = migrate.Monotonic()
 	}
 	return clock, note, err
 }
-
-// machineClock is CLOCK_MONOTONIC since it was made.
-type machineClock struct{ began time.Time }
-
-func (c machineClock) Now() time.Duration { return time.Since(c.began) }
-func (c machineClock) Name() string       { return "CLOCK_MONOTONIC" }
-func (c machineClock) How() unit.Source   { return unit.HowMeasured }
 
 func liveMover(clock migrate.Clock, shared bool) (pageMover, error) {
 	m, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: shared, Clock: clock})
@@ -64,12 +58,26 @@ func (m censusMover) Census(ctx context.Context, req migrate.Request) (migration
 }
 
 // liveFreeze gives no *Frozen that is nil as a stilled.
-func liveFreeze(ctx context.Context, id, state string, directOwners []string) (stilled, error) {
-	f, err := owner.Freeze(ctx, kernel.Live(), owner.FreezeConfig{StateDir: state, DirectOwners: directOwners}, id)
+func liveFreeze(ctx context.Context, id string, cfg owner.FreezeConfig) (stilled, error) {
+	f, err := owner.Freeze(ctx, kernel.Live(), cfg, id)
 	if err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// liveIsFrozen asks whether a cgroup is frozen now, by whomever.
+func liveIsFrozen(id string) (bool, error) {
+	layout, err := cgroup.Find(kernel.Live().Root())
+	if err != nil {
+		return false, err
+	}
+	f, err := freeze.Find(kernel.Live(), layout, id)
+	if err != nil {
+		return false, err
+	}
+	state, err := f.State()
+	return !state.Thawed(), errors.Join(err, f.Close())
 }
 
 func liveHot(ctx context.Context, pids []int, watch time.Duration) (heated, error) {

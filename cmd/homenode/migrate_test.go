@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/migration"
+	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/unit"
 )
 
@@ -61,11 +61,11 @@ func (f *fakeMigration) Move(ctx context.Context, req migrate.Request) (migratio
 
 type fakeFrozen struct {
 	already bool
+	now     bool // frozen, by whomever
 	thawed  int
 	err     error
 	lost    chan struct{}
-	owners  []string
-	state   string
+	cfg     owner.FreezeConfig
 	id      string
 }
 
@@ -96,11 +96,12 @@ func (f *fakeMigration) install(t *testing.T) {
 			clock:     func() (migrate.Clock, string, error) { return &fakeClock{}, "", nil },
 			mover:     func(migrate.Clock, bool) (pageMover, error) { return f, nil },
 			freezable: func(_ kernel.Root, pids []int) (string, error) { return f.alone(pids) },
-			freeze: func(_ context.Context, id, state string, owners []string) (stilled, error) {
+			isFrozen:  func(string) (bool, error) { return f.frozen.now, nil },
+			freeze: func(_ context.Context, id string, cfg owner.FreezeConfig) (stilled, error) {
 				if f.frozen == nil {
 					return nil, fmt.Errorf("freeze %s: no freezer (%w)", id, kernel.ErrNotSupported)
 				}
-				f.frozen.id, f.frozen.state, f.frozen.owners = id, state, owners
+				f.frozen.id, f.frozen.cfg = id, cfg
 				return f.frozen, nil
 			},
 			hot: func(context.Context, []int, time.Duration) (heated, error) {
@@ -202,78 +203,6 @@ func migrateOut(ctx context.Context, line string) (code int, stdout, stderr stri
 	return code, out.String(), bad.String()
 }
 
-// Each bad request is exit code 2 and one sentence; nothing is moved, and nothing
-// printed as if it were.
-func TestMigrateRefuses(t *testing.T) {
-	f := newFakeMigration(t)
-	other, before := profileOf(t, shapeMachine(t, "four")), f.census[0]
-	for _, c := range []struct{ line, want string }{
-		{"--to 1", "nothing to move: give --workload, --cgroup or --pid"},
-		{"--workload a --cgroup /demo/a --to 1", "give one of them"},
-		{"--pid 10 --cgroup /demo/a --to 1", "give one of them"},
-		{"--pid= --to 1", "--pid is empty"},
-		{"--pid all --to 1", "name them, or a cgroup"},
-		{"--pid x --to 1", "want process ids like 12"},
-		{"--pid 10,-3 --to 1", "want process ids like 12"},
-		{"--cgroup /demo/a", "nowhere to move to: give --to"},
-		{"--cgroup /demo/a --to x", "--to: "},
-		{"--cgroup /demo/a --to 9", "--to 9: node 9: there is no such: this machine has nodes 0-2,4"},
-		{"--cgroup /demo/a --to 1,5", "node 5: offline: this machine has nodes 0-2,4 online"},
-		{"--cgroup /demo/a --to 4", "node 4 has no memory"},
-		{"--cgroup /demo/a --to 1 --from 9", "--from 9: node 9: there is no such"},
-		{"--cgroup /demo/a --to 1 --from 3", "--from 3: node 3: offline"},
-		{"--cgroup /demo/a --to 0-1 --from 1,2", "--from 1-2, --to 0-1: node 1 is in both"},
-		{"--cgroup /demo/a --to 1 --from x", "--from: "},
-		{"--cgroup /demo/none --to 1", "there is none of that path"},
-		{"--workload none --to 1", "no cgroup with processes has that path, or that name"},
-		{"--workload a --to 1", "it is the name of several, give the path: /demo/a, /other/a"},
-		{"--pid 4711 --to 1", "process 4711: there is none, or it has ended"},
-		{"--pid 2 --to 1", "process 2 (app) is a kernel thread: it has no memory of its own"},
-		{"--pid 13 --to 1", "process 13 (app) has ended"},
-		{"--pid 15 --to 1", "15 is a thread of process 10: give the process"},
-		{"--cgroup /demo/b --to 1", "move to node 1: the cpuset of cgroup /demo/b allows node 0 only"},
-		{"--pid 12 --to 1", "move to node 1: the cpuset of process 12 (app) allows node 0 only"},
-		{"--pid 14 --to 1-2", "the cpuset of process 14 (app) allows nodes 0-1 only"},
-		{"--cgroup /demo/a --to 2", "move 130MiB to node 2: 128.3MiB are missing: node 2 has 5.9MiB free and 1MiB of page cache that could go, and keeps 5.1MiB; --partial moves what fits"},
-		{"--cgroup /demo/a --to 1 --mode fast", `--mode "fast": want live, freeze or hot`},
-		{"--cgroup /demo/a --to 1 --rate 0", "it is not per second"},
-		{"--cgroup /demo/a --to 1 --rate 0MB/s", "nothing would ever be moved"},
-		{"--cgroup /demo/a --to 1 --rate -5MB/s", "it cannot be negative"},
-		{"--cgroup /demo/a --to 1 --rate 200", "it is not per second"},
-		{"--cgroup /demo/a --to 1 --rate 200/s", "it has no unit"},
-		{"--cgroup /demo/a --to 1 --rate 200M/s", `unknown unit "M"`},
-		{"--cgroup /demo/a --to 1 --rate 9999999PiB/s", "63 bits"},
-		{"--cgroup /demo/a --to 1 --max-stall -1ms", "--max-stall -1ms: it cannot be negative"},
-		{"--cgroup /demo/a --to 1 --max-stall 20", "missing unit"},
-		{"--cgroup /demo/a --to 1 --workers 0", "--workers 0: want at least 1"},
-		{"--cgroup /demo/a --to 1 --workers 1000", "want at most 256"},
-		{"--cgroup /demo/a --to 1 --hot-for 3s", "--hot-for: that is for --mode hot"},
-		{"--cgroup /demo/a --to 1 --state /x", "--state: that is for another --mode than live"},
-		{"--cgroup /demo/a --to 1 --direct-owner systemd", "--direct-owner: that is for another --mode than live"},
-		{"--cgroup /demo/a --to 1 --mode hot --hot-for 0s", "--hot-for 0s"},
-		{"--cgroup /demo/a --to 1 --mode hot --state /x", "that is for --mode freeze"},
-		{"--cgroup /demo/a --to 1 --mode freeze --rate 1GB/s", "a frozen workload is moved as fast as the memory allows"},
-		{"--cgroup /demo/a --to 1 --mode freeze --max-stall 1s", "--max-stall: a frozen workload"},
-		{"--cgroup /demo/a --to 1 --mode freeze --hot-for 1s", "--hot-for: that is for --mode hot"},
-		{"--cgroup /demo/a --to 1 --mode freeze --direct-owner me", `--direct-owner "me": want systemd, kubelet`},
-		{"--cgroup /demo/a --to 1 --mode freeze", "freeze /demo/a: no freezer"},
-		{"--cgroup /system.slice/db.service --to 1 --mode freeze --dry-run", "it is owned by systemd, which may be confused by that: --direct-owner systemd does it all the same"},
-		{"--cgroup /demo/a --to 1 -o xml", "text or json"},
-		{"--cgroup /demo/a --to 1 --profile none.json", "read profile"},
-		{"--cgroup /demo/a --to 1 --profile " + other, "is of another machine"},
-		{"--cgroup /demo/a --to 1 more", "want no arguments"},
-	} {
-		f.census = []migration.Census{before}
-		code, stdout, stderr := migrateOut(context.Background(), c.line)
-		if code != exitBadInput || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || stdout != "" {
-			t.Errorf("%s: exit code %d, %q, %q, want %q", c.line, code, stdout, stderr, c.want)
-		}
-	}
-	if len(f.asked) > 0 {
-		t.Errorf("something was moved: %+v", f.asked)
-	}
-}
-
 // Who we are decides whom we may touch.
 func TestMigratePowers(t *testing.T) {
 	f := newFakeMigration(t)
@@ -302,93 +231,6 @@ func TestMigratePowers(t *testing.T) {
 	}
 }
 
-// The exit code and the first line say how it ended.
-func TestMigrateOutcomes(t *testing.T) {
-	for _, c := range []struct {
-		name, line string
-		change     func(*fakeMigration)
-		code       int
-		want, err  string // in the report; on standard error
-	}{
-		{name: "complete", line: "--cgroup /demo/a --to 1", want: "complete: 120 MiB moved to node 1"},
-		{name: "its directory", line: "--cgroup /sys/fs/cgroup/demo/a --to 1", want: "cgroup /demo/a: complete"},
-		{name: "processes", line: "--pid 11,10,11 --to 1", want: "processes 10, 11: complete"},
-		{name: "dry run", line: "--cgroup /demo/a --to 1 --dry-run", want: "dry run: 120 MiB would be moved to node 1"},
-		{name: "nothing", line: "--cgroup /demo/a --to 0 --from 2", code: exitNothing, want: "nothing to do: none of it is on node 2"},
-		{name: "nothing, dry", line: "--cgroup /demo/a --to 0 --from 2 --dry-run", code: exitNothing, want: "nothing to do"},
-		{name: "failed pages", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "EBUSY: somebody held them",
-			change: func(f *fakeMigration) { f.result.Of(migration.Anon).Fail("EBUSY", unit.MiB) }},
-		{name: "left on purpose", line: "--cgroup /demo/a --to 1 --leave-shared", want: "complete",
-			change: func(f *fakeMigration) { f.result.Of(migration.Cache).Fail("left: others use it", unit.MiB) }},
-		{name: "not seen", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "5MiB are elsewhere that were not tried",
-			change: func(f *fakeMigration) { f.census[1].Add(migration.Cache, 0, 5*unit.MiB) }},
-		{name: "allocated meanwhile", line: "--cgroup /demo/a --to 1", want: "512KiB are elsewhere that were not tried",
-			change: func(f *fakeMigration) { f.census[1].Add(migration.Anon, 0, 512*unit.KiB) }},
-		{name: "stopped", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "stopped: the time",
-			change: func(f *fakeMigration) { f.result.Complete, f.result.Stopped = false, "the time" }},
-		{name: "broke", line: "--cgroup /demo/a --to 1", code: exitFailed, want: "stopped: move pages: out of memory", err: "homenode: move pages: out of memory",
-			change: func(f *fakeMigration) { f.moveErr = errors.New("move pages: out of memory") }},
-		{name: "all ended", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "they have ended",
-			change: func(f *fakeMigration) { f.moveErr = fmt.Errorf("they have ended: %w", kernel.ErrGone) }},
-		{name: "partial room", line: "--cgroup /demo/a --to 2 --partial", code: exitPartly, want: "only 1.7MiB are moved: 128.3MiB are missing"},
-		{name: "no room at all", line: "--cgroup /demo/a --to 2 --partial", code: exitBadInput, err: "none of it fits",
-			change: func(f *fakeMigration) {
-				f.root = migrateTree(t)
-				kerneltest.Write(t, f.root, kerneltest.Files{"/sys/devices/system/node/node2/meminfo": fmt.Sprintf(meminfoText, 2, 2, 0, 2, 2, 2)})
-			}},
-		{name: "a dry run without room", line: "--cgroup /demo/a --to 2 --dry-run", code: exitBadInput, want: "dry run: 130 MiB", err: "are missing"},
-		{name: "pool", line: "--cgroup /demo/a --to 1", code: exitBadInput, err: "2MiB of its huge pages are missing: the hugetlb pools there have 6MiB free (free_hugepages)",
-			change: func(f *fakeMigration) { f.census[0].Add(migration.Hugetlb, 0, 8*unit.MiB) }},
-		{name: "pool that does", line: "--cgroup /demo/a --to 1", want: "complete",
-			change: func(f *fakeMigration) { f.census[0].Add(migration.Hugetlb, 0, 6*unit.MiB) }},
-		{name: "freeze", line: "--cgroup /demo/a --to 1 --mode freeze --direct-owner systemd --direct-owner docker --state /s", want: "mode freeze",
-			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{} }},
-		{name: "freeze of a process", line: "--pid 10 --to 1 --mode freeze", want: "frozen",
-			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{} }},
-		{name: "freeze of some", line: "--pid 10 --to 1 --mode freeze", code: exitBadInput, err: "shares its cgroup /demo/a with process 11",
-			change: func(f *fakeMigration) {
-				f.alone = func([]int) (string, error) {
-					return "", errors.New("process 10 shares its cgroup /demo/a with process 11")
-				}
-			}},
-		{name: "freeze of ourselves", line: "--cgroup /demo/a --to 1 --mode freeze", code: exitBadInput, err: "homenode itself is in it",
-			change: func(f *fakeMigration) { f.pid = 11 }},
-		{name: "frozen before", line: "--cgroup /demo/a --to 1 --mode freeze", want: "somebody else had frozen it: it still is",
-			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{already: true} }},
-		{name: "not thawed", line: "--cgroup /demo/a --to 1 --mode freeze", code: exitFailed, want: "complete", err: "it is still frozen",
-			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{err: errors.New("thaw: it is still frozen")} }},
-		{name: "hot", line: "--cgroup /demo/a --to 1 --mode hot", want: "accessed within 2 s: 30 MiB, by DAMON", err: "watching for 2s",
-			change: func(f *fakeMigration) {
-				f.hot = func() (migration.Heat, error) {
-					return migration.Heat{Source: "DAMON", How: unit.HowMeasured, Unit: "region", For: 2 * time.Second, Bytes: 30 * unit.MiB}, nil
-				}
-			}},
-		{name: "nothing hot", line: "--cgroup /demo/a --to 1 --mode hot", code: exitNothing, want: "what is elsewhere was not accessed", err: "watching",
-			change: func(f *fakeMigration) { f.hot = func() (migration.Heat, error) { return migration.Heat{}, nil } }},
-		{name: "ended before", line: "--cgroup /demo/a --to 1", code: exitBadInput, err: "they have ended",
-			change: func(f *fakeMigration) { f.censusErr = fmt.Errorf("they have ended (%w)", kernel.ErrGone) }},
-		{name: "no heat", line: "--cgroup /demo/a --to 1 --mode hot", code: exitBadInput, err: "no DAMON",
-			change: func(f *fakeMigration) {
-				f.hot = func() (migration.Heat, error) {
-					return migration.Heat{}, fmt.Errorf("no DAMON (%w)", kernel.ErrNotSupported)
-				}
-			}},
-	} {
-		f := newFakeMigration(t)
-		if c.change != nil {
-			c.change(f)
-		}
-		code, stdout, stderr := migrateOut(context.Background(), c.line)
-		flat := strings.Join(strings.Fields(stdout), " ")
-		if code != c.code || !strings.Contains(flat, c.want) || (c.want == "") != (stdout == "") || !strings.Contains(stderr, c.err) {
-			t.Errorf("%s: exit code %d, want %d, %q, %q\n%s\n%s", c.name, code, c.code, c.want, c.err, stdout, stderr)
-		}
-		if f.frozen != nil && f.frozen.thawed != 1 {
-			t.Errorf("%s: thawed %d times", c.name, f.frozen.thawed)
-		}
-	}
-}
-
 // What is asked of the mover is what was asked of us.
 func TestMigrateRequest(t *testing.T) {
 	f := newFakeMigration(t)
@@ -401,14 +243,14 @@ func TestMigrateRequest(t *testing.T) {
 		r.From.String() != "0" || r.To.String() != "1" || !slices.Equal(r.PIDs, []int{11}) || r.Hot != nil || !r.CPUs.IsEmpty() {
 		t.Errorf("%+v", r)
 	}
-	if again, err := r.Again(); err != nil || !slices.Equal(again, []int{2, 11, 13}) {
+	if again, err := r.Again(); err != nil || !slices.Equal(again, []int{11}) {
 		t.Errorf("again: %v, %v", again, err)
 	}
 	f = newFakeMigration(t)
 	f.frozen = &fakeFrozen{}
-	migrateOut(context.Background(), "--cgroup /demo/a --to 1 --mode freeze --direct-owner systemd --state /s")
+	migrateOut(context.Background(), "--cgroup /demo/a --to 1 --mode freeze --direct-owner systemd --state /s --freeze-limit 1h")
 	r = f.asked[0]
-	if r.Rate != 0 || r.MaxStall != 0 || r.Workers != 2 || r.CPUs.String() != "2-3" || !r.Cache || f.frozen.id != "/demo/a" || f.frozen.state != "/s" || !slices.Equal(f.frozen.owners, []string{"systemd"}) {
+	if r.Rate != 0 || r.MaxStall != 0 || r.Workers != 2 || r.CPUs.String() != "2-3" || !r.Cache || f.frozen.id != "/demo/a" || f.frozen.cfg.StateDir != "/s" || f.frozen.cfg.Limit != time.Hour || !slices.Equal(f.frozen.cfg.DirectOwners, []string{"systemd"}) {
 		t.Errorf("%+v, %+v", r, f.frozen)
 	}
 	f = newFakeMigration(t)

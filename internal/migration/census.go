@@ -3,6 +3,9 @@
 package migration
 
 import (
+	"cmp"
+	"slices"
+
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -37,11 +40,18 @@ func (k Kind) About() string {
 type Census struct {
 	Rows      []Row `json:"rows"` // in the order of Kinds, only of kinds that it has
 	Processes int   `json:"processes"`
-	Files     int   `json:"files"` // whose pages are in it
-	// Foreign is what of it processes outside of the workload map or hold open too.
-	Foreign unit.Opt[unit.Bytes] `json:"foreign_bytes"`
-	Swapped unit.Bytes           `json:"swapped_bytes,omitempty"` // on no node
-	// Problems is what could not be looked at, a sentence each.
+	Unread    int   `json:"unread,omitempty"` // processes that could not be looked at: what they have is not in it, or not all
+	Files     int   `json:"files"`            // whose pages are in it
+	// Foreign is what of it processes outside of the workload map or hold open too, and
+	// ForeignRows which of Rows that is.
+	Foreign     unit.Opt[unit.Bytes] `json:"foreign_bytes"`
+	ForeignRows []Row                `json:"foreign_rows,omitempty"`
+	// Pools is Hugetlb by the size of its pages, ascending; ForeignPools what of it is
+	// Foreign. A page of one size has no room in the pool of another.
+	Pools        []Pool     `json:"pools,omitempty"`
+	ForeignPools []Pool     `json:"foreign_pools,omitempty"`
+	Swapped      unit.Bytes `json:"swapped_bytes,omitempty"` // on no node
+	// Problems is what could not be looked at, a sentence each; first a process, if any.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -57,43 +67,113 @@ type NodeBytes struct {
 	Bytes unit.Bytes `json:"bytes"`
 }
 
-// Add counts pages of a kind on a node.
-func (c *Census) Add(k Kind, node int, b unit.Bytes) {
-	if b == 0 {
-		return
-	}
-	r := c.row(k)
-	at := 0
-	for at < len(r.Nodes) && r.Nodes[at].Node < node {
-		at++
-	}
-	if at == len(r.Nodes) || r.Nodes[at].Node != node {
-		r.Nodes = append(r.Nodes[:at], append([]NodeBytes{{Node: node}}, r.Nodes[at:]...)...)
-	}
-	r.Nodes[at].Bytes += b
+// Pool is huge pages of one size.
+type Pool struct {
+	PageSize unit.Bytes  `json:"page_bytes"`
+	Nodes    []NodeBytes `json:"nodes"` // as Row's
 }
 
-// row finds or makes the row of a kind, in the order of Kinds.
-func (c *Census) row(k Kind) *Row {
-	at := 0
-	for _, kind := range Kinds() {
-		here := at < len(c.Rows) && c.Rows[at].Kind == kind
-		switch {
-		case kind == k && here:
-			return &c.Rows[at]
-		case kind == k:
-			c.Rows = append(c.Rows[:at], append([]Row{{Kind: k}}, c.Rows[at:]...)...)
-			return &c.Rows[at]
-		case here:
-			at++
+// Add counts pages of a kind on a node; of Hugetlb, AddPool does.
+func (c *Census) Add(k Kind, node int, b unit.Bytes) { c.Rows = add(c.Rows, k, node, b) }
+
+// AddForeign says that so much of it is Foreign.
+func (c *Census) AddForeign(k Kind, node int, b unit.Bytes) {
+	c.ForeignRows = add(c.ForeignRows, k, node, b)
+	c.Foreign = unit.Some(c.Foreign.Or(0) + b)
+}
+
+// AddPool counts huge pages of a size on a node.
+func (c *Census) AddPool(size unit.Bytes, node int, b unit.Bytes) {
+	c.Add(Hugetlb, node, b)
+	c.Pools = addPool(c.Pools, size, node, b)
+}
+
+// AddForeignPool says that so much of a pool's is Foreign.
+func (c *Census) AddForeignPool(size unit.Bytes, node int, b unit.Bytes) {
+	c.AddForeign(Hugetlb, node, b)
+	c.ForeignPools = addPool(c.ForeignPools, size, node, b)
+}
+
+func add(rows []Row, k Kind, node int, b unit.Bytes) []Row {
+	if b == 0 {
+		return rows
+	}
+	order := slices.Index(Kinds(), k)
+	if order < 0 {
+		panic("migration: no such kind: " + string(k))
+	}
+	at, found := slices.BinarySearchFunc(rows, order, func(r Row, order int) int { return slices.Index(Kinds(), r.Kind) - order })
+	if !found {
+		rows = slices.Insert(rows, at, Row{Kind: k})
+	}
+	rows[at].Nodes = addNode(rows[at].Nodes, node, b)
+	return rows
+}
+
+func addPool(pools []Pool, size unit.Bytes, node int, b unit.Bytes) []Pool {
+	if b == 0 {
+		return pools
+	}
+	at, found := slices.BinarySearchFunc(pools, size, func(p Pool, size unit.Bytes) int { return cmp.Compare(p.PageSize, size) })
+	if !found {
+		pools = slices.Insert(pools, at, Pool{PageSize: size})
+	}
+	pools[at].Nodes = addNode(pools[at].Nodes, node, b)
+	return pools
+}
+
+func addNode(nodes []NodeBytes, node int, b unit.Bytes) []NodeBytes {
+	at, found := slices.BinarySearchFunc(nodes, node, func(n NodeBytes, node int) int { return n.Node - node })
+	if !found {
+		nodes = slices.Insert(nodes, at, NodeBytes{Node: node})
+	}
+	nodes[at].Bytes += b
+	return nodes
+}
+
+// Own is what nobody outside of the workload uses: what a move has to do that leaves
+// the rest.
+func (c Census) Own() Census {
+	own := c
+	own.Rows, own.ForeignRows, own.Pools, own.ForeignPools = nil, nil, nil, nil
+	for _, r := range c.Rows {
+		foreign, _ := rowOf(c.ForeignRows, r.Kind)
+		if r.Nodes = minus(r.Nodes, foreign.Nodes); len(r.Nodes) > 0 {
+			own.Rows = append(own.Rows, r)
 		}
 	}
-	panic("migration: no such kind: " + string(k))
+	for _, p := range c.Pools {
+		if i := slices.IndexFunc(c.ForeignPools, func(f Pool) bool { return f.PageSize == p.PageSize }); i >= 0 {
+			p.Nodes = minus(p.Nodes, c.ForeignPools[i].Nodes)
+		}
+		if len(p.Nodes) > 0 {
+			own.Pools = append(own.Pools, p)
+		}
+	}
+	own.Foreign = unit.OptOf(unit.Bytes(0), c.Foreign.Known())
+	return own
+}
+
+func minus(nodes, less []NodeBytes) (left []NodeBytes) {
+	for _, n := range nodes {
+		n.Bytes -= Row{Nodes: less}.On(set.FromNodes(max(0, n.Node)))
+		if n.Bytes > 0 {
+			left = append(left, n)
+		}
+	}
+	return left
+}
+
+// Elsewhere is what of a pool a move has to do.
+func (p Pool) Elsewhere(from, to set.NodeSet) unit.Bytes {
+	return Row{Nodes: p.Nodes}.Elsewhere(from, to)
 }
 
 // Of is the row of a kind; false when there is none of it.
-func (c Census) Of(k Kind) (Row, bool) {
-	for _, r := range c.Rows {
+func (c Census) Of(k Kind) (Row, bool) { return rowOf(c.Rows, k) }
+
+func rowOf(rows []Row, k Kind) (Row, bool) {
+	for _, r := range rows {
 		if r.Kind == k {
 			return r, true
 		}

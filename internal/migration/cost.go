@@ -16,6 +16,7 @@ const (
 	// maoPerByte is CPU-seconds a byte: 0.65 s/GB of one core at 100 % (MAO, where it
 	// says why it does not migrate pages; 0.63 to 0.65). Larger: less is moved.
 	maoPerByte = 0.65e-9
+	maoSource  = "0.65 s/GB (MAO)"
 	// localLatency is seconds of a load from the own node where nobody measured it
 	// (Skylake-SP with DDR4-2400, MAO). Larger: moving seems to save more.
 	localLatency = 80e-9
@@ -54,7 +55,7 @@ func (c Costs) PerByte(from, to int, huge bool) unit.Value[float64] {
 	if v, ok := c.figure(from, to, false, perByte); huge && ok { // 3
 		return unit.Estimated(v.Or(0), v.From+", as of small pages")
 	}
-	return unit.Estimated(maoPerByte, "0.65 s/GB (MAO)") // 4
+	return unit.Estimated(maoPerByte, maoSource) // 4
 }
 
 // Speed is bytes/s that one worker moves between two nodes, as fast as it goes.

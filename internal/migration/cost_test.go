@@ -143,7 +143,7 @@ func TestDecisionEstimateMAO(t *testing.T) {
 	for mb, want := range map[int]float64{16: 0.0079, 51: 0.0339, 128: 0.083, 512: 0.323, 1024: 0.645, 2048: 1.272, 2560: 1.583} {
 		var c Census
 		c.Add(Anon, 0, unit.Bytes(mb)*1e6)
-		e := EstimateOf(c, nil, set.NodeSet{}, set.FromNodes(1), Freeze, 0)
+		e := EstimateOf(c, nil, machine.Machine{}, set.NodeSet{}, set.FromNodes(1), Freeze, 0)
 		if got := e.CPUSeconds.Or(0); math.Abs(got/want-1) > 0.35 || mb > 64 && math.Abs(got/want-1) > 0.06 {
 			t.Errorf("%d MB: %.4f CPU-s, MAO measured %.4f", mb, got, want)
 		}
@@ -158,7 +158,7 @@ func TestDecisionEstimate(t *testing.T) {
 	c.Add(Anon, 1, 5e9) // is there already
 	c.Add(Anon, 2, 1e9) // not asked for
 	to, from := set.FromNodes(1), set.FromNodes(0)
-	e := EstimateOf(c, measured(), from, to, Live, 0)
+	e := EstimateOf(c, measured(), machine.Machine{}, from, to, Live, 0)
 	fast := 1e9*0.65e-9 + 1e9*0.065e-9
 	if e.Bytes != 2e9 || math.Abs(e.Seconds.Or(0)-fast) > 1e-9 || math.Abs(e.CPUSeconds.Or(0)-fast) > 1e-9 || e.Seconds.How != unit.HowMeasured {
 		t.Errorf("as fast as it goes: %+v", e)
@@ -166,23 +166,30 @@ func TestDecisionEstimate(t *testing.T) {
 	if want := 2e9 / fast / 50e9; math.Abs(float64(e.BandwidthShare.Or(0))/want-1) > 1e-9 || e.BandwidthShare.How != unit.HowMeasured {
 		t.Errorf("share %v, want %g of node 1, the tightest", e.BandwidthShare, want)
 	}
-	e = EstimateOf(c, measured(), from, to, Live, 200e6)
+	e = EstimateOf(c, measured(), machine.Machine{}, from, to, Live, 200e6)
 	if math.Abs(e.Seconds.Or(0)-10) > 1e-9 || math.Abs(float64(e.BandwidthShare.Or(0))-0.004) > 1e-9 || math.Abs(e.CPUSeconds.Or(0)-fast) > 1e-9 {
 		t.Errorf("at 200 MB/s: %+v", e)
 	}
-	if e = EstimateOf(c, measured(), from, to, Live, unit.TiB); math.Abs(e.Seconds.Or(0)-fast) > 1e-9 {
+	if e = EstimateOf(c, measured(), machine.Machine{}, from, to, Live, unit.TiB); math.Abs(e.Seconds.Or(0)-fast) > 1e-9 {
 		t.Errorf("a rate beyond what it can do: %+v", e.Seconds)
 	}
-	if e = EstimateOf(c, measured(), from, to, Freeze, 1); math.Abs(e.Seconds.Or(0)-fast) > 1e-9 || e.Seconds.How != unit.HowEstimated || !strings.Contains(e.Seconds.From, "workers") {
+	if e = EstimateOf(c, measured(), machine.Machine{}, from, to, Freeze, 1); math.Abs(e.Seconds.Or(0)-fast) > 1e-9 || e.Seconds.How != unit.HowEstimated || !strings.Contains(e.Seconds.From, "workers") {
 		t.Errorf("frozen: %+v", e.Seconds)
 	}
-	if e = EstimateOf(c, measured(), from, to, Hot, 0); e.Seconds.How != unit.HowEstimated || !strings.Contains(e.Seconds.From, "at most") {
+	if e = EstimateOf(c, measured(), machine.Machine{}, from, to, Hot, 0); e.Seconds.How != unit.HowEstimated || !strings.Contains(e.Seconds.From, "at most") {
 		t.Errorf("hot: %+v", e.Seconds)
 	}
-	if e = EstimateOf(c, nil, from, to, Live, 0); e.BandwidthShare.Known() || !e.Seconds.Known() || e.Seconds.How != unit.HowEstimated {
+	if e = EstimateOf(c, nil, machine.Machine{}, from, to, Live, 0); e.BandwidthShare.Known() || !e.Seconds.Known() || e.Seconds.How != unit.HowEstimated {
 		t.Errorf("without a profile: %+v", e)
 	}
-	if e = EstimateOf(c, nil, set.FromNodes(3), to, Live, 0); e.Bytes != 0 || e.Seconds.Or(1) != 0 || e.CPUSeconds.Or(1) != 0 {
+	hmat := twoNodes()
+	for i := range hmat.Nodes {
+		hmat.Nodes[i].Access = []machine.Access{{Initiators: set.FromNodes(i), ReadBandwidth: unit.Some(unit.Bytes(8e9))}}
+	}
+	if e = EstimateOf(c, nil, hmat, from, to, Live, 200e6); math.Abs(float64(e.BandwidthShare.Or(0))-0.025) > 1e-9 || e.BandwidthShare.From != "firmware (HMAT)" {
+		t.Errorf("with HMAT: %+v", e.BandwidthShare)
+	}
+	if e = EstimateOf(c, nil, machine.Machine{}, set.FromNodes(3), to, Live, 0); e.Bytes != 0 || e.Seconds.Or(1) != 0 || e.CPUSeconds.Or(1) != 0 {
 		t.Errorf("nothing to do: %+v", e)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// EstimateOf says what a move is expected to take; rate 0 is as fast as it goes.
+// EstimateOf says what a move is expected to take on a machine; p is its profile, or
+// nil; rate 0 is as fast as it goes.
 //
 //  1. Pages are moved one by one, each at the price of its size and its pair of nodes,
 //     spread evenly over the target nodes. CPU time is the sum.
@@ -20,8 +21,8 @@ import (
 //     hot both are estimates, and at most.
 //  3. Both the node that is read and the one that is written give the rate that comes
 //     of 2; the share is of the one that has least.
-func EstimateOf(c Census, p *profile.Profile, from, to set.NodeSet, mode Mode, rate unit.Bytes) Estimate {
-	costs := CostsOf(p, machine.Machine{})
+func EstimateOf(c Census, p *profile.Profile, m machine.Machine, from, to set.NodeSet, mode Mode, rate unit.Bytes) Estimate {
+	costs := CostsOf(p, m)
 	e := Estimate{Bytes: c.Elsewhere(from, to)}
 	if e.Bytes == 0 {
 		none := unit.Measured(0.0, "there is nothing to move")

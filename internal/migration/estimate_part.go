@@ -3,6 +3,8 @@
 package migration
 
 import (
+	"strings"
+
 	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
@@ -22,6 +24,17 @@ func (e Estimate) Part(b unit.Bytes) Estimate {
 		return unit.ValueOf(s*share, v.How, v.From)
 	}
 	return Estimate{Bytes: b, Seconds: scale(e.Seconds), CPUSeconds: scale(e.CPUSeconds), BandwidthShare: e.BandwidthShare}
+}
+
+// BesideModel says of figures that nobody measured on this machine that they are of
+// hardware: they stand beside those of a model's clock.
+func (e Estimate) BesideModel() Estimate {
+	for _, v := range []*unit.Value[float64]{&e.Seconds, &e.CPUSeconds} {
+		if strings.Contains(v.From, maoSource) {
+			v.From += " (of hardware; this is the lab's model)"
+		}
+	}
+	return e
 }
 
 // Encode writes the wire form, one line.

@@ -46,6 +46,8 @@ type Report struct {
 	// What was asked for; 0 = no limit.
 	Rate     unit.Bytes    `json:"rate_bytes_per_s"`
 	MaxStall time.Duration `json:"max_stall_ns"`
+	// LeaveShared leaves what is Foreign.
+	LeaveShared bool `json:"leave_shared,omitempty"`
 	// Clock is what times were taken by; How says whether that is a model's.
 	Clock string      `json:"clock"`
 	How   unit.Source `json:"how"`
@@ -68,6 +70,14 @@ type Heat struct {
 	For    time.Duration `json:"for_ns"`
 	Bytes  unit.Bytes    `json:"bytes"`            // that were accessed
 	Others []string      `json:"others,omitempty"` // better ones, and why the kernel does not have them
+}
+
+// Task is what there was to move: Before, without what was to be left.
+func (r Report) Task() Census {
+	if r.LeaveShared {
+		return r.Before.Own()
+	}
+	return r.Before
 }
 
 // Estimate is what a move is expected to take.

@@ -4,7 +4,9 @@ package launch
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +20,9 @@ import (
 type MoveRoom struct {
 	Rooms   []Room
 	Reserve map[int]unit.Bytes // that is left to the kernel, by node
-	Pool    unit.Bytes         // free hugetlb pages of all sizes, of all of them
+	// Pools is what of the hugetlb pools is free on all of them, by the size of a page: a
+	// page has no room in the pool of another size.
+	Pools map[unit.Bytes]unit.Bytes
 }
 
 // reserveShare is the part of a node that is never filled by moving: less lets the
@@ -32,7 +36,7 @@ func ReadMoveRoom(root unix.Root, nodes set.NodeSet, page unit.Bytes) (MoveRoom,
 	if err != nil {
 		return MoveRoom{}, err
 	}
-	m := MoveRoom{Rooms: rooms, Reserve: map[int]unit.Bytes{}}
+	m := MoveRoom{Rooms: rooms, Reserve: map[int]unit.Bytes{}, Pools: map[unit.Bytes]unit.Bytes{}}
 	var buf unix.Buffer
 	var low map[int]uint64
 	if data, err := buf.ReadFile(root.Path("/proc/zoneinfo")); err == nil {
@@ -42,18 +46,16 @@ func ReadMoveRoom(root unix.Root, nodes set.NodeSet, page unit.Bytes) (MoveRoom,
 	}
 	for _, r := range rooms {
 		m.Reserve[r.Node] = max(r.Total.Or(0)/reserveShare, unit.Bytes(low[r.Node])*page)
-		pool, err := freePool(root, r.Node, &buf)
-		if err != nil {
+		if err := m.addPools(root, r.Node, &buf); err != nil {
 			return MoveRoom{}, err
 		}
-		m.Pool += pool
 	}
 	return m, nil
 }
 
-// freePool adds nodeN/hugepages/hugepages-SIZEkB/free_hugepages up (since 2.6.32).
+// addPools reads nodeN/hugepages/hugepages-SIZEkB/free_hugepages (since 2.6.32).
 // No directory: the kernel has no hugetlb.
-func freePool(root unix.Root, node int, buf *unix.Buffer) (sum unit.Bytes, err error) {
+func (m MoveRoom) addPools(root unix.Root, node int, buf *unix.Buffer) error {
 	dir := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages", node)
 	entries, _ := os.ReadDir(root.Path(dir))
 	for _, e := range entries {
@@ -65,15 +67,15 @@ func freePool(root unix.Root, node int, buf *unix.Buffer) (sum unit.Bytes, err e
 		file := dir + "/" + e.Name() + "/free_hugepages"
 		data, err := buf.ReadFile(root.Path(file))
 		if err != nil {
-			return 0, unix.Explain("read", file, "", err)
+			return unix.Explain("read", file, "", err)
 		}
 		pages, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
 		if err != nil || pages < 0 || pages > 1<<50/size {
-			return 0, fmt.Errorf("parse %s: %.20q: not a number of pages (%w)", file, data, unix.ErrMalformed)
+			return fmt.Errorf("parse %s: %.20q: not a number of pages (%w)", file, data, unix.ErrMalformed)
 		}
-		sum += unit.Bytes(pages*size) * unit.KiB
+		m.Pools[unit.Bytes(size)*unit.KiB] += unit.Bytes(pages*size) * unit.KiB
 	}
-	return sum, nil
+	return nil
 }
 
 // Usable is what may be moved there, the reserve left alone; false when a node does
@@ -98,9 +100,9 @@ func (m MoveRoom) String() string {
 	return strings.Join(each, ", ")
 }
 
-// Fit is how much of pages, and of hugetlb pages, has room, and a sentence for
-// what has not.
-func (m MoveRoom) Fit(pages, huge unit.Bytes) (fits unit.Bytes, missing []string) {
+// Fit is how much of pages, and of hugetlb pages by their size, has room, and a
+// sentence for what has not.
+func (m MoveRoom) Fit(pages unit.Bytes, huge map[unit.Bytes]unit.Bytes) (fits unit.Bytes, missing []string) {
 	switch usable, ok := m.Usable(); {
 	case pages == 0:
 	case !ok:
@@ -111,8 +113,12 @@ func (m MoveRoom) Fit(pages, huge unit.Bytes) (fits unit.Bytes, missing []string
 	default:
 		fits += pages
 	}
-	if huge > m.Pool {
-		missing = append(missing, fmt.Sprintf("%v of its huge pages are missing: the hugetlb pools there have %v free (free_hugepages)", huge-m.Pool, m.Pool))
+	for _, size := range slices.Sorted(maps.Keys(huge)) {
+		need, free := huge[size], m.Pools[size]
+		if need > free {
+			missing = append(missing, fmt.Sprintf("%v of its huge pages of %v are missing: the pool of these has %v free there (free_hugepages)", need-free, size, free))
+		}
+		fits += min(need, free)
 	}
-	return fits + min(huge, m.Pool), missing
+	return fits, missing
 }

@@ -23,28 +23,31 @@ func TestDecodeMoveRoom(t *testing.T) {
 	}
 	root := kerneltest.Tree(t, files)
 	room, err := ReadMoveRoom(root, nodes("0-1"), 4*unit.KiB)
-	if err != nil || room.Pool != unit.GiB+8*unit.MiB || room.Reserve[0] != 2*unit.MiB || room.Reserve[1] != 1*unit.MiB {
+	if err != nil || room.Pools[unit.GiB] != unit.GiB || room.Pools[2*unit.MiB] != 8*unit.MiB || room.Reserve[0] != 2*unit.MiB || room.Reserve[1] != 1*unit.MiB {
 		t.Fatalf("%+v, %v", room, err)
 	}
 	if usable, ok := room.Usable(); !ok || usable != 50*unit.MiB { // node 1 is below its reserve
 		t.Errorf("%v usable, %t", usable, ok)
 	}
 	for _, c := range []struct {
-		pages, huge, fits unit.Bytes
-		want              string // of the sentences; "": all fits
+		pages       unit.Bytes
+		small, huge unit.Bytes // of 2 MiB, of 1 GiB
+		fits        unit.Bytes
+		want        string // of the sentences; "": all fits
 	}{
-		{0, 0, 0, ""},
-		{50 * unit.MiB, unit.GiB, unit.GiB + 50*unit.MiB, ""},
-		{51 * unit.MiB, 0, 50 * unit.MiB, "1MiB are missing: node 0 has 50MiB free and 2MiB of page cache that could go, and keeps 2MiB, node 1 has 100KiB free"},
-		{unit.MiB, 2 * unit.GiB, 2*unit.GiB - 1015*unit.MiB, "1016MiB of its huge pages are missing: the hugetlb pools there have 1GiB free"},
+		{0, 0, 0, 0, ""},
+		{50 * unit.MiB, 0, unit.GiB, unit.GiB + 50*unit.MiB, ""},
+		{51 * unit.MiB, 0, 0, 50 * unit.MiB, "1MiB are missing: node 0 has 50MiB free and 2MiB of page cache that could go, and keeps 2MiB, node 1 has 100KiB free"},
+		{unit.MiB, 8 * unit.MiB, 2 * unit.GiB, unit.GiB + 9*unit.MiB, "1GiB of its huge pages of 1GiB are missing: the pool of these has 1GiB free there"},
+		{0, 10 * unit.MiB, 0, 8 * unit.MiB, "2MiB of its huge pages of 2MiB are missing: the pool of these has 8MiB free there"}, // those of 1 GiB are no room for them
 	} {
-		fits, missing := room.Fit(c.pages, c.huge)
+		fits, missing := room.Fit(c.pages, map[unit.Bytes]unit.Bytes{2 * unit.MiB: c.small, unit.GiB: c.huge})
 		if fits != c.fits || !strings.Contains(strings.Join(missing, "; "), c.want) || (c.want == "") != (len(missing) == 0) {
-			t.Errorf("%v and %v: %v fit, %q", c.pages, c.huge, fits, missing)
+			t.Errorf("%v, %v and %v: %v fit, %q", c.pages, c.small, c.huge, fits, missing)
 		}
 	}
 	silent, err := ReadMoveRoom(root, nodes("0,2"), 4*unit.KiB)
-	if fits, missing := silent.Fit(1, 0); err != nil || fits != 0 || len(missing) != 1 {
+	if fits, missing := silent.Fit(1, nil); err != nil || fits != 0 || len(missing) != 1 {
 		t.Errorf("%v, %q, %v", fits, missing, err)
 	}
 	for _, bad := range []string{"", "x", "-1", "9999999999999999"} {

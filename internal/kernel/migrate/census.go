@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/unix"
@@ -24,7 +25,8 @@ type CensusRequest struct {
 }
 
 // Census counts which pages of processes are where. The error is for what ended it
-// early; what was counted until then comes with it.
+// early; what was counted until then comes with it. Where no process could be looked
+// at, that is an error: that they may not be looked at, or ErrGone.
 func (m *Mover) Census(ctx context.Context, req CensusRequest) (migration.Census, error) {
 	return newCounter(m.root, m.pager).census(ctx, req)
 }
@@ -53,6 +55,9 @@ type counter struct {
 	words   []entry
 	ask     question
 	sums    [][]unit.Bytes // by index of kinds, by node
+	foreign [][]unit.Bytes // of sums
+	pools   map[pooled]unit.Bytes
+	unread  error // of the first process that was not looked at
 	result  migration.Census
 	alike   map[string]int // problems: how many more there are like the first
 	order   []string
@@ -70,7 +75,7 @@ type countedFile struct {
 
 func newCounter(root unix.Root, pager unix.Pager) *counter {
 	return &counter{root: root, pager: pager, kinds: pagecache.NewKinds(root), files: map[pagecache.ID]*countedFile{}, shared: newPageSet(), swap: newPageSet(),
-		sums: make([][]unit.Bytes, len(migration.Kinds())), alike: map[string]int{}}
+		sums: make([][]unit.Bytes, len(migration.Kinds())), foreign: make([][]unit.Bytes, len(migration.Kinds())), pools: map[pooled]unit.Bytes{}, alike: map[string]int{}}
 }
 
 func (c *counter) census(ctx context.Context, req CensusRequest) (migration.Census, error) {
@@ -82,6 +87,9 @@ func (c *counter) census(ctx context.Context, req CensusRequest) (migration.Cens
 		return migration.Census{}, err
 	}
 	err := c.processes(ctx, req.PIDs) // 2, 3
+	if err == nil && c.result.Processes == 0 {
+		err = c.nobody()
+	}
 	if err == nil && req.Cache {
 		err = c.cache(ctx) // 4
 	}
@@ -135,16 +143,34 @@ func (c *counter) processes(ctx context.Context, pids []int) error {
 			return fmt.Errorf("count pages: %w", ctx.Err())
 		case errors.Is(err, unix.ErrGone):
 		case err != nil:
-			c.problem("processes", err)
+			if c.result.Unread++; c.unread == nil {
+				c.unread = err
+				c.result.Problems = slices.Insert(c.result.Problems, 0, fmt.Sprintf("process %d is not counted: %v", pid, err))
+			} else {
+				c.problem("processes that are not counted", err)
+			}
 		}
 	}
 	return nil
 }
 
+// nobody says why no process was looked at: nothing was found then, and nothing is
+// known.
+func (c *counter) nobody() error {
+	if c.unread == nil {
+		return fmt.Errorf("count pages: the processes have ended, or have no memory (%w)", unix.ErrGone)
+	}
+	more := ""
+	if n := c.result.Unread - 1; n > 0 {
+		more = fmt.Sprintf(", nor those of %d more", n)
+	}
+	return fmt.Errorf("count pages: none may be looked at: %w%s", c.unread, more)
+}
+
 // problem keeps the first of many alike.
 func (c *counter) problem(what string, err error) {
 	if kind := unix.Classify(err); kind != nil {
-		what += kind.Error()
+		what += ", " + kind.Error()
 	}
 	if _, known := c.alike[what]; known {
 		c.alike[what]++
@@ -161,17 +187,23 @@ func (c *counter) finish(req CensusRequest) migration.Census {
 		for node, b := range c.sums[i] {
 			c.result.Add(kind, node, b)
 		}
+		for node, b := range c.foreign[i] {
+			c.result.AddForeign(kind, node, b)
+		}
 	}
-	var foreign unit.Bytes
+	for at, b := range c.pools {
+		if at.foreign {
+			c.result.AddForeignPool(at.page, at.node, b)
+		} else {
+			c.result.AddPool(at.page, at.node, b)
+		}
+	}
 	for _, f := range c.all {
 		if f.bytes > 0 {
 			c.result.Files++
 		}
-		if f.Outside {
-			foreign += f.bytes
-		}
 	}
-	c.result.Foreign = unit.OptOf(foreign, req.Outside)
+	c.result.Foreign = unit.OptOf(c.result.Foreign.Or(0), req.Outside)
 	for _, what := range c.order {
 		if n := c.alike[what]; n > 0 {
 			c.result.Problems = append(c.result.Problems, fmt.Sprintf("%d more problems of this kind: %s", n, what))
@@ -187,12 +219,37 @@ func (c *counter) finish(req CensusRequest) migration.Census {
 	return c.result
 }
 
-// count adds what was found on a node.
-func (c *counter) count(kind int, node int, b unit.Bytes) {
-	for len(c.sums[kind]) <= node {
-		c.sums[kind] = append(c.sums[kind], 0)
+// pooled is huge pages of the pool.
+type pooled struct {
+	page    unit.Bytes
+	node    int
+	foreign bool
+}
+
+// count adds what was found on a node: pages of a file, or private ones.
+func (c *counter) count(kind int, node int, f *countedFile, b, page unit.Bytes) {
+	foreign := f != nil && f.Outside
+	if f != nil {
+		f.bytes += b
 	}
-	c.sums[kind][node] += b
+	if kind == indexHugetlb {
+		c.pools[pooled{page, node, false}] += b
+		if foreign {
+			c.pools[pooled{page, node, true}] += b
+		}
+		return
+	}
+	sum(&c.sums[kind], node, b)
+	if foreign {
+		sum(&c.foreign[kind], node, b)
+	}
+}
+
+func sum(by *[]unit.Bytes, node int, b unit.Bytes) {
+	for len(*by) <= node {
+		*by = append(*by, 0)
+	}
+	(*by)[node] += b
 }
 
 // kindIndex is a kind's place among Kinds.

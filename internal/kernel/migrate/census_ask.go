@@ -64,10 +64,7 @@ func (c *counter) answer(pid int) error {
 				a.guess.add(int(node), a.bytes)
 				continue
 			}
-			c.count(a.kind, int(node), a.bytes)
-			if a.file != nil {
-				a.file.bytes += a.bytes
-			}
+			c.count(a.kind, int(node), a.file, a.bytes, a.bytes)
 		}
 	}
 	q.drop()
@@ -86,12 +83,7 @@ func whyNoAnswer(pid int, err error) error {
 // huge, not which.
 type spread struct{ nodes []unit.Bytes }
 
-func (s *spread) add(node int, b unit.Bytes) {
-	for len(s.nodes) <= node {
-		s.nodes = append(s.nodes, 0)
-	}
-	s.nodes[node] += b
-}
+func (s *spread) add(node int, b unit.Bytes) { sum(&s.nodes, node, b) }
 
 // split counts the huge ones on each node in proportion, in whole pages.
 func (s *spread) split(c *counter, huge, page unit.Bytes) {
@@ -107,8 +99,8 @@ func (s *spread) split(c *counter, huge, page unit.Bytes) {
 		}
 		h := min(left, b, unit.Bytes(float64(huge)*float64(b)/float64(all))/page*page)
 		left -= h
-		c.count(indexTHP, node, h)
-		c.count(indexAnon, node, b-h)
+		c.count(indexTHP, node, nil, h, page)
+		c.count(indexAnon, node, nil, b-h, page)
 	}
 }
 

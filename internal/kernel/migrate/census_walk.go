@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	sys "golang.org/x/sys/unix"
+
 	"homenode/internal/kernel/pagecache"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
@@ -42,7 +44,9 @@ func (c *counter) process(ctx context.Context, pid int) error {
 	}
 	p, err := openPagemap(c.root, pid)
 	if err != nil {
-		if errors.Is(err, unix.ErrGone) && c.gone(pid) {
+		// ESRCH: it is ending, and has let go of its memory (proc_mem_open in
+		// fs/proc/base.c); a kernel without the file says ENOENT.
+		if errors.Is(err, sys.ESRCH) || errors.Is(err, unix.ErrGone) && c.gone(pid) {
 			return err
 		}
 		c.byMapping(areas)
@@ -51,7 +55,6 @@ func (c *counter) process(ctx context.Context, pid int) error {
 		return nil
 	}
 	defer p.close()
-	c.result.Processes++
 	huge, err := c.hugeByStart(pid)
 	if err != nil {
 		return err
@@ -64,7 +67,11 @@ func (c *counter) process(ctx context.Context, pid int) error {
 	if c.noScan {
 		c.swappedByStatus(pid)
 	}
-	return c.answer(pid)
+	if err := c.answer(pid); err != nil {
+		return err
+	}
+	c.result.Processes++
+	return nil
 }
 
 // gone says that a process is not there any more, rather than that the kernel has no
@@ -87,7 +94,17 @@ func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
 	if err != nil {
 		return nil, unix.Explain("read", c.proc(pid, "smaps"), "CAP_SYS_PTRACE", err)
 	}
-	return procfs.ParseSmapsHugeByStart(data)
+	areas, err := procfs.ParseSmaps(data)
+	if err != nil {
+		return nil, err
+	}
+	by := map[uint64]unit.Bytes{}
+	for _, a := range areas {
+		if a.AnonHuge > 0 {
+			by[a.Start] = a.AnonHuge
+		}
+	}
+	return by, nil
 }
 
 // areas joins maps with numa_maps, which knows how large the pages are and how many
@@ -355,17 +372,17 @@ func (c *counter) byMapping(areas []countedArea) {
 			continue
 		}
 		for _, n := range a.vma.Nodes {
-			all := unit.Bytes(n.Pages * a.vma.PageSize)
+			page := unit.Bytes(a.vma.PageSize)
+			all := unit.Bytes(n.Pages) * page
 			private := unit.Bytes(uint64(float64(a.vma.Anon)*float64(n.Pages)/float64(a.pages)) * a.vma.PageSize)
 			switch {
 			case a.huge:
-				c.count(indexHugetlb, n.Node, all)
+				c.count(indexHugetlb, n.Node, a.file, all, page)
 			case a.file == nil:
-				c.count(indexAnon, n.Node, all)
+				c.count(indexAnon, n.Node, nil, all, page)
 			default:
-				c.count(indexAnon, n.Node, private)
-				c.count(kindIndex(a.file.Kind), n.Node, all-private)
-				a.file.bytes += all - private
+				c.count(indexAnon, n.Node, nil, private, page)
+				c.count(kindIndex(a.file.Kind), n.Node, a.file, all-private, page)
 			}
 		}
 	}

@@ -3,8 +3,10 @@
 package pagecache
 
 import (
-	"errors"
 	"fmt"
+	"math/bits"
+	"os"
+	"strconv"
 	"strings"
 
 	sys "golang.org/x/sys/unix"
@@ -33,18 +35,6 @@ var natures = map[string]nature{
 	"rpc_pipefs": {}, "nfsd": {}, "secretmem": {}, "guest_memfd": {}, "dmabuf": {}, "anon_inodefs": {}, "pipefs": {}, "sockfs": {}, "devpts": {},
 }
 
-// magics are the same by what statfs(2) says, from include/uapi/linux/magic.h: for
-// file systems that are mounted nowhere (memfd, System V), or not any more.
-var magics = map[int64]string{
-	sys.TMPFS_MAGIC: "tmpfs", sys.HUGETLBFS_MAGIC: "hugetlbfs", sys.FUSE_SUPER_MAGIC: "fuse", sys.PROC_SUPER_MAGIC: "proc", sys.SYSFS_MAGIC: "sysfs",
-	sys.CGROUP_SUPER_MAGIC: "cgroup", sys.CGROUP2_SUPER_MAGIC: "cgroup2", sys.DEBUGFS_MAGIC: "debugfs", sys.TRACEFS_MAGIC: "tracefs",
-	sys.SECURITYFS_MAGIC: "securityfs", sys.SELINUX_MAGIC: "selinuxfs", sys.SMACK_MAGIC: "smackfs", sys.PSTOREFS_MAGIC: "pstore",
-	sys.EFIVARFS_MAGIC: "efivarfs", sys.BPF_FS_MAGIC: "bpf", sys.BINFMTFS_MAGIC: "binfmt_misc", sys.RDTGROUP_SUPER_MAGIC: "resctrl",
-	sys.NSFS_MAGIC: "nsfs", sys.SECRETMEM_MAGIC: "secretmem", sys.DMA_BUF_MAGIC: "dmabuf", sys.ANON_INODE_FS_MAGIC: "anon_inodefs",
-	sys.PIPEFS_MAGIC: "pipefs", sys.SOCKFS_MAGIC: "sockfs", sys.DEVPTS_SUPER_MAGIC: "devpts", sys.PID_FS_MAGIC: "pidfs",
-	0x474d454d: "guest_memfd", 0x19800202: "mqueue", 0x62656570: "configfs", 0x65735543: "fusectl",
-}
-
 // natureOf takes a subtype ("fuse.sshfs") for its type.
 func natureOf(name string) nature {
 	name, _, _ = strings.Cut(name, ".")
@@ -54,11 +44,17 @@ func natureOf(name string) nature {
 	return nature{kind: migration.File}
 }
 
-// filesystems remembers the natures of file systems by device.
+// filesystems remembers the natures of file systems, by their devices and mounts.
 type filesystems struct {
-	root unix.Root
-	by   map[uint64]nature
-	seen map[uint64]bool // mount namespaces
+	root   unix.Root
+	by     map[uint64]nature // device
+	mounts map[uint64]nature // number of a mount
+	seen   map[uint64]bool   // mount namespaces
+	own    bool              // the kernel's own are in by
+}
+
+func newFilesystems(root unix.Root) filesystems {
+	return filesystems{root: root, by: map[uint64]nature{}, mounts: map[uint64]nature{}, seen: map[uint64]bool{}}
 }
 
 // learn reads the mounts of a process, once for all that share them.
@@ -81,29 +77,64 @@ func (f *filesystems) learn(buf *unix.Buffer, pid int) {
 	}
 	for _, m := range mounts {
 		f.by[m.Dev] = natureOf(m.Type)
+		f.mounts[m.ID] = natureOf(m.Type)
 	}
 }
 
-// of is the nature of the file system that a file is on. statfs would ask the
-// server of a FUSE: it is the second choice.
-func (f *filesystems) of(dev uint64, path string) (nature, error) {
-	if n, known := f.by[dev]; known {
-		return n, nil
+// of is the nature of the file system that a file is on. Nobody is asked who may not
+// answer: statfs(2) would wait for the server of a FUSE.
+//
+//  1. A file system that is mounted where one of the processes sees it.
+//  2. The same by the mount: files of btrfs and overlayfs have devices that mountinfo
+//     does not.
+//  3. What the kernel makes has no path, or a name that only the kernel gives.
+//  4. The kernel's own file systems for shared memory, which are mounted nowhere.
+//  5. Others that nobody sees (unmounted while in use, another namespace's): a real
+//     device is a disk; of what has none anybody may be the server.
+func (f *filesystems) of(st sys.Statx_t, name string) nature {
+	dev := sys.Mkdev(st.Dev_major, st.Dev_minor)
+	if n, known := f.by[dev]; known { // 1
+		return n
 	}
-	var st sys.Statfs_t
-	for {
-		err := sys.Statfs(path, &st)
-		if err == nil {
-			break
+	if n, known := f.mounts[st.Mnt_id]; known && st.Mask&sys.STATX_MNT_ID != 0 { // 2
+		return n
+	}
+	if name == "/secretmem (deleted)" || strings.HasPrefix(name, "/dmabuf:") || !strings.HasPrefix(name, "/") { // 3
+		return nature{}
+	}
+	if !f.own { // 4
+		f.own = true
+		f.learnOwn()
+		if n, known := f.by[dev]; known {
+			return n
 		}
-		if !errors.Is(err, sys.EINTR) {
-			return nature{}, err
+	}
+	return nature{kind: migration.File, served: st.Dev_major == 0} // 5
+}
+
+// learnOwn finds the devices of memfd, System V and shared anonymous memory, which are
+// on one file system, and those of their huge pages, one for each size.
+func (f *filesystems) learnOwn() {
+	f.learnMemfd(0, nature{kind: migration.Shmem})
+	sizes, _ := os.ReadDir(f.root.Path("/sys/kernel/mm/hugepages"))
+	for _, s := range sizes {
+		text, _ := strings.CutPrefix(strings.TrimSuffix(s.Name(), "kB"), "hugepages-")
+		if kib, err := strconv.ParseUint(text, 10, 32); err == nil && kib > 0 && kib&(kib-1) == 0 {
+			const shift = 26 // MFD_HUGE_SHIFT
+			f.learnMemfd(sys.MFD_HUGETLB|bits.TrailingZeros64(kib<<10)<<shift, nature{kind: migration.Hugetlb})
 		}
 	}
-	n := nature{kind: migration.File}
-	if name, known := magics[int64(st.Type)]; known {
-		n = natureOf(name)
+}
+
+// learnMemfd makes an empty file, which takes no page, also none of a pool.
+func (f *filesystems) learnMemfd(flags int, n nature) {
+	fd, err := sys.MemfdCreate("homenode", sys.MFD_CLOEXEC|flags)
+	if err != nil {
+		return
 	}
-	f.by[dev] = n
-	return n, nil
+	defer sys.Close(fd)
+	var st sys.Stat_t
+	if sys.Fstat(fd, &st) == nil {
+		f.by[uint64(st.Dev)] = n
+	}
 }

@@ -124,7 +124,7 @@ type finder struct {
 }
 
 func newFinder(root unix.Root) *finder {
-	return &finder{root: root, stop: func() error { return nil }, fs: filesystems{root, map[uint64]nature{}, map[uint64]bool{}},
+	return &finder{root: root, stop: func() error { return nil }, fs: newFilesystems(root),
 		by: map[ID]*File{}, disks: map[uint64]*File{}, notes: map[string]*note{}}
 }
 
@@ -178,7 +178,7 @@ func (f *finder) mapping(pid int, a procfs.Area) {
 		}
 		return
 	}
-	if file = f.file(found, id.IPC, a.Path, way.path); file != nil {
+	if file = f.file(found, id.IPC, a.Path); file != nil {
 		file.holder(pid, way)
 		file.Mapped = true
 		if id != file.ID && !slices.Contains(file.Aliases, id) {
@@ -195,6 +195,9 @@ func (f *finder) identify(pid int, a procfs.Area, link way) (sys.Statx_t, way, e
 	if unix.Classify(err) != unix.ErrNotPermitted {
 		return st, link, err
 	}
+	if n, known := f.fs.by[a.Dev]; n.served || !known && sys.Major(a.Dev) == 0 { // opening it may wait for its server
+		return st, way{}, unix.Explain("look at", strconv.Quote(a.Path), "CAP_CHECKPOINT_RESTORE", err)
+	}
 	byPath := way{path: strings.ReplaceAll(a.Path, `\012`, "\n"), root: f.proc(pid, "root")}
 	file, _, err2 := unix.OpenInside(byPath.root, byPath.path)
 	if err2 != nil {
@@ -208,10 +211,11 @@ func (f *finder) identify(pid int, a procfs.Area, link way) (sys.Statx_t, way, e
 	return st, byPath, nil
 }
 
-// statx asks what a link of proc leads to, and no server for it.
+// statx asks what a link of proc leads to, or without a path what dir is, and no
+// server for it.
 func statx(dir int, path string) (st sys.Statx_t, err error) {
 	for {
-		err = sys.Statx(dir, path, sys.AT_STATX_DONT_SYNC|sys.AT_NO_AUTOMOUNT, sys.STATX_BASIC_STATS, &st)
+		err = sys.Statx(dir, path, sys.AT_STATX_DONT_SYNC|sys.AT_NO_AUTOMOUNT|sys.AT_EMPTY_PATH, sys.STATX_BASIC_STATS|sys.STATX_MNT_ID, &st)
 		if !errors.Is(err, sys.EINTR) {
 			return st, err
 		}
@@ -247,7 +251,7 @@ func (f *finder) descriptor(pid int, name string, st sys.Statx_t) {
 	if !known {
 		target := func() string { t, _ := os.Readlink(way.path); return t }
 		if mode := st.Mode & sys.S_IFMT; mode == sys.S_IFREG || mode == sys.S_IFBLK {
-			file = f.file(st, 0, target(), way.path)
+			file = f.file(st, 0, target())
 		}
 		f.by[id] = file
 	}
@@ -257,7 +261,7 @@ func (f *finder) descriptor(pid int, name string, st sys.Statx_t) {
 }
 
 // file finds or makes the file of what was found; nil when it is none for us.
-func (f *finder) file(st sys.Statx_t, ipc uint64, name, path string) *File {
+func (f *finder) file(st sys.Statx_t, ipc uint64, name string) *File {
 	id := idOf(st)
 	id.IPC = ipc
 	if file, known := f.by[id]; known {
@@ -266,7 +270,7 @@ func (f *finder) file(st sys.Statx_t, ipc uint64, name, path string) *File {
 	var file *File
 	switch st.Mode & sys.S_IFMT {
 	case sys.S_IFREG:
-		file = f.regular(st, id, name, path)
+		file = f.regular(st, id, name)
 	case sys.S_IFBLK:
 		file = f.disk(st, name)
 	}
@@ -274,12 +278,8 @@ func (f *finder) file(st sys.Statx_t, ipc uint64, name, path string) *File {
 	return file
 }
 
-func (f *finder) regular(st sys.Statx_t, id ID, name, path string) *File {
-	n, err := f.fs.of(id.Dev, path)
-	if err != nil {
-		f.note("files", unix.Explain("ask for the file system of", strconv.Quote(name), "", err))
-		return nil
-	}
+func (f *finder) regular(st sys.Statx_t, id ID, name string) *File {
+	n := f.fs.of(st, name)
 	if n.kind == "" {
 		return nil
 	}

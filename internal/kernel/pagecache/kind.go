@@ -19,7 +19,7 @@ type Kinds struct {
 
 // NewKinds knows no mounts yet.
 func NewKinds(root unix.Root) *Kinds {
-	return &Kinds{fs: filesystems{root: root, by: map[uint64]nature{}, seen: map[uint64]bool{}}}
+	return &Kinds{fs: newFilesystems(root)}
 }
 
 // named are files that the kernel makes for memory that has no file system of its own:

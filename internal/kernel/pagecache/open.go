@@ -17,7 +17,7 @@ import (
 // Open opens a file for going through its cached pages. It refuses, with the
 // reason, what cannot be gone through:
 //
-//  1. Files that a process serves (FUSE): it may be frozen, or wait for us.
+//  1. Files that a process serves (FUSE), or may serve: it may be frozen, or wait for us.
 //  2. Pools of huge pages that do not have all of their pages: which ones is told to
 //     nobody (mincore only knows those that are mapped here), and a touch would take
 //     one more from the pool. Those that processes map are found with them.
@@ -25,7 +25,7 @@ import (
 func Open(f File) (*View, error) {
 	object := "pages of " + strconv.Quote(f.Name)
 	if f.served { // 1
-		return nil, fmt.Errorf("look for %s: its file system is a process's (FUSE), which may have to be waited for (%w)", object, unix.ErrNotSupported)
+		return nil, fmt.Errorf("look for %s: its file system is a process's (FUSE), or may be one, and would have to be waited for (%w)", object, unix.ErrNotSupported)
 	}
 	file, st, err := f.open()
 	if err != nil {
@@ -68,11 +68,15 @@ func (w way) open(f File) (*os.File, sys.Stat_t, error) {
 	var st sys.Stat_t
 	if w.root != "" {
 		file, st, err := unix.OpenInside(w.root, w.path)
-		if err == nil && !f.is(st) {
+		if err != nil {
+			return nil, st, err
+		}
+		if !f.is(st) {
 			file.Close()
 			return nil, st, sys.ENOENT
 		}
-		return file, st, err
+		quiet(int(file.Fd()))
+		return file, st, nil
 	}
 	found, err := openRetry(w.path, sys.O_PATH|sys.O_CLOEXEC)
 	if err != nil {
@@ -89,10 +93,16 @@ func (w way) open(f File) (*os.File, sys.Stat_t, error) {
 	if err != nil {
 		return nil, st, err
 	}
+	quiet(fd)
+	return os.NewFile(uintptr(fd), f.Name), st, nil
+}
+
+// quiet lets mmap leave the time of the last access as it is, for who owns the file or
+// has CAP_FOWNER. Opening does not change it.
+func quiet(fd int) {
 	if flags, err := sys.FcntlInt(uintptr(fd), sys.F_GETFL, 0); err == nil {
 		_, _ = sys.FcntlInt(uintptr(fd), sys.F_SETFL, flags|sys.O_NOATIME)
 	}
-	return os.NewFile(uintptr(fd), f.Name), st, nil
 }
 
 // is says that this is the file that was found.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
+	"homenode/internal/unit"
 )
 
 // windowSize is how much of a file is mapped at a time: larger ones cost memory for
@@ -39,19 +41,20 @@ type View struct {
 	// touching it.
 	Skip func(offset uint64) bool
 
-	f     *os.File
-	name  string
-	page  uint64
-	huge  bool
-	shmem bool
-	block bool
-	step  int64 // of the file, bytes: a window
-	at    int64 // next
-	size  int64 // when last asked
-	cut   bool
-	stat  bool  // cachestat answers
-	span  int64 // that is looked at with it
-	has   uint64
+	f      *os.File
+	name   string
+	page   uint64
+	huge   bool
+	shmem  bool
+	block  bool
+	step   int64 // of the file, bytes: a window
+	at     int64 // next
+	size   int64 // when last asked
+	blocks int64 // of 512 bytes, when last asked
+	cut    bool
+	stat   bool  // cachestat answers
+	span   int64 // that is looked at with it
+	has    uint64
 
 	window []byte
 	in     []byte
@@ -72,7 +75,8 @@ func newView(f *os.File, file File) *View {
 //  2. Where the kernel has cachestat (since 6.5), it leads over what is not cached,
 //     in steps that double: a TiB without a page takes milliseconds. Without it
 //     tmpfs tells its holes; elsewhere what lies over a hole may be cached all the
-//     same, and mincore has to look at each page, some 20 s a TiB.
+//     same, and mincore has to look at each page, some 20 s a TiB: files that are
+//     mostly hole, such as one of 8 EiB that takes its maker a call, are left.
 //  3. One window is mapped; what mincore calls cached is touched, so that it has a
 //     place in our page tables, by which move_pages finds it.
 //  4. It is unmapped with the next call.
@@ -89,8 +93,11 @@ func (v *View) Next(ctx context.Context) (Part, error) {
 		if v.at >= v.size {
 			return Part{}, v.end()
 		}
+		if err := v.tooSparse(); err != nil {
+			return Part{}, err
+		}
 		err := v.show() // 3
-		v.at += v.step
+		v.at = plus(v.at, v.step)
 		if err != nil {
 			return Part{}, err
 		}
@@ -127,15 +134,38 @@ func (v *View) measure() error {
 		}
 		size = end
 	} else {
-		var st sys.Stat_t
-		if err := sys.Fstat(int(v.f.Fd()), &st); err != nil {
+		st, err := statx(int(v.f.Fd()), "")
+		if err != nil {
 			return err
 		}
-		size = st.Size
+		size, v.blocks = int64(st.Size), int64(st.Blocks)
 	}
 	v.cut = v.cut || size < v.size
 	v.size = size
 	return nil
+}
+
+// plus ends at the largest offset there is: anybody can make a file of 2^63-1 bytes.
+func plus(at, more int64) int64 {
+	if at > math.MaxInt64-more {
+		return math.MaxInt64
+	}
+	return at + more
+}
+
+// mostHole is how much of a file may be without blocks where each of its pages has to
+// be looked at: a second and a half for 64 GiB. Smaller leaves files of file systems
+// that compress well.
+const mostHole = 64 << 30
+
+// tooSparse refuses to look at a hole page by page. A file of shared memory has told
+// its holes.
+func (v *View) tooSparse() error {
+	if v.stat || v.shmem || v.huge || v.block || v.size < mostHole || v.blocks >= (v.size-mostHole)/512 {
+		return nil
+	}
+	return fmt.Errorf("look for pages of %q: it is %v long, of which %v are on its disk, and to find the cached ones takes cachestat, which this kernel does not have (%w)",
+		v.name, unit.Bytes(v.size), unit.Bytes(v.blocks)*512, unix.ErrNotSupported)
 }
 
 // cached asks how many pages of a range are cached.
@@ -153,7 +183,7 @@ func (v *View) skipHoles(ctx context.Context) {
 		case err != nil:
 			v.stat = false
 		case n == 0:
-			v.at += v.span
+			v.at = plus(v.at, v.span)
 			v.span = min(2*v.span, 1<<50)
 		case v.span > v.step:
 			v.span /= 2
@@ -176,7 +206,7 @@ func (v *View) seekData() {
 	case err == nil:
 		v.at = max(v.at, at/v.step*v.step)
 	case errors.Is(err, sys.ENXIO): // there is none
-		v.at = (v.size + v.step - 1) / v.step * v.step
+		v.at = plus((v.size-1)/v.step*v.step, v.step)
 	}
 }
 
@@ -186,7 +216,11 @@ func (v *View) show() error {
 	if v.huge {
 		length = int((uint64(length) + v.page - 1) / v.page * v.page)
 	}
-	window, err := sys.Mmap(int(v.f.Fd()), v.at, length, sys.PROT_READ, sys.MAP_SHARED)
+	flags := sys.MAP_SHARED
+	if v.huge {
+		flags |= sys.MAP_NORESERVE // or pages of the pool would be set aside for us
+	}
+	window, err := sys.Mmap(int(v.f.Fd()), v.at, length, sys.PROT_READ, flags)
 	if err != nil {
 		return v.explain("map", err)
 	}

@@ -95,9 +95,15 @@ func (p *Prober) huge(r *region, m Move) error {
 		return unix.Explain("read", "/proc/self/smaps", "", err)
 	}
 	from := uint64(uintptr(unsafe.Pointer(&r.mem[0])))
-	got, err := procfs.ParseSmapsHuge(data, from, from+uint64(len(r.mem)))
+	areas, err := procfs.ParseSmaps(data)
 	if err != nil {
 		return err
+	}
+	var got unit.Bytes
+	for _, a := range areas {
+		if a.Start < from+uint64(len(r.mem)) && a.End > from {
+			got += a.AnonHuge
+		}
 	}
 	if want := m.Bytes / hugePage * hugePage; got < want {
 		return fmt.Errorf("%v of %v are huge pages: there were no more free, or /sys/kernel/mm/transparent_hugepage/enabled is never (%w)", got, want, ErrNoRoom)

@@ -11,6 +11,7 @@ import (
 
 // Mount is one mount, as far as we need it.
 type Mount struct {
+	ID     uint64 // as statx(2) has it; of one namespace, and taken anew when it is unmounted
 	Root   string // the part of the file system that is mounted; "/" is all of it
 	Point  string
 	Type   string
@@ -24,7 +25,7 @@ type Mount struct {
 //	34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime shared:9 - cgroup cgroup rw,cpuset
 //	41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
 //
-// Field 3 is MAJOR:MINOR in decimal. Fields 4 and 5 are root and mount point with \040 for a blank; any number of
+// Field 1 is the mount's number, field 3 MAJOR:MINOR in decimal. Fields 4 and 5 are root and mount point with \040 for a blank; any number of
 // optional fields ends at "-"; then type, source, options.
 func ParseMountinfo(data []byte) ([]Mount, error) {
 	var all []Mount
@@ -40,7 +41,11 @@ func ParseMountinfo(data []byte) ([]Mount, error) {
 		if !ok || err1 != nil || err2 != nil || a > 1<<32-1 || b > 1<<32-1 {
 			return nil, malformed("/proc/self/mountinfo", n, line, errDevice)
 		}
-		m := Mount{Root: unescape(h[3]), Point: unescape(h[4]), Type: string(t[0]), Source: unescape(t[1]), Dev: sys.Mkdev(uint32(a), uint32(b))}
+		id, err := number(h[0])
+		if err != nil {
+			return nil, malformed("/proc/self/mountinfo", n, line, err)
+		}
+		m := Mount{ID: id, Root: unescape(h[3]), Point: unescape(h[4]), Type: string(t[0]), Source: unescape(t[1]), Dev: sys.Mkdev(uint32(a), uint32(b))}
 		if len(t) > 2 {
 			m.Super = strings.Split(string(t[2]), ",")
 		}

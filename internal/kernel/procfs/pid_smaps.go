@@ -4,63 +4,102 @@ package procfs
 
 import (
 	"bytes"
+	"errors"
 
 	"homenode/internal/unit"
 )
 
-// ParseSmapsHuge adds up the transparent huge pages of the mappings between two
-// addresses, from /proc/PID/smaps (AnonHugePages since 2.6.38):
+// SmapsArea is a mapping of /proc/PID/smaps. Pages of hugetlbfs are in HugeTLB
+// only: RSS and Referenced do not have them.
+type SmapsArea struct {
+	Area
+	PageSize   unit.Bytes // KernelPageSize
+	RSS        unit.Bytes
+	Referenced unit.Bytes // of RSS: accessed since clear_refs, or since the kernel looked
+	Huge       unit.Bytes // of RSS: mapped as transparent huge pages
+	AnonHuge   unit.Bytes // of Huge: private
+	HugeTLB    unit.Bytes
+}
+
+var errNoFields = errors.New("the mapping before it has no KernelPageSize, Rss or Referenced")
+
+// ParseSmaps reads /proc/PID/smaps (since 2.6.14; Referenced 2.6.22, KernelPageSize
+// 2.6.29, AnonHugePages 2.6.38), ascending:
 //
 //	7f1c40000000-7f1c40200000 rw-p 00000000 00:00 0
+//	KernelPageSize:        4 kB
+//	Rss:                2048 kB
+//	Referenced:         1024 kB
 //	AnonHugePages:      2048 kB
-func ParseSmapsHuge(data []byte, from, to uint64) (unit.Bytes, error) {
-	var sum unit.Bytes
-	err := eachSmapsHuge(data, func(r Range, b unit.Bytes) {
-		if r.Start < to && r.End > from {
-			sum += b
-		}
-	})
-	if err != nil {
-		return 0, err
-	}
-	return sum, nil
-}
-
-// ParseSmapsHugeByStart is the transparent huge pages of each mapping that has some,
-// by its first address; see ParseSmapsHuge.
-func ParseSmapsHugeByStart(data []byte) (map[uint64]unit.Bytes, error) {
-	by := map[uint64]unit.Bytes{}
-	err := eachSmapsHuge(data, func(r Range, b unit.Bytes) {
-		if b > 0 {
-			by[r.Start] += b
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return by, nil
-}
-
-func eachSmapsHuge(data []byte, each func(Range, unit.Bytes)) error {
-	var at Range
+//	VmFlags: rd wr mr mw me ac
+//
+// A kernel thread has none. Lines that are not needed are not looked at.
+func ParseSmaps(data []byte) ([]SmapsArea, error) {
+	var all []SmapsArea
+	seen := 0 // of the three fields that every mapping has
 	for n, line := range lines(data) {
 		key, rest := nextField(line)
-		switch {
-		case string(key) == "AnonHugePages:":
-			b, err := kibibytes(rest)
+		if bytes.HasSuffix(key, []byte(":")) {
+			if len(all) == 0 {
+				return nil, malformed("/proc/PID/smaps", n, line, errRange)
+			}
+			always, err := all[len(all)-1].field(string(key), rest)
 			if err != nil {
-				return malformed("/proc/PID/smaps", n, line, err)
+				return nil, malformed("/proc/PID/smaps", n, line, err)
 			}
-			each(at, b)
-		case !bytes.HasSuffix(key, []byte(":")):
-			first, last, ok := bytes.Cut(key, []byte("-"))
-			a, err1 := hex(first)
-			b, err2 := hex(last)
-			if !ok || err1 != nil || err2 != nil {
-				return malformed("/proc/PID/smaps", n, line, errNumber)
-			}
-			at = Range{a, b}
+			seen += always
+			continue
 		}
+		if len(all) > 0 && seen != 3 {
+			return nil, malformed("/proc/PID/smaps", n, line, errNoFields)
+		}
+		a, err := smapsHead(n, line)
+		if err != nil {
+			return nil, err
+		}
+		all, seen = append(all, a), 0
 	}
-	return nil
+	if len(all) > 0 && seen != 3 {
+		return nil, malformed("/proc/PID/smaps", bytes.Count(data, []byte("\n"))+1, nil, errNoFields)
+	}
+	return all, nil
+}
+
+func smapsHead(n int, line []byte) (SmapsArea, error) {
+	r, rest, err := addresses(n, line)
+	if err != nil {
+		return SmapsArea{}, err
+	}
+	a, err := area(r, rest)
+	if err != nil {
+		return SmapsArea{}, malformed("/proc/PID/smaps", n, line, err)
+	}
+	return SmapsArea{Area: a}, nil
+}
+
+// field takes a line in, and says 1 for one that every mapping has.
+func (a *SmapsArea) field(key string, rest []byte) (always int, err error) {
+	var into *unit.Bytes
+	switch key {
+	case "KernelPageSize:":
+		into, always = &a.PageSize, 1
+	case "Rss:":
+		into, always = &a.RSS, 1
+	case "Referenced:":
+		into, always = &a.Referenced, 1
+	case "AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:":
+		into = &a.Huge
+	case "Shared_Hugetlb:", "Private_Hugetlb:":
+		into = &a.HugeTLB
+	default:
+		return 0, nil
+	}
+	b, err := kibibytes(rest)
+	if err == nil && (*into > 1<<60 || key == "KernelPageSize:" && (b == 0 || b&(b-1) != 0)) {
+		err = errNumber
+	}
+	if *into += b; key == "AnonHugePages:" {
+		a.AnonHuge += b
+	}
+	return always, err
 }

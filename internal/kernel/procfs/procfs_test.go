@@ -83,7 +83,7 @@ func TestDecodeMaps(t *testing.T) {
 
 func TestDecodeMountinfo(t *testing.T) {
 	got, err := ParseMountinfo([]byte("34 31 0:31 / /sys/fs/cgroup/cpu\\040set rw,relatime shared:9 master:1 - cgroup cgroup rw,cpuset\n"))
-	want := []Mount{{Root: "/", Point: "/sys/fs/cgroup/cpu set", Type: "cgroup", Super: []string{"rw", "cpuset"}, Source: "cgroup", Dev: 31}}
+	want := []Mount{{ID: 34, Root: "/", Point: "/sys/fs/cgroup/cpu set", Type: "cgroup", Super: []string{"rw", "cpuset"}, Source: "cgroup", Dev: 31}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -122,7 +122,7 @@ func FuzzParsers(f *testing.F) {
 	for _, seed := range []string{statLine, "cpu0 1 2 3 40 5 6 7 8\n", "1000 prefer (many):0 N0=1 anon=1\n", "1000-2000 rw-p\n",
 		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "3:cpuset:/a\n", "1\n2\n",
 		zoneinfo, interrupts, "numa_hit 5\nnuma_miss 0\n", "numa_hint_faults 3\n", "Cpus_allowed_list:\t0-3\nUid:\t0\t0\t0\t0\n", "SwapFree: 3 kB\n",
-		"1183938 18217 12\n", smaps, smapsAreas, "cpu  1 2 3 4 5 6 7 8 9 0\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
+		"1183938 18217 12\n", smapsAreas, "cpu  1 2 3 4 5 6 7 8 9 0\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -137,7 +137,6 @@ func FuzzParsers(f *testing.F) {
 		check(t, "areas", ParseAreas, data)
 		check(t, "swap", ParseSwap, data)
 		check(t, "mapped", func(d []byte) (uint64, error) { return 0, EachMapped(d, func(uint64, uint64, bool) {}) }, data)
-		check(t, "smaps by start", ParseSmapsHugeByStart, data)
 		check(t, "vmstat", ParseVmstat, data)
 		check(t, "numastat", ParseNumastat, data)
 		check(t, "zoneinfo", ParseZoneinfo, data)
@@ -147,8 +146,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, "schedstat", ParseSchedstat, data)
 		check(t, "count", func(d []byte) (uint64, error) { return ParseCount("x", d) }, data)
 		check(t, "stat's sum", ParseStatBusy, data)
-		check(t, "smaps", func(d []byte) (unit.Bytes, error) { return ParseSmapsHuge(d, 0x1000, 0x3000) }, data)
-		check(t, "smaps' mappings", ParseSmaps, data)
+		check(t, "smaps", ParseSmaps, data)
 		ParseModelName(data)
 		ParseHypervisorFlag(data)
 		TaskName(data)
@@ -200,31 +198,6 @@ func TestDecodeZoneinfo(t *testing.T) {
 	}
 	for _, bad := range []string{"low 5\n", "Node x, zone DMA\n", "Node 0, zone DMA\n low -1\n", "Node 0"} {
 		if got, err := ParseZoneinfo([]byte(bad)); !errors.Is(err, unix.ErrMalformed) || got != nil {
-			t.Errorf("%q: %v, %v", bad, got, err)
-		}
-	}
-}
-
-const smaps = `559f03f63000-559f03f65000 r--p 00001000 fe:00 247278                     /usr/bin/head
-Size:                  8 kB
-AnonHugePages:         0 kB
-VmFlags: rd mr mw me
-7f1c40000000-7f1c40400000 rw-p 00000000 00:00 0
-AnonHugePages:      4096 kB
-`
-
-func TestDecodeSmaps(t *testing.T) {
-	if got, err := ParseSmapsHugeByStart([]byte(smaps)); err != nil || !reflect.DeepEqual(got, map[uint64]unit.Bytes{0x7f1c40000000: 4 * unit.MiB}) {
-		t.Errorf("by start: %v, %v", got, err)
-	}
-	if got, err := ParseSmapsHuge([]byte(smaps), 0x7f1c40200000, 0x7f1c40400000); err != nil || got != 4*unit.MiB {
-		t.Errorf("%v, %v", got, err)
-	}
-	if got, err := ParseSmapsHuge([]byte(smaps), 0x559f03f63000, 0x559f03f65000); err != nil || got != 0 {
-		t.Errorf("another mapping: %v, %v", got, err)
-	}
-	for _, bad := range []string{"x-y rw-p\n", "10 rw-p\n", "1000-2000 rw-p\nAnonHugePages: x kB\n"} {
-		if got, err := ParseSmapsHuge([]byte(bad), 0, 1<<40); !errors.Is(err, unix.ErrMalformed) || got != 0 {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}
 	}

@@ -90,7 +90,10 @@ func complete() migration.Report {
 
 func partial() migration.Report {
 	r := complete()
-	r.Outcome = migration.Partial
+	r.Outcome, r.LeaveShared, r.Before.Unread, r.Before.Foreign = migration.Partial, true, 1, unit.Some[unit.Bytes](0)
+	r.Before.AddForeign(migration.Shmem, 0, 64*mib)
+	r.Before.AddPool(2*mib, 0, 6*mib)
+	r.Before.AddForeignPool(2*mib, 0, 4*mib)
 	res, _ := r.Result.Get()
 	res.Kinds = nil
 	anon := res.Of(migration.Anon)
@@ -98,7 +101,8 @@ func partial() migration.Report {
 	anon.Fail("EBUSY", 12*mib)
 	anon.Fail("ENOMEM", 4*mib)
 	res.Of(migration.THP).Moved = 1024 * mib
-	res.Of(migration.Shmem).Fail("left: other processes use it too", 64*mib)
+	res.Of(migration.Shmem).Fail("left: processes outside of it use it too", 64*mib)
+	res.Of(migration.Hugetlb).Moved = 2 * mib
 	res.Of(migration.File).Fail("EACCES", 12*mib+300*unit.KiB)
 	res.Of(migration.Cache).Moved = 612 * mib
 	res.Over, res.OverWhy, res.Retried = 2, "a huge page is moved in one call, and takes 24 ms", 3072
@@ -115,7 +119,8 @@ func partial() migration.Report {
 func frozen() migration.Report {
 	r := complete()
 	r.Mode, r.Rate, r.MaxStall, r.Frozen = migration.Freeze, 0, 0, unit.Some(0.974)
-	r.Estimate.Seconds = unit.Measured(1.1, "profile.json, node 0 to node 1")
+	r.Estimate.Seconds, r.Estimate.CPUSeconds = unit.Estimated(2.1, "0.65 s/GB (MAO); one worker; workers side by side are not modelled"), unit.Estimated(2.1, "0.65 s/GB (MAO)")
+	r.Estimate = r.Estimate.BesideModel()
 	res, _ := r.Result.Get()
 	res.Time, res.CPU, res.Workers, res.Batch = 951*time.Millisecond, 2900*time.Millisecond, 4, 512
 	r.Result, r.How, r.Clock = unit.Some(res), unit.HowModelled, "model clock of the lab, 50 cycles a µs"

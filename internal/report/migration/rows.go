@@ -13,8 +13,8 @@ type row struct {
 	Kind   migration.Kind
 	Before map[int]unit.Bytes // by node
 	Home   unit.Bytes         // before, on the nodes that it goes to
-	ToMove unit.Bytes         // before, on the nodes that it comes from
-	Other  unit.Bytes         // before, on nodes that are neither
+	ToMove unit.Bytes         // before, on the nodes that it comes from, without what is to be left
+	Other  unit.Bytes         // before, on nodes that are neither, and what is to be left
 	// What became of it; unknown of a dry run.
 	Moved, Gone, Failed unit.Opt[unit.Bytes]
 	After               unit.Opt[unit.Bytes] // on the nodes that it comes from
@@ -59,7 +59,8 @@ func rowOf(r migration.Report, k migration.Kind) (row, bool) {
 	for _, n := range before.Nodes {
 		x.Before[n.Node] = n.Bytes
 	}
-	x.Home, x.ToMove = before.On(r.To), before.Elsewhere(r.From, r.To)
+	task, _ := r.Task().Of(k)
+	x.Home, x.ToMove = before.On(r.To), task.Elsewhere(r.From, r.To)
 	x.Other = before.Total() - x.Home - x.ToMove
 	if after, ok := r.After.Get(); ok {
 		left, has := after.Of(k)

@@ -188,13 +188,23 @@ func paceTable(r migration.Report) table {
 	}
 	got, known := res.Rate()
 	t.Heads = append(t.Heads, "achieved")
-	for i, text := range []string{size(res.Moved()), span(res.Time), rateOpt(unit.OptOf(float64(got), known)), span(res.CPU), "not measured"} {
+	model, own := byClocks(r)
+	for i, text := range []string{size(res.Moved()), span(res.Time) + model, rateOpt(unit.OptOf(float64(got), known)) + model, span(res.CPU) + own, "not measured"} {
 		t.Rows[i] = append(t.Rows[i], text)
 	}
 	if r.Frozen.Known() {
-		t.Rows = append(t.Rows, []string{"frozen", "", seconds(r.Frozen)})
+		t.Rows = append(t.Rows, []string{"frozen", "", seconds(r.Frozen) + model})
 	}
 	return t
+}
+
+// byClocks tells figures by a model's clock from CPU time, which is the machine's in
+// any case. Where all are the machine's, they need not be told apart.
+func byClocks(r migration.Report) (model, own string) {
+	if r.How == unit.HowModelled {
+		return " (model's)", " (machine's)"
+	}
+	return "", ""
 }
 
 func rateOpt(o unit.Opt[float64]) string {

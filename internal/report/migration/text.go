@@ -81,6 +81,8 @@ func headline(r migration.Report) string {
 // why there is nothing to do.
 func why(r migration.Report) string {
 	switch {
+	case r.LeaveShared && r.Task().Elsewhere(r.From, r.To) == 0 && r.Before.Elsewhere(r.From, r.To) > 0:
+		return "what is elsewhere is used by other processes too, and is left"
 	case r.Before.Elsewhere(r.From, r.To) > 0:
 		return "what is elsewhere was not accessed"
 	case r.From.IsEmpty():
@@ -94,7 +96,7 @@ func asked(r migration.Report) unit.Bytes {
 	if r.Mode == migration.Hot {
 		return r.Estimate.Bytes
 	}
-	return r.Before.Elsewhere(r.From, r.To)
+	return r.Task().Elsewhere(r.From, r.To)
 }
 
 // about says how it was done, and to whom.
@@ -110,8 +112,14 @@ func about(r migration.Report) []string {
 	who := count(r.Before.Processes, "process") + ", " + count(r.Before.Files, "file")
 	if foreign, ok := r.Before.Foreign.Get(); ok && foreign > 0 {
 		who += "; other processes use " + size(foreign) + " of it too"
+		if r.LeaveShared {
+			who += ", which is left"
+		}
 	} else if !ok {
 		who += "; how much of it other processes use too is unknown"
+	}
+	if r.Before.Unread > 0 {
+		who += "; " + count(r.Before.Unread, "process") + " could not be looked at"
 	}
 	if r.Before.Swapped > 0 {
 		who += "; " + size(r.Before.Swapped) + " are swapped out, on no node"

@@ -57,7 +57,7 @@ func TestDecodeSmapsAreas(t *testing.T) {
 	want := []SmapsArea{
 		{Area: Area{Range: Range{0x55fe2928c000, 0x55fe2928e000}, Access: "r--p", Dev: 0xfe00, Inode: 247278, Path: "/usr/bin/head"}, PageSize: 4 * unit.KiB, RSS: 8 * unit.KiB, Referenced: 4 * unit.KiB},
 		{Area: Area{Range: Range{0x7f1c40000000, 0x7f1c40600000}, Access: "rw-s", Offset: 0x2000, Dev: 1, Inode: 7, Path: "/SYSV00000000 (deleted)"},
-			PageSize: 2 * unit.MiB, RSS: 4 * unit.MiB, Huge: 4 * unit.MiB, HugeTLB: 6 * unit.MiB},
+			PageSize: 2 * unit.MiB, RSS: 4 * unit.MiB, Huge: 4 * unit.MiB, AnonHuge: 2 * unit.MiB, HugeTLB: 6 * unit.MiB},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
