@@ -70,7 +70,7 @@ func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&f.maxStall, "max-stall", 20*time.Millisecond, "live, hot: what a single call may take; 0: no limit")
 	flags.DurationVar(&f.hotFor, "hot-for", 2*time.Second, "hot: how long to watch what is accessed")
 	flags.DurationVar(&f.freezeLimit, "freeze-limit", owner.FreezeLimit, "freeze: after which the guard thaws it, done or not")
-	flags.IntVar(&f.workers, "workers", 0, "that move side by side; default: 1, with freeze the CPUs of --to, at most 8")
+	flags.IntVar(&f.workers, "workers", 0, "that move side by side; default: 1, with freeze the CPUs of both sides, at most 8")
 	flags.BoolVar(&f.noCache, "no-cache", false, "leave page cache that no process of the workload has mapped")
 	flags.BoolVar(&f.leaveShared, "leave-shared", false, "leave files and shared memory that processes outside of the workload use too")
 	flags.BoolVar(&f.partial, "partial", false, "move what has room, when not all of it has")
@@ -230,12 +230,12 @@ func parseRate(text string) (unit.Bytes, error) {
 }
 
 // fillWorkers chooses what was not given. A frozen workload needs none of its CPUs:
-// the workers run on the CPUs of the nodes that are written to, as far as this
-// process may use them.
+// the workers run on those of the nodes that are written to and of those that are
+// read, as far as this process may use them. Either way one side of a copy is far.
 func (j *migrateJob) fillWorkers(m machine.Machine, allowed set.CPUSet) {
 	if j.mode == migration.Freeze {
 		for _, n := range m.Nodes {
-			if j.to.Has(n.ID) {
+			if j.to.Has(n.ID) || migration.Elsewhere(n.ID, j.from, j.to) {
 				j.cpus = j.cpus.Union(n.CPUs)
 			}
 		}

@@ -250,7 +250,7 @@ func TestMigrateRequest(t *testing.T) {
 	f.frozen = &fakeFrozen{}
 	migrateOut(context.Background(), "--cgroup /demo/a --to 1 --mode freeze --direct-owner systemd --state /s --freeze-limit 1h")
 	r = f.asked[0]
-	if r.Rate != 0 || r.MaxStall != 0 || r.Workers != 2 || r.CPUs.String() != "2-3" || !r.Cache || f.frozen.id != "/demo/a" || f.frozen.cfg.StateDir != "/s" || f.frozen.cfg.Limit != time.Hour || !slices.Equal(f.frozen.cfg.DirectOwners, []string{"systemd"}) {
+	if r.Rate != 0 || r.MaxStall != 0 || r.Workers != 4 || r.CPUs.String() != "0-3" || !r.Cache || f.frozen.id != "/demo/a" || f.frozen.cfg.StateDir != "/s" || f.frozen.cfg.Limit != time.Hour || !slices.Equal(f.frozen.cfg.DirectOwners, []string{"systemd"}) {
 		t.Errorf("%+v, %+v", r, f.frozen)
 	}
 	f = newFakeMigration(t)
