@@ -35,8 +35,8 @@ export CI=true HOMENODE_KILL_SEED="$seed"
 piece usual scripts/test.sh
 piece kill-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledAgentLeavesNothing/v2 -v ./internal/lab
 piece kill-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabKilledAgentLeavesNothing/v1 -v ./internal/lab
-piece freeze-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabFrozenIsThawed/v2 -v ./internal/lab
-piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 60m -run TestLabFrozenIsThawed/v1 -v ./internal/lab
+piece freeze-v2 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v2 -v ./internal/lab
+piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run TestLabFrozenIsThawed/v1 -v ./internal/lab
 piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./internal/lab
 piece doctor env HOMENODE_DOCTOR=all go test -count=1 -timeout 60m -run TestLabDoctor -v ./internal/lab
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'

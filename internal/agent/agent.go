@@ -16,6 +16,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/hot"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
@@ -157,6 +158,11 @@ func (a *Agent) recover(ctx context.Context) error {
 	a.recovered(thawed)
 	if err != nil { // the loop does not depend on it, and the next start tries again
 		a.o.Log.Error("thaw what an earlier homenode left frozen", "error", err)
+	}
+	if n, err := hot.CleanLeft(kernel.Live()); err != nil {
+		a.o.Log.Error("switch off what a search for hot pages left on", "error", err)
+	} else if n > 0 {
+		a.o.Log.Info("switched off what a search for hot pages left on", "kdamonds", n)
 	}
 	for _, p := range a.journal.Problems() {
 		a.o.Log.Warn("journal", "problem", p)
@@ -361,13 +367,15 @@ func (a *Agent) putBack() error {
 	return errors.Join(err, a.journal.Compact())
 }
 
-// Restore puts back what a killed agent left, without starting one, and thaws what a
-// killed homenode left frozen, which does not wait for the rest to be possible. A
+// Restore puts back what a killed agent left, without starting one, thaws what a
+// killed homenode left frozen, which does not wait for the rest to be possible, and
+// switches off what a killed search for hot pages left on. A
 // running agent holds the lock: the error names it.
 func Restore(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {
 	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
+	_, err1 := hot.CleanLeft(kernel.Live())
 	restored, err2 := restoreSettings(ctx, stateDir, directOwners)
-	return append(thawed, restored...), errors.Join(err, err2)
+	return append(thawed, restored...), errors.Join(err, err1, err2)
 }
 
 func restoreSettings(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {

@@ -6,74 +6,89 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// setUpFrozen puts two processes that compute into a cgroup.
+// setUpFrozen starts two processes of 24 MiB each that work, and tells how many seconds
+// a move of all of it takes, from start to end.
 const setUpFrozen = `
-base=%s
-mkdir -p $base/still/a
-dirs=$base/still/a
-case $base in
-*/cpuset) # v1: nothing is inherited, and the freezer is a hierarchy of its own
-	for d in still still/a; do cat $base/cpuset.cpus > $base/$d/cpuset.cpus; cat $base/cpuset.mems > $base/$d/cpuset.mems; done
-	mkdir -p /sys/fs/cgroup/freezer/still/a
-	dirs="$dirs /sys/fs/cgroup/freezer/still/a" ;;
-esac
-for n in 1 2; do
-	sh -c 'for d in '"$dirs"'; do echo $$ > $d/cgroup.procs; done; while :; do :; done' </dev/null >/dev/null 2>&1 &
-done
-while [ $(wc -l < ${dirs##* }/cgroup.procs) != 2 ]; do sleep 0.1; done
+group mig
+for n in a b; do start $n mig chase --threads 1 --ws 8MiB --extra 16MiB --thp off; done
+now() { cut -d" " -f1 /proc/uptime; }
+for n in 0 1 0; do
+	began=$(now)
+	homenode-mover migrate --cgroup /mig --to $n --mode freeze -o json </dev/null >/tmp/freeze.out 2>&1 || [ $? = 4 ] || { cat /tmp/freeze.out; exit 1; }
+	echo $began $(now) | awk '{ print $2 - $1 }'
+done | tail -n 1
 `
 
-const tearDownFrozen = `
-kill -9 $(cat %[1]s/still/a/cgroup.procs); sleep 0.3
-rmdir %[1]s/still/a %[1]s/still
-[ ! -d /sys/fs/cgroup/freezer/still ] || rmdir /sys/fs/cgroup/freezer/still/a /sys/fs/cgroup/freezer/still`
+// freezeEnd is a way in which homenode and its guard end; $p is homenode, $wait and
+// $part random times. What the file says is the last thing before.
+type freezeEnd struct{ about, script string }
 
-// The ways in which homenode and its guard end; $p is homenode, $wait the random
-// time. What the file says is the last thing before.
-var freezeEnds = []struct{ about, script string }{
-	{"homenode at random", `sleep $wait; kill -9 $p`},
-	{"homenode while it is frozen", `said; kill -9 $p`},
-	{"guard, then homenode", `said; kill -STOP $p; kill -9 $(pidof homenode-thaw); kill -9 $p; gone; restore`},
-	{"both at random, then an agent starts", `sleep $wait; kill -9 $p $(pidof homenode-thaw); gone; homenode agent --rounds 1 2>/dev/null >&2 || echo "agent: exit $?"`},
-	{"both, then the next freeze", `said; kill -STOP $p; kill -9 $(pidof homenode-thaw) $p; gone; homenode freeze --cgroup /still/a --for 0s >/dev/null || echo "freeze: exit $?"`},
-	{"guard only: homenode thaws", `said; kill -9 $(pidof homenode-thaw); gone; grep -q "thawed after" /tmp/freeze.out`},
+// The ends of a homenode that does no more than to freeze. Its word is in the file.
+var freezeEnds = []freezeEnd{
+	{"homenode at random", `sleep $wait; seen; kill -9 $p`},
+	{"homenode while it is frozen", `said; seen; kill -9 $p`},
+	{"guard, then homenode", `said; kill -STOP $p; kill -9 $(pidof homenode-thaw); seen; kill -9 $p; gone; restore`},
+	{"both at random, then an agent starts", `sleep $wait; g=$(pidof homenode-thaw); seen; kill -9 $p $g; gone; homenode agent --rounds 1 2>/dev/null >&2 || echo "agent: exit $?"`},
+	{"both, then the next freeze", `said; kill -STOP $p; g=$(pidof homenode-thaw); seen; kill -9 $g $p; gone; homenode freeze --cgroup /mig --for 0s >/dev/null || echo "freeze: exit $?"`},
+	{"guard only: homenode thaws", `said; g=$(pidof homenode-thaw); seen; kill -9 $g; gone; grep -q "thawed after" /tmp/freeze.out || echo "said nothing: exit"`},
 }
 
-// endFrozen freezes, ends that, and within five seconds wants the cgroup thawed and
-// both processes to get on. It prints what was seen.
+// The ends of a homenode that moves. Nothing tells from outside how far it is, but that
+// the cgroup is frozen.
+var moveEnds = []freezeEnd{
+	{"mover at random", `sleep $wait; seen; kill -9 $p`},
+	{"mover while it moves", `frozen; sleep $part; seen; kill -9 $p`},
+	{"both while it moves, then restore", `frozen; sleep $part; g=$(pidof homenode-thaw); seen; kill -9 $p $g; gone; restore`},
+	{"guard only, while it moves: homenode thaws", `frozen; g=$(pidof homenode-thaw); seen; kill -9 $g; gone`},
+	{"guard, then mover", `frozen; sleep $part; kill -STOP $p; kill -9 $(pidof homenode-thaw); seen; kill -9 $p; gone; restore`},
+	{"both at random, then the next freeze", `sleep $wait; g=$(pidof homenode-thaw); seen; kill -9 $p $g; gone; homenode freeze --cgroup /mig --for 0s >/dev/null || echo "freeze: exit $?"`},
+}
+
+// endFrozen starts what freezes, ends that, and wants the cgroup thawed and both
+// processes to get on: within a time that only what never comes takes. It prints what
+// was seen.
 const endFrozen = `
-base=%s wait=%s
-running() {
-	if [ -e $base/still/a/cgroup.freeze ]; then
-		[ $(cat $base/still/a/cgroup.freeze) = 0 ] && grep -q "frozen 0" $base/still/a/cgroup.events
-	else
-		[ $(cat /sys/fs/cgroup/freezer/still/a/freezer.state) = THAWED ]
-	fi
-}
-worked() { for pid in $(cat $base/still/a/cgroup.procs); do cut -d" " -f14 /proc/$pid/stat; done | tr "\n" " "; }
+wait=%.3f part=%.3f
+file=$base/mig/cgroup.freeze
+[ -e $file ] || file=/sys/fs/cgroup/freezer/mig/freezer.state
+running() { case $(cat $file) in 0) grep -q "frozen 0" $base/mig/cgroup.events ;; THAWED) ;; *) false ;; esac; }
+worked() { for pid in $(cat $base/mig/cgroup.procs); do cut -d" " -f14 /proc/$pid/stat; done | tr "\n" " "; }
 get_on() { set -- $before $(worked); [ $3 -gt $1 ] && [ $4 -gt $2 ]; }
 said() { until grep -q frozen /tmp/freeze.out; do kill -0 $p || return 1; sleep 0.05; done; running && echo "said frozen, but runs"; true; }
+frozen() { until ! running; do kill -0 $p 2>/dev/null || return 1; done; }
+seen() { running || echo "was frozen"; }
 gone() { while kill -0 $p 2>/dev/null; do sleep 0.05; done; }
 restore() { homenode restore; e=$?; [ $e = 0 ] || [ $e = 4 ] || echo "restore: exit $e"; }
-within5() { n=0; until "$@"; do n=$((n+1)); [ $n -lt 50 ] || { echo "not within 5 s: $*"; return 1; }; sleep 0.1; done; }
+soon() { n=0; until "$@"; do n=$((n+1)); [ $n -lt 300 ] || { echo "not within 30 s: $*"; return 1; }; sleep 0.1; done; [ $n -lt 50 ] || echo "slow: $*: $n"; }
+# on NODE: how many of their pages are there
+on() { cat /tmp/mig-a.pid /tmp/mig-b.pid | while read pid; do cat /proc/$pid/numa_maps; done | tr " " "\n" | awk -F= -v n=N$1 '$1 == n { sum += $2 } END { print sum + 0 }'; }
+to=0; [ $(on 0) -gt $(on 1) ] && to=1
+had=$(on $to)
 : > /tmp/freeze.out
-homenode freeze --cgroup /still/a --for 60s </dev/null >/tmp/freeze.out 2>&1 &
+%s </dev/null >/tmp/freeze.out 2>&1 &
 p=$!
 %s
 gone
-within5 running
+soon running
 before=$(worked)
-within5 get_on
-grep -q frozen /tmp/freeze.out && echo "was frozen"
+soon get_on
+[ $(($(on $to) - had)) -gt 512 ] && [ $(on $((1 - to))) -gt 512 ] && echo "was halfway"
 cat /tmp/freeze.out >&2
 true
 `
 
-// A cgroup that homenode froze runs again whatever ended homenode, its guard, or both.
+const (
+	onlyFreezes = "homenode freeze --cgroup /mig --for 60s"
+	movesFrozen = "homenode-mover migrate --cgroup /mig --to $to --mode freeze -o json"
+)
+
+// A cgroup that homenode froze runs again whatever ended homenode, its guard, or both:
+// every other time while homenode moves its memory.
 func TestLabFrozenIsThawed(t *testing.T) {
 	for version, usual := range map[string]int{"v2": 12, "v1": 6} {
 		t.Run(version, func(t *testing.T) { freezeAtRandom(t, version, killPoints(t, usual)) })
@@ -81,29 +96,30 @@ func TestLabFrozenIsThawed(t *testing.T) {
 }
 
 func freezeAtRandom(t *testing.T, version string, points int) {
-	g := guest(t, "two", version)
-	base := cgroupBase(version)
-	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpFrozen, base))
-	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownFrozen, base))
+	g := forMoving(t, version)
+	length := lengthOfMove(t, g)
 	rng := rand.New(rand.NewPCG(killSeed(), 8))
-	frozen := 0
+	frozen, moving, halfway, slow := 0, 0, 0, 0
 	for i := range points {
-		end := freezeEnds[i%len(freezeEnds)]
-		wait := fmt.Sprintf("%.3f", 1.5*rng.Float64())
-		r, err := g.Run(context.Background(), "sh", "-c", fmt.Sprintf(endFrozen, base, wait, end.script))
-		if err != nil {
-			t.Fatal(err)
+		starts, ends, wait := onlyFreezes, freezeEnds, 1.5*rng.Float64()
+		if i%2 == 0 {
+			starts, ends, wait = movesFrozen, moveEnds, length*rng.Float64()
 		}
+		end := ends[(i/2+points/2)%len(ends)] // v1 begins with others than v2 where it tries fewer
+		r := moved(t, g, fmt.Sprintf(endFrozen, wait, length*rng.Float64()/4, starts, end.script))
 		if strings.Contains(r.Stdout, "was frozen") {
 			frozen++
+			moving += (i + 1) % 2
 		}
+		halfway += strings.Count(r.Stdout, "was halfway")
+		slow += strings.Count(r.Stdout, "slow: ")
 		if r.Exit != 0 || strings.Contains(r.Stdout, "not within") || strings.Contains(r.Stdout, "but runs") || strings.Contains(r.Stdout, ": exit") {
-			t.Fatalf("kill point %d of seed %d, %s (after %s s): exit %d\n%s%s", i, killSeed(), end.about, wait, r.Exit, r.Stdout, r.Stderr)
+			t.Fatalf("kill point %d of seed %d, %s (after %.3f s): exit %d\n%s%s", i, killSeed(), end.about, wait, r.Exit, r.Stdout, r.Stderr)
 		}
 	}
-	t.Logf("%d kill points, %d of them after it was frozen", points, frozen)
-	if 2*frozen < points {
-		t.Errorf("%d of %d kill points were after it was frozen: too few were tried", frozen, points)
+	t.Logf("%d kill points, %d of them after it was frozen: %d while homenode moved, %d with some moved and some not; a move takes %.1f s; %d were not over within 5 s", points, frozen, moving, halfway, length, slow)
+	if 2*frozen < points || 4*moving < points {
+		t.Errorf("%d of %d kill points were after it was frozen, %d while it was moved: too few were tried", frozen, points, moving)
 	}
 	interrupted(t, g)
 	if log := mustRun(t, g, "sh", "-c", "homenode restore; e=$?; [ $e = 0 ] || [ $e = 4 ]; pidof homenode-thaw || true"); strings.TrimSpace(log) != "" {
@@ -111,14 +127,24 @@ func freezeAtRandom(t *testing.T, version string, points int) {
 	}
 }
 
+func lengthOfMove(t *testing.T, g *Guest) float64 {
+	t.Helper()
+	r := moved(t, g, setUpFrozen)
+	length, err := strconv.ParseFloat(strings.TrimSpace(r.Stdout), 64)
+	if r.Exit != 0 || err != nil || length <= 0 {
+		t.Fatalf("start: exit %d, %v\n%s%s", r.Exit, err, r.Stdout, r.Stderr)
+	}
+	return length
+}
+
 // ctrl-C thaws, and says so.
 func interrupted(t *testing.T, g *Guest) {
 	t.Helper()
-	r, err := g.Run(context.Background(), "timeout", "-s", "INT", "4", "homenode", "freeze", "--cgroup", "/still/a", "--for", "60s")
+	r, err := g.Run(context.Background(), "timeout", "-s", "INT", "4", "homenode", "freeze", "--cgroup", "/mig", "--for", "60s")
 	if err != nil || !strings.Contains(r.Stdout, "thawed after") || !strings.Contains(r.Stderr, "interrupted") {
 		t.Errorf("SIGINT: %+v, %v", r, err)
 	}
-	if r, err = g.Run(context.Background(), "homenode", "freeze", "--cgroup", "/still/a", "--for", "60s", "--limit", "1s"); err != nil || r.Exit != 1 || !strings.Contains(r.Stderr, "the guard is gone") {
+	if r, err = g.Run(context.Background(), "homenode", "freeze", "--cgroup", "/mig", "--for", "60s", "--limit", "1s"); err != nil || r.Exit != 1 || !strings.Contains(r.Stderr, "the guard is gone") {
 		t.Errorf("beyond the limit: %+v, %v", r, err)
 	}
 }

@@ -28,6 +28,7 @@ type Freezer struct {
 	v2       bool
 	pids     func() ([]int, error)
 	control  *os.File
+	own      *os.File    // says what was asked of this cgroup itself: control, or v1's self_freezing
 	state    []unix.Kept // v2: cgroup.freeze, cgroup.events; v1: freezer.state, self_freezing, parent_freezing
 	buf      unix.Buffer
 }
@@ -124,6 +125,7 @@ func Open(live unix.Live, l cgroup.Layout, id, file string) (*Freezer, error) {
 	fd, err := sys.Open(l.Path(h, id, file), sys.O_RDWR|sys.O_CLOEXEC, 0)
 	if err == nil {
 		f.control = os.NewFile(uintptr(fd), path.Join(id, file))
+		f.openOwn(l.Path(h, id, names[1]))
 		if _, err = f.State(); err != nil {
 			f.Close()
 		}
@@ -132,6 +134,17 @@ func Open(live unix.Live, l cgroup.Layout, id, file string) (*Freezer, error) {
 		return nil, openError(l.Path(h, id, ""), id, file, err)
 	}
 	return f, nil
+}
+
+// openOwn: kernels before 3.8 have no self_freezing.
+func (f *Freezer) openOwn(selfFreezing string) {
+	f.own = f.control
+	if f.v2 {
+		return
+	}
+	if fd, err := sys.Open(selfFreezing, sys.O_RDONLY|sys.O_CLOEXEC, 0); err == nil {
+		f.own = os.NewFile(uintptr(fd), selfFreezing)
+	}
 }
 
 // openError tells a cgroup that is gone from a kernel that lacks the file.
@@ -155,6 +168,9 @@ func (f *Freezer) Inside(pid int) (bool, error) {
 func (f *Freezer) Close() error {
 	for i := range f.state {
 		f.state[i].Close()
+	}
+	if f.own != f.control {
+		f.own.Close()
 	}
 	return f.control.Close()
 }

@@ -26,8 +26,9 @@ const (
 
 	guardEnv = "HOMENODE_THAW_GUARD" // set in guards: a program without GuardCommand must not start itself for ever
 
-	saysReady = "ready"
-	saysDone  = "done"
+	saysReady    = "ready"
+	saysFreezing = "freezing" // it will be frozen by its starter from now on
+	saysDone     = "done"
 
 	// readyWithin is ample for starting a program, also in the lab. Nothing is frozen
 	// meanwhile.
@@ -38,13 +39,15 @@ const (
 
 // Guard is the caller's end of a guard.
 type Guard struct {
+	f      *Freezer
 	cmd    *exec.Cmd
 	socket *os.File
 	gone   chan struct{}
 }
 
-// StartGuard starts the guard of a freezer, before anything is frozen. It thaws when
-// this process is gone, or after limit. more is for RunGuard to return.
+// StartGuard starts the guard of a freezer, before anything is frozen. Once Freeze
+// was called it thaws when this process is gone, or after limit; before, what is
+// frozen is somebody else's. more is for RunGuard to return.
 //
 //  1. A process inside what is to be frozen would never thaw it; its guard starts
 //     there too.
@@ -66,7 +69,7 @@ func StartGuard(f *Freezer, limit time.Duration, more ...string) (*Guard, error)
 	theirs := os.NewFile(uintptr(pair[1]), "guard")
 	defer theirs.Close()
 	_ = sys.SetNonblock(pair[0], true) // then Go polls it, and a read has a deadline
-	g := &Guard{cmd: guardProgram(f, limit, theirs, more), socket: os.NewFile(uintptr(pair[0]), "guard"), gone: make(chan struct{})}
+	g := &Guard{f: f, cmd: guardProgram(f, limit, theirs, more), socket: os.NewFile(uintptr(pair[0]), "guard"), gone: make(chan struct{})}
 	if err := g.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start guard: %w", err), g.socket.Close())
 	}
@@ -113,7 +116,7 @@ func guardProgram(f *Freezer, limit time.Duration, socket *os.File, more []strin
 	return &exec.Cmd{
 		Path: "/proc/self/exe", Args: append([]string{GuardName, GuardCommand, f.Value(false), limit.String()}, more...),
 		Env: []string{guardEnv + "=1", "GOMAXPROCS=1"}, Dir: "/",
-		ExtraFiles:  []*os.File{socket, f.control},
+		ExtraFiles:  []*os.File{socket, f.control, f.own},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 }
@@ -153,18 +156,31 @@ func (g *Guard) PID() int { return g.cmd.Process.Pid }
 // was released. Who froze thaws at once then.
 func (g *Guard) Lost() <-chan struct{} { return g.gone }
 
+// Freeze freezes, and has the guard know before that: from then on it thaws. Without a
+// guard that hears, nothing is frozen.
+func (g *Guard) Freeze() error {
+	if _, err := g.socket.Write([]byte(saysFreezing)); err != nil {
+		return fmt.Errorf("freeze %s: its guard is gone: %w", g.f.ID, err)
+	}
+	return g.f.Set(true)
+}
+
 // Release ends the guard without thawing, after its caller did.
 func (g *Guard) Release() error {
 	_, _ = g.socket.Write([]byte(saysDone)) // fails when it is gone: so be it
 	return g.await()
 }
 
-// Abandon has the guard thaw, since its caller could not: as if that were gone.
-// Where it cannot either, it goes on trying.
+// Abandon has the guard thaw what Freeze froze, since its caller could not: as if
+// that were gone. Where it cannot either, it goes on trying.
 func (g *Guard) Abandon() error {
-	raw, err := g.socket.SyscallConn()
+	return shutdown(g.socket, sys.SHUT_WR)
+}
+
+func shutdown(socket *os.File, how int) error {
+	raw, err := socket.SyscallConn()
 	if err == nil {
-		err = raw.Control(func(fd uintptr) { _ = sys.Shutdown(int(fd), sys.SHUT_WR) })
+		err = raw.Control(func(fd uintptr) { _ = sys.Shutdown(int(fd), how) })
 	}
 	return err
 }

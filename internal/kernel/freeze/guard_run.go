@@ -21,6 +21,7 @@ import (
 const (
 	guardSocket  = 3
 	guardControl = 4
+	guardOwn     = 5
 )
 
 const (
@@ -31,14 +32,16 @@ const (
 )
 
 // RunGuard is the guard's life; args are those after GuardCommand. It returns what
-// it was given besides, and whether it thawed.
+// it was given besides, and whether it was left alone with the cgroup: there may be
+// something on record then, whether it could thaw or not.
 //
 //  1. Get out of the way of what could end it. Nothing of that must succeed.
 //  2. Say so: only now may its starter freeze.
 //  3. Wait for "done", which ends it; for the end of the socket, which is the end of
 //     its starter; or for the limit.
-//  4. Thaw.
-func RunGuard(args []string) (thawed bool, more []string, err error) {
+//  4. Thaw, if its starter said that it would freeze. Else whoever froze it meanwhile
+//     was somebody else.
+func RunGuard(args []string) (alone bool, more []string, err error) {
 	signal.Ignore() // all that can be
 	if len(args) < 2 || os.Getenv(guardEnv) == "" {
 		return false, nil, errors.New("run guard: it is for homenode to start, not for people")
@@ -49,23 +52,44 @@ func RunGuard(args []string) (thawed bool, more []string, err error) {
 		return false, nil, fmt.Errorf("run guard: %q, %v: want a value that thaws, and a limit", value, err)
 	}
 	_ = sys.SetNonblock(guardSocket, true)
-	socket, control := os.NewFile(guardSocket, "socket"), os.NewFile(guardControl, "freezer")
+	socket, control, own := os.NewFile(guardSocket, "socket"), os.NewFile(guardControl, "freezer"), os.NewFile(guardOwn, "freezer")
 	hide() // (1)
-	deadline := time.Now().Add(limit)
-	if err := socket.SetReadDeadline(deadline); err != nil {
+	if err := socket.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return false, nil, fmt.Errorf("run guard: %w", err)
 	}
 	if _, err := socket.Write([]byte(saysReady)); err != nil { // (2)
 		return false, nil, fmt.Errorf("run guard: %w", err)
 	}
-	buf := make([]byte, 16)
-	n, _ := socket.Read(buf) // (3): an error is as good as the end
-	if string(buf[:n]) == saysDone {
+	freezing, done := listen(socket) // (3)
+	if done {
 		return false, more, nil
 	}
-	err = thaw(control, value) // (4)
-	_ = socket.Close()         // a starter that lives knows by this
-	return err == nil, more, err
+	if freezing { // (4)
+		err = thaw(control, own, value)
+	}
+	_ = socket.Close() // a starter that lives knows by this
+	return true, more, err
+}
+
+// listen ends with "done", or with the socket, or at its deadline: what was said until
+// then counts, and from then on the starter cannot say that it freezes.
+func listen(socket *os.File) (freezing, done bool) {
+	buf := make([]byte, 16)
+	for {
+		n, err := socket.Read(buf)
+		switch said := string(buf[:n]); {
+		case said == saysDone:
+			return freezing, true
+		case said == saysFreezing:
+			freezing = true
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if shutdown(socket, sys.SHUT_RD) != nil || socket.SetReadDeadline(time.Time{}) != nil {
+				return freezing, false
+			}
+		default: // an error is as good as the end
+			return freezing, false
+		}
+	}
 }
 
 // hide does what is permitted.
@@ -97,11 +121,11 @@ func keepProgram(root unix.Root) {
 }
 
 // thaw writes until the kernel takes it, or the cgroup is gone: nobody else will.
-func thaw(control *os.File, value string) error {
+func thaw(control, own *os.File, value string) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		_, err := control.WriteAt([]byte(value+"\n"), 0)
 		if err == nil {
-			return verify(control, value)
+			return verify(control, own, value)
 		}
 		if unix.Classify(err) == unix.ErrGone {
 			return nil
@@ -110,17 +134,27 @@ func thaw(control *os.File, value string) error {
 	}
 }
 
-// verify reads it back, and writes again. On v1 a cgroup whose parent is frozen
-// reads FROZEN whatever is asked of it: that is not ours to thaw.
-func verify(control *os.File, value string) error {
+// verify reads back what is asked of this cgroup itself, and writes again. On v1 one
+// whose parent is frozen reads FROZEN in freezer.state whatever is asked of it: that
+// is not ours to thaw, and so not what is read where there is another file.
+func verify(control, own *os.File, value string) error {
 	buf := make([]byte, 32)
-	for range verifyTries {
-		n, err := control.ReadAt(buf, 0)
-		if err != nil && err != io.EOF || strings.TrimSpace(string(buf[:n])) == value {
+	for try := 1; ; try++ {
+		n, err := own.ReadAt(buf, 0)
+		switch {
+		case unix.Classify(err) == unix.ErrGone:
 			return nil
+		case err != nil && err != io.EOF:
+			err = fmt.Errorf("thaw: whether it is, is unknown: %w", err)
+		case !Asked(strings.TrimSpace(string(buf[:n]))):
+			return nil
+		default:
+			err = fmt.Errorf("thaw: it reads %q", buf[:n])
+		}
+		if try == verifyTries {
+			return err
 		}
 		time.Sleep(verifyPause)
 		_, _ = control.WriteAt([]byte(value+"\n"), 0)
 	}
-	return fmt.Errorf("thaw: it reads %q", buf)
 }

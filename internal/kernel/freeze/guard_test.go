@@ -47,20 +47,26 @@ func call(dir, how string) {
 	must(err)
 	f, err := Find(unix.NewLive(), l, "/a")
 	must(err)
+	if how == "removed" {
+		must(os.Remove(os.Args[0]))
+	}
 	g, err := StartGuard(f, time.Minute)
 	must(err)
 	fmt.Println(g.PID())
 	if how == "thaw" {
 		interrupted := make(chan os.Signal, 1)
 		signal.Notify(interrupted, os.Interrupt)
-		must(f.Set(true))
+		must(g.Freeze())
 		fmt.Println("frozen")
 		<-interrupted
 		must(f.Set(false))
 		must(g.Release())
 		os.Exit(0)
 	}
-	must(f.Set(true))
+	if how == "not yet" {
+		time.Sleep(time.Minute)
+	}
+	must(g.Freeze())
 	fmt.Println("frozen")
 	switch how {
 	case "panic":
@@ -198,7 +204,7 @@ func TestGuardIsHidden(t *testing.T) {
 		t.Fatal("a signal ended it")
 	case <-time.After(50 * time.Millisecond):
 	}
-	if err := f.Set(true); err != nil {
+	if err := g.Freeze(); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Release(); err != nil || content(t, root, top+"/a/cgroup.freeze") != "1" {
@@ -207,12 +213,112 @@ func TestGuardIsHidden(t *testing.T) {
 	<-g.Lost()
 }
 
+// What its caller has not said to freeze is not the guard's to thaw: the caller was
+// killed before, or took longer than the limit, and somebody else froze.
+func TestGuardThawsNothingOfOthers(t *testing.T) {
+	root := kerneltest.Tree(t, treeV2())
+	c := startCaller(t, root, "not yet")
+	kerneltest.Write(t, root, kerneltest.Files{top + "/a/cgroup.freeze": "1\n"})
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	eventually(t, "the guard is still there", func() bool { return goneProcess(c.guard) })
+	if v := content(t, root, top+"/a/cgroup.freeze"); v != "1" {
+		t.Errorf("the guard thawed what it had not been told of: %s", v)
+	}
+	f := mustFind(t, root)
+	g, err := StartGuard(f, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.Lost()
+	if v := content(t, root, top+"/a/cgroup.freeze"); v != "1" {
+		t.Errorf("at its limit, too: %s", v)
+	}
+	if err := f.Set(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Freeze(); err == nil || content(t, root, top+"/a/cgroup.freeze") != "0" {
+		t.Errorf("frozen without a guard: %v", err)
+	}
+	if err := g.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was said before the limit counts, also when it is heard only then; what comes
+// after does not arrive.
+func TestDecisionListen(t *testing.T) {
+	for _, c := range []struct {
+		says           []string
+		freezing, done bool
+	}{
+		{nil, false, false}, {[]string{saysFreezing}, true, false}, {[]string{saysFreezing, saysDone}, true, true}, {[]string{saysDone}, false, true}, {[]string{"?"}, false, false},
+	} {
+		for _, late := range []bool{false, true} {
+			pair, err := sys.Socketpair(sys.AF_UNIX, sys.SOCK_SEQPACKET|sys.SOCK_CLOEXEC|sys.SOCK_NONBLOCK, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, theirs := os.NewFile(uintptr(pair[0]), "starter"), os.NewFile(uintptr(pair[1]), "guard")
+			for _, say := range c.says {
+				if _, err := ours.Write([]byte(say)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if late {
+				err = theirs.SetReadDeadline(time.Now().Add(-time.Second))
+			} else {
+				err = ours.Close()
+			}
+			if freezing, done := listen(theirs); freezing != c.freezing || done != c.done || err != nil {
+				t.Errorf("%q, late %v: %v, %v, %v", c.says, late, freezing, done, err)
+			}
+			if _, err := ours.Write([]byte(saysFreezing)); late && len(c.says) == 0 && err == nil {
+				t.Error("a guard that ends has taken an order")
+			}
+			ours.Close()
+			theirs.Close()
+		}
+	}
+}
+
+// On v1 a cgroup below one that is frozen reads FROZEN, thawed or not.
+func TestVerifyReadsWhatIsAskedOfTheCgroupItself(t *testing.T) {
+	file := func(text string) *os.File {
+		name := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	state := file("FROZEN\n")
+	if err := verify(state, file("0\n"), "THAWED"); err != nil {
+		t.Error(err)
+	}
+	if err := verify(state, file("1\n"), "THAWED"); err == nil || !strings.Contains(err.Error(), "it reads") {
+		t.Errorf("still frozen: %v", err)
+	}
+	if f := mustFind(t, kerneltest.Tree(t, treeV1())); !strings.HasSuffix(f.own.Name(), "freezer.self_freezing") {
+		t.Errorf("v1 reads back %s", f.own.Name())
+	}
+	files := treeV1()
+	delete(files, top+"/freezer/a/freezer.self_freezing") // before 3.8
+	if f := mustFind(t, kerneltest.Tree(t, files)); f.own != f.control {
+		t.Errorf("before 3.8: %s", f.own.Name())
+	}
+}
+
 func TestGuardLimit(t *testing.T) {
 	root := kerneltest.Tree(t, treeV2())
 	f := mustFind(t, root)
-	g, err := StartGuard(f, 100*time.Millisecond)
+	g, err := StartGuard(f, 2*time.Second) // to freeze within, on a busy host
 	if err == nil {
-		err = f.Set(true)
+		err = g.Freeze()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +341,7 @@ func TestGuardAbandoned(t *testing.T) {
 	f := mustFind(t, root)
 	g, err := StartGuard(f, time.Minute)
 	if err == nil {
-		err = f.Set(true)
+		err = g.Freeze()
 	}
 	if err == nil {
 		err = g.Abandon()
@@ -293,7 +399,7 @@ func TestGuardWithoutDescriptors(t *testing.T) {
 	f := mustFind(t, root)
 	g, err := StartGuard(f, time.Minute)
 	if err == nil {
-		err = f.Set(true)
+		err = g.Freeze()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -333,9 +439,8 @@ func TestGuardWithoutProgramFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := kerneltest.Tree(t, treeV2())
-	cmd := exec.Command("sh", "-c", `"$0" thaw & p=$!; rm "$0"; wait $p`, exe)
+	cmd := exec.Command(exe, "removed")
 	cmd.Env = append(os.Environ(), callerEnv+"="+root.Path("/"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, _ := cmd.StdoutPipe()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -346,7 +451,7 @@ func TestGuardWithoutProgramFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("no guard of a deleted program: %q", lines.Text())
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // all but the guard
+	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	eventually(t, "the guard is still there", func() bool { return goneProcess(guard) })
 	if v := content(t, root, top+"/a/cgroup.freeze"); v != "0" {

@@ -125,7 +125,8 @@ func (f *Freezer) Value(frozen bool) string {
 	return thawedV1
 }
 
-// Asked is the reverse of Value. On v1 FREEZING has been asked as FROZEN has.
+// Asked is the reverse of Value. On v1 FREEZING has been asked as FROZEN has; 0 and 1
+// are what freezer.self_freezing says, too.
 func Asked(value string) bool {
 	return value == frozenV2 || value == frozenV1 || value == freezingV1
 }

@@ -29,7 +29,7 @@ const kdamonds = "/sys/kernel/mm/damon/admin/kdamonds/"
 //  4. It is switched off and its kdamonds are taken away, whatever happens.
 //
 // After a kill -9 step 4 is missing: the kdamonds stay until another search finds
-// them. They are known by their mark, in a bound that no mapping reaches (see
+// them, or CleanLeft. They are known by their mark, in a bound that no mapping reaches (see
 // markOf); it also has our process id, and while that process runs they are left
 // alone. Until then each costs DAMON's usual bounded overhead, and ends with its
 // process. Killed within the milliseconds before the mark is written, they are off
@@ -105,6 +105,34 @@ func (d *damon) foreign(n int) string {
 		return fmt.Sprintf("kdamond %d is that of process %d, which looks for hot pages, too", n, pid)
 	}
 	return ""
+}
+
+// CleanLeft takes away what searches that were killed left in DAMON, and says how many
+// kdamonds. What somebody else set up stays, and all that is beside it: they are
+// counted together, and go together. Who may not look is not who left them.
+func CleanLeft(live unix.Live) (int, error) {
+	if !live.Valid() {
+		return 0, fmt.Errorf("switch DAMON off: only the running kernel can be acted upon (%w)", unix.ErrNotSupported)
+	}
+	return newLook(live.Root(), Config{}).cleanLeft()
+}
+
+func (l *look) cleanLeft() (int, error) {
+	if !damonMu.TryLock() {
+		return 0, nil // a search of this process: what is there is its own
+	}
+	defer damonMu.Unlock()
+	d := &damon{look: l}
+	n, err := d.number(kdamonds + "nr_kdamonds")
+	switch {
+	case errors.Is(err, unix.ErrGone), errors.Is(err, unix.ErrNotPermitted):
+		return 0, nil
+	case err != nil || n == 0:
+		return 0, err
+	case d.available() != nil: // it is not all ours, and not all left
+		return 0, nil
+	}
+	return int(n), d.leave()
 }
 
 func exists(path string) bool {

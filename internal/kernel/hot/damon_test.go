@@ -250,6 +250,39 @@ func TestDecisionDAMONLeftover(t *testing.T) {
 	}
 }
 
+// CleanLeft takes away that only, and nothing else is written.
+func TestDecisionCleanLeft(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		set   func(l *look, f *fakeDAMON)
+		n     int
+		left  string
+	}{
+		{"on", func(_ *look, f *fakeDAMON) { f.leftover(99999, "on") }, 1, "0"},
+		{"off", func(_ *look, f *fakeDAMON) { f.leftover(99999, "off") }, 1, "0"},
+		{"nothing", func(*look, *fakeDAMON) {}, 0, "0"},
+		{"of one that runs", func(_ *look, f *fakeDAMON) { f.leftover(13, "on") }, 0, "1"},
+		{"somebody else's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, 0, "1"},
+		{"no DAMON", func(l *look, _ *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, 0, ""},
+	} {
+		l, f := damonLook(t)
+		c.set(l, f)
+		n, err := l.cleanLeft()
+		if n != c.n || err != nil || f.read(kdamonds+"nr_kdamonds") != c.left || n == 0 && len(f.log) > 0 {
+			t.Errorf("%s: %d, %v, left %q, wrote %v", c.about, n, err, f.read(kdamonds+"nr_kdamonds"), f.log)
+		}
+	}
+	if _, err := CleanLeft(unix.Live{}); !errors.Is(err, unix.ErrNotSupported) {
+		t.Errorf("without a live kernel: %v", err)
+	}
+	l, f := damonLook(t)
+	f.leftover(99999, "on")
+	f.refuse = "nr_kdamonds 0"
+	if _, err := l.cleanLeft(); err == nil {
+		t.Error("it could not be taken away, and nobody said so")
+	}
+}
+
 // This host's DAMON, if it has one, is as it was, whatever is in the way.
 func TestLiveDAMON(t *testing.T) {
 	state := func() string {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"sort"
@@ -35,12 +36,19 @@ const bitmapFile = "/sys/kernel/mm/page_idle/bitmap"
 //     moved meanwhile takes its mark along, but not its number, and is unknown.
 type idle struct {
 	*look
-	bitmap *os.File
+	bitmap bitmap
 	marks  []word
 }
 
+// bitmap is bitmapFile, or a fake.
+type bitmap interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+}
+
 // word is a word of the bitmap. 64 frames side by side take 16 bytes; 10 million
-// pages all apart take 160 MB.
+// pages all apart take 160 MB, the 256 Mi of a TiB 64 MiB.
 type word struct {
 	at   uint64 // its index
 	bits uint64
@@ -62,11 +70,11 @@ func (i *idle) find(ctx context.Context) (how unit.Source, err error) {
 		return 0, unix.Explain("open", bitmapFile, "root", err)
 	}
 	defer i.bitmap.Close()
-	var frames []uint64
-	if err := i.walk(ctx, func(_ int, _, frame uint64) { frames = append(frames, frame) }); err != nil { // 1
+	frames := frameSet{}
+	if err := i.walk(ctx, func(_ int, _, frame uint64) { frames.add(frame) }); err != nil { // 1
 		return 0, err
 	}
-	if i.marks = words(frames); len(i.marks) == 0 {
+	if i.marks = frames.words(); len(i.marks) == 0 {
 		return 0, fmt.Errorf("no page of the processes has a frame number in pagemap: it needs CAP_SYS_ADMIN (%w)", unix.ErrNotPermitted)
 	}
 	if err := i.mark(ctx); err != nil { // 2
@@ -99,18 +107,37 @@ func (i *idle) mark(ctx context.Context) error {
 		for k, w := range run {
 			binary.NativeEndian.PutUint64(buf[8*k:], w.bits)
 		}
-		_, err := i.bitmap.WriteAt(buf, int64(8*run[0].at))
+		n, err := i.bitmap.WriteAt(buf, int64(8*run[0].at))
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return forget(run, n)
+		}
 		return err
 	}))
+}
+
+// forget is for the last word, which has fewer than 64 frames where the machine's are
+// no multiple of that: the kernel counts whole words only (page_idle_bitmap_read and
+// _write in mm/page_idle.c end at max_pfn), and says that it did nothing. What is in it
+// is unknown. Any other word that is missing is an error.
+func forget(run []word, n int) error {
+	if n/8 != len(run)-1 {
+		return fmt.Errorf("%d of %d bytes from word %d on: %w", n, 8*len(run), run[0].at, io.ErrUnexpectedEOF)
+	}
+	run[len(run)-1].bits = 0
+	return nil
 }
 
 // compare keeps what is not marked now.
 func (i *idle) compare(ctx context.Context) error {
 	return unix.Explain("read", bitmapFile, "", i.runs(ctx, func(run []word, buf []byte) error {
-		if _, err := i.bitmap.ReadAt(buf, int64(8*run[0].at)); err != nil {
+		n, err := i.bitmap.ReadAt(buf, int64(8*run[0].at))
+		if errors.Is(err, io.EOF) && n < len(buf) {
+			err = forget(run, n)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		for k := range run {
+		for k := range run[:n/8] {
 			run[k].bits &^= binary.NativeEndian.Uint64(buf[8*k:])
 		}
 		return nil
@@ -190,15 +217,39 @@ func (i *idle) runs(ctx context.Context, do func(run []word, buf []byte) error) 
 	return nil
 }
 
-// words are the marks of frames, ascending. It sorts frames.
-func words(frames []uint64) []word {
-	slices.Sort(frames)
-	var all []word
-	for _, f := range frames {
-		if n := len(all); n == 0 || all[n-1].at != f/64 {
-			all = append(all, word{at: f / 64})
+// chunkWords are 4 KiB, for the frames of 128 MiB: 1 TiB takes 32 MiB at most, in
+// whatever order its frames come. Longer chunks take more where few frames are used.
+const chunkWords = 512
+
+// frameSet has a bit for each frame, by chunk.
+type frameSet map[uint64]*[chunkWords]uint64
+
+func (s frameSet) add(frame uint64) {
+	at := frame / 64
+	c := s[at/chunkWords]
+	if c == nil {
+		c = new([chunkWords]uint64)
+		s[at/chunkWords] = c
+	}
+	c[at%chunkWords] |= 1 << (frame % 64)
+}
+
+// words are the marks of frames, ascending. It empties the set: no memory for both.
+func (s frameSet) words() []word {
+	n := 0
+	for _, c := range s {
+		for _, bits := range c {
+			n += int(min(bits, 1))
 		}
-		all[len(all)-1].bits |= 1 << (f % 64)
+	}
+	all := make([]word, 0, n)
+	for _, chunk := range slices.Sorted(maps.Keys(s)) {
+		for k, bits := range s[chunk] {
+			if bits != 0 {
+				all = append(all, word{chunk*chunkWords + uint64(k), bits})
+			}
+		}
+		delete(s, chunk)
 	}
 	return all
 }

@@ -5,6 +5,8 @@ package hot
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"io"
 	"os"
 	"reflect"
 	"testing"
@@ -77,8 +79,88 @@ func TestDecisionIdleRefuses(t *testing.T) {
 	says(t, err, unix.ErrNotPermitted, "CAP_SYS_ADMIN")
 }
 
+func words(frames ...uint64) []word {
+	s := frameSet{}
+	for _, f := range frames {
+		s.add(f)
+	}
+	return s.words()
+}
+
+// Frames take their bits, and their words; not 8 bytes each.
+func BenchmarkFrameSet(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		s := frameSet{}
+		for f := range uint64(1 << 24) { // 64 GiB
+			s.add(f)
+		}
+		if len(s.words()) != 1<<24/64 {
+			b.Fatal("not all")
+		}
+	}
+}
+
+// fakeBitmap does as mm/page_idle.c: whole words only, up to max_pfn.
+type fakeBitmap struct {
+	maxPFN int64
+	words  []byte
+}
+
+func (f fakeBitmap) Close() error { return nil }
+
+func (f fakeBitmap) whole(buf []byte, at int64) int {
+	return int(min(int64(len(buf)), f.maxPFN/64*8-at))
+}
+
+func (f fakeBitmap) ReadAt(buf []byte, at int64) (int, error) {
+	if n := copy(buf, f.words[at:at+int64(f.whole(buf, at))]); n < len(buf) {
+		return n, io.EOF
+	}
+	return len(buf), nil
+}
+
+func (f fakeBitmap) WriteAt(buf []byte, at int64) (int, error) {
+	n := f.whole(buf, at)
+	copy(f.words[at:], buf)
+	if n < len(buf) {
+		return n, io.ErrUnexpectedEOF // what os.File says of a write of 0 bytes
+	}
+	return n, nil
+}
+
+// The last word of a machine whose frames are no multiple of 64 is unknown, and no
+// reason to find nothing.
+func TestDecisionIdleLastWord(t *testing.T) {
+	for _, c := range []struct {
+		marks, want []word
+	}{
+		{[]word{{2, 5}, {3, 1}}, []word{{2, 5}, {3, 0}}}, // in one call with others
+		{[]word{{0, 1}, {3, 1}}, []word{{0, 1}, {3, 0}}}, // in a call of its own
+		{[]word{{0, 1}, {2, 1}}, []word{{0, 1}, {2, 1}}},
+	} {
+		f := fakeBitmap{maxPFN: 3*64 + 10, words: make([]byte, 4*8)}
+		i := idle{look: &look{}, bitmap: f, marks: c.marks}
+		if err := i.mark(context.Background()); err != nil {
+			t.Errorf("mark %v: %v", c.marks, err)
+		}
+		clear(f.words) // all were accessed
+		if err := i.compare(context.Background()); err != nil || !reflect.DeepEqual(i.marks, c.want) {
+			t.Errorf("%v, %v, want %v", err, i.marks, c.want)
+		}
+		i.marks = []word{{2, 5}, {3, 1}} // and when it is read only
+		if err := i.compare(context.Background()); err != nil || i.marks[1].bits != 0 || i.marks[0].bits != 5 {
+			t.Errorf("read: %v, %v", err, i.marks)
+		}
+	}
+	i := idle{look: &look{}, bitmap: fakeBitmap{maxPFN: 64, words: make([]byte, 4*8)}, marks: []word{{0, 1}, {1, 1}, {2, 1}}}
+	if err := i.compare(context.Background()); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("two words are missing: %v", err)
+	}
+}
+
 func TestDecodeWords(t *testing.T) {
-	if got, want := words([]uint64{130, 0, 63, 64, 0}), []word{{0, 1<<63 | 1}, {1, 1}, {2, 4}}; !reflect.DeepEqual(got, want) {
+	if got, want := words(130, 0, 63, 64, 0, 64*chunkWords+1), []word{{0, 1<<63 | 1}, {1, 1}, {2, 4}, {chunkWords, 2}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%x, want %x", got, want)
 	}
 }
@@ -95,7 +177,7 @@ func FuzzDecodeWords(f *testing.F) {
 			in[w] = true
 			frames = append(frames, w, w)
 		}
-		marks := words(frames)
+		marks := words(frames...)
 		bits := 0
 		for _, m := range marks {
 			for b := m.bits; b != 0; b &= b - 1 {

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/freeze"
+	"homenode/internal/kernel/unix"
 )
 
 const (
@@ -38,7 +39,7 @@ type FreezeConfig struct {
 type Frozen struct {
 	owner   *freezeOwner
 	journal *journal.Journal
-	guard   *freeze.Guard // nil: somebody else froze it
+	guard   *freeze.Guard // nil: somebody else froze it, or nobody yet
 	began   time.Time
 
 	mu     sync.Mutex
@@ -54,7 +55,8 @@ type Frozen struct {
 //  1. Find the freezer, and have its files open.
 //  2. Open the journal, and thaw what an earlier homenode left. No freeze without.
 //  3. What is frozen already is somebody else's: nothing is done to it.
-//  4. Start the guard, and wait until it is ready.
+//  4. Start the guard, and wait until it is ready. Until then, and until we have
+//     written, somebody else may freeze it: again it is theirs.
 //  5. Freeze, on record first, and wait until every process stands still. If that
 //     takes too long, or the context ends, thaw.
 func Freeze(ctx context.Context, live kernel.LiveToken, cfg FreezeConfig, id string) (*Frozen, error) {
@@ -84,31 +86,53 @@ func (o *freezeOwner) freeze(ctx context.Context, cfg FreezeConfig, id string) (
 		return nil, errors.Join(fmt.Errorf("thaw what an earlier homenode left: %w", err), f.close())
 	}
 	state, err := o.open.State()
-	if err != nil || !state.Thawed() { // (3)
-		f.thawed = true
-		if err = errors.Join(err, f.close()); err != nil {
-			return nil, err
+	if err == nil && state.Thawed() { // (3)
+		if err = f.watch(cfg); err == nil { // (4)
+			state, err = o.open.State()
 		}
-		return f, nil
 	}
+	if err != nil || !state.Thawed() {
+		return f.leave(err)
+	}
+	if err := f.stop(ctx, id); err != nil || !o.asked { // (5)
+		return f.leave(err)
+	}
+	return f, nil
+}
+
+// watch starts the guard.
+func (f *Frozen) watch(cfg FreezeConfig) error {
 	limit := cfg.Limit
 	if limit == 0 {
 		limit = FreezeLimit
 	}
 	dir, err := filepath.Abs(cfg.StateDir)
 	if err == nil {
-		f.guard, err = freeze.StartGuard(o.open, limit, dir) // (4)
+		f.guard, err = freeze.StartGuard(f.owner.open, limit, dir)
+	}
+	f.owner.guard = f.guard
+	return err
+}
+
+// leave is for what is not ours, or failed: it does nothing to the cgroup that Thaw
+// has not done.
+func (f *Frozen) leave(err error) (*Frozen, error) {
+	if !f.thawed {
+		f.thawed = true
+		if f.guard != nil {
+			err = errors.Join(err, f.guard.Release())
+		}
+		err = errors.Join(err, f.close())
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.close())
-	}
-	if err := f.stop(ctx, id); err != nil { // (5)
 		return nil, err
 	}
+	f.guard = nil
 	return f, nil
 }
 
-// stop thaws again unless it returns without an error: on a panic too.
+// stop freezes, unless somebody else did before: then we have not asked for it. It
+// thaws again unless it returns without an error: on a panic too.
 func (f *Frozen) stop(ctx context.Context, id string) (err error) {
 	done := false
 	defer func() {
@@ -117,7 +141,12 @@ func (f *Frozen) stop(ctx context.Context, id string) (err error) {
 		}
 	}()
 	f.began = time.Now()
-	if o := f.journal.Wrap(f.owner).Apply(ctx, action.Step{Kind: action.Freeze, Workload: id}); o.Status != action.Done {
+	o := f.journal.Wrap(f.owner).Apply(ctx, action.Step{Kind: action.Freeze, Workload: id})
+	if !f.owner.asked && (f.owner.taken || o.Status == action.Done) { // the journal: it already is so
+		done = true
+		return nil
+	}
+	if o.Status != action.Done {
 		return fmt.Errorf("freeze %s: %s", id, o.Detail)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, frozenWithin, fmt.Errorf("it was waited for %v; one may wait for a disk or for NFS", frozenWithin))
@@ -142,23 +171,43 @@ func (f *Frozen) Thaw() error {
 }
 
 // thaw needs no descriptor and no disk to thaw: if the journal cannot write that it
-// was done, it was.
+// was done, it was. What we never froze is not ours to thaw. The guard is released
+// only from what is known to be thawed, or gone.
 func (f *Frozen) thaw() error {
 	open := f.owner.open
 	_, err := f.journal.RestoreWorkload(context.Background(), f.owner, open.ID)
-	state, unread := open.State()
-	if unread == nil && state.Own { // not by the journal's way; then by any
+	still := f.stillFrozen()
+	if still != nil { // not by the journal's way; then by any
 		err = errors.Join(err, open.Set(false))
-		state, unread = open.State()
+		still = f.stillFrozen()
 	}
 	f.took = time.Since(f.began)
-	if unread == nil && state.Own {
-		return errors.Join(err, fmt.Errorf("thaw %s: it is still frozen: the guard, pid %d, goes on trying", open.ID, f.guard.PID()), f.guard.Abandon(), f.close())
+	if still != nil {
+		return errors.Join(err, still, f.guard.Abandon(), f.close())
 	}
-	if err != nil {
+	if err != nil && f.owner.asked {
 		err = fmt.Errorf("%w; it is thawed, but what is on record must be cleared: run 'homenode restore'", err)
 	}
 	return errors.Join(err, f.guard.Release(), f.close())
+}
+
+// stillFrozen says that we froze it and that it may be so still.
+func (f *Frozen) stillFrozen() error {
+	state, err := f.owner.open.State()
+	switch {
+	case !f.owner.asked, unix.Classify(err) == unix.ErrGone, err == nil && !state.Own:
+		return nil
+	case err != nil:
+		err = fmt.Errorf("thaw %s: whether it is thawed is unknown: %w", f.owner.open.ID, err)
+	default:
+		err = fmt.Errorf("thaw %s: it is still frozen", f.owner.open.ID)
+	}
+	select {
+	case <-f.guard.Lost():
+		return fmt.Errorf("%w; its guard is gone: run 'homenode restore'", err)
+	default:
+		return fmt.Errorf("%w; the guard, pid %d, goes on trying", err, f.guard.PID())
+	}
 }
 
 func (f *Frozen) close() error {
@@ -254,14 +303,14 @@ func kept(left []journal.Entry, why error) []journal.Restored {
 }
 
 // RunGuard is the guard that Freeze starts; args are those after
-// freeze.GuardCommand. Once it has thawed it clears the record: the same cgroup may
+// freeze.GuardCommand. Left alone, it puts back what is on record: the same cgroup may
 // be frozen by somebody else later, and that must not be taken for ours. If it
 // cannot, a homenode that lives will, or the next.
 func RunGuard(args []string) error {
-	thawed, more, err := freeze.RunGuard(args)
-	if err != nil || !thawed || len(more) == 0 {
+	alone, more, err := freeze.RunGuard(args)
+	if !alone || len(more) == 0 {
 		return err
 	}
-	_, err = ThawLeft(context.Background(), kernel.Live(), more[0])
-	return err
+	_, left := ThawLeft(context.Background(), kernel.Live(), more[0])
+	return errors.Join(err, left)
 }

@@ -136,8 +136,8 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	}
 }
 
-// Killed at any point, and its guard or both too: within five seconds, or after a
-// restore, the process runs, and nothing is on record.
+// Killed at any point, and its guard or both too: soon, or after a restore, the
+// process runs, and nothing is on record.
 func TestLiveKilledAtRandomPoints(t *testing.T) {
 	l, id, _ := worker(t, "sleep", "600")
 	state := t.TempDir()
@@ -169,7 +169,7 @@ func TestLiveKilledAtRandomPoints(t *testing.T) {
 				t.Fatalf("%v, %v", got, err)
 			}
 		}
-		within(t, 5*time.Second, fmt.Sprintf("kill %d: thawed, and off the record", i), func() bool {
+		within(t, 30*time.Second, fmt.Sprintf("kill %d: thawed, and off the record", i), func() bool {
 			return stateOf(t, l, id).Thawed() && (i%2 == 0 || len(left(t, state)) == 0)
 		})
 	}
@@ -207,7 +207,7 @@ func TestLiveEachFreezer(t *testing.T) {
 		if err := f.Thaw(); err != nil {
 			t.Error(err)
 		}
-		within(t, 5*time.Second, f.owner.open.File+": the process goes on", func() bool { return worked(t, pid) != before })
+		within(t, 30*time.Second, f.owner.open.File+": the process goes on", func() bool { return worked(t, pid) != before })
 		t.Logf("%s: stood still for %v", f.owner.open.File, f.For())
 	}
 }
@@ -250,8 +250,8 @@ func TestLiveGuardClearsTheRecord(t *testing.T) {
 	h.awaitFrozen(t)
 	_ = h.Process.Kill()
 	_ = h.Wait()
-	within(t, 5*time.Second, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
-	within(t, 5*time.Second, "the guard ended", func() bool { return !running(h.guard) })
+	within(t, 30*time.Second, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
+	within(t, 30*time.Second, "the guard ended", func() bool { return !running(h.guard) })
 	f, err := freeze.Find(kernel.Live(), l, id)
 	if err == nil {
 		err = f.Set(true)

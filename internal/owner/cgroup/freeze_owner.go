@@ -23,6 +23,10 @@ type freezeOwner struct {
 	// open is the freezer that is acted upon: it is used as long as it is open. nil,
 	// or for another cgroup: freezers are opened by their path.
 	open *freeze.Freezer
+	// guard is told before open is frozen: without one nothing is.
+	guard *freeze.Guard
+	asked bool // we froze open, or tried to
+	taken bool // somebody else had frozen it before we could
 }
 
 // newFreezeOwner wants no cpuset: what was left is thawed without.
@@ -87,12 +91,31 @@ func (o *freezeOwner) Same(_ journal.Setting, current, recorded string) bool {
 	return freeze.Asked(strings.TrimSpace(current)) == freeze.Asked(strings.TrimSpace(recorded))
 }
 
-// Write freezes, or thaws.
+// Write freezes, or thaws. What was found thawed may have been frozen by somebody
+// else while the record was written: then it is theirs.
 func (o *freezeOwner) Write(p journal.Permit, s journal.Setting, value string) error {
 	if !p.Valid() {
 		return fmt.Errorf("set %s: %w: the journal gave no permit", s, journal.ErrRefused)
 	}
-	return o.with(s, func(f *freeze.Freezer) error { return f.Set(freeze.Asked(value)) })
+	if freeze.Asked(value) {
+		return o.freezeOpen(s)
+	}
+	return o.with(s, func(f *freeze.Freezer) error { return f.Set(false) })
+}
+
+func (o *freezeOwner) freezeOpen(s journal.Setting) error {
+	if o.guard == nil || o.open == nil || o.open.ID != s.Cgroup || o.open.File != s.File {
+		return fmt.Errorf("set %s: %w: nobody would thaw it: it has no guard", s, journal.ErrRefused)
+	}
+	state, err := o.open.State()
+	if err != nil {
+		return err
+	}
+	if o.taken = !state.Thawed(); o.taken {
+		return fmt.Errorf("set %s: %w: somebody else has just frozen it", s, journal.ErrRefused)
+	}
+	o.asked = true
+	return o.guard.Freeze()
 }
 
 // Equivalent is never asked for: the kernel takes both values.

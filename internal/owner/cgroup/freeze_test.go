@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/action"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/freeze"
@@ -32,8 +34,9 @@ func freezable(t *testing.T, files kerneltest.Files) (*freezeOwner, unix.Root) {
 	return &freezeOwner{Applier: a, live: kernel.Live()}, k.root
 }
 
-// standsStill plays the kernel: what is asked for happens.
-func standsStill(t *testing.T, root unix.Root) {
+// standsStill plays the kernel, until the test or its end stops it: what is asked for
+// happens.
+func standsStill(t *testing.T, root unix.Root) (end func()) {
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -55,7 +58,9 @@ func standsStill(t *testing.T, root unix.Root) {
 			}
 		}
 	}()
-	t.Cleanup(func() { close(stop); <-done })
+	end = sync.OnceFunc(func() { close(stop); <-done })
+	t.Cleanup(end)
+	return end
 }
 
 func asked(t *testing.T, root unix.Root) string {
@@ -208,14 +213,104 @@ func TestThawWithoutDescriptors(t *testing.T) {
 	}
 }
 
+// Whether it is frozen cannot be read once it is: it is thawed all the same, and the
+// guard is not released from what nobody knows to be thawed.
+func TestThawOfWhatCannotBeRead(t *testing.T) {
+	o, root := freezable(t, v2())
+	stop := standsStill(t, root)
+	state := t.TempDir()
+	f, err := o.freeze(ctx, FreezeConfig{StateDir: state}, "/demo/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	kerneltest.Write(t, root, kerneltest.Files{top + "/demo/a/cgroup.events": "frozen perhaps\n"})
+	err = f.Thaw()
+	if err == nil || strings.Contains(err.Error(), "it is thawed, but") || !strings.Contains(err.Error(), "whether it is thawed is unknown") || asked(t, root) != "0" {
+		t.Errorf("%v, asked %s", err, asked(t, root))
+	}
+	within(t, 30*time.Second, "the guard thaws, and clears the record", func() bool { return !running(f.GuardPID()) && len(left(t, state)) == 0 })
+}
+
+// pauseFile names the file that a guard writes to before it is ready, as if somebody
+// else froze meanwhile.
+const pauseFile = "pause"
+
+func TestFreezeOfWhatOthersFreezeWhileTheGuardStarts(t *testing.T) {
+	o, root := freezable(t, v2())
+	standsStill(t, root)
+	state := t.TempDir()
+	if err := os.WriteFile(filepath.Join(state, pauseFile), []byte(root.Path(top+"/demo/a/cgroup.freeze")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := o.freeze(ctx, FreezeConfig{StateDir: state}, "/demo/a")
+	if err != nil || !f.Already() {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if err := f.Thaw(); err != nil || asked(t, root) != "1" || len(left(t, state)) != 0 {
+		t.Errorf("%v: asked %s, on record %v", err, asked(t, root), left(t, state))
+	}
+}
+
+// pausedOwner is frozen by somebody else between what the journal read and its write.
+type pausedOwner struct {
+	*freezeOwner
+	pause func()
+}
+
+func (o pausedOwner) Write(p journal.Permit, s journal.Setting, value string) error {
+	o.pause()
+	return o.freezeOwner.Write(p, s, value)
+}
+
+// Until we have written it is not ours: neither frozen again, nor on record, nor thawed.
+func TestFreezeOfWhatOthersFreezeBeforeWeWrite(t *testing.T) {
+	o, root := freezable(t, v2())
+	state := t.TempDir()
+	open, err := freeze.Find(o.live, o.layout, "/demo/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.open = open
+	f := &Frozen{owner: o}
+	if f.journal, err = journal.Open(filepath.Join(state, freezeDir)); err == nil {
+		err = f.watch(FreezeConfig{StateDir: state})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused := pausedOwner{o, func() { kerneltest.Write(t, root, kerneltest.Files{top + "/demo/a/cgroup.freeze": "1\n"}) }}
+	out := f.journal.Wrap(paused).Apply(ctx, action.Step{Kind: action.Freeze, Workload: "/demo/a"})
+	if out.Status != action.Refused || !o.taken || o.asked || len(left(t, state)) != 0 {
+		t.Errorf("%+v, taken %v, asked %v, on record %v", out, o.taken, o.asked, left(t, state))
+	}
+	if err := f.stop(ctx, "/demo/a"); err != nil || o.asked { // the journal finds it so already
+		t.Errorf("%v, asked %v", err, o.asked)
+	}
+	pid := f.GuardPID()
+	if err := f.Thaw(); err != nil || asked(t, root) != "1" { // as after an intent that could not be written
+		t.Errorf("%v: asked %s", err, asked(t, root))
+	}
+	within(t, 30*time.Second, "the guard ended", func() bool { return !running(pid) })
+	if asked(t, root) != "1" {
+		t.Error("the guard thawed it")
+	}
+}
+
 // Not every process stands still: it is thawed, and said.
 func TestFreezeThatDoesNotComplete(t *testing.T) {
 	o, root := freezable(t, v2())
 	state := t.TempDir()
-	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	go func() { // patience ends, soon after the wait began
+		for data, err := []byte(nil), error(nil); err == nil && string(data) != "1\n"; time.Sleep(time.Millisecond) {
+			data, err = os.ReadFile(root.Path(top + "/demo/a/cgroup.freeze"))
+		}
+		cancel()
+	}()
 	f, err := o.freeze(ctx, FreezeConfig{StateDir: state}, "/demo/a")
-	if f != nil || !errors.Is(err, context.DeadlineExceeded) || asked(t, root) != "0" || len(left(t, state)) != 0 {
+	if f != nil || err == nil || !strings.Contains(err.Error(), "not every process stands still: context canceled") || asked(t, root) != "0" || len(left(t, state)) != 0 {
 		t.Errorf("%v, asked %s, on record %v", err, asked(t, root), left(t, state))
 	}
 }
@@ -291,6 +386,7 @@ func TestDecisionFreezable(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == freeze.GuardCommand {
+		pause(os.Args[len(os.Args)-1])
 		if err := RunGuard(os.Args[2:]); err != nil {
 			os.Exit(1)
 		}
@@ -300,6 +396,12 @@ func TestMain(m *testing.M) {
 		freezeLive(state, os.Args[1], os.Args[2])
 	}
 	os.Exit(m.Run())
+}
+
+func pause(state string) {
+	if file, err := os.ReadFile(filepath.Join(state, pauseFile)); err == nil {
+		_ = os.WriteFile(string(file), []byte("1\n"), 0)
+	}
 }
 
 // freezeLive is a homenode that freezes a real cgroup, and ends in the way it is told.
