@@ -210,7 +210,7 @@ func TestLive(t *testing.T) {
 	for _, v := range wl.CPUByNode {
 		sum += v.Or(0)
 	}
-	if sum < 0.1 || sum > 1.5 {
+	if sum <= 0 || sum > 1.5 { // how much it gets is the host's business
 		t.Errorf("a spinner used %v CPUs by node %v", sum, wl.CPUByNode)
 	}
 }
