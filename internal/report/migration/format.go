@@ -134,18 +134,3 @@ func how(s unit.Source) string {
 	}
 	return s.String()
 }
-
-// toASCII has what is printed beyond it; the rest becomes "?".
-var toASCII = map[rune]rune{'–': '-', '→': '>', '…': '~', 'µ': 'u', '≥': '>', '≤': '<', '×': 'x', '±': '~', '·': '.'}
-
-func ascii(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r <= '~' {
-			return r
-		}
-		if a, ok := toASCII[r]; ok {
-			return a
-		}
-		return '?'
-	}, text)
-}

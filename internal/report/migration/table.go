@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"homenode/internal/migration"
+	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
@@ -110,25 +111,9 @@ const (
 
 func runes(text string) int { return utf8.RuneCountInString(text) }
 
-// headRows are one line, or two if a head has two; words stand at the bottom.
-func (t table) headRows() [][]string {
-	top, bottom, two := make([]string, len(t.Heads)), make([]string, len(t.Heads)), false
-	for i, h := range t.Heads {
-		upper, lower, broken := strings.Cut(h, "\n")
-		if top[i], bottom[i] = upper, lower; !broken {
-			top[i], bottom[i] = "", h
-		}
-		two = two || broken
-	}
-	if two {
-		return [][]string{top, bottom}
-	}
-	return [][]string{bottom}
-}
-
 func (t table) widths() []int {
 	wide := make([]int, len(t.Heads))
-	for _, cells := range append(t.headRows(), t.Rows...) {
+	for _, cells := range append(report.HeadRows(t.Heads), t.Rows...) {
 		for i, c := range cells {
 			wide[i] = max(wide[i], runes(c))
 		}
@@ -148,7 +133,7 @@ func (t table) width() int {
 
 func (t table) lines() (out []string) {
 	wide := t.widths()
-	for _, cells := range append(t.headRows(), t.Rows...) {
+	for _, cells := range append(report.HeadRows(t.Heads), t.Rows...) {
 		line := strings.Repeat(" ", margin)
 		for i, c := range cells {
 			pad := strings.Repeat(" ", wide[i]-runes(c))

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"homenode/internal/migration"
+	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
@@ -24,10 +24,10 @@ func Text(w io.Writer, r migration.Report, o TextOptions) error {
 		o.Width = 80
 	}
 	r = clean(r)
-	p := &printer{width: o.Width}
-	p.wrapped("", headline(r))
+	p := &printer{Terminal: report.Terminal{Width: o.Width}}
+	p.Wrapped("", headline(r))
 	for _, line := range about(r) {
-		p.wrapped("  ", line)
+		p.Wrapped("  ", line)
 	}
 	p.section("MEMORY BY KIND")
 	p.table(kindTable(r, o.Width))
@@ -42,7 +42,7 @@ func Text(w io.Writer, r migration.Report, o TextOptions) error {
 	p.said("NOTES", r.Notes)
 	text := p.String()
 	if !o.UTF8 {
-		text = ascii(text)
+		text = report.ASCII(text)
 	}
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -161,10 +161,10 @@ func (p *printer) stayed(r migration.Report) {
 				text += ": " + why
 			}
 			if p.first("stayed") {
-				p.line("")
-				p.line("  What stayed, and why")
+				p.Line("")
+				p.Line("  What stayed, and why")
 			}
-			p.hanging(fmt.Sprintf("    %-7s  %10s  ", k.Kind, size(f.Bytes)), text)
+			p.Hanging(fmt.Sprintf("    %-7s  %10s  ", k.Kind, size(f.Bytes)), text)
 		}
 	}
 }
@@ -252,9 +252,8 @@ func orText(text, other string) string {
 }
 
 type printer struct {
-	strings.Builder
-	width int
-	seen  []string
+	report.Terminal
+	seen []string
 }
 
 // first is true once for each name.
@@ -266,27 +265,25 @@ func (p *printer) first(name string) bool {
 	return true
 }
 
-func (p *printer) line(text string) { p.WriteString(strings.TrimRight(text, " ") + "\n") }
-
 func (p *printer) section(title string) {
-	p.line("")
-	p.line(title)
+	p.Line("")
+	p.Line(title)
 }
 
 // table prints what kindTable made fit; a line that is too wide all the same, of
 // absurd figures, is cut.
 func (p *printer) table(t table) {
 	for _, line := range t.lines() {
-		if runes(line) > p.width {
-			line = string([]rune(line)[:p.width-1]) + "…"
+		if runes(line) > p.Width {
+			line = string([]rune(line)[:p.Width-1]) + "…"
 		}
-		p.line(line)
+		p.Line(line)
 	}
 }
 
 func (p *printer) list(lines []string) {
 	for _, l := range lines {
-		p.wrapped("  ", l)
+		p.Wrapped("  ", l)
 	}
 }
 
@@ -295,32 +292,4 @@ func (p *printer) said(title string, lines []string) {
 		p.section(title)
 		p.list(lines)
 	}
-}
-
-// wrapped prints a paragraph; what does not fit is indented.
-func (p *printer) wrapped(indent, text string) { p.fill(indent, indent+"  ", text) }
-
-// hanging prints a paragraph below itself, right of its head.
-func (p *printer) hanging(head, text string) {
-	p.fill(head, strings.Repeat(" ", runes(head)), text)
-}
-
-func (p *printer) fill(line, indent, text string) {
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-			line += word
-		case runes(line)+1+runes(word) > p.width:
-			p.line(line)
-			line = indent + word
-		default:
-			line += " " + word
-		}
-		for runes(line) > p.width { // a word longer than a line
-			cut := []rune(line)
-			p.line(string(cut[:p.width]))
-			line = indent + string(cut[p.width:])
-		}
-	}
-	p.line(line)
 }

@@ -261,7 +261,7 @@ func TestDecisionLimits(t *testing.T) {
 func TestCleanLeavesTheCallers(t *testing.T) {
 	p := hostile()
 	before := p.Caveats[0].Text
-	if got := clean(p); strings.ContainsRune(got.Caveats[0].Text, '\x1b') || got.Latency[0].Median != p.Latency[0].Median || got.Latency[0].Cycles != p.Latency[0].Cycles {
+	if got := report.Cleaned(p); strings.ContainsRune(got.Caveats[0].Text, '\x1b') || got.Latency[0].Median != p.Latency[0].Median || got.Latency[0].Cycles != p.Latency[0].Cycles {
 		t.Errorf("%q, %v", got.Caveats[0].Text, got.Latency[0])
 	}
 	if p.Caveats[0].Text != before {

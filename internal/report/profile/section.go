@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"homenode/internal/profile"
+	"homenode/internal/report"
 )
 
 // section is one part of a profile, for all faces.
@@ -43,7 +44,7 @@ type view struct {
 type fact struct{ Name, Text string }
 
 func newView(p profile.Profile) view {
-	v := view{Profile: clean(p)}
+	v := view{Profile: report.Cleaned(p)}
 	v.headline, v.facts = headline(v.Profile), facts(v.Profile)
 	for _, make := range []func(profile.Profile) section{
 		latencySection, bandwidthSection, mixSection, loadedSection, cacheSection, sharingSection, coreSection,

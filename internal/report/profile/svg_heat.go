@@ -15,7 +15,7 @@ import (
 
 // HeatMap draws latency or bandwidth from node to node as an SVG file.
 func HeatMap(w io.Writer, p profile.Profile, which profile.Part) error {
-	p = clean(p)
+	p = report.Cleaned(p)
 	panels := heatPanels(p, which)
 	if len(panels) == 0 {
 		return nothing(p, which)
@@ -154,7 +154,7 @@ const chunk = 6
 
 // Curve draws latency against load as an SVG file.
 func Curve(w io.Writer, p profile.Profile) error {
-	p = clean(p)
+	p = report.Cleaned(p)
 	panels := curvePanels(p)
 	if len(panels) == 0 {
 		return nothing(p, profile.Loaded)
@@ -213,7 +213,7 @@ func extremes(f profile.Figure, scale float64) *[2]float64 {
 
 // WorkingSet draws latency by working set as an SVG file, with the caches found.
 func WorkingSet(w io.Writer, p profile.Profile) error {
-	p = clean(p)
+	p = report.Cleaned(p)
 	panels := workingSetPanels(p)
 	if len(panels) == 0 {
 		return nothing(p, profile.Caches)

@@ -8,12 +8,13 @@ import (
 	"strconv"
 
 	"homenode/internal/profile"
+	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
 // Rao draws Rao's grid as an SVG file.
 func Rao(w io.Writer, p profile.Profile) error {
-	p = clean(p)
+	p = report.Cleaned(p)
 	panels := raoPanels(p)
 	if len(panels) == 0 {
 		return nothing(p, profile.Rao)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"homenode/internal/profile"
+	"homenode/internal/report"
 )
 
 // TextOptions say what is printed on.
@@ -22,23 +23,23 @@ func Text(w io.Writer, p profile.Profile, o TextOptions) error {
 	if o.Width < 60 {
 		o.Width = 80
 	}
-	v, out := newView(p), &printer{width: o.Width}
-	out.wrapped("", v.headline)
+	v, out := newView(p), &printer{report.Terminal{Width: o.Width}}
+	out.Wrapped("", v.headline)
 	for _, f := range v.facts {
-		out.wrapped("  ", f.Name+": "+f.Text)
+		out.Wrapped("  ", f.Name+": "+f.Text)
 	}
 	for i, c := range caveats(v.Profile) {
 		if i == 0 {
-			out.line("")
+			out.Line("")
 		}
-		out.wrapped("", "Caution: "+c)
+		out.Wrapped("", "Caution: "+c)
 	}
 	for _, s := range v.sections {
 		out.section(s)
 	}
 	text := out.String()
 	if !o.UTF8 {
-		text = ascii(text)
+		text = report.ASCII(text)
 	}
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write profile: %w", err)
@@ -46,79 +47,37 @@ func Text(w io.Writer, p profile.Profile, o TextOptions) error {
 	return nil
 }
 
-// toASCII has what the faces print beyond it; the rest becomes "?". No entry is
-// wider than what it replaces: columns stay where they are.
-var toASCII = map[rune]rune{'×': 'x', '±': '~', '–': '-', '→': '>', '…': '~', 'µ': 'u', '≥': '>', '≤': '<', '−': '-', '·': '.'}
-
-func ascii(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r <= '~' {
-			return r
-		}
-		if a, ok := toASCII[r]; ok {
-			return a
-		}
-		return '?'
-	}, text)
-}
-
-type printer struct {
-	strings.Builder
-	width int
-}
-
-func (p *printer) line(text string) { p.WriteString(strings.TrimRight(text, " ") + "\n") }
-
-// wrapped prints a paragraph; what does not fit is indented.
-func (p *printer) wrapped(indent, text string) {
-	line := indent
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-			line += word
-		case runes(line)+1+runes(word) > p.width:
-			p.line(line)
-			line = indent + "  " + word
-		default:
-			line += " " + word
-		}
-		for runes(line) > p.width { // a word longer than a line
-			cut := []rune(line)
-			p.line(string(cut[:p.width]))
-			line = indent + "  " + string(cut[p.width:])
-		}
-	}
-	p.line(line)
-}
+// printer prints a profile.
+type printer struct{ report.Terminal }
 
 func runes(text string) int { return utf8.RuneCountInString(text) }
 
 func (p *printer) section(s section) {
-	p.line("")
-	p.wrapped("", strings.ToUpper(s.Title))
-	p.wrapped("", s.Sub)
+	p.Line("")
+	p.Wrapped("", strings.ToUpper(s.Title))
+	p.Wrapped("", s.Sub)
 	for i, t := range s.Tables {
 		if t.Long {
 			continue
 		}
 		if i > 0 {
-			p.line("")
+			p.Line("")
 		}
 		if t.Caption != "" {
-			p.wrapped("  ", t.Caption)
+			p.Wrapped("  ", t.Caption)
 		}
 		p.table(t)
 	}
 	for _, n := range s.Notes {
-		p.wrapped("  ", n)
+		p.Wrapped("  ", n)
 	}
 	if len(s.Findings) > 0 {
-		p.line("")
-		p.wrapped("  ", "What Rao's slides say of it, and what these figures say")
+		p.Line("")
+		p.Wrapped("  ", "What Rao's slides say of it, and what these figures say")
 	}
 	for _, f := range s.Findings {
-		p.wrapped("  ", strings.ToUpper(string(f.Verdict))+": "+f.Statement)
-		p.wrapped("      ", f.Evidence)
+		p.Wrapped("  ", strings.ToUpper(string(f.Verdict))+": "+f.Statement)
+		p.Wrapped("      ", f.Evidence)
 	}
 }
 
@@ -141,14 +100,14 @@ func (p *printer) table(t table) {
 			used += wide[i] + columnGap
 		}
 		to := from
-		for to < len(t.Heads) && (to == from || used+wide[to] <= p.width) {
+		for to < len(t.Heads) && (to == from || used+wide[to] <= p.Width) {
 			used += wide[to] + columnGap
 			to++
 		}
 		if from > t.Keys {
-			p.line("")
+			p.Line("")
 		}
-		for _, row := range append(t.headRows(), t.Rows...) {
+		for _, row := range append(report.HeadRows(t.Heads), t.Rows...) {
 			p.row(row, wide, t.Keys, from, to)
 		}
 		from = to
@@ -165,28 +124,12 @@ func (p *printer) row(row []string, wide []int, keys, from, to int) {
 		cell := clip(row[i], wide[i])
 		line += strings.Repeat(" ", wide[i]-runes(cell)) + cell + strings.Repeat(" ", columnGap)
 	}
-	p.line(line)
-}
-
-// headRows are one line, or two if a head has two; words stand at the bottom.
-func (t table) headRows() [][]string {
-	top, bottom, two := make([]string, len(t.Heads)), make([]string, len(t.Heads)), false
-	for i, h := range t.Heads {
-		upper, lower, broken := strings.Cut(h, "\n")
-		if top[i], bottom[i] = upper, lower; !broken {
-			top[i], bottom[i] = "", h
-		}
-		two = two || broken
-	}
-	if two {
-		return [][]string{top, bottom}
-	}
-	return [][]string{bottom}
+	p.Line(line)
 }
 
 func (t table) widths() []int {
 	wide := make([]int, len(t.Heads))
-	for _, row := range append(t.headRows(), t.Rows...) {
+	for _, row := range append(report.HeadRows(t.Heads), t.Rows...) {
 		for i, cell := range row {
 			most := cellWidth
 			if i < t.Keys {
