@@ -274,3 +274,37 @@ func TestLiveGuardClearsTheRecord(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// On v1 a cgroup below a frozen one reads FROZEN: the guard thaws what is ours all the
+// same, and clears the record.
+func TestLiveBelowAFrozenParent(t *testing.T) {
+	l, parent, pid := worker(t, "sleep", "600")
+	if !l.Freezer.Present() {
+		t.Skip("no v1 freezer")
+	}
+	id := parent + "/below"
+	for i, h := range []cgroup.Hier{l.Cpuset, l.Freezer, l.Unified} {
+		if h.Present() && (i == 0 || h != l.Cpuset) {
+			join(t, l, h, id, pid)
+		}
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	state := t.TempDir()
+	h := startFreeze(t, state, id, "wait")
+	h.awaitFrozen(t)
+	above, err := freeze.Open(kernel.Live(), l, parent, freeze.FileV1)
+	if err == nil {
+		err = above.Set(true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer above.Close()
+	defer above.Set(false)
+	_ = h.Process.Kill()
+	_ = h.Wait()
+	within(t, 30*time.Second, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
+	if s := stateOf(t, l, id); s.Own || !s.Above {
+		t.Errorf("below: %+v", s)
+	}
+}
