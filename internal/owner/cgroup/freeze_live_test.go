@@ -105,6 +105,11 @@ func (h *homenode) awaitFrozen(t *testing.T) {
 	if _, err := fmt.Sscanf(h.lines.Text(), "frozen %d", &h.guard); err != nil {
 		t.Fatalf("%q", h.lines.Text())
 	}
+	guard := h.guard // it may still write into the state directory, which goes after this
+	t.Cleanup(func() {
+		for end := time.Now().Add(30 * time.Second); running(guard) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		}
+	})
 }
 
 func stateOf(t *testing.T, l cgroup.Layout, id string) freeze.State {
