@@ -300,11 +300,11 @@ func (m *move) moveStill(ctx context.Context) (res migration.Result, moved bool,
 		res, err = m.mover.Move(ctx, m.request)
 		return res, true, err
 	}
-	began := m.clock.Now()
 	still, err := m.host.freeze(ctx, m.target.id, owner.FreezeConfig{StateDir: m.job.state, DirectOwners: m.job.directOwners, Limit: m.job.freezeLimit})
 	if err != nil {
 		return res, false, err
 	}
+	began := m.clock.Now() // not before: starting the guard holds nobody
 	defer func() {
 		m.thawed = still.Thaw()
 		if still.Already() {

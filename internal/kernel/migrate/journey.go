@@ -28,6 +28,7 @@ type journey struct {
 	stay    keySet // pages that failed, and that other mappings may have
 	refused map[int]error
 	bound   time.Duration // that sizers are for
+	several bool          // workers; sizers are for that, too
 	sizers  map[class]*sizer
 }
 
@@ -55,8 +56,8 @@ func (m *Mover) journeyOf(req Request) *journey {
 		m.journeys = append(m.journeys, found)
 	}
 	found.used, found.pids = m.moves, slices.Clone(req.PIDs)
-	if found.bound != req.MaxStall {
-		found.bound, found.sizers = req.MaxStall, map[class]*sizer{}
+	if several := req.Workers > 1; found.bound != req.MaxStall || found.several != several {
+		found.bound, found.several, found.sizers = req.MaxStall, several, map[class]*sizer{}
 	}
 	return found
 }
@@ -70,7 +71,11 @@ func (m *Mover) forget(j *journey) {
 func (j *journey) sizer(c class) *sizer {
 	s := j.sizers[c]
 	if s == nil {
-		s = newSizer(j.bound, max(1, int(mostPages*smallPage/c.size)))
+		most := uint64(mostPages)
+		if j.several && j.bound == 0 {
+			most = sharedPages
+		}
+		s = newSizer(j.bound, max(1, int(most*smallPage/c.size)))
 		j.sizers[c] = s
 	}
 	return s
