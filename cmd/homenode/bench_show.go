@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/profile"
+	"homenode/internal/report"
 	reportprofile "homenode/internal/report/profile"
 )
 
@@ -48,7 +49,7 @@ func printProfile(w io.Writer, p profile.Profile, face string) error {
 		return reportprofile.HTML(w, p)
 	}
 	screen := screenOf(0)
-	return reportprofile.Text(w, p, reportprofile.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+	return reportprofile.Text(w, p, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
 }
 
 // writePictures draws what the profile has.

@@ -18,6 +18,7 @@ import (
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/profile"
+	"homenode/internal/report"
 	reportmigration "homenode/internal/report/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -416,7 +417,7 @@ func (m *move) print(w io.Writer, output string) error {
 		return err
 	}
 	screen := screenOf(0)
-	return reportmigration.Text(w, m.report, reportmigration.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+	return reportmigration.Text(w, m.report, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
 }
 
 // nodesText says "node 1", "nodes 0-2".

@@ -3,6 +3,8 @@
 package report
 
 import (
+	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -106,4 +108,30 @@ func cleanValue(v reflect.Value) {
 			}
 		}
 	}
+}
+
+// TextOptions say what is printed on.
+type TextOptions struct {
+	Width int  // columns; less than 60 is taken as 80
+	UTF8  bool // else ASCII only
+}
+
+// Terminal is an empty one of that width.
+func (o TextOptions) Terminal() Terminal {
+	if o.Width < 60 {
+		o.Width = 80
+	}
+	return Terminal{Width: o.Width}
+}
+
+// Print writes what a terminal has collected; what names it in an error.
+func (o TextOptions) Print(w io.Writer, p *Terminal, what string) error {
+	text := p.String()
+	if !o.UTF8 {
+		text = ASCII(text)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	return nil
 }

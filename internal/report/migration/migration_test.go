@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"homenode/internal/migration"
+	"homenode/internal/report"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -34,7 +35,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-func text(t *testing.T, r migration.Report, o TextOptions) string {
+func text(t *testing.T, r migration.Report, o report.TextOptions) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Text(&b, r, o); err != nil {
@@ -192,10 +193,10 @@ var fixtures = map[string]func() migration.Report{
 
 func TestDecisionText(t *testing.T) {
 	for name, make := range fixtures {
-		golden(t, filepath.Join("testdata", name+"-80.txt.golden"), text(t, make(), TextOptions{Width: 80, UTF8: true}))
+		golden(t, filepath.Join("testdata", name+"-80.txt.golden"), text(t, make(), report.TextOptions{Width: 80, UTF8: true}))
 	}
-	golden(t, "testdata/eight-160.txt.golden", text(t, eight(), TextOptions{Width: 160, UTF8: true}))
-	golden(t, "testdata/partial-120-ascii.txt.golden", text(t, partial(), TextOptions{Width: 120}))
+	golden(t, "testdata/eight-160.txt.golden", text(t, eight(), report.TextOptions{Width: 160, UTF8: true}))
+	golden(t, "testdata/partial-120-ascii.txt.golden", text(t, partial(), report.TextOptions{Width: 120}))
 }
 
 // No line is wider than the terminal, nothing is obeyed by it, and ASCII is ASCII.
@@ -203,7 +204,7 @@ func TestDecisionTextFits(t *testing.T) {
 	for name, make := range fixtures {
 		for _, width := range []int{60, 80, 132} {
 			for _, utf8 := range []bool{true, false} {
-				for line := range strings.Lines(text(t, make(), TextOptions{Width: width, UTF8: utf8})) {
+				for line := range strings.Lines(text(t, make(), report.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && r > '~' }
 					if runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
@@ -282,7 +283,7 @@ func byNode(x row) (sum unit.Bytes) {
 // What the report cleans is a copy.
 func TestCleanLeavesTheCallers(t *testing.T) {
 	r := hostile()
-	text(t, r, TextOptions{})
+	text(t, r, report.TextOptions{})
 	res, _ := r.Result.Get()
 	if !strings.Contains(res.Problems[0], "\x1b") || !strings.Contains(r.Notes[0], "\x1b") {
 		t.Error("the caller's report was changed")
@@ -309,7 +310,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestTextTellsWriteErrors(t *testing.T) {
-	if err := Text(full{}, complete(), TextOptions{}); !errors.Is(err, errFull) {
+	if err := Text(full{}, complete(), report.TextOptions{}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 }
@@ -328,7 +329,7 @@ func TestParityJSON(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		again, err := back.Encode()
-		if err != nil || !bytes.Equal(again, data) || text(t, back, TextOptions{}) != text(t, r, TextOptions{}) {
+		if err != nil || !bytes.Equal(again, data) || text(t, back, report.TextOptions{}) != text(t, r, report.TextOptions{}) {
 			t.Errorf("%s: read back it is another: %v\n%s\n%s", name, err, data, again)
 		}
 		if _, err := migration.DecodeReport(append(bytes.TrimSuffix(data, []byte("}")), []byte(`,"more":1}`)...)); err == nil {
@@ -361,7 +362,7 @@ func FuzzDecodeReport(f *testing.F) {
 		if _, err := r.Encode(); err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(text(t, r, TextOptions{Width: 80})) {
+		for line := range strings.Lines(text(t, r, report.TextOptions{Width: 80})) {
 			if line = strings.TrimSuffix(line, "\n"); runes(line) > 80 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
 				t.Fatalf("%q", line)
 			}

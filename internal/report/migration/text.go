@@ -12,25 +12,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// TextOptions say what is printed on.
-type TextOptions struct {
-	Width int  // columns; less than 60 is taken as 80
-	UTF8  bool // else ASCII only
-}
-
 // Text prints a report for a terminal.
-func Text(w io.Writer, r migration.Report, o TextOptions) error {
-	if o.Width < 60 {
-		o.Width = 80
-	}
+func Text(w io.Writer, r migration.Report, o report.TextOptions) error {
 	r = clean(r)
-	p := &printer{Terminal: report.Terminal{Width: o.Width}}
+	p := &printer{Terminal: o.Terminal()}
 	p.Wrapped("", headline(r))
 	for _, line := range about(r) {
 		p.Wrapped("  ", line)
 	}
 	p.section("MEMORY BY KIND")
-	p.table(kindTable(r, o.Width))
+	p.table(kindTable(r, p.Width))
 	p.stayed(r)
 	if r.Outcome != migration.Nothing {
 		p.section(paceTitle(r))
@@ -40,14 +31,7 @@ func Text(w io.Writer, r migration.Report, o TextOptions) error {
 	}
 	p.said("PROBLEMS", problems(r))
 	p.said("NOTES", r.Notes)
-	text := p.String()
-	if !o.UTF8 {
-		text = report.ASCII(text)
-	}
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return o.Print(w, &p.Terminal, "report")
 }
 
 // paceTitle: a dry run has achieved nothing.

@@ -37,7 +37,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func text(t *testing.T, p profile.Profile, o TextOptions) string {
+func text(t *testing.T, p profile.Profile, o report.TextOptions) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Text(&b, p, o); err != nil {
@@ -54,12 +54,12 @@ func TestDecisionText(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    profile.Profile
-		o    TextOptions
+		o    report.TextOptions
 	}{
-		{"ring-80", fake(4), TextOptions{UTF8: true}},
-		{"ring-80-ascii", fake(4), TextOptions{Width: 80}},
-		{"hostile-80", hostile(), TextOptions{UTF8: true}},
-		{"few-80", few(), TextOptions{UTF8: true}},
+		{"ring-80", fake(4), report.TextOptions{UTF8: true}},
+		{"ring-80-ascii", fake(4), report.TextOptions{Width: 80}},
+		{"hostile-80", hostile(), report.TextOptions{UTF8: true}},
+		{"few-80", few(), report.TextOptions{UTF8: true}},
 	} {
 		golden(t, c.name+".txt", text(t, c.p, c.o))
 	}
@@ -70,7 +70,7 @@ func TestDecisionTextFits(t *testing.T) {
 	for name, make := range fixtures {
 		for _, width := range []int{60, 80, 132} {
 			for _, utf8 := range []bool{true, false} {
-				for line := range strings.Lines(text(t, make(), TextOptions{Width: width, UTF8: utf8})) {
+				for line := range strings.Lines(text(t, make(), report.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && r > '~' }
 					if runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
@@ -84,7 +84,7 @@ func TestDecisionTextFits(t *testing.T) {
 
 // What is not known is said to be unknown, with the reason, and never 0.
 func TestDecisionUnknown(t *testing.T) {
-	out := strings.Join(strings.Fields(text(t, fake(4), TextOptions{UTF8: true})), " ")
+	out := strings.Join(strings.Fields(text(t, fake(4), report.TextOptions{UTF8: true})), " ")
 	for _, want := range []string{
 		"modelled (lab)", "Caution: This is a virtual machine", "unknown: not enough free memory on node 0: 64 MiB are needed, 12 MiB are free: 1 → 0",
 		"not measured: the time budget of 5m0s was used up", "unknown: the kernel knows no weighted-interleave (6.9 has it): weighted-interleave 0-3 (read)",
@@ -97,7 +97,7 @@ func TestDecisionUnknown(t *testing.T) {
 	if i, j := strings.Index(out, "Caution"), strings.Index(out, "LATENCY"); i < 0 || i > j {
 		t.Error("the caveats do not come first")
 	}
-	if sparse := text(t, few(), TextOptions{}); !strings.Contains(sparse, "unknown CPU model: measured") || !strings.Contains(sparse, "not measured: there is one node only") {
+	if sparse := text(t, few(), report.TextOptions{}); !strings.Contains(sparse, "unknown CPU model: measured") || !strings.Contains(sparse, "not measured: there is one node only") {
 		t.Error(sparse)
 	}
 }
@@ -175,7 +175,7 @@ func wellFormed(t *testing.T, name, text string) {
 // Every known figure of the matrices stands in text, picture and page.
 func TestParityFaces(t *testing.T) {
 	p := fake(4)
-	out := map[string]string{"text": text(t, p, TextOptions{UTF8: true, Width: 200})}
+	out := map[string]string{"text": text(t, p, report.TextOptions{UTF8: true, Width: 200})}
 	for face, write := range faces {
 		var b bytes.Buffer
 		if err := write(&b, p); err != nil {
@@ -209,7 +209,7 @@ func TestDecisionNothingToDraw(t *testing.T) {
 			t.Errorf("%s: %v, want %q", face, err, want)
 		}
 	}
-	for _, face := range []func(io.Writer, profile.Profile) error{HTML, Curve, func(w io.Writer, p profile.Profile) error { return Text(w, p, TextOptions{}) }} {
+	for _, face := range []func(io.Writer, profile.Profile) error{HTML, Curve, func(w io.Writer, p profile.Profile) error { return Text(w, p, report.TextOptions{}) }} {
 		if err := face(full{}, fake(4)); !errors.Is(err, errFull) {
 			t.Errorf("a full disk: %v", err)
 		}

@@ -3,7 +3,6 @@
 package profile
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -12,18 +11,9 @@ import (
 	"homenode/internal/report"
 )
 
-// TextOptions say what is printed on.
-type TextOptions struct {
-	Width int  // columns; less than 60 is taken as 80
-	UTF8  bool // else ASCII only
-}
-
 // Text prints a profile for a terminal.
-func Text(w io.Writer, p profile.Profile, o TextOptions) error {
-	if o.Width < 60 {
-		o.Width = 80
-	}
-	v, out := newView(p), &printer{report.Terminal{Width: o.Width}}
+func Text(w io.Writer, p profile.Profile, o report.TextOptions) error {
+	v, out := newView(p), &printer{o.Terminal()}
 	out.Wrapped("", v.headline)
 	for _, f := range v.facts {
 		out.Wrapped("  ", f.Name+": "+f.Text)
@@ -37,14 +27,7 @@ func Text(w io.Writer, p profile.Profile, o TextOptions) error {
 	for _, s := range v.sections {
 		out.section(s)
 	}
-	text := out.String()
-	if !o.UTF8 {
-		text = report.ASCII(text)
-	}
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("write profile: %w", err)
-	}
-	return nil
+	return o.Print(w, &out.Terminal, "profile")
 }
 
 // printer prints a profile.
