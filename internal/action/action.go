@@ -69,6 +69,7 @@ type Step struct {
 	Rate      unit.Bytes    `json:"rate_bytes_per_s,omitempty"`
 	MaxStall  time.Duration `json:"max_stall_ns,omitempty"`
 	PageCache bool          `json:"page_cache,omitempty"` // MovePages: pages of its files that nobody maps, too
+	HotFirst  bool          `json:"hot_first,omitempty"`  // MovePages: what is accessed now comes first
 	Reason    Reason        `json:"reason"`
 }
 
@@ -105,6 +106,8 @@ type Outcome struct {
 	Detail string     `json:"detail,omitempty"`
 	Moved  unit.Bytes `json:"moved_bytes,omitempty"`
 	Failed unit.Bytes `json:"failed_bytes,omitempty"` // pages the kernel would not move, this time
+	// HotHome: of MovePages with HotFirst, what is accessed is there; the rest may be left.
+	HotHome bool `json:"hot_home,omitempty"`
 	// CPUSeconds is CPU time the mover itself spent on this step.
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 }

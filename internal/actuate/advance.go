@@ -67,7 +67,7 @@ func (r *round) move(j *Job, p pages) {
 		j.Moving = true
 		r.ask(j, action.Step{
 			Kind: action.MovePages, Nodes: j.Nodes, From: p.from, Budget: p.all,
-			Rate: r.cfg.Rate, MaxStall: r.cfg.MaxStall, PageCache: r.cfg.PageCache,
+			Rate: r.cfg.Rate, MaxStall: r.cfg.MaxStall, PageCache: r.cfg.PageCache, HotFirst: r.cfg.HotFirst,
 		})
 	}
 }
@@ -255,18 +255,26 @@ func (r *round) shareBudget() {
 const firstFor = 7
 
 // order is number 5 of Step: the moves from the one that comes first on, then those
-// before it. The next one's turn comes when it has ended, or was first for long.
+// before it. The next one's turn comes when it has ended, or was first for long. Those
+// whose hot pages are not at home yet come before all others: these are what pays.
 func (r *round) order(first string, windows int) (string, int) {
-	var movers []string // ascending, as jobs are
+	var movers, hot []string // ascending, as jobs are
 	for i := range r.jobs {
 		j := &r.jobs[i]
 		j.Asked = slices.ContainsFunc(r.steps, func(s action.Step) bool { return s.Kind == action.MovePages && s.Workload == j.Workload })
 		if j.Asked {
 			movers = append(movers, j.Workload)
 		}
+		if j.Asked && r.cfg.HotFirst && !j.HotHome {
+			hot = append(hot, j.Workload)
+		}
 	}
 	if len(movers) == 0 {
 		return "", 0
+	}
+	moves := r.steps[len(r.steps)-len(movers):] // they come last
+	if len(hot) > 0 {
+		movers = hot
 	}
 	i, on := slices.BinarySearch(movers, first)
 	if on && windows >= firstFor {
@@ -275,10 +283,13 @@ func (r *round) order(first string, windows int) (string, int) {
 	if i %= len(movers); !on {
 		first, windows = movers[i], 0
 	}
-	moves := r.steps[len(r.steps)-len(movers):] // they come last
-	slices.SortStableFunc(moves, func(a, b action.Step) int {
-		return cmp.Compare(after(a.Workload, first), after(b.Workload, first))
-	})
+	late := func(s action.Step) int {
+		if !slices.Contains(movers, s.Workload) {
+			return 2
+		}
+		return after(s.Workload, first)
+	}
+	slices.SortStableFunc(moves, func(a, b action.Step) int { return cmp.Compare(late(a), late(b)) })
 	return first, windows + 1
 }
 

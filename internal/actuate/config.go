@@ -30,6 +30,7 @@ type Config struct {
 	// moved again and again within the horizon. 0: it never does.
 	PingPongDoublings int           `yaml:"ping_pong_doublings" json:"ping_pong_doublings"`
 	PageCache         bool          `yaml:"page_cache" json:"page_cache"` // move pages of its files that nobody maps, too
+	HotFirst          bool          `yaml:"hot_first" json:"hot_first"`   // look which pages are accessed, and move those before the others
 	MaxStall          time.Duration `yaml:"max_stall" json:"max_stall"`   // one call of the mover should take no longer; 0: unlimited
 
 	// Turn is how long a window's moves may take at Rate, all together: the budget is
@@ -56,7 +57,7 @@ func DefaultConfig() Config {
 	return Config{
 		Rate: 256 * unit.MiB, ResidualShare: 0.002, ResidualBytes: unit.MiB, ResidualBound: 0.1,
 		NoProgressWindows: 3, RetryLimit: 3, ForgetAfter: 3,
-		Horizon: 10 * time.Minute, PayRatio: 1, WhenUnknown: MoveAnyway, PingPongDoublings: 6, PageCache: true, MaxStall: 20 * time.Millisecond,
+		Horizon: 10 * time.Minute, PayRatio: 1, WhenUnknown: MoveAnyway, PingPongDoublings: 6, PageCache: true, HotFirst: true, MaxStall: 20 * time.Millisecond,
 	}
 }
 

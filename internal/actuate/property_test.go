@@ -199,7 +199,7 @@ func unpaid(cfg Config, old State, j Job, s action.Step) string {
 	switch {
 	case !judged || !named || !strings.Contains(s.Reason.Summary, v.Sum):
 		return "moves without a sum"
-	case s.Rate != cfg.Rate || s.MaxStall != cfg.MaxStall || s.PageCache != cfg.PageCache:
+	case s.Rate != cfg.Rate || s.MaxStall != cfg.MaxStall || s.PageCache != cfg.PageCache || s.HotFirst != cfg.HotFirst:
 		return "moves without its bounds"
 	case before.Moving || v.Answer == migration.PaysYes || v.Answer == migration.PaysCannotTell && cfg.WhenUnknown == MoveAnyway:
 		return ""

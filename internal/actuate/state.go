@@ -54,9 +54,10 @@ type Job struct {
 	Grown    int         `json:"grown,omitempty"`    // steady: windows above Floor + threshold
 	Drained  bool        `json:"drained,omitempty"`  // pages: the mover had nothing more to move
 	Moved    unit.Bytes  `json:"moved_bytes,omitempty"`
-	Moving   bool        `json:"moving,omitempty"`  // cpus, pages: a move was asked for
-	Waiting  bool        `json:"waiting,omitempty"` // settled: what is elsewhere is moved once it pays
-	Asked    bool        `json:"asked,omitempty"`   // a move was asked for and there was no word of it yet
+	HotHome  bool        `json:"hot_home,omitempty"` // what it accesses is at home
+	Moving   bool        `json:"moving,omitempty"`   // cpus, pages: a move was asked for
+	Waiting  bool        `json:"waiting,omitempty"`  // settled: what is elsewhere is moved once it pays
+	Asked    bool        `json:"asked,omitempty"`    // a move was asked for and there was no word of it yet
 	// Turn is, while moving, windows in a row in which that does not pay; of what has
 	// settled, windows since it has paid on the average. Credit is by how much: seconds
 	// × times the cost; see weigh.

@@ -125,7 +125,7 @@ func (r *round) cpusFailed(j *Job, detail string) {
 
 // moveOutcome: a refused move leaves the CPUs; the pages will not follow.
 func (r *round) moveOutcome(j *Job, o action.Outcome) {
-	j.Moved, j.Asked = j.Moved+o.Moved, false
+	j.Moved, j.Asked, j.HotHome = j.Moved+o.Moved, false, j.HotHome || o.HotHome
 	if j.Stage != StagePages {
 		return
 	}

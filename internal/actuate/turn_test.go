@@ -5,6 +5,7 @@ package actuate
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,4 +158,32 @@ func moves(steps []action.Step) bool {
 		}
 	}
 	return false
+}
+
+// Everybody's hot pages come before anybody's others, whoever is first.
+func TestHotPagesComeFirst(t *testing.T) {
+	move := func(id string) action.Step { return action.Step{Kind: action.MovePages, Workload: id} }
+	for _, c := range []struct {
+		home  string // whose hot pages are there
+		first string
+		want  string
+	}{
+		{"", "b", "b [b c a]"},
+		{"b", "b", "c [c a b]"},
+		{"bc", "c", "a [a b c]"},
+		{"abc", "b", "b [b c a]"},
+	} {
+		r := &round{cfg: Config{HotFirst: true}, steps: []action.Step{move("a"), move("b"), move("c")}}
+		for _, id := range []string{"a", "b", "c"} {
+			r.jobs = append(r.jobs, Job{Workload: id, HotHome: strings.Contains(c.home, id)})
+		}
+		first, _ := r.order(c.first, 1)
+		var ids []string
+		for _, s := range r.steps {
+			ids = append(ids, s.Workload)
+		}
+		if got := fmt.Sprint(first, " ", ids); got != c.want {
+			t.Errorf("home %q, first %s: %s, want %s", c.home, c.first, got, c.want)
+		}
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/policy/mao"
+	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
@@ -85,7 +86,7 @@ func (a *Agent) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.owner, err = cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: a.o.Config.DirectOwners, Mover: mover})
+	a.owner, err = cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: a.o.Config.DirectOwners, Mover: mover, Hot: a.hotPages})
 	if err != nil {
 		return err
 	}
@@ -131,6 +132,24 @@ func (a *Agent) mover() (*migrate.Mover, error) {
 		a.o.Log.Warn("pages that several processes map stay where they are: that needs CAP_SYS_NICE")
 	}
 	return migrate.NewMover(kernel.Live(), migrate.Config{Shared: powers.Nice()})
+}
+
+// hotGrain is that of transparent huge pages. Half a second finds some thousand
+// places: with it, most of a working set of some GB.
+const hotGrain = 2 * unit.MiB
+
+// hotPages looks which pages are accessed, for a quarter of the period and at most
+// half a second: moving waits for it. PMU samples alone: all other ways change what
+// the kernel goes by itself, or take longer.
+func (a *Agent) hotPages(ctx context.Context, pids []int) (migrate.Hot, error) {
+	look := hot.Config{For: min(a.o.Config.Period/4, 500*time.Millisecond), Sources: []string{hot.Samples}, Grain: hotGrain}
+	pages, err := hot.Find(ctx, kernel.Live(), pids, look)
+	if err != nil {
+		a.o.Log.Debug("which pages are hot is not known: they move in the order of their addresses", "error", err)
+		return nil, err
+	}
+	a.o.Log.Info("hot pages move first", "processes", len(pids), "bytes", pages.Heat().Bytes)
+	return pages, nil
 }
 
 // oursOf says what an agent that runs beside this dry run has set: that is not

@@ -37,6 +37,10 @@ type Config struct {
 	Period uint64
 	// Least samples make a page hot; 0: one.
 	Least int
+	// Grain is how much of a mapping one hit heats: the aligned bytes around it, a power
+	// of two. More finds more of a large working set in a short look, and heats more that
+	// is cold. 0: a page.
+	Grain unit.Bytes
 	// Calls is nil for the kernel's.
 	Calls unix.Sampling
 }
@@ -112,6 +116,9 @@ func (c Config) check() error {
 	if c.Share < 0 || c.Share > 1 {
 		return fmt.Errorf("find hot pages: share %g is not within 0 to 1", c.Share)
 	}
+	if c.Grain < 0 || c.Grain&(c.Grain-1) != 0 {
+		return fmt.Errorf("find hot pages: a grain of %d bytes is no power of two", c.Grain)
+	}
 	for _, s := range c.Sources {
 		if _, ok := sources[s]; !ok {
 			return fmt.Errorf("find hot pages: unknown source %q: want some of %s", s, strings.Join(All(), ", "))
@@ -178,7 +185,7 @@ func (l *look) settle(p *Pages) error {
 		if err != nil {
 			return err
 		}
-		if s := settle(l.found[pid], areas); len(s) > 0 {
+		if s := settle(l.found[pid], areas, l.cfg.Grain); len(s) > 0 {
 			p.spans[pid] = s
 		}
 		for _, m := range mappingsOf(pid, p.spans[pid], areas) {

@@ -55,11 +55,11 @@ func (p Pages) Notes() []string { return p.notes }
 // settle makes spans of what was found in a process: in order, without overlaps, of
 // whole units (pages, or huge pages), and only where something is mapped. areas
 // ascend.
-func settle(found []span, areas []procfs.SmapsArea) []span {
+func settle(found []span, areas []procfs.SmapsArea, grain unit.Bytes) []span {
 	found = merged(found)
 	var all []span
 	for _, a := range areas {
-		size := unitOf(a)
+		size := max(unitOf(a), uint64(grain))
 		i := sort.Search(len(found), func(i int) bool { return found[i].end > a.Start })
 		for ; i < len(found) && found[i].start < a.End; i++ {
 			s := span{max(found[i].start, a.Start), min(found[i].end, a.End)}

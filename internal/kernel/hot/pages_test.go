@@ -31,9 +31,21 @@ func TestDecisionSettle(t *testing.T) {
 		{"at a mapping's unaligned ends", []span{{m - 0x1000, m}, {3 * m, 3*m + 0x1000}}, []span{{m - 0x1000, m}, {3 * m, 3*m + 0x1000}}},
 		{"at the end of all", []span{{^uint64(0) - 0xfff, ^uint64(0)}}, []span{{^uint64(0) - 0xfff, ^uint64(0)}}},
 	} {
-		if got := settle(c.found, areas); !reflect.DeepEqual(got, c.want) && len(got)+len(c.want) > 0 {
+		if got := settle(c.found, areas, 0); !reflect.DeepEqual(got, c.want) && len(got)+len(c.want) > 0 {
 			t.Errorf("%s: %x, want %x", c.about, got, c.want)
 		}
+	}
+}
+
+// A grain heats what is around a hit, within the mapping.
+func TestDecisionGrain(t *testing.T) {
+	areas := []procfs.SmapsArea{mapped(0x3000, 0x29000, 0)}
+	got := settle([]span{{0x4000, 0x5000}, {0x21000, 0x22000}}, areas, 64*unit.KiB)
+	if want := []span{{0x3000, 0x10000}, {0x20000, 0x29000}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+	if err := (Config{For: 1, Grain: 3000}).check(); err == nil {
+		t.Error("a grain of 3000 bytes was taken")
 	}
 }
 
@@ -67,7 +79,7 @@ func TestDecisionSettleBruteForce(t *testing.T) {
 				}
 			}
 		}
-		p := Pages{spans: map[int][]span{7: settle(found, areas)}}
+		p := Pages{spans: map[int][]span{7: settle(found, areas, 0)}}
 		for i := range uint64(pages) {
 			if got := p.Hot(7, i<<12); got != want[i] {
 				t.Fatalf("page %d: %v, want %v; areas %x, found %x, spans %x", i, got, want[i], areas, found, p.spans[7])

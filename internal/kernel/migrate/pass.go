@@ -26,9 +26,10 @@ type pass struct {
 type aim struct {
 	from, to     set.NodeSet
 	leaveForeign bool
+	hot          bool // only those
 }
 
-func aimOf(req Request) aim { return aim{req.From, req.To, req.LeaveForeign} }
+func aimOf(req Request) aim { return aim{req.From, req.To, req.LeaveForeign, req.Hot != nil} }
 
 // area is a mapping that has pages elsewhere.
 type area struct {

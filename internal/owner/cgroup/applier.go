@@ -25,6 +25,8 @@ type Config struct {
 	DirectOwners []string
 	// Mover moves pages; without one MovePages is refused.
 	Mover Mover
+	// Hot looks which pages of processes are accessed; nil: nobody can tell.
+	Hot func(ctx context.Context, pids []int) (migrate.Hot, error)
 }
 
 // Mover is migrate.Mover, or a fake.
@@ -37,6 +39,8 @@ type Applier struct {
 	cfg    Config
 	layout cgroup.Layout
 	write  func(path, value string) error
+	seen   map[string]hotPages // by workload
+	moves  int
 }
 
 // The files that are written.
@@ -156,12 +160,33 @@ func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) 
 		out.Status, out.Detail = statusOf(err), err.Error()
 		return out
 	}
-	res, err := a.cfg.Mover.Move(ctx, migrate.Request{
+	req := migrate.Request{
 		PIDs: pids, From: step.From, To: step.Nodes, Budget: step.Budget, Rate: step.Rate, MaxStall: step.MaxStall,
 		// What others use too is not this workload's to move.
 		Cache: step.PageCache, LeaveForeign: true,
-	})
-	out.Moved, out.Failed, out.CPUSeconds = res.Moved(), res.Failed(), res.CPU.Seconds()
+	}
+	if first, ok := a.hotFirst(ctx, step, req); ok {
+		a.move(ctx, first, &out)
+		if out.Status != action.Done {
+			return out
+		}
+		a.seen[step.Workload] = a.seen[step.Workload].done()
+		if req.Budget -= out.Moved; req.Budget <= 0 {
+			out.Status, out.HotHome = action.InProgress, true
+			return out
+		}
+	}
+	a.move(ctx, req, &out)
+	out.HotHome = step.HotFirst
+	return out
+}
+
+// move adds what a move did to an outcome.
+func (a *Applier) move(ctx context.Context, req migrate.Request, out *action.Outcome) {
+	res, err := a.cfg.Mover.Move(ctx, req)
+	out.Moved += res.Moved()
+	out.Failed += res.Failed()
+	out.CPUSeconds += res.CPU.Seconds()
 	out.Status, out.Detail = action.Done, res.String()
 	if !res.Complete {
 		out.Status = action.InProgress
@@ -169,5 +194,4 @@ func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) 
 	if err != nil {
 		out.Status, out.Detail = statusOf(err), err.Error()
 	}
-	return out
 }
