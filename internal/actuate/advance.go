@@ -14,7 +14,7 @@ import (
 
 // advance is number 3 of Step: one job looks at its workload.
 func (r *round) advance(j *Job) {
-	wl, ok := r.w.Workload(j.Workload)
+	wl, ok := r.workload(j.Workload)
 	if !ok {
 		j.Absent++
 		return
@@ -48,7 +48,7 @@ func (r *round) restore(j *Job) {
 
 // setCPUs is number 1 of the package comment. The first move goes with it: the
 // CPUs are set before it, and what is moved late was remote for longer.
-func (r *round) setCPUs(j *Job, wl window.Workload) {
+func (r *round) setCPUs(j *Job, wl *window.Workload) {
 	r.ask(j, action.Step{Kind: action.SetCPUs, CPUs: j.CPUs, Nodes: j.Nodes})
 	if p, ok := r.pagesOf(wl, j.Nodes); ok && j.mayMove(wl) {
 		r.judge(j, wl, p)
@@ -58,7 +58,7 @@ func (r *round) setCPUs(j *Job, wl window.Workload) {
 	}
 }
 
-func (j *Job) mayMove(wl window.Workload) bool { return !j.CPUsOnly && !wl.Binding.PinnedMems }
+func (j *Job) mayMove(wl *window.Workload) bool { return !j.CPUsOnly && !wl.Binding.PinnedMems }
 
 // move asks for a move; shareBudget sets its budget. The owner takes one step after
 // the other, so each may go on at the whole rate.
@@ -74,14 +74,14 @@ func (r *round) move(j *Job, p pages) {
 
 // drifted is number 4: the effective CPUs or mems are not what was set. CPUs
 // that went offline are no drift, and an unreadable value cannot tell.
-func (r *round) drifted(j *Job, wl window.Workload) bool {
+func (r *round) drifted(j *Job, wl *window.Workload) bool {
 	want := j.CPUs.Intersect(r.online(j.Nodes))
 	have := wl.Binding.CPUs
 	why := ""
 	switch {
 	case !want.IsEmpty() && !have.IsEmpty() && have != want:
 		why = fmt.Sprintf("its CPUs are %v, not %v", have, want)
-	case j.MemsSet && !wl.Binding.Mems.IsEmpty() && wl.Binding.Mems != j.Nodes.Intersect(r.m.NodeIDs()):
+	case j.MemsSet && !wl.Binding.Mems.IsEmpty() && wl.Binding.Mems != j.Nodes.Intersect(r.nodeIDs):
 		why = fmt.Sprintf("its mems are %v, not %v", wl.Binding.Mems, j.Nodes)
 	default:
 		return false
@@ -92,7 +92,7 @@ func (r *round) drifted(j *Job, wl window.Workload) bool {
 }
 
 // follow is numbers 2 to 4 of the package comment for one window.
-func (r *round) follow(j *Job, wl window.Workload) {
+func (r *round) follow(j *Job, wl *window.Workload) {
 	p, known := r.pagesOf(wl, j.Nodes)
 	switch {
 	case (j.Stage == StagePages || j.Stage == StageMems) && !j.mayMove(wl):
@@ -110,7 +110,7 @@ func (r *round) follow(j *Job, wl window.Workload) {
 	}
 }
 
-func pinnedWhy(wl window.Workload) string {
+func pinnedWhy(wl *window.Workload) string {
 	if wl.Binding.PinnedWhy == "" {
 		return ""
 	}
@@ -123,7 +123,7 @@ func (r *round) threshold(p pages) unit.Bytes {
 }
 
 // pursue is numbers 2 and 3 of the package comment: move on, or be done with moving.
-func (r *round) pursue(j *Job, wl window.Workload, p pages) {
+func (r *round) pursue(j *Job, wl *window.Workload, p pages) {
 	j.progress(p)
 	r.judge(j, wl, p)
 	little := p.anon <= r.threshold(p)
@@ -144,7 +144,9 @@ func (r *round) pursue(j *Job, wl window.Workload, p pages) {
 		r.move(j, p)
 		return
 	}
-	left := fmt.Sprintf("%v of %v stay elsewhere: nothing moved in %d windows", p.anon, p.total, j.Idle)
+	left := r.word("some of its pages stay elsewhere: nothing moves", func() string {
+		return fmt.Sprintf("%v of %v stay elsewhere: nothing moved in %d windows", p.anon, p.total, j.Idle)
+	})
 	if float64(p.anon) <= float64(p.total)*float64(r.cfg.ResidualBound) {
 		r.finish(j, left)
 		return
@@ -164,7 +166,7 @@ func (r *round) finish(j *Job, why string) {
 
 // askMemsAgain: not confirmed yet. If much came back elsewhere meanwhile, the
 // write would be long: move first.
-func (r *round) askMemsAgain(j *Job, wl window.Workload, p pages, known bool) {
+func (r *round) askMemsAgain(j *Job, wl *window.Workload, p pages, known bool) {
 	if known && p.anon > max(r.threshold(p), unit.Bytes(float64(p.total)*float64(r.cfg.ResidualBound))) {
 		j.to(StagePages, "")
 		r.pursue(j, wl, p)
@@ -187,7 +189,7 @@ func (j *Job) progress(p pages) {
 
 // watch is number 4: pages that grow elsewhere again are moved again, if that pays.
 // Where they do so again and again, it takes its time.
-func (r *round) watch(j *Job, wl window.Workload, p pages) {
+func (r *round) watch(j *Job, wl *window.Workload, p pages) {
 	r.judge(j, wl, p)
 	j.Floor = min(j.Floor, p.anon)
 	if j.Waiting {
@@ -229,10 +231,13 @@ func (r *round) shareBudget() {
 		return // Budget is what there is to move
 	}
 	var moves []int
-	for i, s := range r.steps {
-		if s.Kind == action.MovePages {
+	for i := range r.steps {
+		if r.steps[i].Kind == action.MovePages {
 			moves = append(moves, i)
 		}
+	}
+	if len(moves) == 0 {
+		return
 	}
 	slices.SortStableFunc(moves, func(a, b int) int { return cmp.Compare(r.steps[a].Budget, r.steps[b].Budget) })
 	turn := r.w.Length
@@ -261,8 +266,7 @@ func (r *round) order(first string, windows int) (string, int) {
 	var movers, hot []string // ascending, as jobs are
 	for i := range r.jobs {
 		j := &r.jobs[i]
-		j.Asked = slices.ContainsFunc(r.steps, func(s action.Step) bool { return s.Kind == action.MovePages && s.Workload == j.Workload })
-		if j.Asked {
+		if j.Asked = r.moves(j.Workload); j.Asked {
 			movers = append(movers, j.Workload)
 		}
 		if j.Asked && r.cfg.HotFirst && !j.HotHome {
@@ -291,6 +295,16 @@ func (r *round) order(first string, windows int) (string, int) {
 	}
 	slices.SortStableFunc(moves, func(a, b action.Step) int { return cmp.Compare(late(a), late(b)) })
 	return first, windows + 1
+}
+
+// moves says that a move of a workload is among the steps.
+func (r *round) moves(workload string) bool {
+	for i := range r.steps {
+		if r.steps[i].Kind == action.MovePages && r.steps[i].Workload == workload {
+			return true
+		}
+	}
+	return false
 }
 
 // after is 1 for those that come round again before the first.

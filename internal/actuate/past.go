@@ -41,8 +41,8 @@ func findPast(past []Past, workload string) (int, bool) {
 	return slices.BinarySearchFunc(past, workload, func(p Past, id string) int { return cmp.Compare(p.Workload, id) })
 }
 
-// moves of a workload within the horizon.
-func (r *round) moves(workload string) []Move {
+// movesOf a workload within the horizon.
+func (r *round) movesOf(workload string) []Move {
 	i, ok := findPast(r.past, workload)
 	if !ok {
 		return nil
@@ -52,22 +52,34 @@ func (r *round) moves(workload string) []Move {
 
 // recall copies what of the past is within the horizon.
 func (r *round) recall(past []Past) {
+	count := 0
 	for _, p := range past {
-		var kept []Move
+		count += len(p.Moves)
+	}
+	if count == 0 {
+		return
+	}
+	r.past = make([]Past, 0, len(past))
+	all := make([]Move, 0, count) // of all workloads; each has its own part
+	for _, p := range past {
+		from := len(all)
 		for _, m := range p.Moves {
 			if r.w.At.Sub(m.At) < r.cfg.Horizon {
-				kept = append(kept, m)
+				all = append(all, m)
 			}
 		}
-		if len(kept) > 0 {
+		if kept := all[from:len(all):len(all)]; len(kept) > 0 {
 			r.past = append(r.past, Past{Workload: p.Workload, Moves: kept})
 		}
+	}
+	if len(r.past) == 0 {
+		r.past = nil
 	}
 }
 
 // book remembers what a step moved, whatever became of its job meanwhile. Outcomes
 // of windows in a row to the same nodes are one move.
-func (r *round) book(o action.Outcome) {
+func (r *round) book(o *action.Outcome) {
 	i, ok := findPast(r.past, o.Step.Workload)
 	if o.Status == action.Gone {
 		if ok {
@@ -95,9 +107,13 @@ func (r *round) book(o action.Outcome) {
 
 // journeysGoOn keeps those as one move whose turn did not come in the last window.
 func (r *round) journeysGoOn() {
-	for _, j := range r.jobs {
+	for k := range r.jobs {
+		j := &r.jobs[k]
+		if !j.Asked {
+			continue
+		}
 		i, ok := findPast(r.past, j.Workload)
-		if !ok || !j.Asked {
+		if !ok {
 			continue
 		}
 		if last := &r.past[i].Moves[len(r.past[i].Moves)-1]; last.To == j.Nodes && last.Seq+1 >= r.w.Seq {
@@ -110,7 +126,7 @@ func (r *round) journeysGoOn() {
 // begins. The first one need not wait, nor the second one if it takes the pages on, not back;
 // from there on it doubles with each move within the horizon.
 func (r *round) patience(j *Job, p pages) int {
-	moves := r.moves(j.Workload)
+	moves := r.movesOf(j.Workload)
 	n := len(moves)
 	if n == 0 || n == 1 && !moves[0].undoneBy(p.from, j.Nodes) {
 		return 0
@@ -120,7 +136,7 @@ func (r *round) patience(j *Job, p pages) int {
 
 // undone is bytes whose earlier move would have been for nothing.
 func (r *round) undone(j *Job, p pages) (sum unit.Bytes) {
-	for _, m := range r.moves(j.Workload) {
+	for _, m := range r.movesOf(j.Workload) {
 		if m.undoneBy(p.from, j.Nodes) {
 			sum += m.Bytes
 		}

@@ -15,16 +15,19 @@ import (
 // judge says whether it pays to move what of a workload is elsewhere; the job keeps
 // the verdict. A window knows no page sizes: all pages are priced as small ones,
 // which is too much where they are huge.
-func (r *round) judge(j *Job, wl window.Workload, p pages) {
+func (r *round) judge(j *Job, wl *window.Workload, p pages) {
 	if p.all == 0 {
 		j.Pays = unit.None[migration.Verdict]()
 		return
 	}
-	cpus := j.Nodes.Intersect(r.m.NodesWithCPUs())
-	costs := migration.CostsOf(r.cfg.Profile, r.m)
-	j.Pays = unit.Some(migration.Pays(migration.Stake{
-		Bytes: p.all, RemoteRate: r.remoteRate(j, wl, p), Difference: costs.Difference(cpus, p.by, j.Nodes), Horizon: r.cfg.Horizon,
-		PerByte: costs.Price(p.by, j.Nodes, false), Undone: r.undone(j, p), Ratio: r.cfg.PayRatio,
+	cpus := j.Nodes.Intersect(r.withCPUs)
+	weigh := migration.Pays
+	if r.silent {
+		weigh = migration.Weigh
+	}
+	j.Pays = unit.Some(weigh(migration.Stake{
+		Bytes: p.all, RemoteRate: r.remoteRate(j, wl, p), Difference: r.costs.Difference(cpus, p.by, j.Nodes), Horizon: r.cfg.Horizon,
+		PerByte: r.costs.Price(p.by, j.Nodes, false), Undone: r.undone(j, p), Ratio: r.cfg.PayRatio,
 	}))
 }
 
@@ -33,7 +36,7 @@ func (r *round) judge(j *Job, wl window.Workload, p pages) {
 // where it will: then these are all loads × the share of the pages that is elsewhere.
 // Afterwards they are the remote loads, all of them where it runs on one node; on
 // several, the pages of one home node are remote for the CPUs of another.
-func (r *round) remoteRate(j *Job, wl window.Workload, p pages) unit.Value[float64] {
+func (r *round) remoteRate(j *Job, wl *window.Workload, p pages) unit.Value[float64] {
 	remote, known := wl.RemoteLoads.Get()
 	seconds := r.w.Length.Seconds()
 	if !known || seconds <= 0 {
@@ -64,17 +67,16 @@ func because(why string) string {
 
 // remoteBytes is what its CPUs have elsewhere, by how much each node's CPUs were used:
 // unknown use is the same on all home nodes.
-func (r *round) remoteBytes(j *Job, wl window.Workload, p pages) float64 {
-	by, _ := wl.PagesByNode()
+func (r *round) remoteBytes(j *Job, wl *window.Workload, p pages) float64 {
 	sum, weight := 0.0, 0.0
-	for i, n := range r.w.Nodes {
-		cpu := 0.0
+	for i := range r.w.Nodes {
+		n, cpu := &r.w.Nodes[i], 0.0
 		if len(wl.CPUByNode) == len(r.w.Nodes) && wl.CPU.Or(0) > 0 {
 			cpu = wl.CPUByNode[i].Or(0)
 		} else if j.Nodes.Has(n.ID) {
 			cpu = 1
 		}
-		sum, weight = sum+cpu*float64(p.total-by[i]), weight+cpu
+		sum, weight = sum+float64(cpu*float64(p.total-bytesOn(wl, i))), weight+cpu
 	}
 	if weight == 0 {
 		return float64(p.all)
@@ -118,8 +120,12 @@ func (j *Job) short() string {
 }
 
 func (r *round) waits(j *Job, p pages, windows int) string {
+	return r.word("it waits until moving has paid for long enough", func() string { return r.waitsFor(j, p, windows) })
+}
+
+func (r *round) waitsFor(j *Job, p pages, windows int) string {
 	text := fmt.Sprintf("%v stay elsewhere until moving has paid for %d windows", p.all, windows)
-	switch n := len(r.moves(j.Workload)); n {
+	switch n := len(r.movesOf(j.Workload)); n {
 	case 0:
 		return text
 	case 1:
@@ -140,8 +146,8 @@ func (r *round) waits(j *Job, p pages, windows int) string {
 //
 // What cannot be told counts as WhenUnknown says.
 func (r *round) weigh(j *Job) {
-	j.Credit = min(j.Credit+r.times(j)*r.w.Length.Seconds(), r.cfg.Horizon.Seconds()) // 1, 3
-	if !(j.Credit > 0) {                                                              // 2
+	j.Credit = min(j.Credit+float64(r.times(j)*r.w.Length.Seconds()), r.cfg.Horizon.Seconds()) // 1, 3
+	if !(j.Credit > 0) {                                                                       // 2
 		j.Turn, j.Credit = 0, 0
 		return
 	}
@@ -164,7 +170,7 @@ func (r *round) times(j *Job) float64 {
 
 // reconsider looks again at what was left elsewhere because moving did not pay, or
 // was to wait.
-func (r *round) reconsider(j *Job, wl window.Workload, p pages) {
+func (r *round) reconsider(j *Job, wl *window.Workload, p pages) {
 	wait := max(r.cfg.NoProgressWindows, r.patience(j, p))
 	switch {
 	case p.anon <= r.threshold(p) && !j.MemsSet: // it went by itself

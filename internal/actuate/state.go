@@ -3,8 +3,8 @@
 package actuate
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"homenode/internal/action"
 	"homenode/internal/migration"
@@ -89,7 +89,8 @@ func (s State) Undecided() bool {
 }
 
 func find(jobs []Job, workload string) (int, bool) {
-	return slices.BinarySearchFunc(jobs, workload, func(j Job, id string) int { return cmp.Compare(j.Workload, id) })
+	i := sort.Search(len(jobs), func(i int) bool { return jobs[i].Workload >= workload })
+	return i, i < len(jobs) && jobs[i].Workload == workload
 }
 
 // to enters a stage; what was counted in the last one is over.

@@ -29,11 +29,31 @@ import (
 // Those are told with a set-cpus step, so that a policy need only know one kind
 // of end of a binding.
 func Step(m machine.Machine, cfg Config, st State, wishes []action.Action, w window.Window) (State, []action.Step, []action.Outcome) {
-	r := &round{m: m, cfg: cfg, w: w, jobs: slices.Clone(st.Jobs)}
+	return newRound(m, cfg, w).run(st, wishes)
+}
+
+// Decide is Step for those who read nothing, such as a simulator of many servers: it
+// does the same in a fraction of the time. The verdicts of its jobs and the reasons
+// of its moves lack the sum in words, and what a job says of why (Why) has no figures.
+// Step goes on from its states, and it from Step's.
+func Decide(m machine.Machine, cfg Config, st State, wishes []action.Action, w window.Window) (State, []action.Step, []action.Outcome) {
+	r := newRound(m, cfg, w)
+	r.silent, r.costs = true, r.costs.Brief()
+	return r.run(st, wishes)
+}
+
+func newRound(m machine.Machine, cfg Config, w window.Window) *round {
+	return &round{m: m, cfg: cfg, w: w, costs: migration.CostsOf(cfg.Profile, m), nodeIDs: m.NodeIDs(), withCPUs: m.NodesWithCPUs()}
+}
+
+// run is the numbers of Step.
+func (r *round) run(st State, wishes []action.Action) (State, []action.Step, []action.Outcome) {
+	r.jobs = slices.Clone(st.Jobs)
+	r.elsewhere = make([]migration.NodeBytes, 0, len(r.jobs))
 	r.recall(st.Past)
-	for _, o := range w.Outcomes { // 1
-		r.book(o)
-		r.outcome(o)
+	for i := range r.w.Outcomes { // 1
+		r.book(&r.w.Outcomes[i])
+		r.outcome(&r.w.Outcomes[i])
 	}
 	r.journeysGoOn()
 	for _, a := range wishes { // 2
@@ -67,13 +87,35 @@ type round struct {
 	past  []Past
 	steps []action.Step
 	told  []action.Outcome
+
+	silent            bool // nobody reads: no figures in words
+	costs             migration.Costs
+	nodeIDs, withCPUs set.NodeSet           // the machine's
+	elsewhere         []migration.NodeBytes // of all jobs, one after the other; see pagesOf
+}
+
+// word is what is said in words; plain stands for it where nobody reads.
+func (r *round) word(plain string, full func() string) string {
+	if r.silent {
+		return plain
+	}
+	return full()
+}
+
+// workload returns the window's workload with that id.
+func (r *round) workload(id string) (*window.Workload, bool) {
+	i, ok := r.w.WorkloadIndex(id)
+	if !ok {
+		return nil, false
+	}
+	return &r.w.Workloads[i], true
 }
 
 // stageDone marks a job that forget() drops.
 const stageDone Stage = ""
 
 // outcome is number 1 of Step.
-func (r *round) outcome(o action.Outcome) {
+func (r *round) outcome(o *action.Outcome) {
 	i, ok := find(r.jobs, o.Step.Workload)
 	if !ok {
 		return
@@ -96,7 +138,7 @@ func (r *round) outcome(o action.Outcome) {
 }
 
 // cpusOutcome: refused, or failed too often: put back what may have been done.
-func (r *round) cpusOutcome(j *Job, o action.Outcome) {
+func (r *round) cpusOutcome(j *Job, o *action.Outcome) {
 	if j.Stage != StageCPUs || o.Step.Nodes != j.Nodes { // or of a wish that was told no
 		return
 	}
@@ -124,7 +166,7 @@ func (r *round) cpusFailed(j *Job, detail string) {
 }
 
 // moveOutcome: a refused move leaves the CPUs; the pages will not follow.
-func (r *round) moveOutcome(j *Job, o action.Outcome) {
+func (r *round) moveOutcome(j *Job, o *action.Outcome) {
 	j.Moved, j.Asked, j.HotHome = j.Moved+o.Moved, false, j.HotHome || o.HotHome
 	if j.Stage != StagePages {
 		return
@@ -141,7 +183,7 @@ func (r *round) moveOutcome(j *Job, o action.Outcome) {
 	}
 }
 
-func (r *round) memsOutcome(j *Job, o action.Outcome) {
+func (r *round) memsOutcome(j *Job, o *action.Outcome) {
 	if j.Stage != StageMems {
 		return
 	}
@@ -163,7 +205,7 @@ func (r *round) memsOutcome(j *Job, o action.Outcome) {
 }
 
 // restoreOutcome never gives up (nothing is lost), but tries less and less often.
-func (r *round) restoreOutcome(j *Job, o action.Outcome) {
+func (r *round) restoreOutcome(j *Job, o *action.Outcome) {
 	if j.Stage != StageRestoring {
 		return
 	}
@@ -187,7 +229,7 @@ func (r *round) settle(j *Job, why string) {
 		stage = StageBound
 	}
 	j.to(stage, why)
-	if wl, ok := r.w.Workload(j.Workload); ok {
+	if wl, ok := r.workload(j.Workload); ok {
 		p, _ := r.pagesOf(wl, j.Nodes)
 		j.Floor = p.anon
 	}
@@ -230,7 +272,7 @@ func newJob(a action.Action) Job {
 // begin starts a bind, or refuses it where there is nothing to set.
 func (r *round) begin(i int, a action.Action) {
 	j := newJob(a)
-	wl, ok := r.w.Workload(a.Workload)
+	wl, ok := r.workload(a.Workload)
 	if !ok {
 		r.tell(j, action.Gone, "it is not in this window")
 		return
@@ -252,8 +294,8 @@ func (r *round) begin(i int, a action.Action) {
 // online are these nodes' CPUs that both the machine and the window call online.
 func (r *round) online(nodes set.NodeSet) set.CPUSet {
 	var now set.CPUSet
-	for _, n := range r.w.Nodes {
-		if nodes.Has(n.ID) {
+	for i := range r.w.Nodes {
+		if n := &r.w.Nodes[i]; nodes.Has(n.ID) {
 			now = now.Union(n.CPUs)
 		}
 	}
@@ -269,14 +311,26 @@ func (r *round) tell(j Job, s action.Status, detail string) {
 // ask adds a step.
 func (r *round) ask(j *Job, s action.Step) {
 	s.Workload = j.Workload
-	if s.Reason = j.Reason; s.Kind == action.MovePages {
+	if s.Reason = j.Reason; s.Kind == action.MovePages && !r.silent {
 		s.Reason = j.withSum()
+	}
+	if r.steps == nil {
+		r.steps = make([]action.Step, 0, fewSteps)
 	}
 	r.steps = append(r.steps, s)
 }
 
+// fewSteps is more than most windows have; each step is some 300 bytes.
+const fewSteps = 4
+
 func (r *round) forget() {
-	r.jobs = slices.DeleteFunc(r.jobs, func(j Job) bool { return j.Stage == stageDone || j.Absent > r.cfg.ForgetAfter })
+	over := func(j *Job) bool { return j.Stage == stageDone || j.Absent > r.cfg.ForgetAfter }
+	for i := range r.jobs {
+		if over(&r.jobs[i]) {
+			r.jobs = slices.DeleteFunc(r.jobs, func(j Job) bool { return over(&j) })
+			return
+		}
+	}
 }
 
 // pages are a workload's resident bytes outside its binding.
@@ -288,23 +342,28 @@ type pages struct {
 }
 
 // pagesOf is false when any of it is unknown.
-func (r *round) pagesOf(wl window.Workload, nodes set.NodeSet) (pages, bool) {
-	by, ok := wl.PagesByNode()
-	if !ok || len(by) != len(r.w.Nodes) {
+func (r *round) pagesOf(wl *window.Workload, nodes set.NodeSet) (pages, bool) {
+	if len(wl.AnonByNode) != len(r.w.Nodes) || !wl.KnowsPages() {
 		return pages{}, false
 	}
 	var p pages
-	var from []int
-	for i, n := range r.w.Nodes {
-		p.total += by[i]
-		if nodes.Has(n.ID) || by[i] == 0 {
+	first := len(r.elsewhere)
+	for i := range r.w.Nodes {
+		id, bytes := r.w.Nodes[i].ID, bytesOn(wl, i)
+		p.total += bytes
+		if nodes.Has(id) || bytes == 0 {
 			continue
 		}
-		p.all += by[i]
+		p.all += bytes
 		p.anon += wl.AnonByNode[i].Or(0)
-		from = append(from, n.ID)
-		p.by = append(p.by, migration.NodeBytes{Node: n.ID, Bytes: by[i]})
+		p.from = p.from.With(id)
+		r.elsewhere = append(r.elsewhere, migration.NodeBytes{Node: id, Bytes: bytes})
 	}
-	p.from = set.FromNodes(from...)
+	p.by = r.elsewhere[first:len(r.elsewhere):len(r.elsewhere)]
 	return p, true
+}
+
+// bytesOn is what a workload whose pages are known has on the i-th node.
+func bytesOn(wl *window.Workload, i int) unit.Bytes {
+	return wl.AnonByNode[i].Or(0) + wl.FileByNode[i].Or(0)
 }

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"homenode/internal/machine"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -27,9 +28,7 @@ type Config struct {
 	// known loss before the rest is taken to lose alike. Lower extrapolates more.
 	Covered float64
 	// SLITExcess is how much of the extra latency that SLIT promises is there:
-	// latency ratio = 1 + (distance/10 − 1) × SLITExcess. Measured: 138/80 and
-	// 144/90 ns at the usual 21: 0.66 and 0.55; AMD in one socket at 12: 0.4–0.6
-	// (latency facts; papers, §1). Higher makes every cost larger.
+	// machine.LatencyRatio. Higher makes every cost larger.
 	SLITExcess float64
 
 	// RemoteShare is the share of remote reads from which a workload is far from
@@ -143,7 +142,7 @@ type Config struct {
 // DefaultConfig is what homenode doctor uses.
 func DefaultConfig() Config {
 	return Config{
-		Bottleneck: 0.05, Slight: 0.02, IdleCPUs: 0.1, Covered: 0.8, SLITExcess: 0.6,
+		Bottleneck: 0.05, Slight: 0.02, IdleCPUs: 0.1, Covered: 0.8, SLITExcess: machine.SLITExcess,
 		RemoteShare: 0.25, MinCPU: 0.05, MinMemory: 16 * unit.MiB, HomeShare: 0.6, AwayShare: 0.2,
 		NearLow: 1.5, CacheShare: 0.3, FallbackPages: 256, FallbackShare: 0.01,
 		TouchShare: 0.8, SpreadShare: 0.2,

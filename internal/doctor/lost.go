@@ -197,7 +197,7 @@ func (l look) ratios() func(from, to int) (k float64, source string, ok bool) {
 		if !ok || d == 255 || from != to && d <= machine.LocalDistance { // no way there; remote as near as local: no table at all
 			return 0, "", false
 		}
-		return 1 + (float64(d)/10-1)*l.c.SLITExcess, "SLIT distance", true
+		return machine.LatencyRatio(d, l.c.SLITExcess), "SLIT distance", true
 	}
 }
 

@@ -46,7 +46,7 @@ var hwlocAttrNames = [...]string{"ReadLatency", "WriteLatency", "ReadBandwidth",
 
 // nodesWithin returns the nodes whose CPUs are among these.
 func (m *Machine) nodesWithin(cpus set.CPUSet) set.NodeSet {
-	return m.nodesWhere(func(n Node) bool { return !n.CPUs.IsEmpty() && n.CPUs.SubsetOf(cpus) })
+	return m.nodesWhere(func(n *Node) bool { return !n.CPUs.IsEmpty() && n.CPUs.SubsetOf(cpus) })
 }
 
 func (m *Machine) addAccess(id int, initiators set.NodeSet, name string, value int64) {
@@ -103,7 +103,7 @@ func isIO(kind string) bool { return kind == "PCIDev" || kind == "Bridge" || kin
 
 // nodeWithCPUs is the one of several nodes that has exactly these CPUs (3).
 func (m *Machine) nodeWithCPUs(cpus set.CPUSet) unit.Opt[int] {
-	nodes := m.nodesWhere(func(n Node) bool { return !cpus.IsEmpty() && n.CPUs == cpus })
+	nodes := m.nodesWhere(func(n *Node) bool { return !cpus.IsEmpty() && n.CPUs == cpus })
 	id, ok := nodes.First()
 	return unit.OptOf(id, ok && nodes.Len() == 1 && len(m.Nodes) > 1)
 }

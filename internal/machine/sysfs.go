@@ -149,7 +149,7 @@ func (t *tree) assign(m *Machine, claims map[int]set.CPUSet) {
 	contested := map[set.NodeSet]set.CPUSet{}
 	for i := range m.CPUs {
 		c := &m.CPUs[i]
-		claimants := m.nodesWhere(func(n Node) bool { return claims[n.ID].Has(c.ID) })
+		claimants := m.nodesWhere(func(n *Node) bool { return claims[n.ID].Has(c.ID) })
 		c.Node = t.nodeOf(m, c.ID, claimants)
 		if claimants.Len() > 1 {
 			contested[claimants] = contested[claimants].With(c.ID)

@@ -29,11 +29,35 @@ const (
 // Costs knows MAO's price and no latency.
 type Costs struct {
 	profile *profile.Profile // nil: estimates
-	machine machine.Machine
+	machine *machine.Machine // nil: none
+	brief   bool
 }
 
 // CostsOf goes by a profile of this machine; nil is none.
-func CostsOf(p *profile.Profile, m machine.Machine) Costs { return Costs{profile: p, machine: m} }
+func CostsOf(p *profile.Profile, m machine.Machine) Costs { return Costs{profile: p, machine: &m} }
+
+// Brief are the same costs for those who read nothing: where a figure comes from is
+// not said in full.
+func (c Costs) Brief() Costs {
+	c.brief = true
+	return c
+}
+
+// access is what the firmware says of a node's memory.
+func (c Costs) access(node int) []machine.Access {
+	if c.machine == nil {
+		return nil
+	}
+	n, _ := c.machine.Node(node)
+	return n.Access
+}
+
+func (c Costs) distance(from, to int) (int, bool) {
+	if c.machine == nil {
+		return 0, false
+	}
+	return c.machine.Distance(from, to).Get()
+}
 
 // how is what the profile's clock makes of its figures.
 func (c Costs) how() unit.Source { return max(c.profile.How, unit.HowEstimated) }
@@ -45,7 +69,7 @@ func (c Costs) how() unit.Source { return max(c.profile.How, unit.HowEstimated) 
 //  3. a small page's price for a huge one (too much), an estimate,
 //  4. MAO's.
 func (c Costs) PerByte(from, to int, huge bool) unit.Value[float64] {
-	perByte := func(m profile.Migration) (float64, bool) {
+	perByte := func(m *profile.Migration) (float64, bool) {
 		ns, ok := m.PerPage.Median.Get()
 		return ns / 1e9 / float64(m.PageSize), ok
 	}
@@ -60,7 +84,7 @@ func (c Costs) PerByte(from, to int, huge bool) unit.Value[float64] {
 
 // Speed is bytes/s that one worker moves between two nodes, as fast as it goes.
 func (c Costs) Speed(from, to int, huge bool) unit.Value[float64] {
-	if v, ok := c.figure(from, to, huge, func(m profile.Migration) (float64, bool) { return m.Rate.Median.Get() }); ok {
+	if v, ok := c.figure(from, to, huge, func(m *profile.Migration) (float64, bool) { return m.Rate.Median.Get() }); ok {
 		return v
 	}
 	cost := c.PerByte(from, to, huge)
@@ -68,25 +92,36 @@ func (c Costs) Speed(from, to int, huge bool) unit.Value[float64] {
 }
 
 // figure is number 1 or 2 of PerByte; false when the profile has neither.
-func (c Costs) figure(from, to int, huge bool, of func(profile.Migration) (float64, bool)) (unit.Value[float64], bool) {
+func (c Costs) figure(from, to int, huge bool, of func(*profile.Migration) (float64, bool)) (unit.Value[float64], bool) {
 	if c.profile == nil {
 		return unit.Value[float64]{}, false
 	}
 	sum, n := 0.0, 0
-	for _, m := range c.profile.Migration {
+	for i := range c.profile.Migration {
+		m := &c.profile.Migration[i]
 		v, ok := of(m)
 		if (m.PageSize >= hugeFrom) != huge || !ok || v <= 0 {
 			continue
 		}
 		if m.From == from && m.To == to {
-			return unit.ValueOf(v, c.how(), fmt.Sprintf("profile: migration %d to %d, pages of %v", from, to, m.PageSize)), true
+			return unit.ValueOf(v, c.how(), c.source(func() string {
+				return fmt.Sprintf("profile: migration %d to %d, pages of %v", from, to, m.PageSize)
+			})), true
 		}
 		sum, n = sum+v, n+1
 	}
 	if n == 0 {
 		return unit.Value[float64]{}, false
 	}
-	return unit.Estimated(sum/float64(n), fmt.Sprintf("profile: migration, mean of %s", pairs(n))), true
+	return unit.Estimated(sum/float64(n), c.source(func() string { return "profile: migration, mean of " + pairs(n) })), true
+}
+
+// source is where a figure of the profile comes from.
+func (c Costs) source(full func() string) string {
+	if c.brief {
+		return "profile: migration"
+	}
+	return full()
 }
 
 func pairs(n int) string {
@@ -101,11 +136,15 @@ func pairs(n int) string {
 // the profile, or the firmware (HMAT), or SLIT distances, where a distance of 10 is
 // the firmware's latency of the CPU's own memory, else 80 ns.
 func (c Costs) LatencyDifference(cpuNode, from, to int) unit.Value[float64] {
-	for _, source := range []func(cpuNode, mem int) unit.Value[float64]{c.profiled, c.firmware, c.byDistance} {
-		before, after := source(cpuNode, from), source(cpuNode, to)
-		if before.Known() && after.Known() {
-			return unit.ValueOf(before.Or(0)-after.Or(0), unit.Weakest(before.How, after.How), before.From)
-		}
+	before, after := c.profiled(cpuNode, from), c.profiled(cpuNode, to)
+	if !before.Known() || !after.Known() {
+		before, after = c.firmware(cpuNode, from), c.firmware(cpuNode, to)
+	}
+	if !before.Known() || !after.Known() {
+		before, after = c.byDistance(cpuNode, from), c.byDistance(cpuNode, to)
+	}
+	if before.Known() && after.Known() {
+		return unit.ValueOf(before.Or(0)-after.Or(0), unit.Weakest(before.How, after.How), before.From)
 	}
 	return unit.UnknownValue[float64](fmt.Sprintf("no latency or distance from node %d to nodes %d and %d", cpuNode, from, to))
 }
@@ -124,8 +163,9 @@ func (c Costs) profiled(cpuNode, mem int) unit.Value[float64] {
 // firmware is what HMAT says; it is the firmware's word, and mostly of the own node
 // alone.
 func (c Costs) firmware(cpuNode, mem int) unit.Value[float64] {
-	n, _ := c.machine.Node(mem)
-	for _, a := range n.Access {
+	access := c.access(mem)
+	for i := range access {
+		a := &access[i]
 		if ns, ok := a.ReadLatency.Get(); ok && ns > 0 && a.Initiators.Has(cpuNode) {
 			return unit.Estimated(float64(ns)/1e9, "firmware (HMAT)")
 		}
@@ -134,14 +174,14 @@ func (c Costs) firmware(cpuNode, mem int) unit.Value[float64] {
 }
 
 func (c Costs) byDistance(cpuNode, mem int) unit.Value[float64] {
-	d, ok := c.machine.Distance(cpuNode, mem).Get()
+	d, ok := c.distance(cpuNode, mem)
 	if !ok {
 		return unit.UnknownValue[float64]("no distance")
 	}
 	local := c.firmware(cpuNode, cpuNode)
-	from := "SLIT distance × " + local.From
-	if !local.Known() {
-		from = "SLIT distance × 80 ns / 10"
+	from := "SLIT distance × 80 ns / 10"
+	if local.Known() {
+		from = "SLIT distance × " + local.From
 	}
 	return unit.Estimated(local.Or(localLatency)*float64(d)/machine.LocalDistance, from)
 }
@@ -158,8 +198,7 @@ func (c Costs) Bandwidth(node int) unit.Value[unit.Bytes] {
 			return unit.ValueOf(unit.Bytes(f.Median.Or(0)), c.how(), "profile: bandwidth")
 		}
 	}
-	n, _ := c.machine.Node(node)
-	for _, a := range n.Access {
+	for _, a := range c.access(node) {
 		if b, ok := a.ReadBandwidth.Get(); ok && b > 0 {
 			return unit.Estimated(b, "firmware (HMAT)")
 		}
@@ -171,13 +210,18 @@ func (c Costs) Bandwidth(node int) unit.Value[unit.Bytes] {
 // they are, they come from all these CPUs' nodes alike, and pages move to all nodes
 // of to alike.
 func (c Costs) Difference(cpus set.NodeSet, from []NodeBytes, to set.NodeSet) unit.Value[float64] {
-	return average(from, to, func(f, t int) unit.Value[float64] {
-		each := []NodeBytes{}
-		for cpu := range cpus.All() {
-			each = append(each, NodeBytes{Node: cpu, Bytes: 1})
+	return average(from, to, func(f, t int) unit.Value[float64] { return c.differenceFor(cpus, f, t) })
+}
+
+// differenceFor is Difference of one pair of nodes.
+func (c Costs) differenceFor(cpus set.NodeSet, from, to int) unit.Value[float64] {
+	var m mean
+	for cpu := range cpus.All() {
+		if v := c.LatencyDifference(cpu, from, to); !m.add(v, 1) {
+			return v
 		}
-		return average(each, set.FromNodes(t), func(cpu, _ int) unit.Value[float64] { return c.LatencyDifference(cpu, f, t) })
-	})
+	}
+	return m.value()
 }
 
 // Price is PerByte on the average.
@@ -188,25 +232,51 @@ func (c Costs) Price(from []NodeBytes, to set.NodeSet, huge bool) unit.Value[flo
 // average weighs by bytes, and is as good as the weakest of its parts; it is unknown
 // when one of them is, or when there is none.
 func average(from []NodeBytes, to set.NodeSet, of func(from, to int) unit.Value[float64]) unit.Value[float64] {
-	sum, weight, how := 0.0, 0.0, unit.HowMeasured
-	var sources []string
+	var m mean
 	for _, f := range from {
 		for t := range to.All() {
-			v := of(f.Node, t)
-			if !v.Known() {
+			if v := of(f.Node, t); !m.add(v, float64(f.Bytes)) {
 				return v
-			}
-			sum, weight, how = sum+v.Or(0)*float64(f.Bytes), weight+float64(f.Bytes), unit.Weakest(how, v.How)
-			if !slices.Contains(sources, v.From) {
-				sources = append(sources, v.From)
 			}
 		}
 	}
-	if weight == 0 {
+	return m.value()
+}
+
+// mean is one in the making: as good as the weakest of its parts.
+type mean struct {
+	sum, weight float64
+	parts       int
+	how         unit.Source
+	first       string   // source
+	others      []string // sources
+}
+
+// add is false for what is unknown.
+func (m *mean) add(v unit.Value[float64], weight float64) bool {
+	x, ok := v.Get()
+	if !ok {
+		return false
+	}
+	m.sum, m.weight = m.sum+float64(x*weight), m.weight+weight
+	switch {
+	case m.parts == 0:
+		m.how, m.first = v.How, v.From
+	case v.From != m.first && !slices.Contains(m.others, v.From):
+		m.others = append(m.others, v.From)
+	}
+	m.how = min(m.how, v.How)
+	m.parts++
+	return true
+}
+
+func (m *mean) value() unit.Value[float64] {
+	if m.weight == 0 {
 		return unit.UnknownValue[float64]("there is nothing to move")
 	}
-	if len(sources) > 1 {
-		sources = []string{fmt.Sprintf("%s, and %d more: the mean", sources[0], len(sources)-1)}
+	from := m.first
+	if len(m.others) > 0 {
+		from = fmt.Sprintf("%s, and %d more: the mean", from, len(m.others))
 	}
-	return unit.ValueOf(sum/weight, how, sources[0])
+	return unit.ValueOf(m.sum/m.weight, m.how, from)
 }

@@ -73,7 +73,7 @@ func (c Costs) total(census Census, from, to set.NodeSet, of func(from, to int, 
 			return v
 		}
 		for _, r := range rows {
-			sum += v.Or(0) * float64(r.Bytes)
+			sum += float64(v.Or(0) * float64(r.Bytes))
 		}
 		how = unit.Weakest(how, v.How)
 		if source == "" {

@@ -57,14 +57,36 @@ type Verdict struct {
 //  3. Yes, if the gain is more than Ratio times the cost. A figure that is unknown is
 //     no 0: then nobody can tell, except that a load that gets no shorter never pays.
 func Pays(s Stake) Verdict {
-	v := Verdict{Answer: PaysCannotTell, Bytes: s.Bytes}
+	v, limit := s.weigh()
+	v.Sum, v.Short = s.sum(v), s.short(v)
+	v.Numbers = s.numbers(v, limit)
+	return v
+}
+
+// Weigh is Pays in figures alone, for those who ask often and read nothing: Short
+// says no more than the answer, Sum and Numbers are empty.
+func Weigh(s Stake) Verdict {
+	v, _ := s.weigh()
+	switch v.Answer {
+	case PaysYes:
+		v.Short = "moving pays"
+	case PaysNo:
+		v.Short = "moving does not pay"
+	default:
+		v.Short = "whether moving pays cannot be told"
+	}
+	return v
+}
+
+// weigh is numbers 1 to 3 of Pays; limit is what the gain must exceed.
+func (s Stake) weigh() (v Verdict, limit unit.Opt[float64]) {
+	v = Verdict{Answer: PaysCannotTell, Bytes: s.Bytes}
 	seconds := s.Horizon.Seconds()
 	v.Gain = product(s.RemoteRate, s.Difference, seconds) // 1
 	v.Cost = unit.ValueOf(s.PerByte.Or(0)*float64(s.Bytes+s.Undone), s.PerByte.How, s.PerByte.From)
 	if !s.PerByte.Known() { // 2
 		v.Cost = unit.UnknownValue[float64](s.PerByte.From)
 	}
-	limit := unit.None[float64]()
 	if cost, ok := v.Cost.Get(); ok {
 		limit = unit.Some(cost * s.ratio())
 	}
@@ -78,9 +100,7 @@ func Pays(s Stake) Verdict {
 	case okGain && okLimit:
 		v.Answer = PaysNo
 	}
-	v.Sum, v.Short = s.sum(v), s.short(v)
-	v.Numbers = s.numbers(v, limit)
-	return v
+	return v, limit
 }
 
 func (s Stake) ratio() float64 {
@@ -91,10 +111,11 @@ func (s Stake) ratio() float64 {
 }
 
 func product(rate, difference unit.Value[float64], seconds float64) unit.Value[float64] {
-	for _, v := range []unit.Value[float64]{rate, difference} {
-		if !v.Known() {
-			return unit.UnknownValue[float64](v.From)
-		}
+	switch {
+	case !rate.Known():
+		return unit.UnknownValue[float64](rate.From)
+	case !difference.Known():
+		return unit.UnknownValue[float64](difference.From)
 	}
 	return unit.ValueOf(rate.Or(0)*difference.Or(0)*seconds, unit.Weakest(rate.How, difference.How), "remote loads/s × seconds saved a load × horizon")
 }

@@ -26,7 +26,7 @@ func FigureOf(values []float64) Figure {
 	slices.Sort(known)
 	n := len(known)
 	// Halves first: the sum of two large values may be infinite.
-	median := known[(n-1)/2]/2 + known[n/2]/2
+	median := float64(known[(n-1)/2]/2) + float64(known[n/2]/2)
 	return Figure{Median: unit.Some(median), Min: known[0], Max: known[n-1], N: n}
 }
 

@@ -140,7 +140,7 @@ func Correlation(x, y []float64) (r float64, ok bool) {
 	var xx, yy, xy float64
 	for i := range x {
 		dx, dy := x[i]-mx, y[i]-my
-		xx, yy, xy = xx+dx*dx, yy+dy*dy, xy+dx*dy
+		xx, yy, xy = xx+float64(dx*dx), yy+float64(dy*dy), xy+float64(dx*dy)
 	}
 	r = xy / math.Sqrt(xx*yy)
 	if math.IsNaN(r) || math.IsInf(r, 0) {

@@ -106,14 +106,31 @@ func (s Set[K]) IDs() []int {
 
 // With returns the set and these ids. It panics on an id the kind cannot have.
 func (s Set[K]) With(ids ...int) Set[K] {
-	b := builder[K](s.bits)
+	if s.hasAll(ids) {
+		return s
+	}
+	var few [32]byte // on the stack: add would put it on the heap
+	b := append(builder[K](few[:0]), s.bits...)
+	var kind K
 	for _, id := range ids {
-		if id < 0 || id > b.max() {
-			panic(fmt.Sprintf("set: %s id %d is outside 0-%d", b.noun(), id, b.max()))
+		if id < 0 || id > kind.max() {
+			panic(fmt.Sprintf("set: %s id %d is outside 0-%d", kind.noun(), id, kind.max()))
 		}
-		b.add(id)
+		for id>>3 >= len(b) {
+			b = append(b, 0)
+		}
+		b[id>>3] |= 1 << (id & 7)
 	}
 	return b.set()
+}
+
+func (s Set[K]) hasAll(ids []int) bool {
+	for _, id := range ids {
+		if !s.Has(id) {
+			return false
+		}
+	}
+	return true
 }
 
 // Without returns the set minus these ids.
@@ -127,10 +144,16 @@ func (s Set[K]) Without(ids ...int) Set[K] {
 	return b.set()
 }
 
+// Sets are compared in every window of every policy, and mostly one is part of the
+// other: then the answer is one of them, and nothing is made.
+
 // Union returns the ids that are in either set.
 func (s Set[K]) Union(o Set[K]) Set[K] {
 	if len(s.bits) < len(o.bits) {
 		s, o = o, s
+	}
+	if o.SubsetOf(s) {
+		return s
 	}
 	b := builder[K](s.bits)
 	for i := range len(o.bits) {
@@ -141,6 +164,12 @@ func (s Set[K]) Union(o Set[K]) Set[K] {
 
 // Intersect returns the ids that are in both sets.
 func (s Set[K]) Intersect(o Set[K]) Set[K] {
+	switch {
+	case s.SubsetOf(o):
+		return s
+	case o.SubsetOf(s):
+		return o
+	}
 	b := builder[K](s.bits[:min(len(s.bits), len(o.bits))])
 	for i := range b {
 		b[i] &= o.bits[i]
@@ -150,6 +179,9 @@ func (s Set[K]) Intersect(o Set[K]) Set[K] {
 
 // Minus returns the ids of s that are not in o.
 func (s Set[K]) Minus(o Set[K]) Set[K] {
+	if !s.Overlaps(o) {
+		return s
+	}
 	b := builder[K](s.bits)
 	for i := range min(len(b), len(o.bits)) {
 		b[i] &^= o.bits[i]
@@ -158,10 +190,27 @@ func (s Set[K]) Minus(o Set[K]) Set[K] {
 }
 
 // SubsetOf reports whether every member of s is in o. The empty set is a subset of all.
-func (s Set[K]) SubsetOf(o Set[K]) bool { return s.Minus(o).IsEmpty() }
+func (s Set[K]) SubsetOf(o Set[K]) bool {
+	if len(s.bits) > len(o.bits) { // its last byte is not 0
+		return false
+	}
+	for i := range len(s.bits) {
+		if s.bits[i]&^o.bits[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // Overlaps reports whether the sets share a member.
-func (s Set[K]) Overlaps(o Set[K]) bool { return !s.Intersect(o).IsEmpty() }
+func (s Set[K]) Overlaps(o Set[K]) bool {
+	for i := range min(len(s.bits), len(o.bits)) {
+		if s.bits[i]&o.bits[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // builder is a set under construction; it never escapes this package.
 type builder[K Kind] []byte

@@ -26,18 +26,15 @@ const lineBytes = 64 // of a DRAM access, all CPUs with an event table so far
 // The local access ratio is measured where DRAM counters exist; else it is the
 // estimate Σ CPU share(n) × page share(n), and marked so.
 func FeaturesOf(w Workload, period time.Duration) Features {
-	f := Features{LocalPageRatio: localPageRatio(w)}
+	f := Features{LocalPageRatio: localPageRatio(&w)}
+	f.LocalAccessRatio = LocalAccessRatio(&w)
 	if all, ok := w.Loads(); ok && all > 0 {
 		remote := float64(w.RemoteLoads.Or(0))
-		from := w.LocalLoads.From + ", " + w.RemoteLoads.From
-		how := unit.Weakest(w.LocalLoads.How, w.RemoteLoads.How)
-		f.LocalAccessRatio = unit.ValueOf(unit.Ratio((all-remote)/all), how, from)
+		how, from := f.LocalAccessRatio.How, f.LocalAccessRatio.From
 		f.RMBR = unit.ValueOf(unit.Ratio(remote/all), how, from)
 		if period > 0 {
 			f.MBW = unit.ValueOf(all*lineBytes/period.Seconds(), how, from+" × 64 B")
 		}
-	} else {
-		f.LocalAccessRatio = f.LocalPageRatio
 	}
 	f.MSR = stallRatio(w)
 	anon, okA := SumBytes(w.AnonByNode)
@@ -46,6 +43,35 @@ func FeaturesOf(w Workload, period time.Duration) Features {
 		f.NPMR = unit.Measured(unit.Ratio(float64(anon)/float64(anon+file)), "memory.numa_stat")
 	}
 	return f
+}
+
+// LocalAccessRatio is Features.LocalAccessRatio alone.
+func LocalAccessRatio(w *Workload) unit.Value[unit.Ratio] {
+	ratio, measured := countedLocal(w)
+	if !measured {
+		return localPageRatio(w)
+	}
+	return unit.ValueOf(ratio, unit.Weakest(w.LocalLoads.How, w.RemoteLoads.How), w.LocalLoads.From+", "+w.RemoteLoads.From)
+}
+
+// LocalAccess is the figure of LocalAccessRatio, without how it is known: what a
+// policy goes by, of every workload in every window.
+func LocalAccess(w *Workload) unit.Opt[unit.Ratio] {
+	if ratio, ok := countedLocal(w); ok {
+		return unit.Some(ratio)
+	}
+	ratio, why := localPages(w)
+	return unit.OptOf(ratio, why == "")
+}
+
+// countedLocal is local / (local + remote) DRAM reads; false where nobody counted
+// them, or there were none.
+func countedLocal(w *Workload) (unit.Ratio, bool) {
+	all, ok := w.Loads()
+	if !ok || !(all > 0) {
+		return 0, false
+	}
+	return unit.Ratio((all - float64(w.RemoteLoads.Or(0))) / all), true
 }
 
 // Loads returns all DRAM reads of the period, local and remote; false when
@@ -87,38 +113,61 @@ func SumBytes(by []unit.Value[unit.Bytes]) (unit.Bytes, bool) {
 // PagesByNode returns anon + file bytes by node, parallel to Window.Nodes; ok is
 // false if any is unknown.
 func (w Workload) PagesByNode() ([]unit.Bytes, bool) {
-	if len(w.AnonByNode) == 0 || len(w.AnonByNode) != len(w.FileByNode) {
-		return nil, false
-	}
-	pages := make([]unit.Bytes, len(w.AnonByNode))
-	for i := range w.AnonByNode {
-		a, okA := w.AnonByNode[i].Get()
-		f, okF := w.FileByNode[i].Get()
-		if !okA || !okF {
-			return nil, false
-		}
-		pages[i] = a + f
-	}
-	return pages, true
+	return w.AppendPagesByNode(make([]unit.Bytes, 0, len(w.AnonByNode)))
 }
 
-func localPageRatio(w Workload) unit.Value[unit.Ratio] {
-	pages, ok := w.PagesByNode()
-	if !ok || len(w.CPUByNode) != len(pages) {
-		return unit.UnknownValue[unit.Ratio]("no pages or CPU time by node")
+// AppendPagesByNode is PagesByNode into a slice that the caller has: it returns the
+// part that was appended; nil when any is unknown.
+func (w *Workload) AppendPagesByNode(to []unit.Bytes) ([]unit.Bytes, bool) {
+	if !w.KnowsPages() {
+		return nil, false
+	}
+	from := len(to)
+	for i := range w.AnonByNode {
+		to = append(to, w.AnonByNode[i].Or(0)+w.FileByNode[i].Or(0))
+	}
+	return to[from:len(to):len(to)], true
+}
+
+// KnowsPages says that anon and file bytes of all nodes are known.
+func (w *Workload) KnowsPages() bool {
+	if len(w.AnonByNode) == 0 || len(w.AnonByNode) != len(w.FileByNode) {
+		return false
+	}
+	for i := range w.AnonByNode {
+		if !w.AnonByNode[i].Known() || !w.FileByNode[i].Known() {
+			return false
+		}
+	}
+	return true
+}
+
+func localPageRatio(w *Workload) unit.Value[unit.Ratio] {
+	ratio, why := localPages(w)
+	if why != "" {
+		return unit.UnknownValue[unit.Ratio](why)
+	}
+	return unit.Estimated(ratio, "Σ CPU share × page share by node")
+}
+
+// localPages is Σ CPU share(n) × page share(n), or why that is unknown.
+func localPages(w *Workload) (ratio unit.Ratio, why string) {
+	if !w.KnowsPages() || len(w.CPUByNode) != len(w.AnonByNode) {
+		return 0, "no pages or CPU time by node"
 	}
 	var allPages, allCPU, local float64
-	for i, p := range pages {
+	for i := range w.AnonByNode {
 		cpu, ok := w.CPUByNode[i].Get()
 		if !ok {
-			return unit.UnknownValue[unit.Ratio]("no CPU time by node")
+			return 0, "no CPU time by node"
 		}
-		allPages += float64(p)
+		pages := float64(w.AnonByNode[i].Or(0) + w.FileByNode[i].Or(0))
+		allPages += pages
 		allCPU += cpu
-		local += float64(p) * cpu
+		local += float64(pages * cpu)
 	}
 	if allPages == 0 || allCPU == 0 {
-		return unit.UnknownValue[unit.Ratio]("no pages, or no CPU time in this period")
+		return 0, "no pages, or no CPU time in this period"
 	}
-	return unit.Estimated(unit.Ratio(local/allPages/allCPU), "Σ CPU share × page share by node")
+	return unit.Ratio(local / allPages / allCPU), ""
 }

@@ -10,6 +10,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // Binding, number 4 of the package comment:
@@ -25,7 +26,12 @@ func (r *round) bind() {
 	binds := 0
 	for _, i := range r.candidates() { // 3
 		if binds == r.cfg.MaxBindsPerWindow {
-			r.decide(i, "mao.skip.limit", fmt.Sprintf("it would be placed, but this window's limit of %d is used up", r.cfg.MaxBindsPerWindow), r.loads[i].evidence())
+			r.pass(i, "mao.skip.limit", func() wording {
+				return wording{
+					summary: fmt.Sprintf("it would be placed, but this window's limit of %d is used up", r.cfg.MaxBindsPerWindow),
+					numbers: r.loads[i].evidence(),
+				}
+			})
 			continue
 		}
 		if r.place(i) {
@@ -36,17 +42,17 @@ func (r *round) bind() {
 
 // candidates are numbers 1 and 2 of this file.
 func (r *round) candidates() []int {
-	var ids []int
-	for i, l := range r.loads {
-		if rule, _ := r.standing(l); rule == "" && !r.decided(i) {
+	ids := make([]int, 0, len(r.loads))
+	for i := range r.loads {
+		if r.standing(&r.loads[i]) == "" && !r.decided(i) {
 			ids = append(ids, i)
 		}
 	}
-	slices.SortFunc(ids, func(a, b int) int { return r.byTraffic(r.loads[a], r.loads[b]) })
+	slices.SortFunc(ids, func(a, b int) int { return byTraffic(&r.loads[a], &r.loads[b]) })
 	return ids
 }
 
-func (r *round) byTraffic(a, b load) int {
+func byTraffic(a, b *load) int {
 	remoteA, okA := a.RemoteLoads.Get()
 	remoteB, okB := b.RemoteLoads.Get()
 	switch {
@@ -60,35 +66,61 @@ func (r *round) byTraffic(a, b load) int {
 	return cmp.Or(cmp.Compare(b.CPU.Or(0), a.CPU.Or(0)), cmp.Compare(a.ID, b.ID))
 }
 
-// standing says why an unbound workload is no candidate; rule "" if it is one.
-func (r *round) standing(l load) (rule, summary string) {
-	local, known := l.features.LocalAccessRatio.Get()
-	quiet := l.noSignal(r.cfg)
+// standing is the rule by which a workload is no candidate; "" if it is one.
+func (r *round) standing(l *load) string {
+	local, known := l.local.Get()
 	switch {
 	case l.bound():
-		return "mao.keep.bound", "it is bound"
+		return "mao.keep.bound"
 	case len(r.m.Doubts) > 0:
-		return "mao.skip.doubts", "the machine's topology is in doubt: " + r.m.Doubts[0]
+		return "mao.skip.doubts"
 	case !l.Aside.IsEmpty():
-		return "mao.keep.aside", "it makes room for others"
+		return "mao.keep.aside"
 	case !l.Approved:
-		return "mao.skip.not-approved", "its service is not approved for binding"
+		return "mao.skip.not-approved"
 	case l.Binding.PinnedCPUs:
-		return "mao.skip.pinned", "somebody else restricts its CPUs" + because(l.Binding.PinnedWhy)
+		return "mao.skip.pinned"
 	case r.w.Seq < l.NotBefore:
-		return "mao.skip.backoff", fmt.Sprintf("it was unbound or refused, and is left alone until window %d", l.NotBefore)
+		return "mao.skip.backoff"
 	case !known:
-		return "mao.keep.unknown", "its local access ratio is unknown" + because(l.features.LocalAccessRatio.From)
-	case quiet != "":
-		return "mao.keep.no-signal", quiet
+		return "mao.keep.unknown"
+	case l.silent(&r.cfg):
+		return "mao.keep.no-signal"
 	case local >= l.target:
-		return "mao.keep.on-target", fmt.Sprintf("%v of its accesses are local, the target is %v%s", local, l.target, l.guess())
+		return "mao.keep.on-target"
 	case l.Below < r.cfg.BindAfter:
-		return "mao.skip.too-soon", fmt.Sprintf("below its target for %d of the %d windows in a row that it takes", l.Below, r.cfg.BindAfter)
+		return "mao.skip.too-soon"
 	case !l.Demand.Known() || l.pages == nil:
-		return "mao.keep.unknown", "its CPU use or its pages by node are unknown, so nothing says where it fits"
+		return "mao.keep.unknown"
 	}
-	return "", ""
+	return ""
+}
+
+// standingFor says in words by which rule an unbound workload is no candidate.
+func (r *round) standingFor(l *load, rule string) string {
+	local, known := l.local.Get()
+	switch rule {
+	case "mao.skip.doubts":
+		return "the machine's topology is in doubt: " + r.m.Doubts[0]
+	case "mao.keep.aside":
+		return "it makes room for others"
+	case "mao.skip.not-approved":
+		return "its service is not approved for binding"
+	case "mao.skip.pinned":
+		return "somebody else restricts its CPUs" + because(l.Binding.PinnedWhy)
+	case "mao.skip.backoff":
+		return fmt.Sprintf("it was unbound or refused, and is left alone until window %d", l.NotBefore)
+	case "mao.keep.no-signal":
+		return l.silence(&r.cfg)
+	case "mao.keep.on-target":
+		return fmt.Sprintf("%v of its accesses are local, the target is %v%s", local, l.target, l.guess())
+	case "mao.skip.too-soon":
+		return fmt.Sprintf("below its target for %d of the %d windows in a row that it takes", l.Below, r.cfg.BindAfter)
+	}
+	if !known { // mao.keep.unknown
+		return "its local access ratio is unknown" + because(window.LocalAccessRatio(l.Workload).From)
+	}
+	return "its CPU use or its pages by node are unknown, so nothing says where it fits"
 }
 
 func because(why string) string {
@@ -99,73 +131,89 @@ func because(why string) string {
 }
 
 // guess says so when the local access ratio is no measurement.
-func (l load) guess() string {
-	if l.features.LocalAccessRatio.How == unit.HowEstimated {
+func (l *load) guess() string {
+	if window.LocalAccessRatio(l.Workload).How == unit.HowEstimated {
 		return " (estimated from its pages and CPU time by node)"
 	}
 	return ""
 }
 
 // evidence is what a candidate is judged by.
-func (l load) evidence() []action.Number {
+func (l *load) evidence() []action.Number {
 	return []action.Number{l.localNumber(), figure("cpu_demand", l.demandValue(), "cpus"), figure("quota", l.Quota, "cpus")}
 }
 
-// bindTo binds workload i, which fits there.
-func (r *round) bindTo(i int, p placement) {
+// bindTo binds workload i to the best that a search found.
+func (r *round) bindTo(i int, s *search, best offer) {
 	l := &r.loads[i]
-	local := l.features.LocalAccessRatio.Or(0)
-	l.Nodes, l.Since = p.nodes, r.w.Seq
+	local, nodes := l.local.Or(0), best.nodes(s)
+	l.Nodes, l.Since = nodes, r.w.Seq
 	r.book = nil
 	remote := unit.UnknownValue[float64]("no DRAM counters")
 	if n, ok := l.RemoteLoads.Get(); ok {
 		remote = unit.ValueOf(perSecond(n, r.w.Length), l.RemoteLoads.How, l.RemoteLoads.From)
 	}
-	numbers := append(l.evidence(),
-		figure("remote_loads", remote, "1/s"),
-		figure("expected_local_ratio", derived(p.local, true, "CPU and page shares there"), "ratio"),
-		figure("to_move", derived(float64(p.toMove), true, "pages elsewhere"), "bytes"))
-	summary := fmt.Sprintf("%v of its accesses are local, the target is %v%s; it has room on nodes %v", local, l.target, l.guess(), p.nodes)
-	r.decide(i, "mao.bind", summary, numbers)
-	r.reasons[i].Alternatives = p.alternatives
+	reason := r.decide(i, "mao.bind", wording{
+		summary: fmt.Sprintf("%v of its accesses are local, the target is %v%s; it has room on nodes %v", local, l.target, l.guess(), nodes),
+		numbers: append(l.evidence(),
+			figure("remote_loads", remote, "1/s"),
+			figure("expected_local_ratio", derived(best.local, true, "CPU and page shares there"), "ratio"),
+			figure("to_move", derived(float64(best.toMove), true, "pages elsewhere"), "bytes")),
+		alternatives: s.alternatives(best),
+	})
 	r.actions = append(r.actions, action.Action{
-		Kind: action.Bind, Workload: l.ID, Nodes: p.nodes, CPUsOnly: l.Binding.PinnedMems, Reason: r.reasons[i],
+		Kind: action.Bind, Workload: l.ID, Nodes: nodes, CPUsOnly: l.Binding.PinnedMems, Reason: reason,
 	})
 }
 
 // leave gives every workload not decided yet the reason why nothing was done.
 func (r *round) leave() {
-	for i, l := range r.loads {
+	for i := range r.loads {
 		if r.decided(i) {
 			continue
 		}
-		rule, summary := r.standing(l)
+		l := &r.loads[i]
+		rule := r.standing(l)
 		switch {
 		case rule == "":
-			r.decide(i, "mao.skip.unbinding", "it would be placed, but something was unbound in this window: first see what that did", l.evidence())
+			r.pass(i, "mao.skip.unbinding", func() wording {
+				return wording{summary: "it would be placed, but something was unbound in this window: first see what that did", numbers: l.evidence()}
+			})
 		case l.bound():
 			r.keep(i)
 		default:
-			r.decide(i, rule, summary, l.evidence())
+			r.pass(i, rule, func() wording { return wording{summary: r.standingFor(l, rule), numbers: l.evidence()} })
 		}
 	}
 }
 
 // keep explains a binding that stays.
 func (r *round) keep(i int) {
-	l := r.loads[i]
-	v := r.verdict(l)
-	numbers := append([]action.Number{l.localNumber()}, v.numbers...)
-	rule, summary := "mao.keep.bound", fmt.Sprintf("bound to nodes %v since window %d; nothing asks for an unbind", l.Nodes, l.Since)
+	l := &r.loads[i]
 	if mean, ok := l.settled(r.w.Seq, r.cfg.SettleWindows); ok && mean < l.target {
-		rule = "mao.keep.below-target"
-		summary = fmt.Sprintf("bound to nodes %v since window %d, and still only %v local%s", l.Nodes, l.Since, mean, r.excuse(l))
+		r.pass(i, "mao.keep.below-target", func() wording {
+			return wording{
+				summary: fmt.Sprintf("bound to nodes %v since window %d, and still only %v local%s", l.Nodes, l.Since, mean, r.excuse(l)),
+				numbers: r.keeping(l),
+			}
+		})
+		return
 	}
-	r.decide(i, rule, summary, numbers)
+	r.pass(i, "mao.keep.bound", func() wording {
+		return wording{
+			summary: fmt.Sprintf("bound to nodes %v since window %d; nothing asks for an unbind", l.Nodes, l.Since),
+			numbers: r.keeping(l),
+		}
+	})
+}
+
+// keeping is what a binding that stays is judged by.
+func (r *round) keeping(l *load) []action.Number {
+	return append([]action.Number{l.localNumber()}, r.numbersOf(l, r.verdict(l))...)
 }
 
 // settled is the mean local ratio of the last windows, once bound long enough.
-func (l load) settled(seq uint64, windows int) (unit.Ratio, bool) {
+func (l *load) settled(seq uint64, windows int) (unit.Ratio, bool) {
 	if seq < l.Since || seq-l.Since < uint64(windows) || len(l.Local) == 0 {
 		return 0, false
 	}
@@ -177,7 +225,7 @@ func (l load) settled(seq uint64, windows int) (unit.Ratio, bool) {
 	return sum / unit.Ratio(len(last)), true
 }
 
-func (r *round) excuse(l load) string {
+func (r *round) excuse(l *load) string {
 	switch {
 	case l.Binding.PinnedMems:
 		return ", because its memory may not be moved" + because(l.Binding.PinnedWhy)
@@ -188,7 +236,7 @@ func (r *round) excuse(l load) string {
 }
 
 // outside is how many bytes it has outside these nodes; 0 when unknown.
-func (r *round) outside(l load, nodes set.NodeSet) unit.Bytes {
+func (r *round) outside(l *load, nodes set.NodeSet) unit.Bytes {
 	sum := unit.Bytes(0)
 	for j, p := range l.pages {
 		if !nodes.Has(r.nodes[j].id) {

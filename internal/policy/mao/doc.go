@@ -43,6 +43,11 @@
 // enforces (cpu.max) can hardly be exceeded, so such a workload stays bound: its
 // quota holds it back, not its binding.
 //
+// Step says why of every workload; Decide decides the same, and says why only of what
+// is done. Products are converted before they are added (float64(a*b) + c): compilers
+// for arm64 round such a pair once instead of twice, and a decision must not depend on
+// the machine that it is made on.
+//
 // It is NOT for: acting (actuate, owner), reading (kernel), or deciding which
 // services are approved (the offline side).
 package mao

@@ -5,6 +5,7 @@ package mao
 import (
 	"homenode/internal/action"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // number is a figure of a reason, with the limit it was held against.
@@ -35,12 +36,12 @@ func ratio(v unit.Value[unit.Ratio]) unit.Value[float64] {
 }
 
 // localNumber is the local access ratio against its target.
-func (l load) localNumber() action.Number {
-	return number("local_access_ratio", ratio(l.features.LocalAccessRatio), float64(l.target), "ratio")
+func (l *load) localNumber() action.Number {
+	return number("local_access_ratio", ratio(window.LocalAccessRatio(l.Workload)), float64(l.target), "ratio")
 }
 
 // demandValue is the smoothed CPU use.
-func (l load) demandValue() unit.Value[float64] {
+func (l *load) demandValue() unit.Value[float64] {
 	v, ok := l.Demand.Get()
 	return derived(v, ok, "smoothed CPU use")
 }

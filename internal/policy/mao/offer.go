@@ -11,6 +11,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // ledger is what the nodes have given away already, by index of node; number 1
@@ -35,9 +36,12 @@ func (r *round) open() *ledger {
 }
 
 func (r *round) ledger() ledger {
-	zero := func() []float64 { return make([]float64, len(r.nodes)) }
-	b := ledger{use: zero(), quota: zero(), cost: zero(), incoming: zero(), traffic: zero(), company: make([]int, len(r.nodes))}
-	for _, l := range r.loads {
+	n := len(r.nodes)
+	all := make([]float64, 5*n)
+	part := func(k int) []float64 { return all[k*n : (k+1)*n : (k+1)*n] }
+	b := ledger{use: part(0), quota: part(1), cost: part(2), incoming: part(3), traffic: part(4), company: make([]int, n)}
+	for i := range r.loads {
+		l := &r.loads[i]
 		switch {
 		case l.bound():
 			r.enterBound(&b, l)
@@ -45,39 +49,35 @@ func (r *round) ledger() ledger {
 			r.enterUnbound(&b, l)
 		}
 	}
-	for _, m := range r.absent {
-		if m.bound() {
-			r.enterBound(&b, load{Memory: m})
+	for i := range r.absent {
+		if m := &r.absent[i]; m.bound() {
+			r.enterBound(&b, &load{Workload: &window.Workload{}, Memory: m})
 		}
 	}
 	return b
 }
 
 // enterBound spreads a bound workload over its nodes by their CPUs.
-func (r *round) enterBound(b *ledger, l load) {
+func (r *round) enterBound(b *ledger, l *load) {
 	b.bound++
-	cpus := 0.0
-	for _, n := range r.nodes {
-		if l.Nodes.Has(n.id) {
-			cpus += n.count()
-		}
-	}
-	use := r.need(&l)
+	cpus := r.countOf(l.Nodes)
+	use := r.need(l)
 	quota := min(l.Quota.Or(use), cpus)
 	missing := 0.0
 	if !l.Binding.PinnedMems {
 		missing = float64(r.outside(l, l.Nodes))
 	}
-	for j, n := range r.nodes {
+	for j := range r.nodes {
+		n := &r.nodes[j]
 		if !l.Nodes.Has(n.id) || cpus == 0 {
 			continue
 		}
-		share := n.count() / cpus
-		b.use[j] += use * share
-		b.cost[j] += use * share
-		b.quota[j] += quota * share
-		b.incoming[j] += missing * share
-		b.traffic[j] += l.traffic * share
+		share := n.count / cpus
+		b.use[j] += float64(use * share)
+		b.cost[j] += float64(use * share)
+		b.quota[j] += float64(quota * share)
+		b.incoming[j] += float64(missing * share)
+		b.traffic[j] += float64(l.traffic * share)
 		b.company[j]++
 	}
 	b.total += l.traffic
@@ -86,16 +86,16 @@ func (r *round) enterBound(b *ledger, l load) {
 // enterUnbound leaves a workload where it was measured. Pinned by somebody else,
 // it holds its CPUs; else the kernel can move it away, so it holds UnboundWeight
 // of them and costs UnboundCost.
-func (r *round) enterUnbound(b *ledger, l load) {
+func (r *round) enterUnbound(b *ledger, l *load) {
 	weight, cost := r.cfg.UnboundWeight, r.cfg.UnboundCost
 	if l.Binding.PinnedCPUs {
 		weight, cost = 1, 1
 	}
-	for j, n := range r.nodes {
-		cpu := l.cpuOn(j, n.id, set.NodeSet{})
-		b.use[j] += cpu * weight
-		b.quota[j] += cpu * weight
-		b.cost[j] += cpu * cost
+	for j := range r.nodes {
+		cpu := l.cpuOn(j, r.nodes[j].id, set.NodeSet{})
+		b.use[j] += float64(cpu * weight)
+		b.quota[j] += float64(cpu * weight)
+		b.cost[j] += float64(cpu * cost)
 		if l.total > 0 {
 			b.traffic[j] += l.traffic * float64(l.pages[j]) / float64(l.total)
 		}
@@ -109,7 +109,7 @@ func (s *search) judge(at []int) offer {
 	sum := room{}
 	memoryKnown := true
 	for _, j := range at {
-		n := s.rooms[j]
+		n := &s.rooms[j]
 		sum.cpus += n.cpus
 		sum.left += max(0, n.left)
 		sum.leftQ += max(0, n.leftQ)
@@ -147,7 +147,7 @@ func (s *search) limits(o *offer, sum room, memoryKnown bool) {
 		broken("memory", float64(s.l.total), sum.memory)
 	}
 	for _, j := range o.at {
-		n := s.rooms[j]
+		n := &s.rooms[j]
 		if limit, ok := n.limit.Get(); ok {
 			broken("bandwidth", n.traffic+s.l.traffic*n.cpus/sum.cpus, limit)
 		}
@@ -156,17 +156,17 @@ func (s *search) limits(o *offer, sum room, memoryKnown bool) {
 
 // price is the cost of number 4 of place.go, and the local ratio of number 5.
 func (s *search) price(o *offer, sum room) {
-	cfg := s.r.cfg
+	cfg := &s.r.cfg
 	moving := share(float64(o.toMove), float64(s.l.total))
 	if s.l.Binding.PinnedMems {
 		o.away, moving, o.toMove = moving, 0, 0
 	}
 	o.parts = [4]float64{moving, s.trafficShare(o.at, sum), share(sum.use, sum.cpus), share(float64(sum.company), float64(s.bound*len(o.at)))}
-	o.cost = cfg.MoveWeight*o.parts[0] + cfg.BandwidthWeight*o.parts[1] + cfg.CPUWeight*o.parts[2] + cfg.CompanyWeight*o.parts[3]
+	o.cost = float64(cfg.MoveWeight*o.parts[0]) + float64(cfg.BandwidthWeight*o.parts[1]) + float64(cfg.CPUWeight*o.parts[2]) + float64(cfg.CompanyWeight*o.parts[3])
 	q, ok := s.quota.Get()
 	o.short = ok && min(q, sum.cpus) > sum.leftQ+rounding
 	for _, j := range o.at {
-		n := s.rooms[j]
+		n := &s.rooms[j]
 		pages := n.cpus / sum.cpus
 		if s.l.Binding.PinnedMems {
 			pages = share(float64(n.own), float64(s.l.total))
@@ -216,14 +216,16 @@ func (s *search) distance(at []int) int {
 // tightest is the code that most sets broke, of equals the first of cpu, memory,
 // bandwidth; "mems" and "empty" only when there was no set to look at.
 func (s *search) tightest() string {
-	count := map[string]int{}
-	for _, o := range s.offers {
-		count[o.code]++
-	}
-	best := ""
-	for _, code := range []string{"cpu", "memory", "bandwidth"} {
-		if count[code] > count[best] {
-			best = code
+	most, best := 0, ""
+	for _, code := range [...]string{"cpu", "memory", "bandwidth"} {
+		count := 0
+		for i := range s.offers {
+			if s.offers[i].code == code {
+				count++
+			}
+		}
+		if count > most {
+			most, best = count, code
 		}
 	}
 	if best != "" {
@@ -246,7 +248,7 @@ func (s *search) alternatives(chosen offer) []action.Alternative {
 		if by := cmp.Compare(b2i(a.code != ""), b2i(b.code != "")); by != 0 || a.code != "" {
 			return by
 		}
-		return b2i(b.before(a)) - b2i(a.before(b))
+		return b2i(b.before(&a)) - b2i(a.before(&b))
 	})
 	var list []action.Alternative
 	for _, o := range offers[:min(len(offers), manyAlternatives)] {

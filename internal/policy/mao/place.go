@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"homenode/internal/action"
+	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -54,47 +54,46 @@ type room struct {
 	company int               // bound workloads
 }
 
-// placement is a chosen or refused node set.
-type placement struct {
-	nodes        set.NodeSet
-	local        float64
-	toMove       unit.Bytes
-	alternatives []action.Alternative
-}
-
 // place finds a node set for workload i and binds it; false if nothing fits, or
 // if it would not pay.
 func (r *round) place(i int) bool {
 	l := &r.loads[i]
 	s := r.newSearch(l)
 	if s.usable < 2 {
-		r.decide(i, "mao.skip.one-node", "there is only one node with CPUs and memory", l.evidence())
+		r.pass(i, "mao.skip.one-node", func() wording {
+			return wording{summary: "there is only one node with CPUs and memory", numbers: l.evidence()}
+		})
 		return false
 	}
 	best, ok := s.run() // 3, 4
 	if !ok {
-		code := s.tightest()
-		r.decide(i, "mao.skip."+code, refusals[code], l.evidence())
-		r.reasons[i].Alternatives = s.alternatives(offer{})
+		no := refusals[s.tightest()]
+		r.pass(i, no.rule, func() wording {
+			return wording{summary: no.summary, numbers: l.evidence(), alternatives: s.alternatives(offer{})}
+		})
 		return false
 	}
-	p := placement{nodes: best.nodes(s), local: best.local, toMove: best.toMove, alternatives: s.alternatives(best)}
-	now := float64(l.features.LocalAccessRatio.Or(0))
-	if p.local < now+float64(r.cfg.MinGain)-rounding { // 5
-		r.decide(i, "mao.skip.no-gain", fmt.Sprintf("the best placement would make about %.0f%% local, it is %.0f%% now", p.local*100, now*100), l.evidence())
-		r.reasons[i].Alternatives = s.alternatives(offer{})
+	now := float64(l.local.Or(0))
+	if best.local < now+float64(r.cfg.MinGain)-rounding { // 5
+		r.pass(i, "mao.skip.no-gain", func() wording {
+			return wording{
+				summary: fmt.Sprintf("the best placement would make about %.0f%% local, it is %.0f%% now", best.local*100, now*100),
+				numbers: l.evidence(), alternatives: s.alternatives(offer{}),
+			}
+		})
 		return false
 	}
-	r.bindTo(i, p)
+	r.bindTo(i, s, best)
 	return true
 }
 
-var refusals = map[string]string{
-	"cpu":       "no node set has enough CPU left for what it uses; binding would take CPU away from it",
-	"memory":    "no node set has enough memory left for its pages",
-	"bandwidth": "no node set has enough memory bandwidth left for its traffic",
-	"mems":      "its cgroup may not use any node that has room",
-	"empty":     "no node has both CPUs and memory",
+// refusals by the tightest constraint.
+var refusals = map[string]struct{ rule, summary string }{
+	"cpu":       {"mao.skip.cpu", "no node set has enough CPU left for what it uses; binding would take CPU away from it"},
+	"memory":    {"mao.skip.memory", "no node set has enough memory left for its pages"},
+	"bandwidth": {"mao.skip.bandwidth", "no node set has enough memory bandwidth left for its traffic"},
+	"mems":      {"mao.skip.mems", "its cgroup may not use any node that has room"},
+	"empty":     {"mao.skip.empty", "no node has both CPUs and memory"},
 }
 
 // search is the placement of one workload.
@@ -125,19 +124,24 @@ type offer struct {
 	local      float64
 }
 
+// newSearch opens a search; the one before it is over.
 func (r *round) newSearch(l *load) *search {
-	s := &search{r: r, l: l, quota: l.Quota.V, need: r.need(l), rooms: make([]room, 0, len(r.nodes)), offers: make([]offer, 0, 2*len(r.nodes))}
-	book := r.open() // 1
-	s.bound = book.bound
+	book, s := r.open(), &r.scratch // 1
+	if s.rooms == nil {
+		n := len(r.nodes)
+		s.rooms, s.open, s.offers = make([]room, 0, n), make([]int, 0, n), make([]offer, 0, n)
+	}
+	*s = search{r: r, l: l, quota: l.Quota.V, need: r.need(l), bound: book.bound, rooms: s.rooms[:0], open: s.open[:0], offers: s.offers[:0]}
 	s.traffic = book.total + l.traffic
 	for j := range r.nodes {
-		s.rooms = append(s.rooms, r.roomFor(l, j, book))
-		if s.rooms[j].code != "empty" {
+		o := r.roomFor(l, j, book)
+		if o.code != "empty" {
 			s.usable++
 		}
-		if s.rooms[j].code == "" {
+		if o.code == "" {
 			s.open = append(s.open, j)
 		}
+		s.rooms = append(s.rooms, o)
 	}
 	return s
 }
@@ -166,8 +170,8 @@ func (r *round) saved(l *load) float64 {
 	stalls, ok2 := l.StallCycles.Get()
 	local, ok3 := l.LocalLoads.Get()
 	remote, ok4 := l.RemoteLoads.Get()
-	k := 1 + latencyPerDistance*(r.remoteDistance()-10)
-	all := float64(local) + k*float64(remote)
+	k := 1 + float64(latencyPerDistance*(r.remoteDistance()-10))
+	all := float64(local) + float64(k*float64(remote))
 	if !ok1 || !ok2 || !ok3 || !ok4 || all <= 0 || stalls > cycles || cycles == 0 {
 		return 0
 	}
@@ -175,26 +179,38 @@ func (r *round) saved(l *load) float64 {
 }
 
 // remoteDistance is the mean SLIT distance between different nodes with CPUs;
-// 10 where no distance is known, which promises nothing.
+// 10 where no distance is known, which promises nothing. A round asks once.
 func (r *round) remoteDistance() float64 {
+	if !r.apart.Known() {
+		r.apart = unit.Some(r.meanDistance())
+	}
+	return r.apart.Or(machine.LocalDistance)
+}
+
+func (r *round) meanDistance() float64 {
 	sum, count := 0.0, 0.0
-	for _, a := range r.nodes {
-		for _, b := range r.nodes {
-			if d, ok := r.m.Distance(a.id, b.id).Get(); ok && a.id != b.id && !a.cpus.IsEmpty() {
+	for i := range r.nodes {
+		a := &r.nodes[i]
+		if a.cpus.IsEmpty() {
+			continue
+		}
+		for j := range r.nodes {
+			b := &r.nodes[j]
+			if d, ok := r.m.Distance(a.id, b.id).Get(); ok && a.id != b.id {
 				sum, count = sum+float64(d), count+1
 			}
 		}
 	}
 	if count == 0 {
-		return 10
+		return machine.LocalDistance
 	}
 	return sum / count
 }
 
 // roomFor is number 1 for one node.
 func (r *round) roomFor(l *load, j int, b *ledger) room {
-	n, wn := r.nodes[j], r.w.Nodes[j]
-	cpus := n.count()
+	n, wn := &r.nodes[j], &r.w.Nodes[j]
+	cpus := n.count
 	if allowed := l.Binding.CPUs; !allowed.IsEmpty() {
 		cpus = float64(n.cpus.Intersect(allowed).Len())
 	}
@@ -208,8 +224,8 @@ func (r *round) roomFor(l *load, j int, b *ledger) room {
 	free, ok := wn.Free.Get()
 	total, okTotal := n.memory.Get()
 	if ok && okTotal {
-		cache := float64(max(0, wn.File.Or(0)-l.FileByNode[j].Or(0))) * float64(r.cfg.ReclaimableShare)
-		o.memory = max(0, float64(free+o.own)+cache-float64(total)*float64(r.cfg.FreeReserve)-b.incoming[j])
+		cache := float64(float64(max(0, wn.File.Or(0)-l.FileByNode[j].Or(0))) * float64(r.cfg.ReclaimableShare))
+		o.memory = max(0, float64(free+o.own)+cache-float64(float64(total)*float64(r.cfg.FreeReserve))-b.incoming[j])
 	}
 	switch {
 	case n.cpus.IsEmpty() || okTotal && total == 0:
@@ -231,12 +247,23 @@ func (s *search) run() (offer, bool) {
 			continue
 		}
 		from := len(s.offers)
-		eachSet(s.pool(k), k, func(at []int) { s.offers = append(s.offers, s.judge(at)) })
+		s.judgeAll(k)
 		if best, ok := bestOf(s.offers[from:]); ok {
 			return best, true
 		}
 	}
 	return offer{}, false
+}
+
+// judgeAll looks at all sets of k nodes.
+func (s *search) judgeAll(k int) {
+	if k > 1 {
+		eachSet(s.pool(k), k, func(at []int) { s.offers = append(s.offers, s.judge(at)) })
+		return
+	}
+	for i := range s.open { // mostly there is no need to go further
+		s.offers = append(s.offers, s.judge(s.open[i:i+1:i+1]))
+	}
 }
 
 // largestBruteForce is the most nodes of which all sets are looked at: C(16,8)
@@ -292,16 +319,19 @@ func eachSet(of []int, k int, yield func([]int)) {
 
 // bestOf is number 4.
 func bestOf(offers []offer) (offer, bool) {
-	best, found := offer{}, false
-	for _, o := range offers {
-		if o.code == "" && (!found || o.before(best)) {
-			best, found = o, true
+	best := -1
+	for i := range offers {
+		if offers[i].code == "" && (best < 0 || offers[i].before(&offers[best])) {
+			best = i
 		}
 	}
-	return best, found
+	if best < 0 {
+		return offer{}, false
+	}
+	return offers[best], true
 }
 
-func (o offer) before(p offer) bool {
+func (o *offer) before(p *offer) bool {
 	return cmp.Or(
 		compareRounded(o.away, p.away),
 		cmp.Compare(b2i(o.short), b2i(p.short)),

@@ -4,6 +4,7 @@ package mao
 
 import (
 	"fmt"
+	"slices"
 
 	"homenode/internal/action"
 	"homenode/internal/set"
@@ -38,15 +39,18 @@ func (r *round) keepAside() {
 		}
 		if why := r.asideNoMore(l); why != "" {
 			l.Aside = set.NodeSet{}
-			l.Memory = l.release(r.cfg, r.w.Seq)
-			reason := r.decide(i, "mao.room.over", fmt.Sprintf("it gets all CPUs back: %s; not asked to make room again before window %d", why, l.NotBefore), nil)
+			*l.Memory = l.release(r.cfg, r.w.Seq)
+			reason := r.decide(i, "mao.room.over", wording{summary: fmt.Sprintf("it gets all CPUs back: %s; not asked to make room again before window %d", why, l.NotBefore)})
 			r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: reason})
 			continue
 		}
-		r.decide(i, "mao.keep.aside", fmt.Sprintf("it keeps to nodes %v, to leave the others to what is bound there", l.Aside), l.evidence())
+		r.pass(i, "mao.keep.aside", func() wording {
+			return wording{summary: fmt.Sprintf("it keeps to nodes %v, to leave the others to what is bound there", l.Aside), numbers: l.evidence()}
+		})
 	}
 }
 
+// asideNoMore is why a workload need not keep aside any more; "" while it must.
 func (r *round) asideNoMore(l *load) string {
 	bound := r.boundNodes()
 	switch {
@@ -60,14 +64,15 @@ func (r *round) asideNoMore(l *load) string {
 		return fmt.Sprintf("workloads are bound to nodes %v now", l.Aside.Intersect(bound))
 	}
 	used, cpus, idle := 0.0, 0.0, 0.0
-	for _, n := range r.nodes {
+	for j := range r.nodes {
+		n := &r.nodes[j]
 		busy, ok := n.busy.Get()
 		switch {
 		case !ok:
 		case l.Aside.Has(n.id):
-			used, cpus = used+busy, cpus+n.count()
+			used, cpus = used+busy, cpus+n.count
 		default:
-			idle += max(0, n.count()-busy)
+			idle += max(0, n.count-busy)
 		}
 	}
 	if used >= cpus*float64(r.cfg.SaturatedShare) && idle >= r.cfg.RoomIdle {
@@ -79,11 +84,11 @@ func (r *round) asideNoMore(l *load) string {
 // boundNodes are the nodes that anything is bound to.
 func (r *round) boundNodes() set.NodeSet {
 	var all set.NodeSet
-	for _, l := range r.loads {
-		all = all.Union(l.Nodes)
+	for i := range r.loads {
+		all = all.Union(r.loads[i].Nodes)
 	}
-	for _, m := range r.absent {
-		all = all.Union(m.Nodes)
+	for i := range r.absent {
+		all = all.Union(r.absent[i].Nodes)
 	}
 	return all
 }
@@ -94,44 +99,49 @@ func (r *round) makeRoom() {
 		return
 	}
 	open := r.usable().Minus(r.boundNodes()) // 2
-	squatters := r.squatters()               // 1
-	if open.IsEmpty() || len(squatters) == 0 || !r.roomOn(open) {
+	if open.IsEmpty() {
+		return
+	}
+	squatters := r.squatters() // 1
+	if len(squatters) == 0 || !r.roomOn(open) {
 		return
 	}
 	for _, i := range squatters { // 3
 		l := &r.loads[i]
 		l.Aside = open
-		reason := r.decide(i, "mao.room", fmt.Sprintf("workloads that nobody bound use CPUs that bound ones need, and nodes %v have room for all of them", open),
-			append(l.evidence(), figure("cpu", l.CPU, "cpus")))
+		reason := r.decide(i, "mao.room", wording{
+			summary: fmt.Sprintf("workloads that nobody bound use CPUs that bound ones need, and nodes %v have room for all of them", open),
+			numbers: append(l.evidence(), figure("cpu", l.CPU, "cpus")),
+		})
 		r.actions = append(r.actions, action.Action{Kind: action.Bind, Workload: l.ID, Nodes: open, CPUsOnly: true, Reason: reason})
 	}
 }
 
 // waiting says that a candidate was not placed for this window's limit.
 func (r *round) waiting() bool {
-	for _, reason := range r.reasons {
-		if reason.Rule == "mao.skip.limit" {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.rules, "mao.skip.limit")
 }
 
 // squatters are all that can make room and use CPU, in order, if one of them is
 // in the way now: where it went the others would go next.
 func (r *round) squatters() []int {
 	contested := r.contested()
+	if contested.IsEmpty() {
+		return nil
+	}
 	var all []int
 	inTheWay := false
-	for i, l := range r.loads {
+	for i := range r.loads {
+		l := &r.loads[i]
 		if l.bound() || !l.Aside.IsEmpty() || l.Approved || l.Binding.PinnedCPUs || r.w.Seq < l.NotBefore || r.decided(i) {
 			continue
 		}
 		if l.CPU.Or(0) >= r.cfg.MinCPU {
 			all = append(all, i)
 		}
-		for j, n := range r.nodes {
-			inTheWay = inTheWay || contested.Has(n.id) && l.cpuOn(j, n.id, set.NodeSet{}) >= r.cfg.MinCPU
+		for j := range r.nodes {
+			id := r.nodes[j].id
+			inTheWay = inTheWay || contested.Has(id) && l.cpuOn(j, id, set.NodeSet{}) >= r.cfg.MinCPU
 		}
 	}
 	if !inTheWay {
@@ -143,28 +153,24 @@ func (r *round) squatters() []int {
 // contested are nodes with bound workloads whose CPUs are used up.
 func (r *round) contested() set.NodeSet {
 	bound := r.boundNodes()
-	var ids []int
-	for _, n := range r.nodes {
+	var all set.NodeSet
+	for j := range r.nodes {
+		n := &r.nodes[j]
 		busy, ok := n.busy.Get()
-		if ok && bound.Has(n.id) && busy >= n.count()*float64(r.cfg.RoomBusy) {
-			ids = append(ids, n.id)
+		if ok && bound.Has(n.id) && busy >= n.count*float64(r.cfg.RoomBusy) {
+			all = all.With(n.id)
 		}
 	}
-	return set.FromNodes(ids...)
+	return all
 }
 
 // roomOn says whether all that is not bound fits there by CPU use.
 func (r *round) roomOn(open set.NodeSet) bool {
-	cpus, want := 0.0, 0.0
-	for _, n := range r.nodes {
-		if open.Has(n.id) {
-			cpus += n.count()
-		}
-	}
-	for _, l := range r.loads {
-		if !l.bound() {
+	want := 0.0
+	for i := range r.loads {
+		if l := &r.loads[i]; !l.bound() {
 			want += l.CPU.Or(0)
 		}
 	}
-	return want <= cpus*r.cfg.QuotaTolerance+rounding
+	return want <= float64(r.countOf(open)*r.cfg.QuotaTolerance)+rounding
 }

@@ -17,12 +17,6 @@ type State struct {
 	Workloads []Memory  `json:"workloads,omitempty"` // ascending by workload ID
 }
 
-// History is a node's CPU utilisation in past windows.
-type History struct {
-	Node        int       `json:"node"`
-	Utilisation []float64 `json:"utilisation"` // busy/online CPUs, oldest first, at most Config.HistoryWindows
-}
-
 // Memory is what MAO remembers of a workload.
 type Memory struct {
 	Workload string `json:"workload"`
@@ -55,21 +49,26 @@ const localHistory = 16
 
 // find returns what is remembered of a workload; the zero Memory if nothing.
 func (s State) find(id string) Memory {
-	i, ok := slices.BinarySearchFunc(s.Workloads, id, func(m Memory, id string) int { return cmp.Compare(m.Workload, id) })
+	i, ok := s.index(id)
 	if !ok {
 		return Memory{Workload: id}
 	}
 	return s.Workloads[i]
 }
 
-// history returns a node's past; nil if there is none.
-func (s State) history(node int) []float64 {
+// index is where a workload is in Workloads.
+func (s State) index(id string) (int, bool) {
+	return slices.BinarySearchFunc(s.Workloads, id, func(m Memory, id string) int { return cmp.Compare(m.Workload, id) })
+}
+
+// history returns a node's past; none if there is none.
+func (s State) history(node int) History {
 	for _, h := range s.Nodes {
 		if h.Node == node {
-			return h.Utilisation
+			return h
 		}
 	}
-	return nil
+	return History{Node: node}
 }
 
 // Bound returns the binding that MAO wants for a workload; empty: none.
@@ -85,12 +84,4 @@ func (m Memory) release(cfg Config, seq uint64) Memory {
 	m.NotBefore = seq + m.Backoff
 	m.Nodes, m.Aside, m.Since = set.NodeSet{}, set.NodeSet{}, 0
 	return m
-}
-
-// appendBounded returns a new slice: old and v, the oldest dropped beyond limit.
-func appendBounded[T any](old []T, v T, limit int) []T {
-	if len(old) >= limit {
-		old = old[len(old)-limit+1:]
-	}
-	return append(slices.Clone(old), v)
 }

@@ -5,7 +5,6 @@ package mao
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"homenode/internal/action"
 	"homenode/internal/set"
@@ -32,7 +31,7 @@ func (r *round) unbind() bool {
 	before := len(r.actions)
 	orphans := 0
 	for i := range r.loads { // 1
-		if l := r.loads[i]; l.bound() {
+		if l := &r.loads[i]; l.bound() {
 			r.unbindGone(i)
 		} else if (l.Binding.OursCPUs || l.Binding.OursMems) && l.Aside.IsEmpty() && !r.decided(i) {
 			orphans++
@@ -44,66 +43,69 @@ func (r *round) unbind() bool {
 		if i < 0 {
 			break
 		}
-		nodes := r.loads[i].Nodes
-		r.release(i, "mao.unbind."+string(r.cfg.Strategy), v.summary, v.numbers)
-		r.project(r.loads[i], nodes) // 4
+		l := &r.loads[i]
+		nodes := l.Nodes
+		r.release(i, "mao.unbind."+string(r.cfg.Strategy), wording{summary: r.summaryOf(v), numbers: r.numbersOf(l, v)})
+		r.project(l, nodes) // 4
 	}
 	return len(r.actions) > before+orphans
 }
 
 // unbindGone is number 1.
 func (r *round) unbindGone(i int) {
-	l := r.loads[i]
-	if gone := l.Nodes.Minus(r.usable()); !gone.IsEmpty() {
-		r.release(i, "mao.unbind.node-gone", fmt.Sprintf("node %v of its binding is offline", gone), nil)
+	l := &r.loads[i]
+	if usable := r.usable(); !l.Nodes.SubsetOf(usable) {
+		r.release(i, "mao.unbind.node-gone", wording{summary: fmt.Sprintf("node %v of its binding is offline", l.Nodes.Minus(usable))})
 	} else if !l.Approved {
-		r.release(i, "mao.unbind.not-approved", "its service is no longer approved for binding", nil)
+		r.release(i, "mao.unbind.not-approved", wording{summary: "its service is no longer approved for binding"})
 	}
 }
 
 // unbindOrphan is number 1 too. It neither starts nor prolongs a back-off.
 func (r *round) unbindOrphan(i int) {
-	reason := r.decide(i, "mao.unbind.orphan", "it is bound by homenode, but nothing here asks for that", nil)
+	reason := r.decide(i, "mao.unbind.orphan", wording{summary: "it is bound by homenode, but nothing here asks for that"})
 	r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: r.loads[i].ID, Reason: reason})
 }
 
 // usable are the nodes with CPUs to bind to that the machine knows.
 func (r *round) usable() set.NodeSet {
-	var ids []int
-	for _, n := range r.nodes {
-		if !n.cpus.IsEmpty() {
-			ids = append(ids, n.id)
+	var all set.NodeSet
+	for j := range r.nodes {
+		if n := &r.nodes[j]; !n.cpus.IsEmpty() {
+			all = all.With(n.id)
 		}
 	}
-	return set.FromNodes(ids...)
+	return all
 }
 
 // release unbinds workload i and lets it back off.
-func (r *round) release(i int, rule, summary string, numbers []action.Number) {
+func (r *round) release(i int, rule string, say wording) {
 	l := &r.loads[i]
-	l.Memory = l.release(r.cfg, r.w.Seq)
-	summary += fmt.Sprintf("; not bound again before window %d", l.NotBefore)
-	reason := r.decide(i, rule, summary, numbers)
+	*l.Memory = l.release(r.cfg, r.w.Seq)
+	say.summary += fmt.Sprintf("; not bound again before window %d", l.NotBefore)
+	reason := r.decide(i, rule, say)
 	r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: reason})
 }
 
 // verdict is what a strategy says of one bound workload.
 type verdict struct {
-	must    bool
-	summary string
-	numbers []action.Number
-	heat    float64 // utilisation of its hottest node
+	must  bool
+	hot   int     // index of its hottest node; −1 if no utilisation is known
+	heat  float64 // utilisation there
+	ahead float64 // of the other nodes' mean; strategy B
+	known bool    // ahead is
 }
 
 // mostPressing is the next to be unbound; -1 if none must go.
 func (r *round) mostPressing() (int, verdict) {
 	best, bestV := -1, verdict{}
-	for i, l := range r.loads {
+	for i := range r.loads {
+		l := &r.loads[i]
 		if !l.bound() {
 			continue
 		}
 		v := r.verdict(l)
-		if v.must && (best < 0 || r.presses(l, v, r.loads[best], bestV)) {
+		if v.must && (best < 0 || presses(l, v, &r.loads[best], bestV)) {
 			best, bestV = i, v
 		}
 	}
@@ -111,7 +113,7 @@ func (r *round) mostPressing() (int, verdict) {
 }
 
 // presses orders by heat, hottest first, then by CPU use, least first, then by ID.
-func (r *round) presses(a load, va verdict, b load, vb verdict) bool {
+func presses(a *load, va verdict, b *load, vb verdict) bool {
 	return cmp.Or(
 		cmp.Compare(vb.heat, va.heat),
 		cmp.Compare(a.CPU.Or(0), b.CPU.Or(0)),
@@ -121,44 +123,60 @@ func (r *round) presses(a load, va verdict, b load, vb verdict) bool {
 
 // verdict holds a bound workload against the configured strategy. An unknown
 // figure makes its condition false: what cannot be seen unbinds nothing.
-func (r *round) verdict(l load) verdict {
-	hot, heat := r.hottest(l.Nodes)
-	over, overNumber := r.overQuota(l)
-	v := verdict{heat: heat, numbers: []action.Number{overNumber}}
-	if hot < 0 {
-		v.summary = "the utilisation of its node is unknown"
-		return v
+func (r *round) verdict(l *load) verdict {
+	v := verdict{}
+	v.hot, v.heat = r.hottest(l.Nodes)
+	switch {
+	case v.hot < 0:
+	case r.cfg.Strategy == StrategyA:
+		v.must = v.heat > float64(r.cfg.NodeBusy) && r.overQuota(l)
+	default:
+		r.strategyB(&v, l)
 	}
-	if r.cfg.Strategy == StrategyA {
-		v.must = over && heat > float64(r.cfg.NodeBusy)
-		v.numbers = append(v.numbers, number("node_utilisation", derived(heat, true, nodeSource), float64(r.cfg.NodeBusy), "ratio"))
-		v.summary = fmt.Sprintf("it uses all the CPU it may and node %d is %.0f%% busy", r.nodes[hot].id, heat*100)
-		return v
-	}
-	return r.strategyB(v, hot, over)
+	return v
+}
+
+// strategyB: (1) imbalance, (2) above the node's own P95, (3) over quota. The past is
+// looked at last: that takes longest.
+func (r *round) strategyB(v *verdict, l *load) {
+	var others float64
+	others, v.known = r.othersMean(v.hot)
+	v.ahead = v.heat - others
+	v.must = v.known && v.ahead >= float64(r.cfg.ImbalanceThreshold)-rounding && // 1
+		r.overQuota(l) && // 3
+		r.nodes[v.hot].above(v.heat, r.cfg.MinHistory) // 2
 }
 
 const nodeSource = "CPU time of the node / its online CPUs"
 
-// strategyB: (1) imbalance, (2) above the node's own P95, (3) over quota.
-func (r *round) strategyB(v verdict, hot int, over bool) verdict {
-	n := &r.nodes[hot]
-	others, known := r.othersMean(hot)
-	ahead := v.heat - others
-	one := known && ahead >= float64(r.cfg.ImbalanceThreshold)-rounding // 1
+// summaryOf says why a workload must go.
+func (r *round) summaryOf(v verdict) string {
+	id := r.nodes[v.hot].id
+	if r.cfg.Strategy == StrategyA {
+		return fmt.Sprintf("it uses all the CPU it may and node %d is %.0f%% busy", id, v.heat*100)
+	}
+	return fmt.Sprintf("it uses all the CPU it may, and node %d is %.0f%% busy: %.0f points more than the others, and more than in 95%% of its past", id, v.heat*100, v.ahead*100)
+}
+
+// numbersOf are what a verdict goes by, whatever it is.
+func (r *round) numbersOf(l *load, v verdict) []action.Number {
+	limit, of := r.quotaLimit(l)
+	numbers := []action.Number{number(of, l.CPU, limit, "cpus")}
+	switch {
+	case v.hot < 0:
+		return numbers
+	case r.cfg.Strategy == StrategyA:
+		return append(numbers, number("node_utilisation", derived(v.heat, true, nodeSource), float64(r.cfg.NodeBusy), "ratio"))
+	}
+	n := &r.nodes[v.hot]
 	p95, enough := n.p95Of(r.cfg.MinHistory)
-	two := enough && v.heat > p95 // 2
-	v.must = one && two && over   // 3
-	past := fmt.Sprintf("%d windows of node %d", len(n.history), n.id)
+	past := fmt.Sprintf("%d windows of node %d", len(n.history)+len(n.recent), n.id)
 	if !enough {
 		past += fmt.Sprintf(", fewer than %d", r.cfg.MinHistory)
 	}
-	v.numbers = append(v.numbers,
-		number("node_ahead_of_others", derived(ahead, known, nodeSource), float64(r.cfg.ImbalanceThreshold), "ratio"),
-		action.Number{Name: "node_utilisation", Value: derived(v.heat, true, nodeSource+"; limit: P95 of "+past), Limit: unit.OptOf(p95, enough), Unit: "ratio"},
-	)
-	v.summary = fmt.Sprintf("it uses all the CPU it may, and node %d is %.0f%% busy: %.0f points more than the others, and more than in 95%% of its past", n.id, v.heat*100, ahead*100)
-	return v
+	return append(numbers,
+		number("node_ahead_of_others", derived(v.ahead, v.known, nodeSource), float64(r.cfg.ImbalanceThreshold), "ratio"),
+		action.Number{Name: "node_utilisation", Value: derived(v.heat, true, nodeSource+"; limit: P95 of "+past), Limit: unit.OptOf(p95, enough), Unit: "ratio"})
 }
 
 // rounding is below any figure the kernel can give, and above what adding
@@ -168,7 +186,8 @@ const rounding = 1e-9
 // hottest returns the index and utilisation of the busiest of these nodes.
 func (r *round) hottest(nodes set.NodeSet) (int, float64) {
 	hot, heat := -1, 0.0
-	for i, n := range r.nodes {
+	for i := range r.nodes {
+		n := &r.nodes[i]
 		if u, ok := n.utilisation(); ok && nodes.Has(n.id) && (hot < 0 || u > heat) {
 			hot, heat = i, u
 		}
@@ -180,48 +199,53 @@ func (r *round) hottest(nodes set.NodeSet) (int, float64) {
 // if there are none or none is known.
 func (r *round) othersMean(hot int) (float64, bool) {
 	sum, count := 0.0, 0.0
-	for i, n := range r.nodes {
-		if u, ok := n.utilisation(); ok && i != hot {
+	for i := range r.nodes {
+		if u, ok := r.nodes[i].utilisation(); ok && i != hot {
 			sum, count = sum+u, count+1
 		}
 	}
 	return sum / max(count, 1), count > 0
 }
 
-// p95Of is the 95th percentile (nearest rank) of the node's history; false while
-// that is shorter than need. It does not change as utilisations are projected.
-func (n *node) p95Of(need int) (float64, bool) {
-	if !n.hasP95 && len(n.history) >= need && need > 0 {
-		sorted := slices.Sorted(slices.Values(n.history))
-		rank := (95*len(sorted) + 99) / 100 // ⌈0.95 n⌉, counted from 1
-		n.p95 = unit.Some(sorted[rank-1])
+// overQuota is condition (3).
+func (r *round) overQuota(l *load) bool {
+	cpu, known := l.CPU.Get()
+	limit, of := r.quotaLimit(l)
+	if of == ofQuota {
+		return known && cpu > limit
 	}
-	n.hasP95 = true
-	return n.p95.Get()
+	return known && cpu >= limit-rounding
 }
 
-// overQuota is condition (3). The limit is the quota where it is below the CPUs
-// of the binding, else those CPUs; see the package comment.
-func (r *round) overQuota(l load) (bool, action.Number) {
-	cpu, known := l.CPU.Get()
+const (
+	ofQuota   = "cpu_of_quota"
+	ofBinding = "cpu_of_binding"
+)
+
+// quotaLimit is the quota where it is below the CPUs of the binding, else those
+// CPUs, and which of them it is; see the package comment.
+func (r *round) quotaLimit(l *load) (limit float64, of string) {
+	cpus := r.countOf(l.Nodes)
+	if quota, ok := l.Quota.Get(); ok && quota < cpus {
+		return quota * r.cfg.QuotaTolerance, ofQuota
+	}
+	return cpus * float64(r.cfg.SaturatedShare), ofBinding
+}
+
+// countOf is how many CPUs these nodes have.
+func (r *round) countOf(nodes set.NodeSet) float64 {
 	cpus := 0.0
-	for _, n := range r.nodes {
-		if l.Nodes.Has(n.id) {
-			cpus += n.count()
+	for j := range r.nodes {
+		if n := &r.nodes[j]; nodes.Has(n.id) {
+			cpus += n.count
 		}
 	}
-	quota, ok := l.Quota.Get()
-	if ok && quota < cpus {
-		limit := quota * r.cfg.QuotaTolerance
-		return known && cpu > limit, number("cpu_of_quota", l.CPU, limit, "cpus")
-	}
-	limit := cpus * float64(r.cfg.SaturatedShare)
-	return known && cpu >= limit-rounding, number("cpu_of_binding", l.CPU, limit, "cpus")
+	return cpus
 }
 
 // project is number 4 of this file: l leaves its nodes. Nodes whose utilisation
 // is unknown stay so.
-func (r *round) project(l load, nodes set.NodeSet) {
+func (r *round) project(l *load, nodes set.NodeSet) {
 	moved, idleSum := 0.0, 0.0
 	idle := make([]float64, len(r.nodes))
 	for j := range r.nodes {
@@ -245,7 +269,7 @@ func (r *round) project(l load, nodes set.NodeSet) {
 
 // cpuOn is the CPU use on a node: measured, else an equal share of the total on
 // each node of the binding.
-func (l load) cpuOn(index, id int, bound set.NodeSet) float64 {
+func (l *load) cpuOn(index, id int, bound set.NodeSet) float64 {
 	if index < len(l.CPUByNode) && l.CPUByNode[index].Known() {
 		return l.CPUByNode[index].Or(0)
 	}
