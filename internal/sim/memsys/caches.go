@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+import "math"
+
+// How much of a region a cache holds.
+//
+//  1. A line that was brought in stays for a time T, whoever it belongs to: the cache
+//     replaces at random (an LLC), or the oldest first (an L2). So a region holds its
+//     insertions × T: in proportion to its misses.
+//  2. T is what makes them hold as much as there is room for; with room for all, T is
+//     infinite and nobody misses.
+//  3. Each line is asked for q times in a unit of time, x = qT. At random, it misses
+//     1/(1+x) of the time (for both kinds of replacement: Gelenbe, A unified approach
+//     to the evaluation of a class of replacement algorithms, 1973). In laps, each line
+//     comes back after 1/q: under random replacement it is gone with probability
+//     1 - exp(-1/x). Alone with F lines in a cache of C, that is C/F hits at random;
+//     in laps 20 % of twice the cache, 2 % of four times.
+//  4. In laps with the oldest replaced first it is gone if it comes back later than T;
+//     sets do not fill evenly, so the change goes over a range of sizes.
+
+// softLaps is that range, relative: a cache of n ways whose sets get lines as evenly
+// as may be stops hitting at 1 + 1/n of its size. 4 are the lab's.
+const softLaps = 0.25
+
+// region is a region of a load, flat.
+type region struct {
+	accesses float64 // an operation, beyond L1
+	own      float64 // lines that a thread uses
+	lines    float64 // that all threads in the domain do
+	exposed  float64 // 1/parallelism
+	writes   float64
+	laps     bool
+	hits     float64 // share, in L2
+	reads    float64 // an operation, beyond L2
+}
+
+// domain is an LLC and the CPUs below it.
+type domain struct {
+	node         int
+	cpus, cores  float64
+	lines        float64 // room
+	loads        []int32
+	footprint    float64 // lines of all regions
+	full         bool    // they do not all fit
+	stay         float64 // T, cycles; if full
+	held         float64 // lines at this T
+	asked        float64 // lines a cycle
+	busy, issued float64 // CPUs, and cycles of issue in a cycle: smt.go
+	used, issues float64 // the same, as its loads have it
+	siblings     float64
+	byBusy       float64           // derivative of siblings
+	pace         [ofDomain]float64 // newton.go
+	residual     [ofDomain]float64
+}
+
+func (d *domain) clear() { d.held, d.asked, d.used, d.issues = 0, 0, 0, 0 }
+
+// layDomain begins with T as it was, or as if all missed.
+func (s *Solver) layDomain(i int, warm bool) {
+	d := &s.domains[i]
+	d.pace, d.residual = [ofDomain]float64{1, 1, 1}, [ofDomain]float64{}
+	s.fill(i)
+	if !warm || !(d.stay > 0) || math.IsInf(d.stay, 1) {
+		d.stay = 0
+	}
+	d.stay = max(d.stay, d.least())
+	if !warm || len(d.loads) == 0 {
+		d.busy, d.issued = 0, 0
+		for _, j := range d.loads {
+			l := &s.loads[j]
+			d.busy += float64(l.rate * l.cycles)
+			d.issued += float64(l.rate * l.issue)
+		}
+	}
+}
+
+// fill is what its loads want of an LLC.
+func (s *Solver) fill(i int) {
+	d := &s.domains[i]
+	d.footprint, d.asked = 0, 0
+	for _, j := range d.loads {
+		l := &s.loads[j]
+		for _, r := range s.regions[l.first:l.last] {
+			if r.reads > 0 {
+				d.footprint += r.lines
+				d.asked += float64(l.rate * r.reads)
+			}
+		}
+		if l.adding.counted = l.fetches(); l.adding.counted {
+			d.footprint += l.addLines
+			d.asked += float64(l.rate * l.adds)
+		}
+	}
+	d.full = d.footprint > d.lines
+}
+
+// fetches says that lines it adds to leave its cores' caches.
+func (l *load) fetches() bool {
+	return l.adds > 0 && (l.adding.fetch > 1e-9 || !math.IsInf(l.stay, 1)) // else rounding
+}
+
+// least is the smallest T there can be: everything misses.
+func (d *domain) least() float64 {
+	if d.asked <= 0 {
+		return 1
+	}
+	return d.lines / d.asked
+}
+
+// inLLC is number 3: misses a read, the share of its lines that a region holds, and
+// both derivatives by ln x (the first's negative).
+func (d *domain) inLLC(laps bool, x float64) (misses, holds, lessMisses, moreHolds float64) {
+	switch {
+	case !d.full:
+		return 0, 1, 0, 0
+	case !laps:
+		misses = 1 / (1 + x)
+		holds = 1 - misses
+		return misses, holds, float64(misses * holds), float64(misses * holds)
+	case x < 1.0/40: // exp(-40) is nothing
+		return 1, x, 0, x
+	}
+	hits := float64(expMinus(1 / x))
+	holds = float64(x * (1 - hits))
+	return 1 - hits, holds, hits / x, max(0, holds-hits)
+}
+
+// writtenBack is the share of reads that lead to a line going back to memory, and its
+// derivative by the misses. A line comes into a core's caches some times before the LLC
+// drops it: each modifies it with this probability.
+func writtenBack(writes, misses float64) (back, byMisses float64) {
+	if writes <= 0 {
+		return 0, 0
+	}
+	all := misses + float64((1-misses)*writes)
+	return misses * writes / all, writes * writes / (all * all)
+}
+
+// split is what of its regions a load's L2 holds: lines is its room.
+func (s *Solver) split(l *load, room float64) {
+	regions := s.regions[l.first:l.last]
+	l.room = room
+	l.stay = stayInL2(regions, l.adds, l.addLines, room, l.stay)
+	l.near = 0
+	for i := range regions {
+		r := &regions[i]
+		r.hits = hitsInL2(r, l.stay)
+		r.reads = float64(r.accesses * (1 - r.hits))
+		l.near += float64(r.accesses * r.hits * s.sys.L2Cycles)
+	}
+}
+
+// hitsInL2 is numbers 3 and 4.
+func hitsInL2(r *region, stay float64) float64 {
+	switch x := r.accesses * stay / r.own; {
+	case math.IsInf(x, 1):
+		return 1
+	case !r.laps:
+		return x / (1 + x)
+	default:
+		// x is room / size where it is alone.
+		return min(1, max(0, (1+softLaps-1/max(x, 0.1))/softLaps))
+	}
+}
+
+// stayInL2 is T in operations, +Inf where all fits. Lines held are concave in T, so
+// that Newton's method from below never overshoots; from where it was before it is
+// below at once.
+func stayInL2(regions []region, adds, addLines, room, before float64) float64 {
+	size, asked := 0.0, adds
+	for i := range regions {
+		size += regions[i].own
+		asked += regions[i].accesses
+	}
+	if adds > 0 {
+		size += addLines
+	}
+	if size <= room || asked <= 0 {
+		return math.Inf(1)
+	}
+	if room <= 0 {
+		return 0
+	}
+	stay := room / asked
+	if len(regions) == 1 && adds <= 0 {
+		r := &regions[0]
+		if r.laps {
+			return stay
+		}
+		return room / r.accesses * (r.own / (r.own - room))
+	}
+	least := stay
+	if before > stay && !math.IsInf(before, 1) {
+		stay = before
+	}
+	for range 60 {
+		held, slope := heldInL2(regions, adds, addLines, stay)
+		step := max((room-held)/max(slope, 1e-300), least-stay)
+		stay += step
+		if math.Abs(step) <= 1e-10*stay {
+			break
+		}
+	}
+	return stay
+}
+
+// heldInL2 is the lines held, and their derivative by T.
+func heldInL2(regions []region, adds, addLines, stay float64) (held, slope float64) {
+	random := func(accesses, lines float64) {
+		if accesses > 0 {
+			misses := 1 / (1 + accesses*stay/lines)
+			held += float64(lines * (1 - misses))
+			slope += float64(accesses * misses * misses)
+		}
+	}
+	for i := range regions {
+		r := &regions[i]
+		switch in := float64(r.accesses * stay); {
+		case !r.laps:
+			random(r.accesses, r.own)
+		case in < r.own:
+			held += in
+			slope += r.accesses
+		default:
+			held += r.own
+		}
+	}
+	random(adds, addLines)
+	return held, slope
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+import "math"
+
+// load is a Load, flat.
+type load struct {
+	workload, domain, node int
+	cpus, threads, slow    float64
+	most                   float64 // operations a cycle that are asked for
+	base, issue            float64 // cycles without memory; of these, issue slots taken
+	near                   float64 // cycles of L2 hits
+	stay                   float64 // operations that a line stays in L2
+	first, last            int32   // of its regions
+	stretch                float64 // of issue, by siblings; below: its derivatives by their domain's
+	byBusy, byIssued       float64
+	room                   float64 // lines, of its L2
+	adds, addLines         float64
+	adding                 adding
+	cycles                 float64 // an operation
+	rate                   float64 // operations a cycle
+	reads, back            float64 // lines an operation, of regions
+	held                   float64 // lines in the LLC
+	latency, addLatency    float64 // of what it reads, of what its adds do
+	misses                 float64 // of L2
+}
+
+// rateAt is operations a cycle at so many cycles each.
+func (l *load) rateAt(cycles float64) float64 { return min(l.cpus/cycles, l.most) }
+
+// free says that its CPUs are all it lacks, not something to do.
+func (l *load) free() bool { return l.cpus < float64(l.most*l.cycles) }
+
+// mostFeedback is far more than caches can do (caches.go): less than half.
+const mostFeedback = 0.95
+
+// sums is what the regions of a load add up to, an operation. "less" is how much less
+// it gets where the rate or T is larger by 1 %, per cent.
+type sums struct {
+	reads, lessReads     float64 // lines from DRAM
+	exposed, lessExposed float64 // the same, each by its share of latency that shows
+	back, lessBack       float64 // lines written back
+	hits                 float64 // in the LLC
+	held, moreHeld       float64 // lines there
+	all                  float64 // reads beyond L2
+	lessAdded            float64 // lines from DRAM for adds; as many less are written back
+}
+
+func (s *Solver) sum(l *load, d *domain) (t sums) {
+	stay := float64(d.stay * l.rate)
+	for i := l.first; i < l.last; i++ {
+		r := &s.regions[i]
+		if r.reads <= 0 {
+			continue
+		}
+		misses, holds, less, more := d.inLLC(r.laps, stay*r.reads/r.lines)
+		t.all += r.reads
+		t.reads += float64(r.reads * misses)
+		t.lessReads += float64(r.reads * less)
+		t.exposed += float64(r.reads * misses * r.exposed)
+		t.lessExposed += float64(r.reads * less * r.exposed)
+		if r.writes > 0 {
+			back, by := writtenBack(r.writes, misses)
+			t.back += float64(r.reads * back)
+			t.lessBack += float64(r.reads * less * by)
+		}
+		t.held += float64(r.lines * holds)
+		t.moreHeld += float64(r.lines * more)
+	}
+	t.hits = t.all - t.reads
+	if l.adds > 0 && l.adding.fetch > 1e-9 { // else rounding
+		misses, holds, less, more := d.inLLC(false, stay*l.adds*l.adding.fetch/l.addLines)
+		l.adding.misses = misses
+		t.lessAdded = float64(l.adds * l.adding.near * less)
+		t.held += float64(l.addLines * holds)
+		t.moreHeld += float64(l.addLines * more)
+	}
+	return t
+}
+
+// evaluateLoad is a load at the present waits and T:
+//
+//  1. cycles, at the rate it had; corrected for its own rate's effect on what the LLC
+//     holds, so that they belong to the rate that follows from them.
+//  2. Its traffic and its lines in the LLC at that rate.
+//  3. How both change with the waits and with T, for Newton's method.
+//
+// It returns how far the cycles were off, relative.
+func (s *Solver) evaluateLoad(i int) float64 {
+	l := &s.loads[i]
+	d := &s.domains[l.domain]
+	home := s.home[i*s.nodes : (i+1)*s.nodes]
+	pairs := s.pairs[l.node*s.nodes : (l.node+1)*s.nodes]
+	t := s.sum(l, d)
+	latency := 0.0
+	for m, share := range home {
+		latency += float64(share * pairs[m].latency)
+	}
+	if l.adding.adder >= 0 {
+		l.addLatency = s.costOfAdds(i)
+	}
+	cycles := l.base + float64(l.issue*(l.stretch-1)) + l.near + l.adding.cycles +
+		float64(t.hits*s.sys.LLCCycles) + float64(t.exposed*latency) // 1
+	cycles = max(leastCycles, l.slow*cycles)
+	feedback := 0.0 // of ln rate on ln cycles, negative
+	if l.free() {
+		feedback = min(t.feedback(s, l, latency), mostFeedback)
+	}
+	change := (cycles - l.cycles) / (1 - feedback) / l.cycles
+	change = max(-0.9, change)
+	l.cycles += float64(change * l.cycles)
+	before := l.rate
+	l.rate = l.rateAt(l.cycles)
+	if before > 0 {
+		t.follow(l, max(-0.5, min(0.5, l.rate/before-1))) // 2
+	}
+	l.reads, l.back, l.held, l.latency, l.misses = t.reads, t.back, t.held, latency, t.all
+	s.spread(l, home, pairs, &t)
+	d.held += t.held
+	d.used += float64(l.rate * l.cycles)
+	d.issues += float64(l.rate * l.issue)
+	d.asked += float64(l.rate * (t.all + float64(l.adds*l.adding.fetch)))
+	s.newton.add(s, i, home, &t) // 3
+	return max(math.Abs(change), math.Abs(l.adding.off))
+}
+
+// feedback is how ln cycles change with ln rate, negative.
+func (t *sums) feedback(s *Solver, l *load, latency float64) float64 {
+	less := float64(t.lessExposed*latency) + float64(t.lessAdded*l.addLatency)
+	return l.slow * (less - float64((t.lessReads+t.lessAdded)*s.sys.LLCCycles)) / l.cycles
+}
+
+// follow is the sums after a small relative change of the rate.
+func (t *sums) follow(l *load, by float64) {
+	t.reads = max(0, t.reads-float64(by*t.lessReads))
+	t.exposed = max(0, t.exposed-float64(by*t.lessExposed))
+	t.back = max(0, t.back-float64(by*t.lessBack))
+	t.held = max(0, t.held+float64(by*t.moreHeld))
+	l.adding.reads = max(0, l.adding.reads-float64(by*t.lessAdded))
+	l.adding.back = max(0, l.adding.back-float64(by*t.lessAdded))
+}
+
+// spread adds a load's lines to the ways they go.
+func (s *Solver) spread(l *load, home []float64, pairs []pair, t *sums) {
+	reads, back := float64(l.rate*t.reads), float64(l.rate*t.back)
+	for m, share := range home {
+		pairs[m].lines += float64(share * reads)
+		pairs[m].back += float64(share * back)
+	}
+}

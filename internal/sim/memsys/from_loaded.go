@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"homenode/internal/machine"
+	"homenode/internal/profile"
+)
+
+// controllers gives each node's its capacity, and its curve of latency by load:
+//
+//  1. Of the node's own curve ("node 0, local"), else of the whole machine's, where
+//     each node with CPUs has its part.
+//  2. Capacity is the peak that was measured, or the most that the curve shows.
+//  3. A point is the bandwidth as a share of that, and the latency as a multiple of
+//     the idle one. Bandwidth that grows does not make latency shorter: points that say
+//     so are noise, and become their mean (pool adjacent violators).
+func (f *figures) controllers(y *System) {
+	for i := range y.Nodes {
+		n := f.m.Nodes[i]
+		curve, nodes := f.curveOf(n) // 1
+		bytes := f.peak(n)
+		for _, p := range curve.Points {
+			bytes = math.Max(bytes, p.Bandwidth.Median.Or(0)/nodes) // 2
+		}
+		y.Nodes[i].Server = Server{Cycles: LineBytes * f.hz / bytes, Curve: points(curve, bytes*nodes, y.Latency[i][i]/f.hz*1e9)}
+	}
+}
+
+// curveOf is number 1, and how many nodes' bandwidth it is of.
+func (f *figures) curveOf(n machine.Node) (profile.Curve, float64) {
+	for _, c := range f.p.Loaded {
+		if c.From == n.ID && c.To == n.ID && !whole(c) {
+			return c, 1
+		}
+	}
+	for _, c := range f.p.Loaded {
+		if whole(c) && !n.CPUs.IsEmpty() {
+			return c, float64(f.m.NodesWithCPUs().Intersect(f.m.NodesWithMemory()).Len())
+		}
+	}
+	return profile.Curve{}, 1
+}
+
+func whole(c profile.Curve) bool { return strings.HasPrefix(c.Name, "whole machine") }
+
+// peak is bytes/s that a node's memory delivers.
+func (f *figures) peak(n machine.Node) float64 {
+	for _, p := range f.p.Peak {
+		if b, ok := p.Median.Get(); ok && p.Node == n.ID && b > 0 {
+			return b
+		}
+	}
+	best := 0.0
+	for _, from := range f.m.Nodes {
+		if b, ok := f.p.BandwidthBetween(from.ID, n.ID); ok && (from.ID == n.ID || n.CPUs.IsEmpty()) {
+			best = math.Max(best, b.Median.Or(0))
+		}
+	}
+	if best > 0 {
+		return best
+	}
+	for _, a := range n.Access {
+		if b, ok := a.ReadBandwidth.Get(); ok && b > 0 {
+			return float64(b)
+		}
+	}
+	if n.CPUs.IsEmpty() {
+		f.guess("34 GB/s of memory without CPUs")
+		return usualLink
+	}
+	f.guess("105 GB/s of a node's memory")
+	return usualBandwidth
+}
+
+// points is number 3.
+func points(c profile.Curve, capacity, idle float64) []Point {
+	var all []Point
+	for _, p := range c.Points {
+		bytes, ok := p.Bandwidth.Median.Get()
+		ns, ok2 := p.Latency.Median.Get()
+		if ok && ok2 && bytes > 0 && ns > 0 {
+			all = append(all, Point{bytes / capacity, math.Max(1, ns/idle)})
+		}
+	}
+	if len(all) < 2 {
+		return nil // one point is no curve
+	}
+	slices.SortFunc(all, func(a, b Point) int { return cmp.Or(cmp.Compare(a.X, b.X), cmp.Compare(a.Y, b.Y)) })
+	return pooled(all)
+}
+
+// pooled are points whose Y does not fall: neighbours that do fall get their mean.
+func pooled(all []Point) []Point {
+	type pool struct{ sum, n float64 }
+	var pools []pool
+	for _, p := range all {
+		pools = append(pools, pool{p.Y, 1})
+		for k := len(pools) - 1; k > 0 && pools[k-1].sum*pools[k].n > pools[k].sum*pools[k-1].n; k-- {
+			pools[k-1].sum += pools[k].sum
+			pools[k-1].n += pools[k].n
+			pools = pools[:k]
+		}
+	}
+	at := 0
+	for _, p := range pools {
+		for range int(p.n) {
+			all[at].Y = p.sum / p.n
+			at++
+		}
+	}
+	return all
+}

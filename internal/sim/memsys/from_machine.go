@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"homenode/internal/machine"
+	"homenode/internal/profile"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// What a machine is taken for where nobody measured it. The server of MAO and of
+// facts/latency.md: a two-socket Skylake-SP.
+const (
+	usualHz         = 2.7e9
+	usualLatency    = 80e-9 // seconds, DDR4-2400 on the own node; MAO. Remote: by SLIT distance, machine.LatencyRatio
+	usualBandwidth  = 105e9 // bytes/s a node with CPUs; less makes controllers saturate earlier
+	usualLink       = 34e9  // bytes/s from node to node, and of memory without CPUs
+	usualTransfer   = 48e-9 // seconds, of a line another core of the node modified (Intel's MLC)
+	remoteTransfer  = 0.8   // of the DRAM latency, between nodes: as machine.Model.Transfer
+	usualLLCPerCore = 1.375 * (1 << 20)
+	usualL2         = 1 << 20
+	usualL2Cycles   = 14
+	usualLLCCycles  = 54 // 20 ns
+	usualAtomic     = 18 // as in the lab
+	// samePackage is the largest distance at which nodes are taken for parts of a
+	// package, between which no limit is known.
+	samePackage = 12
+)
+
+// FromMachine is the system of any machine. Figures are those of its profile; what
+// that does not have, or without one, is an estimate from the machine's topology
+// and distances, and From says so. An error says what is missing (no memory, no
+// CPU), or how the profile is of another machine.
+func FromMachine(m machine.Machine, p *profile.Profile) (System, error) {
+	if m.NodesWithMemory().IsEmpty() {
+		return System{}, fmt.Errorf("simulate memory of %s: no node has memory", m.Origin)
+	}
+	if m.NodesWithCPUs().IsEmpty() {
+		return System{}, fmt.Errorf("simulate memory of %s: no node has an online CPU", m.Origin)
+	}
+	f := figures{m: m, p: &profile.Profile{}}
+	how, from := unit.HowEstimated, "a two-socket Skylake's figures, by SLIT distance; waits on links are a guess"
+	if p != nil {
+		if why := p.Machine.Differs(profile.FingerprintOf(m, "")); why != "" {
+			return System{}, fmt.Errorf("use profile of %s for %s: %s", p.Origin, m.Origin, why)
+		}
+		f.p, how, from = p, max(p.How, unit.HowEstimated), "profile of "+p.Origin
+	}
+	y := f.system()
+	y.Name, y.How, y.From = m.Origin, how, from
+	if p != nil && len(f.guessed) > 0 {
+		y.From += "; estimated: " + strings.Join(f.guessed, ", ")
+	}
+	return y, nil
+}
+
+// figures looks things up, and notes what it had to guess.
+type figures struct {
+	m       machine.Machine
+	p       *profile.Profile
+	hz      float64
+	guessed []string
+}
+
+func (f *figures) guess(what string) {
+	if !slices.Contains(f.guessed, what) {
+		f.guessed = append(f.guessed, what)
+	}
+}
+
+func (f *figures) system() System {
+	f.hz = f.frequency()
+	y := System{Hz: f.hz, Atomic: usualAtomic, Queue: PublishedCurve, Threads: f.threads()}
+	y.L2, y.L2Cycles, y.LLCCycles = f.l2(y.Threads), f.hit(2, usualL2Cycles), f.hit(3, usualLLCCycles)
+	for i, n := range f.m.Nodes {
+		latency, transfer := make([]float64, len(f.m.Nodes)), make([]float64, len(f.m.Nodes))
+		for j, to := range f.m.Nodes {
+			latency[j] = f.latency(n.ID, to.ID) * f.hz
+			transfer[j] = f.transfer(n.ID, to.ID, latency[j])
+		}
+		y.Latency, y.Transfer = append(y.Latency, latency), append(y.Transfer, transfer)
+		y.Nodes = append(y.Nodes, Node{ID: n.ID, CPUs: float64(n.CPUs.Len()), Memory: float64(n.Memory.Or(0))})
+		y.Domains = append(y.Domains, f.domains(i)...)
+	}
+	f.controllers(&y)
+	f.links(&y)
+	return y
+}
+
+// frequency is cycles a second: a profile's figure that has both.
+func (f *figures) frequency() float64 {
+	var known []float64
+	for _, l := range f.p.Latency {
+		cycles, ok := l.Cycles.Get()
+		ns, ok2 := l.Median.Get()
+		if hz := cycles / ns * 1e9; ok && ok2 && hz >= 1e6 && hz <= 1e11 {
+			known = append(known, hz)
+		}
+	}
+	if len(known) == 0 {
+		f.guess("2.7 GHz")
+		return usualHz
+	}
+	slices.Sort(known)
+	return known[len(known)/2]
+}
+
+// threads is the CPUs of a core, of most cores.
+func (f *figures) threads() int {
+	count := map[int]int{}
+	best := 1
+	for _, c := range f.m.Cores {
+		n := c.Len()
+		count[n]++
+		if count[n] > count[best] || count[n] == count[best] && n < best {
+			best = n
+		}
+	}
+	return max(1, best)
+}
+
+// l2 is a core's part of the L2s; 0 where they are the last level.
+func (f *figures) l2(threads int) float64 {
+	if len(f.m.LLCs) > 0 && f.m.LLCs[0].Level < 3 {
+		return 0
+	}
+	sum, n := 0.0, 0
+	for _, c := range f.m.L2s {
+		size, ok := c.Size.Get()
+		if cpus := c.CPUs.Len(); ok && cpus > 0 && size > 0 {
+			sum += float64(size) / math.Max(1, float64(cpus)/float64(threads))
+			n++
+		}
+	}
+	if n > 0 {
+		return sum / float64(n)
+	}
+	for _, c := range f.p.Caches {
+		if size, ok := c.Size.Get(); ok && c.Level == 2 {
+			return float64(size)
+		}
+	}
+	f.guess("L2 of 1 MiB")
+	return usualL2
+}
+
+// hit is the cycles of a hit in a level of cache.
+func (f *figures) hit(level int, usual float64) float64 {
+	for _, c := range f.p.Caches {
+		if ns, ok := c.Latency.Median.Get(); ok && c.Level == level && ns > 0 {
+			return ns / 1e9 * f.hz
+		}
+	}
+	f.guess(fmt.Sprintf("hits of L%d in %.0f cycles", level, usual))
+	return usual
+}
+
+// latency is seconds: measured, the firmware's, or by distance from the own node's,
+// which promises more than there is (machine.SLITExcess).
+func (f *figures) latency(from, to int) float64 {
+	if l, ok := f.p.LatencyBetween(from, to); ok {
+		return l.Median.Or(0) / 1e9
+	}
+	if ns, ok := f.firmware(from, to); ok && len(f.p.Latency) == 0 && f.allFirmware(from) {
+		return ns / 1e9
+	}
+	local := usualLatency
+	if l, ok := f.p.LatencyBetween(from, from); ok {
+		local = l.Median.Or(0) / 1e9
+	} else if ns, ok := f.firmware(from, from); ok {
+		local = ns / 1e9
+	}
+	if n, _ := f.m.Node(from); !n.CPUs.IsEmpty() {
+		f.guess("latencies by distance")
+	}
+	const unknown = 2 * machine.LocalDistance
+	return local * machine.LatencyRatio(f.m.Distance(from, to).Or(unknown), machine.SLITExcess)
+}
+
+// allFirmware says that HMAT has a node's latency to all memory. Mostly it has that to
+// its own alone; beside distances that would make a far node look near.
+func (f *figures) allFirmware(from int) bool {
+	for to := range f.m.NodesWithMemory().All() {
+		if _, ok := f.firmware(from, to); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// firmware is HMAT's word, ns.
+func (f *figures) firmware(from, to int) (float64, bool) {
+	n, _ := f.m.Node(to)
+	for _, a := range n.Access {
+		if ns, ok := a.ReadLatency.Get(); ok && ns > 0 && a.Initiators.Has(from) {
+			return float64(ns), true
+		}
+	}
+	return 0, false
+}
+
+// transfer is cycles of a line that another core modified: as measured at this
+// distance, else usual.
+func (f *figures) transfer(from, to int, latency float64) float64 {
+	sum, n := 0.0, 0
+	for _, c := range f.p.CoreToCore {
+		ns, ok := c.Median.Get()
+		distance, far := c.Distance.Get()
+		here := from == to && (c.Level == profile.SameLLC || c.Level == profile.SameNode)
+		there := from != to && c.Level == profile.Between && far && f.m.Distance(from, to).Or(0) == distance
+		if ok && ns > 0 && (here || there) {
+			sum, n = sum+ns, n+1
+		}
+	}
+	switch {
+	case n > 0:
+		return sum / float64(n) / 1e9 * f.hz
+	case from == to:
+		f.guess("transfers between cores")
+		return usualTransfer * f.hz
+	}
+	f.guess("transfers between cores")
+	return latency * remoteTransfer
+}
+
+// domains are the LLCs of a node. One that spans nodes is split by CPUs.
+func (f *figures) domains(i int) []Domain {
+	n := f.m.Nodes[i]
+	if n.CPUs.IsEmpty() {
+		return nil
+	}
+	var all []Domain
+	var seen set.CPUSet
+	for _, c := range f.m.LLCs {
+		here := c.CPUs.Intersect(n.CPUs)
+		if here.IsEmpty() {
+			continue
+		}
+		seen = seen.Union(here)
+		cpus := float64(here.Len())
+		all = append(all, Domain{Node: i, CPUs: cpus, LLC: f.llc(c, cpus)})
+	}
+	if rest := n.CPUs.Minus(seen).Len(); rest > 0 {
+		all = append(all, Domain{Node: i, CPUs: float64(rest), LLC: f.llc(machine.Cache{}, float64(rest))})
+	}
+	return all
+}
+
+// llc is the bytes of a cache for so many of its CPUs.
+func (f *figures) llc(c machine.Cache, cpus float64) float64 {
+	all := float64(max(1, c.CPUs.Len()))
+	if size, ok := c.Size.Get(); ok && size > 0 {
+		return float64(size) * cpus / all
+	}
+	if size, ok := f.p.LLC(); ok && c.Level > 0 {
+		return float64(size) * cpus / all
+	}
+	f.guess("LLC of 1.375 MiB a core")
+	return usualLLCPerCore * math.Ceil(cpus/float64(f.threads()))
+}
+
+// links are one from each node to each other: of the network between them nothing
+// more is known. How lines wait there is a guess, with a profile too (Queue).
+func (f *figures) links(y *System) {
+	n := len(f.m.Nodes)
+	y.Path = make([][][]int, n)
+	for c := range n {
+		y.Path[c] = make([][]int, n)
+		for m := range n {
+			if c == m {
+				continue
+			}
+			bytes := f.between(f.m.Nodes[c], f.m.Nodes[m])
+			if bytes <= 0 {
+				continue
+			}
+			y.Path[c][m] = []int{len(y.Links)}
+			y.Links = append(y.Links, Server{Cycles: LineBytes * f.hz / bytes})
+			f.guess("waits on links")
+		}
+	}
+}
+
+// between is bytes/s that a node's CPUs read from another node's memory, 0: no limit
+// is known. The way back of a pair that nobody could measure, as its CPUs' node has
+// none, is like the way there.
+func (f *figures) between(c, m machine.Node) float64 {
+	if b, ok := f.p.BandwidthBetween(c.ID, m.ID); ok && b.Median.Or(0) > 0 {
+		return b.Median.Or(0)
+	}
+	if b, ok := f.p.BandwidthBetween(m.ID, c.ID); ok && c.CPUs.IsEmpty() && b.Median.Or(0) > 0 {
+		return b.Median.Or(0)
+	}
+	if d, ok := f.m.Distance(c.ID, m.ID).Get(); ok && d <= samePackage {
+		return 0
+	}
+	f.guess("34 GB/s between nodes")
+	return usualLink
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+// Load is what one workload does on the CPUs of one domain. A workload that runs
+// in several domains has a Load in each, with the same Workload.
+type Load struct {
+	Workload int     // which workload: loads of one share their regions and their added lines
+	Domain   int     // index into System.Domains
+	CPUs     float64 // CPUs' worth of time it can have there, at most
+	Threads  float64 // that take turns on them; at least CPUs
+	// Ops is how many operations a second are asked of it, at most; +Inf: as many as it
+	// can do.
+	Ops  float64
+	Work *Work
+	// Home[m] is the share of its DRAM accesses to regions that go to node m's memory;
+	// they add up to 1. Shared is the same of the lines it adds to; nil: as Home.
+	Home, Shared []float64
+	// Slow is a factor on all of its cycles: what the operating system takes while it
+	// runs (page faults, moving). 1: nothing.
+	Slow float64
+}
+
+// Work is one operation of a workload.
+type Work struct {
+	Cycles       float64 // without any wait for memory, alone on its core
+	Instructions float64
+	Regions      []Region
+	Adds         float64 // locked read-modify-writes of shared lines
+	Lines        float64 // shared lines that the adds go to, each as likely as any other
+}
+
+// Region is memory that is accessed alike, uniformly at random or from end to end.
+type Region struct {
+	Bytes float64
+	// Shared: all threads of the workload use the same; else each has Bytes of its own.
+	Shared   bool
+	Accesses float64 // an operation, that miss L1
+	// Parallelism is how many of its misses are outstanding at once: 1 is a pointer chase.
+	Parallelism float64
+	// Stream: in laps, each line once a lap, in any order: from end to end, or as the
+	// lab's chase goes over one cycle of all lines (a Stream with a Parallelism of 1). An
+	// L2 smaller than it does not help, and an LLC little: it misses 1 - exp(-1/x) where
+	// a region read at random misses 1/(1+x) (caches.go).
+	Stream bool
+	// Writes is the share of lines brought into a core's caches that it modifies. An LLC
+	// that drops one writes it back.
+	Writes float64
+}
+
+// Result is one state of affairs.
+type Result struct {
+	Loads   []LoadResult // parallel to the loads
+	Nodes   []ServerResult
+	Links   []ServerResult
+	Rounds  int     // of iteration
+	Residue float64 // the largest relative change of cycles/op in the last round
+}
+
+// LoadResult is what becomes of a Load. Per operation unless it says otherwise.
+type LoadResult struct {
+	Cycles float64 // all of them
+	Stall  float64 // of these, waiting for memory beyond L1
+	Ops    float64 // a second, all its threads there together
+	CPUs   float64 // CPUs' worth of time it used for them: ≤ Load.CPUs
+	// DRAM[m] are its reads from node m's memory, Writebacks[m] the lines it wrote back.
+	DRAM, Writebacks []float64
+	L2Misses         float64
+	Transfers        float64 // lines that came from another core
+	LLC              float64 // bytes of the domain's LLC that it holds
+	Latency          float64 // mean cycles of a DRAM read
+}
+
+// ServerResult is the state of a controller or a link.
+type ServerResult struct {
+	Lines       float64 // a cycle
+	Utilisation float64 // 0 … 1; 0 where no limit is known
+	Wait        float64 // cycles a line waits
+}

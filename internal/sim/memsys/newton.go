@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+import "math"
+
+// Unknowns of a domain: ln T, and where cores have several threads its CPUs that are
+// busy and what they issue (smt.go).
+const (
+	ofStay = iota
+	ofBusy
+	ofIssued
+	ofDomain // how many there are
+)
+
+// newton is the linear system of Newton's method. Unknowns: those of each domain, then
+// what is asked of each server.
+//
+// Of a load, what matters is how its lines change with the latency to each node and
+// with its domain's unknowns; those of a node (of a domain) are added up before they go
+// to servers, so that a load costs nodes² and not servers².
+type newton struct {
+	per  int // unknowns of a domain
+	size int // of all that are in use: servers that have lines, domains that have loads
+	// Where they are among the unknowns, -1 if not: a server's, a domain's first.
+	serverAt, domainAt []int
+	matrix, right      []float64
+	// alone is how the lines of a server that is not among them change with what is asked
+	// of it.
+	alone []float64
+	// Where lines are: in each node's memory, and where somebody adds, then in its
+	// cores' caches. wide is how many places that is.
+	wide int
+	// readBy[c][m][m'] is how the lines that c's CPUs read from m change with the latency
+	// to m'; back: lines written back. m and m' are places.
+	readBy, backBy []float64
+	// readOf[domain][unknown][m]: the same with the domain's unknowns.
+	readOf, backOf []float64
+	// own[domain][what][unknown] is how lines held, CPUs busy and instructions issued
+	// change with the domain's unknowns, far[domain][what][m] with the latency to m.
+	own, far []float64
+	// Of the load that is added: its lines by ln rate, its ln cycles by latency; by place.
+	reads, back, cost []float64
+}
+
+func (n *newton) init(s *Solver) {
+	n.per = 1
+	if s.sys.Threads > 1 {
+		n.per = ofDomain
+	}
+	n.serverAt, n.domainAt = make([]int, len(s.servers)), make([]int, len(s.domains))
+	n.alone = make([]float64, len(s.servers))
+	n.own = make([]float64, len(s.domains)*ofDomain*ofDomain)
+}
+
+// spread makes room for the places there are.
+func (n *newton) spread(s *Solver) {
+	n.wide = s.nodes
+	if len(s.adders) > 0 {
+		n.wide = 2 * s.nodes
+	}
+	by, of := s.nodes*n.wide*n.wide, len(s.domains)*ofDomain*n.wide
+	n.readBy, n.backBy = grow(n.readBy, by), grow(n.backBy, by)
+	n.readOf, n.backOf, n.far = grow(n.readOf, of), grow(n.backOf, of), grow(n.far, of)
+	n.reads, n.back, n.cost = grow(n.reads, n.wide), grow(n.back, n.wide), grow(n.cost, n.wide)
+}
+
+func (n *newton) clear() {
+	clear(n.readBy)
+	clear(n.backBy)
+	clear(n.readOf)
+	clear(n.backOf)
+	clear(n.own)
+	clear(n.far)
+}
+
+// effect is how the logarithms of a load's cycles and rate change with its domain's
+// unknowns, and the cycles with the latency of what its regions read.
+type effect struct {
+	cycles, rate         [ofDomain]float64
+	byLatency            float64
+	free                 float64 // 1 if its rate follows, else 0
+	reads, back          float64 // regions' lines a cycle by ln rate
+	lessRead, lessBack   float64 // and, the rate the same, by ln T
+	added, addedBack, by float64 // the same of its adds; by: both
+}
+
+// add is number 3 of evaluateLoad.
+func (n *newton) add(s *Solver, i int, home []float64, t *sums) {
+	l := &s.loads[i]
+	e := l.effect(s, t)
+	n.addOwn(s, l, t, &e)
+	reads, back, cost := n.reads[:s.nodes], n.back[:s.nodes], n.cost[:s.nodes]
+	for m, share := range home {
+		reads[m], back[m], cost[m] = float64(share*e.reads), float64(share*e.back), float64(share*e.byLatency)
+	}
+	n.addLess(s, l, home, e.lessRead, e.lessBack)
+	if l.adding.adder >= 0 {
+		n.addAdds(s, i, &e)
+	} else {
+		clear(n.reads[s.nodes:])
+		clear(n.cost[s.nodes:])
+	}
+	n.addLines(s, l, &e)
+	n.addFar(s, l, t, &e)
+	if e.free > 0 {
+		n.addPairs(s, l)
+	}
+}
+
+func (l *load) effect(s *Solver, t *sums) (e effect) {
+	more := l.slow / l.cycles // of ln cycles, for a cycle more without l.slow
+	feedback := t.feedback(s, l, l.latency)
+	if l.free() {
+		feedback = min(feedback, mostFeedback)
+		more /= 1 - feedback
+		feedback /= 1 - feedback
+		e.free = 1
+	}
+	e.cycles = [ofDomain]float64{-feedback, more * l.issue * l.byBusy, more * l.issue * l.byIssued}
+	e.byLatency = more * t.exposed
+	for u := range e.rate {
+		e.rate[u] = -e.free * e.cycles[u]
+	}
+	e.reads, e.back = l.rate*(t.reads-t.lessReads), l.rate*(t.back-t.lessBack)
+	e.lessRead, e.lessBack = l.rate*t.lessReads, l.rate*t.lessBack
+	if g := &l.adding; g.adder >= 0 {
+		e.by = float64(l.rate * t.lessAdded)
+		e.added, e.addedBack = float64(l.rate*g.reads)-e.by, float64(l.rate*g.back)-e.by
+	}
+	return e
+}
+
+// addAdds adds what a load's adds do to its lines and cycles.
+func (n *newton) addAdds(s *Solver, i int, e *effect) {
+	l := &s.loads[i]
+	g := &l.adding
+	more := l.slow / l.cycles
+	shared := s.shared[i*s.nodes : (i+1)*s.nodes]
+	for m, share := range shared {
+		n.reads[m] += float64(share * e.added)
+		n.back[m] += float64(share * e.addedBack)
+		n.cost[m] += float64(more * g.reads * share)
+	}
+	n.addLess(s, l, shared, e.by, e.by)
+	waits := 1.0
+	if g.service > 0 {
+		waits += g.waiting / float64(l.adds*g.service)
+	}
+	for m, share := range s.peers[i*s.nodes : (i+1)*s.nodes] {
+		n.reads[s.nodes+m] = float64(l.rate * l.adds * share)
+		n.cost[s.nodes+m] = float64(more * l.adds * share * waits)
+	}
+}
+
+// addOwn is what follows from the domain's unknowns for the domain.
+func (n *newton) addOwn(s *Solver, l *load, t *sums, e *effect) {
+	own := n.own[l.domain*ofDomain*ofDomain:][:ofDomain*ofDomain]
+	used := l.rate * l.cycles
+	for u := range n.per {
+		direct := 0.0
+		if u == ofStay {
+			direct = 1
+		}
+		own[u] += float64(t.moreHeld * (direct + e.rate[u]))
+		own[ofBusy*ofDomain+u] += float64(used * (e.rate[u] + e.cycles[u]))
+		own[ofIssued*ofDomain+u] += float64(l.rate * l.issue * e.rate[u])
+	}
+}
+
+// addLess is that lines become fewer where they stay longer in the LLC.
+func (n *newton) addLess(s *Solver, l *load, home []float64, read, back float64) {
+	if read == 0 && back == 0 {
+		return
+	}
+	at := (l.domain*ofDomain + ofStay) * n.wide
+	for m, share := range home {
+		n.readOf[at+m] -= float64(share * read)
+		n.backOf[at+m] -= float64(share * back)
+	}
+}
+
+// addLines is what else the domain's unknowns do to them.
+func (n *newton) addLines(s *Solver, l *load, e *effect) {
+	for u := range n.per {
+		by := e.rate[u]
+		if by == 0 {
+			continue
+		}
+		at := (l.domain*ofDomain + u) * n.wide
+		for m, reads := range n.reads {
+			n.readOf[at+m] += float64(by * reads)
+		}
+		for m, back := range n.back[:s.nodes] {
+			n.backOf[at+m] += float64(by * back)
+		}
+	}
+}
+
+// addFar is what follows for the domain from the latencies.
+func (n *newton) addFar(s *Solver, l *load, t *sums, e *effect) {
+	far := n.far[l.domain*ofDomain*n.wide:][:ofDomain*n.wide]
+	busy := l.rate * l.cycles * (1 - e.free)
+	held, issued := -float64(t.moreHeld*e.free), -float64(l.rate*l.issue*e.free)
+	for m, cost := range n.cost {
+		if cost == 0 {
+			continue
+		}
+		far[m] += float64(cost * held)
+		far[ofBusy*n.wide+m] += float64(cost * busy)
+		far[ofIssued*n.wide+m] += float64(cost * issued)
+	}
+}
+
+// addPairs is what follows for its lines, if its rate follows.
+func (n *newton) addPairs(s *Solver, l *load) {
+	for m, reads := range n.reads {
+		at := (l.node*n.wide + m) * n.wide
+		if reads != 0 {
+			readTo := n.readBy[at : at+n.wide]
+			for to, cost := range n.cost {
+				readTo[to] -= float64(reads * cost)
+			}
+		}
+		if m >= s.nodes {
+			continue
+		}
+		if back := n.back[m]; back != 0 {
+			backTo := n.backBy[at : at+n.wide]
+			for to, cost := range n.cost {
+				backTo[to] -= float64(back * cost)
+			}
+		}
+	}
+}
+
+// residuals is how far servers and LLCs are off, the worst.
+func (n *newton) residuals(s *Solver) float64 {
+	worst := 0.0
+	for k := range s.servers {
+		q := &s.servers[k]
+		asked := float64(q.lines * q.cycles)
+		off := asked - q.busy
+		if q.ask >= q.most() {
+			off *= max(1, asked/q.busy) // then 1/asked is what is linear in the wait
+		}
+		n.paceOf(q, off)
+		worst = max(worst, math.Abs(off))
+	}
+	for i := range s.domains {
+		d := &s.domains[i]
+		var off [ofDomain]float64
+		if d.full && d.lines > 0 && n.own[i*ofDomain*ofDomain] > 0 { // else nobody reads
+			off[ofStay] = (d.held - d.lines) / d.lines
+		}
+		off[ofBusy], off[ofIssued] = (d.used-d.busy)/max(1, d.cpus), (d.issues-d.issued)/max(1, d.cpus)
+		for u := range n.per {
+			n.pace(&d.pace[u], d.residual[u], off[u])
+			worst = max(worst, math.Abs(off[u]))
+		}
+		d.residual = off
+	}
+	return worst
+}
+
+// pace makes the steps of an unknown smaller while it overshoots.
+func (n *newton) pace(pace *float64, before, now float64) {
+	if before*now < 0 && math.Abs(now) > 0.3*math.Abs(before) {
+		*pace = max(*pace/2, leastPace)
+	} else {
+		*pace = min(1, 1.6**pace)
+	}
+}
+
+// leastPace is where steps no longer become smaller. Who had a line last may change by
+// per cent where cycles do by a hundredth of one.
+const leastPace = 1.0 / 4096
+
+// mostPace is how much longer steps of a server become.
+const mostPace = 8
+
+// paceOf is the same of a server; and steps become longer while they are far too short,
+// as where lines that cores take from each other hold each other up.
+func (n *newton) paceOf(q *server, now float64) {
+	before := q.residual
+	q.residual = now
+	if before*now > 0 && math.Abs(now) > 0.85*math.Abs(before) && q.pace >= 1 {
+		q.pace = min(mostPace, 1.6*q.pace)
+		return
+	}
+	if q.pace > 1 && before*now > 0 {
+		return // it serves
+	}
+	n.pace(&q.pace, before, now)
+}
+
+// step is one of Newton's method.
+func (n *newton) step(s *Solver, round int) {
+	n.build(s)
+	n.solve()
+	pace := 1.0
+	if round > 100 {
+		pace = 0.3 // whatever it is that does not settle
+	}
+	for k, at := range n.serverAt {
+		q := &s.servers[k]
+		if at < 0 {
+			n.stepAlone(q, n.alone[k])
+			continue
+		}
+		by := max(-0.2-float64(0.8*q.ask), min(0.5+q.ask, n.right[at]))
+		q.set(q.ask + float64(pace*q.pace*by))
+	}
+	for i, at := range n.domainAt {
+		if at < 0 {
+			continue
+		}
+		d := &s.domains[i]
+		by := n.right[at:][:n.per]
+		if d.full {
+			d.stay = max(d.stay+float64(pace*d.pace[ofStay]*d.stay*max(-0.7, min(4, by[ofStay]))), d.least())
+		}
+		if n.per > 1 {
+			d.busy = max(0, d.busy+float64(pace*d.pace[ofBusy]*by[ofBusy]))
+			d.issued = max(0, d.issued+float64(pace*d.pace[ofIssued]*by[ofIssued]))
+		}
+	}
+}
+
+// Links that little is asked of are no unknowns where there are many: n nodes have up to
+// n (n − 1), and the work grows with the cube. Each then follows its own equation alone:
+// of its load of less than faint, waits take back a few per cent at most.
+const (
+	manyLinks = 64
+	faint     = 0.05
+)
+
+// number gives each unknown in use its place.
+func (n *newton) number(s *Solver) {
+	n.size = 0
+	for i := range s.domains {
+		n.domainAt[i] = -1
+		if len(s.domains[i].loads) > 0 {
+			n.domainAt[i] = n.size
+			n.size += n.per
+		}
+	}
+	least := n.leastLoad(s)
+	for k := range s.servers {
+		n.serverAt[k] = -1
+		if s.servers[k].used() && (k < s.nodes || s.servers[k].ask >= least) {
+			n.serverAt[k] = n.size
+			n.size++
+		}
+	}
+	n.matrix, n.right = grow(n.matrix, n.size*n.size), grow(n.right, n.size)
+}
+
+// leastLoad is what must be asked of a link for it to be an unknown, by amounts alone, so
+// that numbers of nodes do not matter.
+func (n *newton) leastLoad(s *Solver) float64 {
+	least := 0.0
+	for ; least < 1e6; least = max(faint, 1.5*least) {
+		count := 0
+		for k := s.nodes; k < len(s.servers); k++ {
+			if q := &s.servers[k]; q.used() && q.ask >= least {
+				count++
+			}
+		}
+		if count <= manyLinks {
+			break
+		}
+	}
+	return least
+}
+
+func (q *server) used() bool { return q.cycles > 0 && (q.lines > 0 || q.ask > 0) }
+
+// stepAlone is the step of a link that is no unknown.
+func (n *newton) stepAlone(q *server, slope float64) {
+	if !q.used() {
+		return
+	}
+	slope = float64(slope * q.cycles)
+	if q.ask < q.most() {
+		slope--
+	}
+	by := q.residual / -min(slope, -0.05)
+	by = max(-0.2-float64(0.8*q.ask), min(0.5+q.ask, by))
+	q.set(q.ask + float64(q.pace*by))
+}
+
+// build lays out matrix × step = right.
+func (n *newton) build(s *Solver) {
+	n.number(s)
+	clear(n.matrix[:n.size*n.size])
+	clear(n.alone)
+	for c := range s.nodes {
+		for m := range n.wide {
+			n.way(s, c, m)
+		}
+	}
+	for i, at := range n.domainAt {
+		if at >= 0 {
+			n.domainRows(s, i, at)
+		}
+	}
+	for k, at := range n.serverAt {
+		if at < 0 {
+			continue
+		}
+		q := &s.servers[k]
+		row := n.matrix[at*n.size:][:n.size]
+		for j := range row {
+			row[j] *= q.cycles
+		}
+		if q.ask < q.most() {
+			row[at]--
+		}
+		row[at] = min(row[at], -0.05)
+		n.right[at] = -q.residual
+	}
+}
+
+// way adds what lines from place m to c's CPUs do to the servers they pass.
+func (n *newton) way(s *Solver, c, m int) {
+	at := (c*n.wide + m) * n.wide
+	p, lines := &s.pairs[c*s.nodes+m%s.nodes], 0.0
+	if m < s.nodes {
+		lines = p.lines + p.back
+	} else {
+		lines = p.transfers
+	}
+	if lines == 0 {
+		return
+	}
+	for to := range n.wide {
+		read, back := n.readBy[at+to], n.backBy[at+to]
+		if read == 0 && back == 0 {
+			continue
+		}
+		for _, k := range s.servedBy(c, to) {
+			if by := s.slope(k, to); by != 0 {
+				n.pass(s, p, m, k, n.serverAt[k], float64(read*by), float64(back*by))
+			}
+		}
+	}
+	for _, i := range s.domainsOf[c] {
+		if n.domainAt[i] < 0 {
+			continue
+		}
+		for u := range n.per {
+			of := (int(i)*ofDomain+u)*n.wide + m
+			n.pass(s, p, m, -1, n.domainAt[i]+u, n.readOf[of], n.backOf[of])
+		}
+	}
+}
+
+// servedBy are the servers that a line from a place waits at, slope is how that
+// changes with what is asked of one.
+func (s *Solver) servedBy(c, place int) []int32 {
+	if place >= s.nodes {
+		return s.pairs[c*s.nodes+place-s.nodes].read[1:]
+	}
+	return s.pairs[c*s.nodes+place].read
+}
+
+func (s *Solver) slope(k int32, place int) float64 {
+	if place >= s.nodes {
+		return s.servers[k].byOver
+	}
+	return s.servers[k].byAsk
+}
+
+// pass adds to the column of an unknown, which is a server or none.
+func (n *newton) pass(s *Solver, p *pair, place int, server int32, column int, read, back float64) {
+	if place < s.nodes {
+		n.put(p.read[0], server, column, read+back)
+	}
+	for _, k := range p.read[1:] {
+		n.put(k, server, column, read)
+	}
+	for _, k := range p.written {
+		n.put(k, server, column, back)
+	}
+}
+
+func (n *newton) put(row, server int32, column int, by float64) {
+	at := n.serverAt[row]
+	switch {
+	case at >= 0 && column >= 0:
+		n.matrix[at*n.size+column] += by
+	case row == server:
+		n.alone[row] += by
+	}
+}
+
+// domainRows are the equations of a domain, each relative to what there is.
+func (n *newton) domainRows(s *Solver, i, first int) {
+	d := &s.domains[i]
+	for u := range n.per {
+		at := first + u
+		row := n.matrix[at*n.size:][:n.size]
+		own := n.own[(i*ofDomain+u)*ofDomain:][:ofDomain]
+		n.right[at] = -d.residual[u]
+		all := max(1, d.cpus)
+		if u == ofStay {
+			all = d.lines
+			if !d.full || d.lines <= 0 || own[ofStay] <= 0 {
+				row[at], n.right[at] = 1, 0
+				continue
+			}
+		}
+		for v := range n.per {
+			row[first+v] = own[v] / all
+		}
+		if u == ofStay {
+			row[at] = max(row[at], 1e-9)
+		} else {
+			row[at] = min(own[u]-1, -0.05) / all
+		}
+		n.farRow(s, d.node, row, n.far[(i*ofDomain+u)*n.wide:][:n.wide], all)
+	}
+}
+
+// farRow adds what latencies do.
+func (n *newton) farRow(s *Solver, node int, row, far []float64, all float64) {
+	for to, by := range far {
+		if by == 0 {
+			continue
+		}
+		for _, k := range s.servedBy(node, to) {
+			if at := n.serverAt[k]; at >= 0 {
+				row[at] += float64(by / all * s.slope(k, to))
+			}
+		}
+	}
+}
+
+// solve is Gauss's elimination with the largest pivot of a column; right becomes the
+// solution.
+func (n *newton) solve() {
+	for k := range n.size {
+		n.pivot(k)
+		top := n.matrix[k*n.size : (k+1)*n.size]
+		if top[k] == 0 {
+			continue
+		}
+		for i := k + 1; i < n.size; i++ {
+			row := n.matrix[i*n.size : (i+1)*n.size]
+			if row[k] == 0 {
+				continue
+			}
+			by := row[k] / top[k]
+			for j := k + 1; j < n.size; j++ {
+				row[j] -= float64(by * top[j])
+			}
+			n.right[i] -= float64(by * n.right[k])
+		}
+	}
+	for k := n.size - 1; k >= 0; k-- {
+		row := n.matrix[k*n.size : (k+1)*n.size]
+		if row[k] == 0 {
+			n.right[k] = 0
+			continue
+		}
+		sum := n.right[k]
+		for j := k + 1; j < n.size; j++ {
+			sum -= float64(row[j] * n.right[j])
+		}
+		n.right[k] = sum / row[k]
+	}
+}
+
+func (n *newton) pivot(k int) {
+	best := k
+	for i := k + 1; i < n.size; i++ {
+		if math.Abs(n.matrix[i*n.size+k]) > math.Abs(n.matrix[best*n.size+k]) {
+			best = i
+		}
+	}
+	if best == k {
+		return
+	}
+	a, b := n.matrix[k*n.size:(k+1)*n.size], n.matrix[best*n.size:(best+1)*n.size]
+	for j := range a {
+		a[j], b[j] = b[j], a[j]
+	}
+	n.right[k], n.right[best] = n.right[best], n.right[k]
+}

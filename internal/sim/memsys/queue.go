@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+import "math"
+
+const (
+	mdCap  = 0.95 // lab/plugin/queue.c: M/D/1 is used up to here
+	mdMost = 0.98 // of the capacity, what a saturating load gets
+	// steep is how fast a wait grows that holds back what is beyond the capacity: idle
+	// latencies for each capacity asked for too much. It changes the way to the
+	// solution, not the solution.
+	steep = 4
+	// least is what steep works on where the idle latency says nothing.
+	leastIdle = 50
+)
+
+// Default law of a machine that nobody measured under load: latency as a multiple of
+// the idle one, 1 + linear ρ + late ρ^8. What it is fitted to: TestLoadedLatency. Lines
+// share banks and buses at any load; in the end they queue. It is that of controllers;
+// for links it is a guess (prepare.go, idleOver).
+const (
+	defaultLinear = 0.599
+	defaultLate   = 0.286
+)
+
+// server is a controller or a link.
+//
+// Its state is one number, ask: how much is asked of it. Up to its capacity that is its
+// utilisation, and the law says the wait; beyond, utilisation stays there and the wait
+// grows. So both are functions of ask that never decrease, at saturation too, where the
+// wait is whatever holds the load back.
+type server struct {
+	cycles   float64 // a line; 0: no limit
+	idle     float64
+	law      Queue
+	curve    []Point
+	ask      float64
+	wait     float64
+	byAsk    float64 // derivative of the wait
+	over     float64 // of the wait, what is beyond the law: for want of capacity
+	byOver   float64 // its derivative
+	busy     float64 // utilisation that ask stands for
+	lines    float64 // a cycle, that the loads make
+	pace     float64
+	residual float64
+}
+
+func (q *server) init(from Server, law Queue, idle float64) {
+	*q = server{cycles: from.Cycles, idle: max(idle, leastIdle), law: law, curve: from.Curve, pace: 1}
+	if !(q.cycles > 0) || math.IsInf(q.cycles, 1) {
+		q.cycles = 0
+	}
+	q.set(0)
+}
+
+// most is the utilisation at which it is saturated.
+func (q *server) most() float64 {
+	if q.law == MD1 && len(q.curve) == 0 {
+		return mdMost
+	}
+	return 1
+}
+
+// set is the state at what is asked.
+func (q *server) set(ask float64) {
+	q.ask = max(0, ask)
+	most := q.most()
+	q.busy = min(q.ask, most)
+	q.wait, q.byAsk = q.waitAt(q.busy)
+	q.over, q.byOver = 0, 0
+	if over := q.ask - most; over > 0 {
+		q.byAsk = steep * q.idle
+		q.over, q.byOver = float64(over*q.byAsk), q.byAsk
+		q.wait += q.over
+	}
+}
+
+// waitAt is the law, and its derivative.
+func (q *server) waitAt(busy float64) (wait, slope float64) {
+	switch {
+	case q.cycles == 0:
+		return 0, 0
+	case len(q.curve) > 0:
+		y, slope := curveAt(q.curve, busy)
+		return max(0, q.idle*(y-1)), q.idle * slope
+	case q.law != MD1:
+		y, slope := defaultAt(busy)
+		return q.idle * (y - 1), q.idle * slope
+	case busy >= mdCap:
+		return q.cycles * mdCap / (2 * (1 - mdCap)), 0
+	default:
+		idle := 1 - busy
+		return q.cycles * busy / (2 * idle), q.cycles / (2 * idle * idle)
+	}
+}
+
+func defaultAt(busy float64) (y, slope float64) {
+	p2 := busy * busy
+	p4 := p2 * p2
+	return 1 + float64(defaultLinear*busy) + float64(defaultLate*p4*p4),
+		defaultLinear + float64(8*defaultLate*p4*p2*busy)
+}
+
+// curveAt is a measured curve: straight between its points, from (0, 1) on; where it
+// ends it goes on as the default law does.
+func curveAt(curve []Point, x float64) (y, slope float64) {
+	from := Point{0, 1}
+	for _, p := range curve {
+		if x <= p.X && p.X > from.X {
+			slope = (p.Y - from.Y) / (p.X - from.X)
+			return from.Y + float64(slope*(x-from.X)), slope
+		}
+		from = p
+	}
+	end, _ := defaultAt(from.X)
+	y, slope = defaultAt(x)
+	return from.Y * y / end, from.Y * slope / end
+}

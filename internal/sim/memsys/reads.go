@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+// OwnReads is how many DRAM reads to regions an operation of load i had in the last
+// Solve, of these Work.Regions: to those that each thread has of its own, and to all.
+func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
+	l := &s.loads[i]
+	d := &s.domains[l.domain]
+	stay, at := float64(d.stay*l.rate), l.first
+	for k := range regions {
+		if regions[k].Accesses <= 0 || regions[k].Bytes <= 0 {
+			continue // layWork has none of these
+		}
+		r := &s.regions[at]
+		at++
+		if r.reads <= 0 {
+			continue
+		}
+		misses, _, _, _ := d.inLLC(r.laps, stay*r.reads/r.lines)
+		reads := float64(r.reads * misses)
+		all += reads
+		if !regions[k].Shared {
+			own += reads
+		}
+	}
+	return own, all
+}

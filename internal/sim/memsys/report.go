@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+// report lays the result out. Its slices are the solver's.
+func (s *Solver) report(loads []Load, rounds int, residue float64) {
+	r := &s.result
+	r.Rounds, r.Residue = rounds, residue
+	r.Loads = grow(r.Loads, len(loads))
+	r.Nodes, r.Links = grow(r.Nodes, s.nodes), grow(r.Links, len(s.servers)-s.nodes)
+	s.floats = grow(s.floats, 2*len(loads)*s.nodes)
+	for i := range loads {
+		s.reportLoad(i, &r.Loads[i])
+	}
+	for k := range s.servers {
+		to := &r.Nodes
+		at := k
+		if k >= s.nodes {
+			to, at = &r.Links, k-s.nodes
+		}
+		q := &s.servers[k]
+		(*to)[at] = ServerResult{Lines: q.lines, Utilisation: min(1, q.lines*q.cycles), Wait: q.wait}
+	}
+}
+
+func (s *Solver) reportLoad(i int, to *LoadResult) {
+	l := &s.loads[i]
+	ops := l.rate * s.sys.Hz
+	n := s.nodes
+	*to = LoadResult{
+		Cycles: l.cycles, Stall: max(0, l.cycles-float64(l.slow*(l.base+float64(l.issue*(l.stretch-1))+float64(l.adds*s.sys.Atomic)))),
+		Ops: ops, CPUs: l.rate * l.cycles, L2Misses: l.misses + float64(l.adds*(1-l.adding.own)),
+		Transfers: float64(l.adds * l.adding.transfers), LLC: l.held * LineBytes, Latency: l.latency,
+		DRAM: s.floats[2*i*n : (2*i+1)*n : (2*i+1)*n], Writebacks: s.floats[(2*i+1)*n : (2*i+2)*n : (2*i+2)*n],
+	}
+	for m := range n {
+		to.DRAM[m] = float64(s.home[i*n+m]*l.reads) + float64(s.shared[i*n+m]*l.adding.reads)
+		to.Writebacks[m] = float64(s.home[i*n+m]*l.back) + float64(s.shared[i*n+m]*l.adding.back)
+	}
+}

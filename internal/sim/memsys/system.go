@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memsys
+
+import "homenode/internal/unit"
+
+// LineBytes is a cache line.
+const LineBytes = 64
+
+// System is what of a machine decides the cost of memory. Nodes and domains are
+// indexes: node i is the machine's Nodes[i], whatever its id. It is a value that
+// nobody changes.
+type System struct {
+	Name    string
+	How     unit.Source // of its figures: modelled (a shape), measured (a profile), estimated
+	From    string      // where they come from, in words
+	Hz      float64     // core cycles a second
+	Nodes   []Node
+	Domains []Domain // what shares an LLC; in order of their nodes
+	Links   []Server // directed
+	// Latency[c][m] is the cycles of a dependent read by a CPU of node c from the
+	// memory of node m, nothing else running. Transfer is that of a line another core
+	// on node m has modified.
+	Latency, Transfer [][]float64
+	// Path[c][m] are the links a line takes from m's memory to c's CPUs.
+	Path [][][]int
+
+	L2        float64 // bytes, private to a core
+	L2Cycles  float64 // of a hit
+	LLCCycles float64
+	Atomic    float64 // cycles of a locked read-modify-write beyond its line
+	Threads   int     // CPUs of a core
+	// Queue is how latency grows with the load of a server.
+	Queue Queue
+}
+
+// Node is one NUMA node.
+type Node struct {
+	ID     int
+	CPUs   float64 // online
+	Memory float64 // bytes; 0: it has none
+	Server         // its memory controllers, together
+}
+
+// Domain is the CPUs below one last-level cache.
+type Domain struct {
+	Node int
+	CPUs float64
+	LLC  float64 // bytes
+}
+
+// Server serves lines: a controller or one direction of a link.
+type Server struct {
+	Cycles float64 // of one line: 1 / capacity. 0: no limit is known
+	// Curve is the latency, as a multiple of the idle one, by utilisation (0 … 1):
+	// measured; empty: Queue says.
+	Curve []Point
+}
+
+// Point of a curve; X ascends.
+type Point struct{ X, Y float64 }
+
+// Queue is the law of waiting at a server.
+type Queue int
+
+// The laws.
+const (
+	// Measured machines: the normalised curve of a two-socket Skylake (facts of
+	// latency.md, Intel's MLC), where the server has none of its own. It was measured
+	// with all reads local. That a link's waits follow the same curve, as multiples of
+	// what the link adds to the idle latency, is a guess.
+	PublishedCurve Queue = iota
+	// The lab's: M/D/1 up to a load of 0.95, then whatever wait keeps the load at 0.98
+	// of the capacity (lab/plugin/queue.c).
+	MD1
+)
