@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import "math"
+
+// Defaults of /sys/kernel/debug/sched/numa_balancing (kernel/sched/fair.c).
+const (
+	scanDelay     = 1.0                   // seconds before a task's first scan: numa_balancing_scan_delay
+	scanPeriodMin = 1.0                   // numa_balancing_scan_period_min
+	scanPeriodMax = 60.0                  // numa_balancing_scan_period_max
+	scanPages     = 256 << 20 / PageBytes // numa_balancing_scan_size: marked a period
+	scanFloor     = 0.1                   // MAX_SCAN_WINDOW: never more than 2,560 MB a second
+)
+
+const (
+	periodSlots     = 10 // NUMA_PERIOD_SLOTS
+	periodThreshold = 7  // NUMA_PERIOD_THRESHOLD: aim for 70 % local accesses
+	activeFraction  = 3  // ACTIVE_NODE_FRACTION
+)
+
+// What it costs, in CPU seconds. Estimated: a hint fault is a trap and a look at the
+// page's last CPU, a marked page a changed entry and its part of a TLB flush. Moving
+// is Settings.MoveSeconds.
+const (
+	faultSeconds = 1e-6
+	scanSeconds  = 50e-9
+)
+
+// taskMove is which part of the threads that would be nearer to their memory
+// elsewhere goes there after a pass: each tries by itself (numa_migrate_preferred),
+// and finds an idle CPU or not. Estimated.
+const taskMove = 0.5
+
+// Threads are placed anew by no more than mixAtOnce of them between two turns of the
+// scanner, if that does not take more than turnsAtOnce: a minute of threads that are
+// placed anew once a second. Smaller is closer, and slower.
+const (
+	mixAtOnce   = 0.5
+	turnsAtOnce = 32
+)
+
+// passesAtOnce bounds the work of one Balance; a pass takes 0.1 s or more.
+const passesAtOnce = 600
+
+// pass is one round of the scanner through a group's memory.
+type pass struct {
+	started  bool
+	first    bool    // no page has been faulted for before
+	wait, at float64 // seconds before it begins; share of it that is done
+	sweeps   float64 // seconds until all that is marked has been faulted for
+	// faults of this pass, in pages
+	local, remote, shared, private float64
+	failed                         bool
+	cpus                           []float64 // share of faults by node of the thread, decaying
+}
+
+// Balance is dt seconds of NUMA balancing for a group; it returns the CPU seconds it
+// took.
+//
+//  1. task_tick_numa: scanning is by the CPU time of threads. A group that does not
+//     run is not scanned, and makes no faults.
+//  2. task_numa_work: scanPages are marked a Period, from front to end; then a new
+//     pass begins. Not marked is memory with a policy of its own (vma_policy_mof), nor
+//     are files that are mapped for reading only, which Mapped is taken to be. What
+//     fits into one marking is marked at once, when the period begins.
+//  3. do_numa_page: each marked page makes one fault, by whom of its users comes
+//     first. All pages are accessed within a pass: as fast as faults and moves let,
+//     where all are marked at once.
+//  4. should_numa_migrate_memory, see movePrivate and moveShared.
+//  5. migrate_misplaced_page: the node must have room beyond its high watermark.
+//     The faulting threads move the pages: in dt, no more than their CPU time lets.
+//  6. task_numa_placement, at the end of a pass: the period is adapted, and threads
+//     go where most of their memory is.
+//
+// Meanwhile threads are placed anew (wanders.go): both are done in turns, short
+// enough that the length of a step does not matter.
+func (h *Host) Balance(dt float64, g *Group) (cpu float64) {
+	h.prepare()
+	if used := sum(g.Used); used <= 0 || !h.balances(g) {
+		h.catchUp(g)
+		return 0
+	}
+	if !g.pass.started {
+		h.begin(g)
+	}
+	due := g.wander.due
+	turns := min(max(math.Ceil(due/mixAtOnce), 1), turnsAtOnce)
+	part := gone(due / turns / 2)
+	for range int(turns) {
+		if due > 0 {
+			g.mix(part, g.wander.aim, h.scratch.b)
+		}
+		cpu += h.scan(dt/turns, g)
+		if due > 0 {
+			g.mix(part, g.wander.aim, h.scratch.b)
+		}
+	}
+	g.wander.due = 0
+	g.appear(g.wander.base)
+	g.Scan.Sunk += cpu
+	return cpu
+}
+
+// balances says if NUMA balancing looks after a group.
+func (h *Host) balances(g *Group) bool {
+	return h.Settings.NUMABalancing && g.Policy.Mode != Bind && g.Policy.Mode != Interleave
+}
+
+// scan is Balance without the threads' own ways.
+func (h *Host) scan(dt float64, g *Group) (cpu float64) {
+	p, used := &g.pass, sum(g.Used)
+	for i := 0; dt > 0 && i < passesAtOnce; i++ {
+		pause := min(p.wait, dt)
+		p.wait, dt = p.wait-pause, dt-pause
+		pages := sum(g.Memory.Private) + sum(g.Memory.Shared) // 2
+		if dt <= 0 || pages < 1 {
+			break
+		}
+		long := g.Scan.Period * max(pages/scanPages, 1) / min(used, 1) // 1
+		if p.at == 0 {
+			p.sweeps = long
+			if pages <= scanPages {
+				p.sweeps = min(long, h.work(g)/used)
+			}
+		}
+		part := min(dt/p.sweeps, 1-p.at)
+		cpu += h.sweep(g, part, p.sweeps, used)
+		if p.at += part; p.at < 1-1e-12 {
+			break
+		}
+		dt -= float64(part * p.sweeps)
+		rest := max(long-p.sweeps, 0)
+		h.placement(g) // 6
+		p.wait = rest
+	}
+	return cpu
+}
+
+// work is the CPU seconds of a pass that faults for all pages and moves all that are
+// marked and not at home: at most so many.
+func (h *Host) work(g *Group) float64 {
+	n, faults, moves := len(h.Nodes), 0.0, 0.0
+	for i, pages := range g.Memory.Private {
+		faults += pages
+		if i/n != i%n {
+			moves += min(pages, g.Scan.Marked[i])
+		}
+	}
+	for k, pages := range g.Memory.Shared {
+		faults += pages
+		moves += float64(min(pages, g.Scan.Marked[n*n+k]) * (1 - g.Used[k]/sum(g.Used)))
+	}
+	return max(float64(faults*(faultSeconds+scanSeconds))+float64(moves*h.Settings.moveSeconds()), 1e-6)
+}
+
+// begin is for a group that was not scanned yet. Its pages move at their first fault,
+// whoever makes it: should_numa_migrate_memory lets them as long as nobody is known to
+// have faulted for them and the task was scanned at most four times.
+func (h *Host) begin(g *Group) {
+	g.pass = pass{started: true, first: true, wait: scanDelay, cpus: g.pass.cpus}
+	n := len(h.Nodes)
+	copy(g.Scan.Marked, g.Memory.Private)
+	copy(g.Scan.Marked[n*n:], g.Memory.Shared)
+	if g.Scan.Period <= 0 {
+		g.Scan.Period, _ = g.periods()
+	}
+	used := sum(g.Used)
+	for k := range g.pass.cpus {
+		g.pass.cpus[k] = g.Used[k] / used
+	}
+}
+
+// sweep is steps 3 to 5 of Balance for the next part of a pass of a length in
+// seconds. Marked is what will be faulted for at least the second time before the
+// pass ends (in the first pass: all that there was), lists of it as in Memory: private
+// rows, then shared pages.
+func (h *Host) sweep(g *Group, part, long, used float64) (cpu float64) {
+	s, n := &h.scratch, len(h.Nodes)
+	faults := g.tally(part, used) // 3
+	swept := min(part/max(1-g.pass.at, part), 1)
+	stays := 1 - gone(float64(g.wander.rate*long))
+	for t := range n { // 4
+		g.movePrivate(s.flow[t*n:t*n+n], t, swept, stays, used)
+	}
+	g.moveShared(s.flow[n*n:], swept, used)
+	moved := h.limit(g, float64(used*part*long)/h.Settings.moveSeconds()) // 5
+	h.apply(g)
+	g.Scan.Moved += moved
+	return float64(faults*(faultSeconds+scanSeconds)) + float64(moved*h.Settings.moveSeconds())
+}
+
+// tally counts the faults of a part of a pass, as task_numa_fault does: a shared one
+// between nodes that are both active counts as local (numa_is_active_node).
+func (g *Group) tally(part, used float64) (faults float64) {
+	p, m, n := &g.pass, &g.Memory, len(g.On)
+	local, remote := 0.0, 0.0
+	for i, pages := range m.Private {
+		switch t := i / n; {
+		case g.Used[t] <= 0:
+		case i%n == t:
+			local += pages
+		default:
+			remote += pages
+		}
+	}
+	p.local, p.remote = p.local+float64(part*local), p.remote+float64(part*remote)
+	p.private += float64(part * (local + remote))
+	most := 0.0
+	for _, x := range p.cpus {
+		most = max(most, x)
+	}
+	for k, pages := range m.Shared {
+		for t := range n {
+			x := float64(pages * (g.Used[t] / used))
+			near := k == t || p.cpus[k]*activeFraction > most && p.cpus[t]*activeFraction > most
+			if near {
+				p.local += float64(part * x)
+			} else {
+				p.remote += float64(part * x)
+			}
+			if k == t {
+				local += x
+			} else {
+				remote += x
+			}
+		}
+		p.shared += float64(part * pages)
+	}
+	if all := local + remote; all > 0 {
+		g.Scan.Local = local / all
+		return float64(part * all)
+	}
+	return 0
+}
+
+// movePrivate is what of the pages of threads on node t, that are elsewhere, comes to
+// them: a page moves at the second fault in a row from the same node (cpupid), or at
+// its first. stays is how likely a thread was not placed anew between the two; if it
+// was, it may be on t by chance.
+func (g *Group) movePrivate(flow []float64, t int, swept, stays, used float64) {
+	n := len(flow)
+	row, marked := g.Memory.Private[t*n:t*n+n], g.Scan.Marked[t*n:t*n+n]
+	here := g.Used[t] / used
+	again := here + float64((1-here)*stays)
+	if g.pass.first {
+		again = 1
+	}
+	for k := range flow {
+		see := float64(swept * min(marked[k], row[k]))
+		marked[k] -= float64(swept * marked[k])
+		flow[k] = 0
+		if k != t && here > 0 {
+			flow[k] = float64(see * again)
+		}
+	}
+}
+
+// moveShared is what of the shared pages goes from node k to m, in flow[k*n+m].
+//
+//  1. The last two faults must both be from m: with many threads, the square of its
+//     share of the faults; or both by the same thread, which moves it in any case.
+//  2. Else m must have activeFraction times the faults of k, or more faults for its
+//     pages than k, 3/4 of it being enough for k to keep them. Beyond the point where
+//     that is so, nothing moves.
+//  3. At its first fault a page goes to who makes it.
+func (g *Group) moveShared(flow []float64, swept, used float64) {
+	n := len(g.On)
+	shared, marked, cpus := g.Memory.Shared, g.Scan.Marked[n*n:], g.pass.cpus
+	own := 1 / max(g.Threads, 1)
+	for k := range n {
+		see := float64(swept * min(marked[k], shared[k]))
+		marked[k] -= float64(swept * marked[k])
+		for m := range n {
+			flow[k*n+m] = 0
+			here := g.Used[m] / used
+			if m == k || here <= 0 || see <= 0 {
+				continue
+			}
+			if g.pass.first { // 3
+				flow[k*n+m] = float64(see * here)
+				continue
+			}
+			flow[k*n+m] = float64(see * here * own)               // 1
+			others := float64(see * here * float64(here*(1-own))) // 1
+			to, from := float64(3*cpus[m]), float64(4*cpus[k])    // 2
+			if cpus[m] <= float64(activeFraction*cpus[k]) {
+				both := shared[k] + shared[m]
+				keep := from / max(to+from, 1e-300)
+				if to <= 0 {
+					keep = 1
+				}
+				others = min(others, max(shared[k]-float64(both*keep), 0))
+			}
+			flow[k*n+m] += others
+		}
+	}
+}
+
+// limit is step 5 of Balance; it returns how many pages move.
+func (h *Host) limit(g *Group, most float64) (moved float64) {
+	s, n := &h.scratch, len(h.Nodes)
+	all := 0.0
+	for m := range n {
+		in := 0.0
+		for k := range n {
+			in += s.flow[m*n+k] + s.flow[n*n+k*n+m]
+		}
+		s.pull[m] = 1
+		if room := max(s.free[m]-s.high[m], 0); in > room {
+			s.pull[m], g.pass.failed = room/in, true
+		}
+		if !g.Mems[m] {
+			s.pull[m] = 0
+		}
+		all += float64(in * s.pull[m])
+	}
+	part := 1.0
+	if all > most {
+		part = most / all
+	}
+	for m := range n {
+		s.pull[m] *= part
+	}
+	return all * part
+}
+
+// apply moves what limit leaves of the flows.
+func (h *Host) apply(g *Group) {
+	s, n := &h.scratch, len(h.Nodes)
+	for m := range n {
+		for k := range n {
+			if k == m {
+				continue
+			}
+			private := float64(s.flow[m*n+k] * s.pull[m])
+			shared := float64(s.flow[n*n+k*n+m] * s.pull[m])
+			g.Memory.Private[m*n+k] -= private
+			g.Memory.Private[m*n+m] += private
+			g.Memory.Shared[k] -= shared
+			g.Memory.Shared[m] += shared
+			s.free[k] += private + shared
+			s.free[m] -= private + shared
+		}
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+// Homes overwrites out with the share of the accesses of g's threads on node t that goes to
+// each node: private pages for the share `private` of accesses (below 0: by size,
+// as all others), shared and mapped ones, by size, for the rest. What there is none
+// of leaves its share to the others; with no pages at all, they go to t.
+func (g *Group) Homes(out []float64, t int, private float64) {
+	m, n := &g.Memory, len(out)
+	row := m.Private[t*n : t*n+n]
+	own, all := sum(row), 0.0
+	for k := range out {
+		out[k] = m.Shared[k] + m.Mapped[k]
+		all += out[k]
+	}
+	if private < 0 {
+		private = 0
+		if mine := sum(m.Private); mine > 0 {
+			private = mine / (mine + all)
+		}
+	}
+	switch {
+	case own <= 0 && all <= 0:
+		out[t] = 1
+		return
+	case own <= 0:
+		private = 0
+	case all <= 0:
+		private, all = 1, 1
+	}
+	for k := range out {
+		out[k] = float64(out[k] * ((1 - private) / all))
+		if own > 0 {
+			out[k] += float64(row[k] * (private / own))
+		}
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+// SetCPUs is a write to cpuset.cpus: threads leave CPUs they may no longer use, at
+// once (cpuset_update_tasks_cpumask, __set_cpus_allowed_ptr: any of the new CPUs will
+// do), pinned ones too. New CPUs are found by balancing. No CPU at all is what it
+// was: an empty file means the parent's.
+func (h *Host) SetCPUs(g *Group, cpus []float64) {
+	if sum(cpus) <= 0 {
+		return
+	}
+	s := h.prepare()
+	h.catchUp(g)
+	copy(g.CPUs, cpus)
+	homeless, all, to := 0.0, sum(cpus), s.a
+	for k := range to {
+		to[k] = g.On[k]
+		if cpus[k] <= 0 {
+			homeless += g.On[k]
+			to[k] = 0
+		}
+	}
+	if homeless <= 0 {
+		return
+	}
+	for k := range to {
+		to[k] += float64(homeless * (cpus[k] / all))
+	}
+	g.put(to)
+}
+
+// put moves threads to where to says, and their rows.
+func (g *Group) put(to []float64) {
+	g.rearrange(to)
+	copy(g.On, to)
+	g.settle()
+}
+
+// SetMems is a write to cpuset.mems of cgroup v2: pages elsewhere are moved inside
+// the write (cpuset_migrate_mm), and the group stands still for it. Page cache that
+// nobody maps stays where it is: no mm has it.
+//
+// Several new nodes get pages by what is free on them; the kernel maps old nodes to
+// new ones by number (do_migrate_pages, node_remap).
+func (h *Host) SetMems(g *Group, mems []bool) Moved {
+	any := false
+	for _, in := range mems {
+		any = any || in
+	}
+	if !any {
+		return Moved{}
+	}
+	copy(g.Mems, mems)
+	moved := h.moveAll(g, nil, mems, 0, false)
+	moved.Stalled = moved.CPU
+	return moved
+}
+
+// Move is move_pages from some nodes to others, at most budget pages (0: no
+// bound), of files nobody maps, too, if cache. Nodes that the cpuset has not are no
+// targets (do_pages_move: EACCES).
+func (h *Host) Move(g *Group, from, to []bool, budget float64, cache bool) Moved {
+	return h.moveAll(g, from, to, budget, cache)
+}
+
+// moveAll moves pages from nodes (nil: all) that are not in to.
+//
+//  1. What there is to move, and what room there is down to the min watermark; page
+//     cache makes way on the targets, as new pages are asked for with __GFP_DIRECT_RECLAIM
+//     (alloc_migration_target: GFP_HIGHUSER_MOVABLE, one node only).
+//  2. All kinds and source nodes give alike.
+//  3. Targets get by their room.
+func (h *Host) moveAll(g *Group, from, to []bool, budget float64, cache bool) Moved {
+	s := h.prepare()
+	total, room := 0.0, 0.0 // 1
+	for k := range h.Nodes {
+		s.a[k], s.b[k] = 0, 0
+		switch {
+		case to[k] && g.Mems[k]:
+			s.a[k] = h.roomOn(k)
+			room += s.a[k]
+		case !to[k] && (from == nil || from[k]):
+			s.b[k] = g.movable(k, cache)
+			total += s.b[k]
+		}
+	}
+	wanted := total
+	if budget > 0 {
+		wanted = min(total, budget)
+	}
+	pages := min(wanted, room)
+	moved := Moved{Pages: max(pages, 0), Left: total - max(pages, 0), NoRoom: wanted - max(pages, 0)}
+	if pages <= 0 {
+		return moved
+	}
+	for k := range h.Nodes {
+		part := float64(pages * (s.a[k] / room))
+		if part > 0 {
+			h.drop(k, part-max(s.free[k]-s.min[k], 0), 0)
+		}
+	}
+	h.bringAll()
+	s.book(g, -1)
+	g.carry(s, pages/total, room, cache)
+	s.book(g, 1)
+	moved.CPU = float64(pages * h.Settings.moveSeconds())
+	return moved
+}
+
+// roomOn is how many pages could be put on a node.
+func (h *Host) roomOn(node int) float64 {
+	room := h.scratch.free[node] - h.scratch.min[node]
+	if h.Settings.Reclaim {
+		room += h.scratch.cache[node]
+	}
+	return max(room, 0)
+}
+
+// movable is what of a node's pages can be moved.
+func (g *Group) movable(node int, cache bool) float64 {
+	pages := g.Memory.on(node)
+	if !cache {
+		pages -= g.Memory.Cache[node]
+	}
+	return max(pages, 0)
+}
+
+// carry is steps 2 and 3 of moveAll: part of what is on the nodes with b > 0 goes to
+// those with a > 0.
+func (g *Group) carry(s *scratch, part, room float64, cache bool) {
+	n := len(s.a)
+	for t := range n {
+		carryList(g.Memory.Private[t*n:t*n+n], s, part, room)
+	}
+	carryList(g.Memory.Shared, s, part, room)
+	carryList(g.Memory.Mapped, s, part, room)
+	if cache {
+		carryList(g.Memory.Cache, s, part, room)
+	}
+}
+
+func carryList(list []float64, s *scratch, part, room float64) {
+	taken := 0.0
+	for k := range list {
+		if s.b[k] > 0 {
+			pages := float64(part * list[k])
+			list[k] -= pages
+			s.free[k] += pages
+			taken += pages
+		}
+	}
+	for k := range list {
+		pages := float64(taken * (s.a[k] / room))
+		list[k] += pages
+		s.free[k] -= pages
+	}
+}
