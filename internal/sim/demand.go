@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math"
+	"time"
+
+	"homenode/internal/sim/exact"
+)
+
+const (
+	// knotEvery is how far knots of the demand are apart, from the world's start: between
+	// them the logarithm of the noise and the day's curve are straight lines.
+	knotEvery = time.Minute
+	// noiseKnots is how many knots it takes to forget 63 % of a deviation: a choice,
+	// loads wander over minutes.
+	noiseKnots = 5
+)
+
+// demand is what is asked of a workload in one step.
+type demand struct {
+	asked  float64 // requests; of a closed loop nothing
+	rate   float64 // of them a second
+	closed bool
+	duty   float64 // of a closed loop: the share of its threads that are in it
+	phase  int
+	still  float64 // seconds of the step that it stands still
+	call   float64 // seconds that one stop takes
+}
+
+// noise is a lognormal process of first order with mean 1.
+type noise struct {
+	random  exact.Random
+	sigma   float64
+	knot    int64
+	a, b    float64 // logarithms at knot and at the next one
+	started bool
+}
+
+// start gives a stream of its own, from the knot before an arrival on: one more
+// workload changes nothing for others.
+func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Duration) {
+	if deviation <= 0 {
+		return
+	}
+	n.started, n.knot = true, int64(arrive/knotEvery)
+	n.random = exact.NewRandom(seed, id, "demand")
+	n.sigma = math.Sqrt(exact.Log(1 + float64(deviation*deviation)))
+	n.a = float64(n.sigma * n.random.Normal())
+	n.b = n.next(n.a)
+}
+
+// keep is the part of a deviation that is left at the next knot: e^(-1/noiseKnots).
+var keep = exact.Exp(-1.0 / noiseKnots)
+
+func (n *noise) next(x float64) float64 {
+	return float64(keep*x) + float64(n.sigma*math.Sqrt(1-float64(keep*keep))*n.random.Normal())
+}
+
+// line is the factor's logarithm at a knot, and what it gains by the next one; knots
+// may not go back.
+func (n *noise) line(knot int64) (at, slope float64) {
+	if !n.started {
+		return 0, 0
+	}
+	for ; n.knot < knot; n.knot++ {
+		n.a, n.b = n.b, n.next(n.b)
+	}
+	return n.a - float64(n.sigma*n.sigma/2), n.b - n.a
+}
+
+// ask sets what is asked of a workload in the step from now on: the integral of its
+// rate, so that it does not matter where a step ends. What an operation costs is that
+// of the phase in the middle.
+func (w *World) ask(wl *workload, step time.Duration) {
+	d, dt := &wl.spec.Demand, step.Seconds()
+	wl.now = demand{closed: d.Rate == 0, phase: phaseAt(wl.spec.Phases, wl.age(w.now+step/2))}
+	for at, end := w.now, w.now+step; at < end; {
+		till, factor := w.piece(wl, at, end)
+		seconds := (till - at).Seconds()
+		wl.now.duty += float64(min(1, factor) * (seconds / dt))
+		if !wl.now.closed {
+			wl.now.asked += float64(d.Rate * factor * w.curved(wl, at, seconds))
+		}
+		at = till
+	}
+	wl.now.rate = wl.now.asked / dt
+	w.standStill(wl, dt)
+}
+
+// piece is how far from a time on the demand is of one formula, and its phase's factor.
+func (w *World) piece(wl *workload, at, end time.Duration) (till time.Duration, factor float64) {
+	if factor = 1; len(wl.spec.Phases) > 0 {
+		phase, left := phaseOf(wl.spec.Phases, wl.age(at))
+		factor, end = orOne(wl.spec.Phases[phase].Rate), min(end, at+left)
+	}
+	if wl.noise.started || wl.spec.Demand.Low != 0 {
+		end = min(end, (at/knotEvery+1)*knotEvery)
+	}
+	return end, factor
+}
+
+// curved is the integral of curve × noise over a piece, seconds: that of e^(x + αf)
+// (c + γf) over a part h of the way f between two knots,
+//
+//	h e^(x₁) (c₁ E₁(αh) + γh E₂(αh)),   E₁(u) = ∫ e^(us) ds,   E₂(u) = ∫ s e^(us) ds,   s = 0 … 1.
+func (w *World) curved(wl *workload, at time.Duration, seconds float64) float64 {
+	knot := int64(at / knotEvery)
+	c, gain := w.curve(&wl.spec.Demand, knot)
+	x, slope := wl.noise.line(knot)
+	f := float64(at-time.Duration(knot)*knotEvery) / float64(knotEvery)
+	h := seconds / knotEvery.Seconds()
+	c += float64(gain * f)
+	if slope == 0 && x == 0 {
+		return float64(seconds * (c + float64(gain*h/2)))
+	}
+	e1, e2 := expMoments(float64(slope * h))
+	return float64(seconds * exact.Exp(x+float64(slope*f)) * (float64(c*e1) + float64(gain*h*e2)))
+}
+
+// expMoments are the integrals of e^(us) and of s e^(us) over s from 0 to 1. Near 0, where
+// the closed forms cancel, their series, to 1e-16.
+func expMoments(u float64) (one, s float64) {
+	if math.Abs(u) > 1 {
+		e := exact.Exp(u)
+		return (e - 1) / u, (1 + float64(e*(u-1))) / float64(u*u)
+	}
+	term := 1.0 // uⁿ/n!
+	for n := 1.0; n < 19 && math.Abs(term) > 1e-17; n++ {
+		one += term / n
+		s += term / (n + 1)
+		term *= u / n
+	}
+	return one, s
+}
+
+// standStill takes from what it has yet to stand still.
+func (w *World) standStill(wl *workload, dt float64) {
+	wl.now.still = min(wl.stall, dt)
+	if wl.now.call = wl.calls; wl.calls == 0 {
+		wl.now.call = wl.now.still
+	}
+	if wl.stall -= wl.now.still; wl.stall == 0 {
+		wl.calls = 0
+	}
+}
+
+// curve is the load at a knot, as a share of the top, and what it gains by the next
+// one: a raised cosine of the hour of the day between Low and 1.
+func (w *World) curve(d *DemandSpec, knot int64) (at, gain float64) {
+	if d.Low == 0 {
+		return 1, 0
+	}
+	if hour := w.midnight + time.Duration(knot)*knotEvery - d.Peak; hour != w.hour || w.cosines == [2]float64{} { // most have the same peak
+		w.hour = hour
+		for i := range w.cosines {
+			of := ((hour+time.Duration(i)*knotEvery)%day + day) % day
+			w.cosines[i] = cosTurn(float64(of) / float64(day))
+		}
+	}
+	at = d.Low + float64((1-d.Low)*(1+w.cosines[0])/2)
+	return at, float64((1-d.Low)*(w.cosines[1]-w.cosines[0])) / 2
+}
+
+// sinceMidnight is how long before a time its day began, in UTC.
+func sinceMidnight(t time.Time) time.Duration {
+	t = t.UTC()
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute +
+		time.Duration(t.Second())*time.Second + time.Duration(t.Nanosecond())
+}
+
+// cosTurn is the cosine of x turns, 0 ≤ x ≤ 1: mirrored into the first quarter, there
+// its Taylor series, to 1e-15.
+func cosTurn(x float64) float64 {
+	sign := 1.0
+	if x > 0.5 {
+		x = 1 - x
+	}
+	if x > 0.25 {
+		x, sign = 0.5-x, -1
+	}
+	y := 2 * math.Pi * x
+	y2 := float64(y * y)
+	sum := 1.0
+	for i := 22; i > 0; i -= 2 {
+		sum = 1 - float64(float64(y2*sum)/float64(i*(i-1)))
+	}
+	return float64(sign * sum)
+}
+
+// phaseAt is which phase it is, an age after the arrival.
+func phaseAt(phases []PhaseSpec, age time.Duration) int {
+	phase, _ := phaseOf(phases, age)
+	return phase
+}
+
+// phaseOf is which phase it is, and how much of it is left.
+func phaseOf(phases []PhaseSpec, age time.Duration) (phase int, left time.Duration) {
+	if len(phases) == 0 {
+		return 0, math.MaxInt64
+	}
+	var circle time.Duration
+	for _, p := range phases {
+		circle += p.Lasts
+	}
+	age = max(0, age) % circle
+	for i, p := range phases {
+		if age < p.Lasts {
+			return i, p.Lasts - age
+		}
+		age -= p.Lasts
+	}
+	return len(phases) - 1, 1
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+)
+
+// place is one node, as the machine has it.
+type place struct {
+	id      int
+	cpus    set.CPUSet
+	count   float64      // of CPUs
+	domains []int        // of memsys.System
+	sets    []set.CPUSet // of the domains; empty: unknown
+	memory  bool
+}
+
+// placesOf are the machine's nodes. A domain's CPUs are those of the node's last-level
+// caches in their order, if these are as many and as large.
+func placesOf(c Config) []place {
+	places := make([]place, len(c.Machine.Nodes))
+	for i, n := range c.Machine.Nodes {
+		p := place{id: n.ID, cpus: n.CPUs, count: float64(n.CPUs.Len()), memory: n.Memory.Or(0) > 0}
+		for d, dom := range c.System.Domains {
+			if dom.Node == i {
+				p.domains = append(p.domains, d)
+			}
+		}
+		p.sets = domainSets(c, p)
+		places[i] = p
+	}
+	return places
+}
+
+func domainSets(c Config, p place) []set.CPUSet {
+	if len(p.domains) < 2 {
+		return nil
+	}
+	var sets []set.CPUSet
+	for _, llc := range c.Machine.LLCs {
+		if both := llc.CPUs.Intersect(p.cpus); !both.IsEmpty() {
+			sets = append(sets, both)
+		}
+	}
+	same := slices.EqualFunc(sets, p.domains, func(s set.CPUSet, d int) bool {
+		return float64(s.Len()) == c.System.Domains[d].CPUs
+	})
+	if !same {
+		return nil
+	}
+	return sets
+}
+
+// parent is what the cgroup above the workloads has: all there is (on v2 only
+// nodes with memory are in cpuset.mems.effective).
+func (w *World) parentCPUs() set.CPUSet  { return w.online }
+func (w *World) parentMems() set.NodeSet { return w.mems }
+
+// count is how many CPUs of a set each node has.
+func (w *World) count(cpus set.CPUSet) []float64 {
+	by := make([]float64, len(w.places))
+	for i, p := range w.places {
+		by[i] = float64(cpus.Intersect(p.cpus).Len())
+	}
+	return by
+}
+
+// indexes is which nodes are in a set.
+func (w *World) indexes(nodes set.NodeSet) []bool {
+	in := make([]bool, len(w.places))
+	for i, p := range w.places {
+		in[i] = nodes.Has(p.id)
+	}
+	return in
+}
+
+// spread is how what a workload does on a node divides among its domains: by the
+// CPUs that it may use.
+func (w *World) spread(wl *workload) {
+	for _, p := range w.places {
+		sum := 0.0
+		for k, d := range p.domains {
+			share := w.c.System.Domains[d].CPUs
+			if p.sets != nil {
+				share = float64(wl.cpus.Intersect(p.sets[k]).Len())
+			}
+			wl.share[d] = share
+			sum += share
+		}
+		for _, d := range p.domains {
+			wl.share[d] /= max(sum, 1e-300)
+		}
+	}
+}
+
+// noOwner is the owner of a cgroup that nobody manages (kernel/cgroup.NoOwner).
+const noOwner = "none"
+
+// refusal says why the cgroup owner would not take a step, in its words
+// (owner/cgroup: mayAct, Plan, fits); "" if it would. Limits are what the parent has:
+// a cpuset that somebody else set is not one, it is shown as pinned, and for policies to
+// respect. One refusal is the simulator's own, and says so: the kernel would fail page
+// by page (EACCES) where a move goes to nodes that cpuset.mems has not.
+func (w *World) refusal(wl *workload, s action.Step) string {
+	if s.Kind != action.Restore && wl.owner != noOwner {
+		return fmt.Sprintf("act on %s: refused: owned by %s, which would overwrite or be confused by a direct write: name it in direct_owners to allow that", wl.id, wl.owner)
+	}
+	switch s.Kind {
+	case action.SetCPUs:
+		return outside(wl.id+" "+cpusFile, s.CPUs, w.parentCPUs())
+	case action.SetMems:
+		return outside(wl.id+" "+memsFile, s.Nodes, w.parentMems())
+	case action.MovePages:
+		if missing := s.Nodes.Minus(wl.mems); !missing.IsEmpty() || s.Nodes.IsEmpty() {
+			return fmt.Sprintf("move pages of %s to nodes %q: refused by the simulator: its %s has nodes %s only", wl.id, s.Nodes, memsFile, wl.mems)
+		}
+	case action.Restore:
+	default:
+		return fmt.Sprintf("take step %s for %s: refused: it sets nothing", s.Kind, wl.id)
+	}
+	return ""
+}
+
+func outside[K set.Kind](setting string, want, parent set.Set[K]) string {
+	if want.IsEmpty() {
+		return fmt.Sprintf("set %s: refused: an empty set binds nothing", setting)
+	}
+	if missing := want.Minus(parent); !missing.IsEmpty() {
+		return fmt.Sprintf("set %s to %s: refused: its parent has %s only, not %s", setting, want, parent, missing)
+	}
+	return ""
+}
+
+// zonelist is the order in which an allocation on each node tries the nodes that
+// have memory: nearest first, of several the larger.
+func zonelist(m machine.Machine) [][]int {
+	const far = 256 // beyond every SLIT distance
+	lists := make([][]int, len(m.Nodes))
+	for i, n := range m.Nodes {
+		for k, to := range m.Nodes {
+			if to.Memory.Or(0) > 0 {
+				lists[i] = append(lists[i], k)
+			}
+		}
+		distance := func(k int) int {
+			if k == i {
+				return -1
+			}
+			return m.Distance(n.ID, m.Nodes[k].ID).Or(far)
+		}
+		slices.SortStableFunc(lists[i], func(a, b int) int {
+			return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(m.Nodes[b].Memory.Or(0), m.Nodes[a].Memory.Or(0)))
+		})
+	}
+	return lists
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math"
+
+	"homenode/internal/sim/exact"
+)
+
+const (
+	// queuePerThread is how many requests may wait, unless the spec says.
+	queuePerThread = 64
+	// mostStops of a step are gone through one by one; more are a slower server.
+	mostStops = 8
+	// trusted is the share of the requests that must be left over in a step for its
+	// operations to say what the capacity is. Less can be rounding of the CPU's.
+	trusted = 1e-3
+)
+
+// serve is what requests got in a step. c has the operations done.
+//
+//  1. What was asked for is done, dropped, or waits on: the backlog is conserved.
+//  2. How many wait is the expectation of a queue in motion (waiting.go): the backlog,
+//     what waits by chance, and what has piled up in a stop are one number, so that
+//     nothing waits twice.
+//  3. Their waiting is its integral over the step (Little's law).
+func (w *World) serve(wl *workload, dt float64, q station, c *counts) {
+	if wl.now.closed {
+		c.asked = c.ops
+		return
+	}
+	c.asked = wl.now.asked
+	let := float64(c.asked * (1 - wl.refused))
+	before, limit := wl.queue, wl.queueLimit()
+	left := max(0, before+let-c.ops) // 1
+	if left <= 1e-9*(before+let) {
+		left = 0
+	}
+	wl.queue = min(left, limit)
+	c.dropped = (c.asked - let) + (left - wl.queue)
+	if before+c.asked == 0 {
+		wl.waits, wl.late = 0, 0
+		return
+	}
+	run := dt - wl.now.still
+	if left > trusted*(before+let) && c.ops > 0 {
+		q.service = q.servers * run / c.ops
+	}
+	x := q.waiting(wl.now.rate, (let-(left-wl.queue))/dt, limit)
+	x.number, x.backlog, x.late, x.tail = max(wl.waits, before), before, wl.late, &wl.tail
+	x.step(dt, wl.now.still, wl.now.call) // 2
+	wl.waits, wl.late = max(x.number, wl.queue), x.late
+	c.latency = x.area + float64(c.ops*q.service) // 3
+}
+
+func (wl *workload) queueLimit() float64 {
+	if q := wl.spec.Demand.Queue; q > 0 {
+		return float64(q)
+	}
+	return queuePerThread * wl.group.Threads
+}
+
+// servers is how many CPUs' worth it could have at once: its threads at most, its
+// quota, and on each node what it has and what is idle, or its fair share of all.
+func (w *World) servers(wl *workload) float64 {
+	g, could := &wl.group, 0.0
+	for n, cpus := range g.CPUs {
+		fair := w.host.Nodes[n].CPUs / max(1, w.sharers[n])
+		could += min(cpus, max(g.Used[n]+w.idle[n], fair))
+	}
+	if g.Quota > 0 {
+		could = min(could, g.Quota)
+	}
+	return max(few, min(could, g.Threads))
+}
+
+// station is servers with one queue.
+type station struct {
+	service float64 // seconds
+	servers float64
+	work    float64 // squared coefficient of variation
+	varies  float64 // (Ca² + Cs²)/2, of arrivals and work
+	power   float64 // √(2(k + 1)), Sakasegawa's (1977): Lq = varies ρ^power / (1 − ρ)
+}
+
+// station is a workload's, now; a part of a server is a slower one.
+func (w *World) station(wl *workload) station {
+	d := &wl.spec.Demand
+	q := station{service: w.mean(wl) / w.c.System.Hz, servers: w.servers(wl), work: orOne(d.Spread)}
+	q.varies = (orOne(d.Bursts) + q.work) / 2
+	return q.whole()
+}
+
+func (q station) whole() station {
+	if q.servers < 1 {
+		q.service, q.servers = q.service/q.servers, 1
+	}
+	q.power = math.Sqrt(2 * (q.servers + 1))
+	return q
+}
+
+func (q *station) capacity() float64 { return q.servers / q.service }
+
+// admit finds the share of a step's requests that a full queue refuses, and returns
+// the station. It is that of a settled queue where the step is long enough to settle,
+// or as far as the queue is full.
+func (w *World) admit(wl *workload, dt float64) station {
+	wl.refused = 0
+	if wl.now.closed {
+		return station{}
+	}
+	q := w.station(wl)
+	if wl.now.asked == 0 {
+		return q
+	}
+	share, mean := q.refuses(wl.now.rate, wl.queueLimit())
+	if share > 0 {
+		wl.refused = share * q.settled(wl.now.rate, mean, max(wl.waits, wl.queue), dt)
+	}
+	return q
+}
+
+// refuses is the share of requests that find no room, and how many wait then: those of
+// M/M/k with room for so many, exact for one server. Where work or arrivals vary more
+// or less, the number that waits falls off by ρ^(1/varies).
+//
+//	P(j wait) ~ r^j, j = 0 … room;   P(a server is free) ~ (ρ^(1−power) − 1)/(1 − ρ)
+func (q *station) refuses(rate, room float64) (share, waiting float64) {
+	load := rate / q.capacity()
+	if float64(room*(1-load)) > 40*q.varies {
+		return 0, math.Inf(1)
+	}
+	log := exact.Log(load)
+	r, last := exact.Exp(log/q.varies), exact.Exp(min(600, float64(room*log)/q.varies))
+	free, all, sum := q.power-1, room+1, room*(room+1)/2
+	if math.Abs(1-load) > 1e-9 {
+		free = (exact.Exp(min(600, float64((1-q.power)*log))) - 1) / (1 - load)
+	}
+	if math.Abs(room*(1-r)) > 1e-4 {
+		all = (1 - float64(r*last)) / (1 - r)
+		sum = r * (1 - float64((room+1)*last) + float64(room*r*last)) / float64((1-r)*(1-r))
+	}
+	varies := 1 + float64((q.varies-1)*room)/(room+1) // without room it does not matter
+	return min(1, varies*last/(float64(varies*free)+all)), sum / (free + all)
+}
+
+// settled is how far a queue with room for few has come to the mean number that waits.
+func (q *station) settled(rate, mean, waits, dt float64) float64 {
+	drift := max(0, rate-q.capacity())
+	takes := float64(mean*mean) / (float64(q.varies*q.capacity()) + float64(drift*mean))
+	full := min(1, waits/max(mean, 1e-300))
+	full *= full
+	full *= full
+	return max(float64(full*full), exact.Exp(-float64((takes/dt)*(takes/dt))))
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math"
+	"math/bits"
+
+	"homenode/internal/sim/exact"
+)
+
+// tail is the latencies of many requests, for their 99th percentile: a mixture of
+// exponentials, each shifted, in bins by their own 99th percentile, two an octave. A
+// bin keeps means: where all are alike it is exact.
+type tail struct {
+	filled uint64 // bit i: bins[i] has some
+	bins   [tailBins]tailBin
+}
+
+type tailBin struct{ count, least, scale float64 } // sums of count × them
+
+const (
+	tailBins = 48
+	// lowest is the exponent of the first bin, 2^-16 s; the last one begins at 2^8 s.
+	lowest = -16
+)
+
+// ln100 is the 99th percentile of an exponential of mean 1.
+var ln100 = exact.Log(100)
+
+// add is so many requests of a least latency, at most negative by a rounding or where
+// they vary more than an exponential, and more by chance.
+func (t *tail) add(count, least, scale float64) {
+	m, e := math.Frexp(max(least+float64(scale*ln100), math.SmallestNonzeroFloat64))
+	i := 2 * (e - lowest)
+	if m >= math.Sqrt2/2 {
+		i++
+	}
+	i = min(max(i, 0), tailBins-1)
+	b := &t.bins[i]
+	if t.filled&(1<<i) == 0 {
+		t.filled |= 1 << i
+		*b = tailBin{}
+	}
+	b.count += count
+	b.least += float64(count * least)
+	b.scale += float64(count * scale)
+}
+
+// p99 is where one of a hundred takes longer; 0 where there are none.
+func (t *tail) p99() float64 {
+	all, low, high := 0.0, math.Inf(1), 0.0
+	for left := t.filled; left != 0; left &= left - 1 {
+		b := &t.bins[bits.TrailingZeros64(left)]
+		all += b.count
+		at := (b.least + float64(b.scale*ln100)) / b.count
+		low, high = min(low, at), max(high, at)
+	}
+	if all == 0 {
+		return 0
+	}
+	for high-low > 1e-6*high {
+		if middle := (low + high) / 2; t.beyond(middle) > all/100 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}
+
+// beyond is how many take longer.
+func (t *tail) beyond(latency float64) (sum float64) {
+	for left := t.filled; left != 0; left &= left - 1 {
+		b := &t.bins[bits.TrailingZeros64(left)]
+		part := 1.0
+		if over := float64(latency*b.count) - b.least; over > 0 {
+			part = exact.Exp(-over / max(b.scale, 1e-300))
+		}
+		sum += float64(b.count * part)
+	}
+	return sum
+}

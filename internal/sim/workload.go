@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"homenode/internal/set"
+	"homenode/internal/sim/exact"
+	"homenode/internal/sim/linux"
+	"homenode/internal/sim/memsys"
+	"homenode/internal/unit"
+)
+
+// workload is one replica.
+type workload struct {
+	spec        *Spec
+	works       []memsys.Work // by phase, shared by replicas; one without phases
+	id, service string
+	owner       string
+	came, gone  bool
+	seen        bool // by a Window: its counters have been read once
+	group       linux.Group
+	noise       noise
+	busyRandom  exact.Random // of what is refused with EBUSY
+
+	cpus               set.CPUSet  // that it may use now: cpuset.cpus.effective
+	mems               set.NodeSet // likewise
+	ownCPUs            set.CPUSet  // that are in its cpuset.cpus; empty: it has its parent's
+	ownMems            set.NodeSet // likewise
+	oursCPUs, oursMems bool
+	bound              bool // its cpuset is narrower than the machine
+
+	whyCPUs, whyMems, whyBoth string // why it is pinned; "": it is not
+
+	share  []float64 // by domain: of what it does on the domain's node; they sum to 1 a node
+	cycles []float64 // by domain: of an operation, as last known
+
+	private float64 // share of its accesses that go to private memory
+	mixed   bool    // that share is what its regions read, by what caches have of them
+	queue   float64 // requests that wait for CPU time
+	waits   float64 // that wait, in expectation, those by chance too
+	late    float64 // seconds since nothing of it was a backlog
+	refused float64 // share of the requests that find the queue full
+	grown   float64 // pages of anonymous memory so far, beyond the start's
+	owed    owed
+	stall   float64 // seconds it has yet to stand still
+	calls   float64 // seconds that one stop of these takes; 0: all at once
+	slow    float64 // factor on its cycles: what NUMA balancing took in the last step
+
+	now   demand // of this step
+	byCPU []float64
+	win   counts // since the last Window
+	truth counts // since the last Truth
+	tail  tail   // likewise, of latencies
+}
+
+// owed are pages by kind (linux.Kind) that it asked for and that were refused.
+type owed [linux.Cache]float64
+
+func (o owed) bytes() unit.Bytes {
+	return bytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
+}
+
+// counts are sums over time.
+type counts struct {
+	seconds, asked, ops, dropped float64
+	cpu, cycles, instructions    float64
+	stall, local, remote         float64
+	latency                      float64
+	stalled, bound               float64
+}
+
+func (wl *workload) here() bool { return wl.came && !wl.gone }
+
+// id is that of a replica.
+func (s Spec) id(replica int) string {
+	if s.replicas() == 1 {
+		return "/" + s.Name
+	}
+	return fmt.Sprintf("/%s-%d", s.Name, replica+1)
+}
+
+// prepare makes a spec's replicas; they are not there yet.
+func (w *World) prepare(s *Spec) {
+	works := worksOf(s)
+	for r := range s.replicas() {
+		wl := &workload{spec: s, works: works, id: s.id(r), service: s.Service, owner: s.Owner}
+		if wl.service == "" {
+			wl.service = s.Name
+		}
+		if wl.owner == "" {
+			wl.owner = noOwner
+		}
+		w.all = append(w.all, wl)
+	}
+}
+
+// worksOf is an operation in each phase.
+func worksOf(s *Spec) []memsys.Work {
+	phases := s.Phases
+	if len(phases) == 0 {
+		phases = []PhaseSpec{{}}
+	}
+	works := make([]memsys.Work, len(phases))
+	for i, p := range phases {
+		works[i] = memsys.Work{
+			Cycles: s.Work.Cycles * orOne(p.Cycles), Instructions: s.Work.Instructions * orOne(p.Cycles),
+			Adds: s.Work.Adds * orOne(p.Accesses), Lines: s.Work.Lines,
+		}
+		for _, r := range s.Work.Regions {
+			works[i].Regions = append(works[i].Regions, memsys.Region{
+				Bytes: float64(r.Size), Shared: r.Shared, Accesses: r.Accesses * orOne(p.Accesses),
+				Parallelism: max(1, r.Parallelism), Stream: r.Stream, Writes: r.Writes,
+			})
+		}
+	}
+	return works
+}
+
+// orOne is a factor; 0 says nothing.
+func orOne(factor float64) float64 {
+	if factor == 0 {
+		return 1
+	}
+	return factor
+}
+
+// begin lets a workload come: its threads are placed, then it touches its memory.
+func (w *World) begin(wl *workload) {
+	wl.came, wl.slow = true, 1
+	n, domains := len(w.places), len(w.c.System.Domains)
+	room := make([]float64, 2*domains+n*(n+6)) // one piece of memory for all
+	part := func(k int) []float64 {
+		p := room[:k:k]
+		room = room[k:]
+		return p
+	}
+	wl.share, wl.cycles, wl.byCPU = part(domains), part(domains), part(n)
+	wl.noise.start(w.c.Seed, wl.id, wl.spec.Demand.Noise, w.now)
+	wl.busyRandom = exact.NewRandom(w.c.Seed, wl.id, "busy")
+	wl.cpus, wl.mems = w.parentCPUs(), w.parentMems()
+	if own := wl.spec.Start.CPUs; !own.IsEmpty() {
+		wl.cpus, wl.ownCPUs = own, own
+	}
+	wl.group = linux.Group{
+		ID: wl.id, Threads: float64(wl.spec.Threads), On: part(n), Used: part(n),
+		CPUs: w.count(wl.cpus), Mems: w.indexes(wl.mems), Pinned: wl.spec.Start.Pinned, Quota: wl.spec.CPULimit,
+		Policy: w.policy(wl.spec), Random: exact.NewRandom(w.c.Seed, wl.id, "linux"),
+		Memory: linux.Memory{Private: part(n * n), Shared: part(n), Mapped: part(n), Cache: part(n)},
+	}
+	w.pinned(wl)
+	w.rebound(wl)
+	w.host.Arrive(&wl.group)
+	w.live = append(w.live, wl)
+	wl.private, wl.mixed = w.privateShare(wl)
+	w.guess(wl)
+	w.fill(wl)
+}
+
+// rebound is for what follows from its cpuset.
+func (w *World) rebound(wl *workload) {
+	w.spread(wl)
+	wl.bound = wl.cpus != w.parentCPUs() || wl.mems != w.parentMems()
+}
+
+// policy is where its new pages come from.
+func (w *World) policy(s *Spec) linux.Policy {
+	switch {
+	case !s.Start.Bind.IsEmpty():
+		return linux.Policy{Mode: linux.Bind, Nodes: w.indexes(s.Start.Bind)}
+	case !s.Start.Interleave.IsEmpty():
+		return linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(s.Start.Interleave)}
+	case w.c.Interleave:
+		return linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(w.mems)}
+	}
+	return linux.Policy{Mode: linux.Local}
+}
+
+// pinned says what somebody else has set, in the words of the kernel's reader.
+func (w *World) pinned(wl *workload) {
+	if wl.cpus != w.parentCPUs() {
+		wl.whyCPUs = fmt.Sprintf("its own %s is %s, its parent has %s", cpusFile, wl.cpus, w.parentCPUs())
+	}
+	if wl.group.Policy.Mode == linux.Local {
+		return
+	}
+	nodes := wl.spec.Start.Bind.Union(wl.spec.Start.Interleave)
+	if nodes.IsEmpty() {
+		nodes = w.mems
+	}
+	wl.whyMems = fmt.Sprintf("100.0%% of its sampled pages have a policy of their own (%s:%s)", wl.group.Policy.Mode, nodes)
+	wl.whyBoth = wl.whyCPUs + "; " + wl.whyMems
+}
+
+// privateShare is of its accesses. Where its regions are of both kinds and nobody said,
+// it is a guess, that the first Solve corrects (learn): by accesses, and how little of a
+// region fits into an LLC.
+func (w *World) privateShare(wl *workload) (share float64, mixed bool) {
+	m := &wl.spec.Memory
+	switch {
+	case m.Shared == 0 && m.Files == 0:
+		return 1, false
+	case m.Private == 0:
+		return 0, false
+	case m.PrivateAccesses != nil && *m.PrivateAccesses >= 0:
+		return *m.PrivateAccesses, false
+	}
+	llc, own, all := 0.0, 0.0, 0.0
+	for _, d := range w.c.System.Domains {
+		llc = max(llc, d.LLC)
+	}
+	for _, r := range wl.works[0].Regions {
+		reads := float64(r.Accesses * (r.Bytes / (r.Bytes + llc)))
+		all += reads
+		if !r.Shared {
+			own += reads
+		}
+	}
+	if all == 0 { // it reads nothing, but for the lines it adds to: they are shared
+		return 0, false
+	}
+	return own / all, own > 0 && own < all
+}
+
+// guess is what an operation costs before anything ran: all its misses are local.
+func (w *World) guess(wl *workload) {
+	work := &wl.works[0]
+	for d, dom := range w.c.System.Domains {
+		cycles := work.Cycles
+		for _, r := range work.Regions {
+			cycles += float64(r.Accesses * w.c.System.Latency[dom.Node][dom.Node] / r.Parallelism)
+		}
+		wl.cycles[d] = max(1, cycles)
+	}
+}
+
+// fill is its first touch of all that it has.
+//
+//  1. Private memory is touched by its thread, page cache by who reads.
+//  2. Shared memory by the main thread, unless the workers touch it.
+//  3. Or all of it somewhere else, if the spec says so. That is no binding: what has no
+//     room there goes along the zonelist, as from threads that ran there. So does an
+//     interleave, which of one node is just that.
+func (w *World) fill(wl *workload) {
+	m, g := wl.spec.Memory, &wl.group
+	policy := g.Policy
+	if touch := wl.spec.Start.Touch; !touch.IsEmpty() && policy.Mode == linux.Local { // 3
+		g.Policy = linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(touch)}
+	}
+	w.touch(wl, linux.Private, pagesOf(m.Private)) // 1
+	on := g.On
+	if m.Toucher != "workers" { // 2
+		g.On = w.mainThread(g)
+	}
+	w.touch(wl, linux.Shared, pagesOf(m.Shared))
+	w.touch(wl, linux.Mapped, pagesOf(m.Files))
+	g.On = on
+	w.touch(wl, linux.Cache, pagesOf(m.Cache))
+	g.Policy = policy
+}
+
+// problems are what a kernel would have said in its log, or by its OOM killer.
+func (w *World) problems() (all []string) {
+	for _, wl := range w.all {
+		if bytes := wl.owed.bytes(); wl.here() && bytes > 0 {
+			all = append(all, fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", wl.id, bytes))
+		}
+	}
+	return all
+}
+
+// mainThread is g.On as if all of its threads were where the main one is: the node
+// that has most of them, of several the one with the most free memory.
+func (w *World) mainThread(g *linux.Group) []float64 {
+	best := 0
+	for n := range g.On {
+		more := g.On[n] - g.On[best]
+		if more > 1e-9 || more > -1e-9 && w.host.Free(n) > w.host.Free(best)+1e-6 {
+			best = n
+		}
+	}
+	on := make([]float64, len(g.On))
+	on[best] = g.Threads
+	return on
+}
+
+func pagesOf[B ~int64](b B) float64 { return math.Ceil(float64(b) / linux.PageBytes) }
+
+// age is how long it has been there.
+func (wl *workload) age(now time.Duration) time.Duration { return now - wl.spec.Arrive }
+
+// quota is what a policy takes for the CPUs that are its due; 0: nobody said.
+func (wl *workload) quota() float64 {
+	if wl.group.Quota > 0 {
+		return wl.group.Quota
+	}
+	return wl.spec.CPURequest
+}
