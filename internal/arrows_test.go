@@ -35,9 +35,9 @@ bench
 trial
 owner/cgroup
 journal
-sim > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
+sim/arm > sim > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
-policy/mao | doctor
+policy/mao | policy/numad | doctor
 survey
 window/windowtest > window
 migration
@@ -51,7 +51,7 @@ set | unit | schema
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"trial", "bench", "sim", "sim/exact", "sim/linux", "sim/memsys", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration"}
+var alsoPure = []string{"trial", "bench", "sim", "sim/arm", "sim/exact", "sim/linux", "sim/memsys", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"kernel/kerneltest", "window/windowtest"}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arm
+
+import (
+	"fmt"
+	"strings"
+
+	"homenode/internal/action"
+	"homenode/internal/actuate"
+	"homenode/internal/machine"
+	"homenode/internal/policy/mao"
+	"homenode/internal/policy/numad"
+	"homenode/internal/sim"
+	"homenode/internal/sim/memsys"
+	"homenode/internal/window"
+)
+
+// Policy decides, window after window. It remembers what it must, so one Policy is
+// for one world.
+type Policy interface {
+	Name() string
+	Step(m machine.Machine, w window.Window) []action.Action
+}
+
+// Kind is a policy by its name.
+type Kind struct{ Name, About string }
+
+// The names.
+const (
+	None          = "none"
+	NUMABalancing = "numa-balancing"
+	Interleave    = "interleave"
+	Numad         = "numad"
+	Hand          = "hand"
+	MAO           = "mao" // as MAOB
+	MAOA          = "mao-a"
+	MAOB          = "mao-b"
+)
+
+// Policies are all that New knows, in the order in which to show them.
+func Policies() []Kind {
+	return []Kind{
+		{None, "Nobody places anything: Linux alone, as the scenario sets it."},
+		{NUMABalancing, "Nobody places anything, and the kernel balances: kernel.numa_balancing is 1."},
+		{Interleave, "Workloads without a memory policy are started with 'numactl --interleave=all'."},
+		{Numad, "A user-level daemon like Debian's numad 0.5: binds what uses CPU and memory to the nodes that have most of both left."},
+		{Hand, "Hand-optimised: placed once, by a search (over all placements up to 20,000; else one by one, then moves and swaps). Its oracle knows what workloads ask for at the top of the day, and is simpler than the world: a measure, no ceiling."},
+		{MAOA, "MAO with strategy A: unbind what exceeds its quota on a node that is more than 80 % busy."},
+		{MAOB, "MAO with strategy B, as in its production: unbind by imbalance against the node's own history. 'mao' is the same."},
+	}
+}
+
+// Known says whether New knows the name.
+func Known(name string) bool {
+	if name == MAO {
+		return true
+	}
+	for _, k := range Policies() {
+		if k.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// names are for an error.
+func names() string {
+	var all []string
+	for _, k := range Policies() {
+		all = append(all, k.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Options are what policies need beside windows. Each looks at its own.
+type Options struct {
+	MAO   mao.Config
+	Numad numad.Config
+	// What the oracle of Hand knows.
+	System memsys.System
+	Specs  []sim.Spec
+}
+
+// New makes a policy. MAO's strategy is the name's.
+func New(name string, o Options) (Policy, error) {
+	switch name {
+	case None, NUMABalancing, Interleave:
+		return nobody(name), nil
+	case Numad:
+		return &numadPolicy{config: o.Numad}, o.Numad.Validate()
+	case Hand:
+		return newHand(o), nil
+	case MAO, MAOA, MAOB:
+		o.MAO.Strategy, _ = StrategyOf(name)
+		return &maoPolicy{name: name, config: o.MAO}, o.MAO.Validate()
+	}
+	return nil, fmt.Errorf("unknown policy %q: want one of %s", name, names())
+}
+
+// StrategyOf is MAO's strategy by a policy's name; false: the policy is not MAO.
+func StrategyOf(name string) (mao.Strategy, bool) {
+	switch name {
+	case MAOA:
+		return mao.StrategyA, true
+	case MAO, MAOB:
+		return mao.StrategyB, true
+	}
+	return "", false
+}
+
+// Prepare sets what of a world is the arm's: Linux's NUMA balancing, and how
+// workloads start.
+func Prepare(name string, c *sim.Config) {
+	switch name {
+	case NUMABalancing:
+		c.Linux.NUMABalancing = true
+	case Interleave:
+		c.Interleave = true
+	}
+}
+
+// Actuate is how a policy acts. numad moves a process's memory in one go, whatever
+// that costs (migrate_pages in bind_process_and_migrate_memory); who places by hand
+// does it once and knows that it pays.
+func Actuate(name string, c actuate.Config) actuate.Config {
+	switch name {
+	case Numad:
+		c.Rate, c.MaxStall, c.PageCache = 0, 0, false
+		c.PayRatio, c.WhenUnknown = leastPay, actuate.MoveAnyway
+	case Hand:
+		c.PayRatio, c.WhenUnknown = leastPay, actuate.MoveAnyway
+	}
+	return c
+}
+
+// leastPay is a pay ratio at which whatever is read at all is worth moving.
+const leastPay = 1e-9
+
+// nobody does nothing.
+type nobody string
+
+func (n nobody) Name() string                                      { return string(n) }
+func (nobody) Step(machine.Machine, window.Window) []action.Action { return nil }
+
+type maoPolicy struct {
+	name   string
+	config mao.Config
+	state  mao.State
+}
+
+func (p *maoPolicy) Name() string { return p.name }
+
+func (p *maoPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
+	p.state, actions, _ = mao.Decide(m, p.config, p.state, w)
+	return actions
+}
+
+type numadPolicy struct {
+	config numad.Config
+	state  numad.State
+}
+
+func (p *numadPolicy) Name() string { return Numad }
+
+func (p *numadPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
+	p.state, actions, _ = numad.Step(m, p.config, p.state, w)
+	return actions
+}
