@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"math"
+	"slices"
+
+	"homenode/internal/sim/scenario"
+)
+
+// Bins of load. Half as wide where the load hardly changes.
+const (
+	binWide   = 0.10
+	binNarrow = 0.05
+	narrow    = 0.40
+)
+
+// gainPanel is the latency that an arm saves against the base's load (as in MAO,
+// Fig. 4).
+//
+//  1. Samples of the same hour and seed are paired.
+//  2. A pair's gain is 1 − latency / latency of the base; its load is the base's.
+//  3. Of each seed the mean of the pairs of a bin counts; of the seeds the median.
+func (v view) gainPanel() (panel, bool) {
+	width := v.binWidth()
+	p := plot{xLabel: "load: CPUs in use under " + v.Arms[v.base].Name, yLabel: "gain", x1: 1, xStep: 0.2, xText: shortPercent, yText: shortChange}
+	t := table{Heads: []string{"load", "arm", "gain", "samples"}, Keys: 2}
+	for i, a := range v.Arms {
+		if i == v.base {
+			continue
+		}
+		l := line{name: a.Name, style: v.style(i), marks: true}
+		for bin := 0; float64(bin)*width < 1; bin++ {
+			s, n := gainIn(a, v.Arms[v.base], float64(bin)*width, width)
+			if s.N == 0 {
+				continue
+			}
+			from := float64(bin) * width
+			l.points = append(l.points, point{from + width/2, s.Median, s.Min, s.Max})
+			c := cell{Text: change(s.Median)}
+			if s.N > 1 && s.Min < s.Max {
+				c.Range = change(s.Min) + " to " + change(s.Max)
+			}
+			t.Rows = append(t.Rows, append(words(shortPercent(from)+"–"+shortPercent(from+width), a.Name), c, cell{Text: whole(float64(n))}))
+		}
+		p.lines = append(p.lines, l)
+	}
+	slices.SortStableFunc(t.Rows, func(a, b []cell) int { return compareLength(a[0].Text, b[0].Text) })
+	if p.empty() {
+		return panel{}, false
+	}
+	return p.panel("gain", "Latency saved, by load", "Samples of the same hour and seed, in bins of load; above 0 is better. The median of the seeds, lowest and highest.", t), true
+}
+
+// compareLength puts "5%–10%" before "10%–15%".
+func compareLength(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	if a < b {
+		return -1
+	}
+	if a > b {
+		return 1
+	}
+	return 0
+}
+
+func (v view) binWidth() float64 {
+	low, high := math.Inf(1), 0.0
+	for _, r := range v.Arms[v.base].Runs {
+		for _, s := range r.Series {
+			low, high = min(low, s.Load), max(high, s.Load)
+		}
+	}
+	if high-low < narrow {
+		return binNarrow
+	}
+	return binWide
+}
+
+// gainIn is of one bin; n is how many samples there were.
+func gainIn(a, base scenario.Outcome, from, width float64) (s scenario.Spread, n int) {
+	var means []float64
+	scenario.EachPair(a, base, func(r, b scenario.Run) {
+		sum, here := 0.0, 0
+		eachHour(r.Series, b.Series, func(x, y scenario.Sample) {
+			in := y.Load >= from && (y.Load < from+width || from+width >= 1)
+			if gain := 1 - x.LatencyS/y.LatencyS; in && x.LatencyS > 0 && y.LatencyS > 0 && !math.IsInf(gain, 0) {
+				sum, here = sum+gain, here+1
+			}
+		})
+		if here > 0 {
+			means, n = append(means, sum/float64(here)), n+here
+		}
+	})
+	return scenario.SpreadOf(means), n
+}
+
+// eachHour calls f with the samples of two series that are of the same time.
+func eachHour(a, b []scenario.Sample, f func(a, b scenario.Sample)) {
+	for i, k := 0, 0; i < len(a) && k < len(b); {
+		switch {
+		case a[i].Hour < b[k].Hour:
+			i++
+		case a[i].Hour > b[k].Hour:
+			k++
+		default:
+			f(a[i], b[k])
+			i, k = i+1, k+1
+		}
+	}
+}
+
+// spreadPanel is how local ratio is distributed over workloads (as in MAO, Fig. 9).
+func (v view) spreadPanel() (panel, bool) {
+	p := plot{xLabel: "local ratio", yLabel: "workloads with at most that", x1: 1, xStep: 0.2, y1: 1, xText: short, yText: shortPercent}
+	t := table{Heads: []string{"arm", "10th\npercentile", "25th", "median", "75th", "90th"}, Keys: 1}
+	for i, a := range v.Arms {
+		all := localRatios(a)
+		if len(all) == 0 {
+			continue
+		}
+		l := line{name: a.Name, style: v.style(i), steps: true, points: []point{{all[0], 0, 0, 0}}}
+		for k, x := range all {
+			y := float64(k+1) / float64(len(all))
+			l.points = append(l.points, point{x, y, y, y})
+		}
+		p.lines = append(p.lines, l)
+		row := words(a.Name)
+		for _, q := range []float64{0.1, 0.25, 0.5, 0.75, 0.9} {
+			row = append(row, cell{Text: ratio(quantile(all, q))})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if p.empty() {
+		return panel{}, false
+	}
+	return p.panel("spread", "Local ratio over workloads", "All workloads of all seeds: the further to the right, the more local.", t), true
+}
+
+func localRatios(a scenario.Outcome) (all []float64) {
+	for _, r := range a.Runs {
+		for _, w := range r.Workloads {
+			all = append(all, w.LocalRatio)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// quantile is the value that a share of them does not exceed (nearest rank).
+func quantile(sorted []float64, share float64) float64 {
+	at := int(math.Ceil(share*float64(len(sorted)))) - 1
+	return sorted[min(max(at, 0), len(sorted)-1)]
+}
+
+// clear is a change of local ratio that is one; less is noise of the demand.
+const clear = 0.005
+
+// gainTable is how much more local workloads are (as in MAO, Fig. 9).
+func (v view) gainTable() (t table, ok bool) {
+	t = table{Caption: "Gain of local ratio over " + v.Arms[v.base].Name + ", workload by workload, of all seeds", Keys: 1,
+		Heads: []string{"arm", "median, lowest to highest", "workloads that are more local", "less local"}}
+	for i, a := range v.Arms {
+		if cells := v.gains(i); i != v.base && len(cells) > 0 {
+			t.Rows, ok = append(t.Rows, append(words(a.Name), cells...)), true
+		}
+	}
+	return t, ok
+}
+
+// gains are of workloads of the same name and seed under the base; none if there are
+// no such.
+func (v view) gains(arm int) []cell {
+	var all []float64
+	more, less := 0, 0
+	scenario.EachPair(v.Arms[arm], v.Arms[v.base], func(r, b scenario.Run) {
+		for _, w := range r.Workloads {
+			i := slices.IndexFunc(b.Workloads, func(x scenario.Workload) bool { return x.ID == w.ID })
+			if i < 0 {
+				continue
+			}
+			gain := w.LocalRatio - b.Workloads[i].LocalRatio
+			all = append(all, gain)
+			if gain > clear {
+				more++
+			} else if gain < -clear {
+				less++
+			}
+		}
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	s := scenario.SpreadOf(all)
+	n := float64(len(all))
+	return []cell{{Text: signed(s.Median), Range: signed(s.Min) + " to " + signed(s.Max)}, {Text: percent(float64(more) / n)}, {Text: percent(float64(less) / n)}}
+}
+
+func signed(v float64) string {
+	switch {
+	case v < 0:
+		return "−" + ratio(-v)
+	case v > 0:
+		return "+" + ratio(v)
+	}
+	return ratio(v)
+}

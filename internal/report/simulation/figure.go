@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"math"
+
+	"homenode/internal/sim/scenario"
+)
+
+// figure is a metric in words. What it is of, and how arms compare by it, is
+// sim/scenario's to say.
+type figure struct {
+	scenario.Metric
+	title string
+	print func(float64) string
+}
+
+// judged says whether the best is marked. IPC's is not: threads that spin retire
+// instructions too.
+func (f figure) judged() bool { return f.Name != "ipc" }
+
+// wholeRun is said of what is counted from the start, and not after the warm-up.
+const wholeRun = ", whole run"
+
+// figureOf gives a metric its words; one that has none is called by its name.
+func figureOf(m scenario.Metric, seconds float64) figure {
+	switch m.Name {
+	case scenario.Latency:
+		return figure{m, "latency", span}
+	case "p99":
+		return figure{m, "p99 latency", span}
+	case scenario.CPUPerOp:
+		return figure{m, "CPU per operation", span}
+	case scenario.LocalRatio:
+		return figure{m, "local ratio", ratio}
+	case "ipc":
+		return figure{m, "IPC", digits}
+	case scenario.Throughput:
+		return figure{m, "throughput", func(v float64) string { return perSecond(v, seconds) }}
+	case "unbind_ratio":
+		return figure{m, "unbind ratio", ratio}
+	case "moved_bytes":
+		return figure{m, "moved" + wholeRun, size}
+	case "cpu_seconds":
+		return figure{m, "CPU time", cpuTime}
+	case "binds", "unbinds", "refused":
+		return figure{m, m.Name + wholeRun, whole}
+	}
+	return figure{m, m.Name, digits}
+}
+
+// figureNamed finds one; of a name that no metric has there is no figure.
+func (v view) figureNamed(name string) figure {
+	m, ok := scenario.MetricOf(name)
+	if !ok {
+		m.Name = name
+	}
+	return figureOf(m, v.Seconds)
+}
+
+// serviceFigures are the columns of a service.
+func (v view) serviceFigures() (all []figure) {
+	for _, m := range scenario.Metrics() {
+		if m.OfServices() {
+			all = append(all, figureOf(m, v.Seconds))
+		}
+	}
+	return all
+}
+
+// armFigures are the columns of an arm: how local it is, and what services do not have.
+func (v view) armFigures() []figure {
+	all := []figure{v.figureNamed(scenario.LocalRatio)}
+	for _, m := range scenario.Metrics() {
+		if !m.OfServices() {
+			all = append(all, figureOf(m, v.Seconds))
+		}
+	}
+	return all
+}
+
+// droppedShare is of what was asked of a service; arms are not compared by it.
+func droppedShare(a scenario.Outcome, service string) scenario.Spread {
+	var shares []float64
+	for _, r := range a.Runs {
+		for _, s := range r.Services {
+			if s.Name == service && s.Asked > 0 {
+				shares = append(shares, s.Dropped/s.Asked)
+			}
+		}
+	}
+	return scenario.SpreadOf(shares)
+}
+
+// above is for figures in which 0 says that there is none.
+func above(v float64) (float64, bool) { return v, v > 0 }
+
+// alike is a relative difference that the printed figures do not show.
+const alike = 0.0005
+
+// best marks the best of the medians, and those that are alike; none where all are.
+func best(medians []scenario.Spread, less bool) []bool {
+	marks, top, known, marked := make([]bool, len(medians)), math.NaN(), 0, 0
+	for _, s := range medians {
+		if s.N > 0 && (math.IsNaN(top) || less && s.Median < top || !less && s.Median > top) {
+			top = s.Median
+		}
+	}
+	for i, s := range medians {
+		if s.N == 0 {
+			continue
+		}
+		known++
+		if math.Abs(s.Median-top) <= alike*math.Abs(top) {
+			marks[i] = true
+			marked++
+		}
+	}
+	if marked == known {
+		return make([]bool, len(medians))
+	}
+	return marks
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"sync"
+
+	"homenode/internal/report"
+	"homenode/internal/sim/scenario"
+)
+
+// page.tmpl is well-formed XML too: the test reads it as such.
+//
+//go:embed page.tmpl
+var pageText string
+
+// page is parsed when it is wanted: every command would pay for it at its start.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"style":        report.Style,
+		"pictureStyle": func() template.CSS { return pictureStyle },
+	}).Parse(pageText))
+})
+
+// section is one part of the page.
+type section struct {
+	ID, Title, Sub string
+	Panels         []panel
+	Tables         []table
+	Folded         []table
+	Names          []fact // what is meant by names of the tables
+}
+
+// HTML writes one self-contained page: no scripts, nothing fetched.
+func HTML(w io.Writer, r scenario.Result) error {
+	v, err := newView(r)
+	if err != nil {
+		return err
+	}
+	data := struct {
+		Scenario string
+		Lead     string
+		Answer   []string
+		Badges   []string
+		Sections []section
+		Notes    []string
+		Facts    []fact
+		Modelled string
+	}{orText(v.Scenario, unknown), v.answer[0], v.answer[1:], v.badges(), v.sections(), v.notes, v.facts, v.facts[0].Text}
+	if err := page().Execute(w, data); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+func (v view) badges() []string {
+	out := []string{orText(v.Machine, "machine "+unknown)}
+	if len(v.Arms) > 0 {
+		out = append(out, count(len(v.Arms), "arm"), count(len(v.Arms[v.base].Runs), "seed"))
+	}
+	if v.Seconds > 0 {
+		out = append(out, lasted(v.Seconds)+" each")
+	}
+	return out
+}
+
+func (v view) sections() (out []section) {
+	if len(v.Arms) == 0 {
+		return nil
+	}
+	out = append(out, section{ID: "arms", Title: "The arms", Sub: "Bars are medians of the seeds; whiskers go from the lowest to the highest.", Panels: v.armPanels(), Tables: []table{v.arms}, Names: v.armsAbout()})
+	if len(v.services) > 0 {
+		out = append(out, section{ID: "services", Title: "What services gain", Sub: "All arms of a seed had the same demand: figures are compared seed by seed.", Panels: v.changePanels(), Tables: v.ratioTables(), Folded: []table{v.absoluteTable()}})
+	}
+	if panels := v.timePanels(); len(panels) > 0 {
+		out = append(out, section{ID: "time", Title: "Over time", Sub: "Lines are medians of the seeds; bands go from the lowest to the highest. Arms that are alike cover each other.", Panels: panels})
+	}
+	s := section{ID: "spread", Title: "When it pays, and for whom"}
+	for _, make := range []func() (panel, bool){v.gainPanel, v.spreadPanel} {
+		if p, ok := make(); ok {
+			s.Panels = append(s.Panels, p)
+		}
+	}
+	if t, ok := v.gainTable(); ok {
+		s.Tables = append(s.Tables, t)
+	}
+	if len(s.Panels) > 0 {
+		out = append(out, s)
+	}
+	if len(v.claims) > 0 {
+		out = append(out, section{ID: "paper", Title: "The paper's figures beside ours", Sub: "The paper's were measured on its machines; ours are modelled.", Tables: []table{v.claimTable()}})
+	}
+	return out
+}
+
+// ratioTables are the services', with a caption that says what × is.
+func (v view) ratioTables() []table {
+	var out []table
+	for _, t := range v.tables {
+		t.Caption += ": figures of " + v.Arms[v.base].Name + ", of the others × that"
+		out = append(out, t)
+	}
+	return out
+}

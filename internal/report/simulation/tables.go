@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"strconv"
+	"strings"
+
+	"homenode/internal/sim/scenario"
+)
+
+// table is rows of cells, for both faces. The first Keys columns name the row: they
+// are to the left, and are repeated where a wide table is broken.
+type table struct {
+	Caption string
+	Heads   []string // a line break makes a narrow column of two words
+	Keys    int
+	Rows    [][]cell
+}
+
+// cell is a figure, and from where to where the seeds go.
+type cell struct {
+	Text, Range string
+	Best        bool
+	Partly      bool // it is of some of the seeds only
+}
+
+// first leaves only so many columns.
+func (t table) first(n int) table {
+	t.Heads = t.Heads[:n]
+	for i, row := range t.Rows {
+		t.Rows[i] = row[:n]
+	}
+	return t
+}
+
+func words(texts ...string) (row []cell) {
+	for _, t := range texts {
+		row = append(row, cell{Text: t})
+	}
+	return row
+}
+
+func cellOf(s scenario.Spread, print func(float64) string) cell {
+	if s.N == 0 {
+		return cell{Text: none}
+	}
+	return cell{Text: print(s.Median), Range: rangeOf(s, print)}
+}
+
+// of says so where a figure is of fewer seeds than there are.
+func (c cell) of(s scenario.Spread, seeds int) cell {
+	if s.N > 0 && s.N < seeds {
+		c.Range = strings.TrimSpace(c.Range + " (" + strconv.Itoa(s.N) + "/" + strconv.Itoa(seeds) + ")")
+		c.Partly = true
+	}
+	return c
+}
+
+// own is an arm's figure itself.
+func (v view) own(m figure, arm int, service string) cell {
+	s := m.Over(v.Arms[arm], service)
+	return cellOf(s, m.print).of(s, len(v.Arms[arm].Runs))
+}
+
+// pairs are the seeds that two arms have in common.
+func pairs(a, base scenario.Outcome) (n int) {
+	scenario.EachPair(a, base, func(_, _ scenario.Run) { n++ })
+	return n
+}
+
+// armTable has the arms side by side.
+func (v view) armTable() table {
+	t := table{Caption: "Arms: median of the seeds, lowest–highest", Heads: []string{"arm"}, Keys: 1}
+	figures := v.armFigures()
+	for _, m := range figures {
+		t.Heads = append(t.Heads, headOf(m))
+	}
+	top := best(v.locals(), false)
+	for i, a := range v.Arms {
+		row := words(a.Name)
+		for k, m := range figures {
+			c := v.own(m, i, "")
+			c.Best = k == 0 && top[i]
+			row = append(row, c)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// serviceTable has the base's figures, and how many times them the others' are.
+func (v view) serviceTable(name string) table {
+	base := v.Arms[v.base]
+	t := table{Caption: name + replicasOf(v, name), Heads: []string{"arm"}, Keys: 1}
+	for _, m := range v.metrics {
+		t.Heads = append(t.Heads, headOf(m))
+	}
+	dropped := v.anyDropped(name)
+	if dropped {
+		t.Heads = append(t.Heads, "dropped")
+	}
+	for i, a := range v.Arms {
+		row := words(a.Name)
+		for _, m := range v.metrics {
+			row = append(row, v.serviceCell(name, m, i))
+		}
+		if dropped {
+			s := droppedShare(a, name)
+			row = append(row, cellOf(s, percent).of(s, len(a.Runs)))
+		}
+		if a.Name == base.Name && i == v.base { // the measure of the others stands first
+			t.Rows = append([][]cell{row}, t.Rows...)
+			continue
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func headOf(m figure) string {
+	if m.Name == scenario.CPUPerOp {
+		return "CPU per\noperation"
+	}
+	return strings.Replace(m.title, ", ", ",\n", 1)
+}
+
+func replicasOf(v view, service string) string {
+	if n := replicas(v, service); n > 0 {
+		return " (" + count(n, "replica") + ")"
+	}
+	return ""
+}
+
+func (v view) serviceCell(name string, m figure, arm int) cell {
+	base := v.Arms[v.base]
+	var all []scenario.Spread
+	for _, a := range v.Arms {
+		all = append(all, m.Against(a, base, name))
+	}
+	c := cellOf(all[arm], times).of(all[arm], pairs(v.Arms[arm], base))
+	if arm == v.base {
+		c = v.own(m, arm, name)
+	} else if all[arm].N == 0 && m.Over(v.Arms[arm], name).N > 0 { // it has it, the base has not
+		c = v.own(m, arm, name)
+		c.Text += " alone"
+	}
+	c.Best = m.judged() && best(all, m.Less)[arm]
+	return c
+}
+
+func (v view) anyDropped(name string) bool {
+	for _, a := range v.Arms {
+		if droppedShare(a, name).Max > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// absoluteTable has the figures themselves, for the page.
+func (v view) absoluteTable() table {
+	t := table{Caption: "All figures of the services: median of the seeds, lowest–highest", Heads: []string{"service", "arm"}, Keys: 2}
+	for _, m := range v.metrics {
+		t.Heads = append(t.Heads, headOf(m))
+	}
+	for _, name := range v.services {
+		for i, a := range v.Arms {
+			row := words(name, a.Name)
+			for _, m := range v.metrics {
+				row = append(row, v.own(m, i, name))
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
+// claimTable is the paper's figures beside ours, for the page.
+func (v view) claimTable() table {
+	t := table{Caption: "Changes against the arm that is named; of an arm alone, its own figure", Heads: []string{"figure", "what", "paper", "ours", "ours is", "note"}, Keys: 2}
+	for _, c := range v.claims {
+		t.Rows = append(t.Rows, []cell{{Text: orText(c.Figure, unknown)}, {Text: c.what()}, {Text: c.paper()}, c.ours(), {Text: orText(c.Why, c.verdict())}, {Text: c.Note}})
+	}
+	return t
+}
+
+// armsAbout says what the arms are.
+func (v view) armsAbout() (out []fact) {
+	for i, a := range v.Arms {
+		text := orText(a.About, "policy "+orText(a.Policy, "none"))
+		if i == v.base {
+			text += " (the others are compared with it)"
+		}
+		out = append(out, fact{a.Name, text})
+	}
+	return out
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"homenode/internal/report"
+	"homenode/internal/sim/scenario"
+)
+
+// view is what both faces show.
+type view struct {
+	scenario.Result
+	metrics  []figure // of services
+	services []string // of all arms, in the order they come
+	base     int      // the arm that the others are compared with; -1: there is none
+	subject  int      // the arm that the answer is about; -1: there is none
+	claims   []claimed
+	answer   []string // the first is the answer
+	arms     table
+	tables   []table // a service each
+	notes    []string
+	facts    []fact
+}
+
+type fact struct{ Name, Text string }
+
+func newView(r scenario.Result) (view, error) {
+	if err := check(r); err != nil {
+		return view{}, err
+	}
+	v := view{Result: report.Cleaned(r), base: -1, subject: -1}
+	v.Arms = slices.DeleteFunc(v.Arms, func(a scenario.Outcome) bool { return len(a.Runs) == 0 })
+	if len(v.Arms) > 0 {
+		v.base = max(v.arm(v.Against), 0)
+		v.subject = v.findSubject()
+		v.claims = v.claimed()
+	}
+	v.services, v.metrics = serviceNames(v.Arms), v.serviceFigures()
+	v.answer, v.arms, v.notes, v.facts = v.sentences(), v.armTable(), v.notesOf(r), v.factsOf()
+	for _, s := range v.services {
+		v.tables = append(v.tables, v.serviceTable(s))
+	}
+	v.notes = append(v.notes, v.partlyNote()...)
+	return v, nil
+}
+
+// arm is the place of an arm by its name, -1 if there is none.
+func (v view) arm(name string) int {
+	return slices.IndexFunc(v.Arms, func(a scenario.Outcome) bool { return a.Name == name })
+}
+
+// findSubject is the arm that the first claim of a change is about; else the last of MAO's; else
+// the last that is not the base. It does not depend on how the arms came off.
+func (v view) findSubject() int {
+	for _, c := range v.Paper {
+		if at := v.arm(c.Arm); at >= 0 && at != v.base && !c.Absolute() {
+			return at
+		}
+	}
+	for i, a := range slices.Backward(v.Arms) {
+		if i != v.base && strings.HasPrefix(a.Policy, "mao") {
+			return i
+		}
+	}
+	for i := range slices.Backward(v.Arms) {
+		if i != v.base {
+			return i
+		}
+	}
+	return -1
+}
+
+func serviceNames(arms []scenario.Outcome) []string {
+	var names []string
+	for _, a := range arms {
+		for _, r := range a.Runs {
+			for _, s := range r.Services {
+				if !slices.Contains(names, s.Name) {
+					names = append(names, s.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+func replicas(v view, service string) int {
+	for _, r := range v.Arms[v.base].Runs {
+		for _, s := range r.Services {
+			if s.Name == service {
+				return s.Replicas
+			}
+		}
+	}
+	return 0
+}
+
+// sentences are the answer, and what to know beside it.
+func (v view) sentences() []string {
+	switch {
+	case len(v.Arms) == 0:
+		return []string{"Modelled: there is nothing to show: the result has no runs."}
+	case v.subject < 0:
+		a := v.Arms[v.base]
+		return []string{"Modelled: under " + a.Name + " " + v.localOf(v.base) + " of the DRAM reads were local" +
+			ranged(rangeOf(v.local(v.base), ratio), len(a.Runs)) + "; there is no other arm to compare it with."}
+	}
+	out := []string{v.lead()}
+	if parts := v.changes(scenario.CPUPerOp); len(parts) > 0 {
+		out = append(out, "CPU time per operation of "+list(parts)+".")
+	}
+	local := v.locals()
+	if at := slices.Index(best(local, false), true); at >= 0 && at != v.subject {
+		out = append(out, "The largest share of local reads, "+ratio(local[at].Median)+", was that of "+v.Arms[at].Name+".")
+	}
+	return out
+}
+
+// local is the local ratio of an arm.
+func (v view) local(arm int) scenario.Spread {
+	return v.figureNamed(scenario.LocalRatio).Over(v.Arms[arm], "")
+}
+
+func (v view) locals() (all []scenario.Spread) {
+	for i := range v.Arms {
+		all = append(all, v.local(i))
+	}
+	return all
+}
+
+func (v view) localOf(arm int) string { return ratio(v.local(arm).Median) }
+
+// lead is the answer in one sentence.
+func (v view) lead() string {
+	text := "Modelled: under " + v.Arms[v.subject].Name + " " + v.localOf(v.subject) + " of the DRAM reads were local, against " + v.localOf(v.base) + " under " + v.Arms[v.base].Name
+	if parts := v.changes(scenario.Latency); len(parts) > 0 {
+		text += "; latency of " + list(parts)
+	}
+	return text + "."
+}
+
+// mostNamed is how many services a sentence names; those that got worse are never
+// left out.
+const mostNamed = 3
+
+func (v view) changes(metric string) (parts []string) {
+	m := v.figureNamed(metric)
+	left := 0
+	for _, name := range v.services {
+		s := m.Against(v.Arms[v.subject], v.Arms[v.base], name)
+		switch {
+		case s.N == 0:
+		case len(parts) >= mostNamed && s.Median <= 1:
+			left++
+		default:
+			parts = append(parts, name+" "+changeWords(s, pairs(v.Arms[v.subject], v.Arms[v.base]), len(parts) == 0))
+		}
+	}
+	if left > 0 {
+		parts = append(parts, count(left, "other service")+" not worse")
+	}
+	return parts
+}
+
+// changeWords says "9.7% lower (8.1–11.2% over 5 seeds)"; of fewer seeds than there
+// are always how many.
+func changeWords(s scenario.Spread, of int, first bool) string {
+	low, high, word := 1-s.Max, 1-s.Min, "lower"
+	if s.Median > 1 {
+		low, high, word = s.Min-1, s.Max-1, "higher"
+	}
+	switch {
+	case s.N < 2 && abs(s.Median-1) < shows:
+		return "the same (" + oneOf(of) + ")"
+	case s.N < 2:
+		return percent(abs(s.Median-1)) + " " + word + " (" + oneOf(of) + ")"
+	case s.Min == 1 && s.Max == 1:
+		return "the same"
+	case low <= 0:
+		return "not clearly different (" + changeRange(s.Change()) + ")"
+	}
+	seeds := ""
+	if s.N < of {
+		seeds = " over " + strconv.Itoa(s.N) + " of " + count(of, "seed")
+	} else if first {
+		seeds = " over " + count(s.N, "seed")
+	}
+	from, to := strings.TrimSuffix(percent(low), "%")+"–", percent(high)
+	if percent(low) == to {
+		from = ""
+	}
+	return percent(abs(s.Median-1)) + " " + word + " (" + from + to + seeds + ")"
+}
+
+func oneOf(seeds int) string {
+	if seeds > 1 {
+		return "one of " + count(seeds, "seed")
+	}
+	return "one seed"
+}
+
+// shows is the smallest change that percent prints.
+const shows = 0.00005
+
+func abs(v float64) float64 { return max(v, -v) }
+
+func ranged(text string, seeds int) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + " over " + count(seeds, "seed") + ")"
+}
+
+// notesOf says what cannot be compared, and how to read the rest.
+func (v view) notesOf(r scenario.Result) (out []string) {
+	if v.base < 0 {
+		return nil
+	}
+	for _, a := range r.Arms {
+		if len(a.Runs) == 0 {
+			out = append(out, report.Printable(a.Name)+" has no runs: it is not shown.")
+		}
+	}
+	base := v.Arms[v.base]
+	for i, a := range v.Arms {
+		n := pairs(a, base)
+		if i != v.base && n < max(len(a.Runs), len(base.Runs)) {
+			out = append(out, a.Name+" and "+base.Name+" have "+count(n, "seed")+" in common, of "+strconv.Itoa(len(a.Runs))+" and "+strconv.Itoa(len(base.Runs))+": only those are compared.")
+		}
+		if len(a.Runs) == 1 {
+			out = append(out, a.Name+" has one seed: how far figures vary is unknown.")
+		}
+	}
+	for _, name := range v.services {
+		out = append(out, v.serviceNotes(name)...)
+	}
+	out = append(out, v.ceilingNotes()...)
+	if p99 := v.figureNamed("p99"); slices.ContainsFunc(v.Arms, func(a scenario.Outcome) bool { return p99.Over(a, "").N > 0 }) {
+		out = append(out, "p99 latency is the mean over periods and replicas of their estimates, not the percentile of all requests together.")
+	}
+	return append(out, "Binds, unbinds, refused steps and moved memory are counted over the whole run, warm-up included; all else is of the time after it.",
+		"IPC is shown, but no arm is best by it: threads that wait by spinning retire instructions too.")
+}
+
+// handPolicy is the oracle's (sim/arm).
+const handPolicy = "hand"
+
+// ceilingNotes say where an arm does better than the search by hand, which is taken
+// for the best there can be.
+func (v view) ceilingNotes() (out []string) {
+	local, cpu := v.figureNamed(scenario.LocalRatio), v.figureNamed(scenario.CPUPerOp)
+	for _, hand := range v.Arms {
+		if hand.Policy != handPolicy {
+			continue
+		}
+		for _, a := range v.Arms {
+			var by []string
+			if l, h := local.Over(a, "").Median, local.Over(hand, "").Median; l > h*(1+alike) {
+				by = append(by, "more of its reads are local ("+ratio(l)+" against "+ratio(h)+")")
+			}
+			if s := cpu.Against(a, hand, ""); s.N > 0 && s.Median < 1-alike {
+				by = append(by, "an operation takes less CPU time ("+changeWords(s, pairs(a, hand), true)+")")
+			}
+			if a.Policy != handPolicy && len(by) > 0 {
+				out = append(out, a.Name+" does better than "+hand.Name+": "+list(by)+". The search by hand is no ceiling there: its oracle is simpler than the world.")
+			}
+		}
+	}
+	return out
+}
+
+// partlyNote explains (4/5).
+func (v view) partlyNote() []string {
+	partly := func(c cell) bool { return c.Partly }
+	for _, t := range append(slices.Clone(v.tables), v.arms) {
+		if slices.ContainsFunc(t.Rows, func(row []cell) bool { return slices.ContainsFunc(row, partly) }) {
+			return []string{partlyText}
+		}
+	}
+	if slices.ContainsFunc(v.claims, func(c claimed) bool { return c.ours().Partly }) {
+		return []string{partlyText}
+	}
+	return nil
+}
+
+const partlyText = "(4/5) beside a figure: it is of 4 of 5 seeds. In the others there is none, or it is 0 of the arm to compare with."
+
+func (v view) serviceNotes(name string) (out []string) {
+	latency, throughput := v.figureNamed(scenario.Latency), v.figureNamed(scenario.Throughput)
+	has := func(a scenario.Outcome) bool { return latency.Over(a, name).N > 0 }
+	for i, a := range v.Arms {
+		switch {
+		case throughput.Over(a, name).N == 0:
+			out = append(out, a.Name+" has no "+name+": nothing of it is compared.")
+		case i != v.base && has(a) && !has(v.Arms[v.base]):
+			out = append(out, a.Name+" has a latency of "+name+", but "+v.Arms[v.base].Name+" has none to compare it with.")
+		}
+	}
+	if !slices.ContainsFunc(v.Arms, has) {
+		out = append(out, name+" has no requests, so it has no latency.")
+	}
+	base := droppedShare(v.Arms[v.base], name).Median
+	for i, a := range v.Arms {
+		if s := droppedShare(a, name); i != v.base && s.N > 0 && s.Median > base+0.001 {
+			out = append(out, a.Name+" dropped "+percent(s.Median)+" of what was asked of "+name+", "+v.Arms[v.base].Name+" "+percent(base)+": its latency is of those that were served.")
+		}
+	}
+	return out
+}
+
+// factsOf are the closing lines.
+func (v view) factsOf() []fact {
+	machine := orText(v.Machine, unknown)
+	if v.Nodes > 0 && v.CPUs > 0 {
+		machine += ": " + count(v.Nodes, "node") + ", " + count(v.CPUs, "CPU")
+	}
+	var seeds []string
+	for _, s := range v.Seeds {
+		seeds = append(seeds, strconv.FormatUint(s, 10))
+	}
+	scene := orText(v.Scenario, unknown)
+	if v.About != "" {
+		scene += ": " + v.About
+	}
+	time, digest := unknown, unknown
+	if v.Seconds > 0 {
+		time = lasted(v.Seconds) + " of each run, without the warm-up"
+	}
+	if v.Digest != "" {
+		digest = v.Digest + " (SHA-256 of the scenario's text)"
+	}
+	return []fact{
+		{"how", modelled + " (simulator): nothing here was measured on hardware"},
+		{"scenario", scene},
+		{"machine", machine},
+		{"its figures", orText(v.From, unknown)},
+		{"time", time},
+		{"period", lasted(v.PeriodS)},
+		{"seeds", orText(strings.Join(seeds, ", "), unknown)},
+		{"digest", digest},
+		{"to repeat", "homenode sim run FILE, with the file of that digest: the same seeds give the same figures"},
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"homenode/internal/schema"
+)
+
+// How a result's figures are known. There is no other way.
+const How = "modelled"
+
+// ErrNewer is wrapped when a result was written by a newer homenode.
+var ErrNewer = schema.ErrNewer
+
+// Decode reads one result in its wire form (JSON). It is strict: a newer schema, an
+// unknown field, trailing text, and what cannot be (Validate) are refused. On error
+// the result is zero.
+func Decode(data []byte) (Result, error) {
+	return schema.Decode[Result](data, "simulation's result", ResultSchema)
+}
+
+// Encode writes the wire form, one line without a newline; what Decode would refuse
+// is refused here.
+func Encode(r Result) ([]byte, error) { return schema.Encode(r, "simulation's result") }
+
+// Validate says what of a result cannot be: the invariants that its readers rely on.
+//
+//  1. the schema is one we know, it says that it is modelled,
+//  2. arms have names, each once; the one to compare with is among them,
+//  3. each arm has one run a seed, in their order,
+//  4. services and workloads ascend by name, each once; series are no longer than
+//     MaxSamples and ascend in time,
+//  5. figures are finite and not negative, shares at most 1,
+//  6. what is claimed is a metric of arms that are there.
+func (r Result) Validate() error {
+	if r.Schema < 1 || r.Schema > ResultSchema { // 1
+		return fmt.Errorf("schema %d: want 1 to %d", r.Schema, ResultSchema)
+	}
+	if r.How != How {
+		return fmt.Errorf("how is %q: want %q", r.How, How)
+	}
+	if b, err := hex.DecodeString(r.Digest); err != nil || len(b) != 32 {
+		return fmt.Errorf("digest %.80q: want a SHA-256 in hexadecimal digits", r.Digest)
+	}
+	if r.Nodes < 0 || r.CPUs < 0 {
+		return fmt.Errorf("%d nodes and %d CPUs: that is no machine", r.Nodes, r.CPUs)
+	}
+	c := &figures{}
+	c.positive("period_s", r.PeriodS)
+	c.positive("seconds", r.Seconds)
+	if why := checkSeeds(r.Seeds); why != "" {
+		return fmt.Errorf("seeds: %s", why)
+	}
+	if _, ok := r.outcome(r.Against); !ok { // 2
+		return fmt.Errorf("against %.80q: there is no such arm", r.Against)
+	}
+	for i, a := range r.Arms {
+		if a.Name == "" || slices.ContainsFunc(r.Arms[:i], func(b Outcome) bool { return b.Name == a.Name }) {
+			return fmt.Errorf("arm %d %.80q: want a name that no other has", i, a.Name)
+		}
+		if err := r.checkRuns(c, a); err != nil {
+			return fmt.Errorf("arm %.80q: %w", a.Name, err)
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return r.checkPaper()
+}
+
+func (r Result) checkRuns(c *figures, a Outcome) error { // 3
+	if len(a.Runs) != len(r.Seeds) {
+		return fmt.Errorf("%d runs for %d seeds", len(a.Runs), len(r.Seeds))
+	}
+	for i, run := range a.Runs {
+		if run.Seed != r.Seeds[i] {
+			return fmt.Errorf("run %d is of seed %d: want %d", i, run.Seed, r.Seeds[i])
+		}
+		if err := run.check(c); err != nil {
+			return fmt.Errorf("seed %d: %w", run.Seed, err)
+		}
+	}
+	return nil
+}
+
+func (r Result) checkPaper() error { // 6
+	known := func(arm string) bool { _, ok := r.outcome(arm); return ok }
+	for i, p := range r.Paper {
+		for _, wrong := range p.problems(known) {
+			return fmt.Errorf("paper[%d].%s: %s", i, wrong.path, wrong.text)
+		}
+	}
+	return nil
+}
+
+func (r Run) check(c *figures) error { // 4
+	for i, s := range r.Services {
+		if strings.TrimSpace(s.Name) == "" || i > 0 && s.Name <= r.Services[i-1].Name || s.Replicas < 0 {
+			return fmt.Errorf("service %d %.80q: want ascending names, and no negative count", i, s.Name)
+		}
+		c.positive("service "+s.Name, s.Ops, s.Asked, s.Dropped, s.LatencyS, s.P99S, s.CPUPerOp, s.IPC, s.StalledS)
+		c.share("service "+s.Name, s.LocalRatio)
+	}
+	for i, w := range r.Workloads {
+		if w.ID == "" || i > 0 && w.ID <= r.Workloads[i-1].ID {
+			return fmt.Errorf("workload %d %.80q: want ascending IDs", i, w.ID)
+		}
+		c.positive("workload "+w.ID, w.LatencyS, w.CPUPerOp)
+		c.share("workload "+w.ID, w.LocalRatio, w.BoundShare)
+	}
+	if len(r.Series) > MaxSamples {
+		return fmt.Errorf("%d samples: want at most %d", len(r.Series), MaxSamples)
+	}
+	for i, s := range r.Series {
+		if i > 0 && !(s.Hour > r.Series[i-1].Hour) {
+			return fmt.Errorf("sample %d is at hour %g: want ascending hours", i, s.Hour)
+		}
+		c.positive("series", s.Hour, s.Load, s.LatencyS)
+		c.share("series", s.LocalRatio, s.Unbound)
+	}
+	if r.Binds < 0 || r.Unbinds < 0 || r.Refused < 0 {
+		return fmt.Errorf("%d binds, %d unbinds, %d refused: they must not be negative", r.Binds, r.Unbinds, r.Refused)
+	}
+	c.positive("moved_bytes, cpu_seconds", r.MovedB, r.CPUSeconds)
+	c.share("unbind_ratio, local_ratio", r.UnbindRatio, r.LocalRatio)
+	return nil
+}
+
+// figures keeps the first that cannot be.
+type figures struct{ err error }
+
+func (f *figures) want(what string, ok bool, v float64, want string) {
+	if !ok && f.err == nil {
+		f.err = fmt.Errorf("%.80s: %v: want %s", what, v, want)
+	}
+}
+
+func (f *figures) positive(what string, all ...float64) {
+	for _, v := range all {
+		f.want(what, v >= 0 && !math.IsInf(v, 0), v, "a number that is not negative")
+	}
+}
+
+func (f *figures) share(what string, all ...float64) {
+	for _, v := range all {
+		f.want(what, v >= 0 && v <= 1, v, "0 to 1")
+	}
+}

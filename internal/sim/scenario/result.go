@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+// ResultSchema is the version of a result's wire form. Readers refuse a newer one.
+const ResultSchema = 1
+
+// Result is what came of a scenario. All of its figures are modelled.
+type Result struct {
+	Schema   int       `json:"schema"`
+	How      string    `json:"how"` // always "modelled"
+	Scenario string    `json:"scenario"`
+	About    string    `json:"about"`
+	Digest   string    `json:"digest"`  // of the scenario's text: SHA-256
+	Machine  string    `json:"machine"` // its origin
+	From     string    `json:"from"`    // where its figures come from
+	Nodes    int       `json:"nodes"`
+	CPUs     int       `json:"cpus"`
+	PeriodS  float64   `json:"period_s"`
+	Seconds  float64   `json:"seconds"` // measured: without the warm-up
+	Seeds    []uint64  `json:"seeds"`
+	Against  string    `json:"against"`
+	Arms     []Outcome `json:"arms"`
+	Paper    []Claim   `json:"paper,omitempty"`
+}
+
+// Outcome is one arm.
+type Outcome struct {
+	Name   string `json:"name"`
+	About  string `json:"about"`
+	Policy string `json:"policy"`
+	Runs   []Run  `json:"runs"` // one a seed, in order
+}
+
+// Run is one seed of an arm.
+type Run struct {
+	Seed      uint64     `json:"seed"`
+	Services  []Service  `json:"services"`  // by name
+	Workloads []Workload `json:"workloads"` // by ID
+	Series    []Sample   `json:"series"`    // at most MaxSamples, evenly over the time
+	// Binds to MovedB are of the whole run, warm-up included: that is where most of it
+	// happens. All else is of the time after it.
+	Binds   int     `json:"binds"`
+	Unbinds int     `json:"unbinds"`
+	Refused int     `json:"refused"` // steps
+	MovedB  float64 `json:"moved_bytes"`
+	// UnbindRatio is unbound instance-time / all instance-time, of workloads that are
+	// approved (MAO, Fig. 6).
+	UnbindRatio float64 `json:"unbind_ratio"`
+	LocalRatio  float64 `json:"local_ratio"` // of DRAM reads, all workloads
+	CPUSeconds  float64 `json:"cpu_seconds"`
+}
+
+// Service is all replicas of a service together.
+type Service struct {
+	Name       string  `json:"name"`
+	Replicas   int     `json:"replicas"`
+	Ops        float64 `json:"ops"`
+	Asked      float64 `json:"asked"`
+	Dropped    float64 `json:"dropped"`
+	LatencyS   float64 `json:"latency_s"` // mean; 0 where it has no requests
+	P99S       float64 `json:"p99_s"`     // mean over periods and replicas of their estimates
+	CPUPerOp   float64 `json:"cpu_s_per_op"`
+	LocalRatio float64 `json:"local_ratio"`
+	IPC        float64 `json:"ipc"`
+	StalledS   float64 `json:"stalled_s"`
+}
+
+// Workload is one of them.
+type Workload struct {
+	ID         string  `json:"id"`
+	Service    string  `json:"service"`
+	LocalRatio float64 `json:"local_ratio"`
+	LatencyS   float64 `json:"latency_s"`
+	CPUPerOp   float64 `json:"cpu_s_per_op"`
+	BoundShare float64 `json:"bound_share"` // of its time
+}
+
+// Sample is a moment of a run: means since the sample before.
+type Sample struct {
+	Hour       float64 `json:"hour"` // since the start
+	Load       float64 `json:"load"` // CPUs in use / all
+	LatencyS   float64 `json:"latency_s"`
+	LocalRatio float64 `json:"local_ratio"`
+	Unbound    float64 `json:"unbound"` // share of approved workloads that are not bound
+}
+
+// MaxSamples is the length of a series.
+const MaxSamples = 288

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"homenode/internal/policy/numad"
+	"homenode/internal/sim"
+	"homenode/internal/sim/arm"
+)
+
+// Progress is told how much of everything is done, 0 to 1. Nil: nobody wants to know.
+type Progress func(share float64)
+
+// Run is one seed of one arm. Two of the same say the same, to the bit. It ends with
+// the context's error when that ends.
+func (s *Setting) Run(ctx context.Context, a Arm, seed uint64, tell Progress) (Run, error) {
+	if err := ctx.Err(); err != nil { // a world of many workloads takes its time
+		return Run{}, err
+	}
+	w, err := sim.NewWorld(s.world(a, seed))
+	if err != nil {
+		return Run{}, fmt.Errorf("arm %s, seed %d: %w", a.Name, seed, err)
+	}
+	loop, err := s.loop(a, w)
+	if err != nil {
+		return Run{}, fmt.Errorf("arm %s: %w", a.Name, err)
+	}
+	b := newBook(s, seed)
+	periods := int(s.Lasts / s.Period)
+	warm := int((s.Warmup + s.Period - 1) / s.Period) // the period in which it ends is left out
+	for i := range periods {
+		if err := ctx.Err(); err != nil {
+			return Run{}, err
+		}
+		loop.Round()
+		truth := w.Truth()
+		if i >= warm {
+			b.add(time.Duration(i+1)*s.Period, truth, loop)
+		}
+		if tell != nil {
+			tell(float64(i+1) / float64(periods))
+		}
+	}
+	return b.run(loop.Counts), nil
+}
+
+// loop is an arm's policy in a world.
+func (s *Setting) loop(a Arm, w arm.World) (*arm.Loop, error) {
+	c := s.MAO
+	if a.MAO != nil {
+		c = *a.MAO
+	}
+	p, err := arm.New(a.Policy, arm.Options{MAO: c, Numad: numad.DefaultConfig(), System: s.System, Specs: s.Workloads})
+	if err != nil {
+		return nil, err
+	}
+	return &arm.Loop{World: w, Machine: s.Host, Policy: p, Actuate: arm.Actuate(a.Policy, s.Actuate), Period: s.Period}, nil
+}
+
+// RunAll is every arm with every seed, so many at a time. What it says does not
+// depend on that.
+func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Result, error) {
+	r := s.result()
+	var jobs []job
+	for i := range r.Arms {
+		for k := range r.Arms[i].Runs {
+			jobs = append(jobs, job{arm: i, run: k})
+		}
+	}
+	if err := s.work(ctx, jobs, &r, workers, tell); err != nil {
+		return Result{}, err
+	}
+	return r, r.Validate()
+}
+
+// result is one without figures.
+func (s *Setting) result() Result {
+	r := Result{
+		Schema: ResultSchema, How: How, Scenario: s.Name, About: s.About, Digest: s.Digest, Machine: s.Host.Origin, From: s.System.From,
+		Nodes: len(s.Host.Nodes), CPUs: s.Host.OnlineCPUs().Len(), PeriodS: s.Period.Seconds(), Seconds: s.measures().Seconds(),
+		Seeds: s.Seeds, Against: s.Against,
+	}
+	for _, a := range s.Arms {
+		r.Arms = append(r.Arms, Outcome{Name: a.Name, About: s.aboutOf(a), Policy: a.Policy, Runs: make([]Run, len(s.Seeds))})
+	}
+	for _, p := range s.Paper {
+		_, a := s.arm(p.Arm)
+		if _, b := s.arm(p.Against); a && (b || p.Absolute()) {
+			r.Paper = append(r.Paper, p)
+		}
+	}
+	return r
+}
+
+// measures is the time of a run without its warm-up, in whole periods.
+func (s *Setting) measures() time.Duration {
+	warm := (s.Warmup + s.Period - 1) / s.Period
+	return (s.Lasts/s.Period - warm) * s.Period
+}
+
+func (s *Setting) aboutOf(a Arm) string {
+	if a.About != "" {
+		return a.About
+	}
+	for _, k := range arm.Policies() {
+		if k.Name == a.Policy || a.Policy == arm.MAO && k.Name == arm.MAOB {
+			return k.About
+		}
+	}
+	return ""
+}
+
+type job struct{ arm, run int }
+
+// work does the jobs; the first error ends them all.
+func (s *Setting) work(ctx context.Context, jobs []job, r *Result, workers int, tell Progress) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan int, len(jobs))
+	for i := range jobs {
+		queue <- i
+	}
+	close(queue)
+	shares := &shares{of: make([]float64, len(jobs)), tell: tell}
+	var wait sync.WaitGroup
+	for range min(max(1, workers), len(jobs)) {
+		wait.Go(func() {
+			for i := range queue {
+				j := jobs[i]
+				run, err := s.Run(ctx, s.Arms[j.arm], s.Seeds[j.run], shares.one(i))
+				if err != nil {
+					cancel(err)
+					return
+				}
+				r.Arms[j.arm].Runs[j.run] = run
+			}
+		})
+	}
+	wait.Wait()
+	return context.Cause(ctx)
+}
+
+// shares adds up the progress of all jobs.
+type shares struct {
+	lock sync.Mutex
+	of   []float64
+	sum  float64
+	tell Progress
+}
+
+func (s *shares) one(i int) Progress {
+	if s.tell == nil {
+		return nil
+	}
+	return func(share float64) {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		s.sum += share - s.of[i]
+		s.of[i] = share
+		s.tell(s.sum / float64(len(s.of)))
+	}
+}

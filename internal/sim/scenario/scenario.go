@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"time"
+
+	"homenode/internal/actuate"
+	"homenode/internal/policy/mao"
+	"homenode/internal/sim"
+	"homenode/internal/sim/linux"
+)
+
+// Scenario is what a file says.
+type Scenario struct {
+	Schema  int     `yaml:"schema"`
+	Name    string  `yaml:"name"`
+	About   string  `yaml:"about"`
+	Machine Machine `yaml:"machine"`
+	// Period is a window's, Step the world's step of time (0: the period, at most 1 s).
+	Period time.Duration `yaml:"period"`
+	Step   time.Duration `yaml:"step"`
+	Lasts  time.Duration `yaml:"lasts"` // "72h"
+	// Warmup is left out of every figure but the counts of what was done (Run).
+	Warmup    time.Duration  `yaml:"warmup"`
+	Clock     time.Duration  `yaml:"clock"` // hour of the day at the start
+	Seeds     []uint64       `yaml:"seeds"`
+	Linux     linux.Settings `yaml:"linux"`
+	Arms      []Arm          `yaml:"arms"`
+	Against   string         `yaml:"against"` // the arm that others are compared with; "": the first
+	Workloads []sim.Spec     `yaml:"workloads"`
+	MAO       mao.Config     `yaml:"mao"`     // of arms that name none of their own
+	Actuate   actuate.Config `yaml:"actuate"` // of all arms that act
+	Paper     []Claim        `yaml:"paper"`
+}
+
+// Machine says which machine: one of Shape, Tree and Builtin, and a profile for any.
+// Files are relative to the scenario's.
+type Machine struct {
+	Shape   string `yaml:"shape"`   // a shape file of the lab
+	Tree    string `yaml:"tree"`    // a recorded tree's directory
+	Builtin string `yaml:"builtin"` // see Builtins
+	Profile string `yaml:"profile"` // of 'homenode bench'
+}
+
+// Arm is one side of a comparison.
+type Arm struct {
+	Name   string `yaml:"name"`
+	About  string `yaml:"about"`
+	Policy string `yaml:"policy"` // see Policies
+	// Linux are settings of this arm only, e.g. NUMA balancing.
+	NUMABalancing *bool       `yaml:"numa_balancing"`
+	MAO           *mao.Config `yaml:"mao"`
+}
