@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"homenode/internal/set"
+	"homenode/internal/sim/parity"
+)
+
+// noiseServer is a service of four workers that asks for some 0.7 CPUs; nothing else
+// runs. Unpinned it has eight CPUs, bound the two of node 1.
+const noiseServer = "server --thp off --workers 4 --ws 24MiB --rate 600 --short-share 1 --short-us 20:100"
+
+// noiseRate is the least of the model's rate at which a pair counts. Below, ticks take so
+// much of the CPUs that latency is that of the host's load.
+const noiseRate = 0.3
+
+const noiseCPUs = "0-7" // CPU 8 is for who measures
+
+// TestBenchSimNoise measures how much one service's features and gains differ from
+// process to process, where nothing but Linux' placement differs (make
+// bench-sim-parity): HOMENODE_SIM_NOISE names the file.
+func TestBenchSimNoise(t *testing.T) {
+	path := os.Getenv("HOMENODE_SIM_NOISE")
+	if path == "" {
+		t.Skip("HOMENODE_SIM_NOISE is not set to the file: this measures, and make bench-sim-parity does")
+	}
+	g := guest(t, "four", "v2")
+	n := parity.Noise{Schema: parity.RecordSchema, How: "modelled (lab)", Origin: originOf(t, g), Shape: "four", Args: noiseServer}
+	for tries := 0; len(n.Unpinned) < 10; tries++ {
+		if tries == 20 {
+			t.Fatalf("of %d pairs %d were at a good rate: not recorded", tries, len(n.Unpinned))
+		}
+		a, rateA, errA := noiseRun(t.Context(), g, "")
+		b, rateB, errB := noiseRun(t.Context(), g, "homenode run --nodes 1 --policy bind -- ")
+		if err := errors.Join(errA, errB); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("noise %d: rates %.2f %.2f\n  unpinned %+v\n  bound    %+v\n", tries, rateA, rateB, a, b)
+		if min(rateA, rateB) >= noiseRate {
+			n.Unpinned, n.Bound = append(n.Unpinned, a), append(n.Bound, b)
+		}
+	}
+	n.Summarise()
+	data, err := json.MarshalIndent(n, "", " ")
+	if err == nil {
+		err = os.WriteFile(path, append(data, '\n'), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func noiseScript(with string) string {
+	return fmt.Sprintf(`set -u
+rm -rf /tmp/par; mkdir -p /tmp/par /sys/fs/cgroup/par; cd /tmp/par
+echo +memory > /sys/fs/cgroup/cgroup.subtree_control 2> /dev/null
+homenode-load control count --phase 0 > /dev/null
+(read pid rest < /proc/self/stat; echo $pid > /sys/fs/cgroup/par/cgroup.procs; exec timeout 170 %shomenode-load %s --seconds 100000 --out r --ready p < /dev/null > o 2>&1) &
+n=0; until [ -e p ]; do n=$((n + 1)); [ $n -lt 600 ] || { cat o >&2; exit 1; }; sleep 0.05; done
+sleep 0.5
+homenode-load control pace --phase 1 > /dev/null
+sleep 2
+homenode-load control pace --phase 2 > /dev/null
+echo == begin; homenode-load status
+sleep 5
+echo == end; homenode-load status
+echo == memory; grep -E '^(anon|file) ' /sys/fs/cgroup/par/memory.stat
+homenode-load control pace --phase 3 > /dev/null
+homenode-load control count > /dev/null
+kill $(cat p); wait
+echo == report0; cat r
+homenode-load control off > /dev/null
+rmdir /sys/fs/cgroup/par 2> /dev/null || true
+`, with, noiseServer)
+}
+
+func noiseRun(ctx context.Context, g *Guest, with string) (f parity.NoiseFigures, rate float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	out, err := g.Run(ctx, "sh", "-c", noiseScript(with))
+	if err != nil || out.Exit != 0 {
+		return f, 0, fmt.Errorf("exit %d, %v: %.500s", out.Exit, err, out.Stderr)
+	}
+	in := sections(out.Stdout)
+	var begin, end parityStatus
+	var r parityReport
+	if err := errors.Join(json.Unmarshal([]byte(in["begin"]), &begin), json.Unmarshal([]byte(in["end"]), &end),
+		json.Unmarshal([]byte(in["report0"]), &r)); err != nil {
+		return f, 0, fmt.Errorf("read run: %w: %.300q", err, out.Stdout)
+	}
+	cpus, _ := set.ParseCPUs(noiseCPUs)
+	run, err := ofParity(begin, end, r, cpus)
+	if err != nil {
+		return f, 0, err
+	}
+	var anon, file float64
+	if _, err := fmt.Sscanf(strings.TrimSpace(in["memory"]), "anon %f\nfile %f", &anon, &file); err != nil {
+		return f, 0, fmt.Errorf("read memory.stat %q: %w", in["memory"], err)
+	}
+	seconds := (end.Cycles - begin.Cycles) / begin.MHz / 1e6
+	busy := 0.0
+	for cpu := range cpus.All() {
+		busy += end.VCPUs[cpu].Total["cycles"] - begin.VCPUs[cpu].Total["cycles"]
+	}
+	return parity.NoiseFigures{
+		MBW: run.DRAM * run.OpsPerSecond * 64, MSR: run.Stall / run.Cycles, NPMR: anon / (anon + file),
+		RMBR: 1 - run.LocalRatio.Or(0), Local: run.LocalRatio.Or(0), LatencyUS: r.latency(2), CPUPerOp: busy / (run.OpsPerSecond * seconds),
+		UserPerOp: run.Cycles, Rate: run.Rate,
+	}, run.Rate, nil
+}
+
+// latency of the requests of a phase, mean.
+func (r parityReport) latency(phase int) float64 {
+	for _, p := range r.Phases {
+		if p.Phase == phase {
+			return p.Latency.Mean
+		}
+	}
+	return 0
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package parity holds the simulated machine to the lab: the same loads, placed the
+// same way, measured there and computed here.
+//
+//	Scenarios ──▶ lab (make bench-sim-parity) ──▶ testdata/lab.json ─┐
+//	    │                                                            ├─▶ TestParity
+//	    └─SpecOf─▶ sim.Spec ──▶ sim.World ──▶ cycles/op, local ratio ┘
+//	                  ▲
+//	                 Fit: what a load's source does not tell, fitted on four scenarios
+//
+// Each scenario was chosen before it was simulated. Four scenarios, one of each
+// kind, are fitted; all others are judged: local access ratio, cycles per operation,
+// and which placement is the better one. A load's command line becomes a sim.Spec by
+// one rule a kind, without figures of a scenario's own.
+//
+// It is NOT for: measuring (internal/lab), or for what the simulated machine does (sim).
+package parity
