@@ -35,7 +35,7 @@ bench
 trial
 owner/cgroup
 journal
-sim/scenario sim/parity > sim/arm > sim > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
+sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | policy/numad | doctor
 survey
@@ -51,7 +51,7 @@ set | unit | schema
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"trial", "bench", "sim", "sim/arm", "sim/exact", "sim/linux", "sim/memsys", "sim/parity", "sim/scenario", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation"}
+var alsoPure = []string{"trial", "bench", "sim", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/memsys", "sim/parity", "sim/scenario", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"kernel/kerneltest", "window/windowtest"}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"errors"
+	"time"
+
+	"homenode/internal/schema"
+	"homenode/internal/unit"
+)
+
+// ResultSchema is the version of a result's wire form. Readers refuse a newer one.
+const ResultSchema = 1
+
+// Result is what came of a fleet. All of its figures are modelled; nil is unknown.
+type Result struct {
+	Schema    int     `json:"schema"`
+	How       string  `json:"how"` // always "modelled"
+	Generator int     `json:"generator_version"`
+	Seed      uint64  `json:"seed"`
+	Machine   string  `json:"machine"` // its origin
+	From      string  `json:"from"`    // where its figures come from
+	Nodes     int     `json:"nodes"`
+	CPUs      float64 `json:"cpus"` // of a server
+	Servers   int     `json:"servers"`
+	PeriodS   float64 `json:"period_s"`
+	Seconds   float64 `json:"seconds"` // of each server, without the warm-up
+	Share     float64 `json:"share"`   // of the servers that have MAO
+	// ObservedS is how long MAO leaves a replica alone after it came: with a data set
+	// it is looked at first, which makes fewer and later bindings. 0: it is not.
+	ObservedS float64 `json:"observed_s"`
+	Services  int     `json:"services"`
+	Stays     int     `json:"stays"` // of replicas on servers
+	Unplaced  int     `json:"unplaced"`
+	// Workloads a server, on the average.
+	Workloads float64 `json:"workloads_per_server"`
+
+	Without *Side            `json:"without_mao"`
+	With    *Side            `json:"with_mao"`
+	Change  *Change          `json:"change"` // with against without
+	List    []ServiceFigures `json:"list"`   // of services, by their place in the catalogue
+
+	DataSet *DataSet `json:"data_set"`
+}
+
+// Side is the servers with MAO, or those without.
+type Side struct {
+	Servers     int      `json:"servers"`
+	LocalRatio  *float64 `json:"local_ratio"` // of DRAM reads
+	Utilisation float64  `json:"utilisation"` // CPU time / CPUs × time
+	CPUSeconds  float64  `json:"cpu_seconds"`
+	// UnbindRatio is unbound workload-time / all workload-time. nil: without MAO.
+	UnbindRatio *float64 `json:"unbind_ratio"`
+	Binds       *Binds   `json:"binds"`
+}
+
+// Binds is what MAO did after the warm-up.
+type Binds struct {
+	Binds     int     `json:"binds"`
+	Asides    int     `json:"asides"` // CPUs only, to make room
+	Unbinds   int     `json:"unbinds"`
+	Refused   int     `json:"refused"`
+	MovedB    float64 `json:"moved_bytes"`
+	MoverCPUS float64 `json:"mover_cpu_s"`
+}
+
+// ServiceFigures is all replicas of a service.
+type ServiceFigures struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Replicas int      `json:"replicas"`
+	Without  *Figures `json:"without_mao"`
+	With     *Figures `json:"with_mao"`
+}
+
+// Figures are means over a service's replicas and its time.
+type Figures struct {
+	Hours      float64  `json:"hours"` // of all replicas together
+	Ops        float64  `json:"ops"`
+	Dropped    float64  `json:"dropped"`
+	LocalRatio *float64 `json:"local_ratio"`
+	LatencyS   *float64 `json:"latency_s"`
+	// P99S is the mean of the windows' P99, which are the largest of their steps'
+	// estimates; windows weigh what was done in them.
+	P99S     *float64 `json:"p99_s"`
+	CPUPerOp *float64 `json:"cpu_s_per_op"`
+	IPC      *float64 `json:"ipc"`
+	StalledS float64  `json:"stalled_s"`
+}
+
+// DataSet is what was recorded.
+type DataSet struct {
+	Rows          int     `json:"rows"`
+	Controls      int     `json:"controls"` // rows of replicas that were never bound
+	Skipped       Skipped `json:"skipped"`
+	NoiseMeasured bool    `json:"noise_measured"`
+	Noise         string  `json:"noise"` // where it was measured, or that it was not
+}
+
+// Validate says what of a result cannot be.
+func (r Result) Validate() error {
+	switch {
+	case r.Schema < 1:
+		return errors.New("schema must be at least 1")
+	case r.How != unit.HowModelled.String():
+		return errors.New("how must be modelled: a simulated fleet has no other figures")
+	case r.Servers < 1:
+		return errors.New("servers must be at least 1")
+	}
+	return nil
+}
+
+// Encode writes a result.
+func Encode(r Result) ([]byte, error) { return schema.Encode(r, "fleet") }
+
+// Decode reads one.
+func Decode(data []byte) (Result, error) { return schema.Decode[Result](data, "fleet", ResultSchema) }
+
+func (s *sum) result() Result {
+	c, p := s.config, s.plan
+	r := Result{
+		Schema: ResultSchema, How: unit.HowModelled.String(), Generator: GeneratorVersion, Seed: c.Seed, Machine: c.Machine.Origin, From: c.System.From,
+		Nodes: len(c.Machine.Nodes), CPUs: p.Host.CPUs, Servers: s.servers, PeriodS: c.Period.Seconds(), Seconds: c.measured().Seconds(), Share: c.Share,
+		Services: len(p.Services), Stays: len(p.Stays), Unplaced: p.Unplaced, Workloads: p.workloads(),
+		Without: s.side(&s.without, false), With: s.side(&s.with, true), Change: s.compared.change(c.Seed, len(p.Services)),
+	}
+	for i, v := range p.Services {
+		r.List = append(r.List, ServiceFigures{Name: v.Name, Kind: v.Kind, Replicas: v.Replicas, Without: figures(&s.without.services[i]), With: figures(&s.with.services[i])})
+	}
+	if c.DataSet {
+		r.ObservedS = (time.Duration(c.inWindows(lookFor)) * c.Period).Seconds()
+		r.DataSet = &DataSet{Rows: s.rows, Controls: s.controls, Skipped: s.skipped, Noise: c.Noise.Source}
+		if source, err := c.Noise.Measured(); err == nil {
+			r.DataSet.NoiseMeasured, r.DataSet.Noise = true, source
+		}
+	}
+	return r
+}
+
+// workloads is how many a server has, on the average.
+func (p *Plan) workloads() float64 {
+	var minutes float64
+	for _, y := range p.Stays {
+		minutes += float64(y.To - y.From)
+	}
+	return minutes / float64(p.Minutes) / float64(p.Servers)
+}
+
+func (s *sum) side(h *half, on bool) *Side {
+	if h.servers == 0 {
+		return nil
+	}
+	var all Tally
+	for i := range h.services {
+		all.plus(&h.services[i])
+	}
+	time := s.config.measured().Seconds() * float64(h.servers) * s.plan.Host.CPUs
+	side := &Side{Servers: h.servers, LocalRatio: all.LocalRatio(), Utilisation: all.CPU / time, CPUSeconds: all.CPU}
+	if on {
+		side.UnbindRatio, side.Binds = over(h.unbound, h.all), &h.binds
+	}
+	return side
+}
+
+func figures(t *Tally) *Figures {
+	if t.Seconds == 0 {
+		return nil
+	}
+	return &Figures{
+		Hours: t.Seconds / 3600, Ops: t.Ops, Dropped: t.Dropped, LocalRatio: t.LocalRatio(), LatencyS: t.MeanLatency(), P99S: t.MeanP99(),
+		CPUPerOp: t.CPUPerOp(), IPC: t.IPC(), StalledS: t.Stalled,
+	}
+}

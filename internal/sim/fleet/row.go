@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"math"
+
+	"homenode/internal/sim/exact"
+)
+
+// RowSchema is the version of Row's columns.
+const RowSchema = 2
+
+// GainMeaning is what a gain is, for whoever reads a row without this source.
+const GainMeaning = "1 - on/off of the same replica over the same windows: its server with the policy against the same server with nobody bound. " +
+	"It is not the gain of binding this replica alone: neighbours_bound_ratio of the server's other CPU use was bound too. " +
+	"Rows with bound = false are controls: never bound, their gain is their neighbours' doing"
+
+// Row is a replica: what was seen of it while nobody was bound, and what came of the
+// policy. nil is unknown. Ratios are in [0, 1].
+//
+// A gain is 1 − on / off: the server with the policy against the same server with
+// nobody bound, of this replica, over the same windows. What gets smaller by a tenth
+// gains 0.1, what gets worse gains less than 0. So it has in it what the bindings of
+// the neighbours brought this replica (NeighboursBound says how many of them there
+// are), and is not what binding it alone would bring. Replicas that were never bound
+// are controls: all that they gain is the neighbours' doing.
+type Row struct {
+	Server           string `parquet:"server_hash,dict"`
+	Service          string `parquet:"service_hash,dict"`
+	Replica          string `parquet:"replica_hash"`
+	Machine          string `parquet:"machine,dict"`
+	GeneratorVersion int32  `parquet:"generator_version"`
+	Seed             uint64 `parquet:"seed"`
+	How              string `parquet:"how,dict"`       // always "modelled"
+	NoiseMeasured    bool   `parquet:"noise_measured"` // false: figures have no noise
+
+	Bound bool `parquet:"bound"` // false: a control
+
+	// Features: means over the windows before it was bound, of controls over as many as
+	// the earliest are looked at. They are those of the server with nobody bound.
+	WindowsBefore    int32    `parquet:"windows_before"`
+	MBW              *float64 `parquet:"mbw_bytes_per_s,optional"`
+	MSR              *float64 `parquet:"msr_ratio,optional"`
+	NPMR             *float64 `parquet:"npmr_ratio,optional"`
+	RMBR             *float64 `parquet:"rmbr_ratio,optional"`
+	LocalAccessRatio *float64 `parquet:"local_access_ratio,optional"`
+	CPU              *float64 `parquet:"cpu_cpus,optional"`
+	RSS              *float64 `parquet:"rss_bytes,optional"` // anonymous memory and files
+	IPC              *float64 `parquet:"ipc_instructions_per_cycle,optional"`
+	CPULimit         *float64 `parquet:"cpu_limit_cpus,optional"`    // null: none is set
+	LoadFactor       *float64 `parquet:"load_factor_ratio,optional"` // CPU / limit
+	LLCMPKI          *float64 `parquet:"llc_misses_per_kilo_instruction,optional"`
+
+	// What came of it: with the policy against without, over the same windows, in
+	// which this replica was bound, or those of a control.
+	WindowsCompared int32 `parquet:"windows_compared"`
+	// NeighboursBound is the share of bound ones in the CPU time of the server's other
+	// workloads. nil: they used none.
+	NeighboursBound    *float64 `parquet:"neighbours_bound_ratio,optional"`
+	LocalAccessRatioOn *float64 `parquet:"local_access_ratio_on,optional"`
+	GainLatency        *float64 `parquet:"gain_latency_ratio,optional"`
+	GainCPU            *float64 `parquet:"gain_cpu_ratio,optional"` // of CPU time an operation
+	GainIPC            *float64 `parquet:"gain_ipc_ratio,optional"` // of cycles an instruction
+	GainLatencyTrue    *float64 `parquet:"gain_latency_true_ratio,optional"`
+	GainCPUTrue        *float64 `parquet:"gain_cpu_true_ratio,optional"`
+	GainIPCTrue        *float64 `parquet:"gain_ipc_true_ratio,optional"`
+}
+
+// disturb puts noise on what a server would measure.
+func (r *Row) disturb(n Noise, random exact.Random) {
+	_, err := n.Measured()
+	r.NoiseMeasured = err == nil
+	for _, f := range []struct {
+		value           *float64
+		deviation, most float64
+	}{
+		{r.MBW, n.Features.MBW, math.MaxFloat64},
+		{r.MSR, n.Features.MSR, 1},
+		{r.NPMR, n.Features.NPMR, 1},
+		{r.RMBR, n.Features.RMBR, 1},
+		{r.CPU, n.Features.CPU, math.MaxFloat64},
+		{r.RSS, n.Features.RSS, math.MaxFloat64},
+		{r.IPC, n.Features.IPC, math.MaxFloat64},
+		{r.LLCMPKI, n.Features.LLCMPKI, math.MaxFloat64},
+	} {
+		put(f.value, f.deviation, f.most, &random)
+	}
+	if r.RMBR != nil && r.LocalAccessRatio != nil { // of the same two counters
+		*r.LocalAccessRatio = 1 - *r.RMBR
+	}
+	if r.CPU != nil && r.CPULimit != nil {
+		r.LoadFactor = known(*r.CPU / *r.CPULimit)
+	}
+	for _, g := range []struct {
+		value, of **float64
+		deviation float64
+	}{
+		{&r.GainLatency, &r.GainLatencyTrue, n.Gains.Latency},
+		{&r.GainCPU, &r.GainCPUTrue, n.Gains.CPU},
+		{&r.GainIPC, &r.GainIPCTrue, n.Gains.IPC},
+	} {
+		if *g.of != nil {
+			*g.value = known(**g.of)
+		}
+		putGain(*g.value, g.deviation, &random)
+	}
+}
+
+func known(v float64) *float64 { return &v }

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"homenode/internal/sim"
+	"homenode/internal/sim/exact"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+const (
+	// How long a replica is looked at before it may be bound. More: steadier features,
+	// later bindings.
+	lookFor = time.Hour
+	// How long after its binding it is not compared: its memory is on its way.
+	settleFor = 10 * time.Minute
+	// The shortest comparison that is worth a row.
+	compareFor = 30 * time.Minute
+)
+
+// Skipped are replicas that made no row, by why.
+type Skipped struct {
+	TooBrief   int `json:"too_brief"`   // not bound, and there for too short to be looked at and compared
+	TooShort   int `json:"too_short"`   // bound, but for too short to be compared
+	MovedAside int `json:"moved_aside"` // not bound, but its CPUs were narrowed to make room: no control
+	NoRequests int `json:"no_requests"` // nothing asked of it: no latency to compare
+}
+
+func (s *Skipped) plus(o Skipped) {
+	s.TooBrief += o.TooBrief
+	s.TooShort += o.TooShort
+	s.MovedAside += o.MovedAside
+	s.NoRequests += o.NoRequests
+}
+
+// subject is a replica under observation.
+type subject struct {
+	id, service   string
+	first, before means // of its first windows; of all until it was bound
+	seen          int   // windows
+	since         int   // windows since it was bound
+	ever          bool  // bound
+	bound, free   comparison
+}
+
+// comparison is the same windows on both sides.
+type comparison struct {
+	windows       int
+	with, without Tally
+	// CPU of the server's other workloads on the side with MAO, and what of it is
+	// bound ones'.
+	others, othersBound float64
+}
+
+// compared is what a row is about.
+func (s *subject) compared() *comparison {
+	if s.ever {
+		return &s.bound
+	}
+	return &s.free
+}
+
+// pair simulates a server twice, with the same demand, window by window.
+//
+//  1. Until a replica is bound its features are taken from the windows of the side
+//     without MAO: nobody is bound there, so those of replicas that are bound late do
+//     not depend on what was bound before them.
+//  2. While it is bound, and its memory had time to follow, what it got on both
+//     sides is added up, over the same windows. One that is never bound is compared
+//     too, after as long a time: what its neighbours' bindings do to it.
+//  3. Each then makes a row.
+func (j *job) pair(ctx context.Context) error {
+	off, err := j.newSide(false)
+	if err != nil {
+		return err
+	}
+	on, err := j.newSide(true)
+	if err != nil {
+		return err
+	}
+	on.loop.Policy = &patient{Policy: on.loop.Policy, windows: j.config.inWindows(lookFor), seen: map[string]int{}}
+	subjects := map[string]*subject{}
+	for i := range j.config.windows() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		j.warm(i, on)
+		j.warm(i, off)
+		before, w := off.loop.Round(), on.loop.Round()
+		on.count(w)
+		without, with := off.world.Truth(), on.world.Truth()
+		j.add(&j.done.without, i, without)
+		j.add(&j.done.with, i, with)
+		j.observe(subjects, on, w, before) // 1
+		j.compare(subjects, w, without, with)
+	}
+	j.close(&j.done.without, off)
+	j.close(&j.done.with, on)
+	j.rows(subjects)
+	return nil
+}
+
+// observe takes the features from the window of the side without MAO.
+func (j *job) observe(subjects map[string]*subject, on *side, w, off window.Window) {
+	for i := range w.Workloads {
+		wl := &w.Workloads[i]
+		s := subjects[wl.ID]
+		if s == nil {
+			s = &subject{id: wl.ID, service: wl.Service}
+			subjects[wl.ID] = s
+		}
+		s.seen++
+		if on.loop.Bound(wl.ID) {
+			s.since++
+			s.ever = true
+			continue
+		}
+		s.since = 0
+		at, ok := slices.BinarySearchFunc(off.Workloads, wl.ID, func(x window.Workload, id string) int { return strings.Compare(x.ID, id) })
+		if s.ever || !ok {
+			continue
+		}
+		s.before.add(&off.Workloads[at], off.Length)
+		if s.seen <= j.config.inWindows(lookFor) {
+			s.first = s.before
+		}
+	}
+}
+
+// wasBound says whether it was all through the window: Bound tells of its end.
+func (s *subject) wasBound() bool { return s.since > 1 }
+
+// compare adds up a window for those that were bound all through it, and for those
+// that never were. Both lists are in the order of IDs.
+func (j *job) compare(subjects map[string]*subject, w window.Window, without, with []sim.Truth) {
+	look, settle := j.config.inWindows(lookFor), j.config.inWindows(settleFor)
+	cpu := map[string]float64{}
+	var all, bound float64
+	for i := range w.Workloads {
+		wl := &w.Workloads[i]
+		used := wl.CPU.Or(0)
+		cpu[wl.ID] = used
+		all += used
+		if subjects[wl.ID].wasBound() {
+			bound += used
+		}
+	}
+	for i := range with { // 2
+		s := subjects[with[i].Workload]
+		if s == nil || s.ever && s.since <= settle || !s.ever && (s.seen <= look+settle || with[i].BoundSeconds > 0) {
+			continue
+		}
+		at, ok := slices.BinarySearchFunc(without, with[i].Workload, func(t sim.Truth, id string) int { return strings.Compare(t.Workload, id) })
+		if !ok {
+			continue
+		}
+		own := cpu[s.id]
+		others, theirs := all-own, bound
+		if s.wasBound() {
+			theirs -= own
+		}
+		s.compared().add(&with[i], &without[at], others, theirs)
+	}
+}
+
+func (c *comparison) add(with, without *sim.Truth, others, bound float64) {
+	c.windows++
+	c.with.add(with)
+	c.without.add(without)
+	c.others += others
+	c.othersBound += bound
+}
+
+// neighboursBound is within [0, 1]: differences of sums are not, by a bit.
+func (c *comparison) neighboursBound() *float64 {
+	v := over(c.othersBound, c.others)
+	if v != nil {
+		*v = min(max(*v, 0), 1)
+	}
+	return v
+}
+
+func (j *job) rows(subjects map[string]*subject) {
+	ids := make([]string, 0, len(subjects))
+	for id := range subjects {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids { // 3
+		if s := subjects[id]; !j.skip(s) {
+			j.done.rows = append(j.done.rows, j.row(s))
+		}
+	}
+}
+
+// skip says that a replica makes no row, and counts why.
+func (j *job) skip(s *subject) bool {
+	c, n := j.config, j.config.inWindows(compareFor)
+	why := &j.done.skipped
+	switch x := s.compared(); {
+	case s.ever && x.windows < n:
+		why.TooShort++
+	case !s.ever && s.seen < c.inWindows(lookFor)+c.inWindows(settleFor)+n:
+		why.TooBrief++
+	case x.windows < n:
+		why.MovedAside++
+	case x.with.Ops == 0 || x.without.Ops == 0:
+		why.NoRequests++
+	default:
+		return false
+	}
+	return true
+}
+
+func (j *job) row(s *subject) Row {
+	c, x := j.config, s.compared()
+	r := Row{
+		Server: hash(c.Seed, "server", fmt.Sprint(j.server)), Service: hash(c.Seed, "service", s.service), Replica: hash(c.Seed, "replica", s.id),
+		Machine: c.Machine.Origin, GeneratorVersion: GeneratorVersion, Seed: c.Seed, How: unit.HowModelled.String(),
+		Bound: s.ever, WindowsCompared: int32(x.windows), NeighboursBound: x.neighboursBound(), LocalAccessRatioOn: x.with.LocalRatio(),
+		GainLatencyTrue: gain(x.with.MeanLatency(), x.without.MeanLatency()),
+		GainCPUTrue:     gain(x.with.CPUPerOp(), x.without.CPUPerOp()),
+		GainIPCTrue:     gain(x.with.CPI(), x.without.CPI()),
+	}
+	if s.ever {
+		s.before.into(&r)
+	} else {
+		s.first.into(&r)
+	}
+	r.disturb(c.Noise, exact.NewRandom(c.Seed, "fleet", "noise", s.id))
+	return r
+}
+
+// hash hides names: rows must not be told apart by what they are called.
+func hash(seed uint64, kind, name string) string {
+	r := exact.NewRandom(seed, "fleet", "hash", kind, name)
+	return fmt.Sprintf("%016x", r.Uint64())
+}
+
+// gain is 1 − on / off.
+func gain(on, off *float64) *float64 {
+	if on == nil || off == nil || *off <= 0 {
+		return nil
+	}
+	return known(1 - *on / *off)
+}
+
+// mean is that of the values that were known.
+type mean struct{ sum, n float64 }
+
+func (m *mean) add(v float64, ok bool) {
+	if ok {
+		m.sum += v
+		m.n++
+	}
+}
+
+func (m mean) value() *float64 {
+	if m.n == 0 {
+		return nil
+	}
+	return known(m.sum / m.n)
+}
+
+// means are features over windows.
+type means struct {
+	windows                                      int32
+	mbw, msr, npmr, rmbr, local, cpu, quota, rss mean
+	ipc, mpki                                    mean
+}
+
+func (m *means) add(wl *window.Workload, length time.Duration) {
+	f := window.FeaturesOf(*wl, length)
+	m.windows++
+	m.mbw.add(f.MBW.Get())
+	for _, v := range []struct {
+		to   *mean
+		from unit.Value[unit.Ratio]
+	}{{&m.msr, f.MSR}, {&m.npmr, f.NPMR}, {&m.rmbr, f.RMBR}, {&m.local, f.LocalAccessRatio}} {
+		x, ok := v.from.Get()
+		v.to.add(float64(x), ok)
+	}
+	m.cpu.add(wl.CPU.Get())
+	m.quota.add(wl.Quota.Get())
+	anon, okA := window.SumBytes(wl.AnonByNode)
+	file, okF := window.SumBytes(wl.FileByNode)
+	m.rss.add(float64(anon+file), okA && okF)
+	instructions, okI := wl.Instructions.Get()
+	cycles, okC := wl.Cycles.Get()
+	m.ipc.add(float64(instructions)/float64(max(cycles, 1)), okI && okC && cycles > 0)
+	loads, okL := wl.Loads()
+	m.mpki.add(1000*loads/float64(max(instructions, 1)), okI && okL && instructions > 0)
+}
+
+func (m *means) into(r *Row) {
+	r.WindowsBefore = m.windows
+	r.MBW, r.MSR, r.NPMR, r.RMBR = m.mbw.value(), m.msr.value(), m.npmr.value(), m.rmbr.value()
+	r.LocalAccessRatio, r.CPU, r.RSS, r.CPULimit = m.local.value(), m.cpu.value(), m.rss.value(), m.quota.value()
+	r.IPC, r.LLCMPKI = m.ipc.value(), m.mpki.value()
+}

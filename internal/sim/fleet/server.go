@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	"homenode/internal/action"
+	"homenode/internal/machine"
+	"homenode/internal/sim"
+	"homenode/internal/sim/arm"
+	"homenode/internal/window"
+)
+
+// world is what a server needs of a sim.World.
+type world interface {
+	arm.World
+	Truth() []sim.Truth
+}
+
+type newWorld func(sim.Config) (world, error)
+
+func simWorld(c sim.Config) (world, error) {
+	w, err := sim.NewWorld(c)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// side is a server's run with MAO or without.
+type side struct {
+	world world
+	loop  *arm.Loop
+	// Windows × workloads: all, and those that are not bound.
+	all, unbound float64
+}
+
+// newSide starts a server. A policy of its own: it remembers.
+func (j *job) newSide(on bool) (*side, error) {
+	c := j.config
+	w, err := c.newWorld(sim.Config{
+		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: c.serverSeed(j.server), Start: start, Step: c.step(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server %d: %w", j.server, err)
+	}
+	name := arm.None
+	if on {
+		name = arm.MAO
+	}
+	policy, err := arm.New(name, arm.Options{MAO: c.MAO})
+	if err != nil {
+		return nil, err
+	}
+	return &side{world: w, loop: &arm.Loop{World: w, Machine: c.Machine, Policy: policy, Actuate: c.Actuate, Period: c.Period}}, nil
+}
+
+// count is how many of a window's workloads are bound.
+func (s *side) count(w window.Window) {
+	for i := range w.Workloads {
+		s.all++
+		if !s.loop.Bound(w.Workloads[i].ID) {
+			s.unbound++
+		}
+	}
+}
+
+// job is one server to be simulated, and what came of it. Tallies are parallel to
+// the services that it has, in order.
+type job struct {
+	config   *Config
+	plan     *Plan
+	server   int
+	on       bool // it has MAO
+	specs    []sim.Spec
+	services map[string]int32 // of its specs
+	done     outcome
+}
+
+// outcome is what a server adds to the fleet's figures.
+type outcome struct {
+	without, with part
+	rows          []Row
+	skipped       Skipped
+}
+
+// part is the outcome of one side. Services are in the order of Truth.
+type part struct {
+	ran          bool
+	services     []serviceTally
+	counts       arm.Counts
+	all, unbound float64
+}
+
+type serviceTally struct {
+	service int32
+	Tally
+}
+
+// run simulates the server.
+func (j *job) run(ctx context.Context) error {
+	j.specs = j.plan.Specs(j.server)
+	j.services = make(map[string]int32, len(j.specs))
+	for i, y := range j.plan.Of(j.server) {
+		j.services[j.specs[i].Service] = y.Service
+	}
+	if j.on && j.config.DataSet {
+		return j.pair(ctx)
+	}
+	return j.single(ctx)
+}
+
+func (j *job) single(ctx context.Context) error {
+	s, err := j.newSide(j.on)
+	if err != nil {
+		return err
+	}
+	p := &j.done.without
+	if j.on {
+		p = &j.done.with
+	}
+	for i := range j.config.windows() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		j.warm(i, s)
+		if j.on {
+			s.count(s.loop.Round())
+		} else {
+			s.pass(i)
+		}
+		j.add(p, i, s.world.Truth())
+	}
+	j.close(p, s)
+	return nil
+}
+
+// passWindows is how many windows pass until a world without a policy is asked for
+// one, which lets it forget who has left.
+const passWindows = 60
+
+// pass is a window that nobody looks at: a loop's round without a policy would
+// change nothing in the world, and takes an eighth of the time.
+func (s *side) pass(i int) {
+	s.world.Run(s.loop.Period)
+	if (i+1)%passWindows == 0 {
+		s.world.Window()
+	}
+}
+
+// warm forgets at the end of the warm-up what was done before.
+func (j *job) warm(window int, s *side) {
+	if window == j.config.warmWindows() {
+		s.loop.Counts, s.all, s.unbound = arm.Counts{}, 0, 0
+	}
+}
+
+// add adds a window's truth, after the warm-up. Truth is asked for window by window,
+// with a data set and without: P99 is the largest of what it was asked for at once.
+func (j *job) add(p *part, window int, truths []sim.Truth) {
+	if window < j.config.warmWindows() {
+		return
+	}
+	for i := range truths {
+		p.of(j.services[truths[i].Service]).add(&truths[i])
+	}
+}
+
+// of finds a service's tally: servers have few.
+func (p *part) of(service int32) *Tally {
+	for i := range p.services {
+		if p.services[i].service == service {
+			return &p.services[i].Tally
+		}
+	}
+	p.services = append(p.services, serviceTally{service: service})
+	return &p.services[len(p.services)-1].Tally
+}
+
+func (j *job) close(p *part, s *side) {
+	p.ran, p.counts, p.all, p.unbound = true, s.loop.Counts, s.all, s.unbound
+}
+
+// patient is a policy that leaves workloads alone until they were there for some
+// windows: what is approved was looked at first, as the offline side does.
+type patient struct {
+	arm.Policy
+	windows int
+	seen    map[string]int
+}
+
+// Step shows its policy the same window, with those that are too new not approved.
+func (p *patient) Step(m machine.Machine, w window.Window) []action.Action {
+	all := make([]window.Workload, len(w.Workloads))
+	copy(all, w.Workloads)
+	for i := range all {
+		p.seen[all[i].ID]++
+		all[i].Approved = all[i].Approved && p.seen[all[i].ID] > p.windows
+	}
+	w.Workloads = all
+	return p.Policy.Step(m, w)
+}
