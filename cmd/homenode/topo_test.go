@@ -3,27 +3,22 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/bzip2"
 	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
-	"path"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/record"
 	"homenode/internal/machine"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/report/topology"
 )
 
@@ -224,16 +219,13 @@ func sameMachine(t *testing.T, a, b string) bool {
 // Every recorded machine is shown in all faces, and comes back from a record. In
 // memory: on a disk, unpacking takes a minute.
 func TestTopoOfRecorded(t *testing.T) {
-	archives, err := filepath.Glob("../../../shared/machines/*.tar.*")
+	archives, err := filepath.Glob(filepath.Join(machinetest.Dir(t), "*.tar.*"))
 	if err != nil || len(archives) == 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no ../shared/machines, and CI needs it")
-		}
-		t.Skip("no ../shared/machines here")
+		t.Fatalf("no archives: %v", err)
 	}
 	for _, archive := range archives {
 		t.Run(filepath.Base(archive), func(t *testing.T) {
-			tree := unpack(t, archive)
+			tree := machinetest.Unpack(t, archive)
 			want, wantErr := machine.ParseSysfs(tree, archive)
 			saved, err := record.Gather(tree, want.PageSize)
 			if err != nil || len(want.CPUs) == 0 {
@@ -251,49 +243,5 @@ func TestTopoOfRecorded(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// unpack reads an archive of ../shared/machines without its own folders.
-func unpack(t *testing.T, archive string) fs.FS {
-	t.Helper()
-	data, err := os.ReadFile(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plain io.Reader = bzip2.NewReader(bytes.NewReader(data))
-	if strings.HasSuffix(archive, ".xz") {
-		cmd := exec.Command("xz", "-dc")
-		cmd.Stdin = bytes.NewReader(data)
-		out, err := cmd.Output()
-		if errors.Is(err, exec.ErrNotFound) {
-			t.Skip("the archive is .xz, and there is no xz")
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		plain = bytes.NewReader(out)
-	}
-	tree := fstest.MapFS{}
-	for r := tar.NewReader(plain); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			return tree
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, name, _ := strings.Cut(path.Clean(h.Name), "/")
-		name = strings.TrimPrefix(name, "fsroot/")
-		switch {
-		case !strings.HasPrefix(name, "sys/") && !strings.HasPrefix(name, "proc/"):
-		case h.Typeflag == tar.TypeSymlink:
-			tree[name] = &fstest.MapFile{Data: []byte(h.Linkname), Mode: fs.ModeSymlink}
-		case h.Typeflag == tar.TypeReg:
-			data, err := io.ReadAll(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tree[name] = &fstest.MapFile{Data: data}
-		}
 	}
 }

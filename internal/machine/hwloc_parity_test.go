@@ -17,6 +17,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/unit"
 )
 
@@ -62,7 +63,7 @@ func TestParityWithHwloc(t *testing.T) {
 		name, _, _ := strings.Cut(filepath.Base(path), ".tar")
 		t.Run(name, func(t *testing.T) {
 			dir := treeDir(t)
-			writeTree(t, dir, unpackFile(t, path))
+			writeTree(t, dir, machinetest.Unpack(t, path))
 			m, _ := parseTree(t, dir, name)
 			if len(m.CPUs) == 0 {
 				t.Skip("the tree has no CPU")
@@ -82,7 +83,7 @@ func TestParityWithHwloc(t *testing.T) {
 func archives(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, dir := range []string{sharedMachines(t), os.Getenv("HOMENODE_MACHINES")} {
+	for _, dir := range []string{machinetest.Dir(t), os.Getenv("HOMENODE_MACHINES")} {
 		found, err := filepath.Glob(filepath.Join(dir, "*.tar.*"))
 		if err != nil {
 			t.Fatal(err)

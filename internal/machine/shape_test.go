@@ -4,22 +4,21 @@ package machine
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"homenode/internal/golden"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/*.golden")
-
 func loadShape(t *testing.T, name string) Shape {
 	t.Helper()
-	file := filepath.Join(repoRoot(t), "lab/shapes", name+".yaml")
+	file := filepath.Join(machinetest.Root(t), "lab/shapes", name+".yaml")
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +36,7 @@ func loadShape(t *testing.T, name string) Shape {
 // shapeNames are all shapes of the lab; a new file is tested without a word.
 func shapeNames(t *testing.T) []string {
 	t.Helper()
-	files, _ := filepath.Glob(filepath.Join(repoRoot(t), "lab/shapes/*.yaml"))
+	files, _ := filepath.Glob(filepath.Join(machinetest.Root(t), "lab/shapes/*.yaml"))
 	if len(files) < 4 {
 		t.Fatalf("only %d shapes in lab/shapes", len(files))
 	}
@@ -50,16 +49,7 @@ func shapeNames(t *testing.T) []string {
 func TestModelConfGolden(t *testing.T) {
 	for _, name := range shapeNames(t) {
 		got := loadShape(t, name).ModelConf()
-		file := filepath.Join("testdata", name+".conf.golden")
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil || got != string(want) {
-			t.Errorf("%s: %v: ModelConf changed (go test -update, then look at the diff):\n%s", file, err, got)
-		}
+		golden.Check(t, filepath.Join("testdata", name+".conf.golden"), got)
 	}
 }
 

@@ -5,15 +5,13 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/yamlfile"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 )
 
 // maxShapeFile bounds what a shape file may hold; the largest here has 2 KiB.
@@ -63,7 +61,7 @@ func ParseShape(data []byte, file string) (Shape, error) {
 	s := doc.shape()
 	var errs []error
 	for _, p := range s.problems() {
-		errs = append(errs, shapeError(data, file, p.at(body)))
+		errs = append(errs, shapeError(data, file, yamlfile.At(body, p.path, p.text)))
 	}
 	if len(errs) > 0 {
 		return Shape{}, errors.Join(errs...)
@@ -71,32 +69,17 @@ func ParseShape(data []byte, file string) (Shape, error) {
 	return s, nil
 }
 
-// decodeShape turns the library's panics into errors: goccy/go-yaml 1.19.2
-// dereferences nil on a tag without a value ("- !0 "; see testdata/fuzz).
 func decodeShape(data []byte) (doc shapeDoc, body ast.Node, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the YAML library cannot read it: %v", r)
-		}
-	}()
-	if body, err = shapeBody(data); err == nil {
-		err = yaml.NodeToValue(body, &doc, yaml.Strict())
-	}
-	return doc, body, err
-}
-
-func shapeBody(data []byte) (ast.Node, error) {
 	if len(data) > maxShapeFile {
-		return nil, fmt.Errorf("it has %d bytes: a shape has at most %d", len(data), maxShapeFile)
+		return doc, nil, fmt.Errorf("it has %d bytes: a shape has at most %d", len(data), maxShapeFile)
 	}
-	f, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		return nil, err
-	}
-	if len(f.Docs) != 1 || f.Docs[0].Body == nil {
-		return nil, errors.New("it must hold exactly one YAML document")
-	}
-	return f.Docs[0].Body, nil
+	err = yamlfile.Guard(func() (err error) {
+		if body, err = yamlfile.Body(data); err == nil {
+			err = yaml.NodeToValue(body, &doc, yaml.Strict())
+		}
+		return err
+	})
+	return doc, body, err
 }
 
 func (d shapeDoc) shape() Shape {
@@ -198,43 +181,6 @@ func (p *pairText) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// at finds where in the file a problem is: its path, or the nearest part of the
-// path that is written down.
-func (p problem) at(body ast.Node) error {
-	message := p.path + ": " + p.text
-	for path := p.path; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
-		yp, err := yaml.PathString("$." + path)
-		if err != nil {
-			continue
-		}
-		if n, err := yp.FilterNode(body); err == nil && n != nil {
-			return &yaml.SyntaxError{Message: message, Token: n.GetToken()}
-		}
-	}
-	return errors.New(message)
-}
-
-// shapeError says "parse FILE: line N: what", and shows the line.
 func shapeError(data []byte, file string, err error) error {
-	var at yaml.Error
-	if !errors.As(err, &at) || at.GetToken() == nil {
-		return fmt.Errorf("parse %s: %w: %w", file, ErrMalformed, err)
-	}
-	line := tokenLine(at.GetToken())
-	return fmt.Errorf("parse %s: line %d: %w: %s%s", file, line, ErrMalformed, at.GetMessage(), excerpt(data, line))
-}
-
-func tokenLine(t *token.Token) int {
-	if t.Position == nil {
-		return 0
-	}
-	return t.Position.Line
-}
-
-func excerpt(data []byte, line int) string {
-	lines := strings.Split(string(data), "\n")
-	if line < 1 || line > len(lines) {
-		return ""
-	}
-	return fmt.Sprintf("\n%5d | %s", line, strings.TrimRight(lines[line-1], "\r"))
+	return yamlfile.Error(data, file, ErrMalformed, err)
 }

@@ -121,7 +121,7 @@ func tickAt(x float64, text string) tick {
 func newBar(e entry, y float64, x func(float64) float64) bar {
 	mid := y + barTop + barHeight/2
 	b := bar{
-		Label: row{Title: e.arm.Title, Ceiling: e.arm.Name == ceiling}.label(min(36, 45-runes(e.text))), Class: classOf(e.arm),
+		Label: row{Title: e.arm.Title, Ceiling: e.arm.Name == ceiling}.label(min(36, 45-Runes(e.text))), Class: classOf(e.arm),
 		Text: e.text, Best: e.best, Known: e.known, LabelY: number(y + barTop - 5), Y: number(y + barTop), MidY: number(mid),
 		CapTop: number(mid - 4), CapEnd: number(mid + 4),
 		MarkTop: number(y + barTop - 3), MarkEnd: number(y + barTop + barHeight + 3),

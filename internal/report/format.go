@@ -37,20 +37,8 @@ func decimals(v float64) string {
 	case size < 999.95:
 		return strconv.FormatFloat(v, 'f', 3-int(math.Log10(size)), 64)
 	default:
-		return commas(v)
+		return Commas(v)
 	}
-}
-
-// commas prints a whole number: 1,234,567.
-func commas(v float64) string {
-	digits := strconv.FormatFloat(math.Abs(v), 'f', 0, 64)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	if v < 0 {
-		return "-" + digits
-	}
-	return digits
 }
 
 func ratio(v float64) string   { return strconv.FormatFloat(v, 'f', 3, 64) }
@@ -150,8 +138,8 @@ func count(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// list says "a", "a and b", "a, b and c".
-func list(items []string) string {
+// List says "a", "a and b", "a, b and c".
+func List(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")
 	}

@@ -133,7 +133,7 @@ func armColumns() []column {
 		{head: head{"of the repeats", "min–max", "min–max of the repeats"},
 			text: func(a trial.Arm) string { return minToMax(a.LocalSpread, ratio) }},
 		{head: head{"pages", "moved", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.PagesMoved }), better: -1,
-			text: func(a trial.Arm) string { return show(a.PagesMoved, commas) }},
+			text: func(a trial.Arm) string { return show(a.PagesMoved, Commas) }},
 		{head: head{"mover CPU", "while measuring", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.MoverCPUShare }), better: -1,
 			text: func(a trial.Arm) string { return countable(a, a.MoverCPUShare, shareOfCPU) }},
 		{head: head{"mover CPU", "in all", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.MoverCPUSeconds }), better: -1,

@@ -86,7 +86,7 @@ func throughputSentence(c trial.Comparison, us trial.Arm) string {
 	if len(names) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("Throughput of %s was %s × the best peer's", list(names), peer)
+	text := fmt.Sprintf("Throughput of %s was %s × the best peer's", List(names), peer)
 	if top.low <= top.high {
 		text += fmt.Sprintf(" and %s × that of the placement by hand", top)
 	}
@@ -131,7 +131,7 @@ func targetSentence(targets []trial.Target) string {
 	case len(missed) == 0:
 		return fmt.Sprintf("All %d targets were met.", len(targets))
 	}
-	return fmt.Sprintf("%d of %s NOT MET: %s.", len(missed), count(len(targets), "target"), list(missed))
+	return fmt.Sprintf("%d of %s NOT MET: %s.", len(missed), count(len(targets), "target"), List(missed))
 }
 
 // aheadSentences name the best peer wherever it is ahead of homenode.

@@ -147,7 +147,7 @@ func needArm(need func(what, figure string), a trial.Arm) {
 		}
 	}
 	needOpt("local access ratio", a.LocalAccessRatio, ratio)
-	needOpt("pages moved", a.PagesMoved, commas)
+	needOpt("pages moved", a.PagesMoved, Commas)
 	needOpt("mover CPU", a.MoverCPUSeconds, seconds)
 	needOpt("mover CPU share", a.MoverCPUShare, shareOfCPU)
 	need("warm-up", positive(a.WarmupSeconds, seconds))

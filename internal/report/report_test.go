@@ -15,11 +15,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"homenode/internal/golden"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // pages, if set, is where the fixtures' pages are left, to be looked at.
 var pages = flag.String("pages", "", "write the fixtures' pages into this folder")
@@ -62,26 +61,10 @@ func render(t *testing.T, f face, c trial.Comparison) string {
 	return first.String()
 }
 
-func golden(t *testing.T, path, have string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(have), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if have != string(want) {
-		t.Errorf("%s differs (go test -update rewrites it):\n%s", path, have)
-	}
-}
-
 func TestDecisionGolden(t *testing.T) {
 	for name, c := range fixtures(t) {
-		golden(t, "testdata/"+name+".txt.golden", render(t, text, c))
-		golden(t, "testdata/"+name+".md.golden", render(t, Markdown, c))
+		golden.Check(t, "testdata/"+name+".txt.golden", render(t, text, c))
+		golden.Check(t, "testdata/"+name+".md.golden", render(t, Markdown, c))
 		if *pages != "" {
 			if err := os.WriteFile(filepath.Join(*pages, name+".html"), []byte(render(t, HTML, c)), 0o644); err != nil {
 				t.Fatal(err)

@@ -27,6 +27,21 @@ func (p *Terminal) Hanging(head, text string) {
 	p.fill(head, strings.Repeat(" ", utf8.RuneCountInString(head)), text)
 }
 
+// Fact is a thing with its name.
+type Fact struct{ Name, Text string }
+
+// Facts hang their texts right of the names, all at one column; of a long name most
+// columns are left.
+func (p *Terminal) Facts(all []Fact, most int) {
+	wide := 0
+	for _, f := range all {
+		wide = max(wide, min(Runes(f.Name), most))
+	}
+	for _, f := range all {
+		p.Hanging("  "+padRight(Clip(f.Name, wide), wide)+"  ", f.Text)
+	}
+}
+
 func (p *Terminal) fill(line, indent, text string) {
 	for i, word := range strings.Fields(text) {
 		switch {

@@ -73,14 +73,14 @@ func (p *printer) line(text string) { p.out.WriteString(strings.TrimRight(text, 
 func (p *printer) wrapped(indent, text string) {
 	line := indent
 	for i, word := range strings.Fields(text) {
-		if i > 0 && runes(line)+1+runes(word) > width {
+		if i > 0 && Runes(line)+1+Runes(word) > width {
 			p.line(line)
 			line = indent + "   "
 		} else if i > 0 {
 			line += " "
 		}
-		for runes(line)+runes(word) > width { // a word longer than a line
-			cut := width - runes(line)
+		for Runes(line)+Runes(word) > width { // a word longer than a line
+			cut := width - Runes(line)
 			p.line(line + string([]rune(word)[:cut]))
 			line, word = indent+"   ", string([]rune(word)[cut:])
 		}
@@ -89,25 +89,19 @@ func (p *printer) wrapped(indent, text string) {
 	p.line(line)
 }
 
-func runes(text string) int { return utf8.RuneCountInString(text) }
+// Runes is how many columns a text takes, where none is wider than one.
+func Runes(text string) int { return utf8.RuneCountInString(text) }
 
-func clip(text string, n int) string {
-	if runes(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:max(0, n-1)]) + "…"
-}
-
-func padLeft(text string, n int) string  { return strings.Repeat(" ", max(0, n-runes(text))) + text }
-func padRight(text string, n int) string { return text + strings.Repeat(" ", max(0, n-runes(text))) }
+func padLeft(text string, n int) string  { return strings.Repeat(" ", max(0, n-Runes(text))) + text }
+func padRight(text string, n int) string { return text + strings.Repeat(" ", max(0, n-Runes(text))) }
 
 // label is the arm's name in at most n columns; that it is the ceiling is never cut off.
 func (r row) label(n int) string {
 	const tag = " (ceiling)"
 	if r.Ceiling {
-		return clip(r.Title, n-len(tag)) + tag
+		return Clip(r.Title, n-len(tag)) + tag
 	}
-	return clip(r.Title, n)
+	return Clip(r.Title, n)
 }
 
 // widths are of the cells, and of the arms' names, which get what is left.
@@ -115,11 +109,11 @@ func (g grid) widths() (label int, cells []int) {
 	cells = make([]int, len(g.Heads))
 	left := width - 1 // a last mark
 	for i, h := range g.Heads {
-		cells[i] = max(runes(h.Top), runes(h.Bottom))
+		cells[i] = max(Runes(h.Top), Runes(h.Bottom))
 		for _, gr := range g.Groups {
 			for _, r := range gr.Rows {
 				if !r.NotApplicable {
-					cells[i] = max(cells[i], runes(r.Cells[i].Text))
+					cells[i] = max(cells[i], Runes(r.Cells[i].Text))
 				}
 			}
 		}
@@ -127,7 +121,7 @@ func (g grid) widths() (label int, cells []int) {
 	}
 	for _, gr := range g.Groups {
 		for _, r := range gr.Rows {
-			label = max(label, runes(r.label(width))+2)
+			label = max(label, Runes(r.label(width))+2)
 		}
 	}
 	return min(label, max(left, 16)), cells
@@ -137,7 +131,7 @@ func (p *printer) grid(g grid) {
 	label, cells := g.widths()
 	p.line("")
 	top, bottom := padRight(g.Caption, label), strings.Repeat(" ", label)
-	if runes(g.Caption) > label {
+	if Runes(g.Caption) > label {
 		p.line(p.paint(bold, g.Caption))
 		top = bottom
 	}
@@ -149,7 +143,7 @@ func (p *printer) grid(g grid) {
 	p.line(bottom)
 	for _, gr := range g.Groups {
 		if gr.Title != "" {
-			p.line(p.paint(bold, clip(gr.Title, width/2)) + " (" + clip(orUnknown(gr.Kind), width/3) + ")")
+			p.line(p.paint(bold, Clip(gr.Title, width/2)) + " (" + Clip(orUnknown(gr.Kind), width/3) + ")")
 		}
 		for _, r := range gr.Rows {
 			p.row(r, label, cells)
@@ -186,7 +180,7 @@ func (p *printer) targets(targets []trial.Target) {
 	}
 	name, want, have := 0, 0, 0
 	for _, t := range targets {
-		name, want, have = max(name, runes(t.Name)), max(want, runes(t.Want)), max(have, runes(got(t)))
+		name, want, have = max(name, Runes(t.Name)), max(want, Runes(t.Want)), max(have, Runes(got(t)))
 	}
 	name, want = min(name, 56), min(want, 22)
 	p.line("")
@@ -197,9 +191,9 @@ func (p *printer) targets(targets []trial.Target) {
 			code = red
 		}
 		head := fmt.Sprintf("  %s  %s  %s  got %s", p.paint(code, padRight(verdict(t.Met), 7)),
-			padRight(clip(t.Name, name), name), padRight(clip(t.Want, want), want), padLeft(got(t), have))
+			padRight(Clip(t.Name, name), name), padRight(Clip(t.Want, want), want), padLeft(got(t), have))
 		used := 2 + 7 + 2 + name + 2 + want + 6 + have
-		if t.Note == "" || used+2+runes(t.Note) <= width {
+		if t.Note == "" || used+2+Runes(t.Note) <= width {
 			p.line(head + "  " + t.Note)
 			continue
 		}

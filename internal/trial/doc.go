@@ -9,5 +9,6 @@
 //	RatioOf, CompareSpread (two arms) ──▶ faster, steadier, or noise
 //	Vary(arms of one command)         ──▶ Variation: which placement to time with
 //
-// Pure: it runs nothing.
+// Pure: it runs nothing; and it gives the same bits everywhere (no fused products), as
+// simulations use it.
 package trial

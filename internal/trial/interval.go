@@ -47,13 +47,13 @@ func medianInterval(sorted []float64) Interval {
 	}
 	k, outside := 1, math.Pow(0.5, float64(n)) // P(fewer than k heads), k = 1
 	for term := outside; ; k++ {               // 1
-		term *= float64(n-k+1) / float64(k) // P(k heads)
-		if 2*(outside+term) > 1-Nominal {   // 2, 3
+		term = float64(term * float64(n-k+1) / float64(k)) // P(k heads)
+		if float64(2*(outside+term)) > 1-Nominal {         // 2, 3
 			break
 		}
 		outside += term
 	}
-	return Interval{Low: sorted[k-1], High: sorted[n-k], Coverage: 1 - 2*outside}
+	return Interval{Low: sorted[k-1], High: sorted[n-k], Coverage: 1 - float64(2*outside)}
 }
 
 // Ratio compares two arms: how many times the other's figure this one's is.
@@ -125,8 +125,8 @@ func moses(n, m int) (k int, coverage float64) {
 
 func mosesNormal(n, m int) (k int, coverage float64) {
 	const z = 1.959964 // 97.5th percentile
-	mean, sd := float64(n*m)/2, math.Sqrt(float64(n*m*(n+m+1))/12)
-	return max(1, int(math.Floor(mean-z*sd))), Nominal
+	mean, sd := float64(float64(n*m)/2), math.Sqrt(float64(n*m*(n+m+1))/12)
+	return max(1, int(math.Floor(mean-float64(z*sd)))), Nominal
 }
 
 // mannWhitney counts in how many orders of n and m values U is 0, 1, … n·m: the

@@ -40,7 +40,7 @@ func Summarise(values []float64) (s Summary, ok bool) {
 		s.Mean += v / float64(s.N)
 	}
 	for _, v := range s.Values {
-		s.SD += (v - s.Mean) * (v - s.Mean)
+		s.SD += float64((v - s.Mean) * (v - s.Mean))
 	}
 	if s.N > 1 {
 		s.SD = math.Sqrt(s.SD / float64(s.N-1))

@@ -5,7 +5,6 @@ package tui
 import (
 	"bytes"
 	"compress/gzip"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,13 +14,12 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/actuate"
+	"homenode/internal/golden"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 	"homenode/internal/window/windowtest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // fakeFour is a host of four nodes on which four services are brought home,
 // beside a batch job, a system service and a pinned pod: 60 windows of 2 s.
@@ -124,7 +122,7 @@ func vary(v unit.Value[float64], f float64, from string) unit.Value[float64] {
 func four(t testing.TB) window.Recording {
 	t.Helper()
 	path := filepath.Join("testdata", "fake-four.jsonl.gz")
-	if *update {
+	if golden.Update() {
 		write(t, path, play(t, fakeFour, 60, fakeBinds))
 	}
 	f, err := os.Open(path)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"homenode/internal/action"
+	"homenode/internal/golden"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -34,21 +34,9 @@ func screenOf(t testing.TB, rec window.Recording, w, h, n int) *Model {
 	return m
 }
 
-func golden(t *testing.T, name, got string) {
+func checkGolden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got+"\n" != string(want) {
-		t.Errorf("%s changed (go test -update): got\n%s", path, got)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".golden"), got+"\n")
 }
 
 // press sends keys as bubbletea does and runs what they ask for, but for ticks.
@@ -91,12 +79,12 @@ func TestGoldenFrames(t *testing.T) {
 	rec := four(t)
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}, {50, 12}} {
 		m := screenOf(t, rec, size[0], size[1], 40)
-		golden(t, fmt.Sprintf("four-%dx%d", size[0], size[1]), m.Text())
+		checkGolden(t, fmt.Sprintf("four-%dx%d", size[0], size[1]), m.Text())
 	}
-	golden(t, "four-first", screenOf(t, rec, 80, 24, 0).Text())
+	checkGolden(t, "four-first", screenOf(t, rec, 80, 24, 0).Text())
 	m := screenOf(t, rec, 80, 24, 59)
 	m.o.ASCII = true
-	golden(t, "four-ascii", m.Text())
+	checkGolden(t, "four-ascii", m.Text())
 }
 
 func TestGoldenPages(t *testing.T) {
@@ -107,7 +95,7 @@ func TestGoldenPages(t *testing.T) {
 		m := screenOf(t, rec, 80, 40, 28)
 		m.o.Why = func(id string) string { return id + ": bound\n    because of a test\x1b[2J" }
 		press(t, m, keys...)
-		golden(t, "page-"+name, m.Text())
+		checkGolden(t, "page-"+name, m.Text())
 	}
 }
 
@@ -132,10 +120,10 @@ func manyNodes(t testing.TB, n int) window.Recording {
 }
 
 func TestGoldenOneAndSixteenNodes(t *testing.T) {
-	golden(t, "nodes-1", screenOf(t, manyNodes(t, 1), 80, 24, 2).Text())
-	golden(t, "nodes-2", screenOf(t, manyNodes(t, 2), 100, 24, 2).Text())
-	golden(t, "nodes-16-small", screenOf(t, manyNodes(t, 16), 80, 24, 2).Text())
-	golden(t, "nodes-16-large", screenOf(t, manyNodes(t, 16), 200, 60, 2).Text())
+	checkGolden(t, "nodes-1", screenOf(t, manyNodes(t, 1), 80, 24, 2).Text())
+	checkGolden(t, "nodes-2", screenOf(t, manyNodes(t, 2), 100, 24, 2).Text())
+	checkGolden(t, "nodes-16-small", screenOf(t, manyNodes(t, 16), 80, 24, 2).Text())
+	checkGolden(t, "nodes-16-large", screenOf(t, manyNodes(t, 16), 200, 60, 2).Text())
 }
 
 // Whatever the size, the screen and the keys: nothing leaves the terminal.
@@ -364,7 +352,7 @@ func TestBindAsksFirst(t *testing.T) {
 		t.Errorf("said %q", m.said)
 	}
 	press(t, m, "b", "1", "5", "backspace", "enter")
-	golden(t, "plan-bind", m.Text())
+	checkGolden(t, "plan-bind", m.Text())
 	press(t, m, "x", "esc", "y")
 	if len(actor.applied) > 0 || m.on != onTable {
 		t.Fatalf("applied %v on screen %d", actor.applied, m.on)

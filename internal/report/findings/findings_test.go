@@ -4,7 +4,6 @@ package findings
 
 import (
 	"bytes"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,10 +12,10 @@ import (
 	"unicode"
 
 	"homenode/internal/doctor"
+	"homenode/internal/golden"
+	"homenode/internal/report"
 	"homenode/internal/survey"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // The surveys are those of the doctor's tests.
 func saved(t *testing.T, name string) doctor.Report {
@@ -40,18 +39,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			file := filepath.Join("testdata", name+"."+ext+".golden")
-			if *update {
-				if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(out.Bytes(), want) {
-				t.Errorf("%s differs: go test -update\n%s", file, out.String())
-			}
+			golden.Check(t, file, out.Bytes())
 			if ext == "txt" {
 				checkText(t, name, out.String())
 			}
@@ -67,8 +55,8 @@ func checkText(t *testing.T, name, text string) {
 		t.Errorf("%s begins with %.60s", name, text)
 	}
 	for _, line := range strings.Split(text, "\n") {
-		if runes(line) > width && !strings.HasPrefix(line, "   $ ") && !strings.Contains(line, "sum over workloads") {
-			t.Errorf("%s: %d columns: %s", name, runes(line), line)
+		if report.Runes(line) > width && !strings.HasPrefix(line, "   $ ") && !strings.Contains(line, "sum over workloads") {
+			t.Errorf("%s: %d columns: %s", name, report.Runes(line), line)
 		}
 		if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%s: %q", name, line)

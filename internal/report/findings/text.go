@@ -7,9 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"homenode/internal/doctor"
+	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
@@ -128,7 +128,7 @@ func (p *printer) finding(n int, f doctor.Finding) {
 	p.wrapped("   ", "     ", cost(f))
 	name, value := 0, 0
 	for _, e := range f.Evidence {
-		name, value = max(name, runes(e.Name)), max(value, runes(e.Value))
+		name, value = max(name, report.Runes(e.Name)), max(value, report.Runes(e.Value))
 	}
 	name, value = min(name, 44), min(value, 34)
 	for _, e := range f.Evidence {
@@ -143,17 +143,15 @@ func (p *printer) finding(n int, f doctor.Finding) {
 
 // padded is a column: the blanks in it hold together, so that wrapped leaves them.
 func padded(text string, n int) string {
-	return text + strings.Repeat("\u00a0", max(0, n-runes(text)))
+	return text + strings.Repeat("\u00a0", max(0, n-report.Runes(text)))
 }
-
-func runes(text string) int { return utf8.RuneCountInString(text) }
 
 // wrapped prints a paragraph: first and next are the indents. A no-break space
 // is printed as a blank, and no line breaks there.
 func (p *printer) wrapped(first, next, text string) {
 	line, empty := first, true
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' }) {
-		if !empty && runes(line)+1+runes(strings.TrimRight(word, "\u00a0")) > width {
+		if !empty && report.Runes(line)+1+report.Runes(strings.TrimRight(word, "\u00a0")) > width {
 			p.line(unbroken(line))
 			line, empty = next, true
 		}

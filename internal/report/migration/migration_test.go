@@ -5,35 +5,19 @@ package migration
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
+	"homenode/internal/golden"
 	"homenode/internal/migration"
 	"homenode/internal/report"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil || string(want) != got {
-		t.Errorf("%s differs (%v); 'go test -update' writes it. Got:\n%s", path, err, got)
-	}
-}
 
 func text(t *testing.T, r migration.Report, o report.TextOptions) string {
 	t.Helper()
@@ -193,10 +177,10 @@ var fixtures = map[string]func() migration.Report{
 
 func TestDecisionText(t *testing.T) {
 	for name, make := range fixtures {
-		golden(t, filepath.Join("testdata", name+"-80.txt.golden"), text(t, make(), report.TextOptions{Width: 80, UTF8: true}))
+		golden.Check(t, filepath.Join("testdata", name+"-80.txt.golden"), text(t, make(), report.TextOptions{Width: 80, UTF8: true}))
 	}
-	golden(t, "testdata/eight-160.txt.golden", text(t, eight(), report.TextOptions{Width: 160, UTF8: true}))
-	golden(t, "testdata/partial-120-ascii.txt.golden", text(t, partial(), report.TextOptions{Width: 120}))
+	golden.Check(t, "testdata/eight-160.txt.golden", text(t, eight(), report.TextOptions{Width: 160, UTF8: true}))
+	golden.Check(t, "testdata/partial-120-ascii.txt.golden", text(t, partial(), report.TextOptions{Width: 120}))
 }
 
 // No line is wider than the terminal, nothing is obeyed by it, and ASCII is ASCII.
@@ -207,8 +191,8 @@ func TestDecisionTextFits(t *testing.T) {
 				for line := range strings.Lines(text(t, make(), report.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && r > '~' }
-					if runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
-						t.Errorf("%s at %d: %d columns: %q", name, width, runes(line), line)
+					if report.Runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
+						t.Errorf("%s at %d: %d columns: %q", name, width, report.Runes(line), line)
 					}
 				}
 			}
@@ -337,7 +321,7 @@ func TestParityJSON(t *testing.T) {
 		}
 		all.Write(append(data, '\n'))
 	}
-	golden(t, "../../../schema/migration_report.golden", all.String())
+	golden.Check(t, "../../../schema/migration_report.golden", all.String())
 }
 
 // What is not a report is refused, and what is can be shown and written again.
@@ -363,7 +347,7 @@ func FuzzDecodeReport(f *testing.F) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(text(t, r, report.TextOptions{Width: 80})) {
-			if line = strings.TrimSuffix(line, "\n"); runes(line) > 80 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+			if line = strings.TrimSuffix(line, "\n"); report.Runes(line) > 80 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
 				t.Fatalf("%q", line)
 			}
 		}

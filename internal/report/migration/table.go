@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"homenode/internal/migration"
 	"homenode/internal/report"
@@ -109,13 +108,11 @@ const (
 	columnGap = 2
 )
 
-func runes(text string) int { return utf8.RuneCountInString(text) }
-
 func (t table) widths() []int {
 	wide := make([]int, len(t.Heads))
 	for _, cells := range append(report.HeadRows(t.Heads), t.Rows...) {
 		for i, c := range cells {
-			wide[i] = max(wide[i], runes(c))
+			wide[i] = max(wide[i], report.Runes(c))
 		}
 	}
 	return wide
@@ -136,7 +133,7 @@ func (t table) lines() (out []string) {
 	for _, cells := range append(report.HeadRows(t.Heads), t.Rows...) {
 		line := strings.Repeat(" ", margin)
 		for i, c := range cells {
-			pad := strings.Repeat(" ", wide[i]-runes(c))
+			pad := strings.Repeat(" ", wide[i]-report.Runes(c))
 			switch gap := strings.Repeat(" ", columnGap); {
 			case i == 0:
 				line += c + pad

@@ -258,7 +258,7 @@ func (p *printer) section(title string) {
 // absurd figures, is cut.
 func (p *printer) table(t table) {
 	for _, line := range t.lines() {
-		if runes(line) > p.Width {
+		if report.Runes(line) > p.Width {
 			line = string([]rune(line)[:p.Width-1]) + "…"
 		}
 		p.Line(line)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -16,25 +15,15 @@ import (
 	"testing"
 	"unicode"
 
+	"homenode/internal/golden"
 	"homenode/internal/profile"
 	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, name, got string) {
+func checkGolden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil || string(want) != got {
-		t.Errorf("%s differs (%v); 'go test -update' writes it. Got:\n%s", path, err, got)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
 func text(t *testing.T, p profile.Profile, o report.TextOptions) string {
@@ -61,7 +50,7 @@ func TestDecisionText(t *testing.T) {
 		{"hostile-80", hostile(), report.TextOptions{UTF8: true}},
 		{"few-80", few(), report.TextOptions{UTF8: true}},
 	} {
-		golden(t, c.name+".txt", text(t, c.p, c.o))
+		checkGolden(t, c.name+".txt", text(t, c.p, c.o))
 	}
 }
 
@@ -73,8 +62,8 @@ func TestDecisionTextFits(t *testing.T) {
 				for line := range strings.Lines(text(t, make(), report.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && r > '~' }
-					if runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
-						t.Errorf("%s at %d: %d columns: %q", name, width, runes(line), line)
+					if report.Runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
+						t.Errorf("%s at %d: %d columns: %q", name, width, report.Runes(line), line)
 					}
 				}
 			}

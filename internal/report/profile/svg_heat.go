@@ -73,7 +73,7 @@ func (h *heatMap) scale() {
 	for _, f := range h.at {
 		if v, ok := f.Median.Get(); ok {
 			h.low, h.high = min(h.low, v), max(h.high, v)
-			letters = max(letters, runes(h.print(v)))
+			letters = max(letters, report.Runes(h.print(v)))
 		}
 	}
 	h.w, h.h = 64, 38

@@ -5,7 +5,6 @@ package profile
 import (
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"homenode/internal/profile"
 	"homenode/internal/report"
@@ -33,8 +32,6 @@ func Text(w io.Writer, p profile.Profile, o report.TextOptions) error {
 // printer prints a profile.
 type printer struct{ report.Terminal }
 
-func runes(text string) int { return utf8.RuneCountInString(text) }
-
 func (p *printer) section(s section) {
 	p.Line("")
 	p.Wrapped("", strings.ToUpper(s.Title))
@@ -49,7 +46,7 @@ func (p *printer) section(s section) {
 		if t.Caption != "" {
 			p.Wrapped("  ", t.Caption)
 		}
-		p.table(t)
+		p.Columns(t.columns())
 	}
 	for _, n := range s.Notes {
 		p.Wrapped("  ", n)
@@ -64,69 +61,13 @@ func (p *printer) section(s section) {
 	}
 }
 
-// margin is left of a table, columnGap between its columns.
+// keyWidth and cellWidth are what is left of a long name, such as a policy's: two keys
+// and a cell fit the narrowest terminal.
 const (
-	margin    = 4
-	columnGap = 2
-	// keyWidth and cellWidth are what is left of a long name, such as a policy's:
-	// two keys and a cell fit the narrowest terminal.
 	keyWidth  = 28
 	cellWidth = 21
 )
 
-// table prints as many columns as fit, then the rest below, with the keys again.
-func (p *printer) table(t table) {
-	wide := t.widths()
-	for from := t.Keys; from < len(t.Heads); {
-		used := margin
-		for i := range t.Keys {
-			used += wide[i] + columnGap
-		}
-		to := from
-		for to < len(t.Heads) && (to == from || used+wide[to] <= p.Width) {
-			used += wide[to] + columnGap
-			to++
-		}
-		if from > t.Keys {
-			p.Line("")
-		}
-		for _, row := range append(report.HeadRows(t.Heads), t.Rows...) {
-			p.row(row, wide, t.Keys, from, to)
-		}
-		from = to
-	}
-}
-
-func (p *printer) row(row []string, wide []int, keys, from, to int) {
-	line := strings.Repeat(" ", margin)
-	for i := range keys {
-		cell := clip(row[i], wide[i])
-		line += cell + strings.Repeat(" ", wide[i]-runes(cell)+columnGap)
-	}
-	for i := from; i < to; i++ {
-		cell := clip(row[i], wide[i])
-		line += strings.Repeat(" ", wide[i]-runes(cell)) + cell + strings.Repeat(" ", columnGap)
-	}
-	p.Line(line)
-}
-
-func (t table) widths() []int {
-	wide := make([]int, len(t.Heads))
-	for _, row := range append(report.HeadRows(t.Heads), t.Rows...) {
-		for i, cell := range row {
-			most := cellWidth
-			if i < t.Keys {
-				most = keyWidth
-			}
-			wide[i] = min(max(wide[i], runes(cell)), most)
-		}
-	}
-	return wide
-}
-
-func clip(text string, n int) string {
-	if runes(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:max(0, n-1)]) + "…"
+func (t table) columns() report.Columns {
+	return report.Columns{Keys: t.Keys, Lines: append(report.HeadRows(t.Heads), t.Rows...), KeyWidth: keyWidth, CellWidth: cellWidth}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/report"
 	"homenode/internal/sim/scenario"
 )
 
@@ -24,7 +25,7 @@ func digits(v float64) string {
 	case size >= 1e15:
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	case size >= 999.5:
-		return commas(v)
+		return report.Commas(v)
 	case size >= 99.95:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case size >= 9.995:
@@ -37,24 +38,12 @@ func digits(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// commas prints a whole number: 1,234,567.
-func commas(v float64) string {
-	text := strconv.FormatFloat(math.Abs(v), 'f', 0, 64)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	if v < 0 {
-		return "-" + text
-	}
-	return text
-}
-
 // whole prints a count; the median of an even number of seeds may end in a half.
 func whole(v float64) string {
 	if v != math.Trunc(v) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
-	return commas(v)
+	return report.Commas(v)
 }
 
 func ratio(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
@@ -201,14 +190,5 @@ func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return commas(float64(n)) + " " + what + "s"
-}
-
-// list says "a", "a and b", "a, b and c".
-func list(items []string) string {
-	if len(items) < 2 {
-		return strings.Join(items, "")
-	}
-	last := len(items) - 1
-	return strings.Join(items[:last], ", ") + " and " + items[last]
+	return report.Commas(float64(n)) + " " + what + "s"
 }

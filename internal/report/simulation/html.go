@@ -32,7 +32,7 @@ type section struct {
 	Panels         []panel
 	Tables         []table
 	Folded         []table
-	Names          []fact // what is meant by names of the tables
+	Names          []report.Fact // what is meant by names of the tables
 }
 
 // HTML writes one self-contained page: no scripts, nothing fetched.
@@ -48,7 +48,7 @@ func HTML(w io.Writer, r scenario.Result) error {
 		Badges   []string
 		Sections []section
 		Notes    []string
-		Facts    []fact
+		Facts    []report.Fact
 		Modelled string
 	}{orText(v.Scenario, unknown), v.answer[0], v.answer[1:], v.badges(), v.sections(), v.notes, v.facts, v.facts[0].Text}
 	if err := page().Execute(w, data); err != nil {

@@ -19,16 +19,15 @@ import (
 	"testing"
 	"unicode"
 
+	"homenode/internal/golden"
 	"homenode/internal/report"
 	"homenode/internal/sim/scenario"
 	"homenode/internal/unit"
 )
 
-var update = flag.Bool("update", false, "write the golden files and the fixture")
-
 func runTests(m *testing.M) int {
 	flag.Parse()
-	if *update {
+	if golden.Update() {
 		if err := writeFixture(); err != nil {
 			panic(err)
 		}
@@ -36,18 +35,9 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-func golden(t *testing.T, name, got string) {
+func checkGolden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil || string(want) != got {
-		t.Errorf("%s differs (%v); 'go test -update' writes it. Got:\n%s", path, err, got)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
 func text(t *testing.T, r scenario.Result, o report.TextOptions) string {
@@ -72,12 +62,12 @@ func TestDecisionText(t *testing.T) {
 		{"hostile-80", hostile(t), report.TextOptions{UTF8: true}},
 		{"sparse-80", sparse(t), report.TextOptions{UTF8: true}},
 	} {
-		golden(t, c.name+".txt", text(t, c.r, c.o))
+		checkGolden(t, c.name+".txt", text(t, c.r, c.o))
 	}
 }
 
 func TestDecisionHTML(t *testing.T) {
-	golden(t, "full.html", html(t, fixture(t)))
+	checkGolden(t, "full.html", html(t, fixture(t)))
 }
 
 func html(t *testing.T, r scenario.Result) string {
@@ -194,8 +184,8 @@ func TestDecisionTextFits(t *testing.T) {
 				for line := range strings.Lines(text(t, r, report.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && (r > '~' || r == '?') }
-					if runes(line) > width || strings.IndexFunc(strings.ReplaceAll(line, "\uFFFD", ""), bad) >= 0 && name != "hostile" {
-						t.Errorf("%s at %d: %d columns: %q", name, width, runes(line), line)
+					if report.Runes(line) > width || strings.IndexFunc(strings.ReplaceAll(line, "\uFFFD", ""), bad) >= 0 && name != "hostile" {
+						t.Errorf("%s at %d: %d columns: %q", name, width, report.Runes(line), line)
 					}
 					if strings.ContainsAny(line, "\x1b\u202e") {
 						t.Errorf("%s: a terminal would obey %q", name, line)
@@ -503,7 +493,7 @@ func TestFormat(t *testing.T) {
 		lasted(259200): "72.0 h", lasted(60): "60.0 s", lasted(0): unknown, perSecond(7200, 3600): "2.00/s", percent(0.097): "9.7%", percent(0.0004): "0.04%", percent(3): "300%",
 		change(-0.121): "−12.1%", change(0): "0%", change(0.05): "+5.0%", times(0.9034): "×0.903", whole(12): "12", whole(2.5): "2.5", whole(1234): "1,234",
 		joinRange("12.1 ms", "12.5 ms"): "12.1–12.5 ms", joinRange("980 µs", "1.02 ms"): "980 µs–1.02 ms", joinRange("×0.9", "×1"): "0.9–1", digits(0): "0", digits(0.0123): "0.0123",
-		list([]string{"a", "b", "c"}): "a, b and c", count(1, "seed"): "1 seed", count(2000, "seed"): "2,000 seeds",
+		report.List([]string{"a", "b", "c"}): "a, b and c", count(1, "seed"): "1 seed", count(2000, "seed"): "2,000 seeds",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

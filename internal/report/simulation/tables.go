@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/report"
 	"homenode/internal/sim/scenario"
 )
 
@@ -186,13 +187,13 @@ func (v view) claimTable() table {
 }
 
 // armsAbout says what the arms are.
-func (v view) armsAbout() (out []fact) {
+func (v view) armsAbout() (out []report.Fact) {
 	for i, a := range v.Arms {
 		text := orText(a.About, "policy "+orText(a.Policy, "none"))
 		if i == v.base {
 			text += " (the others are compared with it)"
 		}
-		out = append(out, fact{a.Name, text})
+		out = append(out, report.Fact{Name: a.Name, Text: text})
 	}
 	return out
 }

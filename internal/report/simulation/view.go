@@ -23,10 +23,8 @@ type view struct {
 	arms     table
 	tables   []table // a service each
 	notes    []string
-	facts    []fact
+	facts    []report.Fact
 }
-
-type fact struct{ Name, Text string }
 
 func newView(r scenario.Result) (view, error) {
 	if err := check(r); err != nil {
@@ -111,7 +109,7 @@ func (v view) sentences() []string {
 	}
 	out := []string{v.lead()}
 	if parts := v.changes(scenario.CPUPerOp); len(parts) > 0 {
-		out = append(out, "CPU time per operation of "+list(parts)+".")
+		out = append(out, "CPU time per operation of "+report.List(parts)+".")
 	}
 	local := v.locals()
 	if at := slices.Index(best(local, false), true); at >= 0 && at != v.subject {
@@ -138,7 +136,7 @@ func (v view) localOf(arm int) string { return ratio(v.local(arm).Median) }
 func (v view) lead() string {
 	text := "Modelled: under " + v.Arms[v.subject].Name + " " + v.localOf(v.subject) + " of the DRAM reads were local, against " + v.localOf(v.base) + " under " + v.Arms[v.base].Name
 	if parts := v.changes(scenario.Latency); len(parts) > 0 {
-		text += "; latency of " + list(parts)
+		text += "; latency of " + report.List(parts)
 	}
 	return text + "."
 }
@@ -266,7 +264,7 @@ func (v view) ceilingNotes() (out []string) {
 				by = append(by, "an operation takes less CPU time ("+changeWords(s, pairs(a, hand), true)+")")
 			}
 			if a.Policy != handPolicy && len(by) > 0 {
-				out = append(out, a.Name+" does better than "+hand.Name+": "+list(by)+". The search by hand is no ceiling there: its oracle is simpler than the world.")
+				out = append(out, a.Name+" does better than "+hand.Name+": "+report.List(by)+". The search by hand is no ceiling there: its oracle is simpler than the world.")
 			}
 		}
 	}
@@ -313,7 +311,7 @@ func (v view) serviceNotes(name string) (out []string) {
 }
 
 // factsOf are the closing lines.
-func (v view) factsOf() []fact {
+func (v view) factsOf() []report.Fact {
 	machine := orText(v.Machine, unknown)
 	if v.Nodes > 0 && v.CPUs > 0 {
 		machine += ": " + count(v.Nodes, "node") + ", " + count(v.CPUs, "CPU")
@@ -333,15 +331,15 @@ func (v view) factsOf() []fact {
 	if v.Digest != "" {
 		digest = v.Digest + " (SHA-256 of the scenario's text)"
 	}
-	return []fact{
-		{"how", modelled + " (simulator): nothing here was measured on hardware"},
-		{"scenario", scene},
-		{"machine", machine},
-		{"its figures", orText(v.From, unknown)},
-		{"time", time},
-		{"period", lasted(v.PeriodS)},
-		{"seeds", orText(strings.Join(seeds, ", "), unknown)},
-		{"digest", digest},
-		{"to repeat", "homenode sim run FILE, with the file of that digest: the same seeds give the same figures"},
+	return []report.Fact{
+		{Name: "how", Text: modelled + " (simulator): nothing here was measured on hardware"},
+		{Name: "scenario", Text: scene},
+		{Name: "machine", Text: machine},
+		{Name: "its figures", Text: orText(v.From, unknown)},
+		{Name: "time", Text: time},
+		{Name: "period", Text: lasted(v.PeriodS)},
+		{Name: "seeds", Text: orText(strings.Join(seeds, ", "), unknown)},
+		{Name: "digest", Text: digest},
+		{Name: "to repeat", Text: "homenode sim run FILE, with the file of that digest: the same seeds give the same figures"},
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,28 +17,15 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/golden"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, have []byte) {
+func checkGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, have, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, want) {
-		t.Errorf("%s differs (go test -update rewrites it):\n%s", path, have)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
 func shape(t *testing.T, name string) machine.Machine {
@@ -103,9 +89,9 @@ func TestGolden(t *testing.T) {
 		if err := errors.Join(Text(&text, m), JSON(&doc, m, []string{"read x: denied"}), SVG(&picture, m)); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name+".txt", text.Bytes())
-		golden(t, name+".json", doc.Bytes())
-		golden(t, name+".svg", picture.Bytes())
+		checkGolden(t, name+".txt", text.Bytes())
+		checkGolden(t, name+".json", doc.Bytes())
+		checkGolden(t, name+".svg", picture.Bytes())
 		checkSVG(t, name, m, picture.Bytes())
 	}
 }

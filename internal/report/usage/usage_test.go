@@ -4,23 +4,20 @@ package usage
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"homenode/internal/golden"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func known[T any](v T) unit.Value[T] { return unit.Measured(v, "a test") }
 
@@ -150,7 +147,7 @@ func TestGolden(t *testing.T) {
 		if err := c.print(&out, c.screen); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		golden(t, c.name, out.Bytes())
+		checkGolden(t, c.name, out.Bytes())
 		for line := range strings.Lines(out.String()) {
 			if n := width(strings.TrimSuffix(line, "\n")); n > c.screen.Width {
 				t.Errorf("%s: %d columns: %s", c.name, n, line)
@@ -169,17 +166,9 @@ func oneReading(s survey.Survey) survey.Survey {
 	return s
 }
 
-func golden(t *testing.T, name string, have []byte) {
+func checkGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, have, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(have, want) {
-		t.Errorf("%s differs (go test -update rewrites it; %v):\n%s", path, err, have)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
 func TestSize(t *testing.T) {

@@ -4,20 +4,17 @@ package variation
 
 import (
 	"bytes"
-	"flag"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"homenode/internal/golden"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func arm(name, about, flags string, seconds ...float64) trial.Placed {
 	p := trial.Placed{Name: name, About: about, Run: strings.Fields(flags)}
@@ -70,23 +67,14 @@ func TestDecisionGolden(t *testing.T) {
 		if err := Markdown(&markdown, v); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name+".txt", text.String())
-		golden(t, name+".md", markdown.String())
+		checkGolden(t, name+".txt", text.String())
+		checkGolden(t, name+".md", markdown.String())
 	}
 }
 
-func golden(t *testing.T, name, have string) {
+func checkGolden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(have), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil || string(want) != have {
-		t.Errorf("%s: %v, have\n%s", path, err, have)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
 // Nothing that a terminal obeys gets through, and what is to be pasted is one line

@@ -3,23 +3,14 @@
 package memsys
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/bzip2"
-	"io"
-	"io/fs"
 	"math"
-	"os"
-	"os/exec"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"homenode/internal/machine"
+	"homenode/internal/machine/machinetest"
 	"homenode/internal/profile"
 	"homenode/internal/sim/exact"
 	"homenode/internal/unit"
@@ -27,21 +18,14 @@ import (
 
 // Every recorded machine with memory gives a system that can be solved.
 func TestRecordedMachines(t *testing.T) {
-	dir, err := filepath.Abs("../../../../shared/machines")
+	archives, err := filepath.Glob(filepath.Join(machinetest.Dir(t), "*.tar.*"))
 	if err != nil {
 		t.Fatal(err)
-	}
-	archives, _ := filepath.Glob(filepath.Join(dir, "*.tar.*"))
-	if len(archives) == 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("CI must have the recorded machines")
-		}
-		t.Skipf("no recorded machines in %s", dir)
 	}
 	solved := 0
 	for _, archive := range archives {
 		t.Run(filepath.Base(archive), func(t *testing.T) {
-			m, err := machine.ParseSysfs(unpack(t, archive), "recorded:"+filepath.Base(archive))
+			m, err := machine.ParseSysfs(machinetest.Unpack(t, archive), "recorded:"+filepath.Base(archive))
 			if err != nil {
 				t.Skipf("no machine: %v", err)
 			}
@@ -86,52 +70,6 @@ func checkSystem(t *testing.T, m machine.Machine, sys *System) {
 			if i != j && n.CPUs > 0 && sys.Latency[i][j] < sys.Latency[i][i] {
 				t.Errorf("node %d is nearer to %d than itself", i, j)
 			}
-		}
-	}
-}
-
-func unpack(t *testing.T, file string) fstest.MapFS {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var in io.Reader = bzip2.NewReader(bytes.NewReader(data))
-	if strings.HasSuffix(file, ".xz") {
-		if _, err := exec.LookPath("xz"); err != nil {
-			t.Skip("the archive is .xz and there is no xz program")
-		}
-		cmd := exec.Command("xz", "-dc")
-		cmd.Stdin = bytes.NewReader(data)
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		in = bytes.NewReader(out)
-	}
-	files := fstest.MapFS{}
-	wanted := regexp.MustCompile(`^(proc/[^/]+|sys/devices/system/(cpu|node)/.*|sys/devices/virtual/memory_tiering/.*)$`)
-	for tr := tar.NewReader(in); ; {
-		h, err := tr.Next()
-		if err == io.EOF {
-			return files
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, name, _ := strings.Cut(path.Clean(h.Name), "/")
-		if name = strings.TrimPrefix(name, "fsroot/"); !wanted.MatchString(name) {
-			continue
-		}
-		if h.Typeflag == tar.TypeSymlink {
-			files[name] = &fstest.MapFile{Data: []byte(h.Linkname), Mode: fs.ModeSymlink | 0o777}
-		}
-		if h.Typeflag == tar.TypeReg {
-			data, err := io.ReadAll(tr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files[name] = &fstest.MapFile{Data: data, Mode: 0o644}
 		}
 	}
 }

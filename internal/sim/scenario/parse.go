@@ -12,13 +12,13 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
 	"homenode/internal/policy/mao"
 	"homenode/internal/sim"
 	"homenode/internal/sim/linux"
+	"homenode/internal/yamlfile"
 )
 
 // Schema is the version of the file's form.
@@ -123,7 +123,7 @@ func (w *workloadDoc) UnmarshalYAML(decode func(any) error) error {
 func Parse(data []byte, file string) (Scenario, error) {
 	s, body, written, err := decode(data)
 	if err != nil {
-		return Scenario{}, fileError(data, file, locate(body, err))
+		return Scenario{}, yamlfile.Error(data, file, ErrMalformed, locate(body, err))
 	}
 	if err := allErrors(data, file, body, s.problems(written)); err != nil {
 		return Scenario{}, err
@@ -141,19 +141,20 @@ func allErrors(data []byte, file string, body ast.Node, all []problem) error {
 			errs = append(errs, fmt.Errorf("and %d more", len(all)-i))
 			break
 		}
-		errs = append(errs, fileError(data, file, p.at(body)))
+		errs = append(errs, yamlfile.Error(data, file, ErrMalformed, yamlfile.At(body, p.path, p.text)))
 	}
 	return errors.Join(errs...)
 }
 
-// decode turns the library's panics into errors: goccy/go-yaml 1.19.2 dereferences
-// nil on a tag without a value.
 func decode(data []byte) (s Scenario, body ast.Node, written map[string]bool, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the YAML library cannot read it: %v", r)
-		}
-	}()
+	err = yamlfile.Guard(func() (err error) {
+		s, body, written, err = read(data)
+		return err
+	})
+	return s, body, written, err
+}
+
+func read(data []byte) (s Scenario, body ast.Node, written map[string]bool, err error) {
 	body, all, err := bodyOf(data)
 	if err != nil {
 		return s, body, nil, err
@@ -182,15 +183,12 @@ func bodyOf(data []byte) (ast.Node, names, error) {
 	if err := sane(data); err != nil {
 		return nil, names{}, err
 	}
-	f, err := parser.ParseBytes(data, 0)
+	body, err := yamlfile.Body(data)
 	if err != nil {
 		return nil, names{}, err
 	}
-	if len(f.Docs) != 1 || f.Docs[0].Body == nil {
-		return nil, names{}, errors.New("it must hold exactly one YAML document")
-	}
-	all, err := namesOf(f.Docs[0].Body)
-	return f.Docs[0].Body, all, err
+	all, err := namesOf(body)
+	return body, all, err
 }
 
 func (d fileDoc) scenario() (Scenario, error) {

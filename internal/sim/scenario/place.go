@@ -4,7 +4,6 @@ package scenario
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,47 +12,21 @@ import (
 
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/yamlfile"
 )
 
 // problem is something that cannot be, and its path in the file:
 // workloads[1].demand.rate.
 type problem struct{ path, text string }
 
-// at finds where in the file a problem is: its path, or the nearest part of the
-// path that is written down.
-func (p problem) at(body ast.Node) error {
-	message := p.text
-	if p.path != "" {
-		message = p.path + ": " + p.text
-	}
-	for path := p.path; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
-		if n := nodeAt(body, path); n != nil {
-			return &yaml.SyntaxError{Message: message, Token: n.GetToken()}
-		}
-	}
-	return errors.New(message)
-}
-
-func nodeAt(body ast.Node, path string) ast.Node {
-	yp, err := yaml.PathString("$." + path)
-	if err != nil {
-		return nil
-	}
-	n, err := yp.FilterNode(body)
-	if err != nil {
-		return nil
-	}
-	return n
-}
-
 // At says where in a scenario's text something is wrong that shows only with other
 // files, such as the machine's: a file's error at a path. Parse has read the text.
 func At(data []byte, file, path string, reason error) error {
 	body, _, err := bodyOf(data)
 	if err != nil {
-		return fileError(data, file, reason)
+		return yamlfile.Error(data, file, ErrMalformed, reason)
 	}
-	return fileError(data, file, problem{path, reason.Error()}.at(body))
+	return yamlfile.Error(data, file, ErrMalformed, yamlfile.At(body, path, reason.Error()))
 }
 
 // locate gives a place to the library's errors of a value that has its own reader:
@@ -98,22 +71,4 @@ func (f *finder) says(value string) bool {
 		}
 	}
 	return false
-}
-
-// fileError says "parse FILE: line N: what", and shows the line.
-func fileError(data []byte, file string, err error) error {
-	var at yaml.Error
-	if !errors.As(err, &at) || at.GetToken() == nil || at.GetToken().Position == nil {
-		return fmt.Errorf("parse %s: %w: %w", file, ErrMalformed, err)
-	}
-	line := at.GetToken().Position.Line
-	return fmt.Errorf("parse %s: line %d: %w: %s%s", file, line, ErrMalformed, at.GetMessage(), excerpt(data, line))
-}
-
-func excerpt(data []byte, line int) string {
-	lines := strings.Split(string(data), "\n")
-	if line < 1 || line > len(lines) {
-		return ""
-	}
-	return fmt.Sprintf("\n%5d | %s", line, strings.TrimRight(lines[line-1], "\r"))
 }
