@@ -16,6 +16,7 @@ type Kind string
 const (
 	Bind   Kind = "bind"   // place a workload on nodes: CPUs first, then its pages, then mems
 	Unbind Kind = "unbind" // give a workload back what it had before
+	Pin    Kind = "pin"    // put one thread on CPUs
 )
 
 // Action is one wish of a policy about one workload.
@@ -24,7 +25,14 @@ type Action struct {
 	Workload string      `json:"workload"`
 	Nodes    set.NodeSet `json:"nodes"` // Bind: where to; else empty
 	CPUsOnly bool        `json:"cpus_only,omitempty"`
-	Reason   Reason      `json:"reason"`
+	// CPUs, of a Bind: these of its nodes' CPUs only; empty: all of them. Of a Pin: where
+	// the thread is put; empty: it is given back what it had.
+	CPUs   set.CPUSet `json:"cpus,omitzero"`
+	Thread int        `json:"thread,omitempty"` // Pin: its TID
+	// Release, of a Pin: the thread is put there and has its affinity back at once. It
+	// stays until the kernel's own balancing moves it; nothing of ours is left.
+	Release bool   `json:"release,omitempty"`
+	Reason  Reason `json:"reason"`
 }
 
 // Reason is why: the rule that fired, the numbers it looked at, and what else
@@ -69,6 +77,9 @@ type Step struct {
 	Rate      unit.Bytes    `json:"rate_bytes_per_s,omitempty"`
 	MaxStall  time.Duration `json:"max_stall_ns,omitempty"`
 	PageCache bool          `json:"page_cache,omitempty"` // MovePages: pages of its files that nobody maps, too
+	Thread    int           `json:"thread,omitempty"`     // PinThread: which, and CPUs are its; none: what it had before
+	Start     uint64        `json:"start,omitempty"`      // PinThread: when it started, ticks after boot; 0: whoever has the TID
+	Release   bool          `json:"release,omitempty"`    // PinThread: it has its affinity back at once, and stays for now
 	HotFirst  bool          `json:"hot_first,omitempty"`  // MovePages: what is accessed now comes first
 	Reason    Reason        `json:"reason"`
 }
@@ -83,6 +94,7 @@ const (
 	MovePages StepKind = "move-pages"
 	Freeze    StepKind = "freeze"  // its processes stand still until Restore
 	Restore   StepKind = "restore" // put back what was there before the first step
+	PinThread StepKind = "pin-thread"
 )
 
 // Status says what became of a step.

@@ -3,20 +3,16 @@
 package action
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
 
+	"homenode/internal/golden"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func sample() []Outcome {
 	why := Reason{
@@ -46,21 +42,9 @@ func TestWireForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = append(got, '\n')
-	path := filepath.Join("testdata", "outcomes.golden.json")
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the wire form changed (go test -update if it is meant):\n%s", got)
-	}
+	golden.Check(t, filepath.Join("testdata", "outcomes.golden.json"), got)
 	var back []Outcome
-	if err := json.Unmarshal(want, &back); err != nil || !reflect.DeepEqual(back, sample()) {
+	if err := json.Unmarshal(got, &back); err != nil || !reflect.DeepEqual(back, sample()) {
 		t.Errorf("reads back as %+v, %v", back, err)
 	}
 }
@@ -82,5 +66,25 @@ func TestSentences(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("got  %s\nwant %s", c.got, c.want)
 		}
+	}
+}
+
+func TestPinSentences(t *testing.T) {
+	for text, s := range map[string]Step{
+		"pin-thread /vm thread 12 to CPUs 0-3":          {Kind: PinThread, Workload: "/vm", Thread: 12, CPUs: set.FromCPUs(0, 1, 2, 3)},
+		"pin-thread /vm thread 12 to CPUs 4, then free": {Kind: PinThread, Workload: "/vm", Thread: 12, CPUs: set.FromCPUs(4), Release: true},
+		"pin-thread /vm thread 12 to what it had":       {Kind: PinThread, Workload: "/vm", Thread: 12},
+	} {
+		if got := s.String(); got != text {
+			t.Errorf("got %q, want %q", got, text)
+		}
+	}
+	a := Action{Kind: Pin, Workload: "/vm", Thread: 3, CPUs: set.FromCPUs(1)}
+	if got := a.String(); got != "pin /vm thread 3 to CPUs 1" {
+		t.Errorf("got %q", got)
+	}
+	a = Action{Kind: Bind, Workload: "/vm", Nodes: set.FromNodes(1), CPUs: set.FromCPUs(8, 9)}
+	if got := a.String(); got != "bind /vm to nodes 1, CPUs 8-9" {
+		t.Errorf("got %q", got)
 	}
 }

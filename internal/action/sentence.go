@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"homenode/internal/set"
 )
 
 // String says a reason in one line: rule, sentence, then the figures with their
@@ -49,8 +51,14 @@ func (a Alternative) String() string {
 // String is "bind /demo/a to nodes 1".
 func (a Action) String() string {
 	text := string(a.Kind) + " " + a.Workload
+	if a.Kind == Pin {
+		return text + putThread(a.Thread, a.CPUs, a.Release)
+	}
 	if !a.Nodes.IsEmpty() {
 		text += " to nodes " + a.Nodes.String()
+	}
+	if !a.CPUs.IsEmpty() {
+		text += ", CPUs " + a.CPUs.String()
 	}
 	if a.CPUsOnly {
 		text += ", CPUs only"
@@ -62,6 +70,8 @@ func (a Action) String() string {
 func (s Step) String() string {
 	text := string(s.Kind) + " " + s.Workload
 	switch s.Kind {
+	case PinThread:
+		text += putThread(s.Thread, s.CPUs, s.Release)
 	case SetCPUs:
 		text += " " + s.CPUs.String()
 	case SetMems:
@@ -70,6 +80,17 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" from %v to %v, at most %v", s.From, s.Nodes, s.Budget)
 	}
 	return text
+}
+
+// putThread is " thread 12 to CPUs 0-3, then free".
+func putThread(id int, cpus set.CPUSet, release bool) string {
+	switch {
+	case cpus.IsEmpty():
+		return fmt.Sprintf(" thread %d to what it had", id)
+	case release:
+		return fmt.Sprintf(" thread %d to CPUs %v, then free", id, cpus)
+	}
+	return fmt.Sprintf(" thread %d to CPUs %v", id, cpus)
 }
 
 // figure keeps four significant digits: enough to see on which side of a limit.

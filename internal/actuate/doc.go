@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package actuate turns wishes (Bind, Unbind) into steps that fit into one
+// Package actuate turns wishes (Bind, Unbind, Pin) into steps that fit into one
 // window each: a pure state machine per workload, spanning windows.
 //
 //	Bind ─▶ cpus ─▶ pages ─────▶ mems ─▶ bound ◀─┐
@@ -15,8 +15,10 @@
 // Why in steps: on cgroup v2 writing cpuset.mems migrates pages at once, inside
 // the write; MAO measured 0.65 s per GB. So, for a Bind:
 //
-//  1. SetCPUs to the online CPUs of the nodes, without reserved ones. From then on
-//     first touch makes new pages local.
+//  1. SetCPUs to the online CPUs of the nodes, without reserved ones; of these those
+//     that the Bind names, where it names any. From then on first touch makes new pages
+//     local. A Bind of what is bound to the same nodes, but to other CPUs there, does
+//     this again, and only what of 2 and 3 is left to do; to other nodes: Unbind first.
 //  2. MovePages, from the same window on, if it pays (below): what is elsewhere, in
 //     the background, within a budget per window (Config.Rate × window length, or
 //     × Config.Turn where that is shorter) that all moving workloads share. Whose turn
@@ -42,6 +44,9 @@
 // by move_pages alone, nor does the cpuset write migrate it; waiting for it would be
 // waiting for ever. File pages count only until the mover says that is all; with
 // PageCache it moves those that nobody maps, too.
+//
+// A Pin (one thread, one period) is nobody's job: it is passed on as a step at once, as
+// it is, and its outcome is the policy's affair.
 //
 // The applier's part of the bargain: it takes the steps in order, drops a
 // workload's further steps after one that was not done, reports every outcome in

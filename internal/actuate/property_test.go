@@ -105,6 +105,8 @@ func randomWishes(r *rand.Rand) []action.Action {
 		a := action.Action{Kind: action.Bind, Workload: workload(r.IntN(random)), Nodes: set.FromNodes(r.IntN(3)), CPUsOnly: r.IntN(8) == 0}
 		if r.IntN(4) == 0 {
 			a = action.Action{Kind: action.Unbind, Workload: a.Workload}
+		} else if r.IntN(2) == 0 { // exact CPUs, not all of them its nodes'
+			a.CPUs = set.FromCPUs(r.IntN(8), r.IntN(8), r.IntN(8))
 		}
 		wishes = append(wishes, a)
 	}
@@ -171,6 +173,10 @@ func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, 
 			return fmt.Sprintf("%v: no such workload or job", s)
 		case s.Kind == action.SetCPUs && (s.CPUs.IsEmpty() || s.CPUs.Overlaps(cfg.ReservedCPUs)):
 			return fmt.Sprintf("%v: no CPUs, or reserved ones", s)
+		case s.Kind == action.SetCPUs && !job.Wanted.IsEmpty() && !s.CPUs.SubsetOf(job.Wanted):
+			return fmt.Sprintf("%v: CPUs that nobody asked for: %v", s, job.Wanted)
+		case s.Kind == action.SetCPUs && !job.May.IsEmpty() && !s.CPUs.SubsetOf(job.May):
+			return fmt.Sprintf("%v: CPUs that it might not use: %v", s, job.May)
 		case s.Kind == action.MovePages && (s.Budget <= 0 || s.From.IsEmpty() || s.From.Overlaps(s.Nodes)):
 			return fmt.Sprintf("%v: moves nothing", s)
 		case s.Kind == action.MovePages && unpaid(cfg, old, job, s) != "":

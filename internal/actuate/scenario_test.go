@@ -41,13 +41,25 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 	case "mao":
 		s.useMAO = true
 		return "", windowtest.Configure(&s.maoCfg, words[1:])
-	case "bind": // bind ID NODES [cpus-only]
+	case "bind": // bind ID NODES [cpus-only | CPUS]
 		nodes, err := set.ParseNodes(words[2])
-		s.wishes = append(s.wishes, action.Action{Kind: action.Bind, Workload: words[1], Nodes: nodes, CPUsOnly: len(words) > 3, Reason: action.Reason{Rule: "test.bind"}})
+		a := action.Action{Kind: action.Bind, Workload: words[1], Nodes: nodes, Reason: action.Reason{Rule: "test.bind"}}
+		if a.CPUsOnly = len(words) > 3 && words[3] == "cpus-only"; len(words) > 3 && !a.CPUsOnly {
+			a.CPUs, err = set.ParseCPUs(words[3])
+		}
+		s.wishes = append(s.wishes, a)
 		return "", err
 	case "unbind":
 		s.wishes = append(s.wishes, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
 		return "", nil
+	case "pin": // pin ID THREAD CPUS [hold]
+		thread, err := strconv.Atoi(words[2])
+		if err != nil {
+			return "", err
+		}
+		cpus, err := set.ParseCPUs(words[3])
+		s.wishes = append(s.wishes, action.Action{Kind: action.Pin, Workload: words[1], Thread: thread, CPUs: cpus, Release: len(words) == 4, Reason: action.Reason{Rule: "test.pin"}})
+		return "", err
 	case "profile": // profile LOCAL REMOTE PAGE: ns of a load, and of moving a page of 4 KiB
 		s.cfg.Profile = &profile.Profile{How: unit.HowModelled}
 		ns := make([]profile.Figure, 3)

@@ -44,6 +44,8 @@ type Job struct {
 	Stage    Stage       `json:"stage"`
 	Nodes    set.NodeSet `json:"nodes"`
 	CPUs     set.CPUSet  `json:"cpus"`
+	Wanted   set.CPUSet  `json:"wanted_cpus,omitzero"` // of Nodes, that were asked for by name; empty: all
+	May      set.CPUSet  `json:"may_cpus,omitzero"`    // what it might use before; empty: unknown
 	CPUsOnly bool        `json:"cpus_only,omitempty"`
 	MemsSet  bool        `json:"mems_set,omitempty"`
 	Why      string      `json:"why,omitempty"`      // of cpus-only, drifted

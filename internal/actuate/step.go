@@ -23,6 +23,10 @@ import (
 //  4. the moving ones share the window's budget,
 //  5. and one of them comes first.
 //
+// A Pin is no job's: it is passed on in its window, whatever becomes of its workload's
+// binding (a thread's affinity lies within the cpuset), and what becomes of it is left
+// to the policy.
+//
 // It returns the next state, the steps in the order in which to take them
 // (restores first: they make room), and outcomes of its own — a drift seen, a
 // step given up, a wish that cannot be begun — that belong into the next window.
@@ -72,10 +76,12 @@ func (r *round) run(st State, wishes []action.Action) (State, []action.Step, []a
 	return next, r.steps, r.told
 }
 
-// rank keeps SetCPUs before MovePages, and restores before all. Moves come last: at
-// their rate they take most of the window, and another workload's mems need not wait.
+// rank keeps SetCPUs before MovePages, and restores before all. Threads are put where
+// the cpuset, as it will be, lets them be; and after mems, for a thread that is gone is
+// no reason to drop those. Moves come last: at their rate they take most of the window,
+// and another workload's mems, or a thread, need not wait.
 func rank(k action.StepKind) int {
-	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.SetMems, action.MovePages}, k)
+	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.SetMems, action.PinThread, action.MovePages}, k)
 }
 
 // round is one Step at work.
@@ -117,7 +123,7 @@ const stageDone Stage = ""
 // outcome is number 1 of Step.
 func (r *round) outcome(o *action.Outcome) {
 	i, ok := find(r.jobs, o.Step.Workload)
-	if !ok {
+	if !ok || o.Step.Kind == action.PinThread { // gone: the thread, not its workload
 		return
 	}
 	j := &r.jobs[i]
@@ -139,7 +145,7 @@ func (r *round) outcome(o *action.Outcome) {
 
 // cpusOutcome: refused, or failed too often: put back what may have been done.
 func (r *round) cpusOutcome(j *Job, o *action.Outcome) {
-	if j.Stage != StageCPUs || o.Step.Nodes != j.Nodes { // or of a wish that was told no
+	if j.Stage != StageCPUs || o.Step.Nodes != j.Nodes || o.Step.CPUs != j.CPUs { // or of a wish that was told no
 		return
 	}
 	switch o.Status {
@@ -237,6 +243,10 @@ func (r *round) settle(j *Job, why string) {
 
 // wish is number 2 of Step.
 func (r *round) wish(a action.Action) {
+	if a.Kind == action.Pin {
+		r.add(action.Step{Kind: action.PinThread, Workload: a.Workload, Thread: a.Thread, CPUs: a.CPUs, Release: a.Release, Reason: a.Reason})
+		return
+	}
 	i, busy := find(r.jobs, a.Workload)
 	switch {
 	case a.Kind == action.Unbind && !busy: // of an orphan
@@ -254,7 +264,46 @@ func (r *round) wish(a action.Action) {
 		r.tell(newJob(a), action.Refused, "what it had before is still being restored")
 	case r.jobs[i].Nodes != a.Nodes:
 		r.tell(newJob(a), action.Refused, fmt.Sprintf("it is bound to nodes %v: unbind it first", r.jobs[i].Nodes))
+	case r.jobs[i].Wanted != a.CPUs:
+		r.rebind(&r.jobs[i], a)
 	}
+}
+
+// rebind is other CPUs of the same nodes: they are set anew, and what is known of its
+// pages and mems stays. Refused where none of them may be used: it stays as it is.
+func (r *round) rebind(j *Job, a action.Action) {
+	cpus := r.usable(a, j.May)
+	if cpus.IsEmpty() {
+		r.tell(newJob(a), action.Refused, noCPU(a)+": it stays as it is")
+		return
+	}
+	j.Wanted, j.Reason = a.CPUs, a.Reason
+	if cpus == j.CPUs && j.Stage != StageDry {
+		return // all the same, as far as they are online
+	}
+	j.CPUs = cpus
+	j.to(StageCPUs, "")
+}
+
+// usable are the CPUs that a bind comes to: of its nodes, of these those it names,
+// online, not reserved, and what the workload might use before (empty: unknown).
+func (r *round) usable(a action.Action, may set.CPUSet) set.CPUSet {
+	cpus := r.online(a.Nodes).Minus(r.cfg.ReservedCPUs)
+	if !a.CPUs.IsEmpty() {
+		cpus = cpus.Intersect(a.CPUs)
+	}
+	if !may.IsEmpty() {
+		cpus = cpus.Intersect(may)
+	}
+	return cpus
+}
+
+// noCPU is why nothing can be set.
+func noCPU(a action.Action) string {
+	if a.CPUs.IsEmpty() {
+		return fmt.Sprintf("nodes %v have no CPU that it may use", a.Nodes)
+	}
+	return fmt.Sprintf("nodes %v have none of the CPUs %v that it may use", a.Nodes, a.CPUs)
 }
 
 func (r *round) unbind(j *Job, why action.Reason) {
@@ -266,7 +315,7 @@ func (r *round) unbind(j *Job, why action.Reason) {
 }
 
 func newJob(a action.Action) Job {
-	return Job{Workload: a.Workload, Stage: StageCPUs, Nodes: a.Nodes, CPUsOnly: a.CPUsOnly, Reason: a.Reason}
+	return Job{Workload: a.Workload, Stage: StageCPUs, Nodes: a.Nodes, Wanted: a.CPUs, CPUsOnly: a.CPUsOnly, Reason: a.Reason}
 }
 
 // begin starts a bind, or refuses it where there is nothing to set.
@@ -277,13 +326,11 @@ func (r *round) begin(i int, a action.Action) {
 		r.tell(j, action.Gone, "it is not in this window")
 		return
 	}
-	j.CPUs = r.online(a.Nodes).Minus(r.cfg.ReservedCPUs)
-	if may := wl.Binding.CPUs; !may.IsEmpty() {
-		j.CPUs = j.CPUs.Intersect(may)
-	}
+	j.May = wl.Binding.CPUs
+	j.CPUs = r.usable(a, j.May)
 	switch {
 	case j.CPUs.IsEmpty():
-		r.tell(j, action.Refused, fmt.Sprintf("nodes %v have no CPU that it may use", a.Nodes))
+		r.tell(j, action.Refused, noCPU(a))
 	case !wl.Binding.Mems.IsEmpty() && !a.Nodes.SubsetOf(wl.Binding.Mems):
 		r.tell(j, action.Refused, fmt.Sprintf("its cgroup may use the memory of nodes %v only", wl.Binding.Mems))
 	default:
@@ -314,6 +361,10 @@ func (r *round) ask(j *Job, s action.Step) {
 	if s.Reason = j.Reason; s.Kind == action.MovePages && !r.silent {
 		s.Reason = j.withSum()
 	}
+	r.add(s)
+}
+
+func (r *round) add(s action.Step) {
 	if r.steps == nil {
 		r.steps = make([]action.Step, 0, fewSteps)
 	}

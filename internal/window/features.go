@@ -171,3 +171,45 @@ func localPages(w *Workload) (ratio unit.Ratio, why string) {
 	}
 	return unit.Ratio(local / allPages / allCPU), ""
 }
+
+// UncorePenalty is W/A, cycles that a request which left the private caches stalled its
+// core (Rao, HPCA 2013): latency O/A over parallelism O/W. Unknown without a request.
+func UncorePenalty(requests, waits unit.Value[uint64]) unit.Value[float64] {
+	return perCount(waits, requests, "no request left the private caches")
+}
+
+// IPC is instructions a cycle. It is no measure of progress where threads spin.
+func IPC(instructions, cycles unit.Value[uint64]) unit.Value[float64] {
+	return perCount(instructions, cycles, "no cycle was counted")
+}
+
+// MPI is misses an instruction: of the last-level cache, as DRAM reads.
+func MPI(w *Workload) unit.Value[float64] {
+	loads, ok := w.Loads()
+	n, known := w.Instructions.Get()
+	switch {
+	case !ok:
+		return unit.UnknownValue[float64]("DRAM reads are not counted")
+	case !known:
+		return unit.UnknownValue[float64](w.Instructions.From)
+	case n == 0:
+		return unit.UnknownValue[float64]("no instruction was counted")
+	}
+	how := unit.Weakest(w.LocalLoads.How, w.RemoteLoads.How, w.Instructions.How)
+	return unit.ValueOf(loads/float64(n), how, w.LocalLoads.From+", "+w.RemoteLoads.From+", "+w.Instructions.From)
+}
+
+// perCount is one counter for each of another; none is why it is unknown at 0.
+func perCount(of, each unit.Value[uint64], none string) unit.Value[float64] {
+	a, ok := of.Get()
+	b, ok2 := each.Get()
+	switch {
+	case !ok:
+		return unit.UnknownValue[float64](of.From)
+	case !ok2:
+		return unit.UnknownValue[float64](each.From)
+	case b == 0:
+		return unit.UnknownValue[float64](none)
+	}
+	return unit.ValueOf(float64(a)/float64(b), unit.Weakest(of.How, each.How), of.From+", "+each.From)
+}

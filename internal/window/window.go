@@ -45,6 +45,9 @@ type Workload struct {
 	Owner    string               `json:"owner"`    // who manages its cgroup: "none", "systemd", "docker", "kubelet", …
 	Approved bool                 `json:"approved"` // the offline side (now: the config) says binding pays
 	Target   unit.Opt[unit.Ratio] `json:"target"`   // local access ratio it should have
+	// Sensitive is what its operator says of it: whether where its threads run matters
+	// (Rao's tag). Unknown: nobody said, and who wants to know must infer it.
+	Sensitive unit.Opt[bool] `json:"numa_sensitive,omitzero"`
 
 	Tasks unit.Value[int]     `json:"tasks"`
 	CPU   unit.Value[float64] `json:"cpu"`   // CPUs' worth of time used in the period
@@ -61,8 +64,40 @@ type Workload struct {
 	StallCycles  unit.Value[uint64] `json:"stall_cycles"`
 	LocalLoads   unit.Value[uint64] `json:"local_loads"`  // DRAM reads served by the CPU's own node
 	RemoteLoads  unit.Value[uint64] `json:"remote_loads"` // DRAM reads served by another node
+	// UncoreRequests are requests that left the private caches of its cores (Rao's A),
+	// UncoreWaits the cycles with at least one critical one outstanding (W): demand
+	// data, instruction or RFO. Their ratio is the uncore penalty (UncorePenalty).
+	UncoreRequests unit.Value[uint64] `json:"uncore_requests,omitzero"`
+	UncoreWaits    unit.Value[uint64] `json:"uncore_waits,omitzero"`
+	// LLC is what it holds of all last-level caches at the end of the period (resctrl's
+	// llc_occupancy), bytes.
+	LLC unit.Value[unit.Bytes] `json:"llc_bytes,omitzero"`
+	// Threads are its threads (a VM's vCPUs), ascending by ID, where somebody reads them
+	// one by one; nil: nobody does.
+	Threads []Thread `json:"threads,omitempty"`
 
 	Binding Binding `json:"binding"`
+}
+
+// Thread is one thread of a workload in one period; a VM's vCPU is one.
+type Thread struct {
+	ID int `json:"id"` // TID; positive, of one thread of the host
+	// Start is when it started, ticks after boot: TIDs are used again. 0: not known.
+	Start uint64 `json:"start,omitempty"`
+	// CPU is the logical CPU that it is on at the end of the period, or was on last.
+	CPU unit.Opt[int] `json:"cpu"`
+	// Used is CPUs' worth of time, 0 … 1.
+	Used unit.Value[float64] `json:"used"`
+	// Deltas over the period: see Workload.
+	Cycles         unit.Value[uint64] `json:"cycles,omitzero"`
+	Instructions   unit.Value[uint64] `json:"instructions,omitzero"`
+	UncoreRequests unit.Value[uint64] `json:"uncore_requests,omitzero"`
+	UncoreWaits    unit.Value[uint64] `json:"uncore_waits,omitzero"`
+	// Allowed is its affinity. Ours says that homenode set it and that it still is so;
+	// Pinned that it is narrower than its workload's CPUs and somebody else's doing.
+	Allowed set.CPUSet `json:"allowed"`
+	Ours    bool       `json:"ours,omitempty"`
+	Pinned  bool       `json:"pinned,omitempty"`
 }
 
 // Binding is what a workload's cgroup is set to now.

@@ -51,6 +51,18 @@ func (h *Host) set(l *Load, key, value string) (err error) {
 		l.RemoteLoads, err = parse(value, parseUint)
 	case "cycles":
 		l.Cycles, err = parse(value, parseUint)
+	case "tasks":
+		l.Tasks, err = parse(value, strconv.Atoi)
+	case "service":
+		l.Service = value
+	case "instructions":
+		l.Instructions, err = parse(value, parseUint)
+	case "requests":
+		l.UncoreRequests, err = parse(value, parseUint)
+	case "waits":
+		l.UncoreWaits, err = parse(value, parseUint)
+	case "llc":
+		l.LLC, err = parse(value, unit.ParseBytes)
 	case "stalls":
 		l.StallCycles, err = parse(value, parseUint)
 	default:
