@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package brm
+
+import (
+	"cmp"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Step is one period. It returns the next state, what to do, and exactly one reason for
+// each of the window's workloads, in their order. The numbers are those of the package
+// comment.
+func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
+	r := newRound(m, cfg, w)
+	r.run(st)
+	return r.next, r.actions, r.explain()
+}
+
+// Decide is Step for those who have no use for words: the same next state and the same
+// actions with their whole reasons, and none for workloads that stay as they are. Of many
+// small VMs, saying why nothing is done is most of the work.
+func Decide(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action) {
+	r := newRound(m, cfg, w)
+	r.run(st)
+	r.explainActions()
+	return r.next, r.actions
+}
+
+func (r *round) run(st State) {
+	r.recall(st) // 1
+	r.outcomes()
+	r.measure() // 2
+	r.sum()     // 3
+	r.learn()   // 4, 5
+	r.judge()   // 6
+	r.decide()  // 7, 8
+	r.place()   // 9
+}
+
+// round is one Step at work.
+type round struct {
+	m     machine.Machine
+	cfg   Config
+	w     window.Window
+	nodes []node
+	// By CPU id; nodeOf is none of what is offline.
+	nodeOf, coreOf []int16
+	load, coreLoad []float64 // CPUs' worth of the window's threads
+	coreCPUs       []int16   // by core
+
+	next    State
+	threads []seen // parallel to next.Threads
+	loads   []load // parallel to the window's workloads
+	system  mean   // of all penalties
+	drift   float64
+	wishes  []wish
+	actions []action.Action
+	moves   int // of the actions; others give threads back what they had
+	// Explorers now, and as many as may be.
+	explorers, mostExplorers int
+	// near holds, for each node, the others from near to far; made when first asked for.
+	near [][]int16
+	// What may be used, of the last thread asked about.
+	may      []bool
+	mayCPUs  set.CPUSet
+	mayKnown bool
+	// Movable threads by node, made when the first node is full.
+	on [][]int32
+}
+
+// node is one with CPUs that are online.
+type node struct {
+	id   int
+	cpus []int32 // ascending
+	busy int     // threads on it that want a CPU of it
+}
+
+// seen is a thread in this window.
+type seen struct {
+	th       *window.Thread
+	workload int32
+	cpu      int32   // none: unknown
+	used     float64 // CPUs' worth; 1 if unknown: it may have used all of it
+	fresh    bool    // its penalty was counted in this period
+	value    float64 // the scope's penalty
+	known    bool    // value is
+	settled  bool    // its stay is long enough for it to move on
+	moved    bool    // a wish of it was granted
+}
+
+// load is a workload in this window.
+type load struct {
+	first, count      int // of its threads
+	hash              uint64
+	mean              mean // of its threads' penalties
+	candidate, trial  bool
+	verdict           verdict
+	moved, explored   int
+	swapped, full     int
+	released, brought int
+	pinned            int // threads that somebody else tied
+	knows             int // threads that know more than one node
+}
+
+// mean is a sum and of how many.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
+
+func (m mean) get() (float64, bool) { return m.sum / float64(max(1, m.n)), m.n > 0 }
+
+func newRound(m machine.Machine, cfg Config, w window.Window) *round {
+	cfg = cfg.atPeriod(w.Length)
+	r := &round{m: m, cfg: cfg, w: w, loads: make([]load, len(w.Workloads))}
+	r.makeNodes()
+	x := float64(float64(max(0, w.Length)) / float64(cfg.HalfLife) * ln2)
+	r.drift = 1 - 1/(1+x+float64(x*x*0.5)) // 1 - 2^(-length / half-life), near enough and the same anywhere
+	return r
+}
+
+const ln2 = 0.6931471805599453
+
+// makeNodes orders nodes by their lowest CPU: renumbered nodes stay in the same order.
+func (r *round) makeNodes() {
+	most := 0
+	for i := range r.m.CPUs {
+		most = max(most, r.m.CPUs[i].ID+1)
+	}
+	for i := range r.w.Nodes {
+		if cpus := r.w.Nodes[i].CPUs; !cpus.IsEmpty() {
+			n := node{id: r.w.Nodes[i].ID, cpus: make([]int32, 0, cpus.Len())}
+			for cpu := range cpus.All() {
+				n.cpus = append(n.cpus, int32(cpu))
+				most = max(most, cpu+1)
+			}
+			r.nodes = append(r.nodes, n)
+		}
+	}
+	slices.SortFunc(r.nodes, func(a, b node) int { return cmp.Compare(a.cpus[0], b.cpus[0]) })
+	r.nodeOf, r.coreOf = make([]int16, most), make([]int16, most)
+	r.load, r.coreLoad = make([]float64, most), make([]float64, len(r.m.Cores))
+	r.coreCPUs = make([]int16, len(r.m.Cores))
+	r.may = make([]bool, len(r.nodes))
+	for cpu := range r.nodeOf {
+		r.nodeOf[cpu], r.coreOf[cpu] = none, none
+	}
+	for i := range r.m.CPUs {
+		if core, ok := r.m.CPUs[i].Core.Get(); ok && core < len(r.m.Cores) {
+			r.coreOf[r.m.CPUs[i].ID] = int16(core)
+			r.coreCPUs[core]++
+		}
+	}
+	for k := range r.nodes {
+		for _, cpu := range r.nodes[k].cpus {
+			r.nodeOf[cpu] = int16(k)
+		}
+	}
+}
+
+// measure is number 2: where each thread is, what it used, and what its requests cost.
+func (r *round) measure() {
+	r.threads = make([]seen, len(r.next.Threads))
+	k := 0
+	for i := range r.w.Workloads {
+		wl := &r.w.Workloads[i]
+		r.loads[i].first, r.loads[i].count, r.loads[i].hash = k, len(wl.Threads), hash(wl.ID)
+		for j := range wl.Threads {
+			r.see(k, i, &wl.Threads[j])
+			k++
+		}
+	}
+}
+
+func (r *round) see(k, workload int, th *window.Thread) {
+	s, t := &r.threads[k], &r.next.Threads[k]
+	if th.Pinned {
+		r.loads[workload].pinned++
+	}
+	*s = seen{th: th, workload: int32(workload), cpu: none, used: th.Used.Or(1)}
+	at := none
+	if cpu, ok := th.CPU.Get(); ok && cpu >= 0 && cpu < len(r.nodeOf) && r.nodeOf[cpu] != none {
+		s.cpu, at = int32(cpu), int(r.nodeOf[cpu])
+		r.occupy(cpu, s.used, 1)
+	}
+	if at != t.Node {
+		t.arrive(at)
+	} else if t.Here = min(t.Here+1, manyPeriods); t.Here > longestLook+r.cfg.Settle+r.cfg.Samples {
+		t.Explores = false // it never went, or has nothing to tell
+	}
+	r.penalty(s, t, th)
+}
+
+// longestLook is how many periods more than needed an explorer may take: others wait for
+// it to come to an end.
+const longestLook = 10
+
+// arrive begins a stay. The period in which it came is part of both.
+func (t *Thread) arrive(at int) {
+	t.Node, t.Here, t.Counted, t.Worse, t.Looks = at, 0, 0, 0, t.Explores
+	if t.Home == at {
+		t.Home = none
+	}
+}
+
+// occupy puts so many threads that use so much on a CPU; or takes them away.
+func (r *round) occupy(cpu int, used float64, threads int) {
+	r.load[cpu] += float64(threads) * used
+	if core := r.coreOf[cpu]; core != none {
+		r.coreLoad[core] += float64(threads) * used
+	}
+	if used >= idleCPU {
+		r.nodes[r.nodeOf[cpu]].busy += threads
+	}
+}
+
+// crowded says that more threads want a CPU of a node than it has.
+func (r *round) crowded(k int) bool { return k != none && r.nodes[k].busy > len(r.nodes[k].cpus) }
+
+// penalty keeps the last figure where this period has too few requests: unknown is not
+// zero.
+func (r *round) penalty(s *seen, t *Thread, th *window.Thread) {
+	requests, ok := th.UncoreRequests.Get()
+	waits, ok2 := th.UncoreWaits.Get()
+	if !ok || !ok2 {
+		return
+	}
+	if cycles, ok := th.Cycles.Get(); ok && cycles > 0 {
+		now := min(1, float64(waits)/float64(cycles))
+		was, known := t.Stall.Get()
+		if known {
+			now = was + float64(r.cfg.Smoothing*(now-was))
+		}
+		t.Stall = unit.Some(now)
+	}
+	if requests == 0 || requests < r.cfg.MinRequests {
+		return
+	}
+	s.fresh = true
+	t.Penalty, t.Seen, t.Known = float64(waits)/float64(requests), r.next.Now, true
+}
+
+// sum is number 3. What is older than Stale is in no sum.
+func (r *round) sum() {
+	for k := range r.threads {
+		t := &r.next.Threads[k]
+		if t.Known && r.next.Now-t.Seen <= r.cfg.Stale {
+			r.loads[r.threads[k].workload].mean.add(t.Penalty)
+			r.system.add(t.Penalty)
+		}
+	}
+	for k := range r.threads {
+		s, t := &r.threads[k], &r.next.Threads[k]
+		switch r.cfg.Scope {
+		case ScopeSystem:
+			s.value, s.known = r.system.get()
+		case ScopeWorkload:
+			s.value, s.known = r.loads[s.workload].mean.get()
+		default:
+			s.value, s.known = t.Penalty, t.Known
+		}
+	}
+}

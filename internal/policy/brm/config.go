@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package brm
+
+import (
+	"fmt"
+	"time"
+
+	"homenode/internal/unit"
+)
+
+// Scope is whose penalty a thread is to make small.
+type Scope string
+
+// The scopes. The paper's is ScopeSystem: a thread that gains less than it costs the
+// others goes elsewhere. But of a sum over N threads a thread sees its own doing as one
+// part in N, and the others' comings and goings as the rest: with 16 it hardly learns.
+// ScopeThread, the default, is the sum relaxed as far as it goes
+// (docs/decisions/0019-brm.md).
+const (
+	ScopeSystem   Scope = "system"   // the mean over all threads
+	ScopeWorkload Scope = "workload" // the mean over its workload's
+	ScopeThread   Scope = "thread"   // its own
+)
+
+// Full is what to do with a thread whose node has no CPU as free as the one it is on.
+type Full string
+
+// What can be done.
+const (
+	// FullSwap: change places with one that loses less by it than the thread gains. If
+	// there is none, go where the kernel can make room: by a thread that has less to lose,
+	// or where more threads than CPUs are anyway. Else stay. Looks at other nodes go.
+	FullSwap     Full = "swap"
+	FullSwapOnly Full = "swap-only" // if there is none, stay
+	FullStay     Full = "stay"
+	FullGo       Full = "go" // to the least loaded CPU, however loaded, and the kernel makes room: the paper's
+)
+
+// Config is the paper's constants and what it leaves open. Figures of the paper are
+// named so; the others are our choice.
+type Config struct {
+	// Period is how often Step wants a window: 10 ms (paper). Shorter ones cost more than
+	// they tell: few requests, cold caches. Above 100 ms HalfLife, Forget, TrialLength and
+	// TrialEvery are longer than their defaults: at least so many periods (atPeriod).
+	Period time.Duration `yaml:"period" json:"period_ns"`
+	// Seed of the draws of a State that has none yet.
+	Seed uint64 `yaml:"seed" json:"seed"`
+
+	// The penalty.
+	Scope Scope `yaml:"scope" json:"scope"`
+	// MinRequests in a period are needed for a penalty; else the last one is kept.
+	MinRequests uint64 `yaml:"min_requests" json:"min_requests"`
+	// Stale is how old a thread's penalty may be in a sum: how far the sum is relaxed.
+	Stale time.Duration `yaml:"stale" json:"stale_ns"`
+
+	// Bias and probability, in points of 100.
+	InitialProb int `yaml:"initial_prob" json:"initial_prob"`
+	ResetProb   int `yaml:"reset_prob" json:"reset_prob"` // after a move
+	Rise        int `yaml:"rise" json:"rise"`             // a period that is worse than the best node: 1 (paper)
+	Fall        int `yaml:"fall" json:"fall"`             // a period that is not: 1 (paper)
+	// Margin is by how much another node must be better: 0 (paper). Less than what a
+	// penalty varies by itself makes threads wander between nodes that are alike.
+	Margin float64 `yaml:"margin" json:"margin"`
+	// MinStall is the share of a thread's cycles that wait below which it stays: there
+	// is too little to gain.
+	MinStall unit.Ratio `yaml:"min_stall" json:"min_stall"`
+
+	// Memory of nodes.
+	Smoothing float64       `yaml:"smoothing" json:"smoothing"` // weight of the newest period, (0,1]: 1 (paper)
+	Settle    int           `yaml:"settle" json:"settle"`       // periods after a move that do not count: caches are cold
+	Samples   int           `yaml:"samples" json:"samples"`     // periods that count before the next move
+	HalfLife  time.Duration `yaml:"half_life" json:"half_life_ns"`
+	// Forget is when a node that was not visited is unknown again; each time that it is
+	// visited again and is no better, twice as long, up to 64 times.
+	Forget time.Duration `yaml:"forget" json:"forget_ns"`
+	// Change is by how much a thread must be worse than it was before, and for how many
+	// periods in a row, for what it knows of other nodes to be of another time. Others
+	// that explore, and go again, are no change.
+	Change        float64 `yaml:"change" json:"change"`
+	ChangePeriods int     `yaml:"change_periods" json:"change_periods"`
+
+	// Exploration of unknown nodes.
+	ExploreChance int           `yaml:"explore_chance" json:"explore_chance"` // in 100, a period
+	ExploreEvery  time.Duration `yaml:"explore_every" json:"explore_every_ns"`
+	ExploreNodes  int           `yaml:"explore_nodes" json:"explore_nodes"` // the nearest so many; 0: all
+	// Explorers is the share of candidates that may explore at a time (one always may):
+	// what the others see then is still of a machine at rest.
+	Explorers unit.Ratio `yaml:"explorers" json:"explorers"`
+
+	// Placement.
+	// Hold: threads stay tied to their node where it has a CPU for each; else the kernel
+	// may move them.
+	Hold     bool `yaml:"hold" json:"hold"`
+	WhenFull Full `yaml:"when_full" json:"when_full"`
+	MaxMoves int  `yaml:"max_moves" json:"max_moves"` // threads a period, of which a change of places takes two; 0: no limit
+
+	// Who is a candidate, where nobody says; see infer.go.
+	Infer        bool          `yaml:"infer" json:"infer"`
+	MinGain      unit.Ratio    `yaml:"min_gain" json:"min_gain"`           // of its cycles, between its nodes; of a single move half of it
+	InferPeriods int           `yaml:"infer_periods" json:"infer_periods"` // in a row, before it is said so
+	TrialThreads int           `yaml:"trial_threads" json:"trial_threads"` // that explore to find out; 0: none do
+	TrialLength  time.Duration `yaml:"trial_length" json:"trial_length_ns"`
+	TrialEvery   time.Duration `yaml:"trial_every" json:"trial_every_ns"` // doubling up to 64 times
+
+	// RefusedFor is how long a thread is left alone that could not be put somewhere,
+	// doubling up to 64 times.
+	RefusedFor time.Duration `yaml:"refused_for" json:"refused_for_ns"`
+}
+
+// DefaultConfig returns the defaults; decode a file over it.
+func DefaultConfig() Config {
+	return Config{
+		Period: 10 * time.Millisecond, Seed: 1,
+		Scope: ScopeThread, MinRequests: 100, Stale: time.Second,
+		Rise: 5, Fall: 5, Margin: 0.05, MinStall: 0.05,
+		Smoothing: 0.25, Settle: 2, Samples: 3, HalfLife: 10 * time.Second, Forget: 30 * time.Second, Change: 0.25, ChangePeriods: 50,
+		ExploreChance: 10, ExploreEvery: 100 * time.Millisecond, ExploreNodes: 8, Explorers: 0.25,
+		WhenFull: FullSwap,
+		Infer:    true, MinGain: 0.03, InferPeriods: 5, TrialThreads: 2, TrialLength: 2 * time.Second, TrialEvery: 30 * time.Second,
+		RefusedFor: time.Second,
+	}
+}
+
+// What can be learned takes periods, however long they are: a look at a node takes Settle
+// and Samples of them, and some ten more until chance has it. Durations that are shorter
+// than so many periods would end before: what is known of one node would be forgotten
+// before another has been seen. At 100 ms and below the defaults are longer.
+const (
+	halfLifePeriods   = 100
+	forgetPeriods     = 300
+	trialPeriods      = 50
+	trialEveryPeriods = 300
+)
+
+// atPeriod makes durations long enough for windows of a length.
+func (c Config) atPeriod(length time.Duration) Config {
+	length = min(max(0, length), longest/forgetPeriods)
+	c.HalfLife = max(c.HalfLife, halfLifePeriods*length)
+	c.Forget = max(c.Forget, forgetPeriods*length)
+	c.TrialLength = max(c.TrialLength, trialPeriods*length)
+	c.TrialEvery = max(c.TrialEvery, trialEveryPeriods*length)
+	return c
+}
+
+// Validate says which setting cannot be, and what it must be, in one sentence.
+func (c Config) Validate() error {
+	switch {
+	case c.Scope != ScopeSystem && c.Scope != ScopeWorkload && c.Scope != ScopeThread:
+		return fmt.Errorf("brm: scope is %q: it must be system, workload or thread", c.Scope)
+	case c.WhenFull != FullSwap && c.WhenFull != FullSwapOnly && c.WhenFull != FullStay && c.WhenFull != FullGo:
+		return fmt.Errorf("brm: when_full is %q: it must be swap, swap-only, stay or go", c.WhenFull)
+	case !(c.Smoothing > 0 && c.Smoothing <= 1):
+		return fmt.Errorf("brm: smoothing is %g: it must be above 0, and 1 at most", c.Smoothing)
+	}
+	for _, err := range []error{c.durations(), c.points(), c.counts(), c.shares()} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) durations() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"period", c.Period, time.Millisecond}, {"stale", c.Stale, 0}, {"half_life", c.HalfLife, time.Millisecond},
+		{"forget", c.Forget, time.Millisecond}, {"explore_every", c.ExploreEvery, 0}, {"trial_length", c.TrialLength, 0},
+		{"trial_every", c.TrialEvery, 0}, {"refused_for", c.RefusedFor, 0},
+	} {
+		if d.value < d.least || d.value > longest {
+			return fmt.Errorf("brm: %s is %v: it must be between %v and %v", d.name, d.value, d.least, longest)
+		}
+	}
+	return nil
+}
+
+// longest is a duration that can be doubled six times and added up.
+const longest = 365 * 24 * time.Hour
+
+func (c Config) points() error {
+	for _, p := range []struct {
+		name         string
+		value, least int
+	}{
+		{"initial_prob", c.InitialProb, 0}, {"reset_prob", c.ResetProb, 0}, {"rise", c.Rise, 1}, {"fall", c.Fall, 0},
+		{"explore_chance", c.ExploreChance, 0},
+	} {
+		if p.value < p.least || p.value > certain {
+			return fmt.Errorf("brm: %s is %d: it must be between %d and %d", p.name, p.value, p.least, certain)
+		}
+	}
+	return nil
+}
+
+// certain is a probability of one, in points.
+const certain = 100
+
+func (c Config) counts() error {
+	for _, n := range []struct {
+		name         string
+		value, least int
+	}{
+		{"settle", c.Settle, 0}, {"samples", c.Samples, 1}, {"change_periods", c.ChangePeriods, 1}, {"explore_nodes", c.ExploreNodes, 0}, {"max_moves", c.MaxMoves, 0},
+		{"infer_periods", c.InferPeriods, 1}, {"trial_threads", c.TrialThreads, 0},
+	} {
+		if n.value < n.least || n.value > manyPeriods {
+			return fmt.Errorf("brm: %s is %d: it must be between %d and %d", n.name, n.value, n.least, manyPeriods)
+		}
+	}
+	return nil
+}
+
+// manyPeriods bounds counters, so that they fit what holds them.
+const manyPeriods = 1 << 30
+
+func (c Config) shares() error {
+	for _, s := range []struct {
+		name  string
+		value float64
+		most  float64
+	}{
+		{"margin", c.Margin, 10}, {"change", c.Change, 10}, {"min_stall", float64(c.MinStall), 1},
+		{"explorers", float64(c.Explorers), 1}, {"min_gain", float64(c.MinGain), 1},
+	} {
+		if !(s.value >= 0 && s.value <= s.most) {
+			return fmt.Errorf("brm: %s is %g: it must be between 0 and %g", s.name, s.value, s.most)
+		}
+	}
+	return nil
+}

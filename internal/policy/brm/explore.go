@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package brm
+
+import (
+	"cmp"
+	"slices"
+
+	"homenode/internal/window"
+)
+
+// wish is a thread that is to go to a node.
+type wish struct {
+	thread int
+	node   int
+	why    reason
+	order  uint64 // drawn: who comes first has the idle CPUs
+	draw   draw
+}
+
+// reason is why a thread goes.
+type reason int8
+
+const (
+	byBias reason = iota
+	toExplore
+	toTry // as toExplore, of a trial
+	goesHome
+	forAnother // it changes places with one that gains more than it loses
+)
+
+// decide is numbers 7 and 8 for each thread that may be moved.
+func (r *round) decide() {
+	for i := range r.loads {
+		l, wl := &r.loads[i], &r.w.Workloads[i]
+		trying := 0
+		for k := l.first; l.trial && k < l.first+l.count; k++ {
+			if r.next.Threads[k].Home != none {
+				trying++
+			}
+		}
+		for k := l.first; k < l.first+l.count; k++ {
+			t := &r.next.Threads[k]
+			if l.candidate || l.verdict.tagged {
+				t.Home = none // its trial found something, or somebody has said what is so
+			}
+			switch {
+			case (t.Held || wl.Threads[k-l.first].Ours) && !(r.cfg.Hold && (l.candidate || l.trial) && !r.crowded(t.Node)):
+				r.release(l, wl, k)
+			case r.movable(k) && (l.candidate || l.trial || t.Home != none):
+				r.draw(l, wl, k, &trying)
+			}
+		}
+	}
+	slices.SortFunc(r.wishes, func(a, b wish) int { return cmp.Or(cmp.Compare(a.order, b.order), a.thread-b.thread) })
+}
+
+// movable says that a thread's place is known, is nobody else's doing, and was not
+// refused just now.
+func (r *round) movable(k int) bool {
+	s, t := &r.threads[k], &r.next.Threads[k]
+	return s.cpu != none && !s.th.Pinned && r.next.Now >= t.Until
+}
+
+// draw is one thread's: the paper's where it knows a better node (7), else whether it
+// goes to see one that it does not know (8).
+func (r *round) draw(l *load, wl *window.Workload, k int, trying *int) {
+	s, t := &r.threads[k], &r.next.Threads[k]
+	d := r.drawOf(l.hash, t.ID)
+	visits := r.next.visits(k)
+	switch {
+	case !l.candidate && !l.trial: // what a trial sent away, and nothing came of it
+		r.wish(k, t.Home, goesHome, d)
+	case !s.settled || r.idle(t):
+	case t.Bias != t.Node && t.Bias != none:
+		if r.roomOn(wl, s.th, t.Bias) && d.below(certain) < t.Prob {
+			r.wish(k, t.Bias, byBias, d)
+		}
+	case r.next.Now < t.Next || r.explorers >= r.mostExplorers || d.below(certain) >= r.cfg.ExploreChance:
+	case l.trial && *trying >= r.cfg.TrialThreads && t.Home == none:
+	default:
+		if to := r.unknown(wl, s.th, t.Node, visits, &d); to != none {
+			why := toExplore
+			if l.trial {
+				why = toTry
+				*trying++
+			}
+			r.explorers++
+			r.wish(k, to, why, d)
+		}
+	}
+}
+
+// idle says that a thread waits too little for memory to gain by a move.
+func (r *round) idle(t *Thread) bool {
+	stall, ok := t.Stall.Get()
+	return ok && stall < float64(r.cfg.MinStall)
+}
+
+func (r *round) wish(k, to int, why reason, d draw) {
+	r.wishes = append(r.wishes, wish{thread: k, node: to, why: why, order: d.next(), draw: d})
+}
+
+// unknown is the nearest node that a thread may use and does not know, of the nearest
+// ExploreNodes; none if it knows all of those. Of several as near, one is drawn.
+func (r *round) unknown(wl *window.Workload, th *window.Thread, from int, visits []Visit, d *draw) int {
+	all := true
+	for k := range visits {
+		all = all && visits[k].Known
+	}
+	if all {
+		return none
+	}
+	near := r.nearest(from)
+	if n := r.cfg.ExploreNodes; n > 0 && n < len(near) {
+		for last := near[n-1]; n < len(near) && r.distance(from, int(near[n])) == r.distance(from, int(last)); n++ {
+		}
+		near = near[:n]
+	}
+	var ties [8]int16
+	n, best := 0, 0
+	for _, k := range near {
+		if visits[k].Known || !r.roomOn(wl, th, int(k)) {
+			continue
+		}
+		if far := r.distance(from, int(k)); n == 0 {
+			best = far
+		} else if far > best || n == len(ties) {
+			break
+		}
+		ties[n] = k
+		n++
+	}
+	if n == 0 {
+		return none
+	}
+	return int(ties[d.below(n)])
+}
+
+// nearest are the other nodes from near to far.
+func (r *round) nearest(from int) []int16 {
+	if r.near == nil {
+		r.near = make([][]int16, len(r.nodes))
+	}
+	if r.near[from] == nil {
+		for k := range r.nodes {
+			if k != from {
+				r.near[from] = append(r.near[from], int16(k))
+			}
+		}
+		slices.SortStableFunc(r.near[from], func(a, b int16) int {
+			return cmp.Compare(r.distance(from, int(a)), r.distance(from, int(b)))
+		})
+	}
+	return r.near[from]
+}
+
+func (r *round) distance(from, to int) int {
+	return r.m.Distance(r.nodes[from].id, r.nodes[to].id).Or(farthest)
+}
+
+// farthest is beyond every SLIT distance, which is one byte.
+const farthest = 256
+
+// roomOn says that a thread may use a CPU of a node.
+func (r *round) roomOn(wl *window.Workload, th *window.Thread, k int) bool {
+	may := mayUse(wl, th)
+	if !r.mayKnown || may != r.mayCPUs {
+		r.mayCPUs, r.mayKnown = may, true
+		for j := range r.may {
+			r.may[j] = false
+		}
+		for cpu := range may.All() {
+			if cpu < len(r.nodeOf) && r.nodeOf[cpu] != none {
+				r.may[r.nodeOf[cpu]] = true
+			}
+		}
+	}
+	return r.may[k]
+}
