@@ -36,7 +36,7 @@ owner/cgroup
 journal
 sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
-policy/mao | policy/numad | policy/brm | doctor
+policy/mao | policy/numad | policy/brm | policy/animal | doctor
 survey
 window/windowtest > window
 migration

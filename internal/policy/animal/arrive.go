@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package animal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"homenode/internal/unit"
+)
+
+// arrivals is number 4: those without a place, the largest first: small ones fit in what
+// is left.
+func (r *round) arrivals() {
+	var all []int
+	for i := range r.vms {
+		if r.wants(i) {
+			all = append(all, i)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y int) int {
+		return cmp.Or(cmp.Compare(r.facts[y].cpus, r.facts[x].cpus), cmp.Compare(r.facts[y].bytes, r.facts[x].bytes))
+	})
+	for _, i := range all {
+		r.arrive(i)
+	}
+}
+
+// wants says that a VM is to get a place now, or gives the reason why not.
+func (r *round) wants(i int) bool {
+	vm, f, wl := &r.vms[i], &r.facts[i], &r.w.Workloads[i]
+	switch {
+	case f.pinned:
+		r.say(i, "animal.skip.pinned", "somebody else pinned it: "+wl.Binding.PinnedWhy)
+	case f.cpus <= 0:
+		r.say(i, "animal.skip.size", "neither its tasks nor its quota are known: nobody can tell how many CPUs it needs")
+	case vm.placed() || f.acted:
+	case ours(wl): // of an earlier life, or lost
+		r.unbind(i, r.say(i, "animal.orphan", "it is bound, and has no place: it is given back first"))
+	case r.w.At.Before(vm.Retry):
+		r.say(i, "animal.backoff", "it is left alone for a while")
+	default:
+		return true
+	}
+	return false
+}
+
+func (r *round) arrive(i int) {
+	v := r.want(i)
+	plan, suits := r.board.find(v, r.residents(-1), r.cfg.MaxMoves)
+	if len(plan) == 0 {
+		vm := &r.vms[i]
+		vm.Retry = r.w.At.Add(r.pause(vm.Refusals))
+		vm.Refusals = min(vm.Refusals+1, mostDoublings)
+		r.say(i, "animal.wait", fmt.Sprintf("there is no room for %d CPUs and %v", v.cpus, unit.Bytes(v.bytes)))
+		return
+	}
+	what := "a free slot suits it"
+	switch {
+	case !suits:
+		what = "no slot suits it, and no few moves make one: the least bad"
+	case len(plan) > 1:
+		what = fmt.Sprintf("%d others move for it", len(plan)-1)
+	}
+	r.carryOut(plan, func(m move) (rule, text string) {
+		if m.id == i {
+			return "animal.arrive", what
+		}
+		return "animal.reshuffle", "it makes room for " + r.w.Workloads[i].ID
+	})
+}
+
+// residents are the VMs on the board, without one.
+func (r *round) residents(but int) []resident {
+	all := make([]resident, 0, len(r.vms))
+	for i := range r.vms {
+		if f := &r.facts[i]; i != but && !f.slot.none() {
+			all = append(all, resident{r.want(i), f.slot, r.movable(i)})
+		}
+	}
+	return all
+}
+
+// movable: nothing is under way, and it was not moved lately.
+func (r *round) movable(i int) bool {
+	vm := &r.vms[i]
+	return vm.placed() && !vm.Pending && !r.facts[i].acted && r.cooled(vm)
+}
+
+func (r *round) cooled(vm *Memory) bool {
+	return vm.Moves == 0 || r.w.At.Sub(vm.Moved) >= r.cool(vm)
+}
+
+// carryOut puts all of a plan on the board, and asks for it: first all leave, then each
+// gets its CPUs.
+func (r *round) carryOut(plan []move, reason func(move) (rule, text string)) {
+	for _, m := range plan {
+		vm, f := &r.vms[m.id], &r.facts[m.id]
+		if !f.slot.none() {
+			r.board.take(m.want, f.slot)
+			r.free = r.free.Union(vm.CPUs)
+		}
+	}
+	for _, m := range plan {
+		rule, text := reason(m)
+		r.assign(m, rule, text)
+	}
+}
+
+// assign gives a VM its place. Other CPUs of the same nodes are set at once; to other
+// nodes it is unbound first, as actuate wants.
+func (r *round) assign(m move, rule, text string) {
+	i := m.id
+	vm, wl := &r.vms[i], &r.w.Workloads[i]
+	was, had := vm.Nodes, vm.placed()
+	vm.Nodes, vm.CPUs, vm.Share = r.board.materialise(m.slot, r.free)
+	r.free = r.free.Minus(vm.CPUs)
+	r.board.put(m.want, m.slot)
+	r.facts[i].slot = m.slot
+	if had {
+		vm.Moved, vm.Moves = r.w.At, vm.Moves+1
+	}
+	vm.Settling, vm.Still, vm.Since = true, 0, r.w.At
+	vm.Pace.calm()
+	vm.Retry, vm.Refusals = time.Time{}, 0
+	why := r.say(i, rule, fmt.Sprintf("%s: as a %s it goes to nodes %v, CPUs %v", text, r.kind(i), vm.Nodes, vm.CPUs))
+	if ours(wl) && (!had || was != vm.Nodes) {
+		vm.Pending = true
+		r.unbind(i, why)
+		return
+	}
+	r.bind(i, why)
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package animal
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Config holds the matrices, thresholds and the metric. What is not the paper's is our
+// choice; decision 0020 has the reasons.
+type Config struct {
+	Metric Metric `yaml:"metric" json:"metric"`
+	// Compatible says how bad it is that two classes share a last-level cache; 0: they
+	// may. Symmetric.
+	Compatible Compatible `yaml:"compatible" json:"compatible"`
+	Benefit    Benefit    `yaml:"benefit" json:"benefit"`
+	// Unknown is what a workload is taken for while its counters do not tell; the default,
+	// a sensitive rabbit, is the careful choice: it gets a cache and a node to itself.
+	Unknown          Class `yaml:"unknown" json:"unknown"`
+	UnknownSensitive bool  `yaml:"unknown_sensitive" json:"unknown_sensitive"`
+	Infer            Infer `yaml:"infer" json:"infer"`
+
+	// ReservedCPUs are never given; the same as actuate's.
+	ReservedCPUs set.CPUSet `yaml:"reserved_cpus" json:"reserved_cpus"`
+
+	Reserve  unit.Ratio `yaml:"reserve" json:"reserve"`     // of a node's memory, left free; more: fewer fit
+	MaxMoves int        `yaml:"max_moves" json:"max_moves"` // VMs that a new configuration may move; more: longer searches
+	// Searches bounds how many placements one search tries, StepSearches how many all of a
+	// Step's do: they end with the best so far, and of slots only the obvious ones are seen.
+	Searches     int `yaml:"searches" json:"searches"`
+	StepSearches int `yaml:"step_searches" json:"step_searches"`
+
+	Threshold  float64 `yaml:"threshold" json:"threshold"`     // of (expected - measured) / expected, from where on a VM is affected
+	Affected   int     `yaml:"affected" json:"affected"`       // windows in a row that it must be for something to happen
+	Sustained  int     `yaml:"sustained" json:"sustained"`     // windows in which the best must hold to be expected
+	GiveUp     int     `yaml:"give_up" json:"give_up"`         // windows affected without a better place, after which less is expected
+	LocalShare float64 `yaml:"local_share" json:"local_share"` // of its memory that must have followed before it is judged
+
+	// Remapping pays when what it wins exceeds PayRatio × what moving costs, both over the
+	// horizon.
+	PayRatio     float64       `yaml:"pay_ratio" json:"pay_ratio"`
+	Horizon      time.Duration `yaml:"horizon" json:"horizon"`
+	SecondsPerGB float64       `yaml:"seconds_per_gb" json:"seconds_per_gb"` // of a CPU, to move memory, at least (MAO: 0.65)
+	// CoolDown is for how long a VM that was moved stays, twice as long with each move
+	// within the horizon before it, up to Doublings. A refused one is left alone as long.
+	CoolDown  time.Duration `yaml:"cool_down" json:"cool_down"`
+	Doublings int           `yaml:"doublings" json:"doublings"`
+}
+
+// Metric is what a VM's performance is judged by (Lakew: SM-IPC, SM-MPI).
+type Metric string
+
+// The metrics. Of MPI less is better.
+const (
+	IPC Metric = "ipc"
+	MPI Metric = "mpi"
+)
+
+// ByClass is a figure for each class.
+type ByClass struct {
+	Sheep  float64 `yaml:"sheep" json:"sheep"`
+	Rabbit float64 `yaml:"rabbit" json:"rabbit"`
+	Devil  float64 `yaml:"devil" json:"devil"`
+}
+
+func (b ByClass) of(c Class) float64 {
+	switch c {
+	case Sheep:
+		return b.Sheep
+	case Devil:
+		return b.Devil
+	}
+	return b.Rabbit
+}
+
+// Compatible is a matrix of classes by classes.
+type Compatible struct {
+	Sheep  ByClass `yaml:"sheep" json:"sheep"`
+	Rabbit ByClass `yaml:"rabbit" json:"rabbit"`
+	Devil  ByClass `yaml:"devil" json:"devil"`
+}
+
+func (c Compatible) of(a, b Class) float64 {
+	switch a {
+	case Sheep:
+		return c.Sheep.of(b)
+	case Devil:
+		return c.Devil.of(b)
+	}
+	return c.Rabbit.of(b)
+}
+
+// Levels is a figure for each level at which a VM's trouble may end (Lakew's columns).
+type Levels struct {
+	Socket float64 `yaml:"socket" json:"socket"` // bad neighbours in its cache
+	Node   float64 `yaml:"node" json:"node"`     // memory on other nodes of its server
+	Server float64 `yaml:"server" json:"server"` // memory on other servers
+}
+
+// Benefit is what ending it is worth, of 10.
+type Benefit struct {
+	Sheep  Levels `yaml:"sheep" json:"sheep"`
+	Rabbit Levels `yaml:"rabbit" json:"rabbit"`
+	Devil  Levels `yaml:"devil" json:"devil"`
+}
+
+func (b Benefit) of(c Class) Levels {
+	switch c {
+	case Sheep:
+		return b.Sheep
+	case Devil:
+		return b.Devil
+	}
+	return b.Rabbit
+}
+
+// DefaultConfig returns the defaults; decode a file over it.
+func DefaultConfig() Config {
+	return Config{
+		Metric: IPC,
+		// From the definitions (the paper's matrix is lost to us): a sheep neither hurts nor
+		// is hurt. Rabbits take from each other what each is fast by, and a devil takes it from
+		// them without end. Devils have no use for the cache, but one memory below it.
+		Compatible: Compatible{Rabbit: ByClass{Rabbit: 1, Devil: 2}, Devil: ByClass{Rabbit: 2, Devil: 1}},
+		// Lakew et al., the benefit matrix.
+		Benefit: Benefit{Sheep: Levels{1, 5, 8}, Rabbit: Levels{4, 7, 9}, Devil: Levels{1, 6, 9}},
+		Unknown: Rabbit, UnknownSensitive: true, Infer: defaultInfer(),
+		MaxMoves: 3, Searches: 2000, StepSearches: 4000,
+		Threshold: 0.15, Affected: 3, Sustained: 3, GiveUp: 60, LocalShare: 0.9,
+		PayRatio: 2, Horizon: 10 * time.Minute, SecondsPerGB: 0.65,
+		CoolDown: time.Minute, Doublings: 5,
+	}
+}
+
+// Validate says which setting cannot be, and what it must be, in one sentence.
+func (c Config) Validate() error {
+	switch {
+	case c.Metric != IPC && c.Metric != MPI:
+		return fmt.Errorf("animal: metric is %q: want ipc or mpi", c.Metric)
+	case c.Unknown != Sheep && c.Unknown != Rabbit && c.Unknown != Devil:
+		return fmt.Errorf("animal: unknown is %q: want sheep, rabbit or devil", c.Unknown)
+	case !(c.Reserve >= 0 && c.Reserve < 1):
+		return fmt.Errorf("animal: reserve is %v: it must be at least 0 and below 1", float64(c.Reserve))
+	case c.MaxMoves < 0 || c.Searches < 1 || c.StepSearches < 1:
+		return fmt.Errorf("animal: max_moves is %d, searches %d, step_searches %d: they must be at least 0, 1 and 1", c.MaxMoves, c.Searches, c.StepSearches)
+	case c.Affected < 1 || c.Sustained < 1 || c.GiveUp < c.Affected:
+		return fmt.Errorf("animal: affected is %d, sustained %d, give_up %d: they must be at least 1, 1 and affected", c.Affected, c.Sustained, c.GiveUp)
+	case c.Horizon <= 0 || c.CoolDown < 0 || c.Doublings < 0 || c.Doublings > mostDoublings:
+		return fmt.Errorf("animal: horizon is %v, cool_down %v, doublings %d: want a positive one, one not negative, and 0 to %d", c.Horizon, c.CoolDown, c.Doublings, mostDoublings)
+	}
+	return c.validateFigures()
+}
+
+// mostDoublings keeps a pause within a time.Duration.
+const mostDoublings = 16
+
+func (c Config) validateFigures() error {
+	figures := []struct {
+		name     string
+		is, most float64
+	}{{"threshold", c.Threshold, 1}, {"local_share", c.LocalShare, 1}, {"pay_ratio", c.PayRatio, math.MaxFloat64}, {"seconds_per_gb", c.SecondsPerGB, math.MaxFloat64}}
+	for _, a := range []Class{Sheep, Rabbit, Devil} {
+		for _, b := range []Class{Sheep, Rabbit, Devil} {
+			if c.Compatible.of(a, b) != c.Compatible.of(b, a) {
+				return fmt.Errorf("animal: compatible is %v for %s and %s, and %v the other way round: it must be the same", c.Compatible.of(a, b), a, b, c.Compatible.of(b, a))
+			}
+			figures = append(figures, struct {
+				name     string
+				is, most float64
+			}{fmt.Sprintf("compatible of %s and %s", a, b), c.Compatible.of(a, b), math.MaxFloat64})
+		}
+		l := c.Benefit.of(a)
+		if !(l.Socket >= 0 && l.Socket <= l.Node && l.Node <= l.Server && l.Server <= 10) {
+			return fmt.Errorf("animal: benefit of %s is %v, %v, %v: it must ascend from 0 to 10 at most", a, l.Socket, l.Node, l.Server)
+		}
+	}
+	for _, f := range figures {
+		if !(f.is >= 0 && f.is <= f.most) {
+			return fmt.Errorf("animal: %s is %v: it must not be negative, nor more than %g", f.name, f.is, f.most)
+		}
+	}
+	return c.Infer.validate()
+}

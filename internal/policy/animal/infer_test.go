@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package animal
+
+import (
+	"encoding/json"
+	"testing"
+
+	"homenode/internal/action"
+	"homenode/internal/unit"
+	"homenode/internal/window/windowtest"
+)
+
+func sampleOf(t *testing.T, what string) Sample {
+	t.Helper()
+	h := &windowtest.Host{}
+	h.Shape([]int{0}, 4, unit.GiB)
+	l := h.Load("/a")
+	if err := is(h, "/a", what); err != nil {
+		t.Fatal(err)
+	}
+	return SampleOf(&l.Workload, Site{Cache: unit.Some(4 * unit.MiB), Caches: unit.Some(1.0)})
+}
+
+// A rabbit is one in its cache and out of it; what its counters do not tell is unknown.
+func TestVerdicts(t *testing.T) {
+	f := defaultInfer()
+	for what, want := range map[string]Class{"sheep": Sheep, "rabbit": Rabbit, "hurt": Rabbit, "devil": Devil} {
+		s := sampleOf(t, what)
+		v := f.verdict(s, 3)
+		if v.Class != want || !v.Sensitive.Known() || !(v.Certain.Or(-1) > 0 && v.Certain.Or(2) <= 1) {
+			t.Errorf("%s is taken for %+v", what, v)
+		}
+		for name, forget := range map[string]func(*Sample){
+			"held": func(s *Sample) { s.Held = unit.None[float64]() }, "cache": func(s *Sample) { s.Cache = unit.None[float64]() },
+			"requests": func(s *Sample) { s.Requests = unit.None[float64]() },
+		} {
+			less := s
+			if forget(&less); f.verdict(less, 3).Class != Unknown || !f.verdict(less, 3).Sensitive.Known() {
+				t.Errorf("%s without %s is taken for %+v", what, name, f.verdict(less, 3))
+			}
+		}
+		s.Waits = unit.None[float64]()
+		if v := f.verdict(s, 3); v.Class != Unknown || v.Sensitive.Known() {
+			t.Errorf("%s without waits is taken for %+v", what, v)
+		}
+	}
+}
+
+// A class is said after some windows; another only when the figures have said so for
+// some in a row. New behaviour is noticed, and one odd window is not.
+func TestHysteresis(t *testing.T) {
+	f := defaultInfer()
+	sheep, devil := sampleOf(t, "sheep"), sampleOf(t, "devil")
+	l := &Look{}
+	see := func(s Sample, windows int) (changed int) {
+		for range windows {
+			if l.see(f, s) {
+				changed++
+			}
+		}
+		return changed
+	}
+	if see(sheep, f.Windows-1); l.Says.Class != Unknown {
+		t.Errorf("after too few windows: %+v", l.Says)
+	}
+	if see(sheep, 1); l.Says.Class != Sheep {
+		t.Errorf("after enough: %+v", l.Says)
+	}
+	if n := see(devil, 1) + see(sheep, 5); n != 0 || l.Says.Class != Sheep {
+		t.Errorf("one odd window: %d changes, %+v", n, l.Says)
+	}
+	if n := see(devil, f.Changed+f.Windows-2); n != 1 || l.Says.Class != Sheep {
+		t.Errorf("new behaviour: %d changes, %+v so soon", n, l.Says)
+	}
+	if see(devil, f.Windows+1); l.Says.Class != Devil {
+		t.Errorf("new behaviour: still %+v", l.Says)
+	}
+}
+
+// Of misses less is better: the sign flips.
+func TestDeviation(t *testing.T) {
+	some := unit.Some[float64]
+	for _, c := range []struct {
+		metric             Metric
+		expected, measured float64
+		want               float64
+	}{{IPC, 2, 1, 0.5}, {IPC, 1, 2, -1}, {MPI, 1, 2, 1}, {MPI, 2, 1, -0.5}} {
+		if got := deviation(c.metric, some(c.expected), some(c.measured)); got != some(c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	if deviation(MPI, some(0), some(1)).Known() || deviation(IPC, unit.None[float64](), some(1)).Known() {
+		t.Error("a deviation from nothing")
+	}
+	p := Pace{}
+	for _, v := range []float64{5, 1, 2, 3} { // the worst of two in a row: 1, 1, 2
+		p.see(some(v), IPC, 2)
+	}
+	if p.Best != some(2.0) {
+		t.Errorf("best is %v", p.Best)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	c := DefaultConfig()
+	text, _ := json.Marshal(c)
+	back := Config{}
+	if err := c.Validate(); err != nil || json.Unmarshal(text, &back) != nil || back != c {
+		t.Errorf("%v; %+v", err, back)
+	}
+	for i, change := range []func(*Config){
+		func(c *Config) { c.Metric = "x" }, func(c *Config) { c.Unknown = "" }, func(c *Config) { c.Reserve = 1 },
+		func(c *Config) { c.Searches = 0 }, func(c *Config) { c.Affected = 0 }, func(c *Config) { c.Horizon = 0 },
+		func(c *Config) { c.Doublings = 99 }, func(c *Config) { c.Compatible.Rabbit.Devil = 1 }, func(c *Config) { c.Compatible.Sheep.Sheep = -1 },
+		func(c *Config) { c.Benefit.Sheep.Node = 9 }, func(c *Config) { c.Threshold = 2 }, func(c *Config) { c.Infer.DRAM = 1 },
+		func(c *Config) { c.Infer.Weight = 2 }, func(c *Config) { c.LocalShare = -1 }, func(c *Config) { c.PayRatio = -1 },
+	} {
+		c := DefaultConfig()
+		if change(&c); c.Validate() == nil {
+			t.Errorf("%d: %+v is said to be possible", i, c)
+		}
+	}
+}
+
+// Moving costs what it took lately.
+func TestPrice(t *testing.T) {
+	some := unit.Some[float64]
+	move := func(gb, seconds float64) action.Outcome {
+		return action.Outcome{Step: action.Step{Kind: action.MovePages}, Moved: unit.Bytes(gb * 1e9), CPUSeconds: seconds}
+	}
+	for _, c := range []struct {
+		was, want unit.Opt[float64]
+		outcomes  []action.Outcome
+	}{
+		{unit.None[float64](), unit.None[float64](), nil},
+		{unit.None[float64](), unit.None[float64](), []action.Outcome{move(0, 1)}},
+		{unit.None[float64](), some(2), []action.Outcome{move(1, 1), move(1, 3)}},
+		{some(4), some(3), []action.Outcome{move(1, 2)}},
+		{some(4), some(4), nil},
+	} {
+		if got := priceOf(c.was, c.outcomes, 0.5); got != c.want {
+			t.Errorf("%v and %v: %v, want %v", c.was, c.outcomes, got, c.want)
+		}
+	}
+}

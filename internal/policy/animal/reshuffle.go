@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package animal
+
+import (
+	"cmp"
+	"slices"
+
+	"homenode/internal/machine"
+)
+
+// resident is a VM on the board.
+type resident struct {
+	want
+	slot    slot
+	movable bool
+}
+
+// move is a VM's new slot.
+type move struct {
+	want
+	slot slot
+}
+
+// rearrange finds the fewest residents to move so that a VM gets a suitable slot, and
+// they do, too:
+//
+//  1. Sets of residents by how many they are, then by how much memory they have. The first
+//     that will do is taken, of equals the one that leaves the VM nearest. Sets whose going
+//     changes nothing for the VM are passed over.
+//  2. They are taken off the board. The VM tries its suitable slots, the nearest first,
+//     and for each the others theirs, until all have one; else in another order.
+//
+// The VM is not on the board, and no free slot suits it; it is moved itself if it was (it
+// counts as the first). The search ends, with the best so far, once it has tried enough (afford).
+func (b *board) rearrange(v want, residents []resident, most int) []move {
+	b.begin(residents)
+	movable, helps := b.candidates(v, residents, most)
+	for k := 1; k <= most && len(helps) > 0; k++ {
+		var best []move
+		for group := range groups(residents, movable, k) { // 1
+			if best != nil && bytesOf(residents, group) > sumOf(best[1:]) || !b.afford() {
+				break
+			}
+			if !slices.ContainsFunc(group, func(i int) bool { return slices.Contains(helps, i) }) {
+				continue
+			}
+			plan := b.try(&v, residents, group)
+			if plan != nil && (best == nil || nearer(plan[0].slot, best[0].slot)) {
+				best = plan
+			}
+		}
+		if best != nil || b.spent() {
+			return best
+		}
+	}
+	return nil
+}
+
+// candidates are those that can be moved, and of them those whose going may help a VM: it
+// gets CPUs that suit it, or memory. CPUs of a cache do not suit it while anybody bad for
+// it stays there, and more of these than may be moved, or one that cannot be, do stay.
+func (b *board) candidates(v want, residents []resident, most int) (movable, helps []int) {
+	leave := make([]int, len(b.caches)) // how many bad ones each cache can be rid of
+	for i, r := range residents {
+		if !r.movable {
+			continue
+		}
+		movable = append(movable, i)
+		if b.cfg.Compatible.of(v.class, r.class) > 0 {
+			b.eachCache(r.slot, func(k int) { leave[k]++ })
+		}
+	}
+	for _, i := range movable {
+		r, may := &residents[i], false
+		b.eachCache(r.slot, func(k int) {
+			bad := b.bad(v.class, k)
+			may = may || bad <= most && bad <= leave[k]
+		})
+		if may || b.scarce(&v, r) {
+			helps = append(helps, i)
+		}
+	}
+	return movable, helps
+}
+
+// eachCache visits the caches of a slot, each once.
+func (b *board) eachCache(s slot, visit func(cache int)) {
+	for i, g := range s.take {
+		if k := b.units[g.unit].cache; !b.seen(s.take[:i], k) {
+			visit(k)
+		}
+	}
+}
+
+// bad is how many in a cache a class may not be beside.
+func (b *board) bad(c Class, cache int) int {
+	n, count := b.caches[cache], 0.0
+	for _, of := range []Class{Sheep, Rabbit, Devil} {
+		if b.cfg.Compatible.of(c, of) > 0 {
+			count += n.of(of)
+		}
+	}
+	return int(count)
+}
+
+// nearer: both are suitable.
+func nearer(x, y slot) bool {
+	return cmp.Or(cmp.Compare(x.span, y.span), cmp.Compare(x.total, y.total)) < 0
+}
+
+// relieve finds the fewest residents to move so that one that stays has a suitable slot
+// where it is: all of its bad neighbours, and others that make room for them.
+func (b *board) relieve(stays resident, residents []resident, most int) []move {
+	b.begin(residents)
+	var bad, rest []int
+	for i, r := range residents {
+		isBad := b.cfg.Compatible.of(stays.class, r.class) > 0 && b.beside(stays.slot, r.slot)
+		switch {
+		case isBad && !r.movable:
+			return nil
+		case isBad:
+			bad = append(bad, i)
+		case r.movable:
+			rest = append(rest, i)
+		}
+	}
+	if len(bad) == 0 {
+		return nil // nobody's that could be moved
+	}
+	for k := len(bad); k <= most; k++ {
+		for others := range groups(residents, rest, k-len(bad)) {
+			if !b.afford() {
+				return nil
+			}
+			group := slices.Sorted(slices.Values(slices.Concat(bad, others)))
+			if plan := b.tryAround(stays, residents, group); plan != nil {
+				return plan
+			}
+		}
+	}
+	return nil
+}
+
+func (b *board) tryAround(stays resident, residents []resident, group []int) []move {
+	for _, i := range group {
+		b.take(residents[i].want, residents[i].slot)
+	}
+	var plan []move
+	if b.besides(stays) == 0 {
+		plan = b.placeAny(orders(nil, residents, group))
+	}
+	for _, i := range group {
+		b.put(residents[i].want, residents[i].slot)
+	}
+	return plan
+}
+
+// besides is the cost of the others in a resident's caches.
+func (b *board) besides(r resident) float64 {
+	b.take(r.want, r.slot)
+	cost := b.costOf(r.want, r.slot)
+	b.put(r.want, r.slot)
+	return cost
+}
+
+func (b *board) beside(x, y slot) bool {
+	return slices.ContainsFunc(x.take, func(g grant) bool { return b.seen(y.take, b.units[g.unit].cache) })
+}
+
+// orders in which a VM, if any, and a group may be placed: the VM first, then the
+// largest; or the smallest; or the VM last. What is placed first decides what is left
+// for the next: one order may do where another does not.
+func orders(v *want, residents []resident, group []int) (all [][]want) {
+	var others []want
+	for _, i := range group {
+		others = append(others, residents[i].want)
+	}
+	slices.SortStableFunc(others, func(x, y want) int {
+		return cmp.Or(cmp.Compare(y.cpus, x.cpus), cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.id, y.id))
+	})
+	back := slices.Clone(others)
+	slices.Reverse(back)
+	sorts := [][]want{others, back}
+	if len(others) < 2 {
+		sorts = sorts[:1]
+	}
+	if v == nil {
+		return sorts
+	}
+	for _, o := range sorts {
+		all = append(all, slices.Insert(slices.Clone(o), 0, *v))
+	}
+	for _, o := range sorts {
+		all = append(all, append(slices.Clone(o), *v))
+	}
+	return all
+}
+
+// placeAny is the plan of the first order that has one; the VM's own move, if it is the
+// first of the orders, comes first.
+func (b *board) placeAny(orders [][]want) []move {
+	for _, order := range orders {
+		if plan := b.place(order, nil); plan != nil {
+			own := slices.IndexFunc(plan, func(m move) bool { return m.id == orders[0][0].id })
+			first := plan[own]
+			return slices.Insert(slices.Delete(plan, own, own+1), 0, first)
+		}
+	}
+	return nil
+}
+
+// try is number 2 for one group: if its going leaves memory, or CPUs that suit the VM.
+func (b *board) try(v *want, residents []resident, group []int) (plan []move) {
+	any := func(has func(*want, *resident) bool) bool {
+		return slices.ContainsFunc(group, func(i int) bool { return has(v, &residents[i]) })
+	}
+	room := any(b.scarce)
+	for _, i := range group {
+		b.take(residents[i].want, residents[i].slot)
+	}
+	if room || any(b.suits) {
+		plan = b.placeAny(orders(v, residents, group))
+	}
+	for _, i := range group {
+		b.put(residents[i].want, residents[i].slot)
+	}
+	return plan
+}
+
+// scarce says that a resident has memory where there is not enough for a VM.
+func (b *board) scarce(v *want, r *resident) bool {
+	return r.bytes > 0 && slices.ContainsFunc(r.slot.share, func(sh Share) bool { return b.nodes[sh.Node].room < v.bytes })
+}
+
+// suits says that a cache which a resident was in suits a VM.
+func (b *board) suits(v *want, r *resident) bool {
+	return slices.ContainsFunc(r.slot.take, func(g grant) bool { return b.neighbours(v.class, g.unit) == 0 })
+}
+
+// place gives all of them suitable slots, by going back where one finds none.
+func (b *board) place(all []want, done []move) []move {
+	if len(all) == 0 {
+		return slices.Clone(done)
+	}
+	v := all[0]
+	for _, s := range b.suitable(v) {
+		if !b.afford() {
+			return nil
+		}
+		b.put(v, s)
+		plan := b.place(all[1:], append(done, move{v, s}))
+		b.take(v, s)
+		if plan != nil {
+			return plan
+		}
+	}
+	return nil
+}
+
+// mostSlots of a VM are tried in a rearrangement. On four nodes there are fewer.
+const mostSlots = 64
+
+// suitable slots of a VM, the best first.
+func (b *board) suitable(v want) []slot {
+	_, level := b.nearest(v)
+	var all []slot
+	var crowd []float64
+	s := b.newSearch(v, true, level)
+	s.visit = func(x slot) bool {
+		all, crowd = append(all, x), append(crowd, b.preference(v, x))
+		return len(all) < mostSlots
+	}
+	s.all()
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		switch {
+		case b.prefers(all[x], crowd[x], all[y], crowd[y]):
+			return -1
+		case b.prefers(all[y], crowd[y], all[x], crowd[x]):
+			return 1
+		}
+		return 0
+	})
+	sorted := make([]slot, len(all))
+	for k, i := range order {
+		sorted[k] = all[i]
+	}
+	return sorted
+}
+
+// find is stage 1 for a VM that is not on the board: a suitable slot, else one that few
+// moves make, else the least bad. Moves are of others; the last one is its own. None:
+// there is no room at all.
+func (b *board) find(v want, residents []resident, most int) (plan []move, suits bool) {
+	if b.short(v) {
+		return nil, false // nobody's moving helps
+	}
+	_, level := b.nearest(v)
+	b.tries = 0
+	if s := b.best(v, true, level); !s.none() {
+		return []move{{v, s}}, true
+	}
+	b.tries = 0
+	last := b.best(v, false, machine.Beyond) // the least bad
+	if plan = b.rearrange(v, residents, most); plan != nil {
+		return slices.Concat(plan[1:], plan[:1]), true
+	}
+	if last.none() {
+		return nil, false
+	}
+	return []move{{v, last}}, false
+}
+
+// short says that there are fewer free CPUs than it needs, or less memory.
+func (b *board) short(v want) bool {
+	cpus, room := 0, 0.0
+	for _, n := range b.nodes {
+		cpus += n.free
+		room += max(0, n.room)
+	}
+	return cpus < v.cpus || !fits(v.bytes, room)
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package animal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"homenode/internal/machine"
+	"homenode/internal/unit"
+)
+
+// running is number 5: those that have run worse than expected for long enough, the
+// worst first. One new configuration a window, and none while one is under way: what
+// comes of it must be seen first.
+func (r *round) running() {
+	busy := slices.ContainsFunc(r.vms, func(vm Memory) bool { return vm.Pending })
+	for _, i := range r.affected() {
+		switch {
+		case busy:
+			r.say(i, "animal.keep.turn", "it is affected, and another move is under way")
+		case r.board.tired():
+			r.say(i, "animal.keep.turn", "it is affected, and enough was tried for others in this window")
+		default:
+			busy = r.relieve(i)
+		}
+	}
+}
+
+// affected VMs, counted; by deviation, then by size.
+func (r *round) affected() (all []int) {
+	for i := range r.vms {
+		vm, f := &r.vms[i], &r.facts[i]
+		if !vm.placed() || vm.Settling || vm.Pending || f.acted {
+			continue
+		}
+		f.deviates = r.suffers(i)
+		if d, ok := f.deviates.Get(); ok && d >= r.cfg.Threshold {
+			vm.Pace.Affected++
+		} else if ok {
+			vm.Pace.calm()
+		}
+		if vm.Pace.Affected >= r.cfg.Affected {
+			all = append(all, i)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y int) int {
+		return cmp.Or(cmp.Compare(r.facts[y].deviates.Or(0), r.facts[x].deviates.Or(0)), cmp.Compare(r.vms[y].CPUs.Len(), r.vms[x].CPUs.Len()))
+	})
+	return all
+}
+
+// suffers is the deviation from the best that was seen. One that is where it should not
+// be may never have run well: then it is what its counters say that it loses there.
+func (r *round) suffers(i int) unit.Opt[float64] {
+	f := &r.facts[i]
+	_, suits := r.board.nearest(r.want(i))
+	if f.slot.level <= suits && r.cost(i) == 0 {
+		return f.deviates
+	}
+	lost, ok := r.cfg.Infer.Lost(r.vms[i].Look.Mean).Get()
+	if !ok {
+		return f.deviates
+	}
+	return unit.Some(max(lost, f.deviates.Or(0)))
+}
+
+// cost of a VM's neighbours.
+func (r *round) cost(i int) float64 {
+	return r.board.besides(resident{want: r.want(i), slot: r.facts[i].slot})
+}
+
+// relieve does something for an affected VM, if there is something that pays.
+func (r *round) relieve(i int) (done bool) {
+	vm, f, v := &r.vms[i], &r.facts[i], r.want(i)
+	_, suits := r.board.nearest(v)
+	before := fate{f.slot.level, r.cost(i)}
+	if before.level <= suits && before.cost == 0 {
+		r.resign(i)
+		return false
+	}
+	if !r.cooled(vm) {
+		r.say(i, "animal.keep.cool", "it is affected, and was moved not long ago")
+		return false
+	}
+	if vm.Pace.Affected < vm.Pace.Again {
+		r.resign(i)
+		return false
+	}
+	plan, after := r.remedy(v, before, suits)
+	if len(plan) == 0 {
+		vm.Pace.Again = vm.Pace.Affected + r.cfg.Affected<<min(vm.Pace.Vain, r.cfg.Doublings)
+		vm.Pace.Vain++
+		r.resign(i)
+		return false
+	}
+	gain, price := r.pays(i, before, after, plan)
+	if !(gain >= r.cfg.PayRatio*price) {
+		r.say(i, "animal.keep.price", fmt.Sprintf("it is affected: %d moves would win %.2g CPUs' worth, and cost %.2g", len(plan), gain, price))
+		return false
+	}
+	r.carryOut(plan, func(m move) (rule, text string) {
+		text = fmt.Sprintf("it runs %.0f %% worse than expected; %d moves win %.2g CPUs' worth for %.2g", 100*f.deviates.Or(0), len(plan), gain, price)
+		if m.id != i {
+			text = fmt.Sprintf("it leaves the cache of %s, that runs %.0f %% worse than expected", r.w.Workloads[i].ID, 100*f.deviates.Or(0))
+		}
+		return "animal.interference", text
+	})
+	vm.Pace.calm()
+	r.say(i, "animal.interference", fmt.Sprintf("it stays, and %d others leave its cache", len(plan)))
+	return true
+}
+
+// fate is how good a VM's place is; less is better.
+type fate struct {
+	level machine.Level
+	cost  float64
+}
+
+// resign: nothing better is known. After a while less is expected.
+func (r *round) resign(i int) {
+	pace := &r.vms[i].Pace
+	r.say(i, "animal.keep.best", "it is affected, and no better place is known")
+	if pace.Affected >= r.cfg.GiveUp {
+		pace.Best, pace.Run = unit.None[float64](), nil
+		pace.calm()
+	}
+}
+
+// remedy is the configuration with the fewest moves: bad neighbours leave, or it goes,
+// alone or for others that make room; of as many moves the one with less memory. Where
+// none is all good, it goes to where it is better than here.
+func (r *round) remedy(v want, before fate, suits machine.Level) ([]move, fate) {
+	i, b := v.id, r.board
+	others := r.residents(i)
+	var plan []move
+	if before.level <= suits {
+		plan = b.relieve(resident{want: v, slot: r.facts[i].slot}, others, r.cfg.MaxMoves)
+	}
+	after := fate{before.level, 0}
+	b.take(v, r.facts[i].slot)
+	defer b.put(v, r.facts[i].slot)
+	if own := r.away(v, others, len(plan), suits); own != nil && (plan == nil || len(own) < len(plan) || len(own) == len(plan) && sumOf(own) < sumOf(plan)) {
+		return own, fate{own[0].slot.level, 0}
+	}
+	if plan != nil {
+		return plan, after
+	}
+	b.tries = 0
+	s := b.best(v, false, before.level)
+	if to := (fate{s.level, s.cost}); !s.none() && (to.level < before.level || to.level == before.level && to.cost < before.cost) {
+		return []move{{v, s}}, to
+	}
+	return nil, before
+}
+
+// away is the VM itself moved, it first; in no more moves than there is another way in.
+func (r *round) away(v want, others []resident, most int, suits machine.Level) []move {
+	r.board.tries = 0
+	if s := r.board.best(v, true, suits); !s.none() {
+		return []move{{v, s}}
+	}
+	if most == 0 {
+		most = r.cfg.MaxMoves
+	}
+	return r.board.rearrange(v, others, most-1)
+}
+
+func sumOf(plan []move) (sum float64) {
+	for _, m := range plan {
+		sum += m.bytes
+	}
+	return sum
+}
+
+// pays is what a plan wins and costs, in CPUs' worth over the horizon: of what the VM
+// loses the share that the benefit matrix says, by the level that it is better by; and
+// CPU time for moving everybody's memory, at what that took lately if it was more than
+// is to be expected: links may be busy.
+func (r *round) pays(i int, before, after fate, plan []move) (gain, price float64) {
+	benefit := r.cfg.Benefit.of(r.classOf(i))
+	of := benefit.Socket
+	switch {
+	case after.level >= before.level:
+	case before.level == machine.Beyond:
+		of = benefit.Server
+	default:
+		of = benefit.Node
+	}
+	gain = r.facts[i].deviates.Or(0) * of / 10 * float64(r.vms[i].CPUs.Len())
+	each := max(r.cfg.SecondsPerGB, r.price.Or(0))
+	return gain, sumOf(plan) / 1e9 * each / r.cfg.Horizon.Seconds()
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package animal
+
+import (
+	"fmt"
+
+	"homenode/internal/action"
+	"homenode/internal/unit"
+)
+
+// say gives workload i its reason, unless it has one.
+func (r *round) say(i int, rule, summary string) action.Reason {
+	why := action.Reason{Rule: rule, Workload: r.w.Workloads[i].ID, Summary: summary, Numbers: r.numbers(i)}
+	if r.reasons[i].Rule == "" {
+		r.reasons[i] = why
+	}
+	return why
+}
+
+// numbers are what rules look at.
+func (r *round) numbers(i int) []action.Number {
+	f, vm := &r.facts[i], &r.vms[i]
+	says := vm.Look.Says
+	estimate := func(name string, v, limit unit.Opt[float64], of string) action.Number {
+		x, ok := v.Get()
+		if !ok {
+			return action.Number{Name: name, Value: unit.UnknownValue[float64]("not counted"), Limit: limit, Unit: of}
+		}
+		return action.Number{Name: name, Value: unit.Estimated(x, "counters"), Limit: limit, Unit: of}
+	}
+	limit := unit.Some(HurtLimit)
+	return []action.Number{
+		{Name: "cpus", Value: unit.Estimated(float64(f.cpus), "tasks, quota"), Unit: "cpus"},
+		{Name: "memory", Value: unit.Estimated(f.bytes, "sum by node"), Unit: "bytes"},
+		estimate("hurt_by_sharing", says.Slowdowns.Hurt, limit, "ratio"),
+		estimate("harm_by_sharing", says.Slowdowns.Harm, limit, "ratio"),
+		estimate("slower_when_remote", says.Slowdowns.Remote, limit, "ratio"),
+		estimate("certain", says.Certain, unit.None[float64](), "ratio"),
+		estimate(string(r.cfg.Metric), vm.Pace.Now, unit.None[float64](), ""),
+		estimate("expected_"+string(r.cfg.Metric), f.expected, unit.None[float64](), ""),
+		estimate("deviation", f.deviates, unit.Some(r.cfg.Threshold), "ratio"),
+	}
+}
+
+// kind is "sensitive rabbit (unknown)".
+func (r *round) kind(i int) string {
+	text := string(r.classOf(i))
+	if r.sensitive(i) {
+		text = "sensitive " + text
+	}
+	if r.vms[i].Look.Says.Class == Unknown {
+		text += " (unknown)"
+	}
+	return text
+}
+
+// explain gives a reason to all that have none yet.
+func (r *round) explain() []action.Reason {
+	for i := range r.reasons {
+		switch vm := &r.vms[i]; {
+		case r.reasons[i].Rule != "":
+		case vm.Settling:
+			r.say(i, "animal.keep.settling", "its memory follows")
+		case r.facts[i].spins:
+			r.say(i, "animal.keep.spin", "its threads wait for each other, and some spin, as far as their counters tell: its instructions do not say how well it runs")
+		default:
+			r.say(i, "animal.keep", fmt.Sprintf("a %s, it stays on nodes %v", r.kind(i), vm.Nodes))
+		}
+	}
+	return r.reasons
+}
