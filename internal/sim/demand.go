@@ -18,6 +18,31 @@ const (
 	noiseKnots = 5
 )
 
+// asking is what is asked of a workload, and the queue of its requests: all that a world
+// of any kind (Requests) has of them.
+type asking struct {
+	spec    *Spec
+	noise   noise
+	queue   float64 // requests that wait for CPU time
+	waits   float64 // that wait, in expectation, those by chance too
+	late    float64 // seconds since nothing of it was a backlog
+	refused float64 // share of the requests that find the queue full
+	stall   float64 // seconds it has yet to stand still
+	calls   float64 // seconds that one stop of these takes; 0: all at once
+	now     demand  // of this step
+	tail    tail    // of latencies, since the last Truth
+}
+
+// age is how long it has been there.
+func (a *asking) age(now time.Duration) time.Duration { return now - a.spec.Arrive }
+
+// clock is a world's hour of the day.
+type clock struct {
+	midnight time.Duration // the start's
+	hour     time.Duration // after a peak, of which cosines are those of it and a knot later
+	cosines  [2]float64
+}
+
 // demand is what is asked of a workload in one step.
 type demand struct {
 	asked  float64 // requests; of a closed loop nothing
@@ -73,29 +98,29 @@ func (n *noise) line(knot int64) (at, slope float64) {
 // ask sets what is asked of a workload in the step from now on: the integral of its
 // rate, so that it does not matter where a step ends. What an operation costs is that
 // of the phase in the middle.
-func (w *World) ask(wl *workload, step time.Duration) {
-	d, dt := &wl.spec.Demand, step.Seconds()
-	wl.now = demand{closed: d.Rate == 0, phase: phaseAt(wl.spec.Phases, wl.age(w.now+step/2))}
-	for at, end := w.now, w.now+step; at < end; {
-		till, factor := w.piece(wl, at, end)
+func (a *asking) ask(c *clock, now, step time.Duration) {
+	d, dt := &a.spec.Demand, step.Seconds()
+	a.now = demand{closed: d.Rate == 0, phase: phaseAt(a.spec.Phases, a.age(now+step/2))}
+	for at, end := now, now+step; at < end; {
+		till, factor := a.piece(at, end)
 		seconds := (till - at).Seconds()
-		wl.now.duty += float64(min(1, factor) * (seconds / dt))
-		if !wl.now.closed {
-			wl.now.asked += float64(d.Rate * factor * w.curved(wl, at, seconds))
+		a.now.duty += float64(min(1, factor) * (seconds / dt))
+		if !a.now.closed {
+			a.now.asked += float64(d.Rate * factor * a.curved(c, at, seconds))
 		}
 		at = till
 	}
-	wl.now.rate = wl.now.asked / dt
-	w.standStill(wl, dt)
+	a.now.rate = a.now.asked / dt
+	a.standStill(dt)
 }
 
 // piece is how far from a time on the demand is of one formula, and its phase's factor.
-func (w *World) piece(wl *workload, at, end time.Duration) (till time.Duration, factor float64) {
-	if factor = 1; len(wl.spec.Phases) > 0 {
-		phase, left := phaseOf(wl.spec.Phases, wl.age(at))
-		factor, end = orOne(wl.spec.Phases[phase].Rate), min(end, at+left)
+func (a *asking) piece(at, end time.Duration) (till time.Duration, factor float64) {
+	if factor = 1; len(a.spec.Phases) > 0 {
+		phase, left := phaseOf(a.spec.Phases, a.age(at))
+		factor, end = orOne(a.spec.Phases[phase].Rate), min(end, at+left)
 	}
-	if wl.noise.started || wl.spec.Demand.Low != 0 {
+	if a.noise.started || a.spec.Demand.Low != 0 {
 		end = min(end, (at/knotEvery+1)*knotEvery)
 	}
 	return end, factor
@@ -105,10 +130,10 @@ func (w *World) piece(wl *workload, at, end time.Duration) (till time.Duration, 
 // (c + γf) over a part h of the way f between two knots,
 //
 //	h e^(x₁) (c₁ E₁(αh) + γh E₂(αh)),   E₁(u) = ∫ e^(us) ds,   E₂(u) = ∫ s e^(us) ds,   s = 0 … 1.
-func (w *World) curved(wl *workload, at time.Duration, seconds float64) float64 {
+func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
 	knot := int64(at / knotEvery)
-	c, gain := w.curve(&wl.spec.Demand, knot)
-	x, slope := wl.noise.line(knot)
+	c, gain := of.curve(&a.spec.Demand, knot)
+	x, slope := a.noise.line(knot)
 	f := float64(at-time.Duration(knot)*knotEvery) / float64(knotEvery)
 	h := seconds / knotEvery.Seconds()
 	c += float64(gain * f)
@@ -136,31 +161,31 @@ func expMoments(u float64) (one, s float64) {
 }
 
 // standStill takes from what it has yet to stand still.
-func (w *World) standStill(wl *workload, dt float64) {
-	wl.now.still = min(wl.stall, dt)
-	if wl.now.call = wl.calls; wl.calls == 0 {
-		wl.now.call = wl.now.still
+func (a *asking) standStill(dt float64) {
+	a.now.still = min(a.stall, dt)
+	if a.now.call = a.calls; a.calls == 0 {
+		a.now.call = a.now.still
 	}
-	if wl.stall -= wl.now.still; wl.stall == 0 {
-		wl.calls = 0
+	if a.stall -= a.now.still; a.stall == 0 {
+		a.calls = 0
 	}
 }
 
 // curve is the load at a knot, as a share of the top, and what it gains by the next
 // one: a raised cosine of the hour of the day between Low and 1.
-func (w *World) curve(d *DemandSpec, knot int64) (at, gain float64) {
+func (c *clock) curve(d *DemandSpec, knot int64) (at, gain float64) {
 	if d.Low == 0 {
 		return 1, 0
 	}
-	if hour := w.midnight + time.Duration(knot)*knotEvery - d.Peak; hour != w.hour || w.cosines == [2]float64{} { // most have the same peak
-		w.hour = hour
-		for i := range w.cosines {
+	if hour := c.midnight + time.Duration(knot)*knotEvery - d.Peak; hour != c.hour || c.cosines == [2]float64{} { // most have the same peak
+		c.hour = hour
+		for i := range c.cosines {
 			of := ((hour+time.Duration(i)*knotEvery)%day + day) % day
-			w.cosines[i] = cosTurn(float64(of) / float64(day))
+			c.cosines[i] = cosTurn(float64(of) / float64(day))
 		}
 	}
-	at = d.Low + float64((1-d.Low)*(1+w.cosines[0])/2)
-	return at, float64((1-d.Low)*(w.cosines[1]-w.cosines[0])) / 2
+	at = d.Low + float64((1-d.Low)*(1+c.cosines[0])/2)
+	return at, float64((1-d.Low)*(c.cosines[1]-c.cosines[0])) / 2
 }
 
 // sinceMidnight is how long before a time its day began, in UTC.

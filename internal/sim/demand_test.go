@@ -15,15 +15,15 @@ import (
 
 // The day's load is 1 at its peak, Low half a day later, and the mean in between.
 func TestCurve(t *testing.T) {
-	w := &World{midnight: 20 * time.Hour}
+	c := &clock{midnight: 20 * time.Hour}
 	d := &DemandSpec{Low: 0.4, Peak: 20 * time.Hour}
 	for hours, want := range map[int64]float64{0: 1, 12: 0.4, 6: 0.7, 240: 1} {
-		at, gain := w.curve(d, 60*hours)
-		next, _ := w.curve(d, 60*hours+1)
+		at, gain := c.curve(d, 60*hours)
+		next, _ := c.curve(d, 60*hours+1)
 		near(t, fmt.Sprintf("%d hours after the peak", hours), at, want, 1e-12)
 		near(t, "a minute later", at+gain, next, 1e-12)
 	}
-	at, gain := w.curve(&DemandSpec{}, 0)
+	at, gain := c.curve(&DemandSpec{}, 0)
 	near(t, "without a low", at+gain, 1, 0)
 }
 

@@ -109,21 +109,33 @@ const noOwner = "none"
 // respect. One refusal is the simulator's own, and says so: the kernel would fail page
 // by page (EACCES) where a move goes to nodes that cpuset.mems has not.
 func (w *World) refusal(wl *workload, s action.Step) string {
-	if s.Kind != action.Restore && wl.owner != noOwner {
-		return fmt.Sprintf("act on %s: refused: owned by %s, which would overwrite or be confused by a direct write: name it in direct_owners to allow that", wl.id, wl.owner)
+	l := Limits{ID: wl.id, Owner: wl.owner, Mems: wl.mems, ParentCPUs: w.parentCPUs(), ParentMems: w.parentMems()}
+	return l.refusal(s)
+}
+
+func (l *Limits) foreign() string {
+	if l.Owner == noOwner {
+		return ""
+	}
+	return fmt.Sprintf("act on %s: refused: owned by %s, which would overwrite or be confused by a direct write: name it in direct_owners to allow that", l.ID, l.Owner)
+}
+
+func (l *Limits) refusal(s action.Step) string {
+	if why := l.foreign(); why != "" && s.Kind != action.Restore {
+		return why
 	}
 	switch s.Kind {
 	case action.SetCPUs:
-		return outside(wl.id+" "+cpusFile, s.CPUs, w.parentCPUs())
+		return outside(l.ID+" "+cpusFile, s.CPUs, l.ParentCPUs)
 	case action.SetMems:
-		return outside(wl.id+" "+memsFile, s.Nodes, w.parentMems())
+		return outside(l.ID+" "+memsFile, s.Nodes, l.ParentMems)
 	case action.MovePages:
-		if missing := s.Nodes.Minus(wl.mems); !missing.IsEmpty() || s.Nodes.IsEmpty() {
-			return fmt.Sprintf("move pages of %s to nodes %q: refused by the simulator: its %s has nodes %s only", wl.id, s.Nodes, memsFile, wl.mems)
+		if missing := s.Nodes.Minus(l.Mems); !missing.IsEmpty() || s.Nodes.IsEmpty() {
+			return fmt.Sprintf("move pages of %s to nodes %q: refused by the simulator: its %s has nodes %s only", l.ID, s.Nodes, memsFile, l.Mems)
 		}
 	case action.Restore:
 	default:
-		return fmt.Sprintf("take step %s for %s: refused: it sets nothing", s.Kind, wl.id)
+		return fmt.Sprintf("take step %s for %s: refused: it sets nothing", s.Kind, l.ID)
 	}
 	return ""
 }

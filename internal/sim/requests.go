@@ -25,40 +25,40 @@ const (
 //     what waits by chance, and what has piled up in a stop are one number, so that
 //     nothing waits twice.
 //  3. Their waiting is its integral over the step (Little's law).
-func (w *World) serve(wl *workload, dt float64, q station, c *counts) {
-	if wl.now.closed {
+func (a *asking) serve(dt float64, q station, c *counts) {
+	if a.now.closed {
 		c.asked = c.ops
 		return
 	}
-	c.asked = wl.now.asked
-	let := float64(c.asked * (1 - wl.refused))
-	before, limit := wl.queue, wl.queueLimit()
+	c.asked = a.now.asked
+	let := float64(c.asked * (1 - a.refused))
+	before, limit := a.queue, a.queueLimit()
 	left := max(0, before+let-c.ops) // 1
 	if left <= 1e-9*(before+let) {
 		left = 0
 	}
-	wl.queue = min(left, limit)
-	c.dropped = (c.asked - let) + (left - wl.queue)
+	a.queue = min(left, limit)
+	c.dropped = (c.asked - let) + (left - a.queue)
 	if before+c.asked == 0 {
-		wl.waits, wl.late = 0, 0
+		a.waits, a.late = 0, 0
 		return
 	}
-	run := dt - wl.now.still
+	run := dt - a.now.still
 	if left > trusted*(before+let) && c.ops > 0 {
 		q.service = q.servers * run / c.ops
 	}
-	x := q.waiting(wl.now.rate, (let-(left-wl.queue))/dt, limit)
-	x.number, x.backlog, x.late, x.tail = max(wl.waits, before), before, wl.late, &wl.tail
-	x.step(dt, wl.now.still, wl.now.call) // 2
-	wl.waits, wl.late = max(x.number, wl.queue), x.late
+	x := q.waiting(a.now.rate, (let-(left-a.queue))/dt, limit)
+	x.number, x.backlog, x.late, x.tail = max(a.waits, before), before, a.late, &a.tail
+	x.step(dt, a.now.still, a.now.call) // 2
+	a.waits, a.late = max(x.number, a.queue), x.late
 	c.latency = x.area + float64(c.ops*q.service) // 3
 }
 
-func (wl *workload) queueLimit() float64 {
-	if q := wl.spec.Demand.Queue; q > 0 {
+func (a *asking) queueLimit() float64 {
+	if q := a.spec.Demand.Queue; q > 0 {
 		return float64(q)
 	}
-	return queuePerThread * wl.group.Threads
+	return queuePerThread * float64(a.spec.Threads)
 }
 
 // servers is how many CPUs' worth it could have at once: its threads at most, its
@@ -111,14 +111,18 @@ func (w *World) admit(wl *workload, dt float64) station {
 		return station{}
 	}
 	q := w.station(wl)
-	if wl.now.asked == 0 {
-		return q
-	}
-	share, mean := q.refuses(wl.now.rate, wl.queueLimit())
-	if share > 0 {
-		wl.refused = share * q.settled(wl.now.rate, mean, max(wl.waits, wl.queue), dt)
-	}
+	wl.refuse(&q, dt)
 	return q
+}
+
+func (a *asking) refuse(q *station, dt float64) {
+	if a.now.asked == 0 {
+		return
+	}
+	share, mean := q.refuses(a.now.rate, a.queueLimit())
+	if share > 0 {
+		a.refused = share * q.settled(a.now.rate, mean, max(a.waits, a.queue), dt)
+	}
 }
 
 // refuses is the share of requests that find no room, and how many wait then: those of

@@ -4,24 +4,21 @@ package sim
 
 import (
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"homenode/internal/golden"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
-
-var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
 // story is 100 windows of a world in which everything happens, as bytes.
 func story(t testing.TB, seed uint64) []byte {
@@ -57,15 +54,7 @@ func TestSameBytes(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%x  seed %d: 100 windows of shape four", sha256.Sum256(one), seed))
 	}
 	got := strings.Join(lines, "\n") + "\n"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil || string(want) != got {
-		t.Errorf("%s: %v: the windows changed (go test -update, if they should):\n%s", file, err, got)
-	}
+	golden.Check(t, file, got)
 }
 
 // One more workload changes nothing of what is asked of the others; on CPUs and

@@ -22,13 +22,16 @@ type Spec struct {
 	CPULimit float64 `yaml:"cpu_limit" json:"cpu_limit"`
 	// CPURequest is what it was promised and may exceed, in CPUs. Where there is no limit,
 	// the window shows it as the quota: MAO knows a container's from the cluster.
-	CPURequest float64    `yaml:"cpu_request" json:"cpu_request"`
-	Approved   bool       `yaml:"approved" json:"approved"`               // the offline side says binding pays
-	Target     unit.Ratio `yaml:"target_local_ratio" json:"target_local"` // local access ratio it should have; 0: the policy's own
-	Memory     MemorySpec `yaml:"memory" json:"memory"`
-	Work       WorkSpec   `yaml:"work" json:"work"`
-	Demand     DemandSpec `yaml:"demand" json:"demand"`
-	Start      StartSpec  `yaml:"start" json:"start"`
+	CPURequest float64 `yaml:"cpu_request" json:"cpu_request"`
+	Approved   bool    `yaml:"approved" json:"approved"` // the offline side says binding pays
+	// Sensitive is the operator's word on whether where its threads run matters (Rao's
+	// tag); nil: nobody said.
+	Sensitive *bool      `yaml:"numa_sensitive" json:"numa_sensitive,omitempty"`
+	Target    unit.Ratio `yaml:"target_local_ratio" json:"target_local"` // local access ratio it should have; 0: the policy's own
+	Memory    MemorySpec `yaml:"memory" json:"memory"`
+	Work      WorkSpec   `yaml:"work" json:"work"`
+	Demand    DemandSpec `yaml:"demand" json:"demand"`
+	Start     StartSpec  `yaml:"start" json:"start"`
 	// It is there from Arrive to Depart (0: to the end), counted from the start.
 	Arrive time.Duration `yaml:"arrive" json:"arrive_ns"`
 	Depart time.Duration `yaml:"depart" json:"depart_ns"`

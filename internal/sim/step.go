@@ -28,9 +28,9 @@ const (
 func (w *World) step(step time.Duration) {
 	dt := step.Seconds()
 	for _, wl := range w.live {
-		w.ask(wl, step)             // 1
-		w.repay(wl)                 // 1
-		w.grow(wl, dt-wl.now.still) // 1
+		wl.ask(&w.clock, w.now, step) // 1
+		w.repay(wl)                   // 1
+		w.grow(wl, dt-wl.now.still)   // 1
 	}
 	w.host.Reclaim(dt) // 2
 	w.balance(dt)
@@ -301,10 +301,10 @@ func (w *World) accountOf(wl *workload, dt float64, loads []memsys.Load, results
 	if wl.bound {
 		c.bound = dt
 	}
-	w.serve(wl, dt, q, &c)
+	wl.serve(dt, q, &c)
 	wl.win.add(c)
 	wl.truth.add(c)
-	if wakes := wl.wakes(); wakes > 0 {
+	if wakes := wl.spec.Wakes(); wakes > 0 {
 		wl.group.WakeRate = c.ops * wakes / dt / wl.group.Threads
 	}
 }
@@ -353,18 +353,6 @@ func (w *World) divide(wl *workload, dt float64, loads []memsys.Load, results []
 // roomOf is how many operations more there was CPU time for.
 func (w *World) roomOf(l *memsys.Load, r *memsys.LoadResult, done, dt float64) float64 {
 	return max(0, float64(l.CPUs*w.c.System.Hz/r.Cycles*dt)-done)
-}
-
-// wakes is how often one of its threads wakes up an operation.
-func (wl *workload) wakes() float64 {
-	d := &wl.spec.Demand
-	switch {
-	case d.Wakes >= 0:
-		return d.Wakes
-	case d.Rate > 0:
-		return 1
-	}
-	return 0
 }
 
 func (c *counts) add(o counts) {

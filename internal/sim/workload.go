@@ -5,7 +5,6 @@ package sim
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"homenode/internal/set"
 	"homenode/internal/sim/exact"
@@ -16,14 +15,13 @@ import (
 
 // workload is one replica.
 type workload struct {
-	spec        *Spec
+	asking
 	works       []memsys.Work // by phase, shared by replicas; one without phases
 	id, service string
 	owner       string
 	came, gone  bool
 	seen        bool // by a Window: its counters have been read once
 	group       linux.Group
-	noise       noise
 	busyRandom  exact.Random // of what is refused with EBUSY
 
 	cpus               set.CPUSet  // that it may use now: cpuset.cpus.effective
@@ -40,21 +38,13 @@ type workload struct {
 
 	private float64 // share of its accesses that go to private memory
 	mixed   bool    // that share is what its regions read, by what caches have of them
-	queue   float64 // requests that wait for CPU time
-	waits   float64 // that wait, in expectation, those by chance too
-	late    float64 // seconds since nothing of it was a backlog
-	refused float64 // share of the requests that find the queue full
 	grown   float64 // pages of anonymous memory so far, beyond the start's
 	owed    owed
-	stall   float64 // seconds it has yet to stand still
-	calls   float64 // seconds that one stop of these takes; 0: all at once
 	slow    float64 // factor on its cycles: what NUMA balancing took in the last step
 
-	now   demand // of this step
 	byCPU []float64
 	win   counts // since the last Window
 	truth counts // since the last Truth
-	tail  tail   // likewise, of latencies
 }
 
 // owed are pages by kind (linux.Kind) that it asked for and that were refused.
@@ -87,7 +77,7 @@ func (s Spec) id(replica int) string {
 func (w *World) prepare(s *Spec) {
 	works := worksOf(s)
 	for r := range s.replicas() {
-		wl := &workload{spec: s, works: works, id: s.id(r), service: s.Service, owner: s.Owner}
+		wl := &workload{asking: asking{spec: s}, works: works, id: s.id(r), service: s.Service, owner: s.Owner}
 		if wl.service == "" {
 			wl.service = s.Name
 		}
@@ -195,45 +185,15 @@ func (w *World) pinned(wl *workload) {
 	wl.whyBoth = wl.whyCPUs + "; " + wl.whyMems
 }
 
-// privateShare is of its accesses. Where its regions are of both kinds and nobody said,
-// it is a guess, that the first Solve corrects (learn): by accesses, and how little of a
-// region fits into an LLC.
 func (w *World) privateShare(wl *workload) (share float64, mixed bool) {
-	m := &wl.spec.Memory
-	switch {
-	case m.Shared == 0 && m.Files == 0:
-		return 1, false
-	case m.Private == 0:
-		return 0, false
-	case m.PrivateAccesses != nil && *m.PrivateAccesses >= 0:
-		return *m.PrivateAccesses, false
-	}
-	llc, own, all := 0.0, 0.0, 0.0
-	for _, d := range w.c.System.Domains {
-		llc = max(llc, d.LLC)
-	}
-	for _, r := range wl.works[0].Regions {
-		reads := float64(r.Accesses * (r.Bytes / (r.Bytes + llc)))
-		all += reads
-		if !r.Shared {
-			own += reads
-		}
-	}
-	if all == 0 { // it reads nothing, but for the lines it adds to: they are shared
-		return 0, false
-	}
-	return own / all, own > 0 && own < all
+	return PrivateShare(&w.c.System, wl.spec, &wl.works[0])
 }
 
 // guess is what an operation costs before anything ran: all its misses are local.
 func (w *World) guess(wl *workload) {
 	work := &wl.works[0]
 	for d, dom := range w.c.System.Domains {
-		cycles := work.Cycles
-		for _, r := range work.Regions {
-			cycles += float64(r.Accesses * w.c.System.Latency[dom.Node][dom.Node] / r.Parallelism)
-		}
-		wl.cycles[d] = max(1, cycles)
+		wl.cycles[d] = CyclesAlone(&w.c.System, work, dom.Node)
 	}
 }
 
@@ -288,9 +248,6 @@ func (w *World) mainThread(g *linux.Group) []float64 {
 }
 
 func pagesOf[B ~int64](b B) float64 { return math.Ceil(float64(b) / linux.PageBytes) }
-
-// age is how long it has been there.
-func (wl *workload) age(now time.Duration) time.Duration { return now - wl.spec.Arrive }
 
 // quota is what a policy takes for the CPUs that are its due; 0: nobody said.
 func (wl *workload) quota() float64 {

@@ -36,10 +36,6 @@ const (
 	kernelShare = 0.02
 )
 
-// coarse makes cycles right to 1e-4, and costs a third less than six digits: noise of
-// demand is a hundred times that.
-const coarse = 100
-
 // World is a simulated machine. It is not safe for concurrent use.
 type World struct {
 	c      Config
@@ -52,9 +48,7 @@ type World struct {
 	all  []*workload // that are or will be there, and those gone that Truth has not told of; by ID
 	live []*workload // that are there, parallel to host.Groups
 
-	midnight   time.Duration // the start's hour of the day
-	hour       time.Duration // after a peak, of which cosines are those of it and a knot later
-	cosines    [2]float64
+	clock
 	now, since time.Duration // from the start; of the last Window
 	next       time.Duration // when somebody comes or goes
 	seq        uint64
@@ -83,10 +77,9 @@ func NewWorld(c Config) (*World, error) {
 	n := len(c.Machine.Nodes)
 	w := &World{
 		c: c, places: placesOf(c), online: onlineCPUs(c.Machine), mems: c.Machine.NodesWithMemory(),
-		midnight: sinceMidnight(c.Start),
-		busy:     make([]float64, n), mover: make([]float64, n), idle: make([]float64, n), sharers: make([]float64, n),
+		clock: clock{midnight: sinceMidnight(c.Start)},
+		busy:  make([]float64, n), mover: make([]float64, n), idle: make([]float64, n), sharers: make([]float64, n),
 	}
-	w.solver.Coarse = coarse
 	w.host = linux.Host{Settings: c.Linux, Zonelist: zonelist(c.Machine)}
 	for i, node := range c.Machine.Nodes {
 		pages := float64(int64(node.Memory.Or(0)) / linux.PageBytes)

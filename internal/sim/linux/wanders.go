@@ -45,6 +45,10 @@ func (g *Group) settle() {
 	clear(g.wander.off)
 }
 
+// Settle takes where somebody else has put the threads, and their rows of private pages,
+// as where they are meant to be.
+func (g *Group) Settle() { g.settle() }
+
 // wander moves threads for dt seconds. Pages stay; private ones change their row.
 //
 //  1. aim: each group by its CPUs, times a factor of the node that makes no node busier

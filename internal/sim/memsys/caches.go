@@ -76,19 +76,24 @@ func (s *Solver) layDomain(i int, warm bool) {
 	}
 }
 
-// fill is what its loads want of an LLC.
+// fill is what its loads want of an LLC. One that does nothing at all (no CPUs, as while
+// the kernel moves its memory) wants nothing: counted, it would fill a cache that nobody
+// asks for its lines, and T would have no end.
 func (s *Solver) fill(i int) {
 	d := &s.domains[i]
 	d.footprint, d.asked = 0, 0
 	for _, j := range d.loads {
 		l := &s.loads[j]
+		if l.adding.counted = l.fetches(); l.rate <= 0 {
+			continue
+		}
 		for _, r := range s.regions[l.first:l.last] {
 			if r.reads > 0 {
 				d.footprint += r.lines
 				d.asked += float64(l.rate * r.reads)
 			}
 		}
-		if l.adding.counted = l.fetches(); l.adding.counted {
+		if l.adding.counted {
 			d.footprint += l.addLines
 			d.asked += float64(l.rate * l.adds)
 		}
@@ -98,7 +103,7 @@ func (s *Solver) fill(i int) {
 
 // fetches says that lines it adds to leave its cores' caches.
 func (l *load) fetches() bool {
-	return l.adds > 0 && (l.adding.fetch > 1e-9 || !math.IsInf(l.stay, 1)) // else rounding
+	return l.adds > 0 && l.rate > 0 && (l.adding.fetch > 1e-9 || !math.IsInf(l.stay, 1)) // else rounding
 }
 
 // least is the smallest T there can be: everything misses.

@@ -19,6 +19,9 @@ type Load struct {
 	// Slow is a factor on all of its cycles: what the operating system takes while it
 	// runs (page faults, moving). 1: nothing.
 	Slow float64
+	// Before is the cycles of an operation to begin with; 0: those of the load in its place
+	// the last time, or as if alone. The answer does not depend on it.
+	Before float64
 }
 
 // Work is one operation of a workload.

@@ -12,7 +12,7 @@ func (s *Solver) prepare(sys *System, loads []Load) {
 	if s.sys != sys {
 		s.adopt(sys)
 	}
-	warm := len(s.loads) == len(loads)
+	warm := (len(s.loads) == len(loads) || s.Keep && len(s.loads) > 0) && !s.lost()
 	s.loads = grow(s.loads, len(loads))
 	s.home, s.shared = grow(s.home, len(loads)*s.nodes), grow(s.shared, len(loads)*s.nodes)
 	s.regions = s.regions[:0]
@@ -39,6 +39,13 @@ func (s *Solver) prepare(sys *System, loads []Load) {
 	}
 }
 
+// lost says that the last Solve ended nowhere: a state that is no number would be in all
+// that begins from it.
+func (s *Solver) lost() bool {
+	r := s.result.Residue
+	return math.IsNaN(r) || math.IsInf(r, 0)
+}
+
 // grow is the slice at this length, its elements kept as far as they go.
 func grow[T any](to []T, n int) []T {
 	for len(to) < n {
@@ -50,7 +57,7 @@ func grow[T any](to []T, n int) []T {
 
 // adopt lays out the system.
 func (s *Solver) adopt(sys *System) {
-	*s = Solver{sys: sys, nodes: len(sys.Nodes)}
+	*s = Solver{Coarse: s.Coarse, Keep: s.Keep, sys: sys, nodes: len(sys.Nodes)}
 	s.servers = make([]server, len(sys.Nodes)+len(sys.Links))
 	for i := range sys.Nodes {
 		s.servers[i].init(sys.Nodes[i].Server, sys.Queue, s.idleOf(i))
@@ -164,6 +171,9 @@ func (s *Solver) layLoad(i int, from *Load, warm bool) {
 	l.cycles = before
 	if !warm || before <= 0 {
 		l.cycles = s.alone(i)
+	}
+	if from.Before > 0 {
+		l.cycles = from.Before
 	}
 	l.rate = l.rateAt(l.cycles)
 }

@@ -26,3 +26,10 @@ func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 	}
 	return own, all
 }
+
+// NearStall is how many of load i's Stall cycles in the last Solve were for what its own
+// L2 had: they wait for nothing beyond it.
+func (s *Solver) NearStall(i int) float64 {
+	l := &s.loads[i]
+	return float64(l.slow * (l.near + float64(l.adds*l.adding.own*s.sys.L2Cycles)))
+}

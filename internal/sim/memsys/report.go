@@ -33,6 +33,9 @@ func (s *Solver) reportLoad(i int, to *LoadResult) {
 		Transfers: float64(l.adds * l.adding.transfers), LLC: l.held * LineBytes, Latency: l.latency,
 		DRAM: s.floats[2*i*n : (2*i+1)*n : (2*i+1)*n], Writebacks: s.floats[(2*i+1)*n : (2*i+2)*n : (2*i+2)*n],
 	}
+	if l.rate <= 0 {
+		to.LLC = 0 // what it has left there is nobody's to count on
+	}
 	for m := range n {
 		to.DRAM[m] = float64(s.home[i*n+m]*l.reads) + float64(s.shared[i*n+m]*l.adding.reads)
 		to.Writebacks[m] = float64(s.home[i*n+m]*l.back) + float64(s.shared[i*n+m]*l.adding.back)

@@ -23,6 +23,9 @@ type Solver struct {
 	// Coarse is how many times farther off than 1e-6 an answer may be; 0: once. A world
 	// whose windows are means of a minute has no use for six digits.
 	Coarse float64
+	// Keep begins with the last state of controllers, links and LLCs even if the loads are
+	// others than then; each load says itself where it begins (Load.Before).
+	Keep bool
 
 	sys       *System
 	nodes     int

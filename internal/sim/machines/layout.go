@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machines
+
+import (
+	"slices"
+
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// layout is a machine whose nodes are alike. CPUs are numbered as Linux does: the first
+// threads of all cores, then the second ones.
+type layout struct {
+	name string
+	// order is which node has the first block of cores, the second, …; nil: by id.
+	order     []int
+	cores     int // of a node
+	threads   int // of a core
+	packages  int // nodes of one
+	shared    int // cores of an L2
+	l2, llc   unit.Bytes
+	memory    unit.Bytes // of a node
+	distances [][]int
+}
+
+func (l layout) machine() machine.Machine {
+	n := len(l.distances)
+	m := machine.Machine{Origin: "fake:" + l.name, PageSize: unit.Some(4 * unit.KiB), Nodes: make([]machine.Node, n)}
+	for block := range n {
+		id := block
+		if l.order != nil {
+			id = l.order[block]
+		}
+		cpus := l.cpus(block*l.cores, l.cores)
+		m.Nodes[id] = machine.Node{ID: id, CPUs: cpus, Memory: unit.Some(l.memory)}
+		m.LLCs = append(m.LLCs, machine.Cache{Level: 3, CPUs: cpus, Size: unit.Some(l.llc)})
+	}
+	all := n * l.cores
+	for core := range all {
+		m.Cores = append(m.Cores, l.cpus(core, 1))
+	}
+	for core := 0; core < all; core += l.shared {
+		m.L2s = append(m.L2s, machine.Cache{Level: 2, CPUs: l.cpus(core, l.shared), Size: unit.Some(l.l2)})
+	}
+	for core := 0; core < all; core += l.packages * l.cores {
+		m.Packages = append(m.Packages, l.cpus(core, l.packages*l.cores))
+	}
+	m.CPUs = l.each(m.Nodes)
+	for _, row := range l.distances {
+		var known []unit.Opt[int]
+		for _, d := range row {
+			known = append(known, unit.Some(d))
+		}
+		m.Distances = append(m.Distances, known)
+	}
+	return m
+}
+
+// cpus are those of n cores from the first on.
+func (l layout) cpus(first, n int) set.CPUSet {
+	var ids []int
+	all := len(l.distances) * l.cores
+	for thread := range l.threads {
+		for core := first; core < first+n; core++ {
+			ids = append(ids, core+thread*all)
+		}
+	}
+	return set.FromCPUs(ids...)
+}
+
+// each are the CPUs one by one.
+func (l layout) each(nodes []machine.Node) (cpus []machine.CPU) {
+	all := len(l.distances) * l.cores
+	for id := range all * l.threads {
+		core := id % all
+		node := slices.IndexFunc(nodes, func(n machine.Node) bool { return n.CPUs.Has(id) })
+		cpus = append(cpus, machine.CPU{
+			ID: id, Node: unit.Some(node), Package: unit.Some(core / (l.packages * l.cores)),
+			LLC: unit.Some(core / l.cores), Core: unit.Some(core), L2: unit.Some(core / l.shared), Online: true,
+		})
+	}
+	return cpus
+}
+
+// symmetric is a table where all others are as far.
+func symmetric(nodes, distance int) [][]int {
+	rows := make([][]int, nodes)
+	for i := range rows {
+		rows[i] = slices.Repeat([]int{distance}, nodes)
+		rows[i][i] = machine.LocalDistance
+	}
+	return rows
+}

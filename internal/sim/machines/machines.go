@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machines
+
+import (
+	"homenode/internal/machine"
+	"homenode/internal/sim/memsys"
+)
+
+// Builtin is a machine that comes with homenode.
+type Builtin struct {
+	Name, About string
+	Make        func() (machine.Machine, memsys.System)
+}
+
+// Names of those that others ask for by name.
+const (
+	DualSkylake = "dual-skylake"
+	DualE5620   = "dual-e5620"   // Rao's: 2 × 4 cores, 12 MiB of LLC each
+	FourNodes   = "quad-e7-4830" // four nodes of 12 cores (Funston's Intel machine)
+	Opteron     = "opteron-6272" // eight nodes of 8 cores (Funston's AMD machine)
+	Kunpeng     = "kunpeng-920"  // a tree: two packages of two nodes, clusters of four cores
+	Torus       = "torus-288"    // Lakew's: six servers of 48 cores, one coherent system
+)
+
+// All are the machines, in the order in which to show them.
+func All() []Builtin {
+	return []Builtin{
+		{DualSkylake, "Two sockets of Skylake-SP as in MAO: 2 nodes of 28 cores with 2 threads each and 192 GiB; published figures.", memsys.DualSkylake},
+		{DualE5620, "Two Xeon E5620 as Rao's: 2 nodes of 4 cores with 12 MiB of LLC; sizes published, latencies and bandwidths estimated.", dualE5620},
+		{FourNodes, "Four Xeon E7-4830 v3 as Funston's: 4 nodes of 12 cores with 2 threads each, all as far from each other; latencies and bandwidths estimated.", quadE7},
+		{Opteron, "Four Opteron 6272 as Funston's: 8 nodes of 8 cores, recorded distances; latencies and bandwidths estimated.", opteron},
+		{Kunpeng, "Two Kunpeng 920: 4 nodes of 32 cores in a chain, recorded distances; latencies and bandwidths estimated.", kunpeng},
+		{Torus, "Six servers of 48 cores on a 2 x 3 torus as Lakew's: 36 nodes of 8 cores, distances 10 to 200; latencies and bandwidths estimated.", torus},
+	}
+}
+
+// Find returns the machine of that name.
+func Find(name string) (Builtin, bool) {
+	for _, b := range All() {
+		if b.Name == name {
+			return b, true
+		}
+	}
+	return Builtin{}, false
+}

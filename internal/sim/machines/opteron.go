@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machines
+
+import (
+	"homenode/internal/machine"
+	"homenode/internal/sim/memsys"
+	"homenode/internal/unit"
+)
+
+// opteronDistances are those of the recorded machine, four Opteron 6272
+// (64amd64-4p2n4ca2co-opteron6272): 16 is one hop, 22 two.
+var opteronDistances = [][]int{
+	{10, 16, 16, 22, 16, 22, 16, 22},
+	{16, 10, 22, 16, 16, 22, 22, 16},
+	{16, 22, 10, 16, 16, 16, 16, 16},
+	{22, 16, 16, 10, 16, 16, 22, 22},
+	{16, 16, 16, 16, 10, 16, 16, 22},
+	{22, 22, 16, 16, 16, 10, 22, 16},
+	{16, 22, 16, 22, 16, 22, 10, 16},
+	{22, 16, 16, 22, 22, 16, 16, 10},
+}
+
+// What Bulldozer's machines have in common. Latencies are the usual ones by distance:
+// 109 ns at 16 and 138 at 22, for 80.
+const (
+	opteronL2Cycles  = 20 // AMD's optimization guide of family 15h: 18 to 20
+	opteronLLCCycles = 65 // the order that the same generation's reviews measured
+	// A node's two channels of DDR3-1600 have a peak of 25.6 GB/s; eight nodes' STREAM
+	// was seen at about 120.
+	opteronBandwidth = 15e9
+	// HyperTransport 3.1 at 6.4 GT/s: 16 bits each way between the two nodes of a package,
+	// 8 between packages. The limits of the data sheet; whole lines get less.
+	inPackage, betweenPackages = 12.8e9, 6.4e9
+)
+
+// hyperTransport is the capacity between nodes of which two each are a package.
+func hyperTransport(a, b int) float64 {
+	if a/2 == b/2 {
+		return inPackage
+	}
+	return betweenPackages
+}
+
+// opteron is Funston's AMD machine (papers, §4), with the recorded one's numbering: two
+// nodes a package, 8 cores a node at 2.1 GHz, 2 MiB of L2 a pair of cores (memsys: 1 MiB
+// a core), 6 MiB of LLC a node. 16 GiB a node is the recorded machine's. That pairs
+// share a front end and an FPU is not modelled: memsys's siblings share all of a core.
+func opteron() (machine.Machine, memsys.System) {
+	m := layout{
+		name: Opteron, order: []int{0, 1, 6, 7, 2, 3, 4, 5}, cores: 8, threads: 1, packages: 2, shared: 2,
+		l2: 2 * unit.MiB, llc: 6 * unit.MiB, memory: 16 * unit.GiB, distances: opteronDistances,
+	}.machine()
+	return m, figures{
+		hz: 2.1e9, l2: opteronL2Cycles, llc: opteronLLCCycles, bandwidth: opteronBandwidth,
+		links: near(opteronDistances, 16, hyperTransport),
+		from:  "cores, caches and distances: a recorded machine; latencies: a two-socket Skylake's, by SLIT distance; bandwidths: the data sheet's, and the order of published STREAM; waits on links are a guess",
+	}.system(m, Opteron)
+}
