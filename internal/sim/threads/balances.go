@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threads
+
+import (
+	"math"
+	"time"
+
+	"homenode/internal/sim/exact"
+)
+
+const (
+	// idleEvery is how often an idle CPU looks, by CPU of the domain (sd_init:
+	// min_interval); twice that while it finds nothing (max_interval).
+	idleEvery = time.Millisecond
+	// busyFactor is sd_init's: a busy CPU looks so many times as rarely.
+	busyFactor = 16
+	// busyEvery is how often one of an LLC's busy CPUs takes a thread from another that
+	// has more: each looks every 16 ms a CPU of the domain, so that one of them does so
+	// every 16 ms; that an imbalance of less than a thread moves one takes two to four
+	// turns (detach_tasks: load >> nr_balance_failed).
+	busyEvery = 64 * time.Millisecond
+	// coreFailures it takes until an idle core takes a running thread from a busy one
+	// (need_active_balance: nr_balance_failed > cache_nice_tries + 2).
+	coreFailures = triesNode + 3
+	// crowded is by how much a CPU's threads must want more than it has.
+	crowded = 0.05
+)
+
+// balance moves threads from CPUs that have more to do than others. Each look is one
+// load_balance of a scheduling domain, at the kernel's intervals; nothing depends on how
+// often loads change. A CPU that is busy for a part of its time is idle with the chance of
+// the rest, and has a thread that waits with the chance that two of its threads want to run.
+//
+//  1. Below an LLC idle CPUs take threads that wait from the busiest (newidle_balance,
+//     load_balance).
+//  2. Busy CPUs below an LLC even out: what is one thread more here is there the next time,
+//     so that all have their turn (calculate_imbalance, detach_tasks).
+//  3. An idle core takes a thread from one whose siblings are both busy
+//     (SD_PREFER_SIBLING).
+//  4. Beyond, level by level: LLCs of a node, near nodes, farther ones (looks.go).
+//  5. Threads of busy CPUs change places (swaps.go).
+func (w *World) balance(step time.Duration) {
+	if !w.c.Linux.LoadBalance {
+		return
+	}
+	w.tally()
+	at := w.now + step
+	for d := range w.llcs {
+		x := &w.llcs[d]
+		if x.waits > near && x.idle > near {
+			w.pullIdle(d, step.Seconds()) // 1
+		}
+		if x.busy < at && x.queue > 0 {
+			x.busy = at + w.jitter(busyEvery)
+			w.evenOut(d) // 2
+		}
+		if w.c.System.Threads > 1 && x.core < at && x.idle > near {
+			x.core = at + w.jitter(idleEvery*time.Duration(len(x.cpus)*coreFailures))
+			w.idleCore(d) // 3
+		}
+	}
+	for i := range w.levels {
+		if w.levels[i].next < at {
+			w.looks(&w.levels[i], at) // 4
+		}
+	}
+	w.swapSometimes(at) // 5
+}
+
+// jitter is a time, more or less by a half: CPUs do not look in step.
+func (w *World) jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(w.random.Uint64()%uint64(max(d, 1)))
+}
+
+// tally is how busy LLCs are.
+func (w *World) tally() {
+	if w.tallied {
+		return
+	}
+	w.tallied = true
+	for d := range w.llcs {
+		x := &w.llcs[d]
+		x.crowd = crowd{}
+		for _, i := range x.cpus {
+			x.count(&w.cpus[i])
+		}
+	}
+}
+
+// count adds a CPU.
+func (x *crowd) count(c *cpu) {
+	x.size++
+	c.waits = 0
+	if len(c.threads) == 0 {
+		x.idle += c.room
+		x.load += 1 - c.room
+		return
+	}
+	idle := c.idle()
+	x.load += c.load + 1 - c.room
+	x.idle += idle
+	x.varyIdle += float64(idle * (1 - idle))
+	none, one := 1.0, 0.0
+	for _, t := range c.threads {
+		p := min(1, t.want)
+		x.vary += float64(p * (1 - p))
+		one = float64(one*(1-p)) + float64(none*p)
+		none *= 1 - p
+	}
+	if len(c.threads) == 1 {
+		return
+	}
+	c.waits = max(0, 1-none-one)
+	if c.load > c.room+crowded {
+		c.waits = max(c.waits, min(1, c.load-c.room))
+		x.queue++
+	}
+	x.waits += c.waits
+}
+
+func (x *crowd) add(o *crowd) {
+	x.size += o.size
+	x.load += o.load
+	x.idle += o.idle
+	x.vary += o.vary
+	x.varyIdle += o.varyIdle
+	x.waits += o.waits
+	x.queue += o.queue
+}
+
+// pullIdle is number 1 of balance. An idle CPU looks every idleEvery a CPU of the domain,
+// each for itself; that it also does so whenever it goes idle is not counted, as its
+// threads' wake-ups look for idle CPUs themselves (wakes.go). It takes what then has a
+// larger part of a CPU than it had.
+func (w *World) pullIdle(d int, dt float64) {
+	x := &w.llcs[d]
+	every := float64(idleEvery.Seconds() * x.size)
+	for range x.cpus {
+		if x.waits <= near || x.idle <= near {
+			return
+		}
+		t, to := w.relief(x.cpus)
+		if t == nil {
+			return
+		}
+		looks := float64(x.idle * dt / every)
+		if w.random.Float() >= 1-exact.Exp(-float64(looks*w.cpus[t.cpu].waits)) {
+			return
+		}
+		w.put(t, to)
+		w.tally()
+	}
+}
+
+// relief is a thread of the busiest of some CPUs, of those where one waits, and one of
+// them with time for it.
+func (w *World) relief(cpus []int) (*thread, int) {
+	src := w.room.some[:0]
+	for _, i := range cpus {
+		if w.cpus[i].waits > near {
+			src = append(src, i)
+		}
+	}
+	w.room.some = src
+	for len(src) > 0 {
+		k := w.busiest(src)
+		if t, to := w.movableTo(src[k], cpus, true, false); t != nil {
+			return t, to
+		}
+		src = append(src[:k], src[k+1:]...)
+	}
+	return nil, -1
+}
+
+// busiest is the index of one of the CPUs that have the most to do, by chance.
+func (w *World) busiest(cpus []int) int {
+	best, most, ties := 0, -1.0, 0
+	for k, i := range cpus {
+		switch load := w.cpus[i].load; {
+		case load > most+near:
+			best, most, ties = k, load, 1
+		case load > most-near:
+			if ties++; w.random.Below(ties) == 0 {
+				best = k
+			}
+		}
+	}
+	return best
+}
+
+// movableTo is a thread of a CPU, by chance, and one of the CPUs that it may use and that
+// would have no more to do with it than this one has now; idle: less. One whose locality
+// that degrades stays, unless dragged.
+func (w *World) movableTo(from int, to []int, idle, dragged bool) (*thread, int) {
+	all := w.cpus[from].threads
+	if len(all) == 0 || len(to) == 0 {
+		return nil, -1
+	}
+	first := w.random.Below(len(all))
+	for i := range all {
+		t := all[(first+i)%len(all)]
+		if !dragged && w.degrades(t, w.cpus[to[0]].node) {
+			continue
+		}
+		if c := w.target(t, from, to, idle); c >= 0 {
+			return t, c
+		}
+	}
+	return nil, -1
+}
+
+// degrades is migrate_degrades_locality: NUMA balancing wants a thread on this node, and
+// not all of its CPU's threads.
+func (w *World) degrades(t *thread, to int) bool {
+	c := &w.cpus[t.cpu]
+	if t.prefer < 0 || t.prefer != c.node || t.prefer == to {
+		return false
+	}
+	for _, o := range c.threads {
+		if o.prefer != c.node {
+			return true
+		}
+	}
+	return false
+}
+
+// target is the CPU with the least to do, of a core that has, by chance.
+func (w *World) target(t *thread, from int, to []int, idle bool) int {
+	best, least, least2, ties := -1, 0.0, 0.0, 0
+	limit := w.cpus[from].load - t.want
+	if idle {
+		limit -= crowded
+	}
+	for _, i := range to {
+		c := &w.cpus[i]
+		if i == from || c.load > limit+near || idle && c.idle() <= crowded || !has(t.mask, i) {
+			continue
+		}
+		core := w.coreLoad(i)
+		switch {
+		case best < 0 || c.load < least-near || c.load < least+near && core < least2-near:
+			best, least, least2, ties = i, c.load, core, 1
+		case c.load < least+near && core < least2+near:
+			if ties++; w.random.Below(ties) == 0 {
+				best = i
+			}
+		}
+	}
+	return best
+}
+
+// evenOut is number 2 of balance: of two CPUs whose load differs by a thread, the one that
+// has less takes one, if it then has no more than the other had.
+func (w *World) evenOut(d int) {
+	cpus := w.llcs[d].cpus
+	some := w.room.some[:0]
+	for _, i := range cpus {
+		if c := &w.cpus[i]; c.load > c.room+crowded && len(c.threads) > 1 {
+			some = append(some, i)
+		}
+	}
+	w.room.some = some
+	if len(some) == 0 {
+		return
+	}
+	if t, c := w.movableTo(some[w.busiest(some)], cpus, false, true); t != nil {
+		w.put(t, c)
+		w.tally()
+	}
+}
+
+// idleCore is number 3 of balance.
+func (w *World) idleCore(d int) {
+	idle, double := -1, -1
+	for _, c := range w.llcs[d].cpus {
+		if w.coreLoad(c) <= crowded {
+			idle = c
+		} else if w.coreLoad(c) > 1+crowded && w.cpus[c].load > near && len(w.cpus[c].threads) == 1 {
+			double = c
+		}
+	}
+	if idle >= 0 && double >= 0 && w.random.Float() < w.cpus[double].load {
+		w.moveRunning(double, w.cores[w.cpus[idle].core].cpus)
+		w.tally()
+	}
+}
+
+// moveRunning moves a CPU's thread to the idlest CPU of some, of the idlest core, if that
+// is idler than its own, and says if it could.
+func (w *World) moveRunning(from int, to []int) bool {
+	for _, t := range w.cpus[from].threads {
+		best, most, ties := -1, 0.0, 0
+		for _, i := range to {
+			idle := w.cpus[i].idle() - float64(few*math.Round(w.coreLoad(i)*100)) // of equal ones an idle core's
+			if w.cpus[i].idle() <= crowded || w.cpus[i].load > w.cpus[from].load-crowded || !has(t.mask, i) {
+				continue
+			}
+			switch {
+			case best < 0 || idle > most+few/2:
+				best, most, ties = i, idle, 1
+			case idle > most-few/2:
+				if ties++; w.random.Below(ties) == 0 {
+					best = i
+				}
+			}
+		}
+		if best >= 0 {
+			w.put(t, best)
+			return true
+		}
+	}
+	return false
+}

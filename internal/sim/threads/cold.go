@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threads
+
+import "homenode/internal/sim/memsys"
+
+// cold is what a thread that has come to another LLC must still bring there.
+type cold struct {
+	lines, l2 float64 // that it would have hit in the LLC; of these, in its own L2
+	each      float64 // cycles that bringing one takes longer
+	paid      float64 // CPUs' worth of time, in this step
+}
+
+// chill is for a thread that is about to move from a CPU to one below another LLC. An
+// estimate:
+//
+//  1. It leaves behind its part of what its workload holds there: of private regions as
+//     much as each thread, of shared ones all, if nobody of the workload is where it goes.
+//     No more than the new LLC has.
+//  2. To hold as much again costs a miss each that would have been a hit, by the share of
+//     its requests that were: a stream that an LLC does not help loses nothing.
+//  3. Each is a read from where its pages are, on an idle machine, and not from the LLC;
+//     as many at once as its own reads.
+//  4. What of it was in its L2 is a request that there would not have been.
+//
+// Not in it: that lines may still be there when it comes back, what the others have to
+// bring when it overwrites theirs, and moves below one LLC (its L2 from the LLC: some 10
+// to 100 µs).
+func (w *World) chill(t *thread, from, to *cpu) {
+	if t.group >= len(w.groups) {
+		return
+	}
+	g := &w.groups[t.group]
+	if g.wl != t.wl || g.llc != from.llc || g.requests <= 0 || g.threads <= 0 {
+		return
+	}
+	work := &t.wl.works[t.wl.demand.Phase]
+	own, shared, accesses, reads := 0.0, 0.0, 0.0, 0.0
+	for i := range work.Regions {
+		r := &work.Regions[i]
+		if r.Shared {
+			shared += r.Bytes
+		} else {
+			own += float64(r.Bytes * g.threads)
+		}
+		accesses += r.Accesses
+		reads += r.Accesses / r.Parallelism
+	}
+	if own+shared <= 0 || accesses <= 0 {
+		return
+	}
+	bytes := g.llcBytes * own / (own + shared) / g.threads // 1
+	if shared > 0 && !w.below(t, to.llc) {
+		bytes += g.llcBytes * shared / (own + shared)
+	}
+	bytes = min(bytes, w.c.System.Domains[to.llc].LLC)
+	hits := max(0, 1-(g.local+g.remote)/g.requests) // 2
+	t.cold.lines = float64(bytes / memsys.LineBytes * hits)
+	t.cold.l2 = min(t.cold.lines, w.c.System.L2/memsys.LineBytes)                                   // 4
+	t.cold.each = max(0, w.latency(t, to.node)-w.c.System.LLCCycles) * reads / accesses * t.wl.slow // 3
+}
+
+// below says if another thread of a thread's workload is below an LLC.
+func (w *World) below(t *thread, d int) bool {
+	for i := range t.wl.threads {
+		if o := &t.wl.threads[i]; o != t && o.cpu >= 0 && w.cpus[o.cpu].llc == d {
+			return true
+		}
+	}
+	return false
+}
+
+// latency is that of a thread's memory from a node, on an idle machine.
+func (w *World) latency(t *thread, node int) (cycles float64) {
+	for m := range w.nodes {
+		if share := w.offer(t, m); share > 0 {
+			cycles += float64(share * w.c.System.Latency[node][m])
+		}
+	}
+	return cycles
+}
+
+// warm is the next step's part of what threads must bring: before they do anything else.
+func (w *World) warm(wl *workload, dt float64) {
+	for i := range wl.threads {
+		t := &wl.threads[i]
+		if t.cold.paid = 0; t.cold.lines > 0 {
+			need := float64(t.cold.lines*t.cold.each) / w.c.System.Hz / dt
+			t.cold.paid = min(t.got, need)
+		}
+	}
+}
+
+// able is the CPU time that a thread has for operations.
+func (t *thread) able() float64 { return t.got - t.cold.paid }
+
+// bring puts down what warm let it bring, and returns its cycles.
+func (w *World) bring(t *thread, dt float64, c *counts) (cycles float64) {
+	k := &t.cold
+	if k.lines <= 0 {
+		return 0
+	}
+	cycles = float64(k.paid * dt * w.c.System.Hz)
+	part := 1.0
+	if need := float64(k.lines * k.each); need > 0 {
+		part = min(1, cycles/need)
+	}
+	lines, l2 := float64(part*k.lines), float64(part*k.l2)
+	node := w.cpus[t.cpu].node
+	near := w.offer(t, node)
+	c.local += float64(lines * near)
+	c.remote += float64(lines * (1 - near))
+	c.stall += cycles
+	c.requests += l2
+	c.waits += cycles
+	t.win.requests += l2
+	t.win.waits += cycles
+	k.l2 -= l2
+	if k.lines -= lines; part == 1 || k.lines < 1 {
+		*k = cold{}
+	}
+	return cycles
+}

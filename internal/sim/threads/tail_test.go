@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threads
+
+import (
+	"testing"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/set"
+	"homenode/internal/sim/exact"
+	"homenode/internal/unit"
+)
+
+// TestStopsAreLatency: a workload that stands still for a part of the time is no faster
+// in its P99 than at the mean, whenever one asks.
+func TestStopsAreLatency(t *testing.T) {
+	for seed := range uint64(40) {
+		r := exact.NewRandom(seed, "stops")
+		s := chasing("a", 4)
+		s.Memory.Private = unit.Bytes(1+r.Below(3)) * 128 * unit.MiB
+		for i := range s.Work.Regions {
+			s.Work.Regions[i].Size = s.Memory.Private / 4
+		}
+		if r.Below(3) == 0 {
+			s.Demand.Think = 50 * time.Microsecond
+		}
+		c := configOf(shape(t, "two"), s)
+		c.Seed = seed
+		w := world(t, c)
+		w.Run(time.Second)
+		w.Truth()
+		still := 0.0
+		for k := range 20 {
+			if k%6 == 0 {
+				w.Apply([]action.Step{{Kind: action.SetMems, Workload: "/a", Nodes: set.FromNodes(k / 6 % 2)}})
+			}
+			w.Run(time.Duration(1+r.Below(700)) * time.Millisecond)
+			x := w.Truth()[0]
+			still += x.Stalled / x.Seconds / 20
+			if x.Ops > 0 && x.P99 < 0.99*x.Latency {
+				t.Errorf("seed %d: P99 %v, mean %v, %v of %v s still", seed, x.P99, x.Latency, x.Stalled, x.Seconds)
+			}
+		}
+		if still < 0.05 {
+			t.Errorf("seed %d: it stood still for %v of the time only", seed, still)
+		}
+	}
+}
+
+// TestStarvedAreLatency: a thread that gets nothing counts, too.
+func TestStarvedAreLatency(t *testing.T) {
+	var l tail
+	wl := &workload{}
+	wl.demand.Duty, wl.spec = 1, &spinSpec
+	threads := []thread{{wl: wl}, {wl: wl}}
+	for range 100 {
+		l.step(&threads[0], 0.01, 10)
+		l.step(&threads[1], 0.01, 0)
+	}
+	if p := l.p99(); p > 0.0011 {
+		t.Fatalf("P99 %v before anybody asks for those that wait", p)
+	}
+	if l.unfinished(threads); l.p99() < 0.99 {
+		t.Errorf("P99 %v, a thread waits for a second", l.p99())
+	}
+}
+
+var spinSpec = spinning("a", 1)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threads
+
+import "homenode/internal/set"
+
+// thread is one of a workload.
+type thread struct {
+	wl        *workload
+	id, index int
+	cpu       int        // index in World.cpus; -1: it is not there
+	own       set.CPUSet // its affinity; empty: its workload's CPUs
+	ours      bool       // own was set by a step
+	pinned    bool       // own is somebody else's doing
+	mask      []uint64   // CPUs that it may use; wl.mask where own says nothing
+	private   []float64  // pages by node
+	key       uint64     // of where they are, in steps of keySteps
+	prefer    int        // node, NUMA balancing's choice; -1: none
+
+	want, got float64 // CPUs' worth of time
+	more      float64 // that it takes over
+	group     int     // index in World.groups
+	last      float64 // cycles of an operation, before groups were made anew
+	bin       int     // of tail
+	per       float64 // seconds of an operation, of which bin is
+	held      float64 // seconds since it last did an operation
+
+	win        counters
+	cold       cold
+	cpuSeconds float64 // since the start
+	ops        float64
+	moves      int // from node to node
+}
+
+// counters are sums since the last Window.
+type counters struct{ cpu, cycles, instructions, requests, waits float64 }
+
+// allow finds which CPUs it may use: of its cpuset, those of its own affinity, or all
+// if that leaves none (cpuset_update_tasks_cpumask, __set_cpus_allowed_ptr).
+func (w *World) allow(t *thread) {
+	t.mask = t.wl.mask
+	if both := t.own.Intersect(t.wl.cpus); !both.IsEmpty() && both != t.wl.cpus {
+		t.mask = w.maskOf(both)
+	}
+}
+
+// allowed is its affinity as a set.
+func (t *thread) allowed() set.CPUSet {
+	if both := t.own.Intersect(t.wl.cpus); !both.IsEmpty() {
+		return both
+	}
+	return t.wl.cpus
+}
+
+// put moves a thread to a CPU.
+func (w *World) put(t *thread, cpu int) {
+	if t.cpu == cpu {
+		return
+	}
+	to := &w.cpus[cpu]
+	if t.cpu >= 0 {
+		from := &w.cpus[t.cpu]
+		if from.node != to.node {
+			t.moves++
+			w.carry(t, from.node, to.node)
+		}
+		if from.llc != to.llc {
+			w.chill(t, from, to)
+			w.changed = true
+		}
+		w.leave(t)
+	} else {
+		w.changed = true
+	}
+	t.cpu = cpu
+	to.threads = append(to.threads, t)
+	to.load += t.want
+	t.wl.group.On[to.node]++
+	w.stale, w.tallied = true, false
+}
+
+// leave takes a thread off its CPU.
+func (w *World) leave(t *thread) {
+	c := &w.cpus[t.cpu]
+	for i, x := range c.threads {
+		if x == t {
+			last := len(c.threads) - 1
+			c.threads[i] = c.threads[last]
+			c.threads = c.threads[:last]
+			break
+		}
+	}
+	if c.load -= t.want; len(c.threads) == 0 {
+		c.load = 0
+		w.newlyIdle(c.node)
+	}
+	t.wl.group.On[c.node]--
+	t.cpu = -1
+	w.tallied = false
+}
+
+// evict moves threads that may no longer be where they are (__migrate_task,
+// cpumask_any_and_distribute: to any CPU that will do, in turn).
+func (w *World) evict(wl *workload) {
+	for i := range wl.threads {
+		if t := &wl.threads[i]; !has(t.mask, t.cpu) {
+			w.put(t, w.leastLoaded(t, t.mask))
+		}
+	}
+}
+
+// leastLoaded is a CPU of a set that has the least to do, of a core that has; chance
+// decides among equals.
+func (w *World) leastLoaded(t *thread, mask []uint64) int {
+	best, least, least2, ties := -1, 0.0, 0.0, 0
+	for c := range w.cpus {
+		if !has(mask, c) {
+			continue
+		}
+		load, core := w.cpus[c].load, w.coreLoad(c)
+		if c == t.cpu {
+			load, core = load-t.want, core-t.want
+		}
+		switch {
+		case best < 0 || load < least-near || load < least+near && core < least2-near:
+			best, least, least2, ties = c, load, core, 1
+		case load < least+near && core < least2+near:
+			if ties++; t.wl.random.Below(ties) == 0 {
+				best = c
+			}
+		}
+	}
+	return best
+}
+
+// near is as good as equal, of CPUs' worth of time.
+const near = 1e-6

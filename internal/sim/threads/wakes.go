@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threads
+
+import "homenode/internal/sim/exact"
+
+// wakeCross is how likely a wake-up whose CPU is busy looks below the LLC of its waker
+// (another thread of the workload) and not below its own: wake_affine must prefer the
+// waker's CPU, and wake_wide must let it. Estimated: sim/linux has the same.
+const wakeCross = 0.002
+
+// wake lets threads wake up that sleep: those that think, that wait at a barrier, or that
+// have wake-ups of their own. select_task_rq_fair:
+//
+//  1. The previous CPU, if it is idle. Only threads whose CPU has others go on.
+//  2. An idle CPU below its LLC, one of an idle core first (select_idle_sibling:
+//     select_idle_core, select_idle_cpu); seldom, below the waker's, if that is not
+//     farther than reclaimDistance (SD_WAKE_AFFINE).
+//  3. Else the previous one.
+//
+// Where a thread wakes up several times a step, it is placed once: the chance is that of
+// any of them.
+func (w *World) wake(dt float64) {
+	if !w.c.Linux.WakePlacement {
+		return
+	}
+	for _, wl := range w.live {
+		if wl.wakeRate <= 0 || wl.spec.Start.Pinned {
+			continue
+		}
+		for i := range wl.threads {
+			t := &wl.threads[i]
+			c := &w.cpus[t.cpu]
+			if len(c.threads) == 1 && c.room > 1-near {
+				continue // 1
+			}
+			busy := min(1, c.load-t.want+1-c.room)
+			if busy <= near {
+				continue
+			}
+			w.wakeUp(t, float64(wl.wakeRate*dt*busy))
+		}
+	}
+}
+
+// wakeUp is numbers 2 and 3, after so many wake-ups that found the CPU busy.
+func (w *World) wakeUp(t *thread, times float64) {
+	r := &t.wl.random
+	x := r.Float()
+	if x >= 1-exact.Exp(-times) {
+		return
+	}
+	below := w.cpus[t.cpu].llc
+	if x < 1-exact.Exp(-float64(times*wakeCross)) && len(t.wl.threads) > 1 {
+		waker := &t.wl.threads[r.Below(len(t.wl.threads))]
+		if w.reaches(w.cpus[t.cpu].node, w.cpus[waker.cpu].node) {
+			below = w.cpus[waker.cpu].llc
+		}
+	}
+	if c := w.idleBelow(t, below); c >= 0 {
+		w.put(t, c)
+	}
+}
+
+// idleBelow is an idle CPU below an LLC that a thread may use; -1: there is none. CPUs
+// are looked at from a random one on: how likely each is idle is what its threads leave
+// of its time.
+func (w *World) idleBelow(t *thread, d int) int {
+	cpus := w.llcs[d].cpus
+	r := &t.wl.random
+	first, found := r.Below(len(cpus)), -1
+	for i := range cpus {
+		k := first + i
+		if k >= len(cpus) {
+			k -= len(cpus)
+		}
+		c := cpus[k]
+		idle := w.cpus[c].idle()
+		if c == t.cpu || !has(t.mask, c) || idle <= near {
+			continue
+		}
+		if idle < 1-near && r.Float() >= idle {
+			continue
+		}
+		if w.coreLoad(c) <= near {
+			return c
+		}
+		if found < 0 {
+			found = c
+		}
+	}
+	return found
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threads
+
+import (
+	"fmt"
+
+	"homenode/internal/set"
+	"homenode/internal/sim"
+	"homenode/internal/sim/exact"
+	"homenode/internal/sim/linux"
+	"homenode/internal/sim/memsys"
+	"homenode/internal/unit"
+)
+
+// workload is one replica.
+type workload struct {
+	spec               *sim.Spec
+	works              []memsys.Work // by phase
+	id, service, owner string
+	came, gone, seen   bool
+	threads            []thread
+	group              linux.Group // its pages: rows of private ones by the node of their thread
+	requests           *sim.Requests
+	demand             sim.Demand
+	busyRandom, random exact.Random // of what is refused; of where its threads go
+
+	cpus               set.CPUSet
+	mems               set.NodeSet
+	ownCPUs            set.CPUSet
+	ownMems            set.NodeSet
+	oursCPUs, oursMems bool
+	bound              bool
+	mask               []uint64 // of cpus
+
+	whyCPUs, whyMems, whyBoth string
+
+	private  float64 // share of its accesses that go to private memory
+	mixed    bool
+	key      uint64  // of where its shared pages are
+	straggle float64 // sim.Spec.Straggle
+	pace     float64 // operations a second of each thread, where they wait for each other
+	need     float64 // operations a second of all, where they are asked for
+	cycles   float64 // of an operation, the mean of its threads
+	slow     float64
+	grown    float64
+	owed     owed
+	numa     numa
+	wakeRate float64 // of a thread, a second
+
+	byCPU []float64
+	used  []float64 // CPU seconds by node since the last tick
+	llc   float64   // bytes
+	win   counts
+	truth counts
+	tail  tail
+}
+
+// owed are pages by kind that it asked for and that were refused.
+type owed [linux.Cache]float64
+
+func (o owed) bytes() unit.Bytes {
+	return sim.BytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
+}
+
+func (wl *workload) here() bool { return wl.came && !wl.gone }
+
+// closed says that its threads do one operation after the other and never stop.
+func (wl *workload) closed() bool {
+	return wl.demand.Closed && wl.spec.Demand.Think == 0 && wl.spec.Work.Barrier == 0
+}
+
+// prepare makes a spec's replicas; they are not there yet.
+func (w *World) prepare(s *sim.Spec) {
+	works := s.Works()
+	for r := range s.Count() {
+		wl := &workload{spec: s, works: works, id: s.ID(r), service: s.Service, owner: s.Owner, straggle: 1, slow: 1}
+		if wl.service == "" {
+			wl.service = s.Name
+		}
+		if wl.owner == "" {
+			wl.owner = sim.NoOwner
+		}
+		if s.Work.Barrier > 0 && s.Threads > 1 {
+			wl.straggle = s.Straggle()
+		}
+		w.all = append(w.all, wl)
+	}
+}
+
+// number makes its threads, and gives them their IDs: those of all workloads in order.
+func (w *World) number(wl *workload) {
+	n := len(w.nodes)
+	wl.threads = make([]thread, wl.spec.Threads)
+	room := make([]float64, n*wl.spec.Threads)
+	for i := range wl.threads {
+		t := &wl.threads[i]
+		*t = thread{wl: wl, index: i, cpu: -1, prefer: -1, private: room[i*n : i*n+n : i*n+n]}
+		w.ids = append(w.ids, t)
+		t.id = len(w.ids)
+	}
+}
+
+// begin lets a workload come: its threads are placed, then it touches its memory.
+func (w *World) begin(wl *workload) {
+	n := len(w.nodes)
+	wl.came = true
+	wl.byCPU, wl.used = make([]float64, n), make([]float64, n)
+	wl.requests = sim.NewRequests(w.c, wl.spec, wl.id, w.now)
+	wl.busyRandom = exact.NewRandom(w.c.Seed, wl.id, "busy")
+	wl.random = exact.NewRandom(w.c.Seed, wl.id, "threads")
+	wl.cpus, wl.mems = w.online, w.mems
+	if own := wl.spec.Start.CPUs; !own.IsEmpty() {
+		wl.cpus, wl.ownCPUs = own, own
+	}
+	wl.private, wl.mixed = sim.PrivateShare(&w.c.System, wl.spec, &wl.works[0])
+	wl.group = linux.Group{
+		ID: wl.id, Threads: float64(wl.spec.Threads), On: make([]float64, n), Used: make([]float64, n),
+		Mems: w.indexes(wl.mems), Pinned: true, Quota: wl.spec.CPULimit, Policy: w.policy(wl.spec),
+		Random: exact.NewRandom(w.c.Seed, wl.id, "linux"),
+	}
+	w.pinned(wl)
+	w.rebound(wl)
+	wl.demand = wl.requests.Ask(w.now, w.c.Step)
+	w.start(wl)
+	w.host.Arrive(&wl.group)
+	w.live = append(w.live, wl)
+	w.fill(wl)
+	w.stale, w.changed, w.tallied = true, true, false
+}
+
+// rebound is for what follows from its cpuset.
+func (w *World) rebound(wl *workload) {
+	wl.mask = w.maskOf(wl.cpus)
+	for i := range wl.threads {
+		w.allow(&wl.threads[i])
+	}
+	wl.bound = wl.cpus != w.online || wl.mems != w.mems
+}
+
+// policy is where its new pages come from.
+func (w *World) policy(s *sim.Spec) linux.Policy {
+	switch {
+	case !s.Start.Bind.IsEmpty():
+		return linux.Policy{Mode: linux.Bind, Nodes: w.indexes(s.Start.Bind)}
+	case !s.Start.Interleave.IsEmpty():
+		return linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(s.Start.Interleave)}
+	case w.c.Interleave:
+		return linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(w.mems)}
+	}
+	return linux.Policy{Mode: linux.Local}
+}
+
+// pinned says what somebody else has set, in the words of the kernel's reader.
+func (w *World) pinned(wl *workload) {
+	if wl.cpus != w.online {
+		wl.whyCPUs = fmt.Sprintf("its own %s is %s, its parent has %s", cpusFile, wl.cpus, w.online)
+	}
+	if wl.group.Policy.Mode == linux.Local {
+		return
+	}
+	nodes := wl.spec.Start.Bind.Union(wl.spec.Start.Interleave)
+	if nodes.IsEmpty() {
+		nodes = w.mems
+	}
+	wl.whyMems = fmt.Sprintf("100.0%% of its sampled pages have a policy of their own (%s:%s)", wl.group.Policy.Mode, nodes)
+	wl.whyBoth = wl.whyCPUs + "; " + wl.whyMems
+}
+
+// problems are what a kernel would have said in its log, or by its OOM killer.
+func (w *World) problems() (all []string) {
+	for _, wl := range w.all {
+		if bytes := wl.owed.bytes(); wl.here() && bytes > 0 {
+			all = append(all, fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", wl.id, bytes))
+		}
+	}
+	return all
+}
+
+// quota is what a policy takes for the CPUs that are its due; 0: nobody said.
+func (wl *workload) quota() float64 {
+	if wl.spec.CPULimit > 0 {
+		return wl.spec.CPULimit
+	}
+	return wl.spec.CPURequest
+}
