@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apps
+
+import (
+	"slices"
+	"testing"
+
+	"homenode/internal/machine"
+	"homenode/internal/sim"
+	"homenode/internal/sim/machines"
+	"homenode/internal/sim/memsys"
+	"homenode/internal/unit"
+)
+
+// Those whom others ask for by name are there, once.
+func TestNamed(t *testing.T) {
+	want := []string{
+		"lu", "sp", "bt", "cg", "mg", "ft", "ua", "ep",
+		"mcf", "lbm", "milc", "soplex", "omnetpp", "libquantum", "gobmk", "sjeng", "gamess", "povray",
+		"neo4j", "sockshop", "derby", "sunflow", "fft", "sor", "mpegaudio", "stream", "predictor", "router", "feature",
+	}
+	var got []string
+	for _, a := range All() {
+		got = append(got, a.Name)
+		if again, ok := Named(a.Name); !ok || again.Name != a.Name || a.About == "" || a.From == "" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if _, ok := Named("tetris"); ok {
+		t.Error("found what is not there")
+	}
+}
+
+// each does something on every machine that comes with homenode.
+func each(t *testing.T, do func(t *testing.T, m machine.Machine, y memsys.System)) {
+	for _, b := range machines.All() {
+		t.Run(b.Name, func(t *testing.T) {
+			m, y := b.Make()
+			do(t, m, y)
+		})
+	}
+}
+
+// Every application is a workload of any size, on any machine that has the memory.
+func TestValid(t *testing.T) {
+	all := append(All(), Micro(4*unit.MiB, 4*unit.KiB), Micro(128*unit.MiB, 0))
+	all = append(all, Generate(1, 100)...)
+	each(t, func(t *testing.T, m machine.Machine, _ memsys.System) {
+		for _, a := range all {
+			for _, threads := range []int{1, 2, 7, 72} {
+				for _, memory := range []unit.Bytes{0, unit.MiB, 4 * unit.GiB} {
+					s := a.Spec("x", threads, memory)
+					held := s.Memory.Private + s.Memory.Shared
+					if s.Threads != threads || s.Name != "x" || held < memory {
+						t.Errorf("%s of %d threads and %v: %+v", a.Name, threads, memory, s)
+					}
+					if memory == 0 && threads > 2 {
+						continue // many programs of 1.6 GiB are more than some machines have
+					}
+					for _, p := range s.Validate(m) {
+						if held < 20*unit.GiB {
+							t.Errorf("%s of %d threads and %v: %s", a.Name, threads, memory, p)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// With more memory an instance has larger regions, or as large ones, and the same rates.
+func TestMemory(t *testing.T) {
+	for _, a := range All() {
+		small, large := a.Spec("x", 4, 4*unit.GiB), a.Spec("x", 4, 8*unit.GiB)
+		for i, r := range small.Work.Regions {
+			l := large.Work.Regions[i]
+			if l.Size < r.Size || l.Accesses != r.Accesses || l.Shared != r.Shared {
+				t.Errorf("%s: region %d %+v, with more memory %+v", a.Name, i, r, l)
+			}
+		}
+		if small.Memory.Private+small.Memory.Shared != 4*unit.GiB {
+			t.Errorf("%s holds %v and %v of 4 GiB", a.Name, small.Memory.Private, small.Memory.Shared)
+		}
+	}
+}
+
+// specsOK says that a world takes the specs.
+func specsOK(t *testing.T, m machine.Machine, y memsys.System, specs []sim.Spec) {
+	t.Helper()
+	if _, err := sim.NewWorld(sim.Config{Machine: m, System: y, Specs: specs, Seed: 1}); err != nil {
+		t.Error(err)
+	}
+}
