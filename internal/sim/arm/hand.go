@@ -24,7 +24,9 @@ type hand struct {
 	sys   *memsys.System
 	specs []known
 	ids   []string // that the last decision was for
+	least int      // workloads without which there is no decision
 	jobs  map[string]*handJob
+	memo  *Memo
 }
 
 // known is a workload by its ID.
@@ -44,13 +46,22 @@ type handJob struct {
 const mostTries = 10
 
 func newHand(o Options) *hand {
-	h := &hand{sys: &o.System, jobs: map[string]*handJob{}}
+	h := &hand{sys: &o.System, jobs: map[string]*handJob{}, memo: o.Memo}
+	h.specs, h.least = knownOf(o)
+	return h
+}
+
+// knownOf are all workloads that will come, and without how many nobody decides.
+func knownOf(o Options) (all []known, least int) {
 	for i := range o.Specs {
 		for _, id := range IDs(o.Specs[i]) {
-			h.specs = append(h.specs, known{id, &o.Specs[i]})
+			all = append(all, known{id, &o.Specs[i]})
 		}
 	}
-	return h
+	if o.Patient {
+		least = len(all)
+	}
+	return all, least
 }
 
 // IDs are those of a spec's workloads (sim.Spec.Name).
@@ -73,7 +84,7 @@ func (h *hand) Step(_ machine.Machine, w window.Window) []action.Action {
 	for i, wl := range w.Workloads {
 		here[i] = wl.ID
 	}
-	if !slices.Equal(here, h.ids) {
+	if !slices.Equal(here, h.ids) && len(here) >= h.least {
 		h.ids = here
 		h.decide(w)
 	}
@@ -135,7 +146,7 @@ func (h *hand) decide(w window.Window) {
 			delete(h.jobs, id) // one that comes back is a new one
 		}
 	}
-	best := Search(NewOracle(h.sys, here))
+	best := h.memo.search(h.sys, here)
 	for i, nodes := range best {
 		id := w.Workloads[at[i]].ID
 		job := h.jobs[id]

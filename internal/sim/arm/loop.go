@@ -34,6 +34,7 @@ type Loop struct {
 
 // Counts is what became of a loop's steps.
 type Counts struct {
+	Pins    int     // pin-threads done that put a thread somewhere
 	Binds   int     // set-cpus done, of bindings with memory
 	Asides  int     // set-cpus done, of CPUs only
 	Unbinds int     // restores done
@@ -74,6 +75,8 @@ func (l *Loop) count(outcomes []action.Outcome) {
 		case o.Status != action.Done:
 		case o.Step.Kind == action.Restore:
 			l.Counts.Unbinds++
+		case o.Step.Kind == action.PinThread && !o.Step.CPUs.IsEmpty():
+			l.Counts.Pins++
 		case o.Step.Kind == action.SetCPUs:
 			if job, _ := l.jobs.Job(o.Step.Workload); job.CPUsOnly {
 				l.Counts.Asides++

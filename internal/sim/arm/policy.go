@@ -9,6 +9,8 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
+	"homenode/internal/policy/animal"
+	"homenode/internal/policy/brm"
 	"homenode/internal/policy/mao"
 	"homenode/internal/policy/numad"
 	"homenode/internal/sim"
@@ -33,9 +35,13 @@ const (
 	Interleave    = "interleave"
 	Numad         = "numad"
 	Hand          = "hand"
+	HandThreads   = "hand-threads"
 	MAO           = "mao" // as MAOB
 	MAOA          = "mao-a"
 	MAOB          = "mao-b"
+	BRM           = "brm"
+	SMIPC         = "sm-ipc"
+	SMMPI         = "sm-mpi"
 )
 
 // Policies are all that New knows, in the order in which to show them.
@@ -46,8 +52,12 @@ func Policies() []Kind {
 		{Interleave, "Workloads without a memory policy are started with 'numactl --interleave=all'."},
 		{Numad, "A user-level daemon like Debian's numad 0.5: binds what uses CPU and memory to the nodes that have most of both left."},
 		{Hand, "Hand-optimised: placed once, by a search (over all placements up to 20,000; else one by one, then moves and swaps). Its oracle knows what workloads ask for at the top of the day, and is simpler than the world: a measure, no ceiling."},
+		{HandThreads, "Hand-optimised for single threads: each is pinned once, by a search over their placements; memory stays where it is. A measure, no ceiling, as hand. Needs single threads."},
 		{MAOA, "MAO with strategy A: unbind what exceeds its quota on a node that is more than 80 % busy."},
 		{MAOB, "MAO with strategy B, as in its production: unbind by imbalance against the node's own history. 'mao' is the same."},
+		{BRM, "Rao's Bias Random Migration: threads move, by chance and bias, to where the uncore penalty is least; their memory stays. Needs single threads."},
+		{SMIPC, "Lakew's mapping of VMs by animal classes and distance, judged by instructions a cycle."},
+		{SMMPI, "Lakew's mapping of VMs by animal classes and distance, judged by misses an instruction."},
 	}
 }
 
@@ -77,9 +87,17 @@ func names() string {
 type Options struct {
 	MAO   mao.Config
 	Numad numad.Config
+	BRM   brm.Config
+	// Animal is of SMIPC and SMMPI; the metric is the name's.
+	Animal animal.Config
 	// What the oracle of Hand knows.
 	System memsys.System
 	Specs  []sim.Spec
+	// Patient lets those who place by hand wait until all workloads have come, and then
+	// place them once: a search for each arrival takes its time on many nodes.
+	Patient bool
+	// Memo shares the searches of Hand; nil: each world has its own.
+	Memo *Memo
 }
 
 // New makes a policy. MAO's strategy is the name's.
@@ -91,9 +109,18 @@ func New(name string, o Options) (Policy, error) {
 		return &numadPolicy{config: o.Numad}, o.Numad.Validate()
 	case Hand:
 		return newHand(o), nil
+	case HandThreads:
+		return newHandThreads(o), nil
 	case MAO, MAOA, MAOB:
 		o.MAO.Strategy, _ = StrategyOf(name)
 		return &maoPolicy{name: name, config: o.MAO}, o.MAO.Validate()
+	case BRM:
+		return &brmPolicy{config: o.BRM}, o.BRM.Validate()
+	case SMIPC, SMMPI:
+		if o.Animal.Metric = animal.IPC; name == SMMPI {
+			o.Animal.Metric = animal.MPI
+		}
+		return &animalPolicy{name: name, config: o.Animal}, o.Animal.Validate()
 	}
 	return nil, fmt.Errorf("unknown policy %q: want one of %s", name, names())
 }
@@ -122,7 +149,9 @@ func Prepare(name string, c *sim.Config) {
 
 // Actuate is how a policy acts. numad moves a process's memory in one go, whatever
 // that costs (migrate_pages in bind_process_and_migrate_memory); who places by hand
-// does it once and knows that it pays.
+// does it once and knows that it pays. Lakew's mapping moves all of a VM's memory after
+// its CPUs, as libvirt does: as fast as it goes, without asking whether it pays, and
+// whenever it was mapped anew (a guest's memory is anonymous, so no page cache).
 func Actuate(name string, c actuate.Config) actuate.Config {
 	switch name {
 	case Numad:
@@ -130,6 +159,9 @@ func Actuate(name string, c actuate.Config) actuate.Config {
 		c.PayRatio, c.WhenUnknown = leastPay, actuate.MoveAnyway
 	case Hand:
 		c.PayRatio, c.WhenUnknown = leastPay, actuate.MoveAnyway
+	case SMIPC, SMMPI:
+		c.Rate, c.MaxStall, c.PageCache, c.HotFirst = 0, 0, false, false
+		c.PayRatio, c.WhenUnknown, c.PingPongDoublings = leastPay, actuate.MoveAnyway, 0
 	}
 	return c
 }
@@ -165,5 +197,30 @@ func (p *numadPolicy) Name() string { return Numad }
 
 func (p *numadPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
 	p.state, actions, _ = numad.Step(m, p.config, p.state, w)
+	return actions
+}
+
+type brmPolicy struct {
+	config brm.Config
+	state  brm.State
+}
+
+func (p *brmPolicy) Name() string { return BRM }
+
+func (p *brmPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
+	p.state, actions = brm.Decide(m, p.config, p.state, w)
+	return actions
+}
+
+type animalPolicy struct {
+	name   string
+	config animal.Config
+	state  animal.State
+}
+
+func (p *animalPolicy) Name() string { return p.name }
+
+func (p *animalPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
+	p.state, actions, _ = animal.Step(m, p.config, p.state, w)
 	return actions
 }
