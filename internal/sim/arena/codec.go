@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arena
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"homenode/internal/schema"
+)
+
+// ErrNewer is wrapped when a result was written by a newer homenode.
+var ErrNewer = schema.ErrNewer
+
+const whatItIs = "arena's result"
+
+// Decode reads one result in its wire form (JSON). It is strict: a newer schema, an
+// unknown field, trailing text, and what cannot be (Validate) are refused. On error
+// the result is zero.
+func Decode(data []byte) (Result, error) { return schema.Decode[Result](data, whatItIs, Schema) }
+
+// Encode writes the wire form, one line without a newline; what Decode would refuse
+// is refused here.
+func Encode(r Result) ([]byte, error) { return schema.Encode(r, whatItIs) }
+
+// Validate says what of a result cannot be: the invariants that its readers rely on.
+//
+//  1. the schema is one we know, it says that it is modelled,
+//  2. machines, mixes and policies have names, each once; seeds are there once,
+//  3. cells are of those, in their order, each once; what does not fit is missing for
+//     all policies and seeds alike,
+//  4. a cell's apps ascend by ID, each once,
+//  5. figures are finite and not negative, shares at most 1,
+//  6. a row says something, and its verdict is one of the three.
+//
+// A result of rows only has no cells, machines or policies.
+func (r Result) Validate() error {
+	if r.Schema < 1 || r.Schema > Schema { // 1
+		return fmt.Errorf("schema %d: want 1 to %d", r.Schema, Schema)
+	}
+	if r.How != How {
+		return fmt.Errorf("how is %.80q: want %q", r.How, How)
+	}
+	if err := errors.Join(checkNames("machine", r.Machines), checkNames("mix", r.Mixes), checkNames("policy", r.Policies)); err != nil { // 2
+		return err
+	}
+	for i, seed := range r.Seeds {
+		if slices.Contains(r.Seeds[:i], seed) {
+			return fmt.Errorf("seed %d is there twice", seed)
+		}
+	}
+	if len(r.Cells) > 0 && !slices.ContainsFunc(r.Policies, func(n Named) bool { return n.Name == r.Against }) {
+		return fmt.Errorf("against %.80q: there is no such policy", r.Against)
+	}
+	if err := r.checkOrder(); err != nil {
+		return err
+	}
+	for i := range r.Cells {
+		if err := r.Cells[i].check(); err != nil {
+			return fmt.Errorf("%s: %w", r.Cells[i].name(), err)
+		}
+	}
+	return checkRows(r.Rows)
+}
+
+func checkNames(what string, all []Named) error {
+	for i, n := range all {
+		if strings.TrimSpace(n.Name) == "" || slices.ContainsFunc(all[:i], func(o Named) bool { return o.Name == n.Name }) {
+			return fmt.Errorf("%s %d %.80q: want a name that no other has", what, i, n.Name)
+		}
+		if n.Nodes < 0 || n.CPUs < 0 {
+			return fmt.Errorf("%s %.80q: %d nodes and %d CPUs: that is no machine", what, n.Name, n.Nodes, n.CPUs)
+		}
+		f := &figures{}
+		f.positive("seconds", n.PeriodS, n.LastsS, n.WarmupS, n.StepS)
+		if f.err != nil {
+			return fmt.Errorf("%s %.80q: %w", what, n.Name, f.err)
+		}
+	}
+	return nil
+}
+
+// checkOrder is number 3 of Validate.
+func (r Result) checkOrder() error {
+	at := 0
+	for _, m := range r.Machines {
+		for _, x := range r.Mixes {
+			if at >= len(r.Cells) || r.Cells[at].Machine != m.Name || r.Cells[at].Mix != x.Name {
+				continue // it did not fit
+			}
+			for _, p := range r.Policies {
+				for _, seed := range r.Seeds {
+					want := Cell{Machine: m.Name, Mix: x.Name, Policy: p.Name, Seed: seed}
+					if at >= len(r.Cells) || r.Cells[at].name() != want.name() {
+						return fmt.Errorf("cell %d is not of %s", at, want.name())
+					}
+					at++
+				}
+			}
+		}
+	}
+	if at != len(r.Cells) {
+		return fmt.Errorf("cell %d, of %s, is out of order, or of something that the result does not name", at, r.Cells[at].name())
+	}
+	return nil
+}
+
+func (c *Cell) name() string {
+	return fmt.Sprintf("machine %.80q, mix %.80q, policy %.80q, seed %d", c.Machine, c.Mix, c.Policy, c.Seed)
+}
+
+func (c *Cell) check() error {
+	f := &figures{}
+	if c.Moves < 0 || c.Pins < 0 || c.Binds < 0 || c.Asides < 0 || c.Unbinds < 0 || c.Refused < 0 {
+		return errors.New("a count is negative")
+	}
+	f.positive("moved_bytes, mover_cpu_s, cpu_seconds", c.MovedB, c.MoverCPU, c.CPUSeconds)
+	f.share("local_ratio", c.LocalRatio)
+	for i, a := range c.Apps { // 4
+		if a.ID == "" || i > 0 && a.ID <= c.Apps[i-1].ID || a.Threads < 0 {
+			return fmt.Errorf("app %d %.80q: want ascending IDs, and no negative count", i, a.ID)
+		}
+		f.positive("app "+a.ID, a.Ops, a.P99S, a.CPUPerOp, a.IPC, a.MPI, a.Penalty)
+		f.share("app "+a.ID, a.LocalRatio, a.Fairness)
+	}
+	return f.err
+}
+
+func checkRows(rows []Row) error { // 6
+	for i, w := range rows {
+		if w.Paper == "" || w.Statement == "" || w.Sentence == "" {
+			return fmt.Errorf("row %d: want a paper, a statement and a sentence", i)
+		}
+		if w.Verdict != Confirmed && w.Verdict != NotConfirmed && w.Verdict != CannotTest {
+			return fmt.Errorf("row %d: verdict %.80q: want %q, %q or %q", i, w.Verdict, Confirmed, NotConfirmed, CannotTest)
+		}
+	}
+	return nil
+}
+
+// most is beyond every figure that a cell can have; larger ones overflow where they are
+// divided and drawn.
+const most = 1e18
+
+// figures keeps the first that cannot be.
+type figures struct{ err error }
+
+func (f *figures) want(what string, ok bool, v float64, want string) {
+	if !ok && f.err == nil {
+		f.err = fmt.Errorf("%.80s: %v: want %s", what, v, want)
+	}
+}
+
+func (f *figures) positive(what string, all ...float64) {
+	for _, v := range all {
+		f.want(what, v >= 0 && v <= most && !math.IsInf(v, 0), v, "a number that is not negative, 1e18 at most")
+	}
+}
+
+func (f *figures) share(what string, all ...float64) {
+	for _, v := range all {
+		f.want(what, v >= 0 && v <= 1, v, "0 to 1")
+	}
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package arena lets policies meet on the same machines with the same loads: every
+// policy × machine × mix × seed, in worlds of single threads (sim/threads).
+//
+//	Plan{machines, mixes, policies, seeds} ─Run─▶ Result{cells} ─▶ Summary: ranking, intervals
+//	                                                        └───▶ Row: a paper's figure beside ours
+//
+// It is NOT for: what a paper did (arena/rao, arena/lakew), or showing it (report).
+package arena

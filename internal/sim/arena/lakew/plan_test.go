@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lakew
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"homenode/internal/policy/animal"
+	"homenode/internal/sim/arena"
+	"homenode/internal/sim/arm"
+)
+
+// Few VMs, two policies: the orders of the paper, with margins.
+func TestQuickLook(t *testing.T) {
+	p := Plan(false)
+	p.Policies, p.Seeds = []string{arm.None, arm.SMIPC}, p.Seeds[:2]
+	r, err := arena.Run(context.Background(), p, 2, func(float64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := groupsOf(r, r.Machines[0].Name)
+	for _, seed := range p.Seeds {
+		if f := leastFactor(groups, arm.SMIPC, arm.None, []uint64{seed}); !(f > 1.2) {
+			t.Errorf("seed %d: %.3g times as fast as Linux alone, want more than 1.2", seed, f)
+		}
+	}
+	for _, g := range groups {
+		was, _ := g.mean(arm.None, local)
+		now, ok := g.mean(arm.SMIPC, local)
+		if ok && now < was+0.2 {
+			t.Errorf("%s in %s VMs: %.2f of its reads are local, %.2f with Linux alone", g.app, g.size, now, was)
+		}
+	}
+	for _, c := range r.Cells {
+		if moved := c.MovedB > 1<<30; moved != (c.Policy == arm.SMIPC) {
+			t.Errorf("%s, seed %d: %.3g bytes moved", c.Policy, c.Seed, c.MovedB)
+		}
+	}
+}
+
+// Distance costs more the farther it is, and a program that computes less than others.
+func TestCurve(t *testing.T) {
+	m := torus()
+	curve, err := Curve(m, Applications...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := map[string]Point{}
+	for _, p := range curve {
+		if was := last[p.App]; p.Lost < was.Lost-1e-3 || p.Distance <= was.Distance {
+			t.Errorf("%s loses %.3f at %d, and %.3f at %d", p.App, p.Lost, p.Distance, was.Lost, was.Distance)
+		}
+		last[p.App] = p
+	}
+	for _, app := range Applications[1:] {
+		if near := last["mpegaudio"]; last[app].Lost < 2*near.Lost || last[app].Distance != 200 {
+			t.Errorf("%s loses %.3f at %d, mpegaudio %.3f", app, last[app].Lost, last[app].Distance, near.Lost)
+		}
+	}
+	if _, err := Curve(m, "stream"); err != nil {
+		t.Error(err)
+	}
+	m.Host.Nodes = m.Host.Nodes[:0]
+	if _, err := Curve(m, "stream"); err == nil {
+		t.Error("a curve without a node")
+	}
+}
+
+// Once its memory is home, whether an application minds remote memory shows in its
+// counters; and each is taken for something.
+func TestClasses(t *testing.T) {
+	all, err := Classes(torus(), Applications...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range all {
+		if g.Homed.Class == animal.Unknown || g.Homed.Sensitive != g.Truth.Sensitive || g.Truth.Class == animal.Unknown {
+			t.Errorf("%s: is %s %v, taken for %s %v", g.App, g.Truth.Class, g.Truth.Sensitive, g.Homed.Class, g.Homed.Sensitive)
+		}
+	}
+}
+
+// What is left open by the paper, in figures that decision 0025 names.
+func TestPlans(t *testing.T) {
+	full, why := Plan(true), Why()
+	if len(full.Mixes) != 2 || full.Against != arm.None || !slices.Contains(full.Policies, arm.SMMPI) || len(full.Seeds) < leastRuns {
+		t.Errorf("%+v", full)
+	}
+	for _, m := range full.Mixes {
+		if len(m.Specs(&full.Machines[0], 1)) != 20 || m.Lasts < m.Warmup+2*time.Minute || !m.Fits(&full.Machines[0]) {
+			t.Errorf("%+v", m)
+		}
+	}
+	for _, l := range why.Machines[0].System.Links {
+		if l.Cycles != 0 {
+			t.Fatal("a link without bounds has some")
+		}
+	}
+	if why.Machines[0].System.Nodes[0].Cycles != 0 || full.Machines[0].System.Nodes[0].Cycles == 0 || full.Machines[0].System.Links[0].Cycles == 0 {
+		t.Error("bounds are not where they should be")
+	}
+}

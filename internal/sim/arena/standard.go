@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arena
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"homenode/internal/actuate"
+	"homenode/internal/sim"
+	"homenode/internal/sim/apps"
+	"homenode/internal/sim/arm"
+	"homenode/internal/sim/machines"
+)
+
+// Standard is the arena for everybody: machines × mixes × all policies. Its statistics
+// and most periods were chosen before any comparison; drawings, BRM's period, times, the
+// rate of moves and the search by hand after a first one in an unfinished world, the mixes
+// of the torus after another: docs/decisions/0022-arena.md says which, when and why.
+func Standard() Plan {
+	memo := &arm.Memo{}
+	p := Plan{
+		Name: "all", About: "All policies on machines of two to 36 nodes, under mixes of the papers' programs and of others.",
+		Against: arm.None, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Policies: policies(),
+		Periods: map[string]time.Duration{arm.BRM: standardStep},
+		// Who places by hand does it once, when all are there; of many workloads or nodes for
+		// all seeds at once, as a search takes up to minutes there.
+		Options: func(_ string, m *Machine, o *arm.Options) {
+			if o.Patient = true; len(m.Host.Nodes) > manyNodes || len(o.Specs) > manySpecs {
+				o.Memo = memo
+			}
+		},
+		// As fast as the machine moves memory: at the default rate, which is for a server that
+		// nobody is to notice it on, runs would be ten times as long.
+		Actuate: func(_ string, c *actuate.Config) { c.Rate = 0 },
+	}
+	for _, name := range []string{machines.DualSkylake, machines.FourNodes, machines.Opteron, machines.Kunpeng, machines.Torus} {
+		m, err := NamedMachine(name)
+		if err != nil {
+			panic(err) // it comes with homenode
+		}
+		p.Machines = append(p.Machines, m)
+	}
+	for _, x := range apps.Mixes() {
+		if slices.Contains(drawnOnce, x.Name) {
+			p.Mixes = append(p.Mixes, standardMix(x, x.Name, 1))
+			continue
+		}
+		for drawing := range uint64(drawings) {
+			p.Mixes = append(p.Mixes, standardMix(x, fmt.Sprintf("%s-%d", x.Name, drawing+1), drawing+1))
+		}
+	}
+	return p
+}
+
+// drawings is how often a mix is drawn. Each is a mix of its own: seeds are chance only
+// (where threads start, who wakes first, how demand wanders), so that they are independent
+// of each other and variation can be told.
+const drawings = 2
+
+// drawnOnce are mixes of many single programs: another drawing is much the same.
+var drawnOnce = []string{"multiprogrammed", "insensitive"}
+
+// onManyCPUs are the mixes, of which the first drawing is run on more CPUs than smallCPUs,
+// too: a step there takes a hundred times as long as elsewhere where threads move in each,
+// and a search by hand for 288 programs hours.
+var onManyCPUs = []string{"vms", "mixed-classes"}
+
+const (
+	smallCPUs = 128
+	manyNodes = 8
+	manySpecs = 32
+)
+
+// Quick is a small part of it: two sockets, Rao's and MAO's.
+func Quick() Plan {
+	p := Standard()
+	p.Name, p.About, p.Machines = "quick", "A small part of the arena: two machines of two sockets, half of the mixes.", nil
+	for _, name := range []string{machines.DualE5620, machines.DualSkylake} {
+		m, err := NamedMachine(name)
+		if err != nil {
+			panic(err) // it comes with homenode
+		}
+		p.Machines = append(p.Machines, m)
+	}
+	p.Mixes = slices.DeleteFunc(p.Mixes, func(x Mix) bool { return !slices.Contains(quickMixes, x.Name) })
+	for i := range p.Mixes {
+		x := &p.Mixes[i]
+		few := x.Name == "services-1" // MAO's loads are for MAO's machine, the others for Rao's
+		x.Lasts, x.Warmup = quickLasts, quickWarmup
+		x.Fits = func(m *Machine) bool { return (m.Name == machines.DualSkylake) == few }
+	}
+	return p
+}
+
+var quickMixes = []string{"parallel-1", "multiprogrammed", "services-1", "insensitive"}
+
+const (
+	quickLasts  = 60 * time.Second
+	quickWarmup = 40 * time.Second
+)
+
+// policies are all that arm has, in its order.
+func policies() (all []string) {
+	for _, k := range arm.Policies() {
+		all = append(all, k.Name)
+	}
+	return all
+}
+
+// Times of a mix: arrivals are over in the first minute, and whoever moves memory (0.64 s
+// a GB) has had another, before figures begin. BRM acts in each step; Rao's range is 10
+// to 100 ms.
+const (
+	standardLasts  = 150 * time.Second
+	standardWarmup = 120 * time.Second
+	standardPeriod = time.Second
+	standardStep   = 100 * time.Millisecond
+)
+
+func standardMix(x apps.Mix, name string, drawing uint64) Mix {
+	small := drawing > 1 || !slices.Contains(onManyCPUs, x.Name)
+	return Mix{
+		Name: name, About: x.About, Lasts: standardLasts, Warmup: standardWarmup, Period: standardPeriod, Step: standardStep,
+		Fits:  func(m *Machine) bool { return !small || m.Host.OnlineCPUs().Len() <= smallCPUs },
+		Specs: func(m *Machine, _ uint64) []sim.Spec { return x.Make(m.Host, m.System, drawing) },
+	}
+}
+
+// NamedMachine is one that comes with homenode.
+func NamedMachine(name string) (Machine, error) {
+	b, ok := machines.Find(name)
+	if !ok {
+		return Machine{}, fmt.Errorf("there is no machine %q", name)
+	}
+	host, system := b.Make()
+	return Machine{Name: b.Name, About: b.About, Host: host, System: system}, nil
+}
