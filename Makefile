@@ -6,7 +6,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup lab lab-debian build check test test-full fuzz demo bench bench-migrate bench-sim bench-sim-parity clean
+.PHONY: all setup lab lab-debian build check test test-full fuzz demo bench bench-migrate bench-sim bench-sim-parity bench-arena clean
 
 all: build
 
@@ -47,8 +47,8 @@ fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
 demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 	@build/homenode demo
 
-bench: demo ## the demonstration's ratios, CPU time of stat, maps and topo, cost and worth of the lab, speed of the simulator
-	@scripts/bench-stat.sh; a=$$?; scripts/bench-sim.sh; b=$$?; scripts/bench-lab.sh && [ $$a -eq 0 ] && exit $$b
+bench: demo ## the demonstration's ratios, CPU time of stat, maps and topo, cost and worth of the lab, speed of the simulator, the arena
+	@scripts/bench-stat.sh; a=$$?; scripts/bench-sim.sh; b=$$?; scripts/bench-arena.sh; c=$$?; scripts/bench-lab.sh && [ $$a -eq 0 ] && [ $$b -eq 0 ] && exit $$c
 
 bench-sim: build ## speed and memory of a simulated fleet: build/bench/sim.json
 	@scripts/bench-sim.sh
@@ -58,6 +58,9 @@ bench-migrate: setup lab build ## moving memory: homenode against the kernel's o
 
 bench-sim-parity: setup lab build ## what the simulated machine is held to, measured in the lab: adds what is missing to internal/sim/parity/testdata
 	@scripts/bench-sim-parity.sh
+
+bench-arena: build ## all policies on all machines, the papers' experiments, and the targets: build/bench/arena.html
+	@scripts/bench-arena.sh
 
 clean:
 	rm -rf build

@@ -30,7 +30,7 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode
-agent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation > report | tui
+agent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
 bench
 owner/cgroup
 journal
@@ -50,7 +50,7 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "sim/arena", "sim/arena/lakew", "sim/arena/rao", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/parity", "sim/scenario", "sim/threads", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "sim/arena", "sim/arena/lakew", "sim/arena/rao", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/parity", "sim/scenario", "sim/threads", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"kernel/kerneltest", "machine/machinetest", "window/windowtest", "golden"}

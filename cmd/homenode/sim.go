@@ -18,6 +18,7 @@ import (
 	"homenode/internal/report"
 	"homenode/internal/report/simulation"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/machines"
 	"homenode/internal/sim/scenario"
 )
 
@@ -40,7 +41,7 @@ func simCommand() *cobra.Command {
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { dieAtSecond(cmd.Context()) },
 	}
-	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())
+	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simArenaCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())
 	return cmd
 }
 
@@ -271,7 +272,7 @@ func simMachinesCommand() *cobra.Command {
 				return err
 			}
 			var rows [][2]string
-			for _, b := range scenario.Builtins() {
+			for _, b := range machines.All() {
 				rows = append(rows, [2]string{b.Name, b.About})
 			}
 			return simList(cmd.OutOrStdout(), output, "Modelled machines, for 'machine: {builtin: NAME}'. A scenario may name any other: a lab's shape file (shape),\na recorded tree (tree), each with what 'homenode bench' measured of it (profile).", rows)

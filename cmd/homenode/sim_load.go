@@ -39,6 +39,7 @@ const (
 	aScenario simFile = iota
 	aResult           // of a scenario
 	aFleet            // of 'homenode sim fleet --out'
+	anArena           // of 'homenode sim arena --out'
 	aProfile          // of 'homenode bench'
 )
 
@@ -53,6 +54,8 @@ func readSim(path string) ([]byte, simFile, error) {
 	switch what {
 	case aFleet:
 		err = fmt.Errorf("%s is the result of 'homenode sim fleet', which that command prints: want a scenario, or the result of 'homenode sim run --out'", path)
+	case anArena:
+		err = fmt.Errorf("%s is the result of 'homenode sim arena', which that command reads: want a scenario, or the result of 'homenode sim run --out'", path)
 	case aProfile:
 		err = fmt.Errorf("%s is what 'homenode bench' measured of a machine: name it in a scenario, as machine: {profile: FILE}", path)
 	}
@@ -77,6 +80,8 @@ func whatIs(data []byte) simFile {
 			return aFleet
 		case "caveats", "latency", "working_sets":
 			return aProfile
+		case "mixes", "cells":
+			return anArena
 		case "digest", "scenario":
 			return aResult
 		case "workloads", "lasts":
@@ -132,11 +137,15 @@ type simBar struct {
 }
 
 func newSimBar(w io.Writer, s scenario.Setting) *simBar {
-	b := &simBar{w: w, tty: isTerminal(w), began: time.Now()}
+	b := startSimBar(w)
 	if !b.tty {
 		fmt.Fprintf(w, "homenode: simulating %s: %d arms × %d seeds × %v\n", s.Name, len(s.Arms), len(s.Seeds), s.Lasts)
 	}
 	return b
+}
+
+func startSimBar(w io.Writer) *simBar {
+	return &simBar{w: w, tty: isTerminal(w), began: time.Now()}
 }
 
 // simBarEvery is how often the line is rewritten.

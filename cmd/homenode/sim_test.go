@@ -99,7 +99,7 @@ func TestSimRunOneArmAndSeed(t *testing.T) {
 }
 
 func TestSimLists(t *testing.T) {
-	for _, c := range []struct{ what, want string }{{"policies", "mao-b"}, {"machines", "dual-skylake"}} {
+	for _, c := range []struct{ what, want string }{{"policies", "mao-b"}, {"machines", "dual-skylake"}, {"machines", "torus-288"}} {
 		code, out, _ := runWith("sim", c.what)
 		if code != 0 || !strings.Contains(out, c.want) || !strings.Contains(strings.ToLower(out), "modelled") {
 			t.Errorf("exit code %d, %s", code, out)

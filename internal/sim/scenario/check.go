@@ -11,6 +11,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/machines"
 	"homenode/internal/unit"
 )
 
@@ -79,8 +80,10 @@ func (c *checker) machine(m Machine) {
 		c.add("machine", "there is none: give shape, tree or builtin")
 	case len(given) > 1:
 		c.add("machine", "shape, tree and builtin each are a machine: give one of them")
-	case m.Builtin != "" && !builtinKnown(m.Builtin):
-		c.add("machine.builtin", "there is no %q: want one of %s", m.Builtin, quoted(Builtins(), func(b Builtin) string { return b.Name }))
+	case m.Builtin != "":
+		if _, ok := machines.Find(m.Builtin); !ok {
+			c.add("machine.builtin", "there is no %q: want one of %s", m.Builtin, quoted(machines.All(), func(b machines.Builtin) string { return b.Name }))
+		}
 	}
 }
 

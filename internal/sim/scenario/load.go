@@ -16,6 +16,7 @@ import (
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
 	"homenode/internal/sim/linux"
+	"homenode/internal/sim/machines"
 	"homenode/internal/sim/memsys"
 )
 
@@ -33,24 +34,6 @@ type Setting struct {
 	Host    machine.Machine
 	System  memsys.System
 	Profile *profile.Profile // nil: none
-}
-
-// Builtin is a machine that comes with homenode.
-type Builtin struct {
-	Name, About string
-	make        func() (machine.Machine, memsys.System)
-}
-
-// Builtins are all of them.
-func Builtins() []Builtin { return builtins }
-
-func builtinKnown(name string) bool {
-	for _, b := range builtins {
-		if b.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // Load reads a scenario and what it names, and sees that a world can be made of it.
@@ -182,10 +165,8 @@ func (s *Setting) measured(path string) (string, error) {
 }
 
 func (s *Setting) builtin(name string) (string, error) {
-	for _, b := range builtins {
-		if b.Name == name {
-			s.Host, s.System = b.make()
-		}
+	if b, ok := machines.Find(name); ok {
+		s.Host, s.System = b.Make()
 	}
 	if s.Profile != nil {
 		return s.measured("machine.builtin")

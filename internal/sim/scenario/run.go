@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"homenode/internal/policy/animal"
+	"homenode/internal/policy/brm"
 	"homenode/internal/policy/numad"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
@@ -55,7 +57,7 @@ func (s *Setting) loop(a Arm, w arm.World) (*arm.Loop, error) {
 	if a.MAO != nil {
 		c = *a.MAO
 	}
-	p, err := arm.New(a.Policy, arm.Options{MAO: c, Numad: numad.DefaultConfig(), System: s.System, Specs: s.Workloads})
+	p, err := arm.New(a.Policy, arm.Options{MAO: c, Numad: numad.DefaultConfig(), BRM: brm.DefaultConfig(), Animal: animal.DefaultConfig(), System: s.System, Specs: s.Workloads})
 	if err != nil {
 		return nil, err
 	}

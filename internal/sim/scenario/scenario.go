@@ -39,7 +39,7 @@ type Scenario struct {
 type Machine struct {
 	Shape   string `yaml:"shape"`   // a shape file of the lab
 	Tree    string `yaml:"tree"`    // a recorded tree's directory
-	Builtin string `yaml:"builtin"` // see Builtins
+	Builtin string `yaml:"builtin"` // see machines.All
 	Profile string `yaml:"profile"` // of 'homenode bench'
 }
 

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arena
+
+import (
+	gobytes "bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"homenode/internal/golden"
+	"homenode/internal/report"
+	"homenode/internal/sim/arena"
+)
+
+func check(t *testing.T, name, got string) {
+	t.Helper()
+	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
+}
+
+func text(t *testing.T, r arena.Result, o report.TextOptions) string {
+	t.Helper()
+	var b gobytes.Buffer
+	if err := Text(&b, r, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func html(t *testing.T, r arena.Result) string {
+	t.Helper()
+	var b gobytes.Buffer
+	if err := HTML(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// fixtures are what every face must take.
+func fixtures() map[string]arena.Result {
+	rows := fixture()
+	rows.Cells, rows.Machines, rows.Mixes, rows.Policies, rows.Seeds, rows.Against = nil, nil, nil, nil, nil, ""
+	return map[string]arena.Result{
+		"full": fixture(), "hostile": hostile(), "few": few(), "starved": starved(), "rows-only": rows, "nothing": {Schema: 1, How: arena.How},
+	}
+}
+
+func TestDecisionText(t *testing.T) {
+	check(t, "full-100.txt", text(t, fixture(), report.TextOptions{Width: 100, UTF8: true}))
+	check(t, "few-80-ascii.txt", text(t, few(), report.TextOptions{}))
+	check(t, "hostile-80.txt", text(t, hostile(), report.TextOptions{UTF8: true}))
+}
+
+func TestDecisionHTML(t *testing.T) { check(t, "full.html", html(t, fixture())) }
+
+// No line is wider than the terminal, and nothing in it is obeyed by one.
+func TestTextFits(t *testing.T) {
+	for name, r := range fixtures() {
+		for _, width := range []int{60, 80, 100, 140} {
+			for line := range strings.Lines(text(t, r, report.TextOptions{Width: width, UTF8: true})) {
+				line = strings.TrimSuffix(line, "\n")
+				if report.Runes(line) > width {
+					t.Errorf("%s at %d: %d columns: %q", name, width, report.Runes(line), line)
+				}
+				if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("%s: %q", name, line)
+				}
+			}
+		}
+	}
+}
+
+// The page is well-formed, self-contained, and says that it is modelled; nothing of a
+// name is markup.
+func TestPageIsWellFormed(t *testing.T) {
+	for name, r := range fixtures() {
+		page := html(t, r)
+		d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(page, "<!DOCTYPE html>\n")))
+		d.Entity = xml.HTMLEntity
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			start, ok := token.(xml.StartElement)
+			if !ok {
+				continue
+			}
+			if start.Name.Local == "script" || start.Name.Local == "link" || start.Name.Local == "img" {
+				t.Errorf("%s: a <%s>", name, start.Name.Local)
+			}
+			for _, a := range start.Attr {
+				if (a.Name.Local == "src" || a.Name.Local == "href") && a.Value != "" {
+					t.Errorf("%s: %s=%q", name, a.Name.Local, a.Value)
+				}
+			}
+		}
+		if !strings.Contains(page, "modelled") || strings.Contains(page, "\x1b") || strings.Contains(page, "\u202e") || strings.Contains(page, "NaN") || strings.Contains(page, "Inf") {
+			t.Errorf("%s: not clean, or it does not say that it is modelled", name)
+		}
+	}
+}
+
+func TestDecisionRefusesWhatIsNotModelled(t *testing.T) {
+	r := fixture()
+	r.How = "measured"
+	for _, err := range []error{Text(io.Discard, r, report.TextOptions{}), HTML(io.Discard, r)} {
+		if err == nil || !strings.Contains(err.Error(), "measured") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestCleanLeavesTheCallers(t *testing.T) {
+	r := hostile()
+	if _, err := newView(r); err != nil || r.Policies[0].Name != evil || r.Cells[0].Machine != evil {
+		t.Errorf("%v; the caller's result was changed", err)
+	}
+}
+
+var errFull = errors.New("full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestDecisionFullDisk(t *testing.T) {
+	for _, err := range []error{Text(full{}, fixture(), report.TextOptions{}), HTML(full{}, fixture())} {
+		if !errors.Is(err, errFull) {
+			t.Errorf("a full disk: %v", err)
+		}
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for got, want := range map[string]string{
+		times(1.0834): "×1.083", times(0.0312): "×0.0312", times(215.3): "×215", times(48.21): "×48.2", times(0): "×0", digits(9.996): "10.0", times(1234): "×1,234",
+		change(-0.121): "−12.1%", change(0.003): "+0.30%", change(0): "0%", bytes(0): "0", bytes(1.5 * (1 << 30)): "1.5 GiB", counted(2.5): "2.5", counted(812): "812", counted(12.5): "12",
+		count(1, "mix"): "1 mix", count(2, "mix"): "2 mixes", count(3, "policy"): "3 policies", count(288, "CPU"): "288 CPUs", lasted(0.05): "50 ms", lasted(60): "60 s", lasted(600): "10 min",
+		report.List([]string{"a", "b", "c"}): "a, b and c", heat(1): "even", heat(1.5): "up4", heat(0): "down5", heat(50): "up5", heat(0.97): "down2",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestPictures writes what a person should look at: PICTURES=folder.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("PICTURES")
+	if dir == "" {
+		t.Skip("PICTURES names no folder")
+	}
+	for name, r := range fixtures() {
+		if err := os.WriteFile(filepath.Join(dir, name+".html"), []byte(html(t, r)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
