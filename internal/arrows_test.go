@@ -30,11 +30,11 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode
-agent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
+agent agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
 bench
-owner/cgroup
+owner/cgroup | owner/threads
 journal
-sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
+sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | policy/numad | policy/brm | policy/animal | doctor
 survey

@@ -109,7 +109,7 @@ func restoreCommand() *cobra.Command {
 	var file, state, output string
 	cmd := &cobra.Command{
 		Use:   "restore",
-		Short: "Put back every setting that a killed agent left changed, and thaw what was left frozen",
+		Short: "Put back every setting that a killed homenode left changed, threads' CPUs included, and thaw what was left frozen",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {

@@ -19,6 +19,7 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
+	"homenode/internal/owner/threads"
 	"homenode/internal/tui"
 	"homenode/internal/window"
 )
@@ -73,7 +74,7 @@ func (l *live) ours(id, file, value string) bool {
 		return l.journal.Ours(id, file, value)
 	}
 	return slices.ContainsFunc(l.entries, func(e journal.Entry) bool {
-		return e.Cgroup == id && e.File == file && !e.Equivalent && slices.Contains(e.Ours, value)
+		return e.Cgroup == id && e.File == file && e.Has(value)
 	})
 }
 
@@ -209,7 +210,11 @@ func (l *live) open() error {
 	if err != nil {
 		return err
 	}
-	owner, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: l.cfg.DirectOwners, Mover: mover})
+	cgroups, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: l.cfg.DirectOwners, Mover: mover})
+	if err != nil {
+		return err
+	}
+	owner, err := threads.New(kernel.Live(), cgroups, nil)
 	if err != nil {
 		return err
 	}

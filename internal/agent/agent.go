@@ -20,6 +20,7 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
+	"homenode/internal/owner/threads"
 	"homenode/internal/policy/mao"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -53,7 +54,7 @@ type windowReader interface {
 type Agent struct {
 	o       Options
 	reader  windowReader
-	owner   *cgroup.Applier
+	owner   journal.Owner
 	journal *journal.Journal // nil in a dry run
 	apply   applier
 	status  Status
@@ -86,8 +87,12 @@ func (a *Agent) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.owner, err = cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: a.o.Config.DirectOwners, Mover: mover, Hot: a.hotPages})
+	cgroups, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: a.o.Config.DirectOwners, Mover: mover, Hot: a.hotPages})
 	if err != nil {
+		return err
+	}
+	// An earlier homenode may have left threads pinned.
+	if a.owner, err = threads.New(kernel.Live(), cgroups, nil); err != nil {
 		return err
 	}
 	rc := kernel.Config{Roots: a.o.Config.Cgroups, UserOnly: a.o.Config.UserOnly}
@@ -165,7 +170,7 @@ func oursOf(stateDir string) (func(id, file, value string) bool, error) {
 	}
 	return func(id, file, value string) bool {
 		return slices.ContainsFunc(entries, func(e journal.Entry) bool {
-			return e.Cgroup == id && e.File == file && slices.Contains(e.Ours, value)
+			return e.Cgroup == id && e.File == file && e.Has(value)
 		})
 	}, nil
 }
@@ -397,8 +402,9 @@ func Restore(ctx context.Context, stateDir string, directOwners []string) ([]jou
 	return append(thawed, restored...), errors.Join(err, err1, err2)
 }
 
+// restoreSettings puts threads back also where no cgroup can be.
 func restoreSettings(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {
-	owner, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: directOwners})
+	owner, err := Owners(directOwners)
 	if err != nil {
 		return nil, err
 	}
@@ -408,4 +414,14 @@ func restoreSettings(ctx context.Context, stateDir string, directOwners []string
 	}
 	restored, err := j.Restore(ctx, owner)
 	return restored, errors.Join(err, j.Compact(), j.Close())
+}
+
+// Owners is who can put back all that a homenode may have left: threads everywhere,
+// cgroups where there is a cpuset.
+func Owners(directOwners []string) (journal.Owner, error) {
+	cgroups, why := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: directOwners})
+	if why != nil {
+		return threads.New(kernel.Live(), nil, why)
+	}
+	return threads.New(kernel.Live(), cgroups, nil)
 }

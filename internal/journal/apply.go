@@ -66,6 +66,12 @@ func outcomeOf(step action.Step, err error) action.Outcome {
 func describe(changes []Change) string {
 	var all []string
 	for _, c := range changes {
+		switch {
+		case c.Original:
+			c.New = "what it was"
+		case c.Release:
+			c.New += ", then what it was"
+		}
 		all = append(all, c.String()+" = "+c.New)
 	}
 	return strings.Join(all, ", ")
@@ -73,7 +79,8 @@ func describe(changes []Change) string {
 
 // change replaces one setting:
 //
-//  1. Read it. A cgroup that was made anew is not the one we knew.
+//  1. Read it. A cgroup that was made anew is not the one we knew. What was put back is
+//     its owner's again, whatever it is now.
 //  2. If it is neither what we wrote nor what was there before: leave it.
 //  3. If it already is what it should be: done.
 //  4. Put the intent on disk, write, put down what became of it.
@@ -82,20 +89,46 @@ func (j *Journal) change(owner Owner, workload string, c Change) error {
 	if err != nil {
 		return err
 	}
+	if c.ID != 0 && c.ID != cur.ID {
+		return fmt.Errorf("set %s to %q: %s (%w)", c.Setting, c.New, c.Setting.anew(), kernel.ErrGone)
+	}
 	e := j.ledger[c.Setting]
 	if e != nil && e.ID != cur.ID {
-		if err := j.end(c.Setting, "its cgroup was made anew"); err != nil {
+		if err := j.anew(owner, *e); err != nil {
 			return err
 		}
 		e = nil
 	}
-	if e != nil && !j.known(owner, *e, cur.Value) { // (2)
+	if c.Original && (e == nil || e.back()) {
+		return nil
+	} else if c.Original {
+		c.New = e.Original
+	}
+	if e != nil && !e.back() && !j.known(owner, *e, cur.Value) { // (2)
 		return fmt.Errorf("set %s to %q: %w: it is %q, we left %q", c.Setting, c.New, errDrifted, cur.Value, e.Ours[len(e.Ours)-1])
 	}
-	if owner.Same(c.Setting, cur.Value, c.New) && (e == nil || !e.Equivalent) { // (3)
+	if there(owner, e, c, cur.Value) { // (3)
 		return nil
 	}
+	if c.Release {
+		return j.pass(owner, workload, c, cur) // (4)
+	}
 	return j.write(owner, workload, c, cur) // (4)
+}
+
+// there says that nothing is to be written. What is inherited is a thread's affinity:
+// with a narrow cpuset the kernel shows less than was set, so that only what is on
+// record as just that is there.
+func there(owner Owner, e *Entry, c Change, value string) bool {
+	switch {
+	case e == nil:
+		return value == c.New || !c.Brief && owner.Same(c.Setting, value, c.New)
+	case e.At != 0 && c.Release && !e.back(): // it is held
+		return false
+	case e.At != 0:
+		return value == c.New && (e.back() || len(e.Ours) == 1 && e.Ours[0] == c.New)
+	}
+	return owner.Same(c.Setting, value, c.New) && !e.Equivalent
 }
 
 // known says that a value is ours, or what was there before us.
@@ -107,23 +140,66 @@ func isOurs(owner Owner, e Entry, value string) bool {
 	return slices.ContainsFunc(e.Ours, func(v string) bool { return owner.Same(e.Setting, value, v) })
 }
 
+// hidden says that what is shown may be ours though it is the original, too: of what is
+// inherited the kernel shows only what other limits leave of it.
+func hidden(owner Owner, e Entry, value string) bool {
+	return e.At != 0 && value != e.Original && isOurs(owner, e, value)
+}
+
 // write is (4). What was there before our first change stays the original.
 func (j *Journal) write(owner Owner, workload string, c Change, cur Current) error {
-	r := record{Kind: kindIntent, Workload: workload, Setting: c.Setting, ID: cur.ID, Old: cur.Value, New: c.New}
-	if e := j.ledger[c.Setting]; e != nil {
-		r.Old = e.Original
-	}
-	if err := j.add(r, true); err != nil {
+	e := j.ledger[c.Setting]
+	if err := j.add(j.intent(owner, workload, c, cur), e == nil || e.back() || !c.Brief); err != nil {
 		return err
 	}
 	err := owner.Write(Permit{j}, c.Setting, c.New)
-	switch {
-	case errors.Is(err, kernel.ErrGone):
-		return errors.Join(err, j.end(c.Setting, err.Error()))
-	case err != nil:
-		return errors.Join(err, j.add(record{Kind: kindFailed, Setting: c.Setting, New: c.New, Why: err.Error()}, false))
+	if err != nil {
+		return j.failed(c, err)
 	}
 	return j.add(record{Kind: kindDone, Setting: c.Setting, New: c.New}, false)
+}
+
+// pass writes twice, with nothing in between: what is born there inherits, and is found
+// by what is on record (GiveBack).
+func (j *Journal) pass(owner Owner, workload string, c Change, cur Current) error {
+	r := j.intent(owner, workload, c, cur)
+	if err := j.add(r, false); err != nil {
+		return err
+	}
+	err := owner.Write(Permit{j}, c.Setting, c.New)
+	if err != nil {
+		return j.failed(c, err)
+	}
+	if err = owner.Write(Permit{j}, c.Setting, r.Old); errors.Is(err, kernel.ErrGone) {
+		return j.gone(c.Setting, 0, err)
+	} else if err != nil {
+		return err // it stays on record as ours
+	}
+	return j.add(record{Kind: kindDone, Setting: c.Setting, New: r.Old}, false)
+}
+
+// intent says what is about to be written, and what was there before it was ours.
+func (j *Journal) intent(owner Owner, workload string, c Change, cur Current) record {
+	r := record{Kind: kindIntent, Workload: workload, Setting: c.Setting, ID: cur.ID, Old: cur.Value, New: c.New}
+	e := j.ledger[c.Setting]
+	if e != nil && !e.back() {
+		r.Old, r.At = e.Original, e.At
+		return r
+	}
+	if in, ok := owner.(Inheritable); ok {
+		if r.At = in.Clock(c.Setting); r.At != 0 {
+			r.Old = in.Original(c.Setting, cur.Value)
+		}
+	}
+	return r
+}
+
+// failed puts down that a write came to nothing.
+func (j *Journal) failed(c Change, err error) error {
+	if errors.Is(err, kernel.ErrGone) {
+		return j.gone(c.Setting, 1, err)
+	}
+	return errors.Join(err, j.add(record{Kind: kindFailed, Setting: c.Setting, New: c.New, Why: err.Error()}, false))
 }
 
 func (j *Journal) end(s Setting, why string) error {

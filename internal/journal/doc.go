@@ -12,6 +12,12 @@
 //	  what we wrote         ─▶ put back what was there before
 //	  anything else         ─▶ somebody else's: leave it, and say so
 //
+// What started while a setting was ours may have inherited it (Inheritable: threads).
+// Such a record keeps all that was given, and ends only after heirs were looked for:
+//
+//	intent · write · write back · done ─▶ GiveBack, twice ─▶ end
+//	                                        └▶ for each heir: intent · write · end
+//
 // Only the journal can make a Permit, and Owner.Write wants one, so nobody acts
 // without it. It may be killed at any point, within Restore too: the next start
 // knows what may have been written. The file is for one boot only, since cgroup

@@ -3,10 +3,13 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"homenode/internal/action"
 	"homenode/internal/kernel"
@@ -31,6 +34,9 @@ type world struct {
 	ids       map[string]uint64
 	populated bool // an emptied set is refused (ENOSPC)
 	writeErr  func(Setting, string) error
+
+	fertile bool // a thread that is pinned starts another at once, which inherits
+	born    int
 }
 
 func (w *world) tick() {
@@ -112,7 +118,7 @@ func (w *world) Plan(_ context.Context, step action.Step) ([]Change, error) {
 	if step.Kind == action.SetMems {
 		s, value = Setting{step.Workload, "cpuset.mems"}, step.Nodes.String()
 	}
-	return []Change{{subtreeRoot, "+"}, {subtreeDemo, "+"}, {s, value}}, nil
+	return []Change{{Setting: subtreeRoot, New: "+"}, {Setting: subtreeDemo, New: "+"}, {Setting: s, New: value}}, nil
 }
 
 func (w *world) Read(s Setting) (Current, error) {
@@ -146,8 +152,44 @@ func (w *world) Write(p Permit, s Setting, value string) (err error) {
 		w.tick()
 		return fmt.Errorf("write %s: %w", s, ErrNeedsValue)
 	}
-	w.op(func() { w.set(s, value) })
+	w.op(func() {
+		if w.set(s, value); w.fertile && strings.HasPrefix(s.Cgroup, "thread ") && value != threadsHad {
+			w.bear(value)
+		}
+	})
 	return nil
+}
+
+// threadsHad is what fertile threads, and their children without us, have.
+const threadsHad = "0-7"
+
+func (w *world) bear(value string) Setting {
+	w.born++
+	s := Setting{fmt.Sprintf("thread %d", 100+w.born), "affinity"}
+	w.ids[s.Cgroup], w.files[s] = w.Clock(s), value
+	return s
+}
+
+// Clock goes on with each birth.
+func (w *world) Clock(s Setting) uint64 {
+	if strings.HasPrefix(s.Cgroup, "thread ") {
+		return uint64(1000 + w.born)
+	}
+	return 0
+}
+
+func (w *world) Original(_ Setting, value string) string { return value }
+
+func (w *world) Heirs(f Family) (all []Heir, err error) {
+	w.tick()
+	for s, v := range w.files {
+		id := w.ids[s.Cgroup]
+		if w.Clock(s) > 0 && slices.Contains(f.Values, v) && id >= f.Since && !f.Known(s, id) {
+			all = append(all, Heir{s, id, v})
+		}
+	}
+	slices.SortFunc(all, func(a, b Heir) int { return cmp.Compare(a.ID, b.ID) })
+	return all, nil
 }
 
 // set gives the cpuset files to the cgroups below, or takes them away.

@@ -21,7 +21,8 @@ type Journal struct {
 	size     int64 // bytes of whole records in the store
 	ledger   ledger
 	problems []string
-	broken   error // the file could not be written: nothing may be changed any more
+	broken   error                           // the file could not be written: nothing may be changed any more
+	noHeir   func(s Setting, id uint64) bool // who inherited nothing
 }
 
 // Open opens or makes the journal in dir and takes its lock. It fails, naming
@@ -112,12 +113,21 @@ func (j *Journal) Equivalents() []Entry {
 	return j.ledger.entries(func(e Entry) bool { return e.Equivalent })
 }
 
-// Ours says whether a setting's present value was set by homenode.
+// Ours says whether a setting's present value was set by homenode. An original that
+// was put back is not.
 func (j *Journal) Ours(cgroup, file, value string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e := j.ledger[Setting{cgroup, file}]
-	return e != nil && !e.Equivalent && slices.Contains(e.Ours, strings.TrimSpace(value))
+	return e != nil && e.Has(strings.TrimSpace(value))
+}
+
+// OursOf is Ours of the one with that ID only.
+func (j *Journal) OursOf(s Setting, id uint64, value string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e := j.ledger[s]
+	return e != nil && e.ID == id && e.Has(value)
 }
 
 // Compact shortens the file to what is still of concern. A crash leaves either

@@ -100,6 +100,9 @@ func asBefore(w *world) map[Setting]string {
 		if w.populated && v == "0-7" {
 			files[s] = ""
 		}
+		if w.ids[s.Cgroup] >= 1000 && v == threadsHad { // born since, and well
+			delete(files, s)
+		}
 	}
 	return files
 }

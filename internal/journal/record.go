@@ -12,7 +12,8 @@ import (
 	"homenode/internal/kernel"
 )
 
-const version = 1
+// version 2 has threads' affinity, which an older homenode would take for a cgroup that is gone.
+const version = 2
 
 // kind says what a record records.
 type kind string
@@ -39,7 +40,8 @@ type record struct {
 	Workload string `json:"workload,omitempty"`
 	Setting
 	ID  uint64 `json:"id,omitempty"`
-	Old string `json:"old"` // what was there before our first change
+	At  uint64 `json:"at,omitempty"` // kindIntent: what starts from then on may inherit New; 0: nothing does
+	Old string `json:"old"`          // what was there before our first change
 	New string `json:"new"`
 	Why string `json:"why,omitempty"`
 }

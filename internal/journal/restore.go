@@ -59,6 +59,7 @@ func (j *Journal) RestoreWorkload(ctx context.Context, owner Owner, workload str
 
 func (j *Journal) restoreWhere(ctx context.Context, owner Owner, which func(Entry) bool) ([]Restored, error) {
 	var all []Restored
+	var back []Entry
 	var errs []error
 	for _, e := range j.ledger.entries(which) {
 		if err := ctx.Err(); err != nil {
@@ -68,11 +69,14 @@ func (j *Journal) restoreWhere(ctx context.Context, owner Owner, which func(Entr
 		if err != nil {
 			r = Restored{Result: NotDone, Detail: err.Error()}
 			errs = append(errs, fmt.Errorf("restore %s: %w", e.Setting, err))
+		} else if e.At != 0 && r.Result != Equivalent {
+			back = append(back, e)
 		}
 		r.Setting, r.Workload = e.Setting, e.Workload
 		all = append(all, r)
 	}
-	return all, errors.Join(errs...)
+	heirs, err := j.endInherited(owner, back)
+	return append(all, heirs...), errors.Join(append(errs, err)...)
 }
 
 // putBack restores one setting, by what it is now.
@@ -84,8 +88,8 @@ func (j *Journal) putBack(owner Owner, e Entry) (Restored, error) {
 	case err != nil:
 		return Restored{}, err
 	case cur.ID != e.ID:
-		return j.ended(e, Vanished, "its cgroup was made anew")
-	case owner.Same(e.Setting, cur.Value, e.Original):
+		return j.ended(e, Vanished, e.Setting.anew())
+	case e.back(), owner.Same(e.Setting, cur.Value, e.Original) && !hidden(owner, e, cur.Value):
 		return j.ended(e, Already, fmt.Sprintf("it is %q", cur.Value))
 	case !isOurs(owner, e, cur.Value):
 		return j.ended(e, Left, fmt.Sprintf("somebody else made it %q after us; before us it was %q", cur.Value, e.Original))
@@ -104,7 +108,12 @@ func (j *Journal) putBack(owner Owner, e Entry) (Restored, error) {
 	return Restored{}, err
 }
 
+// ended ends a record. One with heirs stays until these were looked for: its value is
+// what they are known by.
 func (j *Journal) ended(e Entry, r Result, why string) (Restored, error) {
+	if e.At != 0 {
+		return Restored{Result: r, Detail: why}, nil
+	}
 	return Restored{Result: r, Detail: why}, j.end(e.Setting, string(r))
 }
 
@@ -116,7 +125,7 @@ func (j *Journal) putEquivalent(owner Owner, e Entry, cur Current) (Restored, er
 		return Restored{}, err
 	}
 	if !owner.Same(e.Setting, cur.Value, value) {
-		if err := j.write(owner, e.Workload, Change{e.Setting, value}, cur); err != nil {
+		if err := j.write(owner, e.Workload, Change{Setting: e.Setting, New: value}, cur); err != nil {
 			return Restored{}, err
 		}
 	}

@@ -5,6 +5,7 @@ package journal
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Entry is a setting that is not what it was before homenode came.
@@ -17,11 +18,26 @@ type Entry struct {
 	// Equivalent: it was restored, to a value that means the same.
 	Equivalent bool   `json:"equivalent,omitempty"`
 	Since      uint64 `json:"since"` // seq of the first intent
+	// At is the ID that what started at the first intent would have; Given is all that it
+	// was ever made since, which those that started in the meantime may have. 0: nobody
+	// inherits this setting.
+	At    uint64   `json:"at,omitempty"`
+	Given []string `json:"given,omitempty"`
+
+	looks int // for heirs that found none, since it was put back
 }
+
+// Has says that a value was set by homenode. An original that was put back was not.
+func (e Entry) Has(value string) bool {
+	return !e.Equivalent && value != e.Original && slices.Contains(e.Ours, value)
+}
+
+// back says that it was given back what it had, and is on record for its heirs only.
+func (e Entry) back() bool { return e.At != 0 && len(e.Ours) == 1 && e.Ours[0] == e.Original }
 
 // shared says that it was changed for more than its own workload: a controller
 // switched on above. Only a restore of everything puts that back.
-func (e Entry) shared() bool { return e.Cgroup != e.Workload }
+func (e Entry) shared() bool { return strings.HasPrefix(e.Cgroup, "/") && e.Cgroup != e.Workload }
 
 // ledger is what all records together say.
 type ledger map[Setting]*Entry
@@ -33,13 +49,17 @@ func (l ledger) replay(r record) {
 	switch r.Kind {
 	case kindIntent:
 		if e == nil || e.ID != r.ID {
-			e = &Entry{Setting: r.Setting, Workload: r.Workload, ID: r.ID, Original: r.Old, Since: r.Seq}
+			e = &Entry{Setting: r.Setting, Workload: r.Workload, ID: r.ID, Original: r.Old, Since: r.Seq, At: r.At}
 			l[r.Setting] = e
 		}
+		if e.back() { // its owner may have changed it since
+			e.Original, e.Ours = r.Old, []string{r.Old}
+		}
 		e.Ours = append(e.without(r.New), r.New)
+		e.give(r.New)
 	case kindDone, kindEquivalent:
 		if e != nil {
-			e.Ours, e.Equivalent = []string{r.New}, r.Kind == kindEquivalent
+			e.Ours, e.Equivalent, e.looks = []string{r.New}, r.Kind == kindEquivalent, 0
 		}
 	case kindFailed:
 		if e == nil {
@@ -50,6 +70,12 @@ func (l ledger) replay(r record) {
 		}
 	case kindEnd:
 		delete(l, r.Setting)
+	}
+}
+
+func (e *Entry) give(value string) {
+	if e.At != 0 && value != e.Original && !slices.Contains(e.Given, value) {
+		e.Given = append(e.Given, value)
 	}
 }
 
@@ -64,7 +90,7 @@ func (l ledger) entries(keep func(Entry) bool) []Entry {
 	for _, e := range l {
 		if keep(*e) {
 			c := *e
-			c.Ours = slices.Clone(e.Ours)
+			c.Ours, c.Given = slices.Clone(e.Ours), slices.Clone(e.Given)
 			all = append(all, c)
 		}
 	}
@@ -78,16 +104,38 @@ func (l ledger) snapshot(seq uint64) []record {
 	es := l.entries(func(Entry) bool { return true })
 	slices.Reverse(es)
 	for _, e := range es {
-		r := record{Kind: kindIntent, Workload: e.Workload, Setting: e.Setting, ID: e.ID, Old: e.Original}
-		for _, v := range e.Ours {
+		for _, r := range e.records() {
 			seq++
-			r.Seq, r.New = seq, v
+			r.Seq = seq
 			all = append(all, r)
 		}
-		if e.Equivalent {
-			seq++
-			all = append(all, record{Seq: seq, Kind: kindEquivalent, Setting: e.Setting, New: e.Ours[len(e.Ours)-1]})
+	}
+	return all
+}
+
+// records are the fewest of one setting: what it was once given, then what it may be.
+func (e Entry) records() (all []record) {
+	intent := record{Kind: kindIntent, Workload: e.Workload, Setting: e.Setting, ID: e.ID, At: e.At, Old: e.Original}
+	add := func(kind kind, value string) {
+		r := intent
+		if r.New = value; kind != kindIntent {
+			r = record{Kind: kind, Setting: e.Setting, New: value}
 		}
+		all = append(all, r)
+	}
+	now := e.Ours
+	for _, v := range e.Given {
+		add(kindIntent, v)
+	}
+	if len(all) > 0 && len(now) > 0 {
+		add(kindDone, now[0])
+		now = now[1:]
+	}
+	for _, v := range now {
+		add(kindIntent, v)
+	}
+	if e.Equivalent {
+		add(kindEquivalent, e.Ours[len(e.Ours)-1])
 	}
 	return all
 }

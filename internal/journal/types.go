@@ -5,23 +5,45 @@ package journal
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"homenode/internal/action"
 )
 
-// Setting is one thing that can be replaced: a file of a cgroup.
+// Setting is one thing that can be replaced: a file of a cgroup, or of a thread what
+// it has of its own.
 type Setting struct {
-	Cgroup string `json:"cgroup"` // path from the root of its hierarchy
-	File   string `json:"file"`   // "cpuset.cpus", "cpuset.mems", "cgroup.subtree_control"
+	Cgroup string `json:"cgroup"` // path from the root of its hierarchy; "thread 1240" is none
+	File   string `json:"file"`   // "cpuset.cpus", "cpuset.mems", "cgroup.subtree_control", "affinity"
 }
 
 // String is "/demo/a cpuset.cpus".
 func (s Setting) String() string { return s.Cgroup + " " + s.File }
 
+// anew says that what it was a setting of is gone, and something else has its name.
+func (s Setting) anew() string {
+	if strings.HasPrefix(s.Cgroup, "/") {
+		return "its cgroup was made anew"
+	}
+	return "another one has its number now"
+}
+
 // Change is a setting and what it shall become.
 type Change struct {
 	Setting
 	New string
+	// Original: not New, but what was there before our first change; nothing is done
+	// where there was none.
+	Original bool
+	// Release: New, and right after it what was there before.
+	Release bool
+	// ID, where it is not 0, is the only one that is meant by the setting's name.
+	ID uint64
+	// Brief is of what changes often and ends with the machine at the latest. Only its
+	// first record, which holds the original, is fsynced, and that not if it is released
+	// at once: what a killed process wrote without it is in the file all the same, and a
+	// machine that crashed has nothing left to put back.
+	Brief bool
 }
 
 // Current is what a setting is now, and which cgroup that is: one that was

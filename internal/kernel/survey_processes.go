@@ -10,7 +10,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"homenode/internal/kernel/procfs"
@@ -171,19 +170,12 @@ func (s *Surveyor) workloadOf(pid int) string {
 	}
 	all, err := procfs.ParsePIDCgroup(data)
 	s.problem(err)
-	for _, m := range all {
-		v2 := m.Controllers == ""
-		if v2 != s.reader.layout.Cpuset.V2 || !v2 && !slices.Contains(strings.Split(m.Controllers, ","), "cpuset") {
-			continue
+	at, ok := s.reader.layout.CpusetIn(all)
+	for ; ok; at = path.Dir(at) {
+		if _, known := s.reader.workloads[at]; known {
+			return at
 		}
-		for at := m.Path; ; at = path.Dir(at) {
-			if _, ok := s.reader.workloads[at]; ok {
-				return at
-			}
-			if at == "/" || at == "." {
-				break
-			}
-		}
+		ok = at != "/"
 	}
 	return ""
 }

@@ -119,22 +119,26 @@ func (w *walker) populated(id string) bool {
 	return slices.ContainsFunc(subdirs(dir), func(name string) bool { return w.populated(path.Join(id, name)) })
 }
 
-// subdirs lists the cgroups right below a directory.
+// subdirs lists the cgroups right below a directory; none where it cannot be listed.
 func subdirs(dir string) []string {
+	names, _ := listSubdirs(dir)
+	return names
+}
+
+func listSubdirs(dir string) (names []string, err error) {
 	if !unix.MayHaveSubdirs(dir) {
-		return nil
+		return nil, nil
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	var names []string
 	for _, e := range entries {
 		if e.IsDir() {
 			names = append(names, e.Name())
 		}
 	}
-	return names
+	return names, nil
 }
 
 // Children lists the ids of the cgroups right below one.
@@ -177,8 +181,12 @@ func (l Layout) ids(dst []int, id, file string, buf *unix.Buffer) ([]int, error)
 	case !errors.Is(unix.Classify(err), unix.ErrNotSupported):
 		return dst, unix.Explain("read", path.Join(id, file), "", err)
 	}
-	for _, child := range l.Children(l.Cpuset, id) {
-		if dst, err = l.ids(dst, child, file, buf); err != nil && !errors.Is(err, unix.ErrGone) {
+	names, err := listSubdirs(l.Path(l.Cpuset, id, ""))
+	if err != nil && !errors.Is(unix.Classify(err), unix.ErrGone) { // else a part would be told as all
+		return dst, unix.Explain("list", id, "", err)
+	}
+	for _, name := range names {
+		if dst, err = l.ids(dst, path.Join(id, name), file, buf); err != nil && !errors.Is(err, unix.ErrGone) {
 			return dst, err
 		}
 	}

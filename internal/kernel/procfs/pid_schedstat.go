@@ -24,3 +24,15 @@ func ParseSchedstat(data []byte) (waited time.Duration, err error) {
 	}
 	return time.Duration(n), nil
 }
+
+// ParseRunTime reads how long a thread was on a CPU from the same line. Of one that
+// runs now the time since the last tick or switch is not in it yet.
+func ParseRunTime(data []byte) (ran time.Duration, err error) {
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	text, _ := nextField(line)
+	n, err := number(text)
+	if err != nil {
+		return 0, malformed("/proc/PID/task/TID/schedstat", 1, line, err)
+	}
+	return time.Duration(n), nil
+}

@@ -144,6 +144,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, "status", ParseTaskStatus, data)
 		check(t, "statm", ParseStatm, data)
 		check(t, "schedstat", ParseSchedstat, data)
+		check(t, "schedstat's run time", ParseRunTime, data)
 		check(t, "count", func(d []byte) (uint64, error) { return ParseCount("x", d) }, data)
 		check(t, "stat's sum", ParseStatBusy, data)
 		check(t, "smaps", ParseSmaps, data)
@@ -294,6 +295,9 @@ func TestDecodeStatus(t *testing.T) {
 func TestSchedstatAndAreas(t *testing.T) {
 	if w, err := ParseSchedstat([]byte("1183938 18217 12\n")); err != nil || w != 18217 {
 		t.Errorf("%v, %v", w, err)
+	}
+	if r, err := ParseRunTime([]byte("1183938 18217 12\n")); err != nil || r != 1183938 {
+		t.Errorf("%v, %v", r, err)
 	}
 	if _, err := ParseSchedstat([]byte("1183938\n")); !errors.Is(err, unix.ErrMalformed) {
 		t.Errorf("one field: %v", err)

@@ -47,6 +47,36 @@ func (k *Kept) Read(buf *Buffer) ([]byte, error) {
 	return k.Read(buf)
 }
 
+// ReadLine returns the present content of a file of one line that is short, with one
+// system call: /proc makes the whole text anew for each.
+func (k *Kept) ReadLine(buf *Buffer) ([]byte, error) {
+	if err := k.open(); err != nil {
+		return nil, err
+	}
+	if len(buf.b) == 0 {
+		buf.b = make([]byte, 16<<10)
+	}
+	n, err := pread(k.fd, buf.b)
+	if err == nil && n > 0 && buf.b[n-1] == '\n' {
+		return buf.b[:n], nil
+	}
+	if err != nil {
+		k.Close()
+		return nil, &os.PathError{Op: "read", Path: k.Path, Err: err}
+	}
+	return k.Read(buf)
+}
+
+// pread is without a closure, which would be allocated.
+func pread(fd int, into []byte) (int, error) {
+	for {
+		n, err := sys.Pread(fd, into, 0)
+		if err != sys.EINTR {
+			return n, err
+		}
+	}
+}
+
 func (k *Kept) open() error {
 	if k.fd != 0 {
 		return nil

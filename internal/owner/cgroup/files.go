@@ -26,6 +26,9 @@ func (a *Applier) path(s journal.Setting) string {
 // Read reads a setting. Of cgroup.subtree_control only our controller counts:
 // "+cpuset" or "-cpuset".
 func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
+	if !strings.HasPrefix(s.Cgroup, "/") { // to say that it is gone would end its record
+		return journal.Current{}, fmt.Errorf("read %s: it is no cgroup's: another owner puts it back", s)
+	}
 	inode, err := unix.Inode(a.layout.Path(a.layout.Cpuset, s.Cgroup, ""))
 	if err != nil {
 		return journal.Current{}, unix.Explain("read", s.String(), "", err)

@@ -4,14 +4,10 @@ package cgroup
 
 import (
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
-	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 )
 
@@ -31,7 +27,7 @@ func FreezableFor(root kernel.Root, pids []int) (string, error) {
 	var buf unix.Buffer
 	id := ""
 	for _, pid := range pids {
-		its, err := cgroupOf(l, pid, &buf)
+		its, err := l.CpusetOf(pid, &buf)
 		if err != nil {
 			return "", err
 		}
@@ -63,22 +59,4 @@ func alone(l cgroup.Layout, id string, pids []int, buf *unix.Buffer) error {
 		return fmt.Errorf("process %d shares its cgroup %s with process %d (%w): name the cgroup, or use --mode live", pids[0], id, others[0], kernel.ErrNotSupported)
 	}
 	return fmt.Errorf("process %d shares its cgroup %s with %d others (%w): name the cgroup, or use --mode live", pids[0], id, len(others), kernel.ErrNotSupported)
-}
-
-// cgroupOf is a process's cgroup in the hierarchy that has cpuset.
-func cgroupOf(l cgroup.Layout, pid int, buf *unix.Buffer) (string, error) {
-	data, err := buf.ReadFile(l.Root.Path("/proc/" + strconv.Itoa(pid) + "/cgroup"))
-	if err != nil {
-		return "", unix.Explain("find the cgroup of process", strconv.Itoa(pid), "", err)
-	}
-	all, err := procfs.ParsePIDCgroup(data)
-	if err != nil {
-		return "", err
-	}
-	for _, m := range all {
-		if l.Cpuset.V2 && m.Controllers == "" || !l.Cpuset.V2 && slices.Contains(strings.Split(m.Controllers, ","), "cpuset") {
-			return path.Clean(m.Path), nil
-		}
-	}
-	return "", fmt.Errorf("find the cgroup of process %d: it is in none of the hierarchy that has cpuset (%w)", pid, kernel.ErrGone)
 }

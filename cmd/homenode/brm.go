@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/action"
+	"homenode/internal/agent"
+	"homenode/internal/agent/pinner"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/threads"
+	"homenode/internal/machine"
+	"homenode/internal/policy/brm"
+	"homenode/internal/set"
+	"homenode/internal/window"
+)
+
+// brmOptions are the flags of brm.
+type brmOptions struct {
+	pids, watch, config, state, output string
+	cgroups                            []string
+	period, length                     time.Duration
+	hold, dry, infer, user             bool
+}
+
+func brmCommand() *cobra.Command { return brmFlags(&brmOptions{}) }
+
+func brmFlags(o *brmOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "brm",
+		Short: "Move single threads to the node where the machine waits least for memory",
+		Long: "Bias Random Migration (Rao et al., HPCA 2013): counts each thread's uncore penalty, the cycles it waits for a\n" +
+			"request that left its core's caches, and moves threads, by chance and by bias, to nodes where everybody waits less.\n" +
+			"Processes and cgroups that are named are tagged as sensitive to where they run; nobody else is moved.\n\n" +
+			"A moved thread has its affinity back at once, and stays until the kernel moves it; --hold keeps it there until the\n" +
+			"end. After a kill, 'homenode restore' or the next start puts back what was held.",
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runBRM(cmd, *o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.pids, "pid", "", "processes: 12 or 12,34")
+	f.StringSliceVar(&o.cgroups, "cgroup", nil, "cgroups by a pattern of their paths, /demo/*")
+	f.StringVar(&o.watch, "watch", "", "processes that are counted with the others, and never moved")
+	f.BoolVar(&o.infer, "infer", false, "find out which of them are sensitive, instead of taking all for it")
+	f.DurationVar(&o.period, "period", brmPeriod, "between two looks, 10ms to 1h")
+	f.DurationVar(&o.length, "for", 0, "end after that; 0: when it is stopped")
+	f.BoolVar(&o.hold, "hold", false, "keep a thread where it was put, until the end")
+	f.BoolVar(&o.dry, "dry-run", false, "decide and say, but move nobody")
+	f.BoolVar(&o.user, "user-only", false, "count in user mode only")
+	f.StringVar(&o.config, "config", "", "settings of the policy (YAML)")
+	f.StringVar(&o.state, "state", agent.DefaultStateDir, "folder of the journal")
+	outputFlag(cmd, &o.output)
+	return cmd
+}
+
+func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
+	cfg, rc, err := o.check(cmd.Flags().Changed)
+	if err != nil {
+		return badInput(err)
+	}
+	say := func(line string) { tell(cmd.ErrOrStderr(), []string{line}) }
+	var held *pinner.Journalled // what is ours is asked once it is there
+	rc.Ours = func(tid int, start uint64, cpus set.CPUSet) bool { return held != nil && held.Ours(tid, start, cpus) }
+	reader, err := threads.NewReader(rc)
+	if err != nil {
+		return notReadable(err)
+	}
+	defer reader.Close()
+	if err := reader.Usable(); err != nil {
+		return badInput(err)
+	}
+	var actor pinner.Actor = pinner.Dry{}
+	if !o.dry {
+		if held, err = takeThreads(cmd.Context(), o.state, say); err != nil {
+			return precondition(err)
+		}
+		defer func() { err = errors.Join(err, held.Close()) }()
+		actor = held
+	}
+	p := brmPolicy{cfg: cfg, verdicts: map[string]brm.Verdict{}}
+	sum, err := pinner.Run(cmd.Context(), pinner.Options{
+		Reader: reader, Policy: p.step, Actor: actor, Period: cfg.Period, For: o.length, Hold: cfg.Hold, Stay: len(o.cgroups) > 0, Say: say,
+	})
+	p.judge(sum.Processes)
+	if sum.Windows == 0 { // it has not acted yet
+		err = precondition(err)
+	}
+	return errors.Join(printBRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)
+}
+
+// notReadable: who is named must be there, and what reads him; other trouble in reading
+// is no fault of who asked.
+func notReadable(err error) error {
+	if errors.Is(err, kernel.ErrGone) {
+		return badInput(err)
+	}
+	return precondition(err)
+}
+
+// takeThreads takes the journal, and puts back what was left.
+func takeThreads(ctx context.Context, state string, say func(string)) (*pinner.Journalled, error) {
+	owner, err := agent.Owners(nil)
+	if err != nil {
+		return nil, err
+	}
+	j, restored, err := pinner.Open(ctx, state, owner)
+	for _, r := range restored {
+		say("left by an earlier homenode: " + r.String())
+	}
+	return j, err
+}
+
+// brmPolicy keeps the policy's state, and what was inferred, also of those that ended.
+type brmPolicy struct {
+	cfg      brm.Config
+	state    brm.State
+	verdicts map[string]brm.Verdict
+}
+
+func (p *brmPolicy) step(m machine.Machine, w window.Window) (a []action.Action, why []action.Reason) {
+	p.state, a, why = brm.Step(m, p.cfg, p.state, w)
+	for i := range p.state.Workloads {
+		p.verdicts[p.state.Workloads[i].Workload] = p.state.Workloads[i].Verdict
+	}
+	return a, why
+}
+
+// judge gives processes that nobody tagged their verdicts.
+func (p *brmPolicy) judge(all []pinner.Process) {
+	for i := range all {
+		if !all[i].Sensitive.Known() {
+			all[i].Verdict = string(p.verdicts[all[i].ID])
+		}
+	}
+}
+
+// check also says what to read.
+func (o brmOptions) check(given func(flag string) bool) (cfg brm.Config, rc threads.Config, err error) {
+	rc = threads.Config{UserOnly: o.user, Cgroups: o.cgroups}
+	if rc.PIDs, err = processIDs("--pid", o.pids); err == nil {
+		rc.Watched, err = processIDs("--watch", o.watch)
+	}
+	if err == nil {
+		err = o.checkFlags()
+	}
+	if err == nil {
+		cfg, err = o.settings(given)
+	}
+	if err == nil {
+		if err = pinner.CheckPeriod(cfg.Period); err != nil {
+			err = fmt.Errorf("%s: %w", o.periodFrom(given), err)
+		}
+	}
+	rc.Infer, rc.Discover = cfg.Infer, min(max(10*cfg.Period, 100*time.Millisecond), time.Second)
+	return cfg, rc, err
+}
+
+func (o brmOptions) checkFlags() (err error) {
+	for _, g := range o.cgroups {
+		if _, bad := path.Match(g, "/"); bad != nil || !strings.HasPrefix(g, "/") || path.Clean(g) == "/" {
+			err = errors.Join(err, fmt.Errorf("--cgroup %q is no pattern of a cgroup path: want e.g. /demo/*", g))
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(o.pids)+len(o.cgroups) == 0:
+		return errors.New("whose threads: give --pid or --cgroup")
+	case o.length < 0:
+		return fmt.Errorf("--for %v: it cannot be negative", o.length)
+	}
+	return checkOutput(o.output)
+}
+
+// periodFrom says who set the period.
+func (o brmOptions) periodFrom(given func(flag string) bool) string {
+	if o.config == "" || given("period") {
+		return "--period"
+	}
+	return o.config
+}
+
+func processIDs(flag, text string) (pids []int, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for field := range strings.SplitSeq(text, ",") {
+		pid, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || pid <= 0 || pid > math.MaxInt32 {
+			return nil, fmt.Errorf("%s %q: want process ids like 12 or 12,34", flag, text)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pinner is the loop that moves single threads: observe them every period,
+// decide purely, act through the journal, and in the end say what came of it.
+//
+//	every period, from 10 ms up:
+//	  kernel/threads ─▶ Window ─▶ a policy ─▶ Pins ─▶ actuate ─▶ Steps
+//	        ▲                                                      │
+//	        └── outcomes ◀── journal.Applier ─▶ owner/threads ◀────┘
+//	  then, where threads were moved or new ones are pinned: give back what was inherited
+//
+// It starts by putting back what a killed homenode left, and ends by putting back what
+// it still holds itself.
+//
+// It is NOT for: cgroups (agent), or choosing (policy/brm).
+package pinner

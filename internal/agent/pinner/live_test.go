@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pinner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/action"
+	"homenode/internal/kernel"
+	kthreads "homenode/internal/kernel/threads"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/machine"
+	"homenode/internal/owner/threads"
+	"homenode/internal/set"
+	"homenode/internal/window"
+)
+
+// softPerf opens the kernel's own events in the place of a PMU's.
+type softPerf struct{ unix.LivePerf }
+
+func (p softPerf) OpenInGroup(attr *sys.PerfEventAttr, tid, group int) (int, error) {
+	soft := *attr
+	soft.Type, soft.Config = sys.PERF_TYPE_SOFTWARE, sys.PERF_COUNT_SW_TASK_CLOCK
+	return p.LivePerf.OpenInGroup(&soft, tid, group)
+}
+
+// The whole loop on this kernel every 10 ms, with a policy that moves a thread to and
+// fro: where it may run is in the end what it was, let go of or held.
+func TestLiveLoop(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	owner, err := threads.New(kernel.Live(), nil, errors.New("threads only"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := owner.Read(threads.Setting(cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpus, _ := set.ParseCPUs(before.Value)
+	for _, hold := range []bool{false, true} {
+		a, left, err := Open(context.Background(), t.TempDir(), owner)
+		if err != nil || len(left) != 0 {
+			t.Skip(err)
+		}
+		r, err := kthreads.NewReader(kthreads.Config{PIDs: []int{cmd.Process.Pid}, Perf: softPerf{}, Ours: a.Ours, Discover: 100 * time.Millisecond})
+		if err != nil {
+			t.Skipf("no threads can be read here: %v", err)
+		}
+		n, ours := 0, 0
+		toAndFro := func(_ machine.Machine, w window.Window) (all []action.Action, _ []action.Reason) {
+			for _, th := range w.Workloads[0].Threads {
+				if th.Ours {
+					ours++
+				}
+				if th.Pinned {
+					t.Errorf("what is ours is taken for somebody else's: %+v", th)
+				}
+				to := cpus.IDs()[n%cpus.Len()]
+				n++
+				all = append(all, action.Action{Kind: action.Pin, Workload: w.Workloads[0].ID, Thread: th.ID, CPUs: set.FromCPUs(to), Release: !hold})
+			}
+			return all, nil
+		}
+		sum, err := Run(context.Background(), Options{Reader: r, Policy: toAndFro, Actor: a, Period: MinPeriod, For: 500 * time.Millisecond, Hold: hold, Say: func(line string) { t.Log(line) }})
+		r.Close()
+		if err := errors.Join(err, a.Close()); err != nil || sum.Windows < 2 || sum.Moves < 2 || len(sum.Problems) != 0 {
+			t.Errorf("%+v, %v", sum, err)
+		}
+		t.Logf("hold %v: %d windows, %d late, %d moves, %v to read a thread, %.3f s of CPU", hold, sum.Windows, sum.Late, sum.Moves, sum.ReadCost, sum.CPUSeconds)
+		if after, err := owner.Read(threads.Setting(cmd.Process.Pid)); err != nil || after != before {
+			t.Errorf("hold %v: %v, %v, was %v", hold, after, err, before)
+		}
+		if cpus.Len() > 1 && (ours > 0) != hold {
+			t.Errorf("hold %v: %d times it was ours", hold, ours)
+		}
+	}
+}
+
+// What is ours is so of one thread, not of the next one that has its number.
+func TestOursIsOfAStart(t *testing.T) {
+	cmd := exec.Command("sleep", "30")
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	owner, err := threads.New(kernel.Live(), nil, errors.New("threads only"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := Open(context.Background(), t.TempDir(), owner)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer a.Close()
+	tid := cmd.Process.Pid
+	before, err := owner.Read(threads.Setting(tid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := set.ParseCPUs(before.Value)
+	if all.Len() < 2 {
+		t.Skip("one CPU only")
+	}
+	first, _ := all.First()
+	one := set.FromCPUs(first)
+	if o := a.Apply(context.Background(), action.Step{Kind: action.PinThread, Workload: "x", Thread: tid, Start: before.ID, CPUs: one}); o.Status != action.Done {
+		t.Fatal(o.Detail)
+	}
+	if !a.Ours(tid, before.ID, one) || a.Ours(tid, before.ID+9, one) || a.Ours(tid, before.ID, all) {
+		t.Error("not by start")
+	}
+	if _, err := a.PutBack(context.Background()); err != nil || a.Ours(tid, before.ID, one) {
+		t.Error(err)
+	}
+}
+
+// parent has this binary start a thread every 10 ms, each of which stays.
+const parent = "HOMENODE_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(parent) == "" {
+		os.Exit(m.Run())
+	}
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		go func() {
+			runtime.LockOSThread()
+			sys.Pause()
+		}()
+	}
+}
+
+// All that a held process starts is its own in the end, found while it ran or by the
+// last look: with the real reader, owner and journal.
+func TestLiveHoldLeavesNothing(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), parent+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	time.Sleep(100 * time.Millisecond)
+	owner, err := threads.New(kernel.Live(), nil, errors.New("threads only"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := owner.Read(threads.Setting(cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpus, _ := set.ParseCPUs(before.Value)
+	if cpus.Len() < 2 {
+		t.Skip("one CPU only")
+	}
+	a, _, err := Open(context.Background(), t.TempDir(), owner)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer a.Close()
+	r, err := kthreads.NewReader(kthreads.Config{PIDs: []int{cmd.Process.Pid}, Perf: softPerf{}, Ours: a.Ours, Discover: 100 * time.Millisecond})
+	if err != nil {
+		t.Skipf("no threads can be read here: %v", err)
+	}
+	defer r.Close()
+	n := 0
+	holdFirst := func(_ machine.Machine, w window.Window) (all []action.Action, _ []action.Reason) {
+		if n++; n%5 == 1 && n < 90 { // to and fro, those that were there at first
+			for _, th := range w.Workloads[0].Threads[:5] {
+				all = append(all, action.Action{Kind: action.Pin, Workload: w.Workloads[0].ID, Thread: th.ID, CPUs: set.FromCPUs(cpus.IDs()[n/5%2])})
+			}
+		}
+		return all, nil
+	}
+	sum, err := Run(context.Background(), Options{Reader: r, Policy: holdFirst, Actor: a, Period: MinPeriod, For: time.Second, Hold: true, Say: func(line string) { t.Log(line) }})
+	if err != nil || sum.Moves < 5 || sum.Refused+sum.Drifted > 0 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow := 0
+	for _, e := range tasks {
+		tid, _ := strconv.Atoi(e.Name())
+		if now, err := owner.Read(threads.Setting(tid)); err == nil && now.Value != before.Value {
+			narrow++
+		}
+	}
+	if narrow > 0 || sum.Inherited == 0 {
+		t.Errorf("%d of %d threads are not as before; %d were given back while it ran", narrow, len(tasks), sum.Inherited)
+	}
+	t.Logf("%d threads, %d had inherited", len(tasks), sum.Inherited)
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pinner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/actuate"
+	"homenode/internal/journal"
+	"homenode/internal/machine"
+	"homenode/internal/window"
+)
+
+// The shortest period: reading takes some 20 µs of each thread that runs, and less
+// tells little. The longest: what was counted over hours says nothing of now.
+const (
+	MinPeriod = 10 * time.Millisecond
+	MaxPeriod = time.Hour
+)
+
+// CheckPeriod says what a period must be.
+func CheckPeriod(p time.Duration) error {
+	if p < MinPeriod || p > MaxPeriod {
+		return fmt.Errorf("period %v: want %v to %v", p, MinPeriod, MaxPeriod)
+	}
+	return nil
+}
+
+// Reader is kernel/threads.Reader, or a fake.
+type Reader interface {
+	Read(ctx context.Context) (window.Window, error)
+	Machine() machine.Machine
+	EventTable() string
+	CPUTime() time.Duration
+	Threads() int
+}
+
+// Policy decides; what it remembers is its own.
+type Policy func(m machine.Machine, w window.Window) ([]action.Action, []action.Reason)
+
+// Options of a run.
+type Options struct {
+	Reader Reader
+	Policy Policy
+	Actor  Actor
+	Period time.Duration
+	For    time.Duration // 0: until told
+	Hold   bool          // the policy leaves threads pinned where they were put
+	// Stay says that threads may come when nobody is left: a service that starts anew.
+	Stay bool
+	Say  func(line string)
+	// Now and Sleep are the clock; nil: the machine's.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration)
+}
+
+// run is one Run.
+type run struct {
+	o        Options
+	sum      Summary
+	outcomes []action.Outcome
+	jobs     actuate.State
+	cfg      actuate.Config
+	series   map[string]*series
+	known    map[int]uint64 // starts of the threads that inherited nothing of ours
+	looked   time.Time      // when heirs were looked for
+	wished   map[int]wish   // only of a dry run
+	failed   int            // windows in a row that could not be read
+	left     bool           // somebody whom we may move is there
+	took     time.Duration  // the last round
+	slow     int            // rounds in a row that took longer than a period
+	said     time.Time
+	line     string
+	steps    int
+}
+
+// Run loops until the context ends, the time is over, or nobody is left, then puts back
+// what it holds. Trouble in one window is said; the next one tries again, up to
+// mostFailed in a row.
+func Run(ctx context.Context, o Options) (Summary, error) {
+	if err := CheckPeriod(o.Period); err != nil {
+		return Summary{}, err
+	}
+	r := &run{o: o, cfg: actuate.DefaultConfig(), series: map[string]*series{}, known: map[int]uint64{}, wished: map[int]wish{}}
+	if r.o.Now == nil {
+		r.o.Now, r.o.Sleep = time.Now, sleep
+	}
+	r.sum = Summary{Schema: schema, Period: o.Period, Hold: o.Hold, DryRun: o.Actor.DryRun(), Events: o.Reader.EventTable(), Processes: []Process{}, Problems: []string{}}
+	o.Actor.Know(r.isKnown)
+	cpu := ownCPU()
+	err := r.loop(ctx)
+	r.sum.CPUSeconds = (ownCPU() - cpu).Seconds()
+	err = errors.Join(err, r.putBack())
+	return r.finish(), err
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// mostFailed is how many windows in a row may fail to be read: one does while CPUs come
+// or go.
+const mostFailed = 10
+
+// mostSlow is how many may be slow before that is more than others' load.
+const mostSlow = 10
+
+// loop begins a window each period. One that begins late moves all that follow, for a
+// window must not be shorter than a period.
+func (r *run) loop(ctx context.Context) error {
+	w, err := r.o.Reader.Read(ctx) // it only primes
+	if err != nil {
+		return err
+	}
+	r.meet(w, true)
+	began := r.o.Now()
+	for last := began; ; {
+		if d := last.Add(r.pause()).Sub(r.o.Now()); d > 0 {
+			r.o.Sleep(ctx, d)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		now := r.o.Now()
+		if now.Sub(last) > 2*r.o.Period {
+			r.sum.Late++
+		}
+		last = now
+		err := r.round(ctx)
+		r.took = r.o.Now().Sub(now)
+		if err = r.tolerate(ctx, err); err != nil {
+			return err
+		}
+		if r.sum.Ran = r.o.Now().Sub(began); r.o.For > 0 && r.sum.Ran >= r.o.For {
+			break
+		}
+		if r.failed == 0 && !r.left && !r.o.Stay {
+			r.o.Say("nobody is left: all processes have ended")
+			break
+		}
+	}
+	r.sum.Ran = r.o.Now().Sub(began)
+	return nil
+}
+
+// pause is from the beginning of a window to that of the next: a period, but where
+// mostSlow in a row take longer than that, twice what they take, so that half of a
+// CPU's time is left.
+func (r *run) pause() time.Duration {
+	if r.slow++; r.took <= r.o.Period {
+		r.slow = 0
+	}
+	if r.slow < mostSlow {
+		return r.o.Period
+	}
+	if !r.sum.Stretched {
+		r.sum.Stretched = true
+		r.problem(fmt.Sprintf("the period of %v is too short for %d threads: a window took %v; periods are stretched as needed", r.o.Period, r.o.Reader.Threads(), r.took.Round(time.Millisecond)))
+	}
+	return 2 * r.took
+}
+
+// tolerate tells what went wrong in a window; an error, when it did too often.
+func (r *run) tolerate(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		r.failed = 0
+		return nil
+	}
+	r.problem(err.Error())
+	if r.failed++; r.failed < mostFailed {
+		return nil
+	}
+	return fmt.Errorf("%d windows in a row: %w", r.failed, err)
+}
+
+// round is one window: read, decide, act, remember.
+func (r *run) round(ctx context.Context) error {
+	w, err := r.o.Reader.Read(ctx)
+	if err != nil {
+		return err
+	}
+	r.sum.Windows++
+	r.sum.threadWindows += uint64(r.o.Reader.Threads())
+	r.left = candidates(w)
+	for _, p := range w.Problems {
+		r.problem(p)
+	}
+	strangers := r.meet(w, false)
+	w.Outcomes, r.outcomes = r.outcomes, nil
+	wishes, reasons := r.o.Policy(r.o.Reader.Machine(), w)
+	var steps []action.Step
+	r.jobs, steps, r.outcomes = actuate.Step(r.o.Reader.Machine(), r.cfg, r.jobs, wishes, w)
+	for _, s := range steps {
+		if ctx.Err() == nil {
+			r.take(ctx, w, s)
+		}
+	}
+	r.giveBack(w, strangers)
+	r.remember(w, reasons)
+	return nil
+}
+
+// candidates says that somebody is there who may be moved.
+func candidates(w window.Window) bool {
+	return slices.ContainsFunc(w.Workloads, func(wl window.Workload) bool {
+		return wl.Sensitive.Or(true) && len(wl.Threads) > 0
+	})
+}
+
+// tidyAfter is how many steps are taken before the journal is shortened: of some
+// hundred bytes each.
+const tidyAfter = 4096
+
+// take takes one step. A thread that somebody else has pinned is his: no policy that
+// overlooks it may move it.
+func (r *run) take(ctx context.Context, w window.Window, s action.Step) {
+	th, found := threadOf(w, s)
+	s.Start = th.Start
+	var o action.Outcome
+	switch {
+	case s.Kind != action.PinThread:
+		o = action.Outcome{Step: s, Status: action.Refused, Detail: "only threads are moved here"}
+	case !found:
+		o = action.Outcome{Step: s, Status: action.Gone, Detail: fmt.Sprintf("thread %d is not among those that are read", s.Thread)}
+	case th.Pinned:
+		o = action.Outcome{Step: s, Status: action.Refused, Detail: fmt.Sprintf("thread %d: somebody else has pinned it to CPUs %s", s.Thread, th.Allowed)}
+	default:
+		o = r.o.Actor.Apply(ctx, s)
+	}
+	r.outcomes = append(r.outcomes, o)
+	r.count(w, th, o)
+	if r.steps++; r.steps%tidyAfter == 0 {
+		if err := r.o.Actor.Tidy(); err != nil {
+			r.problem(err.Error())
+		}
+	}
+}
+
+func threadOf(w window.Window, s action.Step) (window.Thread, bool) {
+	i, ok := w.WorkloadIndex(s.Workload)
+	if !ok {
+		return window.Thread{}, false
+	}
+	threads := w.Workloads[i].Threads
+	j, ok := slices.BinarySearchFunc(threads, s.Thread, func(t window.Thread, id int) int { return t.ID - id })
+	if !ok {
+		return window.Thread{}, false
+	}
+	return threads[j], true
+}
+
+// count adds an outcome to the sums.
+func (r *run) count(w window.Window, th window.Thread, o action.Outcome) {
+	switch o.Status {
+	case action.DryRun:
+		if !r.wishNew(w, th, o.Step) {
+			return
+		}
+		r.o.Say(fmt.Sprintf("would put thread %d of %s on CPUs %s: %s", o.Step.Thread, o.Step.Workload, o.Step.CPUs, o.Step.Reason.Summary))
+		fallthrough
+	case action.Done:
+		r.sum.Moves++
+		r.of(o.Step.Workload).moves++
+		return
+	case action.Drifted:
+		r.sum.Drifted++
+	case action.Gone:
+		r.sum.Gone++
+	default:
+		r.sum.Refused++
+	}
+	if o.Status != action.Gone {
+		r.problem(o.Detail)
+	}
+}
+
+// problem keeps each sentence once, and not without end: the others are counted.
+func (r *run) problem(text string) {
+	const most = 100
+	switch {
+	case slices.Contains(r.sum.Problems, text):
+	case len(r.sum.Problems) < most:
+		r.sum.Problems = append(r.sum.Problems, text)
+		r.o.Say(text)
+	default:
+		if r.sum.MoreProblems++; r.sum.MoreProblems == 1 {
+			r.o.Say("more problems are only counted from now on")
+		}
+	}
+}
+
+// putBackLimit is how long an ending run tries.
+const putBackLimit = 30 * time.Second
+
+// putBack undoes what is held, and what was inherited of it. What fails stays in the journal for `homenode restore`.
+func (r *run) putBack() error {
+	ctx, cancel := context.WithTimeout(context.Background(), putBackLimit)
+	defer cancel()
+	restored, err := r.o.Actor.PutBack(ctx)
+	for _, x := range restored {
+		switch x.Result {
+		case journal.PutBack:
+			r.sum.PutBack++
+		case journal.Already, journal.Vanished:
+		default:
+			r.problem(x.String())
+		}
+	}
+	return err
+}
+
+// lineEvery is how often a line is said at most.
+const lineEvery = time.Second
+
+// tell says where everybody is, when that changed.
+func (r *run) tell(parts []string) {
+	now := r.o.Now()
+	line := strings.Join(parts, "; ")
+	if line == r.line || now.Sub(r.said) < lineEvery {
+		return
+	}
+	r.said, r.line = now, line
+	r.o.Say(line)
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"homenode/internal/kernel"
+)
+
+// Inheritable is an Owner of settings that what starts later inherits: a thread has the
+// affinity of the one that started it. Of such a setting a later start is a greater ID.
+type Inheritable interface {
+	// Clock is the ID that what starts now would have; 0: this setting is not inherited.
+	Clock(s Setting) uint64
+	// Original is what to record of a value that was there before us, so that Write
+	// gives back just that.
+	Original(s Setting, value string) string
+	// Heirs are those of a family that have one of its values now. What it found it
+	// returns with an error, too.
+	Heirs(f Family) ([]Heir, error)
+}
+
+// Family is who may have inherited from a workload's settings.
+type Family struct {
+	Workload string
+	Values   []string                        // that were given
+	Since    uint64                          // the least ID that an heir can have
+	Known    func(s Setting, id uint64) bool // no heirs: what they have is their own
+	Last     bool                            // nobody looks again: who is being started is waited for
+}
+
+// Heir has a value that we gave to another one.
+type Heir struct {
+	Setting
+	ID        uint64
+	Inherited string // as it was given
+}
+
+// Know names those that are no heirs, whatever they have: they were seen without our
+// values, or had them before us.
+func (j *Journal) Know(known func(s Setting, id uint64) bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.noHeir = known
+}
+
+// looksForHeirs is how often who was put back is kept for. One that began to start
+// another just before may finish just after the first look (copy_process in
+// kernel/fork.c copies the affinity long before anybody can see the new one).
+const looksForHeirs = 2
+
+// Passing says that somebody who was put back is kept for heirs.
+func (j *Journal) Passing() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.ledger {
+		if e.back() {
+			return true
+		}
+	}
+	return false
+}
+
+// GiveBack gives everybody who inherited a value of ours what we found there. Who is on
+// record himself keeps what he has. It ends the records of those that were put back and
+// have no heirs left.
+func (j *Journal) GiveBack(owner Owner) ([]Restored, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all, err := j.heirs(owner, j.inherited(), false)
+	if err != nil || len(all) > 0 { // heirs may have heirs
+		return all, err
+	}
+	for _, e := range j.ledger.entries(func(e Entry) bool { return e.back() }) {
+		now := j.ledger[e.Setting]
+		if now.looks++; now.looks >= looksForHeirs {
+			err = errors.Join(err, j.end(e.Setting, string(Already)))
+		}
+	}
+	return all, err
+}
+
+// Forget ends the records of inherited settings whose owner is gone; heirs first.
+func (j *Journal) Forget(owner Owner) ([]Restored, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	entries := j.inherited()
+	all, err := j.heirs(owner, entries, false)
+	if err != nil {
+		return all, err
+	}
+	for _, e := range entries {
+		cur, gone := owner.Read(e.Setting)
+		if errors.Is(gone, kernel.ErrGone) || gone == nil && cur.ID != e.ID {
+			err = errors.Join(err, j.end(e.Setting, string(Vanished)))
+		}
+	}
+	return all, err
+}
+
+// endInherited ends the records of who was put back, once no heir is left.
+func (j *Journal) endInherited(owner Owner, back []Entry) (all []Restored, err error) {
+	const generations = 4
+	for range generations {
+		found, err := j.heirs(owner, back, true)
+		all = append(all, found...)
+		if err != nil {
+			return all, err
+		}
+		if len(found) == 0 {
+			break
+		}
+	}
+	for _, e := range back {
+		err = errors.Join(err, j.end(e.Setting, string(PutBack)))
+	}
+	return all, err
+}
+
+// gone puts down that nothing of ours is on a setting, since it is no more: its heirs may
+// be there all the same.
+func (j *Journal) gone(s Setting, given int, why error) error {
+	e := j.ledger[s]
+	if e == nil || e.At == 0 || len(e.Given) <= given {
+		return errors.Join(why, j.end(s, why.Error()))
+	}
+	return errors.Join(why, j.add(record{Kind: kindDone, Setting: s, New: e.Original, Why: why.Error()}, false))
+}
+
+// anew ends the record of one whose name is another's now.
+func (j *Journal) anew(owner Owner, e Entry) error {
+	var err error
+	if e.At != 0 {
+		_, err = j.heirs(owner, []Entry{e}, true)
+	}
+	return errors.Join(err, j.end(e.Setting, e.Setting.anew()))
+}
+
+func (j *Journal) inherited() []Entry {
+	return j.ledger.entries(func(e Entry) bool { return e.At != 0 })
+}
+
+// heirs finds the heirs of these settings, and gives them what was there before us.
+func (j *Journal) heirs(owner Owner, of []Entry, last bool) (all []Restored, err error) {
+	in, ok := owner.(Inheritable)
+	if !ok || len(of) == 0 {
+		return nil, nil
+	}
+	for i, f := range families(of) {
+		f.Known, f.Last = j.isKnown, last && i == 0
+		found, bad := in.Heirs(f)
+		if bad != nil && !errors.Is(bad, kernel.ErrGone) {
+			err = errors.Join(err, fmt.Errorf("look for what threads of %s started: %w", f.Workload, bad))
+		}
+		for _, h := range found {
+			i := slices.IndexFunc(of, func(e Entry) bool {
+				return e.Workload == f.Workload && e.At <= h.ID && slices.Contains(e.Given, h.Inherited)
+			})
+			if own := j.ledger[h.Setting]; i < 0 || own != nil && own.ID == h.ID {
+				continue
+			}
+			r, bad := j.disinherit(owner, of[i], h)
+			all, err = append(all, r), errors.Join(err, bad)
+		}
+	}
+	return all, err
+}
+
+func (j *Journal) isKnown(s Setting, id uint64) bool { return j.noHeir != nil && j.noHeir(s, id) }
+
+// families are by workload, in the order of the entries.
+func families(of []Entry) (all []Family) {
+	for _, e := range of {
+		i := slices.IndexFunc(all, func(f Family) bool { return f.Workload == e.Workload })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Family{Workload: e.Workload, Since: e.At})
+		}
+		f := &all[i]
+		f.Since = min(f.Since, e.At)
+		for _, v := range e.Given {
+			if !slices.Contains(f.Values, v) {
+				f.Values = append(f.Values, v)
+			}
+		}
+	}
+	return all
+}
+
+// disinherit is a change like any other: on record first.
+func (j *Journal) disinherit(owner Owner, from Entry, h Heir) (Restored, error) {
+	r := Restored{Setting: h.Setting, Workload: from.Workload, Result: NotDone}
+	intent := record{Kind: kindIntent, Workload: from.Workload, Setting: h.Setting, ID: h.ID, At: from.At, Old: from.Original, New: h.Inherited}
+	err := j.add(intent, false)
+	if err == nil {
+		err = owner.Write(Permit{j}, h.Setting, from.Original)
+	}
+	switch {
+	case err == nil:
+		r.Result, r.Detail = PutBack, fmt.Sprintf("%q again, had inherited %q", from.Original, h.Inherited)
+	case errors.Is(err, kernel.ErrGone):
+		r.Result, r.Detail = Vanished, err.Error()
+	default:
+		r.Detail = err.Error()
+		return r, fmt.Errorf("give back what %s inherited: %w", h.Setting, err)
+	}
+	return r, j.end(h.Setting, string(r.Result))
+}

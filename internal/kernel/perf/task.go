@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package perf
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// TaskField is what a TaskMeter counts of a thread.
+type TaskField int
+
+// The fields, in the order their events are opened. What the uncore penalty is made of
+// comes before what a PMU with few counters can do without.
+const (
+	TaskCycles TaskField = iota
+	TaskInstructions
+	TaskRequests // uncore requests: A
+	TaskWaits    // cycles with at least one critical one: W
+	TaskLocalLoads
+	TaskRemoteLoads
+	nTaskFields
+)
+
+// taskNames are those of generic events.
+var taskNames = [nTaskFields]string{TaskCycles: "perf cycles", TaskInstructions: "perf instructions"}
+
+// taskEvent is an event of a TaskField.
+type taskEvent struct {
+	field TaskField
+	event Event
+}
+
+// taskEvents are those of the table of threads, and the DRAM reads of the table of
+// cgroups.
+func taskEvents(t Table) (all []taskEvent) {
+	for _, e := range threadTableFor(t).Events {
+		if i := slices.Index([]ThreadField{ThreadCycles, ThreadInstructions, ThreadRequests, ThreadCritical}, e.Field); i >= 0 {
+			all = append(all, taskEvent{TaskField(i), Event{Field: Field(e.Field), Type: e.Type, Config: e.Config, Doc: e.Doc}})
+		}
+	}
+	for _, e := range t.Events {
+		switch e.Field {
+		case LocalLoads:
+			all = append(all, taskEvent{TaskLocalLoads, e})
+		case RemoteLoads:
+			all = append(all, taskEvent{TaskRemoteLoads, e})
+		}
+	}
+	return all
+}
+
+// TaskMeter counts threads one by one, each by one group of events, which one system
+// call reads. A group that the PMU can never hold is refused by the kernel
+// (validate_group in arch/x86/events/core.c): then the meter does with less.
+type TaskMeter struct {
+	calls   unix.Tasks
+	cfg     Config
+	choices [][]taskEvent
+	first   int // the choices before it were refused already
+	limit   int
+	beside  int // files of each thread that its reader keeps open beside its events
+	open    int // with those
+	words   [3 + nTaskFields]uint64
+	from    [nTaskFields]string // where a figure comes from
+}
+
+// NewTaskMeter prepares to count; limit is the process's limit of open files, beside how
+// many the reader keeps open of each thread that is counted.
+func NewTaskMeter(calls unix.Tasks, cfg Config, limit uint64, beside int) *TaskMeter {
+	all := taskEvents(cfg.Table)
+	m := &TaskMeter{calls: calls, cfg: cfg, beside: beside, limit: int(min(limit, 1<<30)) - spareFiles}
+	for _, n := range []TaskField{nTaskFields, TaskLocalLoads, TaskRequests} {
+		some := slices.DeleteFunc(slices.Clone(all), func(e taskEvent) bool { return e.field >= n })
+		if last := len(m.choices) - 1; last < 0 || len(some) < len(m.choices[last]) {
+			m.choices = append(m.choices, some)
+		}
+	}
+	for _, e := range all {
+		m.from[e.field] = taskNames[e.field]
+		if e.event.Type == sys.PERF_TYPE_RAW {
+			m.from[e.field] = e.event.Name()
+		}
+		if cfg.Table.How == unit.HowModelled {
+			m.from[e.field] += " (" + cfg.Table.Name + ")"
+		}
+	}
+	return m
+}
+
+// TaskGroup counts one thread.
+type TaskGroup struct {
+	fds    []int
+	events []taskEvent
+	last   [3 + nTaskFields]uint64
+	primed bool
+}
+
+// Open starts to count a thread. On error nothing stays open.
+func (m *TaskMeter) Open(tid int) (*TaskGroup, error) {
+	for {
+		g, err := m.openEvents(tid, m.choices[m.first])
+		if err == nil || !noPMU(err) || m.first == len(m.choices)-1 {
+			return g, err
+		}
+		m.first++
+	}
+}
+
+func (m *TaskMeter) openEvents(tid int, events []taskEvent) (*TaskGroup, error) {
+	if need := m.open + len(events) + m.beside; need > m.limit {
+		return nil, fmt.Errorf("open perf events of thread %d: %w: %d descriptors are needed and %d allowed: raise LimitNOFILE (ulimit -n)", tid, sys.EMFILE, need+spareFiles, m.limit+spareFiles)
+	}
+	g := &TaskGroup{events: events}
+	m.open += m.beside
+	leader := -1
+	for _, e := range events {
+		attr := (&Meter{cfg: m.cfg}).attr(e.event)
+		fd, err := m.calls.OpenInGroup(&attr, tid, leader)
+		if err != nil {
+			m.Close(g)
+			if noPMU(err) {
+				return nil, fmt.Errorf("open %s of thread %d: %w: this machine, or this guest, has no such counter (%w)", e.event.Name(), tid, err, unix.ErrNotSupported)
+			}
+			return nil, unix.Explain("open", fmt.Sprintf("%s of thread %d", e.event.Name(), tid), "CAP_PERFMON, or to be its user and kernel.perf_event_paranoid of 1 or less (2 where only user mode is counted)", err)
+		}
+		m.open++
+		g.fds = append(g.fds, fd)
+		leader = g.fds[0]
+	}
+	return g, nil
+}
+
+// Close stops counting; a second one does nothing.
+func (m *TaskMeter) Close(g *TaskGroup) {
+	if g.events == nil {
+		return
+	}
+	for _, fd := range g.fds {
+		m.calls.Close(fd)
+	}
+	m.open -= len(g.fds) + m.beside
+	g.fds, g.events = nil, nil
+}
+
+// TaskSample is what a thread did since the read before.
+type TaskSample struct {
+	OK bool // false for the first, which is only a base
+	// Time is what it was on a CPU: time_enabled goes on only while it is
+	// (__perf_update_times in kernel/events/core.c; the context of a thread is in only then).
+	Time   time.Duration
+	Lost   bool // it ran, and the PMU had no room for its events at all
+	Scaled bool // it had room a part of the time: counts are scaled
+	has    [nTaskFields]bool
+	value  [nTaskFields]uint64
+}
+
+// Read takes a sample and allocates nothing. An error is the thread's end, or a PMU's
+// that gave up on it.
+func (m *TaskMeter) Read(g *TaskGroup, s *TaskSample) error {
+	*s = TaskSample{}
+	words := m.words[:3+len(g.events)]
+	n, err := m.calls.Read(g.fds[0], words)
+	if err != nil {
+		return unix.Explain("read", "perf events of a thread", "", err)
+	}
+	if n < len(words) || words[0] != uint64(len(g.events)) {
+		return errShortTask
+	}
+	primed := g.primed
+	last := g.last
+	copy(g.last[:], words)
+	if g.primed = true; primed {
+		s.since(g.events, words, last[:])
+	}
+	return nil
+}
+
+var errShortTask = fmt.Errorf("read perf events of a thread: fewer words than events (%w)", unix.ErrMalformed)
+
+// since makes deltas. A counter that went back was reset: then there is none.
+func (s *TaskSample) since(events []taskEvent, now, last []uint64) {
+	for i := 1; i < len(now); i++ {
+		if now[i] < last[i] {
+			return
+		}
+	}
+	d := reading{enabled: now[1] - last[1], running: now[2] - last[2]}
+	s.OK, s.Time = true, time.Duration(d.enabled)
+	s.Lost = d.running == 0 && d.enabled > 0
+	scale := d.scale()
+	s.Scaled = scale > 1
+	for i, e := range events {
+		s.has[e.field], s.value[e.field] = !s.Lost, scaled(now[3+i]-last[3+i], scale)
+	}
+}
+
+// The reasons why a count is not there.
+const (
+	taskFirst  = "no earlier reading of this thread"
+	taskLost   = "the PMU had no room for this thread's events"
+	taskScaled = "perf, multiplexed and scaled"
+)
+
+// Value is a field's count, and how it is known.
+func (m *TaskMeter) Value(s *TaskSample, f TaskField) unit.Value[uint64] {
+	switch {
+	case !s.OK:
+		return unit.UnknownValue[uint64](taskFirst)
+	case s.Lost:
+		return unit.UnknownValue[uint64](taskLost)
+	case !s.has[f]:
+		return unit.UnknownValue[uint64](m.WhyNot(f))
+	case s.Scaled:
+		return unit.Value[uint64]{V: unit.Some(s.value[f]), How: unit.HowEstimated, From: taskScaled}
+	}
+	return unit.Value[uint64]{V: unit.Some(s.value[f]), How: m.cfg.Table.How, From: m.from[f]}
+}
+
+// WhyNot says why a field is not counted; "" where it is.
+func (m *TaskMeter) WhyNot(f TaskField) string {
+	has := func(events []taskEvent) bool {
+		return slices.ContainsFunc(events, func(e taskEvent) bool { return e.field == f })
+	}
+	switch {
+	case has(m.choices[m.first]):
+		return ""
+	case has(m.choices[0]):
+		return "the PMU does not have this event, or no room for it beside the others"
+	}
+	return noEventInTable
+}
+
+const noEventInTable = "no such event is known for this kind of CPU"
+
+// Usable says why the uncore penalty of threads cannot be counted here: nil, where it
+// can as far as is known before a thread is opened.
+func (m *TaskMeter) Usable() error {
+	for _, f := range []TaskField{TaskRequests, TaskWaits} {
+		if why := m.WhyNot(f); why != "" {
+			return Need(fmt.Errorf("%s (event table %q, %w)", why, m.cfg.Table.Name, unix.ErrNotSupported))
+		}
+	}
+	return nil
+}
+
+// Need says what the uncore penalty takes, and why it is not there.
+func Need(why error) error {
+	return fmt.Errorf("count uncore requests, and the cycles that wait for them: it takes perf events OFFCORE_REQUESTS and OFFCORE_REQUESTS_OUTSTANDING of an Intel server, or the lab's: %w", why)
+}
+
+// Table is what is counted by.
+func (m *TaskMeter) Table() Table { return m.cfg.Table }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package threads reads windows of single threads: of some processes and cgroups,
+// where each thread is, what it did, and where it may run. It is made for periods from
+// 10 ms up, so what a window costs is what counts.
+//
+//	each period, of each thread:
+//	  perf group, one read ─▶ time on a CPU, cycles, instructions, A, W, DRAM reads
+//	  task/TID/stat        ─▶ last CPU           (left out where it did not run)
+//	  sched_getaffinity    ─▶ Allowed, Ours, Pinned
+//	some times a second:
+//	  task/, cgroup.threads ─▶ threads that came and went; CPUs that did
+//
+// Files stay open, and nothing is allocated for a thread that was there before. A
+// window is therefore valid until the next Read only.
+//
+// Without counters the time on a CPU is from schedstat, which lags by up to a tick for
+// a thread that runs, and everything else is unknown, with the reason.
+//
+// It is NOT for: workloads' memory (kernel.Reader), whom to move (policy), or moving
+// (owner/threads).
+package threads

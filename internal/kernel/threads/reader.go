@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/perf"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Config says whose threads to read.
+type Config struct {
+	Root kernel.Root // zero: "/"
+	// PIDs are processes, Cgroups globs of cgroup paths: their operator says that it
+	// matters where they run. Watched are processes of which he says that it does not.
+	PIDs, Watched []int
+	Cgroups       []string
+	// Infer leaves the tags of PIDs and Cgroups open: who decides must find out.
+	Infer    bool
+	UserOnly bool // count events in user mode only
+	// Ours says whether a thread's affinity was set by homenode; nil: none was.
+	Ours     func(tid int, start uint64, cpus set.CPUSet) bool
+	Discover time.Duration // how often to look for new threads; 0: at each Read
+	Perf     unix.Tasks    // nil: the kernel's, if Root is "/"; else none
+	Affinity unix.Affinity // nil: the kernel's
+	Now      func() time.Time
+}
+
+// Reader reads windows. It is not safe for concurrent use.
+type Reader struct {
+	cfg       Config
+	layout    cgroup.Layout
+	noLayout  error
+	machine   machine.Machine
+	online    unix.Kept
+	isOnline  string
+	allOnline set.CPUSet
+	nodeOfCPU []int // index into machine.Nodes, −1: none; by CPU
+
+	meter  *perf.TaskMeter // nil: noPerf says why
+	noPerf string
+	opened int // threads that are counted
+	err    error
+	// Threads that could not be read in the last look, and of what was told already.
+	unread                    int
+	whyUnread                 error
+	toldUncounted, toldUnread int
+	toldCPUs                  map[string]bool // groups whose cpuset is not known
+
+	groups   []*group // ascending by id
+	byTID    map[int]*thread
+	buf      unix.Buffer
+	mask     unix.CPUWords
+	round    uint64 // of looking for threads
+	looked   time.Time
+	last     time.Time
+	seq      uint64
+	cpu      time.Duration
+	w        window.Window
+	problems []string
+	begun    map[string]bool // processes that were there once
+}
+
+// NewReader opens the threads that there are. It fails where there is nothing to read:
+// no machine, a process that is not there.
+func NewReader(cfg Config) (*Reader, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Affinity == nil {
+		cfg.Affinity = unix.LiveAffinity{}
+	}
+	r := &Reader{cfg: cfg, byTID: map[int]*thread{}, begun: map[string]bool{}, toldCPUs: map[string]bool{}}
+	r.online.Path = cfg.Root.Path("/sys/devices/system/cpu/online")
+	r.layout, r.noLayout = cgroup.Find(cfg.Root)
+	if len(cfg.Cgroups) > 0 && r.noLayout != nil {
+		return nil, r.noLayout
+	}
+	for _, pid := range slices.Concat(cfg.PIDs, cfg.Watched) {
+		if pid == os.Getpid() && cfg.Root.Path("/") == "/" {
+			return nil, fmt.Errorf("process %d is homenode itself (%w)", pid, kernel.ErrNotSupported)
+		}
+		if _, err := kernel.FindProcess(cfg.Root, pid); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readMachine(); err != nil {
+		return nil, err
+	}
+	r.openMeter()
+	if err := r.look(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// filesOfThread are kept open of a thread that is counted, beside its events: stat.
+const filesOfThread = 1
+
+func (r *Reader) openMeter() {
+	calls := r.cfg.Perf
+	if calls == nil && r.cfg.Root.Path("/") == "/" {
+		calls = unix.LivePerf{}
+	}
+	if calls == nil {
+		r.noPerf = "no perf on a recorded tree"
+		return
+	}
+	limit, err := unix.RaiseFileLimit()
+	r.problem(err)
+	r.meter = perf.NewTaskMeter(calls, perf.Config{Table: perf.Detect(r.cfg.Root), UserOnly: r.cfg.UserOnly}, limit, filesOfThread)
+}
+
+// Usable says why the uncore penalty of these threads is not counted; nil where it is.
+func (r *Reader) Usable() error {
+	switch {
+	case r.meter == nil:
+		return perf.Need(fmt.Errorf("%s (%w)", r.noPerf, kernel.ErrNotSupported))
+	case r.opened == 0 && r.err != nil:
+		return perf.Need(r.err)
+	}
+	return r.meter.Usable()
+}
+
+// Machine is the topology as last read; it changes when CPUs go on- or offline.
+func (r *Reader) Machine() machine.Machine { return r.machine }
+
+// EventTable names the table that counters are read by; "" when none are.
+func (r *Reader) EventTable() string {
+	if r.meter == nil {
+		return ""
+	}
+	return r.meter.Table().Name
+}
+
+// CPUTime is what all Reads together cost.
+func (r *Reader) CPUTime() time.Duration { return r.cpu }
+
+// Threads is how many threads are read now.
+func (r *Reader) Threads() int { return len(r.byTID) }
+
+// Close lets go of every open file.
+func (r *Reader) Close() {
+	for _, t := range r.byTID {
+		r.closeThread(t)
+	}
+	clear(r.byTID)
+	r.groups = nil
+	r.online.Close()
+}
+
+// readMachine (re)reads the topology.
+func (r *Reader) readMachine() error {
+	m, err := kernel.ReadMachine(r.cfg.Root)
+	if len(m.Nodes) == 0 {
+		return errors.Join(err, fmt.Errorf("read machine %s: no NUMA node (%w)", r.cfg.Root, kernel.ErrNotSupported))
+	}
+	r.problem(err)
+	if text, err := r.online.ReadLine(&r.buf); err == nil {
+		r.isOnline = string(text)
+	}
+	r.machine, r.nodeOfCPU, r.allOnline = m, nil, set.CPUSet{}
+	r.w.Nodes = nil
+	for i, n := range m.Nodes {
+		r.allOnline = r.allOnline.Union(n.CPUs)
+		for cpu := range n.CPUs.All() {
+			for cpu >= len(r.nodeOfCPU) {
+				r.nodeOfCPU = append(r.nodeOfCPU, -1)
+			}
+			r.nodeOfCPU[cpu] = i
+		}
+		r.w.Nodes = append(r.w.Nodes, bareNode(n))
+	}
+	return nil
+}
+
+// notRead is why a node's figures are unknown.
+const notRead = "not read with threads"
+
+func bareNode(n machine.Node) window.Node {
+	no := unit.UnknownValue[unit.Bytes](notRead)
+	return window.Node{ID: n.ID, CPUs: n.CPUs, CPUBusy: unit.UnknownValue[float64](notRead), Memory: no, Free: no, File: no, Anon: no}
+}
+
+// Read returns what happened since the Read before; the first one only primes. The
+// window is valid until the next Read.
+func (r *Reader) Read(ctx context.Context) (window.Window, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := unix.ThreadCPU()
+	defer func() { r.cpu += unix.ThreadCPU() - began }()
+	now := r.cfg.Now()
+	if now.Sub(r.looked) >= r.cfg.Discover {
+		if err := r.look(); err != nil {
+			return window.Window{}, err
+		}
+	}
+	length := time.Duration(0)
+	if !r.last.IsZero() {
+		length = now.Sub(r.last)
+	}
+	r.last = now
+	for i, g := range r.groups {
+		if err := ctx.Err(); err != nil {
+			return window.Window{}, fmt.Errorf("read window: %w", err)
+		}
+		r.readGroup(g, &r.w.Workloads[i], length)
+	}
+	r.seq++
+	r.w.Schema, r.w.Seq, r.w.At, r.w.Length, r.w.Outcomes = window.Schema, r.seq, now.Round(0), length, nil
+	r.w.Problems, r.problems = r.problems, nil
+	return r.w, nil
+}
+
+func (r *Reader) problem(err error) {
+	if err != nil {
+		r.problems = append(r.problems, err.Error())
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threads
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/journal"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+)
+
+// whole marks an original that was all that its cpuset allowed: "*0-5". Only when it is
+// recorded can that be told: later the cpuset may be another.
+const whole = "*"
+
+// parse reads a recorded affinity.
+func parse(recorded string) (cpus set.CPUSet, all bool, err error) {
+	text, all := strings.CutPrefix(recorded, whole)
+	cpus, err = set.ParseCPUs(text)
+	return cpus, all, err
+}
+
+// ticks is now in the unit of starts in /proc/PID/stat: hundredths of a second after
+// boot (USER_HZ), those of suspend counted.
+func ticks() uint64 {
+	var now sys.Timespec
+	if err := sys.ClockGettime(sys.CLOCK_BOOTTIME, &now); err != nil {
+		return 1 // everybody may have started since
+	}
+	return max(1, uint64(now.Nano())/1e7)
+}
+
+// Clock is now, as the start of a thread.
+func (a *Applier) Clock(s journal.Setting) uint64 {
+	if _, ok := TIDOf(s); ok {
+		return a.clock()
+	}
+	return 0
+}
+
+// Original of a thread that may run wherever its cpuset allows is just that.
+func (a *Applier) Original(s journal.Setting, value string) string {
+	tid, ok := TIDOf(s)
+	if cpus, err := set.ParseCPUs(value); ok && err == nil && cpus == a.cpusetOf(tid) {
+		return whole + value
+	}
+	return value
+}
+
+// beingStarted is how long a new thread may have its parent's affinity without being
+// seen (copy_process in kernel/fork.c): some 10 µs, but some 10 ms where its parent has
+// to wait for a CPU meanwhile.
+const beingStarted = 50 * time.Millisecond
+
+// Heirs looks at all threads of a process, or in a cgroup. Reading a mask takes a
+// fraction of a microsecond; the start is only read of those that have a family's.
+func (a *Applier) Heirs(f journal.Family) (all []journal.Heir, err error) {
+	values := make([]set.CPUSet, len(f.Values))
+	for i, v := range f.Values {
+		if values[i], _, err = parse(v); err != nil {
+			return nil, err
+		}
+	}
+	if len(values) == 0 {
+		return nil, nil
+	}
+	if f.Last {
+		time.Sleep(beingStarted)
+	}
+	tids, err := a.tasks(f.Workload)
+	if err != nil {
+		return nil, err
+	}
+	var words []uint64
+	which := -1
+	for _, tid := range tids {
+		n, err := a.calls.Affinity(tid, &a.mask)
+		if err != nil {
+			continue // it has ended
+		}
+		if !slices.Equal(words, a.mask[:n]) { // most have the same
+			words = append(words[:0], a.mask[:n]...)
+			which = a.inherited(tid, set.FromCPUs(set.IDsOf(words)...), f.Values, values)
+		}
+		if which < 0 {
+			continue
+		}
+		s := Setting(tid)
+		start, err := a.start(tid)
+		if err == nil && start >= f.Since && !f.Known(s, start) {
+			all = append(all, journal.Heir{Setting: s, ID: start, Inherited: f.Values[which]})
+		}
+	}
+	return all, nil
+}
+
+// inherited is which of the values a thread has, all of it or what its cpuset leaves.
+func (a *Applier) inherited(tid int, cpus set.CPUSet, texts []string, values []set.CPUSet) int {
+	if i := slices.Index(values, cpus); i >= 0 {
+		return i
+	}
+	for i, v := range values {
+		if cpus.SubsetOf(v) && a.Same(Setting(tid), cpus.String(), texts[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// tasks are the threads of a workload, "pid:12" or "/demo".
+func (a *Applier) tasks(workload string) (tids []int, err error) {
+	pid, ok := strings.CutPrefix(workload, "pid:")
+	if !ok {
+		if a.noCPUs != nil {
+			return nil, a.noCPUs
+		}
+		return a.layout.TIDs(nil, workload, &a.buf)
+	}
+	dir := fmt.Sprintf("/proc/%s/task", pid)
+	entries, err := os.ReadDir(a.root.Path(dir))
+	if err != nil {
+		return nil, unix.Explain("read", dir, "", err)
+	}
+	for _, e := range entries {
+		if tid, err := strconv.Atoi(e.Name()); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids, nil
+}
