@@ -54,7 +54,7 @@ func brmFlags(o *brmOptions) *cobra.Command {
 	f.BoolVar(&o.infer, "infer", false, "find out which of them are sensitive, instead of taking all for it")
 	f.DurationVar(&o.period, "period", brmPeriod, "between two looks, 10ms to 1h")
 	f.DurationVar(&o.length, "for", 0, "end after that; 0: when it is stopped")
-	f.BoolVar(&o.hold, "hold", false, "keep a thread where it was put, until the end")
+	f.BoolVar(&o.hold, "hold", false, "keep a thread on the node where it was put, while that has a CPU for each")
 	f.BoolVar(&o.dry, "dry-run", false, "decide and say, but move nobody")
 	f.BoolVar(&o.user, "user-only", false, "count in user mode only")
 	f.StringVar(&o.config, "config", "", "settings of the policy (YAML)")
