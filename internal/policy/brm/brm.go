@@ -213,9 +213,9 @@ func (t *Thread) arrive(at int) {
 
 // occupy puts so many threads that use so much on a CPU; or takes them away.
 func (r *round) occupy(cpu int, used float64, threads int) {
-	r.load[cpu] += float64(threads) * used
+	r.load[cpu] += float64(float64(threads) * used)
 	if core := r.coreOf[cpu]; core != none {
-		r.coreLoad[core] += float64(threads) * used
+		r.coreLoad[core] += float64(float64(threads) * used)
 	}
 	if used >= idleCPU {
 		r.nodes[r.nodeOf[cpu]].busy += threads

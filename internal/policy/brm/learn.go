@@ -118,7 +118,7 @@ func (r *round) bias(s *seen, t *Thread, visits []Visit) {
 
 // worth is the share of its time that a thread must gain to be moved: as much as makes a
 // workload stay a candidate.
-func (r *round) worth() float64 { return float64(r.cfg.MinGain) * 0.5 }
+func (r *round) worth() float64 { return float64(float64(r.cfg.MinGain) * 0.5) }
 
 // worthIt says that a thread gains so much by going from here to there. Who only came to
 // look goes back for less. A sum's difference is not the thread's own: there the sum

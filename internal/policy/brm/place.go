@@ -197,7 +197,7 @@ func (r *round) partner(wi *wish) int {
 // pays says that who takes gain times as long gains more by it than another loses who
 // takes loss times as long. Two that are alike must not change places for what is noise.
 func (r *round) pays(gain, loss float64) bool {
-	return gain == 1 && loss <= 1 || gain*loss <= 1-r.worth()
+	return gain == 1 && loss <= 1 || float64(gain*loss) <= 1-r.worth()
 }
 
 // givesWay says that a thread on the full node that another goes to loses less than that
