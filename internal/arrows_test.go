@@ -34,7 +34,7 @@ agent agent/pinner | lab/demo > lab | report/usage report/findings report/topolo
 bench
 owner/cgroup | owner/threads
 journal
-sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
+sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/exact | kernel/kerneltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/symbol > kernel/procfs > kernel/unix
 actuate
 policy/mao | policy/numad | policy/brm | policy/animal | doctor
 survey
@@ -50,7 +50,7 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "sim/arena", "sim/arena/lakew", "sim/arena/rao", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/parity", "sim/scenario", "sim/threads", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "sim/arena", "sim/arena/lakew", "sim/arena/rao", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"kernel/kerneltest", "machine/machinetest", "window/windowtest", "golden"}

@@ -49,7 +49,7 @@ func (w *World) take(s action.Step) action.Outcome {
 	case action.SetMems:
 		return w.setMems(wl, s)
 	case action.MovePages:
-		w.moves = append(w.moves, w.newMove(wl, s))
+		w.moves = append(w.moves, move{w.mover.Begin(&wl.group, s), wl})
 		return action.Outcome{Step: s}
 	}
 	return w.restore(wl, s)
@@ -105,17 +105,8 @@ func (w *World) writeMems(wl *workload, nodes set.NodeSet) {
 		return
 	}
 	wl.mems = nodes
-	m := w.newMove(wl, action.Step{Nodes: nodes})
-	copy(wl.group.Mems, m.to)
-	page := 0.0
-	if room := w.look(m); m.left > 0 && room > 0 {
-		page = w.price(m, room)
-	}
-	done := w.host.SetMems(&wl.group, m.to)
-	seconds := float64(done.Pages * page)
-	wl.stall += seconds
-	wl.calls = max(wl.calls, seconds)
-	w.spend(m, seconds)
+	seconds := w.mover.SetMems(&wl.group, nodes)
+	wl.stop(seconds, seconds)
 	w.rebound(wl)
 }
 

@@ -33,6 +33,12 @@ type asking struct {
 	tail    tail    // of latencies, since the last Truth
 }
 
+// stop lets it stand still for so many seconds from the next step on, in stops of call.
+func (a *asking) stop(seconds, call float64) {
+	a.stall += seconds
+	a.calls = max(a.calls, call)
+}
+
 // age is how long it has been there.
 func (a *asking) age(now time.Duration) time.Duration { return now - a.spec.Arrive }
 

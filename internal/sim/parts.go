@@ -42,11 +42,8 @@ func (s *Spec) Straggle() float64 { return s.straggle() }
 // Zonelist is the order in which allocations try nodes (linux.Host).
 func Zonelist(m machine.Machine) [][]int { return zonelist(m) }
 
-// PagesOf and BytesOf convert to pages and back, whole ones.
+// PagesOf is whole pages that have room for so much (linux.BytesOf: and back).
 func PagesOf(b unit.Bytes) float64 { return pagesOf(b) }
-
-// BytesOf is whole pages, as a kernel counts.
-func BytesOf(pages float64) unit.Bytes { return bytesOf(pages) }
 
 // Limits are what a workload may be set to, and whose it is.
 type Limits struct {
@@ -91,8 +88,7 @@ type Demand struct {
 
 // Stop lets it stand still for so many seconds from the next step on, in stops of call.
 func (r *Requests) Stop(seconds, call float64) {
-	r.stall += seconds
-	r.calls = max(r.calls, call)
+	r.stop(seconds, call)
 }
 
 // Ask is the demand of the step from now on.

@@ -43,8 +43,8 @@ func (w *World) nodes(out *window.Window, seconds float64) {
 			anon += wl.AnonByNode[n].Or(0)
 			file += wl.FileByNode[n].Or(0)
 		}
-		memory := bytesOf(w.host.Nodes[n].Pages)
-		free := max(0, memory-bytesOf(w.host.Nodes[n].Other)-anon-file)
+		memory := linux.BytesOf(w.host.Nodes[n].Pages)
+		free := max(0, memory-linux.BytesOf(w.host.Nodes[n].Other)-anon-file)
 		out.Nodes[n] = window.Node{
 			ID: p.id, CPUs: p.cpus, CPUBusy: perSecond(min(w.busy[n], p.count*seconds), seconds),
 			Memory: unit.Modelled(memory, simulator), Free: unit.Modelled(free, simulator),
@@ -96,8 +96,8 @@ func (w *World) workload(x *window.Workload, wl *workload, seconds float64) {
 	for n, used := range wl.byCPU {
 		all += used
 		x.CPUByNode[n] = wl.rate(used, seconds)
-		x.AnonByNode[n] = unit.Modelled(bytesOf(w.anonOn(&wl.group, n)), simulator)
-		x.FileByNode[n] = unit.Modelled(bytesOf(wl.group.Memory.Mapped[n]+wl.group.Memory.Cache[n]), simulator)
+		x.AnonByNode[n] = unit.Modelled(linux.BytesOf(w.anonOn(&wl.group, n)), simulator)
+		x.FileByNode[n] = unit.Modelled(linux.BytesOf(wl.group.Memory.Mapped[n]+wl.group.Memory.Cache[n]), simulator)
 	}
 	x.CPU = wl.rate(all, seconds)
 	for _, c := range []struct {
@@ -151,4 +151,13 @@ func (w *World) binding(x *window.Workload, wl *workload) {
 	case b.PinnedMems:
 		b.PinnedWhy = wl.whyMems
 	}
+}
+
+func (w *World) anonOn(g *linux.Group, node int) float64 {
+	n := len(w.places)
+	pages := g.Memory.Shared[node]
+	for t := range n {
+		pages += g.Memory.Private[t*n+node]
+	}
+	return pages
 }

@@ -51,7 +51,7 @@ type workload struct {
 type owed [linux.Cache]float64
 
 func (o owed) bytes() unit.Bytes {
-	return bytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
+	return linux.BytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
 }
 
 // counts are sums over time.

@@ -13,6 +13,7 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
+	"homenode/internal/sim/mover"
 )
 
 // Config is a world at its start.
@@ -53,10 +54,10 @@ type World struct {
 	next       time.Duration // when somebody comes or goes
 	seq        uint64
 	outcomes   []action.Outcome
-	moves      []*move // of this window, in order
+	moves      []move // of this window, in order
 
 	busy  []float64 // CPU seconds by node since the last Window
-	mover []float64 // CPU seconds by node that movers have yet to use
+	mover mover.Mover
 
 	// Room of a step, kept between steps.
 	wants, idle, done []float64
@@ -78,13 +79,14 @@ func NewWorld(c Config) (*World, error) {
 	w := &World{
 		c: c, places: placesOf(c), online: onlineCPUs(c.Machine), mems: c.Machine.NodesWithMemory(),
 		clock: clock{midnight: sinceMidnight(c.Start)},
-		busy:  make([]float64, n), mover: make([]float64, n), idle: make([]float64, n), sharers: make([]float64, n),
+		busy:  make([]float64, n), idle: make([]float64, n), sharers: make([]float64, n),
 	}
 	w.host = linux.Host{Settings: c.Linux, Zonelist: zonelist(c.Machine)}
 	for i, node := range c.Machine.Nodes {
 		pages := float64(int64(node.Memory.Or(0)) / linux.PageBytes)
 		w.host.Nodes = append(w.host.Nodes, linux.Node{CPUs: w.places[i].count, Pages: pages, Other: float64(pages * kernelShare)})
 	}
+	w.mover = mover.New(c.Machine, &w.c.System, &w.host)
 	for i := range c.Specs {
 		w.prepare(&c.Specs[i])
 	}

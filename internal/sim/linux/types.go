@@ -2,11 +2,19 @@
 
 package linux
 
-import "homenode/internal/sim/exact"
+import (
+	"math"
+
+	"homenode/internal/sim/exact"
+	"homenode/internal/unit"
+)
 
 // PageBytes is a base page. Amounts of memory in this package are pages, as
 // float64: behaviours are rates.
 const PageBytes = 4096
+
+// BytesOf is whole pages, as a kernel counts.
+func BytesOf(pages float64) unit.Bytes { return unit.Bytes(math.Round(pages)) * PageBytes }
 
 // Host is the state of one machine's operating system. Indexes of nodes are those
 // of memsys.System.

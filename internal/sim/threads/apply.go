@@ -56,7 +56,7 @@ func (w *World) take(s action.Step) action.Outcome {
 	case action.SetMems:
 		return w.setMems(wl, s)
 	case action.MovePages:
-		w.moves = append(w.moves, w.newMove(wl, s))
+		w.moves = append(w.moves, move{w.mover.Begin(&wl.group, s), wl})
 		return action.Outcome{Step: s}
 	}
 	return w.restore(wl, s)
@@ -141,18 +141,10 @@ func (w *World) writeMems(wl *workload, nodes set.NodeSet) {
 		return
 	}
 	wl.mems = nodes
-	m := w.newMove(wl, action.Step{Nodes: nodes})
-	copy(wl.group.Mems, m.to)
 	w.open(wl)
-	page := 0.0
-	if room := w.movable(m); m.left > 0 && room > 0 {
-		page = w.price(m, room)
-	}
-	done := w.host.SetMems(&wl.group, m.to)
+	seconds := w.mover.SetMems(&wl.group, nodes)
 	w.close(wl)
-	seconds := float64(done.Pages * page)
 	wl.requests.Stop(seconds, seconds)
-	w.spend(m, seconds)
 	wl.bound = wl.cpus != w.online || wl.mems != w.mems
 }
 

@@ -52,7 +52,7 @@ func (w *World) layOut() {
 	domains := w.c.Domains()
 	n := len(w.c.Machine.Nodes)
 	w.nodes, w.llcs = make([]node, n), make([]llc, len(w.c.System.Domains))
-	w.busy, w.mover, w.room.count = make([]float64, n), make([]float64, n), make([]float64, n)
+	w.busy, w.room.count = make([]float64, n), make([]float64, n)
 	for d, dom := range w.c.System.Domains {
 		w.llcs[d].node = dom.Node
 		w.nodes[dom.Node].llcs = append(w.nodes[dom.Node].llcs, d)

@@ -5,7 +5,6 @@ package threads
 import (
 	"math"
 
-	"homenode/internal/sim"
 	"homenode/internal/sim/linux"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -42,8 +41,8 @@ func (w *World) tellNodes(out *window.Window, seconds float64) {
 			anon += out.Workloads[i].AnonByNode[n].Or(0)
 			file += out.Workloads[i].FileByNode[n].Or(0)
 		}
-		memory := sim.BytesOf(w.host.Nodes[n].Pages)
-		free := max(0, memory-sim.BytesOf(w.host.Nodes[n].Other)-anon-file)
+		memory := linux.BytesOf(w.host.Nodes[n].Pages)
+		free := max(0, memory-linux.BytesOf(w.host.Nodes[n].Other)-anon-file)
 		busy := min(w.busy[n], float64(float64(len(w.nodes[n].cpus))*seconds))
 		out.Nodes[n] = window.Node{
 			ID: w.nodes[n].id, CPUs: w.nodes[n].set, CPUBusy: perSecond(busy, seconds),
@@ -96,8 +95,8 @@ func (w *World) tellWorkload(x *window.Workload, wl *workload, seconds float64) 
 	}
 	for n := range w.nodes {
 		x.CPUByNode[n] = wl.rate(wl.byCPU[n], seconds)
-		x.AnonByNode[n] = unit.Modelled(sim.BytesOf(w.anonOn(wl, n)), simulator)
-		x.FileByNode[n] = unit.Modelled(sim.BytesOf(wl.group.Memory.Mapped[n]+wl.group.Memory.Cache[n]), simulator)
+		x.AnonByNode[n] = unit.Modelled(linux.BytesOf(w.anonOn(wl, n)), simulator)
+		x.FileByNode[n] = unit.Modelled(linux.BytesOf(wl.group.Memory.Mapped[n]+wl.group.Memory.Cache[n]), simulator)
 	}
 	x.CPU = wl.rate(sum(wl.byCPU), seconds)
 	c := &wl.win

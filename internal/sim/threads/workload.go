@@ -60,7 +60,7 @@ type workload struct {
 type owed [linux.Cache]float64
 
 func (o owed) bytes() unit.Bytes {
-	return sim.BytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
+	return linux.BytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
 }
 
 func (wl *workload) here() bool { return wl.came && !wl.gone }

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/sim/exact"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
+	"homenode/internal/sim/mover"
 )
 
 const (
@@ -50,7 +51,7 @@ type World struct {
 	ticked     time.Duration // the last tick
 	seq        uint64
 	outcomes   []action.Outcome
-	moves      []*move
+	moves      []move
 
 	stale    bool    // who gets how much of which CPU must be found anew
 	changed  bool    // loads of the memory system have changed
@@ -65,7 +66,7 @@ type World struct {
 	traffic  float64 // of movers, as solved
 
 	busy  []float64 // CPU seconds by node since the last Window
-	mover []float64 // CPU seconds by node that movers have yet to use
+	mover mover.Mover
 	room  scratch
 }
 
@@ -98,6 +99,7 @@ func NewWorld(c sim.Config) (*World, error) {
 			CPUs: float64(len(w.nodes[i].cpus)), Pages: pages, Other: float64(pages * sim.KernelShare),
 		})
 	}
+	w.mover = mover.New(c.Machine, &w.c.System, &w.host)
 	for i := range c.Specs {
 		w.prepare(&c.Specs[i])
 	}
