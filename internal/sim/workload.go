@@ -248,11 +248,3 @@ func (w *World) mainThread(g *linux.Group) []float64 {
 }
 
 func pagesOf[B ~int64](b B) float64 { return math.Ceil(float64(b) / linux.PageBytes) }
-
-// quota is what a policy takes for the CPUs that are its due; 0: nobody said.
-func (wl *workload) quota() float64 {
-	if wl.group.Quota > 0 {
-		return wl.group.Quota
-	}
-	return wl.spec.CPURequest
-}

@@ -176,11 +176,3 @@ func (w *World) problems() (all []string) {
 	}
 	return all
 }
-
-// quota is what a policy takes for the CPUs that are its due; 0: nobody said.
-func (wl *workload) quota() float64 {
-	if wl.spec.CPULimit > 0 {
-		return wl.spec.CPULimit
-	}
-	return wl.spec.CPURequest
-}
