@@ -4,10 +4,8 @@ package sim
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
-	"homenode/internal/action"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 )
@@ -58,11 +56,6 @@ func domainSets(c Config, p place) []set.CPUSet {
 	return sets
 }
 
-// parent is what the cgroup above the workloads has: all there is (on v2 only
-// nodes with memory are in cpuset.mems.effective).
-func (w *World) parentCPUs() set.CPUSet  { return w.online }
-func (w *World) parentMems() set.NodeSet { return w.mems }
-
 // count is how many CPUs of a set each node has.
 func (w *World) count(cpus set.CPUSet) []float64 {
 	by := make([]float64, len(w.places))
@@ -70,15 +63,6 @@ func (w *World) count(cpus set.CPUSet) []float64 {
 		by[i] = float64(cpus.Intersect(p.cpus).Len())
 	}
 	return by
-}
-
-// indexes is which nodes are in a set.
-func (w *World) indexes(nodes set.NodeSet) []bool {
-	in := make([]bool, len(w.places))
-	for i, p := range w.places {
-		in[i] = nodes.Has(p.id)
-	}
-	return in
 }
 
 // spread is how what a workload does on a node divides among its domains: by the
@@ -89,7 +73,7 @@ func (w *World) spread(wl *workload) {
 		for k, d := range p.domains {
 			share := w.c.System.Domains[d].CPUs
 			if p.sets != nil {
-				share = float64(wl.cpus.Intersect(p.sets[k]).Len())
+				share = float64(wl.CPUs.Intersect(p.sets[k]).Len())
 			}
 			wl.share[d] = share
 			sum += share
@@ -102,53 +86,6 @@ func (w *World) spread(wl *workload) {
 
 // noOwner is the owner of a cgroup that nobody manages (kernel/cgroup.NoOwner).
 const noOwner = "none"
-
-// refusal says why the cgroup owner would not take a step, in its words
-// (owner/cgroup: mayAct, Plan, fits); "" if it would. Limits are what the parent has:
-// a cpuset that somebody else set is not one, it is shown as pinned, and for policies to
-// respect. One refusal is the simulator's own, and says so: the kernel would fail page
-// by page (EACCES) where a move goes to nodes that cpuset.mems has not.
-func (w *World) refusal(wl *workload, s action.Step) string {
-	l := Limits{ID: wl.id, Owner: wl.owner, Mems: wl.mems, ParentCPUs: w.parentCPUs(), ParentMems: w.parentMems()}
-	return l.refusal(s)
-}
-
-func (l *Limits) foreign() string {
-	if l.Owner == noOwner {
-		return ""
-	}
-	return fmt.Sprintf("act on %s: refused: owned by %s, which would overwrite or be confused by a direct write: name it in direct_owners to allow that", l.ID, l.Owner)
-}
-
-func (l *Limits) refusal(s action.Step) string {
-	if why := l.foreign(); why != "" && s.Kind != action.Restore {
-		return why
-	}
-	switch s.Kind {
-	case action.SetCPUs:
-		return outside(l.ID+" "+cpusFile, s.CPUs, l.ParentCPUs)
-	case action.SetMems:
-		return outside(l.ID+" "+memsFile, s.Nodes, l.ParentMems)
-	case action.MovePages:
-		if missing := s.Nodes.Minus(l.Mems); !missing.IsEmpty() || s.Nodes.IsEmpty() {
-			return fmt.Sprintf("move pages of %s to nodes %q: refused by the simulator: its %s has nodes %s only", l.ID, s.Nodes, memsFile, l.Mems)
-		}
-	case action.Restore:
-	default:
-		return fmt.Sprintf("take step %s for %s: refused: it sets nothing", s.Kind, l.ID)
-	}
-	return ""
-}
-
-func outside[K set.Kind](setting string, want, parent set.Set[K]) string {
-	if want.IsEmpty() {
-		return fmt.Sprintf("set %s: refused: an empty set binds nothing", setting)
-	}
-	if missing := want.Minus(parent); !missing.IsEmpty() {
-		return fmt.Sprintf("set %s to %s: refused: its parent has %s only, not %s", setting, want, parent, missing)
-	}
-	return ""
-}
 
 // zonelist is the order in which an allocation on each node tries the nodes that
 // have memory: nearest first, of several the larger.

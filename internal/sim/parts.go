@@ -5,9 +5,7 @@ package sim
 import (
 	"time"
 
-	"homenode/internal/action"
 	"homenode/internal/machine"
-	"homenode/internal/set"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
@@ -44,23 +42,6 @@ func Zonelist(m machine.Machine) [][]int { return zonelist(m) }
 
 // PagesOf is whole pages that have room for so much (linux.BytesOf: and back).
 func PagesOf(b unit.Bytes) float64 { return pagesOf(b) }
-
-// Limits are what a workload may be set to, and whose it is.
-type Limits struct {
-	ID, Owner  string
-	Mems       set.NodeSet // that it has now
-	ParentCPUs set.CPUSet
-	ParentMems set.NodeSet
-}
-
-// Refusal says why the cgroup owner would not take a step; "" if it would.
-func (l Limits) Refusal(s action.Step) string { return l.refusal(s) }
-
-// Foreign says why nobody else than its owner touches it; "": nobody manages it.
-func (l Limits) Foreign() string { return l.foreign() }
-
-// Busy is the outcome of a write that was refused with EBUSY.
-func Busy(s action.Step, setting string, value any) action.Outcome { return ebusy(s, setting, value) }
 
 // Requests is the demand of one workload and the queue of its requests, for a world
 // that gives out CPU time its own way. Call Ask, then Admit, then Serve in each step.

@@ -136,20 +136,20 @@ func checkHost(t *testing.T, seed uint64, w *World) {
 	for i, wl := range w.live {
 		g := &wl.group
 		if w.host.Groups[i] != g {
-			t.Errorf("group %d is not that of %s", i, wl.id)
+			t.Errorf("group %d is not that of %s", i, wl.ID)
 		}
 		on := 0.0
 		for n := range w.places {
 			on += g.On[n]
 			if g.On[n] < 0 || g.Used[n] < 0 || g.CPUs[n] == 0 && (g.On[n] > 1e-9 || g.Used[n] > 1e-9) || g.Used[n] > g.CPUs[n]+1e-9 {
-				t.Errorf("%s on node %d: %v threads use %v of its %v CPUs", wl.id, n, g.On[n], g.Used[n], g.CPUs[n])
+				t.Errorf("%s on node %d: %v threads use %v of its %v CPUs", wl.ID, n, g.On[n], g.Used[n], g.CPUs[n])
 			}
 		}
 		if math.Abs(on-g.Threads) > 1e-6 {
-			t.Errorf("%s has %v threads, they are %v", wl.id, g.Threads, on)
+			t.Errorf("%s has %v threads, they are %v", wl.ID, g.Threads, on)
 		}
 		if g.Quota > 0 && sum(g.Used) > g.Quota+1e-9 {
-			t.Errorf("%s uses %v of a quota of %v", wl.id, sum(g.Used), g.Quota)
+			t.Errorf("%s uses %v of a quota of %v", wl.ID, sum(g.Used), g.Quota)
 		}
 	}
 	for n := range w.places {
@@ -168,7 +168,7 @@ func checkRequests(t *testing.T, seed uint64, w *World, sums map[string]*counts)
 	t.Helper()
 	queues := map[string]float64{}
 	for _, wl := range w.live {
-		queues[wl.id] = wl.queue
+		queues[wl.ID] = wl.queue
 	}
 	for _, x := range w.Truth() {
 		s := sums[x.Workload]

@@ -298,7 +298,7 @@ func (w *World) accountOf(wl *workload, dt float64, loads []memsys.Load, results
 	}
 	c.instructions += float64(c.ops * work.Instructions)
 	c.seconds, c.stalled = dt, wl.now.still
-	if wl.bound {
+	if wl.Bound {
 		c.bound = dt
 	}
 	wl.serve(dt, q, &c)

@@ -53,7 +53,7 @@ func unfinished(c *counts) float64 {
 func (wl *workload) tell() Truth {
 	c := &wl.truth
 	t := Truth{
-		Workload: wl.id, Service: wl.service, Seconds: c.seconds, Asked: c.asked, Ops: c.ops, Dropped: c.dropped,
+		Workload: wl.ID, Service: wl.service, Seconds: c.seconds, Asked: c.asked, Ops: c.ops, Dropped: c.dropped,
 		CPUSeconds: c.cpu, Cycles: c.cycles, Instructions: c.instructions, Local: c.local, Remote: c.remote,
 		P99: wl.tail.p99(), Stalled: c.stalled, BoundSeconds: c.bound, Refused: wl.owed.bytes(),
 	}

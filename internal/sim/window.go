@@ -32,7 +32,7 @@ func (w *World) Window() window.Window {
 }
 
 func (w *World) workload(x *window.Workload, wl *workload, r Reading) {
-	x.ID, x.Service, x.Owner = wl.id, wl.service, wl.owner
+	x.ID, x.Service, x.Owner = wl.ID, wl.service, wl.Owner
 	wl.spec.Tell(x)
 	all := 0.0
 	for n, used := range wl.byCPU {
@@ -45,24 +45,7 @@ func (w *World) workload(x *window.Workload, wl *workload, r Reading) {
 	c := &wl.win
 	x.Cycles, x.Instructions, x.StallCycles = r.Count(&c.cycles), r.Count(&c.instructions), r.Count(&c.stall)
 	x.LocalLoads, x.RemoteLoads = r.Count(&c.local), r.Count(&c.remote)
-	w.binding(x, wl)
-}
-
-// binding is whose doing its cpuset is, as the kernel's reader tells: the journal
-// knows what is ours, and what is narrower than the parent's is somebody else's.
-func (w *World) binding(x *window.Workload, wl *workload) {
-	b := &x.Binding
-	b.CPUs, b.Mems, b.OursCPUs, b.OursMems = wl.cpus, wl.mems, wl.oursCPUs, wl.oursMems
-	b.PinnedCPUs = !wl.oursCPUs && wl.cpus != w.parentCPUs()
-	b.PinnedMems = wl.group.Policy.Mode != linux.Local
-	switch {
-	case b.PinnedCPUs && b.PinnedMems:
-		b.PinnedWhy = wl.whyBoth
-	case b.PinnedCPUs:
-		b.PinnedWhy = wl.whyCPUs
-	case b.PinnedMems:
-		b.PinnedWhy = wl.whyMems
-	}
+	wl.Tell(&x.Binding)
 }
 
 func (w *World) anonOn(g *linux.Group, node int) float64 {

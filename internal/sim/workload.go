@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"homenode/internal/set"
 	"homenode/internal/sim/exact"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
@@ -16,22 +15,12 @@ import (
 // workload is one replica.
 type workload struct {
 	asking
-	works       []memsys.Work // by phase, shared by replicas; one without phases
-	id, service string
-	owner       string
-	came, gone  bool
-	seen        bool // by a Window: its counters have been read once
-	group       linux.Group
-	busyRandom  exact.Random // of what is refused with EBUSY
-
-	cpus               set.CPUSet  // that it may use now: cpuset.cpus.effective
-	mems               set.NodeSet // likewise
-	ownCPUs            set.CPUSet  // that are in its cpuset.cpus; empty: it has its parent's
-	ownMems            set.NodeSet // likewise
-	oursCPUs, oursMems bool
-	bound              bool // its cpuset is narrower than the machine
-
-	whyCPUs, whyMems, whyBoth string // why it is pinned; "": it is not
+	works []memsys.Work // by phase, shared by replicas; one without phases
+	Cpuset
+	service    string
+	came, gone bool
+	seen       bool // by a Window: its counters have been read once
+	group      linux.Group
 
 	share  []float64 // by domain: of what it does on the domain's node; they sum to 1 a node
 	cycles []float64 // by domain: of an operation, as last known
@@ -77,12 +66,12 @@ func (s Spec) id(replica int) string {
 func (w *World) prepare(s *Spec) {
 	works := worksOf(s)
 	for r := range s.replicas() {
-		wl := &workload{asking: asking{spec: s}, works: works, id: s.id(r), service: s.Service, owner: s.Owner}
+		wl := &workload{asking: asking{spec: s}, works: works, Cpuset: Cpuset{ID: s.id(r), Owner: s.Owner}, service: s.Service}
 		if wl.service == "" {
 			wl.service = s.Name
 		}
-		if wl.owner == "" {
-			wl.owner = noOwner
+		if wl.Owner == "" {
+			wl.Owner = noOwner
 		}
 		w.all = append(w.all, wl)
 	}
@@ -129,60 +118,21 @@ func (w *World) begin(wl *workload) {
 		return p
 	}
 	wl.share, wl.cycles, wl.byCPU = part(domains), part(domains), part(n)
-	wl.noise.start(w.c.Seed, wl.id, wl.spec.Demand.Noise, w.now)
-	wl.busyRandom = exact.NewRandom(w.c.Seed, wl.id, "busy")
-	wl.cpus, wl.mems = w.parentCPUs(), w.parentMems()
-	if own := wl.spec.Start.CPUs; !own.IsEmpty() {
-		wl.cpus, wl.ownCPUs = own, own
-	}
+	wl.noise.start(w.c.Seed, wl.ID, wl.spec.Demand.Noise, w.now)
+	policy := StartPolicy(w.c, wl.spec)
+	wl.Cpuset = NewCpuset(w.c, wl.spec, wl.ID, wl.Owner, policy)
 	wl.group = linux.Group{
-		ID: wl.id, Threads: float64(wl.spec.Threads), On: part(n), Used: part(n),
-		CPUs: w.count(wl.cpus), Mems: w.indexes(wl.mems), Pinned: wl.spec.Start.Pinned, Quota: wl.spec.CPULimit,
-		Policy: w.policy(wl.spec), Random: exact.NewRandom(w.c.Seed, wl.id, "linux"),
+		ID: wl.ID, Threads: float64(wl.spec.Threads), On: part(n), Used: part(n),
+		CPUs: w.count(wl.CPUs), Mems: w.c.Indexes(wl.Mems), Pinned: wl.spec.Start.Pinned, Quota: wl.spec.CPULimit,
+		Policy: policy, Random: exact.NewRandom(w.c.Seed, wl.ID, "linux"),
 		Memory: linux.Memory{Private: part(n * n), Shared: part(n), Mapped: part(n), Cache: part(n)},
 	}
-	w.pinned(wl)
-	w.rebound(wl)
+	w.spread(wl)
 	w.host.Arrive(&wl.group)
 	w.live = append(w.live, wl)
 	wl.private, wl.mixed = w.privateShare(wl)
 	w.guess(wl)
 	w.fill(wl)
-}
-
-// rebound is for what follows from its cpuset.
-func (w *World) rebound(wl *workload) {
-	w.spread(wl)
-	wl.bound = wl.cpus != w.parentCPUs() || wl.mems != w.parentMems()
-}
-
-// policy is where its new pages come from.
-func (w *World) policy(s *Spec) linux.Policy {
-	switch {
-	case !s.Start.Bind.IsEmpty():
-		return linux.Policy{Mode: linux.Bind, Nodes: w.indexes(s.Start.Bind)}
-	case !s.Start.Interleave.IsEmpty():
-		return linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(s.Start.Interleave)}
-	case w.c.Interleave:
-		return linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(w.mems)}
-	}
-	return linux.Policy{Mode: linux.Local}
-}
-
-// pinned says what somebody else has set, in the words of the kernel's reader.
-func (w *World) pinned(wl *workload) {
-	if wl.cpus != w.parentCPUs() {
-		wl.whyCPUs = fmt.Sprintf("its own %s is %s, its parent has %s", cpusFile, wl.cpus, w.parentCPUs())
-	}
-	if wl.group.Policy.Mode == linux.Local {
-		return
-	}
-	nodes := wl.spec.Start.Bind.Union(wl.spec.Start.Interleave)
-	if nodes.IsEmpty() {
-		nodes = w.mems
-	}
-	wl.whyMems = fmt.Sprintf("100.0%% of its sampled pages have a policy of their own (%s:%s)", wl.group.Policy.Mode, nodes)
-	wl.whyBoth = wl.whyCPUs + "; " + wl.whyMems
 }
 
 func (w *World) privateShare(wl *workload) (share float64, mixed bool) {
@@ -208,7 +158,7 @@ func (w *World) fill(wl *workload) {
 	m, g := wl.spec.Memory, &wl.group
 	policy := g.Policy
 	if touch := wl.spec.Start.Touch; !touch.IsEmpty() && policy.Mode == linux.Local { // 3
-		g.Policy = linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(touch)}
+		g.Policy = linux.Policy{Mode: linux.Interleave, Nodes: w.c.Indexes(touch)}
 	}
 	w.touch(wl, linux.Private, pagesOf(m.Private)) // 1
 	on := g.On
@@ -226,7 +176,7 @@ func (w *World) fill(wl *workload) {
 func (w *World) problems() (all []string) {
 	for _, wl := range w.all {
 		if bytes := wl.owed.bytes(); wl.here() && bytes > 0 {
-			all = append(all, fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", wl.id, bytes))
+			all = append(all, fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", wl.ID, bytes))
 		}
 	}
 	return all

@@ -10,7 +10,6 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
-	"homenode/internal/set"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/sim/mover"
@@ -41,8 +40,6 @@ const (
 type World struct {
 	c      Config
 	places []place // parallel to the machine's nodes
-	online set.CPUSet
-	mems   set.NodeSet // with memory
 	host   linux.Host
 	solver memsys.Solver
 
@@ -77,7 +74,7 @@ func NewWorld(c Config) (*World, error) {
 	}
 	n := len(c.Machine.Nodes)
 	w := &World{
-		c: c, places: placesOf(c), online: onlineCPUs(c.Machine), mems: c.Machine.NodesWithMemory(),
+		c: c, places: placesOf(c),
 		clock: clock{midnight: sinceMidnight(c.Start)},
 		busy:  make([]float64, n), idle: make([]float64, n), sharers: make([]float64, n),
 	}
@@ -90,7 +87,7 @@ func NewWorld(c Config) (*World, error) {
 	for i := range c.Specs {
 		w.prepare(&c.Specs[i])
 	}
-	slices.SortFunc(w.all, func(a, b *workload) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(w.all, func(a, b *workload) int { return cmp.Compare(a.ID, b.ID) })
 	w.arrive()
 	return w, nil
 }
@@ -143,7 +140,7 @@ func (w *World) depart() {
 
 // find is a workload that is there.
 func (w *World) find(id string) (*workload, bool) {
-	i, ok := slices.BinarySearchFunc(w.all, id, func(wl *workload, id string) int { return cmp.Compare(wl.id, id) })
+	i, ok := slices.BinarySearchFunc(w.all, id, func(wl *workload, id string) int { return cmp.Compare(wl.ID, id) })
 	if !ok || !w.all[i].here() {
 		return nil, false
 	}

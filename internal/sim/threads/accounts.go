@@ -41,7 +41,7 @@ func (w *World) account(dt float64) {
 
 func (w *World) accountOf(wl *workload, dt float64) {
 	c := counts{seconds: dt, stalled: wl.demand.Still}
-	if wl.bound {
+	if wl.Bound {
 		c.bound = dt
 	}
 	w.warm(wl, dt)

@@ -159,7 +159,7 @@ func (w *World) fill(wl *workload) {
 	m, g := wl.spec.Memory, &wl.group
 	policy := g.Policy
 	if touch := wl.spec.Start.Touch; !touch.IsEmpty() && policy.Mode == linux.Local { // 3
-		g.Policy = linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(touch)}
+		g.Policy = linux.Policy{Mode: linux.Interleave, Nodes: w.c.Indexes(touch)}
 	}
 	w.open(wl)
 	w.touch(wl, linux.Private, sim.PagesOf(m.Private)) // 1

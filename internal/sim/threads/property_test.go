@@ -73,7 +73,7 @@ func drawAny(r *exact.Random, c sim.Config, name string) sim.Spec {
 // drawStep is anything that an owner could be asked for.
 func drawStep(r *exact.Random, w *World) action.Step {
 	wl := w.all[r.Below(len(w.all))]
-	s := action.Step{Workload: wl.id}
+	s := action.Step{Workload: wl.ID}
 	node := w.nodes[r.Below(len(w.nodes))]
 	switch r.Below(6) {
 	case 0:
@@ -144,14 +144,14 @@ func checkWorld(t *testing.T, w *World, seed uint64, dt float64, before map[int]
 			all += used
 			sumCPU += x.cpuSeconds
 			if used < 0 || used > dt*(1+1e-9) || math.IsNaN(used) {
-				t.Errorf("seed %d: thread %d of %s used %v of %v", seed, x.id, wl.id, used, dt)
+				t.Errorf("seed %d: thread %d of %s used %v of %v", seed, x.id, wl.ID, used, dt)
 			}
 		}
 		if limit := wl.spec.CPULimit; limit > 0 && all > limit*dt*(1+1e-6) {
-			t.Errorf("seed %d: %s used %v, its quota is %v", seed, wl.id, all/dt, limit)
+			t.Errorf("seed %d: %s used %v, its quota is %v", seed, wl.ID, all/dt, limit)
 		}
 		if math.Abs(sumCPU-wl.truth.cpu) > 1e-9*sumCPU+1e-12 {
-			t.Errorf("seed %d: threads of %s used %v, it used %v", seed, wl.id, sumCPU, wl.truth.cpu)
+			t.Errorf("seed %d: threads of %s used %v, it used %v", seed, wl.ID, sumCPU, wl.truth.cpu)
 		}
 	}
 	for i, used := range by {
@@ -167,8 +167,8 @@ func checkPlaces(t *testing.T, w *World, seed uint64) {
 	for i := range w.cpus {
 		for _, x := range w.cpus[i].threads {
 			count++
-			if x.cpu != i || !has(x.mask, i) || !x.allowed().Has(w.cpus[i].id) || !x.allowed().SubsetOf(x.wl.cpus) {
-				t.Errorf("seed %d: thread %d of %s is on cpu %d, may use %v", seed, x.id, x.wl.id, w.cpus[i].id, x.allowed())
+			if x.cpu != i || !has(x.mask, i) || !x.allowed().Has(w.cpus[i].id) || !x.allowed().SubsetOf(x.wl.CPUs) {
+				t.Errorf("seed %d: thread %d of %s is on cpu %d, may use %v", seed, x.id, x.wl.ID, w.cpus[i].id, x.allowed())
 			}
 		}
 	}
@@ -200,18 +200,18 @@ func checkPages(t *testing.T, w *World, wl *workload, seed uint64) {
 		for _, pages := range wl.threads[i].private {
 			private += pages
 			if pages < 0 || math.IsNaN(pages) {
-				t.Errorf("seed %d: %s: thread %d has %v pages", seed, wl.id, i, pages)
+				t.Errorf("seed %d: %s: thread %d has %v pages", seed, wl.ID, i, pages)
 			}
 		}
 	}
 	if !reflect.DeepEqual(on, wl.group.On) {
-		t.Errorf("seed %d: %s is on %v, its group on %v", seed, wl.id, on, wl.group.On)
+		t.Errorf("seed %d: %s is on %v, its group on %v", seed, wl.ID, on, wl.group.On)
 	}
 	m := wl.spec.Memory
 	want := sim.PagesOf(m.Private) + sim.PagesOf(m.Shared) + wl.grown
 	have := private + sum(wl.group.Memory.Shared) + wl.owed[linux.Private] + wl.owed[linux.Shared]
 	if math.Abs(want-have) > 1e-6*want+1e-6 {
-		t.Errorf("seed %d: %s has %v pages, not %v", seed, wl.id, have, want)
+		t.Errorf("seed %d: %s has %v pages, not %v", seed, wl.ID, have, want)
 	}
 }
 

@@ -90,7 +90,7 @@ func BenchmarkSteps(b *testing.B) {
 				w.Run(10 * time.Millisecond)
 				if x.moves {
 					t := w.ids[i%len(w.ids)]
-					w.Apply([]action.Step{{Kind: action.PinThread, Workload: t.wl.id, Thread: t.id, CPUs: w.nodes[(i+i/len(w.ids))%len(w.nodes)].set, Release: true}})
+					w.Apply([]action.Step{{Kind: action.PinThread, Workload: t.wl.ID, Thread: t.id, CPUs: w.nodes[(i+i/len(w.ids))%len(w.nodes)].set, Release: true}})
 				}
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")

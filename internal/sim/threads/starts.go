@@ -65,7 +65,7 @@ func (w *World) first(wl *workload) {
 // tie pins a thread to a CPU of its own: the set's CPUs in turn, spread over all of them
 // where there are more CPUs than threads.
 func (w *World) tie(t *thread) {
-	ids := t.wl.cpus.IDs()
+	ids := t.wl.CPUs.IDs()
 	at := t.index % len(ids)
 	if n := len(t.wl.threads); n < len(ids) {
 		at = t.index * len(ids) / n

@@ -39,17 +39,17 @@ type counters struct{ cpu, cycles, instructions, requests, waits float64 }
 // if that leaves none (cpuset_update_tasks_cpumask, __set_cpus_allowed_ptr).
 func (w *World) allow(t *thread) {
 	t.mask = t.wl.mask
-	if both := t.own.Intersect(t.wl.cpus); !both.IsEmpty() && both != t.wl.cpus {
+	if both := t.own.Intersect(t.wl.CPUs); !both.IsEmpty() && both != t.wl.CPUs {
 		t.mask = w.maskOf(both)
 	}
 }
 
 // allowed is its affinity as a set.
 func (t *thread) allowed() set.CPUSet {
-	if both := t.own.Intersect(t.wl.cpus); !both.IsEmpty() {
+	if both := t.own.Intersect(t.wl.CPUs); !both.IsEmpty() {
 		return both
 	}
-	return t.wl.cpus
+	return t.wl.CPUs
 }
 
 // put moves a thread to a CPU.

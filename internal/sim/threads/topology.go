@@ -113,15 +113,6 @@ func (w *World) maskOf(cpus set.CPUSet) []uint64 {
 
 func has(mask []uint64, cpu int) bool { return mask[cpu/64]>>(cpu%64)&1 != 0 }
 
-// indexes is which nodes are in a set.
-func (w *World) indexes(nodes set.NodeSet) []bool {
-	in := make([]bool, len(w.nodes))
-	for i := range w.nodes {
-		in[i] = nodes.Has(w.nodes[i].id)
-	}
-	return in
-}
-
 // coreLoad is what all threads of a CPU's core want.
 func (w *World) coreLoad(c int) (sum float64) {
 	for _, k := range w.cores[w.cpus[c].core].cpus {

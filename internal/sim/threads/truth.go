@@ -25,7 +25,7 @@ func (w *World) Truth() []sim.Truth {
 func (wl *workload) tell() sim.Truth {
 	c := &wl.truth
 	t := sim.Truth{
-		Workload: wl.id, Service: wl.service, Seconds: c.seconds, Asked: c.asked, Ops: c.ops, Dropped: c.dropped,
+		Workload: wl.ID, Service: wl.service, Seconds: c.seconds, Asked: c.asked, Ops: c.ops, Dropped: c.dropped,
 		CPUSeconds: c.cpu, Cycles: c.cycles, Instructions: c.instructions, Local: c.local, Remote: c.remote,
 		Stalled: c.stalled, BoundSeconds: c.bound, Refused: wl.owed.bytes(),
 	}
@@ -58,7 +58,7 @@ func (w *World) Threads() []ThreadTruth {
 	all := make([]ThreadTruth, 0, len(w.ids))
 	for _, t := range w.ids {
 		if t.wl.here() {
-			all = append(all, ThreadTruth{Workload: t.wl.id, ID: t.id, CPUSeconds: t.cpuSeconds, Ops: t.ops, Moves: t.moves})
+			all = append(all, ThreadTruth{Workload: t.wl.ID, ID: t.id, CPUSeconds: t.cpuSeconds, Ops: t.ops, Moves: t.moves})
 		}
 	}
 	return all

@@ -35,7 +35,7 @@ func (w *World) Window() window.Window {
 }
 
 func (w *World) tellWorkload(x *window.Workload, wl *workload, r sim.Reading) {
-	x.ID, x.Service, x.Owner = wl.id, wl.service, wl.owner
+	x.ID, x.Service, x.Owner = wl.ID, wl.service, wl.Owner
 	wl.spec.Tell(x)
 	if s := wl.spec.Sensitive; s != nil {
 		x.Sensitive = unit.Some(*s)
@@ -51,7 +51,7 @@ func (w *World) tellWorkload(x *window.Workload, wl *workload, r sim.Reading) {
 	x.LocalLoads, x.RemoteLoads = r.Count(&c.local), r.Count(&c.remote)
 	x.UncoreRequests, x.UncoreWaits = r.Count(&c.requests), r.Count(&c.waits)
 	x.LLC = unit.Modelled(unit.Bytes(math.Round(wl.llc)), sim.Simulator)
-	w.binding(x, wl)
+	wl.Tell(&x.Binding)
 	x.Threads = w.tellThreads(wl, r)
 }
 
@@ -66,26 +66,10 @@ func (w *World) tellThreads(wl *workload, r sim.Reading) []window.Thread {
 		x.Cycles, x.Instructions = r.Count(&c.cycles), r.Count(&c.instructions)
 		x.UncoreRequests, x.UncoreWaits = r.Count(&c.requests), r.Count(&c.waits)
 		x.Allowed, x.Ours = t.allowed(), t.ours
-		x.Pinned = !t.ours && t.pinned && x.Allowed != wl.cpus
+		x.Pinned = !t.ours && t.pinned && x.Allowed != wl.CPUs
 		c.cpu = 0
 	}
 	return all
-}
-
-// binding is whose doing its cpuset is, as the kernel's reader tells.
-func (w *World) binding(x *window.Workload, wl *workload) {
-	b := &x.Binding
-	b.CPUs, b.Mems, b.OursCPUs, b.OursMems = wl.cpus, wl.mems, wl.oursCPUs, wl.oursMems
-	b.PinnedCPUs = !wl.oursCPUs && wl.cpus != w.online
-	b.PinnedMems = wl.group.Policy.Mode != linux.Local
-	switch {
-	case b.PinnedCPUs && b.PinnedMems:
-		b.PinnedWhy = wl.whyBoth
-	case b.PinnedCPUs:
-		b.PinnedWhy = wl.whyCPUs
-	case b.PinnedMems:
-		b.PinnedWhy = wl.whyMems
-	}
 }
 
 func (w *World) anonOn(wl *workload, node int) float64 {

@@ -5,7 +5,6 @@ package threads
 import (
 	"fmt"
 
-	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
 	"homenode/internal/sim/linux"
@@ -15,25 +14,17 @@ import (
 
 // workload is one replica.
 type workload struct {
-	spec               *sim.Spec
-	works              []memsys.Work // by phase
-	id, service, owner string
-	came, gone, seen   bool
-	threads            []thread
-	group              linux.Group // its pages: rows of private ones by the node of their thread
-	requests           *sim.Requests
-	demand             sim.Demand
-	busyRandom, random exact.Random // of what is refused; of where its threads go
-
-	cpus               set.CPUSet
-	mems               set.NodeSet
-	ownCPUs            set.CPUSet
-	ownMems            set.NodeSet
-	oursCPUs, oursMems bool
-	bound              bool
-	mask               []uint64 // of cpus
-
-	whyCPUs, whyMems, whyBoth string
+	spec  *sim.Spec
+	works []memsys.Work // by phase
+	sim.Cpuset
+	service          string
+	came, gone, seen bool
+	threads          []thread
+	group            linux.Group // its pages: rows of private ones by the node of their thread
+	requests         *sim.Requests
+	demand           sim.Demand
+	random           exact.Random // of where its threads go
+	mask             []uint64     // of CPUs
 
 	private  float64 // share of its accesses that go to private memory
 	mixed    bool
@@ -74,12 +65,12 @@ func (wl *workload) closed() bool {
 func (w *World) prepare(s *sim.Spec) {
 	works := s.Works()
 	for r := range s.Count() {
-		wl := &workload{spec: s, works: works, id: s.ID(r), service: s.Service, owner: s.Owner, straggle: 1, slow: 1}
+		wl := &workload{spec: s, works: works, Cpuset: sim.Cpuset{ID: s.ID(r), Owner: s.Owner}, service: s.Service, straggle: 1, slow: 1}
 		if wl.service == "" {
 			wl.service = s.Name
 		}
-		if wl.owner == "" {
-			wl.owner = sim.NoOwner
+		if wl.Owner == "" {
+			wl.Owner = sim.NoOwner
 		}
 		if s.Work.Barrier > 0 && s.Threads > 1 {
 			wl.straggle = s.Straggle()
@@ -106,21 +97,17 @@ func (w *World) begin(wl *workload) {
 	n := len(w.nodes)
 	wl.came = true
 	wl.byCPU, wl.used = make([]float64, n), make([]float64, n)
-	wl.requests = sim.NewRequests(w.c, wl.spec, wl.id, w.now)
-	wl.busyRandom = exact.NewRandom(w.c.Seed, wl.id, "busy")
-	wl.random = exact.NewRandom(w.c.Seed, wl.id, "threads")
-	wl.cpus, wl.mems = w.online, w.mems
-	if own := wl.spec.Start.CPUs; !own.IsEmpty() {
-		wl.cpus, wl.ownCPUs = own, own
-	}
+	wl.requests = sim.NewRequests(w.c, wl.spec, wl.ID, w.now)
+	wl.random = exact.NewRandom(w.c.Seed, wl.ID, "threads")
 	wl.private, wl.mixed = sim.PrivateShare(&w.c.System, wl.spec, &wl.works[0])
+	policy := sim.StartPolicy(w.c, wl.spec)
+	wl.Cpuset = sim.NewCpuset(w.c, wl.spec, wl.ID, wl.Owner, policy)
 	wl.group = linux.Group{
-		ID: wl.id, Threads: float64(wl.spec.Threads), On: make([]float64, n), Used: make([]float64, n),
-		Mems: w.indexes(wl.mems), Pinned: true, Quota: wl.spec.CPULimit, Policy: w.policy(wl.spec),
-		Random: exact.NewRandom(w.c.Seed, wl.id, "linux"),
+		ID: wl.ID, Threads: float64(wl.spec.Threads), On: make([]float64, n), Used: make([]float64, n),
+		Mems: w.c.Indexes(wl.Mems), Pinned: true, Quota: wl.spec.CPULimit, Policy: policy,
+		Random: exact.NewRandom(w.c.Seed, wl.ID, "linux"),
 	}
-	w.pinned(wl)
-	w.rebound(wl)
+	w.remask(wl)
 	wl.demand = wl.requests.Ask(w.now, w.c.Step)
 	w.start(wl)
 	w.host.Arrive(&wl.group)
@@ -129,49 +116,19 @@ func (w *World) begin(wl *workload) {
 	w.stale, w.changed, w.tallied = true, true, false
 }
 
-// rebound is for what follows from its cpuset.
-func (w *World) rebound(wl *workload) {
-	wl.mask = w.maskOf(wl.cpus)
+// remask is for what threads may use by its cpuset.
+func (w *World) remask(wl *workload) {
+	wl.mask = w.maskOf(wl.CPUs)
 	for i := range wl.threads {
 		w.allow(&wl.threads[i])
 	}
-	wl.bound = wl.cpus != w.online || wl.mems != w.mems
-}
-
-// policy is where its new pages come from.
-func (w *World) policy(s *sim.Spec) linux.Policy {
-	switch {
-	case !s.Start.Bind.IsEmpty():
-		return linux.Policy{Mode: linux.Bind, Nodes: w.indexes(s.Start.Bind)}
-	case !s.Start.Interleave.IsEmpty():
-		return linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(s.Start.Interleave)}
-	case w.c.Interleave:
-		return linux.Policy{Mode: linux.Interleave, Nodes: w.indexes(w.mems)}
-	}
-	return linux.Policy{Mode: linux.Local}
-}
-
-// pinned says what somebody else has set, in the words of the kernel's reader.
-func (w *World) pinned(wl *workload) {
-	if wl.cpus != w.online {
-		wl.whyCPUs = fmt.Sprintf("its own %s is %s, its parent has %s", cpusFile, wl.cpus, w.online)
-	}
-	if wl.group.Policy.Mode == linux.Local {
-		return
-	}
-	nodes := wl.spec.Start.Bind.Union(wl.spec.Start.Interleave)
-	if nodes.IsEmpty() {
-		nodes = w.mems
-	}
-	wl.whyMems = fmt.Sprintf("100.0%% of its sampled pages have a policy of their own (%s:%s)", wl.group.Policy.Mode, nodes)
-	wl.whyBoth = wl.whyCPUs + "; " + wl.whyMems
 }
 
 // problems are what a kernel would have said in its log, or by its OOM killer.
 func (w *World) problems() (all []string) {
 	for _, wl := range w.all {
 		if bytes := wl.owed.bytes(); wl.here() && bytes > 0 {
-			all = append(all, fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", wl.id, bytes))
+			all = append(all, fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", wl.ID, bytes))
 		}
 	}
 	return all

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
 	"homenode/internal/sim/linux"
@@ -36,8 +35,6 @@ type World struct {
 	llcs   []llc // parallel to the system's domains
 	levels []level
 	index  []int // of a CPU by its id; -1: it is not online
-	online set.CPUSet
-	mems   set.NodeSet // with memory
 	host   linux.Host
 	solver memsys.Solver
 	random exact.Random // of load balancing
@@ -88,7 +85,7 @@ func NewWorld(c sim.Config) (*World, error) {
 	if c.Step == 0 {
 		c.Step = defaultStep
 	}
-	w := &World{c: c, online: c.Machine.CPUsOf(c.Machine.NodesWithCPUs()), mems: c.Machine.NodesWithMemory(), stale: true}
+	w := &World{c: c, stale: true}
 	w.solver.Keep, w.swapRate = true, swapRate
 	w.random = exact.NewRandom(c.Seed, "threads", "balance")
 	w.layOut()
@@ -103,7 +100,7 @@ func NewWorld(c sim.Config) (*World, error) {
 	for i := range c.Specs {
 		w.prepare(&c.Specs[i])
 	}
-	slices.SortFunc(w.all, func(a, b *workload) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(w.all, func(a, b *workload) int { return cmp.Compare(a.ID, b.ID) })
 	for _, wl := range w.all {
 		w.number(wl)
 	}
@@ -164,7 +161,7 @@ func (w *World) depart() {
 
 // find is a workload that is there.
 func (w *World) find(id string) (*workload, bool) {
-	i, ok := slices.BinarySearchFunc(w.all, id, func(wl *workload, id string) int { return cmp.Compare(wl.id, id) })
+	i, ok := slices.BinarySearchFunc(w.all, id, func(wl *workload, id string) int { return cmp.Compare(wl.ID, id) })
 	if !ok || !w.all[i].here() {
 		return nil, false
 	}
