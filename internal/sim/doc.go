@@ -20,7 +20,7 @@
 //  3. The memory system's fixed point (memsys.Solve): cycles per operation where
 //     the threads and pages are now.
 //  4. Operations done, requests' latency, counters; pages moved, as many as memory
-//     served (moves.go). Threads that wait for each other (WorkSpec.Barrier) have done
+//     served (sim/mover). Threads that wait for each other (WorkSpec.Barrier) have done
 //     as many as the slowest of them.
 //
 // What is exact here, and tests hold it: CPU time is operations × cycles / Hz; what is

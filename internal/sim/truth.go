@@ -55,7 +55,7 @@ func (wl *workload) tell() Truth {
 	t := Truth{
 		Workload: wl.ID, Service: wl.service, Seconds: c.seconds, Asked: c.asked, Ops: c.ops, Dropped: c.dropped,
 		CPUSeconds: c.cpu, Cycles: c.cycles, Instructions: c.instructions, Local: c.local, Remote: c.remote,
-		P99: wl.tail.p99(), Stalled: c.stalled, BoundSeconds: c.bound, Refused: wl.owed.bytes(),
+		P99: wl.tail.p99(), Stalled: c.stalled, BoundSeconds: c.bound, Refused: wl.owed.Bytes(),
 	}
 	if c.ops > 0 {
 		t.Latency = c.latency / c.ops

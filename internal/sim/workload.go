@@ -28,7 +28,7 @@ type workload struct {
 	private float64 // share of its accesses that go to private memory
 	mixed   bool    // that share is what its regions read, by what caches have of them
 	grown   float64 // pages of anonymous memory so far, beyond the start's
-	owed    owed
+	owed    Owed
 	slow    float64 // factor on its cycles: what NUMA balancing took in the last step
 
 	byCPU []float64
@@ -36,11 +36,17 @@ type workload struct {
 	truth counts // since the last Truth
 }
 
-// owed are pages by kind (linux.Kind) that it asked for and that were refused.
-type owed [linux.Cache]float64
+// Owed are pages by kind (linux.Kind) that a workload asked for and that were refused.
+type Owed [linux.Cache]float64
 
-func (o owed) bytes() unit.Bytes {
+// Bytes are all of them.
+func (o Owed) Bytes() unit.Bytes {
 	return linux.BytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
+}
+
+// Problem is what a kernel would have said of it in its log, or by its OOM killer.
+func (o Owed) Problem(id string) string {
+	return fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", id, o.Bytes())
 }
 
 // counts are sums over time.
@@ -175,8 +181,8 @@ func (w *World) fill(wl *workload) {
 // problems are what a kernel would have said in its log, or by its OOM killer.
 func (w *World) problems() (all []string) {
 	for _, wl := range w.all {
-		if bytes := wl.owed.bytes(); wl.here() && bytes > 0 {
-			all = append(all, fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", wl.ID, bytes))
+		if wl.here() && wl.owed.Bytes() > 0 {
+			all = append(all, wl.owed.Problem(wl.ID))
 		}
 	}
 	return all

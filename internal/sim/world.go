@@ -133,7 +133,7 @@ func (w *World) depart() {
 		w.host.Depart(&wl.group)
 		wl.gone = true
 		wl.truth.dropped += wl.queue
-		wl.queue, wl.owed = 0, owed{}
+		wl.queue, wl.owed = 0, Owed{}
 		return true
 	})
 }

@@ -192,7 +192,7 @@ func (w *World) touch(wl *workload, k linux.Kind, pages float64) {
 func (w *World) tick(seconds float64) {
 	w.host.Reclaim(seconds)
 	for _, wl := range w.live {
-		if m := &wl.spec.Memory; m.Growth > 0 || m.CacheGrowth > 0 || m.Churn > 0 || wl.owed != (owed{}) {
+		if m := &wl.spec.Memory; m.Growth > 0 || m.CacheGrowth > 0 || m.Churn > 0 || wl.owed != (sim.Owed{}) {
 			w.open(wl)
 			w.repay(wl)
 			w.grow(wl, max(0, seconds-wl.demand.Still))

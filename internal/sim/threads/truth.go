@@ -27,7 +27,7 @@ func (wl *workload) tell() sim.Truth {
 	t := sim.Truth{
 		Workload: wl.ID, Service: wl.service, Seconds: c.seconds, Asked: c.asked, Ops: c.ops, Dropped: c.dropped,
 		CPUSeconds: c.cpu, Cycles: c.cycles, Instructions: c.instructions, Local: c.local, Remote: c.remote,
-		Stalled: c.stalled, BoundSeconds: c.bound, Refused: wl.owed.bytes(),
+		Stalled: c.stalled, BoundSeconds: c.bound, Refused: wl.owed.Bytes(),
 	}
 	if t.P99 = wl.requests.P99(); wl.demand.Closed {
 		if c.ops > 0 { // else all of it is the next one's, as its latency is

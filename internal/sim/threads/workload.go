@@ -3,13 +3,10 @@
 package threads
 
 import (
-	"fmt"
-
 	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/unit"
 )
 
 // workload is one replica.
@@ -35,7 +32,7 @@ type workload struct {
 	cycles   float64 // of an operation, the mean of its threads
 	slow     float64
 	grown    float64
-	owed     owed
+	owed     sim.Owed
 	numa     numa
 	wakeRate float64 // of a thread, a second
 
@@ -45,13 +42,6 @@ type workload struct {
 	win   counts
 	truth counts
 	tail  tail
-}
-
-// owed are pages by kind that it asked for and that were refused.
-type owed [linux.Cache]float64
-
-func (o owed) bytes() unit.Bytes {
-	return linux.BytesOf(o[linux.Private] + o[linux.Shared] + o[linux.Mapped])
 }
 
 func (wl *workload) here() bool { return wl.came && !wl.gone }
@@ -127,8 +117,8 @@ func (w *World) remask(wl *workload) {
 // problems are what a kernel would have said in its log, or by its OOM killer.
 func (w *World) problems() (all []string) {
 	for _, wl := range w.all {
-		if bytes := wl.owed.bytes(); wl.here() && bytes > 0 {
-			all = append(all, fmt.Sprintf("give %s memory: out of memory: %v refused, and asked for again", wl.ID, bytes))
+		if wl.here() && wl.owed.Bytes() > 0 {
+			all = append(all, wl.owed.Problem(wl.ID))
 		}
 	}
 	return all

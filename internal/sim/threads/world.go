@@ -153,7 +153,7 @@ func (w *World) depart() {
 		wl.gone = true
 		wl.truth.dropped += wl.requests.Waiting()
 		wl.requests.Drop()
-		wl.owed = owed{}
+		wl.owed = sim.Owed{}
 		w.stale, w.changed = true, true
 		return true
 	})
