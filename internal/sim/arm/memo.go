@@ -27,7 +27,7 @@ type memoEntry struct {
 // the specs: systems of one name are one.
 func (m *Memo) search(sys *memsys.System, here []Contender) Placement {
 	if m == nil {
-		return Search(NewOracle(sys, here))
+		return bestPlaced(sys, here)
 	}
 	key := []byte(sys.Name)
 	for i := range here {
@@ -37,7 +37,7 @@ func (m *Memo) search(sys *memsys.System, here []Contender) Placement {
 			Fixed Nodes
 		}{here[i].Spec, here[i].Fixed})
 		if err != nil { // a figure that is none: it has no name to be found by
-			return Search(NewOracle(sys, here))
+			return bestPlaced(sys, here)
 		}
 		key = append(append(key, '\n'), data...)
 	}
@@ -51,6 +51,6 @@ func (m *Memo) search(sys *memsys.System, here []Contender) Placement {
 		m.found[string(key)] = e
 	}
 	m.lock.Unlock()
-	e.once.Do(func() { e.best = Search(NewOracle(sys, here)) })
+	e.once.Do(func() { e.best = bestPlaced(sys, here) })
 	return e.best
 }

@@ -3,10 +3,15 @@
 package arm
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"homenode/internal/sim"
+	"homenode/internal/sim/machines"
+	"homenode/internal/unit"
 )
 
 // game is a made-up score: each workload has a worth of each set of nodes, and those
@@ -118,5 +123,25 @@ func TestSearchOfMany(t *testing.T) {
 	}
 	if near < 80 {
 		t.Errorf("%d of %d are within a tenth of the best", near, all)
+	}
+}
+
+// Where nodes are many workloads are placed one after the other; alone on its node each
+// is as well off as can be.
+func TestManyNodes(t *testing.T) {
+	b, _ := machines.Find(machines.Torus)
+	_, y := b.Make()
+	var here []Contender
+	for i := range 6 {
+		s := &sim.Spec{Name: fmt.Sprint(i), Replicas: 1, Threads: 4, Memory: sim.MemorySpec{Private: unit.GiB}}
+		s.Work = sim.WorkSpec{Cycles: 100, Instructions: 100, Regions: []sim.RegionSpec{{Size: 256 * unit.MiB, Accesses: 10, Parallelism: 4, Stream: true}}}
+		here = append(here, Contender{Spec: s})
+	}
+	seen := map[Nodes]bool{}
+	for i, nodes := range bestPlaced(&y, here) {
+		if nodes.count() != 1 || seen[nodes] {
+			t.Errorf("workload %d is on %b, others on %v", i, nodes, seen)
+		}
+		seen[nodes] = true
 	}
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arm
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"homenode/internal/sim/memsys"
+)
+
+// manyNodes is from where on a search over all placements is not affordable: with 20
+// workloads on 36 nodes each of its scores is a state of affairs of 300 loads, as long as
+// who is not placed yet is anywhere.
+const manyNodes = 8
+
+// bestPlaced is the best placement that is affordable: Search's on few nodes. On many,
+// workloads come one after the other, the heaviest first, each to where it scores best
+// beside those before it alone; nothing is improved afterwards.
+func bestPlaced(sys *memsys.System, here []Contender) Placement {
+	if len(sys.Nodes) <= manyNodes {
+		return Search(NewOracle(sys, here))
+	}
+	order, weights := make([]int, len(here)), NewOracle(sys, here).Weights()
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
+	best, placed, at := make(Placement, len(here)), make([]Contender, 0, len(here)), make(Placement, 0, len(here))
+	for _, i := range order {
+		placed = append(placed, here[i])
+		o := NewOracle(sys, placed)
+		last := len(at)
+		choices := o.Choices()[last]
+		at = append(at, choices[len(choices)-1])
+		move(o, choices, at, last, math.Inf(-1))
+		best[i] = at[last]
+	}
+	return best
+}
