@@ -42,7 +42,7 @@ window/windowtest > window
 migration
 action
 profile
-machine/machinetest | machine | trial
+machine/shapetest > machine/machinetest machine | trial
 set | unit | schema | yamlfile | golden
 `
 
@@ -53,7 +53,7 @@ const firstPure = "actuate"
 var alsoPure = []string{"bench", "sim", "sim/apps", "sim/arena", "sim/arena/lakew", "sim/arena/rao", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
-var helpers = []string{"kernel/kerneltest", "machine/machinetest", "window/windowtest", "golden"}
+var helpers = []string{"kernel/kerneltest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}
 
 // impure is what pure packages do not import; "net/" stands for all below it.
 var impure = []string{"os", "os/", "log", "log/", "net", "net/", "math/rand", "syscall", "golang.org/x/sys/"}

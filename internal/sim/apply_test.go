@@ -11,6 +11,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/policy/mao"
 	"homenode/internal/set"
 	"homenode/internal/sim/linux"
@@ -209,7 +210,7 @@ func TestOneMover(t *testing.T) {
 	}{{"four", set.FromNodes(0), set.FromNodes(1, 2, 3)}, {"far", set.FromNodes(0), set.FromNodes(2)}} {
 		s := serving("a", 1, 10)
 		s.Start.Touch = c.from
-		w := world(t, configOf(shape(t, c.shape), s))
+		w := world(t, configOf(shapetest.Shape(t, c.shape), s))
 		w.Apply(steps(action.Step{Kind: action.MovePages, Workload: "/a", Nodes: c.to}))
 		w.Run(time.Second)
 		cpus, ops := 0.0, 0.0

@@ -11,6 +11,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim/linux"
 	"homenode/internal/unit"
@@ -95,7 +96,7 @@ func randomStep(r *rand.Rand, c Config) action.Step {
 func steps(s ...action.Step) []action.Step { return s }
 
 func randomConfig(t *testing.T, r *rand.Rand) Config {
-	s := shape(t, []string{"two", "four", "smt", "opteron", "far"}[r.IntN(5)])
+	s := shapetest.Shape(t, []string{"two", "four", "smt", "opteron", "far"}[r.IntN(5)])
 	c := configOf(s)
 	c.Specs = randomSpecs(r, c.Machine)
 	c.Seed, c.Step = r.Uint64(), []time.Duration{time.Millisecond * 100, time.Second, 7 * time.Second}[r.IntN(3)]

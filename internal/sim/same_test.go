@@ -14,6 +14,7 @@ import (
 
 	"homenode/internal/golden"
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
@@ -23,7 +24,7 @@ import (
 // story is 100 windows of a world in which everything happens, as bytes.
 func story(t testing.TB, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 2))
-	c := configOf(shape(t, "four"))
+	c := configOf(shapetest.Shape(t, "four"))
 	c.Specs, c.Seed = randomSpecs(r, c.Machine), seed
 	c.Linux.NUMABalancing = seed%2 == 0
 	w := world(t, c)

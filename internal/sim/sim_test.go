@@ -3,11 +3,11 @@
 package sim
 
 import (
-	"os"
 	"testing"
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
@@ -16,21 +16,10 @@ import (
 // start is a Monday at noon.
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-func shape(t testing.TB, name string) machine.Shape {
-	t.Helper()
-	data, err := os.ReadFile("../../lab/shapes/" + name + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := machine.ParseShape(data, name+".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // testConfig is on shape two: 2 nodes of 2 CPUs and 768 MiB.
-func testConfig(t testing.TB, specs ...Spec) Config { return configOf(shape(t, "two"), specs...) }
+func testConfig(t testing.TB, specs ...Spec) Config {
+	return configOf(shapetest.Shape(t, "two"), specs...)
+}
 
 func configOf(s machine.Shape, specs ...Spec) Config {
 	return Config{

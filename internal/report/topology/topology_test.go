@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 
 	"homenode/internal/golden"
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -28,19 +28,7 @@ func checkGolden(t *testing.T, name string, got []byte) {
 	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
-func shape(t *testing.T, name string) machine.Machine {
-	t.Helper()
-	file := "../../../lab/shapes/" + name + ".yaml"
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := machine.ParseShape(data, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Machine()
-}
+func shape(t *testing.T, name string) machine.Machine { return shapetest.Shape(t, name).Machine() }
 
 // odd is a machine with some of everything: SMT, an offline CPU, an L2 and an LLC
 // that are shared, a node without CPUs, one without memory, HMAT, tiers, devices,

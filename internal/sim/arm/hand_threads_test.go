@@ -11,6 +11,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/machines"
@@ -67,7 +68,7 @@ func scoreOf(o *threadOracle, places []int) float64 {
 func TestSearchThreadsFindsTheBest(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 11))
 	for _, name := range []string{"two", "four"} {
-		sys := memsys.FromShape(shape(t, name))
+		sys := memsys.FromShape(shapetest.Shape(t, name))
 		for range 15 {
 			jobs := randomJobs(r, 1+r.IntN(2), 2, len(sys.Nodes))
 			o := newThreadOracle(&sys, jobs)
@@ -83,7 +84,7 @@ func TestSearchThreadsFindsTheBest(t *testing.T) {
 // Climbing, as for many threads, comes near the best of all.
 func TestClimbIsNear(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 12))
-	sys := memsys.FromShape(shape(t, "two"))
+	sys := memsys.FromShape(shapetest.Shape(t, "two"))
 	for range 12 {
 		jobs := randomJobs(r, 3, 2, len(sys.Nodes))
 		o := newThreadOracle(&sys, jobs)
@@ -100,7 +101,7 @@ func TestClimbIsNear(t *testing.T) {
 // threads than CPUs, none has more than its part.
 func TestSearchThreadsHasRoom(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 13))
-	sys := memsys.FromShape(shape(t, "two"))
+	sys := memsys.FromShape(shapetest.Shape(t, "two"))
 	cpus := int(sys.Domains[0].CPUs)
 	for _, threads := range []int{2 * cpus, 4 * cpus, 5 * cpus} {
 		s := randomSpec(r, "w")
@@ -125,7 +126,7 @@ func TestSearchThreadsHasRoom(t *testing.T) {
 // Threads go where their memory is, and those that would share a cache they overflow go
 // apart, if that is worth more.
 func TestSearchThreadsKnowsWhatMatters(t *testing.T) {
-	sys := memsys.FromShape(shape(t, "two"))
+	sys := memsys.FromShape(shapetest.Shape(t, "two"))
 	spec := func(size unit.Bytes) *sim.Spec {
 		return &sim.Spec{Name: "a", Threads: 1, Work: sim.WorkSpec{Cycles: 1000, Regions: []sim.RegionSpec{{Size: size, Accesses: 200, Parallelism: 1}}}}
 	}
@@ -153,7 +154,7 @@ func handWindow(m machine.Machine, pinned bool) window.Window {
 // It pins each thread once to a CPU of its own, asks again when refused, stops when it is
 // done, and leaves alone who is somebody else's.
 func TestHandThreadsPinsOnce(t *testing.T) {
-	s := shape(t, "two")
+	s := shapetest.Shape(t, "two")
 	m := s.Machine()
 	spec := sim.Spec{Name: "a", Threads: 2, Memory: sim.MemorySpec{Private: 2 * unit.MiB},
 		Work: sim.WorkSpec{Cycles: 1000, Regions: []sim.RegionSpec{{Size: unit.MiB, Accesses: 200, Parallelism: 1}}}}

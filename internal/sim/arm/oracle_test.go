@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/policy/mao"
 	"homenode/internal/policy/numad"
 	"homenode/internal/sim"
@@ -19,19 +19,6 @@ import (
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
-
-func shape(t *testing.T, name string) machine.Shape {
-	t.Helper()
-	data, err := os.ReadFile("../../../lab/shapes/" + name + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := machine.ParseShape(data, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 func randomSpec(r *rand.Rand, name string) sim.Spec {
 	s := sim.Spec{
@@ -75,7 +62,7 @@ func bestOf(o *Oracle, p Placement, i int) float64 {
 func TestHandIsTheBestOfAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for _, name := range []string{"two", "four"} {
-		sys := memsys.FromShape(shape(t, name))
+		sys := memsys.FromShape(shapetest.Shape(t, name))
 		for range 12 {
 			here := contenders(r, 1+r.IntN(2), len(sys.Nodes))
 			o := NewOracle(&sys, here)
@@ -92,7 +79,7 @@ func TestHandIsTheBestOfAll(t *testing.T) {
 // Greedy with swaps, as for many workloads, is near the best of all.
 func TestHandOfManyIsNear(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
-	sys := memsys.FromShape(shape(t, "two"))
+	sys := memsys.FromShape(shapetest.Shape(t, "two"))
 	for range 8 {
 		here := contenders(r, 4, len(sys.Nodes))
 		o := NewOracle(&sys, here)
@@ -108,7 +95,7 @@ func TestHandOfManyIsNear(t *testing.T) {
 
 // What has no room cannot be, and what is pinned stays.
 func TestOracleLimits(t *testing.T) {
-	sys := memsys.FromShape(shape(t, "two"))
+	sys := memsys.FromShape(shapetest.Shape(t, "two"))
 	big := sim.Spec{Name: "big", Threads: 1, Memory: sim.MemorySpec{Private: unit.Bytes(sys.Nodes[1].Memory)}, Work: sim.WorkSpec{Cycles: 1000}}
 	o := NewOracle(&sys, []Contender{{Spec: &big}})
 	if s := o.Score(Placement{2}); !math.IsInf(s, -1) {
@@ -125,7 +112,7 @@ func TestOracleLimits(t *testing.T) {
 
 // More than four nodes: near ones together, and all.
 func TestSetsOfManyNodes(t *testing.T) {
-	sys := memsys.FromShape(shape(t, "opteron"))
+	sys := memsys.FromShape(shapetest.Shape(t, "opteron"))
 	o := NewOracle(&sys, contenders(rand.New(rand.NewPCG(1, 1)), 1, len(sys.Nodes)))
 	sets := o.sets()
 	if len(sets) < len(sys.Nodes)+1 || sets[len(sets)-1] != o.all {
@@ -159,7 +146,7 @@ func simLoop(t *testing.T, name string, s machine.Shape, specs []sim.Spec) (*Loo
 // In the world itself: a workload whose memory is on the other node is bound, its
 // memory comes home, and its reads are local.
 func TestBindInTheWorld(t *testing.T) {
-	s := shape(t, "two")
+	s := shapetest.Shape(t, "two")
 	spec := sim.Spec{
 		Name: "a", Threads: 1, Approved: true, Replicas: 1, Memory: sim.MemorySpec{Private: 400 * unit.MiB},
 		Work:   sim.WorkSpec{Cycles: 10000, Instructions: 10000, Regions: []sim.RegionSpec{{Size: 400 * unit.MiB, Accesses: 300, Parallelism: 1}}},
@@ -192,7 +179,7 @@ func TestBindInTheWorld(t *testing.T) {
 
 // A refused write is asked for again by hand, and passes.
 func TestHandTriesAgain(t *testing.T) {
-	s := shape(t, "two")
+	s := shapetest.Shape(t, "two")
 	spec := sim.Spec{
 		Name: "a", Threads: 1, Replicas: 1, Memory: sim.MemorySpec{Private: 100 * unit.MiB},
 		Work: sim.WorkSpec{Cycles: 10000, Regions: []sim.RegionSpec{{Size: 100 * unit.MiB, Accesses: 300, Parallelism: 1}}},

@@ -3,12 +3,11 @@
 package arm
 
 import (
-	"os"
 	"testing"
 	"time"
 
 	"homenode/internal/actuate"
-	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/policy/mao"
 	"homenode/internal/set"
 	"homenode/internal/sim"
@@ -21,14 +20,7 @@ import (
 // TestLoopOfThreads lets policies that bind act in a world of single threads: two
 // workloads whose memory is on the wrong node come home.
 func TestLoopOfThreads(t *testing.T) {
-	data, err := os.ReadFile("../../../lab/shapes/two.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shape, err := machine.ParseShape(data, "two.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := shapetest.Shape(t, "two")
 	var specs []sim.Spec
 	for _, name := range []string{"a", "b"} {
 		specs = append(specs, sim.Spec{

@@ -4,28 +4,14 @@ package memsys
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/sim/exact"
 )
 
 // shape is a shape of the lab.
-func shape(t testing.TB, name string) System {
-	t.Helper()
-	file := filepath.Join("..", "..", "..", "lab", "shapes", name+".yaml")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := machine.ParseShape(data, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return FromShape(s)
-}
+func shape(t testing.TB, name string) System { return FromShape(shapetest.Shape(t, name)) }
 
 // randomLoads are loads of all kinds on a system.
 func randomLoads(r *exact.Random, sys *System, n int) []Load {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/fit.json")
@@ -31,14 +32,7 @@ func shapesOf(t testing.TB) map[string]machine.Shape {
 	t.Helper()
 	all := map[string]machine.Shape{}
 	for _, name := range []string{"two", "four"} {
-		path := "../../../lab/shapes/" + name + ".yaml"
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all[name], err = machine.ParseShape(data, path); err != nil {
-			t.Fatal(err)
-		}
+		all[name] = shapetest.Shape(t, name)
 	}
 	return all
 }

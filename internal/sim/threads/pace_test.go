@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -23,7 +24,7 @@ func TestPaceAfterAMove(t *testing.T) {
 	for i := range spec.Work.Regions {
 		spec.Work.Regions[i].Size = 64 * unit.MiB
 	}
-	c := configOf(shape(t, "two"), spec)
+	c := configOf(shapetest.Shape(t, "two"), spec)
 	c.Linux.LoadBalance = false
 	w := world(t, c)
 	home := c.Machine.Nodes[0].CPUs.IDs()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
@@ -59,7 +60,7 @@ func TestParityWithSim(t *testing.T) {
 	compared := 0
 	for seed := range uint64(200) {
 		r := exact.NewRandom(seed, "parity")
-		c := configOf(shape(t, []string{"two", "four", "smt", "far"}[r.Below(4)]))
+		c := configOf(shapetest.Shape(t, []string{"two", "four", "smt", "far"}[r.Below(4)]))
 		c.Specs = []sim.Spec{drawSpec(&r, c.Machine, "a")}
 		switch r.Below(4) {
 		case 0:
@@ -114,7 +115,7 @@ func compareWithSim(t *testing.T, name string, c sim.Config) (compared int) {
 func TestParityOfQueues(t *testing.T) {
 	for seed := range uint64(40) {
 		r := exact.NewRandom(seed, "queues")
-		c := configOf(shape(t, "two"))
+		c := configOf(shapetest.Shape(t, "two"))
 		s := drawSpec(&r, c.Machine, "a")
 		c.Specs = []sim.Spec{s}
 		probe := world(t, c)
@@ -149,7 +150,7 @@ func TestParityOfQueues(t *testing.T) {
 func TestParityOfBarriers(t *testing.T) {
 	for seed := range uint64(40) {
 		r := exact.NewRandom(seed, "barriers")
-		c := configOf(shape(t, "two"))
+		c := configOf(shapetest.Shape(t, "two"))
 		s := drawSpec(&r, c.Machine, "a")
 		s.Work.Barrier, s.Work.Spin = 1000+r.Below(100000), r.Below(2) == 0
 		c.Specs = []sim.Spec{s}

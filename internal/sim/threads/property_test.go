@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
@@ -20,7 +21,7 @@ import (
 // drawConfig is a world of anything.
 func drawConfig(t testing.TB, seed uint64) sim.Config {
 	r := exact.NewRandom(seed, "config")
-	c := configOf(shape(t, []string{"two", "four", "smt", "far"}[r.Below(4)]))
+	c := configOf(shapetest.Shape(t, []string{"two", "four", "smt", "far"}[r.Below(4)]))
 	c.Seed = seed
 	c.Linux = linux.Settings{
 		LoadBalance: r.Below(4) > 0, WakePlacement: r.Below(4) > 0, NUMABalancing: r.Below(3) == 0,
@@ -260,7 +261,7 @@ func TestFairNow(t *testing.T) {
 	for n := 2; n < 9; n++ {
 		s := spinning("a", n)
 		s.Start.CPUs = cpuSet(t, "1")
-		w := world(t, configOf(shape(t, "two"), s))
+		w := world(t, configOf(shapetest.Shape(t, "two"), s))
 		w.Run(time.Second)
 		for _, x := range w.Threads() {
 			if math.Abs(x.CPUSeconds-1/float64(n)) > 1e-9 {
@@ -282,7 +283,7 @@ func TestFairInTheLongRun(t *testing.T) {
 		for i, n := range x.threads {
 			specs = append(specs, spinning(fmt.Sprint("w", i), n))
 		}
-		c := configOf(shape(t, x.shape), specs...)
+		c := configOf(shapetest.Shape(t, x.shape), specs...)
 		w := world(t, c)
 		w.Run(2000 * time.Second)
 		least, most := math.Inf(1), 0.0
@@ -299,7 +300,7 @@ func TestFairInTheLongRun(t *testing.T) {
 func TestNoCPUIsIdleForLong(t *testing.T) {
 	for seed := range uint64(300) {
 		r := exact.NewRandom(seed, "idle")
-		c := configOf(shape(t, []string{"two", "four", "smt"}[r.Below(3)]))
+		c := configOf(shapetest.Shape(t, []string{"two", "four", "smt"}[r.Below(3)]))
 		c.Seed = seed
 		cpus := len(c.Machine.CPUs)
 		left := cpus + r.Below(3)

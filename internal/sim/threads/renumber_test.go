@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
@@ -39,7 +40,7 @@ func renumbered(s machine.Shape, to []int) machine.Shape {
 func TestRenumbering(t *testing.T) {
 	for seed := range uint64(200) {
 		r := exact.NewRandom(seed, "renumber")
-		s := shape(t, []string{"two", "smt", "far"}[r.Below(3)])
+		s := shapetest.Shape(t, []string{"two", "smt", "far"}[r.Below(3)])
 		to := make([]int, len(s.Nodes))
 		for i := range to {
 			to[i] = (i + 1) % len(to)

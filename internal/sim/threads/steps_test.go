@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/linux"
@@ -34,7 +35,7 @@ func TestPinThread(t *testing.T) {
 	tied.Start.CPUs, tied.Start.Pinned = cpuSet(t, "0-1"), true
 	owned := spinning("c", 1)
 	owned.Owner = "systemd"
-	c := configOf(shape(t, "two"), spinning("a", 1), tied, owned)
+	c := configOf(shapetest.Shape(t, "two"), spinning("a", 1), tied, owned)
 	w := world(t, c)
 	w.Run(time.Second)
 	for _, x := range []struct {
@@ -82,7 +83,7 @@ func TestPinThread(t *testing.T) {
 
 // TestReleasedStays: nothing pulls a thread away from where it has a CPU of its own.
 func TestReleasedStays(t *testing.T) {
-	w := world(t, configOf(shape(t, "two"), spinning("a", 1)))
+	w := world(t, configOf(shapetest.Shape(t, "two"), spinning("a", 1)))
 	w.Apply([]action.Step{{Kind: action.PinThread, Workload: "/a", Thread: 1, CPUs: cpuSet(t, "2-3"), Release: true}})
 	w.Run(10 * time.Second)
 	if cpu, _ := threadOf(t, w.Window(), 1).CPU.Get(); cpu < 2 {
@@ -95,7 +96,7 @@ func TestReleasedStays(t *testing.T) {
 func TestMemoryStays(t *testing.T) {
 	s := chasing("a", 1)
 	s.Start.CPUs = cpuSet(t, "0-1")
-	c := configOf(shape(t, "two"), s)
+	c := configOf(shapetest.Shape(t, "two"), s)
 	w := world(t, c)
 	pace := func() (ops, local float64) {
 		w.Run(time.Second)
@@ -134,7 +135,7 @@ func TestMemoryStays(t *testing.T) {
 func TestSetMems(t *testing.T) {
 	s := chasing("a", 2)
 	s.Start.CPUs, s.Start.Touch = cpuSet(t, "0-1"), set.FromNodes(1)
-	w := world(t, configOf(shape(t, "two"), s))
+	w := world(t, configOf(shapetest.Shape(t, "two"), s))
 	w.Run(time.Second)
 	w.Apply([]action.Step{{Kind: action.SetMems, Workload: "/a", Nodes: set.FromNodes(0)}})
 	out := w.Window()
@@ -156,7 +157,7 @@ func TestSlowest(t *testing.T) {
 		s.Start.CPUs, s.Start.Pinned = cpuSet(t, "0-3"), true
 		hog := spinning("b", 1)
 		hog.Start.CPUs, hog.Start.Pinned = cpuSet(t, "0"), true
-		w := world(t, configOf(shape(t, "two"), s, hog))
+		w := world(t, configOf(shapetest.Shape(t, "two"), s, hog))
 		w.Run(time.Second)
 		w.Truth()
 		w.Window()
@@ -183,7 +184,7 @@ func TestSlowest(t *testing.T) {
 func TestFollowsMemory(t *testing.T) {
 	s := chasing("a", 2)
 	s.Start.CPUs, s.Start.Pinned, s.Start.Touch = cpuSet(t, "0-1"), true, set.FromNodes(1)
-	c := configOf(shape(t, "two"), s)
+	c := configOf(shapetest.Shape(t, "two"), s)
 	c.Linux = linux.Settings{NUMABalancing: true}
 	c.Step = 100 * time.Millisecond
 	w := world(t, c)
@@ -208,7 +209,7 @@ func TestFollowsMemory(t *testing.T) {
 	s.Threads, s.Memory.Private = 1, 256*unit.MiB
 	there := 0
 	for seed := range uint64(20) {
-		c := configOf(shape(t, "two"), s)
+		c := configOf(shapetest.Shape(t, "two"), s)
 		c.Seed, c.Linux.NUMABalancing = seed, true
 		w := world(t, c)
 		w.Run(5 * time.Second)
@@ -225,7 +226,7 @@ func TestFollowsMemory(t *testing.T) {
 func TestSpread(t *testing.T) {
 	first := [2]int{}
 	for seed := range uint64(100) {
-		c := configOf(shape(t, "two"), spinning("a", 4))
+		c := configOf(shapetest.Shape(t, "two"), spinning("a", 4))
 		c.Seed = seed
 		w := world(t, c)
 		for i := range w.cpus {
@@ -245,7 +246,7 @@ func TestSpread(t *testing.T) {
 func TestWakesWander(t *testing.T) {
 	s := spinning("a", 6)
 	s.Demand.Think = 40 * time.Microsecond
-	c := configOf(shape(t, "two"), s)
+	c := configOf(shapetest.Shape(t, "two"), s)
 	c.Linux = linux.Settings{WakePlacement: true}
 	w := world(t, c)
 	w.Run(100 * time.Second)

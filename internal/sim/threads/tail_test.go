@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim/exact"
 	"homenode/internal/unit"
@@ -25,7 +26,7 @@ func TestStopsAreLatency(t *testing.T) {
 		if r.Below(3) == 0 {
 			s.Demand.Think = 50 * time.Microsecond
 		}
-		c := configOf(shape(t, "two"), s)
+		c := configOf(shapetest.Shape(t, "two"), s)
 		c.Seed = seed
 		w := world(t, c)
 		w.Run(time.Second)

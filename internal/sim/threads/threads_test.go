@@ -4,11 +4,11 @@ package threads
 
 import (
 	"math"
-	"os"
 	"testing"
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/linux"
@@ -18,19 +18,6 @@ import (
 
 // start is a Monday at noon.
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-
-func shape(t testing.TB, name string) machine.Shape {
-	t.Helper()
-	data, err := os.ReadFile("../../../lab/shapes/" + name + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := machine.ParseShape(data, name+".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 func configOf(s machine.Shape, specs ...sim.Spec) sim.Config {
 	return sim.Config{
@@ -69,7 +56,7 @@ func cpuSet(t testing.TB, s string) set.CPUSet {
 func TestParityFirst(t *testing.T) {
 	spec := chasing("a", 4)
 	spec.Start.CPUs, spec.Start.Pinned = cpuSet(t, "0-3"), true
-	c := configOf(shape(t, "two"), spec)
+	c := configOf(shapetest.Shape(t, "two"), spec)
 	w := world(t, c)
 	c.Step = time.Second
 	s, err := sim.NewWorld(c)
