@@ -172,12 +172,6 @@ func localPages(w *Workload) (ratio unit.Ratio, why string) {
 	return unit.Ratio(local / allPages / allCPU), ""
 }
 
-// UncorePenalty is W/A, cycles that a request which left the private caches stalled its
-// core (Rao, HPCA 2013): latency O/A over parallelism O/W. Unknown without a request.
-func UncorePenalty(requests, waits unit.Value[uint64]) unit.Value[float64] {
-	return perCount(waits, requests, "no request left the private caches")
-}
-
 // IPC is instructions a cycle. It is no measure of progress where threads spin.
 func IPC(instructions, cycles unit.Value[uint64]) unit.Value[float64] {
 	return perCount(instructions, cycles, "no cycle was counted")

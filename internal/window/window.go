@@ -66,7 +66,7 @@ type Workload struct {
 	RemoteLoads  unit.Value[uint64] `json:"remote_loads"` // DRAM reads served by another node
 	// UncoreRequests are requests that left the private caches of its cores (Rao's A),
 	// UncoreWaits the cycles with at least one critical one outstanding (W): demand
-	// data, instruction or RFO. Their ratio is the uncore penalty (UncorePenalty).
+	// data, instruction or RFO. W/A is the uncore penalty.
 	UncoreRequests unit.Value[uint64] `json:"uncore_requests,omitzero"`
 	UncoreWaits    unit.Value[uint64] `json:"uncore_waits,omitzero"`
 	// LLC is what it holds of all last-level caches at the end of the period (resctrl's
