@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // setUpBRM starts a chase of two threads on node 0's CPUs whose memory is on node 1, and
@@ -140,7 +139,7 @@ func brmKilled(t *testing.T, g *Guest, load, watched, before string) {
 	for _, signal := range []string{"-KILL", "-TERM"} {
 		mustRun(t, g, "sh", "-c", fmt.Sprintf(startBRM, load))
 		pid := strings.TrimSpace(mustRun(t, g, "sh", "-c", fmt.Sprintf(start, load)))
-		waitFor(t, 2*time.Minute, "a thread that is held", func() bool { return affinity() != before })
+		waitFor(t, "a thread that is held", func() bool { return affinity() != before })
 		mustRun(t, g, "sh", "-c", fmt.Sprintf("kill %s %s; while [ -e /proc/%[2]s ]; do sleep 0.05; done", signal, pid))
 		if signal == "-KILL" {
 			if affinity() == before {

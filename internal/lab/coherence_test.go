@@ -176,7 +176,7 @@ func background(t *testing.T, g *Guest, args string) (stop func()) {
 			stop()
 		}
 	}()
-	waitFor(t, time.Minute, args, func() bool {
+	waitFor(t, args, func() bool {
 		r, err := g.Run(t.Context(), "test", "-e", "/tmp/bg.ready")
 		ready = err == nil && r.Exit == 0
 		return ready

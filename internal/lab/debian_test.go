@@ -148,7 +148,7 @@ func TestLabDebianOwners(t *testing.T) {
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	defer mustRun(t, g, "sh", "-c", "systemctl stop bound; ctr task kill -s KILL own; ctr task kill -s KILL lent; sleep 1; ctr container rm own lent || true")
 	mustRun(t, g, "sh", "-ec", startOwned)
-	waitFor(t, time.Minute, "three loads ready", func() bool {
+	waitFor(t, "three loads ready", func() bool {
 		return mustRun(t, g, "sh", "-c", "ls "+ownedReady+" 2> /dev/null | wc -l") == "3\n"
 	})
 	seen := statOf(t, g)
@@ -220,7 +220,7 @@ func TestLabDebianAgent(t *testing.T) {
 	mustRun(t, g, "sh", "-c", setUpDebianAgent)
 	defer mustRun(t, g, "sh", "-c", tearDownDebianAgent)
 	var log string
-	waitFor(t, 3*time.Minute, "one bound, two refused", func() bool {
+	waitFor(t, "one bound, two refused", func() bool {
 		log = mustRun(t, g, "cat", "/tmp/a.log")
 		return strings.Contains(log, "/made/a cpuset.cpus =") && strings.Contains(log, "/default/shy: refused: owned by containerd") &&
 			strings.Contains(log, "/system.slice/lone.service: refused: owned by systemd")

@@ -281,7 +281,7 @@ func TestViewOfTmpfs(t *testing.T) {
 }
 
 func TestCutShort(t *testing.T) {
-	f := filled(t, t.TempDir(), 80<<20)
+	f := filled(t, "/dev/shm", 80<<20) // on a disk, a busy machine drops some of so many again
 	v, err := Open(here(t, f))
 	if err != nil {
 		t.Fatal(err)
