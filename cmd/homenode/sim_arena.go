@@ -137,7 +137,9 @@ func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, 
 	if err != nil {
 		return arena.Result{}, stoppedOr(err)
 	}
-	r.Rows = e.judge(r)
+	if e.judge != nil {
+		r.Rows = e.judge(r)
+	}
 	return r, r.Validate()
 }
 

@@ -15,7 +15,7 @@ import (
 type arenaExperiment struct {
 	name, about string
 	plan        func() arena.Plan
-	judge       func(arena.Result) []arena.Row
+	judge       func(arena.Result) []arena.Row // nil: nothing
 }
 
 func arenaExperiments() []arenaExperiment {
@@ -23,6 +23,7 @@ func arenaExperiments() []arenaExperiment {
 		{"quick", "a small machine under three mixes, about a minute", arena.Quick, arena.MAORows},
 		{"all", "all policies on machines of 2 to 36 nodes under all mixes, half an hour on two CPUs", arena.Standard, judgeStandard},
 		{"rao", "Rao et al.'s experiments, and what became of each statement", func() arena.Plan { return rao.Plan(true) }, rao.Judge},
+		{"rao-large", "the same with 256 threads, in part", rao.Large, nil},
 		{"lakew", "Lakew et al.'s experiments, and what became of each statement", func() arena.Plan { return lakew.Plan(true) }, lakew.Judge},
 	}
 }
@@ -52,7 +53,7 @@ func arenaExperimentsText() string {
 	var b strings.Builder
 	b.WriteString("Experiments:\n")
 	for _, e := range arenaExperiments() {
-		fmt.Fprintf(&b, "  %-6s %s\n", e.name, e.about)
+		fmt.Fprintf(&b, "  %-9s %s\n", e.name, e.about)
 	}
 	return b.String()
 }

@@ -56,7 +56,7 @@ func TestSimArenaBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--experiment", "luck"}, "quick, all, rao, lakew"},
+		{[]string{"--experiment", "luck"}, "quick, all, rao, rao-large, lakew"},
 		{[]string{"--machine", "cray"}, "dual-e5620, dual-skylake"},
 		{[]string{"--mix", "tea"}, "parallel-1"},
 		{[]string{"--policy", "luck"}, "numa-balancing"},
