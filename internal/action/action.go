@@ -3,6 +3,7 @@
 package action
 
 import (
+	"slices"
 	"time"
 
 	"homenode/internal/set"
@@ -17,6 +18,12 @@ const (
 	Bind   Kind = "bind"   // place a workload on nodes: CPUs first, then its pages, then mems
 	Unbind Kind = "unbind" // give a workload back what it had before
 	Pin    Kind = "pin"    // put one thread on CPUs
+	// Isolate keeps a workload to a part of the last-level caches and of the memory
+	// bandwidth (CAT, MBA), so that others have the rest; with an empty Class, no longer.
+	Isolate Kind = "isolate"
+	// Escalate says that this host cannot help: an event with its evidence, for whoever
+	// places workloads on hosts. It never becomes a step.
+	Escalate Kind = "escalate"
 )
 
 // Action is one wish of a policy about one workload.
@@ -32,8 +39,32 @@ type Action struct {
 	// Release, of a Pin: the thread is put there and has its affinity back at once. It
 	// stays until the kernel's own balancing moves it; nothing of ours is left.
 	Release bool   `json:"release,omitempty"`
-	Reason  Reason `json:"reason"`
+	Class   *Class `json:"class,omitempty"` // Isolate
+	// Renew, of an Isolate: it was asked for in an earlier window, and still is; nothing
+	// was decided. Who does not ask in a window does not want it any more.
+	Renew  bool   `json:"renew,omitempty"`
+	Reason Reason `json:"reason"`
 }
+
+// Decided are the actions that something was decided for in their window: without those
+// that renew what was asked for before.
+func Decided(all []Action) []Action {
+	renews := func(a Action) bool { return a.Renew }
+	if !slices.ContainsFunc(all, renews) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), renews)
+}
+
+// Class is the part of a host's last-level caches and memory bandwidth that a workload
+// may use. 0: as much as it likes.
+type Class struct {
+	Cache     unit.Ratio `json:"cache,omitempty"`     // of each last-level cache's ways, rounded up to whole ones
+	Bandwidth unit.Ratio `json:"bandwidth,omitempty"` // of each node's, rounded to the hardware's steps
+}
+
+// None says that nothing is limited.
+func (c Class) None() bool { return c == Class{} }
 
 // Reason is why: the rule that fired, the numbers it looked at, and what else
 // was possible. It is data, so that every face can say it in its own words.
@@ -55,7 +86,7 @@ type Number struct {
 
 // Alternative is a placement that was considered. Code is "" for one that fits,
 // else the tightest constraint that it breaks: "cpu", "memory", "bandwidth",
-// "mems", "empty".
+// "device", "mems", "empty".
 type Alternative struct {
 	Nodes  set.NodeSet `json:"nodes"`
 	Code   string      `json:"code"`
@@ -81,6 +112,7 @@ type Step struct {
 	Start     uint64        `json:"start,omitempty"`      // PinThread: when it started, ticks after boot; 0: whoever has the TID
 	Release   bool          `json:"release,omitempty"`    // PinThread: it has its affinity back at once, and stays for now
 	HotFirst  bool          `json:"hot_first,omitempty"`  // MovePages: what is accessed now comes first
+	Class     *Class        `json:"class,omitempty"`      // SetClass; an empty one: give back what was before
 	Reason    Reason        `json:"reason"`
 }
 
@@ -95,6 +127,7 @@ const (
 	Freeze    StepKind = "freeze"  // its processes stand still until Restore
 	Restore   StepKind = "restore" // put back what was there before the first step
 	PinThread StepKind = "pin-thread"
+	SetClass  StepKind = "set-class" // resctrl: cache ways and memory bandwidth
 )
 
 // Status says what became of a step.
@@ -113,9 +146,11 @@ const (
 
 // Outcome is what became of one step.
 type Outcome struct {
-	Step   Step       `json:"step"`
-	Status Status     `json:"status"`
-	Detail string     `json:"detail,omitempty"`
+	Step   Step   `json:"step"`
+	Status Status `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Stays: refused, and the binding that there was is what it was.
+	Stays  bool       `json:"stays,omitempty"`
 	Moved  unit.Bytes `json:"moved_bytes,omitempty"`
 	Failed unit.Bytes `json:"failed_bytes,omitempty"` // pages the kernel would not move, this time
 	// HotHome: of MovePages with HotFirst, what is accessed is there; the rest may be left.

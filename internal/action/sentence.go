@@ -51,8 +51,11 @@ func (a Alternative) String() string {
 // String is "bind /demo/a to nodes 1".
 func (a Action) String() string {
 	text := string(a.Kind) + " " + a.Workload
-	if a.Kind == Pin {
+	switch a.Kind {
+	case Pin:
 		return text + putThread(a.Thread, a.CPUs, a.Release)
+	case Isolate:
+		return text + " to " + a.Class.String()
 	}
 	if !a.Nodes.IsEmpty() {
 		text += " to nodes " + a.Nodes.String()
@@ -72,6 +75,8 @@ func (s Step) String() string {
 	switch s.Kind {
 	case PinThread:
 		text += putThread(s.Thread, s.CPUs, s.Release)
+	case SetClass:
+		text += " " + s.Class.String()
 	case SetCPUs:
 		text += " " + s.CPUs.String()
 	case SetMems:
@@ -80,6 +85,21 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" from %v to %v, at most %v", s.From, s.Nodes, s.Budget)
 	}
 	return text
+}
+
+// String is "cache 20.0%, bandwidth 50.0%", or "all there is".
+func (c *Class) String() string {
+	var parts []string
+	if c != nil && c.Cache != 0 {
+		parts = append(parts, "cache "+c.Cache.String())
+	}
+	if c != nil && c.Bandwidth != 0 {
+		parts = append(parts, "bandwidth "+c.Bandwidth.String())
+	}
+	if len(parts) == 0 {
+		return "all there is"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // putThread is " thread 12 to CPUs 0-3, then free".

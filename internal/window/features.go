@@ -12,29 +12,31 @@ import (
 // model), each with how it is known.
 type Features struct {
 	LocalAccessRatio unit.Value[unit.Ratio] `json:"local_access_ratio"` // local / (local + remote) DRAM reads
-	LocalPageRatio   unit.Value[unit.Ratio] `json:"local_page_ratio"`   // Σ CPU share(n) × page share(n)
-	MBW              unit.Value[float64]    `json:"mbw"`                // bytes/s of DRAM reads
-	MSR              unit.Value[unit.Ratio] `json:"msr"`                // memory stall cycles / cycles
-	NPMR             unit.Value[unit.Ratio] `json:"npmr"`               // anon / (anon + file)
-	RMBR             unit.Value[unit.Ratio] `json:"rmbr"`               // remote / all DRAM reads
+	// LocalAccessError is how far it may be off where it is an estimate (ErrorBasis).
+	LocalAccessError unit.Opt[unit.Ratio]   `json:"local_access_error,omitzero"`
+	LocalPageRatio   unit.Value[unit.Ratio] `json:"local_page_ratio"` // Σ CPU share(n) × page share(n)
+	MBW              unit.Value[float64]    `json:"mbw"`              // bytes/s of DRAM reads; from resctrl: reads and writes
+	MSR              unit.Value[unit.Ratio] `json:"msr"`              // memory stall cycles / cycles
+	NPMR             unit.Value[unit.Ratio] `json:"npmr"`             // anon / (anon + file)
+	RMBR             unit.Value[unit.Ratio] `json:"rmbr"`             // remote / all DRAM reads
 }
 
-const lineBytes = 64 // of a DRAM access, all CPUs with an event table so far
+// LineBytes is what a DRAM read fetches, on all CPUs with an event table
+// (event.Table.LineBytes; TestLineBytes).
+const LineBytes = 64
 
 // FeaturesOf computes the features of one workload over a period.
 //
-// The local access ratio is measured where DRAM counters exist; else it is the
-// estimate Σ CPU share(n) × page share(n), and marked so.
+// The local access ratio comes from the best there is (LocalAccessRatio), and says
+// from what. MBW is resctrl's where that is read (reads and writes), else what the
+// PMU counts (reads).
 func FeaturesOf(w Workload, period time.Duration) Features {
-	f := Features{LocalPageRatio: localPageRatio(&w)}
-	f.LocalAccessRatio = LocalAccessRatio(&w)
+	f := Features{LocalPageRatio: localPageRatio(&w), LocalAccessRatio: LocalAccessRatio(&w), LocalAccessError: LocalAccessError(&w), MBW: bandwidth(&w, period)}
 	if all, ok := w.Loads(); ok && all > 0 {
 		remote := float64(w.RemoteLoads.Or(0))
-		how, from := f.LocalAccessRatio.How, f.LocalAccessRatio.From
-		f.RMBR = unit.ValueOf(unit.Ratio(remote/all), how, from)
-		if period > 0 {
-			f.MBW = unit.ValueOf(all*lineBytes/period.Seconds(), how, from+" × 64 B")
-		}
+		f.RMBR = unit.ValueOf(unit.Ratio(remote/all), f.LocalAccessRatio.How, f.LocalAccessRatio.From)
+	} else if v, ok := f.LocalAccessRatio.Get(); ok && counts(&w) == byTraffic {
+		f.RMBR = unit.ValueOf(1-v, f.LocalAccessRatio.How, f.LocalAccessRatio.From)
 	}
 	f.MSR = stallRatio(w)
 	anon, okA := SumBytes(w.AnonByNode)
@@ -45,33 +47,118 @@ func FeaturesOf(w Workload, period time.Duration) Features {
 	return f
 }
 
-// LocalAccessRatio is Features.LocalAccessRatio alone.
-func LocalAccessRatio(w *Workload) unit.Value[unit.Ratio] {
-	ratio, measured := countedLocal(w)
-	if !measured {
-		return localPageRatio(w)
+func bandwidth(w *Workload, period time.Duration) unit.Value[float64] {
+	if period <= 0 {
+		return unit.UnknownValue[float64]("no period")
 	}
-	return unit.ValueOf(ratio, unit.Weakest(w.LocalLoads.How, w.RemoteLoads.How), w.LocalLoads.From+", "+w.RemoteLoads.From)
+	if b, ok := w.Traffic.Get(); ok {
+		return unit.ValueOf(float64(b)/period.Seconds(), w.Traffic.How, w.Traffic.From)
+	}
+	all, ok := w.Loads()
+	if !ok {
+		return unit.UnknownValue[float64](w.LocalLoads.From)
+	}
+	how, from := unit.Weakest(w.LocalLoads.How, w.RemoteLoads.How), w.LocalLoads.From+", "+w.RemoteLoads.From
+	return unit.ValueOf(all*LineBytes/period.Seconds(), how, from+" × 64 B")
 }
+
+// source is what a local access ratio is made from, best first.
+type source uint8
+
+const (
+	byLoads   source = iota // DRAM reads that the PMU counted
+	byTraffic               // resctrl's bytes: reads and writes
+	byFaults                // NUMA hint faults: pages that are touched, not how often
+	byPages                 // CPU × pages: where its pages are, touched or not
+)
+
+// counts is the best source that a workload has.
+func counts(w *Workload) source {
+	if all, ok := w.Loads(); ok && all > 0 {
+		return byLoads
+	}
+	if all, ok := w.Traffic.Get(); ok && all > 0 && w.LocalTraffic.Known() {
+		return byTraffic
+	}
+	if local, ok := w.LocalFaults.Get(); ok && w.RemoteFaults.Known() && (local > 0 || w.RemoteFaults.Or(0) > 0) {
+		return byFaults
+	}
+	return byPages
+}
+
+// LocalSource says from what a local access ratio comes: those of one source may be held
+// against each other. Better ones are less. 0: from nothing yet.
+type LocalSource uint8
+
+// What a policy tells apart.
+const (
+	LocalCounted LocalSource = iota + 1 // by PMU or resctrl: of all that the caches fetched
+	LocalFaults                         // an estimate by NUMA hint faults
+	LocalPages                          // an estimate by CPU × pages
+)
+
+// LocalSourceOf is where LocalAccess has its figure from, if it has one.
+func LocalSourceOf(w *Workload) LocalSource {
+	switch counts(w) {
+	case byFaults:
+		return LocalFaults
+	case byPages:
+		return LocalPages
+	}
+	return LocalCounted
+}
+
+// LocalAccessRatio is Features.LocalAccessRatio alone:
+//
+//  1. local of all DRAM reads, where the PMU counts them; else
+//  2. local of all bytes, where resctrl does; else
+//  3. local of all NUMA hint faults: an estimate; else
+//  4. Σ CPU share(n) × page share(n): an estimate.
+//
+// What the estimates are worth is in LocalAccessError.
+func LocalAccessRatio(w *Workload) unit.Value[unit.Ratio] {
+	ratio, why := localOf(w)
+	if why != "" {
+		return unit.UnknownValue[unit.Ratio](why)
+	}
+	switch counts(w) {
+	case byLoads:
+		return unit.ValueOf(ratio, unit.Weakest(w.LocalLoads.How, w.RemoteLoads.How), w.LocalLoads.From+", "+w.RemoteLoads.From)
+	case byTraffic:
+		return unit.ValueOf(ratio, unit.Weakest(w.LocalTraffic.How, w.Traffic.How), w.LocalTraffic.From+", "+w.Traffic.From)
+	case byFaults:
+		return unit.ValueOf(ratio, unit.Weakest(w.LocalFaults.How, w.RemoteFaults.How, unit.HowEstimated), w.LocalFaults.From)
+	}
+	return unit.Estimated(ratio, pagesFrom)
+}
+
+// ByPages says that nothing better is known of a workload's accesses than where its
+// pages and its CPU time are.
+func ByPages(w *Workload) bool { return counts(w) == byPages }
+
+const pagesFrom = "Σ CPU share × page share by node"
 
 // LocalAccess is the figure of LocalAccessRatio, without how it is known: what a
 // policy goes by, of every workload in every window.
 func LocalAccess(w *Workload) unit.Opt[unit.Ratio] {
-	if ratio, ok := countedLocal(w); ok {
-		return unit.Some(ratio)
-	}
-	ratio, why := localPages(w)
+	ratio, why := localOf(w)
 	return unit.OptOf(ratio, why == "")
 }
 
-// countedLocal is local / (local + remote) DRAM reads; false where nobody counted
-// them, or there were none.
-func countedLocal(w *Workload) (unit.Ratio, bool) {
-	all, ok := w.Loads()
-	if !ok || !(all > 0) {
-		return 0, false
+// localOf is the figure of the best source, or why there is none.
+func localOf(w *Workload) (ratio unit.Ratio, why string) {
+	part := func(local, all float64) (unit.Ratio, string) { return unit.Ratio(min(1, local/all)), "" }
+	switch counts(w) {
+	case byLoads: // 1
+		all, _ := w.Loads()
+		return part(all-float64(w.RemoteLoads.Or(0)), all)
+	case byTraffic: // 2: the two are read one after the other, so local may be a little more
+		return part(float64(w.LocalTraffic.Or(0)), float64(w.Traffic.Or(0)))
+	case byFaults: // 3
+		local := float64(w.LocalFaults.Or(0))
+		return part(local, local+float64(w.RemoteFaults.Or(0)))
 	}
-	return unit.Ratio((all - float64(w.RemoteLoads.Or(0))) / all), true
+	return localPages(w) // 4
 }
 
 // Loads returns all DRAM reads of the period, local and remote; false when
@@ -147,7 +234,7 @@ func localPageRatio(w *Workload) unit.Value[unit.Ratio] {
 	if why != "" {
 		return unit.UnknownValue[unit.Ratio](why)
 	}
-	return unit.Estimated(ratio, "Σ CPU share × page share by node")
+	return unit.Estimated(ratio, pagesFrom)
 }
 
 // localPages is Σ CPU share(n) × page share(n), or why that is unknown.
@@ -191,6 +278,13 @@ func MPI(w *Workload) unit.Value[float64] {
 	}
 	how := unit.Weakest(w.LocalLoads.How, w.RemoteLoads.How, w.Instructions.How)
 	return unit.ValueOf(loads/float64(n), how, w.LocalLoads.From+", "+w.RemoteLoads.From+", "+w.Instructions.From)
+}
+
+// UncorePenalty is W/A: cycles that a request which left the private caches stalled its
+// core (Rao, HPCA 2013), as its latency is O/A and its parallelism O/W. Counts of several
+// threads or windows are added up first. Unknown without a request.
+func UncorePenalty(waits, requests float64) unit.Opt[float64] {
+	return unit.OptOf(waits/requests, requests > 0)
 }
 
 // perCount is one counter for each of another; none is why it is unknown at 0.

@@ -20,13 +20,15 @@ import (
 //	{"schema":1,"kind":"homenode-windows","period_ns":2000000000,"machine":{…}}
 //	{"schema":1,"seq":1,"at":…,"nodes":[…],"workloads":[…]}
 //
-// Nothing in it names the host it comes from, but the paths of its cgroups.
+// Nothing in it names the host it comes from, but the paths of its cgroups, and what
+// its owner wrote into the agent's configuration, which the header may have as text.
 // The machine is the one at the start; CPUs that went off- or online since are
 // in the windows.
 
 const (
-	// RecordingSchema is the version of the header. Readers refuse a newer one.
-	RecordingSchema = 1
+	// RecordingSchema is the version of the header. Readers refuse a newer one. 2 is
+	// one with a configuration.
+	RecordingSchema = 2
 	recordingKind   = "homenode-windows"
 
 	// A window of 16 nodes and 1000 workloads is about 3 MiB. More would let a
@@ -42,6 +44,7 @@ const (
 type Recording struct {
 	Machine machine.Machine
 	Period  time.Duration // that was asked for; each window tells its own length
+	Config  string        // the agent's configuration file then; "": none is known
 	Windows []Window
 	// CutOff says that the last line is no whole window, in a sentence; "" if it
 	// is. So ends a recording that was killed.
@@ -53,6 +56,7 @@ type recordingHeader struct {
 	Kind    string          `json:"kind"`
 	Period  time.Duration   `json:"period_ns"`
 	Machine machine.Machine `json:"machine"`
+	Config  string          `json:"config,omitempty"`
 }
 
 // Recorder writes a recording. Every Add is one Write of one whole line, so that
@@ -61,13 +65,31 @@ type Recorder struct{ w io.Writer }
 
 // NewRecorder writes the header.
 func NewRecorder(w io.Writer, m machine.Machine, period time.Duration) (*Recorder, error) {
-	line, err := json.Marshal(recordingHeader{Schema: RecordingSchema, Kind: recordingKind, Period: period, Machine: m})
-	if err != nil {
-		return nil, fmt.Errorf("write recording: header: %w", err)
-	}
-	r := &Recorder{w}
-	return r, r.line(line)
+	return NewRecorderOf(w, m, period, "")
 }
+
+// NewRecorderOf writes a header with the configuration file by which was decided then.
+func NewRecorderOf(w io.Writer, m machine.Machine, period time.Duration, config string) (*Recorder, error) {
+	r := &Recorder{w}
+	return r, r.Header(m, period, config)
+}
+
+// Header writes the first line. One without a configuration stays readable by older
+// programs.
+func (r *Recorder) Header(m machine.Machine, period time.Duration, config string) error {
+	h := recordingHeader{Schema: 1, Kind: recordingKind, Period: period, Machine: m, Config: config}
+	if config != "" {
+		h.Schema = RecordingSchema
+	}
+	line, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("write recording: header: %w", err)
+	}
+	return r.line(line)
+}
+
+// RecorderTo goes on with a file that has its header.
+func RecorderTo(w io.Writer) *Recorder { return &Recorder{w} }
 
 // Add writes one window.
 func (r *Recorder) Add(w Window) error {
@@ -92,37 +114,141 @@ func (r *Recorder) line(line []byte) error {
 // and on error the recording is the zero Recording. Only the last line may be cut
 // off.
 func ReadRecording(r io.Reader) (Recording, error) {
-	in, err := unzipped(bufio.NewReaderSize(r, 64<<10))
+	p, err := OpenRecording(r)
 	if err != nil {
-		return Recording{}, fmt.Errorf("read recording: %w", err)
+		return Recording{}, err
 	}
-	var rec Recording
-	total := 0
-	for number := 1; ; number++ {
-		line, err := readLine(in)
-		whole := err == nil
-		if errors.Is(err, io.ErrUnexpectedEOF) && len(line) == 0 && number > 1 {
-			rec.CutOff = fmt.Sprintf("its gzip stream is cut off after line %d", number-1)
-			return rec, nil
-		}
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return Recording{}, fmt.Errorf("read recording: line %d: %w", number, err)
-		}
-		if !whole && len(line) == 0 && number > 1 {
-			return rec, nil
-		}
-		if total += len(line); total > maxRecordingBytes {
-			return Recording{}, fmt.Errorf("read recording: line %d: more than %d bytes in all: record for a shorter time", number, maxRecordingBytes)
-		}
-		err = rec.take(number, line)
-		if err != nil && !whole && number > 1 && !errors.Is(err, ErrNewer) {
-			rec.CutOff = fmt.Sprintf("line %d is cut off after %d bytes: the recording ended within a window", number, len(line))
+	rec := Recording{Machine: p.Machine, Period: p.Period, Config: p.Config}
+	for {
+		w, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			rec.CutOff = p.CutOff
 			return rec, nil
 		}
 		if err != nil {
-			return Recording{}, fmt.Errorf("read recording: line %d %q: %w", number, clip(line), err)
+			return Recording{}, err
 		}
+		if p.bytes > maxRecordingBytes {
+			return Recording{}, fmt.Errorf("read recording: line %d: more than %d bytes in all: record for a shorter time", p.number, maxRecordingBytes)
+		}
+		if len(rec.Windows) == maxRecordingWindows {
+			return Recording{}, fmt.Errorf("read recording: line %d: more than %d windows: record for a shorter time", p.number, maxRecordingWindows)
+		}
+		rec.Windows = append(rec.Windows, w)
 	}
+}
+
+// Player reads a recording window by window: one of any length, in the memory of one.
+type Player struct {
+	Recording // without Windows; CutOff is known at the end
+	in        *bufio.Reader
+	number    int // of the line read last
+	bytes     int
+	ended     bool
+}
+
+// OpenRecording reads the header.
+func OpenRecording(r io.Reader) (*Player, error) {
+	in, err := unzipped(bufio.NewReaderSize(r, 64<<10))
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	p := &Player{in: in}
+	line, _, err := p.line()
+	if err != nil {
+		return nil, wrong(p.number, nil, err)
+	}
+	if err := p.header(line); err != nil {
+		return nil, wrong(p.number, append([]byte{}, line...), err)
+	}
+	return p, nil
+}
+
+// Bytes is how much was read, unpacked.
+func (p *Player) Bytes() int { return p.bytes }
+
+// Next is the next window; io.EOF after the last. An error names the line. Only the last
+// line may be cut off.
+func (p *Player) Next() (Window, error) {
+	raw, err := p.NextRaw()
+	if err != nil {
+		return Window{}, err
+	}
+	w, cutOff, err := raw.Window()
+	if cutOff != "" {
+		p.CutOff, p.ended = cutOff, true
+		return Window{}, io.EOF
+	}
+	return w, err
+}
+
+// Raw is a line with a window that is not decoded yet: who wants to be quick decodes
+// several side by side, which is most of the work.
+type Raw struct {
+	Line   []byte
+	Number int
+	whole  bool // it ends with a newline
+}
+
+// NextRaw is Next without decoding.
+func (p *Player) NextRaw() (Raw, error) {
+	line, whole, err := p.nextLine()
+	return Raw{Line: line, Number: p.number, whole: whole}, err
+}
+
+// Window decodes it. Where the recording was cut off within it cutOff says so, and there
+// is no window.
+func (r Raw) Window() (w Window, cutOff string, err error) {
+	w, err = Decode(r.Line)
+	switch {
+	case err == nil:
+		return w, "", nil
+	case !r.whole && !errors.Is(err, ErrNewer):
+		return Window{}, fmt.Sprintf("line %d is cut off after %d bytes: the recording ended within a window", r.Number, len(r.Line)), nil
+	}
+	return Window{}, "", wrong(r.Number, r.Line, err)
+}
+
+// nextLine is io.EOF at the end.
+func (p *Player) nextLine() (line []byte, whole bool, err error) {
+	if p.ended {
+		return nil, false, io.EOF
+	}
+	line, whole, err = p.line()
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		p.CutOff, p.ended = fmt.Sprintf("its gzip stream is cut off after line %d", p.number-1), true
+		return nil, false, io.EOF
+	case err != nil:
+		return nil, false, wrong(p.number, nil, err)
+	case !whole && len(line) == 0:
+		p.ended = true
+		return nil, false, io.EOF
+	}
+	return line, whole, nil
+}
+
+// line reads one. That it is the last, without its newline, is no error; a gzip stream
+// that is cut off is one if nothing of a line is left.
+func (p *Player) line() (line []byte, whole bool, err error) {
+	p.number++
+	line, err = readLine(p.in)
+	p.bytes += len(line)
+	switch {
+	case err == nil:
+		return line, true, nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && len(line) > 0:
+		return line, false, nil
+	}
+	return line, false, err
+}
+
+// wrong says which line. What is no line of ours is shown, so far as a message can.
+func wrong(number int, line []byte, err error) error {
+	if line == nil {
+		return fmt.Errorf("read recording: line %d: %w", number, err)
+	}
+	return fmt.Errorf("read recording: line %d %q: %w", number, clip(line), err)
 }
 
 // unzipped goes by gzip's magic bytes (RFC 1952, section 2.3.1).
@@ -150,21 +276,6 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 			return bytes.TrimSuffix(line, []byte("\n")), err
 		}
 	}
-}
-
-// take reads one line: the header, or a window.
-func (r *Recording) take(number int, line []byte) error {
-	if number == 1 {
-		return r.header(line)
-	}
-	if len(r.Windows) == maxRecordingWindows {
-		return fmt.Errorf("more than %d windows: record for a shorter time", maxRecordingWindows)
-	}
-	w, err := Decode(line)
-	if err == nil {
-		r.Windows = append(r.Windows, w)
-	}
-	return err
 }
 
 func (r *Recording) header(line []byte) error {
@@ -195,7 +306,7 @@ func (r *Recording) header(line []byte) error {
 	if h.Period < 0 {
 		return fmt.Errorf("header: period %v is negative", h.Period)
 	}
-	r.Machine, r.Period = h.Machine, h.Period
+	r.Machine, r.Period, r.Config = h.Machine, h.Period, h.Config
 	return nil
 }
 

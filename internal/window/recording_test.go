@@ -131,8 +131,8 @@ func TestRecordingRefuses(t *testing.T) {
 		{lines[0] + "\n" + lines[1], `line 2 ""`},
 		{lines[0] + lines[1] + lines[0] + lines[2], `line 3 "{\"schema\":1,\"kind\"`},
 		{lines[0] + `{"schema":9}`, "written by a newer homenode"},
-		{edit(`"schema":1`, `"schema":2,"new":1`), "schema 2, this homenode reads up to 1: written by a newer homenode"},
-		{edit(`"schema":1`, `"schema":0`), "want 1 to 1"},
+		{edit(`"schema":1`, `"schema":3,"new":1`), "schema 3, this homenode reads up to 2: written by a newer homenode"},
+		{edit(`"schema":1`, `"schema":0`), "want 1 to 2"},
 		{edit(`"kind"`, `"host":"x","kind"`), `unknown field "host"`},
 		{edit(`"period_ns":2000000000`, `"period_ns":-2`), "period -2ns is negative"},
 		{edit(`"nodes":[{"id":0`, `"nodes":[{"id":7`), "node 2 at position 1"},
@@ -143,11 +143,34 @@ func TestRecordingRefuses(t *testing.T) {
 			t.Errorf("%.60q: %+v, %v; want an error with %q", c.in, got, err, c.want)
 		}
 	}
-	if _, err := ReadRecording(strings.NewReader(edit(`"schema":1`, `"schema":2`))); !errors.Is(err, ErrNewer) {
+	if _, err := ReadRecording(strings.NewReader(edit(`"schema":1`, `"schema":3`))); !errors.Is(err, ErrNewer) {
 		t.Errorf("got %v, want ErrNewer", err)
 	}
 	if _, err := ReadRecording(strings.NewReader(strings.Repeat("x", maxRecordingLine+1))); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("an endless line: %v", err)
+	}
+}
+
+// A header with a configuration is of another schema, so that older programs say so.
+func TestRecordingConfig(t *testing.T) {
+	var out bytes.Buffer
+	rec, err := ReadRecording(bytes.NewReader(recorded(t, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewRecorderOf(&out, rec.Machine, rec.Period, "period: 2s\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add(rec.Windows[0]); err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadRecording(&out)
+	if err != nil || again.Config != "period: 2s\n" || len(again.Windows) != 1 {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if plain := string(recorded(t, 1)); !strings.HasPrefix(plain, `{"schema":1,`) {
+		t.Errorf("one without: %.40s", plain)
 	}
 }
 
@@ -156,7 +179,8 @@ func FuzzReadRecording(f *testing.F) {
 	f.Add(good)
 	f.Add(good[:len(good)-100])
 	f.Add([]byte(`{"schema":1,"kind":"homenode-windows","period_ns":1,"machine":{"nodes":[{"id":3}]}}` + "\n"))
-	f.Add([]byte(`{"schema":2,"kind":"homenode-windows"}`))
+	f.Add([]byte(`{"schema":3,"kind":"homenode-windows"}`))
+	f.Add([]byte(`{"schema":2,"kind":"homenode-windows","period_ns":1,"machine":{},"config":"period: 1s\n"}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rec, err := ReadRecording(bytes.NewReader(data))
 		if err != nil {
@@ -166,7 +190,7 @@ func FuzzReadRecording(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		r, err := NewRecorder(&out, rec.Machine, rec.Period)
+		r, err := NewRecorderOf(&out, rec.Machine, rec.Period, rec.Config)
 		for _, w := range rec.Windows {
 			err = errors.Join(err, r.Add(w))
 		}
@@ -186,7 +210,7 @@ func FuzzReadRecording(f *testing.F) {
 // textOf is a recording as text.
 func textOf(rec Recording) ([]byte, error) {
 	var out bytes.Buffer
-	r, err := NewRecorder(&out, rec.Machine, rec.Period)
+	r, err := NewRecorderOf(&out, rec.Machine, rec.Period, rec.Config)
 	for _, w := range rec.Windows {
 		err = errors.Join(err, r.Add(w))
 	}

@@ -35,6 +35,8 @@ type Node struct {
 	Free    unit.Value[unit.Bytes] `json:"free_bytes"`
 	File    unit.Value[unit.Bytes] `json:"file_bytes"` // page cache
 	Anon    unit.Value[unit.Bytes] `json:"anon_bytes"`
+	// Traffic is what its memory controllers served in the period, reads and writes, bytes.
+	Traffic unit.Value[unit.Bytes] `json:"traffic_bytes,omitzero"`
 }
 
 // Workload is one cgroup, VM or process tree in one period. Slices by node are
@@ -48,10 +50,24 @@ type Workload struct {
 	// Sensitive is what its operator says of it: whether where its threads run matters
 	// (Rao's tag). Unknown: nobody said, and who wants to know must infer it.
 	Sensitive unit.Opt[bool] `json:"numa_sensitive,omitzero"`
+	// Near are the nodes of the devices that it should be close to (a network card, an
+	// NVMe drive), as its operator says; empty: it does not matter.
+	Near set.NodeSet `json:"near,omitzero"`
+	// Latency is what its service says of its quality, in seconds (the percentile that
+	// its operator chose); unknown: nobody says.
+	Latency unit.Value[float64] `json:"latency_s,omitzero"`
 
 	Tasks unit.Value[int]     `json:"tasks"`
 	CPU   unit.Value[float64] `json:"cpu"`   // CPUs' worth of time used in the period
 	Quota unit.Value[float64] `json:"quota"` // CPUs' worth it may use; unknown = no limit is set
+	// Waiting is the share of the period in which at least one of its threads was
+	// runnable and had no CPU, whatever kept it: other threads (also its own), or its
+	// quota. It is no sum over threads: one of a hundred that waits all the time makes
+	// it 1. Throttled is the share of the quota's periods in which that was used up.
+	Waiting   unit.Value[unit.Ratio] `json:"waiting,omitzero"`
+	Throttled unit.Value[unit.Ratio] `json:"throttled,omitzero"`
+	// MemoryLimit is the least limit of its cgroup and those above; unknown = there is none.
+	MemoryLimit unit.Value[unit.Bytes] `json:"memory_limit_bytes,omitzero"`
 	// CPUByNode is CPUs' worth used on each node's CPUs.
 	CPUByNode []unit.Value[float64] `json:"cpu_by_node"`
 	// AnonByNode and FileByNode are resident bytes on each node.
@@ -72,11 +88,26 @@ type Workload struct {
 	// LLC is what it holds of all last-level caches at the end of the period (resctrl's
 	// llc_occupancy), bytes.
 	LLC unit.Value[unit.Bytes] `json:"llc_bytes,omitzero"`
+	// Traffic is what it moved between caches and memory in the period, reads and writes,
+	// LocalTraffic that of it with the memory of its CPUs' own nodes (resctrl's
+	// mbm_total_bytes, mbm_local_bytes).
+	Traffic      unit.Value[unit.Bytes] `json:"traffic_bytes,omitzero"`
+	LocalTraffic unit.Value[unit.Bytes] `json:"local_traffic_bytes,omitzero"`
+	// LocalFaults and RemoteFaults are pages of memory on which the kernel's NUMA balancing
+	// had its threads fault, lately: a sample of the pages that they touch, not of how
+	// often. They are no deltas over the period: the kernel remembers those of the last
+	// scan, half of those before, and so on, and scans every 1 to 60 s of a thread's CPU
+	// time. Each thread's share on its own node weighs as its CPU time; the sum of the two
+	// says how many pages stand behind that.
+	LocalFaults  unit.Value[uint64] `json:"local_hint_faults,omitzero"`
+	RemoteFaults unit.Value[uint64] `json:"remote_hint_faults,omitzero"`
 	// Threads are its threads (a VM's vCPUs), ascending by ID, where somebody reads them
 	// one by one; nil: nobody does.
 	Threads []Thread `json:"threads,omitempty"`
 
 	Binding Binding `json:"binding"`
+	// Class is how it is isolated now; nil: it is not, or nobody knows.
+	Class *action.Class `json:"class,omitempty"`
 }
 
 // Thread is one thread of a workload in one period; a VM's vCPU is one.

@@ -50,8 +50,12 @@ func (h *Host) do(l *Load, s action.Step) action.Outcome {
 		h.keepBefore(l)
 		b.CPUs, b.OursCPUs = s.CPUs, true
 	case action.SetMems:
+		from := h.others(s.Nodes)
+		if !b.Mems.IsEmpty() {
+			from = from.Intersect(b.Mems) // cpuset_migrate_mm: from the old mems_allowed only
+		}
 		b.Mems, b.OursMems = s.Nodes, true
-		h.move(l, h.others(s.Nodes), s.Nodes, 1<<60, true)
+		h.move(l, from, s.Nodes, 1<<60, true)
 	case action.MovePages:
 		moved, left := h.move(l, s.From, s.Nodes, s.Budget, false)
 		status := action.Done

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+import "homenode/internal/unit"
+
+// What nine of ten scenarios of the lab were within of the exact share of local reads:
+// docs/decisions/0029-estimates.md, measured by scripts/bench-estimate.sh. Of each it is
+// the worst shape's, rounded up (TestErrorsOfTheWorstShape reads the decision's table).
+const (
+	pagesErrorOneSided = unit.Ratio(0.75) // CPU time, or pages, of one node; shape four
+	pagesErrorApart    = unit.Ratio(0.66) // of several, both: who reads what is anybody's guess; shape four
+	faultsError        = unit.Ratio(0.35) // shape two
+)
+
+// ErrorBasis is what LocalAccessError rests on: it goes wherever that is printed.
+const ErrorBasis = "nine of ten of the lab's scenarios, each the mean of its windows, were within, on the worse of two machines (35 scenarios with two nodes, 18 with four)"
+
+// apart is the least share of CPU time and of pages outside of the node with most of
+// them, from which on a workload counts as on several nodes.
+const apart = 0.05
+
+// LocalAccessError is how far an estimated local access ratio may be off, as ErrorBasis
+// says. None where it is counted, unknown, or estimated from counts of a part of the
+// time: how far that is off nobody has measured.
+func LocalAccessError(w *Workload) unit.Opt[unit.Ratio] {
+	v := LocalAccessRatio(w)
+	switch {
+	case v.How != unit.HowEstimated:
+		return unit.None[unit.Ratio]()
+	case counts(w) == byFaults:
+		return unit.Some(faultsError)
+	case counts(w) != byPages: // counted, and scaled from a part of the time: not known
+		return unit.None[unit.Ratio]()
+	case w.OnSeveral():
+		return unit.Some(pagesErrorApart)
+	}
+	return unit.Some(pagesErrorOneSided)
+}
+
+// OnSeveral says that both CPU time and pages are on more than one node. If one of
+// them is not, the estimate is wrong only where some pages are read more than others.
+func (w *Workload) OnSeveral() bool {
+	var cpu, mostCPU float64
+	var bytes, mostBytes unit.Bytes
+	for i := range w.CPUByNode {
+		c := w.CPUByNode[i].Or(0)
+		cpu, mostCPU = cpu+c, max(mostCPU, c)
+	}
+	for i := range w.AnonByNode {
+		b := w.AnonByNode[i].Or(0) + w.FileByNode[i].Or(0)
+		bytes, mostBytes = bytes+b, max(mostBytes, b)
+	}
+	return mostCPU < (1-apart)*cpu && float64(mostBytes) < (1-apart)*float64(bytes)
+}
