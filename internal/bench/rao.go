@@ -12,6 +12,7 @@ import (
 	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 const (
@@ -288,7 +289,7 @@ func raoPerOp(r probe.Result) ([]float64, error) {
 			*sum += v.Or(math.NaN())
 		}
 	}
-	return []float64{ns / ops, cycles / ops, llc / ops, llc / l2, critical / requests, requests / ops, critical / ops}, nil
+	return []float64{ns / ops, cycles / ops, llc / ops, llc / l2, window.UncorePenalty(critical, requests).Or(math.NaN()), requests / ops, critical / ops}, nil
 }
 
 func raoCell(c cell, v [][]float64) profile.RaoCell {

@@ -9,6 +9,7 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // One node's memory is saturated while that of others idles.
@@ -63,7 +64,7 @@ func (l look) controllerBusy(i int) unit.Value[unit.Ratio] {
 			if writes, ok := t.Writes.Get(); ok { // they share the channels with the reads
 				lines, from = lines+writes, "("+from+" + "+t.Writes.From+")"
 			}
-			part := float64(lines) * 64 / l.Length.Seconds() / float64(width)
+			part := float64(lines) * window.LineBytes / l.Length.Seconds() / float64(width)
 			return unit.Estimated(unit.Ratio(min(1, part)), from+" × 64 B / HMAT bandwidth")
 		}
 	}

@@ -31,6 +31,9 @@ func (r *Reader) binding(w *workload) (window.Binding, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return window.Binding{}, err
 	}
+	if own1+own2 == "" && !w.same() { // no value of its own, or none any more
+		return window.Binding{}, fmt.Errorf("read cpuset of %s: %w", w.ID, ErrGone)
+	}
 	b := window.Binding{CPUs: cpus, Mems: mems}
 	b.OursCPUs, b.OursMems = r.ours(w, cgroup.CPUsFile, own1), r.ours(w, cgroup.MemsFile, own2)
 	if own1 != "" && !b.OursCPUs && cpus != parent.CPUs {
@@ -63,7 +66,7 @@ func (r *Reader) parent(id string) (cgroup.Effective, error) {
 // own is (1); on v1 before 3.17 there is no effective file.
 func readSet[K set.Kind](r *Reader, own, eff *unix.Kept, parent set.Set[K], parse func(string) (set.Set[K], error)) (set.Set[K], string, error) {
 	none := set.Set[K]{}
-	data, err := own.Read(&r.buf)
+	data, err := own.ReadLine(&r.buf)
 	if err != nil && unix.Classify(err) == ErrGone {
 		return parent, "", nil
 	}
@@ -71,7 +74,7 @@ func readSet[K set.Kind](r *Reader, own, eff *unix.Kept, parent set.Set[K], pars
 		return none, "", unix.Explain("read", own.Path, "", err)
 	}
 	text := strings.TrimSpace(string(data))
-	data, err = eff.Read(&r.buf)
+	data, err = eff.ReadLine(&r.buf)
 	if err == nil {
 		s, err := parse(string(data))
 		return s, text, malformedSet(eff.Path, err)

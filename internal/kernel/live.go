@@ -5,6 +5,7 @@ package kernel
 import (
 	"strings"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
 )
 
@@ -38,4 +39,11 @@ func BootID(root Root) (string, error) {
 		return "", unix.Explain("read", file, "", err)
 	}
 	return strings.TrimSpace(string(data)), nil
+}
+
+// ReadOnlyCgroups says that cpusets cannot be written: their mount is read-only, as in
+// many containers. Those who manage cgroups write through mounts of their own.
+func ReadOnlyCgroups(root Root) bool {
+	layout, err := cgroup.Find(root)
+	return err == nil && layout.ReadOnly
 }

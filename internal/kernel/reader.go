@@ -12,6 +12,7 @@ import (
 
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/perf"
+	"homenode/internal/kernel/resctrl"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/set"
@@ -26,11 +27,21 @@ type Config struct {
 	Roots []string // globs of cgroup paths, "/demo/*"; none: every cgroup with processes
 	// Ours says whether a setting's present value was set by homenode: the
 	// journal knows. Nil: nothing is ours.
-	Ours     func(id, file, value string) bool
-	NoPerf   bool      // do not count events
-	UserOnly bool      // count events in user mode only
-	Perf     unix.Perf // nil: the kernel's, if Root is "/"; else none
-	Now      func() time.Time
+	Ours   func(id, file, value string) bool
+	NoPerf bool   // do not count events
+	Events string // how to: EventsAuto, EventsPerf (""), EventsBPF, EventsOff
+	Ticks  int    // by BPF: count in one of so many ticks; 0: DefaultTicks, 1: always
+	// Watched says who is counted first where not all can be. Nil: nobody.
+	Watched  func(id string) bool
+	Budget   perf.Budget // of perf's groups; zero: DefaultBudget
+	UserOnly bool        // count events in user mode only
+	Perf     unix.Perf   // nil: the kernel's, if Root is "/"; else none
+	// Resctrl says how traffic and cache are counted where resctrl is mounted. Without
+	// its Live token only groups that are there are read.
+	Resctrl   resctrl.Config
+	Hints     HintMode // when threads' hint faults are read
+	HintTasks int      // threads whose hint faults are read in a round; 0: 64
+	Now       func() time.Time
 }
 
 // Reader reads windows. It is not safe for concurrent use.
@@ -42,6 +53,12 @@ type Reader struct {
 	buf     unix.Buffer
 	meter   *perf.Meter // nil: noPerf says why
 	noPerf  string
+	resctrl traffic
+
+	hints  hints
+	policy policyTurn
+	limits map[string]*limitFile // memory limits of workloads' ancestors
+	counting
 
 	online, stat unix.Kept
 	onlineText   string
@@ -70,12 +87,15 @@ func NewReader(cfg Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	unix.BoundLoose()
 	r := emptyReader(cfg)
 	r.layout = layout
 	if err := r.readMachine(); err != nil {
 		return nil, err
 	}
 	r.openMeter()
+	r.openResctrl()
+	r.openBPF()
 	return r, nil
 }
 
@@ -83,7 +103,7 @@ func emptyReader(cfg Config) *Reader {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	r := &Reader{cfg: cfg, workloads: map[string]*workload{}, start: cfg.Now()}
+	r := &Reader{cfg: cfg, workloads: map[string]*workload{}, limits: map[string]*limitFile{}, start: cfg.Now()}
 	r.online.Path = cfg.Root.Path("/sys/devices/system/cpu/online")
 	r.stat.Path = cfg.Root.Path("/proc/stat")
 	return r
@@ -150,7 +170,11 @@ func (r *Reader) Close() {
 	for _, w := range r.workloads {
 		w.close()
 	}
+	r.closeBPF()
 	r.closeFiles()
+	r.hints.balancing.Close()
+	r.dropLimits(0)
+	r.resctrl.close()
 	clear(r.workloads)
 }
 
@@ -169,7 +193,7 @@ func (r *Reader) openMeter() {
 		calls = unix.LivePerf{}
 	}
 	switch {
-	case r.cfg.NoPerf:
+	case r.cfg.NoPerf, r.cfg.Events == EventsOff:
 		r.noPerf = "perf is switched off"
 	case calls == nil:
 		r.noPerf = "no perf on a recorded tree"
@@ -180,20 +204,24 @@ func (r *Reader) openMeter() {
 		r.problem(err)
 		cfg := perf.Config{Table: perf.Detect(r.cfg.Root), UserOnly: r.cfg.UserOnly}
 		r.meter = perf.NewMeter(calls, cfg, limit)
+		if r.budget = r.cfg.Budget; r.budget == (perf.Budget{}) {
+			r.budget = perf.DefaultBudget(limit)
+		}
 	}
 }
 
 // readMachine (re)reads the topology and what hangs on it.
 func (r *Reader) readMachine() error {
+	// First, which CPUs are online: what comes or goes while the rest is read is seen by
+	// the next round, and the machine read again.
+	if text, err := r.online.Read(&r.buf); err == nil {
+		r.onlineText = string(text)
+	}
 	m, err := ReadMachine(r.cfg.Root)
 	if len(m.Nodes) == 0 {
 		return errors.Join(err, fmt.Errorf("read machine %s: no NUMA node (%w)", r.cfg.Root, ErrNotSupported))
 	}
 	r.problem(err)
-	text, err := r.online.Read(&r.buf)
-	if err == nil {
-		r.onlineText = string(text)
-	}
 	r.closeFiles()
 	r.machine, r.nodeOfCPU, r.ticks = m, map[int]int{}, map[int]tickPair{}
 	r.meminfo = make([]unix.Kept, len(m.Nodes))
@@ -222,8 +250,11 @@ func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 		return window.Window{}, err
 	}
 	r.follow(found)
+	r.beginCounting(found)
 	r.parents = map[string]cgroup.Effective{}
 	r.seq++
+	r.beginHints(len(found))
+	r.beginPolicies()
 	w := window.Window{Schema: window.Schema, Seq: r.seq, Nodes: r.nodes()}
 	for _, cg := range found {
 		if err := ctx.Err(); err != nil {
@@ -231,6 +262,7 @@ func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 		}
 		r.add(&w, cg)
 	}
+	r.addTraffic(&w)
 	r.finish(&w)
 	return w, nil
 }
@@ -239,7 +271,7 @@ func (r *Reader) discover() ([]cgroup.Cgroup, error) {
 	if r.bare {
 		return nil, nil
 	}
-	return r.layout.Discover(r.cfg.Roots)
+	return r.layout.DiscoverKnowing(r.cfg.Roots, func(id string) bool { return r.workloads[id] != nil })
 }
 
 // add reads one workload; one that is gone by now is left out.
@@ -256,10 +288,11 @@ func (r *Reader) add(w *window.Window, cg cgroup.Cgroup) {
 }
 
 func (r *Reader) finish(w *window.Window) {
+	r.dropLimits(r.seq)
 	now := r.cfg.Now()
 	w.At = now.Round(0)
 	if !r.last.IsZero() {
-		w.Length = now.Sub(r.last)
+		w.Length = max(0, now.Sub(r.last)) // by the monotonic clock: now has its reading, At has not
 	}
 	r.last = now
 	r.problems = append(r.problems, r.always...)
@@ -292,6 +325,10 @@ func (r *Reader) follow(found []cgroup.Cgroup) {
 func (r *Reader) forget(id string) {
 	if w := r.workloads[id]; w != nil {
 		w.close()
+		r.turns.Forget(id)
+		if r.bpf != nil && w.slot != 0 {
+			r.bpf.Remove(w.slot)
+		}
 		delete(r.workloads, id)
 	}
 }
@@ -307,6 +344,9 @@ func (r *Reader) followHotplug() {
 		r.forget(id)
 	}
 	r.problem(r.readMachine())
+	r.resctrl.machineChanged(r.machine)
+	r.closeBPF()
+	r.openBPF()
 }
 
 // problem notes what went wrong, a sentence each.
@@ -319,11 +359,8 @@ func (r *Reader) problem(err error) {
 // perNode adds CPU times up by node, in CPUs' worth of elapsed.
 func (r *Reader) perNode(elapsed time.Duration, each func(add func(cpu int, t time.Duration))) []float64 {
 	by := make([]float64, len(r.machine.Nodes))
-	if elapsed <= 0 {
-		return by
-	}
 	each(func(cpu int, t time.Duration) {
-		if i, ok := r.nodeOfCPU[cpu]; ok && i >= 0 {
+		if i, ok := r.nodeOfCPU[cpu]; ok && i >= 0 && elapsed > 0 {
 			by[i] += t.Seconds() / elapsed.Seconds()
 		}
 	})

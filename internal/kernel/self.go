@@ -5,7 +5,14 @@ package kernel
 import (
 	"syscall"
 	"time"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/unix"
 )
+
+// ForgetProgram lets go of those pages of this program's own file that are not in use.
+func ForgetProgram() error { return unix.ForgetProgram() }
 
 // ProcessCPU is the user and system time that this process has used.
 func ProcessCPU() time.Duration {
@@ -14,4 +21,13 @@ func ProcessCPU() time.Duration {
 		return 0 // only a bad argument can fail, and there is none
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// Monotonic is CLOCK_MONOTONIC: what systemd wants to know of a reload.
+func Monotonic() time.Duration {
+	var t sys.Timespec
+	if err := sys.ClockGettime(sys.CLOCK_MONOTONIC, &t); err != nil {
+		return 0 // only a bad argument can fail, and there is none
+	}
+	return time.Duration(t.Nano())
 }

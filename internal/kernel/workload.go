@@ -3,10 +3,12 @@
 package kernel
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"homenode/internal/kernel/bpfcount"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/procfs"
@@ -17,9 +19,8 @@ import (
 
 const (
 	firstWindow = "first window of it: no reading before"
-	// rarely is how many rounds pass between looks that cost as much as the
-	// workload is large (memory policies), and between attempts to open events
-	// that failed. Lower finds a late mbind sooner and costs CPU time.
+	// rarely is how many rounds pass between attempts at what failed, as opening events.
+	// Lower finds sooner that it works by now, and costs CPU time.
 	rarely = 64
 )
 
@@ -28,7 +29,8 @@ type workload struct {
 	cgroup.Cgroup
 	dir    string
 	inode  uint64
-	seen   int // rounds
+	below  bool // there may be cgroups below it
+	seen   int  // rounds
 	layout cgroup.Layout
 
 	// Where its processes are in each hierarchy; the zero Hier when they are
@@ -37,6 +39,18 @@ type workload struct {
 
 	usage, perCPU, quota, period, numaStat unix.Kept
 	ownCPUs, ownMems, effCPUs, effMems     unix.Kept
+
+	pressure, throttle, limit unix.Kept
+	tasks                     unix.Kept // not kept on v1, which keeps the list with the open file (cgroup_pidlist_start)
+
+	waited     time.Duration // of pressure
+	waitedAt   time.Time
+	noPressure string                      // why it is not read
+	throttling unit.Opt[cgroup.Throttling] // of the round before
+	throttled  unit.Value[unit.Ratio]
+
+	hints    map[int]*threadHints // by TID
+	hintNext int                  // of the threads, in the order of their ids
 
 	at       time.Time // of usage
 	used     time.Duration
@@ -47,8 +61,12 @@ type workload struct {
 
 	events *perf.Group
 	noPerf string
+	failed bool // events could not be opened
+	slot   bpfcount.Slot
+	partly bool // not all of its cgroups are counted in slot
 	clocks []perf.CPUClock
 
+	policyAt uint64 // round of the last look
 	policy   string // why its memory counts as pinned by itself; "" = it does not
 	numaMaps cgroup.NumaStat
 	mapsAt   int // round in which numaMaps was read; −1 = never
@@ -58,7 +76,8 @@ type workload struct {
 func (r *Reader) meet(cg cgroup.Cgroup) *workload {
 	w := &workload{Cgroup: cg, layout: r.layout, dir: r.layout.Path(r.layout.Cpuset, cg.ID, ""), mapsAt: -1}
 	w.Owner = r.layout.Owner(cg.ID, &r.buf)
-	w.inode, _ = unix.Inode(w.dir)
+	w.inode, w.below, _ = unix.Look(w.dir)
+	w.tasks.Path = r.layout.Path(r.layout.Cpuset, cg.ID, r.layout.ThreadsFile())
 	member := r.membership(cg.ID)
 	l := r.layout
 	w.cpuHier, w.acctHier = member(l.CPU, "cpu"), member(l.CPUAcct, "cpuacct")
@@ -67,10 +86,15 @@ func (r *Reader) meet(cg cgroup.Cgroup) *workload {
 	w.perCPU.Path = l.Path(w.acctHier, cg.ID, "cpuacct.usage_percpu")
 	w.quota.Path = l.Path(w.cpuHier, cg.ID, pick(w.cpuHier, "cpu.max", "cpu.cfs_quota_us"))
 	w.period.Path = l.Path(w.cpuHier, cg.ID, "cpu.cfs_period_us")
+	w.throttle.Path, w.pressure.Path = l.Path(w.cpuHier, cg.ID, "cpu.stat"), l.Path(w.cpuHier, cg.ID, "cpu.pressure")
+	w.limit.Path = l.Path(w.memHier, cg.ID, limitName(w.memHier))
 	w.numaStat.Path = l.Path(w.memHier, cg.ID, "memory.numa_stat")
 	w.ownCPUs.Path, w.ownMems.Path = l.Path(l.Cpuset, cg.ID, cgroup.CPUsFile), l.Path(l.Cpuset, cg.ID, cgroup.MemsFile)
 	w.effCPUs.Path = l.Path(l.Cpuset, cg.ID, l.EffectiveFile(cgroup.CPUsFile))
 	w.effMems.Path = l.Path(l.Cpuset, cg.ID, l.EffectiveFile(cgroup.MemsFile))
+	for _, k := range w.kept() {
+		k.Loose = true
+	}
 	return w
 }
 
@@ -83,12 +107,14 @@ func pick(h cgroup.Hier, v2, v1 string) string {
 
 // same says that the directory is still the one that was met.
 func (w *workload) same() bool {
-	inode, err := unix.Inode(w.dir)
-	return err == nil && inode == w.inode
+	inode, below, ok := unix.Look(w.dir)
+	w.below = below
+	return ok && inode == w.inode
 }
 
 func (w *workload) kept() []*unix.Kept {
-	return []*unix.Kept{&w.usage, &w.perCPU, &w.quota, &w.period, &w.numaStat, &w.ownCPUs, &w.ownMems, &w.effCPUs, &w.effMems}
+	return []*unix.Kept{&w.usage, &w.perCPU, &w.quota, &w.period, &w.numaStat, &w.ownCPUs, &w.ownMems, &w.effCPUs, &w.effMems,
+		&w.pressure, &w.throttle, &w.limit, &w.tasks}
 }
 
 func (w *workload) close() {
@@ -147,14 +173,17 @@ func (r *Reader) readWorkload(w *workload) (window.Workload, error) {
 	if out.Binding, err = r.binding(w); err != nil {
 		return window.Workload{}, err
 	}
-	if r.ids, err = r.layout.TIDs(r.ids[:0], w.ID, &r.buf); err != nil {
+	if r.ids, err = r.tids(w); err != nil {
 		return window.Workload{}, err
 	}
-	out.Tasks = unit.Measured(len(r.ids), pick(r.layout.Cpuset, "cgroup.threads", "tasks"))
+	out.Tasks = unit.Measured(len(r.ids), r.layout.ThreadsFile())
 	out.CPU = r.cpuTotal(w)
 	out.Quota = r.quota(w)
-	sample, why := r.sample(w)
+	out.Waiting, out.Throttled = r.waiting(w), r.throttledShare(w, out.Quota)
+	out.MemoryLimit = r.memoryLimit(w)
+	sample, why := r.sample(w, out.CPU)
 	r.setCounts(&out, w, sample, why)
+	r.setHints(&out, w)
 	out.CPUByNode = r.cpuByNode(w, sample, out.CPU)
 	if !out.CPU.Known() {
 		out.CPU = total(out.CPUByNode, out.CPU)
@@ -169,6 +198,27 @@ func (r *Reader) readWorkload(w *workload) (window.Workload, error) {
 	return out, nil
 }
 
+// tids lists the workload's threads. Discovery has not looked whether there are any.
+func (r *Reader) tids(w *workload) (ids []int, err error) {
+	if w.below {
+		ids, err = r.layout.TIDs(r.ids[:0], w.ID, &r.buf)
+	} else {
+		var data []byte
+		data, err = w.tasks.ReadLine(&r.buf)
+		if !r.layout.Cpuset.V2 {
+			w.tasks.Close()
+		}
+		if err != nil {
+			return r.ids[:0], unix.Explain("read", w.tasks.Path, "", err)
+		}
+		ids, err = procfs.AppendPIDs(r.ids[:0], data)
+	}
+	if err == nil && len(ids) == 0 {
+		err = fmt.Errorf("%s has no process any more (%w)", w.ID, ErrGone)
+	}
+	return ids, err
+}
+
 func join(a, b string) string {
 	if a == "" {
 		return b
@@ -177,11 +227,14 @@ func join(a, b string) string {
 }
 
 // sample reads the workload's events, opening them first where that is due.
-func (r *Reader) sample(w *workload) (perf.Sample, string) {
+func (r *Reader) sample(w *workload, total unit.Value[float64]) (perf.Sample, string) {
 	if r.meter == nil {
 		return perf.Sample{}, r.noPerf
 	}
-	if w.events == nil && w.seen%rarely == 0 {
+	if r.bpf != nil {
+		return r.sampleBPF(w, total)
+	}
+	if w.events == nil && r.counted[w.ID] {
 		r.openEvents(w)
 	}
 	if w.events == nil {
@@ -207,6 +260,7 @@ func (r *Reader) openEvents(w *workload) {
 		return
 	}
 	g, err := r.meter.Open(r.layout.Path(w.perfHier, w.ID, ""), r.machine.OnlineCPUs().IDs(), !w.perCPUTime())
+	w.failed = err != nil
 	if err != nil {
 		w.noPerf = err.Error()
 		r.problem(err)
@@ -225,28 +279,30 @@ func (r *Reader) setCounts(out *window.Workload, w *workload, s perf.Sample, why
 		{&out.Cycles, perf.Cycles}, {&out.Instructions, perf.Instructions}, {&out.StallCycles, perf.StallCycles},
 		{&out.LocalLoads, perf.LocalLoads}, {&out.RemoteLoads, perf.RemoteLoads},
 	}
-	if s.OK && w.events.Has(perf.Cycles) && s.Total[perf.Cycles] == 0 && out.CPU.Or(0) > 0 {
+	if s.OK && r.has(w, perf.Cycles) && s.Total[perf.Cycles] == 0 && out.CPU.Or(0) > 0 {
 		s.OK, why = false, "the PMU counted no cycle while CPU time was used (is the lab's model off?)"
 	}
 	for _, f := range fields {
 		switch {
 		case !s.OK:
 			*f.into = unit.UnknownValue[uint64](why)
-		case !w.events.Has(f.f):
+		case !r.has(w, f.f):
 			_, from := r.meter.Table().Source(f.f)
 			*f.into = unit.UnknownValue[uint64](from + ": not counted on this PMU")
 		default:
-			*f.into = r.count(f.f, s)
+			*f.into = r.count(w, f.f, s)
 		}
 	}
 }
 
 // count marks a figure: scaled ones are estimates, whatever counted them.
-func (r *Reader) count(f perf.Field, s perf.Sample) unit.Value[uint64] {
+func (r *Reader) count(w *workload, f perf.Field, s perf.Sample) unit.Value[uint64] {
 	how, from := r.meter.Table().Source(f)
 	switch {
 	case s.Lost > 0.05:
 		return unit.UnknownValue[uint64](from + ": the PMU had no room for it in " + unit.Ratio(s.Lost).String() + " of the time")
+	case s.Sampled:
+		how, from = unit.Weakest(how, unit.HowEstimated), from+r.partOf(w)
 	case s.Scaled > 1:
 		how, from = unit.Weakest(how, unit.HowEstimated), from+", multiplexed and scaled"
 	case s.Doubt:

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"time"
@@ -31,11 +32,12 @@ func (r *Reader) cpuTotal(w *workload) unit.Value[float64] {
 	if !w.acctHier.Present() {
 		return unit.UnknownValue[float64]("its processes are in another cgroup of the cpuacct hierarchy")
 	}
-	data, err := w.usage.Read(&r.buf)
+	data, err := w.usage.ReadLine(&r.buf)
 	now := r.cfg.Now()
 	var used time.Duration
 	if err == nil && w.acctHier.V2 {
 		used, err = cgroup.ParseCPUStat(data)
+		w.noteThrottling(data)
 	} else if err == nil {
 		used, err = cgroup.ParseCPUAcctUsage(data)
 	}
@@ -71,15 +73,18 @@ func (r *Reader) quota(w *workload) unit.Value[float64] {
 }
 
 func (r *Reader) readQuota(w *workload) (unit.Opt[float64], error) {
-	data, err := w.quota.Read(&r.buf)
+	data, err := w.quota.ReadLine(&r.buf)
 	if err != nil {
 		return unit.None[float64](), unix.Explain("read", w.quota.Path, "", err)
 	}
 	if w.cpuHier.V2 {
 		return cgroup.ParseCPUMax(data)
 	}
+	if q := bytes.TrimSpace(data); len(q) > 0 && q[0] == '-' {
+		return unit.None[float64](), nil // no quota: of what period does not matter
+	}
 	quota := append([]byte(nil), data...) // the buffer is read into again
-	period, err := w.period.Read(&r.buf)
+	period, err := w.period.ReadLine(&r.buf)
 	if err != nil {
 		return unit.None[float64](), unix.Explain("read", w.period.Path, "", err)
 	}
@@ -97,7 +102,7 @@ func (r *Reader) cpuByNode(w *workload, s perf.Sample, total unit.Value[float64]
 	switch {
 	case w.perCPUTime():
 		return r.cpuByNodeV1(w)
-	case w.events != nil && w.events.Has(perf.Clock):
+	case r.has(w, perf.Clock):
 		if !s.OK {
 			return unknownByNode[float64](n, firstWindow)
 		}
@@ -116,7 +121,7 @@ func values(by []float64, how unit.Source, from string) []unit.Value[float64] {
 
 func (r *Reader) cpuByNodeV1(w *workload) []unit.Value[float64] {
 	const from = "cpuacct.usage_percpu"
-	data, err := w.perCPU.Read(&r.buf)
+	data, err := w.perCPU.ReadLine(&r.buf)
 	now := r.cfg.Now()
 	var all []time.Duration
 	if err == nil {
@@ -139,13 +144,21 @@ func (r *Reader) cpuByNodeV1(w *workload) []unit.Value[float64] {
 }
 
 func (r *Reader) cpuByNodePerf(s perf.Sample) []unit.Value[float64] {
+	if s.Elapsed <= 0 {
+		return unknownByNode[float64](len(r.machine.Nodes), firstWindow)
+	}
 	by := r.perNode(s.Elapsed, func(add func(int, time.Duration)) {
 		for _, c := range s.ByCPU {
 			add(c.CPU, c.Time)
 		}
 	})
 	how, from := r.meter.Table().Source(perf.Clock)
-	if s.Scaled > 1 {
+	if r.bpf != nil {
+		from = "clock at context switches (BPF)"
+	}
+	if s.Sampled {
+		how = unit.HowEstimated
+	} else if s.Scaled > 1 {
 		how, from = unit.HowEstimated, from+", multiplexed and scaled"
 	}
 	return values(by, how, from)
@@ -167,7 +180,7 @@ func (r *Reader) cpuByThread(w *workload, total unit.Value[float64]) []unit.Valu
 			}
 		}
 	})
-	if before == nil {
+	if before == nil || elapsed <= 0 {
 		return unknownByNode[float64](len(by), firstWindow)
 	}
 	scaleTo(by, total)

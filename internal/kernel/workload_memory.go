@@ -18,7 +18,7 @@ type byNode = []unit.Value[unit.Bytes]
 // workloads take turns, one a round, and keep their last figures in between.
 func (r *Reader) memoryByNode(w *workload) (anon, file byNode) {
 	if w.memHier.Present() {
-		data, err := w.numaStat.Read(&r.buf)
+		data, err := w.numaStat.ReadLine(&r.buf)
 		if err == nil {
 			return r.numaStat(w, data)
 		}
@@ -97,37 +97,5 @@ func (r *Reader) eachVMA(w *workload, processes int, visit func(pid int, v procf
 		for _, v := range vmas {
 			visit(pid, v)
 		}
-	}
-}
-
-const (
-	// policyShare of the sampled pages under a policy of the workload's own make
-	// it pinned. Lower sees every small bound buffer; higher lets a cpuset rebind
-	// what somebody placed on purpose (docs: binding without the stall).
-	policyShare = 0.1
-	// policyProcesses are sampled of a workload; more cost more.
-	policyProcesses = 8
-)
-
-// lookAtPolicies samples the memory policies when the workload is new, once more
-// when it has settled, and rarely after that.
-func (r *Reader) lookAtPolicies(w *workload) {
-	const settled = 4
-	if w.seen != settled && w.seen%rarely != 0 {
-		return
-	}
-	var all, explicit uint64
-	example := ""
-	r.eachVMA(w, policyProcesses, func(pid int, v procfs.VMA) {
-		bytes := v.Pages() * v.PageSize
-		all += bytes
-		if v.Explicit() {
-			explicit += bytes
-			example = fmt.Sprintf("%s in /proc/%d/numa_maps", v.Policy, pid)
-		}
-	})
-	w.policy = ""
-	if share, ok := unit.RatioOf(float64(explicit), float64(all)).Get(); ok && share >= policyShare {
-		w.policy = fmt.Sprintf("%s of its sampled pages have a policy of their own (%s)", share, example)
 	}
 }

@@ -22,8 +22,6 @@ type traffic struct {
 	local unit.Opt[float64]
 }
 
-const lineBytes = 64 // of one DRAM read, as in window's features
-
 // trafficOf spreads every workload's reads over the nodes where it runs:
 //
 //  1. reads by the CPUs of node n: all reads × CPU share(n),
@@ -75,7 +73,7 @@ func trafficOf(w window.Window) []traffic {
 	for i, s := range sum {
 		switch {
 		case counted && w.Length > 0:
-			out[i] = traffic{unit.Some((s.local + s.remote) * lineBytes / w.Length.Seconds()), share(s.local, s.local+s.remote)}
+			out[i] = traffic{unit.Some((s.local + s.remote) * window.LineBytes / w.Length.Seconds()), share(s.local, s.local+s.remote)}
 		case guessed:
 			out[i].local = share(s.cpuLocal, s.cpu)
 		}
@@ -180,6 +178,14 @@ func howMark(how unit.Source) string {
 		return "e"
 	}
 	return ""
+}
+
+// guessMark is howMark where figures are measured as a rule, and only others are marked.
+func guessMark(how unit.Source) string {
+	if how == unit.HowMeasured {
+		return ""
+	}
+	return howMark(how)
 }
 
 // percent is "93%", or "?".

@@ -61,7 +61,10 @@ func (m *Model) detail(f Frame) []text {
 	say("tasks", "%s", figure(wl.Tasks, "%d"))
 	say("CPU", "%s", figure(wl.CPU, "%.2f CPUs"))
 	say("quota", "%s", figure(wl.Quota, "%.2f CPUs"))
-	say("local access ratio", "%s", figure(ft.LocalAccessRatio, "%v"))
+	say("throttled", "%s", figure(wl.Throttled, "%v of its quota's periods"))
+	say("some thread waited", "%s", figure(wl.Waiting, "%v of the time"))
+	say("memory limit", "%s", figure(wl.MemoryLimit, "%v"))
+	say("local access ratio", "%s", figure(ft.LocalAccessRatio, "%v")+within(ft))
 	say("local page ratio", "%s", figure(ft.LocalPageRatio, "%v"))
 	say("DRAM reads (MBW)", "%s", bandwidth(ft.MBW))
 	say("stall share (MSR)", "%s", figure(ft.MSR, "%v"))
@@ -76,6 +79,18 @@ func (m *Model) detail(f Frame) []text {
 	return append(all, text{plain, ""},
 		text{plain, fmt.Sprintf("%-22s ", "local, 0 to 100%") + spark(m.time.history(wl.ID, width, localRatio), 1)},
 		text{plain, fmt.Sprintf("%-22s ", fmt.Sprintf("CPU, 0 to %.1f", largest(cpu))) + spark(cpu, largest(cpu))})
+}
+
+// within is how far an estimate may be off; "?" where that is not known.
+func within(f window.Features) string {
+	off, ok := f.LocalAccessError.Get()
+	switch {
+	case f.LocalAccessRatio.How != unit.HowEstimated:
+		return ""
+	case !ok:
+		return " ± ?"
+	}
+	return fmt.Sprintf(" ± %v", off)
 }
 
 func bindingLines(b window.Binding) [][2]string {
@@ -227,6 +242,8 @@ Figures
   LOCAL is the share of DRAM reads served by the reader's own node. How it is
   known: m measured, M modelled (the lab), e estimated from where its CPU time
   and its pages are. ? is unknown, never nought. ! is below its target.
+  ± is what nine of ten of the lab's scenarios were within, each by its mean,
+  on the worse of two machines.
   MSR is memory stall cycles / cycles. BY NODE: a cell's digit is the node.
   A node's local share and reads are estimates: counters know the workload only.
   BOUND: ● by homenode (cpus: only its CPUs so far), ◆ by somebody else.

@@ -351,9 +351,12 @@ func TestDecisionTable(t *testing.T) {
 		want string
 		text string
 	}{
-		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0x55}, "intel", ""},
+		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0x55}, "intel-skx", ""},
 		{procfs.CPUModel{Vendor: "GenuineIntel", Family: 6, Model: 0x8f}, "", "auxiliary group leader"},
 		{procfs.CPUModel{Vendor: "AuthenticAMD", Family: 25, Model: 1}, "", "IBS"},
+		{procfs.CPUModel{Vendor: "AuthenticAMD", Family: 25, Model: 0x61}, "", "IBS"}, // a desktop's
+		{procfs.CPUModel{Implementer: 0x41, Part: 0xd40}, "", "SPE"},
+		{procfs.CPUModel{Implementer: 0x48, Part: 0xd01}, "", "implementer 0x48"},
 		{procfs.CPUModel{}, "", "no event is known"},
 	} {
 		got, err := tableFor(c.cpu)

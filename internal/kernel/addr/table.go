@@ -4,11 +4,11 @@ package addr
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
@@ -30,19 +30,40 @@ type Table struct {
 	Note          string // what was never tried
 }
 
-// The tables. Intel's serves Skylake-SP to Ice Lake-SP.
-var (
-	Lab = Table{
-		Name: "lab", How: unit.HowModelled,
-		Loads:  Event{Config: 0x01cd, Latency: true, Precise: 2, Doc: "lab/include/homenode_lab.h, HOMENODE_EV_LOAD_LATENCY"},
-		Stores: Event{Config: 0x82d0, Precise: 2, Doc: "HOMENODE_EV_STORES"},
+// Lab is the table of the lab's PMU.
+var Lab = labTable()
+
+func labTable() Table {
+	known, ok := event.ByName("lab")
+	if !ok {
+		panic("addr: no event table for the lab")
 	}
-	Intel = Table{
-		Name: "intel", How: unit.HowMeasured, Note: "never run on hardware",
-		Loads:  Event{Config: 0x01cd, Latency: true, Precise: 2, Doc: "MEM_TRANS_RETIRED.LOAD_LATENCY: intel/perfmon SKX, CLX, ICX"},
-		Stores: Event{Config: 0x82d0, Precise: 2, Doc: "MEM_INST_RETIRED.ALL_STORES: intel/perfmon SKX, CLX, ICX"},
+	t, err := tableOf(known)
+	if err != nil {
+		panic(fmt.Sprintf("addr: %v", err))
 	}
-)
+	return t
+}
+
+// tableOf takes the events that sample from an event table, or why there are none.
+// Both are sampled with precise_ip 2: the address is the instruction's own.
+func tableOf(known *event.Table) (Table, error) {
+	loads, why1, ok1 := known.Best(event.LoadSamples)
+	stores, why2, ok2 := known.Best(event.StoreSamples)
+	if !ok1 {
+		return Table{}, refused(why1)
+	}
+	if !ok2 {
+		return Table{}, refused(why2)
+	}
+	doc := func(e event.Event) string { return e.Name() + ": " + known.Sources[0].Title }
+	l, s := loads.Events[0], stores.Events[0]
+	return Table{
+		Name: known.Name, How: known.How, Note: known.Note,
+		Loads:  Event{Config: l.Config, Latency: true, Precise: 2, Doc: doc(l)},
+		Stores: Event{Config: s.Config, Precise: 2, Doc: doc(s)},
+	}, nil
+}
 
 // labIdentifier is what the lab's PMU module says of itself.
 const labIdentifier = "homenode-lab"
@@ -67,14 +88,14 @@ func Detect(root unix.Root) (Table, error) {
 }
 
 func tableFor(cpu procfs.CPUModel) (Table, error) {
-	intel := cpu.Vendor == "GenuineIntel" && cpu.Family == 6
+	known := event.For(event.CPU{Vendor: cpu.Vendor, Family: cpu.Family, Model: cpu.Model, Stepping: cpu.Stepping, Implementer: cpu.Implementer, Part: cpu.Part, Mixed: cpu.Mixed})
 	switch {
-	case intel && slices.Contains([]int{0x55, 0x6a, 0x6c}, cpu.Model):
-		return Intel, nil
-	case intel && slices.Contains([]int{0x8f, 0xcf}, cpu.Model):
-		return Table{}, refused("load samples of Sapphire and Emerald Rapids need an auxiliary group leader (r8203), which homenode does not open yet")
+	case known.Name != event.GenericName:
+		return tableOf(known)
 	case cpu.Vendor == "AuthenticAMD" || cpu.Vendor == "HygonGenuine":
 		return Table{}, refused("AMD samples instructions instead of events (IBS, PMU ibs_op), which homenode does not read yet")
+	case cpu.Implementer != 0:
+		return Table{}, refused(fmt.Sprintf("no event is known that samples addresses on this CPU (implementer %#x, part %#x)", cpu.Implementer, cpu.Part))
 	}
 	return Table{}, refused(fmt.Sprintf("no event is known that samples addresses on this CPU (vendor %q, family %d, model %#x)", cpu.Vendor, cpu.Family, cpu.Model))
 }

@@ -137,7 +137,7 @@ func TestOwnerOf(t *testing.T) {
 	for id, want := range map[string]string{
 		"/demo/a": "none", "/": "none", "/system.slice/ssh.service": Systemd, "/user.slice/user-0.slice/session-1.scope": Systemd,
 		"/kubepods.slice/kubepods-burstable.slice/x/cri-containerd-1a.scope": Kubelet, "/kubepods/besteffort/x": Kubelet,
-		"/system.slice/docker-1a2b.scope": Docker, "/docker/1a2b": Docker, "/system.slice/cri-containerd-1.scope": Containerd,
+		"/system.slice/docker-1a2b.scope": Docker, "/docker/1a2b": Docker, "/system.slice/cri-containerd-1.scope": Kubelet,
 		"/machine.slice/machine-qemu\\x2d1.scope": Libvirt, "/machine.slice/libpod-1a.scope": Podman, "/machine/vm1.libvirt-qemu": Libvirt,
 		"/dockers/a": "none", "/my.slicer": "none",
 	} {
@@ -255,11 +255,13 @@ func TestDecodeMemoryLimit(t *testing.T) {
 }
 
 func FuzzParsers(f *testing.F) {
-	for _, seed := range []string{"usage_usec 1500000\n", "71920912529 93952251650\n", "max 100000\n", "2 1", "anon N0=1\nfile N0=2\n", "hierarchical_anon=1 N0=1\nhierarchical_file=1 N0=1\n", "populated 1\n", "populated 1\nfrozen 1\n", "total=4 N0=0 N1=4\n"} {
+	for _, seed := range []string{"usage_usec 1500000\n", "71920912529 93952251650\n", "max 100000\n", "2 1", "anon N0=1\nfile N0=2\n", "hierarchical_anon=1 N0=1\nhierarchical_file=1 N0=1\n", "populated 1\n", "populated 1\nfrozen 1\n", "total=4 N0=0 N1=4\n", "nr_periods 3\nnr_throttled 1\n", "some avg10=0.00 total=12\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		check(t, ParseCPUStat, data)
+		check(t, ParseThrottling, data)
+		check(t, ParseCPUPressure, data)
 		check(t, ParseCPUAcctUsage, data)
 		check(t, ParseCPUAcctPerCPU, data)
 		check(t, ParseCPUMax, data)

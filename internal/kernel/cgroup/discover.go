@@ -31,11 +31,16 @@ type Cgroup struct {
 //  2. A threaded cgroup belongs to its domain above and is no workload.
 //
 // What vanishes meanwhile is left out.
-func (l Layout) Discover(roots []string) ([]Cgroup, error) {
+func (l Layout) Discover(roots []string) ([]Cgroup, error) { return l.DiscoverKnowing(roots, nil) }
+
+// DiscoverKnowing is Discover for who looks again and again: of the cgroups that it
+// knows it believes that they have processes, if none are below. Who reads their threads
+// sees by himself that there are none.
+func (l Layout) DiscoverKnowing(roots []string, known func(id string) bool) ([]Cgroup, error) {
 	if err := l.NeedCpuset(); err != nil {
 		return nil, err
 	}
-	w := walker{Layout: l}
+	w := walker{Layout: l, known: known}
 	var err error
 	if len(roots) == 0 {
 		w.walk("/")
@@ -48,6 +53,7 @@ func (l Layout) Discover(roots []string) ([]Cgroup, error) {
 
 type walker struct {
 	Layout
+	known func(id string) bool // nil: none
 	buf   unix.Buffer
 	found []Cgroup
 }
@@ -71,7 +77,8 @@ func (w *walker) globs(roots []string) error {
 
 func (w *walker) offer(id string) {
 	dir := w.Path(w.Cpuset, id, "")
-	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || w.threaded(dir) || !w.populated(id) {
+	_, subdirs, ok := unix.Look(dir)
+	if !ok || w.threaded(dir) || !(w.believe(id, subdirs) || w.populated(id)) {
 		return
 	}
 	w.found = append(w.found, Cgroup{ID: id, Owner: OwnerOf(id)})
@@ -85,32 +92,44 @@ func (w *walker) walk(id string) {
 		if w.threaded(dir) {
 			continue
 		}
-		if w.hasProcs(dir) {
+		_, subdirs, _ := unix.Look(dir)
+		if w.believe(child, subdirs) || w.hasProcs(dir) {
 			w.found = append(w.found, Cgroup{ID: child, Owner: OwnerOf(child)})
 		}
-		w.walk(child)
+		if subdirs {
+			w.walk(child)
+		}
 	}
+}
+
+func (w *walker) believe(id string, subdirs bool) bool {
+	return !subdirs && w.known != nil && w.known(id)
 }
 
 // threaded reads cgroup.type (v2, since 4.14): "domain", "domain threaded" (the
 // top of a threaded subtree), "threaded", "domain invalid".
 func (w *walker) threaded(dir string) bool {
+	if !w.Cpuset.V2 {
+		return false
+	}
 	data, err := w.buf.ReadFile(dir + "/cgroup.type")
 	kind := string(bytes.TrimSpace(data))
 	return err == nil && (kind == "threaded" || kind == "domain invalid")
 }
 
 func (w *walker) hasProcs(dir string) bool {
-	data, err := w.buf.ReadFile(dir + "/cgroup.procs")
+	data, err := w.buf.ReadLine(dir + "/cgroup.procs")
 	return err == nil && len(bytes.TrimSpace(data)) > 0
 }
 
 // populated asks cgroup.events on v2, and looks for processes on v1.
 func (w *walker) populated(id string) bool {
 	dir := w.Path(w.Cpuset, id, "")
-	if data, err := w.buf.ReadFile(dir + "/cgroup.events"); err == nil {
-		if yes, err := ParsePopulated(data); err == nil {
-			return yes
+	if w.Cpuset.V2 {
+		if data, err := w.buf.ReadLine(dir + "/cgroup.events"); err == nil {
+			if yes, err := ParsePopulated(data); err == nil {
+				return yes
+			}
 		}
 	}
 	if w.hasProcs(dir) {
@@ -161,18 +180,23 @@ func (l Layout) PIDsIn(h Hier, dst []int, id string, buf *unix.Buffer) ([]int, e
 	return l.PIDs(dst, id, buf)
 }
 
+// ThreadsFile has the threads of a cgroup, without those below it.
+func (l Layout) ThreadsFile() string {
+	if l.Cpuset.V2 {
+		return "cgroup.threads"
+	}
+	return "tasks"
+}
+
 // TIDs appends the threads of a cgroup and of those below it.
 func (l Layout) TIDs(dst []int, id string, buf *unix.Buffer) ([]int, error) {
-	if l.Cpuset.V2 {
-		return l.ids(dst, id, "cgroup.threads", buf)
-	}
-	return l.ids(dst, id, "tasks", buf)
+	return l.ids(dst, id, l.ThreadsFile(), buf)
 }
 
 // ids reads a file of ids in a cgroup and below. A threaded cgroup refuses
 // cgroup.procs with EOPNOTSUPP: its processes are listed by its domain.
 func (l Layout) ids(dst []int, id, file string, buf *unix.Buffer) ([]int, error) {
-	data, err := buf.ReadFile(l.Path(l.Cpuset, id, file))
+	data, err := buf.ReadLine(l.Path(l.Cpuset, id, file))
 	switch {
 	case err == nil:
 		if dst, err = procfs.AppendPIDs(dst, data); err != nil {

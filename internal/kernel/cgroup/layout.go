@@ -29,6 +29,8 @@ type Layout struct {
 	// Freezer is the v1 freezer. Unified is v2, controllers or not: every cgroup in
 	// it has its own freezer.
 	Freezer, Unified Hier
+	// ReadOnly says that the hierarchy of the cpusets is mounted so.
+	ReadOnly bool
 }
 
 // Path is the real path of a cgroup's file in a hierarchy; file "" is its directory.
@@ -71,6 +73,7 @@ func Find(root unix.Root) (Layout, error) {
 	if v2 != "" {
 		l.Unified = Hier{Mount: v2, V2: true}
 	}
+	l.ReadOnly = slices.ContainsFunc(mounts, func(m procfs.Mount) bool { return m.Point == l.Cpuset.Mount && m.ReadOnly })
 	return l, nil
 }
 

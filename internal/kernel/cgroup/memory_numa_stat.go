@@ -5,6 +5,7 @@ package cgroup
 import (
 	"bytes"
 
+	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -59,9 +60,9 @@ func ParseNumaStat(data []byte, v2 bool, pageSize unit.Bytes) (NumaStat, error) 
 
 // NumaKinds is a v2 cgroup's memory by node, those below it included, in the
 // kernel's own words (Documentation/admin-guide/cgroup-v2.rst, memory.numa_stat).
-// File has Shmem in it, Anon its huge pages.
+// File has Shmem in it, Anon its huge pages; FileMapped is the part of File that processes map.
 type NumaKinds struct {
-	Anon, File, Shmem, KernelStack, PageTables, SlabReclaimable, SlabUnreclaimable map[int]unit.Bytes
+	Anon, File, FileMapped, Shmem, KernelStack, PageTables, SlabReclaimable, SlabUnreclaimable map[int]unit.Bytes
 }
 
 // ParseNumaKinds reads more of memory.numa_stat than ParseNumaStat does. A line
@@ -91,6 +92,8 @@ func (k *NumaKinds) line(key string) *map[int]unit.Bytes {
 		return &k.Anon
 	case "file":
 		return &k.File
+	case "file_mapped":
+		return &k.FileMapped
 	case "shmem":
 		return &k.Shmem
 	case "kernel_stack":
@@ -119,4 +122,29 @@ func parseByNode(rest []byte, scale unit.Bytes) (map[int]unit.Bytes, error) {
 		by[int(node)] = unit.Bytes(n) * scale
 	}
 	return by, nil
+}
+
+// MappedElsewhere is how much of what a cgroup's processes map is not on these nodes: what
+// the kernel moves, while the writer waits, when these become its cpuset.mems on v2
+// (cpuset_migrate_mm in kernel/cgroup/cpuset.c). 0 on v1, whose files do not tell.
+func (l Layout) MappedElsewhere(id string, nodes set.NodeSet, buf *unix.Buffer) (elsewhere unit.Bytes, err error) {
+	if !l.Memory.V2 {
+		return 0, nil
+	}
+	data, err := buf.ReadFile(l.Path(l.Memory, id, "memory.numa_stat"))
+	if err != nil {
+		return 0, unix.Explain("read", id+" memory.numa_stat", "", err)
+	}
+	stat, err := ParseNumaKinds(data)
+	if err != nil {
+		return 0, err
+	}
+	for _, by := range []map[int]unit.Bytes{stat.Anon, stat.FileMapped} {
+		for node, bytes := range by {
+			if !nodes.Has(node) {
+				elsewhere += bytes
+			}
+		}
+	}
+	return elsewhere, nil
 }

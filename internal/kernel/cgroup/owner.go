@@ -12,15 +12,28 @@ const (
 	Kubelet    = "kubelet"
 	Docker     = "docker"
 	Containerd = "containerd"
+	CRIO       = "crio"
 	Podman     = "podman"
 	Libvirt    = "libvirt"
 )
+
+// LeftAlone says that an owner's workloads are observed only, unless the configuration
+// names him (direct_owners): homenode does not talk to him, or he places them himself.
+func LeftAlone(owner string) bool {
+	switch owner {
+	case NoOwner, Systemd, Docker, Containerd:
+		return false
+	}
+	return true
+}
 
 // OwnerOf guesses from a cgroup's path who manages it. The outermost manager
 // wins where one stands behind another (kubelet before containerd), the more
 // special one where systemd only lends its tree (docker-….scope).
 //
 //	/kubepods.slice/…/cri-containerd-1a2b.scope   kubelet
+//	/kubelet.slice/kubelet-kubepods.slice/…       kubelet, with a --cgroup-root (kind)
+//	/system.slice/cri-containerd-1a2b.scope       kubelet: nobody else speaks CRI
 //	/system.slice/docker-1a2b.scope, /docker/1a2b docker
 //	/machine.slice/machine-qemu….scope            libvirt
 //	/system.slice/ssh.service                     systemd
@@ -42,9 +55,12 @@ var ownerRules = []struct {
 	match func(part string) bool
 }{
 	{Kubelet, prefixed("kubepods")},
+	{Kubelet, func(p string) bool { return strings.Contains(p, "-kubepods") }},
+	{Kubelet, prefixed("cri-containerd-")},
 	{Docker, prefixed("docker-")},
 	{Docker, func(p string) bool { return p == "docker" }},
-	{Containerd, prefixed("cri-containerd-", "containerd-", "nerdctl-")},
+	{Containerd, prefixed("containerd-", "nerdctl-")},
+	{CRIO, prefixed("crio-")},
 	{Podman, prefixed("libpod-")},
 	{Libvirt, prefixed("machine-qemu", "machine-lxc")},
 	{Libvirt, func(p string) bool {

@@ -30,47 +30,62 @@ func (l Layout) Owner(id string, buf *unix.Buffer) string {
 // maxAncestors ends the walk where a process tree changes under it.
 const maxAncestors = 64
 
-// shimAbove walks from a process to init. The answer is about one process: ok is
-// false when it is gone, and another has to be asked.
+// shimAbove says whose the shim above a process is. The answer is about one process: ok
+// is false when it is gone, and another has to be asked.
 func (l Layout) shimAbove(pid int, buf *unix.Buffer) (owner string, ok bool) {
+	cmdline, ok := l.shimOf(pid, buf)
+	if ok && cmdline == nil {
+		return NoOwner, true
+	}
+	return shimOwner(cmdline), ok
+}
+
+// shimOf walks from a process to init, and returns the command line of a shim on the
+// way; none, if there is no shim.
+func (l Layout) shimOf(pid int, buf *unix.Buffer) (cmdline []byte, ok bool) {
 	file := func(name string) string { return l.Root.Path("/proc/" + strconv.Itoa(pid) + "/" + name) }
 	for range maxAncestors {
 		data, err := buf.ReadFile(file("stat"))
 		if err != nil {
-			return "", false
+			return nil, false
 		}
 		s, err := procfs.ParseTaskStat(data)
 		if err != nil {
-			return "", false
+			return nil, false
 		}
 		// containerd-shim-runc-v2, cut to the kernel's 15 characters
 		if procfs.TaskName(data) == "containerd-shim" {
 			cmdline, _ := buf.ReadFile(file("cmdline"))
-			return shimOwner(cmdline), true
+			return append([]byte{}, cmdline...), true
 		}
 		if s.Parent <= 0 {
 			break
 		}
 		pid = s.Parent
 	}
-	return NoOwner, true
+	return nil, true
 }
 
 // shimOwner reads whom a shim works for from /proc/PID/cmdline:
 //
 //	/usr/bin/containerd-shim-runc-v2\0-namespace\0moby\0-id\01a2b…\0
 func shimOwner(cmdline []byte) string {
-	args := strings.Split(string(cmdline), "\x00")
-	for i, arg := range args[:len(args)-1] {
-		if arg != "-namespace" {
-			continue
-		}
-		switch args[i+1] {
-		case "moby":
-			return Docker
-		case "k8s.io":
-			return Kubelet
-		}
+	switch argument(cmdline, "-namespace") {
+	case DockerNamespace:
+		return Docker
+	case KubeletNamespace:
+		return Kubelet
 	}
 	return Containerd
+}
+
+// argument is what follows a name on a command line; "" if that is not there.
+func argument(cmdline []byte, name string) string {
+	args := strings.Split(string(cmdline), "\x00")
+	for i, arg := range args[:len(args)-1] {
+		if arg == name {
+			return args[i+1]
+		}
+	}
+	return ""
 }

@@ -233,15 +233,20 @@ func TestViewHasWhatIsCached(t *testing.T) {
 	if err := sys.Fadvise(int(f.Fd()), from, size, sys.FADV_DONTNEED); err != nil {
 		t.Fatal(err)
 	}
-	want := asMincoreHasIt(t, f)
-	if n := (80<<20)/4096 + 1; len(want) == 0 || len(want) == n {
-		t.Skipf("%d of %d pages are cached: this file system does not drop pages", len(want), n)
-	}
-	if got := offsets(t, here(t, f)); !slices.Equal(got, want) {
-		t.Errorf("%d pages, want %d", len(got), len(want))
-	}
-	if after := asMincoreHasIt(t, f); !slices.Equal(after, want) {
-		t.Errorf("%d pages are cached after it, %d before", len(after), len(want))
+	for try := 1; ; try++ {
+		want := asMincoreHasIt(t, f)
+		if n := (80<<20)/4096 + 1; len(want) == 0 || len(want) == n {
+			t.Skipf("%d of %d pages are cached: this file system does not drop pages", len(want), n)
+		}
+		got := offsets(t, here(t, f))
+		after := asMincoreHasIt(t, f)
+		if len(after) < len(want) && try < 10 {
+			continue // a busy machine dropped some meanwhile: nothing can be said
+		}
+		if !slices.Equal(got, want) || !slices.Equal(after, want) {
+			t.Errorf("%d pages, want %d; %d are cached after it", len(got), len(want), len(after))
+		}
+		return
 	}
 }
 

@@ -4,7 +4,7 @@
 // CPU, opened once, read every round, scaled by deltas only.
 //
 //	cgroup dir ──Open──▶ Group{CPU × event} ──Read──▶ Sample (deltas)
-//	                        table: lab | intel-skx | intel-spr | generic
+//	                        table: internal/event, by the CPU
 //
 // Two quirks of the kernel shape it:
 //

@@ -17,7 +17,8 @@ import (
 // Config says how to count.
 type Config struct {
 	Table    Table
-	UserOnly bool // default: user and kernel mode together
+	Fields   []Field // to count, in the order to open them in; nil = WindowFields
+	UserOnly bool    // default: user and kernel mode together
 }
 
 // Meter opens groups and keeps an eye on the number of open files.
@@ -36,7 +37,11 @@ const spareFiles = 256
 
 // NewMeter prepares to count; limit is the process's limit of open files.
 func NewMeter(calls unix.Perf, cfg Config, limit uint64) *Meter {
-	return &Meter{calls: calls, cfg: cfg, limit: int(min(limit, 1<<30)) - spareFiles, words: make([]uint64, 3+nFields)}
+	if cfg.Fields != nil {
+		cfg.Table = cfg.Table.With(cfg.Fields)
+	}
+	most := max(len(cfg.Table.Events), len(Generic.Events)) + 1 // and the clock
+	return &Meter{calls: calls, cfg: cfg, limit: int(min(limit, 1<<30)) - spareFiles, words: make([]uint64, 3+most)}
 }
 
 // choices are the table's events, then less and less. Without clock, cpuacct
@@ -128,7 +133,7 @@ func (g *Group) openCPU(dirFD, cpu int) error {
 	c := &g.cpus[len(g.cpus)-1]
 	leader := -1
 	for _, e := range g.events {
-		attr := g.m.attr(e)
+		attr := Attr(e, g.m.cfg.UserOnly)
 		fd, err := g.m.calls.Open(&attr, dirFD, cpu, leader)
 		if errors.Is(err, sys.ENODEV) && leader < 0 {
 			g.cpus = g.cpus[:len(g.cpus)-1] // offline
@@ -144,13 +149,13 @@ func (g *Group) openCPU(dirFD, cpu int) error {
 	return nil
 }
 
-// attr describes one event. Groups are read through their leader, in order.
-func (m *Meter) attr(e Event) sys.PerfEventAttr {
+// Attr describes one event. Groups are read through their leader, in order.
+func Attr(e Event, userOnly bool) sys.PerfEventAttr {
 	a := sys.PerfEventAttr{
 		Type: e.Type, Config: e.Config, Size: uint32(unsafe.Sizeof(sys.PerfEventAttr{})),
 		Read_format: sys.PERF_FORMAT_GROUP | sys.PERF_FORMAT_TOTAL_TIME_ENABLED | sys.PERF_FORMAT_TOTAL_TIME_RUNNING,
 	}
-	if m.cfg.UserOnly && e.Type != sys.PERF_TYPE_SOFTWARE {
+	if userOnly && e.Type != sys.PERF_TYPE_SOFTWARE {
 		a.Bits |= sys.PerfBitExcludeKernel | sys.PerfBitExcludeHv
 	}
 	return a
@@ -168,14 +173,7 @@ func (g *Group) Close() {
 }
 
 // Has says whether the group counts a field.
-func (g *Group) Has(f Field) bool {
-	for _, e := range g.events {
-		if e.Field == f {
-			return true
-		}
-	}
-	return false
-}
+func (g *Group) Has(f Field) bool { return has(g.events, f) }
 
 // Sample is what happened since the read before.
 type Sample struct {
@@ -186,6 +184,18 @@ type Sample struct {
 	ByCPU   []CPUClock    // Clock by CPU
 	Lost    float64       // share of the time in which the PMU had no room at all for a group
 	Elapsed time.Duration // the period these deltas are of
+	Sampled bool          // counted in a part of the time, and scaled by ScaleBy
+}
+
+// ScaleBy makes what was counted in a part of the time what it was in all of it.
+func (s *Sample) ScaleBy(by float64) {
+	s.Sampled = true
+	for f := range s.Total {
+		s.Total[f] = scaled(s.Total[f], by)
+	}
+	for i := range s.ByCPU {
+		s.ByCPU[i].Time = time.Duration(float64(s.ByCPU[i].Time) * by)
+	}
 }
 
 // CPUClock is the time one CPU spent on the cgroup.
@@ -225,7 +235,7 @@ func (g *Group) readCPU(c *cpuGroup) (reading, error) {
 	}
 	r := reading{enabled: words[1], running: words[2]}
 	for i, e := range g.events {
-		r.value[e.Field] = words[3+i]
+		r.value[e.Field] += words[3+i] // a field can be the sum of several events
 	}
 	return r, nil
 }

@@ -4,14 +4,15 @@ package perf
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -185,27 +186,88 @@ func TestOfflineCPUIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestTables(t *testing.T) {
-	lab := kerneltest.Tree(t, kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab v1\n"})
-	if got := Detect(lab); got.Name != "lab" {
-		t.Errorf("lab is taken for %s", got.Name)
-	}
-	for want, m := range map[string]procfs.CPUModel{"intel-skx": {Vendor: "GenuineIntel", Family: 6, Model: 0x55},
-		"intel-spr": {Vendor: "GenuineIntel", Family: 6, Model: 0xcf}, "generic": {Vendor: "AuthenticAMD", Family: 25, Model: 0x55}} {
-		if got := tableFor(m); got.Name != want {
-			t.Errorf("%+v: %s", m, got.Name)
+var intelSKX, intelSPR = Named("intel-skx"), Named("intel-spr")
+
+const (
+	identifier = "/sys/bus/event_source/devices/cpu/identifier"
+	midrOf     = "/sys/devices/system/cpu/cpu%d/regs/identification/midr_el1"
+	xeon       = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: %d\nmodel name\t: Xeon\nstepping\t: %d\n\nprocessor\t: 1\n"
+	epyc       = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: %d\nmodel\t\t: %d\nmodel name\t: EPYC\nstepping\t: 1\n"
+	armCPU     = "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: %#x\nCPU revision\t: 1\n\n"
+)
+
+// Every kind of CPU picks its table, by what its system shows of it.
+func TestDetect(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		files kerneltest.Files
+	}{
+		{"lab", kerneltest.Files{identifier: "homenode-lab v1\n", "/proc/cpuinfo": fmt.Sprintf(xeon, 0x8f, 8)}},
+		{"intel-skx", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(xeon, 85, 4)}},
+		{"intel-clx", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(xeon, 85, 7)}},
+		{"intel-emr", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(xeon, 207, 2)}},
+		{"amd-zen2", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(epyc, 23, 49)}},
+		{"amd-zen4", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(epyc, 25, 17)}},
+		{"arm-neoverse-n1", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(armCPU+armCPU, 0xd0c, 0xd0c)}},
+		{"arm-neoverse-v2", kerneltest.Files{"/proc/cpuinfo": "processor\t: 0\n", fmt.Sprintf(midrOf, 0): "0x00000000410fd4f0\n", fmt.Sprintf(midrOf, 11): "0x00000000410fd4f0\n"}},
+		{"arm-neoverse-n2", kerneltest.Files{fmt.Sprintf(midrOf, 0): "0x00000000410fd493\n"}},
+
+		{"generic", kerneltest.Files{fmt.Sprintf(midrOf, 0): "0x00000000410fd493\n", fmt.Sprintf(midrOf, 1): "0x00000000410fd0c1\n"}},
+		{"generic", kerneltest.Files{fmt.Sprintf(midrOf, 0): "0x00000000410fd493\n", fmt.Sprintf(midrOf, 1): "what\n"}},
+		{"generic", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(armCPU+armCPU, 0xd0c, 0xd05)}},
+		{"generic", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(xeon, 0xb7, 1)}},
+		{"generic", kerneltest.Files{"/proc/cpuinfo": fmt.Sprintf(epyc, 25, 0x21)}},
+		{"generic", kerneltest.Files{"/proc/cpuinfo": "vendor_id\t: GenuineIntel\ncpu family\t: six\n"}},
+		{"generic", kerneltest.Files{}},
+	} {
+		if got := Detect(kerneltest.Tree(t, c.files)); got.Name != c.want {
+			t.Errorf("%v: %s, want %s", c.files, got.Name, c.want)
 		}
 	}
+}
+
+func TestTables(t *testing.T) {
 	if how, from := Lab.Source(LocalLoads); how != unit.HowModelled || from != "perf r01d3 (lab)" {
 		t.Errorf("%v %s", how, from)
 	}
 	if how, _ := Lab.Source(Clock); how != unit.HowMeasured {
 		t.Errorf("the guest kernel's clock is %v", how)
 	}
-	if e := IntelSKX.Events[2]; e.Config != 0x140014a3 {
-		t.Errorf("stalls %x", e.Config)
+	if e := intelSKX.Events[2]; e.Config != 0x140014a3 || !strings.Contains(e.Doc, "STALLS_MEM_ANY: intel/perfmon SKX") {
+		t.Errorf("stalls %x, %s", e.Config, e.Doc)
 	}
-	if how, why := Generic.Source(LocalLoads); how != unit.HowUnknown || !strings.Contains(why, "generic") {
+	if how, why := Generic.Source(LocalLoads); how != unit.HowUnknown || why != "no such event in the generic table" {
 		t.Errorf("%v %s", how, why)
+	}
+	if how, why := Named("arm-neoverse-n1").Source(LocalLoads); how != unit.HowUnknown || !strings.Contains(why, "REMOTE_ACCESS") {
+		t.Errorf("%v %s", how, why)
+	}
+	for _, known := range event.All() { // nothing is counted that was not asked for
+		for i, e := range tableOf(known).Events {
+			if e.Field > RemoteLoads || i > 0 && e.Field < tableOf(known).Events[i-1].Field {
+				t.Errorf("%s: event %d is of field %d", known.Name, i, e.Field)
+			}
+		}
+	}
+}
+
+// What is counted can be chosen; a field can be the sum of several events.
+func TestChosenFields(t *testing.T) {
+	f := newFake()
+	m := NewMeter(f, Config{Table: Named("amd-zen2"), Fields: []Field{Cycles, UncoreRequests, UncoreWaits}}, 4096)
+	g, err := m.Open("/x", []int{0}, true)
+	if err != nil || len(g.events) != 5 || !g.Has(UncoreRequests) || g.Has(UncoreWaits) || g.Has(LocalLoads) {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if how, from := m.Table().Source(UncoreRequests); how != unit.HowMeasured || from != "perf r0964 + perf rff71 + perf rff72" {
+		t.Errorf("%v %s", how, from)
+	}
+	sample(t, g, 0)
+	f.now[0] = reading{enabled: 10 * ms, running: 10 * ms, value: [nFields]uint64{900, 1, 20, 300, 10 * ms}} // in the order of events
+	if s := sample(t, g, 100*time.Millisecond); s.Total[UncoreRequests] != 321 || s.Total[Cycles] != 900 || s.Total[Clock] != 10*ms {
+		t.Errorf("%+v", s)
+	}
+	if got := NewMeter(f, Config{Table: Lab, Fields: []Field{UncoreRequests, UncoreWaits}}, 4096).Table().Events; len(got) != 2 || got[1].Config != 0x1000860 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -4,11 +4,13 @@ package perf
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
@@ -18,7 +20,8 @@ import (
 type Field int
 
 // The fields, in the order events are opened. Clock is the time a CPU spent on
-// the cgroup, in nanoseconds; the kernel's own, not the PMU's.
+// the cgroup, in nanoseconds; the kernel's own, not the PMU's. Those after it are
+// counted only where they are asked for (Config.Fields).
 const (
 	Cycles Field = iota
 	Instructions
@@ -26,10 +29,22 @@ const (
 	LocalLoads
 	RemoteLoads
 	Clock
+	LLCMisses
+	UncoreRequests // A of the uncore penalty
+	UncoreWaits    // W
 	nFields
 )
 
-// Event is one entry of a table.
+// WindowFields are those that a window has, and MAO's features are made of.
+var WindowFields = []Field{Cycles, Instructions, StallCycles, LocalLoads, RemoteLoads}
+
+// fieldEvents are fields as the tables of events call them.
+var fieldEvents = map[Field]event.Field{
+	Cycles: event.Cycles, Instructions: event.Instructions, StallCycles: event.StallCycles, LocalLoads: event.LocalLoads, RemoteLoads: event.RemoteLoads,
+	LLCMisses: event.LLCMisses, UncoreRequests: event.UncoreRequests, UncoreWaits: event.UncoreWaits,
+}
+
+// Event is one entry of a table. Events of one field are added up.
 type Event struct {
 	Field  Field
 	Type   uint32 // perf_event_attr.type
@@ -50,99 +65,139 @@ func (e Event) Name() string {
 	return "perf task-clock"
 }
 
-// Table says which events a kind of CPU has for which field.
+// Table says which events a kind of CPU has for which field: a choice of an event
+// table's (homenode/internal/event).
 type Table struct {
 	Name   string
 	How    unit.Source // of the counts; a model's are never "measured"
-	Events []Event
-	Note   string // what was never tried
+	Events []Event     // of WindowFields, unless With chose others
+	Note   string      // what was never tried
+	Known  *event.Table
 }
 
+var taskClock = Event{Clock, sys.PERF_TYPE_SOFTWARE, sys.PERF_COUNT_SW_TASK_CLOCK, "ns, perf_event_open(2)"}
+
+// The tables that need no CPU to be looked at.
 var (
-	cycles       = Event{Cycles, sys.PERF_TYPE_HARDWARE, sys.PERF_COUNT_HW_CPU_CYCLES, "unhalted core cycles, perf_event_open(2)"}
-	instructions = Event{Instructions, sys.PERF_TYPE_HARDWARE, sys.PERF_COUNT_HW_INSTRUCTIONS, "retired instructions, perf_event_open(2)"}
-	taskClock    = Event{Clock, sys.PERF_TYPE_SOFTWARE, sys.PERF_COUNT_SW_TASK_CLOCK, "ns, perf_event_open(2)"}
+	Lab     = Named("lab")
+	Generic = Named(event.GenericName) // what every PMU has; the rest stays unknown
 )
 
-func raw(f Field, config uint64, doc string) Event {
-	return Event{f, sys.PERF_TYPE_RAW, config, doc}
+// Named is a table by its name; the generic one for a name that is none.
+func Named(name string) Table {
+	t, ok := event.ByName(name)
+	if !ok {
+		t, _ = event.ByName(event.GenericName)
+	}
+	return tableOf(t)
 }
 
-// Tables in the order they are tried.
-var (
-	Lab = Table{Name: "lab", How: unit.HowModelled, Events: []Event{
-		cycles, instructions,
-		raw(StallCycles, 0x14a3, "cycles waiting for L2, LLC or DRAM: lab/include/homenode_lab.h, HOMENODE_EV_STALL_CYCLES"),
-		raw(LocalLoads, 0x01d3, "HOMENODE_EV_LOCAL_LOADS"),
-		raw(RemoteLoads, 0x02d3, "HOMENODE_EV_REMOTE_LOADS"),
-	}}
-	// IntelSKX serves Skylake-SP, Cascade Lake, Ice Lake-SP and -D. Counts of
-	// loads do not include hits in another socket's cache (REMOTE_HITM, _FWD).
-	IntelSKX = Table{Name: "intel-skx", How: unit.HowMeasured, Note: "never run on hardware", Events: []Event{
-		cycles, instructions,
-		raw(StallCycles, 20<<24|0x14a3, "CYCLE_ACTIVITY.STALLS_MEM_ANY: intel/perfmon SKX, CLX, ICX"),
-		raw(LocalLoads, 0x01d3, "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM: intel/perfmon SKX, CLX, ICX"),
-		raw(RemoteLoads, 0x02d3, "MEM_LOAD_L3_MISS_RETIRED.REMOTE_DRAM: intel/perfmon SKX, CLX, ICX"),
-	}}
-	// IntelSPR serves Sapphire and Emerald Rapids, which no longer have
-	// STALLS_MEM_ANY; BOUND_ON_LOADS is what Intel's top-down metrics use instead.
-	IntelSPR = Table{Name: "intel-spr", How: unit.HowMeasured, Note: "never run on hardware", Events: []Event{
-		cycles, instructions,
-		raw(StallCycles, 5<<24|0x21a6, "EXE_ACTIVITY.BOUND_ON_LOADS: intel/perfmon SPR, EMR"),
-		raw(LocalLoads, 0x01d3, "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM: intel/perfmon SPR, EMR"),
-		raw(RemoteLoads, 0x02d3, "MEM_LOAD_L3_MISS_RETIRED.REMOTE_DRAM: intel/perfmon SPR, EMR"),
-	}}
-	// Generic has what every PMU has; the rest stays unknown.
-	Generic = Table{Name: "generic", How: unit.HowMeasured, Events: []Event{cycles, instructions}}
-)
+func tableOf(known *event.Table) Table {
+	t := Table{Name: known.Name, How: known.How, Note: known.Note, Known: known}
+	return t.With(WindowFields)
+}
 
-// labIdentifier is what the lab's PMU module says of itself.
-const labIdentifier = "homenode-lab"
+// With is the table with the events of these fields, as far as the CPU has them; the
+// kernel's task clock is no table's.
+func (t Table) With(fields []Field) Table {
+	t.Events = nil
+	for _, f := range fields {
+		if name, ok := fieldEvents[f]; ok && t.Known != nil {
+			count, _, _ := t.Known.Best(name)
+			for _, e := range count.Events {
+				t.Events = append(t.Events, Event{f, e.Type, e.Config, docOf(t.Known, e)})
+			}
+		}
+	}
+	return t
+}
 
-// Detect picks the table for the CPUs below root: the lab's by its PMU's
-// identifier file, Intel's by family and model, else Generic.
-func Detect(root unix.Root) Table {
+// docOf is "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM: intel/perfmon SKX core events 1.37".
+func docOf(t *event.Table, e event.Event) string {
+	s := t.Sources[0]
+	return e.Name() + ": " + s.Title + " " + s.Version
+}
+
+// Detect picks the table for the CPUs below root: by the PMU's identifier file (the
+// lab's), by family, model and stepping (x86), by implementer and part (arm64).
+func Detect(root unix.Root) Table { return tableOf(event.For(DetectCPU(root))) }
+
+// DetectCPU is what the system below root tells of its CPUs; what cannot be read is
+// not known.
+func DetectCPU(root unix.Root) event.CPU {
 	var buf unix.Buffer
-	id, err := buf.ReadFile(root.Path("/sys/bus/event_source/devices/cpu/identifier"))
-	if err == nil && strings.Contains(string(id), labIdentifier) {
-		return Lab
+	cpu := event.CPU{}
+	if id, err := buf.ReadFile(root.Path("/sys/bus/event_source/devices/cpu/identifier")); err == nil {
+		cpu.Identifier = strings.TrimSpace(string(id))
 	}
-	data, err := buf.ReadFile(root.Path("/proc/cpuinfo"))
-	if err != nil {
-		return Generic
+	if data, err := buf.ReadFile(root.Path("/proc/cpuinfo")); err == nil {
+		if m, err := procfs.ParseCPUInfo(data); err == nil {
+			cpu = withModel(cpu, m)
+		}
 	}
-	cpu, err := procfs.ParseCPUInfo(data)
-	if err != nil {
-		return Generic
+	if cpu.Vendor == "" && cpu.Implementer == 0 {
+		cpu = midr(root, &buf, cpu)
 	}
-	return tableFor(cpu)
+	return cpu
 }
 
-func tableFor(cpu procfs.CPUModel) Table {
-	if cpu.Vendor != "GenuineIntel" || cpu.Family != 6 {
-		return Generic
-	}
-	switch {
-	case slices.Contains([]int{0x55, 0x6a, 0x6c}, cpu.Model):
-		return IntelSKX
-	case slices.Contains([]int{0x8f, 0xcf}, cpu.Model):
-		return IntelSPR
-	}
-	return Generic
+func withModel(cpu event.CPU, m procfs.CPUModel) event.CPU {
+	cpu.Vendor, cpu.Family, cpu.Model, cpu.Stepping = m.Vendor, m.Family, m.Model, m.Stepping
+	cpu.Implementer, cpu.Part, cpu.Mixed = m.Implementer, m.Part, m.Mixed
+	return cpu
 }
 
-// Source is how the value of a field read through this table is to be marked.
+// midr asks every CPU's own register, as sysfs of arm64 has it.
+func midr(root unix.Root, buf *unix.Buffer, cpu event.CPU) event.CPU {
+	files, _ := filepath.Glob(root.Path("/sys/devices/system/cpu/cpu[0-9]*/regs/identification/midr_el1"))
+	for _, file := range files {
+		data, err := buf.ReadFile(file)
+		if err != nil {
+			continue // offline
+		}
+		m, err := procfs.ParseMIDR(data)
+		if err != nil {
+			return event.CPU{Identifier: cpu.Identifier}
+		}
+		m.Mixed = cpu.Mixed || cpu.Implementer != 0 && (m.Implementer != cpu.Implementer || m.Part != cpu.Part)
+		cpu = withModel(cpu, m)
+	}
+	return cpu
+}
+
+// Source is how the value of a field read through this table is to be marked; of an
+// unknown one, why it is.
 func (t Table) Source(f Field) (unit.Source, string) {
+	var names []string
 	for _, e := range t.Events {
-		if e.Field == f && t.How == unit.HowModelled {
-			return t.How, e.Name() + " (" + t.Name + ")"
-		}
 		if e.Field == f {
-			return t.How, e.Name()
+			names = append(names, e.Name())
 		}
 	}
-	if f == Clock {
+	switch from := strings.Join(names, " + "); {
+	case from != "" && t.How == unit.HowModelled:
+		return t.How, from + " (" + t.Name + ")"
+	case from != "":
+		return t.How, from
+	case f == Clock:
 		return unit.HowMeasured, taskClock.Name()
 	}
-	return unit.HowUnknown, "no such event in the " + t.Name + " table"
+	return unit.HowUnknown, "no such event in the " + t.Name + " table" + t.whyNot(f)
+}
+
+// whyNot is ": REASON" where the table gives one for a CPU that it knows.
+func (t Table) whyNot(f Field) string {
+	name, ok := fieldEvents[f]
+	if !ok || t.Known == nil || t.Name == event.GenericName {
+		return ""
+	}
+	if _, why, ok := t.Known.Best(name); !ok {
+		return ": " + why
+	}
+	return ""
+}
+
+// has says whether a list of events counts a field.
+func has(events []Event, f Field) bool {
+	return slices.ContainsFunc(events, func(e Event) bool { return e.Field == f })
 }

@@ -9,6 +9,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -37,20 +38,29 @@ type taskEvent struct {
 	event Event
 }
 
-// taskEvents are those of the table of threads, and the DRAM reads of the table of
-// cgroups.
+// taskFieldEvents are the fields as the tables of events call them.
+var taskFieldEvents = [nTaskFields]event.Field{
+	TaskCycles: event.Cycles, TaskInstructions: event.Instructions, TaskRequests: event.UncoreRequests, TaskWaits: event.UncoreWaits,
+	TaskLocalLoads: event.LocalLoads, TaskRemoteLoads: event.RemoteLoads,
+}
+
+// maxTaskEvents is room for fields that are sums: no table has more (TestTaskEventsFit).
+const maxTaskEvents = 12
+
+// taskEvents are those of a table for threads, in the order of fields. Requests alone
+// tell nothing of the uncore penalty: without waits they are left out.
 func taskEvents(t Table) (all []taskEvent) {
-	for _, e := range threadTableFor(t).Events {
-		if i := slices.Index([]ThreadField{ThreadCycles, ThreadInstructions, ThreadRequests, ThreadCritical}, e.Field); i >= 0 {
-			all = append(all, taskEvent{TaskField(i), Event{Field: Field(e.Field), Type: e.Type, Config: e.Config, Doc: e.Doc}})
-		}
+	if t.Known == nil {
+		return nil
 	}
-	for _, e := range t.Events {
-		switch e.Field {
-		case LocalLoads:
-			all = append(all, taskEvent{TaskLocalLoads, e})
-		case RemoteLoads:
-			all = append(all, taskEvent{TaskRemoteLoads, e})
+	_, _, waits := t.Known.Best(event.UncoreWaits)
+	for f, name := range taskFieldEvents {
+		if TaskField(f) == TaskRequests && !waits {
+			continue
+		}
+		count, _, _ := t.Known.Best(name)
+		for _, e := range count.Events {
+			all = append(all, taskEvent{TaskField(f), Event{Field: Field(f), Type: e.Type, Config: e.Config, Doc: docOf(t.Known, e)}})
 		}
 	}
 	return all
@@ -67,7 +77,7 @@ type TaskMeter struct {
 	limit   int
 	beside  int // files of each thread that its reader keeps open beside its events
 	open    int // with those
-	words   [3 + nTaskFields]uint64
+	words   [3 + maxTaskEvents]uint64
 	from    [nTaskFields]string // where a figure comes from
 }
 
@@ -83,12 +93,18 @@ func NewTaskMeter(calls unix.Tasks, cfg Config, limit uint64, beside int) *TaskM
 		}
 	}
 	for _, e := range all {
-		m.from[e.field] = taskNames[e.field]
+		name := taskNames[e.field]
 		if e.event.Type == sys.PERF_TYPE_RAW {
-			m.from[e.field] = e.event.Name()
+			name = e.event.Name()
 		}
-		if cfg.Table.How == unit.HowModelled {
-			m.from[e.field] += " (" + cfg.Table.Name + ")"
+		if m.from[e.field] != "" {
+			name = m.from[e.field] + " + " + name
+		}
+		m.from[e.field] = name
+	}
+	for f := range m.from {
+		if m.from[f] != "" && cfg.Table.How == unit.HowModelled {
+			m.from[f] += " (" + cfg.Table.Name + ")"
 		}
 	}
 	return m
@@ -98,7 +114,7 @@ func NewTaskMeter(calls unix.Tasks, cfg Config, limit uint64, beside int) *TaskM
 type TaskGroup struct {
 	fds    []int
 	events []taskEvent
-	last   [3 + nTaskFields]uint64
+	last   [3 + maxTaskEvents]uint64
 	primed bool
 }
 
@@ -121,7 +137,7 @@ func (m *TaskMeter) openEvents(tid int, events []taskEvent) (*TaskGroup, error) 
 	m.open += m.beside
 	leader := -1
 	for _, e := range events {
-		attr := (&Meter{cfg: m.cfg}).attr(e.event)
+		attr := Attr(e.event, m.cfg.UserOnly)
 		fd, err := m.calls.OpenInGroup(&attr, tid, leader)
 		if err != nil {
 			m.Close(g)
@@ -197,7 +213,8 @@ func (s *TaskSample) since(events []taskEvent, now, last []uint64) {
 	scale := d.scale()
 	s.Scaled = scale > 1
 	for i, e := range events {
-		s.has[e.field], s.value[e.field] = !s.Lost, scaled(now[3+i]-last[3+i], scale)
+		s.has[e.field] = !s.Lost
+		s.value[e.field] += scaled(now[3+i]-last[3+i], scale)
 	}
 }
 
@@ -233,6 +250,13 @@ func (m *TaskMeter) WhyNot(f TaskField) string {
 		return ""
 	case has(m.choices[0]):
 		return "the PMU does not have this event, or no room for it beside the others"
+	}
+	if known := m.cfg.Table.Known; known != nil && known.Name != event.GenericName {
+		for _, name := range []event.Field{taskFieldEvents[f], event.UncoreWaits} { // without waits no requests
+			if _, why, ok := known.Best(name); !ok {
+				return noEventInTable + ": " + why
+			}
+		}
 	}
 	return noEventInTable
 }

@@ -10,6 +10,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -83,7 +84,7 @@ func TestTaskCounts(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	f.times = [2]uint64{4e6, 4e6}
-	f.counts[rawEvent|0x80b0], f.counts[rawEvent|oneOrMore|0x0860], f.counts[sys.PERF_COUNT_HW_CPU_CYCLES], f.counts[rawEvent|0x02d3] = 10, 500, 9000, 8
+	f.counts[rawEvent|0x80b0], f.counts[rawEvent|1<<24|0x0860], f.counts[sys.PERF_COUNT_HW_CPU_CYCLES], f.counts[rawEvent|0x02d3] = 10, 500, 9000, 8
 	if err := m.Read(g, &s); err != nil || !s.OK || s.Time != 4*time.Millisecond {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -130,7 +131,7 @@ func TestTaskChoices(t *testing.T) {
 		table  Table
 		fds    int
 		usable bool
-	}{{6, Lab, 6, true}, {4, Lab, 4, true}, {5, IntelSPR, 4, true}, {3, IntelSKX, 2, false}, {4, Generic, 2, false}} {
+	}{{6, Lab, 6, true}, {4, Lab, 4, true}, {6, Named("amd-zen4"), 4, false}, {6, Named("arm-neoverse-v2"), 2, false}, {5, intelSPR, 4, true}, {3, intelSKX, 2, false}, {4, Generic, 2, false}} {
 		f := newTasks(c.most)
 		m := NewTaskMeter(f, Config{Table: c.table}, 10000, 0)
 		g, err := m.Open(1)
@@ -185,5 +186,17 @@ func TestTaskFiles(t *testing.T) {
 	m.Close(a)
 	if _, err := m.Open(3); err != nil || m.open != 14 {
 		t.Errorf("after one was closed: %v, %d open", err, m.open)
+	}
+}
+
+func TestTaskEventsFit(t *testing.T) {
+	for _, table := range event.All() {
+		if n := len(taskEvents(tableOf(table))); n > maxTaskEvents {
+			t.Errorf("%s: %d events, and room for %d", table.Name, n, maxTaskEvents)
+		}
+	}
+	n1 := NewTaskMeter(newTasks(6), Config{Table: Named("arm-neoverse-n1")}, 10000, 0)
+	if err := n1.Usable(); err == nil || !strings.Contains(err.Error(), "no event counts cycles with a request outstanding") {
+		t.Errorf("%v", err)
 	}
 }

@@ -4,11 +4,11 @@ package perf
 
 import (
 	"fmt"
-	"slices"
 	"unsafe"
 
 	sys "golang.org/x/sys/unix"
 
+	"homenode/internal/event"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -34,7 +34,13 @@ var threadFieldNames = [...]string{"cycles", "instructions", "L2 misses", "LLC m
 // String is "LLC misses".
 func (f ThreadField) String() string { return threadFieldNames[f] }
 
-// ThreadEvent is one entry of a thread's table.
+// threadFieldEvents are the fields as the tables of events call them.
+var threadFieldEvents = [nThreadFields]event.Field{
+	ThreadCycles: event.Cycles, ThreadInstructions: event.Instructions, ThreadL2Misses: event.L2Misses, ThreadLLCMisses: event.LLCMisses,
+	ThreadRequests: event.UncoreRequests, ThreadOutstanding: event.UncoreOutstanding, ThreadCritical: event.UncoreWaits,
+}
+
+// ThreadEvent is one entry of a thread's table. Events of one field are added up.
 type ThreadEvent struct {
 	Field  ThreadField
 	Type   uint32 // perf_event_attr.type
@@ -50,61 +56,30 @@ type ThreadTable struct {
 	Note   string
 }
 
-var threadGeneric = []ThreadEvent{
-	{ThreadCycles, sys.PERF_TYPE_HARDWARE, sys.PERF_COUNT_HW_CPU_CYCLES, cycles.Doc},
-	{ThreadInstructions, sys.PERF_TYPE_HARDWARE, sys.PERF_COUNT_HW_INSTRUCTIONS, instructions.Doc},
-}
-
-// threadTable adds the raw events of the other fields, in their order; 0 is one
-// that this kind of CPU has not.
-func threadTable(name string, how unit.Source, note, doc string, configs ...uint64) ThreadTable {
-	t := ThreadTable{Name: name, How: how, Note: note, Events: slices.Clone(threadGeneric)}
-	for i, c := range configs {
-		if c != 0 {
-			t.Events = append(t.Events, ThreadEvent{ThreadL2Misses + ThreadField(i), sys.PERF_TYPE_RAW, c, doc})
-		}
-	}
-	return t
-}
-
-// oneOrMore is cmask=1: it turns a sum over cycles into cycles with at least one.
-const oneOrMore = 1 << 24
-
-// Tables of threads. Intel's codes are those of intel/perfmon and of
-// tools/perf/pmu-events of Linux. The uncore terms of real CPUs are of data reads
-// only: requests for ownership have no event of this kind on all of them.
-var (
-	threadLab = threadTable("lab", unit.HowModelled, "", "lab/include/homenode_lab.h, HOMENODE_EV_…",
-		0x10d1, 0x412e, 0x80b0, 0x0860, oneOrMore|0x0860)
-	// L2_RQSTS.MISS (0x3f24) is not supported on Ice Lake-SP: L2_RQSTS.ALL_DEMAND_MISS
-	// is on all of them, and leaves the prefetchers' misses out.
-	threadSKX = threadTable("intel-skx", unit.HowMeasured, "never run on hardware",
-		"L2_RQSTS.ALL_DEMAND_MISS, LONGEST_LAT_CACHE.MISS, OFFCORE_REQUESTS.ALL_REQUESTS, OFFCORE_REQUESTS_OUTSTANDING.ALL_DATA_RD, the same with cmask 1",
-		0x2724, 0x412e, 0x80b0, 0x0860, oneOrMore|0x0860)
-	threadSPR = threadTable("intel-spr", unit.HowMeasured, "never run on hardware",
-		"L2_RQSTS.ALL_DEMAND_MISS, LONGEST_LAT_CACHE.MISS, OFFCORE_REQUESTS.ALL_REQUESTS, OFFCORE_REQUESTS_OUTSTANDING.DATA_RD, the same with cmask 1",
-		0x2724, 0x412e, 0x8021, 0x0820, oneOrMore|0x0820)
-	threadAny = threadTable("generic", unit.HowMeasured, "", "")
-)
-
 // DetectThread picks a thread's table for the CPUs below root, as Detect does.
 func DetectThread(root unix.Root) ThreadTable { return threadTableFor(Detect(root)) }
 
 func threadTableFor(t Table) ThreadTable {
-	for _, tt := range []ThreadTable{threadLab, threadSKX, threadSPR} {
-		if tt.Name == t.Name {
-			return tt
+	out := ThreadTable{Name: t.Name, How: t.How, Note: t.Note}
+	if t.Known == nil {
+		return out
+	}
+	for f, name := range threadFieldEvents {
+		count, _, _ := t.Known.Best(name)
+		for _, e := range count.Events {
+			out.Events = append(out.Events, ThreadEvent{ThreadField(f), e.Type, e.Config, docOf(t.Known, e)})
 		}
 	}
-	return threadAny
+	return out
 }
 
 // ThreadGroup counts one thread in user mode. Each event is opened for itself: a
 // group would not run at all on a PMU with fewer counters than it has events.
 type ThreadGroup struct {
-	calls  unix.Sampling
-	live   bool
-	events []threadCount
+	calls   unix.Sampling
+	live    bool
+	events  []threadCount
+	missing [nThreadFields]bool // an event of it could not be opened
 }
 
 type threadCount struct {
@@ -129,6 +104,7 @@ func OpenThread(calls unix.Sampling, table ThreadTable) (*ThreadGroup, []error) 
 		fd, err := calls.OpenTask(&attr, 0, -1)
 		if err != nil {
 			what := fmt.Sprintf("event %s (type %d, %#x) of a thread", e.Field, e.Type, e.Config)
+			g.missing[e.Field] = true
 			problems = append(problems, unix.Explain("open", what, "CAP_PERFMON, or kernel.perf_event_paranoid of 2 or less", err))
 			continue
 		}
@@ -168,12 +144,20 @@ type ThreadCounts [nThreadFields]unit.Opt[float64]
 
 // Counts is what was counted between the last Start and Stop.
 func (g *ThreadGroup) Counts() (c ThreadCounts) {
+	missing := g.missing
 	for _, e := range g.events {
 		if !e.seen[0] || !e.seen[1] {
+			missing[e.field] = true
 			continue
 		}
-		if n, ran := scaledCount(e.at[1], e.at[0]); ran {
-			c[e.field] = unit.Some(float64(n))
+		n, ran := scaledCount(e.at[1], e.at[0])
+		if missing[e.field] = missing[e.field] || !ran; ran {
+			c[e.field] = unit.Some(c[e.field].Or(0) + float64(n))
+		}
+	}
+	for f, m := range missing {
+		if m { // a sum that lacks a part
+			c[f] = unit.None[float64]()
 		}
 	}
 	return c

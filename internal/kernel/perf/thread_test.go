@@ -29,7 +29,7 @@ func (f threadPMU) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) 
 
 func TestThreadCounts(t *testing.T) {
 	f := threadPMU{newUncore()}
-	g, problems := OpenThread(f, threadLab)
+	g, problems := OpenThread(f, threadTableFor(Lab))
 	if len(problems) != 1 || !errors.Is(problems[0], unix.ErrNotPermitted) {
 		t.Errorf("problems: %v", problems)
 	}
@@ -37,7 +37,7 @@ func TestThreadCounts(t *testing.T) {
 	f.count[sys.PERF_COUNT_HW_INSTRUCTIONS] = [3]uint64{500, 10, 10}
 	f.count[0x412e] = [3]uint64{100, 10, 5} // shared its counter half of the time
 	f.count[0x10d1] = [3]uint64{7, 10, 0}   // never ran
-	f.count[oneOrMore|0x860] = [3]uint64{0, 10, 10}
+	f.count[1<<24|0x860] = [3]uint64{0, 10, 10}
 	g.Stop()
 	want := ThreadCounts{ThreadInstructions: unit.Some(500.0), ThreadLLCMisses: unit.Some(200.0), ThreadCritical: unit.Some(0.0)}
 	if got := g.Counts(); got != want {
@@ -51,15 +51,37 @@ func TestThreadTables(t *testing.T) {
 		of     Table
 		want   string
 		events int
-	}{{Lab, "lab", 7}, {IntelSKX, "intel-skx", 7}, {IntelSPR, "intel-spr", 7}, {Generic, "generic", 2}, {Table{Name: "new"}, "generic", 2}} {
+	}{{Lab, "lab", 7}, {Named("intel-skx"), "intel-skx", 7}, {Named("intel-gnr"), "intel-gnr", 7}, {Named("amd-zen5"), "amd-zen5", 7}, {Named("arm-neoverse-n1"), "arm-neoverse-n1", 5}, {Generic, "generic", 2}, {Table{Name: "new"}, "new", 0}} {
 		got := threadTableFor(c.of)
 		if got.Name != c.want || len(got.Events) != c.events {
 			t.Errorf("%s: %+v", c.of.Name, got)
 		}
 		for i, e := range got.Events {
-			if e.Field != ThreadField(i) {
+			if i > 0 && e.Field < got.Events[i-1].Field {
 				t.Errorf("%s: event %d is %s", got.Name, i, e.Field)
 			}
 		}
 	}
+}
+
+// A field that is the sum of three events is unknown as soon as one of them is.
+func TestThreadSums(t *testing.T) {
+	f := threadPMU{newUncore()}
+	g, problems := OpenThread(f, threadTableFor(Named("amd-zen5")))
+	g.Start()
+	for i, code := range []uint64{0x0964, 0x1f71, 0x1f72} {
+		f.count[code] = [3]uint64{uint64(i + 1), 10, 10}
+	}
+	g.Stop()
+	if got := g.Counts()[ThreadRequests]; len(problems) != 0 || got != unit.Some(6.0) {
+		t.Errorf("%v, %v", got, problems)
+	}
+	f.count[0x1f72] = [3]uint64{9, 20, 10}
+	g.Start()
+	f.count[0x1f72] = [3]uint64{9, 30, 10} // never ran
+	g.Stop()
+	if got := g.Counts()[ThreadRequests]; got.Known() {
+		t.Errorf("a sum that lacks a part: %v", got)
+	}
+	g.Close()
 }

@@ -5,14 +5,17 @@ package procfs
 import (
 	"bytes"
 	"slices"
+	"strconv"
 
 	"homenode/internal/unit"
 )
 
 // CPUModel is what names a CPU for the event tables.
 type CPUModel struct {
-	Vendor        string // "GenuineIntel", "AuthenticAMD"; "" on other architectures
-	Family, Model int
+	Vendor                  string // "GenuineIntel", "AuthenticAMD"; "" on other architectures
+	Family, Model, Stepping int    // x86
+	Implementer, Part       int    // Arm
+	Mixed                   bool   // Arm: the CPUs are not all of one kind
 }
 
 // ParseCPUInfo reads the first processor of /proc/cpuinfo as x86 prints it:
@@ -20,44 +23,72 @@ type CPUModel struct {
 //	vendor_id	: GenuineIntel
 //	cpu family	: 6
 //	model		: 85
+//	stepping	: 4
+//
+// and all of them as arm64 does, where they can be of several kinds:
+//
+//	CPU implementer	: 0x41
+//	CPU part	: 0xd0c
 //
 // Other architectures print other fields; then all is zero, which is no error.
 func ParseCPUInfo(data []byte) (CPUModel, error) {
-	var m CPUModel
+	var m, first CPUModel
+	done := func() { // a processor ends
+		if first == (CPUModel{}) {
+			first = m
+		}
+		first.Mixed = first.Mixed || m != (CPUModel{}) && (m.Implementer != first.Implementer || m.Part != first.Part)
+		m = CPUModel{}
+	}
 	for n, line := range lines(data) {
 		key, val, ok := bytes.Cut(line, []byte(":"))
-		if !ok {
-			if n > 1 {
-				break
+		if name := string(bytes.TrimSpace(key)); !ok || name == "processor" {
+			if done(); first.Vendor != "" {
+				return first, nil
 			}
-			continue
-		}
-		if err := m.set(string(bytes.TrimSpace(key)), bytes.TrimSpace(val)); err != nil {
+		} else if err := m.set(name, bytes.TrimSpace(val)); err != nil {
 			return CPUModel{}, malformed("/proc/cpuinfo", n, line, err)
 		}
 	}
-	if m.Vendor == "" {
-		return CPUModel{}, nil
-	}
-	return m, nil
+	done()
+	return first, nil
 }
 
 func (m *CPUModel) set(key string, val []byte) error {
 	var into *int
-	switch key {
-	case "vendor_id":
+	switch x86 := m.Vendor != ""; {
+	case key == "vendor_id":
 		m.Vendor = string(val)
-	case "cpu family":
+	case key == "cpu family" && x86:
 		into = &m.Family
-	case "model":
+	case key == "model" && x86:
 		into = &m.Model
+	case key == "stepping" && x86 && string(val) != "unknown":
+		into = &m.Stepping
+	case key == "CPU implementer":
+		into = &m.Implementer
+	case key == "CPU part":
+		into = &m.Part
 	}
-	if into == nil || m.Vendor == "" {
+	if into == nil {
 		return nil
 	}
-	n, err := number(val)
+	n, err := strconv.ParseUint(string(val), 0, 31)
 	*into = int(n)
 	return err
+}
+
+// ParseMIDR reads /sys/devices/system/cpu/cpuN/regs/identification/midr_el1 of arm64
+// (since 4.8): implementer in bits 24-31, part in 4-15.
+//
+//	0x00000000410fd0c1
+func ParseMIDR(data []byte) (CPUModel, error) {
+	text := bytes.TrimSpace(data)
+	n, err := strconv.ParseUint(string(text), 0, 64)
+	if err != nil {
+		return CPUModel{}, malformed("midr_el1", 1, text, err)
+	}
+	return CPUModel{Implementer: int(n >> 24 & 0xff), Part: int(n >> 4 & 0xfff)}, nil
 }
 
 // ParseHypervisorFlag looks for "hypervisor" among the flags of the first

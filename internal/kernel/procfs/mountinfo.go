@@ -4,6 +4,7 @@ package procfs
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	sys "golang.org/x/sys/unix"
@@ -18,6 +19,8 @@ type Mount struct {
 	Super  []string // options of the file system; for cgroup v1 also its controllers
 	Source string
 	Dev    uint64 // of the file system, as unix.Mkdev has it
+	// ReadOnly: this mount of it, or the file system, takes no writes.
+	ReadOnly bool
 }
 
 // ParseMountinfo reads /proc/PID/mountinfo (since 2.6.26):
@@ -49,6 +52,7 @@ func ParseMountinfo(data []byte) ([]Mount, error) {
 		if len(t) > 2 {
 			m.Super = strings.Split(string(t[2]), ",")
 		}
+		m.ReadOnly = slices.Contains(strings.Split(string(h[5]), ","), "ro") || slices.Contains(m.Super, "ro")
 		all = append(all, m)
 	}
 	return all, nil

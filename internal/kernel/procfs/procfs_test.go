@@ -97,12 +97,22 @@ func TestDecodeOthers(t *testing.T) {
 	if err != nil || m.Total.Or(0) != 4417748*unit.KiB || m.Free.Or(0) != 12*unit.KiB || m.File.Known() {
 		t.Errorf("meminfo: %+v, %v", m, err)
 	}
-	cpu, err := ParseCPUInfo([]byte("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Xeon\n\nprocessor\t: 1\n"))
-	if err != nil || cpu != (CPUModel{"GenuineIntel", 6, 85}) {
-		t.Errorf("cpuinfo: %+v, %v", cpu, err)
+	for text, want := range map[string]CPUModel{
+		"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Xeon\nstepping\t: 7\n\nprocessor\t: 1\nmodel\t: 3\n": {Vendor: "GenuineIntel", Family: 6, Model: 85, Stepping: 7},
+		"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nstepping\t: unknown\n":                                             {Vendor: "GenuineIntel", Family: 6, Model: 85},
+		"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nHardware : X\n":   {Implementer: 0x41, Part: 0xd0c},
+		"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n":                     {Implementer: 0x41, Part: 0xd0c, Mixed: true},
+		"hart\t: 0\nisa\t: rv64\n": {},
+	} {
+		if cpu, err := ParseCPUInfo([]byte(text)); err != nil || cpu != want {
+			t.Errorf("cpuinfo %q: %+v, %v", text, cpu, err)
+		}
 	}
-	if cpu, err := ParseCPUInfo([]byte("processor\t: 0\nCPU implementer\t: 0x41\n")); err != nil || cpu != (CPUModel{}) {
-		t.Errorf("arm cpuinfo: %+v, %v", cpu, err)
+	if _, err := ParseCPUInfo([]byte("CPU part\t: 0xz\n")); err == nil || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("a part that is none: %v", err)
+	}
+	if m, err := ParseMIDR([]byte("0x00000000410fd0c1\n")); err != nil || m != (CPUModel{Implementer: 0x41, Part: 0xd0c}) {
+		t.Errorf("MIDR: %+v, %v", m, err)
 	}
 	cg, err := ParsePIDCgroup([]byte("3:cpuset:/demo/a\n1:name=systemd:/\n0::/b:c\n"))
 	if err != nil || !reflect.DeepEqual(cg, []Membership{{"cpuset", "/demo/a"}, {"name=systemd", "/"}, {"", "/b:c"}}) {
@@ -120,7 +130,7 @@ func TestDecodeOthers(t *testing.T) {
 // Every parser: no panic, and an error comes with the zero value.
 func FuzzParsers(f *testing.F) {
 	for _, seed := range []string{statLine, "cpu0 1 2 3 40 5 6 7 8\n", "1000 prefer (many):0 N0=1 anon=1\n", "1000-2000 rw-p\n",
-		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "3:cpuset:/a\n", "1\n2\n",
+		"34 31 0:31 / /x rw - cgroup cgroup rw,cpuset\n", "Node 0 MemFree: 12 kB\n", "vendor_id : GenuineIntel\nmodel : 85\n", "CPU implementer : 0x41\nCPU part : 0xd0c\n", "0x410fd0c1\n", "3:cpuset:/a\n", "1\n2\n",
 		zoneinfo, interrupts, "numa_hit 5\nnuma_miss 0\n", "numa_hint_faults 3\n", "Cpus_allowed_list:\t0-3\nUid:\t0\t0\t0\t0\n", "SwapFree: 3 kB\n",
 		"1183938 18217 12\n", smapsAreas, "cpu  1 2 3 4 5 6 7 8 9 0\n", "559f03f63000-559f03f65000 r--p 00001000 fe:00 247278   /usr/bin/head\n"} {
 		f.Add([]byte(seed))
@@ -133,6 +143,7 @@ func FuzzParsers(f *testing.F) {
 		check(t, "mountinfo", ParseMountinfo, data)
 		check(t, "meminfo", ParseNodeMeminfo, data)
 		check(t, "cpuinfo", ParseCPUInfo, data)
+		check(t, "midr", ParseMIDR, data)
 		check(t, "cgroup", ParsePIDCgroup, data)
 		check(t, "areas", ParseAreas, data)
 		check(t, "swap", ParseSwap, data)

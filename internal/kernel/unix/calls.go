@@ -26,6 +26,11 @@ func (LivePerf) Open(attr *sys.PerfEventAttr, cgroupFD, cpu, groupFD int) (int, 
 	return sys.PerfEventOpen(attr, cgroupFD, cpu, groupFD, sys.PERF_FLAG_PID_CGROUP|sys.PERF_FLAG_FD_CLOEXEC)
 }
 
+// OpenOnCPU opens an event of all that runs on one CPU; groupFD is −1 for a leader.
+func OpenOnCPU(attr *sys.PerfEventAttr, cpu, groupFD int) (int, error) {
+	return sys.PerfEventOpen(attr, -1, cpu, groupFD, sys.PERF_FLAG_FD_CLOEXEC)
+}
+
 // Read fills words and returns how many the kernel wrote.
 func (LivePerf) Read(fd int, words []uint64) (int, error) {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
@@ -129,3 +134,12 @@ func TryLock(f *os.File) (bool, error) {
 
 // PageSize is the size of a base page.
 func PageSize() int { return os.Getpagesize() }
+
+// RemoveDir is rmdir(2).
+func RemoveDir(path string) error {
+	_, err := ignoringEINTR(func() (int, error) { return 0, sys.Rmdir(path) })
+	if err != nil {
+		return &os.PathError{Op: "rmdir", Path: path, Err: err}
+	}
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	sys "golang.org/x/sys/unix"
 )
@@ -14,6 +15,16 @@ import (
 // Buffer is what files are read into, over and over. What a read returns is
 // valid until the next one.
 type Buffer struct{ b []byte }
+
+// Interfere, in tests only, is called before each system call on a file of the kernel:
+// what is gone between any two of them is gone just then.
+var Interfere func(path string)
+
+func before(path string) {
+	if Interfere != nil {
+		Interfere(path)
+	}
+}
 
 // ReadFile reads a whole small file.
 func (buf *Buffer) ReadFile(path string) ([]byte, error) {
@@ -26,7 +37,33 @@ func (buf *Buffer) ReadFile(path string) ([]byte, error) {
 // kernfs give their present content again when read from offset 0.
 type Kept struct {
 	Path string
-	fd   int // 0 = closed: descriptor 0 is never ours
+	// Loose files are kept open only while few are: see BoundLoose.
+	Loose bool
+	fd    int // 0 = closed: descriptor 0 is never ours
+}
+
+// looseShare of the descriptors that are allowed may be loose files. Events take three
+// quarters of what is allowed (perf.DefaultBudget), and a fifth leaves the process some
+// for everything else. With more files than that the others are opened for each reading,
+// which costs two system calls more.
+const looseShare = 5
+
+// looseOpen are open now; looseMost may stay so, 0: all.
+var looseOpen, looseMost atomic.Int64
+
+// BoundLoose sets how many loose files stay open, by the limit that holds now.
+func BoundLoose() {
+	var lim sys.Rlimit
+	if sys.Getrlimit(sys.RLIMIT_NOFILE, &lim) == nil {
+		looseMost.Store(int64(max(1, min(lim.Cur, 1<<30)/looseShare)))
+	}
+}
+
+// settle closes a loose file that is one too many.
+func (k *Kept) settle() {
+	if most := looseMost.Load(); k.Loose && most > 0 && looseOpen.Load() > most {
+		k.Close()
+	}
 }
 
 // Read returns the present content. A file whose cgroup was removed, or whose
@@ -36,8 +73,10 @@ func (k *Kept) Read(buf *Buffer) ([]byte, error) {
 	if err := k.open(); err != nil {
 		return nil, err
 	}
+	before(k.Path)
 	data, err := buf.fill(k.fd, maxFile)
 	if err == nil {
+		k.settle()
 		return data, nil
 	}
 	k.Close()
@@ -47,8 +86,10 @@ func (k *Kept) Read(buf *Buffer) ([]byte, error) {
 	return k.Read(buf)
 }
 
-// ReadLine returns the present content of a file of one line that is short, with one
-// system call: /proc makes the whole text anew for each.
+// ReadLine returns the present content of a short file, with one system call: /proc makes
+// the whole text anew for each, also for that which only finds the end. The file must be
+// made as one piece (single_open, seq_show), or of lines that are short, as ids are:
+// seq_read_iter in fs/seq_file.c stops early only where the next piece does not fit a page.
 func (k *Kept) ReadLine(buf *Buffer) ([]byte, error) {
 	if err := k.open(); err != nil {
 		return nil, err
@@ -56,16 +97,28 @@ func (k *Kept) ReadLine(buf *Buffer) ([]byte, error) {
 	if len(buf.b) == 0 {
 		buf.b = make([]byte, 16<<10)
 	}
+	before(k.Path)
 	n, err := pread(k.fd, buf.b)
-	if err == nil && n > 0 && buf.b[n-1] == '\n' {
+	if err == nil && n > 0 && n < shortFile && buf.b[n-1] == '\n' {
+		k.settle()
 		return buf.b[:n], nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, sys.ENODEV) { // Read opens it again
 		k.Close()
 		return nil, &os.PathError{Op: "read", Path: k.Path, Err: err}
 	}
 	return k.Read(buf)
 }
+
+// ReadLine is Kept.ReadLine of a file that is not kept.
+func (buf *Buffer) ReadLine(path string) ([]byte, error) {
+	k := Kept{Path: path}
+	defer k.Close()
+	return k.ReadLine(buf)
+}
+
+// shortFile is less than a page by more than a line.
+const shortFile = 3 << 10
 
 // pread is without a closure, which would be allocated.
 func pread(fd int, into []byte) (int, error) {
@@ -81,6 +134,7 @@ func (k *Kept) open() error {
 	if k.fd != 0 {
 		return nil
 	}
+	before(k.Path)
 	fd, err := ignoringEINTR(func() (int, error) {
 		return sys.Open(k.Path, sys.O_RDONLY|sys.O_CLOEXEC|sys.O_NONBLOCK, 0) // a FIFO must not keep us
 	})
@@ -94,6 +148,9 @@ func (k *Kept) open() error {
 		return &os.PathError{Op: "open", Path: k.Path, Err: err}
 	}
 	k.fd = fd
+	if k.Loose {
+		looseOpen.Add(1)
+	}
 	return nil
 }
 
@@ -128,6 +185,9 @@ func (k *Kept) Close() {
 	if k.fd != 0 {
 		sys.Close(k.fd)
 		k.fd = 0
+		if k.Loose {
+			looseOpen.Add(-1)
+		}
 	}
 }
 
@@ -169,6 +229,7 @@ func ignoringEINTR(call func() (int, error)) (int, error) {
 // WriteFile writes value with one write(2). An empty value is sent as "\n":
 // a write of no bytes never reaches the kernel's handler.
 func WriteFile(path, value string) error {
+	before(path)
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -180,6 +241,7 @@ func WriteFile(path, value string) error {
 // Inode identifies a directory: kernfs numbers its inodes with the node's id,
 // which is not used again soon (idr_alloc_cyclic in fs/kernfs/dir.c).
 func Inode(path string) (uint64, error) {
+	before(path)
 	var st sys.Stat_t
 	if err := sys.Stat(path, &st); err != nil {
 		return 0, &os.PathError{Op: "stat", Path: path, Err: err}
@@ -187,9 +249,19 @@ func Inode(path string) (uint64, error) {
 	return st.Ino, nil
 }
 
+// Look is Inode and MayHaveSubdirs in one system call; false for what is no directory.
+func Look(path string) (inode uint64, subdirs, ok bool) {
+	var st sys.Stat_t
+	if sys.Stat(path, &st) != nil || st.Mode&sys.S_IFMT != sys.S_IFDIR {
+		return 0, false, false
+	}
+	return st.Ino, st.Nlink != 2, true
+}
+
 // MayHaveSubdirs is false when the link count says that a directory has none.
 // kernfs and most file systems count 2 + subdirectories; others say 1.
 func MayHaveSubdirs(path string) bool {
+	before(path)
 	var st sys.Stat_t
 	return sys.Stat(path, &st) == nil && st.Nlink != 2
 }

@@ -245,7 +245,7 @@ func (r *round) penalty(s *seen, t *Thread, th *window.Thread) {
 		return
 	}
 	s.fresh = true
-	t.Penalty, t.Seen, t.Known = float64(waits)/float64(requests), r.next.Now, true
+	t.Penalty, t.Seen, t.Known = window.UncorePenalty(float64(waits), float64(requests)).Or(0), r.next.Now, true
 }
 
 // sum is number 3. What is older than Stale is in no sum.

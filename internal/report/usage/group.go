@@ -45,12 +45,27 @@ func (p *page) headlineOf(s survey.Survey, wl window.Workload) {
 	p.wrapped("  ", may)
 	f := window.FeaturesOf(wl, s.Window.Length)
 	if v, ok := f.LocalAccessRatio.Get(); ok {
-		p.wrapped("  ", fmt.Sprintf("%v of its DRAM reads are local (%v, %s)", v, f.LocalAccessRatio.How, f.LocalAccessRatio.From))
+		p.wrapped("  ", fmt.Sprintf("%v of its DRAM reads are local (%v%s, %s)", v, f.LocalAccessRatio.How, within(f), f.LocalAccessRatio.From))
+		if f.LocalAccessError.Known() {
+			p.wrapped("  ", "±: "+window.ErrorBasis)
+		}
 	} else {
 		p.wrapped("  ", "share of local DRAM reads: unknown ("+f.LocalAccessRatio.From+")")
 	}
 	p.wrapped("  ", fmt.Sprintf("CPUs used: %s, by node %s%s; limit: %s", show(wl.CPU, cpus), cpusByNode(p, s.Machine.Nodes, wl.CPUByNode),
 		estimated(wl.CPUByNode), limit(wl.Quota, cpus)))
+}
+
+// within is how far an estimate may be off (window.ErrorBasis); "?" where that is not known.
+func within(f window.Features) string {
+	off, ok := f.LocalAccessError.Get()
+	switch {
+	case f.LocalAccessRatio.How != unit.HowEstimated:
+		return ""
+	case !ok:
+		return " ± ?"
+	}
+	return fmt.Sprintf(" ± %.0f%%", 100*float64(off))
 }
 
 // why is the reason for an unknown figure, in brackets.
@@ -71,12 +86,16 @@ func limit[T any](v unit.Value[T], print func(T) string) string {
 
 // estimated marks figures that are no measurements.
 func estimated(by []unit.Value[float64]) string {
+	how := unit.HowMeasured
 	for _, v := range by {
-		if v.How == unit.HowEstimated {
-			return " (estimated)"
+		if v.Known() {
+			how = min(how, v.How)
 		}
 	}
-	return ""
+	if how == unit.HowMeasured {
+		return ""
+	}
+	return " (" + how.String() + ")"
 }
 
 func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {

@@ -166,10 +166,13 @@ func (p *page) workloads(s survey.Survey) {
 	var rows [][]string
 	for _, wl := range sorted(s.Window.Workloads, byMemory) {
 		f := window.FeaturesOf(wl, s.Window.Length)
-		rows = append(rows, []string{wl.ID, cpusByNode(p, s.Machine.Nodes, wl.CPUByNode), p.pagesOf(s, wl), local(f), bound(wl.Binding)})
+		rows = append(rows, []string{wl.ID, cpusByNode(p, s.Machine.Nodes, wl.CPUByNode) + mark(wl.CPUByNode), p.pagesOf(s, wl), local(f), bound(wl.Binding)})
 	}
 	p.table(cols, rows)
-	p.wrapped("  ", "local reads: served by the memory of the CPU's own node, measured or modelled where counters exist; estimated: Σ share of CPU time × share of pages, by node")
+	p.wrapped("  ", "local reads: served by the memory of the CPU's own node, measured or modelled where counters exist; est.: estimated from NUMA hint faults, or Σ share of CPU time × share of pages, by node; ±: "+window.ErrorBasis)
+	if slices.ContainsFunc(s.Window.Workloads, func(wl window.Workload) bool { return mark(wl.CPUByNode) != "" }) {
+		p.wrapped("  ", "CPUs used: ~ is estimated, ^ modelled")
+	}
 	if slices.ContainsFunc(s.Nodes, func(n survey.Node) bool { return n.Memory.Huge.Or(1) > 0 }) {
 		p.wrapped("  ", "memory: anon and file, without hugetlb pages; 'homenode stat --workload' has those, where the kernel counts them")
 	}
@@ -202,11 +205,25 @@ func totalOf(wl window.Workload) (sum unit.Bytes) {
 	return sum
 }
 
+// mark is how CPU time by node is known, where it is not measured.
+func mark(by []unit.Value[float64]) string {
+	switch estimated(by) {
+	case " (estimated)":
+		return " ~"
+	case " (modelled)":
+		return " ^"
+	}
+	return ""
+}
+
 // local is how much, and how that is known.
 func local(f window.Features) string {
 	v, ok := f.LocalAccessRatio.Get()
 	if !ok {
 		return unknown
+	}
+	if f.LocalAccessRatio.How == unit.HowEstimated {
+		return v.String() + " est." + within(f)
 	}
 	return v.String() + " " + f.LocalAccessRatio.How.String()
 }

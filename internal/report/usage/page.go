@@ -48,7 +48,7 @@ func (p *page) flush(w io.Writer) error {
 // ascii puts one character for another: columns stay where they are.
 func ascii(r rune) rune {
 	switch {
-	case r == '…':
+	case r == '…', r == '±':
 		return '~'
 	case r == '×':
 		return 'x'

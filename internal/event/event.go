@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"fmt"
+	"strings"
+
+	"homenode/internal/unit"
+)
+
+// Field is what an event means.
+type Field uint8
+
+// The fields, in the order in which tables have them and in which they are opened.
+const (
+	Cycles            Field = iota // unhalted core cycles
+	Instructions                   // retired
+	StallCycles                    // cycles that wait for memory
+	LocalLoads                     // DRAM reads, lines, from the CPU's own node
+	RemoteLoads                    // and from another
+	L2Misses                       // of the private caches
+	LLCMisses                      // of the last-level cache
+	UncoreRequests                 // that leave the private caches: A of the uncore penalty
+	UncoreOutstanding              // of these, summed over cycles: O
+	UncoreWaits                    // cycles with at least one: W
+	LoadSamples                    // samples loads with their address and latency
+	StoreSamples                   // samples stores with their address
+	nFields
+)
+
+var fieldNames = [nFields]string{"cycles", "instructions", "stall_cycles", "local_loads", "remote_loads", "l2_misses", "llc_misses", "uncore_requests", "uncore_outstanding", "uncore_waits", "load_samples", "store_samples"}
+
+// Fields are all of them, in order.
+func Fields() []Field {
+	all := make([]Field, nFields)
+	for i := range all {
+		all[i] = Field(i)
+	}
+	return all
+}
+
+// String is "local_loads".
+func (f Field) String() string {
+	if f >= nFields {
+		return fmt.Sprintf("Field(%d)", uint8(f))
+	}
+	return fieldNames[f]
+}
+
+// MarshalText writes the name.
+func (f Field) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// Types of perf_event_attr (include/uapi/linux/perf_event.h).
+const (
+	TypeHardware = 0 // PERF_TYPE_HARDWARE: the kernel knows the CPU's event
+	TypeRaw      = 4 // PERF_TYPE_RAW: config is the PMU's own
+)
+
+// kernelEvents are PERF_COUNT_HW_…, by the name perf has for them.
+var kernelEvents = map[string]uint64{"cpu-cycles": 0, "instructions": 1}
+
+// Code is an event by its vendor's parts.
+type Code struct {
+	Event uint64 `json:"event"` // Intel 8 bits, AMD 12, Arm 16
+	UMask uint64 `json:"umask,omitempty"`
+	CMask uint64 `json:"cmask,omitempty"` // counts cycles with at least as many
+	Inv   bool   `json:"inv,omitempty"`   // fewer instead of at least as many
+	Edge  bool   `json:"edge,omitempty"`  // counts when it begins
+}
+
+// Event is one of a PMU's.
+type Event struct {
+	Kernel string   // "cpu-cycles", "instructions": then the kernel knows the code
+	Names  []string // the vendor's; of several, the unit mask is that of all of them
+	Code   Code
+	Type   uint32 // perf_event_attr.type
+	Config uint64 // perf_event_attr.config
+}
+
+// Name is the vendor's, or the kernel's.
+func (e Event) Name() string {
+	if e.Kernel != "" {
+		return e.Kernel
+	}
+	return strings.Join(e.Names, " | ")
+}
+
+// Count is one way to count a field: the sum of its events.
+type Count struct {
+	Events []Event
+	Note   string // what it counts beyond the field, or leaves out
+}
+
+// Name is "a + b".
+func (c Count) Name() string {
+	names := make([]string, len(c.Events))
+	for i, e := range c.Events {
+		names[i] = e.Name()
+	}
+	return strings.Join(names, " + ")
+}
+
+// Reading is a table's entry for a field: ways to count it, the best first, or why
+// there is none.
+type Reading struct {
+	Field  Field
+	Counts []Count
+	Why    string
+}
+
+// Format says how an event becomes perf_event_attr.config.
+type Format string
+
+// The formats; as /sys/bus/event_source/devices/cpu/format has them.
+const (
+	Intel Format = "intel" // event 0-7, umask 8-15, edge 18, inv 23, cmask 24-31
+	AMD   Format = "amd"   // event 0-7 and 32-35, the others as Intel's
+	Arm   Format = "arm"   // event 0-15
+)
+
+// Source is a document that a table was made from.
+type Source struct {
+	Title   string `json:"title"`
+	Version string `json:"version"`
+}
+
+// Table says which events a kind of CPU has for which field. It is shared: do not
+// change it.
+type Table struct {
+	Name, Title string
+	Format      Format // "" where the kernel's own events are all there is
+	How         unit.Source
+	Note        string // what was never tried
+	LineBytes   int    // of a DRAM read
+	Counters    int    // general ones of a CPU with SMT on; 0 = unknown
+	CPUs        []Match
+	Sources     []Source
+	Readings    [nFields]Reading // by field
+}
+
+// Best is the first way to count a field; false where there is none, and why.
+func (t *Table) Best(f Field) (c Count, why string, ok bool) {
+	if f >= nFields {
+		return Count{}, "no such field", false
+	}
+	r := t.Readings[f]
+	if len(r.Counts) == 0 {
+		return Count{}, r.Why, false
+	}
+	return r.Counts[0], "", true
+}
+
+// config packs an event's parts. Parse has checked their widths.
+func (f Format) config(c Code) uint64 {
+	flag := func(on bool, bit int) uint64 {
+		if on {
+			return 1 << bit
+		}
+		return 0
+	}
+	switch f {
+	case Arm:
+		return c.Event
+	case AMD, Intel: // an Intel event has 8 bits: nothing is left for 32-35
+		return c.Event&0xff | c.UMask<<8 | flag(c.Edge, 18) | flag(c.Inv, 23) | c.CMask<<24 | c.Event>>8<<32
+	}
+	return 0
+}
+
+// widths are how many bits the parts may have: event, unit mask, counter mask.
+func (f Format) widths() (event, umask, cmask int) {
+	switch f {
+	case Intel:
+		return 8, 8, 8
+	case AMD:
+		return 12, 8, 8
+	case Arm:
+		return 16, 0, 0
+	}
+	return 0, 0, 0
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/kernel/bpfcount"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/perf"
+	"homenode/internal/window"
+)
+
+// countingPerf has cycles and the like grow at each read, and knows what is open.
+type countingPerf struct {
+	open map[int]bool
+	next int
+	most int
+	now  uint64
+	deny error
+}
+
+func (p *countingPerf) OpenDir(string) (int, error) { p.next++; return p.next, nil }
+func (p *countingPerf) Close(fd int)                { delete(p.open, fd) }
+func (p *countingPerf) Open(*sys.PerfEventAttr, int, int, int) (int, error) {
+	if p.deny != nil {
+		return 0, p.deny
+	}
+	p.next++
+	p.open[p.next] = true
+	p.most = max(p.most, len(p.open))
+	return p.next, nil
+}
+func (p *countingPerf) Read(_ int, words []uint64) (int, error) {
+	words[0] = uint64(len(words) - 3)
+	for i := range words[1:] {
+		words[1+i] = p.now
+	}
+	return len(words), nil
+}
+
+// manyGroups is fakeV2 with n workloads.
+func manyGroups(t *testing.T, n int) Root {
+	root := fakeV2(t)
+	for i := range n {
+		dir := fmt.Sprintf("%s/demo/w%d", top, i)
+		kerneltest.Write(t, root, kerneltest.Files{
+			dir + "/cgroup.procs": "10\n", dir + "/cgroup.threads": "10\n", dir + "/cgroup.events": "populated 1\n", dir + "/cpu.stat": "usage_usec 1\n",
+			dir + "/cpuset.cpus": "\n", dir + "/cpuset.mems": "\n", dir + "/cpuset.cpus.effective": "0-3\n", dir + "/cpuset.mems.effective": "0-1\n",
+		})
+	}
+	return root
+}
+
+// readRounds reads windows a second apart.
+func readRounds(t *testing.T, r *Reader, c *clock, p *countingPerf, n int, each func(window.Window)) {
+	t.Helper()
+	for range n {
+		c.at, p.now = c.at.Add(time.Second), p.now+uint64(time.Second)
+		w, err := r.Read(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		each(w)
+	}
+}
+
+// With room for two of six, each is counted in turn, what is not counted is unknown and
+// says why, and the budget holds.
+func TestCountedInTurns(t *testing.T) {
+	p := &countingPerf{open: map[int]bool{}}
+	each := 4 * (len(perf.Generic.Events) + 1)
+	r, c := newFake(t, manyGroups(t, 5), Config{Roots: []string{"/demo/*"}, Perf: p, Budget: perf.Budget{Files: 2*each + 1}})
+	known := map[string]int{}
+	readRounds(t, r, c, p, 30, func(w window.Window) {
+		for _, wl := range w.Workloads {
+			switch n, ok := wl.Cycles.Get(); {
+			case ok && n == 0:
+				t.Errorf("%s: zero for what was not counted", wl.ID)
+			case ok:
+				known[wl.ID]++
+			case wl.Cycles.From == "":
+				t.Errorf("%s: unknown without a reason", wl.ID)
+			}
+		}
+		if !slices.ContainsFunc(w.Problems, func(s string) bool { return strings.Contains(s, "4 of 6 workloads wait") }) {
+			t.Errorf("problems: %q", w.Problems)
+		}
+	})
+	if len(known) != 6 || p.most > 2*each {
+		t.Errorf("counted: %v; %d descriptors at most, want %d", known, p.most, 2*each)
+	}
+	for id, n := range known {
+		if n < 4 {
+			t.Errorf("%s was counted in %d windows of 30", id, n)
+		}
+	}
+}
+
+// A refusal is told in the window, and the rest of the window is there.
+func TestRefusedEvents(t *testing.T) {
+	for _, errno := range []error{sys.EMFILE, sys.ENOSPC, sys.EACCES} {
+		p := &countingPerf{open: map[int]bool{}, deny: errno}
+		r, c := newFake(t, fakeV2(t), Config{Roots: []string{"/demo/*"}, Perf: p})
+		readRounds(t, r, c, p, 1, func(w window.Window) {
+			if len(w.Problems) == 0 || len(w.Workloads) != 1 || w.Workloads[0].Cycles.Known() || !w.Workloads[0].Tasks.Known() {
+				t.Errorf("%v: %+v", errno, w)
+			}
+		})
+	}
+}
+
+// On the running kernel, where it lets us: windows come, and BPF counts or says why not.
+func TestLiveBPFReader(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	r, err := NewReader(Config{Events: EventsAuto})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer r.Close()
+	w, err := r.Read(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.bpf == nil && len(w.Problems) == 0 {
+		t.Error("not counted by BPF, and nobody is told")
+	}
+	t.Logf("BPF: %v, problems %q", r.bpf != nil, w.Problems)
+}
+
+// belowTree is a directory with c0 to c(n-1) below it, and sub below c0.
+func belowTree(t *testing.T, n int) string {
+	t.Helper()
+	top := t.TempDir()
+	for i := range n {
+		if err := os.MkdirAll(fmt.Sprintf("%s/c%d/sub", top, i), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return top
+}
+
+// What is a workload itself has a slot of its own, with those below it; more than are
+// looked at is said.
+func TestBelow(t *testing.T) {
+	top := belowTree(t, 3)
+	none := func(string) bool { return false }
+	if ids, all, err := below(top, none); len(ids) != 7 || !all || err != nil {
+		t.Errorf("all: %d ids, %v, %v", len(ids), all, err)
+	}
+	if ids, all, _ := below(top, func(dir string) bool { return dir == top+"/c1" }); len(ids) != 5 || !all {
+		t.Errorf("without a workload's: %d ids, %v", len(ids), all)
+	}
+	if ids, all, _ := below(belowTree(t, mostBelow), none); len(ids) != mostBelow || all {
+		t.Errorf("too many: %d ids, all %v", len(ids), all)
+	}
+	if _, _, err := below(top+"/gone", none); err == nil {
+		t.Error("of nothing")
+	}
+}
+
+func TestOtherThan(t *testing.T) {
+	upper := &workload{Cgroup: cgroup.Cgroup{ID: "/demo"}, dir: "/sys/fs/cgroup/demo"}
+	r := &Reader{workloads: map[string]*workload{"/demo": upper, "/demo/a": {}}}
+	other := r.otherThan(upper)
+	for dir, want := range map[string]bool{"/sys/fs/cgroup/demo/a": true, "/sys/fs/cgroup/demo/b": false, "/sys/fs/cgroup/demo/a/b": false} {
+		if other(dir) != want {
+			t.Errorf("%s: %v", dir, !want)
+		}
+	}
+	root := &workload{Cgroup: cgroup.Cgroup{ID: "/"}, dir: "/sys/fs/cgroup"}
+	if !r.otherThan(root)("/sys/fs/cgroup/demo") {
+		t.Error("below the root")
+	}
+}
+
+// Counts of a part of a workload are estimates, and say of what part, also where each
+// tick counts.
+func TestPartly(t *testing.T) {
+	for _, c := range []struct {
+		ticks  int
+		partly bool
+		want   string
+	}{
+		{1, false, ""}, {1, true, ", of some of its cgroups"}, {16, false, ", in one of 16 ticks"}, {16, true, ", in one of 16 ticks, of some of its cgroups"},
+	} {
+		r := &Reader{cfg: Config{Ticks: c.ticks}}
+		if got := r.partOf(&workload{partly: c.partly}); got != c.want {
+			t.Errorf("%d, %v: %q", c.ticks, c.partly, got)
+		}
+	}
+}
+
+// liveBPF is a reader of the running kernel that counts by BPF, of cgroups that the test
+// makes below a new one.
+func liveBPF(t *testing.T, slots int) (r *Reader, top string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	layout, err := cgroup.Find(Root{})
+	if err != nil || layout.NeedCpuset() != nil {
+		t.Skipf("no cpuset: %v", err)
+	}
+	id := fmt.Sprintf("/homenode-test-%d", os.Getpid())
+	top = layout.Path(layout.Cpuset, id, "")
+	if err := os.Mkdir(top, 0o755); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { os.Remove(top) })
+	if r, err = NewReader(Config{Events: EventsBPF, Roots: []string{id}, Ticks: 1}); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(r.Close)
+	r.closeBPF()
+	c := bpfcount.Config{CPUs: r.machine.OnlineCPUs().IDs(), Slots: slots} // the clock alone: any machine has it
+	if !layout.Cpuset.V2 {
+		c.Controller = "cpuset"
+	}
+	if r.bpf, err = bpfcount.New(c); err != nil {
+		t.Skip(err)
+	}
+	r.slots = slots
+	return r, top
+}
+
+// A workload that makes cgroups without end does not fill the map for others: those that
+// are gone leave their places, and where there are too many at once it is made anew.
+func TestLiveBPFChurn(t *testing.T) {
+	r, top := liveBPF(t, 2) // room for eight
+	made := func(n int) func() {
+		for i := range n {
+			if err := os.Mkdir(fmt.Sprintf("%s/c%d", top, i), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return func() {
+			for i := range n {
+				os.Remove(fmt.Sprintf("%s/c%d", top, i))
+			}
+		}
+	}
+	w := r.meet(cgroup.Cgroup{ID: "/" + filepath.Base(top)})
+	for i := range 5 {
+		remove := made(4)
+		err := r.slotFor(w)
+		remove()
+		if err != nil || w.partly || r.full {
+			t.Fatalf("round %d: %v, partly %v", i, err, w.partly)
+		}
+	}
+	defer made(9)()
+	if err := r.slotFor(w); !errors.Is(err, bpfcount.ErrFull) || !w.partly || !r.full {
+		t.Fatalf("nine below: %v", err)
+	}
+	r.workloads[w.ID] = w
+	r.growBPF(1)
+	if r.slots <= 2 || w.slot != 0 {
+		t.Fatalf("not made anew, of %d slots", r.slots)
+	}
+	if r.bpf == nil {
+		t.Skipf("no PMU to count with: %v", r.problems)
+	}
+	if err := r.slotFor(w); err != nil || w.partly {
+		t.Errorf("with %d slots: %v", r.slots, err)
+	}
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares every event of internal/event/tables with its vendor's published list.
+
+Lists are clones, or parts of them, that are there already; nothing is fetched:
+  --perfmon DIR     github.com/intel/perfmon (mapfile.csv, SKX/events/…)
+  --arm DIR         github.com/ARM-software/data (cpus.json, pmu/…)
+  --linux DIR       a Linux tree, or its tools/perf/pmu-events alone: AMD's lists
+  --linux-version   what that tree is, for the fixture
+  --libpfm LIB      libpfm.so.4, as a second opinion on x86
+  --libpfm-src DIR  its sources, for Arm
+  --write           writes what the lists say to internal/event/testdata/vendor.json,
+                    which `go test ./internal/event` holds the tables to
+
+A difference to a vendor's list fails. One to libpfm4 fails, too, but for those in
+KNOWN, which say why libpfm4 is not followed.
+"""
+import argparse, ctypes, glob, json, os, re, sys
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TABLES = os.path.join(HERE, "internal", "event", "tables")
+FIXTURE = os.path.join(HERE, "internal", "event", "testdata", "vendor.json")
+INTEL = {"skx": "SKX", "clx": "CLX", "icx": "ICX", "spr": "SPR", "emr": "EMR", "gnr": "GNR"}
+PFM = {"amd-zen2": "amd64_fam17h_zen2", "amd-zen3": "amd64_fam19h_zen3", "amd-zen4": "amd64_fam19h_zen4", "amd-zen5": "amd64_fam1ah_zen5"}
+
+# libpfm4's names of AMD's events. Of Zen 5, libpfm4 has the names of 0x72 and 0x165
+# exchanged, as their own unit masks show: they are asked for by each other's.
+L2PF = {"amd-zen2": "ANY", "amd-zen3": "L2_HW_PREFETCHER:L1_HW_PREFETCHER", "amd-zen5": "L2_HW_PF",
+        "amd-zen4": ":".join("L2_STREAM L2_NEXT_LINE L2_UP_DOWN L2_BURST L2_STRIDE L1_STREAM L1_STRIDE L1_REGION".split())}
+FILL = {"mem_io_local": "MEM_IO_LCL", "mem_io_remote": "MEM_IO_RMT", "ext_cache_local": "EXT_CACHE_LCL", "ext_cache_remote": "EXT_CACHE_RMT",
+        "dram_io_near": "DRAM_IO_NEAR", "dram_io_far": "DRAM_IO_FAR", "near_cache": "NEAR_CACHE_NEAR_FAR", "far_cache": "FAR_CACHE_NEAR_FAR",
+        "ls_mabresp_lcl_dram": "LS_MABRESP_LCL_DRAM", "ls_mabresp_rmt_dram": "LS_MABRESP_RMT_DRAM"}
+
+KNOWN = {
+    ("amd-zen2", "l2_pf_miss_l2_hit_l3"): "libpfm4 has the unit mask of the L2's own prefetchers alone (0x1f), Linux's list that of all",
+    ("amd-zen2", "l2_pf_miss_l2_l3"): "the same",
+}
+
+
+def num(x):
+    return int(str(x or 0).split(",")[0], 0)
+
+
+def names(e):
+    return [e["name"]] if "name" in e else e.get("names", [])
+
+
+def code(e):
+    return {k: num(e.get(k)) for k in ("event", "umask", "cmask")} | {"inv": int(e.get("inv", 0)), "edge": int(e.get("edge", 0))}
+
+
+def used(table):
+    """The table's events, each once: (names, code)."""
+    seen = []
+    for f in table["fields"]:
+        for c in f.get("counts", []):
+            for e in c["sum"]:
+                if names(e) and (names(e), code(e)) not in seen:
+                    seen.append((names(e), code(e)))
+    return seen
+
+
+def perfmon(root, short):
+    """Intel's list: entries by name, its name and version, the CPUs that it is for."""
+    rows = [l.rstrip("\n").split(",") for l in open(os.path.join(root, "mapfile.csv"))]
+    mine = [r for r in rows if len(r) > 3 and r[2].startswith("/%s/" % short) and r[3] == "core"]
+    data = json.load(open(os.path.join(root, mine[0][2].lstrip("/"))))
+    head = data["Header"]
+    if not all(r[1].upper().lstrip("V") == head["Version"].upper().lstrip("V") for r in mine):
+        sys.exit("mapfile.csv and %s disagree about the version" % mine[0][2])
+    events = {}
+    for e in data["Events"]:
+        events[e["EventName"]] = {"event": num(e["EventCode"]), "umask": num(e["UMask"]), "cmask": num(e["CounterMask"]), "inv": num(e["Invert"]), "edge": num(e["EdgeDetect"])}
+        if num(e.get("Deprecated")):
+            events[e["EventName"]]["deprecated"] = True
+    return events, "intel/perfmon " + mine[0][2].lstrip("/"), "%s, %s" % (head["Version"], head["DatePublished"]), [r[0] for r in mine]
+
+
+def linux(root, name, version):
+    base = os.path.join(root, "tools", "perf", "pmu-events") if os.path.isdir(os.path.join(root, "tools")) else root
+    rows = [l.rstrip("\n").split(",") for l in open(os.path.join(base, "arch", "x86", "mapfile.csv"))]
+    events = {}
+    for path in glob.glob(os.path.join(base, "arch", "x86", name, "*.json")):
+        for e in json.load(open(path)):
+            if "EventName" in e and e.get("Unit") is None:
+                events[e["EventName"].lower()] = {"event": num(e["EventCode"]), "umask": num(e.get("UMask")), "cmask": num(e.get("CounterMask")), "inv": num(e.get("Invert")), "edge": num(e.get("EdgeDetect"))}
+    return events, "Linux tools/perf/pmu-events/arch/x86/" + name, version, [r[0] for r in rows if len(r) > 3 and r[2] == name]
+
+
+def arm(root, core):
+    path = "pmu/neoverse-%s.json" % core
+    data = json.load(open(os.path.join(root, path)))
+    events = {e["name"]: {"event": e["code"], "umask": 0, "cmask": 0, "inv": 0, "edge": 0} for e in data["events"]}
+    ids = [c["cpuid"] for c in json.load(open(os.path.join(root, "cpus.json")))["cpus"] if c.get("name") == "Neoverse " + core.upper()]
+    if ids != [data["cpuid"]]:
+        sys.exit("cpus.json and %s disagree: %s, %s" % (path, ids, data["cpuid"]))
+    return events, "ARM-software/data " + path, data["timestamp"], ids
+
+
+class Libpfm:
+    """A second opinion: pfm_get_event_encoding of PMU::EVENT:UMASK."""
+    BITS = 0xffff | 1 << 18 | 1 << 23 | 0xff << 24 | 0xf << 32
+
+    def __init__(self, path):
+        os.environ["LIBPFM_ENCODE_INACTIVE"] = "1"
+        self.lib = ctypes.CDLL(path)
+        if self.lib.pfm_initialize() != 0:
+            sys.exit("libpfm4 does not start")
+
+    def encode(self, text):
+        codes, n = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_int(0)
+        err = self.lib.pfm_get_event_encoding(text.encode(), 0, None, None, ctypes.byref(codes), ctypes.byref(n))
+        return None if err or n.value < 1 else codes[0] & self.BITS
+
+    def name(self, table, event):
+        if table.startswith("intel-"):
+            base, _, mask = event.partition(".")
+            mask = re.sub(r"_GT_4$", "", mask)
+            return "%s::%s:%s" % (table[6:], base, mask) if mask else None
+        base, _, mask = event.partition(".")
+        pmu = PFM[table]
+        if base in ("l2_pf_miss_l2_hit_l3", "l2_pf_miss_l2_l3"):
+            miss = "L2_FILL_RESPONSE_SRC" if table == "amd-zen5" else "L2_PREFETCH_MISS_L3"
+            return "%s::%s:%s" % (pmu, "L2_PREFETCH_HIT_L3" if base.endswith("hit_l3") else miss, L2PF[table])
+        one = {"l2_cache_req_stat": ("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS", "LS_RD_BLK_C:IC_FILL_MISS"), "ex_no_retire": ("CYCLES_NO_RETIRE", "NOT_COMPLETE_MISSING_LOAD"),
+               "ls_refills_from_sys": ("DATA_CACHE_REFILLS_FROM_SYSTEM", FILL.get(mask)), "ls_dmnd_fills_from_sys": ("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM", FILL.get(mask)),
+               "ls_any_fills_from_sys": ("ANY_DATA_CACHE_FILLS_FROM_SYSTEM", FILL.get(mask)), "l2_fill_rsp_src": ("L2_PREFETCH_MISS_L3", FILL.get(mask))}[base]
+        if table == "amd-zen5" and one[1] in ("NEAR_CACHE_NEAR_FAR", "FAR_CACHE_NEAR_FAR"):
+            one = one[0], {"N": "NEAR_FAR_CACHE_NEAR", "F": "NEAR_FAR_CACHE_FAR"}[one[1][0]]
+        return "%s::%s:%s" % (pmu, *one)
+
+
+def pfm_arm(src, core):
+    text = open(os.path.join(src, "lib", "events", "arm_neoverse_%s_events.h" % core)).read()
+    return {m[1]: int(m[2], 16) for m in re.finditer(r'\.name\s*=\s*"(\w+)".*?\.code\s*=\s*(0x\w+)', text, re.S)}
+
+
+def config(c):
+    return c["event"] & 0xff | c["umask"] << 8 | c["edge"] << 18 | c["inv"] << 23 | c["cmask"] << 24 | c["event"] >> 8 << 32
+
+
+def vendor_list(args, name):
+    kind, _, core = name.partition("-")
+    if kind == "intel" and args.perfmon:
+        return perfmon(args.perfmon, INTEL[core])
+    if kind == "amd" and args.linux:
+        return linux(args.linux, "amd" + core, args.linux_version)
+    if kind == "arm" and args.arm:
+        return arm(args.arm, core.removeprefix("neoverse-"))
+    return None
+
+
+class Check:
+    def __init__(self, args):
+        self.args, self.wrong, self.compared, self.pfm_compared, self.pfm_unknown = args, [], 0, 0, []
+        self.pfm = Libpfm(args.libpfm) if args.libpfm else None
+
+    def table(self, t):
+        """Compares one table; returns its part of the fixture."""
+        found = vendor_list(self.args, t["name"])
+        facts = {}
+        for ns, c in used(t):
+            if found:
+                self.vendor(t["name"], ns, c, found[0], facts)
+            for n in ns:
+                self.second(t["name"], n, found[0].get(n) if found else (c if len(ns) == 1 else None))
+        if not found:
+            return None
+        facts = {k: {f: v for f, v in facts[k].items() if v} for k in sorted(facts)}
+        return {"table": t["name"], "list": found[1], "version": found[2], "cpus": found[3], "events": facts}
+
+    def vendor(self, table, ns, c, events, facts):
+        together = {"event": None, "umask": 0, "cmask": 0, "inv": 0, "edge": 0}
+        for n in ns:
+            e = events.get(n)
+            if e is None or e.get("deprecated"):
+                self.wrong.append("%s: %s: %s" % (table, n, "not in the vendor's list" if e is None else "deprecated"))
+                return
+            facts[n] = e
+            together = {k: (together[k] or 0) | e[k] for k in together} | {"event": e["event"]}
+        self.compared += 1
+        if together != c:
+            self.wrong.append("%s: %s: the table has %s, the list %s" % (table, " | ".join(ns), c, together))
+
+    def second(self, table, name, c):
+        if c is None:
+            return
+        if table.startswith("arm-"):
+            if self.args.libpfm_src:
+                got = pfm_arm(self.args.libpfm_src, table.removeprefix("arm-neoverse-")).get(name)
+                self.judge(table, name, c["event"], got)
+        elif self.pfm and table != "lab":
+            text = self.pfm.name(table, name)
+            self.judge(table, name, config(c), self.pfm.encode(text) if text else None)
+
+    def judge(self, table, name, want, got):
+        if got is None:
+            self.pfm_unknown.append("%s %s" % (table, name))
+            return
+        self.pfm_compared += 1
+        why = KNOWN.get((table, name))
+        if got != want and why:
+            print("known: %s: %s: %#x, libpfm4 %#x: %s" % (table, name, want, got, why))
+        elif got != want:
+            self.wrong.append("%s: %s: the list has %#x, libpfm4 %#x" % (table, name, want, got))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for o in ("--perfmon", "--arm", "--linux", "--libpfm", "--libpfm-src"):
+        p.add_argument(o)
+    p.add_argument("--linux-version", default="unknown")
+    p.add_argument("--write", action="store_true")
+    args = p.parse_args()
+    check, lists = Check(args), []
+    for path in sorted(glob.glob(os.path.join(TABLES, "*.json"))):
+        part = check.table(json.load(open(path)))
+        if part:
+            lists.append(part)
+    for w in check.wrong:
+        print("WRONG", w)
+    print("%d events compared with %d vendors' lists, %d with libpfm4; libpfm4 does not know %d: %s" % (check.compared, len(lists), check.pfm_compared, len(check.pfm_unknown), ", ".join(check.pfm_unknown)))
+    if check.compared + check.pfm_compared == 0:
+        sys.exit("nothing was compared: name a list")
+    if args.write:
+        if len(lists) != 14:
+            sys.exit("the fixture needs the lists of all 14 tables, not %d" % len(lists))
+        os.makedirs(os.path.dirname(FIXTURE), exist_ok=True)
+        with open(FIXTURE, "w") as f:
+            f.write("[\n" + ",\n".join(one(l) for l in lists) + "\n]\n")
+    sys.exit(1 if check.wrong else 0)
+
+
+def one(l):
+    head = ",\n  ".join('"%s": %s' % (k, json.dumps(l[k])) for k in ("table", "list", "version", "cpus"))
+    events = ",\n    ".join("%s: %s" % (json.dumps(n), json.dumps(e)) for n, e in l["events"].items())
+    return " {" + head + ',\n  "events": {\n    ' + events + "}}"
+
+
+main()
