@@ -32,7 +32,7 @@ const architecture = `
 cmd/homenode
 agent > agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
 bench
-owner/cgroup | owner/threads
+owner/cgroup | owner/threads | owner/route | owner/systemd | owner/docker | owner/containerd | owner/resctrl
 journal
 sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/exact | kernel/kerneltest kernel/resctrltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/bpfcount > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
 actuate

@@ -33,6 +33,7 @@ func (a *Applier) Apply(ctx context.Context, step action.Step) action.Outcome {
 	}
 	a.j.mu.Lock()
 	defer a.j.mu.Unlock()
+	a.j.shorten()
 	changes, err := a.owner.Plan(ctx, step)
 	if err != nil {
 		return outcomeOf(step, err)
@@ -107,6 +108,11 @@ func (j *Journal) change(owner Owner, workload string, c Change) error {
 	if e != nil && !e.back() && !j.known(owner, *e, cur.Value) { // (2)
 		return fmt.Errorf("set %s to %q: %w: it is %q, we left %q", c.Setting, c.New, errDrifted, cur.Value, e.Ours[len(e.Ours)-1])
 	}
+	if o, ok := owner.(Overruled); ok && e != nil && !e.back() && !owner.Same(c.Setting, cur.Value, e.Original) {
+		if other := o.Overrules(c.Setting, cur.Value); other != "" { // (2)
+			return fmt.Errorf("set %s to %q: %w: it is %q as we left it, but %s", c.Setting, c.New, errDrifted, cur.Value, other)
+		}
+	}
 	if there(owner, e, c, cur.Value) { // (3)
 		return nil
 	}
@@ -153,8 +159,8 @@ func (j *Journal) write(owner Owner, workload string, c Change, cur Current) err
 		return err
 	}
 	err := owner.Write(Permit{j}, c.Setting, c.New)
-	if err != nil {
-		return j.failed(c, err)
+	if err != nil && !errors.Is(err, ErrUntidy) {
+		return j.failed(owner, c, err)
 	}
 	return j.add(record{Kind: kindDone, Setting: c.Setting, New: c.New}, false)
 }
@@ -167,11 +173,11 @@ func (j *Journal) pass(owner Owner, workload string, c Change, cur Current) erro
 		return err
 	}
 	err := owner.Write(Permit{j}, c.Setting, c.New)
-	if err != nil {
-		return j.failed(c, err)
+	if err != nil && !errors.Is(err, ErrUntidy) {
+		return j.failed(owner, c, err)
 	}
 	if err = owner.Write(Permit{j}, c.Setting, r.Old); errors.Is(err, kernel.ErrGone) {
-		return j.gone(c.Setting, 0, err)
+		return j.gone(owner, c.Setting, 0, err)
 	} else if err != nil {
 		return err // it stays on record as ours
 	}
@@ -195,15 +201,43 @@ func (j *Journal) intent(owner Owner, workload string, c Change, cur Current) re
 }
 
 // failed puts down that a write came to nothing.
-func (j *Journal) failed(c Change, err error) error {
-	if errors.Is(err, kernel.ErrGone) {
-		return j.gone(c.Setting, 1, err)
+func (j *Journal) failed(owner Owner, c Change, err error) error {
+	if errors.Is(err, kernel.ErrGone) && !unsure(err) {
+		return j.gone(owner, c.Setting, 1, err)
+	}
+	if unsure(err) {
+		return err // the intent stands: whatever it is then is ours
+	}
+	if e := j.ledger[c.Setting]; e != nil && len(e.without(c.New)) == 0 { // that ends it
+		if bad := tell(owner, c.Setting); bad != nil {
+			return errors.Join(err, bad)
+		}
 	}
 	return errors.Join(err, j.add(record{Kind: kindFailed, Setting: c.Setting, New: c.New, Why: err.Error()}, false))
 }
 
-func (j *Journal) end(s Setting, why string) error {
+// unsure says that nobody knows what a setting is, or will be.
+func unsure(err error) bool { return errors.Is(err, ErrUnsure) || errors.Is(err, ErrNoAnswer) }
+
+// end ends a record; its owner, who may remember it on his own, first: if we are killed in
+// between, there is a record that ends once more.
+func (j *Journal) end(owner Owner, s Setting, why string) error {
+	if err := tell(owner, s); err != nil {
+		return err
+	}
 	return j.add(record{Kind: kindEnd, Setting: s, Why: why}, false)
+}
+
+// tell tells an owner that a record ends.
+func tell(owner Owner, s Setting) error {
+	o, ok := owner.(Ending)
+	if !ok {
+		return nil
+	}
+	if err := o.Ended(s); err != nil {
+		return fmt.Errorf("end the record of %s: %w", s, err)
+	}
+	return nil
 }
 
 // DryRun plans steps and takes none. It needs no journal and no lock.

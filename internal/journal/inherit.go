@@ -77,7 +77,7 @@ func (j *Journal) GiveBack(owner Owner) ([]Restored, error) {
 	for _, e := range j.ledger.entries(func(e Entry) bool { return e.back() }) {
 		now := j.ledger[e.Setting]
 		if now.looks++; now.looks >= looksForHeirs {
-			err = errors.Join(err, j.end(e.Setting, string(Already)))
+			err = errors.Join(err, j.end(owner, e.Setting, string(Already)))
 		}
 	}
 	return all, err
@@ -95,7 +95,7 @@ func (j *Journal) Forget(owner Owner) ([]Restored, error) {
 	for _, e := range entries {
 		cur, gone := owner.Read(e.Setting)
 		if errors.Is(gone, kernel.ErrGone) || gone == nil && cur.ID != e.ID {
-			err = errors.Join(err, j.end(e.Setting, string(Vanished)))
+			err = errors.Join(err, j.end(owner, e.Setting, string(Vanished)))
 		}
 	}
 	return all, err
@@ -115,17 +115,17 @@ func (j *Journal) endInherited(owner Owner, back []Entry) (all []Restored, err e
 		}
 	}
 	for _, e := range back {
-		err = errors.Join(err, j.end(e.Setting, string(PutBack)))
+		err = errors.Join(err, j.end(owner, e.Setting, string(PutBack)))
 	}
 	return all, err
 }
 
 // gone puts down that nothing of ours is on a setting, since it is no more: its heirs may
 // be there all the same.
-func (j *Journal) gone(s Setting, given int, why error) error {
+func (j *Journal) gone(owner Owner, s Setting, given int, why error) error {
 	e := j.ledger[s]
 	if e == nil || e.At == 0 || len(e.Given) <= given {
-		return errors.Join(why, j.end(s, why.Error()))
+		return errors.Join(why, j.end(owner, s, why.Error()))
 	}
 	return errors.Join(why, j.add(record{Kind: kindDone, Setting: s, New: e.Original, Why: why.Error()}, false))
 }
@@ -136,7 +136,7 @@ func (j *Journal) anew(owner Owner, e Entry) error {
 	if e.At != 0 {
 		_, err = j.heirs(owner, []Entry{e}, true)
 	}
-	return errors.Join(err, j.end(e.Setting, e.Setting.anew()))
+	return errors.Join(err, j.end(owner, e.Setting, e.Setting.anew()))
 }
 
 func (j *Journal) inherited() []Entry {
@@ -207,5 +207,5 @@ func (j *Journal) disinherit(owner Owner, from Entry, h Heir) (Restored, error) 
 		r.Detail = err.Error()
 		return r, fmt.Errorf("give back what %s inherited: %w", h.Setting, err)
 	}
-	return r, j.end(h.Setting, string(r.Result))
+	return r, j.end(owner, h.Setting, string(r.Result))
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"homenode/internal/kernel"
@@ -19,10 +18,13 @@ type Journal struct {
 	boot     string
 	seq      uint64
 	size     int64 // bytes of whole records in the store
+	least    int64 // what they were when it was shortened last
 	ledger   ledger
 	problems []string
 	broken   error                           // the file could not be written: nothing may be changed any more
 	noHeir   func(s Setting, id uint64) bool // who inherited nothing
+
+	inCgroups map[Setting]*Entry // by the cgroup's file where it ends up; nil: the ledger has changed
 }
 
 // Open opens or makes the journal in dir and takes its lock. It fails, naming
@@ -85,11 +87,26 @@ func (j *Journal) startOver(replace func([]byte) error) error {
 		text = append(text, line...)
 		j.seq = max(j.seq, r.Seq)
 	}
-	if err := replace(text); err != nil {
-		return err
+	err := replace(text)
+	if err == nil || errors.Is(err, errReplaced) {
+		j.size, j.least = int64(len(text)), int64(len(text))
 	}
-	j.size = int64(len(text))
-	return nil
+	return err
+}
+
+// mostLog and mostGrowth are how long the file may get in a long life: it is in memory
+// (/run), and what changes often (who is in a group, threads) adds to it each time.
+const (
+	mostLog    = 1 << 20
+	mostGrowth = 4
+)
+
+// shorten compacts a file that has grown. Where that fails it is as it was, and is tried
+// again when it has grown as much once more.
+func (j *Journal) shorten() {
+	if j.size > mostLog && j.size > mostGrowth*j.least && j.compact() != nil {
+		j.least = j.size
+	}
 }
 
 // Close lets go of the lock. It restores nothing.
@@ -113,13 +130,19 @@ func (j *Journal) Equivalents() []Entry {
 	return j.ledger.entries(func(e Entry) bool { return e.Equivalent })
 }
 
-// Ours says whether a setting's present value was set by homenode. An original that
-// was put back is not.
+// Ours says whether the present value of a cgroup's file was set by homenode, through
+// whomever. An original that was put back is not.
 func (j *Journal) Ours(cgroup, file, value string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	e := j.ledger[Setting{cgroup, file}]
-	return e != nil && e.Has(strings.TrimSpace(value))
+	if j.inCgroups == nil {
+		j.inCgroups = map[Setting]*Entry{}
+		for _, e := range j.ledger {
+			j.inCgroups[e.inCgroup()] = e
+		}
+	}
+	e := j.inCgroups[Setting{cgroup, file}]
+	return e != nil && e.Sets(cgroup, file, value)
 }
 
 // OursOf is Ours of the one with that ID only.
@@ -169,5 +192,6 @@ func (j *Journal) add(r record, sync bool) error {
 	}
 	j.seq, j.size = r.Seq, j.size+int64(len(line))
 	j.ledger.replay(r)
+	j.inCgroups = nil
 	return nil
 }

@@ -12,8 +12,9 @@ import (
 	"homenode/internal/kernel"
 )
 
-// version 2 has threads' affinity, which an older homenode would take for a cgroup that is gone.
-const version = 2
+// version 2 has threads' affinity and version 3 settings of units, containers and resctrl
+// groups, which an older homenode would take for cgroups that are gone.
+const version = 3
 
 // kind says what a record records.
 type kind string

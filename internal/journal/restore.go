@@ -22,7 +22,7 @@ const (
 	Equivalent Result = "equivalent" // the kernel will not have the original: a value that means the same
 	Left       Result = "left"       // somebody else changed it after us: respected
 	Vanished   Result = "vanished"   // its cgroup or controller is gone
-	Kept       Result = "kept"       // others depend on it; still outstanding
+	Kept       Result = "kept"       // others depend on it, or its owner does not answer; still outstanding
 	NotDone    Result = "failed"     // still outstanding
 )
 
@@ -45,8 +45,10 @@ func (r Restored) String() string {
 func (j *Journal) Restore(ctx context.Context, owner Owner) ([]Restored, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	all, err := j.restoreWhere(ctx, owner, func(Entry) bool { return true })
-	return all, errors.Join(err, j.settle(owner))
+	adopted := j.adopt(owner)
+	silent := silence{}
+	all, err := j.restoreWhere(ctx, owner, silent, func(Entry) bool { return true })
+	return all, errors.Join(adopted, err, j.settle(owner, silent))
 }
 
 // RestoreWorkload puts back one workload's own settings. A controller that was
@@ -54,10 +56,10 @@ func (j *Journal) Restore(ctx context.Context, owner Owner) ([]Restored, error) 
 func (j *Journal) RestoreWorkload(ctx context.Context, owner Owner, workload string) ([]Restored, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.restoreWhere(ctx, owner, func(e Entry) bool { return e.Workload == workload && !e.shared() })
+	return j.restoreWhere(ctx, owner, silence{}, func(e Entry) bool { return e.Workload == workload && !e.shared() })
 }
 
-func (j *Journal) restoreWhere(ctx context.Context, owner Owner, which func(Entry) bool) ([]Restored, error) {
+func (j *Journal) restoreWhere(ctx context.Context, owner Owner, silent silence, which func(Entry) bool) ([]Restored, error) {
 	var all []Restored
 	var back []Entry
 	var errs []error
@@ -65,8 +67,14 @@ func (j *Journal) restoreWhere(ctx context.Context, owner Owner, which func(Entr
 		if err := ctx.Err(); err != nil {
 			return all, errors.Join(append(errs, fmt.Errorf("restore: %w", err))...)
 		}
-		r, err := j.putBack(owner, e)
-		if err != nil {
+		r, err := Restored{}, silent.of(e.Setting)
+		if err == nil {
+			r, err = j.putBack(owner, e)
+			silent.hear(e.Setting, err)
+		}
+		if errors.Is(err, ErrNoAnswer) {
+			r = Restored{Result: Kept, Detail: err.Error()}
+		} else if err != nil {
 			r = Restored{Result: NotDone, Detail: err.Error()}
 			errs = append(errs, fmt.Errorf("restore %s: %w", e.Setting, err))
 		} else if e.At != 0 && r.Result != Equivalent {
@@ -79,27 +87,41 @@ func (j *Journal) restoreWhere(ctx context.Context, owner Owner, which func(Entr
 	return append(all, heirs...), errors.Join(append(errs, err)...)
 }
 
+// silence is which managers have not answered: each is waited for once, or a start would
+// take as long as all of their settings together.
+type silence map[string]error
+
+func (q silence) of(s Setting) error { return q[s.manager()] }
+
+func (q silence) hear(s Setting, err error) {
+	if who := s.manager(); who != "" && errors.Is(err, ErrNoAnswer) {
+		q[who] = err
+	}
+}
+
 // putBack restores one setting, by what it is now.
 func (j *Journal) putBack(owner Owner, e Entry) (Restored, error) {
 	cur, err := owner.Read(e.Setting)
 	switch {
-	case errors.Is(err, kernel.ErrGone), errors.Is(err, kernel.ErrNotSupported):
-		return j.ended(e, Vanished, err.Error())
+	case vanished(e.Setting, err):
+		return j.ended(owner, e, Vanished, err.Error())
 	case err != nil:
 		return Restored{}, err
 	case cur.ID != e.ID:
-		return j.ended(e, Vanished, e.Setting.anew())
+		return j.ended(owner, e, Vanished, e.Setting.anew())
 	case e.back(), owner.Same(e.Setting, cur.Value, e.Original) && !hidden(owner, e, cur.Value):
-		return j.ended(e, Already, fmt.Sprintf("it is %q", cur.Value))
+		return j.ended(owner, e, Already, fmt.Sprintf("it is %q", cur.Value))
 	case !isOurs(owner, e, cur.Value):
-		return j.ended(e, Left, fmt.Sprintf("somebody else made it %q after us; before us it was %q", cur.Value, e.Original))
+		return j.ended(owner, e, Left, fmt.Sprintf("somebody else made it %q after us; before us it was %q", cur.Value, e.Original))
 	}
 	err = owner.Write(Permit{j}, e.Setting, e.Original)
 	switch {
 	case err == nil:
-		return j.ended(e, PutBack, fmt.Sprintf("%q again, was %q", e.Original, cur.Value))
-	case errors.Is(err, kernel.ErrGone):
-		return j.ended(e, Vanished, err.Error())
+		return j.ended(owner, e, PutBack, fmt.Sprintf("%q again, was %q", e.Original, cur.Value))
+	case errors.Is(err, ErrUntidy):
+		return j.ended(owner, e, PutBack, fmt.Sprintf("%q again, was %q; %v", e.Original, cur.Value, err))
+	case errors.Is(err, kernel.ErrGone) && !unsure(err):
+		return j.ended(owner, e, Vanished, err.Error())
 	case errors.Is(err, ErrNeedsValue):
 		return j.putEquivalent(owner, e, cur)
 	case errors.Is(err, ErrInUse):
@@ -108,13 +130,27 @@ func (j *Journal) putBack(owner Owner, e Entry) (Restored, error) {
 	return Restored{}, err
 }
 
+// vanished says that an error of Read means that there is no such setting any more. That
+// what a manager is asked by is not supported says nothing of what he has set: only a file
+// is gone with its controller, or its file system.
+func vanished(s Setting, err error) bool {
+	if unsure(err) {
+		return false
+	}
+	if errors.Is(err, kernel.ErrGone) {
+		return true
+	}
+	kind := s.Kind()
+	return errors.Is(err, kernel.ErrNotSupported) && (kind == OfCgroup || kind == OfResctrl)
+}
+
 // ended ends a record. One with heirs stays until these were looked for: its value is
 // what they are known by.
-func (j *Journal) ended(e Entry, r Result, why string) (Restored, error) {
+func (j *Journal) ended(owner Owner, e Entry, r Result, why string) (Restored, error) {
 	if e.At != 0 {
 		return Restored{Result: r, Detail: why}, nil
 	}
-	return Restored{Result: r, Detail: why}, j.end(e.Setting, string(r))
+	return Restored{Result: r, Detail: why}, j.end(owner, e.Setting, string(r))
 }
 
 // putEquivalent writes what comes closest, on record first as any change: if we
@@ -139,11 +175,15 @@ func (j *Journal) putEquivalent(owner Owner, e Entry, cur Current) (Restored, er
 
 // settle forgets equivalents whose controller was switched off again: they are
 // exactly as they were. A clean journal is shortened.
-func (j *Journal) settle(owner Owner) error {
+func (j *Journal) settle(owner Owner, silent silence) error {
 	var errs []error
 	for _, e := range j.ledger.entries(func(e Entry) bool { return e.Equivalent }) {
-		if _, err := owner.Read(e.Setting); errors.Is(err, kernel.ErrNotSupported) || errors.Is(err, kernel.ErrGone) {
-			errs = append(errs, j.end(e.Setting, string(Vanished)))
+		if silent.of(e.Setting) != nil {
+			continue
+		}
+		_, err := owner.Read(e.Setting)
+		if silent.hear(e.Setting, err); vanished(e.Setting, err) {
+			errs = append(errs, j.end(owner, e.Setting, string(Vanished)))
 		}
 	}
 	if len(j.ledger.entries(func(e Entry) bool { return !e.Equivalent })) == 0 {

@@ -62,14 +62,24 @@ func takeLock(path string) (*os.File, error) {
 		return nil, errors.Join(unix.Explain("lock", path, "", err), f.Close())
 	}
 	if !got {
-		pid, _ := os.ReadFile(path)
 		f.Close()
-		return nil, fmt.Errorf("open journal: %s: %w, pid %s: stop it first", filepath.Dir(path), ErrLocked, strings.TrimSpace(string(pid)))
+		return nil, fmt.Errorf("open journal: %s: %w%s: stop it first", filepath.Dir(path), ErrLocked, holder(path))
 	}
+	// For people only: on a full disk there is no pid in it, and what must be put back
+	// must be put back all the same.
 	if err := f.Truncate(0); err == nil {
-		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
-	return f, err
+	return f, nil
+}
+
+// holder is ", pid 123", or nothing where that is not written yet, or never will be.
+func holder(path string) string {
+	pid, err := os.ReadFile(path)
+	if text := strings.TrimSpace(string(pid)); err == nil && text != "" {
+		return ", pid " + text
+	}
+	return ""
 }
 
 func (d *dirStorage) path(name string) string { return filepath.Join(d.dir, name) }
@@ -101,28 +111,42 @@ func (d *dirStorage) Append(line []byte) error {
 func (d *dirStorage) Sync() error               { return d.log.Sync() }
 func (d *dirStorage) Truncate(size int64) error { return d.log.Truncate(size) }
 
-// Replace writes beside and renames, then syncs the directory.
+// errReplaced: the new content is there, but its name may not outlive a crash of the
+// machine.
+var errReplaced = errors.New("the directory could not be synced")
+
+// Replace writes beside and renames, then syncs the directory. What is appended later goes
+// to the file that has the name, whatever fails: it is opened before it gets it.
 func (d *dirStorage) Replace(content []byte) error {
 	next := d.path(logName + ".new")
-	if err := writeSynced(next, content); err != nil {
+	f, err := writeSynced(next, content)
+	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	if err := os.Rename(next, d.path(logName)); err != nil {
-		return fmt.Errorf("write journal: %w", err)
+		return fmt.Errorf("write journal: %w", errors.Join(err, f.Close()))
 	}
+	if d.log != nil {
+		d.log.Close()
+	}
+	d.log = f
 	if err := d.syncDir(); err != nil {
-		return fmt.Errorf("write journal: %w", err)
+		return fmt.Errorf("write journal: %w (%w)", err, errReplaced)
 	}
-	return d.openLog()
+	return nil
 }
 
-func writeSynced(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// writeSynced leaves the file open for appending.
+func writeSynced(path string, content []byte) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
+	if err = errors.Join(err, f.Sync()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func (d *dirStorage) syncDir() error {

@@ -5,28 +5,19 @@ package journal
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"homenode/internal/action"
 )
 
-// Setting is one thing that can be replaced: a file of a cgroup, or of a thread what
-// it has of its own.
+// Setting is one thing that can be replaced: a file of a cgroup, or what a thread, a unit
+// of systemd or a container has of its own.
 type Setting struct {
-	Cgroup string `json:"cgroup"` // path from the root of its hierarchy; "thread 1240" is none
-	File   string `json:"file"`   // "cpuset.cpus", "cpuset.mems", "cgroup.subtree_control", "affinity"
+	Cgroup string `json:"cgroup"` // path from the root of its hierarchy, or the name of another kind (Kind)
+	File   string `json:"file"`   // "cpuset.cpus", "cgroup.subtree_control", "affinity", "AllowedCPUs", …
 }
 
 // String is "/demo/a cpuset.cpus".
 func (s Setting) String() string { return s.Cgroup + " " + s.File }
-
-// anew says that what it was a setting of is gone, and something else has its name.
-func (s Setting) anew() string {
-	if strings.HasPrefix(s.Cgroup, "/") {
-		return "its cgroup was made anew"
-	}
-	return "another one has its number now"
-}
 
 // Change is a setting and what it shall become.
 type Change struct {
@@ -70,8 +61,17 @@ var (
 	ErrNeedsValue = errors.New("the kernel wants another value")
 	// ErrInUse: it cannot be put back now, since others depend on it.
 	ErrInUse = errors.New("others use it")
+	// ErrUnsure: the write was asked for, and nobody can tell whether it will be done:
+	// the setting may become what was asked for at any time.
+	ErrUnsure = errors.New("whether it is done is not known")
+	// ErrUntidy: it is done, and something was left that should not be; the text says what.
+	ErrUntidy = errors.New("it is done, but not tidied up")
 	// ErrRefused: the owner, or the kernel, will not have it; the text says why.
 	ErrRefused = errors.New("refused")
+	// ErrNoAnswer: the service through which the owner acts cannot be reached, or did not
+	// answer in time. What it was asked for may be done all the same (as with ErrUnsure),
+	// and what is to be put back stays outstanding.
+	ErrNoAnswer = errors.New("no answer")
 )
 
 // Owner acts for the journal on cgroups of one kind of owner.
@@ -86,4 +86,13 @@ type Owner interface {
 	Equivalent(s Setting, original string) (string, error)
 	// Move moves pages; nothing is replaced by that, so nothing is recorded.
 	Move(ctx context.Context, p Permit, step action.Step) action.Outcome
+}
+
+// Overruled is an Owner whose settings can be overruled where they take effect: a unit's
+// AllowedCPUs by a write to its cgroup. That is drift, too; but what is put back is the
+// setting, whatever took effect of it.
+type Overruled interface {
+	// Overrules says what is in force instead of a setting's value; "" if that is, or if
+	// nobody can tell.
+	Overrules(s Setting, value string) string
 }

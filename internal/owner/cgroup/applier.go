@@ -74,10 +74,20 @@ func (a *Applier) Plan(_ context.Context, step action.Step) ([]journal.Change, e
 	if err := a.mayAct(step.Workload); err != nil {
 		return nil, err
 	}
+	c, err := a.Fits(step)
+	if err != nil {
+		return nil, err
+	}
+	return append(a.enable(step.Workload), c), nil
+}
+
+// Fits is the file of the workload's cgroup that a step sets, and its value; an error
+// where the cgroups above it do not allow that. Whoever owns the cgroup.
+func (a *Applier) Fits(step action.Step) (journal.Change, error) {
 	var buf unix.Buffer
 	parent, err := a.layout.ReadEffective(path.Dir(step.Workload), &buf)
 	if err != nil {
-		return nil, err
+		return journal.Change{}, err
 	}
 	set := journal.Setting{Cgroup: step.Workload, File: cpusFile}
 	value := step.CPUs.String()
@@ -90,10 +100,7 @@ func (a *Applier) Plan(_ context.Context, step action.Step) ([]journal.Change, e
 	default:
 		err = fmt.Errorf("take step %s for %s: %w: it sets nothing", step.Kind, step.Workload, journal.ErrRefused)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return append(a.enable(step.Workload), journal.Change{Setting: set, New: value}), nil
+	return journal.Change{Setting: set, New: value}, err
 }
 
 // mayAct refuses cgroups that somebody manages, and names one that is gone.
@@ -145,13 +152,18 @@ func (a *Applier) enable(id string) []journal.Change {
 // Move moves pages of the workload's processes to the step's nodes, within its
 // budget.
 func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
+	if err := a.mayAct(step.Workload); err != nil {
+		return action.Outcome{Step: step, Status: statusOf(err), Detail: err.Error()}
+	}
+	return a.MovePages(ctx, p, step)
+}
+
+// MovePages is Move for a cgroup whose owner has been asked: moving pages writes nothing
+// of his.
+func (a *Applier) MovePages(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
 	out := action.Outcome{Step: step, Status: action.Refused}
 	if a.cfg.Mover == nil || !p.Valid() {
 		out.Detail = "move pages of " + step.Workload + ": no mover, or no permit of the journal"
-		return out
-	}
-	if err := a.mayAct(step.Workload); err != nil {
-		out.Status, out.Detail = statusOf(err), err.Error()
 		return out
 	}
 	var buf unix.Buffer

@@ -132,7 +132,7 @@ func (a *Applier) refusal(s journal.Setting, value string, err error) error {
 		isSet && v1 && a.outside(s, value) && (errors.Is(err, sys.EINVAL) || errors.Is(err, sys.EACCES)):
 		return fmt.Errorf("set %s to %q: %w (%w)", s, value, journal.ErrNeedsValue, err)
 	case isSet && errors.Is(err, sys.EBUSY):
-		return fmt.Errorf("set %s to %s: %w: a cgroup below it has more, or it is exclusive", s, value, journal.ErrRefused)
+		return fmt.Errorf("set %s to %q: %w: a cgroup below it has more, or it is exclusive", s, value, journal.ErrRefused)
 	case errors.Is(err, sys.EBUSY) && value == controllerOff:
 		return fmt.Errorf("switch the cpuset controller off below %s: %w: a cgroup below has it on", s.Cgroup, journal.ErrInUse)
 	case errors.Is(err, sys.EBUSY):

@@ -39,15 +39,15 @@ func TIDOf(s journal.Setting) (int, bool) {
 
 // Applier is the journal.Owner of threads' affinity, and hands on all else.
 type Applier struct {
-	next   journal.Owner // nil: noNext says why
-	noNext error
-	root   kernel.Root
-	calls  unix.Affinity
-	layout cgroup.Layout
-	noCPUs error         // no cpuset here
-	clock  func() uint64 // ticks after boot
-	buf    unix.Buffer
-	mask   unix.CPUWords
+	journal.Next // nothing behind: noNext says why
+	noNext       error
+	root         kernel.Root
+	calls        unix.Affinity
+	layout       cgroup.Layout
+	noCPUs       error         // no cpuset here
+	clock        func() uint64 // ticks after boot
+	buf          unix.Buffer
+	mask         unix.CPUWords
 }
 
 // New acts on the running kernel: it wants the token that only kernel.Live makes. next
@@ -61,7 +61,7 @@ func New(live kernel.LiveToken, next journal.Owner, why error) (*Applier, error)
 }
 
 func newApplier(root kernel.Root, calls unix.Affinity, next journal.Owner, why error) *Applier {
-	a := &Applier{next: next, noNext: why, root: root, calls: calls, clock: ticks}
+	a := &Applier{Next: journal.Next{Behind: next}, noNext: why, root: root, calls: calls, clock: ticks}
 	var err error
 	if a.layout, err = cgroup.Find(root); err == nil {
 		err = a.layout.NeedCpuset()
@@ -72,10 +72,10 @@ func newApplier(root kernel.Root, calls unix.Affinity, next journal.Owner, why e
 
 // other is the owner of a setting that is no thread's.
 func (a *Applier) other(s fmt.Stringer) (journal.Owner, error) {
-	if a.next == nil {
+	if a.Behind == nil {
 		return nil, fmt.Errorf("act on %s: cgroups cannot be acted upon here: %v", s, a.noNext) //nolint:errorlint // a sentinel in it would end the record
 	}
-	return a.next, nil
+	return a.Behind, nil
 }
 
 // Plan says which affinity a step changes.
@@ -151,7 +151,7 @@ func (a *Applier) start(tid int) (uint64, error) {
 func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	tid, ok := TIDOf(s)
 	if !ok {
-		return a.next != nil && a.next.Same(s, current, recorded)
+		return a.Behind != nil && a.Behind.Same(s, current, recorded)
 	}
 	if current == recorded {
 		return true
@@ -271,3 +271,7 @@ func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) 
 	}
 	return next.Move(ctx, p, step)
 }
+
+// The kernel has one affinity of a thread: nothing overrules that but what Same knows of,
+// and nobody has to remember it. What the owner behind knows is handed on (Next).
+var _ journal.Link = (*Applier)(nil)

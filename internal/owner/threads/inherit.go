@@ -3,6 +3,7 @@
 package threads
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -43,13 +44,16 @@ func (a *Applier) Clock(s journal.Setting) uint64 {
 	if _, ok := TIDOf(s); ok {
 		return a.clock()
 	}
-	return 0
+	return a.Next.Clock(s)
 }
 
 // Original of a thread that may run wherever its cpuset allows is just that.
 func (a *Applier) Original(s journal.Setting, value string) string {
 	tid, ok := TIDOf(s)
-	if cpus, err := set.ParseCPUs(value); ok && err == nil && cpus == a.cpusetOf(tid) {
+	if !ok {
+		return a.Next.Original(s, value)
+	}
+	if cpus, err := set.ParseCPUs(value); err == nil && cpus == a.cpusetOf(tid) {
 		return whole + value
 	}
 	return value
@@ -62,7 +66,13 @@ const beingStarted = 50 * time.Millisecond
 
 // Heirs looks at all threads of a process, or in a cgroup. Reading a mask takes a
 // fraction of a microsecond; the start is only read of those that have a family's.
-func (a *Applier) Heirs(f journal.Family) (all []journal.Heir, err error) {
+func (a *Applier) Heirs(f journal.Family) ([]journal.Heir, error) {
+	own, err := a.heirs(f)
+	theirs, err2 := a.Next.Heirs(f)
+	return append(own, theirs...), errors.Join(err, err2)
+}
+
+func (a *Applier) heirs(f journal.Family) (all []journal.Heir, err error) {
 	values := make([]set.CPUSet, len(f.Values))
 	for i, v := range f.Values {
 		if values[i], _, err = parse(v); err != nil {

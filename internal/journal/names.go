@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import "strings"
+
+// Kind is what a setting is one of. Its name says so: "/demo/a", "unit ssh.service".
+type Kind string
+
+// The kinds of settings.
+const (
+	OfCgroup    Kind = "cgroup"    // "/demo/a": its file is written
+	OfThread    Kind = "thread"    // "thread 1240"
+	OfUnit      Kind = "unit"      // "unit ssh.service": systemd is asked
+	OfContainer Kind = "container" // "container docker/ID", "container containerd/NAMESPACE/ID"
+	OfResctrl   Kind = "resctrl"   // "resctrl GROUP"
+)
+
+// Kind of a setting; "" for a name that says none.
+func (s Setting) Kind() Kind {
+	if strings.HasPrefix(s.Cgroup, "/") {
+		return OfCgroup
+	}
+	kind, _, _ := strings.Cut(s.Cgroup, " ")
+	switch k := Kind(kind); k {
+	case OfThread, OfUnit, OfContainer, OfResctrl:
+		return k
+	}
+	return ""
+}
+
+// Name is a setting's without its kind: "ssh.service", "docker/ID"; of a cgroup its path.
+func (s Setting) Name() string {
+	if k := s.Kind(); k != OfCgroup && k != "" {
+		return strings.TrimPrefix(s.Cgroup, string(k)+" ")
+	}
+	return s.Cgroup
+}
+
+// manager is the service that is asked for a setting, "" where none is: "unit",
+// "container docker".
+func (s Setting) manager() string {
+	switch s.Kind() {
+	case OfUnit:
+		return string(OfUnit)
+	case OfContainer:
+		runtime, _, _ := strings.Cut(s.Cgroup, "/")
+		return runtime
+	}
+	return ""
+}
+
+// Named is a setting of a kind other than a cgroup's.
+func Named(kind Kind, name, file string) Setting {
+	return Setting{Cgroup: string(kind) + " " + name, File: file}
+}
+
+// anew says that what it was a setting of is gone, and something else has its name.
+func (s Setting) anew() string {
+	switch s.Kind() {
+	case OfCgroup:
+		return "its cgroup was made anew"
+	case OfThread:
+		return "another one has its number now"
+	}
+	return "another one has its name now"
+}
+
+// properties are what systemd calls a cgroup's files.
+var properties = map[string]string{"AllowedCPUs": "cpuset.cpus", "AllowedMemoryNodes": "cpuset.mems"}
+
+// inCgroup is the file of the workload's cgroup in which an owner's setting ends up. A
+// setting of a cgroup is that itself.
+func (e Entry) inCgroup() Setting {
+	switch e.Kind() {
+	case OfUnit:
+		return Setting{Cgroup: e.Workload, File: properties[e.File]}
+	case OfContainer:
+		return Setting{Cgroup: e.Workload, File: e.File}
+	}
+	return e.Setting
+}
+
+// Sets says that the value of a cgroup's file was set by homenode: by a write, or by its
+// owner who was asked to.
+func (e Entry) Sets(cgroup, file, value string) bool {
+	return e.inCgroup() == Setting{cgroup, file} && e.Has(strings.TrimSpace(value))
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+)
+
+// limit of one call. An update waits for runc, which takes some 50 ms.
+const limit = 5 * time.Second
+
+// quiet is for how long one who has not answered in time is not asked again: each question
+// waits for limit, and a round has one for each workload.
+const quiet = 10 * time.Second
+
+// maxAnswer is far more than a container's description has.
+const maxAnswer = 4 << 20
+
+// Versions of the API that are spoken. CpusetCpus of an update is older than the oldest;
+// the three calls have not changed since.
+const (
+	oldestAPI = 24 // 1.24, Docker 1.12 of 2016
+	newestAPI = 52 // 1.52, Docker 29
+)
+
+// client speaks to Docker's socket.
+type client struct {
+	socket string
+	http   *http.Client
+	limit  time.Duration // of one call
+	silent time.Time     // until then he is not asked
+	api    string        // "/v1.41"; "": not asked yet
+}
+
+func newClient(socket string) *client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	return &client{socket: socket, limit: limit, http: &http.Client{
+		Transport: &http.Transport{DialContext: dial, MaxIdleConns: 1, IdleConnTimeout: 30 * time.Second, DisableCompression: true},
+	}}
+}
+
+// described is what is read of GET /containers/{id}/json.
+type described struct {
+	ID    string `json:"Id"`
+	State struct {
+		Pid int // 0: it does not run
+	}
+	HostConfig struct {
+		CpusetCpus string
+		CpusetMems string
+	}
+}
+
+func (c *client) inspect(id string) (d described, err error) {
+	err = c.call(http.MethodGet, "/containers/"+url.PathEscape(id)+"/json", nil, &d)
+	if err == nil && (d.ID == "" || !strings.HasPrefix(d.ID, id)) { // a proxy's, or a daemon's in trouble
+		return described{}, fmt.Errorf("ask Docker for container %.80q: it answers with %.80q (%w)", id, d.ID, kernel.ErrMalformed)
+	}
+	return d, err
+}
+
+// update sets one of a container's sets: name is "CpusetCpus" or "CpusetMems".
+func (c *client) update(id, name, value string) error {
+	return c.call(http.MethodPost, "/containers/"+url.PathEscape(id)+"/update", map[string]string{name: value}, nil)
+}
+
+// negotiate finds the newest version that both sides speak.
+func (c *client) negotiate() error {
+	if c.api != "" {
+		return nil
+	}
+	var v struct{ Version, APIVersion, MinAPIVersion string }
+	if err := c.send(http.MethodGet, "/version", nil, &v); err != nil {
+		return err
+	}
+	api, err := commonAPI(v.APIVersion, v.MinAPIVersion)
+	if err != nil {
+		return fmt.Errorf("speak with Docker %.40q at %s: %w", v.Version, c.socket, err)
+	}
+	c.api = api
+	return nil
+}
+
+// errNoCommon: nobody can be asked. That says nothing of what he was asked before.
+var errNoCommon = fmt.Errorf("%w: %w that homenode understands", journal.ErrRefused, journal.ErrNoAnswer)
+
+// commonAPI is the newest version of the API that both sides speak, as a path:
+//
+//	"1.41", "1.12" → "/v1.41"
+//	"1.60", "1.44" → "/v1.52"
+func commonAPI(newest, oldest string) (string, error) {
+	theirs, ok := minor(newest)
+	if !ok {
+		return "", fmt.Errorf("its API's version is %.20q: want 1.N (%w)", newest, kernel.ErrMalformed)
+	}
+	from, ok := minor(oldest)
+	if !ok {
+		from = oldestAPI // daemons before 1.25 do not say
+	}
+	switch use := min(theirs, newestAPI); {
+	case theirs < oldestAPI:
+		return "", fmt.Errorf("it speaks API 1.%d at most, homenode 1.%d at least: update Docker (%w)", theirs, oldestAPI, errNoCommon)
+	case use < from:
+		return "", fmt.Errorf("it speaks API 1.%d at least, homenode 1.%d at most: update homenode (%w)", from, newestAPI, errNoCommon)
+	default:
+		return fmt.Sprintf("/v1.%d", use), nil
+	}
+}
+
+func minor(version string) (int, bool) {
+	text, ok := strings.CutPrefix(version, "1.")
+	n, err := strconv.Atoi(text)
+	return n, ok && err == nil && n >= 0
+}
+
+// call is one request, in the version that both sides speak. A daemon that was exchanged
+// for another one answers 400 to a version it does not know: it is asked again then.
+func (c *client) call(method, path string, body, answer any) error {
+	err := c.once(method, path, body, answer)
+	if errors.Is(err, errVersion) {
+		c.api = ""
+		err = c.once(method, path, body, answer)
+	}
+	if errors.Is(err, journal.ErrNoAnswer) {
+		c.api = ""
+	}
+	return err
+}
+
+func (c *client) once(method, path string, body, answer any) error {
+	if err := c.negotiate(); err != nil {
+		return err
+	}
+	err := c.send(method, c.api+path, body, answer)
+	if unreached := (*unreachedError)(nil); errors.As(err, &unreached) {
+		// A connection of a dockerd that was started anew is noticed by its first use only:
+		// what is asked may be asked twice. Whether the first was done nobody knows.
+		c.http.CloseIdleConnections()
+		err = c.send(method, c.api+path, body, answer)
+		if err != nil && method != http.MethodGet {
+			err = fmt.Errorf("%w (%w)", err, journal.ErrUnsure)
+		}
+	}
+	return err
+}
+
+func (c *client) send(method, path string, body, answer any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("ask Docker for %s: %w", path, err)
+		}
+	}
+	if time.Now().Before(c.silent) {
+		return fmt.Errorf("reach Docker at %s: %w within %s just now: it is asked again in a moment", c.socket, journal.ErrNoAnswer, c.limit)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://docker"+path, bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("ask Docker for %s: %w", path, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.unreached(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return c.unreached(err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return refused(method+" "+path, resp.StatusCode, data)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("read Docker's answer to %s: %w (%w)", path, err, kernel.ErrMalformed)
+	}
+	return nil
+}
+
+// unreached says what to do where there was no answer.
+func (c *client) unreached(err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("reach Docker at %s: %w: run homenode as root, or add its user to the socket's group (usually docker)", c.socket, kernel.ErrNotPermitted)
+	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		c.silent = time.Now().Add(quiet)
+		return fmt.Errorf("reach Docker at %s: %w within %s: it is asked again; look at 'systemctl status docker' if that lasts", c.socket, journal.ErrNoAnswer, c.limit)
+	}
+	return &unreachedError{fmt.Sprintf("reach Docker at %s: %s: start dockerd, or set docker_socket to where it listens", c.socket, cause(err))}
+}
+
+// unreachedError is that of a connection that was refused, or ended.
+type unreachedError struct{ text string }
+
+func (e *unreachedError) Error() string { return e.text }
+func (e *unreachedError) Unwrap() error { return journal.ErrNoAnswer }
+
+// cause is an error's innermost text: "connect: no such file or directory".
+func cause(err error) string {
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		return op.Err.Error()
+	}
+	return err.Error()
+}
+
+// refusal is an answer that is no success.
+type refusal struct {
+	status int
+	text   string
+	kind   error // nil: Docker's own trouble
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.kind }
+
+// errVersion is the answer to a version of the API that the daemon does not speak.
+var errVersion = errors.New("another version of the API is wanted")
+
+// refused tells refusals apart. What Docker says is in {"message": "…"}.
+//
+//	404  no such container; anything else says it of the question, not of the container
+//	502, 503, 504  a proxy's: it has reached nobody, or has not waited
+//	400  it will not have the value; "not available": CPUs or nodes that are offline
+//	403, 409  not now, or not by us
+//	500  its own trouble: runc's, often
+func refused(call string, status int, data []byte) error {
+	var m struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(data, &m) != nil {
+		m.Message = string(data)
+	}
+	r := &refusal{status: status}
+	switch {
+	case status == http.StatusNotFound && strings.HasPrefix(m.Message, "No such container"):
+		r.kind = kernel.ErrGone
+	case status == http.StatusNotFound, status >= http.StatusBadGateway && status <= http.StatusGatewayTimeout:
+		r.kind = journal.ErrNoAnswer
+	case status == http.StatusBadRequest && strings.Contains(m.Message, "client version"):
+		r.kind = errVersion
+	case strings.Contains(m.Message, "are not available"):
+		r.kind = journal.ErrNeedsValue
+	case status/100 == 4:
+		r.kind = journal.ErrRefused
+	}
+	r.text = fmt.Sprintf("ask Docker for %s: it answers %d %.300q", call, status, strings.TrimSpace(m.Message))
+	return r
+}

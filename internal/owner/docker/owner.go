@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"homenode/internal/action"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// DefaultSocket is where Docker listens.
+const DefaultSocket = "/run/docker.sock"
+
+// Cgroups is owner/cgroup: what the kernel has of a container.
+type Cgroups interface {
+	// Fits is the file of a cgroup that a step sets, and its value.
+	Fits(step action.Step) (journal.Change, error)
+	Read(s journal.Setting) (journal.Current, error)
+	Same(s journal.Setting, current, recorded string) bool
+	Equivalent(s journal.Setting, original string) (string, error)
+	MovePages(ctx context.Context, p journal.Permit, step action.Step) action.Outcome
+}
+
+// Config says where Docker is.
+type Config struct {
+	Socket string // "": DefaultSocket
+	// Memory is the file in which is kept what was replaced, on a disk that outlives a
+	// boot; "": a machine that crashes leaves containers as they were set.
+	Memory  string
+	Cgroups Cgroups
+}
+
+// Owner is the journal.Owner of Docker's containers.
+type Owner struct {
+	cfg    Config
+	client *client
+	layout cgroup.Layout
+	boot   string // its id
+	buf    unix.Buffer
+}
+
+// New acts on the running kernel's containers: it wants the token that only kernel.Live
+// makes. Docker is not asked before there is something to do.
+func New(live kernel.LiveToken, cfg Config) (*Owner, error) {
+	if !live.Valid() {
+		return nil, fmt.Errorf("act on Docker's containers: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
+	}
+	return newOwner(live.Root(), cfg)
+}
+
+func newOwner(root kernel.Root, cfg Config) (*Owner, error) {
+	layout, err := cgroup.Find(root)
+	if err != nil {
+		return nil, err
+	}
+	boot, err := kernel.BootID(root)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Socket == "" {
+		cfg.Socket = DefaultSocket
+	}
+	return &Owner{cfg: cfg, client: newClient(cfg.Socket), layout: layout, boot: boot}, nil
+}
+
+// names are what Docker calls a cgroup's files.
+var names = map[string]string{cgroup.CPUsFile: "CpusetCpus", cgroup.MemsFile: "CpusetMems"}
+
+const prefix = "docker/"
+
+// container is the id of a setting's container.
+func container(s journal.Setting) (id string, ok bool) {
+	id, ok = strings.CutPrefix(s.Name(), prefix)
+	return id, ok && s.Kind() == journal.OfContainer && id != "" && names[s.File] != ""
+}
+
+// Names says that a setting is one of a container of Docker's.
+func (o *Owner) Names(s journal.Setting) bool {
+	_, ok := container(s)
+	return ok
+}
+
+// Plan says which setting of which container a step changes. A cgroup inside of a
+// container is not Docker's to set.
+func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
+	c, err := o.cfg.Cgroups.Fits(step)
+	if err == nil && step.Kind == action.SetMems {
+		err = o.littleElsewhere(step)
+	}
+	if err != nil {
+		return nil, err
+	}
+	id := o.layout.ContainerOf(step.Workload, &o.buf).ID
+	d, err := o.client.inspect(id)
+	if err != nil {
+		return nil, fmt.Errorf("act on %s: %w", step.Workload, err)
+	}
+	if d.State.Pid == 0 {
+		return nil, fmt.Errorf("act on %s: Docker says that container %s does not run (%w)", step.Workload, id, kernel.ErrGone)
+	}
+	own, err := o.layout.CgroupOf(d.State.Pid, d.ID, &o.buf)
+	if err != nil {
+		return nil, err
+	}
+	if own != step.Workload {
+		return nil, fmt.Errorf("act on %s: %w: Docker's container %.12s is %s, and it binds no cgroup within or around one", step.Workload, journal.ErrRefused, d.ID, own)
+	}
+	return []journal.Change{{Setting: journal.Named(journal.OfContainer, prefix+d.ID, c.File), New: c.New}}, nil
+}
+
+// mostElsewhere of its memory may be on other nodes when a container's are set: the
+// runtime waits for that long, about 43 ms (MAO's 0.65 s/GB). As owner/systemd has it.
+const mostElsewhere = 64 * unit.MiB
+
+// littleElsewhere refuses nodes while the runtime would wait for long. Without the memory
+// controller there is no such file, and actuate has looked at the processes' pages; what is
+// there and cannot be read may be much.
+func (o *Owner) littleElsewhere(step action.Step) error {
+	elsewhere, err := o.layout.MappedElsewhere(step.Workload, step.Nodes, &o.buf)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("set nodes of %s to %s: how much of its memory is elsewhere is not known: %w", step.Workload, step.Nodes, err)
+	case elsewhere <= mostElsewhere:
+		return nil
+	}
+	return fmt.Errorf("set nodes of %s to %s: %w: %v of its memory are elsewhere, and Docker and runc would wait until they had moved (at most %v): its CPUs stay set",
+		step.Workload, step.Nodes, journal.ErrRefused, elsewhere, unit.Bytes(mostElsewhere))
+}
+
+// Read reads what Docker keeps. A container is known by its id, also after a restart.
+func (o *Owner) Read(s journal.Setting) (journal.Current, error) {
+	d, err := o.inspect(s)
+	if err != nil {
+		return journal.Current{}, err
+	}
+	return journal.Current{Value: d.value(s.File), ID: number(d.ID)}, nil
+}
+
+func (o *Owner) inspect(s journal.Setting) (described, error) {
+	id, ok := container(s)
+	if !ok {
+		return described{}, fmt.Errorf("read %s: it is no setting of a container of Docker's", s)
+	}
+	d, err := o.client.inspect(id)
+	if err == nil && d.ID != id {
+		err = fmt.Errorf("Docker answers with container %.80q (%w)", d.ID, kernel.ErrMalformed)
+	}
+	if err != nil {
+		return described{}, fmt.Errorf("read %s: %w", s, err)
+	}
+	return d, nil
+}
+
+func (d described) value(file string) string {
+	if file == cgroup.MemsFile {
+		return d.HostConfig.CpusetMems
+	}
+	return d.HostConfig.CpusetCpus
+}
+
+// number is the beginning of an id, which is random: 15 hexadecimal digits.
+func number(id string) uint64 {
+	n, err := strconv.ParseUint(id[:min(len(id), 15)], 16, 64)
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// Same compares sets by their members. Nothing but Docker changes what it keeps.
+func (o *Owner) Same(s journal.Setting, current, recorded string) bool {
+	if s.File == cgroup.MemsFile {
+		return same(set.ParseNodes, current, recorded)
+	}
+	return same(set.ParseCPUs, current, recorded)
+}
+
+func same[K set.Kind](parse func(string) (set.Set[K], error), a, b string) bool {
+	x, err1 := parse(a)
+	y, err2 := parse(b)
+	return a == b || err1 == nil && err2 == nil && x == y
+}
+
+// Overrules says what the container's cgroup has instead of what Docker keeps: somebody
+// wrote there. Nothing there is nothing instead.
+func (o *Owner) Overrules(s journal.Setting, value string) string {
+	at, err := o.inCgroup(s)
+	if err != nil {
+		return ""
+	}
+	cur, err := o.cfg.Cgroups.Read(at)
+	if err != nil || cur.Value == "" || value == "" || o.cfg.Cgroups.Same(at, cur.Value, value) {
+		return ""
+	}
+	return fmt.Sprintf("%s is %q: somebody else wrote there, beneath Docker", at, cur.Value)
+}
+
+// inCgroup is the file in which a setting takes effect.
+func (o *Owner) inCgroup(s journal.Setting) (journal.Setting, error) {
+	d, err := o.inspect(s)
+	if err != nil {
+		return journal.Setting{}, err
+	}
+	if d.State.Pid == 0 {
+		return journal.Setting{}, fmt.Errorf("find the cgroup of %s: it does not run (%w)", s, kernel.ErrGone)
+	}
+	own, err := o.layout.CgroupOf(d.State.Pid, d.ID, &o.buf)
+	return journal.Setting{Cgroup: own, File: s.File}, err
+}
+
+// Write asks Docker for a value. What it replaces is remembered first.
+func (o *Owner) Write(p journal.Permit, s journal.Setting, value string) error {
+	id, ok := container(s)
+	if !p.Valid() || !ok {
+		return fmt.Errorf("set %s: %w: the journal gave no permit, or it is no container of Docker's", s, journal.ErrRefused)
+	}
+	if value == "" {
+		return fmt.Errorf("set %s to nothing: %w: Docker takes that for 'as it is'", s, journal.ErrNeedsValue)
+	}
+	before, now, err := o.remember(s, value)
+	if err != nil {
+		return err
+	}
+	if err := o.client.update(id, names[s.File], value); err != nil {
+		err = fmt.Errorf("set %s to %s: %w", s, value, err)
+		if !errors.Is(err, journal.ErrNoAnswer) && !errors.Is(err, journal.ErrUnsure) { // it was not done
+			err = errors.Join(err, o.save(before))
+		}
+		return err
+	}
+	return o.forget(now, s, value)
+}
+
+// Equivalent is what stands for an original that Docker, or the kernel, will not have:
+// what the parent of the container's cgroup has; of one that does not run, all there is.
+func (o *Owner) Equivalent(s journal.Setting, original string) (string, error) {
+	at, err := o.inCgroup(s)
+	if err != nil {
+		at = journal.Setting{Cgroup: "/stopped", File: s.File}
+	}
+	return o.cfg.Cgroups.Equivalent(at, original)
+}
+
+// Move moves pages: that is nothing of Docker's.
+func (o *Owner) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
+	return o.cfg.Cgroups.MovePages(ctx, p, step)
+}

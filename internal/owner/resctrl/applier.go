@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resctrl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	sys "golang.org/x/sys/unix"
+
+	"homenode/internal/action"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/resctrl"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+)
+
+// Files of a group that the journal knows: the first is the group itself, the last who
+// of its workload is in it.
+const (
+	File     = "group"
+	Schemata = "schemata"
+	Tasks    = "tasks"
+)
+
+// Values of group and tasks.
+const (
+	made = "made"
+	all  = "all"
+	some = "some"
+	none = "none"
+)
+
+const prefix = "resctrl "
+
+// Setting names a workload's group in the journal.
+func Setting(workload, file string) journal.Setting {
+	return journal.Setting{Cgroup: prefix + resctrl.ControlName(workload), File: file}
+}
+
+// GroupOf is the group of a setting; false for others', and for names that are not ours:
+// nothing of those is ever touched, whatever a journal says.
+func GroupOf(s journal.Setting) (string, bool) {
+	name, ok := strings.CutPrefix(s.Cgroup, prefix)
+	return name, ok && resctrl.IsControl(name)
+}
+
+// Config of an Applier.
+type Config struct {
+	// Peak is bytes/s of a domain (an L3 cache), which AMD's and mba_MBps' numbers need;
+	// nil: not known, and bandwidth is refused there.
+	Peak func(domain int) unit.Bytes
+	// DirectOwners: whoever is left alone is isolated all the same if he is among them.
+	DirectOwners []string
+}
+
+// Applier is the journal.Owner of resctrl's control groups, and hands on all else.
+type Applier struct {
+	journal.Next // nothing behind: noNext says why
+	noNext       error
+	cfg          Config
+	root         unix.Root
+	open         func() (resctrl.Acts, bool, error) // the file system, and whether it is mounted with mba_MBps
+	layout       cgroup.Layout
+	noCPUs       error // no cpuset here: no workload can be found
+	buf          unix.Buffer
+	of           map[string]string // workload by group, of those planned
+}
+
+// What of a group is overruled, or outlives a boot: nothing. What the owner behind knows
+// is handed on (Next).
+var _ journal.Link = (*Applier)(nil)
+
+// Ended forgets whose a group was that is no more.
+func (a *Applier) Ended(s journal.Setting) error {
+	if name, ok := GroupOf(s); !ok {
+		return a.Next.Ended(s)
+	} else if s.File == File {
+		delete(a.of, name)
+	}
+	return nil
+}
+
+// New acts on the running kernel: it wants the token that only kernel.Live makes. next
+// is the owner of all other settings; where there is none, why says so.
+func New(live kernel.LiveToken, cfg Config, next journal.Owner, why error) (*Applier, error) {
+	if !live.Valid() {
+		return nil, fmt.Errorf("act on resctrl: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
+	}
+	open := func() (resctrl.Acts, bool, error) { // asked each time: it may be mounted later
+		m, err := resctrl.Find(live.Root())
+		if err != nil {
+			return nil, false, err
+		}
+		acts, err := resctrl.Live(live, m)
+		return acts, m.MBps, err
+	}
+	return newApplier(live.Root(), cfg, open, next, why), nil
+}
+
+func newApplier(root unix.Root, cfg Config, open func() (resctrl.Acts, bool, error), next journal.Owner, why error) *Applier {
+	if cfg.Peak == nil {
+		cfg.Peak = func(int) unit.Bytes { return 0 }
+	}
+	a := &Applier{cfg: cfg, Next: journal.Next{Behind: next}, noNext: why, root: root, open: open, of: map[string]string{}}
+	if a.layout, a.noCPUs = cgroup.Find(root); a.noCPUs == nil {
+		a.noCPUs = a.layout.NeedCpuset()
+	}
+	return a
+}
+
+// other is the owner of what is no group's.
+func (a *Applier) other(what fmt.Stringer) (journal.Owner, error) {
+	if a.Behind == nil {
+		return nil, fmt.Errorf("act on %s: it cannot be acted upon here: %v", what, a.noNext) //nolint:errorlint // a sentinel in it would end the record
+	}
+	return a.Behind, nil
+}
+
+type stepName action.Step
+
+func (s stepName) String() string { return fmt.Sprintf("%s of %s", s.Kind, s.Workload) }
+
+// Plan says what a class changes: the group, what it may use, who is in it. Nothing of a
+// class is given back by removing the group.
+func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
+	if step.Kind != action.SetClass {
+		next, err := a.other(stepName(step))
+		if err != nil {
+			return nil, err
+		}
+		return next.Plan(ctx, step)
+	}
+	group := journal.Change{Setting: Setting(step.Workload, File), New: made}
+	if step.Class == nil || step.Class.None() {
+		group.New, group.Original = "", true
+		return []journal.Change{group}, nil
+	}
+	limits, err := a.plan(step.Workload, *step.Class)
+	if err != nil {
+		return nil, err
+	}
+	a.of[resctrl.ControlName(step.Workload)] = step.Workload
+	return []journal.Change{
+		group,
+		{Setting: Setting(step.Workload, Schemata), New: limits.String()},
+		// The group is what must be found again after a crash; who is in it is not.
+		{Setting: Setting(step.Workload, Tasks), New: all, Brief: true},
+	}, nil
+}
+
+// plan checks that a workload may have a group, and returns what to write into it.
+func (a *Applier) plan(workload string, c action.Class) (resctrl.Schemata, error) {
+	if err := a.mayAct(workload); err != nil {
+		return nil, err
+	}
+	acts, mbps, err := a.open()
+	if err != nil {
+		return nil, fmt.Errorf("isolate %s: %w", workload, err)
+	}
+	info, err := resctrl.ReadInfo(acts)
+	if err != nil {
+		return nil, fmt.Errorf("isolate %s: %w", workload, err)
+	}
+	if err := a.hasRoom(acts, info, workload); err != nil {
+		return nil, err
+	}
+	now, err := resctrl.ReadSchemata(acts, "")
+	if err != nil {
+		return nil, fmt.Errorf("isolate %s: %w", workload, err)
+	}
+	of := resctrl.Percent
+	if c.Bandwidth > 0 {
+		if of, err = a.unit(mbps); err != nil {
+			return nil, refuse(workload, err.Error())
+		}
+	}
+	limits, err := info.Schemata(c, now, of, a.cfg.Peak)
+	if err != nil {
+		return nil, refuse(workload, err.Error())
+	}
+	return limits, nil
+}
+
+func refuse(workload, why string) error {
+	return fmt.Errorf("isolate %s: %w: %s", workload, journal.ErrRefused, why)
+}
+
+func (a *Applier) mayAct(workload string) error {
+	owner := cgroup.NoOwner
+	if a.noCPUs == nil {
+		owner = a.layout.Owner(workload, &a.buf)
+	}
+	switch {
+	case a.noCPUs != nil:
+		return a.noCPUs
+	case path.Clean("/"+workload) != workload || workload == "/":
+		return refuse(workload, "want the path of a cgroup below the root")
+	case cgroup.LeftAlone(owner) && !slices.Contains(a.cfg.DirectOwners, owner):
+		return refuse(workload, "owned by "+owner+", who may group its threads himself: it is observed and left alone; name it in direct_owners to allow that")
+	}
+	return nil
+}
+
+// hasRoom refuses what others have grouped, and says when all groups are in use.
+func (a *Applier) hasRoom(acts resctrl.Acts, info resctrl.Info, workload string) error {
+	groups, err := resctrl.ReadGroups(acts)
+	if err != nil { // whose tasks are where is not known
+		return fmt.Errorf("isolate %s: %w", workload, err)
+	}
+	tids, err := a.tids(workload)
+	if err != nil {
+		return err
+	}
+	if err := notForeign(workload, tids, groups); err != nil {
+		return err
+	}
+	for name, other := range a.of {
+		related := strings.HasPrefix(other, workload+"/") || strings.HasPrefix(workload, other+"/")
+		if related && slices.Contains(groups.Controls, name) {
+			return refuse(workload, fmt.Sprintf("%s is isolated, and a thread can be in one group only", other))
+		}
+	}
+	name := resctrl.ControlName(workload)
+	there := slices.Contains(groups.Controls, name)
+	if _, known := a.of[name]; there && !known { // a start restores all that is on record
+		return refuse(workload, fmt.Sprintf("resctrl group %q is there and on nobody's record: another homenode's, or left by one whose journal is lost; rmdir it", name))
+	}
+	if n := info.CLOSIDs(); groups.CLOSIDs >= n && !there {
+		return refuse(workload, fmt.Sprintf("all %d control groups of this machine are in use", n))
+	}
+	return nil
+}
+
+func notForeign(workload string, tids []int, groups resctrl.Groups) error {
+	for _, tid := range tids {
+		if where, ok := groups.Foreign[tid]; ok {
+			return refuse(workload, fmt.Sprintf("its thread %d is in resctrl group %q, which is somebody else's", tid, where))
+		}
+	}
+	return nil
+}
+
+func (a *Applier) tids(workload string) ([]int, error) {
+	if a.noCPUs != nil {
+		return nil, a.noCPUs
+	}
+	return a.layout.TIDs(nil, workload, &a.buf)
+}
+
+// unit is what numbers of MB mean. Nothing is written where that is not known: 50 % would
+// be 6 GB/s.
+func (a *Applier) unit(mbps bool) (resctrl.Unit, error) {
+	if mbps {
+		return resctrl.MiBps, nil
+	}
+	data, err := a.buf.ReadFile(a.root.Path("/proc/cpuinfo"))
+	if err != nil {
+		return 0, fmt.Errorf("what its bandwidth is counted in is not known: %w", unix.Explain("read", "/proc/cpuinfo", "", err))
+	}
+	cpu, err := procfs.ParseCPUInfo(data)
+	if err != nil {
+		return 0, fmt.Errorf("what its bandwidth is counted in is not known: %w", err)
+	}
+	switch {
+	case cpu.Vendor == "GenuineIntel", cpu.Vendor == "" && cpu.Implementer != 0: // Arm's MPAM
+		return resctrl.Percent, nil
+	case cpu.Vendor == "AuthenticAMD", cpu.Vendor == "HygonGenuine":
+		return resctrl.EighthGB, nil
+	}
+	return 0, fmt.Errorf("what its bandwidth is counted in is not known: /proc/cpuinfo names %.40q", cpu.Vendor)
+}
+
+// Read reads a setting. A group has a name that nobody else uses, so that its name is
+// all it is known by: its ID is always the same.
+func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
+	name, ok := GroupOf(s)
+	if !ok {
+		next, err := a.other(s)
+		if err != nil {
+			return journal.Current{}, err
+		}
+		return next.Read(s)
+	}
+	acts, _, err := a.open()
+	if err != nil {
+		return journal.Current{}, fmt.Errorf("read %s: %w", s, err)
+	}
+	value, err := a.value(acts, name, s.File)
+	return journal.Current{Value: value, ID: 1}, err
+}
+
+func (a *Applier) value(acts resctrl.Acts, name, file string) (string, error) {
+	switch file {
+	case File:
+		_, err := acts.ID(name)
+		if err == nil {
+			return made, nil
+		} else if resctrl.IsGone(err) {
+			return "", nil
+		}
+		return "", resctrl.Explain(acts, "read", name, err)
+	case Schemata:
+		now, err := resctrl.ReadSchemata(acts, name)
+		return now.String(), err
+	case Tasks:
+		missing, n, err := a.missing(acts, name)
+		switch {
+		case err != nil:
+			return "", err
+		case len(missing) == 0:
+			return all, nil
+		case len(missing) < n:
+			return some, nil
+		}
+		return none, nil
+	}
+	return "", fmt.Errorf("read resctrl %s: no such setting as %q (%w)", name, file, kernel.ErrNotSupported)
+}
+
+// missing are the threads of a group's workload that are not in it, of n. Who it was
+// made for is not known after a restart; then nobody is moved any more.
+func (a *Applier) missing(acts resctrl.Acts, name string) (missing []int, n int, err error) {
+	workload, ok := a.of[name]
+	if !ok {
+		return nil, 0, fmt.Errorf("resctrl %s: who it was made for is not known any more (%w)", name, kernel.ErrGone)
+	}
+	tids, err := a.tids(workload)
+	if err != nil {
+		return nil, 0, err
+	}
+	in, err := resctrl.Tasks(acts, name, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	slices.Sort(in)
+	for _, tid := range tids {
+		if _, ok := slices.BinarySearch(in, tid); !ok {
+			missing = append(missing, tid)
+		}
+	}
+	return missing, len(tids), nil
+}
+
+// Same compares. What was recorded of schemata is what was set: other resources may be
+// anything. Who is in a group changes by itself, as threads come: only that all are is a
+// value of ours.
+func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
+	if _, ok := GroupOf(s); !ok {
+		return a.Behind != nil && a.Behind.Same(s, current, recorded)
+	}
+	switch s.File {
+	case Schemata:
+		c, err1 := resctrl.ParseSchemata([]byte(current))
+		r, err2 := resctrl.ParseSchemata([]byte(recorded))
+		return err1 == nil && err2 == nil && r.Within(c)
+	case Tasks:
+		return (current == all) == (recorded == all)
+	}
+	return current == recorded
+}
+
+// Write acts. The permit proves that it is on record.
+func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error {
+	name, ok := GroupOf(s)
+	if !ok {
+		next, err := a.other(s)
+		if err != nil {
+			return err
+		}
+		return next.Write(p, s, value)
+	}
+	if !p.Valid() {
+		return fmt.Errorf("set %s: %w: the journal gave no permit", s, journal.ErrRefused)
+	}
+	acts, _, err := a.open()
+	if err != nil {
+		return fmt.Errorf("set %s: %w", s, err)
+	}
+	switch {
+	case s.File == File && value == made:
+		return makeGroup(acts, name)
+	case s.File == File:
+		err := removeGroup(acts, name)
+		if err == nil {
+			delete(a.of, name)
+		}
+		return err
+	case s.File == Schemata:
+		return setLimits(acts, name, value)
+	case s.File == Tasks && value == all:
+		return a.moveIn(acts, name)
+	}
+	return nil // tasks: they leave with the group
+}
+
+func makeGroup(acts resctrl.Acts, name string) error {
+	err := acts.Make(name)
+	switch {
+	case err == nil, errors.Is(err, sys.EEXIST):
+		return nil
+	case errors.Is(err, sys.ENOSPC), errors.Is(err, sys.EBUSY): // no CLOSID, or no RMID
+		return fmt.Errorf("%w: %w", journal.ErrRefused, resctrl.Explain(acts, "make", name, err))
+	}
+	return resctrl.Explain(acts, "make", name, err)
+}
+
+func removeGroup(acts resctrl.Acts, name string) error {
+	err := acts.Remove(name)
+	if resctrl.IsGone(err) {
+		return nil
+	}
+	return resctrl.Explain(acts, "remove", name, err)
+}
+
+func setLimits(acts resctrl.Acts, name, value string) error {
+	err := acts.Write(path.Join(name, "schemata"), value)
+	if errors.Is(err, sys.EINVAL) {
+		return fmt.Errorf("%w: %w", journal.ErrRefused, resctrl.Explain(acts, "limit", name+" to "+value, err))
+	}
+	return resctrl.Explain(acts, "limit", name+" to "+value, err)
+}
+
+// passes is how often newcomers are looked for: what threads of the group start is in it
+// by itself; what one that was not yet in it started in the meantime is found again.
+const passes = 4
+
+func (a *Applier) moveIn(acts resctrl.Acts, name string) error {
+	for range passes {
+		missing, _, err := a.missing(acts, name)
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		groups, err := resctrl.ReadGroups(acts)
+		if err != nil {
+			return err
+		}
+		if err := notForeign(a.of[name], missing, groups); err != nil {
+			return err
+		}
+		for _, tid := range missing {
+			if err := resctrl.PutTask(acts, name, tid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Equivalent: every original can be had again.
+func (a *Applier) Equivalent(s journal.Setting, original string) (string, error) {
+	if _, ok := GroupOf(s); ok {
+		return original, nil
+	}
+	next, err := a.other(s)
+	if err != nil {
+		return "", err
+	}
+	return next.Equivalent(s, original)
+}
+
+// Move moves no pages itself.
+func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
+	next, err := a.other(stepName(step))
+	if err != nil {
+		return action.Outcome{Step: step, Status: action.Refused, Detail: err.Error()}
+	}
+	return next.Move(ctx, p, step)
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/unix"
+)
+
+// Manager acts for the workloads of one owner. He moves their pages himself (Move), by
+// whatever mover he was made with.
+type Manager interface {
+	journal.Owner
+	// Names says that a setting is one of his.
+	Names(s journal.Setting) bool
+}
+
+// Config says who there is.
+type Config struct {
+	// Direct are owners whose cgroups are written directly all the same.
+	Direct []string
+	// Cgroups writes cgroups.
+	Cgroups journal.Owner
+	// Managers by the owner of a workload's cgroup, as kernel/cgroup names him. Whoever
+	// is not here is left alone.
+	Managers map[string]Manager
+}
+
+// Router is the journal.Owner of whatever has a cgroup.
+type Router struct {
+	cfg    Config
+	layout cgroup.Layout
+}
+
+// New acts on the running kernel: it wants the token that only kernel.Live makes.
+func New(live kernel.LiveToken, cfg Config) (*Router, error) {
+	if !live.Valid() {
+		return nil, fmt.Errorf("act on workloads: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
+	}
+	return newRouter(live.Root(), cfg)
+}
+
+func newRouter(root kernel.Root, cfg Config) (*Router, error) {
+	layout, err := cgroup.Find(root)
+	if err != nil {
+		return nil, err
+	}
+	return &Router{cfg: cfg, layout: layout}, nil
+}
+
+// of finds who acts on a workload.
+func (r *Router) of(workload string) (journal.Owner, error) {
+	var buf unix.Buffer
+	owner := r.layout.Owner(workload, &buf)
+	if owner == cgroup.NoOwner || slices.Contains(r.cfg.Direct, owner) {
+		return r.cfg.Cgroups, nil
+	}
+	if m, ok := r.cfg.Managers[owner]; ok && !cgroup.LeftAlone(owner) {
+		return m, nil
+	}
+	return nil, fmt.Errorf("act on %s: %w: %s", workload, journal.ErrRefused, leftAlone(owner))
+}
+
+// leftAlone says why nobody acts on an owner's workloads.
+func leftAlone(owner string) string {
+	const direct = ", and a direct write it would overwrite or be confused by: name it in direct_owners to allow that"
+	switch owner {
+	case cgroup.Kubelet:
+		return "owned by kubelet, whose CPU and memory managers place its pods: it is observed and left alone" + direct
+	case cgroup.Podman, cgroup.Libvirt, cgroup.CRIO:
+		return "owned by " + owner + ", which homenode does not talk to: it is observed and left alone" + direct
+	}
+	return "owned by " + owner + ", which homenode cannot reach here" + direct
+}
+
+// owning finds whose a setting is, by its name.
+func (r *Router) owning(s journal.Setting) (journal.Owner, error) {
+	if s.Kind() == journal.OfCgroup {
+		return r.cfg.Cgroups, nil
+	}
+	for _, m := range r.cfg.Managers {
+		if m.Names(s) {
+			return m, nil
+		}
+	}
+	// No sentinel: to say that it is gone would end its record.
+	return nil, fmt.Errorf("act on %s: nobody here knows settings of this kind: it stays on record", s)
+}
+
+// Plan asks the workload's owner.
+func (r *Router) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
+	owner, err := r.of(step.Workload)
+	if err != nil {
+		return nil, err
+	}
+	return owner.Plan(ctx, step)
+}
+
+// Move asks the workload's owner.
+func (r *Router) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
+	owner, err := r.of(step.Workload)
+	if err != nil {
+		return action.Outcome{Step: step, Status: action.Refused, Detail: err.Error()}
+	}
+	return owner.Move(ctx, p, step)
+}
+
+// Read asks the setting's owner.
+func (r *Router) Read(s journal.Setting) (journal.Current, error) {
+	owner, err := r.owning(s)
+	if err != nil {
+		return journal.Current{}, err
+	}
+	return owner.Read(s)
+}
+
+// Same asks the setting's owner.
+func (r *Router) Same(s journal.Setting, current, recorded string) bool {
+	owner, err := r.owning(s)
+	return err == nil && owner.Same(s, current, recorded)
+}
+
+// Write asks the setting's owner.
+func (r *Router) Write(p journal.Permit, s journal.Setting, value string) error {
+	owner, err := r.owning(s)
+	if err != nil {
+		return err
+	}
+	return owner.Write(p, s, value)
+}
+
+// Equivalent asks the setting's owner.
+func (r *Router) Equivalent(s journal.Setting, original string) (string, error) {
+	owner, err := r.owning(s)
+	if err != nil {
+		return "", err
+	}
+	return owner.Equivalent(s, original)
+}
+
+var _ journal.Link = (*Router)(nil)
+
+// next is the setting's owner, for what not every owner knows; of a setting that nobody
+// knows there is none.
+func (r *Router) next(s journal.Setting) journal.Next {
+	owner, err := r.owning(s)
+	if err != nil {
+		return journal.Next{}
+	}
+	return journal.Next{Behind: owner}
+}
+
+// Overrules asks the setting's owner, if he can tell.
+func (r *Router) Overrules(s journal.Setting, value string) string {
+	return r.next(s).Overrules(s, value)
+}
+
+// Ended tells the setting's owner.
+func (r *Router) Ended(s journal.Setting) error { return r.next(s).Ended(s) }
+
+// Clock asks the setting's owner. What is inherited is threads', whose owner is before
+// this one: nobody behind it has heirs.
+func (r *Router) Clock(s journal.Setting) uint64 { return r.next(s).Clock(s) }
+
+// Original asks the setting's owner.
+func (r *Router) Original(s journal.Setting, value string) string {
+	return r.next(s).Original(s, value)
+}
+
+// Heirs of a workload that everybody knows of.
+func (r *Router) Heirs(f journal.Family) (all []journal.Heir, err error) {
+	for _, owner := range r.all() {
+		heirs, bad := journal.Next{Behind: owner}.Heirs(f)
+		all, err = append(all, heirs...), errors.Join(err, bad)
+	}
+	return all, err
+}
+
+// all who act, always in the same order.
+func (r *Router) all() []journal.Owner {
+	all := []journal.Owner{r.cfg.Cgroups}
+	for _, name := range slices.Sorted(maps.Keys(r.cfg.Managers)) {
+		all = append(all, r.cfg.Managers[name])
+	}
+	return all
+}
+
+// Remembered asks everybody who remembers more than a boot.
+func (r *Router) Remembered() (all []journal.Entry, err error) {
+	for _, owner := range r.all() {
+		entries, bad := journal.Next{Behind: owner}.Remembered()
+		all, err = append(all, entries...), errors.Join(err, bad)
+	}
+	return all, err
+}

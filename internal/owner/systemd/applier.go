@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Config says what units are bound with.
+type Config struct {
+	// Pages moves the pages of a cgroup's processes; nil: they stay.
+	Pages Pages
+	// MostElsewhere is how much may be on other nodes when a unit's nodes are set: PID 1
+	// waits until the kernel has moved that, about 1 ms per 1.5 MiB (MAO's 0.65 s/GB).
+	// 0: 64 MiB.
+	MostElsewhere unit.Bytes
+	// Limit of what one question takes. PID 1 answers in some 100 µs; while it waits for
+	// a write to a cgroup it does not. 0: 5 s.
+	Limit time.Duration
+}
+
+const answerLimit = 5 * time.Second
+
+// quiet is for how long it is not asked again then: a round has a question for each unit.
+const quiet = 10 * time.Second
+
+const mostElsewhere = 64 * unit.MiB
+
+// Pages is cgroup.Applier, or a fake.
+type Pages interface {
+	MovePages(ctx context.Context, p journal.Permit, step action.Step) action.Outcome
+}
+
+// Applier is the journal.Owner of systemd's units.
+type Applier struct {
+	cfg    Config
+	layout cgroup.Layout
+	bus    bus
+	silent time.Time                         // PID 1 has not answered in time: until then it is not asked
+	empty  func(path, property string) error // a drop-in
+	seen   map[journal.Setting]uint64        // the ID that was read last: what is on record is of that one
+}
+
+// New acts on the running kernel: it wants the token that only kernel.Live makes. It
+// does not connect yet.
+func New(live kernel.LiveToken, cfg Config) (*Applier, error) {
+	if !live.Valid() {
+		return nil, fmt.Errorf("act on units: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
+	}
+	return newApplier(live.Root(), newLiveBus(live.Root()), cfg)
+}
+
+func newApplier(root kernel.Root, b bus, cfg Config) (*Applier, error) {
+	layout, err := cgroup.Find(root)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.MostElsewhere == 0 {
+		cfg.MostElsewhere = mostElsewhere
+	}
+	if cfg.Limit == 0 {
+		cfg.Limit = answerLimit
+	}
+	return &Applier{cfg: cfg, layout: layout, bus: b, empty: emptyDropIn, seen: map[journal.Setting]uint64{}}, nil
+}
+
+// Setting names a unit's property in the journal.
+func Setting(unit, property string) journal.Setting {
+	return journal.Named(journal.OfUnit, unit, property)
+}
+
+// Ended forgets a unit that is no concern of ours any more.
+func (a *Applier) Ended(s journal.Setting) error {
+	delete(a.seen, s)
+	return nil
+}
+
+// Names says that a setting is a unit's.
+func (a *Applier) Names(s journal.Setting) bool { return s.Kind() == journal.OfUnit }
+
+// unitOf is the unit that a setting is of.
+func unitOf(s journal.Setting) (string, error) {
+	name := s.Name()
+	if s.Kind() != journal.OfUnit || !isUnit(name) || s.File != CPUs && s.File != Mems {
+		return "", fmt.Errorf("act on %s: it is no property of a unit: another owner puts it back", s)
+	}
+	return name, nil
+}
+
+// Plan says which property a step changes.
+func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
+	name, err := a.mayAct(ctx, step.Workload)
+	if err != nil {
+		return nil, err
+	}
+	var buf unix.Buffer
+	parent, err := a.layout.ReadEffective(path.Dir(step.Workload), &buf)
+	if err != nil {
+		return nil, err
+	}
+	c := journal.Change{Setting: Setting(name, CPUs), New: step.CPUs.String()}
+	switch step.Kind {
+	case action.SetCPUs:
+		err = fits(c.Setting, step.CPUs, parent.CPUs)
+	case action.SetMems:
+		c.Setting.File, c.New = Mems, step.Nodes.String()
+		err = errors.Join(fits(c.Setting, step.Nodes, parent.Mems), a.littleElsewhere(step))
+	default:
+		err = fmt.Errorf("take step %s for %s: %w: no property of a unit does that", step.Kind, step.Workload, journal.ErrRefused)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []journal.Change{c}, nil
+}
+
+// mayAct refuses what is not a whole unit that runs there now.
+func (a *Applier) mayAct(ctx context.Context, id string) (string, error) {
+	name, err := UnitOf(id)
+	if err != nil {
+		return "", err
+	}
+	if !a.layout.Cpuset.V2 {
+		return "", fmt.Errorf("act on unit %s: %w: cpuset is on cgroup v1 here, and systemd sets %s on v2 only", name, journal.ErrRefused, CPUs)
+	}
+	if below := a.below(id); below != "" {
+		return "", fmt.Errorf("act on unit %s: %w: processes of %s, below it, would be bound with it", name, journal.ErrRefused, below)
+	}
+	u, err := a.load(ctx, "ask for", name)
+	switch {
+	case err != nil:
+		return "", err
+	case u.Cgroup == "":
+		return "", fmt.Errorf("act on unit %s: it runs nothing now (%w)", name, kernel.ErrGone)
+	case u.Cgroup != id:
+		return "", fmt.Errorf("act on unit %s: %w: its cgroup is %s, not %s", name, journal.ErrRefused, u.Cgroup, id)
+	}
+	return name, nil
+}
+
+// below finds a cgroup with processes right below a unit's, "" if there is none. What
+// is below that counts, too (cgroup.procs lists no children, PIDs does).
+func (a *Applier) below(id string) string {
+	var buf unix.Buffer
+	for _, child := range a.layout.Children(a.layout.Cpuset, id) {
+		if pids, err := a.layout.PIDs(nil, child, &buf); err == nil && len(pids) > 0 {
+			return child
+		}
+	}
+	return ""
+}
+
+// load asks for a unit. One that systemd does not find is gone.
+func (a *Applier) load(ctx context.Context, verb, name string) (unitState, error) {
+	if time.Now().Before(a.silent) {
+		return unitState{}, explain(verb, "unit "+name, context.DeadlineExceeded)
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.Limit)
+	defer cancel()
+	u, err := a.bus.Unit(ctx, name)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+		a.silent = time.Now().Add(quiet)
+	}
+	if err != nil {
+		return u, explain(verb, "unit "+name, err)
+	}
+	if u.Load == "not-found" {
+		return u, fmt.Errorf("%s unit %s: systemd knows no such unit (%w)", verb, name, kernel.ErrGone)
+	}
+	return u, nil
+}
+
+// fits refuses a set that the kernel would silently replace by the parent's.
+func fits[K set.Kind](s journal.Setting, want, parent set.Set[K]) error {
+	if want.IsEmpty() {
+		return fmt.Errorf("set %s: %w: an empty set binds nothing", s, journal.ErrRefused)
+	}
+	if missing := want.Minus(parent); !missing.IsEmpty() {
+		return fmt.Errorf("set %s to %s: %w: its slice has %s only, not %s", s, want, journal.ErrRefused, parent, missing)
+	}
+	return nil
+}
+
+// littleElsewhere refuses nodes while so much of what processes map is on others that
+// PID 1 would stand still for long. Without the memory controller there is no such file,
+// and actuate has looked at the processes' pages; what cannot be read may be much.
+func (a *Applier) littleElsewhere(step action.Step) error {
+	var buf unix.Buffer
+	elsewhere, err := a.layout.MappedElsewhere(step.Workload, step.Nodes, &buf)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("set nodes of %s to %s: how much of its memory is elsewhere is not known: %w", step.Workload, step.Nodes, err)
+	}
+	if elsewhere > a.cfg.MostElsewhere {
+		return fmt.Errorf("set nodes of %s to %s: %w: %v of its memory are elsewhere, and PID 1 would wait until they had moved (at most %v): its CPUs stay set",
+			step.Workload, step.Nodes, journal.ErrRefused, elsewhere, a.cfg.MostElsewhere)
+	}
+	return nil
+}
+
+// Move moves pages of the unit's processes: nothing of systemd's is written by that.
+func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
+	out := action.Outcome{Step: step, Status: action.Refused}
+	if a.cfg.Pages == nil {
+		out.Detail = "move pages of " + step.Workload + ": no mover"
+		return out
+	}
+	if _, err := UnitOf(step.Workload); err != nil {
+		out.Detail = err.Error()
+		return out
+	}
+	return a.cfg.Pages.MovePages(ctx, p, step)
+}
+
+// Overrules says what a unit's cgroup has if that is not what its property says:
+// somebody wrote to it directly, and systemd will write again at any time.
+func (a *Applier) Overrules(s journal.Setting, value string) string {
+	name, err := unitOf(s)
+	if err != nil || value == "" {
+		return ""
+	}
+	u, err := a.load(context.Background(), "ask for", name)
+	if err != nil {
+		return ""
+	}
+	return a.notInForce(u, s.File, value)
+}
+
+func (a *Applier) notInForce(u unitState, property, value string) string {
+	if u.Cgroup == "" {
+		return ""
+	}
+	file := cgroup.CPUsFile
+	if property == Mems {
+		file = cgroup.MemsFile
+	}
+	var buf unix.Buffer
+	data, err := buf.ReadFile(a.layout.Path(a.layout.Cpuset, u.Cgroup, file))
+	text := strings.TrimSpace(string(data))
+	if err == nil && !same(property, text, value) && !(a.restrictsNothing(property, value) && a.restrictsNothing(property, text)) {
+		return fmt.Sprintf("%s of its cgroup is %q: somebody wrote to it", file, text)
+	}
+	return ""
+}
+
+// same compares the sets of two lists.
+func same(property, a, b string) bool {
+	if property == Mems {
+		return sameSet(set.ParseNodes, a, b)
+	}
+	return sameSet(set.ParseCPUs, a, b)
+}
+
+func sameSet[K set.Kind](parse func(string) (set.Set[K], error), a, b string) bool {
+	x, err1 := parse(a)
+	y, err2 := parse(b)
+	return a == b || err1 == nil && err2 == nil && x == y
+}
