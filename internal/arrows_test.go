@@ -35,7 +35,7 @@ bench
 owner/cgroup | owner/threads | owner/route | owner/systemd | owner/docker | owner/containerd | owner/resctrl
 journal
 sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/exact | kernel/kerneltest kernel/resctrltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/bpfcount > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
-actuate
+actuate | replay
 policy/mao | policy/numad | policy/brm | policy/animal | doctor
 survey
 window/windowtest > window

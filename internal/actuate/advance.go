@@ -23,6 +23,8 @@ func (r *round) advance(j *Job) {
 	switch j.Stage {
 	case StageRestoring:
 		r.restore(j)
+	case StageWiden:
+		r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Held.Union(j.Nodes)})
 	case StageCPUs:
 		r.setCPUs(j, wl)
 	case StagePages, StageMems, StageBound, StageCPUsOnly:
@@ -81,8 +83,8 @@ func (r *round) drifted(j *Job, wl *window.Workload) bool {
 	switch {
 	case !want.IsEmpty() && !have.IsEmpty() && have != want:
 		why = fmt.Sprintf("its CPUs are %v, not %v", have, want)
-	case j.MemsSet && !wl.Binding.Mems.IsEmpty() && wl.Binding.Mems != j.Nodes.Intersect(r.nodeIDs):
-		why = fmt.Sprintf("its mems are %v, not %v", wl.Binding.Mems, j.Nodes)
+	case !j.mems().IsEmpty() && !wl.Binding.Mems.IsEmpty() && wl.Binding.Mems != j.mems().Intersect(r.nodeIDs):
+		why = fmt.Sprintf("its mems are %v, not %v", wl.Binding.Mems, j.mems())
 	default:
 		return false
 	}

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package actuate turns wishes (Bind, Unbind, Pin) into steps that fit into one
+// Package actuate turns wishes (Bind, Unbind, Pin, Isolate) into steps that fit into one
 // window each: a pure state machine per workload, spanning windows.
 //
 //	Bind ─▶ cpus ─▶ pages ─────▶ mems ─▶ bound ◀─┐
-//	         │        │  ▲                │      │ verified every window
+//	         ▲        │  ▲                │      │ verified every window
+//	widen ───┤ ◀── Bind to other nodes, from any stage; by cpus where mems need not grow
+//	         │        │  │                │      │
 //	         │        │  └── pages grow ──┤      │
 //	         │        └─▶ cpus-only ◀─────┘──────┘
 //	         │                │
@@ -18,7 +20,8 @@
 //  1. SetCPUs to the online CPUs of the nodes, without reserved ones; of these those
 //     that the Bind names, where it names any. From then on first touch makes new pages
 //     local. A Bind of what is bound to the same nodes, but to other CPUs there, does
-//     this again, and only what of 2 and 3 is left to do; to other nodes: Unbind first.
+//     this again, and only what of 2 and 3 is left to do. Of one that is bound to other
+//     nodes it is the whole way anew, without letting go in between; see relocate.
 //  2. MovePages, from the same window on, if it pays (below): what is elsewhere, in
 //     the background, within a budget per window (Config.Rate × window length, or
 //     × Config.Turn where that is shorter) that all moving workloads share. Whose turn
@@ -47,6 +50,9 @@
 //
 // A Pin (one thread, one period) is nobody's job: it is passed on as a step at once, as
 // it is, and its outcome is the policy's affair.
+//
+// An Isolate is kept up, as set-class, while it is asked for in each window:
+// see isolate.go.
 //
 // The applier's part of the bargain: it takes the steps in order, drops a
 // workload's further steps after one that was not done, reports every outcome in

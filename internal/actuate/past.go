@@ -64,6 +64,9 @@ func (r *round) recall(past []Past) {
 	for _, p := range past {
 		from := len(all)
 		for _, m := range p.Moves {
+			if m.At.After(r.w.At) { // the clock was set back: else it would stay for as long as that
+				m.At = r.w.At
+			}
 			if r.w.At.Sub(m.At) < r.cfg.Horizon {
 				all = append(all, m)
 			}

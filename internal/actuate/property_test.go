@@ -102,7 +102,7 @@ func randomConfig(r *rand.Rand) Config {
 func randomWishes(r *rand.Rand) []action.Action {
 	var wishes []action.Action
 	for range r.IntN(3) {
-		a := action.Action{Kind: action.Bind, Workload: workload(r.IntN(random)), Nodes: set.FromNodes(r.IntN(3)), CPUsOnly: r.IntN(8) == 0}
+		a := action.Action{Kind: action.Bind, Workload: workload(r.IntN(random)), Nodes: set.FromNodes(r.IntN(3), r.IntN(3)), CPUsOnly: r.IntN(8) == 0}
 		if r.IntN(4) == 0 {
 			a = action.Action{Kind: action.Unbind, Workload: a.Workload}
 		} else if r.IntN(2) == 0 { // exact CPUs, not all of them its nodes'
@@ -181,6 +181,12 @@ func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, 
 			return fmt.Sprintf("%v: moves nothing", s)
 		case s.Kind == action.MovePages && unpaid(cfg, old, job, s) != "":
 			return fmt.Sprintf("%v: %s", s, unpaid(cfg, old, job, s))
+		case (s.Kind == action.MovePages || s.Kind == action.SetCPUs) && wl.Binding.OursMems && !s.Nodes.SubsetOf(wl.Binding.Mems):
+			return fmt.Sprintf("%v: its mems are %v", s, wl.Binding.Mems)
+		case s.Kind == action.SetMems && job.Stage == StageWiden:
+			if !cpusDone[wl.ID] || !job.Nodes.SubsetOf(s.Nodes) || !wl.Binding.Mems.Intersect(job.MayMems).SubsetOf(s.Nodes) {
+				return fmt.Sprintf("%v: takes something away, or does not give what is wanted: its mems are %v", s, wl.Binding.Mems)
+			}
 		case s.Kind == action.SetMems:
 			if why := badMems(cfg, w, wl, job, cpusDone); why != "" {
 				return why

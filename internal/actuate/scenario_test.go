@@ -5,6 +5,8 @@ package actuate
 import (
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,6 +31,30 @@ type script struct {
 	useMAO bool
 	sums   bool // print what each move would bring
 	wishes []action.Action
+	leases map[string]action.Action // isolations, which are renewed by themselves as mao does
+}
+
+// renew asks anew for the isolations that the script does not speak of, unless they ended.
+func (s *script) renew(outcomes []action.Outcome) {
+	for _, o := range outcomes {
+		if o.Step.Kind == action.SetClass && (o.Status == action.Refused || o.Status == action.Drifted) {
+			delete(s.leases, o.Step.Workload)
+		}
+	}
+	for _, a := range s.wishes {
+		if a.Kind == action.Isolate {
+			delete(s.leases, a.Workload)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.leases)) {
+		s.wishes = append(s.wishes, s.leases[id])
+	}
+	for _, a := range s.wishes {
+		if a.Kind == action.Isolate && !a.Class.None() {
+			a.Renew = true
+			s.leases[a.Workload] = a
+		}
+	}
 }
 
 func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
@@ -49,6 +75,9 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 		}
 		s.wishes = append(s.wishes, a)
 		return "", err
+	case "forget": // ID: nobody asks for its isolation any more
+		delete(s.leases, words[1])
+		return "", nil
 	case "unbind":
 		s.wishes = append(s.wishes, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
 		return "", nil
@@ -60,6 +89,13 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 		cpus, err := set.ParseCPUs(words[3])
 		s.wishes = append(s.wishes, action.Action{Kind: action.Pin, Workload: words[1], Thread: thread, CPUs: cpus, Release: len(words) == 4, Reason: action.Reason{Rule: "test.pin"}})
 		return "", err
+	case "isolate": // isolate ID CACHE BANDWIDTH
+		var class action.Class
+		if _, err := fmt.Sscan(words[2]+" "+words[3], (*float64)(&class.Cache), (*float64)(&class.Bandwidth)); err != nil {
+			return "", err
+		}
+		s.wishes = append(s.wishes, action.Action{Kind: action.Isolate, Workload: words[1], Class: &class, Reason: action.Reason{Rule: "test.isolate"}})
+		return "", nil
 	case "profile": // profile LOCAL REMOTE PAGE: ns of a load, and of moving a page of 4 KiB
 		s.cfg.Profile = &profile.Profile{How: unit.HowModelled}
 		ns := make([]profile.Figure, 3)
@@ -110,7 +146,10 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 			st, actions, _ := mao.Step(h.Machine, s.maoCfg, s.maoSt, w)
 			s.maoSt, s.wishes = st, actions
 		}
-		for _, a := range s.wishes {
+		if !s.useMAO {
+			s.renew(w.Outcomes)
+		}
+		for _, a := range action.Decided(s.wishes) {
 			fmt.Fprintf(&out, "  wish: %v (%s)\n", a, a.Reason.Rule)
 		}
 		st, steps, told := Step(h.Machine, s.cfg, s.st, s.wishes, w)
@@ -120,6 +159,9 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		}
 		h.Apply(steps)
 		h.Report(told...)
+		for _, i := range st.Isolated {
+			fmt.Fprintf(&out, "  %s: isolated to %v\n", i.Workload, &i.Class)
+		}
 		for _, j := range st.Jobs {
 			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  %s: %s %s", j.Workload, j.Stage, j.Why), " "))
 			if v, ok := j.Pays.Get(); ok && s.sums {
@@ -132,6 +174,6 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 
 func TestScenarios(t *testing.T) {
 	windowtest.Run(t, "testdata/*.txt", *update, func() windowtest.Script {
-		return &script{cfg: DefaultConfig(), maoCfg: mao.DefaultConfig()}
+		return &script{leases: map[string]action.Action{}, cfg: DefaultConfig(), maoCfg: mao.DefaultConfig()}
 	})
 }

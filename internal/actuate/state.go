@@ -17,6 +17,8 @@ import (
 type State struct {
 	Jobs []Job  `json:"jobs,omitempty"` // ascending by workload
 	Past []Past `json:"past,omitempty"` // ascending by workload
+	// Isolated are the workloads that are, or are to be, kept to a class, ascending.
+	Isolated []Isolation `json:"isolated,omitempty"`
 	// First is the workload whose move comes first, and FirstFor the windows that it
 	// has been for; see order.
 	First    string `json:"first,omitempty"`
@@ -28,6 +30,7 @@ type Stage string
 
 // The stages.
 const (
+	StageWiden     Stage = "widen"     // mems that also have the new nodes are asked for, not confirmed
 	StageCPUs      Stage = "cpus"      // set-cpus is asked for, not confirmed
 	StagePages     Stage = "pages"     // moving
 	StageMems      Stage = "mems"      // set-mems is asked for, not confirmed
@@ -46,8 +49,10 @@ type Job struct {
 	CPUs     set.CPUSet  `json:"cpus"`
 	Wanted   set.CPUSet  `json:"wanted_cpus,omitzero"` // of Nodes, that were asked for by name; empty: all
 	May      set.CPUSet  `json:"may_cpus,omitzero"`    // what it might use before; empty: unknown
+	MayMems  set.NodeSet `json:"may_mems,omitzero"`    // likewise
 	CPUsOnly bool        `json:"cpus_only,omitempty"`
-	MemsSet  bool        `json:"mems_set,omitempty"`
+	MemsSet  bool        `json:"mems_set,omitempty"` // to Nodes
+	Held     set.NodeSet `json:"held,omitzero"`      // what its mems are set to on its way to other nodes; empty: not by us, or to Nodes
 	Why      string      `json:"why,omitempty"`      // of cpus-only, drifted
 	Failures int         `json:"failures,omitempty"` // of the stage's step, in a row
 	Wait     int         `json:"wait,omitempty"`     // restoring: windows until the next try
@@ -73,6 +78,18 @@ type Job struct {
 	Floor    unit.Bytes           `json:"floor_bytes,omitempty"`
 	// Pays is the last verdict on moving what is elsewhere; none when nothing is.
 	Pays unit.Opt[migration.Verdict] `json:"pays,omitzero"`
+}
+
+// Isolation is a class that a workload is kept to: asked for in each window, since what
+// it starts outside of it must be brought in.
+type Isolation struct {
+	Workload string        `json:"workload"`
+	Class    action.Class  `json:"class"` // none: it is being given back what it had
+	Absent   int           `json:"absent,omitempty"`
+	Failures int           `json:"failures,omitempty"` // in a row
+	Wait     int           `json:"wait,omitempty"`     // windows until the next try
+	Quiet    int           `json:"quiet,omitempty"`    // windows until what was done is asked for again
+	Reason   action.Reason `json:"reason"`
 }
 
 // Job returns a workload's job.

@@ -25,7 +25,7 @@ import (
 //
 // A Pin is no job's: it is passed on in its window, whatever becomes of its workload's
 // binding (a thread's affinity lies within the cpuset), and what becomes of it is left
-// to the policy.
+// to the policy. Neither is an Isolate, which lasts: see isolate.go.
 //
 // It returns the next state, the steps in the order in which to take them
 // (restores first: they make room), and outcomes of its own — a drift seen, a
@@ -53,11 +53,13 @@ func newRound(m machine.Machine, cfg Config, w window.Window) *round {
 // run is the numbers of Step.
 func (r *round) run(st State, wishes []action.Action) (State, []action.Step, []action.Outcome) {
 	r.jobs = slices.Clone(st.Jobs)
+	r.isolated = slices.Clone(st.Isolated)
 	r.elsewhere = make([]migration.NodeBytes, 0, len(r.jobs))
 	r.recall(st.Past)
 	for i := range r.w.Outcomes { // 1
 		r.book(&r.w.Outcomes[i])
 		r.outcome(&r.w.Outcomes[i])
+		r.classOutcome(&r.w.Outcomes[i])
 	}
 	r.journeysGoOn()
 	for _, a := range wishes { // 2
@@ -66,12 +68,13 @@ func (r *round) run(st State, wishes []action.Action) (State, []action.Step, []a
 	for i := range r.jobs { // 3
 		r.advance(&r.jobs[i])
 	}
+	r.keepIsolated()
 	r.shareBudget() // 4
 	r.forget()
 	slices.SortStableFunc(r.steps, func(a, b action.Step) int {
 		return cmp.Compare(rank(a.Kind), rank(b.Kind))
 	})
-	next := State{Jobs: r.jobs, Past: r.past}
+	next := State{Jobs: r.jobs, Past: r.past, Isolated: r.isolated}
 	next.First, next.FirstFor = r.order(st.First, st.FirstFor) // 5
 	return next, r.steps, r.told
 }
@@ -79,18 +82,23 @@ func (r *round) run(st State, wishes []action.Action) (State, []action.Step, []a
 // rank keeps SetCPUs before MovePages, and restores before all. Threads are put where
 // the cpuset, as it will be, lets them be; and after mems, for a thread that is gone is
 // no reason to drop those. Moves come last: at their rate they take most of the window,
-// and another workload's mems, or a thread, need not wait.
+// and another workload's mems, or a thread, need not wait. A class comes after what a
+// binding needs: it may be refused.
 func rank(k action.StepKind) int {
-	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.SetMems, action.PinThread, action.MovePages}, k)
+	return slices.Index([]action.StepKind{action.Restore, action.SetCPUs, action.SetMems, action.PinThread, action.SetClass, action.MovePages}, k)
 }
 
 // round is one Step at work.
 type round struct {
-	m     machine.Machine
-	cfg   Config
-	w     window.Window
-	jobs  []Job
-	past  []Past
+	m    machine.Machine
+	cfg  Config
+	w    window.Window
+	jobs []Job
+	past []Past
+
+	isolated []Isolation
+	asked    []string // whose isolation was asked for
+
 	steps []action.Step
 	told  []action.Outcome
 
@@ -123,7 +131,7 @@ const stageDone Stage = ""
 // outcome is number 1 of Step.
 func (r *round) outcome(o *action.Outcome) {
 	i, ok := find(r.jobs, o.Step.Workload)
-	if !ok || o.Step.Kind == action.PinThread { // gone: the thread, not its workload
+	if !ok || o.Step.Kind == action.PinThread || o.Step.Kind == action.SetClass { // gone: the thread, or the group, not its workload
 		return
 	}
 	j := &r.jobs[i]
@@ -190,12 +198,15 @@ func (r *round) moveOutcome(j *Job, o *action.Outcome) {
 }
 
 func (r *round) memsOutcome(j *Job, o *action.Outcome) {
-	if j.Stage != StageMems {
+	if j.Stage == StageWiden {
+		r.widenOutcome(j, o)
+	}
+	if j.Stage != StageMems || o.Step.Nodes != j.Nodes {
 		return
 	}
 	switch o.Status {
 	case action.Done, action.InProgress:
-		j.MemsSet = true
+		j.MemsSet, j.Held = true, set.NodeSet{}
 		r.settle(j, j.Why)
 	case action.Drifted:
 		j.to(StageDrifted, o.Detail)
@@ -247,6 +258,10 @@ func (r *round) wish(a action.Action) {
 		r.add(action.Step{Kind: action.PinThread, Workload: a.Workload, Thread: a.Thread, CPUs: a.CPUs, Release: a.Release, Reason: a.Reason})
 		return
 	}
+	if a.Kind == action.Isolate {
+		r.isolate(a)
+		return
+	}
 	i, busy := find(r.jobs, a.Workload)
 	switch {
 	case a.Kind == action.Unbind && !busy: // of an orphan
@@ -263,7 +278,7 @@ func (r *round) wish(a action.Action) {
 	case r.jobs[i].Stage == StageRestoring:
 		r.tell(newJob(a), action.Refused, "what it had before is still being restored")
 	case r.jobs[i].Nodes != a.Nodes:
-		r.tell(newJob(a), action.Refused, fmt.Sprintf("it is bound to nodes %v: unbind it first", r.jobs[i].Nodes))
+		r.relocate(&r.jobs[i], a)
 	case r.jobs[i].Wanted != a.CPUs:
 		r.rebind(&r.jobs[i], a)
 	}
@@ -274,7 +289,7 @@ func (r *round) wish(a action.Action) {
 func (r *round) rebind(j *Job, a action.Action) {
 	cpus := r.usable(a, j.May)
 	if cpus.IsEmpty() {
-		r.tell(newJob(a), action.Refused, noCPU(a)+": it stays as it is")
+		r.tellStays(a, noCPU(a))
 		return
 	}
 	j.Wanted, j.Reason = a.CPUs, a.Reason
@@ -282,7 +297,9 @@ func (r *round) rebind(j *Job, a action.Action) {
 		return // all the same, as far as they are online
 	}
 	j.CPUs = cpus
-	j.to(StageCPUs, "")
+	if j.Stage != StageWiden { // else they come after the mems
+		j.to(StageCPUs, "")
+	}
 }
 
 // usable are the CPUs that a bind comes to: of its nodes, of these those it names,
@@ -326,13 +343,13 @@ func (r *round) begin(i int, a action.Action) {
 		r.tell(j, action.Gone, "it is not in this window")
 		return
 	}
-	j.May = wl.Binding.CPUs
+	j.May, j.MayMems = wl.Binding.CPUs, wl.Binding.Mems
 	j.CPUs = r.usable(a, j.May)
 	switch {
 	case j.CPUs.IsEmpty():
 		r.tell(j, action.Refused, noCPU(a))
-	case !wl.Binding.Mems.IsEmpty() && !a.Nodes.SubsetOf(wl.Binding.Mems):
-		r.tell(j, action.Refused, fmt.Sprintf("its cgroup may use the memory of nodes %v only", wl.Binding.Mems))
+	case !j.mayHave(a.Nodes):
+		r.tell(j, action.Refused, j.onlyMems())
 	default:
 		r.jobs = slices.Insert(r.jobs, i, j)
 	}
@@ -353,6 +370,12 @@ func (r *round) online(nodes set.NodeSet) set.CPUSet {
 func (r *round) tell(j Job, s action.Status, detail string) {
 	step := action.Step{Kind: action.SetCPUs, Workload: j.Workload, CPUs: j.CPUs, Nodes: j.Nodes, Reason: j.Reason}
 	r.told = append(r.told, action.Outcome{Step: step, Status: s, Detail: detail})
+}
+
+// tellStays refuses a wish for other nodes or CPUs: the binding is what it was.
+func (r *round) tellStays(a action.Action, why string) {
+	r.tell(newJob(a), action.Refused, why+": it stays as it is")
+	r.told[len(r.told)-1].Stays = true
 }
 
 // ask adds a step.

@@ -33,6 +33,9 @@ func (w *World) take(s action.Step) action.Outcome {
 	if !ok {
 		return action.Outcome{Step: s, Status: action.Gone, Detail: fmt.Sprintf("act on %s: no such file or directory (gone)", s.Workload)}
 	}
+	if s.Kind == action.SetClass {
+		return w.setClass(wl, s)
+	}
 	if why := wl.Refusal(s); why != "" {
 		return action.Outcome{Step: s, Status: action.Refused, Detail: why}
 	}

@@ -143,6 +143,7 @@ func (w *World) loadOf(i int, wl *workload, dt float64) {
 			w.loads = append(w.loads, memsys.Load{
 				Workload: i, Domain: d, CPUs: cpus, Threads: max(cpus, float64(on*wl.share[d])),
 				Work: &wl.works[wl.now.phase], Home: home, Shared: lines, Slow: wl.slow,
+				Cache: float64(wl.class.Cache), Bandwidth: float64(wl.class.Bandwidth),
 			})
 			rate += float64(used*wl.share[d]) / wl.cycles[d]
 		}
@@ -248,6 +249,9 @@ func (w *World) account(dt float64, res *memsys.Result) {
 			k++
 		}
 		w.accountOf(wl, dt, w.loads[first:k], res.Loads[first:k])
+		if w.c.Resctrl {
+			w.accountShared(i, wl, dt, w.loads[first:k], res.Loads[first:k])
+		}
 	}
 }
 

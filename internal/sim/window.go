@@ -46,6 +46,9 @@ func (w *World) workload(x *window.Workload, wl *workload, r Reading) {
 	x.Cycles, x.Instructions, x.StallCycles = r.Count(&c.cycles), r.Count(&c.instructions), r.Count(&c.stall)
 	x.LocalLoads, x.RemoteLoads = r.Count(&c.local), r.Count(&c.remote)
 	wl.Tell(&x.Binding)
+	if w.c.Resctrl {
+		wl.tellShared(x, r)
+	}
 }
 
 func (w *World) anonOn(g *linux.Group, node int) float64 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"homenode/internal/action"
 	"homenode/internal/sim/exact"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
@@ -30,6 +31,9 @@ type workload struct {
 	grown   float64 // pages of anonymous memory so far, beyond the start's
 	owed    Owed
 	slow    float64 // factor on its cycles: what NUMA balancing took in the last step
+
+	class action.Class // see isolation.go
+	llc   float64      // bytes, at the end of the last step
 
 	byCPU []float64
 	win   counts // since the last Window
@@ -56,6 +60,7 @@ type counts struct {
 	stall, local, remote         float64
 	latency                      float64
 	stalled, bound               float64
+	traffic, near, waits         float64 // bytes, of these with the memory of its CPUs' nodes; seconds. See isolation.go
 }
 
 func (wl *workload) here() bool { return wl.came && !wl.gone }

@@ -27,6 +27,9 @@ type Config struct {
 	// Interleave starts workloads without a memory policy with their memory
 	// interleaved over all nodes, as 'numactl --interleave=all' does.
 	Interleave bool
+	// Resctrl: the host has resctrl and PSI. Windows tell what workloads hold of the LLCs,
+	// their traffic, and how long they waited for a CPU; and they can be isolated.
+	Resctrl bool
 }
 
 const (

@@ -106,8 +106,9 @@ func TestArrivalIsFast(t *testing.T) {
 	}
 }
 
-// raceFactor allows for slow machines, and other load on them.
-const raceFactor = 3
+// raceFactor allows for slow machines, and other load on them: what is to be found here is
+// a search that has no end. How long a Step takes is for the benchmarks.
+const raceFactor = 25
 
 func BenchmarkStep(b *testing.B) {
 	h := torus()

@@ -13,36 +13,42 @@ import (
 	"homenode/internal/window"
 )
 
-// Binding, number 4 of the package comment:
+// Binding, number 5 of the package comment:
 //
 //  1. A candidate is approved, below its target for BindAfter windows in a row,
 //     and nothing speaks against it (standing).
 //  2. Candidates by remote traffic, most first; those whose remote reads are not
 //     known come after, by CPU use. Choice: the paper gives no order.
 //  3. Place one after the other, each seeing what the ones before it took; at
-//     most MaxBindsPerWindow are bound.
+//     most MaxBindsPerWindow are bound. A service with several replicas is placed as a
+//     whole, and one of which some are bound comes first; see service.go.
 
 func (r *round) bind() {
-	binds := 0
+	r.owed()
 	for _, i := range r.candidates() { // 3
-		if binds == r.cfg.MaxBindsPerWindow {
-			r.pass(i, "mao.skip.limit", func() wording {
-				return wording{
-					summary: fmt.Sprintf("it would be placed, but this window's limit of %d is used up", r.cfg.MaxBindsPerWindow),
-					numbers: r.loads[i].evidence(),
-				}
-			})
-			continue
+		g := r.group(i)
+		switch {
+		case g != nil:
+			r.bindService(g)
+		case r.binds >= r.cfg.MaxBindsPerWindow:
+			r.pass(i, "mao.skip.limit")
+		default:
+			r.place(i)
 		}
-		if r.place(i) {
-			binds++
-		}
+	}
+}
+
+func (r *round) limitWords(i int) wording {
+	return wording{
+		summary: fmt.Sprintf("it would be placed, but this window's limit of %d is used up", r.cfg.MaxBindsPerWindow),
+		numbers: r.loads[i].evidence(),
 	}
 }
 
 // candidates are numbers 1 and 2 of this file.
 func (r *round) candidates() []int {
-	ids := make([]int, 0, len(r.loads))
+	r.spare.ids = empty(r.spare.ids, len(r.loads))
+	ids := r.spare.ids
 	for i := range r.loads {
 		if r.standing(&r.loads[i]) == "" && !r.decided(i) {
 			ids = append(ids, i)
@@ -86,9 +92,11 @@ func (r *round) standing(l *load) string {
 		return "mao.keep.unknown"
 	case l.silent(&r.cfg):
 		return "mao.keep.no-signal"
-	case local >= l.target:
+	case l.weaker:
+		return "mao.keep.counted-lately"
+	case !l.misses(&r.cfg, local):
 		return "mao.keep.on-target"
-	case l.Below < r.cfg.BindAfter:
+	case l.Below < l.patience(&r.cfg):
 		return "mao.skip.too-soon"
 	case !l.Demand.Known() || l.pages == nil:
 		return "mao.keep.unknown"
@@ -112,10 +120,12 @@ func (r *round) standingFor(l *load, rule string) string {
 		return fmt.Sprintf("it was unbound or refused, and is left alone until window %d", l.NotBefore)
 	case "mao.keep.no-signal":
 		return l.silence(&r.cfg)
+	case "mao.keep.counted-lately":
+		return l.countedLately(r.w.Seq)
 	case "mao.keep.on-target":
-		return fmt.Sprintf("%v of its accesses are local, the target is %v%s", local, l.target, l.guess())
+		return fmt.Sprintf("%v of its accesses are local, the target is %v%s%s", local, l.target, l.guess(), l.withinError(local))
 	case "mao.skip.too-soon":
-		return fmt.Sprintf("below its target for %d of the %d windows in a row that it takes", l.Below, r.cfg.BindAfter)
+		return fmt.Sprintf("below its target for %d of the %d windows in a row that it takes%s", l.Below, l.patience(&r.cfg), l.guess())
 	}
 	if !known { // mao.keep.unknown
 		return "its local access ratio is unknown" + because(window.LocalAccessRatio(l.Workload).From)
@@ -130,12 +140,33 @@ func because(why string) string {
 	return ": " + why
 }
 
+// countedLately is why this window's estimate is not judged.
+func (l *load) countedLately(seq uint64) string {
+	last := "unknown"
+	if n := len(l.Local); n > 0 {
+		last = l.Local[n-1].String()
+	}
+	return fmt.Sprintf("its local access ratio was %s from a better source %d windows ago, and is only estimated in this one: not judged by that", last, seq-l.LocalAt)
+}
+
+// withinError says so when it is below its target by no more than an estimate's error.
+func (l *load) withinError(local unit.Ratio) string {
+	if local >= l.target {
+		return ""
+	}
+	return fmt.Sprintf(": below that by less than an estimate may be off (%v), times estimate_margin", window.LocalAccessError(l.Workload).Or(0))
+}
+
 // guess says so when the local access ratio is no measurement.
 func (l *load) guess() string {
-	if window.LocalAccessRatio(l.Workload).How == unit.HowEstimated {
+	v := window.LocalAccessRatio(l.Workload)
+	switch {
+	case v.How != unit.HowEstimated:
+		return ""
+	case window.ByPages(l.Workload):
 		return " (estimated from its pages and CPU time by node)"
 	}
-	return ""
+	return " (estimated from " + v.From + ")"
 }
 
 // evidence is what a candidate is judged by.
@@ -147,8 +178,10 @@ func (l *load) evidence() []action.Number {
 func (r *round) bindTo(i int, s *search, best offer) {
 	l := &r.loads[i]
 	local, nodes := l.local.Or(0), best.nodes(s)
-	l.Nodes, l.Since = nodes, r.w.Seq
+	l.Nodes, l.Since, l.May = nodes, r.w.Seq, s.mayHave()
+	l.kept = l.keptWords()
 	r.book = nil
+	r.binds++
 	remote := unit.UnknownValue[float64]("no DRAM counters")
 	if n, ok := l.RemoteLoads.Get(); ok {
 		remote = unit.ValueOf(perSecond(n, r.w.Length), l.RemoteLoads.How, l.RemoteLoads.From)
@@ -166,7 +199,7 @@ func (r *round) bindTo(i int, s *search, best offer) {
 	})
 }
 
-// leave gives every workload not decided yet the reason why nothing was done.
+// leave gives every workload not decided yet the rule by which nothing was done.
 func (r *round) leave() {
 	for i := range r.loads {
 		if r.decided(i) {
@@ -176,40 +209,56 @@ func (r *round) leave() {
 		rule := r.standing(l)
 		switch {
 		case rule == "":
-			r.pass(i, "mao.skip.unbinding", func() wording {
-				return wording{summary: "it would be placed, but something was unbound in this window: first see what that did", numbers: l.evidence()}
-			})
+			rule = "mao.skip.unbinding"
 		case l.bound():
-			r.keep(i)
-		default:
-			r.pass(i, rule, func() wording { return wording{summary: r.standingFor(l, rule), numbers: l.evidence()} })
+			rule = "mao.keep.bound"
+			if mean, ok := l.settled(r.w.Seq, r.cfg.SettleWindows); ok && mean < l.target {
+				rule = "mao.keep.below-target"
+			}
 		}
+		r.pass(i, rule)
 	}
 }
 
-// keep explains a binding that stays.
-func (r *round) keep(i int) {
+// wordsOf is why a workload is left alone, where that follows from the rule.
+func (r *round) wordsOf(i int) wording {
 	l := &r.loads[i]
-	if mean, ok := l.settled(r.w.Seq, r.cfg.SettleWindows); ok && mean < l.target {
-		r.pass(i, "mao.keep.below-target", func() wording {
-			return wording{
-				summary: fmt.Sprintf("bound to nodes %v since window %d, and still only %v local%s", l.Nodes, l.Since, mean, r.excuse(l)),
-				numbers: r.keeping(l),
-			}
-		})
-		return
-	}
-	r.pass(i, "mao.keep.bound", func() wording {
+	switch rule := r.rules[i]; rule {
+	case "mao.skip.unbinding":
+		return wording{summary: "it would be placed, but something was unbound or widened in this window: first see what that did", numbers: l.evidence()}
+	case "mao.skip.limit":
+		return r.limitWords(i)
+	case "mao.skip.one-node":
+		return wording{summary: "there is only one node with CPUs and memory", numbers: l.evidence()}
+	case "mao.keep.aside":
+		return r.asideWords(l)
+	case "mao.keep.contended":
+		return r.contendedWords(l)
+	case "mao.keep.below-target":
+		mean, _ := l.settled(r.w.Seq, r.cfg.SettleWindows)
 		return wording{
-			summary: fmt.Sprintf("bound to nodes %v since window %d; nothing asks for an unbind", l.Nodes, l.Since),
+			summary: fmt.Sprintf("bound to nodes %v since window %d, and still only %v local%s", l.Nodes, l.Since, mean, r.excuse(l)),
 			numbers: r.keeping(l),
 		}
-	})
+	case "mao.keep.bound":
+		words := l.kept
+		if words == "" {
+			words = l.keptWords()
+		}
+		return wording{summary: words, numbers: r.keeping(l)}
+	default:
+		return wording{summary: r.standingFor(l, rule), numbers: l.evidence()}
+	}
+}
+
+func (m *Memory) keptWords() string {
+	return fmt.Sprintf("bound to nodes %v since window %d; nothing asks for an unbind", m.Nodes, m.Since)
 }
 
 // keeping is what a binding that stays is judged by.
 func (r *round) keeping(l *load) []action.Number {
-	return append([]action.Number{l.localNumber()}, r.numbersOf(l, r.verdict(l))...)
+	numbers := append(r.slab(4), r.localNumber(l))
+	return r.appendNumbers(numbers, l, r.verdict(l))
 }
 
 // settled is the mean local ratio of the last windows, once bound long enough.
@@ -235,12 +284,22 @@ func (r *round) excuse(l *load) string {
 	return fmt.Sprintf(": %.0f%% of its pages are elsewhere", 100*share(float64(r.outside(l, l.Nodes)), float64(l.total)))
 }
 
-// outside is how many bytes it has outside these nodes; 0 when unknown.
+// outside is how many bytes it has outside these nodes; 0 when unknown. Bytes are whole
+// numbers: it does not matter in which order they are added up.
 func (r *round) outside(l *load, nodes set.NodeSet) unit.Bytes {
-	sum := unit.Bytes(0)
+	if l.pages == nil {
+		return 0
+	}
+	sum := l.total
+	if nodes == l.Nodes {
+		for _, j := range r.spanOf(l).at {
+			sum -= l.pages[j]
+		}
+		return sum
+	}
 	for j, p := range l.pages {
-		if !nodes.Has(r.nodes[j].id) {
-			sum += p
+		if nodes.Has(r.nodes[j].id) {
+			sum -= p
 		}
 	}
 	return sum

@@ -4,7 +4,9 @@ package mao
 
 import (
 	"fmt"
+	"maps"
 
+	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -18,6 +20,16 @@ const (
 	StrategyB Strategy = "B"
 )
 
+// Uniform is how alike the replicas of a service on this host are kept; see service.go.
+type Uniform string
+
+// From none to all.
+const (
+	UniformNone   Uniform = "none"   // each for itself, as the paper's optimizer has it
+	UniformBind   Uniform = "bind"   // bound as a whole or not at all; unbound one by one, by strategy
+	UniformAlways Uniform = "always" // unbound as a whole, too
+)
+
 // Config holds every threshold of the optimizer. Figures of the paper are named
 // so; the others are our choice.
 type Config struct {
@@ -29,6 +41,9 @@ type Config struct {
 	MinCPU            float64    `yaml:"min_cpu" json:"min_cpu"`                           // CPUs; an idle workload's ratio says nothing either
 	MinGain           unit.Ratio `yaml:"min_gain" json:"min_gain"`                         // the binding must promise this much more local access
 	BindAfter         int        `yaml:"bind_after" json:"bind_after"`                     // windows below target in a row; more is calmer and later
+	EstimateAfter     int        `yaml:"estimate_after" json:"estimate_after"`             // windows without a count, after which an estimated ratio is taken for one that was counted
+	EstimateBindAfter int        `yaml:"estimate_bind_after" json:"estimate_bind_after"`   // bind_after, where the ratio is an estimate; the larger of both
+	EstimateMargin    float64    `yaml:"estimate_margin" json:"estimate_margin"`           // an estimate must be so many times its error below target; 0: any
 	MaxBindsPerWindow int        `yaml:"max_binds_per_window" json:"max_binds_per_window"` // 1: see what a bind did before the next
 	SettleWindows     int        `yaml:"settle_windows" json:"settle_windows"`             // after these a bound workload should be on target
 
@@ -54,7 +69,19 @@ type Config struct {
 	FreeReserve      unit.Ratio         `yaml:"free_reserve" json:"free_reserve"`               // of a node's memory that stays free
 	ReclaimableShare unit.Ratio         `yaml:"reclaimable_share" json:"reclaimable_share"`     // of a node's page cache that counts as free
 	MaxNodes         int                `yaml:"max_nodes" json:"max_nodes"`                     // of one binding; 0: all but one
-	NodeBandwidth    map[int]unit.Bytes `yaml:"node_bandwidth" json:"node_bandwidth,omitempty"` // bytes/s of DRAM reads a node serves; absent: no limit known
+	NodeBandwidth    map[int]unit.Bytes `yaml:"node_bandwidth" json:"node_bandwidth,omitempty"` // bytes/s a node's memory serves; absent: no limit known. See WithProfile
+	RequireNear      bool               `yaml:"require_near" json:"require_near"`               // only node sets with a node of its devices (Workload.Near), where it has any
+
+	// Wider bindings before memory runs out; see widen.go.
+	Widen        bool `yaml:"widen" json:"widen"`
+	WidenWindows int  `yaml:"widen_windows" json:"widen_windows"` // for so many windows of the present growth there must be memory
+
+	// All replicas of a service alike; see service.go.
+	Uniform        Uniform `yaml:"uniform" json:"uniform"`
+	UniformWindows int     `yaml:"uniform_windows" json:"uniform_windows"` // always: for so many windows some may be bound and others not yet
+
+	// What follows when binding is not enough; see isolate.go.
+	Isolate Isolate `yaml:"isolate" json:"isolate"`
 
 	// Room for bound workloads; see room.go.
 	MakeRoom bool       `yaml:"make_room" json:"make_room"` // keep unbound workloads off the CPUs that bound ones need
@@ -66,6 +93,7 @@ type Config struct {
 	BandwidthWeight float64 `yaml:"bandwidth_weight" json:"bandwidth_weight"` // others' DRAM traffic there: paid for ever
 	CPUWeight       float64 `yaml:"cpu_weight" json:"cpu_weight"`             // others' CPU use there
 	CompanyWeight   float64 `yaml:"company_weight" json:"company_weight"`     // share of all bound workloads that are there (they share its LLC)
+	DeviceWeight    float64 `yaml:"device_weight" json:"device_weight"`       // distance from the nodes of its devices; 1 is the machine's largest
 	UnboundCost     float64 `yaml:"unbound_cost" json:"unbound_cost"`         // weight of unbound CPU use against bound, in CPUWeight's term
 }
 
@@ -74,13 +102,14 @@ func DefaultConfig() Config {
 	return Config{
 		Strategy: StrategyB,
 		Target:   0.9, MinLoads: 1000, MinCPU: 0.05, MinGain: 0.05,
-		BindAfter: 1, MaxBindsPerWindow: 1, SettleWindows: 20,
+		BindAfter: 1, EstimateAfter: 30, EstimateBindAfter: 6, MaxBindsPerWindow: 1, SettleWindows: 20,
 		NodeBusy: 0.80, ImbalanceThreshold: 0.125, HistoryWindows: 512, MinHistory: 20,
 		QuotaTolerance: 1.02, SaturatedShare: 0.98,
 		BackoffWindows: 8, BackoffCap: 512, ForgetAfter: 3,
 		Smoothing: 0.5, HeadroomFactor: 1, FreeReserve: 0.05, ReclaimableShare: 0.5,
+		Widen: true, WidenWindows: 6, Uniform: UniformBind, UniformWindows: 20, Isolate: defaultIsolate(),
 		MakeRoom: true, RoomBusy: 0.95, RoomIdle: 0.5,
-		MoveWeight: 0.25, BandwidthWeight: 1, CPUWeight: 1, CompanyWeight: 0.5, UnboundCost: 0.5,
+		MoveWeight: 0.25, BandwidthWeight: 1, CPUWeight: 1, CompanyWeight: 0.5, DeviceWeight: 0.5, UnboundCost: 0.5,
 	}
 }
 
@@ -89,7 +118,10 @@ func (c Config) Validate() error {
 	if c.Strategy != StrategyA && c.Strategy != StrategyB {
 		return fmt.Errorf("mao: strategy is %q: it must be A or B", c.Strategy)
 	}
-	for _, err := range []error{c.shares(), c.counts(), c.factors()} {
+	if c.Uniform != UniformNone && c.Uniform != UniformBind && c.Uniform != UniformAlways {
+		return fmt.Errorf("mao: uniform is %q: it must be none, bind or always", c.Uniform)
+	}
+	for _, err := range []error{c.shares(), c.counts(), c.factors(), c.Isolate.validate()} {
 		if err != nil {
 			return err
 		}
@@ -129,12 +161,16 @@ func (c Config) counts() error {
 		value, min int
 	}{
 		{"bind_after", c.BindAfter, 1},
+		{"estimate_after", c.EstimateAfter, 0},
+		{"estimate_bind_after", c.EstimateBindAfter, 1},
 		{"max_binds_per_window", c.MaxBindsPerWindow, 1},
 		{"settle_windows", c.SettleWindows, 1},
 		{"history_windows", c.HistoryWindows, 1},
 		{"min_history", c.MinHistory, 1},
 		{"forget_after", c.ForgetAfter, 0},
 		{"max_nodes", c.MaxNodes, 0},
+		{"widen_windows", c.WidenWindows, 1},
+		{"uniform_windows", c.UniformWindows, 1},
 	} {
 		if n.value < n.min {
 			return fmt.Errorf("mao: %s is %d: it must be at least %d", n.name, n.value, n.min)
@@ -157,6 +193,7 @@ func (c Config) factors() error {
 		min, max float64
 	}{
 		{"min_cpu", c.MinCPU, 0, many},
+		{"estimate_margin", c.EstimateMargin, 0, many},
 		{"quota_tolerance", c.QuotaTolerance, 1, 10},
 		{"smoothing", c.Smoothing, 0.001, 1},
 		{"room_idle", c.RoomIdle, 0, many},
@@ -167,10 +204,35 @@ func (c Config) factors() error {
 		{"bandwidth_weight", c.BandwidthWeight, 0, many},
 		{"cpu_weight", c.CPUWeight, 0, many},
 		{"company_weight", c.CompanyWeight, 0, many},
+		{"device_weight", c.DeviceWeight, 0, many},
 	} {
 		if !(f.value >= f.min && f.value <= f.max) {
 			return fmt.Errorf("mao: %s is %v: it must be between %v and %v", f.name, f.value, f.min, f.max)
 		}
 	}
 	return nil
+}
+
+// WithProfile takes the bandwidth of nodes that the configuration does not give from
+// what was measured of the machine: what all CPUs together read from a node, else what
+// its own read. Nil: as it is.
+func (c Config) WithProfile(p *profile.Profile) Config {
+	if p == nil {
+		return c
+	}
+	limits := map[int]unit.Bytes{}
+	for _, f := range p.Bandwidth {
+		if f.From == f.To {
+			limits[f.From] = unit.Bytes(f.Median.Or(0))
+		}
+	}
+	for _, f := range p.Peak {
+		limits[f.Node] = max(limits[f.Node], unit.Bytes(f.Median.Or(0)))
+	}
+	maps.Copy(limits, c.NodeBandwidth)
+	maps.DeleteFunc(limits, func(_ int, limit unit.Bytes) bool { return limit <= 0 })
+	if c.NodeBandwidth = limits; len(limits) == 0 {
+		c.NodeBandwidth = nil
+	}
+	return c
 }

@@ -8,8 +8,11 @@
 //	             ▼                                       │
 //	window ─▶ remember ─▶ outcomes ─▶ unbind? ──yes──────┼─▶ Action{Unbind}
 //	             │                      │ no             │
+//	             │                    widen? ──yes───────┼─▶ Action{Bind, more nodes}
+//	             │                      │ no             │
 //	             │                      ▼                │
 //	             │          candidates ─▶ place ─────────┴─▶ Action{Bind, nodes}
+//	             │          contention ──────────────────┴─▶ Action{Isolate}, Action{Escalate}
 //	             └─▶ one Reason for every workload, also for those left alone
 //
 // The round (Step), with the paper's workflow:
@@ -22,13 +25,18 @@
 //     node that went away, or no longer approved: unbind. Else strategy A or B;
 //     of those that must go the one with the least CPU use first, on the hottest
 //     node; then judge again on projected utilisation, until balanced.
-//  4. Bind, only if nothing was unbound: workloads that are approved and whose
+//  4. Widen (not in the paper): a binding whose nodes are about to run out of memory
+//     gets more nodes, before the kernel kills; see widen.go.
+//  5. Bind, only if nothing was unbound or widened: workloads that are approved and whose
 //     local access ratio misses its target, by remote traffic. The placement is
 //     what the paper leaves to the cluster scheduler: the node with enough CPU,
 //     memory and bandwidth left; see place.go.
-//  5. Make room (not in the paper): where the kernel leaves a workload that
+//  6. Make room (not in the paper): where the kernel leaves a workload that
 //     nobody bound on CPUs that a bound one needs, while others are idle, it is
 //     kept to nodes that nothing is bound to, its CPUs only; see room.go.
+//  7. Follow up (the paper's future work): where a bound workload is at home and still
+//     does worse than it did at the same load, without lack of CPU, a neighbour is
+//     isolated; if nothing helps, that is escalated; see isolate.go.
 //
 // Strategy A: unbind iff the workload exceeds its quota and its node is more
 // than 80 % busy. Strategy B (production): iff a node is 10–15 % busier than the
@@ -44,7 +52,7 @@
 // quota holds it back, not its binding.
 //
 // Step says why of every workload; Decide decides the same, and says why only of what
-// is done. Products are converted before they are added (float64(a*b) + c): compilers
+// is done; a Round is for window after window, and finds words when asked. Products are converted before they are added (float64(a*b) + c): compilers
 // for arm64 round such a pair once instead of twice, and a decision must not depend on
 // the machine that it is made on.
 //

@@ -19,30 +19,31 @@ import (
 // and exactly one reason for each of the window's workloads, in their order.
 // The numbers are those of the package comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
-	r := newRound(m, cfg, st, w) // 1
-	r.reasons, r.explain = make([]action.Reason, len(w.Workloads)), true
-	next := r.run(st)
-	return next, r.actions, r.reasons
+	var o Round
+	next, actions := o.Step(m, cfg, st, w)
+	return next, actions, o.Reasons()
 }
 
 // Decide is Step for those who have no use for words, such as a simulator of many
 // servers: the same next state, the same actions with their whole reasons, and of
-// each workload the rule that fired, in their order. It takes a quarter of the time:
-// to say why nothing is done is most of the work of most windows.
+// each workload the rule that fired, in their order.
 func Decide(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []string) {
-	r := newRound(m, cfg, st, w) // 1
+	var r round
+	r.begin(m, cfg, st, w) // 1
 	next := r.run(st)
 	return next, r.actions, r.rules
 }
 
-// run is numbers 2 to 5 of Step.
+// run is numbers 2 to 7 of Step.
 func (r *round) run(st State) State {
-	r.outcomes()     // 2
-	if !r.unbind() { // 3
-		r.bind() // 4
+	r.outcomes()                              // 2
+	unbound, widened := r.unbind(), r.widen() // 3, 4
+	if !unbound && !widened {
+		r.bind() // 5
 	}
-	r.keepAside() // 5
-	r.makeRoom()  // 5
+	r.keepAside() // 6
+	r.makeRoom()  // 6
+	r.followUp()  // 7
 	r.leave()
 	return r.next(st)
 }
@@ -60,11 +61,27 @@ type round struct {
 	memories, absent []Memory
 	actions          []action.Action
 	rules            []string          // "": not decided yet
-	reasons          []action.Reason   // nil: none needed yet
-	explain          bool              // every rule gets its reason, not only those of actions
+	reasons          []action.Reason   // of what was decided with words; else Rule is ""
+	explain          bool              // searches are kept for words that may be asked for; see Round
+	later            []func() wording  // those words; nil: they follow from the rule
 	book             *ledger           // what nodes have given away; nil: to be added up anew
 	scratch          search            // the last one; its slices are used again
 	apart            unit.Opt[float64] // see remoteDistance
+	binds            int               // in this round
+	numbers          []action.Number   // see slab
+	qualities        []Quality         // see learn
+	likes            []Like
+	spans            []spanOfNodes // see spanned
+	largest          float64       // node's memory; 0: not looked at yet
+	seconds          float64       // the window's length
+	spare            spare
+	wanted           []float64   // see widen.go; nil: to be added up anew
+	mayUse           set.NodeSet // see usable
+	said             string      // see countersOf
+	saidLocal        string
+	saidRemote       string
+	groups           []group // see service.go
+	groupOf          []int32 // by load, of groups; nil: not looked at yet
 }
 
 // node is a node in this round.
@@ -78,6 +95,7 @@ type node struct {
 	history []float64         // and then recent; see History
 	recent  []float64
 	p95     unit.Opt[float64] // of both; see p95Of
+	past    string            // of both, in words; "": not said yet
 	hasP95  bool
 }
 
@@ -96,29 +114,78 @@ type load struct {
 	reads            unit.Opt[float64] // of DRAM in this window
 	pages            []unit.Bytes      // anon + file by node; nil: unknown
 	total            unit.Bytes
-	traffic          float64 // bytes/s of DRAM reads; 0 when unknown
+	anon             unit.Bytes // in all
+	knowsAnon        bool
+	weaker           bool // its ratio is of a weaker source than lately; see judge
+	rising           bool // it has more anonymous memory than ever
+	span             span // of spanOf; see round.spanOf
+	spanOf           set.NodeSet
+	traffic          float64 // bytes/s between caches and memory, else of DRAM reads; 0 when unknown
 }
 
-// newRound is number 1 of Step: it looks at the window and remembers it.
-func newRound(m machine.Machine, cfg Config, st State, w window.Window) *round {
-	r := &round{m: m, cfg: cfg, w: w, rules: make([]string, len(w.Workloads))}
-	r.nodes = make([]node, len(w.Nodes))
+// begin is number 1 of Step: it looks at the window and remembers it. What a round
+// before had of slices is used again, but nothing that a state or a reason may share.
+func (r *round) begin(m machine.Machine, cfg Config, st State, w window.Window) {
+	n := len(w.Workloads)
+	*r = round{
+		m: m, cfg: cfg, w: w, explain: r.explain, scratch: r.scratch, spare: r.spare, absent: r.absent[:0],
+		nodes: again(r.nodes, len(w.Nodes)), loads: again(r.loads, n), rules: again(r.rules, n),
+		reasons: again(r.reasons, n), later: r.later, seconds: w.Length.Seconds(),
+	}
+	if r.explain {
+		r.later = again(r.later, n)
+	}
 	for i := range w.Nodes {
 		r.nodes[i] = r.lookAt(&w.Nodes[i], st)
 	}
 	r.remember(st)
-	pages := make([]unit.Bytes, 0, len(w.Workloads)*len(w.Nodes))
+	r.spare.sets, r.spare.means = r.spare.sets[:0], r.spare.means[:0]
+	r.spare.pages = empty(r.spare.pages, n*len(w.Nodes))
+	pages := r.spare.pages
 	locals := make([]unit.Ratio, 0, localHistory*(len(r.loads)+len(r.absent)))
 	for i := range r.loads {
 		l := &r.loads[i]
 		r.observe(l, pages)
-		locals = l.judge(&r.cfg, locals)
+		locals = l.judge(&r.cfg, w.Seq, locals)
 		pages = pages[:len(pages)+len(l.pages)]
 	}
 	for i := range r.absent {
 		locals = r.absent[i].keepLocal(locals)
 	}
-	return r
+}
+
+// spare are slices of the last round, to be used again.
+type spare struct {
+	pages   []unit.Bytes
+	seen    []bool
+	ids     []int
+	growing []int
+	sets    []shortage
+	floats  []float64
+	company []int
+	book    ledger
+	means   []mean
+	classes []string // services by load, of groupOf and groups; see service.go
+	groupOf []int32
+	groups  []group
+}
+
+// again is a slice of n zero elements, in the same place if there is room.
+func again[T any](was []T, n int) []T {
+	if cap(was) < n {
+		return make([]T, n)
+	}
+	was = was[:n]
+	clear(was)
+	return was
+}
+
+// empty is a slice with room for n elements, in the same place if there is as much.
+func empty[T any](was []T, n int) []T {
+	if cap(was) < n {
+		return make([]T, 0, n)
+	}
+	return was[:0]
 }
 
 func (r *round) lookAt(n *window.Node, st State) node {
@@ -134,8 +201,9 @@ func (r *round) lookAt(n *window.Node, st State) node {
 // remember matches the window's workloads with the state's. Mostly they are the same,
 // in the same order.
 func (r *round) remember(st State) {
-	r.loads, r.memories = make([]load, len(r.w.Workloads)), make([]Memory, len(r.w.Workloads))
-	seen := make([]bool, len(st.Workloads))
+	r.memories = make([]Memory, len(r.w.Workloads)) // the next state's
+	r.spare.seen = again(r.spare.seen, len(st.Workloads))
+	seen := r.spare.seen
 	next := 0
 	for i := range r.w.Workloads {
 		wl := &r.w.Workloads[i]
@@ -150,10 +218,10 @@ func (r *round) remember(st State) {
 			next = k + 1
 		}
 	}
-	for k, old := range st.Workloads {
+	for k := range st.Workloads {
 		if !seen[k] {
-			old.Absent++
-			r.absent = append(r.absent, old)
+			r.absent = append(r.absent, st.Workloads[k])
+			r.absent[len(r.absent)-1].Absent++
 		}
 	}
 }
@@ -163,14 +231,14 @@ func (r *round) remember(st State) {
 func (r *round) observe(l *load, pages []unit.Bytes) {
 	l.Absent = 0
 	l.local, l.target = window.LocalAccess(l.Workload), l.Target.Or(r.cfg.Target)
-	if len(l.AnonByNode) == len(r.nodes) {
-		l.pages, _ = l.AppendPagesByNode(pages)
-	}
-	for _, p := range l.pages {
-		l.total += p
-	}
+	l.weigh(len(r.nodes), pages)
+	l.grow(&r.cfg, r.seconds)
 	if l.reads = unit.OptOf(l.Loads()); r.w.Length > 0 {
-		l.traffic = l.reads.Or(0) * bytesPerLoad / r.w.Length.Seconds()
+		bytes, ok := l.Traffic.Get()
+		l.traffic = float64(bytes) / r.seconds
+		if !ok {
+			l.traffic = l.reads.Or(0) * bytesPerLoad / r.seconds
+		}
 	}
 	if cpu, ok := l.CPU.Get(); ok {
 		a := r.cfg.Smoothing
@@ -178,19 +246,72 @@ func (r *round) observe(l *load, pages []unit.Bytes) {
 	}
 }
 
+// weigh adds up its memory, by node and in all, in one pass: of 200 workloads it is more
+// than a core's caches hold.
+func (l *load) weigh(nodes int, pages []unit.Bytes) {
+	known := len(l.AnonByNode) > 0
+	l.knowsAnon = known
+	known = known && len(l.AnonByNode) == nodes && len(l.FileByNode) == nodes
+	from := len(pages)
+	for i := range l.AnonByNode {
+		anon, ok := l.AnonByNode[i].Get()
+		l.anon += anon
+		l.knowsAnon = l.knowsAnon && ok
+		if known = known && ok; known {
+			file, ok := l.FileByNode[i].Get()
+			known = ok
+			pages = append(pages, anon+file)
+		}
+	}
+	if !known {
+		return
+	}
+	l.pages = pages[from:len(pages):len(pages)]
+	for _, p := range l.pages {
+		l.total += p
+	}
+}
+
 const bytesPerLoad = 64 // a DRAM read fetches a cache line; all CPUs with an event table so far
 
-// judge counts the windows below target. An unknown ratio, or one from too few
-// reads, neither counts nor resets. It returns locals with the workload's own.
-func (l *load) judge(cfg *Config, locals []unit.Ratio) []unit.Ratio {
+// judge counts the windows below target. An unknown ratio, one from too few reads, or
+// from a weaker source than lately, neither counts nor resets: counters may be another
+// workload's for a while, and what is spread over two nodes is then half local by any
+// estimate. Another source starts anew. It returns locals with the workload's own.
+func (l *load) judge(cfg *Config, seq uint64, locals []unit.Ratio) []unit.Ratio {
 	local, ok := l.local.Get()
 	if !ok || l.silent(cfg) {
 		return l.keepLocal(locals)
 	}
-	if l.Below++; local >= l.target {
+	from := window.LocalSourceOf(l.Workload)
+	if l.weaker = l.From != 0 && from > l.From && seq >= l.LocalAt && seq-l.LocalAt <= uint64(cfg.EstimateAfter); l.weaker {
+		return l.keepLocal(locals)
+	}
+	if l.From != from {
+		l.From, l.Below, l.Local = from, 0, nil
+	}
+	l.LocalAt = seq
+	if l.Below++; !l.misses(cfg, local) {
 		l.Below = 0
 	}
 	return l.keepLocal(locals, local)
+}
+
+// misses says that a ratio is below target: an estimate by its error, where the
+// configuration demands that.
+func (l *load) misses(cfg *Config, local unit.Ratio) bool {
+	if cfg.EstimateMargin > 0 && l.From != window.LocalCounted && local < l.target {
+		local += unit.Ratio(cfg.EstimateMargin) * window.LocalAccessError(l.Workload).Or(0)
+	}
+	return local < l.target
+}
+
+// patience is how many windows below target in a row it takes.
+func (l *load) patience(cfg *Config) int {
+	if l.From == window.LocalCounted {
+		return cfg.BindAfter
+	}
+	return max(cfg.BindAfter, cfg.EstimateBindAfter)
 }
 
 // keepLocal gives a memory its own copy of its ratios and these, the oldest dropped,
@@ -226,12 +347,16 @@ func (l *load) silence(cfg *Config) string {
 // outcomes is number 2 of Step.
 //
 // Refused counts for set-cpus only: actuate has then put everything back, or
-// given up. A refused move or set-mems leaves the CPUs bound, and Failed is
+// given up; but for a wider binding that was refused and left as it was. A refused move or set-mems leaves the CPUs bound, and Failed is
 // retried by actuate. A drifted setting is not fought over; what is still ours
 // of it (say the mems, when somebody else changed the CPUs) is given back.
 func (r *round) outcomes() {
 	for k := range r.w.Outcomes {
 		o := &r.w.Outcomes[k]
+		if o.Step.Kind == action.SetClass {
+			r.classOutcome(o)
+			continue
+		}
 		i, ok := r.w.WorkloadIndex(o.Step.Workload)
 		if !ok {
 			r.outcomeOfAbsent(o)
@@ -241,6 +366,8 @@ func (r *round) outcomes() {
 		switch {
 		case o.Status == action.Drifted && l.placed():
 			r.drifted(i, o)
+		case o.Stays && o.Status == action.Refused && o.Step.Nodes == l.Nodes && !l.Was.IsEmpty():
+			r.staysNarrow(l)
 		case o.Status == action.Refused && o.Step.Kind == action.SetCPUs && l.placed():
 			*l.Memory = l.release(r.cfg, r.w.Seq)
 			r.decide(i, "mao.refused", wording{summary: sentence("binding it was refused", o.Detail, l)})
@@ -285,24 +412,33 @@ type wording struct {
 // decide gives workload i its reason, unless it has one. It is for what is done, or
 // was: an action follows, or may.
 func (r *round) decide(i int, rule string, say wording) action.Reason {
-	if r.reasons == nil {
-		r.reasons = make([]action.Reason, len(r.rules))
-	}
 	if !r.decided(i) {
 		r.rules[i] = rule
-		r.reasons[i] = action.Reason{Rule: rule, Workload: r.loads[i].ID, Summary: say.summary, Numbers: say.numbers, Alternatives: say.alternatives}
+		r.reasons[i] = say.reason(rule, r.loads[i].ID)
 	}
 	return r.reasons[i]
 }
 
-// pass is decide for workloads that are left alone: only Step asks for the words.
-func (r *round) pass(i int, rule string, say func() wording) {
-	switch {
-	case r.decided(i):
-	case r.explain:
-		r.decide(i, rule, say())
-	default:
+func (say wording) reason(rule, id string) action.Reason {
+	return action.Reason{Rule: rule, Workload: id, Summary: say.summary, Numbers: say.numbers, Alternatives: say.alternatives}
+}
+
+// pass is decide for workloads that are left alone: the words are those of the rule
+// (wordsOf), and are found when somebody asks.
+func (r *round) pass(i int, rule string) {
+	if !r.decided(i) {
 		r.rules[i] = rule
+	}
+}
+
+// passSaying is pass where the words do not follow from the rule.
+func (r *round) passSaying(i int, rule string, say func() wording) {
+	if r.decided(i) {
+		return
+	}
+	r.rules[i] = rule
+	if r.explain {
+		r.later[i] = say
 	}
 }
 
@@ -311,20 +447,33 @@ func (r *round) decided(i int) bool { return r.rules[i] != "" }
 // next is the state after this round. Utilisations go in as measured, not as
 // projected, and after this round's P95 was taken: a node is judged by its past.
 func (r *round) next(old State) State {
-	st := State{Nodes: r.histories(old)}
-	if all := append(r.memories, r.remembered()...); len(all) > 0 {
-		slices.SortFunc(all, func(a, b Memory) int { return cmp.Compare(a.Workload, b.Workload) })
-		st.Workloads = all
+	st := State{Nodes: r.histories(old), Workloads: r.memories}
+	byID := func(a, b Memory) int { return cmp.Compare(a.Workload, b.Workload) }
+	if kept := r.remembered(); len(kept) > 0 || !r.ordered() {
+		st.Workloads = slices.Concat(r.memories, kept) // not in place: loads point to memories
+		slices.SortFunc(st.Workloads, byID)
+	}
+	if len(st.Workloads) == 0 {
+		st.Workloads = nil
 	}
 	return st
+}
+
+// ordered says that the window's workloads are in the order of their IDs.
+func (r *round) ordered() bool {
+	for i := 1; i < len(r.memories); i++ {
+		if r.memories[i-1].Workload > r.memories[i].Workload {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *round) histories(old State) []History {
 	all := make([]History, 0, len(r.nodes))
 	for i := range r.nodes {
-		n := &r.nodes[i]
-		past := History{Node: n.id, old: n.history, recent: n.recent}
-		n.busy = r.w.Nodes[i].CPUBusy.V
+		n := node{busy: r.w.Nodes[i].CPUBusy.V, online: r.nodes[i].online}
+		past := History{Node: r.nodes[i].id, old: r.nodes[i].history, recent: r.nodes[i].recent}
 		if u, ok := n.utilisation(); ok {
 			past = past.with(u, r.cfg.HistoryWindows)
 		}

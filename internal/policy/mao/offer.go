@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 
 	"homenode/internal/action"
 	"homenode/internal/set"
@@ -29,50 +29,50 @@ type ledger struct {
 // open returns this moment's ledger; a bind closes it (bindTo).
 func (r *round) open() *ledger {
 	if r.book == nil {
-		b := r.ledger()
-		r.book = &b
+		r.ledger(&r.spare.book)
+		r.book = &r.spare.book
 	}
 	return r.book
 }
 
-func (r *round) ledger() ledger {
+// ledger adds it up, in the place of the one before.
+func (r *round) ledger(b *ledger) {
 	n := len(r.nodes)
-	all := make([]float64, 5*n)
-	part := func(k int) []float64 { return all[k*n : (k+1)*n : (k+1)*n] }
-	b := ledger{use: part(0), quota: part(1), cost: part(2), incoming: part(3), traffic: part(4), company: make([]int, n)}
+	r.spare.floats = again(r.spare.floats, 5*n)
+	part := func(k int) []float64 { return r.spare.floats[k*n : (k+1)*n : (k+1)*n] }
+	r.spare.company = again(r.spare.company, n)
+	*b = ledger{use: part(0), quota: part(1), cost: part(2), incoming: part(3), traffic: part(4), company: r.spare.company}
 	for i := range r.loads {
 		l := &r.loads[i]
 		switch {
 		case l.bound():
-			r.enterBound(&b, l)
+			r.enterBound(b, l)
 		case !l.Approved || l.Binding.PinnedCPUs || r.w.Seq < l.NotBefore: // it stays as it is
-			r.enterUnbound(&b, l)
+			r.enterUnbound(b, l)
 		}
 	}
 	for i := range r.absent {
 		if m := &r.absent[i]; m.bound() {
-			r.enterBound(&b, &load{Workload: &window.Workload{}, Memory: m})
+			r.enterBound(b, &load{Workload: &window.Workload{}, Memory: m})
 		}
 	}
-	return b
 }
 
 // enterBound spreads a bound workload over its nodes by their CPUs.
 func (r *round) enterBound(b *ledger, l *load) {
 	b.bound++
-	cpus := r.countOf(l.Nodes)
+	on := r.spanOf(l)
 	use := r.need(l)
-	quota := min(l.Quota.Or(use), cpus)
+	quota := min(l.Quota.Or(use), on.count)
 	missing := 0.0
 	if !l.Binding.PinnedMems {
 		missing = float64(r.outside(l, l.Nodes))
 	}
-	for j := range r.nodes {
-		n := &r.nodes[j]
-		if !l.Nodes.Has(n.id) || cpus == 0 {
-			continue
+	for _, j := range on.at {
+		if on.count == 0 {
+			break
 		}
-		share := n.count / cpus
+		share := r.nodes[j].count / on.count
 		b.use[j] += float64(use * share)
 		b.cost[j] += float64(use * share)
 		b.quota[j] += float64(quota * share)
@@ -119,6 +119,7 @@ func (s *search) judge(at []int) offer {
 		sum.traffic += n.traffic
 		sum.use += n.use
 		sum.company += n.company
+		sum.near = sum.near || n.near
 	}
 	o.toMove = s.l.total - sum.own
 	s.limits(&o, sum, memoryKnown)
@@ -129,7 +130,8 @@ func (s *search) judge(at []int) offer {
 }
 
 // limits finds the tightest constraint that breaks: the one with the largest
-// want/have; of equals the first of cpu, memory, bandwidth.
+// want/have; of equals the first of cpu, memory, bandwidth. A set that breaks none of
+// these may still be far from every device of the workload.
 func (s *search) limits(o *offer, sum room, memoryKnown bool) {
 	tightest := 1 + rounding
 	broken := func(code string, want, have float64) {
@@ -144,13 +146,16 @@ func (s *search) limits(o *offer, sum room, memoryKnown bool) {
 		broken("memory", max(1, float64(s.l.total)), 0)
 		o.have = -1
 	default:
-		broken("memory", float64(s.l.total), sum.memory)
+		broken("memory", s.memory, sum.memory)
 	}
 	for _, j := range o.at {
 		n := &s.rooms[j]
 		if limit, ok := n.limit.Get(); ok {
-			broken("bandwidth", n.traffic+s.l.traffic*n.cpus/sum.cpus, limit)
+			broken("bandwidth", n.served+s.l.traffic*n.cpus/sum.cpus, limit)
 		}
+	}
+	if o.code == "" && s.r.cfg.RequireNear && !sum.near {
+		o.code = "device"
 	}
 }
 
@@ -161,8 +166,11 @@ func (s *search) price(o *offer, sum room) {
 	if s.l.Binding.PinnedMems {
 		o.away, moving, o.toMove = moving, 0, 0
 	}
-	o.parts = [4]float64{moving, s.trafficShare(o.at, sum), share(sum.use, sum.cpus), share(float64(sum.company), float64(s.bound*len(o.at)))}
-	o.cost = float64(cfg.MoveWeight*o.parts[0]) + float64(cfg.BandwidthWeight*o.parts[1]) + float64(cfg.CPUWeight*o.parts[2]) + float64(cfg.CompanyWeight*o.parts[3])
+	o.parts = [5]float64{moving, s.trafficShare(o.at, sum), share(sum.use, sum.cpus), share(float64(sum.company), float64(s.bound*len(o.at)))}
+	for _, j := range o.at {
+		o.parts[4] += float64(s.rooms[j].device * (s.rooms[j].cpus / sum.cpus))
+	}
+	o.cost = float64(cfg.MoveWeight*o.parts[0]) + float64(cfg.BandwidthWeight*o.parts[1]) + float64(cfg.CPUWeight*o.parts[2]) + float64(cfg.CompanyWeight*o.parts[3]) + float64(cfg.DeviceWeight*o.parts[4])
 	q, ok := s.quota.Get()
 	o.short = ok && min(q, sum.cpus) > sum.leftQ+rounding
 	for _, j := range o.at {
@@ -198,10 +206,12 @@ func share(part, whole float64) float64 {
 	return min(1, part/whole)
 }
 
+// far is beyond every SLIT distance.
+const far = 256
+
 // distance sums the SLIT distances inside the set, both ways; an unknown one
 // counts as beyond any known one.
 func (s *search) distance(at []int) int {
-	const far = 256
 	sum := 0
 	for _, a := range at {
 		for _, b := range at {
@@ -213,9 +223,13 @@ func (s *search) distance(at []int) int {
 	return sum
 }
 
-// tightest is the code that most sets broke, of equals the first of cpu, memory,
-// bandwidth; "mems" and "empty" only when there was no set to look at.
+// tightest is "device" where nothing else stands against some set; else the code that
+// most sets broke, of equals the first of cpu, memory, bandwidth; "mems" and "empty" only
+// when there was no set to look at.
 func (s *search) tightest() string {
+	if slices.ContainsFunc(s.offers, func(o offer) bool { return o.code == "device" }) {
+		return "device"
+	}
 	most, best := 0, ""
 	for _, code := range [...]string{"cpu", "memory", "bandwidth"} {
 		count := 0
@@ -237,29 +251,69 @@ func (s *search) tightest() string {
 	return "empty"
 }
 
+// refusal says by which constraint nothing fits, and by how much the set misses that
+// comes closest.
+func (s *search) refusal(code string) wording {
+	say := wording{summary: refusals[code].summary, numbers: s.l.evidence(), alternatives: s.alternatives(offer{})}
+	o, ok := s.closest(code)
+	if !ok {
+		return say
+	}
+	say.summary += fmt.Sprintf("; nodes %v come closest: %s", o.nodes(s), o.detail(s))
+	name := map[string]string{"cpu": "cpu_needed", "memory": "memory_needed", "bandwidth": "bandwidth_needed"}[code]
+	of := map[string]string{"cpu": "cpus", "memory": "bytes", "bandwidth": "bytes/s"}[code]
+	if name != "" && o.have >= 0 {
+		say.numbers = append(say.numbers, number(name, derived(o.want, true, "what nodes "+o.nodes(s).String()+" would have to have; limit: what is left there"), o.have, of))
+	}
+	return say
+}
+
+// closest is of the sets that break a constraint the one that does so by least.
+func (s *search) closest(code string) (offer, bool) {
+	best := -1
+	for i := range s.offers {
+		if o := &s.offers[i]; o.code == code && (best < 0 || o.over() < s.offers[best].over()-rounding) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return offer{}, false
+	}
+	return s.offers[best], true
+}
+
+func (o *offer) over() float64 { return o.want / max(o.have, rounding) }
+
 // manyAlternatives is how many a reason lists: a screen's worth.
 const manyAlternatives = 12
 
 // alternatives lists what was looked at: the chosen set, then those that fit by
 // rank, then those that do not, then nodes out of the question.
 func (s *search) alternatives(chosen offer) []action.Alternative {
-	offers := slices.Clone(s.offers)
-	slices.SortStableFunc(offers, func(a, b offer) int {
+	offers := make([]*offer, len(s.offers))
+	for i := range offers {
+		offers[i] = &s.offers[i]
+	}
+	slices.SortStableFunc(offers, func(a, b *offer) int {
 		if by := cmp.Compare(b2i(a.code != ""), b2i(b.code != "")); by != 0 || a.code != "" {
 			return by
 		}
-		return b2i(b.before(&a)) - b2i(a.before(&b))
+		return b2i(b.before(a)) - b2i(a.before(b))
 	})
-	var list []action.Alternative
+	list := make([]action.Alternative, 0, min(len(offers), manyAlternatives))
 	for _, o := range offers[:min(len(offers), manyAlternatives)] {
 		list = append(list, action.Alternative{
 			Nodes: o.nodes(s), Code: o.code, Detail: o.detail(s), Chosen: len(chosen.at) > 0 && slices.Equal(o.at, chosen.at),
 		})
 	}
-	for _, n := range s.rooms {
+	for k := range s.rooms {
+		n := &s.rooms[k]
 		if n.code != "" && len(list) < manyAlternatives {
 			list = append(list, action.Alternative{Nodes: set.FromNodes(n.id), Code: n.code, Detail: outDetails[n.code]})
 		}
+	}
+	if len(list) == 0 {
+		return nil
 	}
 	return list
 }
@@ -269,7 +323,9 @@ var outDetails = map[string]string{
 	"mems":  "its cgroup may not use this node",
 }
 
-func (o offer) detail(s *search) string {
+// detail says in words how an offer fits, or why not. A bind asks for it of a dozen: it
+// does without fmt where they fit.
+func (o *offer) detail(s *search) string {
 	switch o.code {
 	case "cpu":
 		return fmt.Sprintf("it needs %.2f CPUs, %.2f are left", o.want, o.have)
@@ -279,20 +335,35 @@ func (o offer) detail(s *search) string {
 		}
 		return fmt.Sprintf("it needs %v, %v are left", unit.Bytes(o.want), unit.Bytes(o.have))
 	case "bandwidth":
-		return fmt.Sprintf("there would be %v/s of DRAM reads, the limit is %v/s", unit.Bytes(o.want), unit.Bytes(o.have))
+		return fmt.Sprintf("there would be %v/s of DRAM traffic, the limit is %v/s", unit.Bytes(o.want), unit.Bytes(o.have))
+	case "device":
+		return fmt.Sprintf("it has room, and none of its devices, which are on nodes %v", s.l.Near)
 	}
-	parts := []string{fmt.Sprintf("cost %.3f", o.cost)}
+	var most [128]byte
+	b := appendFixed(append(most[:0], "cost "...), o.cost, 3)
 	if s.l.Binding.PinnedMems {
-		parts = append(parts, fmt.Sprintf("%.0f%% of its memory is elsewhere and stays", o.away*100))
+		b = append(appendPercent(append(b, ", "...), o.away), " of its memory is elsewhere and stays"...)
 	} else {
-		parts = append(parts, fmt.Sprintf("%v to move (%.0f%%)", o.toMove, o.parts[0]*100))
+		b = append(append(append(b, ", "...), o.toMove.String()...), " to move ("...)
+		b = append(appendPercent(b, o.parts[0]), ')')
 	}
-	parts = append(parts, fmt.Sprintf("others' traffic %.0f%%, CPU %.0f%%, company %.0f%%", o.parts[1]*100, o.parts[2]*100, o.parts[3]*100))
+	b = appendPercent(append(b, ", others' traffic "...), o.parts[1])
+	b = appendPercent(append(b, ", CPU "...), o.parts[2])
+	b = appendPercent(append(b, ", company "...), o.parts[3])
+	if !s.l.Near.IsEmpty() {
+		b = appendPercent(append(b, ", devices "...), o.parts[4])
+	}
 	if len(o.at) > 1 {
-		parts = append(parts, fmt.Sprintf("distance %d in all", o.distance))
+		b = append(strconv.AppendInt(append(b, ", distance "...), int64(o.distance), 10), " in all"...)
 	}
 	if o.short {
-		parts = append(parts, "its whole quota does not fit")
+		b = append(b, ", its whole quota does not fit"...)
 	}
-	return strings.Join(parts, ", ")
+	return string(b)
 }
+
+func appendFixed(b []byte, v float64, digits int) []byte {
+	return strconv.AppendFloat(b, v, 'f', digits, 64)
+}
+
+func appendPercent(b []byte, v float64) []byte { return append(appendFixed(b, v*100, 0), '%') }

@@ -19,8 +19,11 @@ import (
 //     minus what workloads bound to it use, minus what workloads that others
 //     pinned use there. Free memory, plus ReclaimableShare of the page cache,
 //     plus its own pages there, minus FreeReserve and what is on its way there.
+//     Bandwidth, where a limit is known: minus what was measured of the node in this
+//     window without its own part, or what its workloads read by the ledger, whichever
+//     is more: what was bound just now is not in the measurement yet.
 //  2. What it needs: its smoothed CPU use × HeadroomFactor, at most its quota;
-//     its pages. Choice: the fit is judged by *use*, so that a quota of 4 CPUs
+//     its pages and what they are about to grow by (memoryNeed). Choice: the fit is judged by *use*, so that a quota of 4 CPUs
 //     that uses 1.6 fits on 2; that its whole *quota* fits as well is preferred
 //     (scores), not demanded. Strategy B corrects what turns out wrong.
 //  3. Node sets of k nodes for k = 1, 2, … MaxNodes; the smallest k at which any
@@ -32,7 +35,8 @@ import (
 //     Cost = MoveWeight × share of its pages to move
 //     + BandwidthWeight × others' share of the DRAM traffic there
 //     + CPUWeight × others' share of the CPUs there
-//     + CompanyWeight × share of all bound workloads that are there.
+//     + CompanyWeight × share of all bound workloads that are there
+//     + DeviceWeight × distance from its devices (Workload.Near), by CPUs.
 //     Moving is paid once and neighbours for ever, hence the default weights.
 //     Approved workloads that are not bound yet do not count as neighbours: they
 //     will be placed themselves.
@@ -49,42 +53,47 @@ type room struct {
 	memory  float64 // bytes; −1 if the node's free memory is unknown
 	own     unit.Bytes
 	traffic float64           // of others, bytes/s
+	served  float64           // of others, bytes/s, for the limit: measured or by the ledger
 	limit   unit.Opt[float64] // bytes/s
 	use     float64           // CPUs of others, as cost
 	company int               // bound workloads
+	device  float64           // how far its devices are, of the machine's largest distance
+	near    bool              // it has one of its devices, or there are none
 }
 
-// place finds a node set for workload i and binds it; false if nothing fits, or
-// if it would not pay.
-func (r *round) place(i int) bool {
+// place finds a node set for workload i and binds it, unless nothing fits, or it would
+// not pay.
+func (r *round) place(i int) { r.placeIf(i, true) }
+
+// placeAnyhow is place of one of many, for which it pays together.
+func (r *round) placeAnyhow(i int) { r.placeIf(i, false) }
+
+func (r *round) placeIf(i int, pays bool) {
 	l := &r.loads[i]
 	s := r.newSearch(l)
 	if s.usable < 2 {
-		r.pass(i, "mao.skip.one-node", func() wording {
-			return wording{summary: "there is only one node with CPUs and memory", numbers: l.evidence()}
-		})
-		return false
+		r.pass(i, "mao.skip.one-node")
+		return
 	}
 	best, ok := s.run() // 3, 4
 	if !ok {
-		no := refusals[s.tightest()]
-		r.pass(i, no.rule, func() wording {
-			return wording{summary: no.summary, numbers: l.evidence(), alternatives: s.alternatives(offer{})}
-		})
-		return false
+		code := s.tightest()
+		kept := s.keep()
+		r.passSaying(i, refusals[code].rule, func() wording { return kept.refusal(code) })
+		return
 	}
 	now := float64(l.local.Or(0))
-	if best.local < now+float64(r.cfg.MinGain)-rounding { // 5
-		r.pass(i, "mao.skip.no-gain", func() wording {
+	if pays && best.local < now+float64(r.cfg.MinGain)-rounding { // 5
+		kept := s.keep()
+		r.passSaying(i, "mao.skip.no-gain", func() wording {
 			return wording{
 				summary: fmt.Sprintf("the best placement would make about %.0f%% local, it is %.0f%% now", best.local*100, now*100),
-				numbers: l.evidence(), alternatives: s.alternatives(offer{}),
+				numbers: l.evidence(), alternatives: kept.alternatives(offer{}),
 			}
 		})
-		return false
+		return
 	}
 	r.bindTo(i, s, best)
-	return true
 }
 
 // refusals by the tightest constraint.
@@ -92,6 +101,7 @@ var refusals = map[string]struct{ rule, summary string }{
 	"cpu":       {"mao.skip.cpu", "no node set has enough CPU left for what it uses; binding would take CPU away from it"},
 	"memory":    {"mao.skip.memory", "no node set has enough memory left for its pages"},
 	"bandwidth": {"mao.skip.bandwidth", "no node set has enough memory bandwidth left for its traffic"},
+	"device":    {"mao.skip.device", "no node set with one of its devices has room, and require_near demands one"},
 	"mems":      {"mao.skip.mems", "its cgroup may not use any node that has room"},
 	"empty":     {"mao.skip.empty", "no node has both CPUs and memory"},
 }
@@ -102,6 +112,7 @@ type search struct {
 	l       *load
 	need    float64 // CPUs by use
 	quota   unit.Opt[float64]
+	memory  float64 // bytes, its pages and what it will want
 	rooms   []room
 	open    []int // rooms that are not out of the question
 	usable  int   // nodes with CPUs and memory
@@ -119,7 +130,7 @@ type offer struct {
 	short      bool    // the quota does not fit
 	distance   int
 	cost       float64
-	parts      [4]float64 // of cost: move, traffic, cpu, company; unweighted
+	parts      [5]float64 // of cost: move, traffic, cpu, company, device; unweighted
 	toMove     unit.Bytes
 	local      float64
 }
@@ -131,7 +142,7 @@ func (r *round) newSearch(l *load) *search {
 		n := len(r.nodes)
 		s.rooms, s.open, s.offers = make([]room, 0, n), make([]int, 0, n), make([]offer, 0, n)
 	}
-	*s = search{r: r, l: l, quota: l.Quota.V, need: r.need(l), bound: book.bound, rooms: s.rooms[:0], open: s.open[:0], offers: s.offers[:0]}
+	*s = search{r: r, l: l, quota: l.Quota.V, need: r.need(l), memory: r.memoryNeed(l), bound: book.bound, rooms: s.rooms[:0], open: s.open[:0], offers: s.offers[:0]}
 	s.traffic = book.total + l.traffic
 	for j := range r.nodes {
 		o := r.roomFor(l, j, book)
@@ -146,6 +157,31 @@ func (r *round) newSearch(l *load) *search {
 	return s
 }
 
+// mayHave are the nodes that the workload might be bound to, whatever they have left.
+func (s *search) mayHave() set.NodeSet {
+	var all set.NodeSet
+	for _, j := range s.open {
+		all = all.With(s.rooms[j].id)
+	}
+	return all
+}
+
+// keep is the search for words that may be asked for later: the next one changes it.
+// Nil where nobody will ask.
+func (s *search) keep() *search {
+	if !s.r.explain {
+		return nil
+	}
+	kept := *s
+	kept.rooms, kept.open, kept.offers = slices.Clone(s.rooms), slices.Clone(s.open), slices.Clone(s.offers)
+	for i := range kept.offers {
+		if o := &kept.offers[i]; len(o.at) == 1 { // it lies in open
+			o.at = slices.Clone(o.at)
+		}
+	}
+	return &kept
+}
+
 // need is number 2: the CPUs a workload wants, bound already or not. One that is
 // to be bound will do the same work in less time, without its remote stalls.
 func (r *round) need(l *load) float64 {
@@ -154,6 +190,21 @@ func (r *round) need(l *load) float64 {
 		use *= 1 - r.saved(l)
 	}
 	return min(use, l.Quota.Or(use))
+}
+
+// memoryNeed is number 2 for memory: what it is about to want as well, as widening would
+// say (widen.go), and lately unbound for want of memory, what it needed then: a heap that
+// comes and goes would be bound each time that it is small.
+func (r *round) memoryNeed(l *load) float64 {
+	need := float64(l.total)
+	if !r.cfg.Widen {
+		return need
+	}
+	need += r.wants(l)
+	if l.Need > 0 && r.w.Seq < l.NotBefore+r.cfg.BackoffCap {
+		need = max(need, float64(l.Need))
+	}
+	return need
 }
 
 // latencyPerDistance is how much slower a read is per unit of SLIT distance
@@ -218,8 +269,9 @@ func (r *round) roomFor(l *load, j int, b *ledger) room {
 		id: n.id, cpus: cpus, own: l.pages[j], left: cpus - b.use[j], leftQ: cpus - b.quota[j],
 		traffic: b.traffic[j], use: b.cost[j], company: b.company[j], memory: -1,
 	}
+	o.near, o.device = l.Near.IsEmpty() || l.Near.Has(n.id), r.fromDevices(l, n.id)
 	if limit, ok := r.cfg.NodeBandwidth[n.id]; ok {
-		o.limit = unit.Some(float64(limit))
+		o.limit, o.served = unit.Some(float64(limit)), r.served(l, j, b)
 	}
 	free, ok := wn.Free.Get()
 	total, okTotal := n.memory.Get()
@@ -234,6 +286,39 @@ func (r *round) roomFor(l *load, j int, b *ledger) room {
 		o.code = "mems"
 	}
 	return o
+}
+
+// served is others' traffic on a node, bytes/s, for number 1.
+func (r *round) served(l *load, j int, b *ledger) float64 {
+	bytes, ok := r.w.Nodes[j].Traffic.Get()
+	if !ok || r.w.Length <= 0 {
+		return b.traffic[j]
+	}
+	own := float64(l.traffic * share(float64(l.pages[j]), float64(l.total)))
+	return max(b.traffic[j], float64(bytes)/r.w.Length.Seconds()-own)
+}
+
+// fromDevices is how far a node is from the nearest of a workload's devices, of the
+// largest distance of the machine; 0 without devices, 1 where that is unknown.
+func (r *round) fromDevices(l *load, id int) float64 {
+	if l.Near.IsEmpty() || l.Near.Has(id) {
+		return 0
+	}
+	nearest, largest := -1, machine.LocalDistance
+	for _, row := range r.m.Distances {
+		for _, d := range row {
+			largest = max(largest, d.Or(0))
+		}
+	}
+	for to := range l.Near.All() {
+		if d, ok := r.m.Distance(id, to).Get(); ok && (nearest < 0 || d < nearest) {
+			nearest = d
+		}
+	}
+	if nearest < 0 || largest == machine.LocalDistance {
+		return 1
+	}
+	return share(float64(nearest-machine.LocalDistance), float64(largest-machine.LocalDistance))
 }
 
 // run is numbers 3 and 4.

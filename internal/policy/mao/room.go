@@ -10,7 +10,7 @@ import (
 	"homenode/internal/set"
 )
 
-// Making room, number 5 of the package comment. Not in the paper: there, nodes
+// Making room, number 6 of the package comment. Not in the paper: there, nodes
 // have 20 CPUs and more, and a thread that does not belong costs little.
 //
 // A bound workload cannot get away from a CPU hog that the kernel put on its
@@ -39,15 +39,21 @@ func (r *round) keepAside() {
 		}
 		if why := r.asideNoMore(l); why != "" {
 			l.Aside = set.NodeSet{}
-			*l.Memory = l.release(r.cfg, r.w.Seq)
-			reason := r.decide(i, "mao.room.over", wording{summary: fmt.Sprintf("it gets all CPUs back: %s; not asked to make room again before window %d", why, l.NotBefore)})
+			say := "it gets all CPUs back: " + why
+			if !l.Approved { // else it is never asked again, and may be bound at once
+				*l.Memory = l.release(r.cfg, r.w.Seq)
+				say += fmt.Sprintf("; not asked to make room again before window %d", l.NotBefore)
+			}
+			reason := r.decide(i, "mao.room.over", wording{summary: say})
 			r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: reason})
 			continue
 		}
-		r.pass(i, "mao.keep.aside", func() wording {
-			return wording{summary: fmt.Sprintf("it keeps to nodes %v, to leave the others to what is bound there", l.Aside), numbers: l.evidence()}
-		})
+		r.pass(i, "mao.keep.aside")
 	}
+}
+
+func (r *round) asideWords(l *load) wording {
+	return wording{summary: fmt.Sprintf("it keeps to nodes %v, to leave the others to what is bound there", l.Aside), numbers: l.evidence()}
 }
 
 // asideNoMore is why a workload need not keep aside any more; "" while it must.

@@ -8,6 +8,7 @@ import (
 
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // State is what MAO remembers between windows: a plain value, printable as JSON.
@@ -22,7 +23,14 @@ type Memory struct {
 	Workload string `json:"workload"`
 	// Nodes is the binding MAO wants, since window Since; empty: none.
 	Nodes set.NodeSet `json:"nodes,omitzero"`
+	// May are the nodes that it might have before it was bound; empty: not known. Was are
+	// those of the binding before it was widened.
+	May   set.NodeSet `json:"may,omitzero"`
+	Was   set.NodeSet `json:"was,omitzero"`
 	Since uint64      `json:"since,omitempty"`
+	// kept says so in words, since it was bound: every window needs them. "": they are to
+	// be made anew.
+	kept string
 	// Aside are the nodes it keeps to, to leave others to what is bound there.
 	Aside set.NodeSet `json:"aside,omitzero"`
 	// Not to be bound before window NotBefore; Backoff is how long that was.
@@ -34,6 +42,18 @@ type Memory struct {
 	// its target; Local holds the last ones known, oldest first.
 	Below int          `json:"below,omitempty"`
 	Local []unit.Ratio `json:"local,omitempty"`
+	// From is the source of both, at LocalAt last: figures of two are never mixed.
+	From    window.LocalSource `json:"local_from,omitempty"`
+	LocalAt uint64             `json:"local_at,omitempty"`
+	// Anon is its anonymous memory in the last window that knew it, Peak the most so far,
+	// Growth how much more it becomes in a second, smoothed: bytes. Need is what it had and
+	// wanted when a binding ended since that was not to be had. See widen.go.
+	Anon   unit.Opt[unit.Bytes] `json:"anon_bytes,omitzero"`
+	Peak   unit.Bytes           `json:"peak_bytes,omitempty"`
+	Growth float64              `json:"growth_bytes_per_s,omitempty"`
+	Need   unit.Bytes           `json:"need_bytes,omitempty"`
+	// Quality is how well it does, once bound; nil: nothing is known. See isolate.go.
+	Quality *Quality `json:"quality,omitempty"`
 	// Absent counts the windows in a row without it.
 	Absent int `json:"absent,omitempty"`
 }
@@ -82,6 +102,7 @@ func (m Memory) release(cfg Config, seq uint64) Memory {
 	}
 	m.Backoff = min(max(2*m.Backoff, cfg.BackoffWindows), cfg.BackoffCap)
 	m.NotBefore = seq + m.Backoff
-	m.Nodes, m.Aside, m.Since = set.NodeSet{}, set.NodeSet{}, 0
+	m.Nodes, m.Aside, m.Since, m.kept = set.NodeSet{}, set.NodeSet{}, 0, ""
+	m.May, m.Was = set.NodeSet{}, set.NodeSet{}
 	return m
 }

@@ -15,7 +15,8 @@ import (
 //
 //  1. What must go whatever the load: a binding to a node that went offline, one
 //     of a workload that is no longer approved, and one that is ours but that
-//     the state knows nothing of (an orphan: the state was lost).
+//     the state knows nothing of (an orphan: the state was lost); and what is bound of a
+//     service that could not be bound as a whole.
 //  2. Judge every bound workload by strategy A or B (verdict).
 //  3. Of those that must go, take the hottest node, and there the one with the
 //     least CPU use (paper: "unbinds the instance with the least CPU use").
@@ -23,13 +24,15 @@ import (
 //     paper's conditions speak of a container, so one that is within its quota
 //     is never unbound for another's sake.
 //  4. Project: its CPU time leaves its nodes and spreads over the idle CPUs of
-//     the machine. Back to 2 until none must go: "repeating until balanced".
+//     the machine. Back to 2 until none must go: "repeating until balanced". Its
+//     service's other replicas go with it, where they are to be alike.
 
 // unbind reports whether anything was unbound. Orphans do not count: giving one
 // back may be refused window after window, which must not stop all binding.
 func (r *round) unbind() bool {
 	before := len(r.actions)
 	orphans := 0
+	r.unbindUneven()         // 1
 	for i := range r.loads { // 1
 		if l := &r.loads[i]; l.bound() {
 			r.unbindGone(i)
@@ -47,6 +50,7 @@ func (r *round) unbind() bool {
 		nodes := l.Nodes
 		r.release(i, "mao.unbind."+string(r.cfg.Strategy), wording{summary: r.summaryOf(v), numbers: r.numbersOf(l, v)})
 		r.project(l, nodes) // 4
+		r.together(i)
 	}
 	return len(r.actions) > before+orphans
 }
@@ -69,13 +73,17 @@ func (r *round) unbindOrphan(i int) {
 
 // usable are the nodes with CPUs to bind to that the machine knows.
 func (r *round) usable() set.NodeSet {
-	var all set.NodeSet
+	if !r.mayUse.IsEmpty() {
+		return r.mayUse
+	}
+	ids := make([]int, 0, len(r.nodes))
 	for j := range r.nodes {
 		if n := &r.nodes[j]; !n.cpus.IsEmpty() {
-			all = all.With(n.id)
+			ids = append(ids, n.id)
 		}
 	}
-	return all
+	r.mayUse = set.FromNodes(ids...)
+	return r.mayUse
 }
 
 // release unbinds workload i and lets it back off.
@@ -105,17 +113,20 @@ func (r *round) mostPressing() (int, verdict) {
 			continue
 		}
 		v := r.verdict(l)
-		if v.must && (best < 0 || presses(l, v, &r.loads[best], bestV)) {
+		if v.must && (best < 0 || r.presses(i, v, best, bestV)) {
 			best, bestV = i, v
 		}
 	}
 	return best, bestV
 }
 
-// presses orders by heat, hottest first, then by CPU use, least first, then by ID.
-func presses(a *load, va verdict, b *load, vb verdict) bool {
+// presses orders by heat, hottest first, then by CPU use (of all its service's replicas
+// that would go with it), least first, then by the workload's own, then by ID.
+func (r *round) presses(i int, va verdict, k int, vb verdict) bool {
+	a, b := &r.loads[i], &r.loads[k]
 	return cmp.Or(
 		cmp.Compare(vb.heat, va.heat),
+		compareRounded(r.pressingCPU(i), r.pressingCPU(k)),
 		cmp.Compare(a.CPU.Or(0), b.CPU.Or(0)),
 		cmp.Compare(a.ID, b.ID),
 	) < 0
@@ -125,7 +136,7 @@ func presses(a *load, va verdict, b *load, vb verdict) bool {
 // figure makes its condition false: what cannot be seen unbinds nothing.
 func (r *round) verdict(l *load) verdict {
 	v := verdict{}
-	v.hot, v.heat = r.hottest(l.Nodes)
+	v.hot, v.heat = r.hottest(l)
 	switch {
 	case v.hot < 0:
 	case r.cfg.Strategy == StrategyA:
@@ -160,8 +171,12 @@ func (r *round) summaryOf(v verdict) string {
 
 // numbersOf are what a verdict goes by, whatever it is.
 func (r *round) numbersOf(l *load, v verdict) []action.Number {
+	return r.appendNumbers(nil, l, v)
+}
+
+func (r *round) appendNumbers(numbers []action.Number, l *load, v verdict) []action.Number {
 	limit, of := r.quotaLimit(l)
-	numbers := []action.Number{number(of, l.CPU, limit, "cpus")}
+	numbers = append(numbers, number(of, l.CPU, limit, "cpus"))
 	switch {
 	case v.hot < 0:
 		return numbers
@@ -170,13 +185,15 @@ func (r *round) numbersOf(l *load, v verdict) []action.Number {
 	}
 	n := &r.nodes[v.hot]
 	p95, enough := n.p95Of(r.cfg.MinHistory)
-	past := fmt.Sprintf("%d windows of node %d", len(n.history)+len(n.recent), n.id)
-	if !enough {
-		past += fmt.Sprintf(", fewer than %d", r.cfg.MinHistory)
+	if n.past == "" {
+		n.past = fmt.Sprintf("%s; limit: P95 of %d windows of node %d", nodeSource, len(n.history)+len(n.recent), n.id)
+		if !enough {
+			n.past += fmt.Sprintf(", fewer than %d", r.cfg.MinHistory)
+		}
 	}
 	return append(numbers,
 		number("node_ahead_of_others", derived(v.ahead, v.known, nodeSource), float64(r.cfg.ImbalanceThreshold), "ratio"),
-		action.Number{Name: "node_utilisation", Value: derived(v.heat, true, nodeSource+"; limit: P95 of "+past), Limit: unit.OptOf(p95, enough), Unit: "ratio"})
+		action.Number{Name: "node_utilisation", Value: derived(v.heat, true, n.past), Limit: unit.OptOf(p95, enough), Unit: "ratio"})
 }
 
 // rounding is below any figure the kernel can give, and above what adding
@@ -184,20 +201,74 @@ func (r *round) numbersOf(l *load, v verdict) []action.Number {
 const rounding = 1e-9
 
 // hottest returns the index and utilisation of the busiest of these nodes.
-func (r *round) hottest(nodes set.NodeSet) (int, float64) {
+func (r *round) hottest(l *load) (int, float64) {
 	hot, heat := -1, 0.0
-	for i := range r.nodes {
-		n := &r.nodes[i]
-		if u, ok := n.utilisation(); ok && nodes.Has(n.id) && (hot < 0 || u > heat) {
-			hot, heat = i, u
+	for _, i := range r.spanOf(l).at {
+		if u, ok := r.nodes[i].utilisation(); ok && (hot < 0 || u > heat) {
+			hot, heat = int(i), u
 		}
 	}
 	return hot, heat
 }
 
+// span is a node set by index: of the nodes of this window that are in it.
+type span struct {
+	at    []int32
+	count float64 // CPUs
+}
+
+// spanOf is the span of the nodes that a workload is bound to. Many are bound to the same.
+func (r *round) spanOf(l *load) *span {
+	if l.spanOf != l.Nodes {
+		l.span, l.spanOf = r.spanned(l.Nodes), l.Nodes
+	}
+	return &l.span
+}
+
+func (r *round) spanned(nodes set.NodeSet) span {
+	for k := range r.spans {
+		if r.spans[k].nodes == nodes {
+			return r.spans[k].span
+		}
+	}
+	var s span
+	for j := range r.nodes {
+		if n := &r.nodes[j]; nodes.Has(n.id) {
+			s.at = append(s.at, int32(j))
+			s.count += n.count
+		}
+	}
+	r.spans = append(r.spans, spanOfNodes{nodes, s})
+	return s
+}
+
+// spanOfNodes is a span that was looked up.
+type spanOfNodes struct {
+	nodes set.NodeSet
+	span  span
+}
+
 // othersMean is the mean utilisation of all other nodes that have CPUs; false
 // if there are none or none is known.
 func (r *round) othersMean(hot int) (float64, bool) {
+	if len(r.spare.means) != len(r.nodes) {
+		r.spare.means = again(r.spare.means, len(r.nodes))
+	}
+	m := &r.spare.means[hot]
+	if !m.known {
+		m.of, m.some = r.meanWithout(hot)
+		m.known = true
+	}
+	return m.of, m.some
+}
+
+// mean is of the nodes but one, as long as no utilisation is projected anew.
+type mean struct {
+	of          float64
+	some, known bool
+}
+
+func (r *round) meanWithout(hot int) (float64, bool) {
 	sum, count := 0.0, 0.0
 	for i := range r.nodes {
 		if u, ok := r.nodes[i].utilisation(); ok && i != hot {
@@ -225,7 +296,7 @@ const (
 // quotaLimit is the quota where it is below the CPUs of the binding, else those
 // CPUs, and which of them it is; see the package comment.
 func (r *round) quotaLimit(l *load) (limit float64, of string) {
-	cpus := r.countOf(l.Nodes)
+	cpus := r.spanOf(l).count
 	if quota, ok := l.Quota.Get(); ok && quota < cpus {
 		return quota * r.cfg.QuotaTolerance, ofQuota
 	}
@@ -246,6 +317,7 @@ func (r *round) countOf(nodes set.NodeSet) float64 {
 // project is number 4 of this file: l leaves its nodes. Nodes whose utilisation
 // is unknown stay so.
 func (r *round) project(l *load, nodes set.NodeSet) {
+	r.spare.means = r.spare.means[:0]
 	moved, idleSum := 0.0, 0.0
 	idle := make([]float64, len(r.nodes))
 	for j := range r.nodes {

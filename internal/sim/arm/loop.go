@@ -95,7 +95,7 @@ func (l *Loop) Bound(id string) bool {
 		return false
 	}
 	switch job.Stage {
-	case actuate.StagePages, actuate.StageMems, actuate.StageBound, actuate.StageCPUsOnly:
+	case actuate.StageWiden, actuate.StagePages, actuate.StageMems, actuate.StageBound, actuate.StageCPUsOnly:
 		return true
 	}
 	return false

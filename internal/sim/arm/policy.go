@@ -179,12 +179,14 @@ type maoPolicy struct {
 	name   string
 	config mao.Config
 	state  mao.State
+	round  mao.Round
 }
 
 func (p *maoPolicy) Name() string { return p.name }
 
 func (p *maoPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.state, actions, _ = mao.Decide(m, p.config, p.state, w)
+	p.round.Mute = true
+	p.state, actions = p.round.Step(m, p.config, p.state, w)
 	return actions
 }
 

@@ -44,6 +44,7 @@ type domain struct {
 	loads        []int32
 	footprint    float64 // lines of all regions
 	full         bool    // they do not all fit
+	limited      bool    // some load may hold a share only
 	stay         float64 // T, cycles; if full
 	held         float64 // lines at this T
 	asked        float64 // lines a cycle
@@ -81,10 +82,14 @@ func (s *Solver) layDomain(i int, warm bool) {
 // asks for its lines, and T would have no end.
 func (s *Solver) fill(i int) {
 	d := &s.domains[i]
-	d.footprint, d.asked = 0, 0
+	d.footprint, d.asked, d.limited = 0, 0, false
 	for _, j := range d.loads {
 		l := &s.loads[j]
 		if l.adding.counted = l.fetches(); l.rate <= 0 {
+			continue
+		}
+		if l.cache > 0 {
+			s.fillCapped(d, l)
 			continue
 		}
 		for _, r := range s.regions[l.first:l.last] {
@@ -115,10 +120,10 @@ func (d *domain) least() float64 {
 }
 
 // inLLC is number 3: misses a read, the share of its lines that a region holds, and
-// both derivatives by ln x (the first's negative).
-func (d *domain) inLLC(laps bool, x float64) (misses, holds, lessMisses, moreHolds float64) {
+// both derivatives by ln x (the first's negative). Where it is not full, all is there.
+func inLLC(full, laps bool, x float64) (misses, holds, lessMisses, moreHolds float64) {
 	switch {
-	case !d.full:
+	case !full:
 		return 0, 1, 0, 0
 	case !laps:
 		misses = 1 / (1 + x)

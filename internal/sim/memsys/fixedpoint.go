@@ -24,6 +24,7 @@ type load struct {
 	held                   float64 // lines in the LLC
 	latency, addLatency    float64 // of what it reads, of what its adds do
 	misses                 float64 // of L2
+	isolated
 }
 
 // rateAt is operations a cycle at so many cycles each.
@@ -48,13 +49,16 @@ type sums struct {
 }
 
 func (s *Solver) sum(l *load, d *domain) (t sums) {
-	stay := float64(d.stay * l.rate)
+	stay, full := float64(d.stay*l.rate), d.full
+	if l.capped = false; l.over {
+		stay, full, l.capped = s.within(l, stay, full)
+	}
 	for i := l.first; i < l.last; i++ {
 		r := &s.regions[i]
 		if r.reads <= 0 {
 			continue
 		}
-		misses, holds, less, more := d.inLLC(r.laps, stay*r.reads/r.lines)
+		misses, holds, less, more := inLLC(full, r.laps, stay*r.reads/r.lines)
 		t.all += r.reads
 		t.reads += float64(r.reads * misses)
 		t.lessReads += float64(r.reads * less)
@@ -70,11 +74,14 @@ func (s *Solver) sum(l *load, d *domain) (t sums) {
 	}
 	t.hits = t.all - t.reads
 	if l.adds > 0 && l.adding.fetch > 1e-9 { // else rounding
-		misses, holds, less, more := d.inLLC(false, stay*l.adds*l.adding.fetch/l.addLines)
+		misses, holds, less, more := inLLC(full, false, stay*l.adds*l.adding.fetch/l.addLines)
 		l.adding.misses = misses
 		t.lessAdded = float64(l.adds * l.adding.near * less)
 		t.held += float64(l.addLines * holds)
 		t.moreHeld += float64(l.addLines * more)
+	}
+	if l.capped {
+		t.fix()
 	}
 	return t
 }
@@ -103,6 +110,9 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	cycles := l.base + float64(l.issue*(l.stretch-1)) + l.near + l.adding.cycles +
 		float64(t.hits*s.sys.LLCCycles) + float64(t.exposed*latency) // 1
 	cycles = max(leastCycles, l.slow*cycles)
+	if l.throttled = false; l.limit > 0 {
+		cycles = l.throttle(cycles, &t)
+	}
 	feedback := 0.0 // of ln rate on ln cycles, negative
 	if l.free() {
 		feedback = min(t.feedback(s, l, latency), mostFeedback)
@@ -127,6 +137,9 @@ func (s *Solver) evaluateLoad(i int) float64 {
 
 // feedback is how ln cycles change with ln rate, negative.
 func (t *sums) feedback(s *Solver, l *load, latency float64) float64 {
+	if l.throttled {
+		return -float64(l.cpus*(t.lessReads+t.lessBack+float64(2*t.lessAdded))/l.limit) / l.cycles
+	}
 	less := float64(t.lessExposed*latency) + float64(t.lessAdded*l.addLatency)
 	return l.slow * (less - float64((t.lessReads+t.lessAdded)*s.sys.LLCCycles)) / l.cycles
 }

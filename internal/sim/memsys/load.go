@@ -16,6 +16,10 @@ type Load struct {
 	// Home[m] is the share of its DRAM accesses to regions that go to node m's memory;
 	// they add up to 1. Shared is the same of the lines it adds to; nil: as Home.
 	Home, Shared []float64
+	// Cache is the share of its domain's LLC that it may hold, Bandwidth the share of what
+	// its node's memory serves that all its CPUs there together may ask for, from wherever
+	// it comes; 0: no limit. See isolated.go.
+	Cache, Bandwidth float64
 	// Slow is a factor on all of its cycles: what the operating system takes while it
 	// runs (page faults, moving). 1: nothing.
 	Slow float64

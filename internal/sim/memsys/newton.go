@@ -110,6 +110,9 @@ func (n *newton) add(s *Solver, i int, home []float64, t *sums) {
 
 func (l *load) effect(s *Solver, t *sums) (e effect) {
 	more := l.slow / l.cycles // of ln cycles, for a cycle more without l.slow
+	if l.throttled {
+		more = 0
+	}
 	feedback := t.feedback(s, l, l.latency)
 	if l.free() {
 		feedback = min(feedback, mostFeedback)
@@ -136,6 +139,9 @@ func (n *newton) addAdds(s *Solver, i int, e *effect) {
 	l := &s.loads[i]
 	g := &l.adding
 	more := l.slow / l.cycles
+	if l.throttled {
+		more = 0
+	}
 	shared := s.shared[i*s.nodes : (i+1)*s.nodes]
 	for m, share := range shared {
 		n.reads[m] += float64(share * e.added)
@@ -250,7 +256,7 @@ func (n *newton) residuals(s *Solver) float64 {
 	for i := range s.domains {
 		d := &s.domains[i]
 		var off [ofDomain]float64
-		if d.full && d.lines > 0 && n.own[i*ofDomain*ofDomain] > 0 { // else nobody reads
+		if own := n.own[i*ofDomain*ofDomain]; d.full && d.lines > 0 && own > 0 || d.crowded(own) { // else nobody reads
 			off[ofStay] = (d.held - d.lines) / d.lines
 		}
 		off[ofBusy], off[ofIssued] = (d.used-d.busy)/max(1, d.cpus), (d.issues-d.issued)/max(1, d.cpus)
@@ -508,6 +514,9 @@ func (n *newton) domainRows(s *Solver, i, first int) {
 			all = d.lines
 			if !d.full || d.lines <= 0 || own[ofStay] <= 0 {
 				row[at], n.right[at] = 1, 0
+				if d.crowded(own[ofStay]) {
+					n.right[at] = -0.5
+				}
 				continue
 			}
 		}

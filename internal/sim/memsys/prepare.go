@@ -156,6 +156,7 @@ func (s *Solver) layLoad(i int, from *Load, warm bool) {
 	if from.Ops < math.Inf(1) {
 		l.most = max(0, from.Ops/s.sys.Hz)
 	}
+	s.layIsolated(l, from)
 	s.layHome(i, from)
 	l.first = int32(len(s.regions))
 	if w := from.Work; w != nil {

@@ -7,7 +7,10 @@ package memsys
 func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 	l := &s.loads[i]
 	d := &s.domains[l.domain]
-	stay, at := float64(d.stay*l.rate), l.first
+	stay, full, at := float64(d.stay*l.rate), d.full, l.first
+	if l.over {
+		stay, full, _ = s.within(l, stay, full)
+	}
 	for k := range regions {
 		if regions[k].Accesses <= 0 || regions[k].Bytes <= 0 {
 			continue // layWork has none of these
@@ -17,7 +20,7 @@ func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 		if r.reads <= 0 {
 			continue
 		}
-		misses, _, _, _ := d.inLLC(r.laps, stay*r.reads/r.lines)
+		misses, _, _, _ := inLLC(full, r.laps, stay*r.reads/r.lines)
 		reads := float64(r.reads * misses)
 		all += reads
 		if !regions[k].Shared {

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"homenode/internal/action"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+	"homenode/internal/window/windowtest"
+)
+
+// What Step said before it was made fast, of some four thousand random windows: a digest of
+// the states, actions and reasons of each run. `go test -run TestDigests -digests`
+// writes them anew; a change of decisions or words is one, and is to be explained.
+var writeDigests = flag.Bool("digests", false, "write testdata/digests.sha256 anew")
+
+const digestsPath = "testdata/digests.sha256"
+
+func TestDigests(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the windows are made by arithmetic that other compilers fuse")
+	}
+	rules := map[string]int{}
+	var got strings.Builder
+	for seed := range uint64(120) {
+		fmt.Fprintf(&got, "random %d %s\n", seed, digestRandom(t, seed, rules))
+	}
+	for seed := range uint64(6) {
+		fmt.Fprintf(&got, "rounds %d %s\n", seed, digestRounds(t, seed, rules))
+	}
+	for _, rule := range []string{
+		"mao.bind", "mao.unbind.A", "mao.unbind.B", "mao.unbind.service", "mao.unbind.orphan", "mao.unbind.node-gone", "mao.widen", "mao.room", "mao.isolate",
+		"mao.isolate.over", "mao.escalate", "mao.keep.bound", "mao.keep.below-target", "mao.skip.cpu", "mao.skip.memory", "mao.skip.service",
+		"mao.skip.no-gain", "mao.skip.limit", "mao.skip.bandwidth", "mao.drifted", "mao.refused",
+	} {
+		if rules[rule] < 2 {
+			t.Errorf("rule %s fired %d times: too few to have tested anything", rule, rules[rule])
+		}
+	}
+	if *writeDigests {
+		if err := os.WriteFile(digestsPath, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(digestsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			t.Fatalf("line %d: was %q, is %q", i+1, a[i], b[i])
+		}
+	}
+	if len(a) != len(b) {
+		t.Fatalf("%d lines, were %d", len(b), len(a))
+	}
+}
+
+// digester sums up all that a run's rounds said.
+type digester struct {
+	t     *testing.T
+	enc   *json.Encoder
+	rules map[string]int
+	again Round // of all its rounds
+}
+
+func (d *digester) round(m machine.Machine, cfg Config, st State, w window.Window) State {
+	d.t.Helper()
+	next, actions, reasons := Step(m, cfg, st, w)
+	same, also, rules := Decide(m, cfg, st, w)
+	for i, r := range reasons {
+		d.rules[r.Rule]++
+		if rules[i] != r.Rule {
+			d.t.Fatalf("Decide says %s, Step %s", rules[i], r.Rule)
+		}
+	}
+	third, twice := d.again.Step(m, cfg, st, w)
+	if !reflect.DeepEqual([]any{third, twice, d.again.Reasons()}, []any{next, actions, reasons}) || !reflect.DeepEqual(d.again.Reasons(), reasons) {
+		d.t.Fatalf("window %d: a Round that was used before says something else", w.Seq)
+	}
+	for _, v := range []any{next, actions, reasons, same, also} {
+		if err := d.enc.Encode(v); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	return next
+}
+
+func digestRandom(t *testing.T, seed uint64, rules map[string]int) string {
+	r := rand.New(rand.NewPCG(seed, 21))
+	sum := sha256.New()
+	d := digester{t: t, enc: json.NewEncoder(sum), rules: rules}
+	h, cfg, st := randomHost(r), randomConfig(r), State{}
+	cfg.Uniform = []Uniform{UniformNone, UniformBind, UniformAlways}[r.IntN(3)]
+	cfg.UniformWindows, cfg.RequireNear = 3, r.IntN(6) == 0
+	cfg.Isolate.MinPast, cfg.Isolate.After, cfg.Isolate.Watch, cfg.Isolate.Hold, cfg.Isolate.Cooldown = 1+r.IntN(3), 1, 2, 6, 8
+	cfg.Isolate.Enabled = r.IntN(8) != 0
+	for range 30 {
+		mutate(r, h)
+		sense(r, h)
+		w := h.Window()
+		st = d.round(h.Machine, cfg, st, w)
+		for i := range st.Workloads { // what was asked for is done, mostly
+			obey(r, h, &st.Workloads[i])
+		}
+		if r.IntN(4) == 0 {
+			st = roundTrip(t, st)
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// sense sets what scripts have no words for.
+func sense(r *rand.Rand, h *windowtest.Host) {
+	for i := range 6 {
+		l := h.Load(fmt.Sprintf("/w%d", i))
+		l.Service = []string{"", "", "web", "web", "db", "db"}[i]
+		if r.IntN(3) > 0 {
+			continue
+		}
+		l.Waiting = unit.Measured(unit.Ratio(0.001), "cpu.pressure")
+		l.Cycles, l.StallCycles = unit.Measured(uint64(1e9), "perf cycles"), unit.Measured(uint64(1e8*(1+r.IntN(9))), "perf stalls")
+		l.Instructions = unit.Measured(uint64(1e9), "perf instructions")
+		l.LLC = unit.Measured(unit.Bytes(r.IntN(1<<24)), "llc_occupancy")
+		switch r.IntN(8) {
+		case 0:
+			l.Traffic = unit.Measured(unit.Bytes(r.IntN(1<<30)), "mbm_total_bytes")
+		case 1:
+			l.Near = set.FromNodes(r.IntN(3))
+		case 2:
+			l.MemoryLimit = unit.Measured(unit.Bytes(300<<20), "memory.max")
+		case 3:
+			l.Latency = unit.Measured(float64(1+r.IntN(9))/1000, "file")
+		}
+	}
+}
+
+// obey is what an actuator would have done by the next window.
+func obey(r *rand.Rand, h *windowtest.Host, m *Memory) {
+	l := h.Load(m.Workload)
+	if m.Nodes.IsEmpty() {
+		if l.Binding.OursCPUs && r.IntN(4) > 0 {
+			l.Binding = window.Binding{}
+		}
+		return
+	}
+	l.Binding.CPUs, l.Binding.Mems, l.Binding.OursCPUs, l.Binding.OursMems = h.Machine.CPUsOf(m.Nodes), m.Nodes, true, true
+	if r.IntN(2) > 0 || len(l.AnonByNode) == 0 || !l.AnonByNode[0].Known() {
+		return
+	}
+	var sum unit.Bytes
+	for j := range l.AnonByNode {
+		sum += l.AnonByNode[j].Or(0)
+		l.AnonByNode[j] = unit.Measured(unit.Bytes(0), "obey")
+	}
+	for j := range h.Machine.Nodes {
+		if m.Nodes.Has(h.Machine.Nodes[j].ID) && j < len(l.AnonByNode) {
+			l.AnonByNode[j] = unit.Measured(sum, "obey")
+			break
+		}
+	}
+}
+
+// digestRounds is 200 workloads on 8 nodes, of which one is overloaded now and then.
+func digestRounds(t *testing.T, seed uint64, rules map[string]int) string {
+	b, st, cfg := newRounds(100+seed), State{}, DefaultConfig()
+	sum := sha256.New()
+	d := digester{t: t, enc: json.NewEncoder(sum), rules: rules}
+	cfg.MaxBindsPerWindow = 1 + int(seed)*10
+	cfg.Uniform = []Uniform{UniformNone, UniformBind, UniformAlways}[seed%3]
+	cfg.Isolate.MinPast = 5
+	for n := range 60 {
+		hot := -1
+		if n >= 30 && n%7 == 0 {
+			hot = n % roundNodes
+		}
+		w := b.window(st, hot)
+		if n%5 == 4 { // one is worse
+			w.Workloads[n%roundLoads].StallCycles = unit.Measured(uint64(2e9), "perf stalls")
+		}
+		if n%9 == 8 {
+			w.Outcomes = []action.Outcome{{Step: action.Step{Kind: action.SetCPUs, Workload: w.Workloads[n].ID}, Status: action.Drifted}}
+		}
+		st = d.round(b.h.Machine, cfg, st, w)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}

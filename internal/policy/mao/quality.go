@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"math"
+	"slices"
+
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Quality is how well a bound workload does, against its own past at the same load, and
+// what was done about it. States share it: it is never changed, only replaced.
+type Quality struct {
+	Metric string `json:"metric"`         // of metricOf; with another one the past starts anew
+	Past   []Like `json:"past,omitempty"` // ascending by load
+	// Worse counts the windows in a row in which it did worse than its past, Ratio is by
+	// how many times, smoothed since Worse began.
+	Worse int     `json:"worse,omitempty"`
+	Ratio float64 `json:"ratio,omitempty"`
+	// Well counts the windows in a row in which it did not, at a load that is known.
+	Well int `json:"well,omitempty"`
+	// Other counts the windows in a row in which another metric would have been taken.
+	Other int `json:"other,omitempty"`
+
+	// Neighbour is kept to step Step (from 1) of Isolate.Steps for it since window Since;
+	// Before is Ratio then. Held: it helped, and stays.
+	Neighbour string  `json:"neighbour,omitempty"`
+	Step      int     `json:"step,omitempty"`
+	Since     uint64  `json:"since,omitempty"`
+	Before    float64 `json:"before,omitempty"`
+	Held      bool    `json:"held,omitempty"`
+	// Tried did not help, since it began to do worse, or may not be isolated.
+	Tried []string `json:"tried,omitempty"`
+	// Quiet is the window before which it is not escalated again.
+	Quiet uint64 `json:"quiet,omitempty"`
+}
+
+// Like is the metric in windows of about the same load.
+type Like struct {
+	Load    int     `json:"load"` // loadOf
+	Mean    float64 `json:"mean"`
+	Windows int     `json:"windows"` // at most longPast
+}
+
+const (
+	// longPast is over how many windows the mean goes. Fewer take a slow decline for the
+	// way things are. While it does worse nothing is learned: what stays worse for good is
+	// escalated once, and then the way things are (unlearn).
+	longPast = 256
+	// otherMetric is after how many windows the metric is changed, and the past starts
+	// anew: one that is missing for some windows, as a latency file that is late, is not.
+	otherMetric = 16
+	// learnEvery: a past that is known is added to in every so-manieth window only.
+	// Each time costs a copy.
+	learnEvery = 8
+	// mostLikes and mostTried bound what is remembered.
+	mostLikes, mostTried = 16, 16
+)
+
+// loadOf puts CPU use into half octaves: what is within one is alike. By Frexp, which is
+// exact everywhere.
+func loadOf(cpus float64) int {
+	part, exp := math.Frexp(cpus)
+	return 2*exp + b2i(part >= math.Sqrt2/2)
+}
+
+// metrics are what it is judged by, the first of them that is known: what its service says
+// of its latency, the uncore penalty, the memory stall ratio, misses an instruction. More
+// is worse.
+var metrics = [...]string{"latency", "uncore_penalty", "memory_stall_ratio", "misses_per_instruction"}
+
+// metricNamed is one of them, for words.
+func metricNamed(l *load, name string) unit.Value[float64] {
+	x := metricOf(l, name)
+	switch {
+	case name == "misses_per_instruction":
+		return window.MPI(l.Workload)
+	case !(x > 0):
+		return unit.UnknownValue[float64]("it is not told")
+	case name == "latency":
+		return l.Latency
+	case name == "uncore_penalty":
+		how := unit.Weakest(l.UncoreRequests.How, l.UncoreWaits.How)
+		return unit.ValueOf(x, how, l.UncoreWaits.From+", "+l.UncoreRequests.From)
+	}
+	return unit.ValueOf(x, unit.Weakest(l.Cycles.How, l.StallCycles.How), l.StallCycles.From)
+}
+
+// metricOf is one of them; 0 where it is unknown.
+func metricOf(l *load, name string) float64 {
+	switch name {
+	case "latency":
+		return max(0, l.Latency.Or(0))
+	case "uncore_penalty":
+		if a, ok := l.UncoreRequests.Get(); ok && a > 0 && l.UncoreWaits.Known() {
+			return float64(l.UncoreWaits.Or(0)) / float64(a)
+		}
+	case "memory_stall_ratio":
+		cycles, okC := l.Cycles.Get()
+		stalls, okS := l.StallCycles.Get()
+		if okC && okS && cycles > 0 && stalls <= cycles {
+			return float64(stalls) / float64(cycles)
+		}
+	default:
+		reads, okR := l.reads.Get()
+		if n, ok := l.Instructions.Get(); ok && okR && n > 0 {
+			return reads / float64(n)
+		}
+	}
+	return 0
+}
+
+// metric is that of the quality, as it is in this window; 0: unknown. Another one takes
+// its place once it would have been taken otherMetric windows in a row.
+func (l *load) metric() (name string, x float64) {
+	for _, name = range metrics {
+		if x = metricOf(l, name); x > 0 {
+			break
+		}
+	}
+	q := l.Quality
+	switch {
+	case q == nil || name == q.Metric && q.Other == 0:
+		return name, x
+	case name == q.Metric:
+		next := *q
+		next.Other = 0
+		l.Quality = &next
+		return name, x
+	}
+	next := *q
+	if next.Other++; next.Other > otherMetric {
+		next.Metric, next.Past, next.Worse, next.Ratio, next.Well, next.Other = name, nil, 0, 0, 0, 0
+	}
+	l.Quality = &next
+	return next.Metric, metricOf(l, next.Metric)
+}
+
+// like is where a load is in the past.
+func (q *Quality) like(load int) (int, bool) {
+	return slices.BinarySearchFunc(q.Past, load, func(l Like, load int) int { return l.Load - load })
+}
+
+// starved says that it lacks CPU, or that nobody can tell: then what is worse is no
+// sign of contention for caches and memory.
+func (r *round) starved(l *load) bool {
+	waiting, known := l.Waiting.Get()
+	limit := float64(r.cfg.Isolate.Pressure)
+	return !known || float64(waiting) > limit || float64(l.Throttled.Or(0)) > limit
+}
+
+// atHome says that binding has done what it can: on target, or its pages are there.
+func (r *round) atHome(l *load) bool {
+	local, known := l.local.Get()
+	if known && local >= l.target {
+		return true
+	}
+	return l.pages != nil && l.total > 0 && share(float64(r.outside(l, l.Nodes)), float64(l.total)) <= mostAway
+}
+
+// mostAway is the share of its pages that may be elsewhere, of what is at home.
+const mostAway = 0.05
+
+// assess holds a bound workload against its past, and adds to that. What is not at home,
+// lacks CPU or says nothing is not judged: that neither counts nor resets, and what was
+// found earlier is no reason to act in this window.
+func (r *round) assess(l *load) (judged bool) {
+	if !l.bound() || l.silent(&r.cfg) || !l.CPU.Known() || r.starved(l) || !r.atHome(l) {
+		return false
+	}
+	name, x := l.metric()
+	if !(x > 0) || math.IsInf(x, 0) {
+		return false
+	}
+	q := l.Quality
+	if q == nil {
+		q = &Quality{Metric: name}
+		l.Quality = q
+	}
+	load := loadOf(l.CPU.Or(0))
+	at, ok := q.like(load)
+	switch {
+	case !ok:
+		l.Quality = r.learn(q, at, Like{Load: load, Mean: x, Windows: 1}, true)
+	case q.Past[at].Windows >= r.cfg.Isolate.MinPast && x > float64(q.Past[at].Mean*(1+float64(r.cfg.Isolate.Rise))):
+		next := *q
+		next.Well = 0
+		ratio := x / q.Past[at].Mean
+		if next.Worse++; next.Worse > 1 {
+			ratio = (ratio + next.Ratio) / 2
+		}
+		next.Ratio = ratio
+		l.Quality = &next
+	case q.Worse > 0 || q.Past[at].Windows < r.cfg.Isolate.MinPast || r.w.Seq%learnEvery == 0 || q.Neighbour != "" && q.Well < r.cfg.Isolate.After:
+		p := q.Past[at]
+		p.Windows = min(p.Windows+1, longPast)
+		p.Mean += (x - p.Mean) / float64(p.Windows)
+		l.Quality = r.learn(q, at, p, false)
+	}
+	return true
+}
+
+// neighbour of none is none.
+func (q *Quality) neighbour() string {
+	if q == nil {
+		return ""
+	}
+	return q.Neighbour
+}
+
+// unlearn is the past without that at a load.
+func (q *Quality) unlearn(load int) []Like {
+	at, ok := q.like(load)
+	if !ok {
+		return q.Past
+	}
+	return slices.Delete(slices.Clone(q.Past), at, at+1)
+}
+
+// learn is the quality with one entry of its past replaced, or put in; it is not worse.
+// A full past forgets the load that was seen least. In some windows all workloads learn:
+// what they get is cut from a few pieces of memory.
+func (r *round) learn(q *Quality, at int, p Like, anew bool) *Quality {
+	next := cut(&r.qualities, 1, qualitiesAtOnce)[:1]
+	next[0] = *q
+	n := &next[0]
+	n.Worse, n.Ratio = 0, 0
+	if n.Well++; anew {
+		n.Well = 0
+	}
+	n.Past = append(cut(&r.likes, len(q.Past)+b2i(anew), likesAtOnce), q.Past...)
+	if !anew {
+		n.Past[at] = p
+		return n
+	}
+	n.Past = slices.Insert(n.Past, at, p)
+	if len(n.Past) > mostLikes {
+		least := -1
+		for i := range n.Past {
+			if i != at && (least < 0 || n.Past[i].Windows < n.Past[least].Windows) {
+				least = i
+			}
+		}
+		n.Past = slices.Delete(n.Past, least, least+1)
+	}
+	return n
+}
+
+// A piece that one workload still needs keeps the others' part in memory.
+const qualitiesAtOnce, likesAtOnce = 16, 128
+
+// cut is an empty slice with room for n, from a piece of memory that is shared: none
+// reaches the next.
+func cut[T any](from *[]T, n, piece int) []T {
+	if len(*from)+n > cap(*from) {
+		*from = make([]T, 0, max(n, piece))
+	}
+	at := len(*from)
+	*from = (*from)[:at+n]
+	return (*from)[at : at : at+n]
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mao
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"homenode/internal/action"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+)
+
+// Wider bindings, number 4 of the package comment. Not in the paper, which has page
+// cache push allocations to remote nodes: with cpuset.mems set there is no remote node
+// to go to, and the kernel kills (CONSTRAINT_CPUSET in mm/oom_kill.c) while the machine
+// has memory.
+//
+//  1. What a workload will want: its growth a window, smoothed, times WidenWindows; no
+//     more than its memory limit leaves it. Growth so small that it may be noise counts
+//     only at a new peak.
+//  2. What is left for it: free memory and ReclaimableShare of the page cache of its
+//     nodes, minus FreeReserve and what is on its way there.
+//  3. Where all that wants memory there wants more than is left, the one that grows most
+//     gets more nodes, then the next, until what is left is enough. Only what has its
+//     mems set by us: others may allocate elsewhere.
+//  4. One node is added, of those that make it enough the nearest; then the one least
+//     used; then the one with most memory. If none does, the one with most memory, and
+//     so on. Only nodes that it might have before it was bound, and MaxNodes of them. If
+//     that is all that it may have, or no other has any left, it is unbound: nothing is
+//     gained by a binding to everything. One that is refused keeps what it had, and those
+//     nodes are no more for it.
+//
+// It never narrows, and does not wait for an unbind by strategy: those are about CPU.
+
+// grow follows a workload's anonymous memory.
+func (l *load) grow(cfg *Config, seconds float64) {
+	anon := l.anon
+	if !l.knowsAnon {
+		return
+	}
+	a, before := cfg.Smoothing, l.Anon.Or(anon)
+	if seconds > 0 { // windows are not all of a length: a calm agent's are longer
+		l.Growth = float64(a*(float64(anon-before)/seconds)) + float64((1-a)*l.Growth)
+	}
+	if l.rising = anon > l.Peak; l.rising {
+		l.Peak = anon
+	}
+	l.Anon = unit.Some(anon)
+}
+
+// leastGrowth is the share of the largest node's memory that a workload must be about to want,
+// where it had as much before, and leastRising where it never had. Less would take noise
+// for growth, or unbind for a page.
+const (
+	leastGrowth = 0.0005
+	leastRising = leastGrowth / 10
+)
+
+// wants is number 1, in bytes.
+func (r *round) wants(l *load) float64 {
+	want := l.Growth * float64(r.cfg.WidenWindows) * r.seconds
+	if want <= 0 {
+		return 0
+	}
+	if r.largest == 0 {
+		r.largest = r.largestNode()
+	}
+	if want < r.largest*leastGrowth && !(l.rising && want >= r.largest*leastRising) {
+		return 0
+	}
+	if limit, ok := l.MemoryLimit.Get(); ok {
+		want = min(want, max(0, float64(limit-l.total)))
+	}
+	return want
+}
+
+// widen is number 3: it reports whether anything was given more nodes, or unbound.
+func (r *round) widen() bool {
+	if !r.cfg.Widen {
+		return false
+	}
+	growing := empty(r.spare.growing, len(r.loads))
+	for i := range r.loads {
+		l := &r.loads[i]
+		if l.Growth > 0 && l.bound() && l.Binding.OursMems && l.pages != nil && !r.decided(i) {
+			growing = append(growing, i)
+		}
+	}
+	r.spare.growing = growing
+	if !r.anyShort(growing) {
+		return false
+	}
+	slices.SortFunc(growing, func(a, b int) int {
+		return cmp.Or(cmp.Compare(r.loads[b].Growth, r.loads[a].Growth), cmp.Compare(r.loads[a].ID, r.loads[b].ID))
+	})
+	done := len(r.actions)
+	for _, i := range growing {
+		nodes := r.loads[i].Nodes
+		want, left, known := r.wantsOn(nodes), 0.0, false
+		if want > 0 {
+			left, known = r.memoryLeft(nodes)
+		}
+		if known && want > left && r.wants(&r.loads[i]) > 0 {
+			r.widenOne(i, want, left)
+		}
+	}
+	return len(r.actions) > done
+}
+
+// anyShort says that what some of these want, if it wants anything, is more than is left.
+// Mostly nothing does, and then their order does not matter. Few node sets are in use.
+func (r *round) anyShort(growing []int) bool {
+	var last set.NodeSet
+	lastShort := false
+	for n, i := range growing {
+		l := &r.loads[i]
+		if n == 0 || l.Nodes != last {
+			last, lastShort = l.Nodes, r.short(l.Nodes)
+		}
+		if lastShort && r.wants(l) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// short says that all that wants memory on these nodes wants more than is left.
+func (r *round) short(nodes set.NodeSet) bool {
+	for k := range r.spare.sets {
+		if r.spare.sets[k].nodes == nodes {
+			return r.spare.sets[k].short
+		}
+	}
+	short := false
+	if want := r.wantsOn(nodes); want > 0 {
+		left, known := r.memoryLeft(nodes)
+		short = known && want > left
+	}
+	r.spare.sets = append(r.spare.sets, shortage{nodes, short})
+	return short
+}
+
+// shortage is what short found of some nodes.
+type shortage struct {
+	nodes set.NodeSet
+	short bool
+}
+
+// widenOne is number 4.
+func (r *round) widenOne(i int, want, left float64) {
+	l := &r.loads[i]
+	say := wording{numbers: []action.Number{
+		figure("memory_growth", derived(l.Growth, true, "anonymous memory from window to window, smoothed"), "bytes/s"),
+		number("memory_wanted", derived(want, true, fmt.Sprintf("growth of all that is there in %d windows; limit: what is left", r.cfg.WidenWindows)), left, "bytes"),
+	}}
+	wide, enough, may := l.Nodes, false, r.mayHave(l)
+	for !enough && (r.cfg.MaxNodes == 0 || wide.Len() < r.cfg.MaxNodes) {
+		var next int
+		if next, enough = r.nodeToAdd(wide, may, r.wantsOn(wide), &say); next < 0 {
+			break
+		}
+		wide = wide.With(next)
+	}
+	soon := fmt.Sprintf("memory of nodes %v will run out within %d windows: %v are left", l.Nodes, r.cfg.WidenWindows, unit.Bytes(max(0, left)))
+	if may.SubsetOf(wide) || wide == l.Nodes {
+		say.summary = soon + ", and no other nodes that it may have do"
+		l.Need = l.total + unit.Bytes(r.wants(l))
+		r.release(i, "mao.unbind.memory", say)
+		r.book, r.wanted = nil, nil
+		return
+	}
+	say.summary = fmt.Sprintf("%s; it may use nodes %v from now on", soon, wide)
+	say.alternatives = append(say.alternatives, action.Alternative{Nodes: wide, Detail: r.leftDetail(wide), Chosen: true})
+	l.Was, l.Nodes = l.Nodes, wide
+	l.kept = l.keptWords()
+	r.book, r.wanted = nil, nil
+	reason := r.decide(i, "mao.widen", say)
+	r.actions = append(r.actions, action.Action{Kind: action.Bind, Workload: l.ID, Nodes: wide, Reason: reason})
+}
+
+// mayHave are the nodes that a bound workload can be given.
+func (r *round) mayHave(l *load) set.NodeSet {
+	if l.May.IsEmpty() {
+		return r.usable()
+	}
+	return r.usable().Intersect(l.May)
+}
+
+// staysNarrow takes back a widening that was refused: it has the nodes that it had, and
+// those that came are not for it.
+func (r *round) staysNarrow(l *load) {
+	l.May = r.mayHave(l).Minus(l.Nodes.Minus(l.Was))
+	l.Nodes, l.Was = l.Was, set.NodeSet{}
+	l.kept = l.keptWords()
+	r.book = nil
+}
+
+// nodeToAdd is the node, of those that may come to a set, that does, and whether that is enough; −1: none has
+// anything left. Those that were looked at become alternatives.
+func (r *round) nodeToAdd(to, may set.NodeSet, want float64, say *wording) (id int, enough bool) {
+	book := r.open()
+	type choice struct {
+		id       int
+		enough   bool
+		distance int
+		use      float64
+		left     float64
+	}
+	var all []choice
+	for j := range r.nodes {
+		n := &r.nodes[j]
+		left, known := r.memoryLeft(set.FromNodes(n.id))
+		if to.Has(n.id) || !may.Has(n.id) || n.cpus.IsEmpty() || !known || left <= 0 {
+			continue
+		}
+		wide := to.With(n.id)
+		both, _ := r.memoryLeft(wide)
+		c := choice{id: n.id, enough: want+r.wanted[j] <= both, left: left, use: share(book.cost[j], n.count)}
+		for other := range to.All() {
+			c.distance += r.m.Distance(other, n.id).Or(far) + r.m.Distance(n.id, other).Or(far)
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b choice) int {
+		return cmp.Or(
+			cmp.Compare(b2i(b.enough), b2i(a.enough)),
+			b2i(a.enough)*cmp.Compare(a.distance, b.distance),
+			b2i(a.enough)*compareRounded(a.use, b.use),
+			cmp.Compare(b.left, a.left), cmp.Compare(a.id, b.id))
+	})
+	if len(all) == 0 {
+		return -1, false
+	}
+	for _, c := range all[1:min(len(all), manyAlternatives)] {
+		code := ""
+		if !c.enough {
+			code = "memory"
+		}
+		say.alternatives = append(say.alternatives, action.Alternative{Nodes: to.With(c.id), Code: code, Detail: r.leftDetail(to.With(c.id))})
+	}
+	return all[0].id, all[0].enough
+}
+
+func (r *round) leftDetail(nodes set.NodeSet) string {
+	left, _ := r.memoryLeft(nodes)
+	return fmt.Sprintf("%v are left there", unit.Bytes(max(0, left)))
+}
+
+// memoryLeft is number 2 for these nodes together; it may be negative.
+func (r *round) memoryLeft(nodes set.NodeSet) (sum float64, known bool) {
+	book := r.open()
+	for j := range r.nodes {
+		n, wn := &r.nodes[j], &r.w.Nodes[j]
+		if !nodes.Has(n.id) {
+			continue
+		}
+		free, ok := wn.Free.Get()
+		total, okTotal := n.memory.Get()
+		if !ok || !okTotal {
+			return 0, false
+		}
+		cache := float64(float64(wn.File.Or(0)) * float64(r.cfg.ReclaimableShare))
+		reserve := float64(float64(total) * float64(r.cfg.FreeReserve))
+		sum += float64(free) + cache - reserve - book.incoming[j]
+	}
+	return sum, true
+}
+
+// largestNode is the memory of the node that has most.
+func (r *round) largestNode() (most float64) {
+	for j := range r.nodes {
+		most = max(most, float64(r.nodes[j].memory.Or(0)))
+	}
+	return most
+}
+
+// wantsOn is what all that grows will want of these nodes: what is bound wants as much of
+// each of its nodes, others where their pages are.
+func (r *round) wantsOn(nodes set.NodeSet) (sum float64) {
+	if r.wanted == nil {
+		r.wanted = r.wantedByNode()
+	}
+	for j := range r.nodes {
+		if nodes.Has(r.nodes[j].id) {
+			sum += r.wanted[j]
+		}
+	}
+	return sum
+}
+
+// wantedByNode is wantsOn of each node.
+func (r *round) wantedByNode() []float64 {
+	by := make([]float64, len(r.nodes))
+	for i := range r.loads {
+		l := &r.loads[i]
+		want := 0.0
+		if l.Growth > 0 && l.pages != nil {
+			want = r.wants(l)
+		}
+		if want <= 0 {
+			continue
+		}
+		ours, count := l.bound() && l.Binding.OursMems, float64(l.Nodes.Len())
+		for j := range by {
+			switch {
+			case !ours:
+				by[j] += float64(want * share(float64(l.pages[j]), float64(l.total)))
+			case l.Nodes.Has(r.nodes[j].id):
+				by[j] += want / count
+			}
+		}
+	}
+	return by
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math"
+
+	"homenode/internal/action"
+	"homenode/internal/sim/memsys"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// What a host with resctrl and PSI has beyond others (Config.Resctrl):
+//
+//  1. A workload is given a class at once, and keeps it until another is set: of the LLC
+//     of each domain it holds its share at most, and of what each node serves its CPUs
+//     there ask for theirs (memsys, isolated.go). Groups and their number are no limit.
+//  2. Windows tell of each what it holds of the LLCs, its reads and what it wrote back,
+//     and which share of the time it wanted more CPU than it was given. Shares of CPU
+//     time are all that this world knows: where it lacks any, one of its threads waits.
+
+// setClass is number 1.
+func (w *World) setClass(wl *workload, s action.Step) action.Outcome {
+	refuse := func(why string) action.Outcome {
+		return action.Outcome{Step: s, Status: action.Refused, Detail: why}
+	}
+	if !w.c.Resctrl {
+		return refuse(fmt.Sprintf("isolate %s: refused: this host has no resctrl", wl.ID))
+	}
+	if why := wl.Foreign(); why != "" {
+		return refuse(why)
+	}
+	if wl.class = (action.Class{}); s.Class != nil {
+		wl.class = *s.Class
+	}
+	return action.Outcome{Step: s, Status: action.Done}
+}
+
+// wantsMore is from which share of the CPU time it wants on a workload lacks none.
+const wantsMore = 0.01
+
+// accountShared puts down number 2 of a step, of workload i of those that are there.
+func (w *World) accountShared(i int, wl *workload, dt float64, loads []memsys.Load, results []memsys.LoadResult) {
+	wl.llc = 0
+	for k := range results {
+		r, node := &results[k], w.c.System.Domains[loads[k].Domain].Node
+		wl.llc += r.LLC
+		for m := range r.DRAM {
+			bytes := float64(w.done[k] * (r.DRAM[m] + r.Writebacks[m]) * memsys.LineBytes)
+			if wl.win.traffic += bytes; m == node {
+				wl.win.near += bytes
+			}
+		}
+	}
+	if sum(wl.group.Used) < float64(w.wants[i]*(1-wantsMore))-few {
+		wl.win.waits += dt
+	}
+}
+
+// tellShared tells it.
+func (wl *workload) tellShared(x *window.Workload, r Reading) {
+	c := &wl.win
+	x.LLC = unit.Modelled(unit.Bytes(math.Floor(wl.llc)), Simulator)
+	x.Traffic, x.LocalTraffic = r.bytes(&c.traffic), r.bytes(&c.near)
+	if waits, ok := r.Rate(c.waits).Get(); ok {
+		x.Waiting = unit.Modelled(unit.Ratio(min(1, waits)), Simulator)
+	} else {
+		x.Waiting = unit.UnknownValue[unit.Ratio](r.Rate(c.waits).From)
+	}
+	c.waits = 0
+	if !wl.class.None() {
+		class := wl.class
+		x.Class = &class
+	}
+}
+
+// bytes is Count of bytes.
+func (r Reading) bytes(sum *float64) unit.Value[unit.Bytes] {
+	n := r.Count(sum)
+	return unit.Value[unit.Bytes]{V: unit.OptOf(unit.Bytes(n.Or(0)), n.Known()), How: n.How, From: n.From}
+}
