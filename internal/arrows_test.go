@@ -30,7 +30,7 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode
-agent > agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
+agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
 bench
 owner/cgroup | owner/threads | owner/route | owner/systemd | owner/docker | owner/containerd | owner/resctrl
 journal

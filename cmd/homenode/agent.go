@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"runtime/pprof"
 	"slices"
@@ -33,6 +32,8 @@ func agentCommand() *cobra.Command {
 			"(or 'homenode restore') puts back what was left.",
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hangup := hangups()
+			staySmall()
 			c, err := agentConfig(file, state)
 			if err == nil {
 				err = useProfile(&c)
@@ -51,12 +52,12 @@ func agentCommand() *cobra.Command {
 				}
 				defer pprof.StopCPUProfile()
 			}
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-			a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: dry, Rounds: rounds, Log: log})
+			log, relog := agent.Logger(cmd.ErrOrStderr(), c.Log)
+			a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: dry, Rounds: rounds, Log: log, Relog: relog, Load: reloader(file, state)})
 			if err != nil {
 				return precondition(err)
 			}
-			return a.Run(cmd.Context())
+			return serveAgent(cmd.Context(), a, log, hangup)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (YAML); without one nothing is approved, and nothing bound")
@@ -67,13 +68,23 @@ func agentCommand() *cobra.Command {
 	return cmd
 }
 
+// agentConfig reads the file, if one is named. The state folder says where other files
+// are by default, so it is said before they are looked at.
 func agentConfig(file, state string) (agent.Config, error) {
-	c, err := agent.ParseConfig(nil, "defaults")
+	var layers []agent.Layer
 	if file != "" {
-		c, err = agent.ReadConfig(file)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return agent.Config{}, badInput(fmt.Errorf("read configuration: %w", err))
+		}
+		layers = append(layers, agent.Layer{Name: file, Text: text})
 	}
 	if state != "" {
-		c.StateDir = state
+		layers = append(layers, agent.Layer{Name: "--state", Text: fmt.Appendf(nil, "state_dir: %q", state)})
+	}
+	c, err := agent.ParseLayers(layers...)
+	if file != "" {
+		c.Text = string(layers[0].Text)
 	}
 	return c, badInput(err)
 }
@@ -119,7 +130,7 @@ func restoreCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			restored, err := agent.Restore(cmd.Context(), c.StateDir, c.DirectOwners)
+			restored, err := agent.Restore(cmd.Context(), c.StateDir, c.DirectOwners, c.Runtimes)
 			return errors.Join(sayRestored(cmd, output, restored), restoreResult(restored, err))
 		},
 	}

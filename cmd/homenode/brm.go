@@ -109,7 +109,7 @@ func notReadable(err error) error {
 
 // takeThreads takes the journal, and puts back what was left.
 func takeThreads(ctx context.Context, state string, say func(string)) (*pinner.Journalled, error) {
-	owner, err := agent.Owners(nil)
+	owner, err := agent.Owners(nil, agent.Runtimes{DockerMemory: agent.DefaultDockerMemory})
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func labCommand() *cobra.Command {
 	cmd.PersistentFlags().BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
 	cmd.PersistentFlags().BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
 	cmd.PersistentFlags().IntVar(&f.counters, "counters", 0, "general counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8)")
-	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labProbe(), labHot(), labArm())
+	cmd.AddCommand(labShapes(&f), labShell(&f), labRun(&f), labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labCount(), labProbe(), labHot(), labArm())
 	return cmd
 }
 

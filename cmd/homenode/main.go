@@ -91,8 +91,9 @@ func rootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput(err) })
-	root.AddCommand(topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), benchCommand(), runCommand(), migrateCommand(), repeatCommand(), simCommand(),
-		recordCommand(), agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand(), freezeCommand(), guardCommand(), brmCommand())
+	root.AddCommand(topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), eventsCommand(), benchCommand(), runCommand(), migrateCommand(), repeatCommand(), simCommand(),
+		recordCommand(), agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand(), freezeCommand(), guardCommand(), brmCommand(),
+		reloadCommand(), replayCommand(), soakCommand())
 	return root
 }
 

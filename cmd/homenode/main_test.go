@@ -6,13 +6,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
 )
 
 // runCaught runs a command line and returns exit code and stderr.
@@ -159,5 +164,18 @@ func TestNotRoot(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err == nil || cmd.ProcessState.ExitCode() != exitBadInput || !strings.Contains(string(out), "root") {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+// What must be there and is not, or may not be done, ends a command with 2.
+func TestPreconditions(t *testing.T) {
+	for _, err := range []error{journal.ErrLocked, kernel.ErrNotSupported, kernel.ErrNotPermitted, fs.ErrPermission} {
+		var out bytes.Buffer
+		if code := finish(precondition(fmt.Errorf("open journal: %w", err)), &out); code != exitBadInput || !strings.Contains(out.String(), err.Error()) {
+			t.Errorf("%v: exit %d, %s", err, code, out.String())
+		}
+	}
+	if code := finish(precondition(errors.New("other")), io.Discard); code == exitBadInput || code == 0 {
+		t.Errorf("anything else: exit %d", code)
 	}
 }

@@ -24,6 +24,7 @@ type windowOptions struct {
 	period    time.Duration
 	workloads []string // globs of cgroup paths
 	config    string   // names services
+	hints     string   // when threads' hint faults are read
 	force     bool
 	stderr    *os.File
 	// open makes the reader; nil: of the running kernel.
@@ -37,11 +38,12 @@ func addWindowFlags(f *pflag.FlagSet, o *windowOptions) {
 	f.DurationVar(&o.period, "period", 2*time.Second, "with --windows: how often to read")
 	f.StringArrayVar(&o.workloads, "workload", nil, "with --windows: only cgroups that match, e.g. '/demo/*'; may be repeated")
 	f.StringVar(&o.config, "config", "", "with --windows: the agent's configuration file, which names services and targets")
+	f.StringVar(&o.hints, "hint-faults", "auto", "with --windows: read NUMA hint faults where nothing counts DRAM reads (auto), always, or off")
 }
 
 // withoutWindows refuses what says how to record windows where none are.
 func withoutWindows(f *pflag.FlagSet) error {
-	for _, name := range []string{"for", "period", "workload", "config"} {
+	for _, name := range []string{"for", "period", "workload", "config", "hint-faults"} {
 		if f.Changed(name) {
 			return fmt.Errorf("--%s is for --windows: a machine is saved at once, and whole", name)
 		}
@@ -66,7 +68,11 @@ func recordWindows(ctx context.Context, o windowOptions) error {
 		o.open = func(kc kernel.Config) (windowReader, error) { return kernel.NewReader(kc) }
 	}
 	entries, _ := peek(c.StateDir) // what an agent set; unreadable: nothing is known to be ours
-	reader, err := o.open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Ours: (&live{entries: entries}).ours})
+	hints, err := kernel.ParseHintMode(o.hints)
+	if err != nil {
+		return badInput(err)
+	}
+	reader, err := o.open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Hints: hints, Ours: (&live{entries: entries}).ours})
 	if err != nil {
 		return precondition(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
-	"homenode/internal/owner/threads"
 	"homenode/internal/tui"
 	"homenode/internal/window"
 )
@@ -210,11 +209,7 @@ func (l *live) open() error {
 	if err != nil {
 		return err
 	}
-	cgroups, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: l.cfg.DirectOwners, Mover: mover})
-	if err != nil {
-		return err
-	}
-	owner, err := threads.New(kernel.Live(), cgroups, nil)
+	owner, err := agent.OwnersWith(cgroup.Config{DirectOwners: l.cfg.DirectOwners, Mover: mover}, l.cfg.Runtimes)
 	if err != nil {
 		return err
 	}
@@ -276,10 +271,13 @@ func (l *live) planUnbind(id string) ([]string, error) {
 // each step would set.
 func (l *live) planBind(ctx context.Context, a action.Action) ([]string, error) {
 	wl, ok := l.last.Workload(a.Workload)
-	_, busy := l.jobs.Job(a.Workload)
+	job, busy := l.jobs.Job(a.Workload)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%s is gone", a.Workload)
+	case busy && job.Nodes != a.Nodes && job.Stage != actuate.StageDrifted && job.Stage != actuate.StageRestoring:
+		// actuate could take it there; who watches sees one thing after the other.
+		return nil, fmt.Errorf("it is bound to nodes %v: unbind it first", job.Nodes)
 	case !busy && (wl.Binding.OursCPUs || wl.Binding.OursMems):
 		return nil, fmt.Errorf("an earlier homenode bound it to CPUs %v, memory of %v: unbind it first", wl.Binding.CPUs, wl.Binding.Mems)
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"homenode/internal/action"
@@ -20,8 +22,8 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
-	"homenode/internal/owner/threads"
 	"homenode/internal/policy/mao"
+	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -35,6 +37,12 @@ type Options struct {
 	DryRun bool
 	Rounds uint64 // stop after so many; 0: until told
 	Log    *slog.Logger
+	// Load reads the configuration again, for Reload; nil: there is none to read.
+	Load func() (Config, error)
+	// Relog changes how Log logs; nil: it stays as it is.
+	Relog func(LogConfig)
+	// Play, if there, is what is read instead of this host; nothing is acted upon.
+	Play Reader
 }
 
 // applier is the journal, or a dry run.
@@ -42,35 +50,55 @@ type applier interface {
 	Apply(ctx context.Context, step action.Step) action.Outcome
 }
 
-// windowReader is kernel.Reader, or a fake.
-type windowReader interface {
+// Reader is kernel.Reader, a recording, or a fake.
+type Reader interface {
 	Read(ctx context.Context) (window.Window, error)
 	Machine() machine.Machine
 	EventTable() string
 	Close()
 }
 
-// Agent runs the loop. It is not safe for concurrent use.
+// Agent runs the loop. It is not safe for concurrent use, but for View, Health, Config,
+// Reload, Exclude and Include.
 type Agent struct {
 	o       Options
-	reader  windowReader
+	reader  Reader
 	owner   journal.Owner
 	journal *journal.Journal // nil in a dry run
 	apply   applier
 	status  Status
 
-	policy   mao.State
-	jobs     actuate.State
-	outcomes []action.Outcome
-	quiet    int // windows in a row without a step
-	past     map[string][]Decision
+	policy    mao.State
+	optimizer mao.Round // its last round knows why
+	jobs      actuate.State
+	outcomes  []action.Outcome
+	quiet     int // windows in a row without a step
+	past      map[string][]Decision
+
+	files   files
+	readers int // the group that may read what the agent writes; 0: root alone
+	totals  Totals
+	near    []set.NodeSet // parallel to Config.Services
+	pulse   pulse
+	told    map[string]bool // problems of the last window
+	view    atomic.Pointer[View]
+	wake    chan struct{} // something new waits
+
+	mu       sync.Mutex
+	pending  *Config // to be taken by the next round
+	started  Config  // the last one that was taken, or waits
+	excluded map[string]time.Time
+	reloads  struct {
+		done, failed uint64
+		last         *Reloaded
+	}
 }
 
 // New prepares an agent: it takes the journal's lock, puts back what a killed
 // agent left, and opens the counters. Without what it needs it fails with an
 // error that says what, where, and what to do.
 func New(ctx context.Context, o Options) (*Agent, error) {
-	a := &Agent{o: o, past: map[string][]Decision{}}
+	a := &Agent{o: o, past: map[string][]Decision{}, wake: make(chan struct{}, 1)}
 	if err := a.open(ctx); err != nil {
 		a.close()
 		return nil, err
@@ -79,23 +107,33 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		Schema: statusSchema, PID: os.Getpid(), DryRun: o.DryRun, Started: time.Now().Round(0), Period: o.Config.Period,
 		Machine: a.reader.Machine().Origin, EventTable: a.reader.EventTable(), Recovered: a.status.Recovered,
 	}
+	a.started = a.o.Config
+	a.pulse.begin(time.Now(), o.Config.Period, a.journal != nil || o.DryRun || o.Play != nil)
+	a.openFiles()
+	a.readHistory()
+	a.resolveNear()
 	return a, nil
 }
 
 func (a *Agent) open(ctx context.Context) error {
+	if a.o.Play != nil {
+		a.reader, a.apply = a.o.Play, asIfDone{}
+		a.o.Config = playConfig(a.o.Config)
+		return os.MkdirAll(a.o.Config.StateDir, 0o755)
+	}
 	mover, err := a.mover()
 	if err != nil {
 		return err
 	}
-	cgroups, err := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: a.o.Config.DirectOwners, Mover: mover, Hot: a.hotPages})
+	a.owner, err = OwnersWith(cgroup.Config{DirectOwners: a.o.Config.DirectOwners, Mover: mover, Hot: a.hotPages}, a.o.Config.Runtimes)
 	if err != nil {
 		return err
 	}
-	// An earlier homenode may have left threads pinned.
-	if a.owner, err = threads.New(kernel.Live(), cgroups, nil); err != nil {
-		return err
+	if kernel.ReadOnlyCgroups(kernel.Live().Root()) {
+		a.o.Log.Warn("cgroups are mounted read-only: only what systemd, Docker or containerd manage can be bound")
 	}
-	rc := kernel.Config{Roots: a.o.Config.Cgroups, UserOnly: a.o.Config.UserOnly}
+	rc := kernel.Config{Roots: a.o.Config.Cgroups, UserOnly: a.o.Config.UserOnly, Events: a.o.Config.Events, Ticks: a.o.Config.Ticks, Hints: a.o.Config.Hints, Watched: a.watched}
+	rc.Resctrl.Service = a.serviceOf
 	if a.o.DryRun {
 		running, err := oursOf(a.o.Config.StateDir)
 		if err != nil {
@@ -106,6 +144,7 @@ func (a *Agent) open(ctx context.Context) error {
 		if err := os.MkdirAll(a.o.Config.StateDir, 0o755); err != nil {
 			return fmt.Errorf("make state directory: %w", err)
 		}
+		a.o.Config = dryConfig(a.o.Config, a.o.Config.StateDir)
 		a.apply = journal.DryRun{Owner: a.owner}
 		rc.Ours = running
 	} else {
@@ -116,7 +155,7 @@ func (a *Agent) open(ctx context.Context) error {
 			return err
 		}
 		a.apply = a.journal.Wrap(a.owner)
-		rc.Ours = a.journal.Ours
+		rc.Ours, rc.Resctrl.Live = a.journal.Ours, kernel.Live() // we hold the lock: groups are ours to make
 	}
 	reader, err := kernel.NewReader(rc)
 	if err != nil {
@@ -124,6 +163,14 @@ func (a *Agent) open(ctx context.Context) error {
 	}
 	a.reader = reader
 	return nil
+}
+
+// watched says whose events are counted first where not all can be: who may be bound, or
+// is. The reader asks in a round.
+func (a *Agent) watched(id string) bool {
+	_, approved := a.serviceOf(id)
+	_, bound := a.jobs.Job(id)
+	return approved || bound
 }
 
 // mover asks for all pages only where that is allowed: else the kernel refuses each
@@ -170,7 +217,7 @@ func oursOf(stateDir string) (func(id, file, value string) bool, error) {
 	}
 	return func(id, file, value string) bool {
 		return slices.ContainsFunc(entries, func(e journal.Entry) bool {
-			return e.Cgroup == id && e.File == file && e.Has(value)
+			return e.Sets(id, file, value)
 		})
 	}, nil
 }
@@ -223,6 +270,7 @@ func (a *Agent) logRestored(whose string, r journal.Restored) {
 }
 
 func (a *Agent) close() {
+	a.closeFiles()
 	if a.reader != nil {
 		a.reader.Close()
 	}
@@ -230,6 +278,9 @@ func (a *Agent) close() {
 		_ = a.journal.Close() // everything in it was fsynced when it was written
 	}
 }
+
+// Close lets go of what New opened, where Run is not to come.
+func (a *Agent) Close() { a.close() }
 
 // Run loops until the context ends or the rounds are over, then puts everything
 // back. Trouble in one round is logged; the next one tries again.
@@ -241,17 +292,37 @@ func (a *Agent) Run(ctx context.Context) error {
 	<-timer.C
 	for {
 		began := time.Now()
-		if err := a.round(ctx); err != nil && ctx.Err() == nil {
+		err := a.round(ctx)
+		if err != nil && ctx.Err() == nil {
+			a.totals.FailedRounds++
 			a.o.Log.Error("round", "error", err)
+			a.publishTotals()
 		}
+		a.pulse.beat(time.Now(), a.period(), err)
 		if ctx.Err() != nil || (a.o.Rounds > 0 && a.status.Rounds >= a.o.Rounds) {
 			return a.putBack()
 		}
+		if a.o.Play != nil { // as fast as it goes
+			continue
+		}
+		if !a.wait(ctx, timer, began) {
+			return a.putBack()
+		}
+	}
+}
+
+// wait until the next round is due; false: told to end. Something new that waits ends a
+// calm period, but a window is never shorter than the period: its figures would mean little.
+func (a *Agent) wait(ctx context.Context, timer *time.Timer, began time.Time) bool {
+	for {
 		timer.Reset(a.period() - time.Since(began))
 		select {
 		case <-ctx.Done():
-			return a.putBack()
+			return false
+		case <-a.wake:
+			a.quiet = 0
 		case <-timer.C:
+			return true
 		}
 	}
 }
@@ -272,29 +343,40 @@ const calmAfter = 5
 
 // round is one window: read, decide, act, tell.
 func (a *Agent) round(ctx context.Context) error {
+	a.swap()
 	start := time.Now()
 	a.status.Rounds++
+	a.totals.Rounds++
 	w, err := a.reader.Read(ctx)
 	if err != nil {
 		return err
 	}
-	a.o.Config.Name(&w)
+	a.name(&w)
 	w.Outcomes, a.outcomes = a.outcomes, nil
+	a.record(w)
 	m := a.reader.Machine()
+	decide := time.Now()
 	var wishes []action.Action
-	var reasons []action.Reason
-	a.policy, wishes, reasons = mao.Step(m, a.o.Config.MAO, a.policy, w)
+	a.policy, wishes = a.optimizer.Step(m, a.o.Config.MAO, a.policy, w)
 	var steps []action.Step
 	cfg := a.o.Config.Actuate
 	cfg.Turn = a.o.Config.Period
 	a.jobs, steps, a.outcomes = actuate.Step(m, cfg, a.jobs, wishes, w)
+	a.totals.DecideTimes.add(time.Since(decide))
+	reasons := a.optimizer.Reasons()
 	a.remember(w, wishes)
-	if a.quiet++; len(steps)+len(wishes) > 0 || a.jobs.Undecided() {
+	a.noteDecisions(w, wishes, reasons)
+	if a.quiet++; len(steps)+len(action.Decided(wishes)) > 0 || a.jobs.Undecided() {
 		a.quiet = 0
 	}
 	a.outcomes = append(a.outcomes, a.take(ctx, steps)...)
+	a.totals.RoundTimes.add(time.Since(start))
 	a.tell(w, reasons, time.Since(start))
-	return a.status.write(a.o.Config.StateDir)
+	a.saveHistory(w.At, false)
+	a.publish()
+	a.writeStatus()
+	a.forgetProgram()
+	return nil
 }
 
 // take applies the steps in order; after one that was not done, the same
@@ -317,6 +399,7 @@ func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome 
 		stopped[s.Workload] = o.Status != action.Done && o.Status != action.InProgress && o.Status != action.DryRun
 		a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
 			"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", o.Detail)
+		a.totals.took(o)
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
@@ -340,9 +423,9 @@ func (a *Agent) applyUntil(ctx context.Context, s action.Step, end time.Time) ac
 
 // remember keeps the decisions, for `homenode why`.
 func (a *Agent) remember(w window.Window, wishes []action.Action) {
-	for _, x := range wishes {
+	for _, x := range action.Decided(wishes) {
 		a.o.Log.Info("decided", "action", x.String(), "why", x.Reason.String())
-		past := append(a.past[x.Workload], Decision{At: w.At, Seq: w.Seq, Action: x.String(), Reason: x.Reason})
+		past := append(a.past[x.Workload], Decision{At: w.At, Seq: w.Seq, Action: x.String(), Reason: brief(x.Reason)})
 		a.past[x.Workload] = past[max(0, len(past)-pastLength):]
 	}
 	for id := range a.past {
@@ -357,7 +440,7 @@ func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duratio
 	for _, r := range reasons {
 		why[r.Workload] = r
 	}
-	a.status.Window, a.status.Workloads, a.status.RoundTime = w, nil, took
+	a.status.Window, a.status.Problems, a.status.Workloads, a.status.RoundTime = fewProblems(w), len(w.Problems), nil, took
 	a.status.CPUSeconds = kernel.ProcessCPU().Seconds()
 	for _, wl := range w.Workloads {
 		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
@@ -366,9 +449,7 @@ func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duratio
 		}
 		a.status.Workloads = append(a.status.Workloads, s)
 	}
-	for _, p := range w.Problems {
-		a.o.Log.Warn("window", "problem", p)
-	}
+	a.tellProblems(w.Problems)
 }
 
 // putBackLimit is how long an ending agent tries; a write to cpuset.mems waits
@@ -378,6 +459,8 @@ const putBackLimit = 60 * time.Second
 // putBack undoes everything this agent set. What fails stays in the journal for
 // `homenode restore` or the next start.
 func (a *Agent) putBack() error {
+	a.pulse.end()
+	a.saveHistory(a.status.Window.At, true)
 	_ = os.Remove(filepath.Join(a.o.Config.StateDir, statusName))
 	if a.journal == nil {
 		return nil
@@ -395,16 +478,16 @@ func (a *Agent) putBack() error {
 // killed homenode left frozen, which does not wait for the rest to be possible, and
 // switches off what a killed search for hot pages left on. A
 // running agent holds the lock: the error names it.
-func Restore(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {
+func Restore(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
 	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
 	_, err1 := hot.CleanLeft(kernel.Live())
-	restored, err2 := restoreSettings(ctx, stateDir, directOwners)
+	restored, err2 := restoreSettings(ctx, stateDir, directOwners, runtimes)
 	return append(thawed, restored...), errors.Join(err, err1, err2)
 }
 
 // restoreSettings puts threads back also where no cgroup can be.
-func restoreSettings(ctx context.Context, stateDir string, directOwners []string) ([]journal.Restored, error) {
-	owner, err := Owners(directOwners)
+func restoreSettings(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
+	owner, err := Owners(directOwners, runtimes)
 	if err != nil {
 		return nil, err
 	}
@@ -414,14 +497,4 @@ func restoreSettings(ctx context.Context, stateDir string, directOwners []string
 	}
 	restored, err := j.Restore(ctx, owner)
 	return restored, errors.Join(err, j.Compact(), j.Close())
-}
-
-// Owners is who can put back all that a homenode may have left: threads everywhere,
-// cgroups where there is a cpuset.
-func Owners(directOwners []string) (journal.Owner, error) {
-	cgroups, why := cgroup.New(kernel.Live(), cgroup.Config{DirectOwners: directOwners})
-	if why != nil {
-		return threads.New(kernel.Live(), nil, why)
-	}
-	return threads.New(kernel.Live(), cgroups, nil)
 }

@@ -74,6 +74,9 @@ func TestDecodeConfigMistakes(t *testing.T) {
 		"actuate: {max_stall: -1ms}":  {"max_stall is -1ms"},
 		"actuate: {costs: {}}":        {"costs"},
 		"mao: {no_such_threshold: 1}": {"no_such_threshold"},
+		"docker_socket: docker.sock":  {"docker_socket", "absolute path"},
+		"docker_memory: x":            {"docker_memory", "absolute path"},
+		"containerd_socket: ../x":     {"containerd_socket", "absolute path"},
 	} {
 		_, err := ParseConfig([]byte(text), "c.yaml")
 		if err == nil {
@@ -104,7 +107,7 @@ func TestDecodeStatus(t *testing.T) {
 		t.Errorf("no status: %v", err)
 	}
 	s := Status{Schema: statusSchema, Workloads: []WorkloadStatus{{ID: "/a/x", Service: "s"}, {ID: "/a/y", Service: "s"}, {ID: "/b/x2", Service: "t"}}}
-	if err := s.write(dir); err != nil {
+	if err := s.write(dir, 0); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadStatus(dir)
@@ -135,7 +138,7 @@ func TestStatusKeepsTheSum(t *testing.T) {
 		Horizon: time.Minute, PerByte: unit.Estimated(0.65e-9, "MAO"), Undone: unit.MiB,
 	})
 	s := Status{Schema: statusSchema, Workloads: []WorkloadStatus{{ID: "/a", Pays: unit.Some(v), Moving: true, Reason: action.Reason{Rule: "r"}}, {ID: "/b"}}}
-	if err := s.write(dir); err != nil {
+	if err := s.write(dir, 0); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadStatus(dir)

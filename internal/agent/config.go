@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
 
 	"homenode/internal/actuate"
+	"homenode/internal/kernel"
 	"homenode/internal/policy/mao"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -33,12 +35,20 @@ type Config struct {
 	Services   []Service
 	// DirectOwners are owners whose cgroups are written directly all the same.
 	DirectOwners []string
+	Runtimes     Runtimes
 	UserOnly     bool // count events in user mode only
+	// Events says how they are counted, Ticks in one of how many ticks by BPF (kernel.Config).
+	Events string
+	Ticks  int
+	Hints  kernel.HintMode // when threads' hint faults are read
 	// Profile is a file of 'homenode bench', of this machine; "": costs are estimates.
 	// Who opens it puts what it holds into Actuate.
 	Profile string
 	MAO     mao.Config
 	Actuate actuate.Config
+	Running
+	// Text is the file as it was read, for recordings; "": there is none.
+	Text string
 }
 
 // Service is a rule: workloads that match are replicas of it.
@@ -47,6 +57,12 @@ type Service struct {
 	Match    string // glob over the cgroup path
 	Approved bool   // binding it pays, says the offline side
 	Target   unit.Opt[unit.Ratio]
+	// Near are devices or nodes that it should be close to: "eth0", "nvme0n1",
+	// "0000:3b:00.0", "node 1". See Agent.near.
+	Near []string
+	// LatencyFile holds what the service says of its quality, in seconds; "": nothing
+	// does. {workload} in it is the last part of the workload's path.
+	LatencyFile string
 }
 
 // fileConfig is the file's form.
@@ -58,15 +74,24 @@ type fileConfig struct {
 	ReservedCPUs string        `yaml:"reserved_cpus"`
 	DirectOwners []string      `yaml:"direct_owners"`
 	UserOnly     bool          `yaml:"count_user_only"`
+	Docker       string        `yaml:"docker_socket"`
+	DockerMemory string        `yaml:"docker_memory"`
+	Containerd   string        `yaml:"containerd_socket"`
+	Events       string        `yaml:"events"`
+	Ticks        int           `yaml:"count_ticks"`
+	Hints        string        `yaml:"hint_faults"`
 	Profile      string        `yaml:"profile"`
 	Services     []struct {
 		Name     string   `yaml:"name"`
 		Match    string   `yaml:"match"`
 		Approved bool     `yaml:"approved"`
 		Target   *float64 `yaml:"target_local_ratio"`
+		Near     []string `yaml:"near"`
+		Latency  string   `yaml:"latency_file"`
 	} `yaml:"services"`
-	MAO     mao.Config     `yaml:"mao"`
-	Actuate actuate.Config `yaml:"actuate"`
+	MAO         mao.Config     `yaml:"mao"`
+	Actuate     actuate.Config `yaml:"actuate"`
+	FileRunning `yaml:",inline"`
 }
 
 // ReadConfig reads a configuration file.
@@ -80,13 +105,34 @@ func ReadConfig(file string) (Config, error) {
 
 // ParseConfig refuses unknown and duplicate keys, with line and excerpt.
 func ParseConfig(data []byte, file string) (Config, error) {
-	f := fileConfig{Period: 10 * time.Second, StateDir: DefaultStateDir, MAO: mao.DefaultConfig(), Actuate: actuate.DefaultConfig()}
-	if err := unmarshal(data, &f); err != nil {
-		return Config{}, fmt.Errorf("parse %s: %s", file, strings.TrimSpace(yaml.FormatError(err, false, true)))
+	return ParseLayers(Layer{file, data})
+}
+
+// Layer is one file of a configuration, or what was said on a command line.
+type Layer struct {
+	Name string // for error messages
+	Text []byte
+}
+
+// ParseLayers is ParseConfig of several, each over the ones before: what it does not name
+// stays as it was.
+func ParseLayers(layers ...Layer) (Config, error) {
+	f := fileConfig{Period: 10 * time.Second, StateDir: DefaultStateDir, DockerMemory: DefaultDockerMemory, Events: kernel.EventsAuto, Ticks: kernel.DefaultTicks, MAO: mao.DefaultConfig(), Actuate: actuate.DefaultConfig(), FileRunning: defaultRunning()}
+	name := "defaults"
+	for i, l := range layers {
+		if i == 0 || l.Name != "--state" { // a wrong value is hardly the state folder's
+			name = l.Name
+		}
+		if err := unmarshal(l.Text, &f); err != nil {
+			return Config{}, fmt.Errorf("parse %s: %s", name, strings.TrimSpace(yaml.FormatError(err, false, true)))
+		}
 	}
 	c, err := f.config()
 	if err != nil {
-		return Config{}, fmt.Errorf("parse %s: %w", file, err)
+		return Config{}, fmt.Errorf("parse %s: %w", name, err)
+	}
+	if len(layers) == 1 {
+		c.Text = string(layers[0].Text)
 	}
 	return c, nil
 }
@@ -116,17 +162,32 @@ func (f fileConfig) config() (Config, error) {
 	}
 	c := Config{
 		Period: f.Period, CalmPeriod: f.CalmPeriod, StateDir: f.StateDir, Cgroups: f.Cgroups, DirectOwners: f.DirectOwners,
-		UserOnly: f.UserOnly, Profile: f.Profile, MAO: f.MAO, Actuate: f.Actuate,
+		UserOnly: f.UserOnly, Events: f.Events, Ticks: f.Ticks, Profile: f.Profile, MAO: f.MAO, Actuate: f.Actuate,
 	}
+	c.Runtimes = Runtimes{DockerSocket: f.Docker, DockerMemory: f.DockerMemory, ContainerdSocket: f.Containerd}
 	var errs []error
+	for key, file := range map[string]string{"docker_socket": f.Docker, "docker_memory": f.DockerMemory, "containerd_socket": f.Containerd} {
+		if file != "" && !path.IsAbs(file) {
+			errs = append(errs, fmt.Errorf("%s is %q: want an absolute path", key, file))
+		}
+	}
 	if c.Period < 10*time.Millisecond || c.Period > time.Hour {
 		errs = append(errs, fmt.Errorf("period is %v: want 10ms to 1h", c.Period))
+	}
+	if !slices.Contains([]string{kernel.EventsAuto, kernel.EventsPerf, kernel.EventsBPF, kernel.EventsOff}, c.Events) {
+		errs = append(errs, fmt.Errorf("events is %q: want auto, perf, bpf or off", c.Events))
+	}
+	if c.Hints, err = kernel.ParseHintMode(f.Hints); err != nil {
+		errs = append(errs, fmt.Errorf("hint_faults is %q: want auto, always or off", f.Hints))
+	}
+	if c.Ticks < 1 || c.Ticks > 1000 {
+		errs = append(errs, fmt.Errorf("count_ticks is %d: want 1 (always) to 1000", c.Ticks))
 	}
 	if c.CalmPeriod < c.Period {
 		errs = append(errs, fmt.Errorf("calm_period is %v: it must not be shorter than period, %v", c.CalmPeriod, c.Period))
 	}
 	for i, s := range f.Services {
-		rule := Service{Name: s.Name, Match: s.Match, Approved: s.Approved}
+		rule := Service{Name: s.Name, Match: s.Match, Approved: s.Approved, Near: s.Near, LatencyFile: s.Latency}
 		if s.Target != nil {
 			rule.Target = unit.Some(unit.Ratio(*s.Target))
 		}
@@ -137,6 +198,10 @@ func (f fileConfig) config() (Config, error) {
 		if _, err := path.Match(g, "/"); err != nil || !strings.HasPrefix(g, "/") {
 			errs = append(errs, fmt.Errorf("cgroups: %q is no pattern of a cgroup path: want e.g. /demo/*", g))
 		}
+	}
+	var wrong error
+	if c.Running, wrong = f.FileRunning.check(c); wrong != nil {
+		errs = append(errs, wrong)
 	}
 	return c, errors.Join(append(errs, c.MAO.Validate(), c.Actuate.Validate())...)
 }
@@ -151,18 +216,45 @@ func (s Service) check(i int) error {
 	if t, ok := s.Target.Get(); ok && !t.Valid() {
 		return fmt.Errorf("services[%d] %s: target_local_ratio is %v: want 0 to 1", i, s.Name, float64(t))
 	}
-	return nil
+	return errors.Join(s.checkNear(i), s.checkLatency(i))
+}
+
+func (s Service) matches(id string) bool {
+	ok, _ := path.Match(s.Match, id)
+	return ok
 }
 
 // Name tells each workload its service: the first rule that matches wins.
 func (c Config) Name(w *window.Window) {
 	for i := range w.Workloads {
 		wl := &w.Workloads[i]
-		for _, s := range c.Services {
-			if ok, _ := path.Match(s.Match, wl.ID); ok {
-				wl.Service, wl.Approved, wl.Target = s.Name, s.Approved, s.Target
-				break
-			}
+		if s, ok := c.rule(wl.ID); ok {
+			wl.Service, wl.Approved, wl.Target = s.Name, s.Approved, s.Target
 		}
 	}
+}
+
+func (c Config) rule(id string) (Service, bool) {
+	for _, s := range c.Services {
+		if s.matches(id) {
+			return s, true
+		}
+	}
+	return Service{}, false
+}
+
+// serviceOf is a workload's service, and whether binding it pays: by the configuration
+// that the loop goes by, which a reload changes.
+func (a *Agent) serviceOf(id string) (string, bool) {
+	s, _ := a.o.Config.rule(id)
+	return s.Name, s.Approved
+}
+
+// Rename is Name for windows that were named already, by another configuration.
+func (c Config) Rename(w *window.Window) {
+	for i := range w.Workloads {
+		wl := &w.Workloads[i]
+		wl.Service, wl.Approved, wl.Target = "", false, unit.None[unit.Ratio]()
+	}
+	c.Name(w)
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,7 @@ type world struct {
 	loads   map[string]uint64 // a second
 
 	approved atomic.Bool
+	mu       sync.Mutex // of steps
 }
 
 type taken struct {
@@ -76,8 +78,17 @@ func (w *world) Apply(ctx context.Context, s action.Step) action.Outcome {
 	outcomes := w.Host.Window().Outcomes // takes it out again
 	w.Host.Seq--
 	o := outcomes[len(outcomes)-1]
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.steps = append(w.steps, taken{s, time.Since(start), time.Since(began), o.Moved})
 	return o
+}
+
+// taken is safe to ask while the loop runs.
+func (w *world) taken() []taken {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.steps)
 }
 
 func (w *world) move(ctx context.Context, s action.Step) (moved unit.Bytes) {

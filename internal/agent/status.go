@@ -3,10 +3,14 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,6 +18,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/actuate"
+	"homenode/internal/agent/decisions"
 	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -23,8 +28,13 @@ import (
 const (
 	statusSchema = 1
 	statusName   = "status.json"
-	// pastLength is how many decisions are remembered per workload.
-	pastLength = 16
+	socketName   = "api.sock" // of the API, unless the configuration names another
+	// pastLength is how many decisions are remembered per workload; the decision log has
+	// the others. One is 2 kB: 16 of them made the status of 50 workloads a megabyte, and
+	// the agent too large (make bench-agent).
+	pastLength = 4
+	// pastAlternatives is how many of a past decision's alternatives are remembered.
+	pastAlternatives = 6
 )
 
 // Status is what an agent last saw, decided and did; status.json.
@@ -40,8 +50,13 @@ type Status struct {
 	CPUSeconds float64          `json:"cpu_s"` // of this agent so far
 	RoundTime  time.Duration    `json:"last_round_ns"`
 	Window     window.Window    `json:"window"`
+	Problems   int              `json:"problems"`            // of the window; it lists the first ones
 	Workloads  []WorkloadStatus `json:"workloads"`           // parallel to Window.Workloads
 	Recovered  []string         `json:"recovered,omitempty"` // what a killed agent had left
+	Totals     Totals           `json:"totals,omitzero"`
+	Excluded   []Excluded       `json:"excluded,omitempty"`  // by whoever asked the API
+	Reload     *Reloaded        `json:"reload,omitempty"`    // the last one
+	Decisions  string           `json:"decisions,omitempty"` // the file that every decision is in
 }
 
 // WorkloadStatus is one workload: what it is like, and what was decided.
@@ -66,6 +81,30 @@ type Decision struct {
 	Seq    uint64        `json:"seq"`
 	Action string        `json:"action"` // in words
 	Reason action.Reason `json:"reason"`
+}
+
+// brief is a reason with fewer alternatives: the best ones, which come first, and the
+// chosen one.
+func brief(r action.Reason) action.Reason {
+	if len(r.Alternatives) <= pastAlternatives {
+		return r
+	}
+	kept := append([]action.Alternative{}, r.Alternatives[:pastAlternatives]...)
+	for _, a := range r.Alternatives[pastAlternatives:] {
+		if a.Chosen {
+			kept = append(kept, a)
+		}
+	}
+	r.Alternatives = kept
+	return r
+}
+
+// Before matches the log's entries on a workload that are older than what its status
+// tells.
+func Before(ws WorkloadStatus) func(decisions.Key) bool {
+	return func(k decisions.Key) bool {
+		return k.Workload == ws.ID && (len(ws.Past) == 0 || k.At.Before(ws.Past[0].At))
+	}
 }
 
 // Find returns the workload by path, last part of the path, or service. Several
@@ -96,17 +135,45 @@ func (s Status) Find(name string) (WorkloadStatus, error) {
 // ErrNoStatus says that no agent wrote a status.
 var ErrNoStatus = errors.New("no agent has written a status")
 
-// ReadStatus reads the status of the agent whose state is in dir.
+// ReadStatus reads the status of the agent whose state is in dir: it is asked, where its
+// socket is there and we may, else its file is read, which may be up to a minute older.
 func ReadStatus(dir string) (Status, error) {
+	if s, err := askStatus(filepath.Join(dir, socketName)); err == nil {
+		return s, nil
+	}
 	file := filepath.Join(dir, statusName)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Status{}, fmt.Errorf("read %s: %w: start 'homenode agent', or name its folder with --state", file, ErrNoStatus)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return Status{}, fmt.Errorf("read status: %w: it is for root, and for the group that the configuration names as api: group", err)
+	}
 	if err != nil {
 		return Status{}, fmt.Errorf("read status: %w", err)
 	}
 	return DecodeStatus(data, file)
+}
+
+// askStatus asks a running agent.
+func askStatus(socket string) (Status, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	answer, err := client.Get("http://homenode/v1/status")
+	if err != nil {
+		return Status{}, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return Status{}, fmt.Errorf("ask %s: %s", socket, answer.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+	if err != nil {
+		return Status{}, fmt.Errorf("ask %s: %w", socket, err)
+	}
+	return DecodeStatus(data, socket)
 }
 
 // DecodeStatus refuses a form that is newer than this program.
@@ -121,14 +188,20 @@ func DecodeStatus(data []byte, file string) (Status, error) {
 	return s, nil
 }
 
-// write replaces the status file at once, so that a reader never sees half.
-func (s Status) write(dir string) error {
-	data, err := json.Marshal(s)
+// write replaces the status file at once, so that a reader never sees half. It is for who
+// may read the API, which says the same: root, and a group (0: none).
+func (s Status) write(dir string, group int) error {
+	file := filepath.Join(dir, statusName)
+	f, err := os.OpenFile(file+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	file := filepath.Join(dir, statusName)
-	if err := os.WriteFile(file+".tmp", data, 0o644); err != nil {
+	err = f.Chmod(0o640) // one that was left may be everybody's
+	if group > 0 {
+		_ = f.Chown(-1, group) // refused, fewer may read it
+	}
+	err = errors.Join(err, json.NewEncoder(f).Encode(s)) // not Marshal: that makes a copy of half a megabyte
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	return os.Rename(file+".tmp", file)

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/agent"
+	"homenode/internal/replay"
+	"homenode/internal/window"
+)
+
+type replayOptions struct {
+	config string
+	set    []string
+	output string
+	all    bool
+	stderr *os.File
+}
+
+func replayCommand() *cobra.Command {
+	o := replayOptions{stderr: os.Stderr}
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Decide a recording again, with another configuration, and show what would have been different",
+		Long: "FILE is what 'homenode record --windows' or an agent with 'record: FILE' wrote, gzipped or not. It is decided\n" +
+			"twice: by the configuration that is in it (the defaults, where there is none), and by that with --config or --set.\n\n" +
+			"A recorded day cannot react: its windows are those of what was really done. Which bindings would have been made,\n" +
+			"and for how long, is an estimate; what they would have brought is not told.",
+		Example: "  homenode replay day.jsonl --set mao.strategy=A\n  homenode replay day.jsonl.gz --config new.yaml -o json",
+		Args:    exactly(1, "a recording"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(o.output); err != nil {
+				return err
+			}
+			return runReplay(cmd.Context(), cmd.OutOrStdout(), args[0], o)
+		},
+	}
+	cmd.Flags().StringVar(&o.config, "config", "", "the other configuration, instead of the recorded one")
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change one setting of it, e.g. mao.strategy=A; may be repeated")
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all differences, not only the first ones")
+	outputFlag(cmd, &o.output)
+	return cmd
+}
+
+func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return badInput(fmt.Errorf("read recording: %w", err))
+	}
+	defer f.Close()
+	p, err := window.OpenRecording(f)
+	if err != nil {
+		return badInput(fmt.Errorf("%s: %w", file, err))
+	}
+	then, now, err := arms(p.Config, file, o)
+	if err != nil {
+		return badInput(err)
+	}
+	r := replay.New(p.Machine, then, now)
+	if err := playAll(ctx, p, f, r, o.stderr); err != nil {
+		return badInput(fmt.Errorf("%s: %w", file, err))
+	}
+	out := r.Result()
+	if out.Windows == 0 {
+		return badInput(fmt.Errorf("%s: the recording has no window: it ended before its first period did", file))
+	}
+	if p.CutOff != "" {
+		out.Notes = append(out.Notes, p.CutOff)
+	}
+	if p.Config == "" {
+		out.Notes = append(out.Notes, "no configuration was recorded: then is homenode's defaults, with the services that the windows name")
+	}
+	if o.output == "json" {
+		err = json.NewEncoder(w).Encode(out)
+	} else {
+		err = printReplay(w, out, o.all)
+	}
+	if err == nil && p.CutOff != "" {
+		return codeError{code: exitPartly}
+	}
+	return err
+}
+
+// arms are the recorded configuration and the other one.
+func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err error) {
+	base := agent.Layer{Name: file + ": its configuration", Text: []byte(recorded)}
+	c, err := agent.ParseLayers(base)
+	if err != nil {
+		return then, now, err
+	}
+	then = replay.Arm{Name: "recorded", MAO: c.MAO}
+	if recorded == "" {
+		then.Name = "defaults"
+	}
+	layers, name := []agent.Layer{base}, then.Name
+	if o.config != "" {
+		text, err := os.ReadFile(o.config)
+		if err != nil {
+			return then, now, fmt.Errorf("read configuration: %w", err)
+		}
+		layers, name = []agent.Layer{{Name: o.config, Text: text}}, o.config
+	}
+	for _, s := range o.set {
+		text, err := settingText(s)
+		if err != nil {
+			return then, now, err
+		}
+		layers, name = append(layers, agent.Layer{Name: "--set " + s, Text: []byte(text)}), name+", "+s
+	}
+	if c, err = agent.ParseLayers(layers...); err != nil {
+		return then, now, err
+	}
+	now = replay.Arm{Name: name, MAO: c.MAO}
+	if o.config != "" { // its services instead of those of then
+		now.Services = c.Rename
+	}
+	return then, now, nil
+}
+
+// settingText turns mao.strategy=A into YAML.
+func settingText(s string) (string, error) {
+	path, value, ok := strings.Cut(s, "=")
+	keys := strings.Split(path, ".")
+	if !ok || value == "" || strings.ContainsAny(s, "\n\r") {
+		return "", fmt.Errorf("--set is %q: want a setting and its value, e.g. mao.strategy=A", s)
+	}
+	text := ""
+	for i, k := range keys {
+		if k == "" || strings.ContainsAny(k, ": \t#{}[]&*!|>'\"%@`,") {
+			return "", fmt.Errorf("--set is %q: %q is no name of a setting", s, k)
+		}
+		text += strings.Repeat("  ", i) + k + ":"
+		if i < len(keys)-1 {
+			text += "\n"
+		}
+	}
+	return text + " " + value + "\n", nil
+}
+
+// decoded is a window, or why it is none.
+type decoded struct {
+	w      window.Window
+	cutOff string
+	err    error
+}
+
+// playAll decodes windows side by side, which takes most of the time, and decides them in
+// their order.
+func playAll(ctx context.Context, p *window.Player, f *os.File, r *replay.Replay, stderr *os.File) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	queue := make(chan chan decoded, 4*runtime.GOMAXPROCS(0))
+	go feed(ctx, p, queue)
+	show := newProgress(stderr, f)
+	defer show.end()
+	for n := 1; ; n++ {
+		var d decoded
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case next, ok := <-queue:
+			if !ok {
+				return nil
+			}
+			d = <-next
+		}
+		if d.err != nil {
+			return d.err
+		}
+		if d.cutOff != "" {
+			p.CutOff = d.cutOff
+			return nil
+		}
+		r.Window(d.w)
+		show.step(n)
+	}
+}
+
+// feed reads lines; each is decoded by itself, and its place in the queue is its order.
+func feed(ctx context.Context, p *window.Player, queue chan<- chan decoded) {
+	defer close(queue)
+	for {
+		raw, err := p.NextRaw()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		done := make(chan decoded, 1)
+		if err != nil {
+			done <- decoded{err: err}
+		} else {
+			go func() {
+				var d decoded
+				d.w, d.cutOff, d.err = raw.Window()
+				done <- d
+			}()
+		}
+		select {
+		case queue <- done:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// progress is for people at a terminal.
+type progress struct {
+	out  *os.File
+	file *os.File
+	size int64
+	last time.Time
+}
+
+func newProgress(out, file *os.File) *progress {
+	p := &progress{file: file, last: time.Now()}
+	if isTerminal(out) {
+		p.out = out
+	}
+	if st, err := file.Stat(); err == nil {
+		p.size = st.Size()
+	}
+	return p
+}
+
+func (p *progress) step(n int) {
+	if p.out == nil || time.Since(p.last) < 200*time.Millisecond {
+		return
+	}
+	p.last = time.Now()
+	share := ""
+	if at, err := p.file.Seek(0, io.SeekCurrent); err == nil && p.size > 0 {
+		share = fmt.Sprintf(", %d %%", 100*at/p.size)
+	}
+	fmt.Fprintf(p.out, "\rwindow %d%s ", n, share)
+}
+
+func (p *progress) end() {
+	if p.out != nil {
+		fmt.Fprint(p.out, "\r\033[K")
+	}
+}

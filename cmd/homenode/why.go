@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+
+	"homenode/internal/agent"
+	"homenode/internal/agent/decisions"
+	"homenode/internal/report"
+)
+
+// whyMost is how many decisions of the log `why` shows.
+const whyMost = 50
+
+// whyJSON is a workload's status and what was decided before it.
+type whyJSON struct {
+	agent.WorkloadStatus
+	Earlier []agent.Decision `json:"earlier"`
+}
+
+// logOf is the file that decisions are in: as said, as the agent says, or where an agent
+// with this state folder puts it.
+func logOf(state, said string, s agent.Status) string {
+	switch {
+	case said != "":
+		return said
+	case s.Decisions != "" || s.Schema != 0: // an agent without a log says so by ""
+		return s.Decisions
+	}
+	c, err := agent.ParseConfig(fmt.Appendf(nil, "state_dir: %q", state), "--state")
+	if err != nil {
+		return ""
+	}
+	return c.Decisions.Path
+}
+
+// earlierOf are decisions before those of the status. Who may not read the log still gets
+// the status.
+func earlierOf(stderr io.Writer, log string, ws agent.WorkloadStatus) []agent.Decision {
+	if log == "" {
+		return []agent.Decision{}
+	}
+	found, skipped, err := decisions.Read(log, agent.Before(ws), whyMost)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		tell(stderr, []string{"earlier decisions are not shown: " + err.Error()})
+	}
+	saySkipped(stderr, log, skipped)
+	return decisionsOf(found)
+}
+
+func saySkipped(stderr io.Writer, log string, skipped int) {
+	if skipped > 0 {
+		tell(stderr, []string{fmt.Sprintf("%s: %d lines say nothing: a crash left them, or a newer homenode", log, skipped)})
+	}
+}
+
+func decisionsOf(found []decisions.Entry) []agent.Decision {
+	all := []agent.Decision{}
+	for _, e := range found {
+		all = append(all, agent.Decision{At: e.At, Seq: e.Seq, Action: e.Action, Reason: e.Reason()})
+	}
+	return all
+}
+
+// whyFromLog is for where no agent runs. noStatus says so, and is what to show where the
+// log has nothing either.
+func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
+	match := func(k decisions.Key) bool {
+		return k.Workload == name || k.Service == name || path.Base(k.Workload) == name
+	}
+	if log == "" {
+		return badInput(noStatus)
+	}
+	found, _, err := decisions.Read(log, match, whyMost)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(found) == 0:
+		return badInput(fmt.Errorf("%w; and no decision on %q is in %s", noStatus, name, log))
+	case err != nil:
+		return err
+	}
+	var ids []string
+	for _, e := range found {
+		if !slices.Contains(ids, e.Workload) {
+			ids = append(ids, e.Workload)
+		}
+	}
+	if output == "json" {
+		return json.NewEncoder(w).Encode(map[string]any{"schema": 1, "workloads": ids, "earlier": decisionsOf(found)})
+	}
+	fmt.Fprintf(w, "no agent runs; what is in %s on", log)
+	for _, id := range ids {
+		fmt.Fprint(w, " "+report.Printable(id))
+	}
+	fmt.Fprintln(w)
+	for _, d := range decisionsOf(found) {
+		printDecision(w, d)
+	}
+	return nil
+}

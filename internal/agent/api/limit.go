@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"homenode/internal/kernel/unix"
+)
+
+// How many connections there may be; root's over the socket are not counted, so that
+// nobody keeps root out. Descriptors are the counters' and the journal's, too.
+const (
+	mostLocal  = 64
+	mostPublic = 16
+)
+
+// limited is a listener that hangs up where there are too many: who waits in a queue
+// keeps others waiting.
+type limited struct {
+	net.Listener
+	most int64
+	open atomic.Int64
+}
+
+func limit(l net.Listener, most int64) net.Listener { return &limited{Listener: l, most: most} }
+
+// Accept returns the next one that there is room for.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if p, ok := peerOf(c); ok && p.UID == 0 {
+			return c, nil
+		}
+		if l.open.Add(1) <= l.most {
+			return &countedConn{Conn: c, done: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+		}
+		l.open.Add(-1)
+		c.Close()
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	done func()
+}
+
+// Close may come several times.
+func (c *countedConn) Close() error {
+	c.done()
+	return c.Conn.Close()
+}
+
+// peerOf is who is at the other end; false: it is no unix socket, or the kernel does not say.
+func peerOf(c net.Conn) (unix.Peer, bool) {
+	if counted, ok := c.(*countedConn); ok {
+		c = counted.Conn
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return unix.Peer{}, false
+	}
+	p, err := unix.PeerOf(u)
+	return p, err == nil
+}
+
+const (
+	// atOnce bounds how many answers are made side by side: each holds a status as text,
+	// some 300 kB for 50 workloads.
+	atOnce = 4
+	// mostHeld bounds what of finished answers waits for slow readers. Small ones always
+	// go: health, and what came of a reload.
+	mostHeld  = 16 << 20
+	smallHeld = 64 << 10
+)
+
+// door is what the requests of one listener share. Who reads slowly holds memory, but no
+// slot, and nothing of another listener's.
+type door struct {
+	slots chan struct{}
+	held  atomic.Int64
+}
+
+func newDoor() *door { return &door{slots: make(chan struct{}, atOnce)} }
+
+// make makes an answer in a slot (slots nil: without one); nil: who asked is gone.
+func (d *door) make(ctx context.Context, slots chan struct{}, answer func(http.ResponseWriter)) *made {
+	if slots != nil {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	got := &made{header: http.Header{}}
+	answer(got)
+	return got
+}
+
+// send takes as long as the reader does.
+func (d *door) send(w http.ResponseWriter, got *made) {
+	size := int64(got.body.Len())
+	defer d.held.Add(-size)
+	if held := d.held.Add(size); held > mostHeld && held > size && size > smallHeld {
+		w.Header().Set("Content-Type", jsonMedia)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"error":"too many answers wait for slow readers: ask again"}`+"\n")
+		return
+	}
+	for name, values := range got.header {
+		w.Header()[name] = values
+	}
+	if got.code != 0 {
+		w.WriteHeader(got.code)
+	}
+	_, _ = w.Write(got.body.Bytes()) // who asked may be gone
+}
+
+// made is an answer before it is sent.
+type made struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (m *made) Header() http.Header         { return m.header }
+func (m *made) Write(p []byte) (int, error) { return m.body.Write(p) }
+func (m *made) WriteHeader(code int) {
+	if m.code == 0 {
+		m.code = code
+	}
+}

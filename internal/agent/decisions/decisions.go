@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decisions
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/agent/rotate"
+	"homenode/internal/schema"
+	"homenode/internal/set"
+	"homenode/internal/window"
+)
+
+// Schema is the version of a line. Readers skip newer ones, and say so.
+const Schema = 1
+
+// NoAction is the kind of a decision to do nothing.
+const NoAction action.Kind = "none"
+
+// Entry is one decision.
+type Entry struct {
+	Schema       int                  `json:"schema"`
+	At           time.Time            `json:"at"` // end of the window that it was taken in
+	Seq          uint64               `json:"seq"`
+	Action       string               `json:"action"` // in words
+	Kind         action.Kind          `json:"kind"`
+	Workload     string               `json:"workload"`
+	Service      string               `json:"service,omitempty"`
+	Nodes        set.NodeSet          `json:"nodes,omitzero"`
+	DryRun       bool                 `json:"dry_run,omitempty"`
+	Rule         string               `json:"rule"`
+	Summary      string               `json:"summary"`
+	Numbers      []action.Number      `json:"numbers,omitempty"`
+	Alternatives []action.Alternative `json:"alternatives,omitempty"`
+}
+
+// Validate says what of an entry cannot be.
+func (e Entry) Validate() error {
+	switch {
+	case e.Schema < 1 || e.Schema > Schema:
+		return fmt.Errorf("schema %d: want 1 to %d", e.Schema, Schema)
+	case e.Kind == "" || e.Workload == "" || e.Rule == "":
+		return errors.New("want kind, workload and rule")
+	}
+	return nil
+}
+
+// Reason is the entry's, as the policy gave it.
+func (e Entry) Reason() action.Reason {
+	return action.Reason{Rule: e.Rule, Workload: e.Workload, Summary: e.Summary, Numbers: e.Numbers, Alternatives: e.Alternatives}
+}
+
+// Of makes the entries of one window: its actions, and those workloads for which a
+// place was looked for in vain, when before says another rule of them. It returns
+// what to pass as before with the next window.
+func Of(w window.Window, wishes []action.Action, reasons []action.Reason, before map[string]string) ([]Entry, map[string]string) {
+	var all []Entry
+	acted := map[string]bool{}
+	for _, x := range action.Decided(wishes) {
+		acted[x.Workload] = true
+		all = append(all, entry(w, x.Kind, x.String(), x.Nodes, x.Reason))
+	}
+	refused := map[string]string{}
+	for _, r := range reasons {
+		if len(r.Alternatives) == 0 || acted[r.Workload] {
+			continue
+		}
+		refused[r.Workload] = r.Rule
+		if before[r.Workload] != r.Rule {
+			all = append(all, entry(w, NoAction, "leave "+r.Workload+" as it is", set.NodeSet{}, r))
+		}
+	}
+	return all, refused
+}
+
+func entry(w window.Window, kind action.Kind, words string, nodes set.NodeSet, r action.Reason) Entry {
+	wl, _ := w.Workload(r.Workload)
+	return Entry{
+		Schema: Schema, At: w.At, Seq: w.Seq, Action: words, Kind: kind, Workload: r.Workload, Service: wl.Service, Nodes: nodes,
+		Rule: r.Rule, Summary: r.Summary, Numbers: r.Numbers, Alternatives: r.Alternatives,
+	}
+}
+
+// Write appends an entry as one line.
+func Write(w io.Writer, e Entry) error {
+	line, err := schema.Encode(e, "decision")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// Decode reads one line. It takes fields that it does not know: old lines are read by
+// new programs, and the other way round.
+func Decode(line []byte) (Entry, error) {
+	var e Entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Entry{}, fmt.Errorf("parse decision: %w", err)
+	}
+	if e.Schema > Schema {
+		return Entry{}, fmt.Errorf("parse decision: schema %d, this homenode reads up to %d: %w", e.Schema, Schema, schema.ErrNewer)
+	}
+	if err := e.Validate(); err != nil {
+		return Entry{}, fmt.Errorf("parse decision: %w", err)
+	}
+	return e, nil
+}
+
+// maxLine bounds what a damaged file may take: alternatives of 64 nodes are 20 kB.
+const maxLine = 1 << 20
+
+// Key is what an entry is looked for by: the little of a line that is read of each.
+type Key struct {
+	Schema   int         `json:"schema"`
+	At       time.Time   `json:"at"`
+	Kind     action.Kind `json:"kind"`
+	Workload string      `json:"workload"`
+	Service  string      `json:"service"`
+	Rule     string      `json:"rule"`
+}
+
+// says is whether the line is an entry, as far as its key tells.
+func (k Key) says() bool {
+	return Entry{Schema: k.Schema, Kind: k.Kind, Workload: k.Workload, Rule: k.Rule}.Validate() == nil
+}
+
+// mostBytes bounds what is kept of a log while it is read for some of its entries.
+const mostBytes = 16 << 20
+
+// Read returns the newest entries that match, oldest first, at most so many (0: all),
+// of path and the older files beside it. Lines that say nothing are counted, not an
+// error: a machine that crashed leaves such. Without any file the error is
+// fs.ErrNotExist. Memory is taken for the entries that are returned, not for the files.
+func Read(path string, match func(Key) bool, most int) (found []Entry, skipped int, err error) {
+	files := 0
+	for i := range oldest(path) + 1 {
+		left := 0
+		if most > 0 {
+			left = most - len(found)
+		}
+		part, bad, err := readFile(rotate.Older(path, i), match, left)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		files++
+		skipped += bad
+		found = append(part, found...)
+		if most > 0 && len(found) >= most {
+			return found, skipped, nil
+		}
+	}
+	if files == 0 {
+		return nil, 0, fmt.Errorf("read %s: %w", path, fs.ErrNotExist)
+	}
+	return found, skipped, nil
+}
+
+// oldest is the number of the oldest file; one that is missing (it is being rotated)
+// is no end.
+func oldest(path string) int {
+	const most = 1000 // as many as a configuration may ask for
+	last := 0
+	for i := 1; i <= most && i <= last+2; i++ {
+		if _, err := os.Stat(rotate.Older(path, i)); err == nil {
+			last = i
+		}
+	}
+	return last
+}
+
+func readFile(path string, match func(Key) bool, most int) (found []Entry, skipped int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read decisions: %w", err)
+	}
+	defer f.Close()
+	found, skipped, err = Scan(f, match, most)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	return found, skipped, nil
+}
+
+// Scan reads the last entries that match from lines, at most so many (0: all).
+func Scan(r io.Reader, match func(Key) bool, most int) (found []Entry, skipped int, err error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	last := newest{most: most}
+	var buf []byte
+	for {
+		line, tooLong, err := nextLine(in, buf[:0])
+		if len(bytes.TrimSpace(line)) > 0 || tooLong {
+			var k Key
+			switch {
+			case tooLong || json.Unmarshal(line, &k) != nil || !k.says():
+				skipped++
+			case match(k):
+				last.add(line)
+			}
+		}
+		buf = line
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, line := range last.inOrder() {
+		if e, err := Decode(line); err != nil {
+			skipped++
+		} else {
+			found = append(found, e)
+		}
+	}
+	return found, skipped, nil
+}
+
+// newest keeps copies of the last lines, as text: an entry is several times as large.
+type newest struct {
+	most  int // 0: all
+	lines [][]byte
+	first int // the oldest
+	bytes int
+}
+
+func (n *newest) add(line []byte) {
+	n.bytes += len(line)
+	if n.most == 0 || len(n.lines) < n.most {
+		n.lines = append(n.lines, bytes.Clone(line))
+	} else { // the oldest one's place
+		n.bytes -= len(n.lines[n.first])
+		n.lines[n.first] = append(n.lines[n.first][:0], line...)
+		n.first = (n.first + 1) % n.most
+	}
+	if n.most > 0 && n.bytes > mostBytes {
+		n.halve()
+	}
+}
+
+// halve drops the older half: lines are longer than any that homenode writes.
+func (n *newest) halve() {
+	all := n.inOrder()
+	n.lines, n.first, n.bytes = append([][]byte(nil), all[(len(all)+1)/2:]...), 0, 0
+	for _, line := range n.lines {
+		n.bytes += len(line)
+	}
+}
+
+func (n *newest) inOrder() [][]byte {
+	return append(n.lines[n.first:len(n.lines):len(n.lines)], n.lines[:n.first]...)
+}
+
+// nextLine appends a line to buf, and drops what is longer than any entry.
+func nextLine(in *bufio.Reader, buf []byte) (line []byte, tooLong bool, err error) {
+	line = buf
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > maxLine {
+			line, tooLong = line[:0], true
+		} else if !tooLong {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLong, err
+		}
+	}
+}

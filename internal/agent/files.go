@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/agent/decisions"
+	"homenode/internal/agent/history"
+	"homenode/internal/agent/rotate"
+	"homenode/internal/kernel"
+	"homenode/internal/window"
+)
+
+// files are what the agent writes beside journal and status. None of them may stop the
+// loop: what cannot be written is warned of, once until it can be again, and counted.
+type files struct {
+	decisions *rotate.File
+	refused   map[string]string // see decisions.Of
+	record    *rotate.File
+	saved     time.Time // the histories, last
+	status    time.Time // when it was written
+	failing   map[string]bool
+}
+
+// dryConfig keeps a dry run's files apart from those of a real agent beside it: its own
+// folder, no history written over, a socket of its own also where the configuration
+// names one, and no TCP port, which the other has.
+func dryConfig(c Config, dir string) Config {
+	for _, path := range []*string{&c.Decisions.Path, &c.Record.Path, &c.API.Socket} {
+		if *path != "" {
+			*path = filepath.Join(dir, filepath.Base(*path))
+		}
+	}
+	c.Metrics.Listen = ""
+	return c
+}
+
+// playConfig is for a recording: its figures are not this host's either, but what they
+// cost to write is part of what is measured.
+func playConfig(c Config) Config {
+	if c.History.Path != "" {
+		c.History.Path = filepath.Join(c.StateDir, filepath.Base(c.History.Path))
+	}
+	return dryConfig(c, c.StateDir)
+}
+
+// openFiles opens what the configuration names. Who may read the API may read the files
+// that say the same.
+func (a *Agent) openFiles() {
+	if name := a.o.Config.API.Group; name != "" {
+		a.readers, _ = GroupID(name) // who makes the socket says that there is none
+	}
+	a.openDecisions()
+	a.openRecord()
+}
+
+// openDecisions opens it, or opens it again: somebody may have moved the file away.
+func (a *Agent) openDecisions() {
+	_ = a.files.decisions.Close() // nothing is buffered
+	a.files.decisions = nil
+	if f := a.o.Config.Decisions; f.Path != "" {
+		var err error
+		a.files.decisions, err = rotate.Open(rotate.Options{Path: f.Path, Max: f.Size, Keep: f.Keep, Group: a.readers})
+		a.wrote("decisions", err)
+	}
+}
+
+// openRecord begins a new recording: its header says by what was decided.
+func (a *Agent) openRecord() {
+	_ = a.files.record.Close()
+	a.files.record = nil
+	if f := a.o.Config.Record; f.Path != "" {
+		var err error
+		a.files.record, err = rotate.Open(rotate.Options{Path: f.Path, Max: f.Size, Keep: f.Keep, Group: a.readers, Fresh: true, Head: a.recordHead})
+		a.wrote("record", err)
+	}
+}
+
+func (a *Agent) recordHead(w io.Writer) error {
+	_, err := window.NewRecorderOf(w, a.reader.Machine(), a.o.Config.Period, a.o.Config.Text)
+	return err
+}
+
+func (a *Agent) closeFiles() {
+	_ = a.files.decisions.Close() // nothing is buffered
+	_ = a.files.record.Close()
+	a.files.decisions, a.files.record = nil, nil
+}
+
+// wrote says that a file could not be written, and when it can be again.
+func (a *Agent) wrote(what string, err error) {
+	if a.files.failing == nil {
+		a.files.failing = map[string]bool{}
+	}
+	if err != nil {
+		a.totals.FileErrors++
+		if !a.files.failing[what] {
+			a.o.Log.Warn(what+": the loop goes on without", "error", err)
+		}
+	} else if a.files.failing[what] {
+		a.o.Log.Info(what + ": written again")
+	}
+	a.files.failing[what] = err != nil
+}
+
+// statusEvery is how old the status file may become while nothing is done: making it is a
+// quarter of what a round costs. Who can ask the socket gets the last round's.
+const statusEvery = time.Minute
+
+// writeStatus is once a round. Whoever reads the file sees its age.
+func (a *Agent) writeStatus() {
+	if a.quiet > 0 && a.status.Rounds > 2 && time.Since(a.files.status) < statusEvery {
+		return
+	}
+	err := a.status.write(a.o.Config.StateDir, a.readers)
+	if a.wrote("status", err); err == nil {
+		a.files.status = time.Now()
+	}
+}
+
+// forgetEvery is how many rounds pass between two times that the program's unused pages
+// are let go of; forgetFirst is the first time, when all that starting it needs is done.
+const forgetFirst, forgetEvery = 3, 360
+
+// forgetProgram keeps what is resident of the program to what a round uses: half of the
+// agent's memory was code that had run once, or never.
+func (a *Agent) forgetProgram() {
+	if a.status.Rounds%forgetEvery != forgetFirst {
+		return
+	}
+	if err := kernel.ForgetProgram(); err != nil {
+		a.o.Log.Debug("unused code stays in memory", "error", err)
+	}
+}
+
+// record appends the window as it was read and named, before anything was decided on it.
+func (a *Agent) record(w window.Window) {
+	if a.files.record != nil {
+		a.wrote("record", window.RecorderTo(a.files.record).Add(w))
+	}
+}
+
+// noteDecisions appends what was decided.
+func (a *Agent) noteDecisions(w window.Window, wishes []action.Action, reasons []action.Reason) {
+	var all []decisions.Entry
+	all, a.files.refused = decisions.Of(w, wishes, reasons, a.files.refused)
+	for _, e := range all {
+		e.DryRun = a.o.DryRun
+		a.totals.decided(e)
+		if a.files.decisions != nil {
+			a.wrote("decisions", decisions.Write(a.files.decisions, e))
+		}
+	}
+}
+
+// readHistory gives the policy the nodes' past of earlier runs. A file that is damaged or
+// of another machine is warned of: the policy starts fresh, as on a first day.
+func (a *Agent) readHistory() {
+	path := a.o.Config.History.Path
+	if path == "" {
+		return
+	}
+	all, err := history.Read(path, a.reader.Machine())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
+		a.o.Log.Warn("nodes' histories start fresh", "error", err)
+		return
+	}
+	a.policy = a.policy.WithHistories(all)
+	a.o.Log.Info("nodes' histories go on", "file", path, "nodes", len(all))
+}
+
+// saveHistory writes it, at most once in a while, and at the end (always). Of a dry run
+// nothing is kept.
+func (a *Agent) saveHistory(at time.Time, always bool) {
+	path := a.o.Config.History.Path
+	nodes := a.policy.Histories()
+	if path == "" || a.o.DryRun || len(nodes) == 0 || !always && time.Since(a.files.saved) < a.o.Config.History.Every {
+		return
+	}
+	a.files.saved = time.Now() // also when it fails: the next try comes as late
+	a.wrote("history", history.Write(path, a.reader.Machine(), at, nodes))
+}
+
+// GroupID is a group's number; 0 with an error.
+func GroupID(name string) (int, error) {
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+func compareText(a, b string) int { return cmp.Compare(a, b) }

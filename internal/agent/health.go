@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Health says whether an agent lives, and whether it can do its work.
+//
+//	alive   the last round ended within three periods: the loop turns
+//	ready   it is alive, the journal is open (or it is a dry run), and the last window
+//	        is no older than that
+//
+// An agent that is not alive is to be killed and started anew; one that is not ready is
+// to be looked at.
+type Health struct {
+	Alive bool     `json:"alive"`
+	Ready bool     `json:"ready"`
+	Why   []string `json:"why,omitempty"` // of what is false
+}
+
+// pulse is what the loop tells of itself; others ask it at any time.
+type pulse struct {
+	mu      sync.Mutex
+	started time.Time
+	round   time.Time     // the last one ended; zero: none did
+	window  time.Time     // the last one was read
+	period  time.Duration // until the next round
+	journal bool
+	failure string // of the last round; "": it had none
+	ended   bool
+}
+
+const lateAfter = 3 // periods
+
+func (p *pulse) begin(now time.Time, period time.Duration, journal bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.started, p.period, p.journal, p.ended = now, period, journal, false
+}
+
+// beat is the end of a round.
+func (p *pulse) beat(now time.Time, period time.Duration, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.round, p.period, p.failure = now, period, ""
+	if err != nil {
+		p.failure = err.Error()
+		return
+	}
+	p.window = now
+}
+
+func (p *pulse) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+}
+
+// health as of now. A first round has as long as any other.
+func (p *pulse) health(now time.Time) Health {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	limit := lateAfter * max(p.period, time.Second)
+	since := p.round
+	if since.IsZero() {
+		since = p.started
+	}
+	h := Health{Alive: !p.ended && !since.IsZero() && now.Sub(since) <= limit}
+	switch {
+	case p.ended:
+		h.Why = append(h.Why, "it is ending")
+	case since.IsZero():
+		h.Why = append(h.Why, "it has not begun")
+	case !h.Alive:
+		h.Why = append(h.Why, fmt.Sprintf("no round ended for %v: more than %d periods", now.Sub(since).Round(time.Millisecond), lateAfter))
+	}
+	h.Ready = h.Alive
+	if p.window.IsZero() {
+		h.Ready = false
+		h.Why = append(h.Why, "no window was read yet"+because(p.failure))
+	} else if age := now.Sub(p.window); age > limit {
+		h.Ready = false
+		h.Why = append(h.Why, fmt.Sprintf("the last window is %v old%s", age.Round(time.Millisecond), because(p.failure)))
+	}
+	if !p.journal {
+		h.Ready = false
+		h.Why = append(h.Why, "the journal is not open")
+	}
+	return h
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+// Health is safe to ask for at any time, by anybody.
+func (a *Agent) Health() Health { return a.pulse.health(time.Now()) }

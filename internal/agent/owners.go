@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	names "homenode/internal/kernel/cgroup"
+	"homenode/internal/owner/cgroup"
+	"homenode/internal/owner/containerd"
+	"homenode/internal/owner/docker"
+	"homenode/internal/owner/resctrl"
+	"homenode/internal/owner/route"
+	"homenode/internal/owner/systemd"
+	"homenode/internal/owner/threads"
+)
+
+// DefaultDockerMemory outlives a boot, as what Docker is asked for does.
+const DefaultDockerMemory = "/var/lib/homenode/docker.json"
+
+// Runtimes says where those who run containers listen; "" is where they do by themselves.
+type Runtimes struct {
+	DockerSocket     string
+	DockerMemory     string // what Docker's containers were, in case that the machine crashes
+	ContainerdSocket string
+}
+
+// OwnersWith is everybody who acts, each on what is his:
+//
+//	threads ──▶ resctrl ──▶ route ─┬─▶ cgroup      nobody's, and those of direct_owners
+//	                               ├─▶ systemd     units
+//	                               ├─▶ docker      containers
+//	                               └─▶ containerd  containers of nobody above it
+//
+// Each is a journal.Link: what the journal asks of some owners only is asked of all. It
+// fails where no cgroup can be bound.
+func OwnersWith(cfg cgroup.Config, runtimes Runtimes) (journal.Link, error) {
+	cgroups, err := cgroup.New(kernel.Live(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return withManagers(cfg, runtimes, cgroups)
+}
+
+// withManagers adds those who manage cgroups. None of them is asked before he is needed.
+func withManagers(cfg cgroup.Config, runtimes Runtimes, cgroups *cgroup.Applier) (journal.Link, error) {
+	units, err := systemd.New(kernel.Live(), systemd.Config{Pages: cgroups})
+	if err != nil {
+		return nil, err
+	}
+	dockers, err := docker.New(kernel.Live(), docker.Config{Socket: runtimes.DockerSocket, Memory: runtimes.DockerMemory, Cgroups: cgroups})
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := containerd.New(kernel.Live(), containerd.Config{Socket: runtimes.ContainerdSocket, Cgroups: cgroups})
+	if err != nil {
+		return nil, err
+	}
+	router, err := route.New(kernel.Live(), route.Config{
+		Direct: cfg.DirectOwners, Cgroups: cgroups,
+		Managers: map[string]route.Manager{names.Systemd: units, names.Docker: dockers, names.Containerd: tasks},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return withThreads(cfg.DirectOwners, router, nil)
+}
+
+// Owners is who can put back all that a homenode may have left: threads everywhere,
+// cgroups, and what their managers were asked for, where there is a cpuset.
+func Owners(directOwners []string, runtimes Runtimes) (journal.Link, error) {
+	cfg := cgroup.Config{DirectOwners: directOwners}
+	cgroups, why := cgroup.New(kernel.Live(), cfg)
+	if why != nil {
+		return withThreads(directOwners, nil, why)
+	}
+	return withManagers(cfg, runtimes, cgroups)
+}
+
+// withThreads adds what belongs to no cgroup: resctrl's groups, and threads, which an
+// earlier homenode may have left pinned.
+func withThreads(directOwners []string, next journal.Link, why error) (journal.Link, error) {
+	groups, err := resctrl.New(kernel.Live(), resctrl.Config{DirectOwners: directOwners}, next, why)
+	if err != nil {
+		return nil, err
+	}
+	return threads.New(kernel.Live(), groups, nil)
+}

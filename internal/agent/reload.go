@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// Reloaded says what a new configuration changes.
+type Reloaded struct {
+	At      time.Time `json:"at"`
+	Changed []string  `json:"changed"` // with the next round
+	// Waits are settings that differ in the file and take a restart.
+	Waits []string `json:"waits_for_restart,omitempty"`
+	Error string   `json:"error,omitempty"` // nothing was changed
+}
+
+// ErrNoReload says that this agent was not started from a file.
+var ErrNoReload = errors.New("this agent has no configuration file to read again")
+
+// ErrConfig is wrapped when a new configuration is not to be had; the old one stays.
+var ErrConfig = errors.New("the configuration is as it was")
+
+// settings are a configuration's parts by their names in the file. Those that name what
+// was opened at the start (a lock, counters, sockets) take a restart.
+var settings = []struct {
+	name    string
+	restart bool
+	of      func(c *Config) any
+}{
+	{"period", false, func(c *Config) any { return c.Period }},
+	{"calm_period", false, func(c *Config) any { return c.CalmPeriod }},
+	{"services", false, func(c *Config) any { return c.Services }},
+	{"mao", false, func(c *Config) any { return c.MAO }},
+	{"actuate", false, func(c *Config) any { p := c.Actuate; p.Profile = nil; return p }},
+	{"profile", false, func(c *Config) any { return []any{c.Profile, c.Actuate.Profile} }},
+	{"log", false, func(c *Config) any { return c.Log }},
+	{"decisions", false, func(c *Config) any { return c.Decisions }},
+	{"record", false, func(c *Config) any { return c.Record }},
+	{"history", false, func(c *Config) any { return c.History }},
+	{"metrics: max_workloads", false, func(c *Config) any { return c.Metrics.MaxWorkloads }},
+	{"state_dir", true, func(c *Config) any { return c.StateDir }},
+	{"cgroups", true, func(c *Config) any { return c.Cgroups }},
+	{"direct_owners", true, func(c *Config) any { return c.DirectOwners }},
+	{"count_user_only", true, func(c *Config) any { return c.UserOnly }},
+	{"events", true, func(c *Config) any { return c.Events }},
+	{"count_ticks", true, func(c *Config) any { return c.Ticks }},
+	{"docker_socket", true, func(c *Config) any { return c.Runtimes.DockerSocket }},
+	{"docker_memory", true, func(c *Config) any { return c.Runtimes.DockerMemory }},
+	{"containerd_socket", true, func(c *Config) any { return c.Runtimes.ContainerdSocket }},
+	{"hint_faults", true, func(c *Config) any { return c.Hints }},
+	{"api", true, func(c *Config) any { return c.API }},
+	{"metrics: listen", true, func(c *Config) any { return c.Metrics.Listen }},
+}
+
+// adopt is next, with old's settings where those take a restart.
+func adopt(old, next Config) (Config, Reloaded) {
+	r := Reloaded{Changed: []string{}}
+	for _, s := range settings {
+		if reflect.DeepEqual(s.of(&old), s.of(&next)) {
+			continue
+		}
+		if s.restart {
+			r.Waits = append(r.Waits, s.name)
+		} else {
+			r.Changed = append(r.Changed, s.name)
+		}
+	}
+	next.StateDir, next.Cgroups, next.DirectOwners, next.UserOnly = old.StateDir, old.Cgroups, old.DirectOwners, old.UserOnly
+	next.Events, next.Ticks, next.Runtimes, next.Hints = old.Events, old.Ticks, old.Runtimes, old.Hints
+	next.API, next.Metrics.Listen = old.API, old.Metrics.Listen
+	return next, r
+}
+
+// Reload reads the configuration again. A good one is taken by the next round, which is
+// no more than a period away; with a bad one everything stays, and the error says why. It
+// is safe to call at any time, by anybody.
+func (a *Agent) Reload() (Reloaded, error) {
+	if a.o.Load == nil {
+		return Reloaded{}, ErrNoReload
+	}
+	next, err := a.o.Load()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		r := Reloaded{At: time.Now().Round(0), Error: err.Error()}
+		a.reloads.failed++
+		a.reloads.last = &r
+		a.o.Log.Error("reload: "+ErrConfig.Error(), "error", err)
+		return r, errors.Join(ErrConfig, err)
+	}
+	if a.o.DryRun { // its files are in a folder of their own
+		next.StateDir = a.started.StateDir
+		next = dryConfig(next, next.StateDir)
+	}
+	config, r := adopt(a.started, next)
+	r.At = time.Now().Round(0)
+	a.pending, a.started = &config, config
+	a.reloads.done++
+	a.reloads.last = &r
+	a.o.Log.Info("reload", "changed", r.Changed, "waits_for_restart", r.Waits)
+	a.awake()
+	return r, nil
+}
+
+// swap takes a configuration that waits, between two rounds.
+func (a *Agent) swap() {
+	a.mu.Lock()
+	next := a.pending
+	a.pending = nil
+	a.mu.Unlock()
+	if next == nil {
+		return
+	}
+	old := a.o.Config
+	a.o.Config = *next
+	a.quiet = 0 // what is new may want to act
+	a.status.Period = next.Period
+	if a.o.Relog != nil && old.Log != next.Log {
+		a.o.Relog(next.Log)
+	}
+	a.openDecisions()
+	if old.Record != next.Record || old.Text != next.Text {
+		a.openRecord()
+	}
+	a.resolveNear()
+}
+
+// Exclude keeps a workload from being bound until then: for the policy its service is not
+// approved. One that is bound is unbound with the next round. It lasts as long as this
+// agent runs, at most. False: too many are excluded already.
+func (a *Agent) Exclude(workload string, until time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.excluded == nil {
+		a.excluded = map[string]time.Time{}
+	}
+	if len(a.excluded) >= maxExcluded && a.excluded[workload].IsZero() {
+		return false
+	}
+	a.excluded[workload] = until
+	a.o.Log.Info("excluded", "workload", workload, "until", until)
+	a.awake()
+	return true
+}
+
+// awake tells the loop that something new waits.
+func (a *Agent) awake() {
+	select {
+	case a.wake <- struct{}{}:
+	default: // it knows
+	}
+}
+
+// maxExcluded bounds what the API may make the agent remember.
+const maxExcluded = 10_000
+
+// Include ends an exclusion; false: there was none.
+func (a *Agent) Include(workload string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, was := a.excluded[workload]
+	delete(a.excluded, workload)
+	a.awake()
+	return was
+}
+
+// excludedNow forgets what is over.
+func (a *Agent) excludedNow(now time.Time) []Excluded {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []Excluded
+	for id, until := range a.excluded {
+		if now.After(until) {
+			delete(a.excluded, id)
+			continue
+		}
+		all = append(all, Excluded{Workload: id, Until: until})
+	}
+	slices.SortFunc(all, func(x, y Excluded) int { return compareText(x.Workload, y.Workload) })
+	return all
+}

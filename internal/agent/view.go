@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/agent/decisions"
+	"homenode/internal/window"
+)
+
+// Totals are what an agent did since it started.
+type Totals struct {
+	Rounds       uint64 `json:"rounds"`
+	FailedRounds uint64 `json:"failed_rounds"`
+	// Decisions by kind ("bind", "unbind", …, "none": no place was found).
+	Decisions map[string]uint64 `json:"decisions,omitempty"`
+	// Steps by kind and what became of them: "set-cpus done".
+	Steps       map[string]uint64 `json:"steps,omitempty"`
+	MovedBytes  uint64            `json:"moved_bytes"`
+	Reloads     uint64            `json:"reloads"`
+	BadReloads  uint64            `json:"bad_reloads"`
+	FileErrors  uint64            `json:"file_errors"` // decisions, recording, histories, status
+	RoundTimes  Histogram         `json:"round_times"`
+	DecideTimes Histogram         `json:"decide_times"`
+}
+
+// Histogram counts durations up to each of its bounds.
+type Histogram struct {
+	Counts [len(histogramBounds)]uint64 `json:"counts"` // not cumulated; beyond the last: Count − their sum
+	Count  uint64                       `json:"count"`
+	Sum    time.Duration                `json:"sum_ns"`
+}
+
+// histogramBounds go from a decision (MAO promises 1 ms, homenode 100 µs) to a round with
+// page moves.
+var histogramBounds = [...]time.Duration{
+	50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond,
+	100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second, 10 * time.Second, 60 * time.Second,
+}
+
+// Bounds are the upper bounds of Counts.
+func (h Histogram) Bounds() []time.Duration { return histogramBounds[:] }
+
+func (h *Histogram) add(d time.Duration) {
+	h.Count++
+	h.Sum += d
+	for i, b := range histogramBounds {
+		if d <= b {
+			h.Counts[i]++
+			return
+		}
+	}
+}
+
+func (t *Totals) decided(e decisions.Entry) {
+	if t.Decisions == nil {
+		t.Decisions = map[string]uint64{}
+	}
+	t.Decisions[string(e.Kind)]++
+}
+
+func (t *Totals) took(o action.Outcome) {
+	if t.Steps == nil {
+		t.Steps = map[string]uint64{}
+	}
+	t.Steps[string(o.Step.Kind)+" "+string(o.Status)]++
+	t.MovedBytes += uint64(max(0, o.Moved))
+}
+
+// Excluded is a workload that somebody keeps from being bound.
+type Excluded struct {
+	Workload string    `json:"workload"`
+	Until    time.Time `json:"until"`
+}
+
+// View is the agent as of the end of a round. Nobody changes one: it is shared.
+type View struct {
+	Status       Status
+	MaxWorkloads int // with series of their own
+	Decisions    string
+}
+
+// View is safe to ask for at any time, by anybody; false: no round has ended yet.
+func (a *Agent) View() (View, bool) {
+	v := a.view.Load()
+	if v == nil {
+		return View{}, false
+	}
+	return *v, true
+}
+
+// Config is what the agent was started with: API and metrics do not change until the end.
+func (a *Agent) Config() Config {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.started
+}
+
+// publish shows the round to whoever asks.
+func (a *Agent) publish() {
+	a.sumUp()
+	a.status.Decisions = a.o.Config.Decisions.Path
+	a.view.Store(&View{Status: a.status, MaxWorkloads: a.o.Config.Metrics.MaxWorkloads, Decisions: a.o.Config.Decisions.Path})
+}
+
+// publishTotals is for a round that failed: the window stays the last one that was read,
+// but who watches the counters sees that rounds fail.
+func (a *Agent) publishTotals() {
+	v, ok := a.View()
+	if !ok {
+		return
+	}
+	a.sumUp()
+	v.Status.Rounds, v.Status.Totals, v.Status.Reload = a.status.Rounds, a.status.Totals, a.status.Reload
+	a.view.Store(&v)
+}
+
+func (a *Agent) sumUp() {
+	a.mu.Lock()
+	a.totals.Reloads, a.totals.BadReloads, a.status.Reload = a.reloads.done, a.reloads.failed, a.reloads.last
+	a.mu.Unlock()
+	a.status.Totals = a.totals
+	a.status.Totals.Decisions, a.status.Totals.Steps = maps.Clone(a.totals.Decisions), maps.Clone(a.totals.Steps)
+}
+
+// mostProblems is how many of a window's problems are told one by one: with one file that
+// cannot be read in each of 2,000 cgroups, the others say nothing new.
+const mostProblems = 50
+
+// tellProblems warns of those that the last window did not have.
+func (a *Agent) tellProblems(problems []string) {
+	now := make(map[string]bool, len(problems))
+	told := 0
+	for _, p := range problems {
+		if !a.told[p] && !now[p] {
+			if told++; told <= mostProblems {
+				a.o.Log.Warn("window", "problem", p)
+			}
+		}
+		now[p] = true
+	}
+	if told > mostProblems {
+		a.o.Log.Warn("window", "more_problems", told-mostProblems)
+	}
+	if len(a.told) > 0 && len(now) == 0 {
+		a.o.Log.Info("window: no problems any more")
+	}
+	a.told = now
+}
+
+// fewProblems is a window whose list is short enough for a status; how many there were is
+// told beside it.
+func fewProblems(w window.Window) window.Window {
+	if n := len(w.Problems); n > mostProblems {
+		w.Problems = append(slices.Clone(w.Problems[:mostProblems]), fmt.Sprintf("and %d more", n-mostProblems))
+	}
+	return w
+}
+
+// name tells workloads what the configuration and whoever excluded them say.
+func (a *Agent) name(w *window.Window) {
+	a.o.Config.Name(w)
+	a.status.Excluded = a.excludedNow(w.At)
+	for _, x := range a.status.Excluded {
+		if i, ok := w.WorkloadIndex(x.Workload); ok {
+			w.Workloads[i].Approved = false
+		}
+	}
+	for i := range w.Workloads {
+		a.tune(&w.Workloads[i])
+	}
+}
+
+// tune adds what a service's rule says beyond names: devices, quality.
+func (a *Agent) tune(wl *window.Workload) {
+	for i := range a.o.Config.Services {
+		s := &a.o.Config.Services[i]
+		if s.Name != wl.Service || !s.matches(wl.ID) {
+			continue
+		}
+		if i < len(a.near) {
+			wl.Near = a.near[i]
+		}
+		if s.LatencyFile != "" {
+			wl.Latency = readLatency(s.LatencyFile, wl.ID, time.Now(), a.period())
+		}
+		return
+	}
+}
+
+// resolveNear looks where the services' devices are, and warns of what is not there.
+func (a *Agent) resolveNear() {
+	a.near = a.near[:0]
+	for _, s := range a.o.Config.Services {
+		nodes, problems := nearNodes(a.reader.Machine(), s.Near)
+		a.near = append(a.near, nodes)
+		for _, p := range problems {
+			a.o.Log.Warn("service "+s.Name, "problem", p)
+		}
+	}
+}
