@@ -6,7 +6,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup lab lab-debian build check test test-full fuzz demo bench bench-migrate bench-sim bench-sim-parity bench-arena clean
+.PHONY: all setup lab lab-debian build check test test-full fuzz demo bench bench-migrate bench-sim bench-optimizer bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
 
 all: build
 
@@ -48,10 +48,13 @@ demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 	@build/homenode demo
 
 bench: demo ## the demonstration's ratios, CPU time of stat, maps and topo, cost and worth of the lab, speed of the simulator, the arena
-	@scripts/bench-stat.sh; a=$$?; scripts/bench-sim.sh; b=$$?; scripts/bench-arena.sh; c=$$?; scripts/bench-lab.sh && [ $$a -eq 0 ] && [ $$b -eq 0 ] && exit $$c
+	@scripts/bench-stat.sh; a=$$?; scripts/bench-sim.sh; b=$$?; scripts/bench-arena.sh; c=$$?; scripts/bench-count.sh; d=$$?; scripts/bench-observe.sh || d=1; scripts/bench-lab.sh && [ $$d -eq 0 ] && [ $$a -eq 0 ] && [ $$b -eq 0 ] && exit $$c
 
 bench-sim: build ## speed and memory of a simulated fleet: build/bench/sim.json
 	@scripts/bench-sim.sh
+
+bench-optimizer: ## how long a round of the optimizer takes, and the paper's Fig. 6: build/bench/optimizer.json
+	@scripts/bench-optimizer.sh
 
 bench-migrate: setup lab build ## moving memory: homenode against the kernel's own ways, in the lab and on a NUMA host
 	@scripts/bench-migrate.sh
@@ -59,8 +62,17 @@ bench-migrate: setup lab build ## moving memory: homenode against the kernel's o
 bench-sim-parity: setup lab build ## what the simulated machine is held to, measured in the lab: adds what is missing to internal/sim/parity/testdata
 	@scripts/bench-sim-parity.sh
 
+bench-count: build ## what counting events per cgroup costs at context switches: build/bench/count.json
+	@scripts/bench-count.sh
+
 bench-arena: build ## all policies on all machines, the papers' experiments, and the targets: build/bench/arena.html
 	@scripts/bench-arena.sh
+
+bench-agent: build ## memory of the agent after a day of windows: build/bench/agent.json
+	@scripts/bench-agent.sh
+
+bench-observe: build ## CPU time of observing 50 workloads, against cAdvisor: build/bench/observe.json
+	@scripts/bench-observe.sh
 
 clean:
 	rm -rf build

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the lab's second guest, build/lab/debian.img: Debian 12 with systemd and
-# containerd, as an ext4 disk. It boots with the kernel and initramfs that
+# Builds the lab's second guest, build/lab/debian.img: Debian 12 with systemd,
+# containerd and Docker, as an ext4 disk. It boots with the kernel and initramfs that
 # lab/build.sh makes, so that comes first. What is up to date is left alone; what
 # went in is listed in build/lab/DEBIAN-VERSIONS.
 #
@@ -11,7 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 out=$PWD/build/lab
 img=$out/debian.img
-size=512M # of the file system; sparse, half of it is used
+size=768M # of the file system; sparse, two thirds of it are used
 
 say() { echo "lab: $*"; }
 fail() { echo "lab: $*" >&2; exit 1; }
@@ -51,7 +51,7 @@ eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::ht
 [ -z "${https_proxy:-}" ] || export https_proxy
 say "building Debian with systemd and containerd (some minutes, log in build/lab/debian.log)"
 echo "$sources" | mmdebstrap --mode=root --variant=essential --skip=check/qemu \
-	--include=systemd,systemd-sysv,dbus,containerd,runc,kmod,mount,procps \
+	--include=systemd,systemd-sysv,dbus,containerd,runc,docker.io,kmod,mount,procps \
 	--aptopt='Apt::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
 	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
 	--dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
@@ -77,6 +77,8 @@ mkdir -p "$tree/etc/systemd/system-generators" # the prompt is homenode's
 ln -sf /dev/null "$tree/etc/systemd/system-generators/systemd-getty-generator"
 systemctl() { chroot "$tree" systemctl "$@" >> "$log" 2>&1 || { tail -n 5 "$log" >&2; fail "systemctl $* in the guest's tree failed"; }; }
 systemctl set-default multi-user.target
+# Docker is there for those who start it: a boot does without.
+systemctl disable docker.service docker.socket
 systemctl enable containerd.service homenode-guest.service homenode-shell.service
 
 # 4. The kernel's modules: those of the initramfs are loaded before.
