@@ -206,8 +206,8 @@ def main():
 def judge(out, arms):
     share = {}
     for arm in arms:
-        all = [r["percent"] for r in out["runs"] if r["arm"] == arm]
-        share[arm] = {"median": statistics.median(all), "least": min(all), "most": max(all)}
+        turns = [r["percent"] for r in out["runs"] if r["arm"] == arm]
+        share[arm] = {"median": statistics.median(turns), "least": min(turns), "most": max(turns)}
     own = max(share[a]["median"] for a in arms if a.startswith("homenode"))
     peer = share.get("cadvisor least", {}).get("median")
     out["percent"] = share

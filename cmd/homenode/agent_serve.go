@@ -35,8 +35,8 @@ func reloader(file, state string) func() (agent.Config, error) {
 }
 
 // gcPercent has the collector run when the heap has grown by a quarter instead of doubled.
-// What is alive is a few MB, and a round makes as much garbage: this keeps them from being
-// resident, and costs some ms of CPU a round (make bench-agent).
+// What is alive is a few MB, and a round makes as much garbage: this keeps it from being
+// resident. Go's own 100 would save 0.6 ms of CPU a round and take 6 MB more (make bench-agent).
 const gcPercent = 25
 
 // staySmall comes before anything is read.

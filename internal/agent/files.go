@@ -128,13 +128,13 @@ func (a *Agent) writeStatus() {
 }
 
 // forgetEvery is how many rounds pass between two times that the program's unused pages
-// are let go of; forgetFirst is the first time, when all that starting it needs is done.
-const forgetFirst, forgetEvery = 3, 360
+// are let go of, after the first forgetFirst rounds, which use much for the only time.
+const forgetFirst, forgetEvery = 3, 60
 
 // forgetProgram keeps what is resident of the program to what a round uses: half of the
 // agent's memory was code that had run once, or never.
 func (a *Agent) forgetProgram() {
-	if a.status.Rounds%forgetEvery != forgetFirst {
+	if a.status.Rounds > forgetFirst && a.status.Rounds%forgetEvery != 0 {
 		return
 	}
 	if err := kernel.ForgetProgram(); err != nil {

@@ -25,7 +25,7 @@ const (
 	// policyCost is the share of one CPU that looking again may take: the kernel walks
 	// every page of a process for its numa_maps, some 1.5 ms for 100 MiB. Higher finds a
 	// late mbind sooner.
-	policyCost = 0.0002
+	policyCost = 0.0001
 	// policySaved is the most of it that is saved up: one look of a small workload.
 	policySaved = 2 * time.Millisecond
 )

@@ -26,7 +26,7 @@ func TestPoliciesInTurns(t *testing.T) {
 		t.Fatalf("nothing is saved yet, but it is the turn of %s", r.policy.next)
 	}
 	for _, want := range []string{"/b", "/c", "/a", "/b"} {
-		now = now.Add(10 * time.Second) // 2 ms
+		now = now.Add(20 * time.Second) // 2 ms
 		r.seq++
 		r.beginPolicies()
 		if r.policy.next != want {

@@ -135,21 +135,26 @@ func TestLiveCounts(t *testing.T) {
 		t.Error("the first sample counts")
 	}
 	read(sb, 0)
-	used := spin(t, a)
-	s := read(sa, time.Second)
-	clock := time.Duration(s.Total[perf.Clock])
-	if !s.OK || clock < used*8/10 || clock > used*13/10+20*time.Millisecond {
-		t.Errorf("clock %v, the process used %v", clock, used)
+	used, s, clock := time.Duration(0), perf.Sample{}, time.Duration(0)
+	for try := 1; ; try++ { // a host that takes its CPUs away counts that time for the one and not for the other
+		used, s = spin(t, a), read(sa, time.Duration(try)*time.Second)
+		clock = time.Duration(s.Total[perf.Clock])
+		if s.OK && clock >= used*8/10 && clock <= used*13/10+20*time.Millisecond {
+			break
+		}
+		if t.Logf("clock %v, the process used %v", clock, used); try == 3 {
+			t.Fatal("the clock is not the process's, three times")
+		}
 	}
 	if n := s.Total[perf.Cycles]; n < 100 || s.Total[perf.Instructions] > n || s.Scaled != 1 || s.Lost != 0 {
 		t.Errorf("%+v", s)
 	}
-	if s := read(sb, time.Second); s.Total != (perf.Sample{}).Total {
+	if s := read(sb, 4*time.Second); s.Total != (perf.Sample{}).Total {
 		t.Errorf("who did nothing: %+v", s)
 	}
 	c.Remove(sa)
 	spin(t, a)
-	if s := read(sa, 2*time.Second); s.Total[perf.Clock] != 0 {
+	if s := read(sa, 5*time.Second); s.Total[perf.Clock] != 0 {
 		t.Errorf("removed: %+v", s)
 	}
 	t.Logf("clock %v, used %v, page faults %d, %d files", clock, used, s.Total[perf.Cycles], c.Files())
