@@ -40,6 +40,7 @@ piece freeze-v1 env HOMENODE_KILL_POINTS=100 go test -count=1 -timeout 120m -run
 piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./internal/lab
 piece arm64 scripts/test-arm64.sh
 piece doctor env HOMENODE_DOCTOR=all go test -count=1 -timeout 60m -run TestLabDoctor -v ./internal/lab
+piece hotplug env HOMENODE_HOTPLUG=1 go test -count=1 -timeout 60m -run TestLabHotplug -v ./internal/lab
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'
 piece fuzz env FUZZLONG=1 scripts/fuzz.sh
 {

@@ -31,6 +31,8 @@ func killSeed() uint64 {
 
 const killConfig = `
 period: 100ms
+events: perf # BPF's types take the guest longer to read than it is given before it is killed
+history: none
 cgroups: ["/kill/*"]
 services:
   - {name: kill, match: "/kill/*", approved: true, target_local_ratio: 0.99}
