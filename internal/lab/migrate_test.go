@@ -191,9 +191,12 @@ func TestLabMigrateRefuses(t *testing.T) {
 	moved(t, g, "echo 0 > $base/mig/cpuset.mems") // it moves what is elsewhere
 	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 1", "cpuset")
 	moved(t, g, "echo 0-1 > $base/mig/cpuset.mems")
-	// All but 80 MiB of node 1, of which some 40 are the kernel's reserve. Page cache that
-	// other tests left would be room, too, once it is pushed out.
-	full := "group mig-full; sync; echo 1 > /proc/sys/vm/drop_caches; free=$(awk '/MemFree/ {print $4 - 81920}' /sys/devices/system/node/node1/meminfo)\nstart full mig-full hold --bind-mem 1 --ws ${free}k --thp off"
+	// All but 64 MiB of node 1, of which some 40 are the kernel's reserve, once what other
+	// tests had is free: that takes the kernel a while. Page cache and slabs that they left
+	// would be room, too, once they are pushed out.
+	full := "group mig-full; sync; free() { awk '/MemFree/ {print $4}' /sys/devices/system/node/node1/meminfo; }\n" +
+		"was=0; until now=$(free); [ $((now - was)) -lt 1024 ]; do was=$now; echo 3 > /proc/sys/vm/drop_caches; sleep 2; done\n" +
+		"start full mig-full hold --bind-mem 1 --ws $((now - 65536))k --thp off"
 	if r := moved(t, g, full); r.Exit != 0 {
 		t.Fatalf("fill node 1: exit %d\n%s", r.Exit, r.Stderr)
 	}
