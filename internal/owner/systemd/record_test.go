@@ -57,10 +57,11 @@ func TestMadeAnewMeanwhile(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
 	f.refuse = func(q string) error {
 		if strings.HasPrefix(q, "set") && strings.HasSuffix(q, "=1") {
-			if err := os.Remove(f.root.Path("/run/systemd/transient/brief.service")); err != nil {
+			// The old one stays elsewhere, or the new one could have its number.
+			if err := os.Rename(f.root.Path("/run/systemd/transient/brief.service"), filepath.Join(t.TempDir(), "old")); err != nil {
 				t.Fatal(err)
 			}
-			kerneltest.Write(t, f.root, kerneltest.Files{"/run/other": "", "/run/systemd/transient/brief.service": "[Service]\n"})
+			kerneltest.Write(t, f.root, kerneltest.Files{"/run/systemd/transient/brief.service": "[Service]\n"})
 		}
 		return nil
 	}

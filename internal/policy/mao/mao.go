@@ -301,7 +301,7 @@ func (l *load) judge(cfg *Config, seq uint64, locals []unit.Ratio) []unit.Ratio 
 // configuration demands that.
 func (l *load) misses(cfg *Config, local unit.Ratio) bool {
 	if cfg.EstimateMargin > 0 && l.From != window.LocalCounted && local < l.target {
-		local += unit.Ratio(cfg.EstimateMargin) * window.LocalAccessError(l.Workload).Or(0)
+		local += unit.Ratio(float64(float64(cfg.EstimateMargin) * float64(window.LocalAccessError(l.Workload).Or(0))))
 	}
 	return local < l.target
 }
