@@ -25,6 +25,7 @@ type windowOptions struct {
 	workloads []string // globs of cgroup paths
 	config    string   // names services
 	hints     string   // when threads' hint faults are read
+	penalty   bool     // count what the uncore penalty is of
 	force     bool
 	stderr    *os.File
 	// open makes the reader; nil: of the running kernel.
@@ -38,12 +39,13 @@ func addWindowFlags(f *pflag.FlagSet, o *windowOptions) {
 	f.DurationVar(&o.period, "period", 2*time.Second, "with --windows: how often to read")
 	f.StringArrayVar(&o.workloads, "workload", nil, "with --windows: only cgroups that match, e.g. '/demo/*'; may be repeated")
 	f.StringVar(&o.config, "config", "", "with --windows: the agent's configuration file, which names services and targets")
+	f.BoolVar(&o.penalty, "penalty", false, "with --windows: count uncore requests and waits and LLC misses of workloads as well, where the CPU has them and room for them")
 	f.StringVar(&o.hints, "hint-faults", "auto", "with --windows: read NUMA hint faults where nothing counts DRAM reads (auto), always, or off")
 }
 
 // withoutWindows refuses what says how to record windows where none are.
 func withoutWindows(f *pflag.FlagSet) error {
-	for _, name := range []string{"for", "period", "workload", "config", "hint-faults"} {
+	for _, name := range []string{"for", "period", "workload", "config", "hint-faults", "penalty"} {
 		if f.Changed(name) {
 			return fmt.Errorf("--%s is for --windows: a machine is saved at once, and whole", name)
 		}
@@ -72,7 +74,7 @@ func recordWindows(ctx context.Context, o windowOptions) error {
 	if err != nil {
 		return badInput(err)
 	}
-	reader, err := o.open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Hints: hints, Ours: (&live{entries: entries}).ours})
+	reader, err := o.open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Penalty: o.penalty, Hints: hints, Ours: (&live{entries: entries}).ours})
 	if err != nil {
 		return precondition(err)
 	}

@@ -364,6 +364,7 @@ func TestTopBadInput(t *testing.T) {
 		{"record --for 10m", "--for is for --windows"},
 		{"record --period 2s --out " + dir + "/m.tar.gz", "--period is for --windows"},
 		{"record --workload /demo/*", "--workload is for --windows"},
+		{"record --penalty", "--penalty is for --windows"},
 		{"record --config none.yaml", "--config is for --windows"},
 		{"record --windows=", "--windows wants"},
 		{"record --windows " + dir + "/text", "is there already"},

@@ -90,6 +90,7 @@ func (e Event) Name() string {
 type Count struct {
 	Events []Event
 	Note   string // what it counts beyond the field, or leaves out
+	Writes bool   // reads for writing are among them; what has none, or who knows, is false
 }
 
 // Name is "a + b".

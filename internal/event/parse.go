@@ -48,8 +48,9 @@ type fileReading struct {
 }
 
 type fileCount struct {
-	Sum  []fileEvent `json:"sum"`
-	Note string      `json:"note"`
+	Sum    []fileEvent `json:"sum"`
+	Note   string      `json:"note"`
+	Writes bool        `json:"writes"`
 }
 
 type fileEvent struct {
@@ -205,7 +206,7 @@ func (c fileCount) count(format Format, path string) (Count, error) {
 	if len(c.Sum) == 0 {
 		return Count{}, wrong(path, "a count is the sum of one event or more")
 	}
-	out := Count{Note: c.Note}
+	out := Count{Note: c.Note, Writes: c.Writes}
 	for i, e := range c.Sum {
 		got, err := e.event(format)
 		if err != nil {

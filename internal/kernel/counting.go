@@ -62,7 +62,7 @@ func (r *Reader) openBPF() {
 		c.Controller = "cpuset"
 	}
 	var err error
-	for _, c.Events = range [][]perf.Event{r.meter.Table().Events, perf.Generic.Events, nil} {
+	for _, c.Events = range r.meter.Table().Fewer() {
 		if c.Events == nil && !r.layout.CPUAcct.V2 {
 			break // cpuacct tells what the clock would
 		}

@@ -19,6 +19,7 @@ import (
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/perf"
+	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
@@ -29,13 +30,21 @@ type countingPerf struct {
 	most int
 	now  uint64
 	deny error
+	room int         // events of a group; 0: no end
+	in   map[int]int // by leader
 }
 
 func (p *countingPerf) OpenDir(string) (int, error) { p.next++; return p.next, nil }
 func (p *countingPerf) Close(fd int)                { delete(p.open, fd) }
-func (p *countingPerf) Open(*sys.PerfEventAttr, int, int, int) (int, error) {
+func (p *countingPerf) Open(_ *sys.PerfEventAttr, _, _, leader int) (int, error) {
 	if p.deny != nil {
 		return 0, p.deny
+	}
+	if p.room > 0 && leader >= 0 {
+		if p.in[leader]+1 >= p.room {
+			return 0, sys.EINVAL
+		}
+		p.in[leader]++
 	}
 	p.next++
 	p.open[p.next] = true
@@ -105,6 +114,35 @@ func TestCountedInTurns(t *testing.T) {
 		if n < 4 {
 			t.Errorf("%s was counted in %d windows of 30", id, n)
 		}
+	}
+}
+
+// What classes are inferred from is counted where that is asked for; a PMU that has no
+// room for it counts what it counts else, and says so; where nobody asked there is nothing.
+func TestPenaltyIsCountedIfAskedFor(t *testing.T) {
+	for _, try := range []struct {
+		asked, want bool
+		room        int
+	}{{false, false, 0}, {true, true, 0}, {true, false, 7}} {
+		asked := try.asked
+		p := &countingPerf{open: map[int]bool{}, room: try.room, in: map[int]int{}}
+		root := fakeV2(t)
+		kerneltest.Write(t, root, kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"})
+		r, c := newFake(t, root, Config{Roots: []string{"/demo/*"}, Perf: p, Penalty: asked})
+		readRounds(t, r, c, p, 3, func(w window.Window) {
+			if w.Seq < 2 {
+				return
+			}
+			wl := w.Workloads[0]
+			for name, v := range map[string]unit.Value[uint64]{"requests": wl.UncoreRequests, "waits": wl.UncoreWaits, "misses": wl.LLCMisses} {
+				if v.Known() != try.want || asked && !strings.Contains(v.From, "perf r") || asked && !try.want && !strings.Contains(v.From, "not counted on this PMU") {
+					t.Errorf("%+v: %s is %+v", try, name, v)
+				}
+			}
+			if !wl.LocalLoads.Known() {
+				t.Errorf("%+v: loads are %+v", try, wl.LocalLoads)
+			}
+		})
 	}
 }
 

@@ -35,6 +35,7 @@ type Config struct {
 	Watched  func(id string) bool
 	Budget   perf.Budget // of perf's groups; zero: DefaultBudget
 	UserOnly bool        // count events in user mode only
+	Penalty  bool        // count UncoreRequests, UncoreWaits and LLCMisses of workloads, too, where the CPU can
 	Perf     unix.Perf   // nil: the kernel's, if Root is "/"; else none
 	// Resctrl says how traffic and cache are counted where resctrl is mounted. Without
 	// its Live token only groups that are there are read.
@@ -203,6 +204,9 @@ func (r *Reader) openMeter() {
 		limit, err := unix.RaiseFileLimit()
 		r.problem(err)
 		cfg := perf.Config{Table: perf.Detect(r.cfg.Root), UserOnly: r.cfg.UserOnly}
+		if r.cfg.Penalty {
+			cfg.Table = cfg.Table.WithPenalty()
+		}
 		r.meter = perf.NewMeter(calls, cfg, limit)
 		if r.budget = r.cfg.Budget; r.budget == (perf.Budget{}) {
 			r.budget = perf.DefaultBudget(limit)

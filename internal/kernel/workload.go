@@ -272,12 +272,16 @@ func (r *Reader) openEvents(w *workload) {
 // setCounts fills in the event fields. A PMU that counted no cycle while CPU time
 // was used is asleep: its zeros are not counts.
 func (r *Reader) setCounts(out *window.Workload, w *workload, s perf.Sample, why string) {
-	fields := []struct {
+	type field struct {
 		into *unit.Value[uint64]
 		f    perf.Field
-	}{
+	}
+	fields := []field{
 		{&out.Cycles, perf.Cycles}, {&out.Instructions, perf.Instructions}, {&out.StallCycles, perf.StallCycles},
 		{&out.LocalLoads, perf.LocalLoads}, {&out.RemoteLoads, perf.RemoteLoads},
+	}
+	if r.cfg.Penalty {
+		fields = append(fields, field{&out.UncoreRequests, perf.UncoreRequests}, field{&out.UncoreWaits, perf.UncoreWaits}, field{&out.LLCMisses, perf.LLCMisses})
 	}
 	if s.OK && r.has(w, perf.Cycles) && s.Total[perf.Cycles] == 0 && out.CPU.Or(0) > 0 {
 		s.OK, why = false, "the PMU counted no cycle while CPU time was used (is the lab's model off?)"

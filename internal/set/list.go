@@ -34,6 +34,18 @@ func ParseCPUs(s string) (CPUSet, error) { return parseList[CPU](s) }
 // ParseNodes reads a node list. On error the set is empty.
 func ParseNodes(s string) (NodeSet, error) { return parseList[Node](s) }
 
+// SameCPUs says that two lists have the same members. What is no list is like itself only.
+func SameCPUs(a, b string) bool { return sameList[CPU](a, b) }
+
+// SameNodes says that two lists have the same members. What is no list is like itself only.
+func SameNodes(a, b string) bool { return sameList[Node](a, b) }
+
+func sameList[K Kind](a, b string) bool {
+	x, err1 := parseList[K](a)
+	y, err2 := parseList[K](b)
+	return a == b || err1 == nil && err2 == nil && x == y
+}
+
 func parseList[K Kind](s string) (Set[K], error) {
 	var b builder[K]
 	text := trim(s)

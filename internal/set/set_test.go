@@ -216,3 +216,14 @@ func TestWords(t *testing.T) {
 		t.Errorf("%x", w)
 	}
 }
+
+func TestSameLists(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{"0-1", "1,0\n", true}, {"", "\n", true}, {"0", "0-1", false}, {"x", "x", true}, {"x", "", false}, {"0", "x", false}} {
+		if got := SameCPUs(c.a, c.b); got != c.want || SameNodes(c.a, c.b) != got || SameCPUs(c.b, c.a) != got {
+			t.Errorf("%q and %q: %v", c.a, c.b, got)
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (m *Model) detail(f Frame) []text {
 	say("throttled", "%s", figure(wl.Throttled, "%v of its quota's periods"))
 	say("some thread waited", "%s", figure(wl.Waiting, "%v of the time"))
 	say("memory limit", "%s", figure(wl.MemoryLimit, "%v"))
-	say("local access ratio", "%s", figure(ft.LocalAccessRatio, "%v")+within(ft))
+	say("local access ratio", "%s", figure(ft.LocalAccessRatio, "%v")+ft.Within(" ± "))
 	say("local page ratio", "%s", figure(ft.LocalPageRatio, "%v"))
 	say("DRAM reads (MBW)", "%s", bandwidth(ft.MBW))
 	say("stall share (MSR)", "%s", figure(ft.MSR, "%v"))
@@ -79,18 +79,6 @@ func (m *Model) detail(f Frame) []text {
 	return append(all, text{plain, ""},
 		text{plain, fmt.Sprintf("%-22s ", "local, 0 to 100%") + spark(m.time.history(wl.ID, width, localRatio), 1)},
 		text{plain, fmt.Sprintf("%-22s ", fmt.Sprintf("CPU, 0 to %.1f", largest(cpu))) + spark(cpu, largest(cpu))})
-}
-
-// within is how far an estimate may be off; "?" where that is not known.
-func within(f window.Features) string {
-	off, ok := f.LocalAccessError.Get()
-	switch {
-	case f.LocalAccessRatio.How != unit.HowEstimated:
-		return ""
-	case !ok:
-		return " ± ?"
-	}
-	return fmt.Sprintf(" ± %v", off)
 }
 
 func bindingLines(b window.Binding) [][2]string {

@@ -2,7 +2,11 @@
 
 package window
 
-import "homenode/internal/unit"
+import (
+	"fmt"
+
+	"homenode/internal/unit"
+)
 
 // What nine of ten scenarios of the lab were within of the exact share of local reads:
 // docs/decisions/0029-estimates.md, measured by scripts/bench-estimate.sh. Of each it is
@@ -22,12 +26,14 @@ const apart = 0.05
 
 // LocalAccessError is how far an estimated local access ratio may be off, as ErrorBasis
 // says. None where it is counted, unknown, or estimated from counts of a part of the
-// time: how far that is off nobody has measured.
+// time: how far that is off nobody has measured. 0 where there is but one node.
 func LocalAccessError(w *Workload) unit.Opt[unit.Ratio] {
 	v := LocalAccessRatio(w)
 	switch {
 	case v.How != unit.HowEstimated:
 		return unit.None[unit.Ratio]()
+	case len(w.CPUByNode) == 1:
+		return unit.Some(unit.Ratio(0))
 	case counts(w) == byFaults:
 		return unit.Some(faultsError)
 	case counts(w) != byPages: // counted, and scaled from a part of the time: not known
@@ -52,4 +58,17 @@ func (w *Workload) OnSeveral() bool {
 		bytes, mostBytes = bytes+b, max(mostBytes, b)
 	}
 	return mostCPU < (1-apart)*cpu && float64(mostBytes) < (1-apart)*float64(bytes)
+}
+
+// Within is sign, such as " ± ", and how far an estimated local access ratio may be off in
+// whole percent, "?" where that is not known; "" where the ratio is no estimate.
+func (f Features) Within(sign string) string {
+	off, ok := f.LocalAccessError.Get()
+	switch {
+	case f.LocalAccessRatio.How != unit.HowEstimated:
+		return ""
+	case !ok:
+		return sign + "?"
+	}
+	return fmt.Sprintf("%s%.0f%%", sign, 100*float64(off))
 }

@@ -48,6 +48,10 @@ func TestLocalAccessOrder(t *testing.T) {
 			t.Errorf("%s: policies go by %v, screens show %v", step.about, LocalAccess(&w), v)
 		}
 	}
+	one := Workload{CPUByNode: cpusOn(1), AnonByNode: bytesOn(unit.MiB), FileByNode: bytesOn(0)}
+	if v, off := LocalAccessRatio(&one), LocalAccessError(&one); v.Or(0) != 1 || off != unit.Some(unit.Ratio(0)) {
+		t.Errorf("of one node: %v ± %v", v, off)
+	}
 	if v := LocalAccessRatio(&Workload{}); v.Known() || LocalAccessError(&Workload{}).Known() {
 		t.Errorf("of nothing: %v", v)
 	}
@@ -106,6 +110,21 @@ func TestErrorsOfTheWorstShape(t *testing.T) {
 	for _, said := range []string{ErrorBasis, "0.35 for hint faults", "0.75 where CPU time or pages are on one node", "0.66 where both are on several"} {
 		if !strings.Contains(string(text), said) {
 			t.Errorf("the decision does not say %q", said)
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	known := func(how unit.Source) Features {
+		f := Features{LocalAccessError: unit.Some(unit.Ratio(0.346))}
+		f.LocalAccessRatio.How = how
+		return f
+	}
+	far := known(unit.HowEstimated)
+	far.LocalAccessError = unit.None[unit.Ratio]()
+	for want, f := range map[string]Features{" ± 35%": known(unit.HowEstimated), " ± ?": far, "": known(unit.HowMeasured)} {
+		if got := f.Within(" ± "); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

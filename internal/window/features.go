@@ -98,8 +98,10 @@ const (
 )
 
 // LocalSourceOf is where LocalAccess has its figure from, if it has one.
-func LocalSourceOf(w *Workload) LocalSource {
-	switch counts(w) {
+func LocalSourceOf(w *Workload) LocalSource { return sourceOf(counts(w)) }
+
+func sourceOf(by source) LocalSource {
+	switch by {
 	case byFaults:
 		return LocalFaults
 	case byPages:
@@ -117,11 +119,12 @@ func LocalSourceOf(w *Workload) LocalSource {
 //
 // What the estimates are worth is in LocalAccessError.
 func LocalAccessRatio(w *Workload) unit.Value[unit.Ratio] {
-	ratio, why := localOf(w)
+	by := counts(w)
+	ratio, why := localOf(w, by)
 	if why != "" {
 		return unit.UnknownValue[unit.Ratio](why)
 	}
-	switch counts(w) {
+	switch by {
 	case byLoads:
 		return unit.ValueOf(ratio, unit.Weakest(w.LocalLoads.How, w.RemoteLoads.How), w.LocalLoads.From+", "+w.RemoteLoads.From)
 	case byTraffic:
@@ -141,14 +144,21 @@ const pagesFrom = "Σ CPU share × page share by node"
 // LocalAccess is the figure of LocalAccessRatio, without how it is known: what a
 // policy goes by, of every workload in every window.
 func LocalAccess(w *Workload) unit.Opt[unit.Ratio] {
-	ratio, why := localOf(w)
-	return unit.OptOf(ratio, why == "")
+	ratio, _ := LocalAccessFrom(w)
+	return ratio
 }
 
-// localOf is the figure of the best source, or why there is none.
-func localOf(w *Workload) (ratio unit.Ratio, why string) {
+// LocalAccessFrom is LocalAccess, and LocalSourceOf.
+func LocalAccessFrom(w *Workload) (unit.Opt[unit.Ratio], LocalSource) {
+	by := counts(w)
+	ratio, why := localOf(w, by)
+	return unit.OptOf(ratio, why == ""), sourceOf(by)
+}
+
+// localOf is the figure of a source, the best, or why there is none.
+func localOf(w *Workload, by source) (ratio unit.Ratio, why string) {
 	part := func(local, all float64) (unit.Ratio, string) { return unit.Ratio(min(1, local/all)), "" }
-	switch counts(w) {
+	switch by {
 	case byLoads: // 1
 		all, _ := w.Loads()
 		return part(all-float64(w.RemoteLoads.Or(0)), all)
@@ -163,7 +173,7 @@ func localOf(w *Workload) (ratio unit.Ratio, why string) {
 
 // Loads returns all DRAM reads of the period, local and remote; false when
 // either is unknown. A float64, because a sum of counters may not wrap.
-func (w Workload) Loads() (float64, bool) {
+func (w *Workload) Loads() (float64, bool) {
 	local, okL := w.LocalLoads.Get()
 	remote, okR := w.RemoteLoads.Get()
 	return float64(local) + float64(remote), okL && okR

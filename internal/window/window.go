@@ -85,6 +85,10 @@ type Workload struct {
 	// data, instruction or RFO. W/A is the uncore penalty.
 	UncoreRequests unit.Value[uint64] `json:"uncore_requests,omitzero"`
 	UncoreWaits    unit.Value[uint64] `json:"uncore_waits,omitzero"`
+	// LLCMisses are lines that it brought into last-level caches, reads for writing
+	// included. They are counted only where UncoreRequests have those among them, too, so
+	// that the two can be compared.
+	LLCMisses unit.Value[uint64] `json:"llc_misses,omitzero"`
 	// LLC is what it holds of all last-level caches at the end of the period (resctrl's
 	// llc_occupancy), bytes.
 	LLC unit.Value[unit.Bytes] `json:"llc_bytes,omitzero"`

@@ -155,7 +155,7 @@ func explain(object string, err error) error {
 	if errors.Is(err, sys.ENOENT) || errors.Is(err, sys.EOPNOTSUPP) || errors.Is(err, sys.EINVAL) {
 		return fmt.Errorf("open %s: %w (%w): this PMU cannot sample addresses", object, err, unix.ErrNotSupported)
 	}
-	return unix.Explain("open", object, "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)", err)
+	return unix.Explain("open", object, unix.PerfNeeds(), err)
 }
 
 // Collect samples for d, or until ctx ends, and hands over each access, event by

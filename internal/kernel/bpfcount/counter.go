@@ -87,7 +87,7 @@ func (c *Counter) Slots() int { return c.cfg.Slots }
 func explain(err error) error {
 	switch {
 	case errors.Is(err, sys.EPERM), errors.Is(err, sys.EACCES):
-		return fmt.Errorf("count by BPF: %w (%w): it needs CAP_BPF and CAP_PERFMON", err, unix.ErrNotPermitted)
+		return fmt.Errorf("count by BPF: %w (%w): it needs CAP_BPF and %s", err, unix.ErrNotPermitted, unix.PerfNeeds())
 	case errors.Is(err, unix.ErrNotSupported):
 		return fmt.Errorf("count by BPF: %w", err)
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, sys.EINVAL), errors.Is(err, sys.ENOENT), errors.Is(err, sys.ENOSYS), errors.Is(err, sys.EOPNOTSUPP):

@@ -177,7 +177,7 @@ func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (strin
 			Read_format: sys.PERF_FORMAT_TOTAL_TIME_ENABLED | sys.PERF_FORMAT_TOTAL_TIME_RUNNING}
 		fd, err := c.calls.OpenTask(&attr, -1, cpu)
 		if err != nil {
-			return unix.Explain("open", fmt.Sprintf("uncore_imc event %s on CPU %d", controllerNames[kind], cpu), "CAP_PERFMON", err)
+			return unix.Explain("open", fmt.Sprintf("uncore_imc event %s on CPU %d", controllerNames[kind], cpu), unix.PerfNeeds(), err)
 		}
 		c.events = append(c.events, controllerEvent{fd: fd, node: node, kind: kind})
 		c.Busy = c.Busy || kind == queueNotEmpty

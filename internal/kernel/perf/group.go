@@ -25,7 +25,8 @@ type Config struct {
 type Meter struct {
 	calls  unix.Perf
 	cfg    Config
-	limit  int // descriptors we may hold
+	lists  [][]Event // the table's, Fewer
+	limit  int       // descriptors we may hold
 	open   int
 	words  []uint64 // one read: count, enabled, running, values
 	deltas []reading
@@ -41,15 +42,15 @@ func NewMeter(calls unix.Perf, cfg Config, limit uint64) *Meter {
 		cfg.Table = cfg.Table.With(cfg.Fields)
 	}
 	most := max(len(cfg.Table.Events), len(Generic.Events)) + 1 // and the clock
-	return &Meter{calls: calls, cfg: cfg, limit: int(min(limit, 1<<30)) - spareFiles, words: make([]uint64, 3+most)}
+	return &Meter{calls: calls, cfg: cfg, lists: cfg.Table.Fewer(), limit: int(min(limit, 1<<30)) - spareFiles, words: make([]uint64, 3+most)}
 }
 
 // choices are the table's events, then less and less. Without clock, cpuacct
 // tells the CPU time by CPU.
 func (m *Meter) choices(clock bool) [][]Event {
-	all := [][]Event{slices.Clone(m.cfg.Table.Events), slices.Clone(Generic.Events), nil}
-	for i := range all {
-		if clock {
+	all := make([][]Event, len(m.lists))
+	for i, list := range m.lists {
+		if all[i] = slices.Clone(list); clock {
 			all[i] = append(all[i], taskClock)
 		}
 	}
@@ -140,7 +141,7 @@ func (g *Group) openCPU(dirFD, cpu int) error {
 			return nil
 		}
 		if err != nil {
-			return unix.Explain("open", fmt.Sprintf("%s on cpu %d", e.Name(), cpu), "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)", err)
+			return unix.Explain("open", fmt.Sprintf("%s on cpu %d", e.Name(), cpu), unix.PerfNeeds(), err)
 		}
 		g.m.open++
 		c.fds = append(c.fds, fd)

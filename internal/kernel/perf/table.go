@@ -112,6 +112,33 @@ func (t Table) With(fields []Field) Table {
 	return t
 }
 
+// WithPenalty is the table with what classes are inferred from as well, as far as the CPU
+// has events that fit together: requests and waits are of use together only; misses have
+// reads for writing among them, and are compared with requests, so these must, too.
+func (t Table) WithPenalty() Table {
+	fields := slices.Clone(WindowFields)
+	if t.Known != nil {
+		requests, _, ok := t.Known.Best(event.UncoreRequests)
+		if _, _, waits := t.Known.Best(event.UncoreWaits); ok && waits {
+			fields = append(fields, UncoreRequests, UncoreWaits)
+			if misses, _, ok := t.Known.Best(event.LLCMisses); ok && misses.Writes && requests.Writes {
+				fields = append(fields, LLCMisses)
+			}
+		}
+	}
+	return t.With(fields)
+}
+
+// Fewer are the table's events, then less and less, the last of them none: of these the
+// first list is counted that the PMU takes.
+func (t Table) Fewer() [][]Event {
+	all := [][]Event{t.Events}
+	if usual := t.With(WindowFields).Events; len(usual) > 0 && len(usual) < len(t.Events) {
+		all = append(all, usual)
+	}
+	return append(all, Generic.Events, nil)
+}
+
 // docOf is "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM: intel/perfmon SKX core events 1.37".
 func docOf(t *event.Table, e event.Event) string {
 	s := t.Sources[0]

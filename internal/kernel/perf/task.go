@@ -144,7 +144,7 @@ func (m *TaskMeter) openEvents(tid int, events []taskEvent) (*TaskGroup, error) 
 			if noPMU(err) {
 				return nil, fmt.Errorf("open %s of thread %d: %w: this machine, or this guest, has no such counter (%w)", e.event.Name(), tid, err, unix.ErrNotSupported)
 			}
-			return nil, unix.Explain("open", fmt.Sprintf("%s of thread %d", e.event.Name(), tid), "CAP_PERFMON, or to be its user and kernel.perf_event_paranoid of 1 or less (2 where only user mode is counted)", err)
+			return nil, unix.Explain("open", fmt.Sprintf("%s of thread %d", e.event.Name(), tid), unix.PerfNeeds()+", or to be its user and kernel.perf_event_paranoid of 1 or less (2 where only user mode is counted)", err)
 		}
 		m.open++
 		g.fds = append(g.fds, fd)

@@ -45,8 +45,8 @@ func (p *page) headlineOf(s survey.Survey, wl window.Workload) {
 	p.wrapped("  ", may)
 	f := window.FeaturesOf(wl, s.Window.Length)
 	if v, ok := f.LocalAccessRatio.Get(); ok {
-		p.wrapped("  ", fmt.Sprintf("%v of its DRAM reads are local (%v%s, %s)", v, f.LocalAccessRatio.How, within(f), f.LocalAccessRatio.From))
-		if f.LocalAccessError.Known() {
+		p.wrapped("  ", fmt.Sprintf("%v of its DRAM reads are local (%v%s, %s)", v, f.LocalAccessRatio.How, f.Within(" ± "), f.LocalAccessRatio.From))
+		if f.LocalAccessError.Or(0) > 0 {
 			p.wrapped("  ", "±: "+window.ErrorBasis)
 		}
 	} else {
@@ -54,18 +54,6 @@ func (p *page) headlineOf(s survey.Survey, wl window.Workload) {
 	}
 	p.wrapped("  ", fmt.Sprintf("CPUs used: %s, by node %s%s; limit: %s", show(wl.CPU, cpus), cpusByNode(p, s.Machine.Nodes, wl.CPUByNode),
 		estimated(wl.CPUByNode), limit(wl.Quota, cpus)))
-}
-
-// within is how far an estimate may be off (window.ErrorBasis); "?" where that is not known.
-func within(f window.Features) string {
-	off, ok := f.LocalAccessError.Get()
-	switch {
-	case f.LocalAccessRatio.How != unit.HowEstimated:
-		return ""
-	case !ok:
-		return " ± ?"
-	}
-	return fmt.Sprintf(" ± %.0f%%", 100*float64(off))
 }
 
 // why is the reason for an unknown figure, in brackets.

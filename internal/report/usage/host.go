@@ -223,7 +223,7 @@ func local(f window.Features) string {
 		return unknown
 	}
 	if f.LocalAccessRatio.How == unit.HowEstimated {
-		return v.String() + " est." + within(f)
+		return v.String() + " est." + f.Within(" ± ")
 	}
 	return v.String() + " " + f.LocalAccessRatio.How.String()
 }
