@@ -118,6 +118,7 @@ func precondition(err error) error {
 
 func restoreCommand() *cobra.Command {
 	var file, state, output string
+	var dry bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Put back every setting that a killed homenode left changed, threads' CPUs included, and thaw what was left frozen",
@@ -130,24 +131,32 @@ func restoreCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if dry {
+				foreseen, err := agent.Foresee(c.StateDir, c.DirectOwners, c.Runtimes)
+				return errors.Join(sayRestored(cmd, output, dry, foreseen), restoreResult(dry, foreseen, err))
+			}
 			restored, err := agent.Restore(cmd.Context(), c.StateDir, c.DirectOwners, c.Runtimes)
-			return errors.Join(sayRestored(cmd, output, restored), restoreResult(restored, err))
+			return errors.Join(sayRestored(cmd, output, dry, restored), restoreResult(dry, restored, err))
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be put back, but change nothing")
 	outputFlag(cmd, &output)
 	return cmd
 }
 
-func sayRestored(cmd *cobra.Command, output string, restored []journal.Restored) error {
+func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal.Restored) error {
 	if output == "json" {
 		if restored == nil {
 			restored = []journal.Restored{}
 		}
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "restored": restored})
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "dry_run": dry, "restored": restored})
 	}
 	for _, r := range restored {
+		if dry {
+			fmt.Fprint(cmd.OutOrStdout(), "dry run: ")
+		}
 		fmt.Fprintln(cmd.OutOrStdout(), report.Printable(fmt.Sprint(r)))
 	}
 	return nil
@@ -155,8 +164,11 @@ func sayRestored(cmd *cobra.Command, output string, restored []journal.Restored)
 
 // restoreResult: what failed, or is kept because others depend on it, stays
 // outstanding: "partly" if anything else was put back.
-func restoreResult(restored []journal.Restored, err error) error {
-	done, open := 0, 0
+func restoreResult(dry bool, restored []journal.Restored, err error) error {
+	done, open, then := 0, 0, "are still to be put back: run 'homenode restore' again later"
+	if dry {
+		then = "could not be put back now"
+	}
 	for _, r := range restored {
 		if r.Result == journal.NotDone || r.Result == journal.Kept {
 			open++
@@ -168,9 +180,9 @@ func restoreResult(restored []journal.Restored, err error) error {
 	case err == nil && len(restored) == 0:
 		return codeError{exitNothing, errors.New("nothing to put back: the journal is empty")}
 	case open > 0 && done > 0:
-		return codeError{exitPartly, errors.Join(err, fmt.Errorf("%d of %d settings are still to be put back: run 'homenode restore' again later", open, open+done))}
+		return codeError{exitPartly, errors.Join(err, fmt.Errorf("%d of %d settings %s", open, open+done, then))}
 	case open > 0 && err == nil:
-		err = fmt.Errorf("%d settings are still to be put back: run 'homenode restore' again later", open)
+		err = fmt.Errorf("%d settings %s", open, then)
 	}
 	return precondition(err)
 }

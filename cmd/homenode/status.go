@@ -49,7 +49,7 @@ func statusOf(state, output string) (agent.Status, error) {
 	if errors.Is(err, agent.ErrNoStatus) {
 		err = badInput(err)
 	}
-	return s, err
+	return s, precondition(err)
 }
 
 func printStatus(w io.Writer, s agent.Status) error {
@@ -83,15 +83,7 @@ func printStatus(w io.Writer, s agent.Status) error {
 
 // knownHow is how the local access ratio is known, and how far an estimate may be off.
 func knownHow(f window.Features) string {
-	how := f.LocalAccessRatio.How
-	off, ok := f.LocalAccessError.Get()
-	switch {
-	case how != unit.HowEstimated:
-		return how.String()
-	case !ok:
-		return how.String() + " ±?"
-	}
-	return fmt.Sprintf("%v ±%.0f%%", how, 100*float64(off))
+	return f.LocalAccessRatio.How.String() + f.Within(" ±")
 }
 
 // orNone is a name from outside, fit for a terminal.
@@ -199,7 +191,7 @@ func printDecision(w io.Writer, d agent.Decision) {
 // printLocal is the local access ratio with its source, where that is an estimate:
 // what is decided by it rests on that.
 func printLocal(w io.Writer, f window.Features) {
-	if off, ok := f.LocalAccessError.Get(); ok {
+	if off := f.LocalAccessError.Or(0); off > 0 {
 		fmt.Fprintf(w, "  local access ratio: %s; ± %v: %s\n", report.Printable(f.LocalAccessRatio.String()), off, window.ErrorBasis)
 	}
 }

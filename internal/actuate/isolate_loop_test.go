@@ -98,6 +98,34 @@ func (r *rig) dump() {
 	r.t.Logf("actuate isolated: %+v", r.as.Isolated)
 }
 
+// isolating is a rig some windows after its victim's stalls have doubled.
+func isolating(t *testing.T, windows int) *rig {
+	r := newRig(t)
+	r.tick(60)
+	r.stall = 400
+	r.tick(windows)
+	return r
+}
+
+// ends checks that the neighbour is given back within n windows once all is well again.
+func (r *rig) ends(n int, what string) {
+	r.t.Helper()
+	r.tick(n)
+	if r.isolated("/loud") {
+		r.dump()
+		r.t.Error(what)
+	}
+}
+
+// aside has the neighbour keep off a node since.
+func (r *rig) aside(node int) {
+	for i := range r.ms.Workloads {
+		if r.ms.Workloads[i].Workload == "/loud" {
+			r.ms.Workloads[i].Aside = set.FromNodes(node)
+		}
+	}
+}
+
 // An isolation whose step failed once ends, and nothing of it stays.
 func TestIsolationFailedOnce(t *testing.T) {
 	r := newRig(t)
@@ -106,86 +134,47 @@ func TestIsolationFailedOnce(t *testing.T) {
 	r.stall = 400
 	r.tick(60)
 	r.stall = 200
-	r.tick(2000)
-	if r.isolated("/loud") {
-		r.dump()
-		t.Error("failed once, then done: isolated for ever")
-	}
+	r.ends(2000, "failed once, then done: isolated for ever")
 }
 
 // A reading that missed the neighbour is no farewell, and no reason to forget it either.
 func TestIsolationOfOneNotSeen(t *testing.T) {
-	r := newRig(t)
-	r.tick(60)
-	r.stall = 400
-	r.tick(4)
+	r := isolating(t, 4)
 	r.stall = 200
 	loud := *r.h.Load("/loud")
 	r.h.Remove("/loud")
 	r.tick(1)
 	r.h.Line("workload /loud cpu=2 on=2,0 cpus=0-15 mems=0-1 anon=0,1GiB llc=8MiB")
 	r.h.Load("/loud").Class = loud.Class
-	r.tick(2000)
-	if r.isolated("/loud") {
-		r.dump()
-		t.Error("neighbour unseen for one window: isolated for ever")
-	}
+	r.ends(2000, "neighbour unseen for one window: isolated for ever")
 }
 
 // What another rule says of the neighbour in each window does not keep it isolated.
 func TestIsolationOfOneWithoutRoom(t *testing.T) {
-	r := newRig(t)
-	r.tick(60)
-	r.stall = 400
-	r.tick(4)
+	r := isolating(t, 4)
 	r.stall = 200
 	r.h.Line("workload /loud approved cpu=15.5 on=8,7.5 local=1000000 remote=5000000")
-	r.tick(2000)
-	if r.isolated("/loud") {
-		r.dump()
-		t.Error("approved neighbour that finds no room: isolated for ever")
-	}
+	r.ends(2000, "approved neighbour that finds no room: isolated for ever")
 }
 
 // Nor does that it keeps aside.
 func TestIsolationOfOneAside(t *testing.T) {
-	r := newRig(t)
-	r.tick(60)
-	r.stall = 400
-	r.tick(4)
+	r := isolating(t, 4)
 	r.stall = 200
-	for i := range r.ms.Workloads { // it made room since
-		if r.ms.Workloads[i].Workload == "/loud" {
-			r.ms.Workloads[i].Aside = set.FromNodes(1)
-		}
-	}
-	r.tick(1000)
-	if r.isolated("/loud") {
-		t.Error("aside neighbour: not given back after hold")
-	}
+	r.aside(1)
+	r.ends(1000, "aside neighbour: not given back after hold")
 	r.h.Remove("/victim")
 	r.tick(1)
 	for i := range r.ms.Workloads {
 		t.Logf("%s aside %v", r.ms.Workloads[i].Workload, r.ms.Workloads[i].Aside)
 	}
-	r.tick(1000)
-	if r.isolated("/loud") {
-		r.dump()
-		t.Error("aside neighbour, victim gone: isolated for ever")
-	}
+	r.ends(1000, "aside neighbour, victim gone: isolated for ever")
 }
 
 // Policy and actuator agree on who is isolated, also after an unbind.
 func TestIsolationAndUnbind(t *testing.T) {
-	r := newRig(t)
-	r.tick(60)
-	r.stall = 400
-	r.tick(4)
-	for i := range r.ms.Workloads {
-		if r.ms.Workloads[i].Workload == "/loud" {
-			r.ms.Workloads[i].Aside = set.FromNodes(0) // overlaps what is bound: over at once
-		}
-	}
+	r := isolating(t, 4)
+	r.aside(0) // overlaps what is bound: over at once
 	r.tick(2)
 	q := ""
 	for _, m := range r.ms.Workloads {
@@ -201,10 +190,7 @@ func TestIsolationAndUnbind(t *testing.T) {
 
 // Who is idle is not escalated on what was found before.
 func TestIsolationOfIdle(t *testing.T) {
-	r := newRig(t)
-	r.tick(60)
-	r.stall = 400
-	r.tick(25)
+	r := isolating(t, 25)
 	n := len(r.said)
 	r.h.Line("workload /victim cpu=0.01 on=0.01,0 local=0 remote=0")
 	r.tick(3000)
@@ -255,10 +241,7 @@ func TestIsolationOfSlowForGood(t *testing.T) {
 
 // A metric that is missing now and then does not start everything anew.
 func TestIsolationByAnotherMetric(t *testing.T) {
-	r := newRig(t)
-	r.tick(60)
-	r.stall = 400
-	r.tick(25) // escalated, quiet for 360
+	r := isolating(t, 25) // escalated, quiet for 360
 	n := len(r.said)
 	for range 10 {
 		r.h.Load("/victim").Latency = unit.Measured(0.010, "file")
@@ -282,10 +265,7 @@ func TestIsolationByAnotherMetric(t *testing.T) {
 
 // A step is not judged by another metric.
 func TestIsolationJudgedByAnother(t *testing.T) {
-	r := newRig(t)
-	r.tick(60)
-	r.stall = 400
-	r.tick(4)
+	r := isolating(t, 4)
 	r.h.Load("/victim").Latency = unit.Measured(0.010, "file")
 	r.stall = 400
 	r.tick(8)

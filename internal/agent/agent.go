@@ -485,6 +485,19 @@ func Restore(ctx context.Context, stateDir string, directOwners []string, runtim
 	return append(thawed, restored...), errors.Join(err, err1, err2)
 }
 
+// Foresee says what Restore would do, and changes nothing. What a killed search for hot
+// pages left on is not told.
+func Foresee(stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
+	thaw, err := cgroup.ForeseeThaw(kernel.Live(), stateDir)
+	boot, err1 := kernel.BootID(kernel.Root{})
+	owner, err2 := Owners(directOwners, runtimes)
+	if bad := errors.Join(err1, err2); bad != nil {
+		return thaw, errors.Join(err, bad)
+	}
+	settings, err1 := journal.Foresee(stateDir, boot, owner)
+	return append(thaw, settings...), errors.Join(err, err1)
+}
+
 // restoreSettings puts threads back also where no cgroup can be.
 func restoreSettings(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
 	owner, err := Owners(directOwners, runtimes)

@@ -13,7 +13,8 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Holder tells the pid of whoever holds the journal in dir; "" if nobody does.
+// Holder tells the pid of whoever holds the journal in dir; "" if nobody does, "unknown"
+// where he could not write it.
 // It neither makes the journal nor keeps its lock, so it may be wrong a moment
 // later: Open decides.
 func Holder(dir string) (string, error) {
@@ -34,5 +35,8 @@ func Holder(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open journal: %w", err)
 	}
-	return strings.TrimSpace(string(pid)), nil
+	if text := strings.TrimSpace(string(pid)); text != "" {
+		return text, nil
+	}
+	return "unknown", nil
 }

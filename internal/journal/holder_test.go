@@ -4,6 +4,7 @@ package journal
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 )
@@ -22,6 +23,12 @@ func TestHolder(t *testing.T) {
 	}
 	if pid, err := Holder(dir); pid != strconv.Itoa(os.Getpid()) || err != nil {
 		t.Errorf("held: %q, %v", pid, err)
+	}
+	if err := os.Truncate(filepath.Join(dir, lockName), 0); err != nil { // a full disk
+		t.Fatal(err)
+	}
+	if pid, err := Holder(dir); pid != "unknown" || err != nil {
+		t.Errorf("held by one who could not say so: %q, %v", pid, err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func open(store storage, boot string) (*Journal, error) {
 	}
 	first := records[0]
 	if first.Version > version {
-		return nil, fmt.Errorf("open journal: it was written by a newer homenode (version %d, this one knows %d): use that one to restore", first.Version, version)
+		return nil, newer(first.Version)
 	}
 	if first.Kind == kindBoot && first.Boot != boot {
 		return j, j.startOver(func(b []byte) error { return store.Archive(first.Boot, b) })
@@ -73,6 +73,10 @@ func open(store storage, boot string) (*Journal, error) {
 		return j, store.Truncate(j.size)
 	}
 	return j, nil
+}
+
+func newer(v int) error {
+	return fmt.Errorf("open journal: it was written by a newer homenode (version %d, this one knows %d): use that one to restore", v, version)
 }
 
 // startOver makes a journal that holds what the ledger says, and no more.

@@ -2,6 +2,13 @@
 
 package journal
 
+import (
+	"context"
+	"fmt"
+
+	"homenode/internal/action"
+)
+
 // Ending is an Owner who remembers by himself what is on record (Remembering), and is
 // told when a record ends, so that the two cannot come to differ.
 type Ending interface {
@@ -21,8 +28,65 @@ type Link interface {
 	Inheritable
 }
 
-// Next hands on to the owner behind a link what not every owner knows. nil knows nothing.
-type Next struct{ Behind Owner }
+// Next hands on to the owner behind a link: a link need say only what is its own.
+type Next struct {
+	Behind Owner  // nil: nobody acts, and nothing is known
+	Why    string // nobody is behind; no error, as a sentinel in it would end records
+}
+
+var _ Link = Next{}
+
+// nobody says that there is nobody to act.
+func (n Next) nobody(what string) error {
+	return fmt.Errorf("act on %s: %s", what, n.Why)
+}
+
+// Plan is Owner's.
+func (n Next) Plan(ctx context.Context, step action.Step) ([]Change, error) {
+	if n.Behind == nil {
+		return nil, n.nobody(stepName(step))
+	}
+	return n.Behind.Plan(ctx, step)
+}
+
+func stepName(step action.Step) string { return fmt.Sprintf("%s of %s", step.Kind, step.Workload) }
+
+// Read is Owner's.
+func (n Next) Read(s Setting) (Current, error) {
+	if n.Behind == nil {
+		return Current{}, n.nobody(s.String())
+	}
+	return n.Behind.Read(s)
+}
+
+// Same is Owner's.
+func (n Next) Same(s Setting, current, recorded string) bool {
+	return n.Behind != nil && n.Behind.Same(s, current, recorded)
+}
+
+// Write is Owner's.
+func (n Next) Write(p Permit, s Setting, value string) error {
+	if n.Behind == nil {
+		return n.nobody(s.String())
+	}
+	return n.Behind.Write(p, s, value)
+}
+
+// Equivalent is Owner's.
+func (n Next) Equivalent(s Setting, original string) (string, error) {
+	if n.Behind == nil {
+		return "", n.nobody(s.String())
+	}
+	return n.Behind.Equivalent(s, original)
+}
+
+// Move is Owner's.
+func (n Next) Move(ctx context.Context, p Permit, step action.Step) action.Outcome {
+	if n.Behind == nil {
+		return action.Outcome{Step: step, Status: action.Refused, Detail: n.nobody(stepName(step)).Error()}
+	}
+	return n.Behind.Move(ctx, p, step)
+}
 
 // Overrules is Overruled's.
 func (n Next) Overrules(s Setting, value string) string {

@@ -72,11 +72,9 @@ func (j *Journal) restoreWhere(ctx context.Context, owner Owner, silent silence,
 			r, err = j.putBack(owner, e)
 			silent.hear(e.Setting, err)
 		}
-		if errors.Is(err, ErrNoAnswer) {
-			r = Restored{Result: Kept, Detail: err.Error()}
-		} else if err != nil {
-			r = Restored{Result: NotDone, Detail: err.Error()}
-			errs = append(errs, fmt.Errorf("restore %s: %w", e.Setting, err))
+		if err != nil {
+			r, err = notPutBack(e, err)
+			errs = append(errs, err)
 		} else if e.At != 0 && r.Result != Equivalent {
 			back = append(back, e)
 		}
@@ -85,6 +83,15 @@ func (j *Journal) restoreWhere(ctx context.Context, owner Owner, silent silence,
 	}
 	heirs, err := j.endInherited(owner, back)
 	return append(all, heirs...), errors.Join(append(errs, err)...)
+}
+
+// notPutBack is what becomes of a setting when that failed, and the error that is said: none
+// where its manager does not answer.
+func notPutBack(e Entry, err error) (Restored, error) {
+	if errors.Is(err, ErrNoAnswer) {
+		return Restored{Result: Kept, Detail: err.Error()}, nil
+	}
+	return Restored{Result: NotDone, Detail: err.Error()}, fmt.Errorf("restore %s: %w", e.Setting, err)
 }
 
 // silence is which managers have not answered: each is waited for once, or a start would
@@ -101,18 +108,12 @@ func (q silence) hear(s Setting, err error) {
 
 // putBack restores one setting, by what it is now.
 func (j *Journal) putBack(owner Owner, e Entry) (Restored, error) {
-	cur, err := owner.Read(e.Setting)
-	switch {
-	case vanished(e.Setting, err):
-		return j.ended(owner, e, Vanished, err.Error())
-	case err != nil:
+	r, cur, err := foresee(owner, e)
+	if err != nil {
 		return Restored{}, err
-	case cur.ID != e.ID:
-		return j.ended(owner, e, Vanished, e.Setting.anew())
-	case e.back(), owner.Same(e.Setting, cur.Value, e.Original) && !hidden(owner, e, cur.Value):
-		return j.ended(owner, e, Already, fmt.Sprintf("it is %q", cur.Value))
-	case !isOurs(owner, e, cur.Value):
-		return j.ended(owner, e, Left, fmt.Sprintf("somebody else made it %q after us; before us it was %q", cur.Value, e.Original))
+	}
+	if r.Result != PutBack {
+		return j.ended(owner, e, r.Result, r.Detail)
 	}
 	err = owner.Write(Permit{j}, e.Setting, e.Original)
 	switch {

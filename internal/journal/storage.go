@@ -63,7 +63,7 @@ func takeLock(path string) (*os.File, error) {
 	}
 	if !got {
 		f.Close()
-		return nil, fmt.Errorf("open journal: %s: %w%s: stop it first", filepath.Dir(path), ErrLocked, holder(path))
+		return nil, locked(path)
 	}
 	// For people only: on a full disk there is no pid in it, and what must be put back
 	// must be put back all the same.
@@ -71,6 +71,10 @@ func takeLock(path string) (*os.File, error) {
 		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
 	return f, nil
+}
+
+func locked(path string) error {
+	return fmt.Errorf("open journal: %s: %w%s: stop it first", filepath.Dir(path), ErrLocked, holder(path))
 }
 
 // holder is ", pid 123", or nothing where that is not written yet, or never will be.
@@ -176,7 +180,8 @@ func (d *dirStorage) Close() error {
 }
 
 // Peek reads the journal in dir without its lock, for those who only look. One
-// that is not there, or is of another boot, has no entries.
+// that is not there, or is of another boot, has no entries. One of a newer homenode is an
+// error, as for Open.
 func Peek(dir, boot string) ([]Entry, error) {
 	data, err := os.ReadFile(filepath.Join(dir, logName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -188,6 +193,9 @@ func Peek(dir, boot string) ([]Entry, error) {
 	records, _, _ := parse(data)
 	l := ledger{}
 	for _, r := range records {
+		if r.Version > version {
+			return nil, newer(r.Version)
+		}
 		if r.Kind == kindBoot && r.Boot != boot {
 			return nil, nil
 		}

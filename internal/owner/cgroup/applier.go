@@ -15,7 +15,7 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
-	"homenode/internal/set"
+	"homenode/internal/owner/manager"
 )
 
 // Config says what may be written.
@@ -93,10 +93,10 @@ func (a *Applier) Fits(step action.Step) (journal.Change, error) {
 	value := step.CPUs.String()
 	switch step.Kind {
 	case action.SetCPUs:
-		err = fits(set, step.CPUs, parent.CPUs)
+		err = manager.Fits(set, step.CPUs, parent.CPUs, "parent")
 	case action.SetMems:
 		set.File, value = memsFile, step.Nodes.String()
-		err = fits(set, step.Nodes, parent.Mems)
+		err = manager.Fits(set, step.Nodes, parent.Mems, "parent")
 	default:
 		err = fmt.Errorf("take step %s for %s: %w: it sets nothing", step.Kind, step.Workload, journal.ErrRefused)
 	}
@@ -115,18 +115,6 @@ func (a *Applier) mayAct(id string) error {
 	}
 	_, err := unix.Inode(a.layout.Path(a.layout.Cpuset, id, ""))
 	return unix.Explain("act on", id, "", err)
-}
-
-// fits refuses what the kernel would accept and then not honour: on v2 a set
-// outside the parent's is silently replaced by the parent's.
-func fits[K set.Kind](s journal.Setting, want, parent set.Set[K]) error {
-	if want.IsEmpty() {
-		return fmt.Errorf("set %s: %w: an empty set binds nothing", s, journal.ErrRefused)
-	}
-	if missing := want.Minus(parent); !missing.IsEmpty() {
-		return fmt.Errorf("set %s to %s: %w: its parent has %s only, not %s", s, want, journal.ErrRefused, parent, missing)
-	}
-	return nil
 }
 
 // enable lists the ancestors, from the root down, where the cpuset controller

@@ -68,21 +68,22 @@ func (a *Applier) explain(verb string, s journal.Setting, err error) error {
 func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	switch s.File {
 	case cpusFile:
-		return sameSet(set.ParseCPUs, current, recorded, func() set.CPUSet { return a.parent(s).CPUs })
+		return set.SameCPUs(current, recorded) || isLeft(set.ParseCPUs, current, recorded, func() set.CPUSet { return a.parent(s).CPUs })
 	case memsFile:
-		return sameSet(set.ParseNodes, current, recorded, func() set.NodeSet { return a.parent(s).Mems })
+		return set.SameNodes(current, recorded) || isLeft(set.ParseNodes, current, recorded, func() set.NodeSet { return a.parent(s).Mems })
 	}
 	return current == recorded
 }
 
-func sameSet[K set.Kind](parse func(string) (set.Set[K], error), current, recorded string, parent func() set.Set[K]) bool {
+// isLeft says that current is what the parent has left of recorded.
+func isLeft[K set.Kind](parse func(string) (set.Set[K], error), current, recorded string, parent func() set.Set[K]) bool {
 	c, err1 := parse(current)
 	r, err2 := parse(recorded)
-	if err1 != nil || err2 != nil || c == r {
-		return current == recorded || err1 == nil && err2 == nil
+	if err1 != nil || err2 != nil || c.IsEmpty() {
+		return false
 	}
 	p := parent()
-	return !p.IsEmpty() && !c.IsEmpty() && c == r.Intersect(p)
+	return !p.IsEmpty() && c == r.Intersect(p)
 }
 
 // parent is what the parent of a v1 cgroup has; nothing on v2, where the

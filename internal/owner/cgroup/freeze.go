@@ -293,6 +293,28 @@ func (o *freezeOwner) thawLeft(ctx context.Context, dir string) ([]journal.Resto
 	return restored, errors.Join(err, j.Close())
 }
 
+// ForeseeThaw says what ThawLeft would do, and changes nothing.
+func ForeseeThaw(live kernel.LiveToken, stateDir string) ([]journal.Restored, error) {
+	owner, err := newFreezeOwner(live, nil)
+	if err != nil {
+		return nil, err
+	}
+	return owner.foreseeThaw(filepath.Join(stateDir, freezeDir))
+}
+
+func (o *freezeOwner) foreseeThaw(dir string) ([]journal.Restored, error) {
+	boot, err := kernel.BootID(o.live.Root())
+	if err != nil {
+		return nil, err
+	}
+	all, err := journal.Foresee(dir, boot, o)
+	if !errors.Is(err, journal.ErrLocked) {
+		return all, err
+	}
+	left, bad := journal.Peek(dir, boot)
+	return kept(left, err), bad
+}
+
 func kept(left []journal.Entry, why error) []journal.Restored {
 	var all []journal.Restored
 	for _, e := range left {

@@ -3,31 +3,20 @@
 package containerd
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
+	"homenode/internal/owner/manager"
 )
-
-// limit of one call. An update waits for runc, which takes some 50 ms.
-const limit = 5 * time.Second
-
-// quiet is for how long one who has not answered in time is not asked again: each question
-// waits for limit, and a round has one for each workload.
-const quiet = 10 * time.Second
 
 // maxAnswer is far more than a task's description has.
 const maxAnswer = 1 << 20
@@ -35,22 +24,16 @@ const maxAnswer = 1 << 20
 // client makes unary gRPC calls over containerd's socket. gRPC is HTTP/2 with a length
 // before each message and the result in the trailers, and net/http speaks that without
 // TLS; why not by a library: docs/decisions/0030-owners.md.
-type client struct {
-	socket string
-	http   *http.Client
-	limit  time.Duration // of one call
-	silent time.Time     // until then he is not asked
-}
+type client struct{ *manager.Client }
 
 func newClient(socket string) *client {
-	t := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		},
-		Protocols: new(http.Protocols), IdleConnTimeout: 30 * time.Second, DisableCompression: true,
-	}
+	t := &http.Transport{Protocols: new(http.Protocols)}
 	t.Protocols.SetUnencryptedHTTP2(true)
-	return &client{socket: socket, limit: limit, http: &http.Client{Transport: t}}
+	return &client{manager.NewClient(manager.Daemon{
+		Name: "containerd", Unit: "containerd", Socket: socket, MaxAnswer: maxAnswer,
+		Denied: "run homenode as root, which the socket is for",
+		Absent: "start containerd, or set containerd_socket to where it listens",
+	}, t)}
 }
 
 // get asks for the first process of a container.
@@ -84,44 +67,24 @@ func (c *client) update(namespace, id, file, value string) error {
 	return err
 }
 
-// call is one unary call. A connection of a containerd that was started anew is noticed
-// by its first use only: what is asked may be asked twice. Whether the first was done
-// nobody knows.
-func (c *client) call(method, namespace string, message []byte) ([]byte, error) {
-	answer, err := c.send(method, namespace, message)
-	if unreached := (*unreachedError)(nil); errors.As(err, &unreached) {
-		c.http.CloseIdleConnections()
+// call is one unary call.
+func (c *client) call(method, namespace string, message []byte) (answer []byte, err error) {
+	err = c.Persist(method == updateMethod, func() error {
 		answer, err = c.send(method, namespace, message)
-		if err != nil && method == updateMethod {
-			err = fmt.Errorf("%w (%w)", err, journal.ErrUnsure)
-		}
-	}
+		return err
+	})
 	return answer, err
 }
 
 // send is grpc's doc/PROTOCOL-HTTP2.md.
 func (c *client) send(method, namespace string, message []byte) ([]byte, error) {
-	if time.Now().Before(c.silent) {
-		return nil, fmt.Errorf("reach containerd at %s: %w within %s just now: it is asked again in a moment", c.socket, journal.ErrNoAnswer, c.limit)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://containerd"+method, bytes.NewReader(frame(message)))
-	if err != nil {
-		return nil, fmt.Errorf("ask containerd for %s: %w", method, err)
-	}
-	req.Header = http.Header{
+	header := http.Header{
 		"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"homenode"},
-		"Grpc-Timeout": {strconv.Itoa(int(limit/time.Second)) + "S"}, "Containerd-Namespace": {namespace},
+		"Grpc-Timeout": {strconv.Itoa(int(manager.AnswerLimit/time.Second)) + "S"}, "Containerd-Namespace": {namespace},
 	}
-	resp, err := c.http.Do(req)
+	resp, data, err := c.Send(http.MethodPost, method, header, frame(message))
 	if err != nil {
-		return nil, c.unreached(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return nil, c.unreached(err)
+		return nil, err
 	}
 	status, text := result(resp)
 	if status != codeOK {
@@ -184,7 +147,7 @@ func (c *client) refused(method string, status code, text string) error {
 	case codeNotFound:
 		return fmt.Errorf("%s (%w)", said, kernel.ErrGone)
 	case codeUnimplemented:
-		return fmt.Errorf("%s: containerd 1.0 or newer is wanted at %s (%w; %w)", said, c.socket, journal.ErrRefused, journal.ErrNoAnswer)
+		return fmt.Errorf("%s: containerd 1.0 or newer is wanted at %s (%w; %w)", said, c.Socket, journal.ErrRefused, journal.ErrNoAnswer)
 	case codePermissionDenied:
 		return fmt.Errorf("%s (%w)", said, kernel.ErrNotPermitted)
 	case codeDeadlineExceeded, codeUnavailable, codeCancelled, codeInternal, codeNone:
@@ -194,24 +157,3 @@ func (c *client) refused(method string, status code, text string) error {
 	}
 	return errors.New(said)
 }
-
-// unreached says what to do where there was no answer.
-func (c *client) unreached(err error) error {
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("reach containerd at %s: %w: run homenode as root, which the socket is for", c.socket, kernel.ErrNotPermitted)
-	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
-		c.silent = time.Now().Add(quiet)
-		return fmt.Errorf("reach containerd at %s: %w within %s: it is asked again; look at 'systemctl status containerd' if that lasts", c.socket, journal.ErrNoAnswer, c.limit)
-	}
-	if op := (*net.OpError)(nil); errors.As(err, &op) {
-		err = op.Err
-	}
-	return &unreachedError{fmt.Sprintf("reach containerd at %s: %s: start containerd, or set containerd_socket to where it listens", c.socket, err)}
-}
-
-// unreachedError is that of a connection that was refused, or ended.
-type unreachedError struct{ text string }
-
-func (e *unreachedError) Error() string { return e.text }
-func (e *unreachedError) Unwrap() error { return journal.ErrNoAnswer }

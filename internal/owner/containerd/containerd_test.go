@@ -5,9 +5,7 @@ package containerd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -15,41 +13,25 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/owner/manager/managertest"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
 var (
 	ctx     = context.Background()
+	open    = managertest.Open
+	must    = managertest.Must
 	setCPUs = action.Step{Kind: action.SetCPUs, Workload: at, CPUs: set.FromCPUs(2, 3)}
 	setMems = action.Step{Kind: action.SetMems, Workload: at, Nodes: set.FromNodes(1)}
 	move    = action.Step{Kind: action.MovePages, Workload: at, Nodes: set.FromNodes(1), Budget: unit.MiB}
 )
 
-func open(t *testing.T, dir string) *journal.Journal {
-	t.Helper()
-	j, err := journal.Open(dir)
-	if err != nil {
-		t.Skipf("no journal on this host: %v", err)
-	}
-	t.Cleanup(func() { j.Close() })
-	return j
-}
-
-func must(t *testing.T, j *journal.Journal, o *Owner, steps ...action.Step) {
-	t.Helper()
-	for _, s := range steps {
-		if got := j.Wrap(o).Apply(ctx, s); got.Status != action.Done {
-			t.Fatalf("%s: %s: %s", s.Kind, got.Status, got.Detail)
-		}
-	}
-}
-
 func TestBindAndPutBack(t *testing.T) {
 	f := newFake(t)
 	o, j := f.owner(), open(t, t.TempDir())
 	must(t, j, o, setCPUs, move, setMems, setCPUs)
-	if got := strings.Join(f.asked, " "); got != "Get Update MOVE Get Update Get" || f.file("cpuset.cpus") != "2-3" || f.file("cpuset.mems") != "1" {
+	if got := strings.Join(f.asked, " "); got != "Get Update MOVE to 1 Get Update Get" || f.file("cpuset.cpus") != "2-3" || f.file("cpuset.mems") != "1" {
 		t.Errorf("did %s; the cgroup has %s, %s", got, f.file("cpuset.cpus"), f.file("cpuset.mems"))
 	}
 	if !j.Ours(at, "cpuset.mems", "1") {
@@ -148,7 +130,9 @@ func TestRefusals(t *testing.T) {
 
 // A socket that may not be opened; root may open all.
 func TestSocketWithoutPermission(t *testing.T) {
-	err := newClient("/x").unreached(fmt.Errorf("dial: %w", os.ErrPermission))
+	c := newClient("/x")
+	c.HTTP.Transport = managertest.Denied{}
+	_, err := c.get("default", "own")
 	if !errors.Is(err, kernel.ErrNotPermitted) || !strings.Contains(err.Error(), "root") {
 		t.Error(err)
 	}
@@ -175,39 +159,6 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// crashing stops a homenode dead at the stop-th operation, before or after it.
-type crashing struct {
-	http.RoundTripper
-	ticks, stop int
-}
-
-type crash struct{}
-
-func (c *crashing) tick() {
-	if c.ticks++; c.ticks == c.stop {
-		panic(crash{})
-	}
-}
-
-func (c *crashing) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.tick()
-	resp, err := c.RoundTripper.RoundTrip(r)
-	c.tick()
-	return resp, err
-}
-
-func crashed(f func()) (yes bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, yes = r.(crash); !yes {
-				panic(r)
-			}
-		}
-	}()
-	f()
-	return false
-}
-
 // A crash before and after every call, in binding and in putting back.
 func TestEveryCrash(t *testing.T) {
 	points := 0
@@ -216,8 +167,8 @@ func TestEveryCrash(t *testing.T) {
 		kerneltest.Write(t, f.root, kerneltest.Files{top + at + "/cpuset.cpus": "0-5\n"})
 		dir := t.TempDir()
 		o, j := f.owner(), open(t, dir)
-		o.client.http.Transport = &crashing{RoundTripper: o.client.http.Transport, stop: stop}
-		if !crashed(func() {
+		o.client.HTTP.Transport = &managertest.Crashing{RoundTripper: o.client.HTTP.Transport, Stop: stop}
+		if !managertest.Crashed(func() {
 			for _, s := range []action.Step{setCPUs, move, setMems} {
 				j.Wrap(o).Apply(ctx, s)
 			}
@@ -274,17 +225,7 @@ func TestWire(t *testing.T) {
 // With much of its memory elsewhere the runtime would wait: its nodes are refused.
 func TestPagesFirst(t *testing.T) {
 	f := newFake(t)
-	o, j := f.owner(), open(t, t.TempDir())
-	stat := func(bytes string) {
-		kerneltest.Write(t, f.root, kerneltest.Files{top + at + "/memory.numa_stat": "anon N0=" + bytes + " N1=999999999\nfile_mapped N0=1 N1=1\nfile N0=999999999 N1=1\n"})
-	}
-	stat("67108864")
-	if out := j.Wrap(o).Apply(ctx, setMems); out.Status != action.Refused || !strings.Contains(out.Detail, "elsewhere") {
-		t.Errorf("%s: %s", out.Status, out.Detail)
-	}
-	must(t, j, o, setCPUs)
-	stat("67108863")
-	must(t, j, o, setMems)
+	managertest.PagesFirst(t, f.root, f.owner(), setCPUs, setMems)
 }
 
 func TestNames(t *testing.T) {

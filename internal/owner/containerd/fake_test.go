@@ -3,9 +3,7 @@
 package containerd
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,11 +17,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"homenode/internal/action"
-	"homenode/internal/journal"
-	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/owner/manager/managertest"
 )
 
 const (
@@ -147,62 +143,14 @@ func (f *fakeTasks) do(method, namespace, message string) (code, string, []byte)
 	return codeOK, "", nil
 }
 
-// fakeCgroups is what owner/cgroup does, of the fake tree.
-type fakeCgroups struct {
-	layout cgroup.Layout
-	buf    unix.Buffer
-	moves  *[]string // joined with what containerd was asked for
-}
-
-func (c *fakeCgroups) Fits(step action.Step) (journal.Change, error) {
-	file, value := cgroup.CPUsFile, step.CPUs.String()
-	if step.Kind == action.SetMems {
-		file, value = cgroup.MemsFile, step.Nodes.String()
-	} else if step.Kind != action.SetCPUs {
-		return journal.Change{}, fmt.Errorf("%w: it sets nothing", journal.ErrRefused)
-	}
-	_, err := unix.Inode(c.layout.Path(c.layout.Cpuset, step.Workload, ""))
-	return journal.Change{Setting: journal.Setting{Cgroup: step.Workload, File: file}, New: value}, unix.Explain("act on", step.Workload, "", err)
-}
-
-func (c *fakeCgroups) Read(s journal.Setting) (journal.Current, error) {
-	inode, err := unix.Inode(c.layout.Path(c.layout.Cpuset, s.Cgroup, ""))
-	data, err2 := c.buf.ReadFile(c.layout.Path(c.layout.Cpuset, s.Cgroup, s.File))
-	return journal.Current{Value: strings.TrimSpace(string(data)), ID: inode}, unix.Explain("read", s.String(), "", errors.Join(err, err2))
-}
-
-func (c *fakeCgroups) Same(_ journal.Setting, current, recorded string) bool {
-	return current == recorded
-}
-
-func (c *fakeCgroups) Equivalent(s journal.Setting, original string) (string, error) {
-	e, err := c.layout.ReadEffective(path.Dir(s.Cgroup), &c.buf)
-	if original != "" {
-		return original, err
-	}
-	if s.File == cgroup.MemsFile {
-		return e.Mems.String(), err
-	}
-	return e.CPUs.String(), err
-}
-
-func (c *fakeCgroups) MovePages(_ context.Context, _ journal.Permit, step action.Step) action.Outcome {
-	*c.moves = append(*c.moves, "MOVE")
-	return action.Outcome{Step: step, Status: action.Done, Moved: step.Budget}
-}
-
 // owner is a new homenode's.
 func (f *fakeTasks) owner() *Owner {
 	f.t.Helper()
-	layout, err := cgroup.Find(f.root)
+	o, err := newOwner(f.root, Config{Socket: f.socket, Cgroups: managertest.NewCgroups(f.t, f.root, &f.asked)})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	o, err := newOwner(f.root, Config{Socket: f.socket, Cgroups: &fakeCgroups{layout: layout, moves: &f.asked}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(o.client.http.CloseIdleConnections)
+	f.t.Cleanup(o.client.HTTP.CloseIdleConnections)
 	return o
 }
 

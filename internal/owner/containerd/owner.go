@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"homenode/internal/action"
@@ -14,26 +13,16 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/unit"
+	"homenode/internal/owner/manager"
 )
 
 // DefaultSocket is where containerd listens.
 const DefaultSocket = "/run/containerd/containerd.sock"
 
-// Cgroups is owner/cgroup: what the kernel has of a container.
-type Cgroups interface {
-	// Fits is the file of a cgroup that a step sets, and its value.
-	Fits(step action.Step) (journal.Change, error)
-	Read(s journal.Setting) (journal.Current, error)
-	Same(s journal.Setting, current, recorded string) bool
-	Equivalent(s journal.Setting, original string) (string, error)
-	MovePages(ctx context.Context, p journal.Permit, step action.Step) action.Outcome
-}
-
 // Config says where containerd is.
 type Config struct {
 	Socket  string // "": DefaultSocket
-	Cgroups Cgroups
+	Cgroups manager.Cgroups
 }
 
 // Owner is the journal.Owner of containerd's containers.
@@ -96,7 +85,7 @@ func (o *Owner) Names(s journal.Setting) bool {
 func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
 	c, err := o.cfg.Cgroups.Fits(step)
 	if err == nil && step.Kind == action.SetMems {
-		err = o.littleElsewhere(step)
+		err = manager.LittleElsewhere(o.layout, step, manager.MostElsewhere, "containerd and runc")
 	}
 	if err != nil {
 		return nil, err
@@ -163,27 +152,6 @@ func (o *Owner) inCgroup(s journal.Setting) (journal.Setting, error) {
 		o.at[s.Name()] = at
 	}
 	return journal.Setting{Cgroup: at, File: s.File}, nil
-}
-
-// mostElsewhere of its memory may be on other nodes when a container's are set: the
-// runtime waits for that long, about 43 ms (MAO's 0.65 s/GB). As owner/systemd has it.
-const mostElsewhere = 64 * unit.MiB
-
-// littleElsewhere refuses nodes while the runtime would wait for long. Without the memory
-// controller there is no such file, and actuate has looked at the processes' pages; what is
-// there and cannot be read may be much.
-func (o *Owner) littleElsewhere(step action.Step) error {
-	elsewhere, err := o.layout.MappedElsewhere(step.Workload, step.Nodes, &o.buf)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("set nodes of %s to %s: how much of its memory is elsewhere is not known: %w", step.Workload, step.Nodes, err)
-	case elsewhere <= mostElsewhere:
-		return nil
-	}
-	return fmt.Errorf("set nodes of %s to %s: %w: %v of its memory are elsewhere, and containerd and runc would wait until they had moved (at most %v): its CPUs stay set",
-		step.Workload, step.Nodes, journal.ErrRefused, elsewhere, unit.Bytes(mostElsewhere))
 }
 
 // Read reads the container's cgroup: containerd keeps nothing of what was set.

@@ -3,15 +3,13 @@
 package containerd
 
 import (
-	"errors"
-	"net"
 	"os"
 	"testing"
-	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/journal"
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/owner/manager/managertest"
 )
 
 // again makes the container's cgroup anew. The old one stays elsewhere, or the new one
@@ -120,29 +118,9 @@ func TestUnknownElsewhere(t *testing.T) {
 func TestSilenceIsWaitedForOnce(t *testing.T) {
 	f := newFake(t)
 	f.close()
-	l, err := net.Listen("unix", f.socket) // takes connections, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := f.owner()
-	o.client.limit = 50 * time.Millisecond
-	if _, err := o.client.get("default", "own"); !errors.Is(err, journal.ErrNoAnswer) || o.client.silent.IsZero() {
-		t.Errorf("%v", err)
-	}
-	start := time.Now()
-	o.client.limit = time.Minute
-	for range 100 {
-		if _, err := o.client.get("default", "own"); !errors.Is(err, journal.ErrNoAnswer) {
-			t.Errorf("%v", err)
-		}
-	}
-	if d := time.Since(start); d > 30*time.Second {
-		t.Errorf("waited for %v", d)
-	}
-	l.Close()
-	f.listen()
-	o.client.silent, o.client.limit = time.Time{}, limit
-	if _, err := o.client.get("default", "own"); err != nil {
-		t.Errorf("later: %v", err)
-	}
+	managertest.WaitsOnce(t, o.client.Client, f.listen, func() error {
+		_, err := o.client.get("default", "own")
+		return err
+	})
 }

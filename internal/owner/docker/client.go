@@ -3,30 +3,18 @@
 package docker
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/owner/manager"
 )
-
-// limit of one call. An update waits for runc, which takes some 50 ms.
-const limit = 5 * time.Second
-
-// quiet is for how long one who has not answered in time is not asked again: each question
-// waits for limit, and a round has one for each workload.
-const quiet = 10 * time.Second
 
 // maxAnswer is far more than a container's description has.
 const maxAnswer = 4 << 20
@@ -40,20 +28,16 @@ const (
 
 // client speaks to Docker's socket.
 type client struct {
-	socket string
-	http   *http.Client
-	limit  time.Duration // of one call
-	silent time.Time     // until then he is not asked
-	api    string        // "/v1.41"; "": not asked yet
+	*manager.Client
+	api string // "/v1.41"; "": not asked yet
 }
 
 func newClient(socket string) *client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}
-	return &client{socket: socket, limit: limit, http: &http.Client{
-		Transport: &http.Transport{DialContext: dial, MaxIdleConns: 1, IdleConnTimeout: 30 * time.Second, DisableCompression: true},
-	}}
+	return &client{Client: manager.NewClient(manager.Daemon{
+		Name: "Docker", Unit: "docker", Socket: socket, MaxAnswer: maxAnswer,
+		Denied: "run homenode as root, or add its user to the socket's group (usually docker)",
+		Absent: "start dockerd, or set docker_socket to where it listens",
+	}, &http.Transport{MaxIdleConns: 1})}
 }
 
 // described is what is read of GET /containers/{id}/json.
@@ -92,7 +76,7 @@ func (c *client) negotiate() error {
 	}
 	api, err := commonAPI(v.APIVersion, v.MinAPIVersion)
 	if err != nil {
-		return fmt.Errorf("speak with Docker %.40q at %s: %w", v.Version, c.socket, err)
+		return fmt.Errorf("speak with Docker %.40q at %s: %w", v.Version, c.Socket, err)
 	}
 	c.api = api
 	return nil
@@ -148,47 +132,22 @@ func (c *client) once(method, path string, body, answer any) error {
 	if err := c.negotiate(); err != nil {
 		return err
 	}
-	err := c.send(method, c.api+path, body, answer)
-	if unreached := (*unreachedError)(nil); errors.As(err, &unreached) {
-		// A connection of a dockerd that was started anew is noticed by its first use only:
-		// what is asked may be asked twice. Whether the first was done nobody knows.
-		c.http.CloseIdleConnections()
-		err = c.send(method, c.api+path, body, answer)
-		if err != nil && method != http.MethodGet {
-			err = fmt.Errorf("%w (%w)", err, journal.ErrUnsure)
-		}
-	}
-	return err
+	return c.Persist(method != http.MethodGet, func() error { return c.send(method, c.api+path, body, answer) })
 }
 
 func (c *client) send(method, path string, body, answer any) error {
 	var text []byte
+	header := http.Header{}
 	if body != nil {
 		var err error
 		if text, err = json.Marshal(body); err != nil {
 			return fmt.Errorf("ask Docker for %s: %w", path, err)
 		}
+		header.Set("Content-Type", "application/json")
 	}
-	if time.Now().Before(c.silent) {
-		return fmt.Errorf("reach Docker at %s: %w within %s just now: it is asked again in a moment", c.socket, journal.ErrNoAnswer, c.limit)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://docker"+path, bytes.NewReader(text))
+	resp, data, err := c.Send(method, path, header, text)
 	if err != nil {
-		return fmt.Errorf("ask Docker for %s: %w", path, err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return c.unreached(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return c.unreached(err)
+		return err
 	}
 	if resp.StatusCode/100 != 2 {
 		return refused(method+" "+path, resp.StatusCode, data)
@@ -200,32 +159,6 @@ func (c *client) send(method, path string, body, answer any) error {
 		return fmt.Errorf("read Docker's answer to %s: %w (%w)", path, err, kernel.ErrMalformed)
 	}
 	return nil
-}
-
-// unreached says what to do where there was no answer.
-func (c *client) unreached(err error) error {
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("reach Docker at %s: %w: run homenode as root, or add its user to the socket's group (usually docker)", c.socket, kernel.ErrNotPermitted)
-	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
-		c.silent = time.Now().Add(quiet)
-		return fmt.Errorf("reach Docker at %s: %w within %s: it is asked again; look at 'systemctl status docker' if that lasts", c.socket, journal.ErrNoAnswer, c.limit)
-	}
-	return &unreachedError{fmt.Sprintf("reach Docker at %s: %s: start dockerd, or set docker_socket to where it listens", c.socket, cause(err))}
-}
-
-// unreachedError is that of a connection that was refused, or ended.
-type unreachedError struct{ text string }
-
-func (e *unreachedError) Error() string { return e.text }
-func (e *unreachedError) Unwrap() error { return journal.ErrNoAnswer }
-
-// cause is an error's innermost text: "connect: no such file or directory".
-func cause(err error) string {
-	if op := (*net.OpError)(nil); errors.As(err, &op) {
-		return op.Err.Error()
-	}
-	return err.Error()
 }
 
 // refusal is an answer that is no success.

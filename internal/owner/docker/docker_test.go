@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,35 +17,19 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/owner/manager/managertest"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
 var (
 	ctx     = context.Background()
+	open    = managertest.Open
+	must    = managertest.Must
 	setCPUs = action.Step{Kind: action.SetCPUs, Workload: at, CPUs: set.FromCPUs(2, 3)}
 	setMems = action.Step{Kind: action.SetMems, Workload: at, Nodes: set.FromNodes(1)}
 	move    = action.Step{Kind: action.MovePages, Workload: at, Nodes: set.FromNodes(1), Budget: unit.MiB}
 )
-
-func open(t *testing.T, dir string) *journal.Journal {
-	t.Helper()
-	j, err := journal.Open(dir)
-	if err != nil {
-		t.Skipf("no journal on this host: %v", err)
-	}
-	t.Cleanup(func() { j.Close() })
-	return j
-}
-
-func must(t *testing.T, j *journal.Journal, o *Owner, steps ...action.Step) {
-	t.Helper()
-	for _, s := range steps {
-		if got := j.Wrap(o).Apply(ctx, s); got.Status != action.Done {
-			t.Fatalf("%s: %s: %s", s.Kind, got.Status, got.Detail)
-		}
-	}
-}
 
 func TestBindAndPutBack(t *testing.T) {
 	f := newFake(t)
@@ -175,7 +158,8 @@ func TestRefusals(t *testing.T) {
 // A socket that may not be opened; root may open all.
 func TestSocketWithoutPermission(t *testing.T) {
 	c := newClient("/run/docker.sock")
-	err := c.unreached(fmt.Errorf("dial: %w", os.ErrPermission))
+	c.HTTP.Transport = managertest.Denied{}
+	_, err := c.inspect(id)
 	if !errors.Is(err, kernel.ErrNotPermitted) || !strings.Contains(err.Error(), "group") {
 		t.Error(err)
 	}
@@ -211,7 +195,8 @@ func TestNoAnswer(t *testing.T) {
 }
 
 // The machine crashed: the journal is gone, and Docker starts its containers as they were
-// set. What is remembered of them is put back, what somebody changed since is left.
+// set. What is remembered of them is put back, what somebody changed since is left. A look
+// at that beforehand changes nothing.
 func TestAfterReboot(t *testing.T) {
 	f := newFake(t)
 	memory := filepath.Join(t.TempDir(), "docker.json")
@@ -221,9 +206,14 @@ func TestAfterReboot(t *testing.T) {
 	}
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/sys/kernel/random/boot_id": "7a000000-0000-4000-8000-000000000002\n"})
 	f.mems = "0"
+	kept, _ := os.ReadFile(memory)
+	foreseen, err := journal.Foresee(t.TempDir(), "7a000000-0000-4000-8000-000000000002", f.owner(memory))
+	if now, _ := os.ReadFile(memory); err != nil || len(foreseen) != 2 || string(now) != string(kept) || f.mems != "0" {
+		t.Errorf("foreseen: %v, %v; %s", foreseen, err, now)
+	}
 	j := open(t, t.TempDir())
 	got, err := j.Restore(ctx, f.owner(memory))
-	if err != nil || len(got) != 1 || got[0].Result != journal.Equivalent || f.cpus != "0-7" || f.mems != "0" {
+	if err != nil || len(got) != 2 || got[0].Result != journal.Left || got[1].Result != journal.Equivalent || f.cpus != "0-7" || f.mems != "0" {
 		t.Errorf("%v, %v: %q %q", got, err, f.cpus, f.mems)
 	}
 	if _, err := os.Stat(memory); !errors.Is(err, os.ErrNotExist) {
@@ -239,39 +229,6 @@ func TestAfterReboot(t *testing.T) {
 	}
 }
 
-// crashing stops a homenode dead at the stop-th operation, before or after it.
-type crashing struct {
-	http.RoundTripper
-	ticks, stop int
-}
-
-type crash struct{}
-
-func (c *crashing) tick() {
-	if c.ticks++; c.ticks == c.stop {
-		panic(crash{})
-	}
-}
-
-func (c *crashing) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.tick()
-	resp, err := c.RoundTripper.RoundTrip(r)
-	c.tick()
-	return resp, err
-}
-
-func crashed(f func()) (yes bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, yes = r.(crash); !yes {
-				panic(r)
-			}
-		}
-	}()
-	f()
-	return false
-}
-
 // A crash before and after every call, in binding and in putting back.
 func TestEveryCrash(t *testing.T) {
 	points := 0
@@ -281,8 +238,8 @@ func TestEveryCrash(t *testing.T) {
 			f.cpus = "0-5"
 			dir, memory := t.TempDir(), filepath.Join(t.TempDir(), "docker.json")
 			o, j := f.owner(memory), open(t, dir)
-			o.client.http.Transport = &crashing{RoundTripper: o.client.http.Transport, stop: stop}
-			if !crashed(func() {
+			o.client.HTTP.Transport = &managertest.Crashing{RoundTripper: o.client.HTTP.Transport, Stop: stop}
+			if !managertest.Crashed(func() {
 				for _, s := range []action.Step{setCPUs, move, setMems} {
 					j.Wrap(o).Apply(ctx, s)
 				}
@@ -315,17 +272,7 @@ func TestEveryCrash(t *testing.T) {
 // With much of its memory elsewhere the runtime would wait: its nodes are refused.
 func TestPagesFirst(t *testing.T) {
 	f := newFake(t)
-	o, j := f.owner(""), open(t, t.TempDir())
-	stat := func(bytes string) {
-		kerneltest.Write(t, f.root, kerneltest.Files{top + at + "/memory.numa_stat": "anon N0=" + bytes + " N1=999999999\nfile_mapped N0=1 N1=1\nfile N0=999999999 N1=1\n"})
-	}
-	stat("67108864")
-	if out := j.Wrap(o).Apply(ctx, setMems); out.Status != action.Refused || !strings.Contains(out.Detail, "elsewhere") {
-		t.Errorf("%s: %s", out.Status, out.Detail)
-	}
-	must(t, j, o, setCPUs)
-	stat("67108863")
-	must(t, j, o, setMems)
+	managertest.PagesFirst(t, f.root, f.owner(""), setCPUs, setMems)
 }
 
 func TestNames(t *testing.T) {

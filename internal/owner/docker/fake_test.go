@@ -3,7 +3,6 @@
 package docker
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -15,11 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/action"
-	"homenode/internal/journal"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/owner/manager/managertest"
 	"homenode/internal/set"
 )
 
@@ -133,63 +131,14 @@ func (f *fakeDocker) update(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"Warnings":null}`)
 }
 
-// fakeCgroups is what owner/cgroup does, of the fake tree.
-type fakeCgroups struct {
-	layout cgroup.Layout
-	buf    unix.Buffer
-	moves  *[]string // joined with what Docker was asked for
-}
-
-func (c *fakeCgroups) Fits(step action.Step) (journal.Change, error) {
-	file, value := cgroup.CPUsFile, step.CPUs.String()
-	if step.Kind == action.SetMems {
-		file, value = cgroup.MemsFile, step.Nodes.String()
-	} else if step.Kind != action.SetCPUs {
-		return journal.Change{}, fmt.Errorf("%w: it sets nothing", journal.ErrRefused)
-	}
-	_, err := unix.Inode(c.layout.Path(c.layout.Cpuset, step.Workload, ""))
-	return journal.Change{Setting: journal.Setting{Cgroup: step.Workload, File: file}, New: value}, unix.Explain("act on", step.Workload, "", err)
-}
-
-func (c *fakeCgroups) Read(s journal.Setting) (journal.Current, error) {
-	data, err := c.buf.ReadFile(c.layout.Path(c.layout.Cpuset, s.Cgroup, s.File))
-	return journal.Current{Value: strings.TrimSpace(string(data)), ID: 1}, unix.Explain("read", s.String(), "", err)
-}
-
-func (c *fakeCgroups) Same(_ journal.Setting, current, recorded string) bool {
-	return current == recorded
-}
-
-func (c *fakeCgroups) Equivalent(s journal.Setting, original string) (string, error) {
-	e, err := c.layout.ReadEffective(path.Dir(s.Cgroup), &c.buf)
-	if original != "" {
-		return original, err
-	}
-	if s.File == cgroup.MemsFile {
-		return e.Mems.String(), err
-	}
-	return e.CPUs.String(), err
-}
-
-func (c *fakeCgroups) MovePages(_ context.Context, p journal.Permit, step action.Step) action.Outcome {
-	if c.moves != nil {
-		*c.moves = append(*c.moves, "MOVE to "+step.Nodes.String())
-	}
-	return action.Outcome{Step: step, Status: action.Done, Moved: step.Budget}
-}
-
 // owner is a new homenode's; memory is a file.
 func (f *fakeDocker) owner(memory string) *Owner {
 	f.t.Helper()
-	layout, err := cgroup.Find(f.root)
+	o, err := newOwner(f.root, Config{Socket: f.socket, Memory: memory, Cgroups: managertest.NewCgroups(f.t, f.root, &f.asked)})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	o, err := newOwner(f.root, Config{Socket: f.socket, Memory: memory, Cgroups: &fakeCgroups{layout: layout, moves: &f.asked}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(o.client.http.CloseIdleConnections)
+	f.t.Cleanup(o.client.HTTP.CloseIdleConnections)
 	return o
 }
 

@@ -166,44 +166,19 @@ func (o *Owner) Ended(s journal.Setting) error {
 	return o.save(kept)
 }
 
-// Remembered is what an earlier boot set and is still so, according to Docker's books.
-// What is not, or is gone, is forgotten: it is somebody else's by now. What this boot set
-// is in a journal, maybe of a homenode that runs.
+// Remembered is what an earlier boot set, as far as it is not known to be over. Docker is
+// not asked, and nothing is forgotten, by looking: a restore finds out what is gone, or
+// somebody else's by now, and ends it (Ended). What this boot set is in a journal, maybe of
+// a homenode that runs.
 func (o *Owner) Remembered() ([]journal.Entry, error) {
 	all, err := o.load()
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
 	var entries []journal.Entry
-	var silent error
-	kept := slices.DeleteFunc(slices.Clone(all), func(r remembered) bool {
-		if r.Boot == o.boot || silent != nil { // who does not answer is waited for once
-			return false
-		}
-		set, err := o.stillSet(r)
-		if errors.Is(err, journal.ErrNoAnswer) {
-			silent = err
-		}
-		return !set
-	})
-	for _, r := range kept {
+	for _, r := range all {
 		if r.Boot != o.boot {
 			entries = append(entries, journal.Entry{Setting: r.setting(), ID: number(r.Container), Original: r.Original, Ours: r.Ours})
 		}
 	}
-	if len(kept) < len(all) {
-		err = o.save(kept)
-	}
 	return entries, err
-}
-
-// stillSet is true also where Docker cannot be asked.
-func (o *Owner) stillSet(r remembered) (bool, error) {
-	d, err := o.inspect(r.setting())
-	if err != nil {
-		return !errors.Is(err, kernel.ErrGone), err
-	}
-	return o.oursIn(r, d), nil
 }
 
 // oursIn says that what Docker has is what we set.

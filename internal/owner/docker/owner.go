@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"strings"
 
@@ -15,22 +14,12 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/owner/manager"
 	"homenode/internal/set"
-	"homenode/internal/unit"
 )
 
 // DefaultSocket is where Docker listens.
 const DefaultSocket = "/run/docker.sock"
-
-// Cgroups is owner/cgroup: what the kernel has of a container.
-type Cgroups interface {
-	// Fits is the file of a cgroup that a step sets, and its value.
-	Fits(step action.Step) (journal.Change, error)
-	Read(s journal.Setting) (journal.Current, error)
-	Same(s journal.Setting, current, recorded string) bool
-	Equivalent(s journal.Setting, original string) (string, error)
-	MovePages(ctx context.Context, p journal.Permit, step action.Step) action.Outcome
-}
 
 // Config says where Docker is.
 type Config struct {
@@ -38,7 +27,7 @@ type Config struct {
 	// Memory is the file in which is kept what was replaced, on a disk that outlives a
 	// boot; "": a machine that crashes leaves containers as they were set.
 	Memory  string
-	Cgroups Cgroups
+	Cgroups manager.Cgroups
 }
 
 // Owner is the journal.Owner of Docker's containers.
@@ -96,7 +85,7 @@ func (o *Owner) Names(s journal.Setting) bool {
 func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
 	c, err := o.cfg.Cgroups.Fits(step)
 	if err == nil && step.Kind == action.SetMems {
-		err = o.littleElsewhere(step)
+		err = manager.LittleElsewhere(o.layout, step, manager.MostElsewhere, "Docker and runc")
 	}
 	if err != nil {
 		return nil, err
@@ -117,27 +106,6 @@ func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, err
 		return nil, fmt.Errorf("act on %s: %w: Docker's container %.12s is %s, and it binds no cgroup within or around one", step.Workload, journal.ErrRefused, d.ID, own)
 	}
 	return []journal.Change{{Setting: journal.Named(journal.OfContainer, prefix+d.ID, c.File), New: c.New}}, nil
-}
-
-// mostElsewhere of its memory may be on other nodes when a container's are set: the
-// runtime waits for that long, about 43 ms (MAO's 0.65 s/GB). As owner/systemd has it.
-const mostElsewhere = 64 * unit.MiB
-
-// littleElsewhere refuses nodes while the runtime would wait for long. Without the memory
-// controller there is no such file, and actuate has looked at the processes' pages; what is
-// there and cannot be read may be much.
-func (o *Owner) littleElsewhere(step action.Step) error {
-	elsewhere, err := o.layout.MappedElsewhere(step.Workload, step.Nodes, &o.buf)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("set nodes of %s to %s: how much of its memory is elsewhere is not known: %w", step.Workload, step.Nodes, err)
-	case elsewhere <= mostElsewhere:
-		return nil
-	}
-	return fmt.Errorf("set nodes of %s to %s: %w: %v of its memory are elsewhere, and Docker and runc would wait until they had moved (at most %v): its CPUs stay set",
-		step.Workload, step.Nodes, journal.ErrRefused, elsewhere, unit.Bytes(mostElsewhere))
 }
 
 // Read reads what Docker keeps. A container is known by its id, also after a restart.
@@ -183,15 +151,9 @@ func number(id string) uint64 {
 // Same compares sets by their members. Nothing but Docker changes what it keeps.
 func (o *Owner) Same(s journal.Setting, current, recorded string) bool {
 	if s.File == cgroup.MemsFile {
-		return same(set.ParseNodes, current, recorded)
+		return set.SameNodes(current, recorded)
 	}
-	return same(set.ParseCPUs, current, recorded)
-}
-
-func same[K set.Kind](parse func(string) (set.Set[K], error), a, b string) bool {
-	x, err1 := parse(a)
-	y, err2 := parse(b)
-	return a == b || err1 == nil && err2 == nil && x == y
+	return set.SameCPUs(current, recorded)
 }
 
 // Overrules says what the container's cgroup has instead of what Docker keeps: somebody

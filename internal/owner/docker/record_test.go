@@ -5,17 +5,16 @@ package docker
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/journal"
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/owner/manager/managertest"
 )
 
 const nextBoot = "7a000000-0000-4000-8000-000000000002\n"
@@ -181,29 +180,9 @@ func TestExchangedDaemon(t *testing.T) {
 func TestSilenceIsWaitedForOnce(t *testing.T) {
 	f := newFake(t)
 	f.server.Close()
-	l, err := net.Listen("unix", f.socket) // takes connections, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := f.owner("")
-	o.client.limit = 50 * time.Millisecond
-	if _, err := o.client.inspect(id); !errors.Is(err, journal.ErrNoAnswer) || o.client.silent.IsZero() {
-		t.Errorf("%v", err)
-	}
-	start := time.Now()
-	o.client.limit = time.Minute
-	for range 100 {
-		if _, err := o.client.inspect(id); !errors.Is(err, journal.ErrNoAnswer) {
-			t.Errorf("%v", err)
-		}
-	}
-	if d := time.Since(start); d > 30*time.Second {
-		t.Errorf("waited for %v", d)
-	}
-	l.Close()
-	f.listen()
-	o.client.silent, o.client.limit = time.Time{}, limit
-	if _, err := o.client.inspect(id); err != nil {
-		t.Errorf("later: %v", err)
-	}
+	managertest.WaitsOnce(t, o.client.Client, f.listen, func() error {
+		_, err := o.client.inspect(id)
+		return err
+	})
 }

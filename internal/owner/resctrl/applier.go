@@ -63,15 +63,14 @@ type Config struct {
 
 // Applier is the journal.Owner of resctrl's control groups, and hands on all else.
 type Applier struct {
-	journal.Next // nothing behind: noNext says why
-	noNext       error
-	cfg          Config
-	root         unix.Root
-	open         func() (resctrl.Acts, bool, error) // the file system, and whether it is mounted with mba_MBps
-	layout       cgroup.Layout
-	noCPUs       error // no cpuset here: no workload can be found
-	buf          unix.Buffer
-	of           map[string]string // workload by group, of those planned
+	journal.Next
+	cfg    Config
+	root   unix.Root
+	open   func() (resctrl.Acts, bool, error) // the file system, and whether it is mounted with mba_MBps
+	layout cgroup.Layout
+	noCPUs error // no cpuset here: no workload can be found
+	buf    unix.Buffer
+	of     map[string]string // workload by group, of those planned
 }
 
 // What of a group is overruled, or outlives a boot: nothing. What the owner behind knows
@@ -109,34 +108,19 @@ func newApplier(root unix.Root, cfg Config, open func() (resctrl.Acts, bool, err
 	if cfg.Peak == nil {
 		cfg.Peak = func(int) unit.Bytes { return 0 }
 	}
-	a := &Applier{cfg: cfg, Next: journal.Next{Behind: next}, noNext: why, root: root, open: open, of: map[string]string{}}
+	behind := journal.Next{Behind: next, Why: fmt.Sprintf("it cannot be acted upon here: %v", why)}
+	a := &Applier{cfg: cfg, Next: behind, root: root, open: open, of: map[string]string{}}
 	if a.layout, a.noCPUs = cgroup.Find(root); a.noCPUs == nil {
 		a.noCPUs = a.layout.NeedCpuset()
 	}
 	return a
 }
 
-// other is the owner of what is no group's.
-func (a *Applier) other(what fmt.Stringer) (journal.Owner, error) {
-	if a.Behind == nil {
-		return nil, fmt.Errorf("act on %s: it cannot be acted upon here: %v", what, a.noNext) //nolint:errorlint // a sentinel in it would end the record
-	}
-	return a.Behind, nil
-}
-
-type stepName action.Step
-
-func (s stepName) String() string { return fmt.Sprintf("%s of %s", s.Kind, s.Workload) }
-
 // Plan says what a class changes: the group, what it may use, who is in it. Nothing of a
 // class is given back by removing the group.
 func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
 	if step.Kind != action.SetClass {
-		next, err := a.other(stepName(step))
-		if err != nil {
-			return nil, err
-		}
-		return next.Plan(ctx, step)
+		return a.Next.Plan(ctx, step)
 	}
 	group := journal.Change{Setting: Setting(step.Workload, File), New: made}
 	if step.Class == nil || step.Class.None() {
@@ -283,11 +267,7 @@ func (a *Applier) unit(mbps bool) (resctrl.Unit, error) {
 func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
 	name, ok := GroupOf(s)
 	if !ok {
-		next, err := a.other(s)
-		if err != nil {
-			return journal.Current{}, err
-		}
-		return next.Read(s)
+		return a.Next.Read(s)
 	}
 	acts, _, err := a.open()
 	if err != nil {
@@ -354,7 +334,7 @@ func (a *Applier) missing(acts resctrl.Acts, name string) (missing []int, n int,
 // value of ours.
 func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	if _, ok := GroupOf(s); !ok {
-		return a.Behind != nil && a.Behind.Same(s, current, recorded)
+		return a.Next.Same(s, current, recorded)
 	}
 	switch s.File {
 	case Schemata:
@@ -371,11 +351,7 @@ func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error {
 	name, ok := GroupOf(s)
 	if !ok {
-		next, err := a.other(s)
-		if err != nil {
-			return err
-		}
-		return next.Write(p, s, value)
+		return a.Next.Write(p, s, value)
 	}
 	if !p.Valid() {
 		return fmt.Errorf("set %s: %w: the journal gave no permit", s, journal.ErrRefused)
@@ -459,18 +435,5 @@ func (a *Applier) Equivalent(s journal.Setting, original string) (string, error)
 	if _, ok := GroupOf(s); ok {
 		return original, nil
 	}
-	next, err := a.other(s)
-	if err != nil {
-		return "", err
-	}
-	return next.Equivalent(s, original)
-}
-
-// Move moves no pages itself.
-func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
-	next, err := a.other(stepName(step))
-	if err != nil {
-		return action.Outcome{Step: step, Status: action.Refused, Detail: err.Error()}
-	}
-	return next.Move(ctx, p, step)
+	return a.Next.Equivalent(s, original)
 }

@@ -82,18 +82,17 @@ func leftAlone(owner string) string {
 	return "owned by " + owner + ", which homenode cannot reach here" + direct
 }
 
-// owning finds whose a setting is, by its name.
-func (r *Router) owning(s journal.Setting) (journal.Owner, error) {
+// next is the setting's owner, by its name; of a setting that nobody knows there is none.
+func (r *Router) next(s journal.Setting) journal.Next {
 	if s.Kind() == journal.OfCgroup {
-		return r.cfg.Cgroups, nil
+		return journal.Next{Behind: r.cfg.Cgroups}
 	}
 	for _, m := range r.cfg.Managers {
 		if m.Names(s) {
-			return m, nil
+			return journal.Next{Behind: m}
 		}
 	}
-	// No sentinel: to say that it is gone would end its record.
-	return nil, fmt.Errorf("act on %s: nobody here knows settings of this kind: it stays on record", s)
+	return journal.Next{Why: "nobody here knows settings of this kind: it stays on record"}
 }
 
 // Plan asks the workload's owner.
@@ -115,49 +114,24 @@ func (r *Router) Move(ctx context.Context, p journal.Permit, step action.Step) a
 }
 
 // Read asks the setting's owner.
-func (r *Router) Read(s journal.Setting) (journal.Current, error) {
-	owner, err := r.owning(s)
-	if err != nil {
-		return journal.Current{}, err
-	}
-	return owner.Read(s)
-}
+func (r *Router) Read(s journal.Setting) (journal.Current, error) { return r.next(s).Read(s) }
 
 // Same asks the setting's owner.
 func (r *Router) Same(s journal.Setting, current, recorded string) bool {
-	owner, err := r.owning(s)
-	return err == nil && owner.Same(s, current, recorded)
+	return r.next(s).Same(s, current, recorded)
 }
 
 // Write asks the setting's owner.
 func (r *Router) Write(p journal.Permit, s journal.Setting, value string) error {
-	owner, err := r.owning(s)
-	if err != nil {
-		return err
-	}
-	return owner.Write(p, s, value)
+	return r.next(s).Write(p, s, value)
 }
 
 // Equivalent asks the setting's owner.
 func (r *Router) Equivalent(s journal.Setting, original string) (string, error) {
-	owner, err := r.owning(s)
-	if err != nil {
-		return "", err
-	}
-	return owner.Equivalent(s, original)
+	return r.next(s).Equivalent(s, original)
 }
 
 var _ journal.Link = (*Router)(nil)
-
-// next is the setting's owner, for what not every owner knows; of a setting that nobody
-// knows there is none.
-func (r *Router) next(s journal.Setting) journal.Next {
-	owner, err := r.owning(s)
-	if err != nil {
-		return journal.Next{}
-	}
-	return journal.Next{Behind: owner}
-}
 
 // Overrules asks the setting's owner, if he can tell.
 func (r *Router) Overrules(s journal.Setting, value string) string {

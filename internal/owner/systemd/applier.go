@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/owner/manager"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -33,13 +33,6 @@ type Config struct {
 	Limit time.Duration
 }
 
-const answerLimit = 5 * time.Second
-
-// quiet is for how long it is not asked again then: a round has a question for each unit.
-const quiet = 10 * time.Second
-
-const mostElsewhere = 64 * unit.MiB
-
 // Pages is cgroup.Applier, or a fake.
 type Pages interface {
 	MovePages(ctx context.Context, p journal.Permit, step action.Step) action.Outcome
@@ -47,12 +40,12 @@ type Pages interface {
 
 // Applier is the journal.Owner of systemd's units.
 type Applier struct {
-	cfg    Config
-	layout cgroup.Layout
-	bus    bus
-	silent time.Time                         // PID 1 has not answered in time: until then it is not asked
-	empty  func(path, property string) error // a drop-in
-	seen   map[journal.Setting]uint64        // the ID that was read last: what is on record is of that one
+	cfg     Config
+	layout  cgroup.Layout
+	bus     bus
+	silence manager.Silence                   // PID 1's
+	empty   func(path, property string) error // a drop-in
+	seen    map[journal.Setting]uint64        // the ID that was read last: what is on record is of that one
 }
 
 // New acts on the running kernel: it wants the token that only kernel.Live makes. It
@@ -70,10 +63,10 @@ func newApplier(root kernel.Root, b bus, cfg Config) (*Applier, error) {
 		return nil, err
 	}
 	if cfg.MostElsewhere == 0 {
-		cfg.MostElsewhere = mostElsewhere
+		cfg.MostElsewhere = manager.MostElsewhere
 	}
 	if cfg.Limit == 0 {
-		cfg.Limit = answerLimit
+		cfg.Limit = manager.AnswerLimit
 	}
 	return &Applier{cfg: cfg, layout: layout, bus: b, empty: emptyDropIn, seen: map[journal.Setting]uint64{}}, nil
 }
@@ -115,10 +108,11 @@ func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change,
 	c := journal.Change{Setting: Setting(name, CPUs), New: step.CPUs.String()}
 	switch step.Kind {
 	case action.SetCPUs:
-		err = fits(c.Setting, step.CPUs, parent.CPUs)
+		err = manager.Fits(c.Setting, step.CPUs, parent.CPUs, "slice")
 	case action.SetMems:
 		c.Setting.File, c.New = Mems, step.Nodes.String()
-		err = errors.Join(fits(c.Setting, step.Nodes, parent.Mems), a.littleElsewhere(step))
+		err = errors.Join(manager.Fits(c.Setting, step.Nodes, parent.Mems, "slice"),
+			manager.LittleElsewhere(a.layout, step, a.cfg.MostElsewhere, "PID 1"))
 	default:
 		err = fmt.Errorf("take step %s for %s: %w: no property of a unit does that", step.Kind, step.Workload, journal.ErrRefused)
 	}
@@ -166,14 +160,14 @@ func (a *Applier) below(id string) string {
 
 // load asks for a unit. One that systemd does not find is gone.
 func (a *Applier) load(ctx context.Context, verb, name string) (unitState, error) {
-	if time.Now().Before(a.silent) {
+	if a.silence.Lasts() {
 		return unitState{}, explain(verb, "unit "+name, context.DeadlineExceeded)
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Limit)
 	defer cancel()
 	u, err := a.bus.Unit(ctx, name)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
-		a.silent = time.Now().Add(quiet)
+		a.silence.Begin()
 	}
 	if err != nil {
 		return u, explain(verb, "unit "+name, err)
@@ -182,35 +176,6 @@ func (a *Applier) load(ctx context.Context, verb, name string) (unitState, error
 		return u, fmt.Errorf("%s unit %s: systemd knows no such unit (%w)", verb, name, kernel.ErrGone)
 	}
 	return u, nil
-}
-
-// fits refuses a set that the kernel would silently replace by the parent's.
-func fits[K set.Kind](s journal.Setting, want, parent set.Set[K]) error {
-	if want.IsEmpty() {
-		return fmt.Errorf("set %s: %w: an empty set binds nothing", s, journal.ErrRefused)
-	}
-	if missing := want.Minus(parent); !missing.IsEmpty() {
-		return fmt.Errorf("set %s to %s: %w: its slice has %s only, not %s", s, want, journal.ErrRefused, parent, missing)
-	}
-	return nil
-}
-
-// littleElsewhere refuses nodes while so much of what processes map is on others that
-// PID 1 would stand still for long. Without the memory controller there is no such file,
-// and actuate has looked at the processes' pages; what cannot be read may be much.
-func (a *Applier) littleElsewhere(step action.Step) error {
-	var buf unix.Buffer
-	elsewhere, err := a.layout.MappedElsewhere(step.Workload, step.Nodes, &buf)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("set nodes of %s to %s: how much of its memory is elsewhere is not known: %w", step.Workload, step.Nodes, err)
-	}
-	if elsewhere > a.cfg.MostElsewhere {
-		return fmt.Errorf("set nodes of %s to %s: %w: %v of its memory are elsewhere, and PID 1 would wait until they had moved (at most %v): its CPUs stay set",
-			step.Workload, step.Nodes, journal.ErrRefused, elsewhere, a.cfg.MostElsewhere)
-	}
-	return nil
 }
 
 // Move moves pages of the unit's processes: nothing of systemd's is written by that.
@@ -261,13 +226,7 @@ func (a *Applier) notInForce(u unitState, property, value string) string {
 // same compares the sets of two lists.
 func same(property, a, b string) bool {
 	if property == Mems {
-		return sameSet(set.ParseNodes, a, b)
+		return set.SameNodes(a, b)
 	}
-	return sameSet(set.ParseCPUs, a, b)
-}
-
-func sameSet[K set.Kind](parse func(string) (set.Set[K], error), a, b string) bool {
-	x, err1 := parse(a)
-	y, err2 := parse(b)
-	return a == b || err1 == nil && err2 == nil && x == y
+	return set.SameCPUs(a, b)
 }

@@ -19,20 +19,14 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/owner/manager/managertest"
 	"homenode/internal/set"
 )
 
-var ctx = context.Background()
-
-func open(t *testing.T, dir string) *journal.Journal {
-	t.Helper()
-	j, err := journal.Open(dir)
-	if err != nil {
-		t.Skipf("no journal on this host: %v", err)
-	}
-	t.Cleanup(func() { j.Close() })
-	return j
-}
+var (
+	ctx  = context.Background()
+	open = managertest.Open
+)
 
 func cpus(unit string, ids ...int) action.Step {
 	return action.Step{Kind: action.SetCPUs, Workload: "/system.slice/" + unit, CPUs: set.FromCPUs(ids...)}

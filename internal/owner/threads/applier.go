@@ -39,15 +39,14 @@ func TIDOf(s journal.Setting) (int, bool) {
 
 // Applier is the journal.Owner of threads' affinity, and hands on all else.
 type Applier struct {
-	journal.Next // nothing behind: noNext says why
-	noNext       error
-	root         kernel.Root
-	calls        unix.Affinity
-	layout       cgroup.Layout
-	noCPUs       error         // no cpuset here
-	clock        func() uint64 // ticks after boot
-	buf          unix.Buffer
-	mask         unix.CPUWords
+	journal.Next
+	root   kernel.Root
+	calls  unix.Affinity
+	layout cgroup.Layout
+	noCPUs error         // no cpuset here
+	clock  func() uint64 // ticks after boot
+	buf    unix.Buffer
+	mask   unix.CPUWords
 }
 
 // New acts on the running kernel: it wants the token that only kernel.Live makes. next
@@ -61,7 +60,7 @@ func New(live kernel.LiveToken, next journal.Owner, why error) (*Applier, error)
 }
 
 func newApplier(root kernel.Root, calls unix.Affinity, next journal.Owner, why error) *Applier {
-	a := &Applier{Next: journal.Next{Behind: next}, noNext: why, root: root, calls: calls, clock: ticks}
+	a := &Applier{Next: journal.Next{Behind: next, Why: fmt.Sprintf("cgroups cannot be acted upon here: %v", why)}, root: root, calls: calls, clock: ticks}
 	var err error
 	if a.layout, err = cgroup.Find(root); err == nil {
 		err = a.layout.NeedCpuset()
@@ -70,22 +69,10 @@ func newApplier(root kernel.Root, calls unix.Affinity, next journal.Owner, why e
 	return a
 }
 
-// other is the owner of a setting that is no thread's.
-func (a *Applier) other(s fmt.Stringer) (journal.Owner, error) {
-	if a.Behind == nil {
-		return nil, fmt.Errorf("act on %s: cgroups cannot be acted upon here: %v", s, a.noNext) //nolint:errorlint // a sentinel in it would end the record
-	}
-	return a.Behind, nil
-}
-
 // Plan says which affinity a step changes.
 func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
 	if step.Kind != action.PinThread {
-		next, err := a.other(stepName(step))
-		if err != nil {
-			return nil, err
-		}
-		return next.Plan(ctx, step)
+		return a.Next.Plan(ctx, step)
 	}
 	if step.Thread <= 0 {
 		return nil, fmt.Errorf("pin thread %d of %s: %w: want a thread's id", step.Thread, step.Workload, journal.ErrRefused)
@@ -97,19 +84,11 @@ func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change,
 	return []journal.Change{c}, nil
 }
 
-type stepName action.Step
-
-func (s stepName) String() string { return fmt.Sprintf("%s of %s", s.Kind, s.Workload) }
-
 // Read reads a thread's affinity; its start is what it is known by.
 func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
 	tid, ok := TIDOf(s)
 	if !ok {
-		next, err := a.other(s)
-		if err != nil {
-			return journal.Current{}, err
-		}
-		return next.Read(s)
+		return a.Next.Read(s)
 	}
 	start, err := a.start(tid)
 	if err != nil {
@@ -151,7 +130,7 @@ func (a *Applier) start(tid int) (uint64, error) {
 func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	tid, ok := TIDOf(s)
 	if !ok {
-		return a.Behind != nil && a.Behind.Same(s, current, recorded)
+		return a.Next.Same(s, current, recorded)
 	}
 	if current == recorded {
 		return true
@@ -183,11 +162,7 @@ func (a *Applier) online() (set.CPUSet, error) {
 func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error {
 	tid, ok := TIDOf(s)
 	if !ok {
-		next, err := a.other(s)
-		if err != nil {
-			return err
-		}
-		return next.Write(p, s, value)
+		return a.Next.Write(p, s, value)
 	}
 	if !p.Valid() {
 		return fmt.Errorf("set %s: %w: the journal gave no permit", s, journal.ErrRefused)
@@ -256,20 +231,7 @@ func (a *Applier) Equivalent(s journal.Setting, original string) (string, error)
 	if tid, ok := TIDOf(s); ok {
 		return whole + a.cpusetOf(tid).String(), nil
 	}
-	next, err := a.other(s)
-	if err != nil {
-		return "", err
-	}
-	return next.Equivalent(s, original)
-}
-
-// Move moves no pages of threads.
-func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
-	next, err := a.other(stepName(step))
-	if err != nil {
-		return action.Outcome{Step: step, Status: action.Refused, Detail: err.Error()}
-	}
-	return next.Move(ctx, p, step)
+	return a.Next.Equivalent(s, original)
 }
 
 // The kernel has one affinity of a thread: nothing overrules that but what Same knows of,

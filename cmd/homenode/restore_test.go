@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+)
+
+// A dry run says that it is one, in text and JSON, with the results and the exit code of
+// the restore that it announces, and does not ask to try again.
+func TestRestoreSays(t *testing.T) {
+	of := func(results ...journal.Result) (all []journal.Restored) {
+		for _, r := range results {
+			all = append(all, journal.Restored{Setting: journal.Setting{Cgroup: "/a", File: "cpuset.cpus"}, Result: r, Detail: "why"})
+		}
+		return all
+	}
+	for _, dry := range []bool{false, true} {
+		for name, c := range map[string]struct {
+			what []journal.Restored
+			err  error
+			exit int // 0: no error
+		}{
+			"done":          {of(journal.PutBack, journal.Already), nil, 0},
+			"nothing":       {nil, nil, exitNothing},
+			"partly":        {of(journal.PutBack, journal.Kept), nil, exitPartly},
+			"not permitted": {of(journal.NotDone), kernel.ErrNotPermitted, exitBadInput},
+		} {
+			var out bytes.Buffer
+			cmd := &cobra.Command{}
+			cmd.SetOut(&out)
+			marked := 0
+			if dry {
+				marked = len(c.what)
+			}
+			if err := sayRestored(cmd, "text", dry, c.what); err != nil || strings.Count(out.String(), "dry run: ") != marked || strings.Count(out.String(), "\n") != len(c.what) {
+				t.Errorf("%s, dry %v: %v, %q", name, dry, err, out.String())
+			}
+			out.Reset()
+			var told struct {
+				Dry      bool               `json:"dry_run"`
+				Restored []journal.Restored `json:"restored"`
+			}
+			if err := sayRestored(cmd, "json", dry, c.what); err != nil || json.Unmarshal(out.Bytes(), &told) != nil || told.Dry != dry || told.Restored == nil || len(told.Restored) != len(c.what) {
+				t.Errorf("%s, dry %v: %v, %s", name, dry, err, out.String())
+			}
+			err := restoreResult(dry, c.what, c.err)
+			exit := codeError{}
+			if (err == nil) != (c.exit == 0) || err != nil && (!errors.As(err, &exit) || exit.code != c.exit) || dry && err != nil && strings.Contains(err.Error(), "again") {
+				t.Errorf("%s, dry %v: %v, exit code %d, want %d", name, dry, err, exit.code, c.exit)
+			}
+		}
+	}
+}

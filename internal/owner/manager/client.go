@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+)
+
+// Daemon is a manager that listens on a unix socket, and what to do where that fails.
+type Daemon struct {
+	Name      string // "Docker"
+	Unit      string // systemd's of it: "docker"
+	Socket    string
+	Denied    string // what to do where the socket may not be opened
+	Absent    string // and where nobody listens on it
+	MaxAnswer int64  // bytes: far more than an answer has
+}
+
+// Client speaks HTTP with a Daemon. What a status means is not known here.
+type Client struct {
+	Daemon
+	HTTP    http.Client
+	Limit   time.Duration // of one call
+	Silence Silence
+}
+
+// NewClient makes a Client, whose transport t shall be, but for where it connects to. It
+// does not connect yet.
+func NewClient(d Daemon, t *http.Transport) *Client {
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", d.Socket)
+	}
+	t.IdleConnTimeout, t.DisableCompression = 30*time.Second, true
+	return &Client{Daemon: d, HTTP: http.Client{Transport: t}, Limit: AnswerLimit}
+}
+
+// Persist asks, and once more where there was no connection: that of a daemon that was
+// started anew is noticed by its first use only. So what is asked may be asked twice; where
+// it changes something, nobody knows whether the first was done.
+func (c *Client) Persist(changes bool, ask func() error) error {
+	err := ask()
+	if unreached := (*unreachedError)(nil); !errors.As(err, &unreached) {
+		return err
+	}
+	c.HTTP.CloseIdleConnections()
+	if err = ask(); err != nil && changes {
+		return fmt.Errorf("%w (%w)", err, journal.ErrUnsure)
+	}
+	return err
+}
+
+// Send is one request. Of the response the body is read, and the trailers are there.
+func (c *Client) Send(method, path string, header http.Header, body []byte) (*http.Response, []byte, error) {
+	if c.Silence.Lasts() {
+		return nil, nil, fmt.Errorf("reach %s at %s: %w within %s just now: it is asked again in a moment", c.Name, c.Socket, journal.ErrNoAnswer, c.Limit)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.Limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.Unit+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask %s for %s: %w", c.Name, path, err)
+	}
+	req.Header = header
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, nil, c.unreached(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, c.MaxAnswer))
+	if err != nil {
+		return nil, nil, c.unreached(err)
+	}
+	return resp, data, nil
+}
+
+// unreached says what to do where there was no answer.
+func (c *Client) unreached(err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("reach %s at %s: %w: %s", c.Name, c.Socket, kernel.ErrNotPermitted, c.Denied)
+	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		c.Silence.Begin()
+		return fmt.Errorf("reach %s at %s: %w within %s: it is asked again; look at 'systemctl status %s' if that lasts", c.Name, c.Socket, journal.ErrNoAnswer, c.Limit, c.Unit)
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		err = op.Err // "connect: no such file or directory"
+	}
+	return &unreachedError{fmt.Sprintf("reach %s at %s: %s: %s", c.Name, c.Socket, err, c.Absent)}
+}
+
+// unreachedError is that of a connection that was refused, or ended.
+type unreachedError struct{ text string }
+
+func (e *unreachedError) Error() string { return e.text }
+func (e *unreachedError) Unwrap() error { return journal.ErrNoAnswer }

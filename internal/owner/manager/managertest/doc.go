@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package managertest has what the tests of owners share that ask a manager.
+//
+// It is NOT for: the managers themselves. What Docker answers is faked by docker's own tests.
+package managertest
