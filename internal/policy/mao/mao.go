@@ -110,6 +110,7 @@ type load struct {
 	*window.Workload // of the window, which nobody changes
 	*Memory          // of the next state, round.memories
 	local            unit.Opt[unit.Ratio]
+	source           window.LocalSource // of local
 	target           unit.Ratio
 	reads            unit.Opt[float64] // of DRAM in this window
 	pages            []unit.Bytes      // anon + file by node; nil: unknown
@@ -160,10 +161,10 @@ type spare struct {
 	seen    []bool
 	ids     []int
 	growing []int
+	over    []int
 	sets    []shortage
-	floats  []float64
-	company []int
 	book    ledger
+	trial   ledger // of allFit
 	means   []mean
 	classes []string // services by load, of groupOf and groups; see service.go
 	groupOf []int32
@@ -230,7 +231,8 @@ func (r *round) remember(st State) {
 // pages, which has room for them.
 func (r *round) observe(l *load, pages []unit.Bytes) {
 	l.Absent = 0
-	l.local, l.target = window.LocalAccess(l.Workload), l.Target.Or(r.cfg.Target)
+	l.local, l.source = window.LocalAccessFrom(l.Workload)
+	l.target = l.Target.Or(r.cfg.Target)
 	l.weigh(len(r.nodes), pages)
 	l.grow(&r.cfg, r.seconds)
 	if l.reads = unit.OptOf(l.Loads()); r.w.Length > 0 {
@@ -283,7 +285,7 @@ func (l *load) judge(cfg *Config, seq uint64, locals []unit.Ratio) []unit.Ratio 
 	if !ok || l.silent(cfg) {
 		return l.keepLocal(locals)
 	}
-	from := window.LocalSourceOf(l.Workload)
+	from := l.source
 	if l.weaker = l.From != 0 && from > l.From && seq >= l.LocalAt && seq-l.LocalAt <= uint64(cfg.EstimateAfter); l.weaker {
 		return l.keepLocal(locals)
 	}

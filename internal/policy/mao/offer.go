@@ -23,7 +23,8 @@ type ledger struct {
 	traffic    []float64 // bytes/s of DRAM reads by those that are or stay there
 	company    []int     // bound workloads
 	bound      int
-	total      float64 // bytes/s
+	total      float64   // bytes/s
+	parts      []float64 // all but company, one after the other
 }
 
 // open returns this moment's ledger; a bind closes it (bindTo).
@@ -38,10 +39,9 @@ func (r *round) open() *ledger {
 // ledger adds it up, in the place of the one before.
 func (r *round) ledger(b *ledger) {
 	n := len(r.nodes)
-	r.spare.floats = again(r.spare.floats, 5*n)
-	part := func(k int) []float64 { return r.spare.floats[k*n : (k+1)*n : (k+1)*n] }
-	r.spare.company = again(r.spare.company, n)
-	*b = ledger{use: part(0), quota: part(1), cost: part(2), incoming: part(3), traffic: part(4), company: r.spare.company}
+	parts := again(b.parts, 5*n)
+	part := func(k int) []float64 { return parts[k*n : (k+1)*n : (k+1)*n] }
+	*b = ledger{use: part(0), quota: part(1), cost: part(2), incoming: part(3), traffic: part(4), company: again(b.company, n), parts: parts}
 	for i := range r.loads {
 		l := &r.loads[i]
 		switch {

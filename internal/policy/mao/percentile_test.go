@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -110,8 +111,8 @@ func (b *rounds) fill(l *windowtest.Load, i int, nodes set.NodeSet, hot int) {
 	l.Traffic = unit.Measured(unit.Bytes(reads*80), "mbm_total_bytes")
 }
 
-// collectEvery is few enough windows that their garbage does not start the collector
-// within a round.
+// collectEvery is after how many windows their garbage is collected: by itself the
+// collector does not start, so that no round pays for it.
 const collectEvery = 2
 
 type roundFigures struct {
@@ -143,6 +144,7 @@ func measure(seed uint64, act func(machine.Machine, Config, State, window.Window
 	took, least := map[string][]float64{}, map[string][]float64{}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // but for the calls below
 	for run := range uint64(6) {
 		b, st, cfg := newRounds(seed+run), State{}, DefaultConfig()
 		cfg.NodeBandwidth = map[int]unit.Bytes{}

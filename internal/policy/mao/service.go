@@ -214,8 +214,13 @@ func (r *round) barWords(i int, bar string) string {
 // allFit says whether all of these find nodes, one after the other; else why not.
 func (r *round) allFit(rest []int) bool {
 	fit, pays := true, r.boundOf(r.group(rest[0])) > 0
-	for _, i := range rest {
+	book := r.open() // before the try, and after it
+	for k, i := range rest {
 		l := &r.loads[i]
+		if k > 0 {
+			r.ledger(&r.spare.trial)
+			r.book = &r.spare.trial
+		}
 		s := r.newSearch(l)
 		best, ok := s.run()
 		if s.usable < 2 || !ok {
@@ -226,12 +231,12 @@ func (r *round) allFit(rest []int) bool {
 			break
 		}
 		pays = pays || best.local >= float64(l.local.Or(0))+float64(r.cfg.MinGain)-rounding
-		l.Nodes, r.book = best.nodes(s), nil
+		l.Nodes = best.nodes(s)
 	}
 	for _, i := range rest { // it was for a try
 		r.loads[i].Nodes = set.NodeSet{}
 	}
-	r.book = nil
+	r.book = book
 	if fit && !pays {
 		r.passAll(rest, func() string { return "no replica of its service would have more local accesses than now" }, nil)
 	}

@@ -41,8 +41,9 @@ func (r *round) unbind() bool {
 			r.unbindOrphan(i)
 		}
 	}
+	over := r.overloaded()
 	for {
-		i, v := r.mostPressing() // 2, 3
+		i, v := r.mostPressing(over) // 2, 3
 		if i < 0 {
 			break
 		}
@@ -104,10 +105,22 @@ type verdict struct {
 	known bool    // ahead is
 }
 
-// mostPressing is the next to be unbound; -1 if none must go.
-func (r *round) mostPressing() (int, verdict) {
-	best, bestV := -1, verdict{}
+// overloaded are those over their quota, as either strategy demands: unbinding others does
+// not change who they are.
+func (r *round) overloaded() []int {
+	r.spare.over = empty(r.spare.over, len(r.loads))
 	for i := range r.loads {
+		if l := &r.loads[i]; l.bound() && r.overQuota(l) {
+			r.spare.over = append(r.spare.over, i)
+		}
+	}
+	return r.spare.over
+}
+
+// mostPressing is the next of these to be unbound; -1 if none must go.
+func (r *round) mostPressing(over []int) (int, verdict) {
+	best, bestV := -1, verdict{}
+	for _, i := range over {
 		l := &r.loads[i]
 		if !l.bound() {
 			continue
