@@ -40,7 +40,8 @@ func repeatCommand() *cobra.Command {
 		Long: "Runs CMD under several placements, the arms, -n times each, interleaved (ABBA), after\n" +
 			"warm-ups that do not count. Prints median, spread and 95% confidence interval of its time by\n" +
 			"arm, which arm is steadiest and fastest, what is within the noise, and the line to use for\n" +
-			"repeatable timings.\n\n" +
+			"repeatable timings: the fastest placement of those that vary by less than 1% or no more than\n" +
+			"the steadiest, as far as the runs can tell.\n\n" +
 			"  as-is       not placed; 'default' is the same\n" +
 			"  nodes       an arm for each node that has CPUs and memory; node-1: that one alone\n" +
 			"  local       on the CPUs of the first of --nodes, memory where it runs\n" +

@@ -77,6 +77,11 @@ type Verdict struct {
 // placement hardly touches. A judgement, not a measurement: --anyway overrules it.
 const StartUp = 10 * time.Millisecond
 
+// SteadyEnough is the variation below which a placement need not be steadier to time
+// with: two runs each of two builds tell a difference of 2% (1.96 σ √(2/2)). To go for
+// less by a slower placement would time what nobody runs. A judgement, not a measurement.
+const SteadyEnough = 0.01
+
 // Fill takes an arm's runs.
 func (p *Placed) Fill(runs []Sample) {
 	column := func(of func(Sample) float64) []float64 {
@@ -159,8 +164,9 @@ func (v *Variation) ties(with Placed, differs func(Placed) bool) []string {
 }
 
 // repeatable is the arm to time with: a placed one, since one that is not leaves
-// its placement to chance, however steady these few runs were. Of those that
-// cannot be told from the steadiest, the fastest; of these the steadiest.
+// its placement to chance, however steady these few runs were. Of those that are
+// SteadyEnough or cannot be told from the steadiest, the fastest; of these the
+// steadiest.
 func (v *Variation) repeatable(d Verdict) (Placed, bool) {
 	var placed []Placed
 	for _, a := range v.Arms {
@@ -174,7 +180,7 @@ func (v *Variation) repeatable(d Verdict) (Placed, bool) {
 	steady := best(placed, variation)
 	close := slices.DeleteFunc(slices.Clone(placed), func(p Placed) bool {
 		s, ok := CompareSpread(p.Time, steady.Time, v.Seed)
-		return ok && s.Differs()
+		return variation(p) > SteadyEnough && ok && s.Differs()
 	})
 	fast := best(close, func(p Placed) float64 { return p.Time.Median })
 	even := slices.DeleteFunc(close, func(p Placed) bool {

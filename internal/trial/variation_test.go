@@ -48,6 +48,28 @@ func TestDecisionVariation(t *testing.T) {
 	}
 }
 
+// A slower placement is to time with where it is steadier by what matters, not by what
+// the eye of a needle lets through.
+func TestDecisionVariationSteadyEnough(t *testing.T) {
+	for _, c := range []struct {
+		spread float64 // of node-0, a run's distance from 1
+		want   string
+	}{{0.003, "node-0"}, {0.009, "node-0"}, {0.02, "interleave"}} {
+		v := Variation{Seed: 1, Arms: []Placed{placed("as-is", nil, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7)}}
+		var near, steady []float64
+		for i := range 8 {
+			sign := float64(1 - 2*(i%2))
+			near = append(near, 1+sign*c.spread*(0.7+0.03*float64(i)))
+			steady = append(steady, 1.3*(1+sign*0.0001*(0.7+0.03*float64(i))))
+		}
+		v.Arms = append(v.Arms, placed("node-0", []string{"--nodes", "0"}, near...), placed("interleave", []string{"--nodes", "0-1"}, steady...))
+		v.Judge()
+		if d := v.Verdict; d.ForRepeatable != c.want || d.Steadiest != "interleave" || len(d.SteadiestTies) != 0 || d.Fastest != "node-0" {
+			t.Errorf("node-0 varies by some %g: %+v", c.spread, d)
+		}
+	}
+}
+
 // Arms that differ by noise are called a tie, and few runs are no ground for more.
 func TestDecisionVariationNoise(t *testing.T) {
 	v := Variation{Seed: 1, Arms: []Placed{
