@@ -32,6 +32,17 @@ func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []ac
 	return State{VMs: r.vms, Price: r.price}, r.actions, reasons
 }
 
+// Learn is what Step learns of its workloads' behaviour, and no more: nobody gets a place.
+// VMs are in the order of the window's workloads.
+func Learn(m machine.Machine, cfg Config, st State, w window.Window) State {
+	r := newRound(m, cfg, st, w)
+	r.look()
+	if len(r.vms) == 0 {
+		r.vms = nil
+	}
+	return State{VMs: r.vms, Price: st.Price}
+}
+
 // round is one Step at work. What is by VM is parallel to the window's workloads.
 type round struct {
 	m       machine.Machine
@@ -140,9 +151,15 @@ func (r *round) pause(before int) time.Duration {
 // look is number 2.
 func (r *round) look() {
 	r.moving = slices.ContainsFunc(r.w.Outcomes, func(o action.Outcome) bool { return o.Step.Kind == action.MovePages && o.Moved > 0 })
+	sites := make([]Site, len(r.w.Workloads))
+	for i := range sites {
+		sites[i] = SiteOf(r.m, r.w, &r.w.Workloads[i])
+	}
+	brought := r.fillsOf(sites)
 	for i := range r.w.Workloads {
 		wl, vm := &r.w.Workloads[i], &r.vms[i]
-		sample := SampleOf(wl, SiteOf(r.m, r.w, wl))
+		vm.Look.bound(sites[i], i, brought)
+		sample := SampleOf(wl, sites[i]).bounded(vm.Look.here(sites[i]))
 		spins, intensity := waiting(wl, r.cfg.Threshold)
 		if intensity.Known() {
 			sample.Intensity = intensity

@@ -23,7 +23,9 @@ type Infer struct {
 	// Crowd is by how much reads from memory take longer beside the reference devil; beside
 	// others in proportion to what they read.
 	Crowd float64 `yaml:"crowd" json:"crowd"`
-	// Scales correct what the estimates leave out; fitted, see decision 0020.
+	// Scales correct what the estimates leave out; fitted, see decision 0020. What
+	// HurtScale corrects is that not all lines are asked for alike: where the response to
+	// cache was seen (Curve) that is known, and it is 1.
 	HurtScale   float64 `yaml:"hurt_scale" json:"hurt_scale"`
 	HarmScale   float64 `yaml:"harm_scale" json:"harm_scale"`
 	RemoteScale float64 `yaml:"remote_scale" json:"remote_scale"`
@@ -44,6 +46,9 @@ func defaultInfer() Infer {
 	}
 }
 
+// mostConstant is more than any machine has.
+const mostConstant = 1e6
+
 func (f Infer) validate() error {
 	for _, p := range []struct {
 		name string
@@ -52,8 +57,8 @@ func (f Infer) validate() error {
 		{"dram", f.DRAM - 1}, {"remote", f.Remote - 1}, {"devil_rate", f.DevilRate}, {"rabbit_rate", f.RabbitRate}, {"crowd", f.Crowd},
 		{"hurt_scale", f.HurtScale}, {"harm_scale", f.HarmScale}, {"remote_scale", f.RemoteScale}, {"weight", f.Weight}, {"change", f.Change},
 	} {
-		if !(p.is > 0) || math.IsInf(p.is, 0) {
-			return fmt.Errorf("animal: infer.%s: it must be a positive number; dram and remote above 1", p.name)
+		if !(p.is > 0 && p.is < mostConstant) {
+			return fmt.Errorf("animal: infer.%s: it must be a positive number below a million; dram and remote above 1", p.name)
 		}
 	}
 	if f.Weight > 1 || f.Windows < 1 || f.Changed < 1 {
@@ -71,11 +76,23 @@ type Sample struct {
 	Far      unit.Opt[float64] `json:"far"`      // how far that is, in local distances beyond the own
 	Waits    unit.Opt[float64] `json:"waits"`    // cycles waiting for requests, else for memory at all
 	Held     unit.Opt[float64] `json:"held"`     // bytes of a last-level cache, of each that it uses
-	Cache    unit.Opt[float64] `json:"cache"`    // bytes that such a one has
+	// Low and High bound Held where nobody counts that (Bounds).
+	Low   unit.Opt[float64] `json:"low,omitzero"`
+	High  unit.Opt[float64] `json:"high,omitzero"`
+	Cache unit.Opt[float64] `json:"cache"` // bytes that such a one has
+	// Curve is what hits where more or less is held, of all windows of this behaviour.
+	Curve Curve `json:"curve,omitempty"`
 	// Intensity is requests an instruction: what changes with behaviour, and with no
 	// neighbour and no distance. Where requests are not counted it is unknown.
 	Intensity unit.Opt[float64] `json:"intensity"`
 }
+
+// mostWaits is cycles of waiting a cycle: 1, and what multiplexing may be off by.
+const mostWaits = 1.5
+
+// fewRequests are so many a cycle that who waits for none of them has a counter that does
+// not work.
+const fewRequests = 1e-5
 
 // SampleOf is one window of a workload, that ran there.
 func SampleOf(w *window.Workload, at Site) Sample {
@@ -87,12 +104,17 @@ func SampleOf(w *window.Workload, at Site) Sample {
 		n, ok := v.Get()
 		return unit.OptOf(float64(n)/float64(cycles), ok)
 	}
-	s := Sample{Requests: rate(w.UncoreRequests), Waits: rate(w.UncoreWaits), Far: at.Far}
-	if !s.Waits.Known() {
-		s.Waits = rate(w.StallCycles)
+	s := Sample{Requests: rate(w.UncoreRequests), Far: at.Far}
+	for _, v := range []unit.Value[uint64]{w.UncoreWaits, w.StallCycles} {
+		waits, ok := rate(v).Get()
+		if works := waits <= mostWaits && (waits > 0 || s.Requests.Or(0) < fewRequests); ok && works {
+			s.Waits = unit.Some(waits)
+			break
+		}
 	}
 	if loads, ok := w.Loads(); ok {
-		s.Loads = unit.Some(loads / float64(cycles))
+		lines, _ := linesOf(w)
+		s.Loads = unit.Some(lines / float64(cycles))
 		s.Remote = unit.Some(float64(w.RemoteLoads.Or(0)) / max(1, loads))
 	}
 	if held, ok := w.LLC.Get(); ok {
@@ -111,6 +133,9 @@ func SampleOf(w *window.Workload, at Site) Sample {
 
 // mix is the mean of what was and what is new; what is unknown now stays as it was.
 func (s Sample) mix(now Sample, weight float64) Sample {
+	if size, ok := now.Cache.Get(); ok && size != s.Cache.Or(size) {
+		s.Curve = nil // shares of another cache
+	}
 	one := func(was, is unit.Opt[float64]) unit.Opt[float64] {
 		a, ok := was.Get()
 		b, ok2 := is.Get()
@@ -124,7 +149,7 @@ func (s Sample) mix(now Sample, weight float64) Sample {
 	}
 	return Sample{
 		Requests: one(s.Requests, now.Requests), Loads: one(s.Loads, now.Loads), Remote: one(s.Remote, now.Remote), Far: one(s.Far, now.Far), Waits: one(s.Waits, now.Waits),
-		Held: one(s.Held, now.Held), Cache: one(s.Cache, now.Cache), Intensity: one(s.Intensity, now.Intensity),
+		Held: one(s.Held, now.Held), Low: one(s.Low, now.Low), High: one(s.High, now.High), Cache: one(s.Cache, now.Cache), Curve: s.Curve.add(now, weight), Intensity: one(s.Intensity, now.Intensity),
 	}
 }
 
@@ -136,8 +161,9 @@ func (s Sample) mix(now Sample, weight float64) Sample {
 //     the cycles that one unit of latency costs.
 //  2. Remote: if all reads came from distance 20, against all from the own node, both
 //     with the reads that are left when it has the cache alone, where that is known.
-//  3. Its footprint is what it holds of the cache / its share of hits: of lines that are
-//     asked for alike, as many hit as are there. No hits: endless.
+//  3. Where it was seen with more and with less of the cache, what would hit is between
+//     what did (Curve). Else its footprint is what it holds of the cache / its share of
+//     hits: of lines that are asked for alike, as many hit as are there. No hits: endless.
 //  4. A cache that two use fills in proportion to what each brings in. Beside the
 //     reference devil the workload holds what that leaves it; Hurt is hits it has alone
 //     that it has not then, and all reads from memory waiting for the devil's.
@@ -157,7 +183,11 @@ func (f Infer) Estimate(s Sample) Slowdowns {
 	out := Slowdowns{Remote: f.remote(p, p.requests*(1-alone), quiet)}
 	beside := p.hitsWith(f.besideDevil(p)) // 4
 	longer := float64((f.DRAM-1)*max(0, alone-beside)) + float64(f.DRAM*f.Crowd*(1-beside))
-	out.Hurt = unit.Some(f.HurtScale * p.unit * p.requests * longer / quiet)
+	scale := f.HurtScale
+	if p.curve != nil {
+		scale = 1
+	}
+	out.Hurt = unit.Some(scale * p.unit * p.requests * longer / quiet)
 	misses, reads := f.besideRabbit(p) // 5
 	slower := float64(f.DRAM*(1+float64(f.Crowd*min(1, reads/f.DevilRate)))) - 1
 	out.Harm = unit.Some(f.HarmScale * misses * slower)
@@ -193,6 +223,7 @@ type program struct {
 	local                 float64 // cycles it would take with all reads from its own node
 	shares                bool    // what follows is known
 	cache, footprint      float64
+	curve                 Curve // of two points and more
 }
 
 // program is numbers 1 and 3 of Estimate. Loads beyond the requests are prefetches that
@@ -222,12 +253,19 @@ func (f Infer) program(s Sample) (program, bool) {
 		if p.hits > 0 {
 			p.footprint = max(held, least) / p.hits
 		}
+		if s.Curve.tells() {
+			p.curve = s.Curve
+			p.footprint = float64(cache * p.curve.whole())
+		}
 	}
 	return p, true
 }
 
 // hitsWith so many bytes of cache.
 func (p program) hitsWith(held float64) float64 {
+	if p.curve != nil {
+		return p.curve.at(held / p.cache)
+	}
 	if p.footprint <= held {
 		return 1
 	}
@@ -286,7 +324,14 @@ type Verdict struct {
 
 // verdict of a mean of windows.
 func (f Infer) verdict(s Sample, windows int) Verdict {
-	v := Verdict{Slowdowns: f.Estimate(s), Windows: windows}
+	v := f.judged(s)
+	v.Windows = windows
+	return v
+}
+
+// judge is the verdict of what it holds of a cache, if that is known.
+func (f Infer) judge(s Sample) Verdict {
+	v := Verdict{Slowdowns: f.Estimate(s)}
 	v.Class, v.Sensitive = ClassOf(v.Slowdowns)
 	hurt, ok := v.Slowdowns.Hurt.Get()
 	harm, ok2 := v.Slowdowns.Harm.Get()

@@ -4,6 +4,7 @@ package animal
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"homenode/internal/action"
@@ -47,13 +48,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A class is said after some windows; another only when the figures have said so for
-// some in a row. New behaviour is noticed, and one odd window is not.
-func TestHysteresis(t *testing.T) {
-	f := defaultInfer()
-	sheep, devil := sampleOf(t, "sheep"), sampleOf(t, "devil")
-	l := &Look{}
-	see := func(s Sample, windows int) (changed int) {
+// seeing plays so many windows to a Look, and counts changes of behaviour.
+func seeing(l *Look, f Infer) func(s Sample, windows int) (changed int) {
+	return func(s Sample, windows int) (changed int) {
 		for range windows {
 			if l.see(f, s) {
 				changed++
@@ -61,6 +58,15 @@ func TestHysteresis(t *testing.T) {
 		}
 		return changed
 	}
+}
+
+// A class is said after some windows; another only when the figures have said so for
+// some in a row. New behaviour is noticed, and one odd window is not.
+func TestHysteresis(t *testing.T) {
+	f := defaultInfer()
+	sheep, devil := sampleOf(t, "sheep"), sampleOf(t, "devil")
+	l := &Look{}
+	see := seeing(l, f)
 	if see(sheep, f.Windows-1); l.Says.Class != Unknown {
 		t.Errorf("after too few windows: %+v", l.Says)
 	}
@@ -75,6 +81,47 @@ func TestHysteresis(t *testing.T) {
 	}
 	if see(devil, f.Windows+1); l.Says.Class != Devil {
 		t.Errorf("new behaviour: still %+v", l.Says)
+	}
+}
+
+// A program of phases is known again when it goes back to one of them, also over a moment
+// between; a third puts none out of mind, a fourth the one that is known least.
+func TestPhases(t *testing.T) {
+	f := defaultInfer()
+	sheep, devil, rabbit, other := sampleOf(t, "sheep"), sampleOf(t, "devil"), sampleOf(t, "rabbit"), sampleOf(t, "rabbit")
+	other.Intensity = unit.Some(other.Intensity.Or(0) * 10)
+	l := &Look{}
+	see := seeing(l, f)
+	see(sheep, 6)
+	see(devil, f.Changed+4)
+	for n := range 3 {
+		if changed := see(sheep, f.Changed); changed != 1 || l.Windows != 7+n || l.Mean.Intensity != sheep.Intensity || l.Says.Class != Sheep {
+			t.Errorf("%d: back to a sheep: %d changes, %+v", n, changed, l)
+		}
+		if doubt := l.Doubt(f); !strings.Contains(doubt, "at times it behaves like a sensitive devil") {
+			t.Errorf("%d: a sheep at times: %q", n, doubt)
+		}
+		if changed := see(devil, f.Changed); changed != 1 || l.Windows != 6+n || l.Says.Class != Devil {
+			t.Errorf("%d: back to a devil: %d changes, %+v", n, changed, l)
+		}
+		if len(l.Past) != 1 || l.Past[0].Windows != 7+n {
+			t.Errorf("%d: what it was: %+v", n, l.Past)
+		}
+	}
+	see(rabbit, f.Changed) // known for one window only
+	if see(sheep, f.Changed); l.Windows != 10 || len(l.Past) != 2 {
+		t.Errorf("after a moment: %+v", l)
+	}
+	see(rabbit, f.Changed+f.Windows)
+	if see(devil, f.Changed); l.Windows != 9 || len(l.Past) != 2 {
+		t.Errorf("a third since: %+v", l)
+	}
+	see(other, f.Changed+f.Windows)
+	if see(sheep, f.Changed); l.Windows != 11 || len(l.Past) != behaviours {
+		t.Errorf("a fourth since: %+v", l)
+	}
+	if see(rabbit, f.Changed); l.Windows != 1 {
+		t.Errorf("the one known least is still known: %+v", l)
 	}
 }
 

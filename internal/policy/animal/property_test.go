@@ -283,3 +283,48 @@ func jsonOf(t *testing.T, v ...any) string {
 	}
 	return string(text)
 }
+
+// Learn is what Step learns.
+func TestLearnIsOfStep(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		h, cfg := randomHost(r), randomConfig(r)
+		var st, learnt State
+		for range 40 {
+			disturb(r, h)
+			w := h.Window()
+			var actions []action.Action
+			st, actions, _ = Step(h.Machine, cfg, st, w)
+			before := jsonOf(t, learnt, w)
+			next := Learn(h.Machine, cfg, learnt, w)
+			if jsonOf(t, learnt, w) != before {
+				t.Fatalf("seed %d window %d: not pure", seed, w.Seq)
+			}
+			if learnt = next; len(learnt.VMs) != len(w.Workloads) {
+				t.Fatalf("seed %d window %d: %d learnt of %d", seed, w.Seq, len(learnt.VMs), len(w.Workloads))
+			}
+			for i := range st.VMs {
+				a, b := &st.VMs[i], &learnt.VMs[i]
+				if jsonOf(t, a.Look) != jsonOf(t, b.Look) || !b.CPUs.IsEmpty() {
+					t.Fatalf("seed %d window %d: Step: %s\nLearn: %s", seed, w.Seq, jsonOf(t, a), jsonOf(t, b))
+				}
+				if sure := surelySaid(&a.Look, cfg.Infer); a.Look.Doubt(cfg.Infer) == "" != sure {
+					t.Fatalf("seed %d window %d: in doubt or not: %s", seed, w.Seq, jsonOf(t, a.Look))
+				}
+			}
+			play(r, h, actions)
+		}
+	}
+}
+
+// surelySaid: class and sensitivity are known, are what its present figures say, and of no
+// other class is a phase that it goes back to.
+func surelySaid(l *Look, f Infer) bool {
+	now := f.verdict(l.Mean, l.Windows)
+	for _, p := range l.Past {
+		if was := f.verdict(p.Mean, p.Windows); l.Back+p.Back > 0 && was.Class != Unknown && was.Class != l.Says.Class {
+			return false
+		}
+	}
+	return l.Row == 0 && l.Mean.Waits.Known() && l.Mean.Loads.Known() && l.Says.Class != Unknown && l.Says.Sensitive.Known() && l.Windows >= f.Windows && now.Class == l.Says.Class && now.Sensitive == l.Says.Sensitive
+}

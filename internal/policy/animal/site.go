@@ -18,6 +18,8 @@ type Site struct {
 	// Caches is how many they are, weighted by its time: 1 / the sum of squared shares. So
 	// what it holds of all, divided by that, is what it holds where it runs.
 	Caches unit.Opt[float64]
+	// Shares are its time by last-level cache, of 1; nil: not known.
+	Shares []float64
 	// Far is how far its memory is where it is on other nodes than its CPUs, in local
 	// distances beyond the own: 1 at a SLIT distance of 20.
 	Far unit.Opt[float64]
@@ -46,7 +48,12 @@ func SiteOf(m machine.Machine, w *window.Window, wl *window.Workload) Site {
 			s.Cache = unit.Some(size)
 		}
 	}
-	s.Caches = unit.OptOf(float64(sum*sum)/squares, squares > 0)
+	if s.Caches = unit.OptOf(float64(sum*sum)/squares, squares > 0); sum > 0 {
+		for k := range shares {
+			shares[k] /= sum
+		}
+		s.Shares = shares
+	}
 	return s
 }
 

@@ -4,6 +4,7 @@ package animal
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -56,9 +57,15 @@ type Look struct {
 	Windows int     `json:"windows"` // in Mean
 	Odd     int     `json:"odd,omitempty"`
 	Says    Verdict `json:"says"`
+	// Bounds of what it holds of each of the machine's last-level caches.
+	Bounds []Bounds `json:"bounds,omitempty"`
 	// Else is another class, and for how many windows in a row the figures have said so.
 	Else Verdict `json:"else,omitzero"`
 	Row  int     `json:"row,omitempty"`
+	// Past is what it looked like while it behaved otherwise, the latest last, each without
+	// a Past of its own. A program of phases goes back to them.
+	Past []Look `json:"past,omitempty"`
+	Back int    `json:"back,omitempty"` // how often it went back to this
 }
 
 // Pace is its performance by the metric.
@@ -86,7 +93,7 @@ func (s State) find(id string) (int, bool) {
 func (s State) of(id string) Memory {
 	if i, ok := s.find(id); ok {
 		m := s.VMs[i]
-		m.Pace.Run = slices.Clone(m.Pace.Run) // Share is never changed
+		m.Pace.Run = slices.Clone(m.Pace.Run) // Share, Bounds and Curve are made anew, never changed
 		return m
 	}
 	return Memory{Workload: id}
@@ -111,21 +118,22 @@ func (m *Memory) leave() {
 
 // see is one more window of its counters:
 //
-//  1. A change of behaviour: the figures so far are of another program.
+//  1. A change of behaviour: the figures so far are of another program; or it behaves again
+//     as it did before, and goes on from the figures of then.
 //  2. The mean goes on.
 //  3. Another class is said once the figures say it for Windows windows in a row; what
 //     makes it surer of the same one is taken at once.
 func (l *Look) see(f Infer, now Sample) (changed bool) {
 	if is, ok := now.Intensity.Get(); ok { // 1
 		was := l.Mean.Intensity.Or(is)
-		if l.Odd++; is <= was*(1+f.Change) && was <= is*(1+f.Change) {
+		if l.Odd++; f.alike(is, was) {
 			l.Odd = 0
 		}
 		if l.Odd > 0 && l.Odd < f.Changed {
 			return false
 		}
 		if changed = l.Odd > 0; changed {
-			*l = Look{Says: l.Says}
+			*l = l.turn(f, is)
 		}
 	}
 	weight := max(f.Weight, 1/float64(l.Windows+1)) // 2: the plain mean at first
@@ -150,6 +158,89 @@ func (l *Look) see(f Infer, now Sample) (changed bool) {
 	}
 	return changed
 }
+
+// Doubt says in words why it is not known what it is, or that what is said is of before;
+// "": neither.
+func (l *Look) Doubt(f Infer) string {
+	says, s := l.Says, l.Mean
+	switch {
+	case !s.Waits.Known():
+		return "the cycles that it waits for memory are not counted, or by a counter that does not work"
+	case !s.Loads.Known():
+		return "its reads from memory are not counted"
+	case says.Class != Unknown && l.Windows < f.Windows:
+		return "its behaviour has just changed: what is said is of before"
+	case says.Class != Unknown && l.Row > 0:
+		return fmt.Sprintf("its last windows say %s: what is said is of before", l.Else.words())
+	case says.Class != Unknown && l.otherwise(f) != "":
+		return "it goes to and fro: at times it behaves like a " + l.otherwise(f)
+	case says.Class != Unknown && says.Sensitive.Known():
+		return ""
+	case l.Windows < f.Windows && len(l.Past) > 0:
+		return "its behaviour changes every few windows"
+	case l.Windows < f.Windows:
+		return fmt.Sprintf("%d of the %d windows that it takes", l.Windows, f.Windows)
+	case says.Class != Unknown:
+		return "what it may hold of a cache leaves open whether it is sensitive"
+	case !s.Requests.Known():
+		return "its requests beyond the private caches are not counted"
+	case !s.Cache.Known():
+		return "which last-level caches it used, or how large they are, is not known"
+	case !s.Held.Known() && !s.Low.Known():
+		return "nobody counts what it holds of a cache"
+	}
+	return "what it may hold of a cache leaves more than one class open"
+}
+
+// words are "sensitive rabbit", "unknown".
+func (v Verdict) words() string {
+	text := string(v.Class)
+	if v.Class == Unknown {
+		text = "unknown"
+	}
+	if v.Sensitive.Or(false) {
+		text = "sensitive " + text
+	} else if !v.Sensitive.Known() {
+		text += ", sensitive or not"
+	}
+	return text
+}
+
+// otherwise is what it is in another phase, between which it went to and fro; "": nothing
+// else that is known.
+func (l *Look) otherwise(f Infer) string {
+	for _, p := range l.Past {
+		if v := f.verdict(p.Mean, p.Windows); l.Back+p.Back > 0 && v.Class != Unknown && v.Class != l.Says.Class {
+			return v.words()
+		}
+	}
+	return ""
+}
+
+// alike says that two figures of requests an instruction may be of one behaviour.
+func (f Infer) alike(a, b float64) bool { return a <= b*(1+f.Change) && b <= a*(1+f.Change) }
+
+// turn is what is known of it once it behaves otherwise.
+func (l *Look) turn(f Infer, intensity float64) Look {
+	next, past := Look{Says: l.Says}, slices.Clone(l.Past)
+	if i := slices.IndexFunc(past, func(p Look) bool { return f.alike(p.Mean.Intensity.Or(intensity), intensity) }); i >= 0 {
+		next = past[i]
+		past = slices.Delete(past, i, i+1)
+		next.Back++
+		next.Says = f.verdict(next.Mean, next.Windows)
+	}
+	past = append(past, Look{Mean: l.Mean, Windows: l.Windows, Back: l.Back})
+	if len(past) > behaviours { // who is known least is forgotten
+		least := slices.MinFunc(past, func(a, b Look) int { return cmp.Compare(a.Windows, b.Windows) })
+		i := slices.IndexFunc(past, func(p Look) bool { return p.Windows == least.Windows })
+		past = slices.Delete(past, i, i+1)
+	}
+	next.Bounds, next.Past = l.Bounds, past
+	return next
+}
+
+// behaviours are how many are remembered beside the present one.
+const behaviours = 2
 
 // see is one more window of its performance. The best is what held for some windows in
 // a row: the worst of them.

@@ -165,3 +165,18 @@ func TestPictures(t *testing.T) {
 		}
 	}
 }
+
+// A mix that fitted no machine is in no figure, and is not counted among them.
+func TestMixesThatWereTried(t *testing.T) {
+	r := fixture()
+	r.Mixes = append(r.Mixes, arena.Named{Name: "too-large", About: "It fits nowhere."})
+	var text, page gobytes.Buffer
+	if err := errors.Join(Text(&text, r, report.TextOptions{Width: 120}), HTML(&page, r)); err != nil {
+		t.Fatal(err)
+	}
+	for _, said := range []string{text.String(), page.String()} {
+		if !strings.Contains(said, "under 2 mixes") || strings.Contains(said, "too-large") {
+			t.Errorf("%.600s", said)
+		}
+	}
+}

@@ -33,6 +33,7 @@ func newView(r arena.Result) (view, error) {
 		return view{}, fmt.Errorf("show result: %w", err)
 	}
 	v := view{Result: report.Cleaned(r), sum: report.Cleaned(arena.Summarise(r))}
+	v.Mixes = v.tried()
 	for _, w := range v.Rows {
 		i := slices.IndexFunc(v.papers, func(p paper) bool { return p.Name == w.Paper })
 		if i < 0 {
@@ -196,6 +197,18 @@ func (v view) lineOf(policy, machine, mix string) (arena.Line, bool) {
 		}
 	}
 	return arena.Line{}, false
+}
+
+// tried are the mixes that fitted a machine of the result: of a plan's, no others are in any
+// figure. A result without runs has all of them.
+func (v view) tried() []arena.Named {
+	tried := slices.DeleteFunc(slices.Clone(v.Mixes), func(x arena.Named) bool {
+		return !slices.ContainsFunc(v.sum.Lines, func(l arena.Line) bool { return l.Mix == x.Name })
+	})
+	if len(tried) == 0 {
+		return v.Mixes
+	}
+	return tried
 }
 
 // mixesOn are those that fit a machine, in order.

@@ -48,6 +48,7 @@ func (p *Plan) cell(ctx context.Context, j job, tell func(float64)) (Cell, error
 	if p.Options != nil {
 		p.Options(j.policy, j.machine, &o)
 	}
+	o.Stop = func() bool { return ctx.Err() != nil }
 	policy, err := arm.New(name, o)
 	if err != nil {
 		return fail(err)

@@ -19,6 +19,8 @@ import (
 	"homenode/internal/sim/machines"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/sim/threads"
+	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // guess is what the policy took one application for, and what it is.
@@ -91,6 +93,12 @@ func company(m machine.Machine, y *memsys.System, seed uint64, how string) (spec
 // guesses lets a world of single threads run for some windows of a second.
 func guesses(t *testing.T, name, how string, seed uint64, windows int, cfg animal.Config) (all []guess) {
 	t.Helper()
+	return guessesOf(t, name, how, seed, windows, cfg, func(*window.Window) {})
+}
+
+// guessesOf is the same with windows that lack something.
+func guessesOf(t *testing.T, name, how string, seed uint64, windows int, cfg animal.Config, hide func(*window.Window)) (all []guess) {
+	t.Helper()
 	b, _ := machines.Find(name)
 	m, y := b.Make()
 	specs, truth := company(m, &y, seed, how)
@@ -101,7 +109,9 @@ func guesses(t *testing.T, name, how string, seed uint64, windows int, cfg anima
 	var st animal.State
 	for range windows {
 		w.Run(time.Second)
-		st, _, _ = animal.Step(m, cfg, st, w.Window())
+		now := w.Window()
+		hide(&now)
+		st, _, _ = animal.Step(m, cfg, st, now)
 	}
 	for i, s := range specs {
 		v, _ := st.Verdict("/" + s.Name)
@@ -130,6 +140,32 @@ func TestClassesAreInferred(t *testing.T) {
 				classes, sensitive := confusion(t, all)
 				if len(all) < 50 || classes < c.classes || sensitive < c.sensitive {
 					t.Errorf("%.3f of %d classes and %.3f of sensitivities are right, want %.2f and %.2f", classes, len(all), sensitive, c.classes, c.sensitive)
+				}
+			})
+		}
+	}
+}
+
+// Where nobody counts what a workload holds of a cache, what all bring into it bounds
+// that, and a class is said only if the bounds leave no other.
+func TestClassesWithoutOccupancy(t *testing.T) {
+	const from, seeds, windows = 301, 20, 6
+	for _, c := range []struct {
+		how   string
+		right float64
+	}{{halves, 0.87}, {quarters, 0.87}, {across, 0.82}, {unbound, 0.83}} {
+		for _, name := range []string{machines.Opteron, machines.FourNodes, machines.DualE5620, machines.Kunpeng} {
+			t.Run(c.how+"/"+name, func(t *testing.T) {
+				var all []guess
+				for seed := range uint64(seeds) {
+					all = append(all, guessesOf(t, name, c.how, from+seed, windows, animal.DefaultConfig(), func(w *window.Window) {
+						for i := range w.Workloads {
+							w.Workloads[i].LLC = unit.Value[unit.Bytes]{}
+						}
+					})...)
+				}
+				if right, _ := confusion(t, all); right < c.right {
+					t.Errorf("%.3f of %d classes are right, want %.2f", right, len(all), c.right)
 				}
 			})
 		}

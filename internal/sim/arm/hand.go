@@ -27,6 +27,7 @@ type hand struct {
 	least int      // workloads without which there is no decision
 	jobs  map[string]*handJob
 	memo  *Memo
+	stop  func() bool
 }
 
 // known is a workload by its ID.
@@ -46,7 +47,7 @@ type handJob struct {
 const mostTries = 10
 
 func newHand(o Options) *hand {
-	h := &hand{sys: &o.System, jobs: map[string]*handJob{}, memo: o.Memo}
+	h := &hand{sys: &o.System, jobs: map[string]*handJob{}, memo: o.Memo, stop: o.Stop}
 	h.specs, h.least = knownOf(o)
 	return h
 }
@@ -146,7 +147,7 @@ func (h *hand) decide(w window.Window) {
 			delete(h.jobs, id) // one that comes back is a new one
 		}
 	}
-	best := h.memo.search(h.sys, here)
+	best := h.memo.search(h.sys, here, h.stop)
 	for i, nodes := range best {
 		id := w.Workloads[at[i]].ID
 		job := h.jobs[id]

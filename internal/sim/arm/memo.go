@@ -25,9 +25,9 @@ type memoEntry struct {
 
 // search is Search of an Oracle, or what it found before. A key is the system's name and
 // the specs: systems of one name are one.
-func (m *Memo) search(sys *memsys.System, here []Contender) Placement {
+func (m *Memo) search(sys *memsys.System, here []Contender, stop func() bool) Placement {
 	if m == nil {
-		return bestPlaced(sys, here)
+		return bestPlaced(sys, here, stop)
 	}
 	key := []byte(sys.Name)
 	for i := range here {
@@ -37,7 +37,7 @@ func (m *Memo) search(sys *memsys.System, here []Contender) Placement {
 			Fixed Nodes
 		}{here[i].Spec, here[i].Fixed})
 		if err != nil { // a figure that is none: it has no name to be found by
-			return bestPlaced(sys, here)
+			return bestPlaced(sys, here, stop)
 		}
 		key = append(append(key, '\n'), data...)
 	}
@@ -51,6 +51,11 @@ func (m *Memo) search(sys *memsys.System, here []Contender) Placement {
 		m.found[string(key)] = e
 	}
 	m.lock.Unlock()
-	e.once.Do(func() { e.best = bestPlaced(sys, here) })
+	e.once.Do(func() { e.best = bestPlaced(sys, here, stop) })
+	if stop != nil && stop() { // it may be half of one
+		m.lock.Lock()
+		delete(m.found, string(key))
+		m.lock.Unlock()
+	}
 	return e.best
 }

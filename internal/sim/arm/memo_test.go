@@ -23,19 +23,19 @@ func TestMemo(t *testing.T) {
 	var wait sync.WaitGroup
 	for i := range 4 {
 		wait.Go(func() {
-			got := memo.search(&sys, []Contender{{Spec: spec(100), Pages: []float64{float64(i), 1 << 30}}})
+			got := memo.search(&sys, []Contender{{Spec: spec(100), Pages: []float64{float64(i), 1 << 30}}}, nil)
 			if !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
 		})
 	}
 	wait.Wait()
-	memo.search(&sys, []Contender{{Spec: spec(200)}})
+	memo.search(&sys, []Contender{{Spec: spec(200)}}, nil)
 	if len(memo.found) != 2 {
 		t.Errorf("%d searches of two different workloads", len(memo.found))
 	}
 	var none *Memo
-	if got := none.search(&sys, []Contender{{Spec: spec(100)}}); len(got) != 1 {
+	if got := none.search(&sys, []Contender{{Spec: spec(100)}}, nil); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 }

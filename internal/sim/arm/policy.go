@@ -96,6 +96,9 @@ type Options struct {
 	// Patient lets those who place by hand wait until all workloads have come, and then
 	// place them once: a search for each arrival takes its time on many nodes.
 	Patient bool
+	// Stop ends a search of Hand on many nodes early, when nobody asks for it any more; nil:
+	// never.
+	Stop func() bool
 	// Memo shares the searches of Hand; nil: each world has its own.
 	Memo *Memo
 }

@@ -17,8 +17,9 @@ const manyNodes = 8
 
 // bestPlaced is the best placement that is affordable: Search's on few nodes. On many,
 // workloads come one after the other, the heaviest first, each to where it scores best
-// beside those before it alone; nothing is improved afterwards.
-func bestPlaced(sys *memsys.System, here []Contender) Placement {
+// beside those before it alone; nothing is improved afterwards. It ends between two of
+// them once stop says so: the rest is placed nowhere then, as nobody asks any more.
+func bestPlaced(sys *memsys.System, here []Contender, stop func() bool) Placement {
 	if len(sys.Nodes) <= manyNodes {
 		return Search(NewOracle(sys, here))
 	}
@@ -29,6 +30,9 @@ func bestPlaced(sys *memsys.System, here []Contender) Placement {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
 	best, placed, at := make(Placement, len(here)), make([]Contender, 0, len(here)), make(Placement, 0, len(here))
 	for _, i := range order {
+		if stop != nil && stop() {
+			break
+		}
 		placed = append(placed, here[i])
 		o := NewOracle(sys, placed)
 		last := len(at)

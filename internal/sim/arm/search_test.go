@@ -137,8 +137,13 @@ func TestManyNodes(t *testing.T) {
 		s.Work = sim.WorkSpec{Cycles: 100, Instructions: 100, Regions: []sim.RegionSpec{{Size: 256 * unit.MiB, Accesses: 10, Parallelism: 4, Stream: true}}}
 		here = append(here, Contender{Spec: s})
 	}
+	asked := 0
+	left := bestPlaced(&y, here, func() bool { asked++; return asked > 2 })
+	if n := len(slices.DeleteFunc(left, func(n Nodes) bool { return n == 0 })); asked != 3 || n != 2 {
+		t.Errorf("stopped when asked the third time: asked %d times, %d placed", asked, n)
+	}
 	seen := map[Nodes]bool{}
-	for i, nodes := range bestPlaced(&y, here) {
+	for i, nodes := range bestPlaced(&y, here, nil) {
 		if nodes.count() != 1 || seen[nodes] {
 			t.Errorf("workload %d is on %b, others on %v", i, nodes, seen)
 		}

@@ -39,6 +39,8 @@ type newton struct {
 	// own[domain][what][unknown] is how lines held, CPUs busy and instructions issued
 	// change with the domain's unknowns, far[domain][what][m] with the latency to m.
 	own, far []float64
+	// How one way's lines change with each unknown, and with servers that are none (way.go).
+	passing, aside []passing
 	// Of the load that is added: its lines by ln rate, its ln cycles by latency; by place.
 	reads, back, cost []float64
 }
@@ -425,79 +427,6 @@ func (n *newton) build(s *Solver) {
 		}
 		row[at] = min(row[at], -0.05)
 		n.right[at] = -q.residual
-	}
-}
-
-// way adds what lines from place m to c's CPUs do to the servers they pass.
-func (n *newton) way(s *Solver, c, m int) {
-	at := (c*n.wide + m) * n.wide
-	p, lines := &s.pairs[c*s.nodes+m%s.nodes], 0.0
-	if m < s.nodes {
-		lines = p.lines + p.back
-	} else {
-		lines = p.transfers
-	}
-	if lines == 0 {
-		return
-	}
-	for to := range n.wide {
-		read, back := n.readBy[at+to], n.backBy[at+to]
-		if read == 0 && back == 0 {
-			continue
-		}
-		for _, k := range s.servedBy(c, to) {
-			if by := s.slope(k, to); by != 0 {
-				n.pass(s, p, m, k, n.serverAt[k], float64(read*by), float64(back*by))
-			}
-		}
-	}
-	for _, i := range s.domainsOf[c] {
-		if n.domainAt[i] < 0 {
-			continue
-		}
-		for u := range n.per {
-			of := (int(i)*ofDomain+u)*n.wide + m
-			n.pass(s, p, m, -1, n.domainAt[i]+u, n.readOf[of], n.backOf[of])
-		}
-	}
-}
-
-// servedBy are the servers that a line from a place waits at, slope is how that
-// changes with what is asked of one.
-func (s *Solver) servedBy(c, place int) []int32 {
-	if place >= s.nodes {
-		return s.pairs[c*s.nodes+place-s.nodes].read[1:]
-	}
-	return s.pairs[c*s.nodes+place].read
-}
-
-func (s *Solver) slope(k int32, place int) float64 {
-	if place >= s.nodes {
-		return s.servers[k].byOver
-	}
-	return s.servers[k].byAsk
-}
-
-// pass adds to the column of an unknown, which is a server or none.
-func (n *newton) pass(s *Solver, p *pair, place int, server int32, column int, read, back float64) {
-	if place < s.nodes {
-		n.put(p.read[0], server, column, read+back)
-	}
-	for _, k := range p.read[1:] {
-		n.put(k, server, column, read)
-	}
-	for _, k := range p.written {
-		n.put(k, server, column, back)
-	}
-}
-
-func (n *newton) put(row, server int32, column int, by float64) {
-	at := n.serverAt[row]
-	switch {
-	case at >= 0 && column >= 0:
-		n.matrix[at*n.size+column] += by
-	case row == server:
-		n.alone[row] += by
 	}
 }
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package animal
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"homenode/internal/unit"
+)
+
+// A cache of lines that are pushed out at random is the law's twin: what a workload holds
+// is within its bounds, but for chance.
+func TestBoundsHoldACache(t *testing.T) {
+	const lines = 20000
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		n := 2 + r.IntN(4)
+		cache := make([]int, lines)
+		held, bounds := make([]float64, n), make([]Bounds, n)
+		for i := range bounds {
+			bounds[i] = anything
+		}
+		begin := r.IntN(n) // all of it is somebody's at first
+		for i := range cache {
+			cache[i] = begin
+		}
+		held[begin] = lines
+		for range 8 {
+			brings := make([]int, n)
+			for i := range brings {
+				brings[i] = r.IntN(lines) * r.IntN(2)
+			}
+			mixed, all := []int{}, 0
+			for i, b := range brings {
+				for range b {
+					mixed = append(mixed, i)
+				}
+				all += b
+			}
+			r.Shuffle(len(mixed), func(a, b int) { mixed[a], mixed[b] = mixed[b], mixed[a] })
+			for _, i := range mixed {
+				at := r.IntN(lines)
+				held[cache[at]]--
+				cache[at] = i
+				held[i]++
+			}
+			for i := range bounds {
+				before := bounds[i]
+				bounds[i] = before.after(float64(brings[i])/lines, float64(all-brings[i])/lines)
+				b := bounds[i]
+				if is := held[i] / lines; is < b.Low-0.02 || is > b.High+0.02 {
+					t.Fatalf("seed %d: it holds %.3f, bounds %+v", seed, is, b)
+				}
+				if wide := (before.High - before.Low) * math.Exp(-float64(all)/lines); math.Abs(b.High-b.Low-wide) > 1e-5 {
+					t.Fatalf("seed %d: %+v after %+v: %.3f apart, want %.3f", seed, b, before, b.High-b.Low, wide)
+				}
+			}
+		}
+	}
+}
+
+// What a class rests on: the same between the bounds, and where nobody can tell, none.
+func TestClassByBounds(t *testing.T) {
+	f := defaultInfer()
+	for what, want := range map[string]Class{"sheep": Sheep, "rabbit": Rabbit, "hurt": Rabbit, "devil": Devil} {
+		s := sampleOf(t, what)
+		held, size := s.Held.Or(0), s.Cache.Or(0)
+		s.Held = unit.None[float64]()
+		share := held / size
+		if v := f.verdict(s.bounded(Bounds{share, share}), 3); v.Class != want || !v.Slowdowns.Hurt.Known() || !v.Certain.Known() {
+			t.Errorf("%s that holds %.2f for sure is taken for %+v", what, share, v)
+		}
+		if v := f.verdict(s.bounded(anything), 3); v.Class != Unknown && v.Class != want || !v.Sensitive.Known() {
+			t.Errorf("%s that may hold anything is taken for %+v", what, v)
+		}
+		known := s
+		known.Held = unit.Some(held)
+		if got := known.bounded(anything); got.Low.Known() || got.High.Known() {
+			t.Errorf("bounds where what it holds is counted: %+v", got)
+		}
+	}
+	if v := f.verdict(sampleOf(t, "rabbit").with(anything), 3); v.Class != Unknown {
+		t.Errorf("a rabbit that may hold anything is taken for %+v", v)
+	}
+}
+
+// with is the sample with nothing but bounds of what it holds.
+func (s Sample) with(b Bounds) Sample {
+	s.Held = unit.None[float64]()
+	return s.bounded(b)
+}
+
+// Who goes elsewhere, or shares with who is not counted, may hold anything; of several
+// caches each is by itself.
+func TestBoundsAreGivenUp(t *testing.T) {
+	at := func(shares ...float64) Site { return Site{Shares: shares} }
+	known := fills{of: [][]float64{{5, 0}, {1, 1}}, all: []float64{6, 1}}
+	l := &Look{}
+	see := func(s Site, f fills) Bounds { l.bound(s, 0, f); return l.here(s) }
+	if b := see(at(1, 0), known); !(b.High-b.Low < 0.01) || math.Abs(b.Low-5.0/6) > 0.01 {
+		t.Errorf("after six caches: %+v", b)
+	}
+	if b := see(at(0, 1), fills{of: [][]float64{{0, 0}, nil}, all: []float64{0, 0}}); b != anything {
+		t.Errorf("elsewhere: %+v", b)
+	}
+	see(at(1, 0), known)
+	if b := see(at(1, 0), fills{of: [][]float64{{5, 0}, nil}, all: []float64{math.NaN(), 0}}); b != anything {
+		t.Errorf("beside who is not counted: %+v", b)
+	}
+	see(at(1, 0), known)
+	if b := see(Site{}, known); b != anything {
+		t.Errorf("nowhere: %+v", b)
+	}
+	b := see(at(0.5, 0.5), fills{of: [][]float64{{0.1, 0.1}}, all: []float64{10.1, 0.1}})
+	if want := (Bounds{(0.0099 + 0.0952) / 2, (0.0099 + 1) / 2}); math.Abs(b.Low-want.Low) > 0.001 || math.Abs(b.High-want.High) > 0.001 {
+		t.Errorf("in two caches, one of which somebody fills: %+v, want %+v", b, want)
+	}
+}
+
+func TestDecay(t *testing.T) {
+	for _, x := range []float64{0, 1e-6, 0.1, 1, 5, 10} {
+		if got, want := decay(x), math.Exp(-x); math.Abs(got-want) > 1e-4*want {
+			t.Errorf("e^-%v: %v, want %v", x, got, want)
+		}
+	}
+	if decay(1e9) > 1e-9 {
+		t.Error("of much, something stays")
+	}
+}
