@@ -33,9 +33,10 @@ cmd/homenode
 agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
 bench
 owner/cgroup | owner/threads | owner/route | owner/systemd | owner/docker | owner/containerd | owner/resctrl
+owner/manager/managertest > owner/manager
 journal
 sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/exact | kernel/kerneltest kernel/resctrltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/bpfcount > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
-actuate | replay
+actuate | replay | classes
 policy/mao | policy/numad | policy/brm | policy/animal | doctor
 survey
 window/windowtest > window
@@ -53,7 +54,7 @@ const firstPure = "actuate"
 var alsoPure = []string{"bench", "sim", "sim/apps", "sim/arena", "sim/arena/lakew", "sim/arena/rao", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
-var helpers = []string{"kernel/kerneltest", "kernel/resctrltest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}
+var helpers = []string{"kernel/kerneltest", "kernel/resctrltest", "owner/manager/managertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}
 
 // impure is what pure packages do not import; "net/" stands for all below it.
 var impure = []string{"os", "os/", "log", "log/", "net", "net/", "math/rand", "syscall", "golang.org/x/sys/"}

@@ -92,19 +92,30 @@ func decodeBRM(data []byte, cfg *brm.Config, written map[string]bool) error {
 	if len(data) > maxBRMFile {
 		return fmt.Errorf("it has %d bytes: settings take at most %d", len(data), maxBRMFile)
 	}
+	return decodeSettings(data, cfg, written, func() (name, what string) {
+		if err := cfg.Validate(); err != nil { // "brm: margin is 99: it must be …"
+			name, what, _ = strings.Cut(strings.TrimPrefix(err.Error(), "brm: "), " ")
+			what = "it " + what
+		}
+		return name, what
+	})
+}
+
+// decodeSettings decodes one document over what is there; written gets the settings that it
+// has. wrong names one that cannot be, and says why.
+func decodeSettings[T any](data []byte, to *T, written map[string]bool, wrong func() (name, what string)) error {
 	body, err := yamlfile.Body(data)
 	if err != nil {
 		return err
 	}
-	if err := checkKinds(body, reflect.TypeFor[brm.Config](), written); err != nil {
+	if err := checkKinds(body, reflect.TypeFor[T](), written); err != nil {
 		return err
 	}
-	if err := yaml.NodeToValue(body, cfg, yaml.Strict()); err != nil {
+	if err := yaml.NodeToValue(body, to, yaml.Strict()); err != nil {
 		return err
 	}
-	if err := cfg.Validate(); err != nil { // "brm: margin is 99: it must be …"
-		name, what, _ := strings.Cut(strings.TrimPrefix(err.Error(), "brm: "), " ")
-		return yamlfile.At(body, name, "it "+what)
+	if name, what := wrong(); what != "" {
+		return yamlfile.At(body, name, what)
 	}
 	return nil
 }
@@ -114,7 +125,7 @@ func decodeBRM(data []byte, cfg *brm.Config, written map[string]bool) error {
 func checkKinds(body ast.Node, t reflect.Type, written map[string]bool) error {
 	settings, ok := body.(*ast.MappingNode)
 	if !ok {
-		return &yaml.SyntaxError{Message: "want settings, like margin: 0.05", Token: body.GetToken()}
+		return &yaml.SyntaxError{Message: "want settings, each a name and its value, like name: 0.05", Token: body.GetToken()}
 	}
 	kinds := map[string]reflect.Type{}
 	for i := range t.NumField() {

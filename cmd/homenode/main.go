@@ -93,7 +93,7 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput(err) })
 	root.AddCommand(topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), eventsCommand(), benchCommand(), runCommand(), migrateCommand(), repeatCommand(), simCommand(),
 		recordCommand(), agentCommand(), statusCommand(), whyCommand(), restoreCommand(), labCommand(), demoCommand(), freezeCommand(), guardCommand(), brmCommand(),
-		reloadCommand(), replayCommand(), soakCommand())
+		reloadCommand(), replayCommand(), classesCommand(), soakCommand())
 	return root
 }
 

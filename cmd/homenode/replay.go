@@ -73,7 +73,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 	}
 	out := r.Result()
 	if out.Windows == 0 {
-		return badInput(fmt.Errorf("%s: the recording has no window: it ended before its first period did", file))
+		return badInput(fmt.Errorf("%s: %w", file, errNoWindow))
 	}
 	if p.CutOff != "" {
 		out.Notes = append(out.Notes, p.CutOff)
@@ -91,6 +91,9 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 	}
 	return err
 }
+
+// errNoWindow is of a recording that is its header.
+var errNoWindow = errors.New("the recording has no window: it ended before its first period did")
 
 // arms are the recorded configuration and the other one.
 func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err error) {

@@ -184,7 +184,7 @@ func readRecording(path string) (window.Recording, error) {
 		return window.Recording{}, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(rec.Windows) == 0 {
-		return window.Recording{}, fmt.Errorf("%s: the recording has no window: it ended before its first period did", path)
+		return window.Recording{}, fmt.Errorf("%s: %w", path, errNoWindow)
 	}
 	return rec, nil
 }

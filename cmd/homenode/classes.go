@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/classes"
+	"homenode/internal/policy/animal"
+	"homenode/internal/report"
+	"homenode/internal/window"
+)
+
+type classesOptions struct {
+	constants  string
+	references []string
+	workload   string
+	output     string
+	stderr     *os.File
+}
+
+func classesCommand() *cobra.Command {
+	o := classesOptions{stderr: os.Stderr}
+	cmd := &cobra.Command{
+		Use:   "classes [RECORDING]…",
+		Short: "Say which workloads of a recording are sheep, rabbits and devils to their neighbours in a cache",
+		Long: "A rabbit is fast with the cache that it has, and slow without; a devil takes the cache from others; a sheep does neither.\n" +
+			"RECORDING is what 'homenode record --windows FILE --penalty' wrote, gzipped or not; of several of one machine the\n" +
+			"later go on from the earlier: a workload that was seen alone and among others is known better.\n\n" +
+			"What comes out is estimated from counters, by constants of the machine. Those of the defaults are of simulated\n" +
+			"machines: take your own, from recordings of five loads, each on one CPU and for three windows and more.\n" +
+			"homenode-load, which 'make lab' builds, is such a load:\n\n" +
+			"  rabbit   chase over half of a last-level cache, alone in it, with its memory on its own node\n" +
+			"  devil    stream over four times the cache, alone\n" +
+			"  memory   chase over eight times the cache, alone\n" +
+			"  far      the same, with its memory on another node\n" +
+			"  crowded  the same as memory, with the devil on another CPU of the cache\n\n" +
+			"With --reference and no RECORDING the constants are printed as text, for --constants.",
+		Example: "  homenode record --windows day.jsonl --for 10m --penalty\n  homenode classes day.jsonl --constants machine.yaml\n" +
+			"  homenode classes --workload /ref --reference rabbit=r.jsonl --reference devil=d.jsonl \\\n    --reference memory=m.jsonl --reference far=f.jsonl --reference crowded=c.jsonl > machine.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(o.output); err != nil {
+				return err
+			}
+			return runClasses(cmd.Context(), cmd.OutOrStdout(), args, o)
+		},
+	}
+	cmd.Flags().StringVar(&o.constants, "constants", "", "a file with constants of the machine, as --reference prints them as text")
+	cmd.Flags().StringArrayVar(&o.references, "reference", nil, "NAME=RECORDING of rabbit, devil, memory, far or crowded: take the constants from these; give all five")
+	cmd.Flags().StringVar(&o.workload, "workload", "", "only workloads that match, e.g. '/demo/*'; of references the one that is the load")
+	outputFlag(cmd, &o.output)
+	return cmd
+}
+
+func runClasses(ctx context.Context, w io.Writer, files []string, o classesOptions) error {
+	var err error
+	switch _, bad := path.Match(o.workload, ""); {
+	case bad != nil:
+		err = badInput(fmt.Errorf("--workload is %q: %w", o.workload, bad))
+	case len(o.references) > 0 && (len(files) > 0 || o.constants != ""):
+		err = badInput(errors.New("--reference prints constants: give it no recording and no --constants, and its output to the next 'homenode classes --constants'"))
+	case len(o.references) > 0:
+		err = o.calibrate(ctx, w)
+	case len(files) == 0:
+		err = badInput(errors.New("want a recording ('homenode record --windows FILE --penalty' writes one), or --reference"))
+	default:
+		err = o.tell(ctx, w, files)
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return errors.New("interrupted: nothing was printed")
+	}
+	return err
+}
+
+// tell prints what the workloads of recordings are.
+func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) error {
+	f, own := animal.DefaultConfig().Infer, ""
+	var missing []string
+	if o.constants != "" {
+		var err error
+		if f, missing, err = readConstants(o.constants); err != nil {
+			return badInput(err)
+		}
+		own = o.constants
+	}
+	study, cutOff, err := studyAll(ctx, files, f, o.stderr)
+	if err != nil {
+		return badInput(err)
+	}
+	out := study.Result()
+	if len(out.Workloads) == 0 {
+		return codeError{exitNothing, errors.New("the recording has no workload: 'homenode record --workload' says which cgroups to watch")}
+	}
+	all := len(out.Workloads)
+	out.Workloads = slices.DeleteFunc(out.Workloads, func(wl classes.Workload) bool { return !o.matches(wl.ID) })
+	if len(out.Workloads) == 0 {
+		return codeError{exitNothing, fmt.Errorf("none of %d workloads matches --workload %q", all, o.workload)}
+	}
+	switch {
+	case own == "":
+		out.Notes = append(out.Notes, "the constants are of simulated machines, not of this one: 'homenode classes --help' says how to get its own")
+	case len(missing) > 0:
+		out.Notes = append(out.Notes, fmt.Sprintf("%s has no %s: those are of simulated machines", own, report.List(missing)))
+	}
+	out.Notes = append(out.Notes, cutOff...)
+	if o.output == "json" {
+		err = json.NewEncoder(w).Encode(out)
+	} else {
+		err = printClasses(w, out, own, own != "" && len(missing) == 0)
+	}
+	if err == nil && len(cutOff) > 0 {
+		return codeError{code: exitPartly}
+	}
+	return err
+}
+
+func (o classesOptions) matches(id string) bool {
+	ok, _ := path.Match(o.workload, id)
+	return ok || o.workload == "" || o.workload == id
+}
+
+// calibrate prints the constants that all references give.
+func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
+	f := animal.DefaultConfig().Infer
+	var r animal.References
+	into := map[string]*animal.Sample{"rabbit": &r.Rabbit, "devil": &r.Devil, "memory": &r.Memory, "far": &r.Far, "crowded": &r.Crowded}
+	const want = "want rabbit, devil, memory, far and crowded, each once, =RECORDING"
+	var first *classes.Study
+	var notes []string
+	partly := false
+	files := map[string]bool{}
+	for _, given := range o.references {
+		name, file, ok := strings.Cut(given, "=")
+		to, known := into[name]
+		if !ok || !known || file == "" {
+			return badInput(fmt.Errorf("--reference is %q: %s", given, want))
+		}
+		if files[file] {
+			return badInput(fmt.Errorf("--reference %s: %s is given twice: each is another load's", name, file))
+		}
+		delete(into, name)
+		files[file] = true
+		study, cutOff, err := studyAll(ctx, []string{file}, f, o.stderr)
+		if err != nil {
+			return badInput(fmt.Errorf("--reference %s: %w", name, err))
+		}
+		if first == nil {
+			first = study
+		}
+		notes = append(append(notes, given), cutOff...)
+		partly = partly || len(cutOff) > 0
+		if *to, err = o.sample(first, study); err != nil {
+			return badInput(fmt.Errorf("--reference %s: %s: %w", name, file, err))
+		}
+	}
+	if len(into) > 0 {
+		missing := make([]string, 0, len(into))
+		for name := range into {
+			missing = append(missing, name)
+		}
+		slices.Sort(missing)
+		return badInput(fmt.Errorf("--reference: %s missing: %s", report.List(missing), want))
+	}
+	f, err := f.Calibrated(r)
+	if err != nil {
+		return badInput(err)
+	}
+	if err = printConstants(w, f, notes, o.output); err == nil && partly {
+		return codeError{exitPartly, errors.New("a reference was cut off: the constants are of what is left of it")}
+	}
+	return err
+}
+
+// sample is of the load, on the machine of the first reference.
+func (o classesOptions) sample(first, study *classes.Study) (animal.Sample, error) {
+	if other := first.Another(study.Machine()); other != "" {
+		return animal.Sample{}, errors.New(other)
+	}
+	id, err := o.load(study)
+	if err != nil {
+		return animal.Sample{}, err
+	}
+	return study.Sample(id)
+}
+
+// load is the one workload of a reference's recording that is meant.
+func (o classesOptions) load(s *classes.Study) (string, error) {
+	all := s.IDs()
+	ids := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !o.matches(id) })
+	if len(ids) != 1 {
+		return "", fmt.Errorf("%d of its %d workloads match --workload %q: want one, the load", len(ids), len(all), o.workload)
+	}
+	return ids[0], nil
+}
+
+// studyAll plays recordings, one after the other. cutOff says which end within a window.
+func studyAll(ctx context.Context, files []string, f animal.Infer, stderr *os.File) (study *classes.Study, cutOff []string, err error) {
+	for _, file := range files {
+		in, err := os.Open(file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read recording: %w", err)
+		}
+		p, err := window.OpenRecording(in)
+		if err == nil {
+			if study == nil {
+				study = classes.New(p.Machine, f)
+			}
+			err = studyOne(ctx, study, p, newProgress(stderr, in))
+		}
+		in.Close()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if p.CutOff != "" {
+			cutOff = append(cutOff, file+": "+p.CutOff)
+		}
+	}
+	return study, cutOff, nil
+}
+
+func studyOne(ctx context.Context, study *classes.Study, p *window.Player, show *progress) error {
+	defer show.end()
+	if other := study.Another(p.Machine); other != "" {
+		return fmt.Errorf("it is of another machine: %s", other)
+	}
+	study.Recording()
+	for n := 1; ctx.Err() == nil; n++ {
+		w, err := p.Next()
+		if errors.Is(err, io.EOF) && n == 1 {
+			return errNoWindow
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = study.Window(w)
+		}
+		if err != nil {
+			return err
+		}
+		show.step(n)
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package classes
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"homenode/internal/machine"
+	"homenode/internal/policy/animal"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Study learns from windows. It is not safe for concurrent use.
+type Study struct {
+	m        machine.Machine
+	cfg      animal.Config
+	seen     map[string]*seen
+	windows  int
+	from, to time.Time
+	fresh    bool // a recording begins
+}
+
+// seen is what was seen of a workload.
+type seen struct {
+	service string
+	memory  animal.Memory
+	how     unit.Source // its counters, the weakest of all windows that have any
+	counted bool        // in one window at least it is known how many cycles it ran
+	ran     bool        // and that is more than 0
+	at      time.Time
+}
+
+// New begins a study on a machine.
+func New(m machine.Machine, constants animal.Infer) *Study {
+	s := &Study{m: m, cfg: animal.DefaultConfig(), seen: map[string]*seen{}}
+	s.cfg.Infer = constants
+	return s
+}
+
+// Recording says that the windows that come are of another recording, which must be later.
+func (s *Study) Recording() { s.fresh = true }
+
+// Window learns from one window. Who was not in the ones before goes on from where it was
+// seen last; what was brought into caches in a gap before it is not known. A step of the
+// clock is like a gap.
+func (s *Study) Window(w window.Window) error {
+	begins := w.At.Add(-w.Length)
+	if s.windows > 0 && s.fresh && begins.Before(s.to.Add(-w.Length/2)) {
+		return fmt.Errorf("it begins at %s, and the recording before it ends at %s: give them in the order in which they were made, each once", begins.Format(time.DateTime), s.to.Format(time.DateTime))
+	}
+	s.fresh = false
+	if s.windows++; s.windows == 1 {
+		s.from = begins
+	}
+	gap := begins.Sub(s.to)
+	st := animal.Learn(s.m, s.cfg, s.known(&w, max(gap, -gap) > w.Length/2), w)
+	s.to = w.At
+	for i := range w.Workloads {
+		s.note(&w.Workloads[i], st.VMs[i], w.At)
+	}
+	return nil
+}
+
+// known are those of a window that were seen before. Bounds of what they hold are of
+// windows without a gap.
+func (s *Study) known(w *window.Window, gap bool) animal.State {
+	var st animal.State
+	for i := range w.Workloads {
+		is, ok := s.seen[w.Workloads[i].ID]
+		if !ok {
+			continue
+		}
+		if gap || !is.at.Equal(s.to) {
+			is.memory.Look.Bounds = nil
+		}
+		st.VMs = append(st.VMs, is.memory)
+	}
+	slices.SortFunc(st.VMs, func(a, b animal.Memory) int { return cmp.Compare(a.Workload, b.Workload) })
+	return st
+}
+
+func (s *Study) note(wl *window.Workload, memory animal.Memory, at time.Time) {
+	is, ok := s.seen[wl.ID]
+	if !ok {
+		is = &seen{}
+		s.seen[wl.ID] = is
+	}
+	is.service, is.memory, is.at = wl.Service, memory, at
+	cycles, ok := wl.Cycles.Get()
+	is.counted, is.ran = is.counted || ok, is.ran || cycles > 0
+	if how := counted(wl); is.how == unit.HowUnknown {
+		is.how = how
+	} else if how != unit.HowUnknown {
+		is.how = unit.Weakest(is.how, how)
+	}
+}
+
+// counted is how what classes come from is known.
+func counted(wl *window.Workload) unit.Source {
+	waits := wl.UncoreWaits
+	if !waits.Known() {
+		waits = wl.StallCycles
+	}
+	var known []unit.Source
+	for _, v := range []unit.Value[uint64]{wl.Cycles, wl.UncoreRequests, waits, wl.LocalLoads, wl.RemoteLoads, wl.LLCMisses} {
+		if v.Known() {
+			known = append(known, v.How)
+		}
+	}
+	if wl.LLC.Known() {
+		known = append(known, wl.LLC.How)
+	}
+	return unit.Weakest(known...)
+}
+
+// Machine is the one studied.
+func (s *Study) Machine() machine.Machine { return s.m }
+
+// Another says why a recording's machine is not the one studied; "": it is.
+func (s *Study) Another(m machine.Machine) string {
+	nodes := func(m machine.Machine) (all set.NodeSet) {
+		for _, n := range m.Nodes {
+			all = all.With(n.ID)
+		}
+		return all
+	}
+	switch {
+	case len(m.CPUs) != len(s.m.CPUs) || !nodes(m).Equal(nodes(s.m)):
+		return fmt.Sprintf("it has %d CPUs and nodes %v, the first %d and nodes %v", len(m.CPUs), nodes(m), len(s.m.CPUs), nodes(s.m))
+	case !slices.EqualFunc(m.LLCs, s.m.LLCs, func(a, b machine.Cache) bool { return a.Size == b.Size && a.CPUs.Equal(b.CPUs) }):
+		return "it has other last-level caches than the first"
+	case !slices.EqualFunc(m.Distances, s.m.Distances, slices.Equal[[]unit.Opt[int]]):
+		return "it has other distances between nodes than the first"
+	}
+	return ""
+}
+
+// Result is what a study has found.
+type Result struct {
+	Schema    int          `json:"schema"`
+	Windows   int          `json:"windows"`
+	From      time.Time    `json:"from"`
+	To        time.Time    `json:"to"`
+	Origin    string       `json:"origin"` // of the machine
+	Constants animal.Infer `json:"constants"`
+	Workloads []Workload   `json:"workloads"` // by class, then by name
+	Notes     []string     `json:"notes,omitempty"`
+}
+
+// Workload is what it is taken for. Figures are shares of its time, estimated.
+type Workload struct {
+	ID        string         `json:"workload"`
+	Service   string         `json:"service,omitempty"`
+	Class     animal.Class   `json:"class"` // "": unknown
+	Sensitive unit.Opt[bool] `json:"sensitive"`
+	// Hurt, Harm and Remote are animal.Slowdowns.
+	Hurt   unit.Value[float64] `json:"hurt"`
+	Harm   unit.Value[float64] `json:"harm"`
+	Remote unit.Value[float64] `json:"remote"`
+	// Low and High are the least and the most that it may hold of each last-level cache
+	// that it uses, means over windows, and Held how that is known: the same where it is
+	// counted, else estimated from what all bring in.
+	Low     unit.Opt[unit.Bytes] `json:"low_bytes"`
+	High    unit.Opt[unit.Bytes] `json:"high_bytes"`
+	Held    unit.Source          `json:"held"`
+	Margin  unit.Opt[float64]    `json:"margin"`  // 0 … 1: how far the figures are from another class
+	Windows int                  `json:"windows"` // that it comes from
+	Doubt   string               `json:"doubt,omitempty"`
+	Counted unit.Source          `json:"counted"` // its counters, the weakest of them
+	At      time.Time            `json:"at"`      // its last window
+}
+
+// Result of all windows so far.
+func (s *Study) Result() Result {
+	out := Result{Schema: 1, Windows: s.windows, From: s.from, To: s.to, Origin: s.m.Origin, Constants: s.cfg.Infer, Workloads: []Workload{}}
+	blind := false
+	for id, is := range s.seen {
+		out.Workloads = append(out.Workloads, is.workload(id, s.cfg.Infer))
+		mean := &is.memory.Look.Mean
+		blind = blind || is.ran && !(mean.Waits.Known() && mean.Requests.Known())
+	}
+	if blind {
+		out.Notes = append(out.Notes, "of some workloads requests or waits are not known: 'homenode record --windows FILE --penalty' counts them, where the CPU has events for them ('homenode events')")
+	}
+	order := []animal.Class{animal.Devil, animal.Rabbit, animal.Sheep, animal.Unknown}
+	slices.SortFunc(out.Workloads, func(a, b Workload) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Class), slices.Index(order, b.Class)), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+func (is *seen) workload(id string, f animal.Infer) Workload {
+	look := &is.memory.Look
+	says, doubt := look.Says, is.doubt(f)
+	value := func(v unit.Opt[float64]) unit.Value[float64] {
+		if x, ok := v.Get(); ok {
+			return unit.Estimated(x, fmt.Sprintf("counters (%v)", is.how))
+		}
+		return unit.UnknownValue[float64](doubt)
+	}
+	out := Workload{
+		ID: id, Service: is.service, Class: says.Class, Sensitive: says.Sensitive,
+		Hurt: value(says.Slowdowns.Hurt), Harm: value(says.Slowdowns.Harm), Remote: value(says.Slowdowns.Remote),
+		Margin: says.Certain, Windows: says.Windows, Doubt: doubt, Counted: is.how, At: is.at,
+	}
+	if says.Windows == 0 {
+		out.Windows = look.Windows
+	}
+	if low, high := look.Mean.Low, look.Mean.High; look.Mean.Held.Known() {
+		out.Low, out.High, out.Held = bytesOf(look.Mean.Held), bytesOf(look.Mean.Held), is.how
+	} else if low.Known() && high.Known() {
+		out.Low, out.High, out.Held = bytesOf(low), bytesOf(high), unit.HowEstimated
+	}
+	return out
+}
+
+func bytesOf(v unit.Opt[float64]) unit.Opt[unit.Bytes] {
+	x, ok := v.Get()
+	return unit.OptOf(unit.Bytes(x), ok && x >= 0 && x < math.MaxInt64/2)
+}
+
+// squeezed is the share of a cache below which a program does not show what it would do
+// with more (decision 0020). A sheep, by that margin, asks for little and holds little.
+const (
+	squeezed    = 0.5
+	sheepMargin = 0.5
+)
+
+// doubt is Look.Doubt, and what a mean of windows does not tell.
+func (is *seen) doubt(f animal.Infer) string {
+	switch {
+	case is.memory.Look.Mean.Waits.Known():
+	case !is.counted:
+		return "its cycles are not counted"
+	case !is.ran:
+		return "it did not run while it was counted"
+	}
+	look := &is.memory.Look
+	text, curve := look.Doubt(f), look.Mean.Curve
+	if text != "" || len(curve) == 0 || look.Says.Class == animal.Sheep && look.Says.Certain.Or(0) >= sheepMargin {
+		return text
+	}
+	if most := curve[len(curve)-1].Held; most < squeezed {
+		return fmt.Sprintf("it was never seen with more than %v of a cache: what it would do to others with more does not show", unit.Ratio(most))
+	}
+	return ""
+}
+
+// Sample is the mean of a workload's windows, of its present behaviour: what a reference's
+// recording says.
+func (s *Study) Sample(id string) (animal.Sample, error) {
+	is, ok := s.seen[id]
+	if !ok {
+		return animal.Sample{}, fmt.Errorf("no window has a workload %q", id)
+	}
+	if look := &is.memory.Look; look.Windows >= s.cfg.Infer.Windows {
+		return look.Mean, nil
+	}
+	return animal.Sample{}, fmt.Errorf("%q behaved alike in %d windows: want %d and more in which all is counted", id, is.memory.Look.Windows, s.cfg.Infer.Windows)
+}
+
+// Look is all that is known of a workload.
+func (s *Study) Look(id string) (animal.Look, bool) {
+	is, ok := s.seen[id]
+	if !ok {
+		return animal.Look{}, false
+	}
+	return is.memory.Look, true
+}
+
+// IDs are all workloads that were seen, sorted.
+func (s *Study) IDs() []string {
+	ids := make([]string, 0, len(s.seen))
+	for id := range s.seen {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
