@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,14 +21,17 @@ import (
 // raoProgram is one of a mix, and where its threads are put by hand: to its memory.
 type raoProgram struct{ load, hand string }
 
-// raoMixes are Rao's parallel and multiprogrammed mixes (papers, §2) as far as the load
-// has them and four vCPUs on two nodes hold them: as many threads as CPUs, memory put on
-// a node, threads started wherever Linux likes. There is none with barriers: the load has
-// none. Written before the first run.
-var raoMixes = []struct {
+type raoMix struct {
 	name     string
 	programs []raoProgram
-}{
+}
+
+// raoMixes are Rao's parallel and multiprogrammed mixes (papers, §2) as far as the load
+// has them and four vCPUs on two nodes hold them: as many threads as CPUs, memory put on
+// a node, threads started wherever Linux likes. Barriers spin, one every 4,096 operations:
+// some 20 ms of the model's clock where sets fit nowhere, 1 ms of hardware (time_factor),
+// as NAS's are. Written before their first run.
+var raoMixes = []raoMix{
 	{"parallel", []raoProgram{ // sets that fit into no cache, little shared
 		{"rao --threads 2 --ws 2MiB --sharing 4KiB --share-every 64 --thp off --bind-mem 0", "0-1"},
 		{"rao --threads 2 --ws 2MiB --sharing 4KiB --share-every 64 --thp off --bind-mem 1", "2-3"},
@@ -35,6 +39,14 @@ var raoMixes = []struct {
 	{"sharing", []raoProgram{ // sets that fit, much shared
 		{"rao --threads 2 --ws 64KiB --sharing 4KiB --share-every 2 --thp off --bind-mem 0", "0-1"},
 		{"rao --threads 2 --ws 64KiB --sharing 4KiB --share-every 2 --thp off --bind-mem 1", "2-3"},
+	}},
+	{"barriers", []raoProgram{ // as parallel, but the slower thread sets the pace, and the faster spins
+		{"rao --threads 2 --ws 2MiB --sharing 4KiB --share-every 64 --barrier 4096 --thp off --bind-mem 0", "0-1"},
+		{"rao --threads 2 --ws 2MiB --sharing 4KiB --share-every 64 --barrier 4096 --thp off --bind-mem 1", "2-3"},
+	}},
+	{"sharing, barriers", []raoProgram{
+		{"rao --threads 2 --ws 64KiB --sharing 4KiB --share-every 2 --barrier 4096 --thp off --bind-mem 0", "0-1"},
+		{"rao --threads 2 --ws 64KiB --sharing 4KiB --share-every 2 --barrier 4096 --thp off --bind-mem 1", "2-3"},
 	}},
 	{"multiprogrammed", []raoProgram{ // sensitive and insensitive ones
 		{"chase --threads 1 --ws 4MiB --thp off --bind-mem 0", "0-1"},
@@ -64,33 +76,28 @@ type raoRun struct {
 // TestBenchBRM runs Rao's mixes in the lab (scripts/bench-brm.sh): HOMENODE_BENCH_BRM
 // names the file of results.
 func TestBenchBRM(t *testing.T) {
-	path := os.Getenv("HOMENODE_BENCH_BRM")
-	if path == "" {
-		t.Skip("HOMENODE_BENCH_BRM is not set to the file: this measures, and make bench-arena does")
-	}
-	repeats, err := strconv.Atoi(os.Getenv("HOMENODE_BENCH_REPEATS"))
-	if err != nil {
-		repeats = 3
+	path, repeats := benchFile(t, "HOMENODE_BENCH_BRM", "make bench-brm")
+	mixes := slices.DeleteFunc(slices.Clone(raoMixes), func(m raoMix) bool { return !strings.Contains(m.name, os.Getenv("HOMENODE_BENCH_ONLY")) })
+	if len(mixes) == 0 {
+		t.Fatalf("no mix has %q in its name", os.Getenv("HOMENODE_BENCH_ONLY"))
 	}
 	g := guest(t, "two", "v2")
 	var all []raoRun
 	for repeat := range repeats {
-		for _, mix := range raoMixes {
+		for _, mix := range mixes {
 			for _, arm := range raoArms {
 				r, err := raoTry(t.Context(), g, mix.programs, arm)
 				if err != nil {
 					t.Fatalf("%s, %s: %v", mix.name, arm, err)
 				}
 				r.Mix, r.Arm, r.Repeat = mix.name, arm, repeat
-				fmt.Printf("%-16s %-11s %.0f operations a model-second, rate %.2f\n", r.Mix, r.Arm, r.Ops, r.Rate)
+				fmt.Printf("%-17s %-11s %.0f operations a model-second, rate %.2f\n", r.Mix, r.Arm, r.Ops, r.Rate)
 				all = append(all, r)
 			}
 		}
 	}
 	raoTell(all)
-	if data, err := json.MarshalIndent(all, "", " "); err != nil || os.WriteFile(path, append(data, '\n'), 0o644) != nil {
-		t.Fatal("write results: ", err)
-	}
+	writeResults(t, path, all)
 }
 
 // raoTry runs until the model's rate is good enough to count.
@@ -196,8 +203,11 @@ func raoTell(all []raoRun) {
 					ratios = append(ratios, mean(r)/mean(all[i-indexOfArm(arm)]))
 				}
 			}
-			s, _ := trial.Summarise(ratios)
-			fmt.Printf("%-16s %-11s %.3f × the default (%.3f–%.3f, %d repeats)\n", mix.name, arm, s.Median, s.Min, s.Max, len(ratios))
+			s, ok := trial.Summarise(ratios)
+			if !ok {
+				continue
+			}
+			fmt.Printf("%-17s %-11s %.3f × the default (%.3f–%.3f, %d repeats)\n", mix.name, arm, s.Median, s.Min, s.Max, len(ratios))
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestLabDebianOwners(t *testing.T) {
 	g := debianGuest(t)
 	mustRun(t, g, "homenode-load", "control", "count")
 	defer mustRun(t, g, "homenode-load", "control", "off")
-	defer mustRun(t, g, "sh", "-c", "systemctl stop bound; ctr task kill -s KILL own; ctr task kill -s KILL lent; sleep 1; ctr container rm own lent || true")
+	defer mustRun(t, g, "sh", "-c", "systemctl stop bound; ctr task kill -s KILL own; ctr task kill -s KILL lent; for c in own lent; do n=0; until ctr container rm $c || [ $n -ge 20 ]; do n=$((n + 1)); sleep 1; done; done")
 	mustRun(t, g, "sh", "-ec", startOwned)
 	waitFor(t, "three loads ready", func() bool {
 		return mustRun(t, g, "sh", "-c", "ls "+ownedReady+" 2> /dev/null | wc -l") == "3\n"
@@ -203,9 +203,9 @@ while kill -0 $(cat /tmp/a.pid) 2>/dev/null; do sleep 0.1; done
 systemctl stop lone
 ctr task kill -s KILL shy
 echo 1 > /sys/fs/cgroup/made/a/cgroup.kill
-sleep 1
-ctr container rm shy
-rmdir /sys/fs/cgroup/made/a /sys/fs/cgroup/made
+n=0; until ctr container rm shy || [ $n -ge 20 ]; do n=$((n + 1)); sleep 1; done
+n=0; until rmdir /sys/fs/cgroup/made/a || [ $n -ge 20 ]; do n=$((n + 1)); sleep 1; done
+rmdir /sys/fs/cgroup/made
 true`
 
 // On a host with managers the agent binds what nobody manages, asks systemd for its

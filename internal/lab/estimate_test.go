@@ -93,13 +93,7 @@ func TestBenchEstimate(t *testing.T) {
 			}
 			record.Origin = originOf(t, g)
 			record.Rows = append(record.Rows, row)
-			data, err := json.MarshalIndent(record, "", " ")
-			if err == nil {
-				err = os.WriteFile(path, append(data, '\n'), 0o644)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			writeResults(t, path, record)
 			fmt.Println(row)
 		}
 	}

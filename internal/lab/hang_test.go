@@ -107,7 +107,7 @@ func fakeOptions(t *testing.T) Options {
 	if err := os.WriteFile(empty, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Binary: empty, Timeout: 2 * time.Second}
+	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Binary: empty, Timeout: 5 * time.Second}
 }
 
 // wantParts wants every part in the text; none at all: no text.

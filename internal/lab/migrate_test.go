@@ -191,12 +191,18 @@ func TestLabMigrateRefuses(t *testing.T) {
 	moved(t, g, "echo 0 > $base/mig/cpuset.mems") // it moves what is elsewhere
 	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 1", "cpuset")
 	moved(t, g, "echo 0-1 > $base/mig/cpuset.mems")
-	// All but 64 MiB of node 1, of which some 40 are the kernel's reserve, once what other
-	// tests had is free: that takes the kernel a while. Page cache and slabs that they left
-	// would be room, too, once they are pushed out.
-	full := "group mig-full; sync; free() { awk '/MemFree/ {print $4}' /sys/devices/system/node/node1/meminfo; }\n" +
-		"was=0; until now=$(free); [ $((now - was)) -lt 1024 ]; do was=$now; echo 3 > /proc/sys/vm/drop_caches; sleep 2; done\n" +
-		"start full mig-full hold --bind-mem 1 --ws $((now - 65536))k --thp off"
+	// All but 64 MiB of node 1, of which some 40 are the kernel's reserve. What other tests
+	// had becomes free a while later, and the page cache that they left would be room, too,
+	// once it is pushed out: so it is filled until it stays full.
+	const full = `group mig-full; sync; n=0 still=0
+free() { awk '/MemFree/ {print $4}' /sys/devices/system/node/node1/meminfo; }
+until [ $still -ge 3 ]; do
+	echo 3 > /proc/sys/vm/drop_caches; now=$(free)
+	if [ $now -le 73728 ]; then still=$((still + 1))
+	elif [ $n -ge 20 ]; then echo "node 1 does not stay full: $now KiB" >&2; exit 1
+	else n=$((n + 1)) still=0; start full$n mig-full hold --bind-mem 1 --ws $((now - 65536))k --thp off || exit 1; fi
+	sleep 1
+done`
 	if r := moved(t, g, full); r.Exit != 0 {
 		t.Fatalf("fill node 1: exit %d\n%s", r.Exit, r.Stderr)
 	}
@@ -241,8 +247,9 @@ type change struct {
 
 var changes = []change{
 	{name: "a process ends", start: "start a mig hold --bind-cpu 0 --ws 24m --thp off; start b mig hold --bind-cpu 0 --ws 24m --thp off",
-		meanwhile: "sleep 2; kill -9 $(pid b)", rate: "8MB/s", before: 2, after: 1, home: 24 << 20},
-	{name: "a process forks", start: "start a mig hold --bind-cpu 0 --ws 48m --thp off --fork-ms 2500", rate: "8MB/s", before: 1, after: 2, home: 48 << 20},
+		meanwhile: "moving mig && kill -9 $(pid b)", rate: "8MB/s", before: 2, after: 1, home: 24 << 20},
+	{name: "a process forks", start: "start a mig hold --bind-cpu 0 --ws 48m --thp off --fork-when /tmp/mig-fork.log",
+		meanwhile: "moving mig && touch /tmp/mig-fork.log", rate: "8MB/s", before: 1, after: 2, home: 48 << 20},
 	{name: "a file is cut", start: "cached /scratch/mig-a 33554432 0; start a mig hold --bind-cpu 0 --ws 8m --thp off --open /scratch/mig-a",
 		meanwhile: "n=0; while [ $n -lt 400 ]; do truncate -s 4194304 /scratch/mig-a; n=$((n + 1)); echo $n > /tmp/mig-cuts; homenode-load pagecache --write --bytes 25165824 --bind-cpu 0 --file /scratch/mig-a >/dev/null; sleep 0.05; done",
 		rate:      "8MB/s", before: 1, after: 1, home: 8 << 20},

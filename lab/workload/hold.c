@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that is touched once and kept until the end: it fills a node, and it is what
- * a mover finds asleep.  --open keeps a file open without mapping it; --fork-ms forks
- * once, that long after the start.
+ * a mover finds asleep.  --open keeps a file open without mapping it; --fork-when forks
+ * once, as soon as that file is there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,20 +39,14 @@ static void fork_child(void)
 
 static void hold_work(struct homenode_worker *w)
 {
-	uint64_t left_us = w->run->opt.fork_ms == HOMENODE_NONE ? HOMENODE_NONE : w->run->opt.fork_ms * 1000;
+	const char *sign = w->id == 0 ? w->run->opt.fork_when : NULL;
 
 	homenode_tally_look(w);
 	while (!homenode_stop.set) {
-		uint64_t nap = homenode_min(HOLD_NAP_US, left_us);
-
-		homenode_sleep_us(nap);
-		if (left_us == HOMENODE_NONE)
-			continue;
-		left_us -= nap;
-		if (left_us == 0) {
-			if (w->id == 0)
-				fork_child();
-			left_us = HOMENODE_NONE;
+		homenode_sleep_us(HOLD_NAP_US);
+		if (sign && access(sign, F_OK) == 0) {
+			fork_child();
+			sign = NULL;
 		}
 	}
 	homenode_tally_look(w);

@@ -46,7 +46,7 @@ struct homenode_cpus {
 };
 
 struct homenode_options {
-	const char *name, *out, *ready, *perf, *sysfs, *file, *open;
+	const char *name, *out, *ready, *perf, *sysfs, *file, *open, *fork_when;
 	uint64_t threads, seed;
 	uint64_t ws_bytes, extra_bytes, sharing_bytes;
 	uint64_t thp, touch;         /* the enums above */
@@ -58,6 +58,7 @@ struct homenode_options {
 	uint64_t warm_laps;          /* NONE = 1 with --ops or --perf, else 0 */
 	uint64_t shared, write, triad, vm;
 	uint64_t share_every; /* chase steps per atomic add */
+	uint64_t barrier;     /* ops between two barriers; 0 = none */
 	/* server */
 	uint64_t closed, queue, loads_per_unit, alu_per_unit;
 	uint64_t unit_cycles; /* nominal cycles of a unit with all-local memory; NONE = derived */
@@ -72,8 +73,6 @@ struct homenode_options {
 	/* victim */
 	uint64_t shared_bytes; /* of --file */
 	uint64_t loads, file_every, map_every; /* map_every 0 = never */
-	/* hold */
-	uint64_t fork_ms; /* NONE = never */
 	/* pagecache */
 	uint64_t bytes; /* NONE = to the file's end */
 };
@@ -102,6 +101,7 @@ struct homenode_worker {
 	struct homenode_rng rng;
 	struct homenode_region region; /* own, or the shared one */
 	void *cursor;                  /* chase: the line to load next */
+	uint64_t since_barrier;        /* ops */
 	uint64_t position, state;      /* stream: next line; rao: steps since the add; spin: value */
 	struct homenode_tally *slot;   /* of the phase seen last */
 	uint64_t now;                  /* model clock at that look */
@@ -109,6 +109,12 @@ struct homenode_worker {
 	_Alignas(128) uint64_t table[128]; /* spin: 1 KiB, stays in L1 */
 	struct homenode_tally tally[HOMENODE_PHASES];
 	struct homenode_hist latency[HOMENODE_PHASES]; /* server, victim; untouched pages cost nothing */
+};
+
+/* Where workers meet; how often they all have, and how many wait. */
+struct homenode_barrier {
+	_Alignas(128) uint64_t met;
+	_Alignas(128) uint64_t arrived;
 };
 
 struct homenode_mode {
@@ -145,6 +151,7 @@ struct homenode_run {
 	struct homenode_perf_plan plan;
 	struct homenode_region shared; /* base NULL: each worker has its own */
 	struct homenode_region sharing; /* rao, share: the contended lines */
+	struct homenode_barrier *barrier; /* NULL without --barrier */
 	uint64_t nthreads;             /* workers + the dispatcher of an open-loop server */
 	struct homenode_worker **worker;
 	double time_factor;
@@ -175,6 +182,11 @@ void homenode_pin(uint64_t cpu);
 void homenode_tally_look(struct homenode_worker *w);
 void homenode_tally_credit(struct homenode_worker *w, uint64_t ops, uint64_t work);
 struct homenode_hist *homenode_tally_latency(struct homenode_worker *w);
+
+/* barrier.c */
+void homenode_barrier_allocate(struct homenode_run *run);
+/* The mode's batch_run, and the barriers in it. */
+uint64_t homenode_barrier_batch(struct homenode_worker *w, uint64_t n);
 
 /* run.c */
 void homenode_run_all(struct homenode_run *run);

@@ -8,6 +8,7 @@
 
 #define LOADS   (HOMENODE_IN_CHASE | HOMENODE_IN_STREAM | HOMENODE_IN_RAO | HOMENODE_IN_SHARE | HOMENODE_IN_SPIN | \
 		 HOMENODE_IN_HANDOFF)
+#define MEETS   (LOADS & ~HOMENODE_IN_HANDOFF)
 #define WORKS   (LOADS | HOMENODE_IN_SERVER | HOMENODE_IN_VICTIM)
 #define RUNS    (WORKS | HOMENODE_IN_HOLD)
 #define REGIONS (RUNS & ~HOMENODE_IN_SPIN & ~HOMENODE_IN_SHARE)
@@ -42,7 +43,7 @@ static const struct option {
 	{ "cpus", CPUS, AT(cpus), RUNS, 0, 0 },
 	{ "file", TEXT, AT(file), (RUNS & ~HOMENODE_IN_SPIN) | HOMENODE_IN_PAGECACHE, 0, 0 },
 	{ "open", TEXT, AT(open), HOMENODE_IN_HOLD, 0, 0 },
-	{ "fork-ms", COUNT, AT(fork_ms), HOMENODE_IN_HOLD, 0, 1e9 },
+	{ "fork-when", TEXT, AT(fork_when), HOMENODE_IN_HOLD, 0, 0 },
 	{ "shared-bytes", SIZE, AT(shared_bytes), HOMENODE_IN_VICTIM, HOMENODE_PAGE, 1e15 },
 	{ "loads", COUNT, AT(loads), HOMENODE_IN_VICTIM, 1, 1e9 },
 	{ "file-every", COUNT, AT(file_every), HOMENODE_IN_VICTIM, 1, 1e9 },
@@ -57,6 +58,7 @@ static const struct option {
 	{ "shared", FLAG, AT(shared), HOMENODE_IN_CHASE, 0, 0 },
 	{ "write", FLAG, AT(write), HOMENODE_IN_STREAM | HOMENODE_IN_SHARE | HOMENODE_IN_HANDOFF | HOMENODE_IN_PAGECACHE, 0, 0 },
 	{ "triad", FLAG, AT(triad), HOMENODE_IN_STREAM, 0, 0 },
+	{ "barrier", COUNT, AT(barrier), MEETS, 1, 1e15 },
 	{ "sharing", SIZE, AT(sharing_bytes), HOMENODE_IN_RAO | HOMENODE_IN_SHARE, HOMENODE_LINE, 1e12 },
 	{ "share-every", COUNT, AT(share_every), HOMENODE_IN_RAO, 1, 1e9 },
 	{ "closed", FLAG, AT(closed), HOMENODE_IN_SERVER, 0, 0 },
@@ -104,7 +106,6 @@ void homenode_options_default(struct homenode_options *o)
 		.bytes = HOMENODE_NONE,
 		.loads = 64,
 		.file_every = 8,
-		.fork_ms = HOMENODE_NONE,
 	};
 }
 

@@ -215,6 +215,10 @@ void homenode_report_write(const struct homenode_run *run)
 		fprintf(f, ",\"time_factor\":%.9g,\"unfinished\":%" PRIu64, run->time_factor, unfinished);
 	else
 		fputs(",\"time_factor\":null,\"unfinished\":null", f);
+	if (run->barrier)
+		fprintf(f, ",\"barriers\":%" PRIu64, run->barrier->met);
+	else
+		fputs(",\"barriers\":null", f);
 	fputs(",\"perf\":", f);
 	if (run->plan.n)
 		write_perf(f, run);

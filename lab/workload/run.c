@@ -75,7 +75,7 @@ static void work_batches(struct homenode_worker *w)
 
 	homenode_tally_look(w);
 	while (left && !homenode_stop.set) {
-		uint64_t done = mode->batch_run(w, homenode_min(left, mode->batch));
+		uint64_t done = homenode_barrier_batch(w, homenode_min(left, mode->batch));
 
 		homenode_tally_credit(w, done, done);
 		if (left != HOMENODE_NONE)
@@ -91,7 +91,7 @@ static void work_counted(struct homenode_worker *w)
 	homenode_perf_open(&w->perf, &w->run->plan);
 	homenode_tally_look(w);
 	homenode_perf_enable(&w->perf);
-	done = w->run->mode->batch_run(w, w->run->opt.ops);
+	done = homenode_barrier_batch(w, w->run->opt.ops);
 	homenode_perf_disable(&w->perf);
 	homenode_tally_credit(w, done, done);
 	homenode_perf_finish(&w->perf);
@@ -183,6 +183,7 @@ static struct start *allocate(struct homenode_run *run)
 	run->nthreads = o->threads;
 	if (run->mode->allocate)
 		run->mode->allocate(run);
+	homenode_barrier_allocate(run);
 	s = calloc(run->nthreads, sizeof(*s));
 	run->worker = calloc(run->nthreads, sizeof(*run->worker));
 	if (!s || !run->worker)

@@ -132,6 +132,14 @@ run "chase over a file" "$wall and $exact" chase --threads 2 --ws 64k --ops 1000
 result $? "a file is as long as its regions"
 run "spin counts exactly" "$wall and $exact and d['ws_bytes'] == 1024" spin --threads 2 --ops 10000 $none
 run "--seconds is kept" "$wall and d['stopped_by'] == 'seconds' and 2.9e8 < p['end_cycles'] - p['start_cycles'] < 6e8" spin --seconds 0.3 $none
+for mode in chase stream "rao --sharing 4k --share-every 3" "share --sharing 4k" spin; do
+	size="--ws 64k"
+	case $mode in share*|spin) size= ;; esac
+	# shellcheck disable=SC2086
+	run "$mode meets every 300 ops" "$wall and p['ops'] == 3 * 1000 and d['barriers'] == 3" $mode --threads 3 $size --barrier 300 --ops 1000 $none
+done
+run "nobody meets without --barrier" "$wall and d['barriers'] is None" chase --threads 2 --ws 8k --ops 100 $none
+run "one thread meets itself" "$wall and p['ops'] == 100 and d['barriers'] == 100" chase --ws 8k --ops 100 --barrier 1 $none
 run "--cpus" "$wall and p['ops'] == 300" chase --threads 3 --ops 100 --ws 8k --cpus 0,0-0 $none
 run "--bind-cpu 0" "$wall and p['ops'] == 100" chase --ops 100 --ws 8k --bind-cpu 0 $none
 
@@ -194,6 +202,8 @@ refuses "hold opens nothing" 2 "No such file" hold --ws 8k --open "$tmp/none" $n
 
 # Stopping.
 stopped "SIGTERM: chase reports" TERM "$wall and p['ops'] > 1000 and d['stopped_by'] == 'signal'" chase --threads 2 --ws 1m $none
+stopped "SIGTERM: who waits at a barrier ends, nobody was more than one ahead" TERM \
+	"$wall and d['barriers'] > 0 and 3 * 500 * d['barriers'] <= p['ops'] <= 3 * 500 * (d['barriers'] + 1)" chase --threads 3 --ws 64k --barrier 500 $none
 stopped "SIGINT: spin reports" INT "$wall and p['ops'] > 0 and d['stopped_by'] == 'signal'" spin $none
 stopped "SIGTERM: idle open loop reports" TERM "p['ops'] == 0 and p['requests'] == 0 and l['count'] == 0 and l['mean'] is None" server --rate 0.001 --ws 1m --workers 2 $none
 stopped "SIGTERM: overloaded server accounts for all" TERM "p['requests'] == p['ops'] + p['dropped'] + d['unfinished'] and d['unfinished'] > 0" \
@@ -280,6 +290,8 @@ refuses "cut list of CPUs" 2 "list of CPUs" chase --cpus 0,
 refuses "no such cpu for a worker" 2 "pin to cpu 5000" chase --cpus 5000 --ws 8k $none
 refuses "unwritable mapping" 1 "map 8192 bytes of /nowhere/x" chase --ws 8k --file /nowhere/x $none
 refuses "hold of no work" 2 "does not belong to hold" hold --ops 5
+refuses "barriers of a server" 2 "does not belong to server" server --rate 1 --barrier 5
+refuses "barriers every 0 ops" 2 'parse --barrier "0"' chase --barrier 0
 refuses "no mode" 2 "no mode given"
 refuses "unknown mode" 2 "unknown; use chase" dance
 refuses "unknown option" 2 "unknown option" chase --wings 2

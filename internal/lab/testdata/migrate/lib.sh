@@ -96,6 +96,17 @@ cached() {
 # rest SECONDS: of the model's time, which a busy host stretches
 rest() { homenode-load hold --ws 4k --seconds "$1" >/dev/null; }
 
+# moving GROUP: once 4 MiB of its private memory are on node 1; after a minute without, not 0
+moving() {
+	n=0
+	until [ "$(for p in $(cat "$base/$1/cgroup.procs"); do cat "/proc/$p/numa_maps"; done 2>/dev/null |
+		awk '/ anon=/ { for (i = 1; i <= NF; i++) if ($i ~ /^N1=/) sum += substr($i, 4) } END { print sum + 0 }')" -ge 1024 ]; do
+		n=$((n + 1))
+		[ $n -lt 600 ] || return 1
+		sleep 0.1
+	done
+}
+
 pool() { # NODE PAGES: huge pages of 2 MiB
 	echo "$2" > "$(printf $hugepages "$1")"
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// benchFile is the file of results that a bench's variable names, and how many repeats are
+// asked for: 3 unless told otherwise. Without the variable the test is skipped: it
+// measures, and the script does that.
+func benchFile(t *testing.T, variable, script string) (file string, repeats int) {
+	t.Helper()
+	if file = os.Getenv(variable); file == "" {
+		t.Skipf("%s is not set to the file of results: this measures, and %s does", variable, script)
+	}
+	asked := os.Getenv("HOMENODE_BENCH_REPEATS")
+	if asked == "" {
+		return file, 3
+	}
+	repeats, err := strconv.Atoi(asked)
+	if err != nil || repeats < 1 {
+		t.Fatalf("HOMENODE_BENCH_REPEATS is %q: want a number of runs", asked)
+	}
+	return file, repeats
+}
+
+// writeResults replaces the file of results.
+func writeResults(t *testing.T, file string, results any) {
+	t.Helper()
+	data, err := json.MarshalIndent(results, "", " ")
+	if err == nil {
+		err = os.WriteFile(file, append(data, '\n'), 0o644)
+	}
+	if err != nil {
+		t.Fatal("write results: ", err)
+	}
+}
