@@ -5,10 +5,10 @@
  * at random in an LLC: a working set a little larger than that still hits now and then,
  * as on hardware, whose LLCs replace adaptively; the oldest first would never hit.
  *
- * Several vCPUs use one without a lock (an LLC by a node's, an L2 by a core's, and
- * others take lines away from it). Tags change by compare-and-swap, so that nobody
- * takes away or marks another line than the one it found; what is left of races is a
- * wrong hit or miss now and then, rare against the 0.1 % that the counts are held to.
+ * A node's vCPUs use its LLC without a lock. Tags change by compare-and-swap, so that
+ * nobody takes away or marks another line than the one it found; what is left of races is a
+ * wrong hit or miss now and then, rare against the 0.1 % that the counts are held to. An L2
+ * changes under its core's lock (model.h): a tag and its virtual line belong together.
  */
 #ifndef HOMENODE_CACHE_H
 #define HOMENODE_CACHE_H

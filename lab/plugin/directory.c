@@ -19,7 +19,7 @@
  * order. In COUNT there is no common time, hence no order either.
  *
  * Each entry has a lock of its own, held while its line is put into caches or taken out
- * of them; nobody holds two.
+ * of them; nobody holds two. A core's lock is taken while one is held, or none.
  */
 #define _GNU_SOURCE
 #include "clock.h"
@@ -78,13 +78,27 @@ static void unlock(struct homenode_line *e, uint64_t word)
 	__atomic_store_n(&e->word, word & ~LOCK, __ATOMIC_RELEASE);
 }
 
+void homenode_core_lock(struct homenode_core *core)
+{
+	for (unsigned tries = 1; __atomic_exchange_n(&core->lock, 1, __ATOMIC_ACQUIRE); tries++)
+		if (tries % PATIENCE == 0)
+			sched_yield();
+}
+
+void homenode_core_unlock(struct homenode_core *core)
+{
+	__atomic_store_n(&core->lock, 0, __ATOMIC_RELEASE);
+}
+
+/* By compare-and-swap: a vCPU empties its own L1 without the core's lock. */
 static void l1_change(struct homenode_model *m, const struct homenode_core *core, uint64_t vline, uint64_t to)
 {
 	for (unsigned i = 0; i < core->ncpu; i++) {
 		uint64_t *slot = &m->vcpu[core->cpu[i]].l1[vline & m->l1_mask];
+		uint64_t is = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
-		if ((__atomic_load_n(slot, __ATOMIC_RELAXED) & HOMENODE_L1_LINE) == vline + 1)
-			__atomic_store_n(slot, to, __ATOMIC_RELAXED);
+		if ((is & HOMENODE_L1_LINE) == vline + 1)
+			__atomic_compare_exchange_n(slot, &is, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
 }
 
@@ -94,27 +108,32 @@ void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core
 }
 
 /* Take the line out of a core's caches. False: it was gone already. */
-static bool take_away(struct homenode_model *m, unsigned core, uint64_t line)
+static bool take_away(struct homenode_model *m, unsigned from, uint64_t line)
 {
+	struct homenode_core *core = &m->core[from];
 	uint64_t vline = 0;
 
-	if (!homenode_cache_drop(&m->core[core].l2, line, &vline))
-		return false;
-	homenode_l1_drop(m, &m->core[core], vline);
-	return true;
+	homenode_core_lock(core);
+	bool was = homenode_cache_drop(&core->l2, line, &vline);
+	if (was)
+		homenode_l1_drop(m, core, vline);
+	homenode_core_unlock(core);
+	return was;
 }
 
 /* The core keeps the line, clean and to read only. */
-static void downgrade(struct homenode_model *m, unsigned core, uint64_t line)
+static void downgrade(struct homenode_model *m, unsigned from, uint64_t line)
 {
-	struct homenode_cache *l2 = &m->core[core].l2;
-	int64_t at = homenode_cache_find(l2, line);
+	struct homenode_core *core = &m->core[from];
 
-	if (at < 0)
-		return;
-	uint64_t vline = l2->vlines[at];
-	if (homenode_cache_set(l2, (uint64_t)at, line, line + 1))
-		l1_change(m, &m->core[core], vline, (vline + 1) | HOMENODE_L1_ASK);
+	homenode_core_lock(core);
+	int64_t at = homenode_cache_find(&core->l2, line);
+	if (at >= 0 && homenode_cache_set(&core->l2, (uint64_t)at, line, line + 1)) {
+		uint64_t vline = core->l2.vlines[at];
+
+		l1_change(m, core, vline, (vline + 1) | HOMENODE_L1_ASK);
+	}
+	homenode_core_unlock(core);
 }
 
 /* Copies in the LLCs of other nodes. */
@@ -243,7 +262,7 @@ bool homenode_directory_leave(struct homenode_model *m, struct homenode_vcpu *v,
 		return true;
 	struct homenode_line *e = entry_of(m, home, phys);
 	uint64_t word = lock(e);
-	bool mine = e->sharers & me;
+	bool mine = e->sharers & me && homenode_cache_find(&v->core->l2, line) < 0;
 	if (mine) {
 		e->sharers &= ~me;
 		word = (word & ~STATES) | LLC(v->node);

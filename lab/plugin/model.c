@@ -144,19 +144,31 @@ static struct homenode_victim l2_take(struct access *a)
 		homenode_l1_drop(a->m, a->v->core, l2->vlines[at]);
 		l2->vlines[at] = a->vline;
 	}
-	if (at >= 0 && (!dirty || homenode_cache_set(l2, (uint64_t)at, a->line, (a->line + 1) | dirty)))
-		return (struct homenode_victim){ 0 };
-	return homenode_cache_put(l2, a->line, a->vline, dirty, &a->v->random);
+	if (at < 0)
+		return homenode_cache_put(l2, a->line, a->vline, dirty, &a->v->random);
+	if (dirty)
+		homenode_cache_set(l2, (uint64_t)at, a->line, (a->line + 1) | dirty);
+	return (struct homenode_victim){ 0 };
 }
 
-/* What L2 made go leaves L1, too, and if it was modified it goes to the LLC of the node,
- * unless somebody took it meanwhile. */
+/* L1 and L2 take the line; what has to make room in L2 leaves L1, too. */
+static struct homenode_victim private_take(struct access *a, uint64_t rights)
+{
+	homenode_core_lock(a->v->core);
+	struct homenode_victim gone = l2_take(a);
+	if (gone.tag & HOMENODE_TAG)
+		homenode_l1_drop(a->m, a->v->core, gone.vline);
+	__atomic_store_n(&a->v->l1[a->vline & a->m->l1_mask], (a->vline + 1) | rights, __ATOMIC_RELAXED);
+	homenode_core_unlock(a->v->core);
+	return gone;
+}
+
+/* What L2 made go, modified, goes to the LLC of the node, unless somebody took it
+ * meanwhile. */
 static void l2_evict(struct access *a, struct homenode_victim gone)
 {
-	if (!(gone.tag & HOMENODE_TAG))
-		return;
-	homenode_l1_drop(a->m, a->v->core, gone.vline);
 	uint64_t line = (gone.tag & HOMENODE_TAG) - 1;
+
 	if (gone.tag & HOMENODE_DIRTY && homenode_directory_leave(a->m, a->v, line))
 		llc_take(a->m, a->v, line, HOMENODE_DIRTY);
 }
@@ -229,9 +241,8 @@ static struct homenode_claim claim(struct access *a)
 		c = homenode_directory_claim(a->m, v, a->phys, a->home, a->write);
 	else if (homenode_cache_find(&v->core->l2, a->line) < 0)
 		c.kind = HOMENODE_FETCH;
-	struct homenode_victim gone = l2_take(a);
-	v->l1[a->vline & a->m->l1_mask] =
-		(a->vline + 1) | (c.contended ? HOMENODE_L1_ASK : a->write || a->home < 0 ? HOMENODE_L1_WRITE : 0);
+	struct homenode_victim gone =
+		private_take(a, c.contended ? HOMENODE_L1_ASK : a->write || a->home < 0 ? HOMENODE_L1_WRITE : 0);
 	homenode_directory_done(&c);
 	l2_evict(a, gone);
 	return c;

@@ -50,7 +50,8 @@ struct homenode_core {
 	struct homenode_cache l2;
 	unsigned cpu[HOMENODE_THREADS], ncpu;
 	int node;
-};
+	unsigned lock; /* homenode_core_lock */
+} __attribute__((aligned(128)));
 
 struct homenode_vcpu {
 	uint64_t *ctr;            /* counters of the mode it runs in */
@@ -153,9 +154,14 @@ int homenode_directory_init(struct homenode_model *m);
 struct homenode_claim homenode_directory_claim(struct homenode_model *m, struct homenode_vcpu *v,
 					       uint64_t phys, int home, bool write);
 void homenode_directory_done(struct homenode_claim *c);
-/* A modified line left the core's caches for the LLC. False: somebody took it before. */
+/* A modified line left the core's caches for the LLC. False: somebody took it before, or a
+ * sibling has it there again. */
 bool homenode_directory_leave(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line);
-/* Take a virtual line out of the L1 of a core's CPUs. */
+/* What a core's L1s have its L2 has, too: the two change together, under the core's lock.
+ * Who holds it takes no other. */
+void homenode_core_lock(struct homenode_core *core);
+void homenode_core_unlock(struct homenode_core *core);
+/* Take a virtual line out of the L1 of a core's CPUs. The core is locked. */
 void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core, uint64_t vline);
 
 /* smt.c: cycles that n instructions take, where a sibling takes issue slots. */

@@ -14,6 +14,8 @@
 
 #define CPUS  4
 #define NODE1 (2 * (768ull << 20)) /* plugin address of node 1's memory */
+#define L1 (8u << 10)
+#define L2 (64u << 10)
 #define LOCAL_TRANSFER 130
 #define REMOTE_TRANSFER 298
 
@@ -32,7 +34,7 @@ static void check(int line, const char *what, double got, double want, double sh
 	failures++;
 }
 
-static void begin(bool smt)
+static void begin_with(bool smt, unsigned l1_bytes, unsigned l2_bytes)
 {
 	struct homenode_conf *c = &m->conf;
 
@@ -43,7 +45,7 @@ static void begin(bool smt)
 	memset(m, 0, sizeof(*m));
 	memset(&shared, 0, sizeof(shared));
 	*c = (struct homenode_conf){
-		.mhz = 50, .l1_bytes = 8 << 10, .l2_bytes = 64 << 10, .llc_bytes = 512 << 10,
+		.mhz = 50, .l1_bytes = l1_bytes, .l2_bytes = l2_bytes, .llc_bytes = 512 << 10,
 		.l2_cycles = 12, .llc_cycles = 40, .stream_parallelism = 4, .mc_cycles = 19,
 		.link_cycles = 57, .atomic_cycles = 18, .coherence = 1, .ncpu = CPUS, .nnode = 2, .nlink = 2,
 	};
@@ -64,6 +66,11 @@ static void begin(bool smt)
 		puts("model_test: no memory");
 		exit(1);
 	}
+}
+
+static void begin(bool smt)
+{
+	begin_with(smt, L1, L2);
 }
 
 /* As plugin.c does it. vline: where the program has it; line: where it really is. */
@@ -210,21 +217,33 @@ static void queues(void)
 
 #define STRESSED 50 /* lines, that all want */
 #define OWN      (1 << 14)
-#define ACCESSES 1000000
+#define ROUND    500 /* accesses: some more than L1 has lines, so that an audit sees what a race left */
+#define ROUNDS   2000
+
+static pthread_barrier_t barrier;
+
+static void stress_round(unsigned cpu, uint64_t *r)
+{
+	for (int i = 0; i < ROUND; i++) {
+		uint64_t pick = homenode_random(r) >> 20;
+
+		if (*r & 4)
+			at(cpu, pick % STRESSED, *r & 3 ? HOMENODE_LOAD : HOMENODE_STORE);
+		else
+			at(cpu, (cpu + 1) * OWN * 4 + pick % OWN, *r & 16 ? HOMENODE_LOAD : HOMENODE_STORE);
+		m->vcpu[cpu].clock += 3;
+	}
+}
 
 static void *stress(void *arg)
 {
 	unsigned cpu = (unsigned)(uintptr_t)arg;
 	uint64_t r = 0x9e3779b97f4a7c15ULL * (cpu + 1);
 
-	for (int i = 0; i < ACCESSES; i++) {
-		uint64_t pick = homenode_random(&r) >> 20;
-
-		if (r & 4)
-			at(cpu, pick % STRESSED, r & 3 ? HOMENODE_LOAD : HOMENODE_STORE);
-		else
-			at(cpu, (cpu + 1) * OWN * 4 + pick % OWN, HOMENODE_STORE);
-		m->vcpu[cpu].clock += 3;
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_barrier_wait(&barrier);
+		stress_round(cpu, &r);
+		pthread_barrier_wait(&barrier);
 	}
 	return NULL;
 }
@@ -261,19 +280,30 @@ static void audit_l2(unsigned core)
 	}
 }
 
-static void threads(bool smt)
+static void audit(bool smt)
 {
-	pthread_t thread[CPUS];
-
-	begin(smt);
-	for (uintptr_t i = 0; i < CPUS; i++)
-		pthread_create(&thread[i], NULL, stress, (void *)i);
-	for (int i = 0; i < CPUS; i++)
-		pthread_join(thread[i], NULL);
 	for (unsigned i = 0; i < CPUS; i++)
 		audit_l1(i);
 	for (unsigned i = 0; i < (smt ? CPUS / 2 : CPUS); i++)
 		audit_l2(i);
+}
+
+static void threads(bool smt, unsigned l1_bytes, unsigned l2_bytes)
+{
+	pthread_t thread[CPUS];
+
+	begin_with(smt, l1_bytes, l2_bytes);
+	pthread_barrier_init(&barrier, NULL, CPUS + 1);
+	for (uintptr_t i = 0; i < CPUS; i++)
+		pthread_create(&thread[i], NULL, stress, (void *)i);
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_barrier_wait(&barrier);
+		pthread_barrier_wait(&barrier);
+		/* nobody goes on before the next wait */
+		audit(smt);
+	}
+	for (int i = 0; i < CPUS; i++)
+		pthread_join(thread[i], NULL);
 	CHECK("lines went to and fro", all(HOMENODE_TRANSFERS_REMOTE) >= STRESSED, 1);
 }
 
@@ -285,8 +315,10 @@ int main(void)
 	siblings();
 	issue();
 	queues();
-	threads(false);
-	threads(true);
+	threads(false, L1, L2);
+	threads(true, L1, L2);
+	threads(false, L1 / 8, L2 / 64); /* next to no room: all the time something has to go */
+	threads(true, L1 / 8, L2 / 64);
 	printf("model_test: %s\n", failures ? "FAILED" : "ok");
 	return failures != 0;
 }
