@@ -15,16 +15,24 @@ say() { echo "lab: $*"; }
 fail() { echo "lab: $*" >&2; exit 1; }
 
 # 1. The guest's kernel.
-if [ ! -s "$out/VERSIONS" ]; then
+# The names of the newest image and what modules for it are built with.
+kernel() {
 	image=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9].*cloud-amd64\)$/\1/p' | head -n 1)
 	[ -n "$image" ] || fail "cannot find Debian's cloud kernel: run 'apt-get update', or use a Debian 12 machine"
 	abi=${image#linux-image-}
 	common=linux-headers-${abi%-cloud-amd64}-common
 	series=$(echo "$abi" | cut -d. -f1-2)
+}
+download() {
 	say "fetching $image and what modules are built with"
-	(cd "$out/deb" && rm -f ./*.deb && apt-get -q download "$image" "linux-headers-$abi" "$common" \
-		"linux-kbuild-$series" linux-compiler-gcc-12-x86 >/dev/null 2>&1) ||
-		fail "cannot download $image and its headers: run 'apt-get update' and look at its errors"
+	(cd "$out/deb" && rm -f ./*.deb && apt-get -q -o Acquire::Retries=3 download "$image" "linux-headers-$abi" "$common" \
+		"linux-kbuild-$series" linux-compiler-gcc-12-x86 >/dev/null 2>&1)
+}
+if [ ! -s "$out/VERSIONS" ]; then
+	kernel
+	# Lists of some days ago name a kernel that Debian has replaced.
+	download || { say "updating apt's package lists"; apt-get -q update >/dev/null 2>&1 && kernel && download; } ||
+		fail "cannot download $image and its headers: run 'apt-get update' as root and look at its errors"
 	rm -rf "$out/root" && mkdir "$out/root"
 	for d in "$out"/deb/*.deb; do dpkg-deb -x "$d" "$out/root"; done
 	sed -i "s|/usr/src|$out/root/usr/src|" "$out/root/usr/src/linux-headers-$abi/Makefile"

@@ -28,16 +28,16 @@ if [ -n "$missing" ]; then
 	[ "$(id -u)" = 0 ] || fail "missing:$missing, and this is not root: run 'apt-get install$packages' as root first"
 	echo "setup: installing$packages"
 	export DEBIAN_FRONTEND=noninteractive
-	apt-get -q update >/dev/null || fail "apt-get update failed: look at its errors above"
+	apt-get -q -o Acquire::Retries=3 update >/dev/null || fail "apt-get update failed: look at its errors above"
 	# shellcheck disable=SC2086
-	apt-get -q install -y --no-install-recommends $packages >/dev/null ||
+	apt-get -q -o Acquire::Retries=3 install -y --no-install-recommends $packages >/dev/null ||
 		fail "apt-get install$packages failed: look at its errors above"
 fi
 # The lab fetches the guest's kernel by name: the lists must know it.
 if [ ! -s build/lab/VERSIONS ] && ! apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1; then
 	command -v apt-get >/dev/null || fail "no apt-get: the guest's kernel is one of Debian's packages; use a Debian 12 machine"
 	echo "setup: updating apt's package lists"
-	apt-get -q update >/dev/null || fail "apt-get update failed: look at its errors above"
+	apt-get -q -o Acquire::Retries=3 update >/dev/null || fail "apt-get update failed: look at its errors above"
 fi
 want=$(sed -n 's/^go //p' go.mod)
 command -v go >/dev/null 2>&1 || fail "no Go: install Go $want or newer from go.dev, and put it in PATH"
