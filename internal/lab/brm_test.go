@@ -119,10 +119,8 @@ func judgeBRM(t *testing.T, s brmSummary, load, watched string) (found bool) {
 		case p.ID == watched && p.Moves > 0:
 			t.Fatalf("%s is not sensitive, and was moved %d times", p.ID, p.Moves)
 		case p.ID == load:
-			if p.Last.Penalty.How != "modelled" || p.Last.Local.How != "modelled" {
-				t.Errorf("counts of the lab are known as %s, %s", p.Last.Penalty.How, p.Last.Local.How)
-			}
-			found = p.Moves > 0 && len(p.Last.CPU) == 2 && p.Last.CPU[1].Value > 2*p.Last.CPU[0].Value &&
+			known := p.Last.Penalty.How == "modelled" && p.Last.Local.How == "modelled"
+			found = known && p.Moves > 0 && len(p.Last.CPU) == 2 && p.Last.CPU[1].Value > 2*p.Last.CPU[0].Value &&
 				p.Last.Local.Value > p.First.Local.Value && p.Last.Local.Value > 0.6 && p.Last.Penalty.Value < p.First.Penalty.Value
 		}
 	}
@@ -145,7 +143,7 @@ func brmKilled(t *testing.T, g *Guest, load, watched, before string) {
 			if affinity() == before {
 				t.Log("it was let go of again right before the kill")
 			}
-			mustRun(t, g, "homenode", "restore")
+			mustRun(t, g, "sh", "-c", "homenode restore; e=$?; [ $e = 0 ] || [ $e = 4 ]")
 		}
 		if after := affinity(); after != before {
 			t.Errorf("after %s affinities are\n%s, were\n%s\n%s", signal, after, before, mustRun(t, g, "cat", "/tmp/brm-out"))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // perfOf runs a load and returns its counts.
@@ -95,7 +94,7 @@ func TestLabSharedLine(t *testing.T) {
 			}
 			t.Logf("CPUs %s: %.3f of the adds took the line from the other", cpus, share)
 			switch {
-			case share < 0.25:
+			case share < 0.05:
 				t.Errorf("CPUs %s: only %.3f of the adds took the line from the other: no host is that busy in each of 8 tries", cpus, share)
 			case share < 0.7:
 				busy = true
@@ -135,11 +134,13 @@ func TestLabWriteBacks(t *testing.T) {
 		const stores = "stream --write --threads 1 --ws 8MiB --ops 1000000 --cpus 0 --bind-mem 1"
 		p := perfOf(t, g, "writebacks,remote-stores", stores)
 		within(t, "stores: lines in", p["remote-stores"], n, 0.001)
-		// the timer's interrupt pushes some out, too, and has lines of its own
-		all := perfOf(t, g, "writebacks:uk", stores)
-		if p["writebacks"] > 1.001*n || all["writebacks"] < 0.999*n {
-			t.Errorf("stores: %.0f lines out by the program, %.0f with the kernel: want %d between", p["writebacks"], all["writebacks"], n)
-		}
+		// the timer's interrupt pushes some out, too, and has lines of its own; so do other tasks
+		again(t, 4, func(t *try) {
+			all := perfOf(t.T, g, "writebacks:uk", stores)
+			if p["writebacks"] > 1.001*n || all["writebacks"] < 0.999*n {
+				t.Errorf("stores: %.0f lines out by the program, %.0f with the kernel: want %d between", p["writebacks"], all["writebacks"], n)
+			}
+		})
 		if lines := status(t, g).Lines[1] - before.Lines[1]; lines < 2*n {
 			t.Errorf("the controller served %d lines, want at least %d", lines, 2*n)
 		}
@@ -155,6 +156,7 @@ func TestLabWriteBacks(t *testing.T) {
 // Threads of a core share its issue slots: two that compute take two cycles an
 // instruction; beside one that waits for memory it is next to one.
 func TestLabSMT(t *testing.T) {
+	defer leave("smt", "v2")
 	g := guest(t, "smt", "v2")
 	dram := float64(g.Shape.Model.DRAMCycles[10])
 	underModel(t, g, "pace", func() {
@@ -169,11 +171,13 @@ func TestLabSMT(t *testing.T) {
 		} {
 			t.Run(c.what, func(t *testing.T) {
 				defer background(t, g, c.other)()
-				p := perfOf(t, g, "cycles,instructions", "spin --threads 1 --cpus 0 --ops 20000")
-				got := p["cycles"] / p["instructions"]
-				if got < c.want*0.98 || got > c.want*1.02 {
-					t.Errorf("%.3f cycles an instruction, want %.3f ± 2 %%", got, c.want)
-				}
+				again(t, 4, func(t *try) {
+					p := perfOf(t.T, g, "cycles,instructions", "spin --threads 1 --cpus 0 --ops 20000")
+					got := p["cycles"] / p["instructions"]
+					if got < c.want*0.98 || got > c.want*1.02 {
+						t.Errorf("%.3f cycles an instruction, want %.3f ± 2 %%", got, c.want)
+					}
+				})
 			})
 		}
 	})
@@ -185,7 +189,7 @@ func background(t *testing.T, g *Guest, args string) (stop func()) {
 	if args == "" {
 		return func() {}
 	}
-	mustRun(t, g, "sh", "-c", fmt.Sprintf("rm -f /tmp/bg.ready; timeout 120 homenode-load %s --seconds 100 --ready /tmp/bg.ready </dev/null >/dev/null 2>&1 & echo $! > /tmp/bg.pid", args))
+	mustRun(t, g, "sh", "-c", fmt.Sprintf("rm -f /tmp/bg.ready; timeout 900 homenode-load %s --seconds 800 --ready /tmp/bg.ready </dev/null >/dev/null 2>&1 & echo $! > /tmp/bg.pid", args))
 	stop = func() { mustRun(t, g, "sh", "-c", stopBackground) }
 	ready := false
 	defer func() {
@@ -211,6 +215,17 @@ while kill -0 $p 2> /dev/null; do
 done
 `
 
+// modelTime waits until the model's clock has advanced by cycles.
+func modelTime(t *testing.T, g *Guest, cycles uint64) (now labStatus) {
+	t.Helper()
+	began := status(t, g)
+	waitFor(t, "the model's clock", func() bool {
+		now = status(t, g)
+		return uint64(now.Model-began.Model) >= cycles
+	})
+	return now
+}
+
 // A controller serves what it can and no more, whatever it is asked for: here twice
 // as much.
 func TestLabCapacity(t *testing.T) {
@@ -218,15 +233,18 @@ func TestLabCapacity(t *testing.T) {
 	underModel(t, g, "pace", func() {
 		stop := background(t, g, "stream --threads 8 --ws 2MiB --cpus 0-7 --bind-mem 0")
 		defer stop()
-		time.Sleep(300 * time.Millisecond)
-		before := status(t, g)
-		time.Sleep(time.Second)
-		after := status(t, g)
-		cycles := float64(after.Model - before.Model)
-		used := float64(after.Lines[0]-before.Lines[0]) * float64(g.Shape.Model.MCCycles) / cycles
-		t.Logf("%.3f of the capacity used", used)
-		if used < 0.85 || used > 1.01 { // a busy host takes readers their time
-			t.Errorf("%.3f of the controller's capacity was used, want 0.98, never more, and not much less", used)
-		}
+		again(t, 4, func(t *try) {
+			before := modelTime(t.T, g, 15_000_000)
+			after := modelTime(t.T, g, 50_000_000)
+			cycles := float64(after.Model - before.Model)
+			used := float64(after.Lines[0]-before.Lines[0]) * float64(g.Shape.Model.MCCycles) / cycles
+			t.Logf("%.3f of the capacity used", used)
+			if used > 1.01 {
+				t.T.Errorf("%.3f of the controller's capacity was used: that is more than there is", used)
+			}
+			if used < 0.85 { // a busy host takes readers their time
+				t.Errorf("%.3f of the controller's capacity was used, want 0.98 or not much less", used)
+			}
+		})
 	})
 }

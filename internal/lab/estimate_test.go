@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"homenode/internal/sim/parity"
 	"homenode/internal/unit"
@@ -156,7 +155,7 @@ rm -rf /tmp/est
 }
 
 func tryEstimate(ctx context.Context, g *Guest, shape string, s estimateScenario) (estimateRow, error) {
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out, err := g.Run(ctx, "sh", "-c", estimateScript(s))
 	if err != nil || out.Exit != 0 {

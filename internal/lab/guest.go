@@ -69,22 +69,33 @@ type call struct {
 // On a busy host about one boot in fifty gets stuck in the first moments of the
 // guest's kernel, before it prints anything and long before the model is touched: all
 // vCPUs and QEMU's main loop are busy with interrupts. So one that never answers is
-// tried once more, and Guest.Note tells what was seen of the first.
+// tried twice more, and Guest.Note tells what was seen before.
 func Boot(ctx context.Context, o Options) (*Guest, error) {
 	o, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	g, hung := boot(ctx, o)
-	if !errors.Is(hung, context.DeadlineExceeded) || ctx.Err() != nil {
-		return g, hung
+	var hung []string
+	for {
+		g, err := boot(ctx, o)
+		if err == nil {
+			for _, h := range hung {
+				g.addNote("a try before hung: " + h)
+			}
+			return g, nil
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || len(hung) == boots-1 {
+			for _, h := range hung {
+				err = fmt.Errorf("%w; a try before hung: %s", err, h)
+			}
+			return nil, err
+		}
+		hung = append(hung, err.Error())
 	}
-	if g, err = boot(ctx, o); err != nil {
-		return nil, fmt.Errorf("%w; so did a first try fail: %v", err, hung)
-	}
-	g.addNote("a first try hung: " + hung.Error())
-	return g, nil
 }
+
+// boots is how often a guest that never answers is started.
+const boots = 3
 
 func (g *Guest) addNote(note string) {
 	if g.Note != "" {

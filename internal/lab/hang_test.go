@@ -53,7 +53,7 @@ func playQEMU(dir string, args []string) int {
 	return 0
 }
 
-// A guest that never answers is tried once more, and what it said is not lost. One that
+// A guest that never answers is tried twice more, and what it said is not lost. One that
 // answers that it is unfit is not.
 func TestDecisionBootTwice(t *testing.T) {
 	const hung = `no port: context deadline exceeded; console ends with "\x1bc console 1", qemu.log with "try 1"`
@@ -64,8 +64,8 @@ func TestDecisionBootTwice(t *testing.T) {
 		booted     int
 	}{
 		{"at once", []string{`{"op":"hello"}`}, nil, nil, 1},
-		{"the second time", []string{"", `{"op":"hello","line":"flat"}`}, []string{"flat; a first try hung: boot lab two: ", hung}, nil, 2},
-		{"never", []string{"", ""}, nil, []string{hung, "a first try", `qemu.log with "try 2"`}, 2},
+		{"the second time", []string{"", `{"op":"hello","line":"flat"}`}, []string{"flat; a try before hung: boot lab two: ", hung}, nil, 2},
+		{"never", []string{"", "", ""}, nil, []string{hung, "a try before hung", `qemu.log with "try 3"`}, 3},
 		{"unfit", []string{`{"op":"hello","err":"wrong"}`, `{"op":"hello"}`}, nil, []string{"boot lab two: wrong;"}, 1},
 		{"hung, then unfit", []string{"", `{"op":"hello","err":"wrong"}`}, nil, []string{"boot lab two: wrong;", hung}, 2},
 	} {
@@ -107,7 +107,7 @@ func fakeOptions(t *testing.T) Options {
 	if err := os.WriteFile(empty, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Binary: empty, Timeout: 5 * time.Second}
+	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Binary: empty, Timeout: 8 * time.Second}
 }
 
 // wantParts wants every part in the text; none at all: no text.

@@ -63,7 +63,7 @@ done
 while [ ! -e /tmp/kill-a.ready ] || [ ! -e /tmp/kill-b.ready ]; do sleep 0.1; done
 `
 
-const tearDownKill = `killall -9 homenode-load homenode-agent; sleep 0.3; homenode-load control off; rm -f /tmp/kill-*; rmdir %[1]s/kill/a %[1]s/kill/b %[1]s/kill; true`
+const tearDownKill = `killall -9 homenode-load homenode-agent; while pidof homenode-load homenode-agent >/dev/null; do sleep 0.1; done; homenode-load control off; rm -f /tmp/kill-*; rmdir %[1]s/kill/a %[1]s/kill/b %[1]s/kill; true`
 
 // snapshotKill prints what a workload may use, and everything that is not simply
 // "all that the parent has".
@@ -104,15 +104,18 @@ func killAtRandom(t *testing.T, version string, points int) {
 	mustRun(t, g, "homenode-load", "control", "count")
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	rng := rand.New(rand.NewPCG(killSeed(), 7))
-	acted, within, i := 0, 6*time.Second, 0
-	// All may come too early on a host that has much else to do: then there are some more,
-	// later and later.
-	for ; i < points || acted == 0 && i < points+5; i++ {
-		if i >= points {
-			within *= 2
-		}
-		delay := time.Duration(rng.Float64() * rng.Float64() * float64(within))
+	acted, i := 0, 0
+	// Most may come too early on a host that has much else to do: then there are some more,
+	// once the agent has acted.
+	for ; i < points || acted < 3 && i < points+5; i++ {
+		delay := time.Duration(rng.Float64() * rng.Float64() * float64(6*time.Second))
 		mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
+		if i >= points {
+			waitFor(t, "a setting that the agent changed", func() bool {
+				return mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base)) != before
+			})
+			delay /= 12
+		}
 		time.Sleep(delay)
 		mustRun(t, g, "sh", "-c", "killall -9 homenode-agent; while pidof homenode-agent >/dev/null; do sleep 0.05; done; true")
 		left := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))

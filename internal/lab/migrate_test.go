@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"homenode/internal/migration"
 	"homenode/internal/set"
@@ -29,9 +28,9 @@ func forMoving(t *testing.T, version string) *Guest {
 	g := guest(t, "two", version)
 	readyToMove(t, g)
 	t.Cleanup(func() { // t.Context has ended by then
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if r, err := g.Run(ctx, "sh", "-c", ". /tmp/mig-lib.sh\ntidy; umount /scratch"); err != nil || r.Exit != 0 {
+		if r, err := g.Run(ctx, "sh", "-c", ". /tmp/mig-lib.sh\ntidy; n=0; until umount /scratch || [ $n -ge 100 ]; do n=$((n+1)); sleep 0.2; done 2>/dev/null; [ $n -lt 100 ]"); err != nil || r.Exit != 0 {
 			t.Errorf("tidy: exit %d, %v\n%s", r.Exit, err, r.Stderr)
 		}
 	})
@@ -88,7 +87,7 @@ func countPages(t *testing.T, g *Guest, group string, files ...string) migration
 // migrates runs homenode migrate, checks its exit code and reads what it wrote.
 func migrates(t *testing.T, g *Guest, args string, exits ...int) (migration.Report, Result) {
 	t.Helper()
-	r := moved(t, g, "timeout 240 homenode-mover migrate "+args+" -o json")
+	r := moved(t, g, "timeout 540 homenode-mover migrate "+args+" -o json")
 	report, err := migration.DecodeReport([]byte(r.Stdout))
 	if !slices.Contains(exits, r.Exit) || err != nil || strings.Contains(r.Stderr, "goroutine ") {
 		t.Fatalf("migrate %s: exit %d, want %v; %v\n%s%s", args, r.Exit, exits, err, r.Stdout, r.Stderr)
@@ -252,7 +251,7 @@ var changes = []change{
 		meanwhile: "moving mig && touch /tmp/mig-fork.log", rate: "8MB/s", before: 1, after: 2, home: 48 << 20},
 	{name: "a file is cut", start: "cached /scratch/mig-a 33554432 0; start a mig hold --bind-cpu 0 --ws 8m --thp off --open /scratch/mig-a",
 		meanwhile: "n=0; while [ $n -lt 400 ]; do truncate -s 4194304 /scratch/mig-a; n=$((n + 1)); echo $n > /tmp/mig-cuts; homenode-load pagecache --write --bytes 25165824 --bind-cpu 0 --file /scratch/mig-a >/dev/null; sleep 0.05; done",
-		rate:      "8MB/s", before: 1, after: 1, home: 8 << 20},
+		rate:      "2MB/s", before: 1, after: 1, home: 8 << 20},
 }
 
 // cuts is how often the file was cut so far.
@@ -343,7 +342,7 @@ func TestLabMigrateHot(t *testing.T) {
 	if r := moved(t, g, "group mig; start a mig victim --bind-cpu 0 --cpus 2 --ws 4m --extra 32m --thp off"); r.Exit != 0 {
 		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
 	}
-	report, _ := migrates(t, g, "--cgroup /mig --to 1 --mode hot", 0, 3)
+	report, _ := migrates(t, g, "--cgroup /mig --to 1 --mode hot --hot-for 8s", 0, 3)
 	heat, ok := report.Heat.Get()
 	result, _ := report.Result.Get()
 	const hot, cold = 4 << 20, 32 << 20

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"homenode/internal/trial"
 )
@@ -20,7 +19,7 @@ import (
 // runs gives an exit code too, where mustRun wants 0.
 func runs(t *testing.T, g *Guest, script string) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := g.Run(ctx, "sh", "-c", script)
 	if err != nil {
@@ -187,7 +186,12 @@ func TestLabRepeat(t *testing.T) {
 	g := guest(t, "two", "v2")
 	mustRun(t, g, "homenode-load", "control", "pace")
 	defer mustRun(t, g, "homenode-load", "control", "off")
-	r := runs(t, g, "homenode repeat -n 6 --arms as-is,node-1,interleave -o json -- homenode-load chase --ws 4194304 --thp off --ops 100000")
+	again(t, 3, func(t *try) { judgeRepeat(t, g) })
+}
+
+func judgeRepeat(t *try, g *Guest) {
+	t.Helper()
+	r := runs(t.T, g, "homenode repeat -n 6 --arms as-is,node-1,interleave -o json -- homenode-load chase --ws 4194304 --thp off --ops 100000")
 	if r.Exit != 0 {
 		t.Fatalf("exit %d\n%s", r.Exit, r.Stderr)
 	}

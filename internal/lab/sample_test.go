@@ -194,8 +194,8 @@ func TestLabSamplesStores(t *testing.T) {
 	if len(byCPU) != 2 {
 		t.Errorf("samples by CPU: %v, want those of 0 and 2", byCPU)
 	}
-	near(t, "samples of CPU 0", byCPU[0], 1000, 10+s.Lost)
-	near(t, "samples of CPU 2", byCPU[2], 1000, 10+s.Lost)
+	near(t, "samples of CPU 0", byCPU[0], 1000, 30+s.Lost)
+	near(t, "samples of CPU 2", byCPU[2], 1000, 30+s.Lost)
 }
 
 // More samples than the rings take: it is said, and the count stays right.
@@ -230,8 +230,10 @@ func TestLabMemoryControllers(t *testing.T) {
 		t.Errorf("%+v", far)
 	}
 	lines := far.Counts["cas_count_read"]
-	// the rest of the system has memory on node 1, too
-	within(t, "lines of node 1", float64(lines), 1_000_000, 0.02)
+	// the rest of the system has memory on node 1, too: the longer it takes, the more it reads
+	if lines < 999_000 || lines > 1_050_000 {
+		t.Errorf("lines of node 1: %d, want a million and a little", lines)
+	}
 	// unpaced, demand per model cycle means nothing
 	if busy, ticks := far.Counts["rpq_not_empty"], far.Counts["clockticks"]; busy != 0 || ticks != 0 {
 		t.Errorf("not paced: busy %d of %d cycles, want none", busy, ticks)

@@ -120,7 +120,7 @@ tidy() {
 	[ -e /tmp/mig-meanwhile.pid ] && kill "$(cat /tmp/mig-meanwhile.pid)" 2>/dev/null
 	killall -9 homenode-load homenode-mover shmtouch 2>/dev/null
 	i=0
-	while pidof homenode-load homenode-mover shmtouch >/dev/null && [ $i -lt 100 ]; do
+	while pidof homenode-load homenode-mover shmtouch >/dev/null && [ $i -lt 1200 ]; do
 		sleep 0.05
 		i=$((i + 1))
 	done
