@@ -27,7 +27,7 @@ type fakeMigration struct {
 	result    migration.Result
 	moveErr   error
 	censusErr error
-	during    func()                                // the move
+	during    func(context.Context)                 // the move
 	frozen    *fakeFrozen                           // nil: cannot be frozen
 	hot       func() (migration.Heat, error)        // nil: unknown
 	pid       int                                   // ours
@@ -50,7 +50,7 @@ func (f *fakeMigration) Census(_ context.Context, req migrate.Request) (migratio
 func (f *fakeMigration) Move(ctx context.Context, req migrate.Request) (migration.Result, error) {
 	f.asked = append(f.asked, req)
 	if f.during != nil {
-		f.during()
+		f.during(ctx)
 	}
 	req.Progress(migrate.Progress{Moved: f.result.Moved(), Elapsed: time.Second, Longest: time.Millisecond, Kind: migration.Anon})
 	if f.moveErr != nil {
@@ -266,7 +266,7 @@ func TestMigrateInterrupted(t *testing.T) {
 		f := newFakeMigration(t)
 		f.frozen = &fakeFrozen{}
 		ctx, cancel := context.WithCancel(context.Background())
-		f.during = cancel
+		f.during = func(context.Context) { cancel() }
 		f.result.Of(migration.Anon).Moved = 40 * unit.MiB
 		code, stdout, stderr := migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode)
 		flat := strings.Join(strings.Fields(stdout), " ")
@@ -290,9 +290,13 @@ const unknownAfter = "where its memory is now is unknown"
 func TestMigrateGuardLost(t *testing.T) {
 	f := newFakeMigration(t)
 	f.frozen = &fakeFrozen{lost: make(chan struct{})}
-	f.during = func() {
+	f.during = func(ctx context.Context) {
 		close(f.frozen.lost)
-		time.Sleep(50 * time.Millisecond) // the watcher's turn
+		select {
+		case <-ctx.Done():
+		case <-time.After(30 * time.Second):
+			t.Error("the move goes on")
+		}
 	}
 	code, stdout, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --mode freeze")
 	if code != exitFailed || f.frozen.thawed != 1 || !strings.Contains(stderr, "the guard that thaws it ended") || !strings.Contains(stdout, "partly done") {
@@ -304,7 +308,7 @@ func TestMigrateGuardLost(t *testing.T) {
 func TestMigratePanicThaws(t *testing.T) {
 	f := newFakeMigration(t)
 	f.frozen = &fakeFrozen{}
-	f.during = func() { panic("broken") }
+	f.during = func(context.Context) { panic("broken") }
 	func() {
 		defer func() { _ = recover() }()
 		migrateOut(context.Background(), "--cgroup /demo/a --to 1 --mode freeze")

@@ -153,8 +153,11 @@ type repeater struct {
 	left  bool // runs left something behind: it is told once
 }
 
+// repeatClock times the runs; nil: the monotonic clock. Tests have another.
+var repeatClock func() time.Duration
+
 func newRepeater(stderr io.Writer, f repeatFlags, argv []string, arms []repeatArm) *repeater {
-	r := &repeater{f: f, argv: argv, arms: arms, stderr: stderr, how: unit.HowMeasured, clock: "monotonic clock"}
+	r := &repeater{f: f, argv: argv, arms: arms, stderr: stderr, now: repeatClock, how: unit.HowMeasured, clock: "monotonic clock"}
 	r.progress = progressLine(stderr)
 	if f.verbose && isTerminal(stderr) { // the line would be written over
 		r.progress = func(done, all int, text string) { fmt.Fprintf(stderr, "[%d/%d] %s\n", done, all, text) }

@@ -246,7 +246,6 @@ func TestSimDiesAtTheSecondSignal(t *testing.T) {
 		dieAtSecond(ctx)
 		fmt.Println("ready")
 		<-ctx.Done()
-		time.Sleep(100 * time.Millisecond)
 		fmt.Println("asked")
 		time.Sleep(time.Minute) // deaf
 		return
@@ -270,8 +269,22 @@ func TestSimDiesAtTheSecondSignal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	limit, again := time.After(30*time.Second), time.NewTicker(100*time.Millisecond)
+	defer again.Stop()
+	for done := false; !done; {
+		select {
+		case err = <-ended:
+			done = true
+		case <-again.C: // the one before came before signal.Reset, which nobody sees
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+		case <-limit:
+			t.Fatal("it lives on")
+		}
+	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 		t.Errorf("error %v", err)
 	}
 }

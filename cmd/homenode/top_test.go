@@ -394,6 +394,21 @@ func TestTopCutOff(t *testing.T) {
 	}
 }
 
+// endingReader ends its recording after so many reads.
+type endingReader struct {
+	windowReader
+	left int
+	end  func()
+}
+
+func (r *endingReader) Read(ctx context.Context) (window.Window, error) {
+	w, err := r.windowReader.Read(ctx)
+	if r.left--; r.left == 0 {
+		r.end()
+	}
+	return w, err
+}
+
 // What was recorded of a (fake) tree is what top shows of it.
 func TestRecordWindows(t *testing.T) {
 	const top = "/sys/fs/cgroup"
@@ -410,16 +425,19 @@ func TestRecordWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	o := windowOptions{file: file, period: 20 * time.Millisecond, length: 100 * time.Millisecond, stderr: null}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	o := windowOptions{file: file, period: 20 * time.Millisecond, stderr: null} // until it is ended
 	o.open = func(c kernel.Config) (windowReader, error) {
 		c.Root = root
-		return kernel.NewReader(c)
+		r, err := kernel.NewReader(c)
+		return &endingReader{r, 4, cancel}, err
 	}
-	if err := recordWindows(context.Background(), o); err != nil {
-		t.Fatal(err)
+	if err := recordWindows(ctx, o); err != nil {
+		t.Fatalf("being ended is no error: %v", err)
 	}
 	rec, err := readRecording(file)
-	if err != nil || len(rec.Windows) < 2 || len(rec.Machine.Nodes) != 2 || rec.Windows[0].Length == 0 {
+	if err != nil || len(rec.Windows) < 3 || len(rec.Machine.Nodes) != 2 || rec.Windows[0].Length == 0 {
 		t.Fatalf("%d windows, %v", len(rec.Windows), err)
 	}
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -434,10 +452,11 @@ func TestRecordWindows(t *testing.T) {
 	if !strings.Contains(string(text), "/a ") || !strings.Contains(string(text), "node 1") || !strings.Contains(string(text), "4M") {
 		t.Errorf("it shows\n%s", text)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if o.force, o.length = true, 0; recordWindows(ctx, o) != nil {
-		t.Error("being ended is no error")
+	if o.force = true; recordWindows(ctx, o) != nil {
+		t.Error("nor before it began")
+	}
+	if o.length = 2 * o.period; recordWindows(context.Background(), o) != nil {
+		t.Error("nor when its time is over")
 	}
 }
 

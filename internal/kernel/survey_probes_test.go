@@ -26,6 +26,7 @@ type fakeSampling struct {
 	next      atomic.Int64
 	qualified func(read int64) uint64
 	reads     atomic.Int64
+	rings     atomic.Int64 // one of each look
 }
 
 func (f *fakeSampling) Open(*sys.PerfEventAttr, int, int, int) (int, error) { return 0, sys.EINVAL }
@@ -33,7 +34,11 @@ func (f *fakeSampling) OpenDir(string) (int, error)                         { re
 func (f *fakeSampling) Close(int)                                           {}
 func (f *fakeSampling) Enable(int) error                                    { return nil }
 func (f *fakeSampling) Disable(int) error                                   { return nil }
-func (f *fakeSampling) Ring(int, int) (unix.Ring, error)                    { return &oneSample{}, nil }
+
+func (f *fakeSampling) Ring(int, int) (unix.Ring, error) {
+	f.rings.Add(1)
+	return &oneSample{}, nil
+}
 
 func (f *fakeSampling) OpenTask(attr *sys.PerfEventAttr, _, cpu int) (int, error) {
 	if attr.Config == f.refused {
@@ -68,7 +73,8 @@ func (r *oneSample) Take(into []byte) []byte {
 	return into
 }
 
-func sampled(t *testing.T, f *fakeSampling, length time.Duration) (survey.Samples, error) {
+// sampled is stopped once so many looks have begun.
+func sampled(t *testing.T, f *fakeSampling, looks int64) (survey.Samples, error) {
 	t.Helper()
 	root := fakeSurvey(t)
 	kerneltest.Write(t, root, kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"})
@@ -80,7 +86,12 @@ func sampled(t *testing.T, f *fakeSampling, length time.Duration) (survey.Sample
 	if err := p.Start(context.Background(), m); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(length)
+	for end := time.Now().Add(time.Minute); f.rings.Load() < looks; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("%d of %d looks have begun after a minute", f.rings.Load(), looks)
+			break
+		}
+	}
 	p.Stop()
 	var s survey.Survey
 	err = p.Finish(&s)
@@ -94,7 +105,7 @@ func TestOneKindOfSamples(t *testing.T) {
 		from    string
 	}{{addr.Lab.Stores.Config, "one load in 101 of at least 96 cycles, no store"}, {addr.Lab.Loads.Config, "no load of at least 96 cycles, one store in 10007"}} {
 		f := &fakeSampling{refused: c.refused, qualified: func(int64) uint64 { return 0 }}
-		s, err := sampled(t, f, firstLook+100*time.Millisecond)
+		s, err := sampled(t, f, 2)
 		if s.Why != "" || s.Loads+s.Stores == 0 || !strings.Contains(s.From, c.from) || !errors.Is(err, ErrNotSupported) {
 			t.Errorf("%+v, %v; want %q", s, err, c.from)
 		}
@@ -109,7 +120,7 @@ func TestPeriodRises(t *testing.T) {
 		}
 		return 10_000_000 // 20 million a second
 	}}
-	s, _ := sampled(t, f, firstLook+sampleSlice+200*time.Millisecond)
+	s, _ := sampled(t, f, 3)
 	if want := "one load in 101 (later in 10000) of"; !strings.Contains(s.From, want) {
 		t.Errorf("%q, want %q", s.From, want)
 	}

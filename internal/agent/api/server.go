@@ -72,8 +72,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // ServePublic answers over TCP: metrics and health. Whoever it is gets less time.
 func (s *Server) ServePublic(ctx context.Context, l net.Listener) error {
-	h := s.handler(func(r route) bool { return r.public }, func(*http.Request) bool { return false })
-	return s.serve(ctx, limit(l, mostPublic), h, 10*time.Second)
+	return s.serve(ctx, limit(l, mostPublic), s.public(newDoor()), 10*time.Second)
+}
+
+func (s *Server) public(d *door) http.Handler {
+	return s.handler(d, func(r route) bool { return r.public }, func(*http.Request) bool { return false })
 }
 
 type peerKey struct{}
@@ -110,7 +113,7 @@ func (q quiet) Write(p []byte) (int, error) {
 
 // Handler answers all routes; who may write is whom the kernel says is at the other end.
 func (s *Server) Handler() http.Handler {
-	return s.handler(func(route) bool { return true }, func(r *http.Request) bool {
+	return s.handler(newDoor(), func(route) bool { return true }, func(r *http.Request) bool {
 		p, ok := r.Context().Value(peerKey{}).(unix.Peer)
 		return ok && s.write(p)
 	})
@@ -119,21 +122,21 @@ func (s *Server) Handler() http.Handler {
 // maxBody is what a request may bring: no route reads one.
 const maxBody = 64 << 10
 
-func (s *Server) handler(has func(route) bool, mayWrite func(*http.Request) bool) http.Handler {
-	mux, door := http.NewServeMux(), newDoor()
+func (s *Server) handler(d *door, has func(route) bool, mayWrite func(*http.Request) bool) http.Handler {
+	mux := http.NewServeMux()
 	for _, rt := range routes() {
 		if !has(rt) {
 			continue
 		}
-		slots := door.slots
+		slots := d.slots
 		if rt.slow {
 			slots = s.log
 		} else if rt.write || rt.health {
 			slots = nil
 		}
 		mux.HandleFunc(rt.method+" "+rt.pattern, func(w http.ResponseWriter, r *http.Request) {
-			if got := door.make(r.Context(), slots, func(w http.ResponseWriter) { s.answer(rt, mayWrite, w, r) }); got != nil {
-				door.send(w, got)
+			if got := d.make(r.Context(), slots, func(w http.ResponseWriter) { s.answer(rt, mayWrite, w, r) }); got != nil {
+				d.send(w, got)
 			}
 		})
 	}

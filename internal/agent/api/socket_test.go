@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -84,7 +85,10 @@ func TestSlowReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go s.ServePublic(ctx, tcp)
+	d := newDoor()
+	h, asked := s.public(d), atomic.Int64{}
+	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1); h.ServeHTTP(w, r) })
+	go s.serve(ctx, limit(tcp, mostPublic), counted, 5*time.Minute) // after which the stuck are freed
 	go s.Serve(ctx, l)
 	for range 2 * atOnce {
 		c, err := net.Dial("tcp", tcp.Addr().String())
@@ -95,9 +99,10 @@ func TestSlowReaders(t *testing.T) {
 		_ = c.(*net.TCPConn).SetReadBuffer(4096)
 		fmt.Fprint(c, strings.Repeat("GET /v1/metrics HTTP/1.1\r\nHost: h\r\n\r\n", 200))
 	}
-	time.Sleep(time.Second) // until they are stuck
-	local := &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
-	public := &http.Client{Timeout: 3 * time.Second}
+	size := int64(ask(s, h, nil, "GET", "/v1/metrics").Body.Len())
+	waitStuck(t, d, &asked, 2*atOnce*size-size/2)
+	local := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
+	public := &http.Client{Timeout: time.Minute}
 	for target, c := range map[string]*http.Client{"http://homenode/v1/healthz": local, "http://homenode/v1/metrics": local, "http://" + tcp.Addr().String() + "/v1/healthz": public} {
 		r, err := c.Get(target)
 		if err != nil {
@@ -106,6 +111,20 @@ func TestSlowReaders(t *testing.T) {
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		r.Body.Close()
+	}
+}
+
+// waitStuck waits until so much is held, and no reader has asked again for a second.
+func waitStuck(t *testing.T, d *door, asked *atomic.Int64, held int64) {
+	t.Helper()
+	began, since, last := time.Now(), time.Now(), int64(-1)
+	for ; time.Since(since) < time.Second; time.Sleep(10 * time.Millisecond) {
+		if n := asked.Load(); n != last || d.held.Load() < held {
+			since, last = time.Now(), n
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%d asked, %d bytes are held, want %d", last, d.held.Load(), held)
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	if dir := os.Getenv(callerEnv); dir != "" {
 		call(dir, os.Args[1])
+		os.Exit(9) // nobody has ended it: it is no test
 	}
 	os.Exit(m.Run())
 }
@@ -316,7 +317,7 @@ func TestVerifyReadsWhatIsAskedOfTheCgroupItself(t *testing.T) {
 func TestGuardLimit(t *testing.T) {
 	root := kerneltest.Tree(t, treeV2())
 	f := mustFind(t, root)
-	g, err := StartGuard(f, 2*time.Second) // to freeze within, on a busy host
+	g, err := StartGuard(f, 10*time.Second) // to freeze within, on a busy host
 	if err == nil {
 		err = g.Freeze()
 	}
@@ -325,7 +326,7 @@ func TestGuardLimit(t *testing.T) {
 	}
 	select {
 	case <-g.Lost():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the limit passed, and the guard stays")
 	}
 	if v := content(t, root, top+"/a/cgroup.freeze"); v != "0" {

@@ -92,6 +92,7 @@ type look struct {
 	pids  []int // that can be looked at
 	buf   unix.Buffer
 	write func(path, value string) error
+	wait  func(ctx context.Context, d time.Duration) error // while the processes go on
 	found map[int][]span
 	notes []string
 }
@@ -106,7 +107,7 @@ func newLook(root unix.Root, cfg Config) *look {
 	if cfg.Calls == nil {
 		cfg.Calls = unix.LivePerf{}
 	}
-	return &look{root: root, cfg: cfg, write: unix.WriteFile}
+	return &look{root: root, cfg: cfg, write: unix.WriteFile, wait: wait}
 }
 
 func (c Config) check() error {

@@ -81,7 +81,7 @@ func (i *idle) find(ctx context.Context) (how unit.Source, err error) {
 		return 0, err
 	}
 	i.note(tlbNote)
-	if err := wait(ctx, i.cfg.For); err != nil {
+	if err := i.wait(ctx, i.cfg.For); err != nil {
 		return 0, err
 	}
 	if err := i.compare(ctx); err != nil { // 3

@@ -45,18 +45,17 @@ func TestDecisionIdle(t *testing.T) {
 	entry := int64(base / 4096 * 8)
 	sparse(t, l.root.Path("/proc/12/pagemap"), map[int64]uint64{entry: present | 70, entry + 8: present | 71, entry + 16: present | 72, entry + 24: 1 << 62, entry + 32: present | 200, entry + 40: present | 73})
 	sparse(t, l.root.Path("/proc/kpageflags"), map[int64]uint64{8 * 70: flagLRU, 8 * 71: flagLRU, 8 * 72: flagLRU | flagTail, 8 * 200: flagLRU, 8 * 73: 0})
-	marked := make(chan []byte)
-	go func() { // the process: what it touches loses its mark
-		time.Sleep(100 * time.Millisecond)
-		was, _ := os.ReadFile(l.root.Path(bitmapFile))
-		os.WriteFile(l.root.Path(bitmapFile), []byte(words64(0, 1<<(71-64), 0, 0)), 0o644)
-		marked <- was
-	}()
+	was := make([]byte, 4*8)
+	l.wait = func(ctx context.Context, d time.Duration) error { // the process: what it touches loses its mark
+		var err1 error
+		was, err1 = os.ReadFile(l.root.Path(bitmapFile))
+		err2 := os.WriteFile(l.root.Path(bitmapFile), []byte(words64(0, 1<<(71-64), 0, 0)), 0o644)
+		return errors.Join(err1, err2, wait(ctx, d))
+	}
 	p, err := find(context.Background(), l, []int{fakePID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := <-marked
 	if got, want := binary.NativeEndian.Uint64(was[8:]), uint64(0b1111<<6); got != want || binary.NativeEndian.Uint64(was[24:]) != 1<<(200-192) {
 		t.Errorf("marked %x, want %x and frame 200", was, want)
 	}

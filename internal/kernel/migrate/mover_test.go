@@ -419,13 +419,13 @@ func (f pagerFunc) MovePages(pid int, addrs []uintptr, nodes, status []int32, fl
 // TestLive moves a real process's pages to node 0. Where that is the only node nothing
 // is to do, and exactly that must come out.
 func TestLive(t *testing.T) {
-	sleep := exec.Command("sleep", "10")
+	sleep := exec.Command("sleep", "600")
 	if err := sleep.Start(); err != nil {
 		t.Skipf("no process: %v", err)
 	}
 	defer func() { _ = sleep.Process.Kill(); _ = sleep.Wait() }()
-	time.Sleep(50 * time.Millisecond)
 	pid := sleep.Process.Pid
+	waitAsleep(t, pid)
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/numa_maps", pid)); err != nil {
 		t.Skipf("no numa_maps: %v", err)
 	}

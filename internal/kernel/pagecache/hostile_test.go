@@ -3,6 +3,7 @@
 package pagecache
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -47,9 +48,9 @@ func TestLongestFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.stat = v.stat && !old
-		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		for range 10 {
-			v.part, err = v.Next(t.Context())
+			v.part, err = v.Next(ctx)
 			if err != nil {
 				break
 			}
@@ -57,9 +58,10 @@ func TestLongestFile(t *testing.T) {
 				t.Errorf("pages at %v", v.part.Offsets)
 			}
 		}
-		if err != io.EOF || time.Since(began) > 2*time.Second {
-			t.Errorf("old kernel %v: %v after %v", old, err, time.Since(began))
+		if err != io.EOF {
+			t.Errorf("old kernel %v: %v", old, err)
 		}
+		cancel()
 		v.Close()
 	}
 }

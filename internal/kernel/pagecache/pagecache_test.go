@@ -161,9 +161,12 @@ func offsets(t *testing.T, f File) []uint64 {
 	return all
 }
 
+// rest has a time in which nobody goes through the holes of a large file page by page.
 func rest(v *View) (all []uint64, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
 	for {
-		p, err := v.Next(context.Background())
+		p, err := v.Next(ctx)
 		if err != nil {
 			return all, err
 		}
@@ -221,6 +224,32 @@ func filled(t *testing.T, dir string, size int) *os.File {
 	return f
 }
 
+// shm is a folder in memory.
+func shm(t *testing.T) string {
+	t.Helper()
+	const dir = "/dev/shm"
+	var fs sys.Statfs_t
+	if err := sys.Statfs(dir, &fs); err != nil || fs.Type != sys.TMPFS_MAGIC {
+		t.Skipf("no tmpfs is mounted at %s: %v", dir, err)
+	}
+	return dir
+}
+
+// memfd is a file in memory: however small a container's /dev/shm is.
+func memfd(t *testing.T, size int) *os.File {
+	t.Helper()
+	fd, err := sys.MemfdCreate("homenode-pagecache", sys.MFD_CLOEXEC)
+	if err != nil {
+		t.Skip(err)
+	}
+	f := os.NewFile(uintptr(fd), "homenode-pagecache")
+	t.Cleanup(func() { f.Close() })
+	if _, err := f.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 func here(t *testing.T, f *os.File) File {
 	t.Helper()
 	return called(t, find(t, Config{}, os.Getpid()), filepath.Base(f.Name()))
@@ -271,7 +300,7 @@ func TestViewOfOldKernels(t *testing.T) {
 }
 
 func TestViewOfTmpfs(t *testing.T) {
-	f := filled(t, "/dev/shm", 64*4096)
+	f := filled(t, shm(t), 64*4096)
 	if err := sys.Fallocate(int(f.Fd()), sys.FALLOC_FL_PUNCH_HOLE|sys.FALLOC_FL_KEEP_SIZE, 8*4096, 16*4096); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +315,7 @@ func TestViewOfTmpfs(t *testing.T) {
 }
 
 func TestCutShort(t *testing.T) {
-	f := filled(t, "/dev/shm", 80<<20) // on a disk, a busy machine drops some of so many again
+	f := memfd(t, 80<<20) // on a disk, a busy machine drops some of so many again
 	v, err := Open(here(t, f))
 	if err != nil {
 		t.Fatal(err)
@@ -346,9 +375,8 @@ func TestGrowing(t *testing.T) {
 }
 
 func TestSparseIsQuick(t *testing.T) {
-	dir := "/dev/shm" // ext4 ends at 16 TiB, others earlier
-	f := filled(t, dir, 4096)
-	const size = 1 << 40
+	f := filled(t, shm(t), 4096) // ext4 ends at 16 TiB, others earlier
+	const size = 1 << 60         // to ask for it by the window takes hours
 	if _, err := f.WriteAt([]byte{1}, size/2); err != nil {
 		t.Skip(err)
 	}
@@ -361,9 +389,8 @@ func TestSparseIsQuick(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.stat = v.stat && !old
-		began := time.Now()
-		if got, err := rest(v); err != io.EOF || !slices.Equal(got, []uint64{0, size / 2}) || time.Since(began) > time.Second {
-			t.Errorf("old kernel %v: %v after %v, %v", old, got, time.Since(began), err)
+		if got, err := rest(v); err != io.EOF || !slices.Equal(got, []uint64{0, size / 2}) {
+			t.Errorf("old kernel %v: %v, %v", old, got, err)
 		}
 		v.Close()
 	}
@@ -502,7 +529,7 @@ func TestNotPermitted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("cannot become somebody else")
 	}
-	f := filled(t, "/dev/shm", 4096)
+	f := filled(t, shm(t), 4096)
 	if err := os.Chmod(f.Name(), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -501,7 +501,7 @@ func TestNoCollectionMeanwhile(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	clock := &stopped{}
-	p.clock, p.patience = clock, 2*time.Second
+	p.clock, p.patience = clock, time.Minute
 	var end atomic.Bool
 	defer end.Store(true)
 	go func() {

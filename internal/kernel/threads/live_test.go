@@ -102,21 +102,30 @@ func TestLiveTime(t *testing.T) {
 	pid := spawn(t, 3, 1)
 	r := liveReader(t, pid)
 	ctx := context.Background()
-	r.Read(ctx)
-	before := processTime(t, pid)
-	time.Sleep(300 * time.Millisecond)
-	w, err := r.Read(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := processTime(t, pid) - before
-	used := 0.0
-	for _, th := range w.Workloads[0].Threads {
-		used += th.Used.Or(0) * w.Length.Seconds()
-	}
-	t.Logf("%d threads, %.3f s by perf, %.3f s by the process's clock", len(w.Workloads[0].Threads), used, ran.Seconds())
-	if d := used - ran.Seconds(); d > 0.05 || d < -0.05 || used == 0 {
-		t.Errorf("%.3f s by perf, %v by the process's clock", used, ran)
+	for try := 1; ; try++ { // a host that takes its CPUs away counts that time for the one and not for the other
+		first := processTime(t, pid) // both are not read at once: we may have to wait between them
+		r.Read(ctx)
+		before := processTime(t, pid)
+		for end := time.Now().Add(time.Minute); processTime(t, pid)-before < 300*time.Millisecond && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		least := (processTime(t, pid) - before).Seconds()
+		w, err := r.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most := (processTime(t, pid) - first).Seconds()
+		used := 0.0
+		for _, th := range w.Workloads[0].Threads {
+			used += th.Used.Or(0) * w.Length.Seconds()
+		}
+		t.Logf("%d threads, %.3f s by perf, %.3f to %.3f s by the process's clock", len(w.Workloads[0].Threads), used, least, most)
+		if used >= least-0.05 && used <= most+0.05 && used > 0 {
+			return
+		}
+		if try == 5 {
+			t.Fatal("perf's time is not the process's, five times")
+		}
 	}
 }
 

@@ -219,8 +219,8 @@ func (f *Frozen) close() error {
 }
 
 // inTurn is how long the journal's lock is waited for: the guard of a homenode that
-// was killed clears the record, which takes some milliseconds.
-const inTurn = 2 * time.Second
+// was killed clears the record, which takes some milliseconds. Tests wait longer.
+var inTurn = 2 * time.Second
 
 func openInTurn(ctx context.Context, dir string) (*journal.Journal, error) {
 	for end := time.Now().Add(inTurn); ; time.Sleep(5 * time.Millisecond) {

@@ -31,6 +31,7 @@ const freezerEnv = "HOMENODE_TEST_FREEZE_STATE"
 // worker is a cgroup with a process, in the hierarchies of cpuset and of freezers.
 func worker(t *testing.T, argv ...string) (cgroup.Layout, string, int) {
 	t.Helper()
+	inMemory(t) // the state directory
 	l, err := cgroup.Find(unix.At("/"))
 	if err == nil {
 		err = l.NeedCpuset()
@@ -60,11 +61,10 @@ func join(t *testing.T, l cgroup.Layout, h cgroup.Hier, id string, pid int) {
 		t.Skipf("no cgroup can be made: %v", err)
 	}
 	t.Cleanup(func() {
-		for range 100 { // its process has just been killed
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // its process has just been killed
 			if os.Remove(dir) == nil {
 				return
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
 		t.Errorf("%s stays", dir)
 	})
@@ -107,7 +107,7 @@ func (h *homenode) awaitFrozen(t *testing.T) {
 	}
 	guard := h.guard // it may still write into the state directory, which goes after this
 	t.Cleanup(func() {
-		for end := time.Now().Add(30 * time.Second); running(guard) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); running(guard) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestLiveKilledAtRandomPoints(t *testing.T) {
 				t.Fatalf("kill %d: %v, and it is frozen", i, got)
 			}
 		}
-		within(t, 30*time.Second, fmt.Sprintf("kill %d: thawed, and off the record", i), func() bool {
+		within(t, time.Minute, fmt.Sprintf("kill %d: thawed, and off the record", i), func() bool {
 			return stateOf(t, l, id).Thawed() && (i%2 == 0 || len(left(t, state)) == 0)
 		})
 	}
@@ -220,7 +220,7 @@ func TestLiveEachFreezer(t *testing.T) {
 		if err := f.Thaw(); err != nil {
 			t.Error(err)
 		}
-		within(t, 30*time.Second, f.owner.open.File+": the process goes on", func() bool { return worked(t, pid) != before })
+		within(t, time.Minute, f.owner.open.File+": the process goes on", func() bool { return worked(t, pid) != before })
 		t.Logf("%s: stood still for %v", f.owner.open.File, f.For())
 	}
 }
@@ -263,8 +263,8 @@ func TestLiveGuardClearsTheRecord(t *testing.T) {
 	h.awaitFrozen(t)
 	_ = h.Process.Kill()
 	_ = h.Wait()
-	within(t, 30*time.Second, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
-	within(t, 30*time.Second, "the guard ended", func() bool { return !running(h.guard) })
+	within(t, time.Minute, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
+	within(t, time.Minute, "the guard ended", func() bool { return !running(h.guard) })
 	f, err := freeze.Find(kernel.Live(), l, id)
 	if err == nil {
 		err = f.Set(true)
@@ -308,7 +308,7 @@ func TestLiveBelowAFrozenParent(t *testing.T) {
 	defer above.Set(false)
 	_ = h.Process.Kill()
 	_ = h.Wait()
-	within(t, 30*time.Second, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
+	within(t, time.Minute, "the guard cleared the record", func() bool { return len(left(t, state)) == 0 })
 	if s := stateOf(t, l, id); s.Own || !s.Above {
 		t.Errorf("below: %+v", s)
 	}

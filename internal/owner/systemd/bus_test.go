@@ -188,9 +188,16 @@ func TestBusErrors(t *testing.T) {
 		{"hang", "has not answered in time", journal.ErrUnsure, false},
 	} {
 		p := listen(t, func(string, []any) ([]any, string) { return nil, c.refusal })
-		a := &Applier{bus: &liveBus{sockets: []string{p.socket}}}
-		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		err := a.bus.Set(short, "a.service", CPUs, nil)
+		b := &liveBus{sockets: []string{p.socket}}
+		wait := time.Minute
+		if c.refusal == "hang" {
+			wait = 100 * time.Millisecond
+			if _, err := b.connect(ctx); err != nil { // else that might not be done in time
+				t.Fatal(err)
+			}
+		}
+		short, cancel := context.WithTimeout(ctx, wait)
+		err := b.Set(short, "a.service", CPUs, nil)
 		cancel()
 		if answered(err) != c.sure {
 			t.Errorf("%s: answered: %v", c.refusal, err)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,8 +87,9 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
-// breeder has this binary start threads without end, each of which says after a while
-// whether it may run on fewer CPUs than the first one.
+// breeder has this binary start threads without end, each of which says after two rounds
+// of giving back whether it may run on fewer CPUs than the first one. Of each round it is
+// told, and answers how many have said so.
 const breeder = "HOMENODE_TEST_BREEDER"
 
 func TestMain(m *testing.M) {
@@ -98,7 +100,8 @@ func TestMain(m *testing.M) {
 }
 
 func breed() {
-	var made, narrow atomic.Int64
+	var made, narrow, rounds atomic.Int64
+	var ending atomic.Bool
 	var all sys.CPUSet
 	if err := sys.SchedGetaffinity(0, &all); err != nil {
 		panic(err)
@@ -106,28 +109,45 @@ func breed() {
 	gate := make(chan bool, 256)
 	fmt.Println("ready")
 	in := bufio.NewReader(os.Stdin)
-	in.ReadByte() // who is there by now will be moved
+	in.ReadByte()
+	old := map[string]bool{} // who is there by now will be moved, and is on fewer CPUs at times
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range tasks {
+		old[e.Name()] = true
+	}
 	go func() {
-		in.ReadByte()
-		fmt.Println(made.Load(), narrow.Load())
-		os.Exit(0)
+		for b, _ := in.ReadByte(); b == 'r'; b, _ = in.ReadByte() {
+			rounds.Add(1)
+			fmt.Println(made.Load())
+		}
+		ending.Store(true)
 	}()
-	for {
+	for !ending.Load() {
 		gate <- true
 		go func() {
-			runtime.LockOSThread() // it ends with its goroutine
-			start := time.Now()
-			for time.Since(start) < 500*time.Millisecond {
-				sys.Nanosleep(&sys.Timespec{Nsec: 50e6}, nil)
+			runtime.LockOSThread()       // it ends with its goroutine
+			due := rounds.Load() + 1 + 2 // the one that is going on may have missed it
+			for rounds.Load() < due && !ending.Load() {
+				sys.Nanosleep(&sys.Timespec{Nsec: 20e6}, nil)
 			}
 			var mine sys.CPUSet
-			if sys.SchedGetaffinity(0, &mine) == nil && mine.Count() < all.Count() {
-				narrow.Add(1)
+			if rounds.Load() >= due && !old[strconv.Itoa(sys.Gettid())] {
+				if sys.SchedGetaffinity(0, &mine) == nil && mine.Count() < all.Count() {
+					narrow.Add(1)
+				}
+				made.Add(1)
 			}
-			made.Add(1)
 			<-gate
 		}()
 	}
+	for range cap(gate) { // all have ended
+		gate <- true
+	}
+	fmt.Println(made.Load(), narrow.Load())
+	os.Exit(0)
 }
 
 // A process that keeps starting threads is moved and let go of, over and over: what is
@@ -157,9 +177,17 @@ func TestLiveHeirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Write([]byte("\n"))
-	apply, moves, heirs := j.Wrap(a), 0, 0
+	apply, moves, heirs, made, narrow := j.Wrap(a), 0, 0, 0, 0
+	over := func() { // a round, which the next one waits for
+		in.Write([]byte("r"))
+		if text, err := lines.ReadString('\n'); err != nil {
+			t.Fatal(text, err)
+		} else if _, err := fmt.Sscan(text, &made); err != nil {
+			t.Fatal(text, err)
+		}
+	}
 	var looked time.Time
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for rounds := 0; rounds < 25 || made == 0; time.Sleep(5 * time.Millisecond) {
 		for _, tid := range first {
 			step := pin(tid, true, moves%2)
 			step.Workload = workload
@@ -176,16 +204,17 @@ func TestLiveHeirs(t *testing.T) {
 			t.Error(err)
 		}
 		heirs += len(got)
+		over()
+		rounds++
 	}
 	restored, err := j.Restore(ctx, a)
 	if err != nil {
 		t.Error(err)
 	}
 	t.Logf("the last look: %d", len(restored))
-	time.Sleep(200 * time.Millisecond)
+	over()
 	in.Write([]byte("\n"))
 	text, err := lines.ReadString('\n')
-	var made, narrow int
 	if _, bad := fmt.Sscan(text, &made, &narrow); err != nil || bad != nil || narrow != 0 {
 		t.Errorf("%d of %d threads keep what they inherited (%v, %v)", narrow, made, err, bad)
 	}

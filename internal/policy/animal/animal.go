@@ -18,7 +18,10 @@ import (
 // Step is one period. It returns the next state, what to do, and one reason for each of
 // the window's workloads, in their order. The numbers are those of the package comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
-	r := newRound(m, cfg, st, w)
+	return newRound(m, cfg, st, w).step()
+}
+
+func (r *round) step() (State, []action.Action, []action.Reason) {
 	r.outcomes() // 1
 	r.look()     // 2
 	r.lay()      // 3

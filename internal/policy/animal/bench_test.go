@@ -64,8 +64,24 @@ func lakews(h *windowtest.Host) {
 	}
 }
 
-// An arrival on 36 nodes of 8 cores with 20 VMs there takes no more than 10 ms, even if
-// there is no suitable slot.
+// counted is a Step whose searches end: they try little more than all of them may. Each
+// that begins later tries something, too. How long that takes is for the benchmarks.
+func counted(t *testing.T, h *windowtest.Host, st State, w window.Window) (next State, actions []action.Action, reasons []action.Reason, tried int) {
+	t.Helper()
+	r := newRound(h.Machine, DefaultConfig(), st, w)
+	start := time.Now()
+	next, actions, reasons = r.step()
+	if took := time.Since(start); took > 30*time.Second { // without Searches and StepSearches: minutes
+		t.Errorf("%d VMs take %v", len(w.Workloads), took)
+	}
+	if tried = r.board.work; tried > 2*r.cfg.StepSearches {
+		t.Errorf("%d VMs: %d slots tried, want little more than %d", len(w.Workloads), tried, r.cfg.StepSearches)
+	}
+	return next, actions, reasons, tried
+}
+
+// An arrival on 36 nodes of 8 cores with 20 VMs there does not try for long, even if there
+// is no suitable slot.
 func TestArrivalIsFast(t *testing.T) {
 	h := torus()
 	lakews(h)
@@ -83,32 +99,16 @@ func TestArrivalIsFast(t *testing.T) {
 			t.Fatalf("%s has no place", h.Window().Workloads[i].ID)
 		}
 	}
-	slowest := time.Duration(0)
 	for k, cpus := range []int{1, 4, 8, 12, 16, 20, 24, 28, 32} {
 		l := h.Load(fmt.Sprintf("/zz%d", k))
 		l.Tasks, l.CPU = unit.Measured(cpus, "test"), unit.Measured(float64(cpus), "test")
 		l.AnonByNode[0] = unit.Measured(unit.Bytes(cpus)*2*unit.GiB, "test")
-		w := h.Window()
-		best := time.Hour
-		var reason action.Reason
-		for range 3 {
-			start := time.Now()
-			_, _, reasons := Step(h.Machine, DefaultConfig(), st, w)
-			best = min(best, time.Since(start))
-			reason = reasons[len(reasons)-1]
-		}
-		t.Logf("%d CPUs: %v: %s %s", cpus, best, reason.Rule, reason.Summary)
-		slowest = max(slowest, best)
+		_, _, reasons, tried := counted(t, h, st, h.Window())
+		reason := reasons[len(reasons)-1]
+		t.Logf("%d CPUs: %d tried: %s %s", cpus, tried, reason.Rule, reason.Summary)
 		h.Remove(l.ID)
 	}
-	if slowest > 10*time.Millisecond*raceFactor {
-		t.Errorf("the slowest takes %v, want 10 ms at most", slowest)
-	}
 }
-
-// raceFactor allows for slow machines, and other load on them: what is to be found here is
-// a search that has no end. How long a Step takes is for the benchmarks.
-const raceFactor = 25
 
 func BenchmarkStep(b *testing.B) {
 	h := torus()
@@ -172,25 +172,20 @@ func crowd(h *windowtest.Host, r *rand.Rand, cpus, most int, classes []string) {
 // A Step ends in time where no few moves help, however many they are: 127 small ones, all
 // of which run worse than expected, and some more arrive.
 func TestStepEndsInTime(t *testing.T) {
-	slowest := time.Duration(0)
 	for _, most := range []int{1, 4} {
 		for _, classes := range [][]string{{"rabbit"}, {"sheep", "rabbit", "devil", "devil"}} {
 			for k, h := range []*windowtest.Host{wide(), torus()} {
 				r := rand.New(rand.NewPCG(uint64(most), uint64(k)))
 				crowd(h, r, h.Machine.OnlineCPUs().Len(), most, classes)
-				took := slowestStep(h, r)
-				t.Logf("%d VMs of up to %d CPUs, %v, on %d nodes: %v", len(h.Window().Workloads), most, classes, len(h.Machine.Nodes), took)
-				slowest = max(slowest, took)
+				tried := slowestStep(t, h, r)
+				t.Logf("%d VMs of up to %d CPUs, %v, on %d nodes: %d tried", len(h.Window().Workloads), most, classes, len(h.Machine.Nodes), tried)
 			}
 		}
-	}
-	if slowest > 20*time.Millisecond*raceFactor {
-		t.Errorf("the slowest takes %v, want 20 ms at most", slowest)
 	}
 }
 
 // slowestStep lets them run, then all at a third of their speed, and others come.
-func slowestStep(h *windowtest.Host, r *rand.Rand) (slowest time.Duration) {
+func slowestStep(t *testing.T, h *windowtest.Host, r *rand.Rand) (slowest int) {
 	st := State{}
 	for tick := range 30 {
 		if tick == 12 {
@@ -206,14 +201,8 @@ func slowestStep(h *windowtest.Host, r *rand.Rand) (slowest time.Duration) {
 			l.Tasks = unit.Measured(1+r.IntN(2), "test")
 			l.AnonByNode[0] = unit.Measured(unit.GiB, "test")
 		}
-		w := h.Window()
-		best, next, actions := time.Hour, State{}, []action.Action(nil)
-		for range 5 { // the best of some: the machine has other things to do
-			start := time.Now()
-			next, actions, _ = Step(h.Machine, DefaultConfig(), st, w)
-			best = min(best, time.Since(start))
-		}
-		st, slowest = next, max(slowest, best)
+		next, actions, _, tried := counted(t, h, st, h.Window())
+		st, slowest = next, max(slowest, tried)
 		for _, a := range actions {
 			obey(h, a.Workload, a.Nodes, a.CPUs)
 		}
