@@ -3,10 +3,10 @@
 package pinner
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -150,19 +150,28 @@ func TestOursIsOfAStart(t *testing.T) {
 }
 
 // parent has this binary start a thread every 10 ms, each of which stays, say when
-// there are some, and end with its input.
+// there are some, and go on by two for each byte of its input: a slow test has no more
+// threads to look after than a quick one.
 const parent = "HOMENODE_TEST_PARENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(parent) == "" {
 		os.Exit(m.Run())
 	}
+	var made, most atomic.Int64
+	most.Store(atFirst)
 	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
+		for in := bufio.NewReader(os.Stdin); ; most.Add(2) {
+			if _, err := in.ReadByte(); err != nil {
+				os.Exit(0)
+			}
+		}
 	}()
-	var made atomic.Int64
-	for range 3000 { // no more, however slow the host is
+	for n := int64(0); ; time.Sleep(10 * time.Millisecond) {
+		if n == most.Load() {
+			continue
+		}
+		n++
 		go func() {
 			runtime.LockOSThread()
 			if made.Add(1) == atFirst {
@@ -170,9 +179,7 @@ func TestMain(m *testing.M) {
 			}
 			sys.Pause()
 		}()
-		time.Sleep(10 * time.Millisecond)
 	}
-	select {}
 }
 
 // atFirst is how many threads there are when it is ready, and are moved.
@@ -200,7 +207,7 @@ func TestLiveHoldLeavesNothing(t *testing.T) {
 	inMemory(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), parent+"=1")
-	_, err1 := cmd.StdinPipe()
+	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Skip(err)
@@ -235,6 +242,7 @@ func TestLiveHoldLeavesNothing(t *testing.T) {
 	defer enough()
 	n, heirs := 0, &giving{Journalled: a}
 	holdFirst := func(_ machine.Machine, w window.Window) (all []action.Action, _ []action.Reason) {
+		in.Write([]byte{0})
 		if n++; n%5 == 1 && n < 90 { // to and fro, those that were there at first
 			for _, th := range w.Workloads[0].Threads[:atFirst] {
 				all = append(all, action.Action{Kind: action.Pin, Workload: w.Workloads[0].ID, Thread: th.ID, CPUs: set.FromCPUs(cpus.IDs()[n/5%2])})
