@@ -131,7 +131,7 @@ func breed() {
 			runtime.LockOSThread()       // it ends with its goroutine
 			due := rounds.Load() + 1 + 2 // the one that is going on may have missed it
 			for rounds.Load() < due && !ending.Load() {
-				sys.Nanosleep(&sys.Timespec{Nsec: 20e6}, nil)
+				sys.Nanosleep(&sys.Timespec{Nsec: 50e6}, nil)
 			}
 			var mine sys.CPUSet
 			if rounds.Load() >= due && !old[strconv.Itoa(sys.Gettid())] {
