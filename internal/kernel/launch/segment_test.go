@@ -131,7 +131,7 @@ func TestLiveSegmentRefuses(t *testing.T) {
 		}
 	}
 	q := on
-	q.Segment, q.Touch = Segment{File: shmFile(t), Create: 64 * unit.TiB}, true
+	q.Segment, q.Touch = Segment{File: shmFile(t), Create: 16 * unit.TiB}, true
 	if _, err := PlaceSegment(unix.NewLive(), q); err == nil || !strings.Contains(err.Error(), "are missing: node 0 has room for") {
 		t.Error(err)
 	}
