@@ -26,22 +26,11 @@ func interfere(t *testing.T, f func(n int, path string)) {
 	t.Cleanup(func() { unix.Interfere = nil })
 }
 
-// inMemory puts the test's files there, where there is room: thousands take a page each,
-// and a container has 64 MiB or nothing.
-func inMemory(t *testing.T) {
-	t.Helper()
-	const dir, room = "/dev/shm", 256 << 20
-	var fs sys.Statfs_t
-	if sys.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= room {
-		t.Setenv("TMPDIR", dir)
-	}
-}
-
 // A cgroup that goes away between any two calls of a round is in the window or is not,
 // and another one beside it is read as ever; the round after that it is forgotten, and one
 // that is made anew under its name begins anew.
 func TestCgroupGoneBetweenCalls(t *testing.T) {
-	inMemory(t)
+	kerneltest.InMemory(t)
 	for n, last := 1, false; !last; n++ {
 		root := fakeV2(t)
 		beside := kerneltest.Files{}
@@ -174,7 +163,7 @@ func openFiles(t *testing.T) int {
 // 2,000 cgroups: all are in the window, descriptors stay within what is allowed, nothing
 // is held of those that went, and memory is some kB for each.
 func TestManyCgroups(t *testing.T) {
-	inMemory(t)
+	kerneltest.InMemory(t)
 	const n = 2000
 	root := kerneltest.Tree(t, manyFiles(n))
 	before := openFiles(t)
@@ -215,7 +204,7 @@ func heapNow() int64 {
 // Few descriptors: with 200 cgroups and room for 64 files all of them are read all the
 // same, and the process has descriptors left for its journal.
 func TestFewDescriptors(t *testing.T) {
-	inMemory(t)
+	kerneltest.InMemory(t)
 	const n = 200
 	root := kerneltest.Tree(t, manyFiles(n))
 	var was sys.Rlimit

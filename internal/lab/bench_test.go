@@ -5,7 +5,9 @@ package lab
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -26,6 +28,18 @@ func benchFile(t *testing.T, variable, script string) (file string, repeats int)
 		t.Fatalf("HOMENODE_BENCH_REPEATS is %q: want a number of runs", asked)
 	}
 	return file, repeats
+}
+
+// benchOnly are those whose name has what HOMENODE_BENCH_ONLY says in it: all, if it says
+// nothing.
+func benchOnly[T any](t *testing.T, all []T, name func(T) string) []T {
+	t.Helper()
+	part := os.Getenv("HOMENODE_BENCH_ONLY")
+	some := slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !strings.Contains(name(x), part) })
+	if len(some) == 0 {
+		t.Fatalf("none of %d has %q in its name", len(all), part)
+	}
+	return some
 }
 
 // writeResults replaces the file of results.

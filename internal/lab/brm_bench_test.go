@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -77,10 +75,7 @@ type raoRun struct {
 // names the file of results.
 func TestBenchBRM(t *testing.T) {
 	path, repeats := benchFile(t, "HOMENODE_BENCH_BRM", "make bench-brm")
-	mixes := slices.DeleteFunc(slices.Clone(raoMixes), func(m raoMix) bool { return !strings.Contains(m.name, os.Getenv("HOMENODE_BENCH_ONLY")) })
-	if len(mixes) == 0 {
-		t.Fatalf("no mix has %q in its name", os.Getenv("HOMENODE_BENCH_ONLY"))
-	}
+	mixes := benchOnly(t, raoMixes, func(m raoMix) string { return m.name })
 	g := guest(t, "two", "v2")
 	var all []raoRun
 	for repeat := range repeats {

@@ -99,10 +99,7 @@ type classesFile struct {
 // HOMENODE_BENCH_CLASSES names the file of results.
 func TestBenchClasses(t *testing.T) {
 	path, repeats := benchFile(t, "HOMENODE_BENCH_CLASSES", "make bench-classes")
-	programs := slices.DeleteFunc(slices.Clone(realPrograms), func(p realProgram) bool { return !strings.Contains(p.name, os.Getenv("HOMENODE_BENCH_ONLY")) })
-	if len(programs) == 0 {
-		t.Fatalf("no program has %q in its name", os.Getenv("HOMENODE_BENCH_ONLY"))
-	}
+	programs := benchOnly(t, realPrograms, func(p realProgram) string { return p.name })
 	g := guest(t, "two", "v2")
 	m := shapeNamed(t, "two").Machine()
 	mustRun(t, g, "sh", "-c", realData)

@@ -4,7 +4,6 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -69,13 +68,7 @@ func TestBenchCoherence(t *testing.T) {
 	ratio := sum[1] / sum[0]
 	out["all that share nothing"] = map[string]any{"ratio": ratio, "limit": 1.5, "met": ratio <= 1.5}
 	fmt.Printf("%-22s %.2f × (limit 1.5)\n", "all that share nothing", ratio)
-	data, err := json.MarshalIndent(out, "", " ")
-	if err == nil {
-		err = os.WriteFile(file, append(data, '\n'), 0o644)
-	}
-	if err != nil {
-		t.Error(err)
-	}
+	writeResults(t, file, out)
 	if ratio > 1.5 {
 		t.Errorf("coherence costs %.2f times, want at most 1.5", ratio)
 	}

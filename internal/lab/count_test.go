@@ -201,11 +201,5 @@ func TestBenchLabCount(t *testing.T) {
 			rows = append(rows, row)
 		}
 	}
-	data, err := json.MarshalIndent(rows, "", " ")
-	if err == nil {
-		err = os.WriteFile(to, append(data, '\n'), 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeResults(t, to, rows)
 }

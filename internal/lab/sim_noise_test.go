@@ -51,13 +51,7 @@ func TestBenchSimNoise(t *testing.T) {
 		}
 	}
 	n.Summarise()
-	data, err := json.MarshalIndent(n, "", " ")
-	if err == nil {
-		err = os.WriteFile(path, append(data, '\n'), 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeResults(t, path, n)
 }
 
 func noiseScript(with string) string {

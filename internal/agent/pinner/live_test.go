@@ -22,6 +22,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/kerneltest"
 	kthreads "homenode/internal/kernel/threads"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
@@ -39,19 +40,10 @@ func (p softPerf) OpenInGroup(attr *sys.PerfEventAttr, tid, group int) (int, err
 	return p.LivePerf.OpenInGroup(&soft, tid, group)
 }
 
-// inMemory puts the test's files there, where there is such a folder: some disks take a
-// second for an fsync.
-func inMemory(t *testing.T) {
-	t.Helper()
-	if st, err := os.Stat("/dev/shm"); err == nil && st.IsDir() {
-		t.Setenv("TMPDIR", "/dev/shm")
-	}
-}
-
 // The whole loop on this kernel every 10 ms, with a policy that moves a thread to and
 // fro: where it may run is in the end what it was, let go of or held.
 func TestLiveLoop(t *testing.T) {
-	inMemory(t)
+	kerneltest.InMemory(t)
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
@@ -204,7 +196,7 @@ func (g *giving) GiveBack() ([]journal.Restored, error) {
 // All that a held process starts is its own in the end, found while it ran or by the
 // last look: with the real reader, owner and journal.
 func TestLiveHoldLeavesNothing(t *testing.T) {
-	inMemory(t)
+	kerneltest.InMemory(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), parent+"=1")
 	in, err1 := cmd.StdinPipe()

@@ -82,15 +82,6 @@ func newScene(t *testing.T, version string) *scene {
 	return s
 }
 
-// inMemory puts the test's files there, where there is such a folder: fsync costs 30 ms
-// on a disk, and a thousand of them nothing here.
-func inMemory(t *testing.T) {
-	t.Helper()
-	if st, err := os.Stat("/dev/shm"); err == nil && st.IsDir() {
-		t.Setenv("TMPDIR", "/dev/shm")
-	}
-}
-
 // pages puts the workload's memory on a node.
 func (s *scene) pages(node int) {
 	by := [2]int{}
@@ -231,7 +222,7 @@ func (s *scene) failAt(n int, err error) {
 // without a record, the outcome says which error it was, the next rounds go on, and the
 // end leaves all as it was.
 func TestEveryWriteFails(t *testing.T) {
-	inMemory(t)
+	kerneltest.InMemory(t)
 	for _, version := range []string{"v2", "v1"} {
 		clean := newScene(t, version)
 		clean.play()
@@ -289,7 +280,7 @@ func failOnce(t *testing.T, version string, n int, errno sys.Errno) {
 // its reason, nothing is lost from the record, and once it can be written again all is
 // put back.
 func TestReadOnlyInTheMiddle(t *testing.T) {
-	inMemory(t)
+	kerneltest.InMemory(t)
 	for n := 1; n <= 4; n++ {
 		s := newScene(t, "v2")
 		s.k.refuse = func(string, string) error {
@@ -320,7 +311,7 @@ func TestReadOnlyInTheMiddle(t *testing.T) {
 // A cgroup that goes away between any two calls of its owner: the step says so or was
 // done, nothing stays on record, nothing is written elsewhere, and the next rounds go on.
 func TestCgroupGoneWhileActing(t *testing.T) {
-	inMemory(t)
+	kerneltest.InMemory(t)
 	calls := func(play func(s *scene), at int) (*scene, int) {
 		s, n := newScene(t, "v2"), 0
 		unix.Interfere = func(string) {

@@ -19,6 +19,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/freeze"
+	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
 )
 
@@ -31,7 +32,7 @@ const freezerEnv = "HOMENODE_TEST_FREEZE_STATE"
 // worker is a cgroup with a process, in the hierarchies of cpuset and of freezers.
 func worker(t *testing.T, argv ...string) (cgroup.Layout, string, int) {
 	t.Helper()
-	inMemory(t) // the state directory
+	kerneltest.InMemory(t) // the state directory
 	l, err := cgroup.Find(unix.At("/"))
 	if err == nil {
 		err = l.NeedCpuset()

@@ -29,7 +29,7 @@ import (
 // the wait, or never.
 func freezable(t *testing.T, files kerneltest.Files) (*freezeOwner, unix.Root) {
 	t.Helper()
-	inMemory(t)
+	kerneltest.InMemory(t)
 	files[top+"/demo/a/cgroup.freeze"] = "0\n"
 	files[top+"/demo/a/cgroup.events"] = "populated 1\nfrozen 0\n"
 	a, k := boot(t, files, Config{})
