@@ -46,5 +46,5 @@ func benchClock() (clock probe.Clock, back func() error, err error) {
 	if m.State() != lab.Off {
 		return clock, back, nil
 	}
-	return clock, func() error { return m.Switch(lab.Off) }, m.Switch(lab.Pace)
+	return clock, func() error { return m.Switch(lab.Off) }, m.Switch(lab.On)
 }

@@ -166,16 +166,15 @@ func newRepeater(stderr io.Writer, f repeatFlags, argv []string, arms []repeatAr
 	return r
 }
 
-// useModel takes times from the lab's model where there is one: the guest's own
-// clock goes by the host's time.
+// useModel takes times from the lab's model where there is one, and says so.
 func (r *repeater) useModel() {
 	model, err := lab.OpenModel("/sys")
 	if err != nil {
 		return
 	}
 	first := model.Clock()
-	if s := lab.State(first.State); s != lab.Pace && s != lab.Warm || first.MHz == 0 {
-		r.notes = append(r.notes, "The lab's model is not paced: times are the guest's own and mean nothing ('homenode-load control pace' paces it).")
+	if lab.State(first.State) != lab.On || first.MHz == 0 {
+		r.notes = append(r.notes, "The lab's model is off: memory costs nothing, and times mean little ('homenode-load control on' switches it on).")
 		return
 	}
 	r.how, r.clock = unit.HowModelled, fmt.Sprintf("model clock of the lab, %d cycles a µs", first.MHz)

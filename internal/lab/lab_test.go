@@ -95,8 +95,7 @@ func TestParityLayout(t *testing.T) {
 	for name, value := range map[string]any{
 		"magic_value": fmt.Sprintf("%x", uint64(labMagic)), "bytes": sharedBytes, "magic": offMagic,
 		"mhz": offMHz, "state": offState, "phase": offPhase, "applied": offApplied, "model_cycles": offCycles,
-		"paced_cycles": offPaced, "paced_wall_ns": offPacedNS, "slowest_permille": offSlowest,
-		"heartbeat": offHeartbeat, "vcpu": offVCPU, "sizeof_vcpu": vcpuBytes, "vcpu.clock": offVCPUClock, "ncpu": offCPUs,
+		"idle_rate": offIdleRate, "heartbeat": offHeartbeat, "vcpu": offVCPU, "sizeof_vcpu": vcpuBytes, "vcpu.clock": offVCPUClock, "ncpu": offCPUs,
 	} {
 		if want := fmt.Sprintf("%s %v", name, value); !slices.Contains(lines, want) {
 			t.Errorf("Go has %q, the header says otherwise", want)

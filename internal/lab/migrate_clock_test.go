@@ -18,10 +18,10 @@ func TestMigrateClock(t *testing.T) {
 	}
 	m.word(offMHz).Store(50)
 	clock, note, err := m.MigrateClock()
-	if clock != nil || err != nil || !strings.Contains(note, "the host's, and mean nothing") {
+	if clock != nil || err != nil || !strings.Contains(note, "times mean little") {
 		t.Errorf("off: %v, %q, %v", clock, note, err)
 	}
-	m.word(offApplied).Store(uint64(Count))
+	m.word(offApplied).Store(uint64(On))
 	clock, note, err = m.MigrateClock()
 	if err != nil || note != "" || clock.How() != unit.HowModelled || clock.Name() != "model clock of the lab, 50 cycles a µs" {
 		t.Fatalf("%v, %q, %v", clock, note, err)
@@ -32,7 +32,7 @@ func TestMigrateClock(t *testing.T) {
 			t.Errorf("%d cycles: %v, want %v", cycles, got, want)
 		}
 	}
-	if m.State() != Count || m.word(offState).Load() != 0 {
+	if m.State() != On || m.word(offState).Load() != 0 {
 		t.Error("it switched the model")
 	}
 }

@@ -88,7 +88,7 @@ func (c *modelClock) How() unit.Source { return unit.HowModelled }
 func (c *modelClock) Prepare() error {
 	c.state = State(c.model.word(offApplied).Load())
 	if c.state == Off {
-		return fmt.Errorf("measure by the %s: the model is off: 'homenode-load control pace' starts it", c.Name())
+		return fmt.Errorf("measure by the %s: the model is off: 'homenode-load control on' starts it", c.Name())
 	}
 	return c.model.Switch(Off)
 }

@@ -15,24 +15,22 @@ const (
 	offMHz       = 40
 	offState     = 512
 	offPhase     = 520
+	offIdleRate  = 536
 	offApplied   = 1024
 	offCycles    = 1032
-	offPaced     = 1040
-	offPacedNS   = 1048
-	offSlowest   = 1056
-	offHeartbeat = 1064
+	offHeartbeat = 1040
 	labMagic     = 0x42414c45444e4f48
 )
 
-// Clock is what the plugin says about the model's time.
+// Clock is what the plugin says about the model's time, which is the guest's.
 type Clock struct {
-	State           uint64 `json:"state"` // 0 off, 1 count, 2 pace
-	MHz             uint64 `json:"mhz"`
-	ModelCycles     uint64 `json:"model_cycles"`
-	PacedCycles     uint64 `json:"paced_cycles"`
-	PacedWallNS     uint64 `json:"paced_wall_ns"`
-	SlowestPermille uint64 `json:"slowest_permille"`
+	State       uint64 `json:"state"` // 0 off, 1 on
+	MHz         uint64 `json:"mhz"`
+	ModelCycles uint64 `json:"model_cycles"`
 }
+
+// Seconds are those of the guest's clock since it started.
+func (c Clock) Seconds() float64 { return float64(c.ModelCycles) / float64(c.MHz) / 1e6 }
 
 // ReadClock reads the clock from a run's shared file, or from the BAR in the
 // guest.
@@ -54,8 +52,5 @@ func decodeClock(page []byte) (Clock, error) {
 	if word(offMagic) != labMagic {
 		return Clock{}, fmt.Errorf("read lab's shared file: magic is %#x, want %#x: is the plugin loaded?", word(offMagic), uint64(labMagic))
 	}
-	return Clock{
-		State: word(offApplied), MHz: word(offMHz), ModelCycles: word(offCycles),
-		PacedCycles: word(offPaced), PacedWallNS: word(offPacedNS), SlowestPermille: word(offSlowest),
-	}, nil
+	return Clock{State: word(offApplied), MHz: word(offMHz), ModelCycles: word(offCycles)}, nil
 }

@@ -37,7 +37,7 @@ static const char usage[] =
 	"           transfers-local transfers-remote upgrades invalidations atomics writebacks dram<NODE>\n"
 	"  testing  --sysfs DIR (instead of /sys)\n"
 	"\n"
-	"homenode-load control off|count|pace|warm [--phase N]\n"
+	"homenode-load control off|on [--phase N]\n"
 	"homenode-load status\n"
 	"homenode-load touch --node N [--pages P] [--perf dram] [--bind-cpu CPU] [--out FILE]\n"
 	"homenode-load pagecache --file PATH [--bytes BYTES] [--write] [--bind-cpu CPU]: fill the page cache\n"

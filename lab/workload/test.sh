@@ -258,20 +258,20 @@ rm -f "$tmp/out" "$tmp/ready"
 "$load" server --rate 2000 --workers 2 --ws 1m --short-share 1 --hold 1 --out "$tmp/out" --ready "$tmp/ready" $lab &
 pid=$!
 wait_for "$tmp/ready"
-{ sleep 0.2 && "$load" control pace --phase 1 $lab >"$tmp/control" && sleep 1 && "$load" status $lab >"$tmp/status" &&
+{ sleep 0.2 && "$load" control on --phase 1 $lab >"$tmp/control" && sleep 1 && "$load" status $lab >"$tmp/status" &&
 	"$load" control off --phase 2 $lab >/dev/null && sleep 1 && kill -TERM $pid && wait $pid; } 2>"$tmp/err"
 result $? "held, released by control, switched to phase 2, stopped"
 holds "both phases are reported, apart" \
 	"[x['phase'] for x in d['phases']] == [1, 2] and all(x['ops'] > 20 for x in d['phases']) and d['phases'][1]['start_cycles'] >= d['phases'][0]['start_cycles'] + 1e7"
 cp "$tmp/control" "$tmp/out"
-holds "control prints the status" "d['state'] == 'pace' and d['mhz'] == 50 and d['phase'] == 1 and d['model_cycles'] > 0"
+holds "control prints the status" "d['state'] == 'on' and d['mhz'] == 50 and d['phase'] == 1 and d['model_cycles'] > 0"
 cp "$tmp/status" "$tmp/out"
 holds "status prints everything" \
-	"d['state'] == 'pace' and d['slowest_permille'] == 990 and len(d['mc_util_permille']) == 2 and len(d['link_util_permille']) == 1 and d['vcpus'][0]['total']['loads'] == 1024 and d['vcpus'][0]['user']['loads'] == 1000"
+	"d['state'] == 'on' and len(d['mc_util_permille']) == 2 and len(d['link_util_permille']) == 1 and d['vcpus'][0]['total']['loads'] == 1024 and d['vcpus'][0]['user']['loads'] == 1000"
 stop_plugin
 start_plugin "$tmp/dead" 50 --dead --stall
 stopped "SIGTERM while the model clock stands" TERM "p['requests'] == 0" server --rate 100 --ws 1m --sysfs "$tmp/dead"
-refuses "control: a dead plugin" 1 "still shows off after 10 s" control pace --sysfs "$tmp/dead"
+refuses "control: a dead plugin" 1 "still shows off after 10 s" control on --sysfs "$tmp/dead"
 stop_plugin
 printf 'x' | dd of="$tmp/dead/bus/pci/devices/0000:00:04.0/resource2" conv=notrunc 2>/dev/null
 refuses "a file that is no lab" 1 "is not the lab's layout" spin --ops 1 --sysfs "$tmp/dead"

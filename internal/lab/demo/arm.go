@@ -143,7 +143,7 @@ func (r *armRun) startLoad(ctx context.Context) error {
 }
 
 func (r *armRun) startMover(context.Context) error {
-	if err := r.model.Switch(lab.Warm); err != nil {
+	if err := r.model.Switch(lab.On); err != nil {
 		return err
 	}
 	var err error
@@ -187,7 +187,7 @@ func (r *armRun) measure(ctx context.Context) error {
 		return err
 	}
 	r.moverBefore = r.mover.cpuSeconds()
-	if err := r.model.Switch(lab.Pace); err != nil {
+	if err := r.model.Switch(lab.On); err != nil {
 		return err
 	}
 	wall := time.Now()
@@ -208,8 +208,6 @@ func (r *armRun) measure(ctx context.Context) error {
 		return err
 	}
 	r.res.ModelSeconds = float64(end.ModelCycles-begin.ModelCycles) / float64(begin.MHz) / 1e6
-	r.res.Rate = float64(end.PacedCycles) / (float64(end.PacedWallNS) / 1e3 * float64(end.MHz))
-	r.res.SlowestRate = float64(end.SlowestPermille) / 1000
 	if share, ok := since(r.mover.cpuSeconds(), r.moverBefore); ok {
 		r.res.MoverCPUShare = unit.Some(share / elapsed.Seconds())
 	}
