@@ -47,6 +47,9 @@ fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
 demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 	@build/homenode demo
 
+demo-pilot: setup lab build ## what warm-up and repeats a mix should have: before its first comparison
+	@build/homenode demo --pilot
+
 # All but what adds to recorded data (sim-parity, estimate) and moving memory.
 BENCHES = stat sim optimizer agent count observe lab unbind brm classes arena
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,8 @@ type demoFlags struct {
 	arms                      []string
 	repeats                   int
 	warmup                    float64
+	pilot                     bool
+	budget                    time.Duration
 	output                    string
 }
 
@@ -47,6 +50,8 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&f.arms, "arms", demo.Arms, "which arms")
 	cmd.Flags().IntVar(&f.repeats, "repeats", 0, "repeats; default: the mix's")
 	cmd.Flags().Float64Var(&f.warmup, "warmup", 0, "model-seconds of warm-up in every run; default: the mix's")
+	cmd.Flags().BoolVar(&f.pilot, "pilot", false, "compare nothing: say what warm-up and repeats the mix should have")
+	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "time that a comparison may take, for --pilot")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.lab.cgroup = "v2"
 	return cmd
@@ -57,8 +62,12 @@ func runDemo(cmd *cobra.Command, f demoFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := compareDemo(cmd, f, o)
+	c, runs, err := compareDemo(cmd, f, o)
 	if err != nil {
+		return err
+	}
+	if f.pilot {
+		_, err := io.WriteString(cmd.OutOrStdout(), demo.NewPilot(o.Mix, o.Arms, runs, f.budget).String())
 		return err
 	}
 	if err := writeComparison(f.outDir, c); err != nil {
@@ -76,15 +85,14 @@ func runDemo(cmd *cobra.Command, f demoFlags) error {
 
 // compareDemo runs the comparison and keeps each run as it comes. demo.json is left
 // alone until all of them are there.
-func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c trial.Comparison, err error) {
+func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c trial.Comparison, runs []demo.RunResult, err error) {
 	kept, err := newKeptRuns(f)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
-	ran := 0
 	defer kept.close()
 	o.Keep = func(r demo.RunResult) {
-		ran++
+		runs = append(runs, r)
 		kept.add(r)
 	}
 	line := newStatusLine(cmd.ErrOrStderr())
@@ -92,9 +100,9 @@ func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c trial.Compa
 	c, err = demo.Compare(cmd.Context(), o)
 	line.clear()
 	if err != nil && cmd.Context().Err() != nil {
-		return c, interruptedDemo(ran, o, kept.file.Name())
+		return c, runs, interruptedDemo(len(runs), o, kept.file.Name())
 	}
-	return c, err
+	return c, runs, err
 }
 
 // keptRuns is a file of every run, for those who dig. An older one is there until the
@@ -105,10 +113,14 @@ type keptRuns struct {
 }
 
 func newKeptRuns(f demoFlags) (*keptRuns, error) {
+	name := "runs.jsonl"
+	if f.pilot {
+		name = "pilot.jsonl"
+	}
 	if err := os.MkdirAll(f.outDir, 0o755); err != nil {
 		return nil, fmt.Errorf("make %s: %w", f.outDir, err)
 	}
-	file, err := os.OpenFile(filepath.Join(f.outDir, "runs.jsonl"), os.O_WRONLY|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(filepath.Join(f.outDir, name), os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +196,11 @@ func (f demoFlags) check() error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("-o is %q: want text or json", f.output)
 	}
-	if f.repeats < 0 || !(f.warmup >= 0) {
-		return errors.New("want --repeats and --warmup of 0 or more")
+	if f.pilot && f.output != "text" {
+		return errors.New("--pilot writes text: leave out -o")
+	}
+	if f.repeats < 0 || !(f.warmup >= 0) || f.budget <= 0 {
+		return errors.New("want --repeats and --warmup of 0 or more, and a --budget above 0")
 	}
 	for _, a := range f.arms {
 		if !slices.Contains(demo.Arms, a) {
@@ -197,6 +212,9 @@ func (f demoFlags) check() error {
 
 // adjust takes what the flags say instead of the mix. It is the same for all arms.
 func (f demoFlags) adjust(m demo.Mix) demo.Mix {
+	if f.pilot {
+		m.Warmup, m.Repeats = demo.PilotWarmup, demo.PilotRepeats
+	}
 	if f.repeats > 0 {
 		m.Repeats = f.repeats
 	}
