@@ -26,6 +26,8 @@ const testMixes = "../../lab/mixes"
 func TestDemoFindsMixes(t *testing.T) {
 	for mix, want := range map[string]string{
 		"first-light":             filepath.Join(testMixes, "first-light.yaml"),
+		"database":                filepath.Join(testMixes, "database.yaml"),
+		"parallel":                filepath.Join(testMixes, "parallel.yaml"),
 		"mine.yaml":               "mine.yaml",
 		"./there/mine":            "./there/mine",
 		testMixes + "/other.yaml": testMixes + "/other.yaml",
@@ -35,7 +37,7 @@ func TestDemoFindsMixes(t *testing.T) {
 		}
 	}
 	for _, mix := range []string{"second-light", "first-light-agent", ""} {
-		if _, err := mixFile(testMixes, mix); err == nil || !strings.Contains(err.Error(), "want first-light, or a file") {
+		if _, err := mixFile(testMixes, mix); err == nil || !strings.Contains(err.Error(), "want database, first-light, parallel, or a file") {
 			t.Errorf("%q: %v", mix, err)
 		}
 	}
@@ -47,7 +49,7 @@ func TestDemoFindsMixes(t *testing.T) {
 // Every mix has an agent's configuration beside it that the agent takes, and a service
 // is approved for just those workloads that fit in a node.
 func TestDemoMixesHaveAgents(t *testing.T) {
-	for _, name := range []string{"first-light"} {
+	for _, name := range []string{"first-light", "database", "parallel"} {
 		path, err := mixFile(testMixes, name)
 		if err != nil {
 			t.Fatal(err)

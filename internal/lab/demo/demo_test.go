@@ -3,9 +3,11 @@
 package demo
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -59,8 +61,8 @@ func TestDecodeMix(t *testing.T) {
 	}
 }
 
-// Every mix that comes with homenode fits its shape: nodes with CPUs, no more CPUs
-// asked for than there are, and a workload that is wider than a node says so.
+// Every mix that comes with homenode fits its shape: nodes with CPUs, and by hand no
+// node has workloads with higher limits than it has CPUs.
 func TestDecodeMixesFitTheirShapes(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(mixes, "*.yaml"))
 	if err != nil {
@@ -81,11 +83,21 @@ func TestDecodeMixesFitTheirShapes(t *testing.T) {
 		if err := m.CheckOn(s); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
+		limits := map[string]float64{}
+		for _, w := range m.Workloads {
+			var cpus set.CPUSet
+			for n := range w.Nodes.All() {
+				cpus = cpus.Union(s.Nodes[n].CPUs.Minus(s.Housekeeping))
+			}
+			if limits[w.Nodes.String()] += w.CPULimit; limits[w.Nodes.String()] > float64(cpus.Len()) {
+				t.Errorf("%s: limits of %v CPUs on nodes %s", file, limits[w.Nodes.String()], w.Nodes)
+			}
+		}
 		if m.Name+".yaml" != filepath.Base(file) {
 			t.Errorf("%s is named %s", file, m.Name)
 		}
 	}
-	if read < 1 {
+	if read < 3 {
 		t.Errorf("read %d mixes only", read)
 	}
 	m, err := ReadMix(filepath.Join(mixes, "first-light.yaml"))
@@ -119,6 +131,28 @@ func TestDecisionByHand(t *testing.T) {
 	}
 	if _, err := p.cpusOf(set.FromNodes(3)); err == nil {
 		t.Error("a node that is not there has CPUs")
+	}
+}
+
+// The guest gets the mix as the host read it.
+func TestParityPlanOverTheWire(t *testing.T) {
+	m, err := ReadMix(filepath.Join(mixes, "database.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(Plan{Mix: m, Arm: ArmByHand})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Plan
+	if err := json.Unmarshal(data, &p); err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Workloads {
+		m.Workloads[i].OnNodes = "" // what is written is the host's
+	}
+	if !reflect.DeepEqual(p.Mix, m) || p.Mix.Workloads[0].Nodes.String() != "0-1" {
+		t.Errorf("%+v, want %+v", p.Mix, m)
 	}
 }
 
