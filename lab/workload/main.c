@@ -25,6 +25,7 @@ static const char usage[] =
 	"           --list-requests N (print the demand, do not run)\n"
 	"\n"
 	"  memory   --ws BYTES --extra BYTES --thp on|off|default --touch main|worker --bind-mem NODE\n"
+	"           --interleave NODES (page by page, e.g. 0-1)\n"
 	"           --file PATH (shared mappings of this file instead of private memory)\n"
 	"  threads  --threads N (--workers N) --bind-cpu CPU (all) --cpus LIST (worker i on the i-th)\n"
 	"  barriers --barrier N (threads meet every N ops and spin meanwhile; chase, stream, rao, share, spin)\n"

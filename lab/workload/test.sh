@@ -284,6 +284,19 @@ holds "pagecache reads to the end" "d == {'bytes': 3000000}"
 "$load" pagecache --file "$tmp/big" --bytes 1m >"$tmp/out"
 holds "pagecache reads a part" "d == {'bytes': 1048576}"
 
+# Where memory lies. A kernel without NUMA has no policies.
+if grep -q . /proc/self/numa_maps 2>/dev/null; then
+	"$load" server --closed --think-us 1e9 --ws 1m --extra 2m --file "$tmp/pool" --interleave 0 --ready "$tmp/pooled" --out "$tmp/out" $none &
+	holder=$!
+	wait_for "$tmp/pooled"
+	n=$(grep -c ' interleave' "/proc/$holder/numa_maps")
+	kill $holder
+	wait $holder
+	result $(test "$n" -ge 2; echo $?) "shared and private memory are interleaved"
+else
+	echo "skip   interleaving: no NUMA in this kernel"
+fi
+
 # The peers and the counter.
 : >"$tmp/written"
 "$load" peer write "$tmp/written" 0-1 >"$tmp/out" && [ "$(cat "$tmp/written")" = 0-1 ]
@@ -316,8 +329,11 @@ fi
 refuses "pagecache of nothing" 2 "no --file" pagecache
 refuses "pagecache of a file that is not there" 2 "No such file" pagecache --file "$tmp/none"
 refuses "pagecache writes without an end" 2 "without --bytes" pagecache --write --file "$tmp/none"
-refuses "bad list of CPUs" 2 "list of CPUs" chase --cpus 3-1
-refuses "cut list of CPUs" 2 "list of CPUs" chase --cpus 0,
+refuses "bad list of CPUs" 2 'parse --cpus "3-1": not a list' chase --cpus 3-1
+refuses "cut list of CPUs" 2 'parse --cpus "0,": not a list' chase --cpus 0,
+refuses "bad list of nodes" 2 'parse --interleave "0;1": not a list' chase --interleave "0;1"
+refuses "no such node to interleave over" 2 "interleave memory to node 900" chase --interleave 900-901 --ws 8k
+refuses "bind and interleave" 2 "exclude each other" chase --interleave 0 --bind-mem 0
 refuses "no such cpu for a worker" 2 "pin to cpu 5000" chase --cpus 5000 --ws 8k $none
 refuses "unwritable mapping" 1 "map 8192 bytes of /nowhere/x" chase --ws 8k --file /nowhere/x $none
 refuses "hold of no work" 2 "does not belong to hold" hold --ops 5

@@ -57,7 +57,7 @@ static uint64_t op_clock(const struct homenode_worker *w)
 	const struct homenode_options *o = &w->run->opt;
 
 	if (o->cpus.n)
-		return homenode_clock_cpu(&w->run->clock, o->cpus.cpu[w->id % o->cpus.n]);
+		return homenode_clock_cpu(&w->run->clock, o->cpus.id[w->id % o->cpus.n]);
 	if (o->bind_cpu != HOMENODE_NONE)
 		return homenode_clock_cpu(&w->run->clock, o->bind_cpu);
 	return homenode_clock_now(&w->run->clock);
