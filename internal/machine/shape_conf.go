@@ -16,6 +16,7 @@ import (
 //	…
 //	node <id> <bytes>
 //	cpu <id> <node> <core>
+//	fast <id> <factor>                   a CPU kept for daemons: so many of its cycles are one
 //	lat <src> <dst> <cycles>             all pairs: a CPU of src reads dst's memory
 //	transfer <src> <dst> <cycles>        all pairs: a CPU of src takes a line that one of dst modified
 //	link <index> <from> <to>             directed
@@ -57,6 +58,9 @@ func (s Shape) confNodes(say func(string, ...any)) {
 	}
 	for _, c := range s.Machine().CPUs {
 		say("cpu %d %d %d", c.ID, c.Node.Or(0), c.Core.Or(0))
+	}
+	for cpu := range s.Housekeeping.All() {
+		say("fast %d %d", cpu, s.Model.TimeFactor)
 	}
 	for src, row := range s.Distances {
 		for dst, d := range row {

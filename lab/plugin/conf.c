@@ -69,6 +69,10 @@ static bool conf_line(const char *line, struct homenode_conf *c)
 		c->ncpu = a + 1 > c->ncpu ? a + 1 : c->ncpu;
 		return b < HOMENODE_MAX_NODES;
 	}
+	if (sscanf(line, "fast %u %u", &a, &b) == 2 && a < HOMENODE_MAX_CPUS && b) {
+		c->cpu_fast[a] = b;
+		return true;
+	}
 	if (sscanf(line, "lat %u %u %u", &a, &b, &d) == 3 &&
 	    a < HOMENODE_MAX_NODES && b < HOMENODE_MAX_NODES) {
 		c->lat[a][b] = d;

@@ -35,6 +35,7 @@ static int init_cpu(struct homenode_model *m, unsigned cpu)
 	v->node = c->cpu_node[cpu];
 	v->core_id = c->cpu_core[cpu];
 	v->core = core;
+	v->fast = c->cpu_fast[cpu];
 	v->issue_cost = 256;
 	v->random = 0x9e3779b97f4a7c15ULL * (cpu + 1);
 	core->node = v->node;
@@ -300,5 +301,5 @@ void homenode_model_access(struct homenode_model *m, struct homenode_vcpu *v,
 
 	v->ctr[HOMENODE_STALL_CYCLES] += stall;
 	v->ctr[HOMENODE_CYCLES] += stall;
-	v->clock += stall;
+	homenode_pass(v, stall);
 }

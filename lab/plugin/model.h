@@ -39,6 +39,7 @@ struct homenode_conf {
 	uint64_t node_bytes[HOMENODE_MAX_NODES];
 	int cpu_node[HOMENODE_MAX_CPUS];
 	unsigned cpu_core[HOMENODE_MAX_CPUS];
+	unsigned cpu_fast[HOMENODE_MAX_CPUS]; /* 0: as the others */
 	unsigned lat[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned transfer[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned char path_len[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
@@ -55,6 +56,7 @@ struct homenode_core {
 struct homenode_vcpu {
 	uint64_t *ctr;            /* counters of the mode it runs in */
 	uint64_t clock;           /* model cycles */
+	unsigned fast, fast_rest; /* own cycles to one of the shared clock's; not yet a whole one */
 	unsigned off_rest;        /* instructions that are no whole cycle yet, while OFF */
 	bool started;             /* its thread has begun */
 	unsigned turn;            /* futex word: it may go on, or has to look */
@@ -113,6 +115,19 @@ struct homenode_model {
 };
 
 extern struct homenode_model homenode_model;
+
+/* A vCPU's clock passes n of its cycles. Daemons have periods in seconds, in which CPUs of
+ * 50 MHz get next to nothing done: the CPU that a shape keeps for them is as much faster as
+ * the time factor says, and so is the work of those daemons on it. */
+static inline void homenode_pass(struct homenode_vcpu *v, uint64_t n)
+{
+	if (__builtin_expect(v->fast > 1, 0)) {
+		n += v->fast_rest;
+		v->fast_rest = (unsigned)(n % v->fast);
+		n /= v->fast;
+	}
+	v->clock += n;
+}
 
 int homenode_conf_read(FILE *f, struct homenode_conf *c, char *err, size_t len);
 int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s);

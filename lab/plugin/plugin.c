@@ -53,7 +53,7 @@ static void on_block(unsigned int cpu, void *udata)
 		v->off_rest = n % m->conf.off_instructions;
 		n /= m->conf.off_instructions;
 	}
-	v->clock += n;
+	homenode_pass(v, n);
 	__atomic_store_n(&v->pub->clock, v->clock, __ATOMIC_RELAXED);
 	if (unlikely(v->clock >= __atomic_load_n(&homenode_horizon, __ATOMIC_RELAXED)))
 		homenode_clock_wait(m, v);
@@ -125,7 +125,7 @@ static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vad
 	struct homenode_vcpu *v = &homenode_model.vcpu[cpu];
 	v->ctr[HOMENODE_ATOMICS]++;
 	v->ctr[HOMENODE_CYCLES] += homenode_model.conf.atomic_cycles;
-	v->clock += homenode_model.conf.atomic_cycles;
+	homenode_pass(v, homenode_model.conf.atomic_cycles);
 }
 
 /* Does the instruction lock its memory operand: by prefix, or because it is XCHG,
