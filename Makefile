@@ -13,7 +13,7 @@ all: build
 setup: ## install what is missing, and say so
 	@scripts/setup.sh
 
-build: build/homenode
+build: build/homenode build/homenode-lab ## both programs: what an operator installs, and lab and simulator
 
 # The version is part of the binary: another commit is another binary.
 build/version: FORCE
@@ -21,10 +21,10 @@ build/version: FORCE
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
 FORCE:
 
-# Static: the same binary runs in the lab's guest.
-build/homenode: build/version $(shell find cmd internal -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
+# Static and without symbols for debuggers: the same programs run in the lab's guest.
+build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab/shapes -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard lab/shapes/*.yaml) go.mod go.sum
 	@mkdir -p build
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o $@ ./cmd/homenode
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X homenode/internal/cli.Version=$(VERSION)' -o build/ ./cmd/homenode ./cmd/homenode-lab
 
 lab: setup ## build the lab into build/lab
 	@lab/build.sh
@@ -45,7 +45,7 @@ fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
 	@scripts/fuzz.sh
 
 demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
-	@build/homenode demo
+	@build/homenode-lab demo
 
 # All but what adds to recorded data (sim-parity, estimate) and moving memory.
 BENCHES = stat sim optimizer agent count observe lab unbind brm classes arena

@@ -17,6 +17,8 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/agent/api"
 	"homenode/internal/agent/notify"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 )
 
@@ -51,7 +53,7 @@ func serveAgent(ctx context.Context, a *agent.Agent, log *slog.Logger, hangup <-
 	defer end()
 	if err := openAPI(around, a, log, &all); err != nil {
 		a.Close()
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	all.Go(func() { reloadOnHangup(around, a, log, hangup) })
 	all.Go(func() { feedWatchdog(around, a, log) })
@@ -64,7 +66,7 @@ func serveAgent(ctx context.Context, a *agent.Agent, log *slog.Logger, hangup <-
 // openAPI opens the sockets. One that nobody asked for is only warned of.
 func openAPI(ctx context.Context, a *agent.Agent, log *slog.Logger, all *sync.WaitGroup) error {
 	c := a.Config()
-	s, err := api.New(a, api.Options{Version: version, Log: log})
+	s, err := api.New(a, api.Options{Version: cli.Version, Log: log})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/bench"
+	"homenode/internal/cli"
 	"homenode/internal/profile"
 )
 
@@ -20,9 +21,7 @@ type benchBar struct {
 	last profile.Part
 }
 
-func newBenchBar(w io.Writer) *benchBar { return &benchBar{w: w, tty: isTerminal(w)} }
-
-const barWidth = 30
+func newBenchBar(w io.Writer) *benchBar { return &benchBar{w: w, tty: cli.IsTerminal(w)} }
 
 func (b *benchBar) show(p bench.Progress) {
 	if b.tty {
@@ -46,9 +45,9 @@ func (b *benchBar) end() {
 func barLine(p bench.Progress) string {
 	full := 0
 	if p.Total > 0 {
-		full = barWidth * p.Done / p.Total
+		full = cli.BarWidth * p.Done / p.Total
 	}
-	return fmt.Sprintf("%-14s %s%s %4d/%d  %v, %s", p.Part, strings.Repeat("#", full), strings.Repeat(".", barWidth-full),
+	return fmt.Sprintf("%-14s %s%s %4d/%d  %v, %s", p.Part, strings.Repeat("#", full), strings.Repeat(".", cli.BarWidth-full),
 		p.Done, p.Total, p.Elapsed.Round(time.Second), timeLeft(p))
 }
 

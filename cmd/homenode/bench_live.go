@@ -8,9 +8,10 @@ import (
 	"io/fs"
 
 	"homenode/internal/bench"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/probe"
-	"homenode/internal/lab"
+	"homenode/internal/lab/model"
 )
 
 // openProber is what measures this machine, and what ends it: in the lab by the
@@ -22,7 +23,7 @@ var openProber = func() (bench.Prober, func() error, error) {
 	}
 	p, err := probe.New(kernel.Live(), clock)
 	if err != nil {
-		return nil, nil, badInput(errors.Join(err, back()))
+		return nil, nil, exit.BadInput(errors.Join(err, back()))
 	}
 	return p, func() error {
 		p.Close()
@@ -34,17 +35,17 @@ var openProber = func() (bench.Prober, func() error, error) {
 // model's, which has to run: one that is off is paced, and off again afterwards.
 func benchClock() (clock probe.Clock, back func() error, err error) {
 	back = func() error { return nil }
-	m, err := lab.OpenModel("/sys")
+	m, err := model.Open("/sys")
 	if errors.Is(err, fs.ErrPermission) { // the lab, but not for us
-		return nil, nil, badInput(fmt.Errorf("%w: measure the lab as root", err))
+		return nil, nil, exit.BadInput(fmt.Errorf("%w: measure the lab as root", err))
 	} else if err != nil {
 		return nil, back, nil
 	}
 	if clock, err = m.ProbeClock(); err != nil {
 		return nil, nil, err
 	}
-	if m.State() != lab.Off {
+	if m.State() != model.Off {
 		return clock, back, nil
 	}
-	return clock, func() error { return m.Switch(lab.Off) }, m.Switch(lab.Pace)
+	return clock, func() error { return m.Switch(model.Off) }, m.Switch(model.Pace)
 }

@@ -14,6 +14,8 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/agent/pinner"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
@@ -162,12 +164,12 @@ func TestBRMExitCodes(t *testing.T) {
 		err  error
 		code int
 	}{
-		{fmt.Errorf("process 7: %w", kernel.ErrGone), exitBadInput},
-		{fmt.Errorf("read: %w", kernel.ErrNotPermitted), exitBadInput},
-		{fmt.Errorf("read /proc/7/stat: %w", kernel.ErrMalformed), exitFailed},
+		{fmt.Errorf("process 7: %w", kernel.ErrGone), exit.Bad},
+		{fmt.Errorf("read: %w", kernel.ErrNotPermitted), exit.Bad},
+		{fmt.Errorf("read /proc/7/stat: %w", kernel.ErrMalformed), exit.Failed},
 	} {
 		var none bytes.Buffer
-		if code := finish(notReadable(c.err), &none); code != c.code {
+		if code := cli.Finish(notReadable(c.err), &none); code != c.code {
 			t.Errorf("%v: %d", c.err, code)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/owner/cgroup"
 )
@@ -20,15 +22,15 @@ func freezeCommand() *cobra.Command {
 	var length time.Duration
 	c := cgroup.FreezeConfig{}
 	cmd := &cobra.Command{
-		Use: "freeze", Hidden: true, Short: "Make the processes of a cgroup stand still for a while", Args: exactly(0, "no arguments"),
+		Use: "freeze", Hidden: true, Short: "Make the processes of a cgroup stand still for a while", Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			id, err := kernel.FindCgroup(kernel.Live().Root(), name)
 			if err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
 			f, err := cgroup.Freeze(cmd.Context(), kernel.Live(), c, id)
 			if err != nil {
-				return precondition(err)
+				return exit.Precondition(err)
 			}
 			return standStill(cmd, f, length)
 		},

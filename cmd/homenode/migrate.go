@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/migrate"
@@ -21,6 +23,7 @@ import (
 	"homenode/internal/report"
 	reportmigration "homenode/internal/report/migration"
 	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
@@ -63,7 +66,7 @@ func migrateCommand() *cobra.Command {
 			"  homenode migrate --cgroup /prod/batch --to 0 --mode freeze\n" +
 			"  homenode migrate --pid 4711,4712 --to 1 --mode hot --hot-for 10s --rate max\n" +
 			"  homenode migrate --workload db --to 1 --partial --profile profile.json -o json",
-		Args: exactly(0, "no arguments"),
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runMigrate(cmd, f) },
 	}
 	f.addFlags(cmd)
@@ -89,7 +92,7 @@ type move struct {
 func runMigrate(cmd *cobra.Command, f migrateFlags) error {
 	job, err := f.job(cmd)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	m := &move{job: job, host: openMigration(), stderr: cmd.ErrOrStderr(), budget: migrate.NoBudget}
 	if err := m.prepare(cmd.Context()); err != nil {
@@ -129,7 +132,7 @@ func (m *move) unseen() error {
 	if len(before.Problems) > 0 {
 		err = fmt.Errorf("%w: %s", err, before.Problems[0])
 	}
-	return badInput(err)
+	return exit.BadInput(err)
 }
 
 // stoppedEarly says that nothing was moved when that is because somebody stopped it.
@@ -142,7 +145,7 @@ func stoppedEarly(ctx context.Context, mode migration.Mode, err error) error {
 	if mode == migration.Freeze || !errors.Is(err, context.Canceled) {
 		why = errors.Join(why, err)
 	}
-	return codeError{exitFailed, why}
+	return exit.With(exit.Failed, why)
 }
 
 // ended is the exit code of what was printed; an error has its own.
@@ -151,11 +154,11 @@ func (m *move) ended(ctx context.Context, failed error) error {
 	case failed != nil:
 		return nil
 	case m.report.Outcome == migration.Nothing:
-		return codeError{code: exitNothing}
+		return exit.With(exit.Nothing, nil)
 	case m.report.Outcome == migration.Partial && ctx.Err() != nil:
-		return codeError{exitPartly, errors.New("interrupted: what was moved stays where it is now")}
+		return exit.With(exit.Partly, errors.New("interrupted: what was moved stays where it is now"))
 	case m.report.Outcome == migration.Partial:
-		return codeError{code: exitPartly}
+		return exit.With(exit.Partly, nil)
 	}
 	return nil
 }
@@ -173,13 +176,13 @@ func (m *move) prepare(ctx context.Context) error {
 	}
 	clock, note, err := m.host.clock()
 	if err != nil {
-		return precondition(err)
+		return exit.Precondition(err)
 	}
 	if m.clock = clock; note != "" {
 		m.note("%s", note)
 	}
 	if m.mover, err = m.host.mover(clock, m.nice()); err != nil {
-		return precondition(err)
+		return exit.Precondition(err)
 	}
 	j := m.job
 	m.request = migrate.Request{
@@ -206,31 +209,31 @@ func (m *move) prepare(ctx context.Context) error {
 // notThere gives exit code 2 to processes that ended before anything was moved, too.
 func notThere(err error) error {
 	if errors.Is(err, kernel.ErrGone) {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
-	return precondition(err)
+	return exit.Precondition(err)
 }
 
 // check finds the target, and refuses what cannot be or is not allowed.
 func (m *move) check() (p *profile.Profile, err error) {
 	if m.machine, err = m.host.machine(); err != nil {
-		return nil, precondition(err)
+		return nil, exit.Precondition(err)
 	}
 	if err := m.checkNodes(); err != nil {
-		return nil, badInput(err)
+		return nil, exit.BadInput(err)
 	}
 	if m.job.profile != "" {
-		read, err := readProfile(m.job.profile, m.machine, liveCPUModel())
+		read, err := source.Profile(m.job.profile, m.machine, source.LiveCPUModel())
 		if err != nil {
 			return nil, err
 		}
 		p = &read
 	}
 	if m.target, err = m.host.find(m.job); err != nil {
-		return nil, badInput(err)
+		return nil, exit.BadInput(err)
 	}
 	if err := m.checkTarget(); err != nil {
-		return nil, badInput(err)
+		return nil, exit.BadInput(err)
 	}
 	m.job.fillWorkers(m.machine, m.host.allowedCPUs())
 	return p, nil
@@ -239,7 +242,7 @@ func (m *move) check() (p *profile.Profile, err error) {
 // findHot watches the workload. What it accessed at home cannot be told from what it
 // accessed elsewhere: the estimate is of the most that it can be.
 func (m *move) findHot(ctx context.Context) (err error) {
-	tell(m.stderr, []string{fmt.Sprintf("watching for %v what is accessed", m.job.hotFor)})
+	cli.Tell(m.stderr, []string{fmt.Sprintf("watching for %v what is accessed", m.job.hotFor)})
 	if m.hot, err = m.host.hot(ctx, m.target.pids, m.job.hotFor); err != nil {
 		return notThere(err)
 	}
@@ -276,15 +279,15 @@ func (m *move) carryOut(ctx context.Context) error {
 	m.report.Result = unit.Some(res)
 	m.lookAgain()
 	m.report.Outcome = m.outcome(res)
-	return precondition(errors.Join(err, m.thawed))
+	return exit.Precondition(errors.Join(err, m.thawed))
 }
 
 // refused is of a freeze that never was.
 func refused(err error) error {
 	if errors.Is(err, journal.ErrRefused) {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
-	return precondition(err)
+	return exit.Precondition(err)
 }
 
 func whyStopped(ctx context.Context, err error) string {
@@ -416,7 +419,7 @@ func (m *move) print(w io.Writer, output string) error {
 		_, err = fmt.Fprintf(w, "%s\n", data)
 		return err
 	}
-	screen := screenOf(0)
+	screen := cli.ScreenOf(0)
 	return reportmigration.Text(w, m.report, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
 }
 

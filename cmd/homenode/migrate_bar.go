@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"homenode/internal/cli"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/unit"
 )
@@ -30,7 +31,7 @@ const (
 )
 
 func newMigrateBar(w io.Writer, total unit.Bytes) *migrateBar {
-	return &migrateBar{w: w, tty: isTerminal(w), total: total, now: time.Now, last: time.Now()}
+	return &migrateBar{w: w, tty: cli.IsTerminal(w), total: total, now: time.Now, last: time.Now()}
 }
 
 func (b *migrateBar) show(p migrate.Progress) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/launch"
@@ -139,7 +140,7 @@ func (m *move) checkRoom() error {
 	}
 	room, err := launch.ReadMoveRoom(m.host.root, m.job.to, m.machine.PageSize.Or(4*unit.KiB))
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	huge, small := map[unit.Bytes]unit.Bytes{}, need
 	for _, p := range m.report.Task().Pools {
@@ -153,9 +154,9 @@ func (m *move) checkRoom() error {
 	what := fmt.Sprintf("move %v to %s: %s", need, nodesText(m.job.to), strings.Join(missing, "; "))
 	switch {
 	case !m.job.partial:
-		return badInput(errors.New(what + "; --partial moves what fits"))
+		return exit.BadInput(errors.New(what + "; --partial moves what fits"))
 	case fits == 0:
-		return badInput(errors.New(what + ": none of it fits"))
+		return exit.BadInput(errors.New(what + ": none of it fits"))
 	}
 	m.note("only %v are moved: %s", fits, strings.Join(missing, "; "))
 	m.budget, m.report.Estimate = fits, m.report.Estimate.Part(fits)
@@ -173,7 +174,7 @@ func (m *move) checkLimit() error {
 	if seconds < (365 * 24 * time.Hour).Seconds() {
 		long = time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
 	}
-	return badInput(fmt.Errorf("freeze %s: moving %v is expected to take %s, and it is thawed after --freeze-limit %v: give a longer one, or use --mode live",
+	return exit.BadInput(fmt.Errorf("freeze %s: moving %v is expected to take %s, and it is thawed after --freeze-limit %v: give a longer one, or use --mode live",
 		m.target.name, m.report.Estimate.Bytes, long, limit))
 }
 

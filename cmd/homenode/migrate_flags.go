@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/machine"
 	"homenode/internal/migration"
@@ -78,15 +79,15 @@ func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	profileFlag(cmd, &f.profile)
 	flags.StringArrayVar(&f.directOwners, "direct-owner", nil, "freeze: freeze cgroups of this owner all the same, such as systemd; repeatable")
 	flags.StringVar(&f.state, "state", agent.DefaultStateDir, "freeze: folder of the record of what is frozen")
-	outputFlag(cmd, &f.output)
+	cli.OutputFlag(cmd, &f.output)
 }
 
 // job checks everything that can be checked without looking at the machine.
 func (f migrateFlags) job(cmd *cobra.Command) (j migrateJob, err error) {
-	if err := checkOutput(f.output); err != nil {
+	if err := cli.CheckOutput(f.output); err != nil {
 		return j, err
 	}
-	if err := empty(cmd, "workload", "cgroup", "pid", "to", "from", "mode", "rate", "profile", "state", "direct-owner"); err != nil {
+	if err := cli.Empty(cmd, "workload", "cgroup", "pid", "to", "from", "mode", "rate", "profile", "state", "direct-owner"); err != nil {
 		return j, err
 	}
 	j = migrateJob{

@@ -20,6 +20,7 @@ import (
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/set"
+	"homenode/internal/source"
 )
 
 // pageMover looks where pages are, and moves them.
@@ -59,7 +60,7 @@ type migrateHost struct {
 
 func (h migrateHost) machine() (machine.Machine, error) {
 	m, err := kernel.ReadMachine(h.root)
-	m, _, err = usable(m, err, h.root.String())
+	m, _, err = source.Usable(m, err, h.root.String())
 	return m, err
 }
 

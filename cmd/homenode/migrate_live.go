@@ -10,12 +10,13 @@ import (
 	"os"
 	"time"
 
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/freeze"
 	"homenode/internal/kernel/hot"
 	"homenode/internal/kernel/migrate"
-	"homenode/internal/lab"
+	"homenode/internal/lab/model"
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
 )
@@ -30,9 +31,9 @@ var openMigration = func() migrateHost {
 
 // migrateClock is the model's in the lab, else the machine's.
 func migrateClock() (clock migrate.Clock, note string, err error) {
-	m, err := lab.OpenModel("/sys")
+	m, err := model.Open("/sys")
 	if errors.Is(err, fs.ErrPermission) { // the lab, but not for us
-		return nil, "", badInput(fmt.Errorf("%w: move memory in the lab as root", err))
+		return nil, "", exit.BadInput(fmt.Errorf("%w: move memory in the lab as root", err))
 	} else if err != nil {
 		return migrate.Monotonic(), "", nil
 	}

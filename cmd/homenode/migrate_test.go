@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/migrate"
@@ -199,7 +201,7 @@ func migrateOut(ctx context.Context, line string) (code int, stdout, stderr stri
 	root.SetOut(&out)
 	root.SetErr(&bad)
 	root.SetArgs(append([]string{"migrate"}, strings.Fields(line)...))
-	code = finish(root.ExecuteContext(ctx), &bad)
+	code = cli.Finish(root.ExecuteContext(ctx), &bad)
 	return code, out.String(), bad.String()
 }
 
@@ -208,7 +210,7 @@ func TestMigratePowers(t *testing.T) {
 	f := newFakeMigration(t)
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/self/status": ownStatus})
 	code, stdout, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1")
-	if code != exitDone || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "without CAP_SYS_NICE, pages that several processes map stay where they are (EACCES)") {
+	if code != exit.Done || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "without CAP_SYS_NICE, pages that several processes map stay where they are (EACCES)") {
 		t.Errorf("own processes: %d, %s, %s", code, stdout, stderr)
 	}
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/11/status": statusText(11, 0, "0-1")})
@@ -218,12 +220,12 @@ func TestMigratePowers(t *testing.T) {
 		{"0000000000800000", "another user: that needs CAP_SYS_PTRACE: run"},
 	} {
 		kerneltest.Write(t, f.root, kerneltest.Files{"/proc/self/status": strings.Replace(ownStatus, "0000000000000000", c.caps, 1)})
-		if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exitBadInput || !strings.Contains(stderr, c.want) {
+		if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exit.Bad || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: %d, %s", c.caps, code, stderr)
 		}
 	}
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/self/status": strings.Replace(rootStatus, "0-2,4", "0", 1)})
-	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exitBadInput || !strings.Contains(stderr, "homenode's own cpuset allows node 0 only") {
+	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exit.Bad || !strings.Contains(stderr, "homenode's own cpuset allows node 0 only") {
 		t.Errorf("own cpuset: %d, %s", code, stderr)
 	}
 	if len(f.asked) != 1 {
@@ -235,7 +237,7 @@ func TestMigratePowers(t *testing.T) {
 func TestMigrateRequest(t *testing.T) {
 	f := newFakeMigration(t)
 	f.pid = 10
-	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --from 0 --rate 1.5GiB/s --max-stall 5ms --no-cache --leave-shared --workers 3"); code != exitDone {
+	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --from 0 --rate 1.5GiB/s --max-stall 5ms --no-cache --leave-shared --workers 3"); code != exit.Done {
 		t.Fatal(code, stderr)
 	}
 	r := f.asked[0]
@@ -270,7 +272,7 @@ func TestMigrateInterrupted(t *testing.T) {
 		f.result.Of(migration.Anon).Moved = 40 * unit.MiB
 		code, stdout, stderr := migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode)
 		flat := strings.Join(strings.Fields(stdout), " ")
-		if code != exitPartly || !strings.Contains(flat, "partly done: 60 MiB of 120 MiB moved to node 1; stopped: interrupted") || !strings.Contains(stderr, "interrupted: what was moved stays") ||
+		if code != exit.Partly || !strings.Contains(flat, "partly done: 60 MiB of 120 MiB moved to node 1; stopped: interrupted") || !strings.Contains(stderr, "interrupted: what was moved stays") ||
 			strings.Contains(stdout, unknownAfter) {
 			t.Errorf("%s: %d, %s, %s", mode, code, stdout, stderr)
 		}
@@ -278,7 +280,7 @@ func TestMigrateInterrupted(t *testing.T) {
 			t.Errorf("thawed %d times", f.frozen.thawed)
 		}
 		f.censusErr = fmt.Errorf("count pages: %w", context.Canceled)
-		if code, stdout, stderr = migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode); code != exitFailed || stdout != "" || !strings.Contains(stderr, "interrupted before anything was moved") {
+		if code, stdout, stderr = migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode); code != exit.Failed || stdout != "" || !strings.Contains(stderr, "interrupted before anything was moved") {
 			t.Errorf("%s, stopped before: %d, %s, %s", mode, code, stdout, stderr)
 		}
 	}
@@ -299,7 +301,7 @@ func TestMigrateGuardLost(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --mode freeze")
-	if code != exitFailed || f.frozen.thawed != 1 || !strings.Contains(stderr, "the guard that thaws it ended") || !strings.Contains(stdout, "partly done") {
+	if code != exit.Failed || f.frozen.thawed != 1 || !strings.Contains(stderr, "the guard that thaws it ended") || !strings.Contains(stdout, "partly done") {
 		t.Errorf("%d, thawed %d times: %s, %s", code, f.frozen.thawed, stdout, stderr)
 	}
 }
@@ -323,7 +325,7 @@ func TestMigrateJSON(t *testing.T) {
 	code, stdout, _ := migrateOut(context.Background(), "--cgroup /demo/a --to 1 -o json")
 	r, err := migration.DecodeReport([]byte(stdout))
 	res, ok := r.Result.Get()
-	if code != exitDone || err != nil || !ok || res.Moved() != 120*unit.MiB || r.Clock != "fake clock" || r.How != unit.HowModelled || r.Target != "cgroup /demo/a" || r.Before.Processes != 2 {
+	if code != exit.Done || err != nil || !ok || res.Moved() != 120*unit.MiB || r.Clock != "fake clock" || r.How != unit.HowModelled || r.Target != "cgroup /demo/a" || r.Before.Processes != 2 {
 		t.Errorf("%d, %v, %+v", code, err, r)
 	}
 }
@@ -334,7 +336,7 @@ func TestMigrateProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --profile "+profileOf(t, m)); code != exitDone {
+	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --profile "+profileOf(t, m)); code != exit.Done {
 		t.Errorf("%d, %s", code, stderr)
 	}
 }

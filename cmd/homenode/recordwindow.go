@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/window"
 )
@@ -57,7 +59,7 @@ func withoutWindows(f *pflag.FlagSet) error {
 // error. Every window is one write: a kill leaves what was read before.
 func recordWindows(ctx context.Context, o windowOptions) error {
 	if err := o.check(); err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	c, err := agentConfig(o.config, "")
 	if err != nil {
@@ -72,11 +74,11 @@ func recordWindows(ctx context.Context, o windowOptions) error {
 	entries, _ := peek(c.StateDir) // what an agent set; unreadable: nothing is known to be ours
 	hints, err := kernel.ParseHintMode(o.hints)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	reader, err := o.open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Penalty: o.penalty, Hints: hints, Ours: (&live{entries: entries}).ours})
 	if err != nil {
-		return precondition(err)
+		return exit.Precondition(err)
 	}
 	defer reader.Close()
 	f, err := o.create()
@@ -107,10 +109,10 @@ func (o windowOptions) create() (*os.File, error) {
 	}
 	f, err := os.OpenFile(o.file, os.O_WRONLY|os.O_CREATE|how, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, badInput(fmt.Errorf("record windows: %s is there already: choose another name, or --force", o.file))
+		return nil, exit.BadInput(fmt.Errorf("record windows: %s is there already: choose another name, or --force", o.file))
 	}
 	if err != nil {
-		return nil, badInput(fmt.Errorf("record windows: %w", err))
+		return nil, exit.BadInput(fmt.Errorf("record windows: %w", err))
 	}
 	return f, nil
 }
@@ -157,7 +159,7 @@ func (r *recording) run(ctx context.Context) error {
 
 // progress is for people: nothing of it goes into a log.
 func (r *recording) progress(before string, w window.Window, after string) {
-	if f := r.stderr(); isTerminal(f) {
+	if f := r.stderr(); cli.IsTerminal(f) {
 		fmt.Fprintf(f, "%swindow %d, %d workloads, %d kB %s", before, r.count, len(w.Workloads), r.out.n/1000, after)
 	}
 }
@@ -175,7 +177,7 @@ func (r *recording) ended(ctx context.Context, err error) error {
 		err = nil
 	}
 	before := ""
-	if isTerminal(r.stderr()) {
+	if cli.IsTerminal(r.stderr()) {
 		before = "\r"
 	}
 	fmt.Fprintf(r.stderr(), "%s%d windows in %s: 'homenode top --replay %s' shows them\n", before, r.count, r.o.file, r.o.file)

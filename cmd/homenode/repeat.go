@@ -13,12 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
-	"homenode/internal/lab"
+	"homenode/internal/lab/model"
 	"homenode/internal/machine"
 	"homenode/internal/report"
 	"homenode/internal/report/variation"
+	"homenode/internal/source"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -62,7 +65,7 @@ func repeatCommand() *cobra.Command {
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "of the order of the runs")
 	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "pass CMD's output on, to stderr")
 	cmd.Flags().BoolVar(&f.any, "anyway", false, "also compare runs that are mostly start-up")
-	outputFlag(cmd, &f.output, "markdown")
+	cli.OutputFlag(cmd, &f.output, "markdown")
 	return cmd
 }
 
@@ -80,14 +83,14 @@ func (f repeatFlags) check(argv []string) error {
 	case len(f.arms) == 0:
 		return errors.New("--arms is empty: want some of as-is, nodes, node-N, local, interleave")
 	}
-	return checkOutput(f.output, "markdown")
+	return cli.CheckOutput(f.output, "markdown")
 }
 
 func repeat(cmd *cobra.Command, f repeatFlags, argv []string) error {
 	if err := f.check(argv); err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
-	m, _, err := liveMachine()
+	m, _, err := source.Live()
 	if err != nil {
 		return err
 	}
@@ -97,7 +100,7 @@ func repeat(cmd *cobra.Command, f repeatFlags, argv []string) error {
 	}
 	arms, notes, err := f.choose(m, limits)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	r := newRepeater(cmd.ErrOrStderr(), f, argv, arms)
 	v := trial.Variation{Schema: 1, Command: argv, Machine: machineText(m), Date: time.Now().UTC().Truncate(time.Second),
@@ -119,7 +122,7 @@ func showVariation(w io.Writer, output string, v trial.Variation) error {
 	case "markdown":
 		return variation.Markdown(w, v)
 	}
-	return variation.Text(w, v, screenOf(0).Width)
+	return variation.Text(w, v, cli.ScreenOf(0).Width)
 }
 
 // machineText says what it ran on without a name: a report may go anywhere.
@@ -158,8 +161,8 @@ var repeatClock func() time.Duration
 
 func newRepeater(stderr io.Writer, f repeatFlags, argv []string, arms []repeatArm) *repeater {
 	r := &repeater{f: f, argv: argv, arms: arms, stderr: stderr, now: repeatClock, how: unit.HowMeasured, clock: "monotonic clock"}
-	r.progress = progressLine(stderr)
-	if f.verbose && isTerminal(stderr) { // the line would be written over
+	r.progress = cli.ProgressLine(stderr)
+	if f.verbose && cli.IsTerminal(stderr) { // the line would be written over
 		r.progress = func(done, all int, text string) { fmt.Fprintf(stderr, "[%d/%d] %s\n", done, all, text) }
 	}
 	r.useModel()
@@ -169,18 +172,18 @@ func newRepeater(stderr io.Writer, f repeatFlags, argv []string, arms []repeatAr
 // useModel takes times from the lab's model where there is one: the guest's own
 // clock goes by the host's time.
 func (r *repeater) useModel() {
-	model, err := lab.OpenModel("/sys")
+	lab, err := model.Open("/sys")
 	if err != nil {
 		return
 	}
-	first := model.Clock()
-	if s := lab.State(first.State); s != lab.Pace && s != lab.Warm || first.MHz == 0 {
+	first := lab.Clock()
+	if s := model.State(first.State); s != model.Pace && s != model.Warm || first.MHz == 0 {
 		r.notes = append(r.notes, "The lab's model is not paced: times are the guest's own and mean nothing ('homenode-load control pace' paces it).")
 		return
 	}
 	r.how, r.clock = unit.HowModelled, fmt.Sprintf("model clock of the lab, %d cycles a µs", first.MHz)
 	r.now = func() time.Duration {
-		return time.Duration(float64(model.Clock().ModelCycles-first.ModelCycles) * 1e3 / float64(first.MHz))
+		return time.Duration(float64(lab.Clock().ModelCycles-first.ModelCycles) * 1e3 / float64(first.MHz))
 	}
 }
 
@@ -252,7 +255,7 @@ func (r *repeater) look(ctx context.Context, v *trial.Variation) error {
 }
 
 func (r *repeater) tooShort(arm string, seconds float64) error {
-	return badInput(fmt.Errorf("compare runs of %s: %s takes %v: that is mostly the start of the program, which says nothing about placement: give it more to do, or --anyway",
+	return exit.BadInput(fmt.Errorf("compare runs of %s: %s takes %v: that is mostly the start of the program, which says nothing about placement: give it more to do, or --anyway",
 		shellLine(r.argv), arm, time.Duration(seconds*float64(time.Second)).Round(10*time.Microsecond)))
 }
 
@@ -273,7 +276,7 @@ func (r *repeater) one(ctx context.Context, i, all int, run trial.Run) (trial.Sa
 	case errors.Is(err, context.Canceled):
 		return trial.Sample{}, fmt.Errorf("repeat %s: it was interrupted after %d of %d runs", shellLine(r.argv), i, all)
 	case err != nil:
-		return trial.Sample{}, badInput(fmt.Errorf("arm %s: %w", a.name, err))
+		return trial.Sample{}, exit.BadInput(fmt.Errorf("arm %s: %w", a.name, err))
 	}
 	r.left = r.left || o.LeftBehind
 	if why := o.Failed(r.f.timeout); why != "" {
@@ -297,7 +300,7 @@ func (r *repeater) failed(arm, why string, o launch.Outcome) error {
 	if n := len(o.Stderr); n > 0 {
 		last = fmt.Sprintf("its last line: %s", o.Stderr[n-1])
 	}
-	return badInput(fmt.Errorf("arm %s: %s %s: %s", arm, shellLine(r.argv), why, last))
+	return exit.BadInput(fmt.Errorf("arm %s: %s %s: %s", arm, shellLine(r.argv), why, last))
 }
 
 // sample takes over what was measured. CPU times in the lab are the guest's own,
@@ -316,7 +319,7 @@ func (r *repeater) sample(o launch.Outcome) trial.Sample {
 
 // clear ends a terminal's progress line.
 func (r *repeater) clear() {
-	if isTerminal(r.stderr) && !r.f.verbose {
+	if cli.IsTerminal(r.stderr) && !r.f.verbose {
 		fmt.Fprint(r.stderr, "\r\x1b[K")
 	}
 }

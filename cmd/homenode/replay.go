@@ -16,7 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/replay"
+	"homenode/internal/source"
 	"homenode/internal/window"
 )
 
@@ -38,9 +41,9 @@ func replayCommand() *cobra.Command {
 			"A recorded day cannot react: its windows are those of what was really done. Which bindings would have been made,\n" +
 			"and for how long, is an estimate; what they would have brought is not told.",
 		Example: "  homenode replay day.jsonl --set mao.strategy=A\n  homenode replay day.jsonl.gz --config new.yaml -o json",
-		Args:    exactly(1, "a recording"),
+		Args:    cli.Exactly(1, "a recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(o.output); err != nil {
+			if err := cli.CheckOutput(o.output); err != nil {
 				return err
 			}
 			return runReplay(cmd.Context(), cmd.OutOrStdout(), args[0], o)
@@ -49,31 +52,31 @@ func replayCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.config, "config", "", "the other configuration, instead of the recorded one")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change one setting of it, e.g. mao.strategy=A; may be repeated")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all differences, not only the first ones")
-	outputFlag(cmd, &o.output)
+	cli.OutputFlag(cmd, &o.output)
 	return cmd
 }
 
 func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) error {
 	f, err := os.Open(file)
 	if err != nil {
-		return badInput(fmt.Errorf("read recording: %w", err))
+		return exit.BadInput(fmt.Errorf("read recording: %w", err))
 	}
 	defer f.Close()
 	p, err := window.OpenRecording(f)
 	if err != nil {
-		return badInput(fmt.Errorf("%s: %w", file, err))
+		return exit.BadInput(fmt.Errorf("%s: %w", file, err))
 	}
 	then, now, err := arms(p.Config, file, o)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	r := replay.New(p.Machine, then, now)
 	if err := playAll(ctx, p, f, r, o.stderr); err != nil {
-		return badInput(fmt.Errorf("%s: %w", file, err))
+		return exit.BadInput(fmt.Errorf("%s: %w", file, err))
 	}
 	out := r.Result()
 	if out.Windows == 0 {
-		return badInput(fmt.Errorf("%s: %w", file, errNoWindow))
+		return exit.BadInput(fmt.Errorf("%s: %w", file, source.ErrNoWindow))
 	}
 	if p.CutOff != "" {
 		out.Notes = append(out.Notes, p.CutOff)
@@ -87,13 +90,10 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 		err = printReplay(w, out, o.all)
 	}
 	if err == nil && p.CutOff != "" {
-		return codeError{code: exitPartly}
+		return exit.With(exit.Partly, nil)
 	}
 	return err
 }
-
-// errNoWindow is of a recording that is its header.
-var errNoWindow = errors.New("the recording has no window: it ended before its first period did")
 
 // arms are the recorded configuration and the other one.
 func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err error) {
@@ -229,7 +229,7 @@ type progress struct {
 
 func newProgress(out, file *os.File) *progress {
 	p := &progress{file: file, last: time.Now()}
-	if isTerminal(out) {
+	if cli.IsTerminal(out) {
 		p.out = out
 	}
 	if st, err := file.Stat(); err == nil {

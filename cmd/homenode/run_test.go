@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/exit"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine"
 	"homenode/internal/set"
@@ -21,7 +22,7 @@ import (
 
 func needNode0(t *testing.T) {
 	t.Helper()
-	if code, text := runCaught(t, "run", "--nodes", "0", "--dry-run", "--", "true"); code != exitDone {
+	if code, text := runCaught(t, "run", "--nodes", "0", "--dry-run", "--", "true"); code != exit.Done {
 		t.Skipf("nothing can be placed on node 0 here: %s", text)
 	}
 }
@@ -76,7 +77,7 @@ func TestRunRefuses(t *testing.T) {
 		{"run --shm /dev/shm/x --policy bind", "policy bind needs --nodes"},
 	} {
 		code, text := runCaught(t, strings.Fields(c.line)...)
-		if code != exitBadInput || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
+		if code != exit.Bad || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q, want %q", c.line, code, text, c.want)
 		}
 	}
@@ -179,7 +180,7 @@ func TestRepeatRefuses(t *testing.T) {
 		{"repeat -- ls /no/such/file", "its last line: ls: ", 3},
 	} {
 		code, text := runCaught(t, strings.Fields(c.line)...)
-		if code != exitBadInput || !strings.Contains(text, c.want) || c.lines == 1 && strings.Count(text, "\n") != 1 {
+		if code != exit.Bad || !strings.Contains(text, c.want) || c.lines == 1 && strings.Count(text, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q, want %q", c.line, code, text, c.want)
 		}
 	}

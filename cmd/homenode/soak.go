@@ -14,7 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
+	"homenode/internal/source"
 )
 
 // soakResult is what an agent cost that played a recording.
@@ -41,7 +44,7 @@ func soakCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "soak FILE", Hidden: true,
 		Short: "Play a recording to the agent's own loop, as fast as it goes, and report its memory",
-		Args:  exactly(1, "a recording"),
+		Args:  cli.Exactly(1, "a recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			staySmall()
 			c, err := agentConfig(file, state)
@@ -49,15 +52,15 @@ func soakCommand() *cobra.Command {
 				return err
 			}
 			if state == "" {
-				return badInput(fmt.Errorf("soak wants --state: a folder of its own"))
+				return exit.BadInput(fmt.Errorf("soak wants --state: a folder of its own"))
 			}
-			rec, err := readRecording(args[0])
+			rec, err := source.Recording(args[0])
 			if err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
 			tape, err := agent.NewTape(rec)
 			if err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
 			out, err := soak(cmd.Context(), c, tape, rounds)
 			if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/report"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -24,7 +26,7 @@ func statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "What the agent saw in its last window, and what it did",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := statusOf(state, output)
 			if err != nil {
@@ -37,19 +39,19 @@ func statusCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
-	outputFlag(cmd, &output)
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
 func statusOf(state, output string) (agent.Status, error) {
-	if err := checkOutput(output); err != nil {
+	if err := cli.CheckOutput(output); err != nil {
 		return agent.Status{}, err
 	}
 	s, err := agent.ReadStatus(state)
 	if errors.Is(err, agent.ErrNoStatus) {
-		err = badInput(err)
+		err = exit.BadInput(err)
 	}
-	return s, precondition(err)
+	return s, exit.Precondition(err)
 }
 
 func printStatus(w io.Writer, s agent.Status) error {
@@ -128,7 +130,7 @@ func whyCommand() *cobra.Command {
 		Short: "Why a workload was bound, unbound or left alone",
 		Long: "Shows the reason of the last window and the decisions before it: from the agent's status, and older ones\n" +
 			"from its decision log. Where no agent runs, from the log alone.",
-		Args: exactly(1, "a workload: its cgroup path, the path's last part, or its service"),
+		Args: cli.Exactly(1, "a workload: its cgroup path, the path's last part, or its service"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := statusOf(state, output)
 			if errors.Is(err, agent.ErrNoStatus) {
@@ -139,7 +141,7 @@ func whyCommand() *cobra.Command {
 			}
 			ws, err := s.Find(args[0])
 			if err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
 			earlier := earlierOf(cmd.ErrOrStderr(), logOf(state, log, s), ws)
 			if output == "json" {
@@ -152,7 +154,7 @@ func whyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
 	cmd.Flags().StringVar(&log, "decisions", "", "the decision log (default: the agent's)")
-	outputFlag(cmd, &output)
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 

@@ -11,8 +11,11 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent"
+	"homenode/internal/cli/clitest"
+	"homenode/internal/exit"
 	"homenode/internal/migration"
 	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
@@ -55,20 +58,20 @@ func TestWhyShowsTheSum(t *testing.T) {
 func TestAgentProfile(t *testing.T) {
 	dir := t.TempDir()
 	config := func(profile string) string {
-		return writeFile(t, filepath.Join(dir, "agent.yaml"), "profile: "+profile+"\n")
+		return clitest.WriteFile(t, filepath.Join(dir, "agent.yaml"), "profile: "+profile+"\n")
 	}
 	for profile, want := range map[string]string{
-		filepath.Join(dir, "none.json"):                                    "none.json",
-		writeFile(t, filepath.Join(dir, "cut.json"), `{"schema":1`):        "parse profile",
-		writeFile(t, filepath.Join(dir, "newer.json"), `{"schema":99999}`): "newer homenode",
-		profileOf(t, shapeMachine(t, "opteron")):                           "another machine",
+		filepath.Join(dir, "none.json"):                                            "none.json",
+		clitest.WriteFile(t, filepath.Join(dir, "cut.json"), `{"schema":1`):        "parse profile",
+		clitest.WriteFile(t, filepath.Join(dir, "newer.json"), `{"schema":99999}`): "newer homenode",
+		profileOf(t, shapeMachine(t, "opteron")):                                   "another machine",
 	} {
 		code, text := runCaught(t, "agent", "--config", config(profile), "--state", dir, "--rounds", "1", "--dry-run")
-		if code != exitBadInput || !strings.Contains(text, want) || strings.Count(strings.TrimSpace(text), "\n") > 0 {
+		if code != exit.Bad || !strings.Contains(text, want) || strings.Count(strings.TrimSpace(text), "\n") > 0 {
 			t.Errorf("%s: exit code %d, %q, want %q", profile, code, text, want)
 		}
 	}
-	m, _, err := liveMachine()
+	m, _, err := source.Live()
 	if err != nil {
 		t.Skipf("this host's machine cannot be read: %v", err)
 	}

@@ -15,11 +15,13 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent"
+	"homenode/internal/exit"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/machine"
 	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/window"
 	"homenode/internal/window/windowtest"
 )
@@ -372,7 +374,7 @@ func TestTopBadInput(t *testing.T) {
 		{"record --windows " + dir + "/x --workload demo", "/demo/*"},
 	} {
 		code, text := runCaught(t, strings.Fields(c.args)...)
-		if code != exitBadInput || !strings.Contains(text, c.want) {
+		if code != exit.Bad || !strings.Contains(text, c.want) {
 			t.Errorf("%s: exit code %d, %s; want %q", c.args, code, text, c.want)
 		}
 	}
@@ -389,7 +391,7 @@ func TestTopCutOff(t *testing.T) {
 	if err := os.WriteFile(file, whole[:len(whole)/2], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := runCaught(t, "top", "--once", "--speed", "max", "--replay", file); code != exitPartly || !strings.Contains(text, "cut off") {
+	if code, text := runCaught(t, "top", "--once", "--speed", "max", "--replay", file); code != exit.Partly || !strings.Contains(text, "cut off") {
 		t.Errorf("exit code %d, %s", code, text)
 	}
 }
@@ -436,7 +438,7 @@ func TestRecordWindows(t *testing.T) {
 	if err := recordWindows(ctx, o); err != nil {
 		t.Fatalf("being ended is no error: %v", err)
 	}
-	rec, err := readRecording(file)
+	rec, err := source.Recording(file)
 	if err != nil || len(rec.Windows) < 3 || len(rec.Machine.Nodes) != 2 || rec.Windows[0].Length == 0 {
 		t.Fatalf("%d windows, %v", len(rec.Windows), err)
 	}
@@ -457,18 +459,5 @@ func TestRecordWindows(t *testing.T) {
 	}
 	if o.length = 2 * o.period; recordWindows(context.Background(), o) != nil {
 		t.Error("nor when its time is over")
-	}
-}
-
-func TestSpeaksUTF8(t *testing.T) {
-	for want, envs := range map[bool][]map[string]string{
-		true:  {{"LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.utf8", "LANG": "C"}},
-		false: {{}, {"LANG": "C"}, {"LC_ALL": "POSIX", "LANG": "C.UTF-8"}},
-	} {
-		for _, env := range envs {
-			if got := speaksUTF8(func(name string) string { return env[name] }); got != want {
-				t.Errorf("%v: %v", env, got)
-			}
-		}
 	}
 }

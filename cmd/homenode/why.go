@@ -13,6 +13,8 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/agent/decisions"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/report"
 )
 
@@ -49,7 +51,7 @@ func earlierOf(stderr io.Writer, log string, ws agent.WorkloadStatus) []agent.De
 	}
 	found, skipped, err := decisions.Read(log, agent.Before(ws), whyMost)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		tell(stderr, []string{"earlier decisions are not shown: " + err.Error()})
+		cli.Tell(stderr, []string{"earlier decisions are not shown: " + err.Error()})
 	}
 	saySkipped(stderr, log, skipped)
 	return decisionsOf(found)
@@ -57,7 +59,7 @@ func earlierOf(stderr io.Writer, log string, ws agent.WorkloadStatus) []agent.De
 
 func saySkipped(stderr io.Writer, log string, skipped int) {
 	if skipped > 0 {
-		tell(stderr, []string{fmt.Sprintf("%s: %d lines say nothing: a crash left them, or a newer homenode", log, skipped)})
+		cli.Tell(stderr, []string{fmt.Sprintf("%s: %d lines say nothing: a crash left them, or a newer homenode", log, skipped)})
 	}
 }
 
@@ -76,12 +78,12 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 		return k.Workload == name || k.Service == name || path.Base(k.Workload) == name
 	}
 	if log == "" {
-		return badInput(noStatus)
+		return exit.BadInput(noStatus)
 	}
 	found, _, err := decisions.Read(log, match, whyMost)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && len(found) == 0:
-		return badInput(fmt.Errorf("%w; and no decision on %q is in %s", noStatus, name, log))
+		return exit.BadInput(fmt.Errorf("%w; and no decision on %q is in %s", noStatus, name, log))
 	case err != nil:
 		return err
 	}

@@ -103,11 +103,14 @@ func fakeOptions(t *testing.T) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o644); err != nil {
-		t.Fatal(err)
+	bin := t.TempDir()
+	empty := filepath.Join(bin, "empty")
+	for _, name := range []string{empty, filepath.Join(bin, "homenode"), filepath.Join(bin, "homenode-lab")} {
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Binary: empty, Timeout: 8 * time.Second}
+	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Bin: bin, Timeout: 8 * time.Second}
 }
 
 // wantParts wants every part in the text; none at all: no text.

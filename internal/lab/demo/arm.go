@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"homenode/internal/lab"
+	"homenode/internal/lab/model"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -40,7 +40,7 @@ const (
 //     on both sides, so that they hold the measurement and nothing else.
 //  5. everything is ended; what the mover set must be gone.
 func RunArm(ctx context.Context, p Plan, progress func(string)) (RunResult, error) {
-	model, err := lab.OpenModel("/sys")
+	model, err := model.Open("/sys")
 	if err != nil {
 		return RunResult{}, err
 	}
@@ -56,7 +56,7 @@ func RunArm(ctx context.Context, p Plan, progress func(string)) (RunResult, erro
 
 type armRun struct {
 	plan     Plan
-	model    *lab.Model
+	model    *model.Model
 	progress func(string)
 	res      RunResult
 
@@ -143,7 +143,7 @@ func (r *armRun) startLoad(ctx context.Context) error {
 }
 
 func (r *armRun) startMover(context.Context) error {
-	if err := r.model.Switch(lab.Warm); err != nil {
+	if err := r.model.Switch(model.Warm); err != nil {
 		return err
 	}
 	var err error
@@ -180,14 +180,14 @@ func (r *armRun) warmUp(ctx context.Context) error {
 }
 
 func (r *armRun) measure(ctx context.Context) error {
-	if err := r.model.Switch(lab.Off); err != nil {
+	if err := r.model.Switch(model.Off); err != nil {
 		return err
 	}
 	if _, err := r.meter.read(ctx); err != nil {
 		return err
 	}
 	r.moverBefore = r.mover.cpuSeconds()
-	if err := r.model.Switch(lab.Pace); err != nil {
+	if err := r.model.Switch(model.Pace); err != nil {
 		return err
 	}
 	wall := time.Now()
@@ -204,7 +204,7 @@ func (r *armRun) measure(ctx context.Context) error {
 	r.model.SetPhase(phaseAfter)
 	end := r.model.Clock()
 	elapsed := time.Since(wall)
-	if err := r.model.Switch(lab.Off); err != nil {
+	if err := r.model.Switch(model.Off); err != nil {
 		return err
 	}
 	r.res.ModelSeconds = float64(end.ModelCycles-begin.ModelCycles) / float64(begin.MHz) / 1e6
@@ -292,7 +292,7 @@ func (r *armRun) checkLeft() error {
 
 // cleanUp ends what still runs and removes the cgroups, whatever happened.
 func (r *armRun) cleanUp() {
-	_ = r.model.Switch(lab.Off)
+	_ = r.model.Switch(model.Off)
 	if r.mover != nil {
 		_ = r.mover.stop()
 	}

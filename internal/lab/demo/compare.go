@@ -142,7 +142,7 @@ func (c *comparer) once(ctx context.Context, arm string, repeat int) (RunResult,
 		c.o.Progress(c.done, c.all, fmt.Sprintf("%s, repeat %d of %d: %s", Title(arm), repeat+1, c.o.Mix.Repeats, text))
 	}
 	say("starting the load")
-	r, err := c.guest.RunLines(ctx, say, "homenode", "lab", "arm", planFile, resultFile)
+	r, err := c.guest.RunLines(ctx, say, "homenode-lab", "arm", planFile, resultFile)
 	if err != nil {
 		return RunResult{}, err
 	}
