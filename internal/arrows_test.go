@@ -30,9 +30,10 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode | cmd/homenode-lab
+views | recording > control | migrate | repeat | bench/host
 source
 cli/clitest > cli
-agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
+agent/serve > agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
 exit | lab/model
 bench
 owner/cgroup | owner/threads | owner/route | owner/systemd | owner/docker | owner/containerd | owner/resctrl
@@ -82,7 +83,7 @@ var guarded = []struct {
 		about: "system calls", imports: []string{"syscall", "golang.org/x/sys/"}, rooms: []string{"kernel", "owner", "journal"},
 		exceptions: map[string]string{
 			"cli":              "the name of SIGTERM",
-			"cmd/homenode":     "the name of SIGHUP",
+			"agent/serve":      "the name of SIGHUP",
 			"cmd/homenode-lab": "the name of SIGTERM, and events that only the lab's tests open",
 			"lab":              "ties QEMU's life to its own",
 			"lab/demo":         "signals the programs it compares, and starts loads inside their cgroups",

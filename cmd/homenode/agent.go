@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/agent/serve"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/journal"
@@ -31,8 +32,8 @@ func agentCommand() *cobra.Command {
 			"(or 'homenode restore') puts back what was left.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hangup := hangups()
-			staySmall()
+			hangup := serve.Hangups()
+			serve.StaySmall()
 			c, err := agentConfig(file, state)
 			if err == nil {
 				err = useProfile(&c)
@@ -56,7 +57,7 @@ func agentCommand() *cobra.Command {
 			if err != nil {
 				return exit.Precondition(err)
 			}
-			return serveAgent(cmd.Context(), a, log, hangup)
+			return serve.Run(cmd.Context(), a, cli.Version, log, hangup)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (YAML); without one nothing is approved, and nothing bound")

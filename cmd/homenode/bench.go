@@ -16,8 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/bench"
+	"homenode/internal/bench/host"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/launch"
 	"homenode/internal/profile"
 	reportprofile "homenode/internal/report/profile"
 	"homenode/internal/source"
@@ -72,6 +75,12 @@ func partNames(parts []profile.Part) string {
 	return strings.Join(names, ", ")
 }
 
+// Tests have their own.
+var (
+	openProber host.Opener = host.Live
+	readLimits             = func() (launch.Limits, error) { return launch.ReadLimits(kernel.At("/")) }
+)
+
 func runBench(cmd *cobra.Command, f benchFlags) error {
 	if err := cli.Empty(cmd, "only", "skip", "nodes", "cpus", "html", "svg"); err != nil {
 		return exit.BadInput(err)
@@ -80,25 +89,8 @@ func runBench(cmd *cobra.Command, f benchFlags) error {
 	if err != nil {
 		return err
 	}
-	p, done, err := openProber()
-	if err != nil {
-		return err
-	}
-	saved := false
-	o.Save = func(p profile.Profile) error {
-		data, err := profile.Encode(p)
-		if err == nil {
-			err = cli.ReplaceFile(f.out, append(data, '\n'), 0o644)
-		}
-		saved = saved || err == nil
-		return err
-	}
-	cli.Tell(cmd.ErrOrStderr(), f.shut(o))
-	bar := newBenchBar(cmd.ErrOrStderr())
-	o.Progress = bar.show
-	result, err := bench.Measure(cmd.Context(), p, o, prior)
-	bar.end()
-	err = errors.Join(err, done())
+	cli.Tell(cmd.ErrOrStderr(), host.Shut(o, f.nodes, f.cpus))
+	result, saved, err := host.Measure(cmd.Context(), openProber, o, prior, f.out, cmd.ErrOrStderr())
 	if err != nil {
 		return f.stopped(cmd.Context(), saved, err)
 	}
@@ -128,7 +120,7 @@ func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error
 	if err != nil {
 		return o, prior, err
 	}
-	if err = f.places(&o, limits); err != nil {
+	if err = host.Places(&o, limits, f.nodes, f.cpus); err != nil {
 		return o, prior, exit.BadInput(err)
 	}
 	if err = f.writable(); err != nil {

@@ -214,14 +214,6 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-func TestBarLine(t *testing.T) {
-	l := barLine(bench.Progress{Part: profile.Loaded, Done: 120, Total: 240, Elapsed: 63 * time.Second, Remaining: 130 * time.Second})
-	if want := "loaded-latency ###############...............  120/240  1m3s, about 2m10s left"; l != want {
-		t.Errorf("%q, want %q", l, want)
-	}
-	barLine(bench.Progress{})
-}
-
 // What the process may not use is left out, and said; asked for by name it is
 // refused.
 func TestBenchWithinLimits(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
 	"homenode/internal/set"
+	"homenode/internal/views"
 	"homenode/internal/window"
 )
 
@@ -54,7 +55,7 @@ func brmFlags(o *brmOptions) *cobra.Command {
 	f.StringSliceVar(&o.cgroups, "cgroup", nil, "cgroups by a pattern of their paths, /demo/*")
 	f.StringVar(&o.watch, "watch", "", "processes that are counted with the others, and never moved")
 	f.BoolVar(&o.infer, "infer", false, "find out which of them are sensitive, instead of taking all for it")
-	f.DurationVar(&o.period, "period", brmPeriod, "between two looks, 10ms to 1h")
+	f.DurationVar(&o.period, "period", pinner.DefaultPeriod, "between two looks, 10ms to 1h")
 	f.DurationVar(&o.length, "for", 0, "end after that; 0: when it is stopped")
 	f.BoolVar(&o.hold, "hold", false, "keep a thread on the node where it was put, while that has a CPU for each")
 	f.BoolVar(&o.dry, "dry-run", false, "decide and say, but move nobody")
@@ -97,7 +98,7 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 	if sum.Windows == 0 { // it has not acted yet
 		err = exit.Precondition(err)
 	}
-	return errors.Join(printBRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)
+	return errors.Join(views.BRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)
 }
 
 // notReadable: who is named must be there, and what reads him; other trouble in reading

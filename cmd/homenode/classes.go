@@ -19,9 +19,10 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/policy/animal"
+	"homenode/internal/recording"
 	"homenode/internal/report"
 	"homenode/internal/source"
-	"homenode/internal/window"
+	"homenode/internal/views"
 )
 
 type classesOptions struct {
@@ -91,12 +92,12 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	var missing []string
 	if o.constants != "" {
 		var err error
-		if f, missing, err = readConstants(o.constants); err != nil {
+		if f, missing, err = source.Constants(o.constants); err != nil {
 			return exit.BadInput(err)
 		}
 		own = o.constants
 	}
-	study, cutOff, err := studyAll(ctx, files, f, o.stderr)
+	study, cutOff, err := recording.Study(ctx, files, f, o.stderr)
 	if err != nil {
 		return exit.BadInput(err)
 	}
@@ -119,7 +120,7 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	if o.output == "json" {
 		err = json.NewEncoder(w).Encode(out)
 	} else {
-		err = printClasses(w, out, own, own != "" && len(missing) == 0)
+		err = views.Classes(w, out, own, own != "" && len(missing) == 0)
 	}
 	if err == nil && len(cutOff) > 0 {
 		return exit.With(exit.Partly, nil)
@@ -153,7 +154,7 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 		}
 		delete(into, name)
 		files[file] = true
-		study, cutOff, err := studyAll(ctx, []string{file}, f, o.stderr)
+		study, cutOff, err := recording.Study(ctx, []string{file}, f, o.stderr)
 		if err != nil {
 			return exit.BadInput(fmt.Errorf("--reference %s: %w", name, err))
 		}
@@ -178,7 +179,7 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	if err = printConstants(w, f, notes, o.output); err == nil && partly {
+	if err = views.Constants(w, f, notes, o.output); err == nil && partly {
 		return exit.With(exit.Partly, errors.New("a reference was cut off: the constants are of what is left of it"))
 	}
 	return err
@@ -204,54 +205,4 @@ func (o classesOptions) load(s *classes.Study) (string, error) {
 		return "", fmt.Errorf("%d of its %d workloads match --workload %q: want one, the load", len(ids), len(all), o.workload)
 	}
 	return ids[0], nil
-}
-
-// studyAll plays recordings, one after the other. cutOff says which end within a window.
-func studyAll(ctx context.Context, files []string, f animal.Infer, stderr *os.File) (study *classes.Study, cutOff []string, err error) {
-	for _, file := range files {
-		in, err := os.Open(file)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read recording: %w", err)
-		}
-		p, err := window.OpenRecording(in)
-		if err == nil {
-			if study == nil {
-				study = classes.New(p.Machine, f)
-			}
-			err = studyOne(ctx, study, p, newProgress(stderr, in))
-		}
-		in.Close()
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
-		}
-		if p.CutOff != "" {
-			cutOff = append(cutOff, file+": "+p.CutOff)
-		}
-	}
-	return study, cutOff, nil
-}
-
-func studyOne(ctx context.Context, study *classes.Study, p *window.Player, show *progress) error {
-	defer show.end()
-	if other := study.Another(p.Machine); other != "" {
-		return fmt.Errorf("it is of another machine: %s", other)
-	}
-	study.Recording()
-	for n := 1; ctx.Err() == nil; n++ {
-		w, err := p.Next()
-		if errors.Is(err, io.EOF) && n == 1 {
-			return source.ErrNoWindow
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = study.Window(w)
-		}
-		if err != nil {
-			return err
-		}
-		show.step(n)
-	}
-	return ctx.Err()
 }

@@ -16,6 +16,8 @@ import (
 	"homenode/internal/classes"
 	"homenode/internal/exit"
 	"homenode/internal/policy/animal"
+	"homenode/internal/source"
+	"homenode/internal/views"
 )
 
 // Recordings of make bench-classes: the five references and two of busybox's programs, in
@@ -43,7 +45,7 @@ func TestClassesCommand(t *testing.T) {
 	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, missing, err := readConstants(file)
+	f, missing, err := source.Constants(file)
 	if err != nil || len(missing) > 0 || f.DRAM < 4 || f.DRAM > 7 || f.Remote < 1.4 || f.Remote > 1.9 {
 		t.Fatalf("constants of the lab: %v: %+v\n%s", err, f, text.String())
 	}
@@ -113,13 +115,13 @@ func TestConstantsReadBack(t *testing.T) {
 	f.Crowd, f.DevilRate, f.DRAM = 1e-9, 3e-5, 12345
 	file := filepath.Join(t.TempDir(), "c")
 	var text bytes.Buffer
-	if err := printConstants(&text, f, []string{"x\x1b[31m=y"}, "text"); err != nil {
+	if err := views.Constants(&text, f, []string{"x\x1b[31m=y"}, "text"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := readConstants(file); err != nil || got != f || strings.Contains(text.String(), "\x1b") {
+	if got, _, err := source.Constants(file); err != nil || got != f || strings.Contains(text.String(), "\x1b") {
 		t.Errorf("%+v, %v\n%s", got, err, text.String())
 	}
 }
@@ -191,7 +193,7 @@ func TestClassesRefuses(t *testing.T) {
 		"memory, far":        {nil, classesOptions{references: exchanged(2, 3), workload: "/trial/p"}, exit.Bad, "\"memory\" reads 0.9"},
 		"far, crowded":       {nil, classesOptions{references: exchanged(3, 4), workload: "/trial/p"}, exit.Bad, "\"crowded\" reads 0.9"},
 		"one for two":        {nil, classesOptions{references: []string{same[0], "memory=" + strings.TrimPrefix(same[0], "rabbit=")}, workload: "/trial/p"}, exit.Bad, "given twice"},
-		"large":              {[]string{good}, classesOptions{constants: write("c5", "dram: 3 #"+strings.Repeat("x", maxConstants))}, exit.Bad, "more than"},
+		"large":              {[]string{good}, classesOptions{constants: write("c5", "dram: 3 #"+strings.Repeat("x", source.MaxConstants))}, exit.Bad, "more than"},
 		"unknown reference":  {nil, classesOptions{references: []string{"sheep=x"}}, exit.Bad, "want rabbit"},
 		"no name":            {nil, classesOptions{references: []string{classesFixture("gzip-alone")}}, exit.Bad, "want rabbit"},
 		"twice":              {nil, classesOptions{references: []string{same[0], "rabbit=x"}, workload: "/trial/p"}, exit.Bad, "each once"},

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/kernel/migrate"
+	mover "homenode/internal/kernel/migrate"
 	"homenode/internal/migration"
 	"homenode/internal/unit"
 )
@@ -173,7 +173,7 @@ func TestMigrateOutcomesOfWhatStays(t *testing.T) {
 		{name: "failed pages", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "EBUSY: somebody held them",
 			change: func(f *fakeMigration) { f.result.Of(migration.Anon).Fail("EBUSY", unit.MiB) }},
 		{name: "left on purpose", line: "--cgroup /demo/a --to 1 --leave-shared", want: "complete: 120 MiB moved",
-			change: func(f *fakeMigration) { f.result.Of(migration.Cache).Fail(migrate.LeftForeign, unit.MiB) }},
+			change: func(f *fakeMigration) { f.result.Of(migration.Cache).Fail(mover.LeftForeign, unit.MiB) }},
 		{name: "left by the pool", line: "--cgroup /demo/a --to 1 --leave-shared", code: exit.Partly, want: "partly done",
 			change: func(f *fakeMigration) {
 				f.result.Of(migration.Hugetlb).Fail("left: node 1 has no free huge page of 2MiB", 2*unit.MiB)

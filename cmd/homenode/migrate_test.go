@@ -15,7 +15,8 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/kernel/migrate"
+	mover "homenode/internal/kernel/migrate"
+	"homenode/internal/migrate"
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/unit"
@@ -33,11 +34,11 @@ type fakeMigration struct {
 	frozen    *fakeFrozen                           // nil: cannot be frozen
 	hot       func() (migration.Heat, error)        // nil: unknown
 	pid       int                                   // ours
-	asked     []migrate.Request                     // moves
+	asked     []mover.Request                       // moves
 	alone     func(pids []int) (id string, e error) // FreezableFor
 }
 
-func (f *fakeMigration) Census(_ context.Context, req migrate.Request) (migration.Census, error) {
+func (f *fakeMigration) Census(_ context.Context, req mover.Request) (migration.Census, error) {
 	if f.censusErr != nil {
 		return migration.Census{}, f.censusErr
 	}
@@ -49,12 +50,12 @@ func (f *fakeMigration) Census(_ context.Context, req migrate.Request) (migratio
 	return c, nil
 }
 
-func (f *fakeMigration) Move(ctx context.Context, req migrate.Request) (migration.Result, error) {
+func (f *fakeMigration) Move(ctx context.Context, req mover.Request) (migration.Result, error) {
 	f.asked = append(f.asked, req)
 	if f.during != nil {
 		f.during(ctx)
 	}
-	req.Progress(migrate.Progress{Moved: f.result.Moved(), Elapsed: time.Second, Longest: time.Millisecond, Kind: migration.Anon})
+	req.Progress(mover.Progress{Moved: f.result.Moved(), Elapsed: time.Second, Longest: time.Millisecond, Kind: migration.Anon})
 	if f.moveErr != nil {
 		return f.result, f.moveErr
 	}
@@ -92,21 +93,21 @@ func (f *fakeMigration) install(t *testing.T) {
 	t.Helper()
 	old := openMigration
 	t.Cleanup(func() { openMigration = old })
-	openMigration = func() migrateHost {
-		return migrateHost{
-			root: f.root, pid: f.pid,
-			clock:     func() (migrate.Clock, string, error) { return &fakeClock{}, "", nil },
-			mover:     func(migrate.Clock, bool) (pageMover, error) { return f, nil },
-			freezable: func(_ kernel.Root, pids []int) (string, error) { return f.alone(pids) },
-			isFrozen:  func(string) (bool, error) { return f.frozen.now, nil },
-			freeze: func(_ context.Context, id string, cfg owner.FreezeConfig) (stilled, error) {
+	openMigration = func() migrate.Host {
+		return migrate.Host{
+			Root: f.root, PID: f.pid,
+			Clock:     func() (mover.Clock, string, error) { return &fakeClock{}, "", nil },
+			Mover:     func(mover.Clock, bool) (migrate.Mover, error) { return f, nil },
+			Freezable: func(_ kernel.Root, pids []int) (string, error) { return f.alone(pids) },
+			IsFrozen:  func(string) (bool, error) { return f.frozen.now, nil },
+			Freeze: func(_ context.Context, id string, cfg owner.FreezeConfig) (migrate.Stilled, error) {
 				if f.frozen == nil {
 					return nil, fmt.Errorf("freeze %s: no freezer (%w)", id, kernel.ErrNotSupported)
 				}
 				f.frozen.id, f.frozen.cfg = id, cfg
 				return f.frozen, nil
 			},
-			hot: func(context.Context, []int, time.Duration) (heated, error) {
+			Hot: func(context.Context, []int, time.Duration) (migrate.Heated, error) {
 				h, err := f.hot()
 				return fakeHeat{h}, err
 			},
@@ -241,7 +242,7 @@ func TestMigrateRequest(t *testing.T) {
 		t.Fatal(code, stderr)
 	}
 	r := f.asked[0]
-	if r.Rate != 3*unit.GiB/2 || r.MaxStall != 5*time.Millisecond || r.Cache || !r.LeaveForeign || r.Workers != 3 || r.Budget != migrate.NoBudget ||
+	if r.Rate != 3*unit.GiB/2 || r.MaxStall != 5*time.Millisecond || r.Cache || !r.LeaveForeign || r.Workers != 3 || r.Budget != mover.NoBudget ||
 		r.From.String() != "0" || r.To.String() != "1" || !slices.Equal(r.PIDs, []int{11}) || r.Hot != nil || !r.CPUs.IsEmpty() {
 		t.Errorf("%+v", r)
 	}
@@ -361,44 +362,4 @@ func FuzzParseRate(f *testing.F) {
 			t.Errorf("%q: %d, %v", s, b, err)
 		}
 	})
-}
-
-// The bar fits 79 columns, whatever happens.
-func TestMigrateBar(t *testing.T) {
-	for _, p := range []migrate.Progress{
-		{}, {Moved: 1 << 62, Elapsed: 1, Longest: 1<<63 - 1, Kind: migration.Hugetlb}, {Moved: 1023*unit.GiB + 900*unit.MiB, Elapsed: time.Hour, Longest: 23456 * time.Microsecond, Kind: "hugetlb"},
-		{Failed: 3 * unit.MiB, Elapsed: time.Minute}, {Moved: 1, Elapsed: 1 << 62}, {Moved: 1200 * unit.MiB, Elapsed: 5 * time.Second, Longest: 3210 * time.Microsecond, Kind: migration.Anon},
-	} {
-		for _, total := range []unit.Bytes{0, 3 * unit.GiB, 1023*unit.GiB + 900*unit.MiB} {
-			b := &migrateBar{total: total}
-			if line := b.line(p); len(line) > 79 && p.Longest < time.Hour && p.Moved < unit.PiB {
-				t.Errorf("%d columns: %q", len(line), line)
-			}
-		}
-	}
-	b := &migrateBar{total: 3 * unit.GiB}
-	if got := b.line(migrate.Progress{Moved: 1200 * unit.MiB, Elapsed: 5 * time.Second, Longest: 3210 * time.Microsecond, Kind: migration.Anon}); got != "anon    #######............. 1.2GiB of 3GiB, 252 MB/s, 8s left, longest 3.2ms" {
-		t.Errorf("%q", got)
-	}
-}
-
-// Where there is no terminal, a line every tenth or ten seconds.
-func TestMigrateBarLines(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Unix(0, 0)
-	b := &migrateBar{w: &out, total: 100 * unit.MiB, now: func() time.Time { return now }, last: now}
-	for i := range 101 {
-		now = now.Add(100 * time.Millisecond)
-		b.show(migrate.Progress{Moved: unit.Bytes(i) * unit.MiB, Elapsed: time.Second})
-	}
-	if n := strings.Count(out.String(), "\n"); n != 10 {
-		t.Errorf("%d lines:\n%s", n, out.String())
-	}
-	for range 20 {
-		now = now.Add(time.Second)
-		b.show(migrate.Progress{Moved: 100 * unit.MiB, Elapsed: time.Second})
-	}
-	if n := strings.Count(out.String(), "\n"); n != 12 {
-		t.Errorf("%d lines:\n%s", n, out.String())
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/record"
 	"homenode/internal/machine"
+	"homenode/internal/recording"
 	"homenode/internal/source"
 )
 
@@ -25,7 +26,8 @@ type recordFlags struct {
 
 func recordCommand() *cobra.Command {
 	var f recordFlags
-	var w windowOptions
+	var w recording.Options
+	var config string
 	cmd := &cobra.Command{
 		Use:   "record",
 		Short: "Save this machine as a file, for a bug report; or what it does, to be played again",
@@ -45,14 +47,18 @@ func recordCommand() *cobra.Command {
 			if cmd.Flags().Changed("root") || cmd.Flags().Changed("out") {
 				return exit.BadInput(errors.New("--windows records this host while it runs: leave out --root and --out"))
 			}
-			w.force = f.force
-			return recordWindows(cmd.Context(), w)
+			w.Force = f.force
+			w, err := checkedWindows(w, config)
+			if err != nil {
+				return err
+			}
+			return recording.Windows(cmd.Context(), w)
 		},
 	}
 	cmd.Flags().StringVar(&f.out, "out", "homenode-record.tar.gz", "where to: a .tar.gz, or a folder that is made")
 	cmd.Flags().StringVar(&f.root, "root", "", "a recorded tree instead of this machine")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the file if it exists")
-	addWindowFlags(cmd.Flags(), &w)
+	addWindowFlags(cmd.Flags(), &w, &config)
 	return cmd
 }
 

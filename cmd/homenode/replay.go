@@ -5,21 +5,20 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/recording"
 	"homenode/internal/replay"
 	"homenode/internal/source"
+	"homenode/internal/views"
 	"homenode/internal/window"
 )
 
@@ -71,7 +70,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 		return exit.BadInput(err)
 	}
 	r := replay.New(p.Machine, then, now)
-	if err := playAll(ctx, p, f, r, o.stderr); err != nil {
+	if err := recording.Play(ctx, p, f, r, o.stderr); err != nil {
 		return exit.BadInput(fmt.Errorf("%s: %w", file, err))
 	}
 	out := r.Result()
@@ -87,7 +86,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 	if o.output == "json" {
 		err = json.NewEncoder(w).Encode(out)
 	} else {
-		err = printReplay(w, out, o.all)
+		err = views.Replay(w, out, o.all)
 	}
 	if err == nil && p.CutOff != "" {
 		return exit.With(exit.Partly, nil)
@@ -149,109 +148,4 @@ func settingText(s string) (string, error) {
 		}
 	}
 	return text + " " + value + "\n", nil
-}
-
-// decoded is a window, or why it is none.
-type decoded struct {
-	w      window.Window
-	cutOff string
-	err    error
-}
-
-// playAll decodes windows side by side, which takes most of the time, and decides them in
-// their order.
-func playAll(ctx context.Context, p *window.Player, f *os.File, r *replay.Replay, stderr *os.File) error {
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	queue := make(chan chan decoded, 4*runtime.GOMAXPROCS(0))
-	go feed(ctx, p, queue)
-	show := newProgress(stderr, f)
-	defer show.end()
-	for n := 1; ; n++ {
-		var d decoded
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case next, ok := <-queue:
-			if !ok {
-				return nil
-			}
-			d = <-next
-		}
-		if d.err != nil {
-			return d.err
-		}
-		if d.cutOff != "" {
-			p.CutOff = d.cutOff
-			return nil
-		}
-		r.Window(d.w)
-		show.step(n)
-	}
-}
-
-// feed reads lines; each is decoded by itself, and its place in the queue is its order.
-func feed(ctx context.Context, p *window.Player, queue chan<- chan decoded) {
-	defer close(queue)
-	for {
-		raw, err := p.NextRaw()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		done := make(chan decoded, 1)
-		if err != nil {
-			done <- decoded{err: err}
-		} else {
-			go func() {
-				var d decoded
-				d.w, d.cutOff, d.err = raw.Window()
-				done <- d
-			}()
-		}
-		select {
-		case queue <- done:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// progress is for people at a terminal.
-type progress struct {
-	out  *os.File
-	file *os.File
-	size int64
-	last time.Time
-}
-
-func newProgress(out, file *os.File) *progress {
-	p := &progress{file: file, last: time.Now()}
-	if cli.IsTerminal(out) {
-		p.out = out
-	}
-	if st, err := file.Stat(); err == nil {
-		p.size = st.Size()
-	}
-	return p
-}
-
-func (p *progress) step(n int) {
-	if p.out == nil || time.Since(p.last) < 200*time.Millisecond {
-		return
-	}
-	p.last = time.Now()
-	share := ""
-	if at, err := p.file.Seek(0, io.SeekCurrent); err == nil && p.size > 0 {
-		share = fmt.Sprintf(", %d %%", 100*at/p.size)
-	}
-	fmt.Fprintf(p.out, "\rwindow %d%s ", n, share)
-}
-
-func (p *progress) end() {
-	if p.out != nil {
-		fmt.Fprint(p.out, "\r\033[K")
-	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/cli"
-	"homenode/internal/doctor"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
@@ -162,7 +161,7 @@ func (f runFlags) request(m machine.Machine) (q launch.Request, needs unit.Bytes
 	if q.Policy, err = launch.ParsePolicy(f.policy); err != nil {
 		return q, 0, err
 	}
-	if q.Nodes, err = parseNodes(f.nodes, m); err != nil {
+	if q.Nodes, err = source.Nodes(f.nodes, m); err != nil {
 		return q, 0, err
 	}
 	switch f.cpus {
@@ -185,27 +184,11 @@ func (f runFlags) request(m machine.Machine) (q launch.Request, needs unit.Bytes
 	return q, needs, nil
 }
 
-// parseNodes takes a list, or all: every node that has memory.
-func parseNodes(text string, m machine.Machine) (nodes set.NodeSet, err error) {
-	if text != "all" {
-		if nodes, err = set.ParseNodes(text); err != nil {
-			return nodes, fmt.Errorf("--nodes: %w", err)
-		}
-		return nodes, nil
-	}
-	for _, n := range m.Nodes {
-		if n.Memory.Or(1) > 0 {
-			nodes = nodes.With(n.ID)
-		}
-	}
-	return nodes, nil
-}
-
 func (p plan) print(w io.Writer, output string) error {
 	if output == "json" {
 		return json.NewEncoder(w).Encode(p)
 	}
-	fmt.Fprintf(w, "command  %s\n", shellLine(p.Command))
+	fmt.Fprintf(w, "command  %s\n", cli.ShellLine(p.Command))
 	policy, cpus := "left as it is", "left as they are"
 	if p.Policy != "" {
 		policy = strings.TrimSpace(string(p.Policy) + " " + p.Nodes.String())
@@ -223,15 +206,6 @@ func (p plan) print(w io.Writer, output string) error {
 	for _, text := range p.Warnings {
 		fmt.Fprintf(w, "warning  %s\n", text)
 	}
-	_, err := fmt.Fprintf(w, "the same %s\n", shellLine(p.Numactl))
+	_, err := fmt.Fprintf(w, "the same %s\n", cli.ShellLine(p.Numactl))
 	return err
-}
-
-// shellLine is a command line to be pasted.
-func shellLine(argv []string) string {
-	var words []string
-	for _, word := range argv {
-		words = append(words, doctor.Quote(word))
-	}
-	return strings.Join(words, " ")
 }

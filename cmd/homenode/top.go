@@ -17,9 +17,11 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
+	"homenode/internal/control"
 	"homenode/internal/exit"
 	"homenode/internal/source"
 	"homenode/internal/tui"
+	"homenode/internal/views"
 )
 
 type topOptions struct {
@@ -71,7 +73,7 @@ func runTop(ctx context.Context, o topOptions) error {
 		err = needTerminal(o.stdout)
 	}
 	if err == nil {
-		err = checkPeriod(o.period)
+		err = cli.CheckPeriod(o.period)
 	}
 	if err != nil {
 		return exit.BadInput(err)
@@ -103,17 +105,17 @@ func runTop(ctx context.Context, o topOptions) error {
 	if len(o.cgroups) > 0 {
 		c.Cgroups = o.cgroups
 	}
-	if err := checkGlobs("--cgroup", o.cgroups); err != nil {
+	if err := cli.CheckGlobs("--cgroup", o.cgroups); err != nil {
 		return exit.BadInput(err)
 	}
-	l, err := openLive(c, o.period)
+	l, err := control.Open(c, o.period)
 	if err != nil {
 		return exit.Precondition(err)
 	}
 	so.Source, so.Actor, so.Title = l, l, "live"
 	so.Why = func(id string) string { return whyOf(c.StateDir, id) }
 	err = showTop(ctx, o, so)
-	cli.Tell(os.Stderr, l.close())
+	cli.Tell(os.Stderr, l.Close())
 	return exit.Precondition(err)
 }
 
@@ -151,22 +153,6 @@ func parseSpeed(text string) (float64, error) {
 	return v, nil
 }
 
-func checkPeriod(p time.Duration) error {
-	if p < 10*time.Millisecond || p > time.Hour {
-		return fmt.Errorf("--period is %v: want 10ms to 1h", p)
-	}
-	return nil
-}
-
-func checkGlobs(flag string, globs []string) error {
-	for _, g := range globs {
-		if _, err := filepath.Match(g, "/"); err != nil || !strings.HasPrefix(g, "/") {
-			return fmt.Errorf("%s is %q: want a pattern of a cgroup path, e.g. '/demo/*'", flag, g)
-		}
-	}
-	return nil
-}
-
 func envSize(name string, other int) int {
 	n, err := strconv.Atoi(os.Getenv(name))
 	if err != nil || n < 20 || n > 500 {
@@ -186,6 +172,6 @@ func whyOf(state, id string) string {
 		return err.Error()
 	}
 	var out strings.Builder
-	printWhy(&out, ws)
+	views.Why(&out, ws)
 	return out.String()
 }

@@ -16,6 +16,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/report"
+	"homenode/internal/views"
 )
 
 // whyMost is how many decisions of the log `why` shows.
@@ -102,7 +103,7 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 	}
 	fmt.Fprintln(w)
 	for _, d := range decisionsOf(found) {
-		printDecision(w, d)
+		views.Decision(w, d)
 	}
 	return nil
 }

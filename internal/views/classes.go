@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package views
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -15,16 +14,14 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"homenode/internal/classes"
-	"homenode/internal/kernel"
 	"homenode/internal/policy/animal"
 	"homenode/internal/report"
 	"homenode/internal/unit"
-	"homenode/internal/yamlfile"
 )
 
-// printClasses: own is the file of constants, if there is one; calibrated: it has all of the
+// Classes: own is the file of constants, if there is one; calibrated: it has all of the
 // machine's.
-func printClasses(w io.Writer, r classes.Result, own string, calibrated bool) error {
+func Classes(w io.Writer, r classes.Result, own string, calibrated bool) error {
 	from, right := own, "In the lab the class of 20 real programs was right in 14 seen alone, in 18 seen squeezed, too, in 5 only squeezed; on\nhardware nobody has tried."
 	if own == "" {
 		from = "the defaults, of simulated machines"
@@ -118,8 +115,8 @@ func held(wl classes.Workload) string {
 	return low.String()
 }
 
-// printConstants is a file for --constants; notes say what they are from.
-func printConstants(w io.Writer, f animal.Infer, notes []string, output string) error {
+// Constants is a file for --constants; notes say what they are from.
+func Constants(w io.Writer, f animal.Infer, notes []string, output string) error {
 	if output == "json" {
 		return json.NewEncoder(w).Encode(struct {
 			Schema    int          `json:"schema"`
@@ -138,51 +135,4 @@ func printConstants(w io.Writer, f animal.Infer, notes []string, output string) 
 	}
 	_, err = w.Write(text)
 	return err
-}
-
-// maxConstants is some ten times what all constants take.
-const maxConstants = 16 << 10
-
-// ofMachine are the constants that Calibrated finds.
-var ofMachine = []string{"dram", "remote", "devil_rate", "rabbit_rate", "crowd"}
-
-// readConstants decodes a file over the defaults; what is unknown, or cannot be, is refused
-// with its line. missing are those of the machine that it has not.
-func readConstants(file string) (f animal.Infer, missing []string, err error) {
-	f = animal.DefaultConfig().Infer
-	in, err := os.Open(file)
-	if err != nil {
-		return f, nil, fmt.Errorf("read constants: %w", err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, maxConstants+1))
-	switch {
-	case err != nil:
-		return f, nil, fmt.Errorf("read constants: %w", err)
-	case len(data) > maxConstants:
-		return f, nil, fmt.Errorf("read constants: %s has more than %d bytes, which no constants take", file, maxConstants)
-	case onlyComments(data):
-		return f, nil, fmt.Errorf("read constants: %s has none: 'homenode classes --reference' prints some", file)
-	}
-	written := map[string]bool{}
-	if err := yamlfile.Guard(func() error { return decodeConstants(data, &f, written) }); err != nil {
-		return f, nil, yamlfile.Error(data, file, kernel.ErrMalformed, err)
-	}
-	for _, name := range ofMachine {
-		if !written[name] {
-			missing = append(missing, name)
-		}
-	}
-	return f, missing, nil
-}
-
-func decodeConstants(data []byte, f *animal.Infer, written map[string]bool) error {
-	return decodeSettings(data, f, written, func() (name, what string) {
-		cfg := animal.DefaultConfig()
-		cfg.Infer = *f
-		if err := cfg.Validate(); err != nil { // "animal: infer.dram: it must be …"
-			name, what, _ = strings.Cut(strings.TrimPrefix(err.Error(), "animal: infer."), " ")
-		}
-		return strings.TrimSuffix(name, ":"), what
-	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package serve
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 
 // From the first moment on a hang-up ends no agent: it waits for the loop.
 func TestHangupWaits(t *testing.T) {
-	hangup := hangups()
+	hangup := Hangups()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

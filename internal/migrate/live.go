@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package migrate
 
 import (
 	"context"
@@ -21,16 +21,16 @@ import (
 	owner "homenode/internal/owner/cgroup"
 )
 
-// openMigration is the running kernel; tests have another one.
-var openMigration = func() migrateHost {
-	return migrateHost{
-		root: kernel.Live().Root(), pid: os.Getpid(), clock: migrateClock,
-		mover: liveMover, freezable: owner.FreezableFor, freeze: liveFreeze, isFrozen: liveIsFrozen, hot: liveHot,
+// Live is the running kernel.
+func Live() Host {
+	return Host{
+		Root: kernel.Live().Root(), PID: os.Getpid(), Clock: liveClock,
+		Mover: liveMover, Freezable: owner.FreezableFor, Freeze: liveFreeze, IsFrozen: liveIsFrozen, Hot: liveHot,
 	}
 }
 
-// migrateClock is the model's in the lab, else the machine's.
-func migrateClock() (clock migrate.Clock, note string, err error) {
+// liveClock is the model's in the lab, else the machine's.
+func liveClock() (clock migrate.Clock, note string, err error) {
 	m, err := model.Open("/sys")
 	if errors.Is(err, fs.ErrPermission) { // the lab, but not for us
 		return nil, "", exit.BadInput(fmt.Errorf("%w: move memory in the lab as root", err))
@@ -43,7 +43,7 @@ func migrateClock() (clock migrate.Clock, note string, err error) {
 	return clock, note, err
 }
 
-func liveMover(clock migrate.Clock, shared bool) (pageMover, error) {
+func liveMover(clock migrate.Clock, shared bool) (Mover, error) {
 	m, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: shared, Clock: clock})
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (m censusMover) Census(ctx context.Context, req migrate.Request) (migration
 }
 
 // liveFreeze gives no *Frozen that is nil as a stilled.
-func liveFreeze(ctx context.Context, id string, cfg owner.FreezeConfig) (stilled, error) {
+func liveFreeze(ctx context.Context, id string, cfg owner.FreezeConfig) (Stilled, error) {
 	f, err := owner.Freeze(ctx, kernel.Live(), cfg, id)
 	if err != nil {
 		return nil, err
@@ -81,6 +81,6 @@ func liveIsFrozen(id string) (bool, error) {
 	return !state.Thawed(), errors.Join(err, f.Close())
 }
 
-func liveHot(ctx context.Context, pids []int, watch time.Duration) (heated, error) {
+func liveHot(ctx context.Context, pids []int, watch time.Duration) (Heated, error) {
 	return hot.Find(ctx, kernel.Live(), pids, hot.Config{For: watch})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package control
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type background struct {
 // startMoves begins them; they end when the next window is due, what is left goes on
 // after it. The first is taken in any case, or short windows would never move anything.
 // The lock is held.
-func (l *live) startMoves(ctx context.Context, apply *journal.Applier, steps []action.Step, end time.Time) {
+func (l *Live) startMoves(ctx context.Context, apply *journal.Applier, steps []action.Step, end time.Time) {
 	if len(steps) == 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func (l *live) startMoves(ctx context.Context, apply *journal.Applier, steps []a
 
 // awaitMoves waits until the last window's moves have ended, and ends them where a wish
 // waits. The lock is not held.
-func (l *live) awaitMoves(ctx context.Context) error {
+func (l *Live) awaitMoves(ctx context.Context) error {
 	for {
 		l.mu.Lock()
 		b, hurry := l.moving, len(l.wishes) > 0
@@ -66,7 +66,7 @@ func (l *live) awaitMoves(ctx context.Context) error {
 
 // tellMoves adds what became of the moves to what the next window is told. They have
 // ended, and the lock is held.
-func (l *live) tellMoves() {
+func (l *Live) tellMoves() {
 	if l.moving != nil {
 		l.outcomes = append(l.outcomes, l.moving.outcomes...)
 		l.moving = nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package host
 
 import (
 	"fmt"
@@ -13,17 +13,17 @@ import (
 	"homenode/internal/profile"
 )
 
-// benchBar shows how far a measurement is: one line that is rewritten on a
+// bar shows how far a measurement is: one line that is rewritten on a
 // terminal, else a line a part.
-type benchBar struct {
+type bar struct {
 	w    io.Writer
 	tty  bool
 	last profile.Part
 }
 
-func newBenchBar(w io.Writer) *benchBar { return &benchBar{w: w, tty: cli.IsTerminal(w)} }
+func newBar(w io.Writer) *bar { return &bar{w: w, tty: cli.IsTerminal(w)} }
 
-func (b *benchBar) show(p bench.Progress) {
+func (b *bar) show(p bench.Progress) {
 	if b.tty {
 		fmt.Fprintf(b.w, "\r\x1b[K%s", barLine(p))
 		return
@@ -35,7 +35,7 @@ func (b *benchBar) show(p bench.Progress) {
 }
 
 // end leaves the terminal's line to what follows.
-func (b *benchBar) end() {
+func (b *bar) end() {
 	if b.tty {
 		fmt.Fprint(b.w, "\r\x1b[K")
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package serve
 
 import (
 	"context"
@@ -17,41 +17,26 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/agent/api"
 	"homenode/internal/agent/notify"
-	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 )
-
-// reloader reads the agent's configuration again; nil where it came from no file.
-func reloader(file, state string) func() (agent.Config, error) {
-	if file == "" {
-		return nil
-	}
-	return func() (agent.Config, error) {
-		c, err := agentConfig(file, state)
-		if err == nil {
-			err = useProfile(&c)
-		}
-		return c, err
-	}
-}
 
 // gcPercent has the collector run when the heap has grown by a quarter instead of doubled.
 // What is alive is a few MB, and a round makes as much garbage: this keeps it from being
 // resident. Go's own 100 would save 0.6 ms of CPU a round and take 6 MB more (make bench-agent).
 const gcPercent = 25
 
-// staySmall comes before anything is read.
-func staySmall() { debug.SetGCPercent(gcPercent) }
+// StaySmall comes before anything is read.
+func StaySmall() { debug.SetGCPercent(gcPercent) }
 
-// serveAgent runs the loop with what is around it: the API, metrics over TCP if they are
+// Run runs the loop with what is around it: the API, metrics over TCP if they are
 // wanted, SIGHUP, and systemd.
-func serveAgent(ctx context.Context, a *agent.Agent, log *slog.Logger, hangup <-chan os.Signal) error {
+func Run(ctx context.Context, a *agent.Agent, version string, log *slog.Logger, hangup <-chan os.Signal) error {
 	around, end := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer end()
-	if err := openAPI(around, a, log, &all); err != nil {
+	if err := openAPI(around, a, version, log, &all); err != nil {
 		a.Close()
 		return exit.BadInput(err)
 	}
@@ -64,9 +49,9 @@ func serveAgent(ctx context.Context, a *agent.Agent, log *slog.Logger, hangup <-
 }
 
 // openAPI opens the sockets. One that nobody asked for is only warned of.
-func openAPI(ctx context.Context, a *agent.Agent, log *slog.Logger, all *sync.WaitGroup) error {
+func openAPI(ctx context.Context, a *agent.Agent, version string, log *slog.Logger, all *sync.WaitGroup) error {
 	c := a.Config()
-	s, err := api.New(a, api.Options{Version: cli.Version, Log: log})
+	s, err := api.New(a, api.Options{Version: version, Log: log})
 	if err != nil {
 		return err
 	}
@@ -98,10 +83,10 @@ func openAPI(ctx context.Context, a *agent.Agent, log *slog.Logger, all *sync.Wa
 	return nil
 }
 
-// hangups is for the first thing that an agent does, and lasts until the process ends: a
+// Hangups is for the first thing that an agent does, and lasts until the process ends: a
 // SIGHUP while settings are put back, at the start or at the end, must not end it there. One
 // that comes before the loop is a reload once it turns.
-func hangups() <-chan os.Signal {
+func Hangups() <-chan os.Signal {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	return hangup

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package control
 
 import (
 	"context"
@@ -23,18 +23,18 @@ import (
 	"homenode/internal/window"
 )
 
-// windowReader is kernel.Reader, or a fake.
-type windowReader interface {
+// Reader is kernel.Reader, or a fake.
+type Reader interface {
 	Read(ctx context.Context) (window.Window, error)
 	Machine() machine.Machine
 	Close()
 }
 
-// live is this host for the screen: its windows, and the way to act on it. It
+// Live is this host for the screen: its windows, and the way to act on it. It
 // acts as the agent does: wishes become steps by actuate, and the journal stands
 // before each. It takes the journal only when something is to be applied, and
 // keeps it until it ends.
-type live struct {
+type Live struct {
 	cfg    agent.Config
 	period time.Duration
 
@@ -42,7 +42,7 @@ type live struct {
 
 	mu       sync.Mutex // Next runs beside Plan and Apply, and close beside all of them
 	closed   bool
-	reader   windowReader
+	reader   Reader
 	next     time.Time // when to read
 	soonest  time.Time // when to read if somebody waits for it
 	reads    int
@@ -57,8 +57,8 @@ type live struct {
 	outcomes []action.Outcome
 }
 
-func openLive(c agent.Config, period time.Duration) (*live, error) {
-	l := &live{cfg: c, period: period, wake: make(chan struct{}, 1)}
+func Open(c agent.Config, period time.Duration) (*Live, error) {
+	l := &Live{cfg: c, period: period, wake: make(chan struct{}, 1)}
 	reader, err := kernel.NewReader(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Ours: l.ours})
 	if err != nil {
 		return nil, err
@@ -68,13 +68,20 @@ func openLive(c agent.Config, period time.Duration) (*live, error) {
 }
 
 // ours is asked while a window is read.
-func (l *live) ours(id, file, value string) bool {
+func (l *Live) ours(id, file, value string) bool {
 	if l.journal != nil {
 		return l.journal.Ours(id, file, value)
 	}
-	return slices.ContainsFunc(l.entries, func(e journal.Entry) bool {
-		return e.Cgroup == id && e.File == file && e.Has(value)
-	})
+	return OursOf(l.entries)(id, file, value)
+}
+
+// OursOf says of settings whether they are a homenode's, of whose journal the entries are.
+func OursOf(entries []journal.Entry) func(id, file, value string) bool {
+	return func(id, file, value string) bool {
+		return slices.ContainsFunc(entries, func(e journal.Entry) bool {
+			return e.Cgroup == id && e.File == file && e.Has(value)
+		})
+	}
 }
 
 // soon is the shortest window that still has rates worth showing.
@@ -86,7 +93,7 @@ var errClosed = errors.New("homenode top has ended")
 // lock takes the mutex for somebody who may have come too late: the context can
 // have ended, and all have been closed, while he waited. It is held only without
 // an error.
-func (l *live) lock(ctx context.Context) error {
+func (l *Live) lock(ctx context.Context) error {
 	l.mu.Lock()
 	err := ctx.Err()
 	if err == nil && l.closed {
@@ -100,7 +107,7 @@ func (l *live) lock(ctx context.Context) error {
 
 // wait ends when a window is to be read: when the period is over, or soon where a
 // wish waits for it.
-func (l *live) wait(ctx context.Context) error {
+func (l *Live) wait(ctx context.Context) error {
 	for {
 		if err := l.lock(ctx); err != nil {
 			return err
@@ -122,7 +129,7 @@ func (l *live) wait(ctx context.Context) error {
 
 // Next waits until a period is over, or somebody wished for something, and reads
 // that window. Rates need two reads: the second comes sooner.
-func (l *live) Next(ctx context.Context) (tui.Frame, error) {
+func (l *Live) Next(ctx context.Context) (tui.Frame, error) {
 	if err := l.wait(ctx); err != nil {
 		return tui.Frame{}, err
 	}
@@ -139,7 +146,7 @@ func (l *live) Next(ctx context.Context) (tui.Frame, error) {
 		l.next = l.soonest
 	}
 	if l.journal == nil {
-		l.entries, _ = peek(l.cfg.StateDir) // unreadable: then nothing is known to be ours
+		l.entries, _ = Peek(l.cfg.StateDir) // unreadable: then nothing is known to be ours
 	}
 	w, err := l.reader.Read(ctx)
 	if err != nil {
@@ -155,7 +162,8 @@ func (l *live) Next(ctx context.Context) (tui.Frame, error) {
 	return tui.Frame{Machine: l.reader.Machine(), Window: w}, nil
 }
 
-func peek(dir string) ([]journal.Entry, error) {
+// Peek reads what a running homenode has in its journal.
+func Peek(dir string) ([]journal.Entry, error) {
 	boot, err := kernel.BootID(kernel.At("/"))
 	if err != nil {
 		return nil, err
@@ -165,7 +173,7 @@ func peek(dir string) ([]journal.Entry, error) {
 
 // act takes this window's steps; after one that was not done, the workload's
 // further steps wait for the next window. Moves, which come last, have until then.
-func (l *live) act(ctx context.Context) {
+func (l *Live) act(ctx context.Context) {
 	var steps, moves []action.Step
 	l.jobs, steps, l.outcomes = actuate.Step(l.reader.Machine(), l.actuateConfig(), l.jobs, l.wishes, l.last)
 	l.wishes = nil
@@ -187,14 +195,14 @@ func (l *live) act(ctx context.Context) {
 }
 
 // actuateConfig has a move take no longer than a period.
-func (l *live) actuateConfig() actuate.Config {
+func (l *Live) actuateConfig() actuate.Config {
 	c := l.cfg.Actuate
 	c.Turn = l.period
 	return c
 }
 
 // open makes the owner, who plans and writes.
-func (l *live) open() error {
+func (l *Live) open() error {
 	if l.owner != nil {
 		return nil
 	}
@@ -218,7 +226,7 @@ func (l *live) open() error {
 }
 
 // free says whether another homenode decides here.
-func (l *live) free() error {
+func (l *Live) free() error {
 	if l.journal != nil {
 		return nil
 	}
@@ -234,7 +242,7 @@ func heldBy(pid string) error {
 }
 
 // Plan is the dry run. It changes nothing and takes no lock.
-func (l *live) Plan(ctx context.Context, a action.Action) ([]string, error) {
+func (l *Live) Plan(ctx context.Context, a action.Action) ([]string, error) {
 	if err := l.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -249,7 +257,7 @@ func (l *live) Plan(ctx context.Context, a action.Action) ([]string, error) {
 }
 
 // planUnbind says what of a workload's settings the journal would put back.
-func (l *live) planUnbind(id string) ([]string, error) {
+func (l *Live) planUnbind(id string) ([]string, error) {
 	entries := l.entries
 	if l.journal != nil {
 		entries = l.journal.Outstanding()
@@ -269,7 +277,7 @@ func (l *live) planUnbind(id string) ([]string, error) {
 
 // planBind lets actuate take the first step on paper, and asks the owner what
 // each step would set.
-func (l *live) planBind(ctx context.Context, a action.Action) ([]string, error) {
+func (l *Live) planBind(ctx context.Context, a action.Action) ([]string, error) {
 	wl, ok := l.last.Workload(a.Workload)
 	job, busy := l.jobs.Job(a.Workload)
 	switch {
@@ -310,7 +318,7 @@ func (l *live) planBind(ctx context.Context, a action.Action) ([]string, error) 
 	return append(lines, l.planMems(ctx, a, wl)...), nil
 }
 
-func (l *live) planStep(ctx context.Context, s action.Step) ([]string, error) {
+func (l *Live) planStep(ctx context.Context, s action.Step) ([]string, error) {
 	if s.Kind == action.MovePages {
 		return []string{fmt.Sprintf("then its pages on nodes %v (%v) move to %v, at most %v/s%s", s.From, l.elsewhere(s), s.Nodes, l.cfg.Actuate.Rate, l.shared)}, nil
 	}
@@ -326,7 +334,7 @@ func (l *live) planStep(ctx context.Context, s action.Step) ([]string, error) {
 }
 
 // elsewhere is what of a workload's pages a move is about, without its budget.
-func (l *live) elsewhere(s action.Step) string {
+func (l *Live) elsewhere(s action.Step) string {
 	wl, _ := l.last.Workload(s.Workload)
 	by, _ := wl.PagesByNode()
 	sum := s.Budget - s.Budget
@@ -339,7 +347,7 @@ func (l *live) elsewhere(s action.Step) string {
 }
 
 // planMems says what comes last: the memory nodes, once little is left elsewhere.
-func (l *live) planMems(ctx context.Context, a action.Action, wl window.Workload) []string {
+func (l *Live) planMems(ctx context.Context, a action.Action, wl window.Workload) []string {
 	if wl.Binding.PinnedMems {
 		return []string{"Its memory stays as it is: " + wl.Binding.PinnedWhy}
 	}
@@ -352,7 +360,7 @@ func (l *live) planMems(ctx context.Context, a action.Action, wl window.Workload
 }
 
 // now says what a setting is before it becomes next.
-func (l *live) now(s journal.Setting, next string) string {
+func (l *Live) now(s journal.Setting, next string) string {
 	cur, err := l.owner.Read(s)
 	switch {
 	case err != nil:
@@ -365,7 +373,7 @@ func (l *live) now(s journal.Setting, next string) string {
 
 // Apply takes the journal, if it has not yet, and leaves the wish for the next
 // window, which then comes soon.
-func (l *live) Apply(ctx context.Context, a action.Action) error {
+func (l *Live) Apply(ctx context.Context, a action.Action) error {
 	if err := l.lock(ctx); err != nil {
 		return err
 	}
@@ -392,7 +400,7 @@ func (l *live) Apply(ctx context.Context, a action.Action) error {
 }
 
 // close lets go of everything and says what stays.
-func (l *live) close() []string {
+func (l *Live) Close() []string {
 	l.mu.Lock()
 	was, moves := l.closed, l.moving
 	l.closed = true // from here on no moves begin
@@ -433,7 +441,7 @@ func (l *live) close() []string {
 
 // unfinished says what was begun and did not come to its end, and what was not even
 // begun. Something is still set of those that are bound.
-func (l *live) unfinished(bound []string) []string {
+func (l *Live) unfinished(bound []string) []string {
 	var lines []string
 	for _, j := range l.jobs.Jobs {
 		if how := left(j.Stage, slices.Contains(bound, j.Workload)); how != "" {

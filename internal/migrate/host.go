@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package migrate
 
 import (
 	"context"
@@ -23,58 +23,58 @@ import (
 	"homenode/internal/source"
 )
 
-// pageMover looks where pages are, and moves them.
-type pageMover interface {
+// Mover looks where pages are, and moves them.
+type Mover interface {
 	Census(ctx context.Context, req migrate.Request) (migration.Census, error)
 	// Move goes on until all is done, the budget is used up or the context ends. What
 	// it returns beside an error counts.
 	Move(ctx context.Context, req migrate.Request) (migration.Result, error)
 }
 
-// stilled is a cgroup that stands still.
-type stilled interface {
+// Stilled is a cgroup that stands still.
+type Stilled interface {
 	Thaw() error
 	Lost() <-chan struct{} // closed when nothing but us would thaw it any more
 	Already() bool         // somebody else froze it, and thaws it or not
 }
 
-// heated knows what was accessed.
-type heated interface {
+// Heated knows what was accessed.
+type Heated interface {
 	migrate.Hot
 	Heat() migration.Heat
 	Notes() []string
 }
 
-// migrateHost is the machine that migrate works on. Reading is by root, so that a
+// Host is the machine that migrate works on. Reading is by root, so that a
 // fake tree will do in tests; acting is by functions.
-type migrateHost struct {
-	root      kernel.Root
-	pid       int // ours: not to be frozen, nor moved
-	clock     func() (clock migrate.Clock, note string, err error)
-	mover     func(clock migrate.Clock, shared bool) (pageMover, error)
-	freezable func(root kernel.Root, pids []int) (id string, err error)
-	freeze    func(ctx context.Context, id string, cfg owner.FreezeConfig) (stilled, error)
-	isFrozen  func(id string) (bool, error)
-	hot       func(ctx context.Context, pids []int, watch time.Duration) (heated, error)
+type Host struct {
+	Root      kernel.Root
+	PID       int // ours: not to be frozen, nor moved
+	Clock     func() (clock migrate.Clock, note string, err error)
+	Mover     func(clock migrate.Clock, shared bool) (Mover, error)
+	Freezable func(root kernel.Root, pids []int) (id string, err error)
+	Freeze    func(ctx context.Context, id string, cfg owner.FreezeConfig) (Stilled, error)
+	IsFrozen  func(id string) (bool, error)
+	Hot       func(ctx context.Context, pids []int, watch time.Duration) (Heated, error)
 }
 
-func (h migrateHost) machine() (machine.Machine, error) {
-	m, err := kernel.ReadMachine(h.root)
-	m, _, err = source.Usable(m, err, h.root.String())
+func (h Host) machine() (machine.Machine, error) {
+	m, err := kernel.ReadMachine(h.Root)
+	m, _, err = source.Usable(m, err, h.Root.String())
 	return m, err
 }
 
 // allowedCPUs is empty where they cannot be read.
-func (h migrateHost) allowedCPUs() set.CPUSet {
-	limits, err := launch.ReadLimits(h.root)
+func (h Host) allowedCPUs() set.CPUSet {
+	limits, err := launch.ReadLimits(h.Root)
 	if err != nil {
 		return set.CPUSet{}
 	}
 	return limits.CPUs
 }
 
-// migrateTarget is whose memory is moved.
-type migrateTarget struct {
+// target is whose memory is moved.
+type target struct {
 	name      string // "cgroup /demo/a", "processes 12, 13"
 	id        string // of the cgroup; of processes in freeze mode, theirs
 	pids      []int
@@ -83,12 +83,12 @@ type migrateTarget struct {
 }
 
 // find resolves what was named, to processes that have memory.
-func (h migrateHost) find(j migrateJob) (t migrateTarget, err error) {
+func (h Host) find(j Job) (t target, err error) {
 	switch {
-	case j.workload != "":
-		t.id, err = kernel.FindWorkload(h.root, j.workload)
-	case j.cgroup != "":
-		t.id, err = kernel.FindCgroup(h.root, j.cgroup)
+	case j.Workload != "":
+		t.id, err = kernel.FindWorkload(h.Root, j.Workload)
+	case j.Cgroup != "":
+		t.id, err = kernel.FindCgroup(h.Root, j.Cgroup)
 	default:
 		return h.findProcesses(j)
 	}
@@ -122,9 +122,9 @@ func (h migrateHost) find(j migrateJob) (t migrateTarget, err error) {
 
 // living are those that have memory, but for us: none that ended just now, and no
 // kernel threads.
-func (h migrateHost) living(all []int) (processes []kernel.Process, pids []int, err error) {
+func (h Host) living(all []int) (processes []kernel.Process, pids []int, err error) {
 	for _, pid := range h.others(all) {
-		p, err := kernel.FindProcess(h.root, pid)
+		p, err := kernel.FindProcess(h.Root, pid)
 		if errors.Is(err, kernel.ErrGone) || errors.Is(err, kernel.ErrNotSupported) {
 			continue
 		} else if err != nil {
@@ -136,13 +136,13 @@ func (h migrateHost) living(all []int) (processes []kernel.Process, pids []int, 
 }
 
 // others are all but us.
-func (h migrateHost) others(pids []int) []int {
-	return slices.DeleteFunc(pids, func(pid int) bool { return pid == h.pid })
+func (h Host) others(pids []int) []int {
+	return slices.DeleteFunc(pids, func(pid int) bool { return pid == h.PID })
 }
 
 // pidsOf lists a cgroup's processes and those below it.
-func (h migrateHost) pidsOf(id string) ([]int, error) {
-	layout, err := cgroup.Find(h.root)
+func (h Host) pidsOf(id string) ([]int, error) {
+	layout, err := cgroup.Find(h.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -153,30 +153,30 @@ func (h migrateHost) pidsOf(id string) ([]int, error) {
 }
 
 // notItself: who freezes itself never thaws.
-func (h migrateHost) notItself(j migrateJob, name string, pids []int) error {
-	if !slices.Contains(pids, h.pid) {
+func (h Host) notItself(j Job, name string, pids []int) error {
+	if !slices.Contains(pids, h.PID) {
 		return nil
 	}
-	if j.mode == migration.Freeze {
+	if j.Mode == migration.Freeze {
 		return fmt.Errorf("freeze %s: homenode itself is in it: start it from another cgroup, or use --mode live", name)
 	}
 	return nil
 }
 
-func (h migrateHost) findProcesses(j migrateJob) (t migrateTarget, err error) {
-	t = migrateTarget{name: processNames(j.pids), pids: j.pids}
-	if err := h.notItself(j, t.name, j.pids); err != nil {
+func (h Host) findProcesses(j Job) (t target, err error) {
+	t = target{name: processNames(j.PIDs), pids: j.PIDs}
+	if err := h.notItself(j, t.name, j.PIDs); err != nil {
 		return t, err
 	}
-	for _, pid := range j.pids {
-		p, err := kernel.FindProcess(h.root, pid)
+	for _, pid := range j.PIDs {
+		p, err := kernel.FindProcess(h.Root, pid)
 		if err != nil {
 			return t, err
 		}
 		t.processes = append(t.processes, p)
 	}
-	if j.mode == migration.Freeze {
-		t.id, err = h.freezable(h.root, j.pids)
+	if j.Mode == migration.Freeze {
+		t.id, err = h.Freezable(h.Root, j.PIDs)
 	}
 	return t, err
 }

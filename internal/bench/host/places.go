@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package host
 
 import (
 	"fmt"
 
 	"homenode/internal/bench"
-	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/set"
 )
 
-// readLimits is what cpuset and affinity leave this process; a test has its own.
-var readLimits = func() (launch.Limits, error) { return launch.ReadLimits(kernel.At("/")) }
-
-// places are the nodes and CPUs to measure with: what is asked for, if the machine
+// Places are the nodes and CPUs to measure with: what is asked for, if the machine
 // has it and this process may use it, else all that it may.
-func (f benchFlags) places(o *bench.Options, l launch.Limits) (err error) {
-	if o.Nodes, err = set.ParseNodes(f.nodes); err != nil {
+func Places(o *bench.Options, l launch.Limits, nodes, cpus string) (err error) {
+	if o.Nodes, err = set.ParseNodes(nodes); err != nil {
 		return fmt.Errorf("--nodes: %w", err)
 	}
-	if o.CPUs, err = set.ParseCPUs(f.cpus); err != nil {
+	if o.CPUs, err = set.ParseCPUs(cpus); err != nil {
 		return fmt.Errorf("--cpus: %w", err)
 	}
 	m := o.Machine
@@ -30,7 +26,7 @@ func (f benchFlags) places(o *bench.Options, l launch.Limits) (err error) {
 	if missing := o.CPUs.Minus(m.OnlineCPUs()); !missing.IsEmpty() {
 		return fmt.Errorf("--cpus %s: CPU %s is not online: %s are", o.CPUs, missing, m.OnlineCPUs())
 	}
-	if err := f.within(o, l); err != nil {
+	if err := within(o, l); err != nil {
 		return err
 	}
 	has := o.CPUs
@@ -38,14 +34,14 @@ func (f benchFlags) places(o *bench.Options, l launch.Limits) (err error) {
 		has = has.Intersect(m.CPUsOf(o.Nodes))
 	}
 	if has.IsEmpty() {
-		return fmt.Errorf("--nodes %q, --cpus %q: no CPU is left to measure from, of %s that this process may use: name a node that has some, too", f.nodes, f.cpus, o.CPUs)
+		return fmt.Errorf("--nodes %q, --cpus %q: no CPU is left to measure from, of %s that this process may use: name a node that has some, too", nodes, cpus, o.CPUs)
 	}
 	return nil
 }
 
 // within keeps to the limits. What was asked for by name and is outside of them is
 // refused: the kernel would do it elsewhere, or not at all.
-func (f benchFlags) within(o *bench.Options, l launch.Limits) error {
+func within(o *bench.Options, l launch.Limits) error {
 	may := o.Machine.OnlineCPUs()
 	if !l.CPUs.IsEmpty() {
 		may = may.Intersect(l.CPUs)
@@ -66,12 +62,12 @@ func (f benchFlags) within(o *bench.Options, l launch.Limits) error {
 	return nil
 }
 
-// shut says what of the machine this process may not use.
-func (f benchFlags) shut(o bench.Options) (notes []string) {
-	if f.cpus == "" && !o.CPUs.Equal(o.Machine.OnlineCPUs()) {
+// Shut says what of the machine this process may not use.
+func Shut(o bench.Options, nodes, cpus string) (notes []string) {
+	if cpus == "" && !o.CPUs.Equal(o.Machine.OnlineCPUs()) {
 		notes = append(notes, fmt.Sprintf("measuring with CPUs %s only: this process may not use the others of %s", o.CPUs, o.Machine.OnlineCPUs()))
 	}
-	if all := o.Machine.NodesWithMemory(); f.nodes == "" && !o.Memory.Equal(all) {
+	if all := o.Machine.NodesWithMemory(); nodes == "" && !o.Memory.Equal(all) {
 		notes = append(notes, fmt.Sprintf("measuring memory of nodes %s only: this process may not use the others of %s", o.Memory, all))
 	}
 	return notes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package views
 
 import (
 	"context"
@@ -111,7 +111,7 @@ func TestProvenanceOfOne(t *testing.T) {
 			t.Errorf("JSON of %s: %s", how, text)
 		}
 		var why strings.Builder
-		printWhy(&why, agent.WorkloadStatus{ID: wl.ID, Features: window.FeaturesOf(wl, w.Length), Reason: action.Reason{Summary: "s", Numbers: []action.Number{
+		Why(&why, agent.WorkloadStatus{ID: wl.ID, Features: window.FeaturesOf(wl, w.Length), Reason: action.Reason{Summary: "s", Numbers: []action.Number{
 			{Name: "local_access_ratio", Value: func() unit.Value[float64] {
 				v := window.LocalAccessRatio(&wl)
 				if !v.Known() {
@@ -140,7 +140,7 @@ func statusFace(t *testing.T, w window.Window) string {
 		s.Workloads = append(s.Workloads, agent.WorkloadStatus{ID: wl.ID, Features: window.FeaturesOf(wl, w.Length)})
 	}
 	var out strings.Builder
-	if err := printStatus(&out, s); err != nil {
+	if err := Status(&out, s); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

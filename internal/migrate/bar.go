@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package migrate
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// migrateBar shows how far a move is: one line that is rewritten on a terminal, else
+// bar shows how far a move is: one line that is rewritten on a terminal, else
 // a line now and then.
-type migrateBar struct {
+type bar struct {
 	w     io.Writer
 	tty   bool
 	total unit.Bytes
@@ -30,11 +30,11 @@ const (
 	barEvery   = 10 * time.Second // or a tenth of it all, whichever comes first
 )
 
-func newMigrateBar(w io.Writer, total unit.Bytes) *migrateBar {
-	return &migrateBar{w: w, tty: cli.IsTerminal(w), total: total, now: time.Now, last: time.Now()}
+func newBar(w io.Writer, total unit.Bytes) *bar {
+	return &bar{w: w, tty: cli.IsTerminal(w), total: total, now: time.Now, last: time.Now()}
 }
 
-func (b *migrateBar) show(p migrate.Progress) {
+func (b *bar) show(p migrate.Progress) {
 	if b.tty {
 		fmt.Fprintf(b.w, "\r\x1b[K%s", b.line(p))
 		return
@@ -47,14 +47,14 @@ func (b *migrateBar) show(p migrate.Progress) {
 }
 
 // end leaves the terminal's line to what follows.
-func (b *migrateBar) end() {
+func (b *bar) end() {
 	if b.tty {
 		fmt.Fprint(b.w, "\r\x1b[K")
 	}
 }
 
 // share is how much is through, moved or not: 0 to 1.
-func (b *migrateBar) share(p migrate.Progress) float64 {
+func (b *bar) share(p migrate.Progress) float64 {
 	if b.total <= 0 {
 		return 0
 	}
@@ -63,7 +63,7 @@ func (b *migrateBar) share(p migrate.Progress) float64 {
 
 // line fills what the figures leave of the line with a bar:
 // "anon    ######.............. 1.1GiB of 3.2GiB, 203 MB/s, 12s left, longest 3.2ms".
-func (b *migrateBar) line(p migrate.Progress) string {
+func (b *bar) line(p migrate.Progress) string {
 	head := fmt.Sprintf("%-7.7s ", p.Kind)
 	tail := fmt.Sprintf(" %v of %v, %s, %s, longest %s", p.Moved, b.total, rateText(p), b.left(p), callText(p.Longest))
 	wide := min(barLongest, max(0, barColumns-len(head)-len(tail)))
@@ -86,7 +86,7 @@ func rateText(p migrate.Progress) string {
 const mostLeft = 100 * time.Hour
 
 // left is by the pace so far, and by the clock that Elapsed is of.
-func (b *migrateBar) left(p migrate.Progress) string {
+func (b *bar) left(p migrate.Progress) string {
 	share := b.share(p)
 	if share == 0 || p.Elapsed <= 0 {
 		return "? left"

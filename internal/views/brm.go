@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package views
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-func printBRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error {
+func BRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error {
 	if output == "json" {
 		return json.NewEncoder(w).Encode(s)
 	}

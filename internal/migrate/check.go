@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package migrate
 
 import (
 	"errors"
@@ -21,34 +21,34 @@ import (
 )
 
 // checkNodes wants nodes that are there, and memory on those that are moved to.
-func (m *move) checkNodes() error {
+func (m *Move) checkNodes() error {
 	var online set.NodeSet
 	for _, n := range m.machine.Nodes {
 		online = online.With(n.ID)
-		if memory, ok := n.Memory.Get(); ok && memory == 0 && m.job.to.Has(n.ID) {
-			return fmt.Errorf("--to %s: node %d has no memory", m.job.to, n.ID)
+		if memory, ok := n.Memory.Get(); ok && memory == 0 && m.job.To.Has(n.ID) {
+			return fmt.Errorf("--to %s: node %d has no memory", m.job.To, n.ID)
 		}
 	}
 	for _, c := range []struct {
 		flag string
 		set  set.NodeSet
-	}{{"--to", m.job.to}, {"--from", m.job.from}} {
+	}{{"--to", m.job.To}, {"--from", m.job.From}} {
 		missing := c.set.Minus(online)
 		if missing.IsEmpty() {
 			continue
 		}
 		if offline := missing.Intersect(m.possible()); !offline.IsEmpty() {
-			return fmt.Errorf("%s %s: %s: offline: this machine has %s online", c.flag, c.set, nodesText(offline), nodesText(online))
+			return fmt.Errorf("%s %s: %s: offline: this machine has %s online", c.flag, c.set, NodesText(offline), NodesText(online))
 		}
-		return fmt.Errorf("%s %s: %s: there is no such: this machine has %s", c.flag, c.set, nodesText(missing), nodesText(online))
+		return fmt.Errorf("%s %s: %s: there is no such: this machine has %s", c.flag, c.set, NodesText(missing), NodesText(online))
 	}
 	return nil
 }
 
 // possible are the nodes that may come online; without the file, those that are.
-func (m *move) possible() set.NodeSet {
+func (m *Move) possible() set.NodeSet {
 	var buf unix.Buffer
-	data, err := buf.ReadFile(m.host.root.Path("/sys/devices/system/node/possible"))
+	data, err := buf.ReadFile(m.host.Root.Path("/sys/devices/system/node/possible"))
 	if err != nil {
 		return set.NodeSet{}
 	}
@@ -57,7 +57,7 @@ func (m *move) possible() set.NodeSet {
 }
 
 // checkTarget wants a workload that may have memory there, and that we may touch.
-func (m *move) checkTarget() error {
+func (m *Move) checkTarget() error {
 	if err := m.checkPowers(); err != nil {
 		return err
 	}
@@ -67,25 +67,25 @@ func (m *move) checkTarget() error {
 		}
 	}
 	for _, p := range m.target.processes {
-		if shut := m.job.to.Minus(p.Mems); !shut.IsEmpty() && !p.Mems.IsEmpty() {
-			return fmt.Errorf("move to %s: the cpuset of %v allows %s only", nodesText(shut), p, nodesText(p.Mems))
+		if shut := m.job.To.Minus(p.Mems); !shut.IsEmpty() && !p.Mems.IsEmpty() {
+			return fmt.Errorf("move to %s: the cpuset of %v allows %s only", NodesText(shut), p, NodesText(p.Mems))
 		}
 	}
-	limits, err := launch.ReadLimits(m.host.root)
+	limits, err := launch.ReadLimits(m.host.Root)
 	if err != nil {
 		return err
 	}
 	// New pages are allocated on our behalf, and our cpuset holds for them
 	// (prepare_alloc_pages in mm/page_alloc.c).
-	if shut := m.job.to.Minus(limits.Mems); !shut.IsEmpty() && !limits.Mems.IsEmpty() {
-		return fmt.Errorf("move to %s: homenode's own cpuset allows %s only: start it where all nodes may be used", nodesText(shut), nodesText(limits.Mems))
+	if shut := m.job.To.Minus(limits.Mems); !shut.IsEmpty() && !limits.Mems.IsEmpty() {
+		return fmt.Errorf("move to %s: homenode's own cpuset allows %s only: start it where all nodes may be used", NodesText(shut), NodesText(limits.Mems))
 	}
 	return nil
 }
 
 // checkCgroup asks whom the cgroup belongs to, and what its cpuset allows.
-func (m *move) checkCgroup() error {
-	layout, err := cgroup.Find(m.host.root)
+func (m *Move) checkCgroup() error {
+	layout, err := cgroup.Find(m.host.Root)
 	if err != nil {
 		return err
 	}
@@ -94,18 +94,18 @@ func (m *move) checkCgroup() error {
 	if err != nil {
 		return err
 	}
-	if owner := layout.Owner(m.target.id, &buf); m.job.mode == migration.Freeze && owner != cgroup.NoOwner && !slices.Contains(m.job.directOwners, owner) {
+	if owner := layout.Owner(m.target.id, &buf); m.job.Mode == migration.Freeze && owner != cgroup.NoOwner && !slices.Contains(m.job.DirectOwners, owner) {
 		return fmt.Errorf("freeze cgroup %s: it is owned by %s, which may be confused by that: --direct-owner %s does it all the same", m.target.id, owner, owner)
 	}
-	if shut := m.job.to.Minus(e.Mems); !shut.IsEmpty() && !e.Mems.IsEmpty() {
-		return fmt.Errorf("move to %s: the cpuset of cgroup %s allows %s only", nodesText(shut), m.target.id, nodesText(e.Mems))
+	if shut := m.job.To.Minus(e.Mems); !shut.IsEmpty() && !e.Mems.IsEmpty() {
+		return fmt.Errorf("move to %s: the cpuset of cgroup %s allows %s only", NodesText(shut), m.target.id, NodesText(e.Mems))
 	}
 	return nil
 }
 
 // checkPowers refuses others' processes without the capabilities for that.
-func (m *move) checkPowers() error {
-	powers, err := kernel.ReadPowers(m.host.root)
+func (m *Move) checkPowers() error {
+	powers, err := kernel.ReadPowers(m.host.Root)
 	if err != nil {
 		return err
 	}
@@ -127,33 +127,33 @@ func (m *move) checkPowers() error {
 }
 
 // nice says that pages which others map too may be moved.
-func (m *move) nice() bool {
-	powers, err := kernel.ReadPowers(m.host.root)
+func (m *Move) nice() bool {
+	powers, err := kernel.ReadPowers(m.host.Root)
 	return err == nil && powers.Nice()
 }
 
 // checkRoom refuses what does not fit, or limits the budget to what does.
-func (m *move) checkRoom() error {
+func (m *Move) checkRoom() error {
 	need := m.report.Estimate.Bytes
 	if need == 0 {
 		return nil
 	}
-	room, err := launch.ReadMoveRoom(m.host.root, m.job.to, m.machine.PageSize.Or(4*unit.KiB))
+	room, err := launch.ReadMoveRoom(m.host.Root, m.job.To, m.machine.PageSize.Or(4*unit.KiB))
 	if err != nil {
 		return exit.BadInput(err)
 	}
 	huge, small := map[unit.Bytes]unit.Bytes{}, need
 	for _, p := range m.report.Task().Pools {
-		huge[p.PageSize] = min(small, p.Elsewhere(m.job.from, m.job.to))
+		huge[p.PageSize] = min(small, p.Elsewhere(m.job.From, m.job.To))
 		small -= huge[p.PageSize]
 	}
 	fits, missing := room.Fit(small, huge)
 	if len(missing) == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("move %v to %s: %s", need, nodesText(m.job.to), strings.Join(missing, "; "))
+	what := fmt.Sprintf("move %v to %s: %s", need, NodesText(m.job.To), strings.Join(missing, "; "))
 	switch {
-	case !m.job.partial:
+	case !m.job.Partial:
 		return exit.BadInput(errors.New(what + "; --partial moves what fits"))
 	case fits == 0:
 		return exit.BadInput(errors.New(what + ": none of it fits"))
@@ -164,10 +164,10 @@ func (m *move) checkRoom() error {
 }
 
 // checkLimit refuses what would not be done before the guard thaws it.
-func (m *move) checkLimit() error {
-	limit := m.job.freezeLimit
+func (m *Move) checkLimit() error {
+	limit := m.job.FreezeLimit
 	seconds, known := m.report.Estimate.Seconds.Get()
-	if m.job.mode != migration.Freeze || !known || seconds <= limit.Seconds() {
+	if m.job.Mode != migration.Freeze || !known || seconds <= limit.Seconds() {
 		return nil
 	}
 	long := "more than a year"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package views
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 // firstDifferences are shown without --all.
 const firstDifferences = 20
 
-func printReplay(w io.Writer, r replay.Result, all bool) error {
+func Replay(w io.Writer, r replay.Result, all bool) error {
 	fmt.Fprintf(w, "%d windows, %s to %s, %v in all\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), r.Length.Round(time.Second))
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "\tBINDS\tUNBINDS\tUNBINDS/BIND\tREBINDS\tROOM\tBOUND\tUNBOUND SHARE")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package repeat
 
 import (
 	"fmt"
@@ -11,10 +11,11 @@ import (
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine"
 	"homenode/internal/set"
+	"homenode/internal/source"
 )
 
-// repeatArm is one placement to run the command under.
-type repeatArm struct {
+// arm is one placement to run the command under.
+type arm struct {
 	name, about string
 	run         []string // the flags of 'homenode run'
 	placement   launch.Placement
@@ -28,43 +29,43 @@ type armChoice struct {
 	m      machine.Machine
 	limits launch.Limits
 	nodes  set.NodeSet // that have memory and may be used, of --nodes
-	arms   []repeatArm
+	arms   []arm
 	notes  []string
 }
 
 // choose makes the arms that the flags name. Those that this machine cannot have
 // are left out with a note.
-func (f repeatFlags) choose(m machine.Machine, l launch.Limits) ([]repeatArm, []string, error) {
-	nodes, err := parseNodes(f.nodes, m)
+func (f Options) choose(m machine.Machine, l launch.Limits) ([]arm, []string, error) {
+	nodes, err := source.Nodes(f.Nodes, m)
 	if err != nil {
 		return nil, nil, err
 	}
-	if f.nodes == "all" && !l.Mems.IsEmpty() {
+	if f.Nodes == "all" && !l.Mems.IsEmpty() {
 		nodes = nodes.Intersect(l.Mems)
 	}
 	c := &armChoice{m: m, limits: l, nodes: nodes}
 	if err := c.checkNodes(f); err != nil {
 		return nil, nil, err
 	}
-	for _, name := range f.arms {
+	for _, name := range f.Arms {
 		if err := c.add(strings.TrimSpace(name)); err != nil {
 			return nil, nil, err
 		}
 	}
 	if len(m.Nodes) == 1 {
-		return []repeatArm{asIs()}, []string{"This machine has one node: there is nothing to place, and only as-is was measured."}, nil
+		return []arm{asIs()}, []string{"This machine has one node: there is nothing to place, and only as-is was measured."}, nil
 	}
 	if len(c.arms) == 0 {
-		return nil, nil, fmt.Errorf("--arms %s: none of them is possible here: %s", strings.Join(f.arms, ","), strings.Join(c.notes, " "))
+		return nil, nil, fmt.Errorf("--arms %s: none of them is possible here: %s", strings.Join(f.Arms, ","), strings.Join(c.notes, " "))
 	}
 	return c.arms, c.notes, nil
 }
 
-func asIs() repeatArm { return repeatArm{name: "as-is", about: "not placed"} }
+func asIs() arm { return arm{name: "as-is", about: "not placed"} }
 
 // checkNodes wants what was named to exist, also where no arm would use it.
-func (c *armChoice) checkNodes(f repeatFlags) error {
-	if f.nodes == "all" {
+func (c *armChoice) checkNodes(f Options) error {
+	if f.Nodes == "all" {
 		return nil
 	}
 	if c.nodes.IsEmpty() {
@@ -101,7 +102,7 @@ func (c *armChoice) add(name string) error {
 }
 
 func (c *armChoice) has(name string) bool {
-	return slices.ContainsFunc(c.arms, func(a repeatArm) bool { return a.name == name })
+	return slices.ContainsFunc(c.arms, func(a arm) bool { return a.name == name })
 }
 
 // addNodes takes the nodes that have CPUs, up to mostNodeArms: the first, then one
@@ -194,7 +195,7 @@ func (c *armChoice) resolved(name, about string, q launch.Request) error {
 	if err != nil {
 		return fmt.Errorf("arm %s: %w", name, err)
 	}
-	c.arms = append(c.arms, repeatArm{name: name, about: about, placement: p,
+	c.arms = append(c.arms, arm{name: name, about: about, placement: p,
 		run: []string{"--nodes", q.Nodes.String(), "--policy", string(q.Policy)}})
 	return nil
 }
