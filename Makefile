@@ -6,7 +6,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup lab lab-debian build check test test-full fuzz demo bench bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
+.PHONY: all setup man reference lab lab-debian build check test test-full fuzz demo bench bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
 
 all: build
 
@@ -25,6 +25,12 @@ FORCE:
 build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab/shapes -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard lab/shapes/*.yaml) go.mod go.sum
 	@mkdir -p build
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X homenode/internal/cli.Version=$(VERSION)' -o build/ ./cmd/homenode ./cmd/homenode-lab
+
+man: build ## man pages of both programs: build/man
+	@build/homenode reference --man build/man && build/homenode-lab reference --man build/man
+
+reference: build ## docs/reference: what the commands and their flags are
+	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
 
 lab: setup ## build the lab into build/lab
 	@lab/build.sh

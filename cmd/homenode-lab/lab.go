@@ -33,9 +33,9 @@ type labFlags struct {
 	counters int
 }
 
-// labCommands are those that boot the lab, and those that run inside.
-func labCommands() []*cobra.Command {
-	return []*cobra.Command{labShapes(), labShell(), labRun(), labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labCount(), labProbe(), labHot(), labArm()}
+// inGuest are the commands that run inside the lab.
+func inGuest() []*cobra.Command {
+	return []*cobra.Command{labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labCount(), labProbe(), labHot(), labArm()}
 }
 
 func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {
@@ -114,7 +114,7 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 
 func labShell() *cobra.Command {
 	var f labFlags
-	return f.addFlags(&cobra.Command{
+	return cli.CompleteArgument(f.addFlags(&cobra.Command{
 		Use: "shell SHAPE", Short: "A prompt in the lab", Args: cli.Exactly(1, "a shape's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := labOptions(&f, args[0])
@@ -123,12 +123,12 @@ func labShell() *cobra.Command {
 			}
 			return lab.Shell(cmd.Context(), o)
 		},
-	})
+	}), shapes.Names)
 }
 
 func labRun() *cobra.Command {
 	var f labFlags
-	return f.addFlags(&cobra.Command{
+	return cli.CompleteArgument(f.addFlags(&cobra.Command{
 		Use: "run SHAPE -- COMMAND…", Short: "Boot the lab, run one command in it, and end it",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -138,7 +138,7 @@ func labRun() *cobra.Command {
 			}
 			return runInLab(cmd, o, args[1:])
 		},
-	})
+	}), shapes.Names)
 }
 
 func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {

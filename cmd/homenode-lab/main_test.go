@@ -67,3 +67,17 @@ func TestNoQEMU(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 }
+
+// Shapes are completed, and every command that a person may find is in a group.
+func TestCompletion(t *testing.T) {
+	for _, line := range []string{"shell f", "run f"} {
+		if code, out, _ := runWith(append([]string{"__completeNoDesc"}, strings.Fields(line)...)...); code != exit.Done || out != "far\nfour\n:4\n" {
+			t.Errorf("%s: exit code %d, %q", line, code, out)
+		}
+	}
+	for _, cmd := range rootCommand().Commands() {
+		if !cmd.Hidden && cmd.GroupID == "" {
+			t.Errorf("%s is in no group", cmd.Name())
+		}
+	}
+}

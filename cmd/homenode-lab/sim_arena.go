@@ -54,6 +54,7 @@ func simArenaCommand() *cobra.Command {
 	flags.StringSliceVar(&f.policies, "policy", nil, "only this policy of the experiment, and the one that all are compared with; repeatable")
 	flags.IntVar(&f.seeds, "seeds", 0, "how many, from 1 on; default: the experiment's")
 	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "worlds that are simulated at a time; the result does not depend on it")
+	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
 	flags.StringVar(&f.out, "out", "", "write the result to this file, as JSON; -: to standard output, and nothing else")
 	flags.StringVar(&f.html, "html", "", "write one self-contained page to this file")
 	cli.OutputFlag(cmd, &f.output)

@@ -64,6 +64,7 @@ func simFleetCommand() *cobra.Command {
 	flags.StringVar(&f.noise, "noise", "", "how much measurements vary, for the data set's figures: a file; default: what this homenode has")
 	flags.StringVar(&f.out, "out", "", "the result as JSON: a file")
 	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "servers that are simulated at a time; the result does not depend on it")
+	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
 	cli.OutputFlag(cmd, &f.output)
 	return cmd
 }

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,13 +29,13 @@ import (
 )
 
 type benchFlags struct {
-	out, html, svg, output string
-	resume                 bool
-	only, skip             []string
-	nodes, cpus            string
-	repeats                int
-	budget                 time.Duration
-	seed                   uint64
+	out, html, pictures, output string
+	resume                      bool
+	only, skip                  []string
+	nodes, cpus                 string
+	repeats                     int
+	budget                      time.Duration
+	seed                        uint64
 }
 
 func benchCommand() *cobra.Command {
@@ -51,7 +53,7 @@ func benchCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.out, "out", "profile.json", "where the profile goes; replaced when there is something to save")
+	flags.StringVar(&f.out, "out", "", "where the profile goes, replaced when there is something to save (default "+rootProfile+", for other users than root homenode/profile.json in $XDG_STATE_HOME or ~/.local/state)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the profile that is there")
 	flags.StringSliceVar(&f.only, "only", nil, "these parts only")
 	flags.StringSliceVar(&f.skip, "skip", nil, "not these parts")
@@ -61,10 +63,21 @@ func benchCommand() *cobra.Command {
 	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "how long it may take: fewer repeats, then fewer parts; 0: no limit")
 	flags.Uint64Var(&f.seed, "seed", 1, "of the order of repeats")
 	flags.StringVar(&f.html, "html", "", "a page of the profile, too; - is standard output")
-	flags.StringVar(&f.svg, "svg", "", "pictures of the profile, too: a folder")
+	flags.StringVar(&f.pictures, "pictures", "", "pictures of the profile (SVG), too: into this folder")
 	cli.OutputFlag(cmd, &f.output)
 	cmd.AddCommand(benchShowCommand())
 	return cmd
+}
+
+// rootProfile is where the agent's configuration of the documentation names it.
+const rootProfile = "/var/lib/homenode/profile.json"
+
+// defaultProfile is the same wherever it is started.
+func defaultProfile(uid int, env func(string) string) string {
+	if uid == 0 {
+		return rootProfile
+	}
+	return filepath.Join(cmp.Or(env("XDG_STATE_HOME"), filepath.Join(env("HOME"), ".local/state")), "homenode/profile.json")
 }
 
 func partNames(parts []profile.Part) string {
@@ -82,8 +95,14 @@ var (
 )
 
 func runBench(cmd *cobra.Command, f benchFlags) error {
-	if err := cli.Empty(cmd, "only", "skip", "nodes", "cpus", "html", "svg"); err != nil {
+	if err := cli.Empty(cmd, "only", "skip", "nodes", "cpus", "html", "pictures"); err != nil {
 		return exit.BadInput(err)
+	}
+	if !cmd.Flags().Changed("out") {
+		f.out = defaultProfile(os.Geteuid(), os.Getenv)
+		if err := os.MkdirAll(filepath.Dir(f.out), 0o755); err != nil {
+			return exit.BadInput(fmt.Errorf("make folder for the profile: %w: name a file with --out", err))
+		}
 	}
 	o, prior, err := f.prepare()
 	if err != nil {
@@ -196,8 +215,8 @@ func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 
 // print writes everything that can be written: minutes of measuring are in it.
 func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
-	if f.svg != "" {
-		err = writePictures(f.svg, p)
+	if f.pictures != "" {
+		err = writePictures(f.pictures, p)
 	}
 	err = errors.Join(err, cli.WriteTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }))
 	if f.html == "-" {

@@ -19,11 +19,11 @@ func (f benchFlags) writable() error {
 			return err
 		}
 	}
-	if f.svg == "" {
+	if f.pictures == "" {
 		return nil
 	}
-	if err := os.MkdirAll(f.svg, 0o755); err != nil {
-		return fmt.Errorf("--svg: make folder for pictures: %w", err)
+	if err := os.MkdirAll(f.pictures, 0o755); err != nil {
+		return fmt.Errorf("--pictures: make folder for pictures: %w", err)
 	}
-	return cli.CanCreate("--svg "+f.svg, f.svg)
+	return cli.CanCreate("--pictures "+f.pictures, f.pictures)
 }

@@ -85,8 +85,8 @@ func TestBenchBadInput(t *testing.T) {
 		{[]string{"--out", "/proc/self/p.json"}, []string{"--out /proc/self/p.json", "make a file"}},
 		{[]string{"--html", in("none/p.html")}, []string{"--html", "no folder", "none"}},
 		{[]string{"--html", dir}, []string{"--html", "not a regular file"}},
-		{[]string{"--svg", clitest.WriteFile(t, in("file"), "")}, []string{"--svg", "make folder"}},
-		{[]string{"--svg", "/proc/self"}, []string{"--svg /proc/self", "make a file"}},
+		{[]string{"--pictures", clitest.WriteFile(t, in("file"), "")}, []string{"--pictures", "make folder"}},
+		{[]string{"--pictures", "/proc/self"}, []string{"--pictures /proc/self", "make a file"}},
 		{[]string{"--only", ""}, []string{"--only is empty"}},
 		{[]string{"--skip", ""}, []string{"--skip is empty"}},
 		{[]string{"--nodes", " "}, []string{"--nodes is empty"}},
@@ -124,7 +124,7 @@ func TestBenchAndShow(t *testing.T) {
 	s := stub(t, &stubProber{})
 	dir := t.TempDir()
 	out, page := filepath.Join(dir, "p.json"), filepath.Join(dir, "p.html")
-	code, text, errs := runWith("bench", "--only", "latency,mixes", "--out", out, "--html", page, "--svg", filepath.Join(dir, "svg"))
+	code, text, errs := runWith("bench", "--only", "latency,mixes", "--out", out, "--html", page, "--pictures", filepath.Join(dir, "svg"))
 	if code != exit.Done || !strings.Contains(text, "100") || !strings.Contains(errs, "measuring latency") || !strings.Contains(errs, "bench show "+out) {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, text, errs)
 	}

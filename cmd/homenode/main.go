@@ -14,8 +14,11 @@ func main() { cli.Main(rootCommand()) }
 func rootCommand() *cobra.Command {
 	root := cli.Root("homenode", "Keeps every workload next to its memory",
 		"homenode watches where each workload runs and where its memory is, decides where it\nshould live, binds it, moves its memory home, and puts everything back when it ends.")
-	root.AddCommand(topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), eventsCommand(), benchCommand(), runCommand(), migrateCommand(), repeatCommand(),
-		recordCommand(), agentCommand(), statusCommand(), whyCommand(), restoreCommand(), freezeCommand(), guardCommand(), brmCommand(),
-		reloadCommand(), replayCommand(), classesCommand(), soakCommand())
+	cli.Group(root, "Inspect", topoCommand(), statCommand(), mapsCommand(), topCommand(), doctorCommand(), eventsCommand())
+	cli.Group(root, "Act", runCommand(), migrateCommand(), brmCommand(), restoreCommand())
+	cli.Group(root, "Agent", agentCommand(), statusCommand(), whyCommand(), reloadCommand(), replayCommand())
+	cli.Group(root, "Measure", benchCommand(), repeatCommand(), recordCommand(), classesCommand())
+	root.AddCommand(freezeCommand(), guardCommand(), soakCommand())
+	cli.CompleteFlags(root, flagValues)
 	return root
 }

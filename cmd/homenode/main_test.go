@@ -51,6 +51,8 @@ func TestBadInput(t *testing.T) {
 		{[]string{"stat", "--count", "-1"}, []string{"--count -1"}},
 		{[]string{"stat", "-o", "xml"}, []string{"text or json"}},
 		{[]string{"stat", "--root", dir}, []string{"no CPU found"}},
+		{[]string{"record"}, []string{"give --out"}},
+		{[]string{"freeze", "--cgroup", "/a", "--direct-owner", "me"}, []string{`--direct-owner "me"`, "want systemd"}},
 		{[]string{"maps"}, []string{"a process id"}},
 		{[]string{"maps", "init"}, []string{`"init"`}},
 		{[]string{"maps", "1", "--top", "0"}, []string{"--top 0"}},

@@ -13,7 +13,6 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
-	"homenode/internal/kernel/cgroup"
 	"homenode/internal/migrate"
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
@@ -53,7 +52,7 @@ func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&f.partial, "partial", false, "move what has room, when not all of it has")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what there is to move and what that takes; move nothing")
 	profileFlag(cmd, &f.profile)
-	flags.StringArrayVar(&f.directOwners, "direct-owner", nil, "freeze: freeze cgroups of this owner all the same, such as systemd; repeatable")
+	directOwnerFlag(cmd, &f.directOwners)
 	flags.StringVar(&f.state, "state", agent.DefaultStateDir, "freeze: folder of the record of what is frozen")
 	cli.OutputFlag(cmd, &f.output)
 }
@@ -85,16 +84,10 @@ func (f migrateFlags) job(cmd *cobra.Command) (j migrate.Job, err error) {
 	if j.Mode == migration.Freeze {
 		j.Rate, j.MaxStall = 0, 0
 	}
-	for _, owner := range f.directOwners {
-		if !slices.Contains(owners(), owner) {
-			return j, fmt.Errorf("--direct-owner %q: want %s", owner, strings.Join(owners(), ", "))
-		}
+	if err := checkDirectOwners(f.directOwners); err != nil {
+		return j, err
 	}
 	return j, f.amounts(cmd)
-}
-
-func owners() []string {
-	return []string{cgroup.Systemd, cgroup.Kubelet, cgroup.Docker, cgroup.Containerd, cgroup.Podman, cgroup.Libvirt}
 }
 
 func (f migrateFlags) oneTarget(j *migrate.Job) error {

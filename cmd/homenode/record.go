@@ -35,7 +35,7 @@ func recordCommand() *cobra.Command {
 			"Serial numbers, host names, hardware addresses and command lines are not among them.\n'homenode topo --root FILE' shows the same machine elsewhere.\n\n" +
 			"With --windows, records what machine and workloads do, a window a line, for 'homenode top --replay'.\n" +
 			"Such a file names no host, but the paths of its cgroups.",
-		Example: "  homenode record\n  homenode record --out machine.tar.gz\n  homenode record --root DIR --out smaller/\n  homenode record --windows day.jsonl --for 10m",
+		Example: "  homenode record --out machine.tar.gz\n  homenode record --root DIR --out smaller/\n  homenode record --windows day.jsonl --for 10m",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("windows") {
@@ -55,7 +55,7 @@ func recordCommand() *cobra.Command {
 			return recording.Windows(cmd.Context(), w)
 		},
 	}
-	cmd.Flags().StringVar(&f.out, "out", "homenode-record.tar.gz", "where to: a .tar.gz, or a folder that is made")
+	cmd.Flags().StringVar(&f.out, "out", "", "where to: a .tar.gz, or a folder that is made")
 	cmd.Flags().StringVar(&f.root, "root", "", "a recorded tree instead of this machine")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the file if it exists")
 	addWindowFlags(cmd.Flags(), &w, &config)
@@ -63,6 +63,9 @@ func recordCommand() *cobra.Command {
 }
 
 func recordMachine(cmd *cobra.Command, f recordFlags) error {
+	if !cmd.Flags().Changed("out") {
+		return exit.BadInput(errors.New("save this machine where: give --out, such as --out machine.tar.gz"))
+	}
 	if f.out == "" {
 		return exit.BadInput(errors.New("--out is empty: name a .tar.gz or a folder"))
 	}

@@ -79,5 +79,5 @@ func whyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&state, "state", agent.DefaultStateDir, "the agent's state folder")
 	cmd.Flags().StringVar(&log, "decisions", "", "the decision log (default: the agent's)")
 	cli.OutputFlag(cmd, &output)
-	return cmd
+	return cli.CompleteArgument(cmd, watched)
 }

@@ -28,7 +28,7 @@ func topoCommand() *cobra.Command {
 		Short: "Show a machine: nodes, CPUs, caches, memory, distances, devices",
 		Long: "Shows the machine it runs on, or one that --root, --from-hwloc or --shape names.\n\n" +
 			"What the kernel or the firmware does not tell is unknown: null in JSON. If a part could not\nbe read or believed, a line on stderr says so, and the exit code is 3.",
-		Example: "  homenode topo\n  homenode topo --svg machine.svg\n  homenode topo --root homenode-record.tar.gz -o json\n  homenode topo --profile profile.json\n  homenode topo --hwloc - | lstopo -i - --if xml",
+		Example: "  homenode topo\n  homenode topo --svg machine.svg\n  homenode topo --root machine.tar.gz -o json\n  homenode topo --profile profile.json\n  homenode topo --hwloc - | lstopo -i - --if xml",
 		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return showTopology(cmd, f) },
 	}

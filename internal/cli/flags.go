@@ -22,6 +22,7 @@ func Exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// CheckOutput refuses what OutputFlag does not offer; more as there.
 func CheckOutput(output string, more ...string) error {
 	if output != "text" && output != "json" && !slices.Contains(more, output) {
 		return exit.BadInput(fmt.Errorf("-o is %q: want %s", output, faces(more)))
@@ -32,6 +33,7 @@ func CheckOutput(output string, more ...string) error {
 // OutputFlag adds -o; more are the faces that only this command has.
 func OutputFlag(cmd *cobra.Command, output *string, more ...string) {
 	cmd.Flags().StringVarP(output, "output", "o", "text", faces(more))
+	must(cmd.RegisterFlagCompletionFunc("output", complete(Fixed(append([]string{"text", "json"}, more...)...))))
 }
 
 // faces is "text or json", or "text, json or markdown".

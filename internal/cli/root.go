@@ -21,6 +21,7 @@ const ExitCodes = "Exit codes: 0 done, 1 failed, 2 bad input or missing precondi
 func Root(name, short, long string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           name,
+		Version:       Version,
 		Short:         short,
 		Long:          long + "\n\n" + ExitCodes,
 		SilenceErrors: true,
@@ -28,9 +29,18 @@ func Root(name, short, long string) *cobra.Command {
 		Args:          NoSuch(name),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(referenceCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.BadInput(err) })
 	return root
+}
+
+// Group adds commands under a title of the help.
+func Group(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // NoSuch refuses what is no subcommand of a command.
