@@ -3,7 +3,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,5 +29,20 @@ func TestOperatorLinksNoLab(t *testing.T) {
 		if lab || sim || strings.Contains(p, "parquet") {
 			t.Errorf("homenode links %s", p)
 		}
+	}
+}
+
+// Built as 'make build' does it.
+func TestOperatorIsSmall(t *testing.T) {
+	const most = 32_000_000
+	exe := filepath.Join(t.TempDir(), "homenode")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", exe, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v: %s", err, out)
+	}
+	info, err := os.Stat(exe)
+	if err != nil || info.Size() > most {
+		t.Errorf("%v: homenode has %d bytes, want at most %d", err, info.Size(), most)
 	}
 }

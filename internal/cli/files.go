@@ -26,6 +26,7 @@ func CanReplace(flag, path string) error {
 	return CanCreate(flag+" "+path, dir)
 }
 
+// CanCreate makes a file in a folder and removes it; what names both in the error.
 func CanCreate(what, dir string) error {
 	t, err := os.CreateTemp(dir, ".homenode-*")
 	if err == nil {

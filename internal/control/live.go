@@ -57,6 +57,7 @@ type Live struct {
 	outcomes []action.Outcome
 }
 
+// Open reads the running kernel; it takes no journal until Apply.
 func Open(c agent.Config, period time.Duration) (*Live, error) {
 	l := &Live{cfg: c, period: period, wake: make(chan struct{}, 1)}
 	reader, err := kernel.NewReader(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Ours: l.ours})

@@ -10,6 +10,7 @@ import (
 	"homenode/internal/window"
 )
 
+// Recording reads a whole recording of windows; one without a window is refused.
 func Recording(path string) (window.Recording, error) {
 	f, err := os.Open(path)
 	if err != nil {

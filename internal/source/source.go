@@ -40,6 +40,7 @@ func (s Machine) Read(stderr io.Writer) (machine.Machine, []string, error) {
 	return Live()
 }
 
+// ReadRoot reads a recorded tree, and says on stderr if it is not the folder that was named.
 func ReadRoot(path string, stderr io.Writer) (machine.Machine, []string, error) {
 	tree, where, err := OpenTree(path, stderr)
 	if err != nil {

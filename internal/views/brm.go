@@ -20,6 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
+// BRM prints what a run of brm came to: penalties by process, and why each was moved.
 func BRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error {
 	if output == "json" {
 		return json.NewEncoder(w).Encode(s)

@@ -15,6 +15,7 @@ import (
 // firstDifferences are shown without --all.
 const firstDifferences = 20
 
+// Replay prints both sides of a recording, and the first decisions that differ, or all.
 func Replay(w io.Writer, r replay.Result, all bool) error {
 	fmt.Fprintf(w, "%d windows, %s to %s, %v in all\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), r.Length.Round(time.Second))
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)

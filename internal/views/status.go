@@ -15,6 +15,7 @@ import (
 	"homenode/internal/window"
 )
 
+// Status prints the agent's last window and what it did with each workload.
 func Status(w io.Writer, s agent.Status) error {
 	dry := ""
 	if s.DryRun {
@@ -84,6 +85,7 @@ func pages(wl window.Workload) string {
 	return strings.Join(parts, "/") + " MiB" + markOf(how)
 }
 
+// Why prints the reason for a workload, with its numbers and earlier decisions.
 func Why(w io.Writer, ws agent.WorkloadStatus) {
 	fmt.Fprintf(w, "%s: %s\n", orNone(ws.ID), report.Printable(ws.Reason.Summary))
 	for _, n := range ws.Reason.Numbers {
@@ -103,6 +105,7 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 	}
 }
 
+// Decision prints one, with its numbers and what else was considered.
 func Decision(w io.Writer, d agent.Decision) {
 	fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, report.Printable(fmt.Sprint(d.Action)), report.Printable(d.Reason.Summary))
 	for _, n := range d.Reason.Numbers {

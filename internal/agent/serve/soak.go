@@ -14,8 +14,8 @@ import (
 	"homenode/internal/kernel"
 )
 
-// soakResult is what an agent cost that played a recording.
-type soakResult struct {
+// SoakResult is what an agent cost that played a recording.
+type SoakResult struct {
 	Schema    int     `json:"schema"`
 	Rounds    uint64  `json:"rounds"`
 	Workloads int     `json:"workloads"`
@@ -31,19 +31,20 @@ type soakResult struct {
 	Decisions map[string]uint64 `json:"decisions"`
 }
 
-func Soak(ctx context.Context, c agent.Config, tape *agent.Tape, version string, rounds uint64) (soakResult, error) {
+// Soak plays a recording to the agent's own loop, as fast as it goes.
+func Soak(ctx context.Context, c agent.Config, tape *agent.Tape, version string, rounds uint64) (SoakResult, error) {
 	c.Log.Level = "error" // a day's log lines at once say nothing
 	log, _ := agent.Logger(os.Stderr, c.Log)
 	a, err := agent.New(ctx, agent.Options{Config: c, Rounds: rounds, Log: log, Play: tape})
 	if err != nil {
-		return soakResult{}, err
+		return SoakResult{}, err
 	}
 	began := time.Now()
 	if err := Run(ctx, a, version, log, Hangups()); err != nil {
-		return soakResult{}, err
+		return SoakResult{}, err
 	}
 	v, _ := a.View()
-	out := soakResult{Schema: 1, Rounds: v.Status.Rounds, Workloads: len(v.Status.Window.Workloads), Nodes: len(v.Status.Window.Nodes),
+	out := SoakResult{Schema: 1, Rounds: v.Status.Rounds, Workloads: len(v.Status.Window.Workloads), Nodes: len(v.Status.Window.Nodes),
 		Seconds: time.Since(began).Seconds(), CPU: kernel.ProcessCPU().Seconds(), Decide: v.Status.Totals.DecideTimes, Decisions: v.Status.Totals.Decisions}
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
