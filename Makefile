@@ -6,7 +6,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup man reference lab lab-debian build check test test-full fuzz demo bench bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
+.PHONY: all setup man reference lab lab-debian build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
 
 all: build
 
@@ -53,12 +53,21 @@ fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
 demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 	@build/homenode-lab demo
 
+demo-pilot: setup lab build ## what warm-up and repeats a mix should have: before its first comparison
+	@build/homenode-lab demo --pilot
+
+readme-table: ## put the last demonstration's table and picture into README.md
+	@scripts/readme-demo.sh
+
 # All but what adds to recorded data (sim-parity, estimate) and moving memory.
-BENCHES = stat sim optimizer agent count observe lab unbind brm classes arena
+BENCHES = peers stat sim optimizer agent count observe lab unbind brm classes arena
 
 bench: demo ## the demonstration's ratios, then every bench-NAME of BENCHES: hours; one that misses a target does not stop the others
 	@bad=; for name in $(BENCHES); do scripts/bench-$$name.sh || bad="$$bad $$name"; done; \
 	[ -z "$$bad" ] || { echo "bench: a target is not met, or it could not run:$$bad"; exit 1; }
+
+bench-peers: setup lab build ## what peers reach after 120 model-seconds of warm-up, once per release: build/bench/peers.json
+	@scripts/bench-peers.sh
 
 bench-sim: build ## speed and memory of a simulated fleet: build/bench/sim.json
 	@scripts/bench-sim.sh

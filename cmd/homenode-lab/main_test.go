@@ -47,6 +47,10 @@ func TestBadInput(t *testing.T) {
 		{[]string{"demo", "--mix", filepath.Join(dir, "none.yaml")}, []string{"none.yaml"}},
 		{[]string{"demo", "--mix", file("mix.yaml", string(mix)+"\ncolour: red\n")}, []string{"mix.yaml", "colour"}},
 		{[]string{"demo", "--mix", "../../lab/mixes/first-light.yaml", "--arms", "magic"}, []string{"magic", "numad"}},
+		{[]string{"demo", "--mixes", "../../lab/mixes", "--mix", "magic"}, []string{"magic", "database"}},
+		{[]string{"demo", "--mixes", "../../lab/mixes", "--warmup", "-1"}, []string{"--warmup"}},
+		{[]string{"demo", "--mixes", "../../lab/mixes", "--pilot", "--budget", "0s"}, []string{"--budget"}},
+		{[]string{"demo", "--mixes", "../../lab/mixes", "--pilot", "-o", "json"}, []string{"--pilot"}},
 	} {
 		code, text := clitest.RunCaught(t, rootCommand(), c.args...)
 		if code != exit.Bad {

@@ -106,7 +106,7 @@ func raoTry(ctx context.Context, g *Guest, programs []raoProgram, arm string) (r
 }
 
 func raoOnce(ctx context.Context, g *Guest, programs []raoProgram, arm string) (r raoRun, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := g.Within(ctx, 5*time.Minute)
 	defer cancel()
 	out, err := g.Run(ctx, "sh", "-c", raoScript(programs, arm))
 	if err != nil || out.Exit != 0 {
@@ -147,7 +147,7 @@ func raoScript(programs []raoProgram, arm string) string {
 	b.WriteString(`set -u
 echo 0 > /proc/sys/kernel/numa_balancing
 rm -rf /tmp/rao; mkdir -p /tmp/rao; cd /tmp/rao
-homenode-load control count --phase 0 > /dev/null
+homenode-load control on --phase 0 > /dev/null
 `)
 	for i, p := range programs {
 		fmt.Fprintf(&b, "homenode-load %s --seconds 100000 --out r%[2]d --ready p%[2]d </dev/null >o%[2]d 2>&1 &\n", p.load, i)
@@ -161,15 +161,15 @@ homenode-load control count --phase 0 > /dev/null
 	if strings.HasPrefix(arm, "brm") {
 		b.WriteString("homenode brm --pid $(cat p* | paste -sd,) --period " + raoPeriod + strings.TrimPrefix(arm, "brm") + " </dev/null >brm 2>&1 & B=$!\n")
 	}
-	b.WriteString(`homenode-load control pace --phase 1 > /dev/null
+	b.WriteString(`homenode-load control on --phase 1 > /dev/null
 sleep 40
 clock() { homenode-load status | sed "s/.*model_cycles.:\\([0-9]*\\),.*/\\1/"; }
-homenode-load control pace --phase 2 > /dev/null
+homenode-load control on --phase 2 > /dev/null
 echo == begin; homenode-load status
 from=$(clock); until [ $(($(clock) - from)) -ge 150000000 ]; do sleep 0.5; done
 echo == end; homenode-load status
-homenode-load control pace --phase 3 > /dev/null
-homenode-load control count > /dev/null
+homenode-load control on --phase 3 > /dev/null
+homenode-load control on > /dev/null
 `)
 	if strings.HasPrefix(arm, "brm") {
 		b.WriteString("[ -e /proc/$B ] || { cat brm >&2; exit 1; }; kill $B; while [ -e /proc/$B ]; do sleep 0.05; done\n")

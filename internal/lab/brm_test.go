@@ -14,7 +14,7 @@ import (
 // balancing of memory is off: it would bring the memory instead.
 const setUpBRM = `
 echo 0 > /proc/sys/kernel/numa_balancing
-homenode-load control count > /dev/null
+homenode-load control on > /dev/null
 rm -f /tmp/brm-ready
 taskset 3 homenode-load chase --threads 2 --ws 4MiB --shared --thp off --bind-mem 1 --ready /tmp/brm-ready </dev/null >/dev/null 2>&1 &
 L=$!
@@ -137,7 +137,7 @@ func brmKilled(t *testing.T, g *Guest, load, watched, before string) {
 	for _, signal := range []string{"-KILL", "-TERM"} {
 		mustRun(t, g, "sh", "-c", fmt.Sprintf(startBRM, load))
 		pid := strings.TrimSpace(mustRun(t, g, "sh", "-c", fmt.Sprintf(start, load)))
-		waitFor(t, "a thread that is held", func() bool { return affinity() != before })
+		waitFor(t, g, "a thread that is held", func() bool { return affinity() != before })
 		mustRun(t, g, "sh", "-c", fmt.Sprintf("kill %s %s; while [ -e /proc/%[2]s ]; do sleep 0.05; done", signal, pid))
 		if signal == "-KILL" {
 			if affinity() == before {

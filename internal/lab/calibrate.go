@@ -40,7 +40,7 @@ func Flat(cmdline []byte) string {
 // Calibrate runs in the guest: for every node with memory it reads pages bound
 // to it and asks the PMU where they were counted. It leaves the model off.
 func Calibrate(nodes set.NodeSet) error {
-	if err := load("control", "count"); err != nil {
+	if err := load("control", "on"); err != nil {
 		return err
 	}
 	var errs []error

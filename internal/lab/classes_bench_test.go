@@ -179,7 +179,7 @@ func tryScript(command, neighbour string, node int) string {
 	fmt.Fprintf(&b, `set -u
 taskset -p 8 $$ > /dev/null; rm -rf /tmp/t; mkdir -p /tmp/t; cd /trial/%[1]d
 cg=/sys/fs/cgroup/trial; echo 0 > $cg/p/cpuset.cpus; echo %[1]d > $cg/p/cpuset.mems; echo 1 > $cg/n/cpuset.cpus; echo 0 > $cg/n/cpuset.mems
-homenode-load control pace --phase 1 > /dev/null
+homenode-load control on --phase 1 > /dev/null
 clock() { homenode-load status | sed "s/.*model_cycles.:\([0-9]*\),.*/\1/"; }
 `, node)
 	if neighbour != "" {
@@ -198,7 +198,7 @@ clock() { homenode-load status | sed "s/.*model_cycles.:\([0-9]*\),.*/\1/"; }
 // work is n pieces of a program's work, in its cgroup, waited for, with the model's clock
 // before and after: who enters a cgroup waits for the kernel a while, which is not work.
 func work(line string, n int) string {
-	loop := fmt.Sprintf("homenode-load control pace --phase 2 > /tmp/t/begin; i=0; while [ $i -lt %d ]; do ./busybox %s > /dev/null; i=$((i + 1)); done; homenode-load control pace --phase 3 > /tmp/t/end", n, line)
+	loop := fmt.Sprintf("homenode-load control on --phase 2 > /tmp/t/begin; i=0; while [ $i -lt %d ]; do ./busybox %s > /dev/null; i=$((i + 1)); done; homenode-load control on --phase 3 > /tmp/t/end", n, line)
 	return strings.TrimSuffix(inGroup("p", loop, "/tmp/t/p.err"), " &\n") + "\necho == begin; cat /tmp/t/begin; echo == end; cat /tmp/t/end\n"
 }
 
@@ -223,7 +223,7 @@ type tried struct {
 }
 
 func tryOnce(ctx context.Context, g *Guest, command, neighbour string, node int) (r tried, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 6*time.Minute)
+	ctx, cancel := g.Within(ctx, 6*time.Minute)
 	defer cancel()
 	out, err := g.Run(ctx, "sh", "-c", tryScript(command, neighbour, node))
 	if err != nil || out.Exit != 0 {

@@ -16,17 +16,17 @@ import (
 
 // costLoads are what the lab's price is measured with: each kind of access that the
 // model tells apart, and two that share lines.
-var costLoads = []struct{ name, state, args string }{
-	{"chase, DRAM", "count", "chase --threads 1 --ws 8MiB --cpus 0 --bind-mem 0 --ops 4000000 --perf loads"},
-	{"chase, L2", "count", "chase --threads 1 --ws 32KiB --cpus 0 --bind-mem 0 --ops 16000000 --perf loads"},
-	{"chase, L1", "count", "chase --threads 1 --ws 4KiB --cpus 0 --bind-mem 0 --ops 60000000 --perf loads"},
-	{"stream of loads", "count", "stream --threads 1 --ws 8MiB --cpus 0 --bind-mem 0 --ops 8000000 --perf loads"},
-	{"stream of stores", "count", "stream --write --threads 1 --ws 8MiB --cpus 0 --bind-mem 0 --ops 8000000 --perf loads"},
-	{"triad", "count", "stream --triad --threads 1 --ws 6MiB --cpus 0 --bind-mem 0 --ops 1000000 --perf loads"},
-	{"computing", "count", "spin --threads 1 --cpus 0 --ops 100000 --perf loads"},
-	{"two nodes' chases", "count", "chase --threads 2 --ws 4MiB --cpus 0,2 --bind-mem 0 --ops 2000000 --perf loads"},
-	{"rao, an add every 16", "pace", "rao --threads 4 --ws 1MiB --sharing 4KiB --share-every 16 --cpus 0-3 --ops 60000 --perf loads"},
-	{"one line for four", "pace", "share --threads 4 --sharing 64 --cpus 0-3 --ops 30000 --perf loads"},
+var costLoads = []struct{ name, args string }{
+	{"chase, DRAM", "chase --threads 1 --ws 8MiB --cpus 0 --bind-mem 0 --ops 4000000 --perf loads"},
+	{"chase, L2", "chase --threads 1 --ws 32KiB --cpus 0 --bind-mem 0 --ops 16000000 --perf loads"},
+	{"chase, L1", "chase --threads 1 --ws 4KiB --cpus 0 --bind-mem 0 --ops 60000000 --perf loads"},
+	{"stream of loads", "stream --threads 1 --ws 8MiB --cpus 0 --bind-mem 0 --ops 8000000 --perf loads"},
+	{"stream of stores", "stream --write --threads 1 --ws 8MiB --cpus 0 --bind-mem 0 --ops 8000000 --perf loads"},
+	{"triad", "stream --triad --threads 1 --ws 6MiB --cpus 0 --bind-mem 0 --ops 1000000 --perf loads"},
+	{"computing", "spin --threads 1 --cpus 0 --ops 100000 --perf loads"},
+	{"two nodes' chases", "chase --threads 2 --ws 4MiB --cpus 0,2 --bind-mem 0 --ops 2000000 --perf loads"},
+	{"rao, an add every 16", "rao --threads 4 --ws 1MiB --sharing 4KiB --share-every 16 --cpus 0-3 --ops 60000 --perf loads"},
+	{"one line for four", "share --threads 4 --sharing 64 --cpus 0-3 --ops 30000 --perf loads"},
 }
 
 // What coherence costs the host: CPU time of QEMU, of the same loads with the directory
@@ -54,7 +54,7 @@ func TestBenchCoherence(t *testing.T) {
 	for i, load := range costLoads {
 		var took [2][]float64
 		for _, run := range trial.Order(2, repeats, 1) {
-			took[run.Arm] = append(took[run.Arm], costOf(t, guests[run.Arm], load.state, load.args))
+			took[run.Arm] = append(took[run.Arm], costOf(t, guests[run.Arm], load.args))
 		}
 		off, _ := trial.Summarise(took[0])
 		on, _ := trial.Summarise(took[1])
@@ -75,9 +75,9 @@ func TestBenchCoherence(t *testing.T) {
 }
 
 // costOf is QEMU's CPU time while a load runs.
-func costOf(t *testing.T, g *Guest, state, args string) (seconds float64) {
+func costOf(t *testing.T, g *Guest, args string) (seconds float64) {
 	t.Helper()
-	underModel(t, g, state, func() {
+	underModel(t, g, func() {
 		before := cpuTime(t, g)
 		mustRun(t, g, append([]string{"homenode-load"}, strings.Fields(args)...)...)
 		seconds = (cpuTime(t, g) - before).Seconds()

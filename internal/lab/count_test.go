@@ -67,7 +67,7 @@ func TestLabCountByBPF(t *testing.T) {
 				t.Skip("-short")
 			}
 			g := guest(t, "two", c.version)
-			mustRun(t, g, "homenode-load", "control", "count")
+			mustRun(t, g, "homenode-load", "control", "on")
 			defer mustRun(t, g, "homenode-load", "control", "off")
 			const load = "homenode-load chase --threads 1 --ws 4MiB --ops 1000000 --bind-cpu 0 --bind-mem "
 			args := []string{"--user", "--how", "bpf", "--controller", c.controller + "''"}
@@ -168,7 +168,7 @@ func TestBenchLabCount(t *testing.T) {
 		t.Skip("a measurement: scripts/bench-count.sh")
 	}
 	g := guest(t, "two", "v2")
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	var rows []kernelWork
 	for _, n := range []int{2, 50} {

@@ -15,12 +15,11 @@ const (
 	Debian = "debian"
 )
 
-// Limits of one try to boot. A busybox guest answers after seconds. systemd and
-// containerd start some hundred programs, each of them translated anew; on two busy
-// host CPUs it has taken a minute.
+// Limits of a boot by the guest's own clock. A busybox guest answers after some 3 s;
+// systemd and containerd start some hundred programs.
 const (
-	busyboxLimit = time.Minute
-	debianLimit  = 5 * time.Minute
+	busyboxLimit = 2 * time.Minute
+	debianLimit  = 10 * time.Minute
 )
 
 // complete fills in what was left out, and refuses what cannot be booted.

@@ -52,7 +52,7 @@ func (c runtimeCase) show(cgroup string) string {
 // A container of containerd's, with its own cgroups and with systemd's; one of Docker's.
 func TestLabDebianContainers(t *testing.T) {
 	g := debianGuest(t)
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	const kill = "ctr task kill -s KILL web; n=0; while ctr container info web >/dev/null 2>&1 && [ $n -lt 20 ]; do sleep 1; ctr container rm web; n=$((n + 1)); done; rm -f " + container + "/web.ready; true"
 	const narrowSlice, wideSlice = "systemctl start web.slice; systemctl set-property --runtime web.slice AllowedMemoryNodes=1", "systemctl set-property --runtime web.slice AllowedMemoryNodes=0-1"
@@ -96,7 +96,7 @@ func bindContainer(t *testing.T, g *Guest, c runtimeCase) {
 		t.Helper()
 		mustRun(t, g, "sh", "-c", c.stop)
 		mustRun(t, g, "sh", "-ec", "mkdir -p /tmp/web; "+programOnNode0+c.narrow+"; "+c.start)
-		waitFor(t, "the container is ready", func() bool { return mustRun(t, g, "sh", "-c", "ls "+c.ready+" 2>/dev/null || true") != "" })
+		waitFor(t, g, "the container is ready", func() bool { return mustRun(t, g, "sh", "-c", "ls "+c.ready+" 2>/dev/null || true") != "" })
 		cg := strings.TrimSpace(mustRun(t, g, "sh", "-c", c.cgroup))
 		mustRun(t, g, "sh", "-ec", c.wide)
 		return cg
@@ -142,7 +142,7 @@ func leaveDrift(t *testing.T, g *Guest, c runtimeCase, cg string) {
 	bindWeb(t, g, cg, c.setting)
 	mustRun(t, g, "sh", "-ec", c.drift)
 	var log string
-	waitFor(t, "drift is told", func() bool {
+	waitFor(t, g, "drift is told", func() bool {
 		log = mustRun(t, g, "sh", "-c", "cat /tmp/c.log; homenode why web 2>&1; cat /run/homenode/status.json")
 		return strings.Contains(log, "drift")
 	})
@@ -164,7 +164,7 @@ func bindWeb(t *testing.T, g *Guest, cg, setting string) (log string) {
 			t.Logf("the agent's log:\n%s", mustRun(t, g, "sh", "-c", "tail -n 60 /tmp/c.log; homenode why web 2>&1; true"))
 		}
 	})
-	waitFor(t, cg+" is bound", func() bool {
+	waitFor(t, g, cg+" is bound", func() bool {
 		log = mustRun(t, g, "cat", "/tmp/c.log")
 		return strings.Contains(log, setting) && strings.Contains(log, "cpuset.mems = 0")
 	})

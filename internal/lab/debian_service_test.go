@@ -74,7 +74,7 @@ func TestLabDebianService(t *testing.T) {
 		mustPut(t, g, to, data)
 	}
 	mustPut(t, g, "/etc/homenode/agent.yaml", []byte(serviceAgent))
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	defer mustRun(t, g, "sh", "-c", endServed)
 	t.Cleanup(func() {
@@ -85,7 +85,7 @@ func TestLabDebianService(t *testing.T) {
 	mustRun(t, g, "sh", "-ec", startServed+"systemd-sysusers; sysctl -q -p /etc/sysctl.d/homenode.conf; systemctl daemon-reload")
 	before := mustRun(t, g, "sh", "-c", showServed) + "0-3\n0-1\n"
 	mustRun(t, g, "systemctl", "start", "homenode") // Type=notify: it is ready
-	waitFor(t, "the unit is bound", func() bool { return strings.HasPrefix(mustRun(t, g, "sh", "-c", showServed), lonelyBound) })
+	waitFor(t, g, "the unit is bound", func() bool { return strings.HasPrefix(mustRun(t, g, "sh", "-c", showServed), lonelyBound) })
 	mustRun(t, g, "sh", "-ec", startMade)
 	servedBound(t, g)
 	log := mustRun(t, g, "sh", "-c", servedLog)
@@ -115,7 +115,7 @@ func servedKilled(t *testing.T, g *Guest) {
 	}
 	first := state()
 	mustRun(t, g, "systemctl", "kill", "-s", "KILL", "homenode")
-	waitFor(t, "it is started again", func() bool {
+	waitFor(t, g, "it is started again", func() bool {
 		now := state()
 		return len(now) == 2 && now[1] == "active" && now[0] != first[0]
 	})
@@ -144,7 +144,7 @@ const lonelyBound = "AllowedCPUs=0-1\nAllowedMemoryNodes=0\n"
 // servedBound waits until the unit is on node 0 and the cgroup on what is left of node 1.
 func servedBound(t *testing.T, g *Guest) {
 	t.Helper()
-	waitFor(t, "the unit and the cgroup are bound", func() bool {
+	waitFor(t, g, "the unit and the cgroup are bound", func() bool {
 		now := mustRun(t, g, "sh", "-c", showServed)
 		return strings.HasPrefix(now, lonelyBound) && strings.HasSuffix(now, "\n2\n1\n")
 	})
@@ -180,7 +180,7 @@ func servedReload(t *testing.T, g *Guest) {
 	t.Helper()
 	mustPut(t, g, "/etc/homenode/agent.yaml", []byte(strings.ReplaceAll(serviceAgent, "period: 2s", "period: 3s")))
 	mustRun(t, g, "systemctl", "reload", "homenode")
-	waitFor(t, "it has reloaded", func() bool {
+	waitFor(t, g, "it has reloaded", func() bool {
 		return strings.Contains(mustRun(t, g, "sh", "-c", servedLog), "msg=reload ")
 	})
 	mustPut(t, g, "/etc/homenode/agent.yaml", []byte("period: never\n"))

@@ -5,7 +5,6 @@ package lab
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,7 +51,7 @@ func putTests(t *testing.T, g *Guest, pkg, to string) {
 // runTests runs those of a name, each of which must have run.
 func runTests(t *testing.T, g *Guest, env, program, pattern string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := g.Within(t.Context(), patience)
 	defer cancel()
 	r, err := g.Run(ctx, "sh", "-c", fmt.Sprintf("cd /; %s timeout 500 %s -test.v -test.run '%s' 2>&1", env, program, pattern))
 	if err != nil {
@@ -118,7 +117,7 @@ func TestLabDebianUnitAgent(t *testing.T) {
 	if err := g.Put(t.Context(), "/etc/u.yaml", 0o644, []byte(unitAgent)); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	defer mustRun(t, g, "sh", "-c", "kill -9 $(cat /tmp/u.pid) 2>/dev/null; systemctl stop lone; homenode restore --config /etc/u.yaml; true")
 	mustRun(t, g, "sh", "-ec", startLone)
@@ -158,7 +157,7 @@ func TestLabDebianUnitAgent(t *testing.T) {
 	mustRun(t, g, "sh", "-ec", "systemctl stop lone\n"+startLone)
 	bindLone(t, g)
 	mustRun(t, g, "systemctl", "set-property", "--runtime", "lone.service", "AllowedCPUs=1-3")
-	waitFor(t, "drift is told", func() bool {
+	waitFor(t, g, "drift is told", func() bool {
 		log = mustRun(t, g, "sh", "-c", "cat /tmp/u.log; homenode why /system.slice/lone.service 2>&1; grep -o '\"note\":[^,]*' /run/homenode/status.json || true")
 		return strings.Contains(log, "drift")
 	})

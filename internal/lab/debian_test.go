@@ -76,7 +76,7 @@ func TestLabDebianSystem(t *testing.T) {
 // The model and its counters are those of the busybox guest.
 func TestLabDebianCounts(t *testing.T) {
 	g := debianGuest(t)
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	for node, event := range []string{"local-loads", "remote-loads"} {
 		r := runLoad(t, g, "chase", "--threads", "1", "--ws", "4MiB", "--ops", fmt.Sprint(countedOps),
@@ -144,11 +144,11 @@ ctr run -d --runc-systemd-cgroup --cgroup system.slice:containerd:lent --rootfs 
 // systemd, and of containers that containerd named, with and without systemd.
 func TestLabDebianOwners(t *testing.T) {
 	g := debianGuest(t)
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	defer mustRun(t, g, "sh", "-c", "systemctl stop bound; ctr task kill -s KILL own; ctr task kill -s KILL lent; for c in own lent; do n=0; until ctr container rm $c || [ $n -ge 20 ]; do n=$((n + 1)); sleep 1; done; done")
 	mustRun(t, g, "sh", "-ec", startOwned)
-	waitFor(t, "three loads ready", func() bool {
+	waitFor(t, g, "three loads ready", func() bool {
 		return mustRun(t, g, "sh", "-c", "ls "+ownedReady+" 2> /dev/null | wc -l") == "3\n"
 	})
 	seen := statOf(t, g)
@@ -215,12 +215,12 @@ func TestLabDebianAgent(t *testing.T) {
 	if err := g.Put(t.Context(), "/etc/a.yaml", 0o644, []byte(debianAgent)); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	mustRun(t, g, "sh", "-c", setUpDebianAgent)
 	defer mustRun(t, g, "sh", "-c", tearDownDebianAgent)
 	var log string
-	waitFor(t, "three bound", func() bool {
+	waitFor(t, g, "three bound", func() bool {
 		log = mustRun(t, g, "cat", "/tmp/a.log")
 		return strings.Contains(log, "/made/a cpuset.cpus =") && strings.Contains(log, "container containerd/default/shy cpuset.cpus =") &&
 			strings.Contains(log, "unit lone.service AllowedCPUs =")

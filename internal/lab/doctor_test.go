@@ -101,7 +101,7 @@ func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
 	g := doctorGuest(t, c)
 	inGuest := func(script string) Result {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := g.Within(context.Background(), patience)
 		defer cancel()
 		r, err := g.Run(ctx, "sh", "-c", lib+script)
 		if err != nil {

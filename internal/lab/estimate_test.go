@@ -139,7 +139,7 @@ echo 0 > /proc/sys/kernel/numa_balancing
 		fmt.Fprintf(&b, "n=0; until [ -e p%d ]; do n=$((n + 1)); [ $n -lt 300 ] || { cat o%d >&2; exit 1; }; sleep 0.1; done\n", i, i)
 	}
 	b.WriteString("pids=$(cat p?)\n" + s.After + "\n")
-	b.WriteString(`homenode-load control count > /dev/null
+	b.WriteString(`homenode-load control on > /dev/null
 record() { timeout 100 homenode record --windows $1 --for $2 --period 1s --workload /est/x --hint-faults always < /dev/null > /dev/null 2> r.err || { cat r.err >&2; exit 1; }; }
 record still 2s
 echo 1 > /proc/sys/kernel/numa_balancing
@@ -155,7 +155,7 @@ rm -rf /tmp/est
 }
 
 func tryEstimate(ctx context.Context, g *Guest, shape string, s estimateScenario) (estimateRow, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := g.Within(ctx, patience)
 	defer cancel()
 	out, err := g.Run(ctx, "sh", "-c", estimateScript(s))
 	if err != nil || out.Exit != 0 {

@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -172,7 +171,7 @@ func interrupted(t *testing.T, g *Guest) {
 	const interrupt = `rm -f /tmp/freeze.out; : > /tmp/freeze.out; homenode freeze --cgroup /mig --for 60s </dev/null >/tmp/freeze.out 2>/tmp/freeze.err & p=$!
 until grep -q frozen /tmp/freeze.out; do kill -0 $p || break; sleep 0.05; done
 kill -INT $p; wait $p; cat /tmp/freeze.out; cat /tmp/freeze.err >&2`
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := g.Within(t.Context(), patience)
 	defer cancel()
 	r, err := g.Run(ctx, "sh", "-c", interrupt)
 	if err != nil || !strings.Contains(r.Stdout, "thawed after") || !strings.Contains(r.Stderr, "interrupted") {

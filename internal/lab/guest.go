@@ -28,7 +28,7 @@ type Options struct {
 	Guest   string        // Busybox (default) or Debian
 	Cgroup  string        // "v1" or "v2" (default); Debian has v2 only
 	Dir     string        // of the run's files; "" = a temporary one, removed by Close
-	Timeout time.Duration // of each try to boot; 0 = 1 minute, 5 with Debian
+	Timeout time.Duration // of the boot, by the guest's own clock; 0 = 2 minutes, 10 with Debian
 	// Flat hides the nodes from the guest's kernel (numa=off): it sees one, while
 	// the model still has the shape's. Such a guest cannot be calibrated.
 	Flat bool
@@ -45,7 +45,7 @@ type Options struct {
 type Guest struct {
 	Shape machine.Shape
 	Dir   string
-	Note  string // what its server had to say at start, and that a first try hung; "" = nothing
+	Note  string // what its server had to say at start; "" = nothing
 
 	cmd     *exec.Cmd
 	port    net.Conn
@@ -66,56 +66,21 @@ type call struct {
 }
 
 // Boot starts a guest and waits until its server answers. The model is off.
-//
-// On a busy host about one boot in fifty gets stuck in the first moments of the
-// guest's kernel, before it prints anything and long before the model is touched: all
-// vCPUs and QEMU's main loop are busy with interrupts. So one that never answers is
-// tried twice more, and Guest.Note tells what was seen before.
 func Boot(ctx context.Context, o Options) (*Guest, error) {
 	o, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	var hung []string
-	for {
-		g, err := boot(ctx, o)
-		if err == nil {
-			for _, h := range hung {
-				g.addNote("a try before hung: " + h)
-			}
-			return g, nil
-		}
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || len(hung) == boots-1 {
-			for _, h := range hung {
-				err = fmt.Errorf("%w; a try before hung: %s", err, h)
-			}
-			return nil, err
-		}
-		hung = append(hung, err.Error())
-	}
-}
-
-// boots is how often a guest that never answers is started.
-const boots = 3
-
-func (g *Guest) addNote(note string) {
-	if g.Note != "" {
-		g.Note += "; "
-	}
-	g.Note += note
-}
-
-func boot(ctx context.Context, o Options) (*Guest, error) {
 	g := &Guest{Shape: o.Shape, Dir: o.Dir, waiting: map[uint64]*call{}, exited: make(chan struct{})}
 	if err := g.prepare(o); err != nil {
 		g.removeDir()
 		return nil, err
 	}
-	if err := g.start(o.plan(g.Dir)); err != nil {
+	if err := errors.Join(g.setIdleRate(idleRate), g.start(o.plan(g.Dir))); err != nil {
 		g.removeDir()
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	ctx, cancel := g.Within(ctx, o.Timeout)
 	defer cancel()
 	if err := g.connect(ctx); err != nil {
 		// QEMU first: what it and the guest wrote is complete once it has ended.
@@ -126,6 +91,9 @@ func boot(ctx context.Context, o Options) (*Guest, error) {
 	}
 	return g, nil
 }
+
+// idleRate of guests that the host drives: their sleeps take as long as the host's.
+const idleRate = 1
 
 func (o Options) plan(dir string) bootPlan {
 	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters}
@@ -221,7 +189,7 @@ func (g *Guest) connect(ctx context.Context) error {
 		case <-g.exited:
 			return errors.New("QEMU ended at once")
 		case <-ctx.Done():
-			return fmt.Errorf("QEMU opened no port: %w", ctx.Err())
+			return fmt.Errorf("QEMU opened no port: %w", context.Cause(ctx))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -237,7 +205,7 @@ func (g *Guest) connect(ctx context.Context) error {
 	case <-g.exited:
 		return errors.New("the guest ended while booting")
 	case <-ctx.Done():
-		return fmt.Errorf("no answer: %w", ctx.Err())
+		return fmt.Errorf("no answer: %w", context.Cause(ctx))
 	}
 }
 
@@ -301,7 +269,7 @@ func (g *Guest) ask(ctx context.Context, f frame, line func(string)) (frame, err
 	case reply := <-c.done:
 		return reply, nil
 	case <-ctx.Done():
-		return frame{}, ctx.Err()
+		return frame{}, context.Cause(ctx)
 	}
 }
 

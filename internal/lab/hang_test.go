@@ -4,6 +4,8 @@ package lab
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,34 +13,33 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"homenode/internal/lab/model"
 )
 
-// fakeQEMU names a folder: this program then plays QEMU (TestMain), and a guest that
-// says hello if the folder has a file for the try: try1, try2.
+// fakeQEMU is what this program says, playing QEMU (TestMain): a hello; or "slow": its clock
+// goes on, slowly, for ever; or "stands": it has none.
 const fakeQEMU = "HOMENODE_FAKE_QEMU"
 
-func playQEMU(dir string, args []string) int {
-	try := 1
-	for ; ; try++ {
-		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprint("was", try)), os.O_CREATE|os.O_EXCL, 0o644)
-		if err == nil {
-			f.Close()
-			break
-		}
-	}
-	fmt.Printf("try %d\n", try)
-	socket := ""
+func playQEMU(says string, args []string) int {
+	fmt.Println("QEMU says")
+	socket, shared := "", ""
 	for _, arg := range args {
 		if rest, ok := strings.CutPrefix(arg, "socket,id=port,path="); ok {
 			socket, _, _ = strings.Cut(rest, ",")
 		}
 		if path, ok := strings.CutPrefix(arg, "file:"); ok {
-			_ = os.WriteFile(path, fmt.Appendf(nil, "\x1bc console %d\n", try), 0o644)
+			_ = os.WriteFile(path, []byte("\x1bc console\n"), 0o644)
+		}
+		if _, rest, ok := strings.Cut(arg, "mem-path="); ok {
+			shared, _, _ = strings.Cut(rest, ",")
 		}
 	}
-	hello, err := os.ReadFile(filepath.Join(dir, fmt.Sprint("try", try)))
-	if err != nil {
+	switch says {
+	case "stands":
 		time.Sleep(time.Hour) // ended by Boot
+	case "slow":
+		playClock(shared)
 	}
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -48,38 +49,35 @@ func playQEMU(dir string, args []string) int {
 	if err != nil {
 		return 1
 	}
-	_, _ = port.Write(append(hello, '\n'))
+	_, _ = port.Write([]byte(says + "\n"))
 	_ = readFrames(port, func(f frame) bool { return f.Op != "stop" })
 	return 0
 }
 
-// A guest that never answers is tried twice more, and what it said is not lost. One that
-// answers that it is unfit is not.
-func TestDecisionBootTwice(t *testing.T) {
-	const hung = `no port: context deadline exceeded; console ends with "\x1bc console 1", qemu.log with "try 1"`
-	for _, c := range []struct {
-		about      string
-		tries      []string // what the guest of each says; "" = nothing
-		note, fail []string // parts
-		booted     int
-	}{
-		{"at once", []string{`{"op":"hello"}`}, nil, nil, 1},
-		{"the second time", []string{"", `{"op":"hello","line":"flat"}`}, []string{"flat; a try before hung: boot lab two: ", hung}, nil, 2},
-		{"never", []string{"", "", ""}, nil, []string{hung, "a try before hung", `qemu.log with "try 3"`}, 3},
-		{"unfit", []string{`{"op":"hello","err":"wrong"}`, `{"op":"hello"}`}, nil, []string{"boot lab two: wrong;"}, 1},
-		{"hung, then unfit", []string{"", `{"op":"hello","err":"wrong"}`}, nil, []string{"boot lab two: wrong;", hung}, 2},
+// playClock is a guest whose clock passes 100 ms each time it is looked at.
+func playClock(shared string) {
+	f, err := os.OpenFile(shared, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	for cycles := uint64(0); ; cycles += 5_000_000 {
+		for off, v := range map[int64]uint64{model.OffMagic: model.Magic, model.OffMHz: 50, model.OffCycles: cycles} {
+			_, _ = f.WriteAt(binary.LittleEndian.AppendUint64(nil, v), off)
+		}
+		time.Sleep(lookEvery)
+	}
+}
+
+// What a guest says at its boot, and that one never answers, is told.
+func TestDecisionBoot(t *testing.T) {
+	for _, c := range []struct{ about, says, note, fail string }{
+		{"it answers", `{"op":"hello"}`, "", ""},
+		{"with a note", `{"op":"hello","line":"flat"}`, "flat", ""},
+		{"unfit", `{"op":"hello","err":"wrong"}`, "", "boot lab two: wrong;"},
+		{"never, by its own clock", "slow", "", `no port: context deadline exceeded: 1s of the guest's clock have passed; console ends with "\x1bc console", qemu.log with "QEMU says"`},
 	} {
 		t.Run(c.about, func(t *testing.T) {
-			dir := t.TempDir()
-			t.Setenv(fakeQEMU, dir)
-			for i, hello := range c.tries {
-				if hello == "" {
-					continue
-				}
-				if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("try", i+1)), []byte(hello), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
+			t.Setenv(fakeQEMU, c.says)
 			g, err := Boot(context.Background(), fakeOptions(t))
 			note, fail := "", ""
 			if err == nil {
@@ -88,12 +86,31 @@ func TestDecisionBootTwice(t *testing.T) {
 			} else {
 				fail = err.Error()
 			}
-			wantParts(t, "note", note, c.note)
-			wantParts(t, "error", fail, c.fail)
-			if tries, _ := filepath.Glob(filepath.Join(dir, "was*")); len(tries) != c.booted {
-				t.Errorf("%d tries, want %d", len(tries), c.booted)
+			if note != c.note || !strings.Contains(fail, c.fail) || (fail != "") != (c.fail != "") {
+				t.Errorf("note %q, error %q; want %q, %q", note, fail, c.note, c.fail)
 			}
 		})
+	}
+}
+
+// A clock that stands still is a guest that is dead; one that is slow is waited for.
+func TestDecisionWatch(t *testing.T) {
+	g := &Guest{Dir: t.TempDir()}
+	shared := filepath.Join(g.Dir, sharedName)
+	if err := os.WriteFile(shared, make([]byte, 2048), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.watch(t.Context(), time.Hour, 500*time.Millisecond); !errors.Is(err, ErrStands) {
+		t.Errorf("no clock: %v, want %v", err, ErrStands)
+	}
+	go playClock(shared)
+	if err := g.watch(t.Context(), 2*time.Second, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a clock that goes on: %v, want the limit", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.watch(ctx, time.Hour, time.Hour); err != nil {
+		t.Errorf("ended by its caller: %v", err)
 	}
 }
 
@@ -110,18 +127,5 @@ func fakeOptions(t *testing.T) Options {
 			t.Fatal(err)
 		}
 	}
-	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Bin: bin, Timeout: 8 * time.Second}
-}
-
-// wantParts wants every part in the text; none at all: no text.
-func wantParts(t *testing.T, what, got string, parts []string) {
-	t.Helper()
-	if len(parts) == 0 && got != "" {
-		t.Errorf("%s: %s, want none", what, got)
-	}
-	for _, part := range parts {
-		if !strings.Contains(got, part) {
-			t.Errorf("%s: %s, want %q in it", what, got, part)
-		}
-	}
+	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Bin: bin, Timeout: time.Second}
 }

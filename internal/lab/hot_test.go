@@ -32,7 +32,7 @@ rm -f /tmp/hot-ready
 homenode-load chase --ws 4MiB --extra 32MiB %s --bind-cpu 0 --bind-mem 1 --ready /tmp/hot-ready > /dev/null 2>&1 & L=$!
 O=; %s
 while [ ! -e /tmp/hot-ready ]; do kill -0 $L || exit 1; sleep 0.02; done
-homenode-load control count > /dev/null
+homenode-load control on > /dev/null
 sleep 1
 homenode-lab hot --pid $L %s
 R=$?

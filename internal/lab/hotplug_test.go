@@ -59,7 +59,7 @@ func TestLabHotplugWhileBound(t *testing.T) {
 	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent")
 	mustRun(t, g, "sh", "-c", setUpHotplug)
 	defer mustRun(t, g, "sh", "-c", tearDownHotplug)
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	before := mustRun(t, g, "sh", "-c", snapshotHotplug)
 	mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/plug.yaml </dev/null >/dev/null 2>/tmp/plug.log &")
 	defer func() {
@@ -67,11 +67,11 @@ func TestLabHotplugWhileBound(t *testing.T) {
 			t.Logf("agent: %s", mustRun(t, g, "sh", "-c", "tail -n 60 /tmp/plug.log; homenode status; homenode why a; true"))
 		}
 	}()
-	waitFor(t, "bound to node 1", func() bool { return plugged(t, g).bound("1") })
+	waitFor(t, g, "bound to node 1", func() bool { return plugged(t, g).bound("1") })
 	mustRun(t, g, "sh", "-c", "echo 0 > /sys/devices/system/cpu/cpu3/online")
-	waitFor(t, "CPU 3 gone from the window", func() bool { s := plugged(t, g); return s.nodeCPUs(1) == "2" && s.bound("1") })
+	waitFor(t, g, "CPU 3 gone from the window", func() bool { s := plugged(t, g); return s.nodeCPUs(1) == "2" && s.bound("1") })
 	mustRun(t, g, "sh", "-c", "echo 0 > /sys/devices/system/cpu/cpu2/online")
-	waitFor(t, "unbound from a node without CPUs", func() bool {
+	waitFor(t, g, "unbound from a node without CPUs", func() bool {
 		s := plugged(t, g)
 		return s.nodeCPUs(1) == "" && !s.bound("1") && mustRun(t, g, "cat", "/sys/fs/cgroup/plug/a/cpuset.cpus.effective") == "0-1\n"
 	})
@@ -79,7 +79,7 @@ func TestLabHotplugWhileBound(t *testing.T) {
 		t.Errorf("unbound, its mems are %q", got)
 	}
 	mustRun(t, g, "sh", "-c", "for c in 2 3; do echo 1 > /sys/devices/system/cpu/cpu$c/online; done")
-	waitFor(t, "bound again", func() bool { s := plugged(t, g); return s.nodeCPUs(1) == "2-3" && s.bound("1") })
+	waitFor(t, g, "bound again", func() bool { s := plugged(t, g); return s.nodeCPUs(1) == "2-3" && s.bound("1") })
 	// Bound between the two, it has the one that was there then.
 	if got := mustRun(t, g, "cat", "/sys/fs/cgroup/plug/a/cpuset.cpus.effective"); got != "2-3\n" && got != "2\n" {
 		t.Errorf("bound again to %q", got)

@@ -101,7 +101,7 @@ func killAtRandom(t *testing.T, version string, points int) {
 	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent") // so that killall finds agents only
 	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
 	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	rng := rand.New(rand.NewPCG(killSeed(), 7))
 	acted, i := 0, 0
@@ -111,7 +111,7 @@ func killAtRandom(t *testing.T, version string, points int) {
 		delay := time.Duration(rng.Float64() * rng.Float64() * float64(6*time.Second))
 		mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
 		if i >= points {
-			waitFor(t, "a setting that the agent changed", func() bool {
+			waitFor(t, g, "a setting that the agent changed", func() bool {
 				return mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base)) != before
 			})
 			delay /= 12
@@ -170,7 +170,7 @@ func TestLabAgentTerminated(t *testing.T) {
 	mustRun(t, g, "ln", "-sf", "/bin/homenode", "/bin/homenode-agent")
 	mustRun(t, g, "sh", "-c", fmt.Sprintf(setUpKill, base))
 	defer mustRun(t, g, "sh", "-c", fmt.Sprintf(tearDownKill, base))
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	before := mustRun(t, g, "sh", "-c", fmt.Sprintf(snapshotKill, base))
 	mustRun(t, g, "sh", "-c", "homenode-agent agent --config /etc/kill.yaml </dev/null >/dev/null 2>/tmp/kill-agent.log &")
 	status := ""
@@ -179,7 +179,7 @@ func TestLabAgentTerminated(t *testing.T) {
 			t.Logf("status:\n%s\nagent: %s\n%s", status, mustRun(t, g, "tail", "-n", "40", "/tmp/kill-agent.log"), mustRun(t, g, "sh", "-c", "homenode why a; homenode why b; uptime; true"))
 		}
 	}()
-	waitFor(t, "both workloads bound", func() bool {
+	waitFor(t, g, "both workloads bound", func() bool {
 		status = mustRun(t, g, "sh", "-c", "homenode status || true")
 		return strings.Count(status, " bound ") == 2
 	})
@@ -201,16 +201,18 @@ func TestLabAgentTerminated(t *testing.T) {
 	}
 }
 
-// patience is how long a test waits for what is to come about sooner or later. How
-// soon is the host's affair: two guests' worth of other load make it ten times longer.
+// patience is how long, by the guest's own clock, a test waits for what is to come about
+// sooner or later.
 const patience = 10 * time.Minute
 
-func waitFor(t *testing.T, what string, ok func() bool) {
+func waitFor(t *testing.T, g *Guest, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+	ctx, cancel := g.Within(t.Context(), patience)
+	defer cancel()
+	for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("%s: not within %v", what, patience)
+	t.Fatalf("%s: %v", what, context.Cause(ctx))
 }

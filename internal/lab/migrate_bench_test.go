@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -208,7 +207,7 @@ func (b *bench) once(sc scenario, c contestant, r trial.Run, fastest float64) sa
 	if c.share > 0 && rate == 0 {
 		return sample{Contestant: c.name, Repeat: r.Repeat, Failure: "failed: no unthrottled run counts, of whose rate this is a share"}
 	}
-	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
+	ctx, cancel := b.g.Within(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	out, err := b.g.Run(ctx, "sh", "-c", benchScript(sc, c, rate))
 	var s sample

@@ -28,7 +28,7 @@ func forMoving(t *testing.T, version string) *Guest {
 	g := guest(t, "two", version)
 	readyToMove(t, g)
 	t.Cleanup(func() { // t.Context has ended by then
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := g.Within(context.Background(), patience)
 		defer cancel()
 		if r, err := g.Run(ctx, "sh", "-c", ". /tmp/mig-lib.sh\ntidy; n=0; until umount /scratch || [ $n -ge 100 ]; do n=$((n+1)); sleep 0.2; done 2>/dev/null; [ $n -lt 100 ]"); err != nil || r.Exit != 0 {
 			t.Errorf("tidy: exit %d, %v\n%s", r.Exit, err, r.Stderr)
@@ -48,7 +48,7 @@ func readyToMove(t *testing.T, g *Guest) {
 		t.Fatal(err)
 	}
 	putSegmentToucher(t, g)
-	if r := moved(t, g, "tidy; echo 3 > /proc/sys/vm/drop_caches; scratch && homenode-load control count"); r.Exit != 0 {
+	if r := moved(t, g, "tidy; echo 3 > /proc/sys/vm/drop_caches; scratch && homenode-load control on"); r.Exit != 0 {
 		t.Fatalf("prepare the guest: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
 }

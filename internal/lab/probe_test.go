@@ -32,7 +32,7 @@ func probeIn(t *testing.T, g *Guest, args ...string) probed {
 // 4 MiB misses a 512 KiB cache at every load.
 func TestLabProbe(t *testing.T) {
 	g := guest(t, "two", "v2")
-	mustRun(t, g, "homenode-load", "control", "pace")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	model := g.Shape.Model
 	for node, distance := range []int{10, 21} {
@@ -57,7 +57,7 @@ func TestLabProbe(t *testing.T) {
 // stores is bandwidth that it does not measure.
 func TestLabMixes(t *testing.T) {
 	g := guest(t, "two", "v2")
-	mustRun(t, g, "homenode-load", "control", "pace")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	for _, mix := range [][2]int{{1, 0}, {3, 1}, {2, 1}, {1, 1}, {0, 1}} {
 		r := probeIn(t, g, "--cpus", "0", "--work", "mixed", "--reads", fmt.Sprint(mix[0]), "--writes", fmt.Sprint(mix[1]))
@@ -75,7 +75,7 @@ func TestLabMixes(t *testing.T) {
 // Memory interleaved over two nodes is as far as the mean of both.
 func TestLabInterleave(t *testing.T) {
 	g := guest(t, "two", "v2")
-	mustRun(t, g, "homenode-load", "control", "pace")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	chase := func(args ...string) float64 {
 		r := probeIn(t, g, append([]string{"--cpus", "0", "--bytes", "4MiB"}, args...)...)

@@ -58,7 +58,7 @@ func qemuArgs(p bootPlan) []string {
 	args = append(args,
 		"-object", fmt.Sprintf("memory-backend-file,id=shared,size=%d,mem-path=%s,share=on", model.Bytes, file(sharedName)),
 		"-device", "ivshmem-plain,memdev=shared",
-		"-plugin", fmt.Sprintf("%s,shm=%s,conf=%s", p.assets.Plugin, file(sharedName), file(confName)),
+		"-plugin", fmt.Sprintf("%s,shm=%s,conf=%s%s", p.assets.Plugin, file(sharedName), file(confName), offOption(p.guest)),
 		"-drive", "file="+file(diskName)+",format=raw,if=none,id=results",
 		"-device", "virtio-blk-pci,drive=results",
 		"-device", "virtio-serial-pci",
@@ -95,6 +95,15 @@ func qemuArgs(p bootPlan) []string {
 		cmdline = append(cmdline, "homenode.root="+Debian)
 	}
 	return append(args, "-serial", serial, "-append", strings.Join(cmdline, " "))
+}
+
+// offOption makes Debian's guest eight times as fast a machine while the model is off: its
+// systemd has time-outs of 90 s by the guest's clock, for programs by the hundred.
+func offOption(guest string) string {
+	if guest == Debian {
+		return ",off=8"
+	}
+	return ""
 }
 
 // nodeDevices are a scratch disk and a source of random numbers next to the last

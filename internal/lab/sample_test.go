@@ -29,7 +29,7 @@ mkdir -p /tmp/w && rm -f /tmp/w/*
 for i in $(seq %d); do while [ ! -e /tmp/w/load$i ]; do sleep 0.02; done; done
 %s --ready /tmp/w/ready > /tmp/w/out & W=$!
 while [ ! -e /tmp/w/ready ]; do kill -0 $W || exit 1; sleep 0.02; done
-homenode-load control count --phase 7 > /dev/null
+homenode-load control on --phase 7 > /dev/null
 wait %s
 homenode-load control off --phase 0 > /dev/null
 kill $W
@@ -116,16 +116,15 @@ func TestLabSamplesLoads(t *testing.T) {
 	near(t, "samples", s.Samples+s.Lost, 1000, 2)
 	// the load looks at its stop word every 4,096 loads, and at the clock
 	near(t, "loads of at least 100 cycles", s.Qualified, 1_000_000, 1000)
-	// nobody waits for a ring to be emptied: on a slow host some get lost
-	if s.Lost > 500 || s.Throttled != 0 {
+	if s.Lost != 0 || s.Throttled != 0 {
 		t.Errorf("%d lost, throttled %d times", s.Lost, s.Throttled)
 	}
-	chased := 0
+	chased, idle := 0, uint64(g.Shape.Model.DRAMCycles[21]) // and what it waits for the lines before
 	for _, a := range s.Accesses {
 		if a.PID != w.pids[0] || a.CPU != 0 || a.Store || a.Kernel || !w.mapped(0, a.IP, "r-xp", 0) {
 			t.Fatalf("%+v of pid %d with\n%s", a, w.pids[0], w.maps[0])
 		}
-		if a.Level == "remote-dram" && a.Weight == 373 && w.mapped(0, a.Addr, "rw-p", 4<<20) {
+		if a.Level == "remote-dram" && a.Weight >= idle && a.Weight <= idle*11/10 && w.mapped(0, a.Addr, "rw-p", 4<<20) {
 			chased++
 		}
 	}
@@ -194,8 +193,8 @@ func TestLabSamplesStores(t *testing.T) {
 	if len(byCPU) != 2 {
 		t.Errorf("samples by CPU: %v, want those of 0 and 2", byCPU)
 	}
-	near(t, "samples of CPU 0", byCPU[0], 1000, 30+s.Lost)
-	near(t, "samples of CPU 2", byCPU[2], 1000, 30+s.Lost)
+	near(t, "samples of CPU 0", byCPU[0], 1000, 10+s.Lost)
+	near(t, "samples of CPU 2", byCPU[2], 1000, 10+s.Lost)
 }
 
 // More samples than the rings take: it is said, and the count stays right.
@@ -230,20 +229,20 @@ func TestLabMemoryControllers(t *testing.T) {
 		t.Errorf("%+v", far)
 	}
 	lines := far.Counts["cas_count_read"]
-	// the rest of the system has memory on node 1, too: the longer it takes, the more it reads
-	if lines < 999_000 || lines > 1_050_000 {
+	// the rest of the system has memory on node 1, too
+	if lines < 999_000 || lines > 1_020_000 {
 		t.Errorf("lines of node 1: %d, want a million and a little", lines)
 	}
-	// unpaced, demand per model cycle means nothing
-	if busy, ticks := far.Counts["rpq_not_empty"], far.Counts["clockticks"]; busy != 0 || ticks != 0 {
-		t.Errorf("not paced: busy %d of %d cycles, want none", busy, ticks)
+	served := lines * uint64(g.Shape.Model.MCCycles)
+	if busy, ticks := far.Counts["rpq_not_empty"], far.Counts["clockticks"]; busy < served*99/100 || busy > ticks {
+		t.Errorf("busy %d of %d cycles, want at least the %d that the lines took", busy, ticks, served)
 	}
 }
 
 // Sampling leaves counts as they are.
 func TestLabSamplingDoesNotDisturbCounts(t *testing.T) {
 	g := guest(t, "two", "v2")
-	mustRun(t, g, "homenode-load", "control", "count")
+	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	var r loadReport
 	out := mustRun(t, g, "sh", "-c", `homenode-lab sample --loads --stores --user --period 10000 --seconds 100 --ready /tmp/busy > /dev/null & S=$!

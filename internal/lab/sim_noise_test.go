@@ -58,19 +58,19 @@ func noiseScript(with string) string {
 	return fmt.Sprintf(`set -u
 rm -rf /tmp/par; mkdir -p /tmp/par /sys/fs/cgroup/par; cd /tmp/par
 echo +memory > /sys/fs/cgroup/cgroup.subtree_control 2> /dev/null
-homenode-load control count --phase 0 > /dev/null
+homenode-load control on --phase 0 > /dev/null
 (read pid rest < /proc/self/stat; echo $pid > /sys/fs/cgroup/par/cgroup.procs; exec timeout 170 %shomenode-load %s --seconds 100000 --out r --ready p < /dev/null > o 2>&1) &
 n=0; until [ -e p ]; do n=$((n + 1)); [ $n -lt 600 ] || { cat o >&2; exit 1; }; sleep 0.05; done
 sleep 0.5
-homenode-load control pace --phase 1 > /dev/null
+homenode-load control on --phase 1 > /dev/null
 sleep 2
-homenode-load control pace --phase 2 > /dev/null
+homenode-load control on --phase 2 > /dev/null
 echo == begin; homenode-load status
 sleep 5
 echo == end; homenode-load status
 echo == memory; grep -E '^(anon|file) ' /sys/fs/cgroup/par/memory.stat
-homenode-load control pace --phase 3 > /dev/null
-homenode-load control count > /dev/null
+homenode-load control on --phase 3 > /dev/null
+homenode-load control on > /dev/null
 kill $(cat p); wait
 echo == report0; cat r
 homenode-load control off > /dev/null
@@ -79,7 +79,7 @@ rmdir /sys/fs/cgroup/par 2> /dev/null || true
 }
 
 func noiseRun(ctx context.Context, g *Guest, with string) (f parity.NoiseFigures, rate float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := g.Within(ctx, 3*time.Minute)
 	defer cancel()
 	out, err := g.Run(ctx, "sh", "-c", noiseScript(with))
 	if err != nil || out.Exit != 0 {

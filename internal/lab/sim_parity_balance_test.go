@@ -29,13 +29,13 @@ func balanceScript(c parity.Convergence) string {
 rm -rf /tmp/par; mkdir -p /tmp/par; cd /tmp/par
 mount -t debugfs none /sys/kernel/debug 2> /dev/null
 look() { read up rest < /proc/uptime; echo "$up $(grep numa_pages_migrated /proc/vmstat)"; }
-homenode-load control count > /dev/null
+homenode-load control on > /dev/null
 echo %s > /proc/sys/kernel/numa_balancing
 echo == start; look > first; cat first
 timeout 170 homenode-load %s --seconds 100000 --out r --ready p < /dev/null > o 2>&1 &
 n=0; until [ -e p ]; do n=$((n + 1)); [ $n -lt 600 ] || { cat o >&2; exit 1; }; sleep 0.02; done
-homenode-load control pace > /dev/null
-echo == ready; look; homenode-load control pace
+homenode-load control on > /dev/null
+echo == ready; look; homenode-load control on
 echo == curve
 %s
 n=0
@@ -45,10 +45,10 @@ while [ $n -lt 500 ]; do
 	read up name moved < s
 	[ ${moved:-0} -lt $(($(sed -n '/numa_pages/s/.* //p' first) + %d * 97 / 100)) ] || break
 done
-echo == end; look; homenode-load control pace
+echo == end; look; homenode-load control on
 homenode-load pages --pid $(cat p)
 echo 0 > /proc/sys/kernel/numa_balancing
-homenode-load control count > /dev/null
+homenode-load control on > /dev/null
 kill $(cat p); wait
 homenode-load control off > /dev/null
 `, start, c.Args, running, wsOf(c)/4096)
@@ -90,7 +90,7 @@ func (p *parityBench) converge(t *testing.T, c parity.Convergence) {
 }
 
 func convergeOnce(ctx context.Context, g *Guest, c parity.Convergence) (r parity.ConvergedRun, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel := g.Within(ctx, 4*time.Minute)
 	defer cancel()
 	out, err := g.Run(ctx, "sh", "-c", balanceScript(c))
 	if err != nil || out.Exit != 0 {

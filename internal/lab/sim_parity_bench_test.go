@@ -180,7 +180,7 @@ func parityScript(s parity.Scenario) string {
 	var b strings.Builder
 	b.WriteString(`set -u
 rm -rf /tmp/par; mkdir -p /tmp/par; cd /tmp/par
-homenode-load control count --phase 0 > /dev/null
+homenode-load control on --phase 0 > /dev/null
 `)
 	for i, l := range s.Loads {
 		with := ""
@@ -193,14 +193,14 @@ homenode-load control count --phase 0 > /dev/null
 		fmt.Fprintf(&b, "n=0; until [ -e p%d ]; do n=$((n + 1)); [ $n -lt 600 ] || { cat o%d >&2; exit 1; }; sleep 0.05; done\n", i, i)
 	}
 	b.WriteString(`sleep 0.7
-homenode-load control pace --phase 1 > /dev/null
+homenode-load control on --phase 1 > /dev/null
 sleep 1.2
-homenode-load control pace --phase 2 > /dev/null
+homenode-load control on --phase 2 > /dev/null
 echo == begin; homenode-load status
 sleep 1.6
 echo == end; homenode-load status
-homenode-load control pace --phase 3 > /dev/null
-homenode-load control count > /dev/null
+homenode-load control on --phase 3 > /dev/null
+homenode-load control on > /dev/null
 kill $(cat p?); wait
 `)
 	for i := range s.Loads {
@@ -235,7 +235,7 @@ type parityReport struct {
 }
 
 func parityRun(ctx context.Context, g *Guest, s parity.Scenario) ([]parity.Run, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := g.Within(ctx, 3*time.Minute)
 	defer cancel()
 	out, err := g.Run(ctx, "sh", "-c", parityScript(s))
 	if err != nil || out.Exit != 0 {

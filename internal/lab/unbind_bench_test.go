@@ -125,7 +125,7 @@ func dayTry(ctx context.Context, g *Guest, arm string, repeat int, files string)
 
 // dayOnce runs one arm's day.
 func dayOnce(ctx context.Context, g *Guest, arm string, repeat int, files string) (r dayRun, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := g.Within(ctx, 10*time.Minute)
 	defer cancel()
 	r = dayRun{Arm: arm, Repeat: repeat + 1}
 	all := daySchedule(repeat + 1)

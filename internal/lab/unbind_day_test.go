@@ -239,7 +239,7 @@ func dayScript(all []dayServer, arm string) string {
 	}
 	b.WriteString(`GOGC=off GOMAXPROCS=1 homenode agent --config /tmp/day.yaml < /dev/null > agent.log 2>&1 & A=$!
 n=0; until [ -e record.jsonl ] && [ $(wc -l < record.jsonl) -ge 3 ]; do n=$((n + 1)); [ -e /proc/$A ] && [ $n -lt 600 ] || { cat agent.log >&2; exit 1; }; sleep 0.1; done
-homenode-load control count --phase 1 > /dev/null
+homenode-load control on --phase 1 > /dev/null
 `)
 	if arm != "none" { // the warm-up ends when all are bound once
 		fmt.Fprintf(&b, "n=0; until [ \"$(grep -c '\"rule\":\"mao.bind\"' state/decisions.jsonl)\" -ge %d ]; do n=$((n + 1)); [ $n -lt 120 ] || { echo \"not all replicas are bound after 120 s\" >&2; exit 1; }; sleep 1; done\n", len(dayReplicas()))
@@ -254,7 +254,7 @@ homenode-load control count --phase 1 > /dev/null
 
 // dayTurn is the beginning of an hour: which servers end and which begin.
 func dayTurn(b *strings.Builder, all []dayServer, hour int) {
-	fmt.Fprintf(b, "at %d\nhomenode-load control pace --phase %d > /dev/null\n", 100*(dayWarm+dayHour*hour), daysFirst+hour)
+	fmt.Fprintf(b, "at %d\nhomenode-load control on --phase %d > /dev/null\n", 100*(dayWarm+dayHour*hour), daysFirst+hour)
 	switch hour {
 	case 0:
 		b.WriteString("echo == begin; homenode-load status; echo == from; date +%s; echo == busy0; busy\n")

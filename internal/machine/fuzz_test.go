@@ -134,7 +134,7 @@ func FuzzParseShape(f *testing.F) {
 			t.Fatal(err)
 		}
 		conf := s.ModelConf()
-		if !strings.HasPrefix(conf, "homenode-lab 2\n") || !strings.HasSuffix(conf, "\nend\n") || len(s.Machine().CPUs) == 0 {
+		if !strings.HasPrefix(conf, "homenode-lab 3\n") || !strings.HasSuffix(conf, "\nend\n") || len(s.Machine().CPUs) == 0 {
 			t.Fatal(conf)
 		}
 	})

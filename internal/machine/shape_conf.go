@@ -11,7 +11,7 @@ import (
 // homenode_conf_read in lab/plugin/model.c): one statement per line, decimal
 // numbers, sizes in bytes, times in model cycles.
 //
-//	homenode-lab 2
+//	homenode-lab 3
 //	mhz 50
 //	…
 //	node <id> <bytes>
@@ -24,7 +24,7 @@ import (
 func (s Shape) ModelConf() string {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
-	say("homenode-lab 2")
+	say("homenode-lab 3")
 	s.Model.conf(say)
 	s.confNodes(say)
 	s.confLinks(say)
@@ -57,9 +57,6 @@ func (s Shape) confNodes(say func(string, ...any)) {
 	}
 	for _, c := range s.Machine().CPUs {
 		say("cpu %d %d %d", c.ID, c.Node.Or(0), c.Core.Or(0))
-	}
-	for cpu := range s.Housekeeping.All() {
-		say("housekeeping %d", cpu)
 	}
 	for src, row := range s.Distances {
 		for dst, d := range row {

@@ -101,16 +101,15 @@ func newRunner(stderr io.Writer, f Options, argv []string, arms []arm) *runner {
 	return r
 }
 
-// useModel takes times from the lab's model where there is one: the guest's own
-// clock goes by the host's time.
+// useModel takes times from the lab's model where there is one, and says so.
 func (r *runner) useModel() {
 	lab, err := model.Open("/sys")
 	if err != nil {
 		return
 	}
 	first := lab.Clock()
-	if s := model.State(first.State); s != model.Pace && s != model.Warm || first.MHz == 0 {
-		r.notes = append(r.notes, "The lab's model is not paced: times are the guest's own and mean nothing ('homenode-load control pace' paces it).")
+	if model.State(first.State) != model.On || first.MHz == 0 {
+		r.notes = append(r.notes, "The lab's model is off: memory costs nothing, and times mean little ('homenode-load control on' switches it on).")
 		return
 	}
 	r.how, r.clock = unit.HowModelled, fmt.Sprintf("model clock of the lab, %d cycles a µs", first.MHz)

@@ -16,8 +16,11 @@ func clean(c trial.Comparison) trial.Comparison {
 	for _, text := range []*string{&c.Name, &c.Machine, &c.How, &c.Command, &c.Commit} {
 		*text = Printable(*text)
 	}
+	if c.Long != nil {
+		long := clean(*c.Long)
+		c.Long = &long
+	}
 	c.Order = each(c.Order, Printable)
-	c.Rejected = each(c.Rejected, Printable)
 	c.Arms = each(c.Arms, cleanArm)
 	c.Targets = each(c.Targets, func(t trial.Target) trial.Target {
 		t.Name, t.Want, t.Note = Printable(t.Name), Printable(t.Want), Printable(t.Note)

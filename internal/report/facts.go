@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -22,7 +23,8 @@ func facts(c trial.Comparison) []fact {
 		{"date", date(c.Date)},
 		{"took", positive(c.Seconds, took)},
 		{"repeats", repeats(c.Repeats)},
-		{"model rate", "lowest " + positive(lowestRate(c), times) + " of nominal"},
+		{"warm-up", positive(c.WarmupSeconds, modelSeconds) + " in every run"},
+		{"peers after a longer warm-up", longFact(c.Long)},
 	}
 }
 
@@ -44,16 +46,15 @@ func repeats(n int) string {
 	return strconv.Itoa(n) + " for each arm"
 }
 
-// lowestRate is 0 when no arm has one.
-func lowestRate(c trial.Comparison) float64 {
-	lowest := 0.0
-	for _, a := range c.Arms {
-		if a.Rate > 0 && (lowest == 0 || a.Rate < lowest) {
-			lowest = a.Rate
-		}
+// longFact says where the figures of the longer warm-up are from.
+func longFact(l *trial.Comparison) string {
+	if l == nil {
+		return "not measured for this load: 'make bench-peers'"
 	}
-	return lowest
+	return strings.Join([]string{positive(l.WarmupSeconds, modelSeconds), orUnknown(l.How), repeats(l.Repeats), "commit " + orUnknown(l.Commit), date(l.Date)}, ", ")
 }
+
+func modelSeconds(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) + " model-s" }
 
 // legend explains the marks; best is how the face marks the best of a column.
 func legend(c trial.Comparison, best string) []string {
@@ -84,7 +85,8 @@ func sureness(c trial.Comparison) string {
 	return ""
 }
 
-// notes say why arms are not applicable, or why a figure is not known.
+// notes say why arms are not applicable, why a figure is not known, and what was
+// not steady yet.
 func notes(c trial.Comparison) []string {
 	var out []string
 	for _, a := range c.Arms {
@@ -93,6 +95,10 @@ func notes(c trial.Comparison) []string {
 			out = append(out, a.Title+": "+notApplicable+": "+orUnknown(a.Why))
 		case a.Name == balancing && !a.MoverCPUSeconds.Known():
 			out = append(out, a.Title+": mover CPU "+notCountable+": in the tasks' own time")
+		}
+		if a.Unsteady > 0 {
+			out = append(out, fmt.Sprintf("%s: the local access ratio still changed when measuring began, in %d of %s",
+				a.Title, a.Unsteady, count(a.LocalSpread.N, "repeat")))
 		}
 	}
 	return out

@@ -181,6 +181,38 @@ func serviceGrid(c trial.Comparison) grid {
 	return g
 }
 
+// longer is the comparison of homenode as it is in the table with peers that had a
+// longer warm-up; ok is false where none is stored.
+func longer(c trial.Comparison) (l trial.Comparison, ok bool) {
+	us, found := c.Arm(ours)
+	if c.Long == nil || !found {
+		return trial.Comparison{}, false
+	}
+	return trial.Comparison{Arms: append([]trial.Arm{us}, c.Long.Arms...), WarmupSeconds: c.Long.WarmupSeconds}, true
+}
+
+// longGrid is locality and throughput of these.
+func longGrid(l trial.Comparison) grid {
+	columns := armColumns()[:1]
+	for _, s := range services(l) {
+		columns = append(columns, column{
+			head: head{s.Name, "ops", ""}, better: +1,
+			value: func(a trial.Arm) unit.Opt[float64] { return opsOf(a, s.Name) },
+			text:  func(a trial.Arm) string { return show(opsOf(a, s.Name), figure) },
+		})
+	}
+	return grid{
+		Caption: "Peers after " + positive(l.WarmupSeconds, modelSeconds) + " of warm-up, homenode as above (ops per model-s)",
+		Heads:   heads(columns),
+		Groups:  []group{{Rows: rows(l.Arms, columns)}},
+	}
+}
+
+func opsOf(a trial.Arm, service string) unit.Opt[float64] {
+	v, ok := ops(a, service)
+	return unit.OptOf(v, ok)
+}
+
 // services are those of all arms, in the order of their first appearance.
 func services(c trial.Comparison) []trial.Service {
 	var out []trial.Service

@@ -14,7 +14,7 @@ import (
 //  1. locality, against the first arm and the best peer;
 //  2. throughput of the sensitive services, against the best peer and the ceiling;
 //  3. the targets, those missed by name;
-//  4. who is ahead of homenode, and in what.
+//  4. who is ahead of homenode, and in what, also after a longer warm-up.
 func headline(c trial.Comparison) []string {
 	us, ok := c.Arm(ours)
 	if !ok || !us.Applicable {
@@ -25,7 +25,20 @@ func headline(c trial.Comparison) []string {
 		out = append(out, text)
 	}
 	out = append(out, targetSentence(c.Targets))
-	return append(out, aheadSentences(c, us)...)
+	out = append(out, aheadSentences(c, us)...)
+	if l, ok := longer(c); ok {
+		out = append(out, aheadSentences(afterWarmup(l), us)...)
+	}
+	return out
+}
+
+// afterWarmup names the peers by what they had.
+func afterWarmup(l trial.Comparison) trial.Comparison {
+	l.Arms = each(l.Arms, func(a trial.Arm) trial.Arm {
+		a.Title += " after " + positive(l.WarmupSeconds, modelSeconds)
+		return a
+	})
+	return l
 }
 
 func because(why string) string {

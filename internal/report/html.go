@@ -46,9 +46,9 @@ type view struct {
 	First          string
 	Cycles         []panel
 	Arms, Services grid
+	Long           *grid // nil: none is stored
 	Legend, Notes  []string
 	Facts          []fact
-	Runs           []armRuns
 	Repeats        []repeatsRow
 	Movers         []trial.Arm
 }
@@ -59,8 +59,6 @@ type panel struct {
 	Chart   chart
 	OK      bool
 }
-
-type armRuns struct{ Title, Warmup, Rate string }
 
 // repeatsRow is the spread of one figure in one arm.
 type repeatsRow struct {
@@ -74,6 +72,10 @@ func newView(c trial.Comparison) view {
 		Comparison: c, Lead: sentences[0], Sentences: sentences[1:], Targets: len(c.Targets), Local: localChart(c),
 		Arms: armGrid(c), Services: serviceGrid(c), Legend: legend(c, "★"), Notes: notes(c), Facts: facts(c),
 		Repeats: repeatRows(c),
+	}
+	if l, ok := longer(c); ok {
+		g := longGrid(l)
+		v.Long = &g
 	}
 	for _, t := range c.Targets {
 		if t.Met {
@@ -91,7 +93,6 @@ func newView(c trial.Comparison) view {
 		if i == 0 {
 			v.First = a.Title
 		}
-		v.Runs = append(v.Runs, armRuns{a.Title, positive(a.WarmupSeconds, seconds), positive(a.Rate, ratio)})
 		if len(a.Detail) > 0 {
 			v.Movers = append(v.Movers, a)
 		}

@@ -126,12 +126,22 @@ func TestParityPageHasEveryFigure(t *testing.T) {
 		for _, a := range c.Arms {
 			needArm(need, a)
 		}
+		if c.Long != nil {
+			need("longer", longGrid(*c.Long).Caption)
+			for _, a := range c.Long.Arms {
+				need("longer", a.Title)
+				need("longer, ratio", show(a.LocalAccessRatio, ratio))
+				for _, s := range a.Services {
+					need("longer, throughput", show(s.OpsPerModelS, figure))
+				}
+			}
+		}
 		for _, target := range c.Targets {
 			for _, text := range []string{target.Name, target.Want, got(target), target.Note} {
 				need("target", text)
 			}
 		}
-		for _, text := range append(c.Order, c.Rejected...) {
+		for _, text := range c.Order {
 			need("run", text)
 		}
 	}
@@ -150,8 +160,6 @@ func needArm(need func(what, figure string), a trial.Arm) {
 	needOpt("pages moved", a.PagesMoved, Commas)
 	needOpt("mover CPU", a.MoverCPUSeconds, seconds)
 	needOpt("mover CPU share", a.MoverCPUShare, shareOfCPU)
-	need("warm-up", positive(a.WarmupSeconds, seconds))
-	need("rate", positive(a.Rate, ratio))
 	need("why", a.Why)
 	for _, d := range a.Detail {
 		need("detail", d)

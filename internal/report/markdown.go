@@ -19,15 +19,16 @@ func Markdown(w io.Writer, c trial.Comparison) error {
 	}
 	out.WriteString(markdownGrid(armGrid(c)))
 	out.WriteString(bullets(notes(c)))
+	if l, ok := longer(c); ok {
+		g := longGrid(l)
+		fmt.Fprintf(&out, "\n%s:\n%s", escape(g.Caption), markdownGrid(g))
+	}
 	out.WriteString(markdownGrid(serviceGrid(c)))
 	out.WriteString("\n")
 	for _, l := range legend(c, "bold:") {
 		fmt.Fprintf(&out, "%s\n", escape(l))
 	}
 	out.WriteString(markdownTargets(c.Targets))
-	if len(c.Rejected) > 0 {
-		out.WriteString("\nRuns that did not count:\n" + bullets(c.Rejected))
-	}
 	out.WriteString(markdownFacts(facts(c)))
 	_, err := io.WriteString(w, out.String())
 	return err

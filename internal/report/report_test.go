@@ -136,6 +136,40 @@ func TestDecisionTheBestIsMarkedWhoeverItIs(t *testing.T) {
 	}
 }
 
+// A peer that wins after a longer warm-up is shown winning, in every face; where
+// none is stored, that is said.
+func TestDecisionPeersAfterALongerWarmup(t *testing.T) {
+	all := fixtures(t)
+	for what, f := range map[string]face{"text": text, "markdown": Markdown, "page": HTML} {
+		with, without := flat(render(t, f, all["long"])), flat(render(t, f, all["normal"]))
+		for _, want := range []string{
+			"Linux, NUMA balancing on after 120 model-s is ahead of homenode in throughput of search",
+			"Peers after 120 model-s of warm-up, homenode as above (ops per model-s)",
+			"120 model-s, modelled (lab), 2 for each arm, commit 0a1b2c3",
+		} {
+			if !strings.Contains(with, want) {
+				t.Errorf("%s: no %q", what, want)
+			}
+		}
+		if strings.Contains(without, "after 120") || !strings.Contains(without, "not measured for this load") {
+			t.Errorf("%s: peers with a longer warm-up without any stored", what)
+		}
+	}
+	l, ok := longer(clean(all["long"]))
+	if !ok {
+		t.Fatal("nothing is stored")
+	}
+	g := longGrid(l)
+	for i, h := range g.Heads {
+		if h.Top == "search" && (g.Groups[0].Rows[0].Cells[i].Best || !g.Groups[0].Rows[1].Cells[i].Best) {
+			t.Error("the best of search is not marked")
+		}
+	}
+}
+
+// flat is a text on one line, without what a page is made of.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 func TestDecisionWithoutFigures(t *testing.T) {
 	none := trial.Comparison{}
 	noArm := trial.Comparison{Arms: []trial.Arm{{Name: "homenode", Why: "no run counted"}}}

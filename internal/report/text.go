@@ -34,13 +34,15 @@ func Text(w io.Writer, c trial.Comparison, options ...Option) error {
 	for _, note := range notes(c) {
 		p.wrapped("  ", note)
 	}
+	if l, ok := longer(c); ok {
+		p.grid(longGrid(l))
+	}
 	p.grid(serviceGrid(c))
 	p.line("")
 	for _, l := range legend(c, "*") {
 		p.wrapped("", l)
 	}
 	p.targets(c.Targets)
-	p.rejected(c.Rejected)
 	p.facts(facts(c))
 	_, err := io.WriteString(w, p.out.String())
 	return err
@@ -199,17 +201,6 @@ func (p *printer) targets(targets []trial.Target) {
 		}
 		p.line(head)
 		p.wrapped("           ", t.Note)
-	}
-}
-
-func (p *printer) rejected(runs []string) {
-	if len(runs) == 0 {
-		return
-	}
-	p.line("")
-	p.line(p.paint(bold, "Runs that did not count"))
-	for _, r := range runs {
-		p.wrapped("  ", r)
 	}
 }
 

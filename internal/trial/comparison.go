@@ -11,20 +11,26 @@ import (
 // Comparison is what came of running one load under several arms. It is what
 // build/demo/demo.json holds and what a report shows.
 type Comparison struct {
-	Schema   int       `json:"schema"` // 1
-	Name     string    `json:"name"`   // of the mix
-	Machine  string    `json:"machine"`
-	How      string    `json:"how"` // "modelled (lab)": never shown as if from hardware
-	Command  string    `json:"command"`
-	Commit   string    `json:"commit"`
-	Date     time.Time `json:"date"`
-	Seconds  float64   `json:"seconds"` // it took
-	Repeats  int       `json:"repeats"`
-	Seed     uint64    `json:"seed"`
-	Order    []string  `json:"order"` // of the runs, by arm
-	Arms     []Arm     `json:"arms"`
-	Targets  []Target  `json:"targets"`
-	Rejected []string  `json:"rejected,omitempty"` // runs that did not count, and why
+	Schema  int       `json:"schema"` // 1
+	Name    string    `json:"name"`   // of the mix
+	Machine string    `json:"machine"`
+	How     string    `json:"how"` // "modelled (lab)": never shown as if from hardware
+	Command string    `json:"command"`
+	Commit  string    `json:"commit"`
+	Date    time.Time `json:"date"`
+	Seconds float64   `json:"seconds"` // it took
+	Repeats int       `json:"repeats"`
+	Seed    uint64    `json:"seed"`
+	Order   []string  `json:"order"` // of the runs, by arm
+	Arms    []Arm     `json:"arms"`
+	Targets []Target  `json:"targets"`
+
+	WarmupSeconds float64 `json:"warmup_model_s"` // of every run
+	// Load is what ran, on what, as a sum: two comparisons with the same one may be
+	// shown together. Warm-up and repeats are not in it.
+	Load string `json:"load"`
+	// Long is what peers came to that were given a longer warm-up, stored before.
+	Long *Comparison `json:"long,omitempty"`
 }
 
 // Arm is one side of the comparison. Figures are medians over the repeats.
@@ -37,10 +43,9 @@ type Arm struct {
 	LocalSpread      Summary           `json:"local_access_ratio_spread"`
 	Services         []Service         `json:"services"`
 	PagesMoved       unit.Opt[float64] `json:"pages_moved"`
-	MoverCPUSeconds  unit.Opt[float64] `json:"mover_cpu_s"`     // guest time, warm-up and measurement
-	MoverCPUShare    unit.Opt[float64] `json:"mover_cpu_share"` // of one CPU, while measuring
-	WarmupSeconds    float64           `json:"warmup_s"`
-	Rate             float64           `json:"rate"`             // of the nominal model rate, lowest run
+	MoverCPUSeconds  unit.Opt[float64] `json:"mover_cpu_s"`      // guest time, warm-up and measurement
+	MoverCPUShare    unit.Opt[float64] `json:"mover_cpu_share"`  // of one CPU, while measuring
+	Unsteady         int               `json:"unsteady"`         // repeats whose local access ratio still changed when the warm-up ended
 	Detail           []string          `json:"detail,omitempty"` // what its mover said, by repeat
 }
 

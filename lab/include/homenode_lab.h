@@ -11,7 +11,8 @@
  * both reproduce it.
  *
  * Words of time: a *model cycle* is one cycle of a modelled core; a
- * *model-second* is mhz * 10^6 model cycles of the shared model clock.
+ * *model-second* is mhz * 10^6 model cycles of the shared model clock, and a
+ * second of the guest's clock.
  */
 #ifndef HOMENODE_LAB_H
 #define HOMENODE_LAB_H
@@ -25,19 +26,17 @@ typedef uint64_t homenode_u64;
 #endif
 
 #define HOMENODE_LAB_MAGIC   0x42414c45444e4f48ULL /* "HONDELAB", little-endian */
-#define HOMENODE_LAB_VERSION 2
+#define HOMENODE_LAB_VERSION 3
 #define HOMENODE_LAB_BYTES   (1u << 20)
 
 #define HOMENODE_MAX_CPUS  64
 #define HOMENODE_MAX_NODES 16
 #define HOMENODE_MAX_LINKS 64
 
-/* control.state, as asked for and as applied. COUNT: nobody is held back */
+/* control.state, as asked for and as applied */
 enum {
-	HOMENODE_OFF = 0,   /* nothing is counted; the guest runs at full speed */
-	HOMENODE_COUNT = 1, /* counted, not paced: calibration, exact counts */
-	HOMENODE_PACE = 2,  /* counted and paced: the only state to measure in */
-	HOMENODE_WARM = 3,  /* PACE, but CPUs kept for daemons are not held back */
+	HOMENODE_OFF = 0, /* nothing is modelled or counted: for boots and preparations */
+	HOMENODE_ON = 1,
 };
 
 /* Where a count was made. */
@@ -156,29 +155,29 @@ struct homenode_lab_shared {
 	homenode_u64 nnode;
 	homenode_u64 nlink;
 	homenode_u64 mhz;            /* model cycles per model-microsecond */
-	homenode_u64 time_factor;    /* all periods and bursts are scaled by this */
+	homenode_u64 time_factor;    /* bursts and think times of loads are scaled by this */
 	homenode_u64 llc_bytes;      /* of a node's LLC: what flushes it must be larger */
 	homenode_u64 reserved0[56];
 	/* 512: control, written by the guest */
-	homenode_u64 state;          /* asked for: OFF, COUNT, PACE, WARM */
+	homenode_u64 state;          /* asked for: OFF, ON */
 	homenode_u64 phase;          /* load programs credit their operations to it */
 	homenode_u64 switch_to;      /* guest address of __switch_to_asm; 0 = unknown */
-	homenode_u64 reserved1[61];
+	/* 536: written by the host. While all vCPUs are idle, guest time goes so many times as fast
+	 * as the host's. 0: in real time, and no faster while they are busy, either */
+	homenode_u64 idle_rate;
+	homenode_u64 reserved1[60];
 	/* 1024: status, written by the plugin */
 	homenode_u64 applied;        /* the state in force */
 	homenode_u64 model_cycles;   /* the shared model clock; monotone */
-	homenode_u64 paced_cycles;   /* model cycles that passed in PACE */
-	homenode_u64 paced_wall_ns;  /* host nanoseconds that passed in PACE */
-	homenode_u64 slowest_permille; /* lowest rate of any 250 ms window of this PACE stretch, against nominal */
-	homenode_u64 heartbeat;      /* counts the controller's rounds */
-	homenode_u64 reserved2[122];
+	homenode_u64 heartbeat;      /* counts how often the clock was advanced */
+	homenode_u64 reserved2[125];
 	/* 2048: per node and link, written by the plugin each round */
 	homenode_u64 mc_util_permille[HOMENODE_MAX_NODES];
 	homenode_u64 link_util_permille[HOMENODE_MAX_LINKS];
 	homenode_u64 mc_lines[HOMENODE_MAX_NODES];   /* cache lines served, reads and write-backs, total */
 	homenode_u64 link_lines[HOMENODE_MAX_LINKS]; /* cache lines carried, total */
-	homenode_u64 mc_busy_cycles[HOMENODE_MAX_NODES]; /* paced model cycles in which it served, total */
-	homenode_u64 mc_ticks;       /* model cycles in which mc_busy_cycles could count: those of PACE and WARM */
+	homenode_u64 mc_busy_cycles[HOMENODE_MAX_NODES]; /* model cycles in which it served while ON, total */
+	homenode_u64 mc_ticks;       /* model cycles that passed while ON */
 	homenode_u64 reserved3[79];
 	/* 4096: per vCPU */
 	struct homenode_lab_vcpu vcpu[HOMENODE_MAX_CPUS];

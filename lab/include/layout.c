@@ -22,11 +22,9 @@ int main(void)
 	SAY(state);
 	SAY(phase);
 	SAY(switch_to);
+	SAY(idle_rate);
 	SAY(applied);
 	SAY(model_cycles);
-	SAY(paced_cycles);
-	SAY(paced_wall_ns);
-	SAY(slowest_permille);
 	SAY(heartbeat);
 	SAY(mc_util_permille);
 	SAY(link_util_permille);

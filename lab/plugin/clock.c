@@ -2,38 +2,47 @@
 #define _GNU_SOURCE
 #include "clock.h"
 #include <linux/futex.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define ROUND_NS   500000ULL    /* shorter: finer skew, more wake-ups on the host */
-#define SLACK_NS   750000ULL    /* of model time at nominal rate; > ROUND, so that
-				 * a punctual vCPU never waits for a late round */
-#define WAIT_NS    2000000L     /* longest wait in one go: QEMU's exclusive sections
-				 * and interrupts need the vCPU to pass a block */
-#define SLICE_NS   200000ULL    /* on the host: shorter, more context switches */
-#define MAX_DT_NS  (4 * ROUND_NS) /* a controller that overslept does not catch up */
-#define WINDOW_NS  250000000ULL /* over which the slowest rate is taken */
-#define SHARING    150000ULL    /* cycles after a contended access in which others wait for it */
-#define LOOK_AGAIN 10000ULL     /* cycles after which new ones among these are noticed */
-#define SPINS      32           /* looks at the others before the host's CPU is offered to them */
+#define QUANTUM_ON  10000ULL /* cycles that a vCPU may be ahead of T; fewer, more waits; more, more skew */
+#define QUANTUM_OFF 50000ULL
+#define QUEUES_EVERY 25000ULL /* cycles between two looks at controllers and links */
+#define NAP_NS      1000000L  /* the controller's longest: how late a change of state is noticed */
+#define STUCK_NS    20000000L /* a vCPU that waits so long, and saw T stand still, passes a block: an
+			       * exclusive section may run another one that stands at the horizon itself */
+#define CREDIT_NS   5000000ULL /* a controller that overslept, or a host that was suspended, does not catch up */
+#define TIMERS_MOST 1000      /* timers run in one go: one that is always due must not hang the clock */
+#define SLICE_NS    200000ULL /* on the host: shorter, more context switches */
+#define SHARING     150000ULL /* cycles after a contended access in which others wait for it */
+#define LOOK_AGAIN  10000ULL  /* cycles after which new ones among these are noticed */
+#define SPINS       32        /* looks at the others before the host's CPU is offered to them */
 
-uint64_t homenode_horizon = UINT64_MAX;
-uint64_t homenode_counting;
-uint64_t homenode_paced;
+uint64_t homenode_horizon = QUANTUM_OFF;
+uint64_t homenode_on;
 
-static uint64_t epoch;      /* counts changes of state that need synchronising */
-static unsigned round_no;   /* futex word: one per round */
+static const struct homenode_host *host; /* NULL: the guest has not started */
+static pthread_mutex_t advancing_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned again;         /* a clock changed that who advances may not have seen */
+static unsigned controller_turn; /* futex word */
+static unsigned controller_naps;
+static uint64_t newest;        /* the latest clock that any vCPU was told; a bit more each time */
+static uint64_t credit;        /* cycles that idle time may pass; under the lock */
+static uint64_t credit_at;     /* host ns up to which it was given */
+static uint64_t queues_at;     /* T at the last look at the queues */
 static pthread_t thread;
 static volatile int stopping;
+
+static _Thread_local bool advancing;
+static _Thread_local struct homenode_vcpu *self;
 
 #define LOAD(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
 #define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
-static uint64_t now_ns(void)
+static uint64_t host_ns(void)
 {
 	struct timespec ts;
 
@@ -41,13 +50,24 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 }
 
-/* An interrupt for a vCPU waits until the host gives its thread a turn. With
- * more busy vCPUs than host CPUs that is milliseconds at the host's usual slice,
- * and every cross-CPU call of the guest's kernel (perf_event_open, shootdowns,
- * RCU) pays it. Kernels since 6.12 let a thread ask for shorter turns
- * (sched_setattr(2), sched_runtime of SCHED_OTHER); older ones refuse or ignore
- * that, and the guest is just slower. */
-void homenode_clock_short_turns(void)
+static void futex_wait(unsigned *word, unsigned seen, long ns)
+{
+	const struct timespec limit = { .tv_nsec = ns };
+
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
+}
+
+static void futex_wake(unsigned *word)
+{
+	__atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* An interrupt for a vCPU waits until the host gives its thread a turn. With more busy
+ * vCPUs than host CPUs that is milliseconds at the host's usual slice, in which all others
+ * wait for it. Kernels since 6.12 let a thread ask for shorter turns (sched_setattr(2),
+ * sched_runtime of SCHED_OTHER); older ones refuse or ignore that, and the run is longer. */
+static void short_turns(void)
 {
 	/* struct sched_attr, version 0: glibc 2.36 has none, and linux/sched/types.h
 	 * clashes with its struct sched_param */
@@ -62,42 +82,252 @@ void homenode_clock_short_turns(void)
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
-static void synchronise(struct homenode_model *m, struct homenode_vcpu *v)
+static int64_t to_ns(uint64_t cycles)
 {
-	uint64_t e = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
+	uint64_t mhz = homenode_model.conf.mhz;
 
-	if (v->epoch == e)
+	return (int64_t)(cycles / mhz * 1000 + cycles % mhz * 1000 / mhz);
+}
+
+static uint64_t to_cycles(uint64_t ns) /* rounded up */
+{
+	uint64_t mhz = homenode_model.conf.mhz;
+
+	return ns / 1000 * mhz + (ns % 1000 * mhz + 999) / 1000;
+}
+
+void homenode_clock_set_ns(uint64_t ns)
+{
+	uint64_t cycles = to_cycles(ns);
+
+	STORE(&homenode_model.shared->model_cycles, cycles);
+	STORE(&newest, cycles);
+}
+
+void homenode_clock_host(const struct homenode_host *h)
+{
+	__atomic_store_n(&host, h, __ATOMIC_RELEASE);
+}
+
+/* A vCPU may be ahead of T, and another that it told the time asks for it next: time
+ * must not go back between the two, nor stand still, as no real time-stamp counter does. */
+int64_t homenode_clock_guest_ns(void)
+{
+	uint64_t now = LOAD(&homenode_model.shared->model_cycles), seen;
+
+	if (advancing || !self)
+		return to_ns(now);
+	if (self->clock > now)
+		now = self->clock;
+	seen = LOAD(&newest);
+	do {
+		now = now > seen ? now : seen + 1;
+	} while (!__atomic_compare_exchange_n(&newest, &seen, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return to_ns(now);
+}
+
+/* Number 1 of clock.h; UINT64_MAX: all are idle. */
+static uint64_t slowest_clock(const struct homenode_model *m, uint64_t t)
+{
+	uint64_t min = UINT64_MAX;
+
+	for (unsigned i = 0; i < m->conf.ncpu; i++) {
+		const struct homenode_lab_vcpu *pub = m->vcpu[i].pub;
+		uint64_t c = UINT64_MAX;
+
+		if (__atomic_load_n(&pub->running, __ATOMIC_ACQUIRE))
+			c = LOAD(&pub->clock);
+		else if (host->has_work(i))
+			c = t;
+		min = c < min ? c : min;
+	}
+	return min < t ? t : min;
+}
+
+static uint64_t timer_due(uint64_t t)
+{
+	int64_t left = host->deadline_ns();
+
+	return left < 0 ? UINT64_MAX : t + to_cycles((uint64_t)left);
+}
+
+/* Cycles that the host's time allows where it counts: all idle, or in real time. */
+static uint64_t earn(const struct homenode_model *m, bool counts)
+{
+	uint64_t now = host_ns(), rate = LOAD(&m->shared->idle_rate);
+	uint64_t passed = now - credit_at;
+
+	credit_at = now;
+	if (!counts)
+		return credit = 0;
+	rate = rate ? rate : 1;
+	uint64_t most = CREDIT_NS * rate;
+	passed = passed < CREDIT_NS ? passed * rate : most;
+	credit += passed * m->conf.mhz / 1000;
+	most = most * m->conf.mhz / 1000;
+	return credit = credit < most ? credit : most;
+}
+
+/* Where T goes next, and whether a timer is due there. */
+static uint64_t next_stop(struct homenode_model *m, uint64_t t, bool *timer)
+{
+	uint64_t slow = slowest_clock(m, t), due = timer_due(t);
+	uint64_t next = slow < due ? slow : due;
+	bool by_host = slow == UINT64_MAX || !LOAD(&m->shared->idle_rate);
+	uint64_t allowed = earn(m, by_host);
+
+	if (by_host && next - t > allowed)
+		next = t + allowed;
+	if (by_host)
+		credit -= next - t;
+	*timer = next == due;
+	return next;
+}
+
+static void look_at_queues(struct homenode_model *m, uint64_t t)
+{
+	if (!homenode_on || t - queues_at < QUEUES_EVERY)
 		return;
-	v->clock = LOAD(&m->shared->model_cycles);
-	v->shares_until = v->others_reached = 0;
-	STORE(&v->pub->clock, v->clock);
-	__atomic_store_n(&v->epoch, e, __ATOMIC_RELEASE);
+	homenode_model_queues(m, t - queues_at);
+	queues_at = t;
+}
+
+static uint64_t quantum(void)
+{
+	return LOAD(&homenode_on) ? QUANTUM_ON : QUANTUM_OFF;
+}
+
+/* Who waits goes on for half a quantum at least: less is mostly switching on the host. The
+ * slowest always may. */
+static bool may_run(uint64_t clock)
+{
+	return clock + quantum() / 2 <= LOAD(&homenode_horizon);
+}
+
+static void wake_waiting(struct homenode_model *m)
+{
+	for (unsigned i = 0; i < m->conf.ncpu; i++) {
+		struct homenode_vcpu *v = &m->vcpu[i];
+
+		if (LOAD(&v->waiting) && may_run(LOAD(&v->pub->clock)))
+			futex_wake(&v->turn);
+	}
+}
+
+/* No vCPU is further ahead than it may be. */
+static bool together(const struct homenode_model *m, uint64_t horizon)
+{
+	for (unsigned i = 0; i < m->conf.ncpu; i++)
+		if (LOAD(&m->vcpu[i].pub->running) && LOAD(&m->vcpu[i].pub->clock) > horizon)
+			return false;
+	return true;
+}
+
+/* The state that was asked for. ON is in force once those that ran ahead while it was OFF
+ * have been caught up with; that takes no time of theirs. */
+static void enter(struct homenode_model *m, uint64_t t, uint64_t horizon)
+{
+	struct homenode_lab_shared *s = m->shared;
+	uint64_t want = LOAD(&s->state);
+
+	if (want > HOMENODE_ON || want == s->applied)
+		return;
+	if (want == HOMENODE_ON && !homenode_on) {
+		homenode_model_forget_load(m); /* what came before is no load */
+		queues_at = t;
+	}
+	STORE(&homenode_on, want == HOMENODE_ON);
+	if (want == HOMENODE_OFF || together(m, horizon))
+		__atomic_store_n(&s->applied, want, __ATOMIC_RELEASE);
+}
+
+/* Number 2 of clock.h. Under the lock. */
+static void advance(struct homenode_model *m)
+{
+	struct homenode_lab_shared *s = m->shared;
+	bool timer = true;
+
+	advancing = true;
+	for (unsigned i = 0; timer && i < TIMERS_MOST; i++) {
+		uint64_t t = next_stop(m, s->model_cycles, &timer);
+
+		STORE(&s->model_cycles, t);
+		look_at_queues(m, t);
+		if (timer)
+			host->run_timers();
+	}
+	advancing = false;
+	uint64_t horizon = s->model_cycles + quantum();
+	enter(m, s->model_cycles, horizon);
+	STORE(&homenode_horizon, horizon);
+	s->heartbeat++;
+	wake_waiting(m);
+}
+
+/* One thread at a time; what changes meanwhile is looked at by the one that advances. */
+static void try_advance(struct homenode_model *m)
+{
+	__atomic_store_n(&again, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&again, __ATOMIC_SEQ_CST) && !pthread_mutex_trylock(&advancing_lock)) {
+		__atomic_store_n(&again, 0, __ATOMIC_SEQ_CST);
+		advance(m);
+		pthread_mutex_unlock(&advancing_lock);
+	}
+}
+
+void homenode_clock_kick(struct homenode_vcpu *v)
+{
+	STORE(&v->kicked, 1);
+	if (LOAD(&v->waiting))
+		futex_wake(&v->turn);
+}
+
+static bool take_kick(struct homenode_vcpu *v)
+{
+	return LOAD(&v->kicked) && __atomic_exchange_n(&v->kicked, 0, __ATOMIC_ACQ_REL);
+}
+
+/* Waits for its turn; false: T stood still for so long that it has to pass a block. */
+static bool wait_for_turn(struct homenode_model *m, struct homenode_vcpu *v, unsigned seen, uint64_t *since)
+{
+	uint64_t t = LOAD(&m->shared->model_cycles);
+
+	v->pub->waits++;
+	futex_wait(&v->turn, seen, STUCK_NS);
+	if (LOAD(&m->shared->model_cycles) != t)
+		*since = 0;
+	else if (!*since)
+		*since = host_ns();
+	return !*since || host_ns() - *since < (uint64_t)STUCK_NS;
 }
 
 void homenode_clock_wait(struct homenode_model *m, struct homenode_vcpu *v)
 {
-	synchronise(m, v);
+	uint64_t since = 0;
+
+	if (!host)
+		return;
 	STORE(&v->pub->clock, v->clock);
-	if (v->daemons && LOAD(&m->shared->state) == HOMENODE_WARM)
-		return;
-	unsigned seen = __atomic_load_n(&round_no, __ATOMIC_ACQUIRE);
-	if (v->clock < LOAD(&homenode_horizon))
-		return;
-	const struct timespec limit = { .tv_nsec = WAIT_NS };
-	v->pub->waits++;
-	syscall(SYS_futex, &round_no, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
+	__atomic_store_n(&v->waiting, 1, __ATOMIC_SEQ_CST);
+	for (;;) {
+		unsigned seen = __atomic_load_n(&v->turn, __ATOMIC_ACQUIRE);
+
+		try_advance(m);
+		if (may_run(v->clock) || take_kick(v) || !wait_for_turn(m, v, seen, &since))
+			break;
+	}
+	STORE(&v->waiting, 0);
 }
 
 /* The least clock of the other vCPUs that share lines; UINT64_MAX = none runs. */
 static uint64_t others_clock(struct homenode_model *m, const struct homenode_vcpu *v)
 {
-	bool warm = LOAD(&m->shared->applied) == HOMENODE_WARM;
 	uint64_t min = UINT64_MAX;
 
 	for (unsigned i = 0; i < m->conf.ncpu; i++) {
 		struct homenode_vcpu *u = &m->vcpu[i];
 
-		if (u == v || (warm && u->daemons) || !LOAD(&u->pub->running))
+		if (u == v || !LOAD(&u->pub->running))
 			continue;
 		uint64_t clock = LOAD(&u->pub->clock);
 		if (clock < min && LOAD(&u->shares_until) > clock)
@@ -106,38 +336,32 @@ static uint64_t others_clock(struct homenode_model *m, const struct homenode_vcp
 	return min;
 }
 
-/* A vCPU that waits here is inside a block: QEMU cannot stop it. So not for long. */
+/* A vCPU that waits here is inside a block, which QEMU may want it to leave. */
 static void wait_for_others(struct homenode_model *m, struct homenode_vcpu *v, uint64_t until)
 {
-	uint64_t begin = 0;
-
 	for (unsigned looks = 1;; looks++) {
 		uint64_t others = others_clock(m, v);
 
 		if (others >= until) {
-			uint64_t again = v->clock + LOOK_AGAIN;
-			v->others_reached = others < again ? others : again;
+			uint64_t again_at = v->clock + LOOK_AGAIN;
+			v->others_reached = others < again_at ? others : again_at;
 			return;
 		}
-		if (looks % SPINS) {
-			__builtin_ia32_pause();
-			continue;
-		}
-		sched_yield();
-		uint64_t now = now_ns();
-		begin = begin ? begin : now;
-		if (now - begin > WAIT_NS) {
+		if (take_kick(v)) {
 			v->pub->unordered++;
 			v->others_reached = v->clock + LOOK_AGAIN; /* not at the next access again */
 			return;
 		}
+		if (looks % SPINS)
+			__builtin_ia32_pause();
+		else
+			sched_yield();
 	}
 }
 
 bool homenode_clock_order(struct homenode_model *m, struct homenode_vcpu *v, bool reads_own)
 {
-	if (!LOAD(&homenode_paced) || v->ctr != v->pub->counter[HOMENODE_USER] ||
-	    (v->daemons && LOAD(&m->shared->applied) == HOMENODE_WARM))
+	if (!LOAD(&homenode_on) || v->ctr != v->pub->counter[HOMENODE_USER])
 		return false;
 	uint64_t slack = reads_own ? m->conf.transfer[v->node][v->node] : 0;
 	STORE(&v->shares_until, v->clock + SHARING);
@@ -149,153 +373,46 @@ bool homenode_clock_order(struct homenode_model *m, struct homenode_vcpu *v, boo
 	return true;
 }
 
+/* Not here the timers that are due now: QEMU holds its lock, and goes to sleep without
+ * another look at what they did. */
 void homenode_clock_idle(struct homenode_vcpu *v)
 {
+	self = v;
 	__atomic_store_n(&v->pub->running, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&again, 1, __ATOMIC_SEQ_CST);
+	if (LOAD(&controller_naps))
+		futex_wake(&controller_turn);
 }
 
 void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 {
 	uint64_t t = LOAD(&m->shared->model_cycles);
 
-	synchronise(m, v);
+	if (!v->started) {
+		v->started = true;
+		short_turns();
+	}
+	self = v;
 	if (v->clock < t)
 		v->clock = t;
 	STORE(&v->pub->clock, v->clock);
 	__atomic_store_n(&v->pub->running, 1, __ATOMIC_RELEASE);
 }
 
-static bool all_synchronised(struct homenode_model *m)
-{
-	for (unsigned i = 0; i < m->conf.ncpu; i++)
-		if (__atomic_load_n(&m->vcpu[i].pub->running, __ATOMIC_ACQUIRE) &&
-		    __atomic_load_n(&m->vcpu[i].epoch, __ATOMIC_ACQUIRE) != epoch)
-			return false;
-	return true;
-}
-
-static uint64_t slowest_clock(struct homenode_model *m)
-{
-	uint64_t min = UINT64_MAX;
-	bool warm = m->shared->applied == HOMENODE_WARM;
-
-	for (unsigned i = 0; i < m->conf.ncpu; i++) {
-		if (warm && m->vcpu[i].daemons)
-			continue;
-		if (!__atomic_load_n(&m->vcpu[i].pub->running, __ATOMIC_ACQUIRE))
-			continue;
-		uint64_t c = LOAD(&m->vcpu[i].pub->clock);
-		min = c < min ? c : min;
-	}
-	return min;
-}
-
-struct window {
-	uint64_t wall_ns, cycles;
-};
-
-/* Keep the lowest rate of any full window since PACE began. */
-static void rate_account(struct homenode_lab_shared *s, struct window *w,
-			 uint64_t dt_ns, uint64_t cycles)
-{
-	s->paced_wall_ns += dt_ns;
-	s->paced_cycles += cycles;
-	w->wall_ns += dt_ns;
-	w->cycles += cycles;
-	if (w->wall_ns < WINDOW_NS)
-		return;
-	uint64_t permille = w->cycles * 1000000 / (w->wall_ns * s->mhz);
-	if (permille < s->slowest_permille)
-		s->slowest_permille = permille;
-	*w = (struct window){ 0 };
-}
-
-/* The clock's next value where it is paced: rule 1 of clock.h. */
-static uint64_t paced_step(struct homenode_model *m, uint64_t t, uint64_t target)
-{
-	uint64_t slowest = slowest_clock(m);
-
-	if (slowest < t)
-		slowest = t;
-	return slowest < target ? slowest : target;
-}
-
-/* Enter the state asked for. Returns false while vCPUs have yet to synchronise. */
-static bool enter(struct homenode_model *m, uint64_t want, struct window *w, bool *asked)
-{
-	struct homenode_lab_shared *s = m->shared;
-
-	if (want != HOMENODE_PACE && want != HOMENODE_WARM) {
-		STORE(&homenode_paced, 0);
-		STORE(&homenode_horizon, UINT64_MAX);
-		STORE(&homenode_counting, want == HOMENODE_COUNT);
-		*asked = false;
-		return true;
-	}
-	STORE(&homenode_counting, 1);
-	if (!*asked) {
-		STORE(&homenode_horizon, 0);
-		__atomic_store_n(&epoch, epoch + 1, __ATOMIC_RELEASE);
-		*asked = true;
-		return false;
-	}
-	if (!all_synchronised(m))
-		return false;
-	*asked = false;
-	STORE(&homenode_paced, 1);
-	homenode_model_queues(m, 0, false); /* what came before is no load */
-	*w = (struct window){ 0 };
-	s->paced_cycles = s->paced_wall_ns = 0;
-	s->slowest_permille = 1000;
-	return true;
-}
-
-static void advance(struct homenode_model *m, uint64_t dt_ns, struct window *w)
-{
-	struct homenode_lab_shared *s = m->shared;
-	uint64_t t = s->model_cycles, next;
-	uint64_t capped = dt_ns < MAX_DT_NS ? dt_ns : MAX_DT_NS;
-
-	bool paced = s->applied == HOMENODE_PACE || s->applied == HOMENODE_WARM;
-
-	if (paced) {
-		next = paced_step(m, t, t + capped * s->mhz / 1000);
-		rate_account(s, w, dt_ns, next - t);
-		STORE(&homenode_horizon, next + SLACK_NS * s->mhz / 1000);
-	} else {
-		next = t + dt_ns * s->mhz / 1000;
-	}
-	STORE(&s->model_cycles, next);
-	/* Unpaced, vCPUs run past the clock at the host's speed: their demand
-	 * per model cycle means nothing, and DRAM answers at idle latency. */
-	if (!paced || next > t)
-		homenode_model_queues(m, next - t, paced);
-}
-
+/* Advances where no vCPU does: all are idle, or the last that held T back became so. */
 static void *controller(void *arg)
 {
 	struct homenode_model *m = arg;
-	struct homenode_lab_shared *s = m->shared;
-	struct window w = { 0 };
-	uint64_t last = now_ns();
-	bool asked = false;
 
+	credit_at = host_ns();
 	while (!stopping) {
-		const struct timespec round = { .tv_nsec = ROUND_NS };
-
-		nanosleep(&round, NULL);
-		uint64_t now = now_ns(), want = LOAD(&s->state);
-
-		/* `asked` with nothing wanted any more: the change was withdrawn */
-		if ((want != s->applied || asked) && want <= HOMENODE_WARM &&
-		    enter(m, want, &w, &asked))
-			__atomic_store_n(&s->applied, want, __ATOMIC_RELEASE);
-		else if (s->applied != HOMENODE_OFF && !asked)
-			advance(m, now - last, &w);
-		last = now;
-		s->heartbeat++;
-		__atomic_fetch_add(&round_no, 1, __ATOMIC_RELEASE);
-		syscall(SYS_futex, &round_no, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+		STORE(&controller_naps, 1);
+		unsigned seen = __atomic_load_n(&controller_turn, __ATOMIC_ACQUIRE);
+		if (!LOAD(&again))
+			futex_wait(&controller_turn, seen, NAP_NS);
+		STORE(&controller_naps, 0);
+		if (__atomic_load_n(&host, __ATOMIC_ACQUIRE))
+			try_advance(m);
 	}
 	return NULL;
 }

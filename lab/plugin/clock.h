@@ -1,44 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The shared model clock and its controller thread.
+ * The model's clock T, which is the guest's time: every timer, tick, sleep and
+ * time-stamp of the guest follows it, in every state.  A slow host makes a run longer,
+ * never different.
  *
- * 1. Every ROUND the controller advances the clock T by the host time that
- *    passed × mhz, but never past the slowest running vCPU: a vCPU that the
- *    host starves slows the whole machine down instead of looking slow.
- * 2. A vCPU may run at most SLACK beyond T (the horizon); then it waits for the
- *    next round.  Skew between busy vCPUs is therefore bounded by SLACK.
- * 3. A halted vCPU does not hold the clock back; when it resumes, it starts
- *    at T: idle time is not saved up.
+ *	vCPU clocks ──► T = slowest that runs ──► guest time = T / mhz
+ *	                │ never past the guest's next timer before that has run
+ *	                └ horizon = T + quantum: a vCPU that got there waits
  *
- * 4. Skew bounded by SLACK is too much where CPUs pass a line to and fro. Who touches
- *    a contended line (directory.c) waits until every other vCPU that did so lately has
- *    reached the same clock: those lines see their accesses in the order of model time.
- *
- * In COUNT nobody waits, and T follows the host clock. WARM is PACE but for the
- * CPUs kept for daemons, which run as fast as the host lets them: their periods
- * are seconds of guest time, in which a paced CPU gets as little done as real
- * ones do in a fiftieth of that.
+ * 1. Each vCPU counts its own cycles.  T is the clock of the slowest that runs; one that
+ *    was woken and has had no turn on the host yet is at T, one that is idle holds
+ *    nothing back, and starts at T when it resumes.
+ * 2. Who waits at the horizon advances T, one at a time.  T stops at each timer of the
+ *    guest, and the timer runs there.
+ * 3. A vCPU that waits passes a block when QEMU wants it out of it (an interrupt, an
+ *    exclusive section): host.c hears of that.
+ * 4. Where all are idle, T goes by the host's time × `idle_rate`, and no further than the
+ *    next timer.  The host may be what the guest waits for: at rate 1 no time-out of the
+ *    guest fires that would not have fired on real hardware.
+ * 5. ON, a cycle is a cycle of the modelled core.  OFF, nothing is modelled, and so many
+ *    instructions are a cycle as the option `off` says.
+ * 6. Skew bounded by the quantum is too much where CPUs pass a line to and fro.  Who
+ *    touches a contended line (directory.c) waits until every other vCPU that did so
+ *    lately has reached the same clock: those lines see their accesses in the order of
+ *    model time.
  */
 #ifndef HOMENODE_CLOCK_H
 #define HOMENODE_CLOCK_H
 
+#include "host.h"
 #include "model.h"
 
-/* Clock of a vCPU at which it has to look at the controller again.  0 while a
- * change of state waits for every running vCPU, UINT64_MAX while unpaced. */
-extern uint64_t homenode_horizon;
-extern uint64_t homenode_counting; /* 0 in OFF */
-extern uint64_t homenode_paced;    /* PACE or WARM: vCPUs have a time in common */
+extern uint64_t homenode_horizon; /* clock of a vCPU at which it waits */
+extern uint64_t homenode_on;      /* the model is ON */
 
-/* Called on each vCPU's thread once: short turns on the host's CPUs. */
-void homenode_clock_short_turns(void);
 int homenode_clock_start(struct homenode_model *m);
 void homenode_clock_stop(void);
+/* The guest starts: from now on QEMU's timers count. */
+void homenode_clock_host(const struct homenode_host *host);
+/* Guest time in ns, as the calling thread has it; never behind what any vCPU was told. */
+int64_t homenode_clock_guest_ns(void);
+void homenode_clock_set_ns(uint64_t ns); /* before the guest starts */
+
+/* On the vCPU's own thread. */
 void homenode_clock_wait(struct homenode_model *m, struct homenode_vcpu *v);
-/* Number 4, before v touches a contended line. reads_own: to read what its core has, so
- * that news may be as late as they travel. False: no order here (kernel mode, unpaced). */
+/* Number 6, before v touches a contended line. reads_own: to read what its core has, so
+ * that news may be as late as they travel. False: no order here (kernel mode, OFF). */
 bool homenode_clock_order(struct homenode_model *m, struct homenode_vcpu *v, bool reads_own);
 void homenode_clock_idle(struct homenode_vcpu *v);
 void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v);
+
+/* On any thread: number 3. */
+void homenode_clock_kick(struct homenode_vcpu *v);
 
 #endif

@@ -69,10 +69,6 @@ static bool conf_line(const char *line, struct homenode_conf *c)
 		c->ncpu = a + 1 > c->ncpu ? a + 1 : c->ncpu;
 		return b < HOMENODE_MAX_NODES;
 	}
-	if (sscanf(line, "housekeeping %u", &a) == 1 && a < HOMENODE_MAX_CPUS) {
-		c->housekeeping[a] = true;
-		return true;
-	}
 	if (sscanf(line, "lat %u %u %u", &a, &b, &d) == 3 &&
 	    a < HOMENODE_MAX_NODES && b < HOMENODE_MAX_NODES) {
 		c->lat[a][b] = d;
@@ -146,8 +142,8 @@ int homenode_conf_read(FILE *f, struct homenode_conf *c, char *err, size_t len)
 		no++;
 		line[strcspn(line, "\n")] = 0;
 		if (no == 1) {
-			if (strcmp(line, "homenode-lab 2")) {
-				snprintf(err, len, "line 1: not \"homenode-lab 2\"");
+			if (strcmp(line, "homenode-lab 3")) {
+				snprintf(err, len, "line 1: not \"homenode-lab 3\"");
 				return -1;
 			}
 			continue;

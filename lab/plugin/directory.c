@@ -16,7 +16,7 @@
  *    QUIET cycles without a transfer it is an ordinary line again.
  *
  * Kernel mode takes part, but does not wait: the guest's spinlocks bring their own
- * order. In COUNT there is no common time, hence no order either.
+ * order. OFF, nothing comes here.
  *
  * Each entry has a lock of its own, held while its line is put into caches or taken out
  * of them; nobody holds two. A core's lock is taken while one is held, or none.
@@ -214,8 +214,7 @@ static void queue_up(struct homenode_vcpu *v, bool ordered, struct homenode_clai
 	int64_t left = until_free(c->word, v->clock);
 
 	if (!c->latency) {
-		/* far in the future: a clock of COUNT, which has nothing to do with this one */
-		if (left < -QUIET || left > QUIET)
+		if (left < -QUIET)
 			c->word &= ~CONTENDED;
 		return;
 	}

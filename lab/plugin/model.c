@@ -35,7 +35,6 @@ static int init_cpu(struct homenode_model *m, unsigned cpu)
 	v->node = c->cpu_node[cpu];
 	v->core_id = c->cpu_core[cpu];
 	v->core = core;
-	v->daemons = c->housekeeping[cpu];
 	v->issue_cost = 256;
 	v->random = 0x9e3779b97f4a7c15ULL * (cpu + 1);
 	core->node = v->node;

@@ -30,7 +30,7 @@
 
 /* What a shape says, in the units of the configuration file. */
 struct homenode_conf {
-	unsigned mhz, time_factor;
+	unsigned mhz, time_factor, off_instructions;
 	uint64_t l1_bytes, l2_bytes, llc_bytes;
 	unsigned l2_cycles, llc_cycles, stream_parallelism;
 	unsigned mc_cycles, link_cycles; /* service time of one line */
@@ -39,7 +39,6 @@ struct homenode_conf {
 	uint64_t node_bytes[HOMENODE_MAX_NODES];
 	int cpu_node[HOMENODE_MAX_CPUS];
 	unsigned cpu_core[HOMENODE_MAX_CPUS];
-	bool housekeeping[HOMENODE_MAX_CPUS];
 	unsigned lat[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned transfer[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned char path_len[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
@@ -56,8 +55,10 @@ struct homenode_core {
 struct homenode_vcpu {
 	uint64_t *ctr;            /* counters of the mode it runs in */
 	uint64_t clock;           /* model cycles */
-	uint64_t epoch;           /* of the last synchronisation with the shared clock */
-	bool daemons;             /* kept for daemons: free in WARM */
+	unsigned off_rest;        /* instructions that are no whole cycle yet, while OFF */
+	bool started;             /* its thread has begun */
+	unsigned turn;            /* futex word: it may go on, or has to look */
+	unsigned waiting, kicked; /* at the horizon; QEMU wants it out of its block */
 	struct homenode_lab_vcpu *pub;
 	int node;
 	unsigned core_id;
@@ -173,7 +174,9 @@ void homenode_sample(struct homenode_vcpu *v, uint64_t ip, uint64_t addr, uint64
 
 /* queue.c: recompute queueing from the lines served since the last call, in `cycles`
  * of the model clock. Not paced, the clock says nothing about the load: no queueing. */
-void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced);
+void homenode_model_queues(struct homenode_model *m, uint64_t cycles);
+/* What was asked for until now is no load of what comes. */
+void homenode_model_forget_load(struct homenode_model *m);
 
 static inline void homenode_model_flush_l1(struct homenode_model *m,
 					   struct homenode_vcpu *v)

@@ -196,7 +196,7 @@ static double closed_loop(unsigned width, double *latency)
 
 		asked += now;
 		shared.vcpu[0].dram[0] = (uint64_t)asked;
-		homenode_model_queues(m, round, true);
+		homenode_model_queues(m, round);
 		if (i >= 2000)
 			lines += now;
 	}

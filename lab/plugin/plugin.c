@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * QEMU TCG plugin of homenode's lab: feeds every executed block and every data
- * access of the guest to the modelled memory system, and paces the vCPUs by it.
+ * access of the guest to the modelled memory system, whose clock is the guest's.
  *
- *	-plugin libhomenode_lab.so,shm=FILE,conf=FILE
+ *	-plugin libhomenode_lab.so,shm=FILE,conf=FILE[,off=N]
  *
- * Loaded but OFF costs one flag test per block and access.
+ * off: instructions that take a cycle while the model is OFF (1).  More make the guest a
+ * faster machine while it boots: what waits for its own clock then waits for less.
  */
 #define _GNU_SOURCE
 #include "clock.h"
@@ -35,23 +36,26 @@ static bool is_context_switch(uint64_t block, uint64_t switch_to)
 static void on_block(unsigned int cpu, void *udata)
 {
 	struct homenode_model *m = &homenode_model;
-
-	if (likely(!__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
-		return;
 	struct homenode_vcpu *v = &m->vcpu[cpu];
 	uint64_t block = (uint64_t)udata, n = block & 0xfff;
 
-	v->ctr = v->pub->counter[(block & BLOCK_KERNEL) != 0];
-	v->ctr[HOMENODE_INSTRUCTIONS] += n;
-	if (unlikely(v->sibling != NULL))
-		n = homenode_smt_issue(v, n);
-	v->ctr[HOMENODE_CYCLES] += n;
+	if (likely(__atomic_load_n(&homenode_on, __ATOMIC_RELAXED))) {
+		v->ctr = v->pub->counter[(block & BLOCK_KERNEL) != 0];
+		v->ctr[HOMENODE_INSTRUCTIONS] += n;
+		if (unlikely(v->sibling != NULL))
+			n = homenode_smt_issue(v, n);
+		v->ctr[HOMENODE_CYCLES] += n;
+		/* L1 is tagged by virtual line: another address space starts cold. */
+		if ((block & BLOCK_KERNEL) && is_context_switch(block, m->shared->switch_to))
+			homenode_model_flush_l1(m, v);
+	} else {
+		n += v->off_rest;
+		v->off_rest = n % m->conf.off_instructions;
+		n /= m->conf.off_instructions;
+	}
 	v->clock += n;
 	__atomic_store_n(&v->pub->clock, v->clock, __ATOMIC_RELAXED);
-	/* L1 is tagged by virtual line: another address space starts cold. */
-	if ((block & BLOCK_KERNEL) && is_context_switch(block, m->shared->switch_to))
-		homenode_model_flush_l1(m, v);
-	if (v->clock >= __atomic_load_n(&homenode_horizon, __ATOMIC_RELAXED))
+	if (unlikely(v->clock >= __atomic_load_n(&homenode_horizon, __ATOMIC_RELAXED)))
 		homenode_clock_wait(m, v);
 }
 
@@ -108,14 +112,14 @@ one_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *i
 
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)
 {
-	if (unlikely(__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
+	if (unlikely(__atomic_load_n(&homenode_on, __ATOMIC_RELAXED)))
 		one_access(cpu, info, vaddr, insn, false);
 }
 
 /* A locked read-modify-write comes once, as a store. */
 static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)
 {
-	if (likely(!__atomic_load_n(&homenode_counting, __ATOMIC_RELAXED)))
+	if (likely(!__atomic_load_n(&homenode_on, __ATOMIC_RELAXED)))
 		return;
 	one_access(cpu, info, vaddr, insn, true);
 	struct homenode_vcpu *v = &homenode_model.vcpu[cpu];
@@ -163,12 +167,28 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
+static int refuse(const char *what, const char *where, const char *why)
+{
+	fprintf(stderr, "homenode lab plugin: %s %s: %s\n", what, where ? where : "(not given)", why);
+	return -1;
+}
+
+/* The first vCPU is made: QEMU has its accelerator's table since a moment, and no timer of
+ * the guest has been set yet. */
 static void on_init(qemu_plugin_id_t id, unsigned int cpu)
 {
+	char err[256];
+
 	(void)id;
-	homenode_clock_short_turns();
-	if (cpu < homenode_model.conf.ncpu)
-		homenode_clock_resume(&homenode_model, &homenode_model.vcpu[cpu]);
+	if (cpu != 0)
+		return;
+	if (!homenode_host_take_over(err, sizeof(err)))
+		refuse("take over the clock of", "this QEMU", err);
+	else if (homenode_clock_start(&homenode_model))
+		refuse("start the clock of", "this QEMU", "cannot create a thread");
+	else
+		return;
+	_exit(1); /* no exit: QEMU's own handlers expect a machine */
 }
 
 static void on_idle(qemu_plugin_id_t id, unsigned int cpu)
@@ -210,12 +230,6 @@ static const char *option(int argc, char **argv, const char *key)
 	return NULL;
 }
 
-static int refuse(const char *what, const char *where, const char *why)
-{
-	fprintf(stderr, "homenode lab plugin: %s %s: %s\n", what, where ? where : "(not given)", why);
-	return -1;
-}
-
 static void announce(struct homenode_lab_shared *s, const struct homenode_conf *c)
 {
 	s->version = HOMENODE_LAB_VERSION;
@@ -231,7 +245,7 @@ static void announce(struct homenode_lab_shared *s, const struct homenode_conf *
 HOMENODE_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info,
 					int argc, char **argv)
 {
-	const char *shm = option(argc, argv, "shm"), *conf = option(argc, argv, "conf");
+	const char *shm = option(argc, argv, "shm"), *conf = option(argc, argv, "conf"), *off = option(argc, argv, "off");
 	struct homenode_model *m = &homenode_model;
 	char err[256];
 
@@ -244,14 +258,15 @@ HOMENODE_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_i
 		return refuse("read configuration", conf, err);
 	if (!info->system_emulation || info->system.smp_vcpus != (int)m->conf.ncpu)
 		return refuse("use configuration", conf, "QEMU's -smp differs from its cpu lines");
+	m->conf.off_instructions = off ? (unsigned)strtoul(off, NULL, 10) : 1;
+	if (!m->conf.off_instructions)
+		return refuse("use option off", off, "want a number of instructions, 1 or more");
 	struct homenode_lab_shared *s = shm ? map_shared(shm) : NULL;
 	if (!s)
 		return refuse("map shared file", shm, strerror(errno));
 	if (homenode_model_init(m, s))
 		return refuse("allocate caches of", conf, strerror(ENOMEM));
 	announce(s, &m->conf);
-	if (homenode_clock_start(m))
-		return refuse("start the clock of", conf, "cannot create a thread");
 	qemu_plugin_register_vcpu_init_cb(id, on_init);
 	qemu_plugin_register_vcpu_idle_cb(id, on_idle);
 	qemu_plugin_register_vcpu_resume_cb(id, on_resume);

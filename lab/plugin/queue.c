@@ -43,15 +43,6 @@ static double wait_for(struct homenode_queue *q, uint64_t lines, unsigned servic
 	return wait + q->pressure;
 }
 
-/* mhz 0: not paced, no load is known. */
-static double wait_or_forget(struct homenode_queue *q, uint64_t lines, unsigned service, uint64_t cycles, unsigned mhz)
-{
-	if (mhz)
-		return wait_for(q, lines, service, cycles, mhz);
-	*q = (struct homenode_queue){ .seen = lines };
-	return 0;
-}
-
 /* Cycles of `cycles` in which a controller served; it cannot do more than serve. */
 static uint64_t busy_cycles(uint64_t lines, unsigned service, uint64_t cycles)
 {
@@ -96,7 +87,19 @@ static void latencies(struct homenode_model *m, const double *mc_wait, const dou
 		}
 }
 
-void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced)
+void homenode_model_forget_load(struct homenode_model *m)
+{
+	const struct homenode_conf *c = &m->conf;
+	uint64_t mc[HOMENODE_MAX_NODES] = { 0 }, link[HOMENODE_MAX_LINKS] = { 0 };
+
+	count_lines(m, mc, link);
+	for (unsigned n = 0; n < c->nnode; n++)
+		m->mc[n] = (struct homenode_queue){ .seen = mc[n] };
+	for (unsigned l = 0; l < c->nlink; l++)
+		m->link[l] = (struct homenode_queue){ .seen = link[l] };
+}
+
+void homenode_model_queues(struct homenode_model *m, uint64_t cycles)
 {
 	const struct homenode_conf *c = &m->conf;
 	struct homenode_lab_shared *s = m->shared;
@@ -105,16 +108,14 @@ void homenode_model_queues(struct homenode_model *m, uint64_t cycles, bool paced
 
 	count_lines(m, mc, link);
 	for (unsigned n = 0; n < c->nnode; n++) {
-		if (paced)
-			s->mc_busy_cycles[n] += busy_cycles(mc[n] - m->mc[n].seen, c->mc_cycles, cycles);
-		mc_wait[n] = wait_or_forget(&m->mc[n], mc[n], c->mc_cycles, cycles, paced ? c->mhz : 0);
+		s->mc_busy_cycles[n] += busy_cycles(mc[n] - m->mc[n].seen, c->mc_cycles, cycles);
+		mc_wait[n] = wait_for(&m->mc[n], mc[n], c->mc_cycles, cycles, c->mhz);
 		s->mc_lines[n] = mc[n];
 		s->mc_util_permille[n] = (uint64_t)(1000 * m->mc[n].util);
 	}
-	if (paced) /* unpaced, demand per model cycle means nothing */
-		s->mc_ticks += cycles;
+	s->mc_ticks += cycles;
 	for (unsigned l = 0; l < c->nlink; l++) {
-		link_wait[l] = wait_or_forget(&m->link[l], link[l], c->link_cycles, cycles, paced ? c->mhz : 0);
+		link_wait[l] = wait_for(&m->link[l], link[l], c->link_cycles, cycles, c->mhz);
 		s->link_lines[l] = link[l];
 		s->link_util_permille[l] = (uint64_t)(1000 * m->link[l].util);
 	}

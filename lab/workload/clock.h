@@ -48,10 +48,10 @@ static inline uint64_t homenode_clock_now(const struct homenode_clock *c)
 	return ((uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec) * HOMENODE_WALL_MHZ / 1000;
 }
 
-/* Cycles mean something: paced, or by the wall. */
-static inline bool homenode_clock_paced(const struct homenode_clock *c)
+/* Cycles mean something: those of the model, or of the wall clock. */
+static inline bool homenode_clock_counts(const struct homenode_clock *c)
 {
-	return !c->lab || c->lab->applied >= HOMENODE_PACE;
+	return !c->lab || c->lab->applied == HOMENODE_ON;
 }
 
 /* That CPU's own: it ticks with each block of its instructions. For threads that stay there. */

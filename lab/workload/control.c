@@ -8,7 +8,7 @@
 #define CONTROL_WAIT_US 10000000 /* the longest switch seen took 320 ms; a dead plugin never answers */
 #define CONTROL_POLL_US 2000
 
-static const char *const state_names[] = { "off", "count", "pace", "warm" };
+static const char *const state_names[] = { "off", "on" };
 
 /* Index = the contract of homenode_lab.h. */
 static const char *const counter_names[] = {
@@ -31,20 +31,14 @@ static volatile struct homenode_lab_shared *open_lab(const struct homenode_optio
 
 static const char *state_name(uint64_t state)
 {
-	return state < 4 ? state_names[state] : "unknown";
+	return state < 2 ? state_names[state] : "unknown";
 }
 
 static void print_head(const volatile struct homenode_lab_shared *lab)
 {
 	printf("{\"state\":\"%s\",\"asked\":\"%s\",\"phase\":%" PRIu64 ",\"model_cycles\":%" PRIu64
-	       ",\"paced_cycles\":%" PRIu64 ",\"paced_wall_ns\":%" PRIu64,
-	       state_name(lab->applied), state_name(lab->state), lab->phase, lab->model_cycles, lab->paced_cycles,
-	       lab->paced_wall_ns);
-	if (lab->paced_cycles)
-		printf(",\"slowest_permille\":%" PRIu64, lab->slowest_permille);
-	else
-		fputs(",\"slowest_permille\":null", stdout); /* nothing was paced yet */
-	printf(",\"mhz\":%" PRIu64, lab->mhz);
+	       ",\"mhz\":%" PRIu64,
+	       state_name(lab->applied), state_name(lab->state), lab->phase, lab->model_cycles, lab->mhz);
 }
 
 static void print_counters(const volatile struct homenode_lab_vcpu *v, const char *key, bool kernel_too)
@@ -115,10 +109,10 @@ static void wait_applied(const volatile struct homenode_lab_shared *lab, uint64_
 
 static uint64_t parse_state(const char *text)
 {
-	for (uint64_t i = 0; text && i < 4; i++)
+	for (uint64_t i = 0; text && i < 2; i++)
 		if (!strcmp(state_names[i], text))
 			return i;
-	homenode_fail(2, "read control state \"%s\": unknown; use off, count, pace or warm", text ? text : "");
+	homenode_fail(2, "read control state \"%s\": unknown; use off or on", text ? text : "");
 }
 
 /*

@@ -39,10 +39,10 @@ struct homenode_range {
 	double low, high;
 };
 
-/* CPUs in the order they were listed; worker i runs on the i-th, over and over. */
-struct homenode_cpus {
+/* CPUs or nodes, in the order they were listed. */
+struct homenode_list {
 	uint64_t n; /* 0 = wherever the kernel likes */
-	uint16_t cpu[HOMENODE_MAX_THREADS];
+	uint16_t id[HOMENODE_MAX_THREADS];
 };
 
 struct homenode_options {
@@ -51,7 +51,8 @@ struct homenode_options {
 	uint64_t ws_bytes, extra_bytes, sharing_bytes;
 	uint64_t thp, touch;         /* the enums above */
 	uint64_t bind_mem, bind_cpu; /* HOMENODE_NONE = not bound */
-	struct homenode_cpus cpus;   /* of the workers; --bind-cpu alone is everybody's */
+	struct homenode_list interleave; /* nodes; page i on the i-th, over and over */
+	struct homenode_list cpus;   /* worker i on the i-th, over and over; --bind-cpu alone is everybody's */
 	uint64_t ops;                /* per thread; open-loop server: requests in all; NONE = no limit */
 	double seconds;              /* model-seconds; 0 = no limit */
 	uint64_t hold;               /* phase to wait for; NONE = start at once */

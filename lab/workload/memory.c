@@ -14,21 +14,37 @@
 #define HUGE_PAGE (2ULL << 20)
 #define NODE_BITS 1024 /* the largest CONFIG_NODES_SHIFT of x86 is 10 */
 #define MPOL_BIND 2    /* linux/mempolicy.h, which needs libnuma's company otherwise */
+#define MPOL_INTERLEAVE 3
 
-static void bind_memory(void *p, uint64_t bytes, uint64_t node)
+static void set_policy(void *p, uint64_t bytes, int mode, const char *verb, const struct homenode_list *nodes)
 {
 	unsigned long mask[NODE_BITS / (8 * sizeof(long))] = { 0 };
 	const unsigned int word = 8 * sizeof(long);
 
-	if (node >= NODE_BITS)
-		homenode_fail(2, "bind memory to node %llu: no such node; see /sys/devices/system/node/online",
-			      (unsigned long long)node);
-	mask[node / word] = 1UL << (node % word);
+	for (uint64_t i = 0; i < nodes->n; i++) {
+		uint64_t node = nodes->id[i];
+
+		if (node >= NODE_BITS)
+			homenode_fail(2, "%s memory to node %llu: no such node; see /sys/devices/system/node/online", verb,
+				      (unsigned long long)node);
+		mask[node / word] |= 1UL << (node % word);
+	}
 	/* get_nodes() in mm/mempolicy.c reads maxnode - 1 bits: pass bits + 1. */
-	if (syscall(SYS_mbind, p, bytes, MPOL_BIND, mask, NODE_BITS + 1UL, 0UL))
+	if (syscall(SYS_mbind, p, bytes, mode, mask, NODE_BITS + 1UL, 0UL))
 		homenode_fail(errno == EINVAL ? 2 : 1,
-			      "bind memory to node %llu: %s; name a node with memory, see /sys/devices/system/node/has_memory",
-			      (unsigned long long)node, strerror(errno));
+			      "%s memory to node %u%s: %s; name nodes with memory, see /sys/devices/system/node/has_memory", verb,
+			      nodes->id[0], nodes->n > 1 ? " and others" : "", strerror(errno));
+}
+
+/* --bind-mem or --interleave; they exclude each other. */
+static void place_memory(const struct homenode_options *o, void *p, uint64_t bytes)
+{
+	struct homenode_list one = { .n = 1, .id = { (uint16_t)o->bind_mem } };
+
+	if (o->bind_mem != HOMENODE_NONE)
+		set_policy(p, bytes, MPOL_BIND, "bind", &one);
+	else if (o->interleave.n)
+		set_policy(p, bytes, MPOL_INTERLEAVE, "interleave", &o->interleave);
 }
 
 void *homenode_map(const struct homenode_options *o, uint64_t bytes, enum homenode_thp thp)
@@ -48,8 +64,7 @@ void *homenode_map(const struct homenode_options *o, uint64_t bytes, enum homeno
 	    madvise(p, bytes, thp == HOMENODE_THP_ON ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) && thp == HOMENODE_THP_ON)
 		homenode_fail(1, "ask for huge pages on %llu bytes: %s; use --thp off or default",
 			      (unsigned long long)bytes, strerror(errno));
-	if (o->bind_mem != HOMENODE_NONE)
-		bind_memory(p, bytes, o->bind_mem);
+	place_memory(o, p, bytes);
 	return p;
 }
 
@@ -70,8 +85,7 @@ static void *map_file(const struct homenode_options *o, uint64_t bytes)
 			      (unsigned long long)size, o->file, strerror(errno));
 	close(fd);
 	used += size;
-	if (o->bind_mem != HOMENODE_NONE)
-		bind_memory(p, size, o->bind_mem);
+	place_memory(o, p, size);
 	return p;
 }
 

@@ -16,7 +16,7 @@
 /* 200 register instructions and 8 loads of 220 cycles: a unit with all memory local, LLC missed. */
 #define LOCAL_LOAD_CYCLES 220
 
-enum kind { FLAG, COUNT, SIZE, REAL, TEXT, RANGE, THP, TOUCHER, CPUS };
+enum kind { FLAG, COUNT, SIZE, REAL, TEXT, RANGE, THP, TOUCHER, LIST };
 
 static const struct option {
 	const char *name;
@@ -39,8 +39,9 @@ static const struct option {
 	{ "thp", THP, AT(thp), RUNS, 0, 0 },
 	{ "touch", TOUCHER, AT(touch), RUNS, 0, 0 },
 	{ "bind-mem", COUNT, AT(bind_mem), RUNS, 0, 1023 },
+	{ "interleave", LIST, AT(interleave), RUNS, 0, 0 },
 	{ "bind-cpu", COUNT, AT(bind_cpu), RUNS | HOMENODE_IN_TOUCH | HOMENODE_IN_PAGECACHE, 0, 1e9 },
-	{ "cpus", CPUS, AT(cpus), RUNS, 0, 0 },
+	{ "cpus", LIST, AT(cpus), RUNS, 0, 0 },
 	{ "file", TEXT, AT(file), (RUNS & ~HOMENODE_IN_SPIN) | HOMENODE_IN_PAGECACHE, 0, 0 },
 	{ "open", TEXT, AT(open), HOMENODE_IN_HOLD, 0, 0 },
 	{ "fork-when", TEXT, AT(fork_when), HOMENODE_IN_HOLD, 0, 0 },
@@ -180,9 +181,9 @@ static struct homenode_range parse_range(const struct option *d, const char *tex
 }
 
 /* "0,2-3", as the kernel writes lists; the order is kept. */
-static struct homenode_cpus parse_cpus(const struct option *d, const char *text)
+static struct homenode_list parse_list(const struct option *d, const char *text)
 {
-	struct homenode_cpus list = { 0 };
+	struct homenode_list list = { 0 };
 	const char *p = text;
 
 	for (;;) {
@@ -194,9 +195,9 @@ static struct homenode_cpus parse_cpus(const struct option *d, const char *text)
 			high = strtoul(end + 1, &end, 10);
 		if (*p < '0' || *p > '9' || (*end && *end != ',') || high < low || high > UINT16_MAX ||
 		    list.n + (high - low) >= HOMENODE_MAX_THREADS)
-			homenode_fail(2, "parse --%s \"%s\": not a list of CPUs; write e.g. 0,2-3", d->name, text);
+			homenode_fail(2, "parse --%s \"%s\": not a list; write e.g. 0,2-3", d->name, text);
 		while (low <= high)
-			list.cpu[list.n++] = (uint16_t)low++;
+			list.id[list.n++] = (uint16_t)low++;
 		if (!*end)
 			return list;
 		p = end + 1;
@@ -223,7 +224,7 @@ static void store(struct homenode_options *o, const struct option *d, const char
 	case REAL: *(double *)at = parse_real(d, text); break;
 	case TEXT: *(const char **)at = text; break;
 	case RANGE: *(struct homenode_range *)at = parse_range(d, text); break;
-	case CPUS: *(struct homenode_cpus *)at = parse_cpus(d, text); break;
+	case LIST: *(struct homenode_list *)at = parse_list(d, text); break;
 	case THP: *(uint64_t *)at = parse_word(d, text, thp, "on, off or default"); break;
 	case TOUCHER: *(uint64_t *)at = parse_word(d, text, touch, "main or worker"); break;
 	}
@@ -265,6 +266,8 @@ void homenode_options_read(struct homenode_options *o, unsigned int mode, const 
 
 static void check(struct homenode_options *o, const struct homenode_mode *mode)
 {
+	if (o->bind_mem != HOMENODE_NONE && o->interleave.n)
+		homenode_fail(2, "read options --bind-mem and --interleave: they exclude each other; choose one");
 	if (o->write && o->triad)
 		homenode_fail(2, "read options --write and --triad: they exclude each other; choose one");
 	if (mode == &homenode_server && !o->closed && o->rate <= 0)

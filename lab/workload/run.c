@@ -138,7 +138,7 @@ static void *worker_main(void *arg)
 	struct homenode_run *run = s->run;
 
 	if (run->opt.cpus.n)
-		homenode_pin(run->opt.cpus.cpu[s->id % run->opt.cpus.n]);
+		homenode_pin(run->opt.cpus.id[s->id % run->opt.cpus.n]);
 	w->run = run; /* first touch of the counters: by their own thread */
 	w->id = s->id;
 	w->region = s->region;

@@ -258,20 +258,20 @@ rm -f "$tmp/out" "$tmp/ready"
 "$load" server --rate 2000 --workers 2 --ws 1m --short-share 1 --hold 1 --out "$tmp/out" --ready "$tmp/ready" $lab &
 pid=$!
 wait_for "$tmp/ready"
-{ sleep 0.2 && "$load" control pace --phase 1 $lab >"$tmp/control" && sleep 1 && "$load" status $lab >"$tmp/status" &&
+{ sleep 0.2 && "$load" control on --phase 1 $lab >"$tmp/control" && sleep 1 && "$load" status $lab >"$tmp/status" &&
 	"$load" control off --phase 2 $lab >/dev/null && sleep 1 && kill -TERM $pid && wait $pid; } 2>"$tmp/err"
 result $? "held, released by control, switched to phase 2, stopped"
 holds "both phases are reported, apart" \
 	"[x['phase'] for x in d['phases']] == [1, 2] and all(x['ops'] > 20 for x in d['phases']) and d['phases'][1]['start_cycles'] >= d['phases'][0]['start_cycles'] + 1e7"
 cp "$tmp/control" "$tmp/out"
-holds "control prints the status" "d['state'] == 'pace' and d['mhz'] == 50 and d['phase'] == 1 and d['model_cycles'] > 0"
+holds "control prints the status" "d['state'] == 'on' and d['mhz'] == 50 and d['phase'] == 1 and d['model_cycles'] > 0"
 cp "$tmp/status" "$tmp/out"
 holds "status prints everything" \
-	"d['state'] == 'pace' and d['slowest_permille'] == 990 and len(d['mc_util_permille']) == 2 and len(d['link_util_permille']) == 1 and d['vcpus'][0]['total']['loads'] == 1024 and d['vcpus'][0]['user']['loads'] == 1000"
+	"d['state'] == 'on' and len(d['mc_util_permille']) == 2 and len(d['link_util_permille']) == 1 and d['vcpus'][0]['total']['loads'] == 1024 and d['vcpus'][0]['user']['loads'] == 1000"
 stop_plugin
 start_plugin "$tmp/dead" 50 --dead --stall
 stopped "SIGTERM while the model clock stands" TERM "p['requests'] == 0" server --rate 100 --ws 1m --sysfs "$tmp/dead"
-refuses "control: a dead plugin" 1 "still shows off after 10 s" control pace --sysfs "$tmp/dead"
+refuses "control: a dead plugin" 1 "still shows off after 10 s" control on --sysfs "$tmp/dead"
 stop_plugin
 printf 'x' | dd of="$tmp/dead/bus/pci/devices/0000:00:04.0/resource2" conv=notrunc 2>/dev/null
 refuses "a file that is no lab" 1 "is not the lab's layout" spin --ops 1 --sysfs "$tmp/dead"
@@ -283,6 +283,19 @@ holds "pagecache writes" "d == {'bytes': 3000000}"
 holds "pagecache reads to the end" "d == {'bytes': 3000000}"
 "$load" pagecache --file "$tmp/big" --bytes 1m >"$tmp/out"
 holds "pagecache reads a part" "d == {'bytes': 1048576}"
+
+# Where memory lies. A kernel without NUMA has no policies.
+if grep -q . /proc/self/numa_maps 2>/dev/null; then
+	"$load" server --closed --think-us 1e9 --ws 1m --extra 2m --file "$tmp/pool" --interleave 0 --ready "$tmp/pooled" --out "$tmp/out" $none &
+	holder=$!
+	wait_for "$tmp/pooled"
+	n=$(grep -c ' interleave' "/proc/$holder/numa_maps")
+	kill $holder
+	wait $holder
+	result $(test "$n" -ge 2; echo $?) "shared and private memory are interleaved"
+else
+	echo "skip   interleaving: no NUMA in this kernel"
+fi
 
 # The peers and the counter.
 : >"$tmp/written"
@@ -316,8 +329,11 @@ fi
 refuses "pagecache of nothing" 2 "no --file" pagecache
 refuses "pagecache of a file that is not there" 2 "No such file" pagecache --file "$tmp/none"
 refuses "pagecache writes without an end" 2 "without --bytes" pagecache --write --file "$tmp/none"
-refuses "bad list of CPUs" 2 "list of CPUs" chase --cpus 3-1
-refuses "cut list of CPUs" 2 "list of CPUs" chase --cpus 0,
+refuses "bad list of CPUs" 2 'parse --cpus "3-1": not a list' chase --cpus 3-1
+refuses "cut list of CPUs" 2 'parse --cpus "0,": not a list' chase --cpus 0,
+refuses "bad list of nodes" 2 'parse --interleave "0;1": not a list' chase --interleave "0;1"
+refuses "no such node to interleave over" 2 "interleave memory to node 900" chase --interleave 900-901 --ws 8k
+refuses "bind and interleave" 2 "exclude each other" chase --interleave 0 --bind-mem 0
 refuses "no such cpu for a worker" 2 "pin to cpu 5000" chase --cpus 5000 --ws 8k $none
 refuses "unwritable mapping" 1 "map 8192 bytes of /nowhere/x" chase --ws 8k --file /nowhere/x $none
 refuses "hold of no work" 2 "does not belong to hold" hold --ops 5

@@ -10,9 +10,9 @@
  *
  * Each op's time goes into the histogram of the phase in which it began, and, with the
  * ops, into a series of windows: what the victim did in any part of a move can be told
- * afterwards; of the lab's states only the paced ones are in it.  A thread that has a CPU of its own takes the time from that CPU's model
- * clock, which ticks with each block of instructions; the shared clock, which any other
- * uses, takes a step each half millisecond.
+ * afterwards; what it did while the lab's model was off is not in it.  A thread that has a
+ * CPU of its own takes the time from that CPU's model clock, which ticks with each block of
+ * instructions; any other takes it from the shared clock, which goes in steps.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static uint64_t op_clock(const struct homenode_worker *w)
 	const struct homenode_options *o = &w->run->opt;
 
 	if (o->cpus.n)
-		return homenode_clock_cpu(&w->run->clock, o->cpus.cpu[w->id % o->cpus.n]);
+		return homenode_clock_cpu(&w->run->clock, o->cpus.id[w->id % o->cpus.n]);
 	if (o->bind_cpu != HOMENODE_NONE)
 		return homenode_clock_cpu(&w->run->clock, o->bind_cpu);
 	return homenode_clock_now(&w->run->clock);
@@ -92,7 +92,7 @@ static void one_op(struct homenode_worker *w, uint64_t n)
 }
 
 /* By the shared clock, which is never set back. */
-static uint64_t first_paced(const struct homenode_worker *w)
+static uint64_t first_counted(const struct homenode_worker *w)
 {
 	uint64_t none = 0;
 
@@ -102,16 +102,15 @@ static uint64_t first_paced(const struct homenode_worker *w)
 	return series_start;
 }
 
-/* Unpaced, a CPU's clock runs ahead of the shared one, and is set back later. */
 static void note(struct homenode_worker *w, uint64_t end, uint64_t took)
 {
 	struct series *s = &series[w->id];
 	uint64_t start, window;
 
 	homenode_hist_add(homenode_tally_latency(w), took);
-	if (!homenode_clock_paced(&w->run->clock))
+	if (!homenode_clock_counts(&w->run->clock))
 		return;
-	start = first_paced(w);
+	start = first_counted(w);
 	window = (end - start) / (WINDOW_MS * 1000 * w->run->clock.mhz);
 	if (end < start || window >= WINDOWS) {
 		s->past++;
@@ -132,8 +131,7 @@ static void victim_work(struct homenode_worker *w)
 
 		one_op(w, n);
 		end = op_clock(w);
-		/* switched on, a CPU's clock may be set back: that was no op's time */
-		note(w, end, end > begin ? end - begin : 0);
+		note(w, end, end - begin);
 		homenode_tally_credit(w, 1, 1);
 		begin = op_clock(w);
 		if (left != HOMENODE_NONE)

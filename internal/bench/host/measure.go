@@ -76,5 +76,5 @@ func clock() (clock probe.Clock, back func() error, err error) {
 	if m.State() != model.Off {
 		return clock, back, nil
 	}
-	return clock, func() error { return m.Switch(model.Off) }, m.Switch(model.Pace)
+	return clock, func() error { return m.Switch(model.Off) }, m.Switch(model.On)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"homenode/internal/lab/model"
+	"homenode/internal/set"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -28,18 +29,29 @@ const (
 	cgroupRoot = "/sys/fs/cgroup"
 	mixGroup   = "demo"  // holds a cgroup per workload
 	houseGroup = "house" // holds daemons and this runner
-	readyLimit = 120 * time.Second
+	// readyLimit ends a load that hangs. It is guest time, which does not depend on
+	// how busy the host is.
+	readyLimit = 10 * time.Minute
+)
+
+// How often the local access ratio is looked at while warming up, and when it counts
+// as steady: the last checks lie close together. Neither ends the warm-up.
+const (
+	checkEvery   = 2.0 // model-seconds
+	steadyOver   = 3   // checks
+	steadyWithin = 0.02
+	pollEvery    = 20 * time.Millisecond // of the model's clock
 )
 
 // RunArm runs one arm once, inside the lab's guest, and leaves nothing behind.
 //
 //  1. cgroups with limits; for the hand-optimised arm, placed; NUMA balancing.
-//  2. the load, warming up: paced, with the daemons' CPU let free; the mover.
-//  3. until the local access ratio is steady, or the cap.
-//  4. paced, for the mix's model-seconds; counters are read with the model off
+//  2. the load, then the mover, then the mix's model-seconds of warm-up: as many in
+//     every arm, whatever the local access ratio does meanwhile.
+//  3. the mix's model-seconds of measurement; counters are read with the model off
 //     on both sides, so that they hold the measurement and nothing else.
-//  5. everything is ended; what the mover set must be gone.
-func RunArm(ctx context.Context, p Plan, progress func(string)) (RunResult, error) {
+//  4. everything is ended; what the mover set must be gone.
+func RunArm(ctx context.Context, p Plan, progress func(Step)) (RunResult, error) {
 	model, err := model.Open("/sys")
 	if err != nil {
 		return RunResult{}, err
@@ -48,7 +60,7 @@ func RunArm(ctx context.Context, p Plan, progress func(string)) (RunResult, erro
 	defer r.cleanUp()
 	for _, step := range []func(context.Context) error{r.prepare, r.startLoad, r.startMover, r.warmUp, r.measure, r.stop} {
 		if err := step(ctx); err != nil {
-			return RunResult{}, fmt.Errorf("arm %s, repeat %d: %w", p.Arm, p.Repeat, err)
+			return RunResult{}, fmt.Errorf("arm %s, repeat %d: %w", p.Arm, p.Repeat+1, err)
 		}
 	}
 	return r.res, nil
@@ -57,7 +69,7 @@ func RunArm(ctx context.Context, p Plan, progress func(string)) (RunResult, erro
 type armRun struct {
 	plan     Plan
 	model    *model.Model
-	progress func(string)
+	progress func(Step)
 	res      RunResult
 
 	loads       []*loadProcess
@@ -109,8 +121,11 @@ func (r *armRun) prepareWorkload(w Workload) error {
 		settings["cpu.max"] = fmt.Sprintf("%d 100000", int(w.CPULimit*100000))
 	}
 	if r.plan.Arm == ArmByHand {
-		settings["cpuset.cpus"] = r.plan.NodeCPUs[w.Node]
-		settings["cpuset.mems"] = strconv.Itoa(w.Node)
+		cpus, err := r.plan.cpusOf(w.Nodes)
+		if err != nil {
+			return err
+		}
+		settings["cpuset.cpus"], settings["cpuset.mems"] = cpus.String(), w.Nodes.String()
 	}
 	for file, value := range settings {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil {
@@ -120,12 +135,28 @@ func (r *armRun) prepareWorkload(w Workload) error {
 	return nil
 }
 
+// cpusOf are the CPUs of nodes, without those kept for daemons.
+func (p Plan) cpusOf(nodes set.NodeSet) (cpus set.CPUSet, err error) {
+	for n := range nodes.All() {
+		if n >= len(p.NodeCPUs) {
+			return set.CPUSet{}, fmt.Errorf("place on nodes %s: there are %d nodes", nodes, len(p.NodeCPUs))
+		}
+		of, err := set.ParseCPUs(p.NodeCPUs[n])
+		if err != nil {
+			return set.CPUSet{}, fmt.Errorf("place on nodes %s: %w", nodes, err)
+		}
+		cpus = cpus.Union(of)
+	}
+	return cpus, nil
+}
+
 func groupOf(name string) string { return filepath.Join(cgroupRoot, mixGroup, name) }
 
 func (r *armRun) startLoad(ctx context.Context) error {
+	r.progress(Step{Stage: StageLoad})
 	r.model.SetPhase(phaseWarmup)
 	for _, w := range r.plan.Mix.Workloads {
-		l, err := startLoad(w, r.plan.Mix.Seed+uint64(r.plan.Repeat))
+		l, err := startLoad(w, loadArgs(w, r.plan.Arm), r.plan.Mix.Seed+uint64(r.plan.Repeat))
 		if err != nil {
 			return err
 		}
@@ -143,7 +174,7 @@ func (r *armRun) startLoad(ctx context.Context) error {
 }
 
 func (r *armRun) startMover(context.Context) error {
-	if err := r.model.Switch(model.Warm); err != nil {
+	if err := r.model.Switch(model.On); err != nil {
 		return err
 	}
 	var err error
@@ -151,32 +182,45 @@ func (r *armRun) startMover(context.Context) error {
 	return err
 }
 
-// steadyOver is how many checks in a row must lie close together.
-const steadyOver = 3
-
-// warmUp waits until the local access ratio of the sensitive services together
-// has stayed within steady_within over three checks, or the cap is reached.
+// warmUp lets the mix's model-seconds pass and looks on.
 func (r *armRun) warmUp(ctx context.Context) error {
-	w := r.plan.Mix.Warmup
-	start := time.Now()
 	if _, err := r.meter.read(ctx); err != nil {
 		return err
 	}
-	for {
-		time.Sleep(w.CheckEvery)
+	r.progress(Step{Stage: StageWarm, Of: r.plan.Mix.Warmup})
+	begin := r.model.Clock()
+	for r.res.WarmupSeconds < r.plan.Mix.Warmup {
+		want := min(r.res.WarmupSeconds+checkEvery, r.plan.Mix.Warmup)
+		if err := r.until(ctx, begin, want); err != nil {
+			return err
+		}
 		uses, err := r.meter.read(ctx)
 		if err != nil {
 			return err
 		}
 		ratio := sensitiveRatio(r.plan.Mix, uses)
+		r.res.WarmupSeconds = want
 		r.res.WarmupRatios = append(r.res.WarmupRatios, ratio)
-		r.res.WarmupSeconds = time.Since(start).Seconds()
-		r.res.Steady = trial.Steady(r.res.WarmupRatios, steadyOver, w.SteadyWithin)
-		r.progress(fmt.Sprintf("warming up %.0f s, local access ratio %.3f", r.res.WarmupSeconds, ratio))
-		if time.Since(start) >= w.AtMost || (r.res.Steady && time.Since(start) >= w.AtLeast) {
-			return nil
-		}
+		r.progress(Step{Stage: StageWarm, Done: want, Of: r.plan.Mix.Warmup, Local: unit.Some(ratio)})
 	}
+	r.res.Steady = trial.Steady(r.res.WarmupRatios, steadyOver, steadyWithin)
+	return nil
+}
+
+// until waits for the model's clock. A slow host makes the wait longer, and
+// changes nothing else.
+func (r *armRun) until(ctx context.Context, begin model.Clock, seconds float64) error {
+	for modelSeconds(begin, r.model.Clock()) < seconds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(pollEvery)
+	}
+	return nil
+}
+
+func modelSeconds(begin, end model.Clock) float64 {
+	return float64(end.ModelCycles-begin.ModelCycles) / float64(begin.MHz) / 1e6
 }
 
 func (r *armRun) measure(ctx context.Context) error {
@@ -187,33 +231,28 @@ func (r *armRun) measure(ctx context.Context) error {
 		return err
 	}
 	r.moverBefore = r.mover.cpuSeconds()
-	if err := r.model.Switch(model.Pace); err != nil {
+	if err := r.model.Switch(model.On); err != nil {
 		return err
 	}
-	wall := time.Now()
 	r.model.SetPhase(phaseMeasure)
 	begin := r.model.Clock()
-	length := r.plan.Mix.ModelSeconds * float64(begin.MHz) * 1e6
-	limit := time.Duration(r.plan.Mix.ModelSeconds / max(r.plan.Mix.MinRate, 0.05) * float64(time.Second))
-	for float64(r.model.Clock().ModelCycles-begin.ModelCycles) < length {
-		if time.Since(wall) > limit {
-			break // too slow: judge will say so
+	for done := 0.0; done < r.plan.Mix.Measure; {
+		r.progress(Step{Stage: StageMeasure, Done: done, Of: r.plan.Mix.Measure})
+		done = min(done+checkEvery, r.plan.Mix.Measure)
+		if err := r.until(ctx, begin, done); err != nil {
+			return err
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	r.model.SetPhase(phaseAfter)
 	end := r.model.Clock()
-	elapsed := time.Since(wall)
 	if err := r.model.Switch(model.Off); err != nil {
 		return err
 	}
-	r.res.ModelSeconds = float64(end.ModelCycles-begin.ModelCycles) / float64(begin.MHz) / 1e6
-	r.res.Rate = float64(end.PacedCycles) / (float64(end.PacedWallNS) / 1e3 * float64(end.MHz))
-	r.res.SlowestRate = float64(end.SlowestPermille) / 1000
-	if share, ok := since(r.mover.cpuSeconds(), r.moverBefore); ok {
-		r.res.MoverCPUShare = unit.Some(share / elapsed.Seconds())
+	r.res.ModelSeconds = modelSeconds(begin, end)
+	if used, ok := since(r.mover.cpuSeconds(), r.moverBefore); ok {
+		r.res.MoverCPUShare = unit.Some(used / r.res.ModelSeconds)
 	}
-	r.progress(fmt.Sprintf("measured %.1f model-s at %.0f %% of nominal", r.res.ModelSeconds, 100*r.res.Rate))
+	r.progress(Step{Stage: StageEnd})
 	return r.collect(ctx)
 }
 

@@ -4,12 +4,15 @@ package demo
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"homenode/internal/lab"
+	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
@@ -23,14 +26,31 @@ type Options struct {
 	Boot    lab.Options
 	Command string
 	Commit  string
-	// Progress is told what goes on: what is done of all, and a sentence.
-	Progress func(done, all int, text string)
+	// Progress is told what goes on.
+	Progress func(Progress)
+	// Long is a stored comparison of peers with a longer warm-up; nil = none is there.
+	Long *trial.Comparison
 	// Keep is called with every run's result as it comes.
 	Keep func(RunResult)
+
+	boot func(context.Context) (guest, error) // for tests; nil boots the lab
 }
 
-// tries bounds how often a run is repeated that did not count.
-const tries = 2
+// Progress is where a comparison is.
+type Progress struct {
+	Done, All int    // runs
+	Arm       string // of the run that goes on; "" = none does
+	Step      Step
+	Left      unit.Opt[time.Duration] // unknown until there is something to judge by
+}
+
+// guest is what a comparison asks of the lab.
+type guest interface {
+	Put(ctx context.Context, path string, mode os.FileMode, data []byte) error
+	RunLines(ctx context.Context, line func(string), argv ...string) (lab.Result, error)
+	Fetch(ctx context.Context, path string) ([]byte, error)
+	Close()
+}
 
 const (
 	agentConfig = "/etc/homenode.yaml"
@@ -38,42 +58,75 @@ const (
 	resultFile  = "/tmp/result.json"
 )
 
-// Compare boots the lab once and runs every arm in it, interleaved.
+// stageBoot comes before all runs.
+const stageBoot = "booting the lab"
+
+// Compare boots the lab once and runs every arm in it, interleaved. Whatever ends
+// it, the guest and its files are gone when it returns; what ran until then was
+// kept by Keep.
 func Compare(ctx context.Context, o Options) (trial.Comparison, error) {
 	start := time.Now()
-	o.Progress(0, 1, "booting "+o.Boot.Shape.Name)
-	g, err := lab.Boot(ctx, o.Boot)
+	c := newComparer(o, start)
+	c.say(Step{Stage: stageBoot})
+	if o.boot == nil {
+		o.boot = func(ctx context.Context) (guest, error) { return lab.Boot(ctx, o.Boot) }
+	}
+	g, err := o.boot(ctx)
 	if err != nil {
 		return trial.Comparison{}, err
 	}
 	defer g.Close()
+	c.guest = g
 	if err := g.Put(ctx, agentConfig, 0o644, o.Agent); err != nil {
 		return trial.Comparison{}, err
 	}
-	c := comparer{o: o, guest: g, plan: planFor(o)}
-	// Every run warms up by itself, until its local access ratio is steady.
-	order := trial.Plan(len(o.Arms), 0, o.Mix.Repeats, o.Mix.Seed)
-	for i, run := range order {
-		c.done, c.all = i, len(order)
-		if err := c.run(ctx, o.Arms[run.Arm], run.Repeat); err != nil {
+	for c.at = range c.runs {
+		if err := c.run(ctx); err != nil {
 			return trial.Comparison{}, err
 		}
-		c.order = append(c.order, o.Arms[run.Arm])
 	}
 	r := gather(o, c.results)
 	r.Command, r.Commit, r.Date = o.Command, o.Commit, start.UTC().Truncate(time.Second)
-	r.Order, r.Rejected, r.Seconds = c.order, c.rejected, time.Since(start).Seconds()
+	r.Order, r.Seconds = c.order(), time.Since(start).Seconds()
 	return r, nil
 }
 
 type comparer struct {
-	o         Options
-	guest     *lab.Guest
-	plan      Plan
-	results   []RunResult
-	order     []string
-	rejected  []string
-	done, all int
+	o       Options
+	guest   guest
+	plan    Plan
+	start   time.Time
+	runs    []trial.Run
+	at      int // the run that goes on
+	results []RunResult
+	eta     *estimator
+}
+
+func newComparer(o Options, start time.Time) *comparer {
+	// Every run warms up by itself: the plan has no runs that only warm up.
+	c := &comparer{o: o, plan: planFor(o), start: start, runs: trial.Plan(len(o.Arms), 0, o.Mix.Repeats, o.Mix.Seed)}
+	c.eta = newEstimator(len(c.runs), o.Mix.Warmup+o.Mix.Measure)
+	return c
+}
+
+// order is the arm of each run.
+func (c *comparer) order() []string {
+	var order []string
+	for _, run := range c.runs {
+		order = append(order, c.o.Arms[run.Arm])
+	}
+	return order
+}
+
+// say tells what goes on, and what is left.
+func (c *comparer) say(s Step) {
+	p := Progress{Done: len(c.results), All: len(c.runs), Step: s}
+	if c.guest != nil && c.at < len(c.runs) {
+		p.Arm = c.o.Arms[c.runs[c.at].Arm]
+	}
+	left, ok := c.eta.left(time.Since(c.start))
+	p.Left = unit.OptOf(left, ok)
+	c.o.Progress(p)
 }
 
 func planFor(o Options) Plan {
@@ -92,40 +145,22 @@ func planFor(o Options) Plan {
 	return p
 }
 
-// run runs one arm once; a run whose model was too slow is run again.
-func (c *comparer) run(ctx context.Context, arm string, repeat int) error {
-	for try := 1; ; try++ {
-		r, err := c.once(ctx, arm, repeat)
-		if err != nil {
-			return err
-		}
-		if r.Error == "" {
-			r.Error = tooSlow(r, c.o.Mix)
-		}
-		if c.o.Keep != nil {
-			c.o.Keep(r)
-		}
-		if r.Error == "" {
-			c.results = append(c.results, r)
-			return nil
-		}
-		c.rejected = append(c.rejected, fmt.Sprintf("%s, repeat %d: %s", arm, repeat+1, r.Error))
-		if try == tries {
-			return fmt.Errorf("arm %s, repeat %d did not count %d times; last: %s", arm, repeat+1, tries, r.Error)
-		}
+// run runs one arm once.
+func (c *comparer) run(ctx context.Context) error {
+	run := c.runs[c.at]
+	begin := time.Now()
+	c.eta.begin(begin.Sub(c.start))
+	r, err := c.once(ctx, c.o.Arms[run.Arm], run.Repeat)
+	if err != nil {
+		return err
 	}
-}
-
-// tooSlow refuses a run in which the host could not keep the model's pace: its
-// guest timers no longer fit its cycles.
-func tooSlow(r RunResult, m Mix) string {
-	if r.ModelSeconds < m.ModelSeconds*0.99 {
-		return fmt.Sprintf("%.2f of %.2f model-seconds: the host is too slow or too busy", r.ModelSeconds, m.ModelSeconds)
+	end := time.Now()
+	r.HostSeconds, r.HostAround = end.Sub(begin).Seconds(), c.eta.end(end.Sub(c.start)).Seconds()
+	c.results = append(c.results, r)
+	if c.o.Keep != nil {
+		c.o.Keep(r)
 	}
-	if r.SlowestRate < m.MinRate {
-		return fmt.Sprintf("the model fell to %.0f %% of its nominal rate for 250 ms; %.0f %% is the least: the host is too busy", 100*r.SlowestRate, 100*m.MinRate)
-	}
-	return ""
+	return nil
 }
 
 func (c *comparer) once(ctx context.Context, arm string, repeat int) (RunResult, error) {
@@ -138,16 +173,12 @@ func (c *comparer) once(ctx context.Context, arm string, repeat int) (RunResult,
 	if err := c.guest.Put(ctx, planFile, 0o644, data); err != nil {
 		return RunResult{}, err
 	}
-	say := func(text string) {
-		c.o.Progress(c.done, c.all, fmt.Sprintf("%s, repeat %d of %d: %s", Title(arm), repeat+1, c.o.Mix.Repeats, text))
-	}
-	say("starting the load")
-	r, err := c.guest.RunLines(ctx, say, "homenode-lab", "arm", planFile, resultFile)
+	r, err := c.guest.RunLines(ctx, c.line, "homenode-lab", "arm", planFile, resultFile)
 	if err != nil {
 		return RunResult{}, err
 	}
 	if r.Exit != 0 {
-		return RunResult{Arm: arm, Repeat: repeat, Error: lastLine(r.Stderr)}, nil
+		return RunResult{}, fmt.Errorf("run arm %s, repeat %d: %s", arm, repeat+1, lastLine(r))
 	}
 	data, err = c.guest.Fetch(ctx, resultFile)
 	if err != nil {
@@ -160,12 +191,41 @@ func (c *comparer) once(ctx context.Context, arm string, repeat int) (RunResult,
 	return result, nil
 }
 
-func lastLine(text string) string {
-	last := ""
-	for _, line := range splitLines(text) {
-		last = line
+// line takes what the guest's side of a run writes to stderr.
+func (c *comparer) line(text string) {
+	s, ok := parseStep(text)
+	if !ok {
+		return // an error, which the run's end tells
+	}
+	if s.Stage != StageLoad {
+		c.eta.step(time.Since(c.start), s.modelSeconds(c.o.Mix))
+	}
+	c.say(s)
+}
+
+// lastLine is what the guest's side of a run said last, its steps aside.
+func lastLine(r lab.Result) string {
+	last := fmt.Sprintf("it ended with code %d and said nothing", r.Exit)
+	for line := range strings.Lines(r.Stderr) {
+		if _, ok := parseStep(line); !ok && strings.TrimSpace(line) != "" {
+			last = strings.TrimSpace(line)
+		}
 	}
 	return last
+}
+
+// LoadSum tells loads apart: the shape and everything of the mix but its warm-up
+// and repeats.
+func LoadSum(m Mix, s machine.Shape) string {
+	m.Warmup, m.Repeats = 0, 0
+	data, err := json.Marshal(struct {
+		Mix   Mix
+		Shape machine.Shape
+	}{m, s})
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return fmt.Sprintf("%.8x", sha256.Sum256(data))
 }
 
 // GuestArm is the guest's side of one run: plan in, result out, as files.
@@ -178,7 +238,7 @@ func GuestArm(ctx context.Context, plan, result string) error {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return fmt.Errorf("read plan: %w", err)
 	}
-	r, err := RunArm(ctx, p, func(text string) { fmt.Fprintln(os.Stderr, text) })
+	r, err := RunArm(ctx, p, func(s Step) { fmt.Fprintln(os.Stderr, s.line()) })
 	if err != nil {
 		return err
 	}
@@ -192,7 +252,8 @@ func GuestArm(ctx context.Context, plan, result string) error {
 func gather(o Options, results []RunResult) trial.Comparison {
 	c := trial.Comparison{
 		Schema: 1, Name: o.Mix.Name, Machine: o.Boot.Shape.Name, How: "modelled (lab)",
-		Repeats: o.Mix.Repeats, Seed: o.Mix.Seed,
+		Repeats: o.Mix.Repeats, Seed: o.Mix.Seed, WarmupSeconds: o.Mix.Warmup,
+		Load: LoadSum(o.Mix, o.Boot.Shape), Long: o.Long,
 	}
 	for _, name := range o.Arms {
 		var runs []RunResult
@@ -210,19 +271,19 @@ func gather(o Options, results []RunResult) trial.Comparison {
 func armOf(name string, m Mix, runs []RunResult) trial.Arm {
 	a := trial.Arm{Name: name, Title: Title(name), Applicable: len(runs) > 0}
 	if !a.Applicable {
-		a.Why = "no run counted"
+		a.Why = "it did not run"
 		return a
 	}
 	a.LocalSpread, a.LocalAccessRatio = median(runs, sensitiveRatioOf)
 	_, a.PagesMoved = median(runs, func(r RunResult) unit.Opt[float64] { return r.PagesMoved })
 	_, a.MoverCPUSeconds = median(runs, func(r RunResult) unit.Opt[float64] { return r.MoverCPUSeconds })
 	_, a.MoverCPUShare = median(runs, func(r RunResult) unit.Opt[float64] { return r.MoverCPUShare })
-	warm, _ := median(runs, func(r RunResult) unit.Opt[float64] { return unit.Some(r.WarmupSeconds) })
-	rate, _ := median(runs, func(r RunResult) unit.Opt[float64] { return unit.Some(r.SlowestRate) })
-	a.WarmupSeconds, a.Rate = warm.Median, rate.Min
 	acted := false
 	for _, r := range runs {
 		acted = acted || r.Acted
+		if !r.Steady {
+			a.Unsteady++
+		}
 		if r.Detail != "" {
 			a.Detail = append(a.Detail, r.Detail)
 		}

@@ -5,15 +5,10 @@ package demo
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
-
-func splitLines(text string) []string {
-	return strings.Split(strings.TrimRight(text, "\n"), "\n")
-}
 
 // What homenode is held to: docs/decisions/0001. Fixed before the first
 // comparison; a change needs a record with all arms before and after.
@@ -22,6 +17,7 @@ const (
 	wantRemote  = 0.5  // their remote share against the best peer's
 	wantPeers   = 1.10 // throughput against the best of the peers
 	wantCeiling = 0.95 // throughput against the placement by hand
+	wantSpread  = 0.03 // (max − min) / median of a bound service's throughput
 )
 
 var peers = []string{ArmLinux, ArmBalancing, ArmNumad}
@@ -37,9 +33,9 @@ func judge(m Mix, c trial.Comparison) []trial.Target {
 	for _, w := range m.Workloads {
 		switch w.Kind {
 		case Sensitive:
-			targets = append(targets, peerTarget(c, ours, w.Name), ceilingTarget(c, ours, w.Name))
-		case Insensitive:
-			targets = append(targets, spinnerTarget(c, ours, w.Name))
+			targets = append(targets, peerTarget(c, ours, w.Name), ceilingTarget(c, ours, w.Name), spreadTarget(c, w.Name))
+		case Wide, Insensitive:
+			targets = append(targets, harmTarget(c, ours, w.Name))
 		}
 	}
 	return targets
@@ -48,6 +44,11 @@ func judge(m Mix, c trial.Comparison) []trial.Target {
 func atLeast(name, want string, got unit.Opt[float64], limit float64, note string) trial.Target {
 	v, ok := got.Get()
 	return trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v >= limit, Note: note}
+}
+
+func atMost(name, want string, got unit.Opt[float64], limit float64, note string) trial.Target {
+	v, ok := got.Get()
+	return trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v <= limit, Note: note}
 }
 
 func localTarget(ours trial.Arm) trial.Target {
@@ -64,11 +65,7 @@ func remoteTarget(c trial.Comparison, ours trial.Arm) trial.Target {
 	}
 	local, ok := ours.LocalAccessRatio.Get()
 	got := unit.OptOf((1-local)/best, ok && name != "")
-	v, known := got.Get()
-	return trial.Target{
-		Name: "remote share against the best peer's", Want: fmt.Sprintf("≤ %.2f ×", wantRemote), Got: got, Limit: wantRemote,
-		Met: known && v <= wantRemote, Note: "best peer: " + name,
-	}
+	return atMost("remote share against the best peer's", fmt.Sprintf("≤ %.2f ×", wantRemote), got, wantRemote, "best peer: "+name)
 }
 
 func ops(a trial.Arm, service string) (float64, bool) {
@@ -98,9 +95,29 @@ func ceilingTarget(c trial.Comparison, ours trial.Arm, service string) trial.Tar
 		unit.OptOf(v/ceiling, ok1 && ok2), wantCeiling, "")
 }
 
-// spinnerTarget: not lower than Linux alone by more than the noise, which is the
-// larger relative spread of the two arms' repeats.
-func spinnerTarget(c trial.Comparison, ours trial.Arm, service string) trial.Target {
+// spreadTarget is about the two arms in which the service is bound: the wider of
+// their spreads. One repeat has none.
+func spreadTarget(c trial.Comparison, service string) trial.Target {
+	widest, note, known := 0.0, "", false
+	for _, arm := range []string{ArmHomenode, ArmByHand} {
+		a, ok := c.Arm(arm)
+		s, found := a.Service(service)
+		if !ok || !found {
+			continue
+		}
+		if s.Spread.N < 2 {
+			return atMost(service+": min to max of the repeats where bound", fmt.Sprintf("≤ %.2f", wantSpread), unit.None[float64](), wantSpread, "one repeat has no spread")
+		}
+		if v := s.Spread.RelativeSpread(); !known || v > widest {
+			widest, note, known = v, "wider under: "+a.Title, true
+		}
+	}
+	return atMost(service+": min to max of the repeats where bound", fmt.Sprintf("≤ %.2f", wantSpread), unit.OptOf(widest, known), wantSpread, note)
+}
+
+// harmTarget is for what homenode does not bind: not lower than Linux alone by more
+// than the noise, which is the larger relative spread of the two arms' repeats.
+func harmTarget(c trial.Comparison, ours trial.Arm, service string) trial.Target {
 	linux, _ := c.Arm(ArmLinux)
 	base, _ := linux.Service(service)
 	s, _ := ours.Service(service)

@@ -21,16 +21,43 @@ type loadProcess struct {
 	cmd        *exec.Cmd
 	stderr     bytes.Buffer
 	ready, out string
+	shared     string // a file it maps; "" = none
 	done       chan error
 	ended      bool
 }
 
-func startLoad(w Workload, seed uint64) (*loadProcess, error) {
-	l := &loadProcess{workload: w, ready: "/tmp/" + w.Name + ".ready", out: "/tmp/" + w.Name + ".json", done: make(chan error, 1)}
+// loadArgs are a load's arguments in an arm.
+func loadArgs(w Workload, arm string) []string {
+	args := strings.Fields(w.Load)
+	if arm == ArmByHand {
+		args = append(args, strings.Fields(w.ByHand)...)
+	}
+	return args
+}
+
+// sharedFile is the file that a load maps (--file); "" = none.
+func sharedFile(args []string) string {
+	for i, a := range args {
+		if value, ok := strings.CutPrefix(a, "--file="); ok {
+			return value
+		}
+		if a == "--file" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+func startLoad(w Workload, args []string, seed uint64) (*loadProcess, error) {
+	l := &loadProcess{
+		workload: w, ready: "/tmp/" + w.Name + ".ready", out: "/tmp/" + w.Name + ".json", shared: sharedFile(args),
+		done: make(chan error, 1),
+	}
 	for _, f := range []string{l.ready, l.out} {
 		_ = os.Remove(f)
 	}
-	args := append(strings.Fields(w.Load), "--name", w.Name, "--seed", strconv.FormatUint(seed, 10), "--ready", l.ready, "--out", l.out)
+	l.removeShared()
+	args = append(args, "--name", w.Name, "--seed", strconv.FormatUint(seed, 10), "--ready", l.ready, "--out", l.out)
 	l.cmd = exec.Command("homenode-load", args...)
 	l.cmd.Stderr = &l.stderr
 	dir, err := os.Open(groupOf(w.Name))
@@ -44,6 +71,14 @@ func startLoad(w Workload, seed uint64) (*loadProcess, error) {
 	}
 	go func() { l.done <- l.cmd.Wait() }()
 	return l, nil
+}
+
+// removeShared removes the file that the load maps: its pages would keep their
+// nodes, and the next run would begin where this one ended.
+func (l *loadProcess) removeShared() {
+	if l.shared != "" {
+		_ = os.Remove(l.shared)
+	}
 }
 
 func (l *loadProcess) waitReady(ctx context.Context, limit time.Duration) error {
@@ -88,7 +123,9 @@ func (l *loadProcess) finish() (loadReport, error) {
 	return r, nil
 }
 
+// kill ends it, whatever it does, and removes what it shared.
 func (l *loadProcess) kill() {
+	defer l.removeShared()
 	if l.ended {
 		return
 	}

@@ -3,49 +3,51 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/yamlfile"
 )
 
 // Mix is what runs side by side, and how it is measured; lab/mixes/*.yaml.
 type Mix struct {
-	Name         string     `yaml:"name" json:"name"`
-	Shape        string     `yaml:"shape" json:"shape"`
-	Repeats      int        `yaml:"repeats" json:"repeats"`
-	Seed         uint64     `yaml:"seed" json:"seed"`
-	Warmup       Warmup     `yaml:"warmup" json:"warmup"`
-	ModelSeconds float64    `yaml:"measure_model_seconds" json:"measure_model_seconds"`
-	MinRate      float64    `yaml:"min_rate" json:"min_rate"` // of nominal, over any 250 ms
-	Workloads    []Workload `yaml:"workloads" json:"workloads"`
-}
-
-// Warmup is the rule when to stop warming up, the same for every arm.
-type Warmup struct {
-	CheckEvery   time.Duration `yaml:"check_every" json:"check_every_ns"`
-	SteadyWithin float64       `yaml:"steady_within" json:"steady_within"`
-	AtLeast      time.Duration `yaml:"at_least" json:"at_least_ns"`
-	AtMost       time.Duration `yaml:"at_most" json:"at_most_ns"`
+	Name      string     `yaml:"name" json:"name"`
+	Shape     string     `yaml:"shape" json:"shape"`
+	Repeats   int        `yaml:"repeats" json:"repeats"`
+	Seed      uint64     `yaml:"seed" json:"seed"`
+	Warmup    float64    `yaml:"warmup_model_seconds" json:"warmup_model_s"` // the same for every arm
+	Measure   float64    `yaml:"measure_model_seconds" json:"measure_model_s"`
+	Workloads []Workload `yaml:"workloads" json:"workloads"`
 }
 
 // Workload is one load program.
 type Workload struct {
-	Name     string  `yaml:"name" json:"name"`
-	Kind     string  `yaml:"kind" json:"kind"`           // sensitive, hog, insensitive
-	CPULimit float64 `yaml:"cpu_limit" json:"cpu_limit"` // CPUs' worth; 0 = none
-	Node     int     `yaml:"node" json:"node"`           // the hand-optimised placement
-	Load     string  `yaml:"load" json:"load"`           // arguments of homenode-load
+	Name     string      `yaml:"name" json:"name"`
+	Kind     string      `yaml:"kind" json:"kind"`           // sensitive, wide, hog, insensitive
+	CPULimit float64     `yaml:"cpu_limit" json:"cpu_limit"` // CPUs' worth; 0 = none
+	OnNodes  string      `yaml:"nodes" json:"-"`             // as it is written
+	Nodes    set.NodeSet `yaml:"-" json:"nodes"`             // the hand-optimised placement
+	Load     string      `yaml:"load" json:"load"`           // arguments of homenode-load
+	ByHand   string      `yaml:"by_hand" json:"by_hand"`     // more arguments where it is placed by hand
 }
 
 // Kinds of workloads.
 const (
-	Sensitive   = "sensitive"
+	Sensitive   = "sensitive" // fits in a node, and placement matters to it
+	Wide        = "wide"      // wider than a node: no placement makes it local
 	Hog         = "hog"
 	Insensitive = "insensitive"
 )
+
+var kinds = []string{Sensitive, Wide, Hog, Insensitive}
 
 // ReadMix reads and checks a mix.
 func ReadMix(path string) (Mix, error) {
@@ -56,39 +58,84 @@ func ReadMix(path string) (Mix, error) {
 	return ParseMix(data, path)
 }
 
+// ErrMalformed is in every error of ParseMix.
+var ErrMalformed = errors.New("malformed")
+
 // ParseMix refuses unknown keys, with line and excerpt.
-func ParseMix(data []byte, file string) (Mix, error) {
-	var m Mix
-	if err := yaml.UnmarshalWithOptions(data, &m, yaml.Strict()); err != nil {
-		return Mix{}, fmt.Errorf("parse %s: %s", file, strings.TrimSpace(yaml.FormatError(err, false, true)))
+func ParseMix(data []byte, file string) (m Mix, err error) {
+	var body ast.Node
+	err = yamlfile.Guard(func() (err error) {
+		if body, err = yamlfile.Body(data); err == nil {
+			err = yaml.NodeToValue(body, &m, yaml.Strict())
+		}
+		return err
+	})
+	if err == nil {
+		err = m.check(func(path, format string, args ...any) error {
+			return yamlfile.At(body, path, fmt.Sprintf(format, args...))
+		})
 	}
-	if err := m.check(); err != nil {
-		return Mix{}, fmt.Errorf("parse %s: %w", file, err)
+	if err != nil {
+		return Mix{}, yamlfile.Error(data, file, ErrMalformed, err)
 	}
 	return m, nil
 }
 
-func (m Mix) check() error {
-	if m.Name == "" || m.Shape == "" || len(m.Workloads) == 0 {
-		return fmt.Errorf("a mix needs name, shape and workloads")
-	}
-	if m.Repeats < 1 || m.Repeats > 20 || m.ModelSeconds <= 0 || m.MinRate < 0 || m.MinRate > 1 {
-		return fmt.Errorf("want repeats 1 to 20, measure_model_seconds above 0, min_rate from 0 to 1")
-	}
-	if w := m.Warmup; w.CheckEvery <= 0 || w.AtMost < w.AtLeast || w.SteadyWithin <= 0 {
-		return fmt.Errorf("warmup: want check_every and steady_within above 0, at_most not below at_least")
+// refusal says what is wrong at a path of the file.
+type refusal func(path, format string, args ...any) error
+
+func (m *Mix) check(refuse refusal) error {
+	switch {
+	case m.Name == "" || m.Shape == "" || len(m.Workloads) == 0:
+		return refuse("", "want name, shape and workloads")
+	case m.Repeats < 1 || m.Repeats > 20:
+		return refuse("repeats", "want 1 to 20")
+	case !(m.Warmup > 0):
+		return refuse("warmup_model_seconds", "want more than 0")
+	case !(m.Measure > 0):
+		return refuse("measure_model_seconds", "want more than 0")
 	}
 	seen := map[string]bool{}
-	for _, w := range m.Workloads {
+	for i := range m.Workloads {
+		w, path := &m.Workloads[i], fmt.Sprintf("workloads[%d]", i)
 		if w.Name == "" || strings.ContainsAny(w.Name, "/ ") || seen[w.Name] {
-			return fmt.Errorf("workload %q: want a unique name without / and spaces", w.Name)
+			return refuse(path+".name", "want a unique name without / and spaces, not %q", w.Name)
 		}
 		seen[w.Name] = true
-		if w.Kind != Sensitive && w.Kind != Hog && w.Kind != Insensitive {
-			return fmt.Errorf("workload %s: kind is %q, want sensitive, hog or insensitive", w.Name, w.Kind)
+		if err := w.check(path, refuse); err != nil {
+			return err
 		}
-		if strings.TrimSpace(w.Load) == "" || w.CPULimit < 0 || w.Node < 0 {
-			return fmt.Errorf("workload %s: want load, cpu_limit ≥ 0, node ≥ 0", w.Name)
+	}
+	return nil
+}
+
+func (w *Workload) check(path string, refuse refusal) error {
+	nodes, err := set.ParseNodes(w.OnNodes)
+	switch {
+	case !slices.Contains(kinds, w.Kind):
+		return refuse(path+".kind", "%q, want one of %s", w.Kind, strings.Join(kinds, ", "))
+	case strings.TrimSpace(w.Load) == "":
+		return refuse(path+".load", "want the arguments of homenode-load")
+	case w.CPULimit < 0:
+		return refuse(path+".cpu_limit", "want CPUs, 0 = no limit")
+	case err != nil:
+		return refuse(path+".nodes", "%v", err)
+	case nodes.IsEmpty():
+		return refuse(path+".nodes", "want where it is placed by hand, such as 0 or 0-1")
+	case w.Kind == Sensitive && nodes.Len() > 1:
+		return refuse(path+".nodes", "%s is more than a node, and it is %s: want one node, or kind %s", nodes, Sensitive, Wide)
+	}
+	w.Nodes = nodes
+	return nil
+}
+
+// CheckOn says what of the mix a shape does not have.
+func (m Mix) CheckOn(s machine.Shape) error {
+	for _, w := range m.Workloads {
+		for n := range w.Nodes.All() {
+			if n >= len(s.Nodes) || s.Nodes[n].CPUs.IsEmpty() {
+				return fmt.Errorf("workload %s: shape %s has no CPUs on node %d", w.Name, s.Name, n)
+			}
 		}
 	}
 	return nil

@@ -23,15 +23,13 @@ type Plan struct {
 type RunResult struct {
 	Arm    string `json:"arm"`
 	Repeat int    `json:"repeat"`
-	Error  string `json:"error,omitempty"` // the run does not count
 
-	WarmupSeconds float64   `json:"warmup_s"` // guest time
-	WarmupRatios  []float64 `json:"warmup_ratios"`
-	Steady        bool      `json:"steady"`
-
-	ModelSeconds float64 `json:"model_s"`
-	Rate         float64 `json:"rate"`         // model time / guest wall time, of nominal
-	SlowestRate  float64 `json:"slowest_rate"` // of any 250 ms
+	HostSeconds   float64   `json:"host_s"`        // it took the host, by the wall clock
+	HostAround    float64   `json:"host_around_s"` // of that, before the warm-up and after the measurement
+	WarmupSeconds float64   `json:"warmup_model_s"`
+	WarmupRatios  []float64 `json:"warmup_ratios"` // every checkEvery
+	Steady        bool      `json:"steady"`        // the last of them lie close together
+	ModelSeconds  float64   `json:"measure_model_s"`
 
 	Services []ServiceResult `json:"services"`
 

@@ -19,10 +19,8 @@ type State uint64
 
 // States, in the order of HOMENODE_OFF … of lab/include/homenode_lab.h.
 const (
-	Off State = iota
-	Count
-	Pace
-	Warm
+	Off State = iota // nothing is modelled or counted
+	On
 )
 
 // Model is the lab's memory model as the guest sees it: BAR 2 of the ivshmem
@@ -63,8 +61,8 @@ func mapModel(path string) (*Model, error) {
 		return nil, fmt.Errorf("map model %s: %w", path, err)
 	}
 	m := &Model{page: page, path: path}
-	if got := m.word(offMagic); got.Load() != labMagic {
-		return nil, fmt.Errorf("map model %s: magic is %#x, want %#x: is the plugin loaded?", path, got.Load(), uint64(labMagic))
+	if got := m.word(OffMagic); got.Load() != Magic {
+		return nil, fmt.Errorf("map model %s: magic is %#x, want %#x: is the plugin loaded?", path, got.Load(), uint64(Magic))
 	}
 	return m, nil
 }
@@ -76,7 +74,7 @@ func (m *Model) word(off int) *atomic.Uint64 {
 // Clock reads the model's time.
 func (m *Model) Clock() Clock {
 	var copied [2048]byte
-	for _, off := range []int{offMagic, offMHz, offApplied, offCycles, offPaced, offPacedNS, offSlowest} {
+	for _, off := range []int{OffMagic, OffMHz, offApplied, OffCycles} {
 		binary.LittleEndian.PutUint64(copied[off:], m.word(off).Load())
 	}
 	c, _ := decodeClock(copied[:]) // the magic was checked when it was mapped

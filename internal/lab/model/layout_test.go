@@ -32,10 +32,9 @@ func TestParityLayout(t *testing.T) {
 	golden.Check(t, top+"/schema/lab_layout.golden", out)
 	lines := strings.Split(string(out), "\n")
 	for name, value := range map[string]any{
-		"magic_value": fmt.Sprintf("%x", uint64(labMagic)), "bytes": Bytes, "magic": offMagic,
-		"mhz": offMHz, "state": offState, "phase": offPhase, "applied": offApplied, "model_cycles": offCycles,
-		"paced_cycles": offPaced, "paced_wall_ns": offPacedNS, "slowest_permille": offSlowest,
-		"heartbeat": offHeartbeat, "vcpu": offVCPU, "sizeof_vcpu": vcpuBytes, "vcpu.clock": offVCPUClock, "ncpu": offCPUs,
+		"magic_value": fmt.Sprintf("%x", uint64(Magic)), "bytes": Bytes, "magic": OffMagic,
+		"mhz": OffMHz, "state": offState, "phase": offPhase, "applied": offApplied, "model_cycles": OffCycles,
+		"idle_rate": offIdleRate, "heartbeat": offHeartbeat, "vcpu": offVCPU, "sizeof_vcpu": vcpuBytes, "vcpu.clock": offVCPUClock, "ncpu": offCPUs,
 	} {
 		if want := fmt.Sprintf("%s %v", name, value); !slices.Contains(lines, want) {
 			t.Errorf("Go has %q, the header says otherwise", want)

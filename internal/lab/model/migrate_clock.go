@@ -18,21 +18,21 @@ type sharedClock struct {
 }
 
 // MigrateClock is the model's time for who moves memory. It is nil, with a sentence,
-// while the model is off: its time stands still.
+// while the model is off: memory costs nothing then.
 func (m *Model) MigrateClock() (clock migrate.Clock, note string, err error) {
-	mhz := m.word(offMHz).Load()
+	mhz := m.word(OffMHz).Load()
 	if mhz == 0 {
 		return nil, "", fmt.Errorf("read model %s: 0 MHz make no sense", m.path)
 	}
 	if m.State() == Off {
-		return nil, "the lab's model is off: times are the host's, and mean nothing ('homenode-load control pace' starts it)", nil
+		return nil, "the lab's model is off, so memory costs nothing and times mean little ('homenode-load control on' switches it on)", nil
 	}
 	return sharedClock{m, mhz}, "", nil
 }
 
 // Now divides first: cycles times 1000 would overflow after some years of it.
 func (c sharedClock) Now() time.Duration {
-	cycles := c.model.word(offCycles).Load()
+	cycles := c.model.word(OffCycles).Load()
 	return time.Duration(cycles/c.mhz)*time.Microsecond + time.Duration(cycles%c.mhz*1000/c.mhz)
 }
 

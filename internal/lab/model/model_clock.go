@@ -41,7 +41,7 @@ func (m *Model) ProbeClock() (probe.Staged, error) {
 		return nil, fmt.Errorf("open model: %w", err)
 	}
 	defer f.Close()
-	c := &modelClock{model: m, cpus: int(m.word(offCPUs).Load()), mhz: m.word(offMHz).Load()}
+	c := &modelClock{model: m, cpus: int(m.word(offCPUs).Load()), mhz: m.word(OffMHz).Load()}
 	if c.cpus < 1 || c.cpus > 64 || c.mhz == 0 {
 		return nil, fmt.Errorf("read model %s: %d CPUs at %d MHz make no sense", m.path, c.cpus, c.mhz)
 	}
@@ -88,7 +88,7 @@ func (c *modelClock) How() unit.Source { return unit.HowModelled }
 func (c *modelClock) Prepare() error {
 	c.state = State(c.model.word(offApplied).Load())
 	if c.state == Off {
-		return fmt.Errorf("measure by the %s: the model is off: 'homenode-load control pace' starts it", c.Name())
+		return fmt.Errorf("measure by the %s: the model is off: 'homenode-load control on' starts it", c.Name())
 	}
 	return c.model.Switch(Off)
 }
