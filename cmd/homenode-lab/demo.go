@@ -46,6 +46,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&f.arms, "arms", demo.Arms, "which arms")
 	cmd.Flags().IntVar(&f.repeats, "repeats", 0, "repeats; default: the mix's")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.lab.addBin(cmd)
 	f.lab.cgroup = "v2"
 	return cmd
 }

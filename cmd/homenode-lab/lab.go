@@ -25,6 +25,7 @@ import (
 type labFlags struct {
 	dir    string // built files
 	shapes string // folder of shape files
+	bin    string // of the programs for the guest
 	guest  string
 	cgroup string
 	flat   bool
@@ -41,6 +42,7 @@ func inGuest() []*cobra.Command {
 func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	f.addShapes(cmd)
+	f.addBin(cmd)
 	flags.StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
 	flags.StringVar(&f.guest, "guest", lab.Busybox, "what runs in the guest: busybox, or debian: systemd and containerd ('make lab-debian')")
 	flags.StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
@@ -48,6 +50,10 @@ func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {
 	flags.BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
 	flags.IntVar(&f.counters, "counters", 0, "general counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8)")
 	return cmd
+}
+
+func (f *labFlags) addBin(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.bin, "bin", "", "folder of homenode and homenode-lab for the guest (default: where this program is)")
 }
 
 func (f *labFlags) addShapes(cmd *cobra.Command) {
@@ -108,7 +114,7 @@ func labOptions(f *labFlags, shape string) (lab.Options, error) {
 	if err != nil {
 		return lab.Options{}, exit.BadInput(err)
 	}
-	o := lab.Options{Shape: s, Assets: a, Guest: f.guest, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters}
+	o := lab.Options{Shape: s, Assets: a, Bin: f.bin, Guest: f.guest, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters}
 	return o, exit.BadInput(o.Check())
 }
 
