@@ -6,14 +6,14 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup lab lab-debian build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
+.PHONY: all setup man reference lab lab-debian build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
 
 all: build
 
 setup: ## install what is missing, and say so
 	@scripts/setup.sh
 
-build: build/homenode
+build: build/homenode build/homenode-lab ## both programs: what an operator installs, and lab and simulator
 
 # The version is part of the binary: another commit is another binary.
 build/version: FORCE
@@ -21,10 +21,16 @@ build/version: FORCE
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
 FORCE:
 
-# Static: the same binary runs in the lab's guest.
-build/homenode: build/version $(shell find cmd internal -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
+# Static and without symbols for debuggers: the same programs run in the lab's guest.
+build/homenode build/homenode-lab &: build/version $(shell find cmd internal lab/shapes -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard lab/shapes/*.yaml) go.mod go.sum
 	@mkdir -p build
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o $@ ./cmd/homenode
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X homenode/internal/cli.Version=$(VERSION)' -o build/ ./cmd/homenode ./cmd/homenode-lab
+
+man: build ## man pages of both programs: build/man
+	@build/homenode reference --man build/man && build/homenode-lab reference --man build/man
+
+reference: build ## docs/reference: what the commands and their flags are
+	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
 
 lab: setup ## build the lab into build/lab
 	@lab/build.sh
@@ -45,10 +51,10 @@ fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
 	@scripts/fuzz.sh
 
 demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
-	@build/homenode demo
+	@build/homenode-lab demo
 
 demo-pilot: setup lab build ## what warm-up and repeats a mix should have: before its first comparison
-	@build/homenode demo --pilot
+	@build/homenode-lab demo --pilot
 
 readme-table: ## put the last demonstration's table and picture into README.md
 	@scripts/readme-demo.sh

@@ -26,10 +26,10 @@ for name in ${EXPERIMENTS:-all rao lakew}; do
 	case $commit in *-dirty) rm -f "$file" ;; esac
 	[ -s "$file" ] && { echo "bench-arena: $file is there"; continue; }
 	echo "bench-arena: $name"
-	build/homenode sim arena --experiment "$name" ${SEEDS:+--seeds "$SEEDS"} --out "$file" >/dev/null </dev/null
+	build/homenode-lab sim arena --experiment "$name" ${SEEDS:+--seeds "$SEEDS"} --out "$file" >/dev/null </dev/null
 done
 # shellcheck disable=SC2086 # names without spaces
-build/homenode sim arena $files --html build/bench/arena.html > build/bench/arena.txt </dev/null
+build/homenode-lab sim arena $files --html build/bench/arena.html > build/bench/arena.txt </dev/null
 # shellcheck disable=SC2086
 exec python3 - "$commit" $files <<'PYTHON'
 import json, os, re, subprocess, sys
@@ -42,7 +42,7 @@ def judge(name, met, got):
     print(f"bench-arena: {'ok   ' if met else 'UNMET' if met is False else 'none '} {name}: {got}", flush=True)
 
 # The first result with the rows of all: each says whether it is a target.
-shown = subprocess.run(["build/homenode", "sim", "arena", *files, "-o", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
+shown = subprocess.run(["build/homenode-lab", "sim", "arena", *files, "-o", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
 for row in json.loads(shown).get("rows", []):
     if row.get("target"):
         judge(f"{row['paper']}: {row['statement']}", {"confirmed": True, "not confirmed": False}.get(row["verdict"]), row["ours"])

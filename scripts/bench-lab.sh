@@ -18,7 +18,7 @@ HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabParity -v ./intern
 grep -E 'want|compared|skip|busy|---' "$out/parity.log"
 echo "bench-lab: the whole profile of shape four (at most 10 minutes)"
 begin=$(date +%s)
-if build/homenode lab run four -- sh -c 'homenode bench --budget 10m --out /tmp/p.json < /dev/null >&2 && cat /tmp/p.json' > "$out/four.json" 2> "$out/four.log"; then
+if build/homenode-lab run four -- sh -c 'homenode bench --budget 10m --out /tmp/p.json < /dev/null >&2 && cat /tmp/p.json' > "$out/four.json" 2> "$out/four.log"; then
 	build/homenode bench show "$out/four.json" -o html > "$out/four.html"
 	took=$(($(date +%s) - begin))
 	echo "took $took s, boot included: build/bench/four.json, four.html"

@@ -31,7 +31,7 @@ def run(side, n):
     """One fleet in a process of its own: its CPU and wall time, its memory."""
     with tempfile.TemporaryDirectory() as d:
         out = os.path.join(d, "fleet.json")
-        args = ["build/homenode", "sim", "fleet", "--servers", str(n), "--days", "1", "--mao", side,
+        args = ["build/homenode-lab", "sim", "fleet", "--servers", str(n), "--days", "1", "--mao", side,
                 "--workloads", str(WORKLOADS), "--workers", str(CPUS), "--out", out]
         begin = time.monotonic()
         child = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -54,7 +54,7 @@ def same_bytes(n):
     with tempfile.TemporaryDirectory() as d:
         for workers in ("1", "2"):
             out, rows = os.path.join(d, "fleet" + workers), os.path.join(d, "rows" + workers)
-            subprocess.run(["build/homenode", "sim", "fleet", "--servers", str(n), "--days", "0.2", "--workers", workers, "--dataset", rows, "--out", out],
+            subprocess.run(["build/homenode-lab", "sim", "fleet", "--servers", str(n), "--days", "0.2", "--workers", workers, "--dataset", rows, "--out", out],
                            check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             files.append([open(f, "rb").read() for f in (out, rows)])
     return files[0] == files[1]

@@ -3,7 +3,7 @@
 # Format, vet, unit tests without the lab, goldens clean.
 set -eu
 cd "$(dirname "$0")/.."
-bad=$(gofmt -l cmd internal)
+bad=$(gofmt -l cmd internal lab/shapes)
 [ -z "$bad" ] || { echo "check: run gofmt -w on: $bad" >&2; exit 1; }
 go vet ./...
 go test -short ./...

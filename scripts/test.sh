@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 export CI="${CI:-}"
-bad=$(gofmt -l cmd internal)
+bad=$(gofmt -l cmd internal lab/shapes)
 [ -z "$bad" ] || { echo "test: run gofmt -w on: $bad" >&2; exit 1; }
 go vet ./...
 make -s -C lab/plugin test OUT="$PWD/build/lab"

@@ -6,18 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime/pprof"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/agent/serve"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/journal"
-	"homenode/internal/kernel"
 	"homenode/internal/report"
+	"homenode/internal/source"
 )
 
 func agentCommand() *cobra.Command {
@@ -30,10 +30,10 @@ func agentCommand() *cobra.Command {
 		Long: "Watches the cgroups of its configuration, binds approved services whose local access ratio is below\n" +
 			"target, moves their memory home, and puts everything back when it ends. After a kill, the next start\n" +
 			"(or 'homenode restore') puts back what was left.",
-		Args: exactly(0, "no arguments"),
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hangup := hangups()
-			staySmall()
+			hangup := serve.Hangups()
+			serve.StaySmall()
 			c, err := agentConfig(file, state)
 			if err == nil {
 				err = useProfile(&c)
@@ -44,7 +44,7 @@ func agentCommand() *cobra.Command {
 			if profile != "" {
 				f, err := os.Create(profile)
 				if err != nil {
-					return badInput(err)
+					return exit.BadInput(err)
 				}
 				defer f.Close()
 				if err := pprof.StartCPUProfile(f); err != nil {
@@ -55,9 +55,9 @@ func agentCommand() *cobra.Command {
 			log, relog := agent.Logger(cmd.ErrOrStderr(), c.Log)
 			a, err := agent.New(cmd.Context(), agent.Options{Config: c, DryRun: dry, Rounds: rounds, Log: log, Relog: relog, Load: reloader(file, state)})
 			if err != nil {
-				return precondition(err)
+				return exit.Precondition(err)
 			}
-			return serveAgent(cmd.Context(), a, log, hangup)
+			return serve.Run(cmd.Context(), a, cli.Version, log, hangup)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (YAML); without one nothing is approved, and nothing bound")
@@ -75,7 +75,7 @@ func agentConfig(file, state string) (agent.Config, error) {
 	if file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return agent.Config{}, badInput(fmt.Errorf("read configuration: %w", err))
+			return agent.Config{}, exit.BadInput(fmt.Errorf("read configuration: %w", err))
 		}
 		layers = append(layers, agent.Layer{Name: file, Text: text})
 	}
@@ -86,7 +86,7 @@ func agentConfig(file, state string) (agent.Config, error) {
 	if file != "" {
 		c.Text = string(layers[0].Text)
 	}
-	return c, badInput(err)
+	return c, exit.BadInput(err)
 }
 
 // useProfile reads the profile that the configuration names, if any.
@@ -94,26 +94,16 @@ func useProfile(c *agent.Config) error {
 	if c.Profile == "" {
 		return nil
 	}
-	m, _, err := liveMachine()
+	m, _, err := source.Live()
 	if err != nil {
 		return err
 	}
-	p, err := readProfile(c.Profile, m, liveCPUModel())
+	p, err := source.Profile(c.Profile, m, source.LiveCPUModel())
 	if err != nil {
 		return fmt.Errorf("profile of the configuration: %w", err)
 	}
 	c.Actuate.Profile = &p
 	return nil
-}
-
-// precondition gives exit code 2 to what is not there or not allowed.
-func precondition(err error) error {
-	for _, e := range []error{kernel.ErrNotSupported, kernel.ErrNotPermitted, journal.ErrLocked, fs.ErrPermission} {
-		if errors.Is(err, e) {
-			return badInput(err)
-		}
-	}
-	return err
 }
 
 func restoreCommand() *cobra.Command {
@@ -122,9 +112,9 @@ func restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Put back every setting that a killed homenode left changed, threads' CPUs included, and thaw what was left frozen",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := cli.CheckOutput(output); err != nil {
 				return err
 			}
 			c, err := agentConfig(file, state)
@@ -142,7 +132,7 @@ func restoreCommand() *cobra.Command {
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be put back, but change nothing")
-	outputFlag(cmd, &output)
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -178,29 +168,11 @@ func restoreResult(dry bool, restored []journal.Restored, err error) error {
 	}
 	switch {
 	case err == nil && len(restored) == 0:
-		return codeError{exitNothing, errors.New("nothing to put back: the journal is empty")}
+		return exit.With(exit.Nothing, errors.New("nothing to put back: the journal is empty"))
 	case open > 0 && done > 0:
-		return codeError{exitPartly, errors.Join(err, fmt.Errorf("%d of %d settings %s", open, open+done, then))}
+		return exit.With(exit.Partly, errors.Join(err, fmt.Errorf("%d of %d settings %s", open, open+done, then)))
 	case open > 0 && err == nil:
 		err = fmt.Errorf("%d settings %s", open, then)
 	}
-	return precondition(err)
-}
-
-func checkOutput(output string, more ...string) error {
-	if output != "text" && output != "json" && !slices.Contains(more, output) {
-		return badInput(fmt.Errorf("-o is %q: want %s", output, faces(more)))
-	}
-	return nil
-}
-
-// outputFlag adds -o; more are the faces that only this command has.
-func outputFlag(cmd *cobra.Command, output *string, more ...string) {
-	cmd.Flags().StringVarP(output, "output", "o", "text", faces(more))
-}
-
-// faces is "text or json", or "text, json or markdown".
-func faces(more []string) string {
-	all := append([]string{"text", "json"}, more...)
-	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
+	return exit.Precondition(err)
 }

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,18 +18,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/bench"
+	"homenode/internal/bench/host"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/kernel"
+	"homenode/internal/kernel/launch"
 	"homenode/internal/profile"
 	reportprofile "homenode/internal/report/profile"
+	"homenode/internal/source"
 )
 
 type benchFlags struct {
-	out, html, svg, output string
-	resume                 bool
-	only, skip             []string
-	nodes, cpus            string
-	repeats                int
-	budget                 time.Duration
-	seed                   uint64
+	out, html, pictures, output string
+	resume                      bool
+	only, skip                  []string
+	nodes, cpus                 string
+	repeats                     int
+	budget                      time.Duration
+	seed                        uint64
 }
 
 func benchCommand() *cobra.Command {
@@ -41,11 +49,11 @@ func benchCommand() *cobra.Command {
 			"the time it took, in the lab of the median pace too: its clock is a model's.\n\n" +
 			"Parts: " + partNames(profile.Parts()) + ".",
 		Example: "  homenode bench\n  homenode bench --only caches,latency,bandwidth --budget 1m\n  homenode bench --resume --html profile.html\n  homenode bench show profile.json",
-		Args:    exactly(0, "no arguments"),
+		Args:    cli.Exactly(0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.out, "out", "profile.json", "where the profile goes; replaced when there is something to save")
+	flags.StringVar(&f.out, "out", "", "where the profile goes, replaced when there is something to save (default "+rootProfile+", for other users than root homenode/profile.json in $XDG_STATE_HOME or ~/.local/state)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the profile that is there")
 	flags.StringSliceVar(&f.only, "only", nil, "these parts only")
 	flags.StringSliceVar(&f.skip, "skip", nil, "not these parts")
@@ -55,10 +63,21 @@ func benchCommand() *cobra.Command {
 	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "how long it may take: fewer repeats, then fewer parts; 0: no limit")
 	flags.Uint64Var(&f.seed, "seed", 1, "of the order of repeats")
 	flags.StringVar(&f.html, "html", "", "a page of the profile, too; - is standard output")
-	flags.StringVar(&f.svg, "svg", "", "pictures of the profile, too: a folder")
-	outputFlag(cmd, &f.output)
+	flags.StringVar(&f.pictures, "pictures", "", "pictures of the profile (SVG), too: into this folder")
+	cli.OutputFlag(cmd, &f.output)
 	cmd.AddCommand(benchShowCommand())
 	return cmd
+}
+
+// rootProfile is where the agent's configuration of the documentation names it.
+const rootProfile = "/var/lib/homenode/profile.json"
+
+// defaultProfile is the same wherever it is started.
+func defaultProfile(uid int, env func(string) string) string {
+	if uid == 0 {
+		return rootProfile
+	}
+	return filepath.Join(cmp.Or(env("XDG_STATE_HOME"), filepath.Join(env("HOME"), ".local/state")), "homenode/profile.json")
 }
 
 func partNames(parts []profile.Part) string {
@@ -69,33 +88,28 @@ func partNames(parts []profile.Part) string {
 	return strings.Join(names, ", ")
 }
 
+// Tests have their own.
+var (
+	openProber host.Opener = host.Live
+	readLimits             = func() (launch.Limits, error) { return launch.ReadLimits(kernel.At("/")) }
+)
+
 func runBench(cmd *cobra.Command, f benchFlags) error {
-	if err := empty(cmd, "only", "skip", "nodes", "cpus", "html", "svg"); err != nil {
-		return badInput(err)
+	if err := cli.Empty(cmd, "only", "skip", "nodes", "cpus", "html", "pictures"); err != nil {
+		return exit.BadInput(err)
+	}
+	if !cmd.Flags().Changed("out") {
+		f.out = defaultProfile(os.Geteuid(), os.Getenv)
+		if err := os.MkdirAll(filepath.Dir(f.out), 0o755); err != nil {
+			return exit.BadInput(fmt.Errorf("make folder for the profile: %w: name a file with --out", err))
+		}
 	}
 	o, prior, err := f.prepare()
 	if err != nil {
 		return err
 	}
-	p, done, err := openProber()
-	if err != nil {
-		return err
-	}
-	saved := false
-	o.Save = func(p profile.Profile) error {
-		data, err := profile.Encode(p)
-		if err == nil {
-			err = replaceFile(f.out, append(data, '\n'), 0o644)
-		}
-		saved = saved || err == nil
-		return err
-	}
-	tell(cmd.ErrOrStderr(), f.shut(o))
-	bar := newBenchBar(cmd.ErrOrStderr())
-	o.Progress = bar.show
-	result, err := bench.Measure(cmd.Context(), p, o, prior)
-	bar.end()
-	err = errors.Join(err, done())
+	cli.Tell(cmd.ErrOrStderr(), host.Shut(o, f.nodes, f.cpus))
+	result, saved, err := host.Measure(cmd.Context(), openProber, o, prior, f.out, cmd.ErrOrStderr())
 	if err != nil {
 		return f.stopped(cmd.Context(), saved, err)
 	}
@@ -108,36 +122,36 @@ func runBench(cmd *cobra.Command, f benchFlags) error {
 // prepare checks everything that can be checked before the machine is loaded.
 func (f benchFlags) prepare() (o bench.Options, prior profile.Profile, err error) {
 	if err = f.check(); err != nil {
-		return o, prior, badInput(err)
+		return o, prior, exit.BadInput(err)
 	}
-	m, _, err := liveMachine()
+	m, _, err := source.Live()
 	if err != nil {
 		return o, prior, err
 	}
 	o = bench.Options{
 		Machine: m, Budget: f.budget, Repeats: f.repeats, Seed: f.seed, Now: time.Now,
-		Version: version, Command: strings.Join(append([]string{"homenode"}, os.Args[1:]...), " "),
+		Version: cli.Version, Command: strings.Join(append([]string{"homenode"}, os.Args[1:]...), " "),
 	}
 	if o.Parts, err = f.parts(); err != nil {
-		return o, prior, badInput(err)
+		return o, prior, exit.BadInput(err)
 	}
 	limits, err := readLimits()
 	if err != nil {
 		return o, prior, err
 	}
-	if err = f.places(&o, limits); err != nil {
-		return o, prior, badInput(err)
+	if err = host.Places(&o, limits, f.nodes, f.cpus); err != nil {
+		return o, prior, exit.BadInput(err)
 	}
 	if err = f.writable(); err != nil {
-		return o, prior, badInput(err)
+		return o, prior, exit.BadInput(err)
 	}
 	if f.resume {
-		prior, err = readProfileFile(f.out)
+		prior, err = source.ProfileFile(f.out)
 		if errors.Is(err, fs.ErrNotExist) { // nothing was saved yet
 			return o, profile.Profile{}, nil
 		}
 	}
-	return o, prior, badInput(err)
+	return o, prior, exit.BadInput(err)
 }
 
 func (f benchFlags) check() error {
@@ -151,7 +165,7 @@ func (f benchFlags) check() error {
 	case f.html == "-" && f.output == "json":
 		return errors.New("--html - and -o json both want standard output")
 	}
-	return checkOutput(f.output)
+	return cli.CheckOutput(f.output)
 }
 
 func (f benchFlags) parts() ([]profile.Part, error) {
@@ -188,23 +202,23 @@ func namedParts(flag string, names []string) ([]profile.Part, error) {
 func (f benchFlags) stopped(ctx context.Context, saved bool, err error) error {
 	switch {
 	case ctx.Err() != nil && saved:
-		return codeError{exitPartly, fmt.Errorf("stopped: what was measured is in %s: the same command with --resume goes on", f.out)}
+		return exit.With(exit.Partly, fmt.Errorf("stopped: what was measured is in %s: the same command with --resume goes on", f.out))
 	case ctx.Err() != nil:
-		return codeError{exitPartly, errors.New("stopped before anything was measured")}
+		return exit.With(exit.Partly, errors.New("stopped before anything was measured"))
 	case errors.Is(err, bench.ErrOtherProfile):
-		return badInput(fmt.Errorf("--resume %s: %w: name another --out, or leave out --resume to replace it", f.out, err))
+		return exit.BadInput(fmt.Errorf("--resume %s: %w: name another --out, or leave out --resume to replace it", f.out, err))
 	case errors.Is(err, bench.ErrNothing):
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	return err
 }
 
 // print writes everything that can be written: minutes of measuring are in it.
 func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
-	if f.svg != "" {
-		err = writePictures(f.svg, p)
+	if f.pictures != "" {
+		err = writePictures(f.pictures, p)
 	}
-	err = errors.Join(err, writeTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }))
+	err = errors.Join(err, cli.WriteTo(w, f.html, func(w io.Writer) error { return reportprofile.HTML(w, p) }))
 	if f.html == "-" {
 		return err
 	}
@@ -213,9 +227,9 @@ func (f benchFlags) print(w io.Writer, p profile.Profile) (err error) {
 
 // whole is exit code 3 when the budget was too small for everything.
 func (f benchFlags) whole(stderr io.Writer, p profile.Profile) error {
-	tell(stderr, []string{fmt.Sprintf("saved to %s: 'homenode bench show %s' shows it", f.out, f.out)})
+	cli.Tell(stderr, []string{fmt.Sprintf("saved to %s: 'homenode bench show %s' shows it", f.out, f.out)})
 	if late := bench.OutOfTime(p); len(late) > 0 {
-		return codeError{exitPartly, fmt.Errorf("the budget of %v was too small for %s: --resume goes on, --budget gives more", f.budget, partNames(late))}
+		return exit.With(exit.Partly, fmt.Errorf("the budget of %v was too small for %s: --resume goes on, --budget gives more", f.budget, partNames(late)))
 	}
 	return nil
 }

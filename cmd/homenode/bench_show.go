@@ -11,9 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/profile"
 	"homenode/internal/report"
 	reportprofile "homenode/internal/report/profile"
+	"homenode/internal/source"
 )
 
 func benchShowCommand() *cobra.Command {
@@ -21,19 +24,19 @@ func benchShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show FILE",
 		Short: "Print a saved profile",
-		Args:  exactly(1, "a profile's file"),
+		Args:  cli.Exactly(1, "a profile's file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(face, "html"); err != nil {
+			if err := cli.CheckOutput(face, "html"); err != nil {
 				return err
 			}
-			p, err := readProfileFile(args[0])
+			p, err := source.ProfileFile(args[0])
 			if err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
 			return printProfile(cmd.OutOrStdout(), p, face)
 		},
 	}
-	outputFlag(cmd, &face, "html")
+	cli.OutputFlag(cmd, &face, "html")
 	return cmd
 }
 
@@ -48,14 +51,14 @@ func printProfile(w io.Writer, p profile.Profile, face string) error {
 	case "html":
 		return reportprofile.HTML(w, p)
 	}
-	screen := screenOf(0)
+	screen := cli.ScreenOf(0)
 	return reportprofile.Text(w, p, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
 }
 
 // writePictures draws what the profile has.
 func writePictures(dir string, p profile.Profile) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return badInput(fmt.Errorf("make folder for pictures: %w", err))
+		return exit.BadInput(fmt.Errorf("make folder for pictures: %w", err))
 	}
 	for name, picture := range map[string]struct {
 		part profile.Part
@@ -70,7 +73,7 @@ func writePictures(dir string, p profile.Profile) error {
 		if !slices.Contains(p.Done, picture.part) {
 			continue
 		}
-		if err := writeTo(nil, filepath.Join(dir, name), func(w io.Writer) error { return picture.draw(w, p) }); err != nil {
+		if err := cli.WriteTo(nil, filepath.Join(dir, name), func(w io.Writer) error { return picture.draw(w, p) }); err != nil {
 			return err
 		}
 	}

@@ -15,10 +15,14 @@ import (
 	"time"
 
 	"homenode/internal/bench"
+	"homenode/internal/cli"
+	"homenode/internal/cli/clitest"
+	"homenode/internal/exit"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/kernel/probe"
 	"homenode/internal/profile"
 	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
@@ -81,8 +85,8 @@ func TestBenchBadInput(t *testing.T) {
 		{[]string{"--out", "/proc/self/p.json"}, []string{"--out /proc/self/p.json", "make a file"}},
 		{[]string{"--html", in("none/p.html")}, []string{"--html", "no folder", "none"}},
 		{[]string{"--html", dir}, []string{"--html", "not a regular file"}},
-		{[]string{"--svg", writeFile(t, in("file"), "")}, []string{"--svg", "make folder"}},
-		{[]string{"--svg", "/proc/self"}, []string{"--svg /proc/self", "make a file"}},
+		{[]string{"--pictures", clitest.WriteFile(t, in("file"), "")}, []string{"--pictures", "make folder"}},
+		{[]string{"--pictures", "/proc/self"}, []string{"--pictures /proc/self", "make a file"}},
 		{[]string{"--only", ""}, []string{"--only is empty"}},
 		{[]string{"--skip", ""}, []string{"--skip is empty"}},
 		{[]string{"--nodes", " "}, []string{"--nodes is empty"}},
@@ -90,7 +94,7 @@ func TestBenchBadInput(t *testing.T) {
 		{[]string{"--html="}, []string{"--html is empty"}},
 		{[]string{"-o", "xml"}, []string{"xml", "text or json"}},
 		{[]string{"--html", "-", "-o", "json"}, []string{"both want standard output"}},
-		{[]string{"--resume", "--out", writeFile(t, in("bad.json"), "{")}, []string{"bad.json", "parse profile"}},
+		{[]string{"--resume", "--out", clitest.WriteFile(t, in("bad.json"), "{")}, []string{"bad.json", "parse profile"}},
 		{[]string{"show", in("no.json")}, []string{"read profile", "no.json"}},
 		{[]string{"show", in("bad.json")}, []string{"bad.json", "parse profile"}},
 		{[]string{"show"}, []string{"a profile's file"}},
@@ -101,7 +105,7 @@ func TestBenchBadInput(t *testing.T) {
 			args = append(args, "--out", in("p.json"))
 		}
 		code, out, errs := runWith(args...)
-		if code != exitBadInput || out != "" || strings.Count(errs, "\n") != 1 {
+		if code != exit.Bad || out != "" || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: exit %d, stdout %q, stderr %q", c.args, code, out, errs)
 		}
 		for _, w := range c.want {
@@ -120,8 +124,8 @@ func TestBenchAndShow(t *testing.T) {
 	s := stub(t, &stubProber{})
 	dir := t.TempDir()
 	out, page := filepath.Join(dir, "p.json"), filepath.Join(dir, "p.html")
-	code, text, errs := runWith("bench", "--only", "latency,mixes", "--out", out, "--html", page, "--svg", filepath.Join(dir, "svg"))
-	if code != exitDone || !strings.Contains(text, "100") || !strings.Contains(errs, "measuring latency") || !strings.Contains(errs, "bench show "+out) {
+	code, text, errs := runWith("bench", "--only", "latency,mixes", "--out", out, "--html", page, "--pictures", filepath.Join(dir, "svg"))
+	if code != exit.Done || !strings.Contains(text, "100") || !strings.Contains(errs, "measuring latency") || !strings.Contains(errs, "bench show "+out) {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, text, errs)
 	}
 	for _, path := range []string{page, filepath.Join(dir, "svg/latency.svg")} {
@@ -129,18 +133,18 @@ func TestBenchAndShow(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	p, err := readProfileFile(out)
+	p, err := source.ProfileFile(out)
 	if err != nil || !slices.Equal(p.Done, []profile.Part{profile.Latency, profile.Mixes}) {
 		t.Fatalf("done %v, %v", p.Done, err)
 	}
 	for face, want := range map[string]string{"text": "Stub", "json": `"cpu_model":"Stub"`, "html": "<html"} {
-		if code, text, errs := runWith("bench", "show", out, "-o", face); code != exitDone || !strings.Contains(text, want) {
+		if code, text, errs := runWith("bench", "show", out, "-o", face); code != exit.Done || !strings.Contains(text, want) {
 			t.Errorf("show -o %s: exit %d, %q, %q", face, code, text, errs)
 		}
 	}
 	before := s.jobs
 	code, text, _ = runWith("bench", "--resume", "--only", "latency,mixes", "--out", out, "-o", "json")
-	if code != exitDone || s.jobs != before || !json.Valid([]byte(text)) {
+	if code != exit.Done || s.jobs != before || !json.Valid([]byte(text)) {
 		t.Errorf("gone on with what is whole: exit %d, %d jobs more, %q", code, s.jobs-before, text)
 	}
 }
@@ -148,10 +152,10 @@ func TestBenchAndShow(t *testing.T) {
 func TestBenchOfAnotherMachine(t *testing.T) {
 	stub(t, &stubProber{})
 	out := filepath.Join(t.TempDir(), "p.json")
-	if code, _, errs := runWith("bench", "--only", "latency", "--out", out); code != exitDone {
+	if code, _, errs := runWith("bench", "--only", "latency", "--out", out); code != exit.Done {
 		t.Fatal(errs)
 	}
-	p, err := readProfileFile(out)
+	p, err := source.ProfileFile(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,9 +170,9 @@ func TestBenchOfAnotherMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, out, string(data))
+	clitest.WriteFile(t, out, string(data))
 	code, _, errs := runWith("bench", "--resume", "--only", "latency", "--out", out)
-	if code != exitBadInput || !strings.Contains(errs, "of another machine: it has") || strings.Count(errs, "\n") != 1 {
+	if code != exit.Bad || !strings.Contains(errs, "of another machine: it has") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 	if again, err := os.ReadFile(out); err != nil || !bytes.Equal(again, data) {
@@ -192,37 +196,29 @@ func TestBenchInterrupted(t *testing.T) {
 		root.SetArgs(append([]string{"bench", "--only", "latency,mixes,policies", "--repeats", "5", "--out", out}, args...))
 		root.SetOut(&errs)
 		root.SetErr(&errs)
-		return finish(root.ExecuteContext(ctx), &errs), errs.String()
+		return cli.Finish(root.ExecuteContext(ctx), &errs), errs.String()
 	}
 	code, errs := run(ctx)
-	if code != exitPartly || !strings.Contains(errs, "--resume goes on") || s.jobs != 40 {
+	if code != exit.Partly || !strings.Contains(errs, "--resume goes on") || s.jobs != 40 {
 		t.Fatalf("exit %d after %d jobs, %q", code, s.jobs, errs)
 	}
-	p, err := readProfileFile(out)
+	p, err := source.ProfileFile(out)
 	if err != nil || !slices.Contains(p.Done, profile.Latency) || slices.Contains(p.Done, profile.Policies) {
 		t.Fatalf("done %v, %v", p.Done, err)
 	}
-	if code, errs := run(t.Context(), "--resume"); code != exitDone {
+	if code, errs := run(t.Context(), "--resume"); code != exit.Done {
 		t.Errorf("gone on with: exit %d, %q", code, errs)
 	}
-	if p, err = readProfileFile(out); err != nil || len(p.Done) != 3 {
+	if p, err = source.ProfileFile(out); err != nil || len(p.Done) != 3 {
 		t.Errorf("done %v, %v", p.Done, err)
 	}
-}
-
-func TestBarLine(t *testing.T) {
-	l := barLine(bench.Progress{Part: profile.Loaded, Done: 120, Total: 240, Elapsed: 63 * time.Second, Remaining: 130 * time.Second})
-	if want := "loaded-latency ###############...............  120/240  1m3s, about 2m10s left"; l != want {
-		t.Errorf("%q, want %q", l, want)
-	}
-	barLine(bench.Progress{})
 }
 
 // What the process may not use is left out, and said; asked for by name it is
 // refused.
 func TestBenchWithinLimits(t *testing.T) {
 	s := stub(t, &stubProber{})
-	m, _, err := liveMachine()
+	m, _, err := source.Live()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,16 +232,16 @@ func TestBenchWithinLimits(t *testing.T) {
 	readLimits = func() (launch.Limits, error) { return launch.Limits{CPUs: set.FromCPUs(first)}, nil }
 	out := filepath.Join(t.TempDir(), "p.json")
 	code, _, errs := runWith("bench", "--only", "latency", "--out", out)
-	if code != exitDone || !strings.Contains(errs, fmt.Sprintf("measuring with CPUs %d only", first)) {
+	if code != exit.Done || !strings.Contains(errs, fmt.Sprintf("measuring with CPUs %d only", first)) {
 		t.Errorf("exit %d, %q", code, errs)
 	}
-	p, err := readProfileFile(out)
+	p, err := source.ProfileFile(out)
 	if err != nil || !p.UsedCPUs.Equal(set.FromCPUs(first)) || len(p.Caveats) == 0 {
 		t.Errorf("used %s, caveats %v, %v", p.UsedCPUs, p.Caveats, err)
 	}
 	before := s.jobs
 	code, _, errs = runWith("bench", "--only", "latency", "--out", out, "--cpus", online.String())
-	if code != exitBadInput || !strings.Contains(errs, fmt.Sprintf("only %d (Cpus_allowed_list", first)) || s.jobs != before {
+	if code != exit.Bad || !strings.Contains(errs, fmt.Sprintf("only %d (Cpus_allowed_list", first)) || s.jobs != before {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 }
@@ -263,7 +259,7 @@ func TestBenchLateFailure(t *testing.T) {
 		}
 	}
 	code, out, errs := runWith("bench", "--only", "latency", "--out", filepath.Join(dir, "p.json"), "--html", page)
-	if code == exitDone || !strings.Contains(out, "Stub") || !strings.Contains(errs, "not a regular file") {
+	if code == exit.Done || !strings.Contains(out, "Stub") || !strings.Contains(errs, "not a regular file") {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, out, errs)
 	}
 }

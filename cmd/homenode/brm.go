@@ -17,11 +17,14 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/agent"
 	"homenode/internal/agent/pinner"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/threads"
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
 	"homenode/internal/set"
+	"homenode/internal/views"
 	"homenode/internal/window"
 )
 
@@ -44,7 +47,7 @@ func brmFlags(o *brmOptions) *cobra.Command {
 			"Processes and cgroups that are named are tagged as sensitive to where they run; nobody else is moved.\n\n" +
 			"A moved thread has its affinity back at once, and stays until the kernel moves it; --hold keeps it there until the\n" +
 			"end. After a kill, 'homenode restore' or the next start puts back what was held.",
-		Args: exactly(0, "no arguments"),
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBRM(cmd, *o) },
 	}
 	f := cmd.Flags()
@@ -52,23 +55,23 @@ func brmFlags(o *brmOptions) *cobra.Command {
 	f.StringSliceVar(&o.cgroups, "cgroup", nil, "cgroups by a pattern of their paths, /demo/*")
 	f.StringVar(&o.watch, "watch", "", "processes that are counted with the others, and never moved")
 	f.BoolVar(&o.infer, "infer", false, "find out which of them are sensitive, instead of taking all for it")
-	f.DurationVar(&o.period, "period", brmPeriod, "between two looks, 10ms to 1h")
+	f.DurationVar(&o.period, "period", pinner.DefaultPeriod, "between two looks, 10ms to 1h")
 	f.DurationVar(&o.length, "for", 0, "end after that; 0: when it is stopped")
 	f.BoolVar(&o.hold, "hold", false, "keep a thread on the node where it was put, while that has a CPU for each")
 	f.BoolVar(&o.dry, "dry-run", false, "decide and say, but move nobody")
 	f.BoolVar(&o.user, "user-only", false, "count in user mode only")
 	f.StringVar(&o.config, "config", "", "settings of the policy (YAML)")
 	f.StringVar(&o.state, "state", agent.DefaultStateDir, "folder of the journal")
-	outputFlag(cmd, &o.output)
+	cli.OutputFlag(cmd, &o.output)
 	return cmd
 }
 
 func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 	cfg, rc, err := o.check(cmd.Flags().Changed)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
-	say := func(line string) { tell(cmd.ErrOrStderr(), []string{line}) }
+	say := func(line string) { cli.Tell(cmd.ErrOrStderr(), []string{line}) }
 	var held *pinner.Journalled // what is ours is asked once it is there
 	rc.Ours = func(tid int, start uint64, cpus set.CPUSet) bool { return held != nil && held.Ours(tid, start, cpus) }
 	reader, err := threads.NewReader(rc)
@@ -77,12 +80,12 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 	}
 	defer reader.Close()
 	if err := reader.Usable(); err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	var actor pinner.Actor = pinner.Dry{}
 	if !o.dry {
 		if held, err = takeThreads(cmd.Context(), o.state, say); err != nil {
-			return precondition(err)
+			return exit.Precondition(err)
 		}
 		defer func() { err = errors.Join(err, held.Close()) }()
 		actor = held
@@ -93,18 +96,18 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 	})
 	p.judge(sum.Processes)
 	if sum.Windows == 0 { // it has not acted yet
-		err = precondition(err)
+		err = exit.Precondition(err)
 	}
-	return errors.Join(printBRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)
+	return errors.Join(views.BRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)
 }
 
 // notReadable: who is named must be there, and what reads him; other trouble in reading
 // is no fault of who asked.
 func notReadable(err error) error {
 	if errors.Is(err, kernel.ErrGone) {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
-	return precondition(err)
+	return exit.Precondition(err)
 }
 
 // takeThreads takes the journal, and puts back what was left.
@@ -179,7 +182,7 @@ func (o brmOptions) checkFlags() (err error) {
 	case o.length < 0:
 		return fmt.Errorf("--for %v: it cannot be negative", o.length)
 	}
-	return checkOutput(o.output)
+	return cli.CheckOutput(o.output)
 }
 
 // periodFrom says who set the period.

@@ -16,9 +16,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/classes"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/policy/animal"
+	"homenode/internal/recording"
 	"homenode/internal/report"
-	"homenode/internal/window"
+	"homenode/internal/source"
+	"homenode/internal/views"
 )
 
 type classesOptions struct {
@@ -49,7 +53,7 @@ func classesCommand() *cobra.Command {
 		Example: "  homenode record --windows day.jsonl --for 10m --penalty\n  homenode classes day.jsonl --constants machine.yaml\n" +
 			"  homenode classes --workload /ref --reference rabbit=r.jsonl --reference devil=d.jsonl \\\n    --reference memory=m.jsonl --reference far=f.jsonl --reference crowded=c.jsonl > machine.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(o.output); err != nil {
+			if err := cli.CheckOutput(o.output); err != nil {
 				return err
 			}
 			return runClasses(cmd.Context(), cmd.OutOrStdout(), args, o)
@@ -58,7 +62,7 @@ func classesCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.constants, "constants", "", "a file with constants of the machine, as --reference prints them as text")
 	cmd.Flags().StringArrayVar(&o.references, "reference", nil, "NAME=RECORDING of rabbit, devil, memory, far or crowded: take the constants from these; give all five")
 	cmd.Flags().StringVar(&o.workload, "workload", "", "only workloads that match, e.g. '/demo/*'; of references the one that is the load")
-	outputFlag(cmd, &o.output)
+	cli.OutputFlag(cmd, &o.output)
 	return cmd
 }
 
@@ -66,13 +70,13 @@ func runClasses(ctx context.Context, w io.Writer, files []string, o classesOptio
 	var err error
 	switch _, bad := path.Match(o.workload, ""); {
 	case bad != nil:
-		err = badInput(fmt.Errorf("--workload is %q: %w", o.workload, bad))
+		err = exit.BadInput(fmt.Errorf("--workload is %q: %w", o.workload, bad))
 	case len(o.references) > 0 && (len(files) > 0 || o.constants != ""):
-		err = badInput(errors.New("--reference prints constants: give it no recording and no --constants, and its output to the next 'homenode classes --constants'"))
+		err = exit.BadInput(errors.New("--reference prints constants: give it no recording and no --constants, and its output to the next 'homenode classes --constants'"))
 	case len(o.references) > 0:
 		err = o.calibrate(ctx, w)
 	case len(files) == 0:
-		err = badInput(errors.New("want a recording ('homenode record --windows FILE --penalty' writes one), or --reference"))
+		err = exit.BadInput(errors.New("want a recording ('homenode record --windows FILE --penalty' writes one), or --reference"))
 	default:
 		err = o.tell(ctx, w, files)
 	}
@@ -88,23 +92,23 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	var missing []string
 	if o.constants != "" {
 		var err error
-		if f, missing, err = readConstants(o.constants); err != nil {
-			return badInput(err)
+		if f, missing, err = source.Constants(o.constants); err != nil {
+			return exit.BadInput(err)
 		}
 		own = o.constants
 	}
-	study, cutOff, err := studyAll(ctx, files, f, o.stderr)
+	study, cutOff, err := recording.Study(ctx, files, f, o.stderr)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	out := study.Result()
 	if len(out.Workloads) == 0 {
-		return codeError{exitNothing, errors.New("the recording has no workload: 'homenode record --workload' says which cgroups to watch")}
+		return exit.With(exit.Nothing, errors.New("the recording has no workload: 'homenode record --workload' says which cgroups to watch"))
 	}
 	all := len(out.Workloads)
 	out.Workloads = slices.DeleteFunc(out.Workloads, func(wl classes.Workload) bool { return !o.matches(wl.ID) })
 	if len(out.Workloads) == 0 {
-		return codeError{exitNothing, fmt.Errorf("none of %d workloads matches --workload %q", all, o.workload)}
+		return exit.With(exit.Nothing, fmt.Errorf("none of %d workloads matches --workload %q", all, o.workload))
 	}
 	switch {
 	case own == "":
@@ -116,10 +120,10 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	if o.output == "json" {
 		err = json.NewEncoder(w).Encode(out)
 	} else {
-		err = printClasses(w, out, own, own != "" && len(missing) == 0)
+		err = views.Classes(w, out, own, own != "" && len(missing) == 0)
 	}
 	if err == nil && len(cutOff) > 0 {
-		return codeError{code: exitPartly}
+		return exit.With(exit.Partly, nil)
 	}
 	return err
 }
@@ -143,16 +147,16 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 		name, file, ok := strings.Cut(given, "=")
 		to, known := into[name]
 		if !ok || !known || file == "" {
-			return badInput(fmt.Errorf("--reference is %q: %s", given, want))
+			return exit.BadInput(fmt.Errorf("--reference is %q: %s", given, want))
 		}
 		if files[file] {
-			return badInput(fmt.Errorf("--reference %s: %s is given twice: each is another load's", name, file))
+			return exit.BadInput(fmt.Errorf("--reference %s: %s is given twice: each is another load's", name, file))
 		}
 		delete(into, name)
 		files[file] = true
-		study, cutOff, err := studyAll(ctx, []string{file}, f, o.stderr)
+		study, cutOff, err := recording.Study(ctx, []string{file}, f, o.stderr)
 		if err != nil {
-			return badInput(fmt.Errorf("--reference %s: %w", name, err))
+			return exit.BadInput(fmt.Errorf("--reference %s: %w", name, err))
 		}
 		if first == nil {
 			first = study
@@ -160,7 +164,7 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 		notes = append(append(notes, given), cutOff...)
 		partly = partly || len(cutOff) > 0
 		if *to, err = o.sample(first, study); err != nil {
-			return badInput(fmt.Errorf("--reference %s: %s: %w", name, file, err))
+			return exit.BadInput(fmt.Errorf("--reference %s: %s: %w", name, file, err))
 		}
 	}
 	if len(into) > 0 {
@@ -169,14 +173,14 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 			missing = append(missing, name)
 		}
 		slices.Sort(missing)
-		return badInput(fmt.Errorf("--reference: %s missing: %s", report.List(missing), want))
+		return exit.BadInput(fmt.Errorf("--reference: %s missing: %s", report.List(missing), want))
 	}
 	f, err := f.Calibrated(r)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
-	if err = printConstants(w, f, notes, o.output); err == nil && partly {
-		return codeError{exitPartly, errors.New("a reference was cut off: the constants are of what is left of it")}
+	if err = views.Constants(w, f, notes, o.output); err == nil && partly {
+		return exit.With(exit.Partly, errors.New("a reference was cut off: the constants are of what is left of it"))
 	}
 	return err
 }
@@ -201,54 +205,4 @@ func (o classesOptions) load(s *classes.Study) (string, error) {
 		return "", fmt.Errorf("%d of its %d workloads match --workload %q: want one, the load", len(ids), len(all), o.workload)
 	}
 	return ids[0], nil
-}
-
-// studyAll plays recordings, one after the other. cutOff says which end within a window.
-func studyAll(ctx context.Context, files []string, f animal.Infer, stderr *os.File) (study *classes.Study, cutOff []string, err error) {
-	for _, file := range files {
-		in, err := os.Open(file)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read recording: %w", err)
-		}
-		p, err := window.OpenRecording(in)
-		if err == nil {
-			if study == nil {
-				study = classes.New(p.Machine, f)
-			}
-			err = studyOne(ctx, study, p, newProgress(stderr, in))
-		}
-		in.Close()
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
-		}
-		if p.CutOff != "" {
-			cutOff = append(cutOff, file+": "+p.CutOff)
-		}
-	}
-	return study, cutOff, nil
-}
-
-func studyOne(ctx context.Context, study *classes.Study, p *window.Player, show *progress) error {
-	defer show.end()
-	if other := study.Another(p.Machine); other != "" {
-		return fmt.Errorf("it is of another machine: %s", other)
-	}
-	study.Recording()
-	for n := 1; ctx.Err() == nil; n++ {
-		w, err := p.Next()
-		if errors.Is(err, io.EOF) && n == 1 {
-			return errNoWindow
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = study.Window(w)
-		}
-		if err != nil {
-			return err
-		}
-		show.step(n)
-	}
-	return ctx.Err()
 }

@@ -14,7 +14,10 @@ import (
 	"testing"
 
 	"homenode/internal/classes"
+	"homenode/internal/exit"
 	"homenode/internal/policy/animal"
+	"homenode/internal/source"
+	"homenode/internal/views"
 )
 
 // Recordings of make bench-classes: the five references and two of busybox's programs, in
@@ -42,7 +45,7 @@ func TestClassesCommand(t *testing.T) {
 	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, missing, err := readConstants(file)
+	f, missing, err := source.Constants(file)
 	if err != nil || len(missing) > 0 || f.DRAM < 4 || f.DRAM > 7 || f.Remote < 1.4 || f.Remote > 1.9 {
 		t.Fatalf("constants of the lab: %v: %+v\n%s", err, f, text.String())
 	}
@@ -112,13 +115,13 @@ func TestConstantsReadBack(t *testing.T) {
 	f.Crowd, f.DevilRate, f.DRAM = 1e-9, 3e-5, 12345
 	file := filepath.Join(t.TempDir(), "c")
 	var text bytes.Buffer
-	if err := printConstants(&text, f, []string{"x\x1b[31m=y"}, "text"); err != nil {
+	if err := views.Constants(&text, f, []string{"x\x1b[31m=y"}, "text"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := readConstants(file); err != nil || got != f || strings.Contains(text.String(), "\x1b") {
+	if got, _, err := source.Constants(file); err != nil || got != f || strings.Contains(text.String(), "\x1b") {
 		t.Errorf("%+v, %v\n%s", got, err, text.String())
 	}
 }
@@ -127,7 +130,7 @@ func TestClassesInterrupted(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	err := runClasses(ctx, io.Discard, []string{classesFixture("gzip-alone")}, classesOptions{output: "text", stderr: os.Stderr})
-	var code codeError
+	var code exit.Error
 	if err == nil || errors.As(err, &code) || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("%v", err)
 	}
@@ -167,46 +170,46 @@ func TestClassesRefuses(t *testing.T) {
 		code  int
 		want  string
 	}{
-		"nothing":            {nil, classesOptions{}, exitBadInput, "want a recording"},
-		"no file":            {[]string{filepath.Join(dir, "none")}, classesOptions{}, exitBadInput, "read recording: open "},
-		"not one":            {[]string{write("rubbish", "rubbish\n")}, classesOptions{}, exitBadInput, "line 1"},
-		"no window":          {[]string{empty}, classesOptions{}, exitBadInput, "no window"},
-		"cut off":            {[]string{cut}, classesOptions{}, exitPartly, ""},
-		"another machine":    {[]string{classesFixture("gzip-alone"), good}, classesOptions{}, exitBadInput, "another machine"},
-		"nobody":             {[]string{good}, classesOptions{workload: "/b"}, exitNothing, "none of 1 workloads"},
-		"a bad pattern":      {[]string{good}, classesOptions{workload: "["}, exitBadInput, "--workload"},
-		"no constants":       {[]string{good}, classesOptions{constants: filepath.Join(dir, "none")}, exitBadInput, "read constants"},
-		"unknown constant":   {[]string{good}, classesOptions{constants: write("c1", "drum: 3\n")}, exitBadInput, "drum"},
-		"a wrong one":        {[]string{good}, classesOptions{constants: write("c2", "crowd: 1\ndram: 0.5\n")}, exitBadInput, "2 | dram"},
-		"a word":             {[]string{good}, classesOptions{constants: write("c3", "dram: much\n")}, exitBadInput, "want a number"},
-		"a list":             {[]string{good}, classesOptions{constants: write("c4", "- dram\n")}, exitBadInput, "want settings"},
-		"no constant":        {[]string{good}, classesOptions{constants: write("c6", "# none\n")}, exitBadInput, "has none"},
-		"endless":            {[]string{good}, classesOptions{constants: "/dev/zero"}, exitBadInput, "more than"},
-		"a huge one":         {[]string{good}, classesOptions{constants: write("c7", "dram: 1.0e300\n")}, exitBadInput, "below a million"},
-		"the past":           {[]string{good, good}, classesOptions{}, exitBadInput, "order"},
-		"both":               {[]string{good}, classesOptions{references: same}, exitBadInput, "no recording"},
-		"rabbit, devil":      {nil, classesOptions{references: exchanged(0, 1), workload: "/trial/p"}, exitBadInput, "\"rabbit\" reads from memory"},
-		"devil, memory":      {nil, classesOptions{references: exchanged(1, 2), workload: "/trial/p"}, exitBadInput, "lines a cycle"},
-		"memory, far":        {nil, classesOptions{references: exchanged(2, 3), workload: "/trial/p"}, exitBadInput, "\"memory\" reads 0.9"},
-		"far, crowded":       {nil, classesOptions{references: exchanged(3, 4), workload: "/trial/p"}, exitBadInput, "\"crowded\" reads 0.9"},
-		"one for two":        {nil, classesOptions{references: []string{same[0], "memory=" + strings.TrimPrefix(same[0], "rabbit=")}, workload: "/trial/p"}, exitBadInput, "given twice"},
-		"large":              {[]string{good}, classesOptions{constants: write("c5", "dram: 3 #"+strings.Repeat("x", maxConstants))}, exitBadInput, "more than"},
-		"unknown reference":  {nil, classesOptions{references: []string{"sheep=x"}}, exitBadInput, "want rabbit"},
-		"no name":            {nil, classesOptions{references: []string{classesFixture("gzip-alone")}}, exitBadInput, "want rabbit"},
-		"twice":              {nil, classesOptions{references: []string{same[0], "rabbit=x"}, workload: "/trial/p"}, exitBadInput, "each once"},
-		"missing":            {nil, classesOptions{references: same[:3], workload: "/trial/p"}, exitBadInput, "crowded and far missing"},
-		"which":              {nil, classesOptions{references: []string{"crowded=" + classesFixture("reference-crowded")}}, exitBadInput, "want one, the load"},
-		"too short":          {nil, classesOptions{references: []string{"rabbit=" + write("short", strings.Join(strings.SplitAfter(day, "\n")[:3], ""))}, workload: "/a"}, exitBadInput, "windows: want 3"},
-		"what does not tell": {nil, classesOptions{references: same, workload: "/trial/p"}, exitBadInput, "\"devil\" reads from memory in 0.00"},
+		"nothing":            {nil, classesOptions{}, exit.Bad, "want a recording"},
+		"no file":            {[]string{filepath.Join(dir, "none")}, classesOptions{}, exit.Bad, "read recording: open "},
+		"not one":            {[]string{write("rubbish", "rubbish\n")}, classesOptions{}, exit.Bad, "line 1"},
+		"no window":          {[]string{empty}, classesOptions{}, exit.Bad, "no window"},
+		"cut off":            {[]string{cut}, classesOptions{}, exit.Partly, ""},
+		"another machine":    {[]string{classesFixture("gzip-alone"), good}, classesOptions{}, exit.Bad, "another machine"},
+		"nobody":             {[]string{good}, classesOptions{workload: "/b"}, exit.Nothing, "none of 1 workloads"},
+		"a bad pattern":      {[]string{good}, classesOptions{workload: "["}, exit.Bad, "--workload"},
+		"no constants":       {[]string{good}, classesOptions{constants: filepath.Join(dir, "none")}, exit.Bad, "read constants"},
+		"unknown constant":   {[]string{good}, classesOptions{constants: write("c1", "drum: 3\n")}, exit.Bad, "drum"},
+		"a wrong one":        {[]string{good}, classesOptions{constants: write("c2", "crowd: 1\ndram: 0.5\n")}, exit.Bad, "2 | dram"},
+		"a word":             {[]string{good}, classesOptions{constants: write("c3", "dram: much\n")}, exit.Bad, "want a number"},
+		"a list":             {[]string{good}, classesOptions{constants: write("c4", "- dram\n")}, exit.Bad, "want settings"},
+		"no constant":        {[]string{good}, classesOptions{constants: write("c6", "# none\n")}, exit.Bad, "has none"},
+		"endless":            {[]string{good}, classesOptions{constants: "/dev/zero"}, exit.Bad, "more than"},
+		"a huge one":         {[]string{good}, classesOptions{constants: write("c7", "dram: 1.0e300\n")}, exit.Bad, "below a million"},
+		"the past":           {[]string{good, good}, classesOptions{}, exit.Bad, "order"},
+		"both":               {[]string{good}, classesOptions{references: same}, exit.Bad, "no recording"},
+		"rabbit, devil":      {nil, classesOptions{references: exchanged(0, 1), workload: "/trial/p"}, exit.Bad, "\"rabbit\" reads from memory"},
+		"devil, memory":      {nil, classesOptions{references: exchanged(1, 2), workload: "/trial/p"}, exit.Bad, "lines a cycle"},
+		"memory, far":        {nil, classesOptions{references: exchanged(2, 3), workload: "/trial/p"}, exit.Bad, "\"memory\" reads 0.9"},
+		"far, crowded":       {nil, classesOptions{references: exchanged(3, 4), workload: "/trial/p"}, exit.Bad, "\"crowded\" reads 0.9"},
+		"one for two":        {nil, classesOptions{references: []string{same[0], "memory=" + strings.TrimPrefix(same[0], "rabbit=")}, workload: "/trial/p"}, exit.Bad, "given twice"},
+		"large":              {[]string{good}, classesOptions{constants: write("c5", "dram: 3 #"+strings.Repeat("x", source.MaxConstants))}, exit.Bad, "more than"},
+		"unknown reference":  {nil, classesOptions{references: []string{"sheep=x"}}, exit.Bad, "want rabbit"},
+		"no name":            {nil, classesOptions{references: []string{classesFixture("gzip-alone")}}, exit.Bad, "want rabbit"},
+		"twice":              {nil, classesOptions{references: []string{same[0], "rabbit=x"}, workload: "/trial/p"}, exit.Bad, "each once"},
+		"missing":            {nil, classesOptions{references: same[:3], workload: "/trial/p"}, exit.Bad, "crowded and far missing"},
+		"which":              {nil, classesOptions{references: []string{"crowded=" + classesFixture("reference-crowded")}}, exit.Bad, "want one, the load"},
+		"too short":          {nil, classesOptions{references: []string{"rabbit=" + write("short", strings.Join(strings.SplitAfter(day, "\n")[:3], ""))}, workload: "/a"}, exit.Bad, "windows: want 3"},
+		"what does not tell": {nil, classesOptions{references: same, workload: "/trial/p"}, exit.Bad, "\"devil\" reads from memory in 0.00"},
 	} {
 		var out bytes.Buffer
 		c.o.output, c.o.stderr = "json", os.Stderr
 		err := runClasses(t.Context(), &out, c.files, c.o)
-		var code codeError
-		if c.code == exitPartly && !strings.Contains(out.String(), "cut off") {
+		var code exit.Error
+		if c.code == exit.Partly && !strings.Contains(out.String(), "cut off") {
 			t.Errorf("%s: no word of it in %s", name, out.String())
 		}
-		if !errors.As(err, &code) || code.code != c.code || !strings.Contains(err.Error(), c.want) || c.code != exitPartly && out.Len() > 0 {
+		if !errors.As(err, &code) || code.Code != c.code || !strings.Contains(err.Error(), c.want) || c.code != exit.Partly && out.Len() > 0 {
 			t.Errorf("%s: %v\n%s", name, err, out.String())
 		}
 	}

@@ -12,10 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
 	"homenode/internal/doctor"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/machine"
 	"homenode/internal/report/findings"
+	"homenode/internal/source"
 	"homenode/internal/survey"
 )
 
@@ -32,7 +35,7 @@ var readSurvey = func(ctx context.Context, d time.Duration, progress func(string
 	cfg.LiveProbes()
 	s, err := kernel.NewSurveyor(cfg)
 	if err != nil {
-		return survey.Survey{}, badInput(err)
+		return survey.Survey{}, exit.BadInput(err)
 	}
 	defer s.Close()
 	return s.Read(ctx)
@@ -56,7 +59,7 @@ func doctorCommand() *cobra.Command {
 		Short: "What is wrong with this host's placement, what it costs, and what to type",
 		Long: "homenode doctor looks at the host for a while and says whether NUMA is its bottleneck; then what is\n" +
 			"wrong, most costly first, each with its evidence, cause, remedy and commands. It changes nothing.",
-		Args: exactly(0, "no arguments"),
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, c, err := o.read(cmd.Context(), progressTo(cmd.ErrOrStderr()))
 			if err != nil {
@@ -75,14 +78,14 @@ func doctorCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.survey, "survey", "", "judge this saved survey instead of the host")
 	cmd.Flags().StringVar(&o.save, "save", "", "save the survey to this file")
 	profileFlag(cmd, &o.profile)
-	outputFlag(cmd, &o.face, "markdown")
+	cli.OutputFlag(cmd, &o.face, "markdown")
 	return cmd
 }
 
 // read returns the survey, and the thresholds with what was measured before.
 func (o doctorOptions) read(ctx context.Context, progress func(string)) (survey.Survey, doctor.Config, error) {
 	c := doctor.DefaultConfig()
-	if err := checkOutput(o.face, "markdown"); err != nil {
+	if err := cli.CheckOutput(o.face, "markdown"); err != nil {
 		return survey.Survey{}, c, err
 	}
 	if o.survey != "" {
@@ -93,12 +96,12 @@ func (o doctorOptions) read(ctx context.Context, progress func(string)) (survey.
 		return s, c, err
 	}
 	if o.look < lookMin {
-		return survey.Survey{}, c, badInput(fmt.Errorf("--for is %v: want at least %v", o.look, lookMin))
+		return survey.Survey{}, c, exit.BadInput(fmt.Errorf("--for is %v: want at least %v", o.look, lookMin))
 	}
 	if o.profile != "" { // before the look: it takes seconds
-		m, _, err := liveMachine()
+		m, _, err := source.Live()
 		if err == nil {
-			err = o.addProfile(&c, m, liveCPUModel())
+			err = o.addProfile(&c, m, source.LiveCPUModel())
 		}
 		if err != nil {
 			return survey.Survey{}, c, err
@@ -112,7 +115,7 @@ func (o doctorOptions) addProfile(c *doctor.Config, m machine.Machine, cpuModel 
 	if o.profile == "" {
 		return nil
 	}
-	p, err := readProfile(o.profile, m, cpuModel)
+	p, err := source.Profile(o.profile, m, cpuModel)
 	c.Profile = &p
 	return err
 }
@@ -120,19 +123,19 @@ func (o doctorOptions) addProfile(c *doctor.Config, m machine.Machine, cpuModel 
 func readSurveyFile(path string) (survey.Survey, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return survey.Survey{}, badInput(fmt.Errorf("read survey: %w", err))
+		return survey.Survey{}, exit.BadInput(fmt.Errorf("read survey: %w", err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, surveyLimit+1))
 	if err != nil {
-		return survey.Survey{}, badInput(fmt.Errorf("read survey: %w", err))
+		return survey.Survey{}, exit.BadInput(fmt.Errorf("read survey: %w", err))
 	}
 	if len(data) > surveyLimit {
-		return survey.Survey{}, badInput(fmt.Errorf("read survey %s: more than %d bytes", path, surveyLimit))
+		return survey.Survey{}, exit.BadInput(fmt.Errorf("read survey %s: more than %d bytes", path, surveyLimit))
 	}
 	s, err := survey.Decode(data)
 	if err != nil {
-		return survey.Survey{}, badInput(fmt.Errorf("%s: %w", path, err))
+		return survey.Survey{}, exit.BadInput(fmt.Errorf("%s: %w", path, err))
 	}
 	return s, nil
 }
@@ -147,7 +150,7 @@ func (o doctorOptions) store(s survey.Survey) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(o.save, append(data, '\n'), 0o600); err != nil {
+	if err := cli.ReplaceFile(o.save, append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("save survey: %w", err)
 	}
 	return nil
@@ -167,7 +170,7 @@ func printReport(w io.Writer, r doctor.Report, face string) error {
 
 // progressTo shows on a terminal what a command is at; elsewhere it is silent.
 func progressTo(w io.Writer) func(string) {
-	if !isTerminal(w) {
+	if !cli.IsTerminal(w) {
 		return nil
 	}
 	return func(what string) { fmt.Fprintf(w, "homenode: %s …\n", what) }

@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/cli"
+	"homenode/internal/cli/clitest"
 	"homenode/internal/doctor"
+	"homenode/internal/exit"
 	"homenode/internal/survey"
 )
 
@@ -72,7 +75,7 @@ func TestDoctorSave(t *testing.T) {
 // its owner may read it, and nothing else is written to.
 func TestDoctorSaveOver(t *testing.T) {
 	dir := t.TempDir()
-	old := writeFile(t, filepath.Join(dir, "old.json"), "old\n")
+	old := clitest.WriteFile(t, filepath.Join(dir, "old.json"), "old\n")
 	doctorOutput(t, "--survey", savedSurvey, "--save", old)
 	if info, err := os.Stat(old); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("over a file that others may read: %v %v", info, err)
@@ -80,12 +83,12 @@ func TestDoctorSaveOver(t *testing.T) {
 	if _, err := readSurveyFile(old); err != nil {
 		t.Error(err)
 	}
-	other, link := writeFile(t, filepath.Join(dir, "other"), "kept\n"), filepath.Join(dir, "link")
+	other, link := clitest.WriteFile(t, filepath.Join(dir, "other"), "kept\n"), filepath.Join(dir, "link")
 	if err := os.Symlink(other, link); err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []string{link, os.DevNull, dir} {
-		if code, text := runCaught(t, "doctor", "--survey", savedSurvey, "--save", to); code != exitBadInput || !strings.Contains(text, "not a regular file") {
+		if code, text := runCaught(t, "doctor", "--survey", savedSurvey, "--save", to); code != exit.Bad || !strings.Contains(text, "not a regular file") {
 			t.Errorf("%s: exit code %d, %s", to, code, text)
 		}
 	}
@@ -102,7 +105,7 @@ func TestDoctorMarkdown(t *testing.T) {
 	if text := doctorOutput(t, "--survey", savedSurvey, "-o", "markdown"); !strings.HasPrefix(text, "**Is NUMA this machine's bottleneck? yes") || !strings.Contains(text, "\n### 1. ") {
 		t.Error(text)
 	}
-	if code, text := runCaught(t, "stat", "-o", "markdown"); code != exitBadInput || !strings.Contains(text, "want text or json") {
+	if code, text := runCaught(t, "stat", "-o", "markdown"); code != exit.Bad || !strings.Contains(text, "want text or json") {
 		t.Errorf("stat: exit code %d, %s", code, text)
 	}
 }
@@ -114,7 +117,7 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	if progressTo(null) != nil || progressTo(&bytes.Buffer{}) != nil || isTerminal(null) {
+	if progressTo(null) != nil || progressTo(&bytes.Buffer{}) != nil || cli.IsTerminal(null) {
 		t.Error("/dev/null or a buffer is taken for a terminal")
 	}
 }
@@ -135,8 +138,8 @@ func TestDoctorPartly(t *testing.T) {
 		var out bytes.Buffer
 		cmd.SetOut(&out)
 		cmd.SetArgs([]string{"--survey", file, "-o", face})
-		var code codeError
-		if err := cmd.ExecuteContext(context.Background()); !errors.As(err, &code) || code.code != exitPartly || !strings.Contains(out.String(), s.Problems[0]) {
+		var code exit.Error
+		if err := cmd.ExecuteContext(context.Background()); !errors.As(err, &code) || code.Code != exit.Partly || !strings.Contains(out.String(), s.Problems[0]) {
 			t.Errorf("%s: %v: %s", face, err, out.String())
 		}
 	}
@@ -162,7 +165,7 @@ func TestDoctorBadInput(t *testing.T) {
 		{[]string{"doctor", "--for", "1ms"}, "--for"},
 		{[]string{"doctor", "x"}, "no arguments"},
 	} {
-		if code, text := runCaught(t, c.args...); code != exitBadInput || !strings.Contains(text, c.want) {
+		if code, text := runCaught(t, c.args...); code != exit.Bad || !strings.Contains(text, c.want) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, text)
 		}
 	}

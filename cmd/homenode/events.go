@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
 	"homenode/internal/event"
+	"homenode/internal/exit"
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/report"
@@ -25,9 +27,9 @@ func eventsCommand() *cobra.Command {
 		Long: "Shows the event table of this machine's CPUs: for each field the event that is counted, other\n" +
 			"ways to count it, or why this CPU cannot tell. --cpu shows another table:\n" + wrapped(event.Names()) + ".",
 		Example: "  homenode events\n  homenode events --cpu amd-zen4\n  homenode events -o json",
-		Args:    exactly(0, "no arguments"),
+		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := cli.CheckOutput(output); err != nil {
 				return err
 			}
 			list, err := eventsOf(name, root)
@@ -39,7 +41,7 @@ func eventsCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&name, "cpu", "", "a table by its name, instead of this machine's")
 	cmd.Flags().StringVar(&root, "root", "/", "a recorded tree with proc/cpuinfo, instead of this machine")
-	outputFlag(cmd, &output)
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -98,7 +100,7 @@ func eventsOf(name, root string) (eventList, error) {
 	if name != "" {
 		t, ok := event.ByName(name)
 		if !ok {
-			return eventList{}, badInput(fmt.Errorf("--cpu is %q: want one of %s", name, strings.Join(event.Names(), ", ")))
+			return eventList{}, exit.BadInput(fmt.Errorf("--cpu is %q: want one of %s", name, strings.Join(event.Names(), ", ")))
 		}
 		return listEvents(t, ""), nil
 	}

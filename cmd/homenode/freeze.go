@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/owner/cgroup"
 )
@@ -20,15 +22,18 @@ func freezeCommand() *cobra.Command {
 	var length time.Duration
 	c := cgroup.FreezeConfig{}
 	cmd := &cobra.Command{
-		Use: "freeze", Hidden: true, Short: "Make the processes of a cgroup stand still for a while", Args: exactly(0, "no arguments"),
+		Use: "freeze", Hidden: true, Short: "Make the processes of a cgroup stand still for a while", Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDirectOwners(c.DirectOwners); err != nil {
+				return exit.BadInput(err)
+			}
 			id, err := kernel.FindCgroup(kernel.Live().Root(), name)
 			if err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
 			f, err := cgroup.Freeze(cmd.Context(), kernel.Live(), c, id)
 			if err != nil {
-				return precondition(err)
+				return exit.Precondition(err)
 			}
 			return standStill(cmd, f, length)
 		},
@@ -37,7 +42,7 @@ func freezeCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&length, "for", 2*time.Second, "how long")
 	cmd.Flags().DurationVar(&c.Limit, "limit", 0, "after which the guard thaws it")
 	cmd.Flags().StringVar(&c.StateDir, "state", agent.DefaultStateDir, "folder of the agent's state")
-	cmd.Flags().StringSliceVar(&c.DirectOwners, "direct-owners", nil, "owners whose cgroups are frozen all the same")
+	directOwnerFlag(cmd, &c.DirectOwners)
 	return cmd
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/report/usage"
 )
@@ -25,20 +27,20 @@ func mapsCommand() *cobra.Command {
 		Long: "Folds /proc/PID/numa_maps into heap, stack, anon, shared, file and huge, with a bar per node.\n" +
 			"A private mapping of a file counts as file, also where the process wrote to it. Pages that several\n" +
 			"processes map are counted in each of them.",
-		Args: exactly(1, "a process id"),
+		Args: cli.Exactly(1, "a process id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return badInput(err)
+			if err := cli.CheckOutput(output); err != nil {
+				return exit.BadInput(err)
 			}
 			processes, err := selection(args[0])
 			if err != nil || len(processes.PIDs) != 1 {
-				return badInput(fmt.Errorf("process id %q: want a number", args[0]))
+				return exit.BadInput(fmt.Errorf("process id %q: want a number", args[0]))
 			}
 			if top < 1 {
-				return badInput(fmt.Errorf("--top %d: want at least 1", top))
+				return exit.BadInput(fmt.Errorf("--top %d: want at least 1", top))
 			}
 			if err := checkFolder(root); err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
 			cfg := kernel.SurveyConfig{Reader: kernel.Config{Root: kernel.At(root)}, OnlyProcesses: true, Processes: processes, Biggest: top}
 			return maps(cmd.Context(), cmd.OutOrStdout(), cfg, output)
@@ -46,7 +48,7 @@ func mapsCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&top, "top", 10, "how many of the biggest mappings")
 	cmd.Flags().StringVar(&root, "root", "/", "a recorded tree instead of the running kernel")
-	outputFlag(cmd, &output)
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -54,7 +56,7 @@ func maps(ctx context.Context, w io.Writer, cfg kernel.SurveyConfig, output stri
 	oneShot(1)
 	s, err := kernel.NewSurveyor(cfg)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	defer s.Close()
 	out, err := s.Read(ctx)
@@ -62,10 +64,10 @@ func maps(ctx context.Context, w io.Writer, cfg kernel.SurveyConfig, output stri
 		return err
 	}
 	if noneKnown(out) {
-		return badInput(errors.New(strings.Join(out.Problems, "; ")))
+		return exit.BadInput(errors.New(strings.Join(out.Problems, "; ")))
 	}
 	if output == "json" {
 		return json.NewEncoder(w).Encode(out)
 	}
-	return usage.Maps(w, out, screenOf(cfg.Biggest))
+	return usage.Maps(w, out, cli.ScreenOf(cfg.Biggest))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
-	"homenode/internal/kernel/cgroup"
-	"homenode/internal/machine"
+	"homenode/internal/cli"
+	"homenode/internal/migrate"
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/set"
@@ -32,30 +32,6 @@ type migrateFlags struct {
 	profile, state, output string
 	directOwners           []string
 }
-
-// migrateJob is what was asked for, as far as that can be checked without a machine.
-type migrateJob struct {
-	workload, cgroup            string // one of the three
-	pids                        []int
-	mode                        migration.Mode
-	to, from                    set.NodeSet
-	rate                        unit.Bytes // 0: no limit
-	maxStall, hotFor            time.Duration
-	freezeLimit                 time.Duration
-	workers                     int        // 0: by fillWorkers
-	cpus                        set.CPUSet // of the workers; empty: any
-	cache, leaveShared, partial bool
-	dryRun                      bool
-	profile, state              string
-	directOwners                []string
-}
-
-const (
-	mostWorkers = 256 // more than any node has memory channels for
-	// freezeWorkers are what freeze mode takes of a node's CPUs: that many copy as fast
-	// as a node's memory can be written.
-	freezeWorkers = 8
-)
 
 func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -76,22 +52,22 @@ func (f *migrateFlags) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&f.partial, "partial", false, "move what has room, when not all of it has")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what there is to move and what that takes; move nothing")
 	profileFlag(cmd, &f.profile)
-	flags.StringArrayVar(&f.directOwners, "direct-owner", nil, "freeze: freeze cgroups of this owner all the same, such as systemd; repeatable")
+	directOwnerFlag(cmd, &f.directOwners)
 	flags.StringVar(&f.state, "state", agent.DefaultStateDir, "freeze: folder of the record of what is frozen")
-	outputFlag(cmd, &f.output)
+	cli.OutputFlag(cmd, &f.output)
 }
 
 // job checks everything that can be checked without looking at the machine.
-func (f migrateFlags) job(cmd *cobra.Command) (j migrateJob, err error) {
-	if err := checkOutput(f.output); err != nil {
+func (f migrateFlags) job(cmd *cobra.Command) (j migrate.Job, err error) {
+	if err := cli.CheckOutput(f.output); err != nil {
 		return j, err
 	}
-	if err := empty(cmd, "workload", "cgroup", "pid", "to", "from", "mode", "rate", "profile", "state", "direct-owner"); err != nil {
+	if err := cli.Empty(cmd, "workload", "cgroup", "pid", "to", "from", "mode", "rate", "profile", "state", "direct-owner"); err != nil {
 		return j, err
 	}
-	j = migrateJob{
-		workload: f.workload, cgroup: f.cgroup, mode: migration.Mode(f.mode), maxStall: f.maxStall, hotFor: f.hotFor, freezeLimit: f.freezeLimit, workers: f.workers, cache: !f.noCache,
-		leaveShared: f.leaveShared, partial: f.partial, dryRun: f.dryRun, profile: f.profile, state: f.state, directOwners: f.directOwners,
+	j = migrate.Job{
+		Workload: f.workload, Cgroup: f.cgroup, Mode: migration.Mode(f.mode), MaxStall: f.maxStall, HotFor: f.hotFor, FreezeLimit: f.freezeLimit, Workers: f.workers, Cache: !f.noCache,
+		LeaveShared: f.leaveShared, Partial: f.partial, DryRun: f.dryRun, Profile: f.profile, State: f.state, DirectOwners: f.directOwners,
 	}
 	if err := f.oneTarget(&j); err != nil {
 		return j, err
@@ -102,25 +78,19 @@ func (f migrateFlags) job(cmd *cobra.Command) (j migrateJob, err error) {
 	if err := f.ofTheMode(cmd); err != nil {
 		return j, err
 	}
-	if j.rate, err = parseRate(f.rate); err != nil {
+	if j.Rate, err = parseRate(f.rate); err != nil {
 		return j, err
 	}
-	if j.mode == migration.Freeze {
-		j.rate, j.maxStall = 0, 0
+	if j.Mode == migration.Freeze {
+		j.Rate, j.MaxStall = 0, 0
 	}
-	for _, owner := range f.directOwners {
-		if !slices.Contains(owners(), owner) {
-			return j, fmt.Errorf("--direct-owner %q: want %s", owner, strings.Join(owners(), ", "))
-		}
+	if err := checkDirectOwners(f.directOwners); err != nil {
+		return j, err
 	}
 	return j, f.amounts(cmd)
 }
 
-func owners() []string {
-	return []string{cgroup.Systemd, cgroup.Kubelet, cgroup.Docker, cgroup.Containerd, cgroup.Podman, cgroup.Libvirt}
-}
-
-func (f migrateFlags) oneTarget(j *migrateJob) error {
+func (f migrateFlags) oneTarget(j *migrate.Job) error {
 	given := slices.DeleteFunc([]string{f.workload, f.cgroup, f.pids}, func(s string) bool { return s == "" })
 	switch {
 	case len(given) == 0:
@@ -134,28 +104,28 @@ func (f migrateFlags) oneTarget(j *migrateJob) error {
 	}
 	s, err := selection(f.pids)
 	slices.Sort(s.PIDs)
-	j.pids = slices.Compact(s.PIDs)
+	j.PIDs = slices.Compact(s.PIDs)
 	return err
 }
 
-func (f migrateFlags) nodes(j *migrateJob) (err error) {
+func (f migrateFlags) nodes(j *migrate.Job) (err error) {
 	if f.to == "" {
 		return errors.New("nowhere to move to: give --to, such as --to 1")
 	}
-	if j.to, err = set.ParseNodes(f.to); err != nil {
+	if j.To, err = set.ParseNodes(f.to); err != nil {
 		return fmt.Errorf("--to: %w", err)
 	}
-	if j.from, err = set.ParseNodes(f.from); err != nil {
+	if j.From, err = set.ParseNodes(f.from); err != nil {
 		return fmt.Errorf("--from: %w", err)
 	}
-	if j.to.IsEmpty() {
+	if j.To.IsEmpty() {
 		return fmt.Errorf("--to %q: it names no node", f.to)
 	}
-	if f.from != "" && j.from.IsEmpty() {
+	if f.from != "" && j.From.IsEmpty() {
 		return fmt.Errorf("--from %q: it names no node", f.from)
 	}
-	if both := j.from.Intersect(j.to); !both.IsEmpty() {
-		return fmt.Errorf("--from %s, --to %s: %s is in both", j.from, j.to, nodesText(both))
+	if both := j.From.Intersect(j.To); !both.IsEmpty() {
+		return fmt.Errorf("--from %s, --to %s: %s is in both", j.From, j.To, migrate.NodesText(both))
 	}
 	return nil
 }
@@ -197,8 +167,8 @@ func (f migrateFlags) amounts(cmd *cobra.Command) error {
 		return fmt.Errorf("--freeze-limit %v: it must be longer than that", f.freezeLimit)
 	case cmd.Flags().Changed("workers") && f.workers < 1:
 		return fmt.Errorf("--workers %d: want at least 1", f.workers)
-	case f.workers > mostWorkers:
-		return fmt.Errorf("--workers %d: want at most %d", f.workers, mostWorkers)
+	case f.workers > migrate.MostWorkers:
+		return fmt.Errorf("--workers %d: want at most %d", f.workers, migrate.MostWorkers)
 	}
 	return nil
 }
@@ -227,31 +197,4 @@ func parseRate(text string) (unit.Bytes, error) {
 		return 0, fmt.Errorf("--rate %q: nothing would ever be moved: %s", text, want)
 	}
 	return b, nil
-}
-
-// fillWorkers chooses what was not given. A frozen workload needs none of its CPUs:
-// the workers run on those of the nodes that are written to and of those that are
-// read, as far as this process may use them. Either way one side of a copy is far.
-func (j *migrateJob) fillWorkers(m machine.Machine, allowed set.CPUSet) {
-	if j.mode == migration.Freeze {
-		for _, n := range m.Nodes {
-			if j.to.Has(n.ID) || migration.Elsewhere(n.ID, j.from, j.to) {
-				j.cpus = j.cpus.Union(n.CPUs)
-			}
-		}
-		if !allowed.IsEmpty() {
-			j.cpus = j.cpus.Intersect(allowed)
-		}
-	}
-	if j.workers > 0 {
-		return
-	}
-	j.workers = 1
-	if j.mode == migration.Freeze {
-		cpus := j.cpus
-		if cpus.IsEmpty() { // nodes without CPUs: any that we may use
-			cpus = allowed
-		}
-		j.workers = min(freezeWorkers, max(1, cpus.Len()))
-	}
 }

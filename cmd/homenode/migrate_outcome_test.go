@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/kernel/migrate"
+	mover "homenode/internal/kernel/migrate"
 	"homenode/internal/migration"
 	"homenode/internal/unit"
 )
@@ -28,7 +29,7 @@ func refuses(t *testing.T, all []refusal) {
 	for _, c := range all {
 		f.census = []migration.Census{before}
 		code, stdout, stderr := migrateOut(context.Background(), c.line)
-		if code != exitBadInput || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || stdout != "" {
+		if code != exit.Bad || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || stdout != "" {
 			t.Errorf("%s: exit code %d, %q, %q, want %q", c.line, code, stdout, stderr, c.want)
 		}
 	}
@@ -154,40 +155,40 @@ func TestMigrateOutcomes(t *testing.T) {
 		{name: "its directory", line: "--cgroup /sys/fs/cgroup/demo/a --to 1", want: "cgroup /demo/a: complete"},
 		{name: "processes", line: "--pid 11,10,11 --to 1", want: "processes 10, 11: complete"},
 		{name: "dry run", line: "--cgroup /demo/a --to 1 --dry-run", want: "dry run: 120 MiB would be moved to node 1"},
-		{name: "nothing", line: "--cgroup /demo/a --to 0 --from 2", code: exitNothing, want: "nothing to do: none of it is on node 2"},
-		{name: "nothing, dry", line: "--cgroup /demo/a --to 0 --from 2 --dry-run", code: exitNothing, want: "nothing to do"},
-		{name: "stopped", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "stopped: the time",
+		{name: "nothing", line: "--cgroup /demo/a --to 0 --from 2", code: exit.Nothing, want: "nothing to do: none of it is on node 2"},
+		{name: "nothing, dry", line: "--cgroup /demo/a --to 0 --from 2 --dry-run", code: exit.Nothing, want: "nothing to do"},
+		{name: "stopped", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "stopped: the time",
 			change: func(f *fakeMigration) { f.result.Complete, f.result.Stopped = false, "the time" }},
-		{name: "broke", line: "--cgroup /demo/a --to 1", code: exitFailed, want: "stopped: move pages: out of memory", err: "homenode: move pages: out of memory",
+		{name: "broke", line: "--cgroup /demo/a --to 1", code: exit.Failed, want: "stopped: move pages: out of memory", err: "homenode: move pages: out of memory",
 			change: func(f *fakeMigration) { f.moveErr = errors.New("move pages: out of memory") }},
-		{name: "all ended", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "they have ended",
+		{name: "all ended", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "they have ended",
 			change: func(f *fakeMigration) { f.moveErr = fmt.Errorf("they have ended: %w", kernel.ErrGone) }},
-		{name: "ended before", line: "--cgroup /demo/a --to 1", code: exitBadInput, err: "they have ended",
+		{name: "ended before", line: "--cgroup /demo/a --to 1", code: exit.Bad, err: "they have ended",
 			change: func(f *fakeMigration) { f.censusErr = fmt.Errorf("they have ended (%w)", kernel.ErrGone) }},
 	})
 }
 
 func TestMigrateOutcomesOfWhatStays(t *testing.T) {
 	ends(t, []ending{
-		{name: "failed pages", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "EBUSY: somebody held them",
+		{name: "failed pages", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "EBUSY: somebody held them",
 			change: func(f *fakeMigration) { f.result.Of(migration.Anon).Fail("EBUSY", unit.MiB) }},
 		{name: "left on purpose", line: "--cgroup /demo/a --to 1 --leave-shared", want: "complete: 120 MiB moved",
-			change: func(f *fakeMigration) { f.result.Of(migration.Cache).Fail(migrate.LeftForeign, unit.MiB) }},
-		{name: "left by the pool", line: "--cgroup /demo/a --to 1 --leave-shared", code: exitPartly, want: "partly done",
+			change: func(f *fakeMigration) { f.result.Of(migration.Cache).Fail(mover.LeftForeign, unit.MiB) }},
+		{name: "left by the pool", line: "--cgroup /demo/a --to 1 --leave-shared", code: exit.Partly, want: "partly done",
 			change: func(f *fakeMigration) {
 				f.result.Of(migration.Hugetlb).Fail("left: node 1 has no free huge page of 2MiB", 2*unit.MiB)
 			}},
 		{name: "others' is no task", line: "--cgroup /demo/a --to 1 --leave-shared --dry-run", want: "dry run: 105 MiB would be moved to node 1",
 			change: func(f *fakeMigration) { f.census[0].AddForeign(migration.Cache, 0, 15*unit.MiB) }},
-		{name: "others' alone", line: "--cgroup /demo/a --to 0 --from 1 --leave-shared", code: exitNothing, want: "nothing to do: what is elsewhere is used by other processes too, and is left",
+		{name: "others' alone", line: "--cgroup /demo/a --to 0 --from 1 --leave-shared", code: exit.Nothing, want: "nothing to do: what is elsewhere is used by other processes too, and is left",
 			change: func(f *fakeMigration) { f.census[0].AddForeign(migration.Anon, 1, 10*unit.MiB) }},
-		{name: "nothing, as far as could be seen", line: "--cgroup /demo/a --to 0 --from 2", code: exitBadInput, err: "1 of its 3 processes could not be looked at, and of the others nothing is to be moved: read x",
+		{name: "nothing, as far as could be seen", line: "--cgroup /demo/a --to 0 --from 2", code: exit.Bad, err: "1 of its 3 processes could not be looked at, and of the others nothing is to be moved: read x",
 			change: func(f *fakeMigration) { f.census[0].Unread, f.census[0].Problems = 1, []string{"read x"} }},
-		{name: "not all could be seen", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "1 of its processes could not be looked at: their memory may be elsewhere",
+		{name: "not all could be seen", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "1 of its processes could not be looked at: their memory may be elsewhere",
 			change: func(f *fakeMigration) { f.census[0].Unread = 1 }},
-		{name: "nor afterwards", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "2 of its processes could not be looked at",
+		{name: "nor afterwards", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "2 of its processes could not be looked at",
 			change: func(f *fakeMigration) { f.census[1].Unread = 2 }},
-		{name: "not seen", line: "--cgroup /demo/a --to 1", code: exitPartly, want: "5MiB are elsewhere that were not tried",
+		{name: "not seen", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "5MiB are elsewhere that were not tried",
 			change: func(f *fakeMigration) { f.census[1].Add(migration.Cache, 0, 5*unit.MiB) }},
 		{name: "allocated meanwhile", line: "--cgroup /demo/a --to 1", want: "512KiB are elsewhere that were not tried",
 			change: func(f *fakeMigration) { f.census[1].Add(migration.Anon, 0, 512*unit.KiB) }},
@@ -196,18 +197,18 @@ func TestMigrateOutcomesOfWhatStays(t *testing.T) {
 
 func TestMigrateOutcomesOfRoom(t *testing.T) {
 	ends(t, []ending{
-		{name: "partial room", line: "--cgroup /demo/a --to 2 --partial", code: exitPartly, want: "only 1.7MiB are moved: 128.3MiB are missing"},
-		{name: "no room at all", line: "--cgroup /demo/a --to 2 --partial", code: exitBadInput, err: "none of it fits",
+		{name: "partial room", line: "--cgroup /demo/a --to 2 --partial", code: exit.Partly, want: "only 1.7MiB are moved: 128.3MiB are missing"},
+		{name: "no room at all", line: "--cgroup /demo/a --to 2 --partial", code: exit.Bad, err: "none of it fits",
 			change: func(f *fakeMigration) {
 				f.root = migrateTree(t)
 				kerneltest.Write(t, f.root, kerneltest.Files{"/sys/devices/system/node/node2/meminfo": fmt.Sprintf(meminfoText, 2, 2, 0, 2, 2, 2)})
 			}},
-		{name: "a dry run without room", line: "--cgroup /demo/a --to 2 --dry-run", code: exitBadInput, want: "dry run: 130 MiB", err: "are missing"},
-		{name: "pool", line: "--cgroup /demo/a --to 1", code: exitBadInput, err: "2MiB of its huge pages of 2MiB are missing: the pool of these has 6MiB free there (free_hugepages)",
+		{name: "a dry run without room", line: "--cgroup /demo/a --to 2 --dry-run", code: exit.Bad, want: "dry run: 130 MiB", err: "are missing"},
+		{name: "pool", line: "--cgroup /demo/a --to 1", code: exit.Bad, err: "2MiB of its huge pages of 2MiB are missing: the pool of these has 6MiB free there (free_hugepages)",
 			change: func(f *fakeMigration) { f.census[0].AddPool(2*unit.MiB, 0, 8*unit.MiB) }},
 		{name: "pool that does", line: "--cgroup /demo/a --to 1", want: "complete",
 			change: func(f *fakeMigration) { f.census[0].AddPool(2*unit.MiB, 0, 6*unit.MiB) }},
-		{name: "another pool", line: "--cgroup /demo/a --to 1", code: exitBadInput, err: "1GiB of its huge pages of 1GiB are missing: the pool of these has 0B free there",
+		{name: "another pool", line: "--cgroup /demo/a --to 1", code: exit.Bad, err: "1GiB of its huge pages of 1GiB are missing: the pool of these has 0B free there",
 			change: func(f *fakeMigration) { f.census[0].AddPool(unit.GiB, 0, unit.GiB) }},
 		{name: "room for one's own", line: "--cgroup /demo/a --to 1 --leave-shared", want: "complete",
 			change: func(f *fakeMigration) {
@@ -223,20 +224,20 @@ func TestMigrateOutcomesOfFreeze(t *testing.T) {
 			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{} }},
 		{name: "freeze of a process", line: "--pid 10 --to 1 --mode freeze", want: "frozen",
 			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{} }},
-		{name: "freeze of some", line: "--pid 10 --to 1 --mode freeze", code: exitBadInput, err: "shares its cgroup /demo/a with process 11",
+		{name: "freeze of some", line: "--pid 10 --to 1 --mode freeze", code: exit.Bad, err: "shares its cgroup /demo/a with process 11",
 			change: func(f *fakeMigration) {
 				f.alone = func([]int) (string, error) {
 					return "", errors.New("process 10 shares its cgroup /demo/a with process 11")
 				}
 			}},
-		{name: "freeze of ourselves", line: "--cgroup /demo/a --to 1 --mode freeze", code: exitBadInput, err: "homenode itself is in it",
+		{name: "freeze of ourselves", line: "--cgroup /demo/a --to 1 --mode freeze", code: exit.Bad, err: "homenode itself is in it",
 			change: func(f *fakeMigration) { f.pid = 11 }},
 		{name: "frozen before", line: "--cgroup /demo/a --to 1 --mode freeze", want: "somebody else had frozen it: it still is",
 			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{already: true, now: true} }},
 		{name: "frozen before, thawed since", line: "--cgroup /demo/a --to 1 --mode freeze", want: "somebody else had frozen it: it is not any more, and may have run while it was moved",
 			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{already: true} }},
-		{name: "a freeze that takes too long, dry", line: "--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms --dry-run", code: exitBadInput, want: "dry run: 120 MiB", err: "--freeze-limit 10ms"},
-		{name: "not thawed", line: "--cgroup /demo/a --to 1 --mode freeze", code: exitFailed, want: "complete", err: "it is still frozen",
+		{name: "a freeze that takes too long, dry", line: "--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms --dry-run", code: exit.Bad, want: "dry run: 120 MiB", err: "--freeze-limit 10ms"},
+		{name: "not thawed", line: "--cgroup /demo/a --to 1 --mode freeze", code: exit.Failed, want: "complete", err: "it is still frozen",
 			change: func(f *fakeMigration) { f.frozen = &fakeFrozen{err: errors.New("thaw: it is still frozen")} }},
 	})
 }
@@ -249,9 +250,9 @@ func TestMigrateOutcomesOfHot(t *testing.T) {
 					return migration.Heat{Source: "DAMON", How: unit.HowMeasured, Unit: "region", For: 2 * time.Second, Bytes: 30 * unit.MiB}, nil
 				}
 			}},
-		{name: "nothing hot", line: "--cgroup /demo/a --to 1 --mode hot", code: exitNothing, want: "what is elsewhere was not accessed", err: "watching",
+		{name: "nothing hot", line: "--cgroup /demo/a --to 1 --mode hot", code: exit.Nothing, want: "what is elsewhere was not accessed", err: "watching",
 			change: func(f *fakeMigration) { f.hot = func() (migration.Heat, error) { return migration.Heat{}, nil } }},
-		{name: "no heat", line: "--cgroup /demo/a --to 1 --mode hot", code: exitBadInput, err: "no DAMON",
+		{name: "no heat", line: "--cgroup /demo/a --to 1 --mode hot", code: exit.Bad, err: "no DAMON",
 			change: func(f *fakeMigration) {
 				f.hot = func() (migration.Heat, error) {
 					return migration.Heat{}, fmt.Errorf("no DAMON (%w)", kernel.ErrNotSupported)

@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/kernel/migrate"
+	mover "homenode/internal/kernel/migrate"
+	"homenode/internal/migrate"
 	"homenode/internal/migration"
 	owner "homenode/internal/owner/cgroup"
 	"homenode/internal/unit"
@@ -31,11 +34,11 @@ type fakeMigration struct {
 	frozen    *fakeFrozen                           // nil: cannot be frozen
 	hot       func() (migration.Heat, error)        // nil: unknown
 	pid       int                                   // ours
-	asked     []migrate.Request                     // moves
+	asked     []mover.Request                       // moves
 	alone     func(pids []int) (id string, e error) // FreezableFor
 }
 
-func (f *fakeMigration) Census(_ context.Context, req migrate.Request) (migration.Census, error) {
+func (f *fakeMigration) Census(_ context.Context, req mover.Request) (migration.Census, error) {
 	if f.censusErr != nil {
 		return migration.Census{}, f.censusErr
 	}
@@ -47,12 +50,12 @@ func (f *fakeMigration) Census(_ context.Context, req migrate.Request) (migratio
 	return c, nil
 }
 
-func (f *fakeMigration) Move(ctx context.Context, req migrate.Request) (migration.Result, error) {
+func (f *fakeMigration) Move(ctx context.Context, req mover.Request) (migration.Result, error) {
 	f.asked = append(f.asked, req)
 	if f.during != nil {
 		f.during(ctx)
 	}
-	req.Progress(migrate.Progress{Moved: f.result.Moved(), Elapsed: time.Second, Longest: time.Millisecond, Kind: migration.Anon})
+	req.Progress(mover.Progress{Moved: f.result.Moved(), Elapsed: time.Second, Longest: time.Millisecond, Kind: migration.Anon})
 	if f.moveErr != nil {
 		return f.result, f.moveErr
 	}
@@ -90,21 +93,21 @@ func (f *fakeMigration) install(t *testing.T) {
 	t.Helper()
 	old := openMigration
 	t.Cleanup(func() { openMigration = old })
-	openMigration = func() migrateHost {
-		return migrateHost{
-			root: f.root, pid: f.pid,
-			clock:     func() (migrate.Clock, string, error) { return &fakeClock{}, "", nil },
-			mover:     func(migrate.Clock, bool) (pageMover, error) { return f, nil },
-			freezable: func(_ kernel.Root, pids []int) (string, error) { return f.alone(pids) },
-			isFrozen:  func(string) (bool, error) { return f.frozen.now, nil },
-			freeze: func(_ context.Context, id string, cfg owner.FreezeConfig) (stilled, error) {
+	openMigration = func() migrate.Host {
+		return migrate.Host{
+			Root: f.root, PID: f.pid,
+			Clock:     func() (mover.Clock, string, error) { return &fakeClock{}, "", nil },
+			Mover:     func(mover.Clock, bool) (migrate.Mover, error) { return f, nil },
+			Freezable: func(_ kernel.Root, pids []int) (string, error) { return f.alone(pids) },
+			IsFrozen:  func(string) (bool, error) { return f.frozen.now, nil },
+			Freeze: func(_ context.Context, id string, cfg owner.FreezeConfig) (migrate.Stilled, error) {
 				if f.frozen == nil {
 					return nil, fmt.Errorf("freeze %s: no freezer (%w)", id, kernel.ErrNotSupported)
 				}
 				f.frozen.id, f.frozen.cfg = id, cfg
 				return f.frozen, nil
 			},
-			hot: func(context.Context, []int, time.Duration) (heated, error) {
+			Hot: func(context.Context, []int, time.Duration) (migrate.Heated, error) {
 				h, err := f.hot()
 				return fakeHeat{h}, err
 			},
@@ -199,7 +202,7 @@ func migrateOut(ctx context.Context, line string) (code int, stdout, stderr stri
 	root.SetOut(&out)
 	root.SetErr(&bad)
 	root.SetArgs(append([]string{"migrate"}, strings.Fields(line)...))
-	code = finish(root.ExecuteContext(ctx), &bad)
+	code = cli.Finish(root.ExecuteContext(ctx), &bad)
 	return code, out.String(), bad.String()
 }
 
@@ -208,7 +211,7 @@ func TestMigratePowers(t *testing.T) {
 	f := newFakeMigration(t)
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/self/status": ownStatus})
 	code, stdout, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1")
-	if code != exitDone || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "without CAP_SYS_NICE, pages that several processes map stay where they are (EACCES)") {
+	if code != exit.Done || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "without CAP_SYS_NICE, pages that several processes map stay where they are (EACCES)") {
 		t.Errorf("own processes: %d, %s, %s", code, stdout, stderr)
 	}
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/11/status": statusText(11, 0, "0-1")})
@@ -218,12 +221,12 @@ func TestMigratePowers(t *testing.T) {
 		{"0000000000800000", "another user: that needs CAP_SYS_PTRACE: run"},
 	} {
 		kerneltest.Write(t, f.root, kerneltest.Files{"/proc/self/status": strings.Replace(ownStatus, "0000000000000000", c.caps, 1)})
-		if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exitBadInput || !strings.Contains(stderr, c.want) {
+		if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exit.Bad || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: %d, %s", c.caps, code, stderr)
 		}
 	}
 	kerneltest.Write(t, f.root, kerneltest.Files{"/proc/self/status": strings.Replace(rootStatus, "0-2,4", "0", 1)})
-	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exitBadInput || !strings.Contains(stderr, "homenode's own cpuset allows node 0 only") {
+	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1"); code != exit.Bad || !strings.Contains(stderr, "homenode's own cpuset allows node 0 only") {
 		t.Errorf("own cpuset: %d, %s", code, stderr)
 	}
 	if len(f.asked) != 1 {
@@ -235,11 +238,11 @@ func TestMigratePowers(t *testing.T) {
 func TestMigrateRequest(t *testing.T) {
 	f := newFakeMigration(t)
 	f.pid = 10
-	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --from 0 --rate 1.5GiB/s --max-stall 5ms --no-cache --leave-shared --workers 3"); code != exitDone {
+	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --from 0 --rate 1.5GiB/s --max-stall 5ms --no-cache --leave-shared --workers 3"); code != exit.Done {
 		t.Fatal(code, stderr)
 	}
 	r := f.asked[0]
-	if r.Rate != 3*unit.GiB/2 || r.MaxStall != 5*time.Millisecond || r.Cache || !r.LeaveForeign || r.Workers != 3 || r.Budget != migrate.NoBudget ||
+	if r.Rate != 3*unit.GiB/2 || r.MaxStall != 5*time.Millisecond || r.Cache || !r.LeaveForeign || r.Workers != 3 || r.Budget != mover.NoBudget ||
 		r.From.String() != "0" || r.To.String() != "1" || !slices.Equal(r.PIDs, []int{11}) || r.Hot != nil || !r.CPUs.IsEmpty() {
 		t.Errorf("%+v", r)
 	}
@@ -270,7 +273,7 @@ func TestMigrateInterrupted(t *testing.T) {
 		f.result.Of(migration.Anon).Moved = 40 * unit.MiB
 		code, stdout, stderr := migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode)
 		flat := strings.Join(strings.Fields(stdout), " ")
-		if code != exitPartly || !strings.Contains(flat, "partly done: 60 MiB of 120 MiB moved to node 1; stopped: interrupted") || !strings.Contains(stderr, "interrupted: what was moved stays") ||
+		if code != exit.Partly || !strings.Contains(flat, "partly done: 60 MiB of 120 MiB moved to node 1; stopped: interrupted") || !strings.Contains(stderr, "interrupted: what was moved stays") ||
 			strings.Contains(stdout, unknownAfter) {
 			t.Errorf("%s: %d, %s, %s", mode, code, stdout, stderr)
 		}
@@ -278,7 +281,7 @@ func TestMigrateInterrupted(t *testing.T) {
 			t.Errorf("thawed %d times", f.frozen.thawed)
 		}
 		f.censusErr = fmt.Errorf("count pages: %w", context.Canceled)
-		if code, stdout, stderr = migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode); code != exitFailed || stdout != "" || !strings.Contains(stderr, "interrupted before anything was moved") {
+		if code, stdout, stderr = migrateOut(ctx, "--cgroup /demo/a --to 1 --mode "+mode); code != exit.Failed || stdout != "" || !strings.Contains(stderr, "interrupted before anything was moved") {
 			t.Errorf("%s, stopped before: %d, %s, %s", mode, code, stdout, stderr)
 		}
 	}
@@ -299,7 +302,7 @@ func TestMigrateGuardLost(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --mode freeze")
-	if code != exitFailed || f.frozen.thawed != 1 || !strings.Contains(stderr, "the guard that thaws it ended") || !strings.Contains(stdout, "partly done") {
+	if code != exit.Failed || f.frozen.thawed != 1 || !strings.Contains(stderr, "the guard that thaws it ended") || !strings.Contains(stdout, "partly done") {
 		t.Errorf("%d, thawed %d times: %s, %s", code, f.frozen.thawed, stdout, stderr)
 	}
 }
@@ -323,7 +326,7 @@ func TestMigrateJSON(t *testing.T) {
 	code, stdout, _ := migrateOut(context.Background(), "--cgroup /demo/a --to 1 -o json")
 	r, err := migration.DecodeReport([]byte(stdout))
 	res, ok := r.Result.Get()
-	if code != exitDone || err != nil || !ok || res.Moved() != 120*unit.MiB || r.Clock != "fake clock" || r.How != unit.HowModelled || r.Target != "cgroup /demo/a" || r.Before.Processes != 2 {
+	if code != exit.Done || err != nil || !ok || res.Moved() != 120*unit.MiB || r.Clock != "fake clock" || r.How != unit.HowModelled || r.Target != "cgroup /demo/a" || r.Before.Processes != 2 {
 		t.Errorf("%d, %v, %+v", code, err, r)
 	}
 }
@@ -334,7 +337,7 @@ func TestMigrateProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --profile "+profileOf(t, m)); code != exitDone {
+	if code, _, stderr := migrateOut(context.Background(), "--cgroup /demo/a --to 1 --profile "+profileOf(t, m)); code != exit.Done {
 		t.Errorf("%d, %s", code, stderr)
 	}
 }
@@ -359,44 +362,4 @@ func FuzzParseRate(f *testing.F) {
 			t.Errorf("%q: %d, %v", s, b, err)
 		}
 	})
-}
-
-// The bar fits 79 columns, whatever happens.
-func TestMigrateBar(t *testing.T) {
-	for _, p := range []migrate.Progress{
-		{}, {Moved: 1 << 62, Elapsed: 1, Longest: 1<<63 - 1, Kind: migration.Hugetlb}, {Moved: 1023*unit.GiB + 900*unit.MiB, Elapsed: time.Hour, Longest: 23456 * time.Microsecond, Kind: "hugetlb"},
-		{Failed: 3 * unit.MiB, Elapsed: time.Minute}, {Moved: 1, Elapsed: 1 << 62}, {Moved: 1200 * unit.MiB, Elapsed: 5 * time.Second, Longest: 3210 * time.Microsecond, Kind: migration.Anon},
-	} {
-		for _, total := range []unit.Bytes{0, 3 * unit.GiB, 1023*unit.GiB + 900*unit.MiB} {
-			b := &migrateBar{total: total}
-			if line := b.line(p); len(line) > 79 && p.Longest < time.Hour && p.Moved < unit.PiB {
-				t.Errorf("%d columns: %q", len(line), line)
-			}
-		}
-	}
-	b := &migrateBar{total: 3 * unit.GiB}
-	if got := b.line(migrate.Progress{Moved: 1200 * unit.MiB, Elapsed: 5 * time.Second, Longest: 3210 * time.Microsecond, Kind: migration.Anon}); got != "anon    #######............. 1.2GiB of 3GiB, 252 MB/s, 8s left, longest 3.2ms" {
-		t.Errorf("%q", got)
-	}
-}
-
-// Where there is no terminal, a line every tenth or ten seconds.
-func TestMigrateBarLines(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Unix(0, 0)
-	b := &migrateBar{w: &out, total: 100 * unit.MiB, now: func() time.Time { return now }, last: now}
-	for i := range 101 {
-		now = now.Add(100 * time.Millisecond)
-		b.show(migrate.Progress{Moved: unit.Bytes(i) * unit.MiB, Elapsed: time.Second})
-	}
-	if n := strings.Count(out.String(), "\n"); n != 10 {
-		t.Errorf("%d lines:\n%s", n, out.String())
-	}
-	for range 20 {
-		now = now.Add(time.Second)
-		b.show(migrate.Progress{Moved: 100 * unit.MiB, Elapsed: time.Second})
-	}
-	if n := strings.Count(out.String(), "\n"); n != 12 {
-		t.Errorf("%d lines:\n%s", n, out.String())
-	}
 }

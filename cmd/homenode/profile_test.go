@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/cli/clitest"
 	"homenode/internal/doctor"
+	"homenode/internal/exit"
 	"homenode/internal/machine"
 	"homenode/internal/profile"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
@@ -35,12 +38,12 @@ func profileOf(t *testing.T, m machine.Machine) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writeFile(t, filepath.Join(t.TempDir(), "profile.json"), string(data))
+	return clitest.WriteFile(t, filepath.Join(t.TempDir(), "profile.json"), string(data))
 }
 
 func shapeMachine(t *testing.T, name string) machine.Machine {
 	t.Helper()
-	shape, err := findShape(&labFlags{shapes: "../../lab/shapes"}, name)
+	shape, err := source.Shape("", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +53,7 @@ func shapeMachine(t *testing.T, name string) machine.Machine {
 // topo shows what was measured in every face, and how it is known.
 func TestTopoProfile(t *testing.T) {
 	file := profileOf(t, shapeMachine(t, "far"))
-	args := []string{"topo", "--shapes", "../../lab/shapes", "--shape", "far", "--profile", file}
+	args := []string{"topo", "--shape", "far", "--profile", file}
 	for face, want := range map[string][]string{
 		"text": {"Latency, modelled (lab) at an unknown time (ns a load)", "Bandwidth, modelled (lab)", "100.0  300.0  300.0", "20.0"},
 		"json": {`"latency_ns": 300`, `"read_bytes_per_s": 7000000000`, `"how": "modelled"`},
@@ -65,7 +68,7 @@ func TestTopoProfile(t *testing.T) {
 	if code, out, errs := runWith(append(args, "--svg", "-")...); code != 0 || !strings.Contains(out, ">Latency, modelled (lab)<") || !strings.Contains(out, ">300.0<") {
 		t.Errorf("svg: exit code %d, %s%s", code, out, errs)
 	}
-	if _, out, _ := runWith("topo", "--shapes", "../../lab/shapes", "--shape", "far"); strings.Contains(out, "modelled") {
+	if _, out, _ := runWith("topo", "--shape", "far"); strings.Contains(out, "modelled") {
 		t.Errorf("without a profile: %s", out)
 	}
 }
@@ -96,24 +99,24 @@ func TestDoctorProfile(t *testing.T) {
 // A profile that cannot be used is exit code 2 and one sentence.
 func TestProfileBadInput(t *testing.T) {
 	four, dir := profileOf(t, shapeMachine(t, "four")), t.TempDir()
-	topo := []string{"topo", "--shapes", "../../lab/shapes", "--shape", "two", "--profile"}
+	topo := []string{"topo", "--shape", "two", "--profile"}
 	examine := []string{"doctor", "--survey", savedSurvey, "--profile"}
 	for _, c := range []struct{ file, want string }{
 		{four, "is of another machine: it has 4 nodes, this machine has 2"},
 		{filepath.Join(dir, "none.json"), "none.json"},
-		{writeFile(t, filepath.Join(dir, "cut.json"), `{"schema":1`), "parse profile"},
-		{writeFile(t, filepath.Join(dir, "new.json"), `{"schema":9}`), "schema 9"},
+		{clitest.WriteFile(t, filepath.Join(dir, "cut.json"), `{"schema":1`), "parse profile"},
+		{clitest.WriteFile(t, filepath.Join(dir, "new.json"), `{"schema":9}`), "schema 9"},
 		{dir, "read profile"},
 	} {
 		for _, args := range [][]string{topo, examine} {
 			code, out, errs := runWith(append(args, c.file)...)
-			if code != exitBadInput || !strings.Contains(errs, c.want) || out != "" || strings.Count(errs, "\n") != 1 {
+			if code != exit.Bad || !strings.Contains(errs, c.want) || out != "" || strings.Count(errs, "\n") != 1 {
 				t.Errorf("%v %s: exit code %d, %q, %q; want %q", args, c.file, code, errs, out, c.want)
 			}
 		}
 	}
 	// Before the look, which takes seconds.
-	if code, text := runCaught(t, "doctor", "--for", "1h", "--profile", four); code != exitBadInput || !strings.Contains(text, "another machine") {
+	if code, text := runCaught(t, "doctor", "--for", "1h", "--profile", four); code != exit.Bad || !strings.Contains(text, "another machine") {
 		t.Errorf("exit code %d, %s", code, text)
 	}
 }

@@ -10,9 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/record"
 	"homenode/internal/machine"
+	"homenode/internal/recording"
+	"homenode/internal/source"
 )
 
 type recordFlags struct {
@@ -22,7 +26,8 @@ type recordFlags struct {
 
 func recordCommand() *cobra.Command {
 	var f recordFlags
-	var w windowOptions
+	var w recording.Options
+	var config string
 	cmd := &cobra.Command{
 		Use:   "record",
 		Short: "Save this machine as a file, for a bug report; or what it does, to be played again",
@@ -30,35 +35,42 @@ func recordCommand() *cobra.Command {
 			"Serial numbers, host names, hardware addresses and command lines are not among them.\n'homenode topo --root FILE' shows the same machine elsewhere.\n\n" +
 			"With --windows, records what machine and workloads do, a window a line, for 'homenode top --replay'.\n" +
 			"Such a file names no host, but the paths of its cgroups.",
-		Example: "  homenode record\n  homenode record --out machine.tar.gz\n  homenode record --root DIR --out smaller/\n  homenode record --windows day.jsonl --for 10m",
-		Args:    exactly(0, "no arguments"),
+		Example: "  homenode record --out machine.tar.gz\n  homenode record --root DIR --out smaller/\n  homenode record --windows day.jsonl --for 10m",
+		Args:    cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("windows") {
 				if err := withoutWindows(cmd.Flags()); err != nil {
-					return badInput(err)
+					return exit.BadInput(err)
 				}
 				return recordMachine(cmd, f)
 			}
 			if cmd.Flags().Changed("root") || cmd.Flags().Changed("out") {
-				return badInput(errors.New("--windows records this host while it runs: leave out --root and --out"))
+				return exit.BadInput(errors.New("--windows records this host while it runs: leave out --root and --out"))
 			}
-			w.force = f.force
-			return recordWindows(cmd.Context(), w)
+			w.Force = f.force
+			w, err := checkedWindows(w, config)
+			if err != nil {
+				return err
+			}
+			return recording.Windows(cmd.Context(), w)
 		},
 	}
-	cmd.Flags().StringVar(&f.out, "out", "homenode-record.tar.gz", "where to: a .tar.gz, or a folder that is made")
+	cmd.Flags().StringVar(&f.out, "out", "", "where to: a .tar.gz, or a folder that is made")
 	cmd.Flags().StringVar(&f.root, "root", "", "a recorded tree instead of this machine")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the file if it exists")
-	addWindowFlags(cmd.Flags(), &w)
+	addWindowFlags(cmd.Flags(), &w, &config)
 	return cmd
 }
 
 func recordMachine(cmd *cobra.Command, f recordFlags) error {
+	if !cmd.Flags().Changed("out") {
+		return exit.BadInput(errors.New("save this machine where: give --out, such as --out machine.tar.gz"))
+	}
 	if f.out == "" {
-		return badInput(errors.New("--out is empty: name a .tar.gz or a folder"))
+		return exit.BadInput(errors.New("--out is empty: name a .tar.gz or a folder"))
 	}
 	if cmd.Flags().Changed("root") && f.root == "" {
-		return badInput(errors.New("--root is empty: name a tree, or leave it out for this machine"))
+		return exit.BadInput(errors.New("--root is empty: name a tree, or leave it out for this machine"))
 	}
 	tree, m, problems, err := sourceOf(f.root, cmd.ErrOrStderr())
 	if err != nil {
@@ -66,32 +78,32 @@ func recordMachine(cmd *cobra.Command, f recordFlags) error {
 	}
 	saved, err := record.Gather(tree, m.PageSize)
 	if err := saved.Save(f.out, f.force); errors.Is(err, record.ErrExists) {
-		return badInput(fmt.Errorf("%w: name another --out, or replace it with --force", err))
+		return exit.BadInput(fmt.Errorf("%w: name another --out, or replace it with --force", err))
 	} else if err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "saved %d CPUs and %d nodes to %s: %d entries, %v before packing\n", len(m.CPUs), len(m.Nodes), f.out, len(saved.Files), saved.Bytes())
 	fmt.Fprintln(cmd.OutOrStdout(), "no serial numbers, host names, hardware addresses or command lines are in it")
 	fmt.Fprintf(cmd.OutOrStdout(), "'homenode topo --root %s' shows it\n", f.out)
-	return partly(cmd.ErrOrStderr(), append(problems, sentences(err)...))
+	return cli.Partly(cmd.ErrOrStderr(), append(problems, cli.Sentences(err)...))
 }
 
 // sourceOf opens what is recorded, and reads the machine: a tree that describes
 // none is not worth saving.
 func sourceOf(root string, stderr io.Writer) (fs.FS, machine.Machine, []string, error) {
 	if root == "" {
-		m, problems, err := liveMachine()
+		m, problems, err := source.Live()
 		if err != nil {
 			return nil, m, nil, err
 		}
 		tree, err := kernel.At("/").FS()
 		return tree, m, problems, err
 	}
-	tree, where, err := openTree(root, stderr)
+	tree, where, err := source.OpenTree(root, stderr)
 	if err != nil {
-		return nil, machine.Machine{}, nil, badInput(err)
+		return nil, machine.Machine{}, nil, exit.BadInput(err)
 	}
 	m, err := machine.ParseSysfs(tree, "recorded:"+where)
-	m, problems, err := usable(m, err, where)
+	m, problems, err := source.Usable(m, err, where)
 	return tree, m, problems, err
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/report"
 )
 
@@ -27,9 +29,9 @@ func reloadCommand() *cobra.Command {
 		Short: "Have the running agent read its configuration again",
 		Long: "Asks the agent over its socket. A configuration with a mistake changes nothing: the mistake is shown, and the\n" +
 			"exit code is 2. What takes a restart is listed. SIGHUP does the same, and says it in the log.",
-		Args: exactly(0, "no arguments"),
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := cli.CheckOutput(output); err != nil {
 				return err
 			}
 			r, err := askReload(cmd.Context(), socket)
@@ -40,7 +42,7 @@ func reloadCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", filepath.Join(agent.DefaultStateDir, "api.sock"), "the agent's socket")
-	outputFlag(cmd, &output)
+	cli.OutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -55,7 +57,7 @@ func askReload(ctx context.Context, socket string) (agent.Reloaded, error) {
 	}
 	answer, err := client.Do(req)
 	if err != nil {
-		return agent.Reloaded{}, badInput(fmt.Errorf("ask the agent at %s: %w: is it running, and may you?", socket, errors.Unwrap(err)))
+		return agent.Reloaded{}, exit.BadInput(fmt.Errorf("ask the agent at %s: %w: is it running, and may you?", socket, errors.Unwrap(err)))
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
@@ -77,7 +79,7 @@ func readReloaded(code int, body []byte) (agent.Reloaded, error) {
 	case http.StatusOK:
 		return r.Reloaded, nil
 	case http.StatusUnprocessableEntity, http.StatusConflict, http.StatusForbidden:
-		return agent.Reloaded{}, badInput(errors.New("reload: " + r.Error))
+		return agent.Reloaded{}, exit.BadInput(errors.New("reload: " + r.Error))
 	}
 	return agent.Reloaded{}, fmt.Errorf("reload: %d: %s", code, r.Error)
 }

@@ -5,18 +5,20 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/recording"
 	"homenode/internal/replay"
+	"homenode/internal/source"
+	"homenode/internal/views"
 	"homenode/internal/window"
 )
 
@@ -38,9 +40,9 @@ func replayCommand() *cobra.Command {
 			"A recorded day cannot react: its windows are those of what was really done. Which bindings would have been made,\n" +
 			"and for how long, is an estimate; what they would have brought is not told.",
 		Example: "  homenode replay day.jsonl --set mao.strategy=A\n  homenode replay day.jsonl.gz --config new.yaml -o json",
-		Args:    exactly(1, "a recording"),
+		Args:    cli.Exactly(1, "a recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(o.output); err != nil {
+			if err := cli.CheckOutput(o.output); err != nil {
 				return err
 			}
 			return runReplay(cmd.Context(), cmd.OutOrStdout(), args[0], o)
@@ -49,31 +51,31 @@ func replayCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.config, "config", "", "the other configuration, instead of the recorded one")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change one setting of it, e.g. mao.strategy=A; may be repeated")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all differences, not only the first ones")
-	outputFlag(cmd, &o.output)
+	cli.OutputFlag(cmd, &o.output)
 	return cmd
 }
 
 func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) error {
 	f, err := os.Open(file)
 	if err != nil {
-		return badInput(fmt.Errorf("read recording: %w", err))
+		return exit.BadInput(fmt.Errorf("read recording: %w", err))
 	}
 	defer f.Close()
 	p, err := window.OpenRecording(f)
 	if err != nil {
-		return badInput(fmt.Errorf("%s: %w", file, err))
+		return exit.BadInput(fmt.Errorf("%s: %w", file, err))
 	}
 	then, now, err := arms(p.Config, file, o)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	r := replay.New(p.Machine, then, now)
-	if err := playAll(ctx, p, f, r, o.stderr); err != nil {
-		return badInput(fmt.Errorf("%s: %w", file, err))
+	if err := recording.Play(ctx, p, f, r, o.stderr); err != nil {
+		return exit.BadInput(fmt.Errorf("%s: %w", file, err))
 	}
 	out := r.Result()
 	if out.Windows == 0 {
-		return badInput(fmt.Errorf("%s: %w", file, errNoWindow))
+		return exit.BadInput(fmt.Errorf("%s: %w", file, source.ErrNoWindow))
 	}
 	if p.CutOff != "" {
 		out.Notes = append(out.Notes, p.CutOff)
@@ -84,16 +86,13 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 	if o.output == "json" {
 		err = json.NewEncoder(w).Encode(out)
 	} else {
-		err = printReplay(w, out, o.all)
+		err = views.Replay(w, out, o.all)
 	}
 	if err == nil && p.CutOff != "" {
-		return codeError{code: exitPartly}
+		return exit.With(exit.Partly, nil)
 	}
 	return err
 }
-
-// errNoWindow is of a recording that is its header.
-var errNoWindow = errors.New("the recording has no window: it ended before its first period did")
 
 // arms are the recorded configuration and the other one.
 func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err error) {
@@ -149,109 +148,4 @@ func settingText(s string) (string, error) {
 		}
 	}
 	return text + " " + value + "\n", nil
-}
-
-// decoded is a window, or why it is none.
-type decoded struct {
-	w      window.Window
-	cutOff string
-	err    error
-}
-
-// playAll decodes windows side by side, which takes most of the time, and decides them in
-// their order.
-func playAll(ctx context.Context, p *window.Player, f *os.File, r *replay.Replay, stderr *os.File) error {
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	queue := make(chan chan decoded, 4*runtime.GOMAXPROCS(0))
-	go feed(ctx, p, queue)
-	show := newProgress(stderr, f)
-	defer show.end()
-	for n := 1; ; n++ {
-		var d decoded
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case next, ok := <-queue:
-			if !ok {
-				return nil
-			}
-			d = <-next
-		}
-		if d.err != nil {
-			return d.err
-		}
-		if d.cutOff != "" {
-			p.CutOff = d.cutOff
-			return nil
-		}
-		r.Window(d.w)
-		show.step(n)
-	}
-}
-
-// feed reads lines; each is decoded by itself, and its place in the queue is its order.
-func feed(ctx context.Context, p *window.Player, queue chan<- chan decoded) {
-	defer close(queue)
-	for {
-		raw, err := p.NextRaw()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		done := make(chan decoded, 1)
-		if err != nil {
-			done <- decoded{err: err}
-		} else {
-			go func() {
-				var d decoded
-				d.w, d.cutOff, d.err = raw.Window()
-				done <- d
-			}()
-		}
-		select {
-		case queue <- done:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// progress is for people at a terminal.
-type progress struct {
-	out  *os.File
-	file *os.File
-	size int64
-	last time.Time
-}
-
-func newProgress(out, file *os.File) *progress {
-	p := &progress{file: file, last: time.Now()}
-	if isTerminal(out) {
-		p.out = out
-	}
-	if st, err := file.Stat(); err == nil {
-		p.size = st.Size()
-	}
-	return p
-}
-
-func (p *progress) step(n int) {
-	if p.out == nil || time.Since(p.last) < 200*time.Millisecond {
-		return
-	}
-	p.last = time.Now()
-	share := ""
-	if at, err := p.file.Seek(0, io.SeekCurrent); err == nil && p.size > 0 {
-		share = fmt.Sprintf(", %d %%", 100*at/p.size)
-	}
-	fmt.Fprintf(p.out, "\rwindow %d%s ", n, share)
-}
-
-func (p *progress) end() {
-	if p.out != nil {
-		fmt.Fprint(p.out, "\r\033[K")
-	}
 }

@@ -15,6 +15,8 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/agent"
 	"homenode/internal/agent/decisions"
+	"homenode/internal/cli/clitest"
+	"homenode/internal/exit"
 	"homenode/internal/replay"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -86,14 +88,14 @@ func TestReplayRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"not one":        {"rubbish\n", "", exitBadInput, "line 1"},
-		"a bad line":     {lines[0] + lines[1] + "{}\n" + lines[2], "", exitBadInput, "line 3"},
-		"empty":          {lines[0], "", exitBadInput, "no window"},
-		"cut off":        {day[:len(day)-40], "", exitPartly, ""},
-		"no setting":     {day, "mao.strategy", exitBadInput, "--set"},
-		"unknown":        {day, "mao.strategies=A", exitBadInput, "strategies"},
-		"not to be":      {day, "mao.target=7", exitBadInput, "between 0 and 1"},
-		"more than that": {day, "mao.target=1\nx: y", exitBadInput, "--set"},
+		"not one":        {"rubbish\n", "", exit.Bad, "line 1"},
+		"a bad line":     {lines[0] + lines[1] + "{}\n" + lines[2], "", exit.Bad, "line 3"},
+		"empty":          {lines[0], "", exit.Bad, "no window"},
+		"cut off":        {day[:len(day)-40], "", exit.Partly, ""},
+		"no setting":     {day, "mao.strategy", exit.Bad, "--set"},
+		"unknown":        {day, "mao.strategies=A", exit.Bad, "strategies"},
+		"not to be":      {day, "mao.target=7", exit.Bad, "between 0 and 1"},
+		"more than that": {day, "mao.target=1\nx: y", exit.Bad, "--set"},
 	} {
 		file := filepath.Join(dir, "f")
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
@@ -105,8 +107,8 @@ func TestReplayRefuses(t *testing.T) {
 		}
 		var out bytes.Buffer
 		err := runReplay(t.Context(), &out, file, o)
-		var code codeError
-		if !errors.As(err, &code) || code.code != c.code || !strings.Contains(err.Error(), c.want) {
+		var code exit.Error
+		if !errors.As(err, &code) || code.Code != c.code || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -149,11 +151,11 @@ func TestReadReloaded(t *testing.T) {
 	if err != nil || len(r.Changed) != 1 || len(r.Waits) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	for code, want := range map[int]int{422: exitBadInput, 403: exitBadInput, 409: exitBadInput, 500: exitFailed} {
+	for code, want := range map[int]int{422: exit.Bad, 403: exit.Bad, 409: exit.Bad, 500: exit.Failed} {
 		_, err := readReloaded(code, []byte(`{"error":"period: soon"}`))
-		got := exitFailed
-		if c := (codeError{}); errors.As(err, &c) {
-			got = c.code
+		got := exit.Failed
+		if c := (exit.Error{}); errors.As(err, &c) {
+			got = c.Code
 		}
 		if err == nil || got != want || !strings.Contains(err.Error(), "period: soon") {
 			t.Errorf("%d: %v", code, err)
@@ -166,7 +168,7 @@ func TestReadReloaded(t *testing.T) {
 
 func TestAgentConfigLayers(t *testing.T) {
 	dir := t.TempDir()
-	file := writeFile(t, filepath.Join(dir, "agent.yaml"), "period: 5s\n")
+	file := clitest.WriteFile(t, filepath.Join(dir, "agent.yaml"), "period: 5s\n")
 	c, err := agentConfig(file, dir)
 	if err != nil || c.StateDir != dir || c.Period != 5*time.Second || c.Decisions.Path != filepath.Join(dir, "decisions.jsonl") || c.Text != "period: 5s\n" {
 		t.Errorf("%+v, %v", c, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/exit"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 )
@@ -31,9 +32,9 @@ func TestRestoreSays(t *testing.T) {
 			exit int // 0: no error
 		}{
 			"done":          {of(journal.PutBack, journal.Already), nil, 0},
-			"nothing":       {nil, nil, exitNothing},
-			"partly":        {of(journal.PutBack, journal.Kept), nil, exitPartly},
-			"not permitted": {of(journal.NotDone), kernel.ErrNotPermitted, exitBadInput},
+			"nothing":       {nil, nil, exit.Nothing},
+			"partly":        {of(journal.PutBack, journal.Kept), nil, exit.Partly},
+			"not permitted": {of(journal.NotDone), kernel.ErrNotPermitted, exit.Bad},
 		} {
 			var out bytes.Buffer
 			cmd := &cobra.Command{}
@@ -54,9 +55,9 @@ func TestRestoreSays(t *testing.T) {
 				t.Errorf("%s, dry %v: %v, %s", name, dry, err, out.String())
 			}
 			err := restoreResult(dry, c.what, c.err)
-			exit := codeError{}
-			if (err == nil) != (c.exit == 0) || err != nil && (!errors.As(err, &exit) || exit.code != c.exit) || dry && err != nil && strings.Contains(err.Error(), "again") {
-				t.Errorf("%s, dry %v: %v, exit code %d, want %d", name, dry, err, exit.code, c.exit)
+			exit := exit.Error{}
+			if (err == nil) != (c.exit == 0) || err != nil && (!errors.As(err, &exit) || exit.Code != c.exit) || dry && err != nil && strings.Contains(err.Error(), "again") {
+				t.Errorf("%s, dry %v: %v, exit code %d, want %d", name, dry, err, exit.Code, c.exit)
 			}
 		}
 	}

@@ -13,13 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"homenode/internal/doctor"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine"
 	"homenode/internal/report"
 	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
@@ -37,7 +39,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.cpus, "cpus", "", "CPUs to run on: 0-3, or all; default with bind, preferred, preferred-many and local: those of --nodes")
 	cmd.Flags().StringVar(&f.needs, "needs", "", "memory that the program needs, such as 4GiB: refuse when the nodes, or a cgroup's limit, have no room for it")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set, and numactl's line for it; start nothing")
-	outputFlag(cmd, &f.output)
+	cli.OutputFlag(cmd, &f.output)
 }
 
 func runCommand() *cobra.Command {
@@ -90,32 +92,32 @@ type plan struct {
 }
 
 func runPlaced(cmd *cobra.Command, f runFlags, argv []string) error {
-	if err := checkOutput(f.output); err != nil {
+	if err := cli.CheckOutput(f.output); err != nil {
 		return err
 	}
 	if err := f.segment.onlyForSegments(cmd); err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	if len(argv) == 0 {
-		return badInput(errors.New("nothing to start: give a command after --, or name shared memory with --shm, --shmid or --shmkey"))
+		return exit.BadInput(errors.New("nothing to start: give a command after --, or name shared memory with --shm, --shmid or --shmkey"))
 	}
 	if f.output != "text" && !f.dryRun {
-		return badInput(fmt.Errorf("-o %s is for --dry-run: the output of a run is the program's", f.output))
+		return exit.BadInput(fmt.Errorf("-o %s is for --dry-run: the output of a run is the program's", f.output))
 	}
 	p, err := f.plan(argv)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	if f.dryRun {
 		return p.print(cmd.OutOrStdout(), f.output)
 	}
-	tell(cmd.ErrOrStderr(), p.Warnings)
-	return badInput(launch.Exec(kernel.Live(), p.Placement, argv, os.Environ()))
+	cli.Tell(cmd.ErrOrStderr(), p.Warnings)
+	return exit.BadInput(launch.Exec(kernel.Live(), p.Placement, argv, os.Environ()))
 }
 
 // plan checks everything that can be checked before the start.
 func (f runFlags) plan(argv []string) (plan, error) {
-	m, _, err := liveMachine()
+	m, _, err := source.Live()
 	if err != nil {
 		return plan{}, err
 	}
@@ -159,7 +161,7 @@ func (f runFlags) request(m machine.Machine) (q launch.Request, needs unit.Bytes
 	if q.Policy, err = launch.ParsePolicy(f.policy); err != nil {
 		return q, 0, err
 	}
-	if q.Nodes, err = parseNodes(f.nodes, m); err != nil {
+	if q.Nodes, err = source.Nodes(f.nodes, m); err != nil {
 		return q, 0, err
 	}
 	switch f.cpus {
@@ -182,27 +184,11 @@ func (f runFlags) request(m machine.Machine) (q launch.Request, needs unit.Bytes
 	return q, needs, nil
 }
 
-// parseNodes takes a list, or all: every node that has memory.
-func parseNodes(text string, m machine.Machine) (nodes set.NodeSet, err error) {
-	if text != "all" {
-		if nodes, err = set.ParseNodes(text); err != nil {
-			return nodes, fmt.Errorf("--nodes: %w", err)
-		}
-		return nodes, nil
-	}
-	for _, n := range m.Nodes {
-		if n.Memory.Or(1) > 0 {
-			nodes = nodes.With(n.ID)
-		}
-	}
-	return nodes, nil
-}
-
 func (p plan) print(w io.Writer, output string) error {
 	if output == "json" {
 		return json.NewEncoder(w).Encode(p)
 	}
-	fmt.Fprintf(w, "command  %s\n", shellLine(p.Command))
+	fmt.Fprintf(w, "command  %s\n", cli.ShellLine(p.Command))
 	policy, cpus := "left as it is", "left as they are"
 	if p.Policy != "" {
 		policy = strings.TrimSpace(string(p.Policy) + " " + p.Nodes.String())
@@ -220,15 +206,6 @@ func (p plan) print(w io.Writer, output string) error {
 	for _, text := range p.Warnings {
 		fmt.Fprintf(w, "warning  %s\n", text)
 	}
-	_, err := fmt.Fprintf(w, "the same %s\n", shellLine(p.Numactl))
+	_, err := fmt.Fprintf(w, "the same %s\n", cli.ShellLine(p.Numactl))
 	return err
-}
-
-// shellLine is a command line to be pasted.
-func shellLine(argv []string) string {
-	var words []string
-	for _, word := range argv {
-		words = append(words, doctor.Quote(word))
-	}
-	return strings.Join(words, " ")
 }

@@ -12,10 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/report"
 	"homenode/internal/set"
+	"homenode/internal/source"
 	"homenode/internal/unit"
 )
 
@@ -63,23 +66,23 @@ func (f segmentFlags) onlyForSegments(cmd *cobra.Command) error {
 }
 
 func placeSegment(cmd *cobra.Command, f runFlags, args []string) error {
-	if err := checkOutput(f.output); err != nil {
+	if err := cli.CheckOutput(f.output); err != nil {
 		return err
 	}
 	q, err := f.segmentRequest(cmd, args)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	res, err := launch.PlaceSegment(kernel.Live(), q)
 	switch {
 	case errors.Is(err, launch.ErrElsewhere) && !q.Move:
-		return codeError{exitFailed, err}
+		return exit.With(exit.Failed, err)
 	case errors.Is(err, launch.ErrElsewhere) && q.Strict:
-		return codeError{exitPartly, err}
+		return exit.With(exit.Partly, err)
 	case errors.Is(err, launch.ErrElsewhere):
-		tell(cmd.ErrOrStderr(), []string{err.Error()})
+		cli.Tell(cmd.ErrOrStderr(), []string{err.Error()})
 	case err != nil:
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	return printSegment(cmd.OutOrStdout(), q, res)
 }
@@ -101,7 +104,7 @@ func (f runFlags) segmentRequest(cmd *cobra.Command, args []string) (q launch.Se
 		return q, err
 	}
 	q.Strict, q.Move, q.Touch = f.segment.strict, f.segment.move, f.segment.touch
-	m, _, err := liveMachine()
+	m, _, err := source.Live()
 	if err != nil {
 		return q, err
 	}

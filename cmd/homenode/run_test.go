@@ -7,21 +7,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"homenode/internal/exit"
 	"homenode/internal/kernel/launch"
-	"homenode/internal/machine"
-	"homenode/internal/set"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
 func needNode0(t *testing.T) {
 	t.Helper()
-	if code, text := runCaught(t, "run", "--nodes", "0", "--dry-run", "--", "true"); code != exitDone {
+	if code, text := runCaught(t, "run", "--nodes", "0", "--dry-run", "--", "true"); code != exit.Done {
 		t.Skipf("nothing can be placed on node 0 here: %s", text)
 	}
 }
@@ -76,7 +74,7 @@ func TestRunRefuses(t *testing.T) {
 		{"run --shm /dev/shm/x --policy bind", "policy bind needs --nodes"},
 	} {
 		code, text := runCaught(t, strings.Fields(c.line)...)
-		if code != exitBadInput || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
+		if code != exit.Bad || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q, want %q", c.line, code, text, c.want)
 		}
 	}
@@ -179,7 +177,7 @@ func TestRepeatRefuses(t *testing.T) {
 		{"repeat -- ls /no/such/file", "its last line: ls: ", 3},
 	} {
 		code, text := runCaught(t, strings.Fields(c.line)...)
-		if code != exitBadInput || !strings.Contains(text, c.want) || c.lines == 1 && strings.Count(text, "\n") != 1 {
+		if code != exit.Bad || !strings.Contains(text, c.want) || c.lines == 1 && strings.Count(text, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q, want %q", c.line, code, text, c.want)
 		}
 	}
@@ -201,58 +199,5 @@ func TestRepeatForReal(t *testing.T) {
 	quickRuns(t)
 	if text, err = statOut(t, "repeat", "-n", "2", "--anyway", "--arms", "default", "--", "true"); err != nil || !strings.Contains(text, "mostly the start of the program") {
 		t.Errorf("%v\n%s", err, text)
-	}
-}
-
-// Eight nodes, of which one has no CPUs, as of two distances.
-func TestRepeatArms(t *testing.T) {
-	m := machine.Machine{Distances: make([][]unit.Opt[int], 8)}
-	var limits launch.Limits
-	for i := range 8 {
-		n := machine.Node{ID: i, CPUs: set.FromCPUs(i), Memory: unit.Some(unit.GiB)}
-		if i == 7 {
-			n.CPUs = set.CPUSet{}
-		}
-		m.Nodes, limits.CPUs, limits.Mems = append(m.Nodes, n), limits.CPUs.Union(n.CPUs), limits.Mems.With(i)
-		for j := range 8 {
-			d := 20
-			switch {
-			case i == j:
-				d = 10
-			case i/4 == j/4:
-				d = 16
-			}
-			m.Distances[i] = append(m.Distances[i], unit.Some(d))
-		}
-	}
-	names := func(f repeatFlags) (out []string, notes string) {
-		arms, said, err := f.choose(m, limits)
-		if err != nil {
-			t.Errorf("%+v: %v", f, err)
-		}
-		for _, a := range arms {
-			out = append(out, a.name)
-		}
-		return out, strings.Join(said, "|")
-	}
-	usual := []string{"as-is", "nodes", "local", "interleave"}
-	got, notes := names(repeatFlags{nodes: "all", arms: usual})
-	if !slices.Equal(got, []string{"as-is", "node-0", "node-1", "node-2", "node-4", "local", "interleave"}) ||
-		!strings.Contains(notes, "binds to nodes 7: no CPU") || !strings.Contains(notes, "Of 7 nodes, 0-2,4 were tried: '--arms as-is,node-3' tries another") {
-		t.Errorf("%v, %s", got, notes)
-	}
-	if got, notes = names(repeatFlags{nodes: "1", arms: usual}); !slices.Equal(got, []string{"as-is", "node-1", "local"}) || !strings.Contains(notes, "No interleave arm") {
-		t.Errorf("%v, %s", got, notes)
-	}
-	if got, _ = names(repeatFlags{nodes: "all", arms: []string{"node-5", "default", "node-5"}}); !slices.Equal(got, []string{"node-5", "as-is"}) {
-		t.Errorf("%v", got)
-	}
-	arms, _, _ := repeatFlags{nodes: "2-3", arms: []string{"interleave"}}.choose(m, limits)
-	if len(arms) != 1 || strings.Join(arms[0].run, " ") != "--nodes 2-3 --policy interleave" || !arms[0].placement.CPUs.IsEmpty() {
-		t.Errorf("%+v", arms)
-	}
-	m.Nodes = m.Nodes[:1]
-	if got, notes = names(repeatFlags{nodes: "0", arms: usual}); !slices.Equal(got, []string{"as-is"}) || !strings.Contains(notes, "one node") {
-		t.Errorf("%v, %s", got, notes)
 	}
 }

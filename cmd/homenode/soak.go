@@ -3,36 +3,17 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
-	"homenode/internal/kernel"
+	"homenode/internal/agent/serve"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/source"
 )
-
-// soakResult is what an agent cost that played a recording.
-type soakResult struct {
-	Schema    int     `json:"schema"`
-	Rounds    uint64  `json:"rounds"`
-	Workloads int     `json:"workloads"`
-	Nodes     int     `json:"nodes"`
-	Seconds   float64 `json:"wall_s"`
-	CPU       float64 `json:"cpu_s"`
-	// Of /proc/self/status at the end: the most that was ever resident, and what of it is
-	// now anonymous, or the program's own file.
-	PeakBytes int64             `json:"vm_hwm_bytes"`
-	AnonBytes int64             `json:"rss_anon_bytes"`
-	FileBytes int64             `json:"rss_file_bytes"`
-	Decide    agent.Histogram   `json:"decide_times"`
-	Decisions map[string]uint64 `json:"decisions"`
-}
 
 // soakCommand is what `make bench-agent` runs.
 func soakCommand() *cobra.Command {
@@ -41,25 +22,25 @@ func soakCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "soak FILE", Hidden: true,
 		Short: "Play a recording to the agent's own loop, as fast as it goes, and report its memory",
-		Args:  exactly(1, "a recording"),
+		Args:  cli.Exactly(1, "a recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			staySmall()
+			serve.StaySmall()
 			c, err := agentConfig(file, state)
 			if err != nil {
 				return err
 			}
 			if state == "" {
-				return badInput(fmt.Errorf("soak wants --state: a folder of its own"))
+				return exit.BadInput(fmt.Errorf("soak wants --state: a folder of its own"))
 			}
-			rec, err := readRecording(args[0])
+			rec, err := source.Recording(args[0])
 			if err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
 			tape, err := agent.NewTape(rec)
 			if err != nil {
-				return badInput(err)
+				return exit.BadInput(err)
 			}
-			out, err := soak(cmd.Context(), c, tape, rounds)
+			out, err := serve.Soak(cmd.Context(), c, tape, cli.Version, rounds)
 			if err != nil {
 				return err
 			}
@@ -70,46 +51,4 @@ func soakCommand() *cobra.Command {
 	cmd.Flags().StringVar(&state, "state", "", "folder of its status")
 	cmd.Flags().Uint64Var(&rounds, "rounds", 8640, "how many windows: a day's of 10 s")
 	return cmd
-}
-
-func soak(ctx context.Context, c agent.Config, tape *agent.Tape, rounds uint64) (soakResult, error) {
-	c.Log.Level = "error" // a day's log lines at once say nothing
-	log, _ := agent.Logger(os.Stderr, c.Log)
-	a, err := agent.New(ctx, agent.Options{Config: c, Rounds: rounds, Log: log, Play: tape})
-	if err != nil {
-		return soakResult{}, err
-	}
-	began := time.Now()
-	if err := serveAgent(ctx, a, log, hangups()); err != nil {
-		return soakResult{}, err
-	}
-	v, _ := a.View()
-	out := soakResult{Schema: 1, Rounds: v.Status.Rounds, Workloads: len(v.Status.Window.Workloads), Nodes: len(v.Status.Window.Nodes),
-		Seconds: time.Since(began).Seconds(), CPU: kernel.ProcessCPU().Seconds(), Decide: v.Status.Totals.DecideTimes, Decisions: v.Status.Totals.Decisions}
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return out, fmt.Errorf("read own memory: %w", err)
-	}
-	for name, to := range map[string]*int64{"VmHWM": &out.PeakBytes, "RssAnon": &out.AnonBytes, "RssFile": &out.FileBytes} {
-		if *to, err = statusBytes(text, name); err != nil {
-			return out, fmt.Errorf("read own memory: %w", err)
-		}
-	}
-	return out, nil
-}
-
-// statusBytes is a line "VmHWM:	   12345 kB" of /proc/PID/status. One that is not there is
-// an error: 0 would be below every limit.
-func statusBytes(text []byte, name string) (int64, error) {
-	for line := range strings.Lines(string(text)) {
-		rest, ok := strings.CutPrefix(line, name+":")
-		if fields := strings.Fields(rest); ok && len(fields) > 0 {
-			n, err := strconv.ParseInt(fields[0], 10, 64)
-			if err != nil || n < 0 {
-				return 0, fmt.Errorf("%s is %q", name, fields[0])
-			}
-			return n << 10, nil
-		}
-	}
-	return 0, fmt.Errorf("/proc/self/status has no %s", name)
 }

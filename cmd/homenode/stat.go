@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/report/usage"
 	"homenode/internal/survey"
@@ -39,7 +41,7 @@ func statCommand() *cobra.Command {
 			"--workload and --cgroup show one of them, --pid processes, from their numa_maps.\n\n" +
 			"Counts and rates are of the time between two readings, --interval apart. --pid reads once,\n" +
 			"and without CPU time, unless --interval is given.",
-		Args: exactly(0, "no arguments"),
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.paced = cmd.Flags().Changed("interval")
 			return stat(cmd.Context(), cmd.OutOrStdout(), o)
@@ -51,22 +53,22 @@ func statCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "time between two readings; 0: one reading, no rates")
 	cmd.Flags().IntVar(&o.count, "count", 1, "how often; 0: until it is stopped")
 	cmd.Flags().StringVar(&o.root, "root", "/", "a recorded tree instead of the running kernel")
-	outputFlag(cmd, &o.output)
+	cli.OutputFlag(cmd, &o.output)
 	return cmd
 }
 
 func stat(ctx context.Context, w io.Writer, o statOptions) error {
 	oneShot(o.count)
 	if err := o.check(); err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	cfg, id, err := o.survey()
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	s, err := kernel.NewSurveyor(cfg)
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
 	defer s.Close()
 	var partly error
@@ -123,7 +125,7 @@ func (o statOptions) check() error {
 	if err := checkFolder(o.root); err != nil {
 		return err
 	}
-	return checkOutput(o.output)
+	return cli.CheckOutput(o.output)
 }
 
 // checkFolder refuses what 'homenode topo' alone can look into.
@@ -174,11 +176,11 @@ func selection(pids string) (kernel.Selection, error) {
 // print shows one survey; the second and later after an empty line.
 func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error {
 	if o.pids != "" && o.pids != "all" && noneKnown(s) {
-		return badInput(errors.New(strings.Join(s.Problems, "; ")))
+		return exit.BadInput(errors.New(strings.Join(s.Problems, "; ")))
 	}
 	if id != "" {
 		if _, ok := s.Window.Workload(id); !ok {
-			return badInput(fmt.Errorf("read workload %s: it is gone", id))
+			return exit.BadInput(fmt.Errorf("read workload %s: it is gone", id))
 		}
 	}
 	if o.output == "json" {
@@ -187,7 +189,7 @@ func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error
 	if i > 0 {
 		fmt.Fprintln(w)
 	}
-	screen := screenOf(0)
+	screen := cli.ScreenOf(0)
 	switch {
 	case o.pids != "":
 		return usage.Processes(w, s, screen)
@@ -210,7 +212,7 @@ func noneKnown(s survey.Survey) bool {
 // printed.
 func partSurveyed(s survey.Survey) error {
 	if len(s.Problems) > 0 {
-		return codeError{code: exitPartly}
+		return exit.With(exit.Partly, nil)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/exit"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/survey"
 )
@@ -108,7 +109,7 @@ func TestStatRefuses(t *testing.T) {
 		{[]string{"stat", "--pid", "99"}, "process 99 is gone"},
 		{[]string{"maps", "99"}, "process 99 is gone"},
 	} {
-		if code, text := runCaught(t, append(c.args, "--root", tree)...); code != exitBadInput || !strings.Contains(text, c.want) {
+		if code, text := runCaught(t, append(c.args, "--root", tree)...); code != exit.Bad || !strings.Contains(text, c.want) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, text)
 		}
 	}
@@ -120,15 +121,15 @@ func TestStatRefuses(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"stat"}, {"maps", "10"}} {
-		if code, text := runCaught(t, append(args, "--root", file)...); code != exitBadInput || !strings.Contains(text, "it is a file: give a folder") {
+		if code, text := runCaught(t, append(args, "--root", file)...); code != exit.Bad || !strings.Contains(text, "it is a file: give a folder") {
 			t.Errorf("%v of a file: exit code %d, %s", args, code, text)
 		}
 	}
-	if out, err := statOut(t, "stat", "--interval", "0", "--root", tree); err == nil || err.(codeError).code != exitPartly ||
+	if out, err := statOut(t, "stat", "--interval", "0", "--root", tree); err == nil || err.(exit.Error).Code != exit.Partly ||
 		!strings.Contains(strings.Join(strings.Fields(out), " "), `node0/meminfo: malformed: line 1: MemTotal "997"`) {
 		t.Errorf("truncated: %v\n%s", err, out)
 	}
-	if _, err := statOut(t, "stat", "--pid", "10,99", "--root", tree); err == nil || err.(codeError).code != exitPartly {
+	if _, err := statOut(t, "stat", "--pid", "10,99", "--root", tree); err == nil || err.(exit.Error).Code != exit.Partly {
 		t.Errorf("one of two: %v", err)
 	}
 }
@@ -144,12 +145,12 @@ func TestStatOfThisHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := strconv.Itoa(gone.Process.Pid)
-	if code, text := runCaught(t, "maps", pid); code != exitBadInput || text != "homenode: process "+pid+" is gone\n" {
+	if code, text := runCaught(t, "maps", pid); code != exit.Bad || text != "homenode: process "+pid+" is gone\n" {
 		t.Errorf("gone: exit code %d, %s", code, text)
 	}
 	if name, err := os.ReadFile("/proc/2/comm"); err == nil && string(name) == "kthreadd\n" {
 		const want = "homenode: process 2 (kthreadd) is a kernel thread: it has no memory of its own\n"
-		if code, text := runCaught(t, "stat", "--pid", "2"); code != exitBadInput || text != want {
+		if code, text := runCaught(t, "stat", "--pid", "2"); code != exit.Bad || text != want {
 			t.Errorf("kernel thread: exit code %d, %s", code, text)
 		}
 	}
@@ -175,7 +176,7 @@ func TestStatOfAnotherUser(t *testing.T) {
 	cmd := exec.Command(exe, "maps", pid)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
-	if err == nil || cmd.ProcessState.ExitCode() != exitBadInput || !strings.Contains(string(out), "belongs to root: reading its memory map needs CAP_SYS_PTRACE or that user") {
+	if err == nil || cmd.ProcessState.ExitCode() != exit.Bad || !strings.Contains(string(out), "belongs to root: reading its memory map needs CAP_SYS_PTRACE or that user") {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 }

@@ -6,69 +6,32 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"homenode/internal/action"
-	"homenode/internal/actuate"
 	"homenode/internal/agent"
-	"homenode/internal/migration"
-	"homenode/internal/set"
-	"homenode/internal/unit"
+	"homenode/internal/cli/clitest"
+	"homenode/internal/exit"
+	"homenode/internal/source"
 )
-
-// `why` shows the sum by which memory is moved, each figure with its source.
-func TestWhyShowsTheSum(t *testing.T) {
-	stake := migration.Stake{
-		Bytes: 512 * unit.MiB, RemoteRate: unit.Measured(1.2e6, "perf r01d3"), Difference: unit.Measured(58e-9, "profile: latency"),
-		Horizon: 10 * time.Minute, PerByte: unit.Estimated(0.65e-9, "0.65 s/GB (MAO)"),
-	}
-	ws := agent.WorkloadStatus{
-		ID: "/a", Stage: actuate.StagePages, Nodes: set.FromNodes(1), Reason: action.Reason{Summary: "it is bound"},
-		Pays: unit.Some(migration.Pays(stake)), Moving: true,
-	}
-	const moving = `/a: it is bound
-  binding to nodes 1: stage pages
-  its remote memory: 512MiB; 1.2 M remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.35 CPU-s cost: moving
-    remote_bytes 5.369e+08 bytes (measured) from pages by node
-    remote_loads 1.2e+06 1/s (measured) from perf r01d3
-    saved_per_load 5.8e-08 s (measured) from profile: latency
-    horizon 600 s (estimated) from configuration
-    cost_per_byte 6.5e-10 cpu_s (estimated) from 0.65 s/GB (MAO)
-    move_cost 0.349 cpu_s (estimated) from 0.65 s/GB (MAO)
-    move_gain 41.76 cpu_s (measured, limit 0.349) from remote loads/s × seconds saved a load × horizon
-`
-	var out strings.Builder
-	if printWhy(&out, ws); out.String() != moving {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), moving)
-	}
-	stake.RemoteRate = unit.UnknownValue[float64]("no \x1b[31mevents")
-	ws.Stage, ws.Moving, ws.Pays = actuate.StageCPUsOnly, false, unit.Some(migration.Pays(stake))
-	out.Reset()
-	printWhy(&out, ws)
-	if got := out.String(); strings.Contains(got, "\x1b") || !strings.Contains(got, "cost: not moving\n") || !strings.Contains(got, "remote_loads unknown (no ") {
-		t.Errorf("of unknown loads:\n%s", got)
-	}
-}
 
 // A profile that the agent cannot use is exit code 2 and one sentence, before
 // anything is opened.
 func TestAgentProfile(t *testing.T) {
 	dir := t.TempDir()
 	config := func(profile string) string {
-		return writeFile(t, filepath.Join(dir, "agent.yaml"), "profile: "+profile+"\n")
+		return clitest.WriteFile(t, filepath.Join(dir, "agent.yaml"), "profile: "+profile+"\n")
 	}
 	for profile, want := range map[string]string{
-		filepath.Join(dir, "none.json"):                                    "none.json",
-		writeFile(t, filepath.Join(dir, "cut.json"), `{"schema":1`):        "parse profile",
-		writeFile(t, filepath.Join(dir, "newer.json"), `{"schema":99999}`): "newer homenode",
-		profileOf(t, shapeMachine(t, "opteron")):                           "another machine",
+		filepath.Join(dir, "none.json"):                                            "none.json",
+		clitest.WriteFile(t, filepath.Join(dir, "cut.json"), `{"schema":1`):        "parse profile",
+		clitest.WriteFile(t, filepath.Join(dir, "newer.json"), `{"schema":99999}`): "newer homenode",
+		profileOf(t, shapeMachine(t, "opteron")):                                   "another machine",
 	} {
 		code, text := runCaught(t, "agent", "--config", config(profile), "--state", dir, "--rounds", "1", "--dry-run")
-		if code != exitBadInput || !strings.Contains(text, want) || strings.Count(strings.TrimSpace(text), "\n") > 0 {
+		if code != exit.Bad || !strings.Contains(text, want) || strings.Count(strings.TrimSpace(text), "\n") > 0 {
 			t.Errorf("%s: exit code %d, %q, want %q", profile, code, text, want)
 		}
 	}
-	m, _, err := liveMachine()
+	m, _, err := source.Live()
 	if err != nil {
 		t.Skipf("this host's machine cannot be read: %v", err)
 	}

@@ -16,8 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/cli"
+	"homenode/internal/control"
+	"homenode/internal/exit"
+	"homenode/internal/source"
 	"homenode/internal/tui"
-	"homenode/internal/window"
+	"homenode/internal/views"
 )
 
 type topOptions struct {
@@ -39,13 +43,13 @@ func topCommand() *cobra.Command {
 			"shown first. What was set before goes to the journal; what is bound here stays bound when top ends, and\n" +
 			"'homenode restore' puts it back, as does the next start of 'homenode agent'.\n\n" +
 			"--replay plays what 'homenode record --windows' wrote, gzipped or not, on the same screen; nothing can be bound there.",
-		Args: exactly(0, "no arguments"),
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.replay != "" && (cmd.Flags().Changed("period") || cmd.Flags().Changed("config") || cmd.Flags().Changed("cgroup")) {
-				return badInput(errors.New("--replay shows a recording: leave --period, --config and --cgroup out"))
+				return exit.BadInput(errors.New("--replay shows a recording: leave --period, --config and --cgroup out"))
 			}
 			if o.replay == "" && cmd.Flags().Changed("speed") {
-				return badInput(errors.New("--speed is for --replay: a live screen goes as time does"))
+				return exit.BadInput(errors.New("--speed is for --replay: a live screen goes as time does"))
 			}
 			return runTop(cmd.Context(), o)
 		},
@@ -69,25 +73,25 @@ func runTop(ctx context.Context, o topOptions) error {
 		err = needTerminal(o.stdout)
 	}
 	if err == nil {
-		err = checkPeriod(o.period)
+		err = cli.CheckPeriod(o.period)
 	}
 	if err != nil {
-		return badInput(err)
+		return exit.BadInput(err)
 	}
-	so := tui.Options{Speed: speed, ASCII: o.ascii || !speaksUTF8(os.Getenv)}
+	so := tui.Options{Speed: speed, ASCII: o.ascii || !cli.SpeaksUTF8(os.Getenv)}
 	if o.replay != "" {
-		rec, err := readRecording(o.replay)
+		rec, err := source.Recording(o.replay)
 		if err != nil {
-			return badInput(err)
+			return exit.BadInput(err)
 		}
 		so.Source, so.NoActor = tui.NewReplay(rec), "a recording cannot be bound: 'homenode top' without --replay shows this host"
 		if so.Title = filepath.Base(o.replay); rec.CutOff != "" {
-			tell(os.Stderr, []string{o.replay + ": " + rec.CutOff})
+			cli.Tell(os.Stderr, []string{o.replay + ": " + rec.CutOff})
 			so.Title += " (cut off)"
 		}
 		err = showTop(ctx, o, so)
 		if err == nil && rec.CutOff != "" {
-			return codeError{code: exitPartly}
+			return exit.With(exit.Partly, nil)
 		}
 		return err
 	}
@@ -101,18 +105,18 @@ func runTop(ctx context.Context, o topOptions) error {
 	if len(o.cgroups) > 0 {
 		c.Cgroups = o.cgroups
 	}
-	if err := checkGlobs("--cgroup", o.cgroups); err != nil {
-		return badInput(err)
+	if err := cli.CheckGlobs("--cgroup", o.cgroups); err != nil {
+		return exit.BadInput(err)
 	}
-	l, err := openLive(c, o.period)
+	l, err := control.Open(c, o.period)
 	if err != nil {
-		return precondition(err)
+		return exit.Precondition(err)
 	}
 	so.Source, so.Actor, so.Title = l, l, "live"
 	so.Why = func(id string) string { return whyOf(c.StateDir, id) }
 	err = showTop(ctx, o, so)
-	tell(os.Stderr, l.close())
-	return precondition(err)
+	cli.Tell(os.Stderr, l.Close())
+	return exit.Precondition(err)
 }
 
 func showTop(ctx context.Context, o topOptions, so tui.Options) error {
@@ -130,7 +134,7 @@ func showTop(ctx context.Context, o topOptions, so tui.Options) error {
 // needTerminal says what to do instead where there is no screen to draw on.
 func needTerminal(f *os.File) error {
 	switch {
-	case !isTerminal(f):
+	case !cli.IsTerminal(f):
 		return errors.New("top needs a terminal to draw on: 'homenode top --once' prints one screen, 'homenode stat' the figures")
 	case os.Getenv("TERM") == "dumb":
 		return errors.New("this terminal (TERM=dumb) cannot move its cursor: 'homenode top --once' prints one screen")
@@ -149,44 +153,12 @@ func parseSpeed(text string) (float64, error) {
 	return v, nil
 }
 
-func checkPeriod(p time.Duration) error {
-	if p < 10*time.Millisecond || p > time.Hour {
-		return fmt.Errorf("--period is %v: want 10ms to 1h", p)
-	}
-	return nil
-}
-
-func checkGlobs(flag string, globs []string) error {
-	for _, g := range globs {
-		if _, err := filepath.Match(g, "/"); err != nil || !strings.HasPrefix(g, "/") {
-			return fmt.Errorf("%s is %q: want a pattern of a cgroup path, e.g. '/demo/*'", flag, g)
-		}
-	}
-	return nil
-}
-
 func envSize(name string, other int) int {
 	n, err := strconv.Atoi(os.Getenv(name))
 	if err != nil || n < 20 || n > 500 {
 		return other
 	}
 	return n
-}
-
-func readRecording(path string) (window.Recording, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return window.Recording{}, fmt.Errorf("read recording: %w", err)
-	}
-	defer f.Close()
-	rec, err := window.ReadRecording(f)
-	if err != nil {
-		return window.Recording{}, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(rec.Windows) == 0 {
-		return window.Recording{}, fmt.Errorf("%s: %w", path, errNoWindow)
-	}
-	return rec, nil
 }
 
 // whyOf is what `homenode why` says, or why it cannot.
@@ -200,6 +172,6 @@ func whyOf(state, id string) string {
 		return err.Error()
 	}
 	var out strings.Builder
-	printWhy(&out, ws)
+	views.Why(&out, ws)
 	return out.String()
 }

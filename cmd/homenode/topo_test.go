@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -15,6 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/cli"
+	"homenode/internal/cli/clitest"
+	"homenode/internal/exit"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/record"
 	"homenode/internal/machine"
@@ -23,15 +25,7 @@ import (
 )
 
 // runWith runs a command line and returns exit code, stdout and stderr.
-func runWith(args ...string) (int, string, string) {
-	var out, errs bytes.Buffer
-	root := rootCommand()
-	root.SetArgs(args)
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	code := finish(root.ExecuteContext(context.Background()), &errs)
-	return code, out.String(), errs.String()
-}
+func runWith(args ...string) (int, string, string) { return clitest.Run(rootCommand(), args...) }
 
 // fakeTree is a machine of two nodes in a folder.
 func fakeMachineTree(t *testing.T, more kerneltest.Files) string {
@@ -39,47 +33,36 @@ func fakeMachineTree(t *testing.T, more kerneltest.Files) string {
 	return kerneltest.Tree(t, kerneltest.TwoNodes().With(more)).Path("/")
 }
 
-func writeFile(t *testing.T, path, text string) string {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // What cannot be shown is exit code 2, one sentence, and nothing on stdout.
 func TestTopoBadInput(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	tree := fakeMachineTree(t, nil)
-	writeFile(t, in("two/a/sys/x"), "")
-	writeFile(t, in("two/b/sys/x"), "")
-	writeFile(t, in("nocpu/sys/devices/system/node/node0/cpulist"), "0\n")
-	writeFile(t, in("files/a"), "")
-	writeFile(t, in("deep/1/2/3/4/sys/x"), "")
+	clitest.WriteFile(t, in("two/a/sys/x"), "")
+	clitest.WriteFile(t, in("two/b/sys/x"), "")
+	clitest.WriteFile(t, in("nocpu/sys/devices/system/node/node0/cpulist"), "0\n")
+	clitest.WriteFile(t, in("files/a"), "")
+	clitest.WriteFile(t, in("deep/1/2/3/4/sys/x"), "")
 	for _, c := range []struct {
 		args []string
 		want []string
 	}{
 		{[]string{"--root", in("none")}, []string{"none", "no such folder"}},
-		{[]string{"--root", writeFile(t, in("file"), "x")}, []string{"it is a file", "folder that holds sys/"}},
-		{[]string{"--root", writeFile(t, in("m.tar.bz2"), "BZh9")}, []string{"m.tar.bz2", "archive", "unpack it first"}},
-		{[]string{"--root", writeFile(t, in("m.tar.gz"), "BZh9")}, []string{"m.tar.gz", "unpack it first"}},
+		{[]string{"--root", clitest.WriteFile(t, in("file"), "x")}, []string{"it is a file", "folder that holds sys/"}},
+		{[]string{"--root", clitest.WriteFile(t, in("m.tar.bz2"), "BZh9")}, []string{"m.tar.bz2", "archive", "unpack it first"}},
+		{[]string{"--root", clitest.WriteFile(t, in("m.tar.gz"), "BZh9")}, []string{"m.tar.gz", "unpack it first"}},
 		{[]string{"--root", in("two")}, []string{"2 of its folders", "two/a"}},
 		{[]string{"--root", in("nocpu")}, []string{"nocpu", "no CPU found", "sys/devices/system/cpu"}},
 		{[]string{"--root", in("files")}, []string{"no sys/"}},
 		{[]string{"--root", in("deep")}, []string{"no sys/"}},
 		{[]string{"--root", filepath.Join(tree, "sys")}, []string{"folder that holds it"}},
 		{[]string{"--from-hwloc", in("none.xml")}, []string{"none.xml"}},
-		{[]string{"--from-hwloc", writeFile(t, in("a.xml"), "<html><body>no</body></html>")}, []string{"a.xml"}},
-		{[]string{"--from-hwloc", writeFile(t, in("b.xml"), "\x7fELF\x00\x01")}, []string{"b.xml"}},
+		{[]string{"--from-hwloc", clitest.WriteFile(t, in("a.xml"), "<html><body>no</body></html>")}, []string{"a.xml"}},
+		{[]string{"--from-hwloc", clitest.WriteFile(t, in("b.xml"), "\x7fELF\x00\x01")}, []string{"b.xml"}},
 		{[]string{"--from-hwloc", dir}, []string{"directory"}},
-		{[]string{"--shape", "nonesuch"}, []string{"unknown shape", "nonesuch", "homenode lab shapes"}},
+		{[]string{"--shape", "nonesuch"}, []string{"unknown shape", "nonesuch", "far, four"}},
 		{[]string{"--shape", in("none.yaml")}, []string{"none.yaml"}},
-		{[]string{"--shape", writeFile(t, in("bad.yaml"), "name: x\ncolour: red\n")}, []string{"bad.yaml", "colour"}},
+		{[]string{"--shape", clitest.WriteFile(t, in("bad.yaml"), "name: x\ncolour: red\n")}, []string{"bad.yaml", "colour"}},
 		{[]string{"--root", tree, "--shape", "two"}, []string{"root", "shape"}},
 		{[]string{"--root", tree, "-o", "yaml"}, []string{"text or json"}},
 		{[]string{"--root", tree, "--svg", "-", "-o", "json"}, []string{"one thing"}},
@@ -88,9 +71,9 @@ func TestTopoBadInput(t *testing.T) {
 		{[]string{"--root", ""}, []string{"--root is empty"}},
 		{[]string{"extra"}, []string{"no arguments"}},
 	} {
-		args := append([]string{"topo", "--shapes", "../../lab/shapes"}, c.args...)
+		args := append([]string{"topo"}, c.args...)
 		code, out, errs := runWith(args...)
-		if code != exitBadInput || out != "" || !strings.HasPrefix(errs, "homenode: ") || strings.Count(errs, "\n") != 1 && !strings.Contains(errs, "bad.yaml") { // that shows the line
+		if code != exit.Bad || out != "" || !strings.HasPrefix(errs, "homenode: ") || strings.Count(errs, "\n") != 1 && !strings.Contains(errs, "bad.yaml") { // that shows the line
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q", c.args, code, out, errs)
 		}
 		for _, w := range c.want {
@@ -118,7 +101,7 @@ func TestTopoPartly(t *testing.T) {
 			Distances []*int `json:"distances"`
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitPartly || doc.CPUs != 4 {
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exit.Partly || doc.CPUs != 4 {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
 	if len(doc.Problems) != 4 || strings.Count(errs, "\n") != 4 || doc.Nodes[0].Memory != nil || doc.Nodes[1].Memory == nil || doc.Nodes[1].Distances[0] != nil {
@@ -145,7 +128,7 @@ func TestTopoStaysInTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := runWith("topo", "--root", tree, "-o", "json")
-	if code != exitPartly || !strings.Contains(out, `"memory_bytes": null`) || !strings.Contains(errs, "node0/meminfo") {
+	if code != exit.Partly || !strings.Contains(out, `"memory_bytes": null`) || !strings.Contains(errs, "node0/meminfo") {
 		t.Errorf("exit code %d: %s%s", code, errs, out)
 	}
 }
@@ -157,19 +140,19 @@ func TestTopoOutputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := runWith("topo", "--root", outer)
-	if code != exitDone || !strings.HasPrefix(out, "4 CPUs (SMT unknown) in 2 packages and 2 nodes, 1 GiB;") || !strings.Contains(errs, "reading "+outer+"/inner") {
+	if code != exit.Done || !strings.HasPrefix(out, "4 CPUs (SMT unknown) in 2 packages and 2 nodes, 1 GiB;") || !strings.Contains(errs, "reading "+outer+"/inner") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	picture := filepath.Join(outer, "x.svg")
-	code, out, errs = runWith("topo", "--shapes", "../../lab/shapes", "--shape", "far", "--svg", picture)
+	code, out, errs = runWith("topo", "--shape", "far", "--svg", picture)
 	data, err := os.ReadFile(picture)
-	if code != exitDone || err != nil || !bytes.HasPrefix(data, []byte("<svg ")) || !strings.Contains(out, "3 nodes") {
+	if code != exit.Done || err != nil || !bytes.HasPrefix(data, []byte("<svg ")) || !strings.Contains(out, "3 nodes") {
 		t.Errorf("exit code %d, %v: %s", code, err, errs)
 	}
-	if code, out, _ = runWith("topo", "--shapes", "../../lab/shapes", "--shape", "far", "--svg", "-"); code != exitDone || out != string(data) {
+	if code, out, _ = runWith("topo", "--shape", "far", "--svg", "-"); code != exit.Done || out != string(data) {
 		t.Errorf("exit code %d: the picture on stdout is another", code)
 	}
-	if code, out, errs = runWith("topo"); code != exitDone && code != exitPartly || !strings.Contains(out, "CPU") {
+	if code, out, errs = runWith("topo"); code != exit.Done && code != exit.Partly || !strings.Contains(out, "CPU") {
 		t.Errorf("live: exit code %d: %s%s", code, out, errs)
 	}
 }
@@ -178,12 +161,12 @@ func TestRecord(t *testing.T) {
 	tree := fakeMachineTree(t, kerneltest.Files{"/etc/hostname": "SECRET\n", "/proc/cmdline": "SECRET\n", "/sys/devices/system/node/node0/serial": "SECRET\n"})
 	out := filepath.Join(t.TempDir(), "m.tar.gz")
 	code, text, errs := runWith("record", "--root", tree, "--out", out)
-	if code != exitDone || !strings.Contains(text, "saved 4 CPUs and 2 nodes") || !strings.Contains(text, "no serial numbers") {
+	if code != exit.Done || !strings.Contains(text, "saved 4 CPUs and 2 nodes") || !strings.Contains(text, "no serial numbers") {
 		t.Fatalf("exit code %d: %s%s", code, text, errs)
 	}
 	_, want, _ := runWith("topo", "--root", tree, "-o", "json")
 	code, got, errs := runWith("topo", "--root", out, "-o", "json")
-	if code != exitDone || !sameMachine(t, got, want) {
+	if code != exit.Done || !sameMachine(t, got, want) {
 		t.Errorf("exit code %d: %s%s, want %s", code, errs, got, want)
 	}
 	for _, c := range [][]string{
@@ -194,11 +177,11 @@ func TestRecord(t *testing.T) {
 		{"record", "--root", filepath.Join(tree, "none")},
 		{"record", "--root", t.TempDir(), "--out", out + "x"},
 	} {
-		if code, text, errs := runWith(c...); code != exitBadInput || text != "" || strings.Count(errs, "\n") != 1 {
+		if code, text, errs := runWith(c...); code != exit.Bad || text != "" || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: exit code %d: %s%s", c, code, text, errs)
 		}
 	}
-	if code, _, errs := runWith("record", "--root", tree, "--out", out, "--force"); code != exitDone {
+	if code, _, errs := runWith("record", "--root", tree, "--out", out, "--force"); code != exit.Done {
 		t.Errorf("--force: exit code %d: %s", code, errs)
 	}
 }
@@ -232,7 +215,7 @@ func TestTopoOfRecorded(t *testing.T) {
 				t.Fatalf("%d CPUs, %v, %v", len(want.CPUs), wantErr, err)
 			}
 			got, gotErr := machine.ParseSysfs(saved.FS(), archive)
-			if !reflect.DeepEqual(got, want) || len(sentences(gotErr)) != len(sentences(wantErr)) {
+			if !reflect.DeepEqual(got, want) || len(cli.Sentences(gotErr)) != len(cli.Sentences(wantErr)) {
 				t.Errorf("came back as another machine: %v, want %v", gotErr, wantErr)
 			}
 			var picture bytes.Buffer

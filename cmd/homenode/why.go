@@ -13,7 +13,10 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/agent/decisions"
+	"homenode/internal/cli"
+	"homenode/internal/exit"
 	"homenode/internal/report"
+	"homenode/internal/views"
 )
 
 // whyMost is how many decisions of the log `why` shows.
@@ -49,7 +52,7 @@ func earlierOf(stderr io.Writer, log string, ws agent.WorkloadStatus) []agent.De
 	}
 	found, skipped, err := decisions.Read(log, agent.Before(ws), whyMost)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		tell(stderr, []string{"earlier decisions are not shown: " + err.Error()})
+		cli.Tell(stderr, []string{"earlier decisions are not shown: " + err.Error()})
 	}
 	saySkipped(stderr, log, skipped)
 	return decisionsOf(found)
@@ -57,7 +60,7 @@ func earlierOf(stderr io.Writer, log string, ws agent.WorkloadStatus) []agent.De
 
 func saySkipped(stderr io.Writer, log string, skipped int) {
 	if skipped > 0 {
-		tell(stderr, []string{fmt.Sprintf("%s: %d lines say nothing: a crash left them, or a newer homenode", log, skipped)})
+		cli.Tell(stderr, []string{fmt.Sprintf("%s: %d lines say nothing: a crash left them, or a newer homenode", log, skipped)})
 	}
 }
 
@@ -76,12 +79,12 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 		return k.Workload == name || k.Service == name || path.Base(k.Workload) == name
 	}
 	if log == "" {
-		return badInput(noStatus)
+		return exit.BadInput(noStatus)
 	}
 	found, _, err := decisions.Read(log, match, whyMost)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && len(found) == 0:
-		return badInput(fmt.Errorf("%w; and no decision on %q is in %s", noStatus, name, log))
+		return exit.BadInput(fmt.Errorf("%w; and no decision on %q is in %s", noStatus, name, log))
 	case err != nil:
 		return err
 	}
@@ -100,7 +103,7 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 	}
 	fmt.Fprintln(w)
 	for _, d := range decisionsOf(found) {
-		printDecision(w, d)
+		views.Decision(w, d)
 	}
 	return nil
 }

@@ -14,23 +14,32 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// FindWorkload finds the workload with that id, or whose id ends in that name.
-func FindWorkload(root Root, name string) (string, error) {
+// Workloads are the ids of all cgroups that have processes.
+func Workloads(root Root) (ids []string, err error) {
 	layout, err := cgroup.Find(root)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	all, err := layout.Discover(nil)
+	for _, c := range all {
+		ids = append(ids, c.ID)
+	}
+	return ids, err
+}
+
+// FindWorkload finds the workload with that id, or whose id ends in that name.
+func FindWorkload(root Root, name string) (string, error) {
+	all, err := Workloads(root)
 	if err != nil {
 		return "", err
 	}
 	var found []string
-	for _, c := range all {
-		if c.ID == name {
-			return c.ID, nil
+	for _, id := range all {
+		if id == name {
+			return id, nil
 		}
-		if path.Base(c.ID) == name {
-			found = append(found, c.ID)
+		if path.Base(id) == name {
+			found = append(found, id)
 		}
 	}
 	switch len(found) {

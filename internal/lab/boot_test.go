@@ -71,16 +71,18 @@ func leave(shape, cgroup string) {
 func labOptionsFor(t *testing.T, shape, cgroup string) Options {
 	t.Helper()
 	a, err := FindAssets(filepath.Join(root, "build/lab"))
-	binary := filepath.Join(root, "build/homenode")
-	if err == nil {
-		_, err = os.Stat(binary)
+	built := filepath.Join(root, "build")
+	for _, name := range []string{"homenode", "homenode-lab"} {
+		if err == nil {
+			_, err = os.Stat(filepath.Join(built, name))
+		}
 	}
 	if err != nil && os.Getenv("CI") == "true" {
 		t.Fatalf("the lab is not built: %v", err)
 	} else if err != nil {
 		t.Skipf("the lab is not built ('make lab'): %v", err)
 	}
-	return Options{Shape: shapeNamed(t, shape), Assets: a, Binary: binary, Cgroup: cgroup}
+	return Options{Shape: shapeNamed(t, shape), Assets: a, Bin: built, Cgroup: cgroup}
 }
 
 // mustRun runs a program in the guest and returns its stdout.

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// counting is what `homenode lab count` prints.
+// counting is what `homenode-lab count` prints.
 type counting struct {
 	Cgroups            map[string]map[string][]uint64
 	Files              map[string]int
@@ -29,7 +29,7 @@ const (
 )
 
 // countWhile runs scripts, each in a cgroup of its own below /sys/fs/cgroup/MOUNT, all
-// at once, while `homenode lab count` counts these cgroups.
+// at once, while `homenode-lab count` counts these cgroups.
 func countWhile(t *testing.T, g *Guest, mount string, args []string, scripts ...string) counting {
 	t.Helper()
 	var b strings.Builder
@@ -42,7 +42,7 @@ func countWhile(t *testing.T, g *Guest, mount string, args []string, scripts ...
 		}
 		list += " --cgroup " + dir
 	}
-	fmt.Fprintf(&b, "rm -f /ready; homenode lab count --ready /ready %s %s </dev/null >/count.json 2>/count.err &\ncounter=$!\n", strings.Join(args, " "), list)
+	fmt.Fprintf(&b, "rm -f /ready; homenode-lab count --ready /ready %s %s </dev/null >/count.json 2>/count.err &\ncounter=$!\n", strings.Join(args, " "), list)
 	b.WriteString("until [ -e /ready ]; do kill -0 $counter || { cat /count.err >&2; exit 1; }; sleep 0.1; done\nloads=\n")
 	for i, s := range scripts {
 		// BPF sees who entered a cgroup when it is switched to next, perf at once: sleep is a switch.

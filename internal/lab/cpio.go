@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 )
 
@@ -67,19 +68,22 @@ func parents(name string) []string {
 	return dirs
 }
 
-// selfFile is this very program, for the guest.
-func selfFile() (guestFile, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return guestFile{}, fmt.Errorf("find homenode's own binary: %w", err)
+// programs are what the guest has of homenode: both programs of a folder, by default this
+// program's own.
+func programs(dir string) (files []guestFile, err error) {
+	if dir == "" {
+		exe, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find homenode's own folder: %w", err)
+		}
+		dir = filepath.Dir(exe)
 	}
-	return binaryFile(exe)
-}
-
-func binaryFile(path string) (guestFile, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return guestFile{}, fmt.Errorf("read guest binary: %w", err)
+	for _, name := range []string{"homenode", "homenode-lab"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("read guest program: %w: 'make build' makes homenode and homenode-lab beside each other", err)
+		}
+		files = append(files, guestFile{name: "/bin/" + name, mode: 0o755, data: data})
 	}
-	return guestFile{name: "/bin/homenode", mode: 0o755, data: data}, nil
+	return files, nil
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"homenode/internal/lab/model"
 	"homenode/internal/machine"
 )
 
@@ -23,7 +24,7 @@ import (
 type Options struct {
 	Shape   machine.Shape
 	Assets  Assets
-	Binary  string        // homenode for the guest, statically linked; "" = this program
+	Bin     string        // folder of homenode and homenode-lab for the guest, statically linked; "" = this program's
 	Guest   string        // Busybox (default) or Debian
 	Cgroup  string        // "v1" or "v2" (default); Debian has v2 only
 	Dir     string        // of the run's files; "" = a temporary one, removed by Close
@@ -121,10 +122,7 @@ func (g *Guest) prepare(o Options) error {
 	if err := os.MkdirAll(g.Dir, 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
-	binary, err := selfFile()
-	if o.Binary != "" {
-		binary, err = binaryFile(o.Binary)
-	}
+	files, err := programs(o.Bin)
 	if err != nil {
 		return err
 	}
@@ -132,7 +130,7 @@ func (g *Guest) prepare(o Options) error {
 	if conf == "" {
 		conf = o.Shape.ModelConf()
 	}
-	return writeRunFiles(g.Dir, o.Assets, conf, []guestFile{binary})
+	return writeRunFiles(g.Dir, o.Assets, conf, files)
 }
 
 func writeRunFiles(dir string, a Assets, conf string, files []guestFile) error {
@@ -147,7 +145,7 @@ func writeRunFiles(dir string, a Assets, conf string, files []guestFile) error {
 	for name, data := range map[string][]byte{
 		"initrd.cpio": archive.Bytes(),
 		confName:      []byte(conf),
-		sharedName:    make([]byte, sharedBytes),
+		sharedName:    make([]byte, model.Bytes),
 		diskName:      nil,
 		scratchName:   nil,
 	} {
@@ -350,7 +348,9 @@ func (g *Guest) Fetch(ctx context.Context, path string) ([]byte, error) {
 }
 
 // Clock reads the model's clock.
-func (g *Guest) Clock() (Clock, error) { return ReadClock(filepath.Join(g.Dir, sharedName)) }
+func (g *Guest) Clock() (model.Clock, error) {
+	return model.ReadClock(filepath.Join(g.Dir, sharedName))
+}
 
 // Close ends the guest and removes a temporary run directory.
 func (g *Guest) Close() {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"homenode/internal/lab/model"
 )
 
 // fakeQEMU is what this program says, playing QEMU (TestMain): a hello; or "slow": its clock
@@ -59,7 +61,7 @@ func playClock(shared string) {
 		return
 	}
 	for cycles := uint64(0); ; cycles += 5_000_000 {
-		for off, v := range map[int64]uint64{offMagic: labMagic, offMHz: 50, offCycles: cycles} {
+		for off, v := range map[int64]uint64{model.OffMagic: model.Magic, model.OffMHz: 50, model.OffCycles: cycles} {
 			_, _ = f.WriteAt(binary.LittleEndian.AppendUint64(nil, v), off)
 		}
 		time.Sleep(lookEvery)
@@ -118,9 +120,12 @@ func fakeOptions(t *testing.T) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o644); err != nil {
-		t.Fatal(err)
+	bin := t.TempDir()
+	empty := filepath.Join(bin, "empty")
+	for _, name := range []string{empty, filepath.Join(bin, "homenode"), filepath.Join(bin, "homenode-lab")} {
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Binary: empty, Timeout: time.Second}
+	return Options{Shape: shapeNamed(t, "two"), Assets: Assets{QEMU: exe, Initramfs: empty}, Bin: bin, Timeout: time.Second}
 }

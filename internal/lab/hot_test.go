@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// hotFound is what `homenode lab hot` prints.
+// hotFound is what `homenode-lab hot` prints.
 type hotFound struct {
 	Heat struct {
 		Source, How, Unit string
@@ -34,7 +34,7 @@ O=; %s
 while [ ! -e /tmp/hot-ready ]; do kill -0 $L || exit 1; sleep 0.02; done
 homenode-load control on > /dev/null
 sleep 1
-homenode lab hot --pid $L %s
+homenode-lab hot --pid $L %s
 R=$?
 homenode-load control off > /dev/null
 kill $L $O

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -73,40 +72,6 @@ func TestDecisionCountersArgument(t *testing.T) {
 		if got := strings.Contains(args[len(args)-1], " homenode.counters=4"); got != want {
 			t.Errorf("%d counters: %s", n, args[len(args)-1])
 		}
-	}
-}
-
-// The offsets that Go reads are those of the C header.
-func TestParityLayout(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: the header cannot be asked")
-	}
-	exe := filepath.Join(t.TempDir(), "layout")
-	if out, err := exec.Command(cc, "-I"+root+"/lab/include", root+"/lab/include/layout.c", "-o", exe).CombinedOutput(); err != nil {
-		t.Fatalf("compile layout.c: %v\n%s", err, out)
-	}
-	out, err := exec.Command(exe).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, root+"/schema/lab_layout.golden", out)
-	lines := strings.Split(string(out), "\n")
-	for name, value := range map[string]any{
-		"magic_value": fmt.Sprintf("%x", uint64(labMagic)), "bytes": sharedBytes, "magic": offMagic,
-		"mhz": offMHz, "state": offState, "phase": offPhase, "applied": offApplied, "model_cycles": offCycles,
-		"idle_rate": offIdleRate, "heartbeat": offHeartbeat, "vcpu": offVCPU, "sizeof_vcpu": vcpuBytes, "vcpu.clock": offVCPUClock, "ncpu": offCPUs,
-	} {
-		if want := fmt.Sprintf("%s %v", name, value); !slices.Contains(lines, want) {
-			t.Errorf("Go has %q, the header says otherwise", want)
-		}
-	}
-}
-
-func TestDecodeClock(t *testing.T) {
-	page := make([]byte, 2048)
-	if _, err := decodeClock(page); err == nil {
-		t.Error("a page without the magic was taken")
 	}
 }
 

@@ -22,7 +22,7 @@ func setCounters(t *testing.T, g *Guest, n int) {
 	t.Cleanup(func() { mustRun(t, g, "sh", "-c", "echo "+before+" > "+countersFile) })
 }
 
-// counted is one group of `homenode lab groups`.
+// counted is one group of `homenode-lab groups`.
 type counted struct {
 	Enabled uint64 `json:"enabled_ns"`
 	Running uint64 `json:"running_ns"`
@@ -37,7 +37,7 @@ func (c counted) scaled(i int) float64 { return float64(c.Counts[i]) / c.share()
 
 func groups(t *testing.T, g *Guest, load string, codes ...string) []counted {
 	t.Helper()
-	cmd := "homenode lab groups --tid " + worker
+	cmd := "homenode-lab groups --tid " + worker
 	for _, c := range codes {
 		cmd += " --group " + c
 	}
@@ -150,7 +150,7 @@ func TestLabMultiplexesWhatNeedsNoCounter(t *testing.T) {
 
 // openScript ends what has opened its groups; what is refused ends by itself.
 const openScript = `rm -f /tmp/opened
-homenode lab groups --group %s --ready /tmp/opened & p=$!
+homenode-lab groups --group %s --ready /tmp/opened & p=$!
 while [ ! -e /tmp/opened ] && kill -0 $p 2>/dev/null; do sleep 0.05; done
 kill $p 2>/dev/null; wait $p`
 

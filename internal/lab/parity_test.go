@@ -72,7 +72,7 @@ func readersDuty(t *testing.T, g *Guest, cpus set.CPUSet) float64 {
 	var out struct {
 		Threads []struct{ Elapsed, Whole float64 }
 	}
-	text := mustRun(t, g, "homenode", "lab", "probe", "--cpus", cpus.String(), "--node", "0", "--bytes", "4MiB", "--work", "read", "--length", "500ms")
+	text := mustRun(t, g, "homenode-lab", "probe", "--cpus", cpus.String(), "--node", "0", "--bytes", "4MiB", "--work", "read", "--length", "500ms")
 	if err := json.Unmarshal([]byte(text), &out); err != nil || len(out.Threads) == 0 {
 		t.Fatalf("%v: %s", err, text)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// probed is what `homenode lab probe` prints.
+// probed is what `homenode-lab probe` prints.
 type probed struct {
 	Threads []struct {
 		Ops                             uint64
@@ -20,7 +20,7 @@ type probed struct {
 
 func probeIn(t *testing.T, g *Guest, args ...string) probed {
 	t.Helper()
-	out := mustRun(t, g, append([]string{"homenode", "lab", "probe"}, args...)...)
+	out := mustRun(t, g, append([]string{"homenode-lab", "probe"}, args...)...)
 	var r probed
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%v\n%s", err, out)

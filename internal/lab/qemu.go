@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"homenode/internal/lab/model"
 	"homenode/internal/machine"
 	"homenode/internal/unit"
 )
 
 const (
-	sharedBytes     = 1 << 20 // lab/include/homenode_lab.h: HOMENODE_LAB_BYTES
 	resultDiskBytes = 64 << 20
 	// Larger than any node of a shape, so that its page cache can fill one.
 	scratchDiskBytes = 2 << 30
@@ -56,7 +56,7 @@ func qemuArgs(p bootPlan) []string {
 	args = append(args, topologyArgs(p.shape, p.hmat)...)
 	file := func(name string) string { return filepath.Join(p.dir, name) }
 	args = append(args,
-		"-object", fmt.Sprintf("memory-backend-file,id=shared,size=%d,mem-path=%s,share=on", sharedBytes, file(sharedName)),
+		"-object", fmt.Sprintf("memory-backend-file,id=shared,size=%d,mem-path=%s,share=on", model.Bytes, file(sharedName)),
 		"-device", "ivshmem-plain,memdev=shared",
 		"-plugin", fmt.Sprintf("%s,shm=%s,conf=%s%s", p.assets.Plugin, file(sharedName), file(confName), offOption(p.guest)),
 		"-drive", "file="+file(diskName)+",format=raw,if=none,id=results",

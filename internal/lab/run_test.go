@@ -120,7 +120,7 @@ set +e
 		for _, c := range []string{
 			"homenode run --nodes 1 --needs 100MiB -- true",
 			"homenode run --shm /dev/shm/tight --create 100MiB --nodes 0-1 --policy interleave --touch",
-			"homenode-load control on >/dev/null; homenode lab probe --bytes 100MiB --work read; code=$?; homenode-load control off >/dev/null; exit $code",
+			"homenode-load control on >/dev/null; homenode-lab probe --bytes 100MiB --work read; code=$?; homenode-load control off >/dev/null; exit $code",
 		} {
 			r := runs(t, g, inside+"mkdir -p /dev/shm; mount -t tmpfs shm /dev/shm 2>/dev/null\n"+c)
 			if r.Exit == 0 || r.Exit > 128 || !strings.Contains(r.Stderr, "cgroup /tight allows ") {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sampled is what `homenode lab sample` prints.
+// sampled is what `homenode-lab sample` prints.
 type sampled struct {
 	Samples, Qualified, Lost, Throttled uint64
 	Accesses                            []struct {
@@ -110,7 +110,7 @@ const worker = "$(ls /proc/$L1/task | sort -n | tail -n 1)"
 // where, and how long it took.
 func TestLabSamplesLoads(t *testing.T) {
 	g := guest(t, "two", "v2")
-	w := watch(t, g, "homenode lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --tid "+worker,
+	w := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --tid "+worker,
 		"chase --ws 4MiB --ops 1000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
 	s := w.samples(t)
 	near(t, "samples", s.Samples+s.Lost, 1000, 2)
@@ -139,7 +139,7 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 	g := guest(t, "two", "v2")
 	near1 := "chase --ws 4MiB --ops 2000000 --warm-laps 0 --bind-cpu 0 --bind-mem 0"
 	far2 := "chase --ws 4MiB --ops 2000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1"
-	both := watch(t, g, "homenode lab sample --loads --user --ldlat 100 --period 1000 --seconds 100", near1, far2)
+	both := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 1000 --seconds 100", near1, far2)
 	level := map[int]string{both.pids[0]: "local-dram", both.pids[1]: "remote-dram"}
 	count, other := map[int]uint64{}, map[int]uint64{}
 	s := both.samples(t)
@@ -156,7 +156,7 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 		near(t, fmt.Sprintf("others of the same program as %s", level[pid]), other[pid], 0, 20)
 	}
 	cg := watch(t, g, "mkdir -p /sys/fs/cgroup/sampled; echo $L2 > /sys/fs/cgroup/sampled/cgroup.procs\n"+
-		"homenode lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --of-cgroup /sys/fs/cgroup/sampled", near1, far2)
+		"homenode-lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --of-cgroup /sys/fs/cgroup/sampled", near1, far2)
 	s = cg.samples(t)
 	near(t, "samples of the cgroup", s.Samples, 2000, 20+s.Lost)
 	for _, a := range s.Accesses {
@@ -164,7 +164,7 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 			t.Fatalf("not of the cgroup: %+v", a)
 		}
 	}
-	task := watch(t, g, "homenode lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --tid "+worker, near1, far2)
+	task := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --tid "+worker, near1, far2)
 	s = task.samples(t)
 	near(t, "samples of the thread", s.Samples, 2000, 3+s.Lost)
 	for _, a := range s.Accesses {
@@ -177,7 +177,7 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 // One page that both nodes write is seen to be written from both.
 func TestLabSamplesStores(t *testing.T) {
 	g := guest(t, "two", "v2")
-	w := watch(t, g, "homenode lab sample --stores --user --period 1000 --seconds 100",
+	w := watch(t, g, "homenode-lab sample --stores --user --period 1000 --seconds 100",
 		"share --sharing 4096 --threads 2 --cpus 0,2 --ops 1000000 --warm-laps 0 --file /tmp/page")
 	byCPU := map[int]uint64{}
 	s := w.samples(t)
@@ -200,7 +200,7 @@ func TestLabSamplesStores(t *testing.T) {
 // More samples than the rings take: it is said, and the count stays right.
 func TestLabSamplesLost(t *testing.T) {
 	g := guest(t, "two", "v2")
-	w := watch(t, g, "homenode lab sample --loads --user --ldlat 100 --period 3 --seconds 100 --tid "+worker,
+	w := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 3 --seconds 100 --tid "+worker,
 		"chase --ws 4MiB --ops 100000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
 	s := w.samples(t)
 	if s.Lost == 0 {
@@ -213,7 +213,7 @@ func TestLabSamplesLost(t *testing.T) {
 // The memory controller of node 1 reads a line for each of a million loads.
 func TestLabMemoryControllers(t *testing.T) {
 	g := guest(t, "two", "v2")
-	w := watch(t, g, "homenode lab uncore", "chase --ws 4MiB --ops 1000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
+	w := watch(t, g, "homenode-lab uncore", "chase --ws 4MiB --ops 1000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
 	var all []struct {
 		PMU     string
 		CPU     int
@@ -245,7 +245,7 @@ func TestLabSamplingDoesNotDisturbCounts(t *testing.T) {
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
 	var r loadReport
-	out := mustRun(t, g, "sh", "-c", `homenode lab sample --loads --stores --user --period 10000 --seconds 100 --ready /tmp/busy > /dev/null & S=$!
+	out := mustRun(t, g, "sh", "-c", `homenode-lab sample --loads --stores --user --period 10000 --seconds 100 --ready /tmp/busy > /dev/null & S=$!
 while [ ! -e /tmp/busy ]; do sleep 0.02; done
 homenode-load chase --ws 4MiB --ops 1000000 --bind-cpu 0 --bind-mem 1 --perf loads,llc-misses,remote-loads; kill $S; wait $S; rm /tmp/busy`)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {

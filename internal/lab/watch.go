@@ -4,12 +4,12 @@ package lab
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
+
+	"homenode/internal/lab/model"
 )
 
 // ErrStands says that a guest's clock no longer moves: QEMU hangs. A slow host, or one
@@ -66,16 +66,7 @@ func (g *Guest) seconds() float64 {
 	return c.Seconds()
 }
 
-// setIdleRate says how fast the guest's clock goes against the host's while all CPUs are
-// idle. While they are busy it goes as fast as the host can. 0: in real time, at most.
+// setIdleRate is of this guest.
 func (g *Guest) setIdleRate(rate uint64) error {
-	f, err := os.OpenFile(filepath.Join(g.Dir, sharedName), os.O_WRONLY, 0)
-	if err != nil {
-		return fmt.Errorf("open lab's shared file: %w", err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(binary.LittleEndian.AppendUint64(nil, rate), offIdleRate); err != nil {
-		return fmt.Errorf("write lab's shared file: %w", err)
-	}
-	return nil
+	return model.SetIdleRate(filepath.Join(g.Dir, sharedName), rate)
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"homenode/internal/lab"
+	"homenode/internal/lab/model"
 	"homenode/internal/set"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
@@ -52,7 +52,7 @@ const (
 //     on both sides, so that they hold the measurement and nothing else.
 //  4. everything is ended; what the mover set must be gone.
 func RunArm(ctx context.Context, p Plan, progress func(Step)) (RunResult, error) {
-	model, err := lab.OpenModel("/sys")
+	model, err := model.Open("/sys")
 	if err != nil {
 		return RunResult{}, err
 	}
@@ -68,7 +68,7 @@ func RunArm(ctx context.Context, p Plan, progress func(Step)) (RunResult, error)
 
 type armRun struct {
 	plan     Plan
-	model    *lab.Model
+	model    *model.Model
 	progress func(Step)
 	res      RunResult
 
@@ -174,7 +174,7 @@ func (r *armRun) startLoad(ctx context.Context) error {
 }
 
 func (r *armRun) startMover(context.Context) error {
-	if err := r.model.Switch(lab.On); err != nil {
+	if err := r.model.Switch(model.On); err != nil {
 		return err
 	}
 	var err error
@@ -209,7 +209,7 @@ func (r *armRun) warmUp(ctx context.Context) error {
 
 // until waits for the model's clock. A slow host makes the wait longer, and
 // changes nothing else.
-func (r *armRun) until(ctx context.Context, begin lab.Clock, seconds float64) error {
+func (r *armRun) until(ctx context.Context, begin model.Clock, seconds float64) error {
 	for modelSeconds(begin, r.model.Clock()) < seconds {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -219,19 +219,19 @@ func (r *armRun) until(ctx context.Context, begin lab.Clock, seconds float64) er
 	return nil
 }
 
-func modelSeconds(begin, end lab.Clock) float64 {
+func modelSeconds(begin, end model.Clock) float64 {
 	return float64(end.ModelCycles-begin.ModelCycles) / float64(begin.MHz) / 1e6
 }
 
 func (r *armRun) measure(ctx context.Context) error {
-	if err := r.model.Switch(lab.Off); err != nil {
+	if err := r.model.Switch(model.Off); err != nil {
 		return err
 	}
 	if _, err := r.meter.read(ctx); err != nil {
 		return err
 	}
 	r.moverBefore = r.mover.cpuSeconds()
-	if err := r.model.Switch(lab.On); err != nil {
+	if err := r.model.Switch(model.On); err != nil {
 		return err
 	}
 	r.model.SetPhase(phaseMeasure)
@@ -245,7 +245,7 @@ func (r *armRun) measure(ctx context.Context) error {
 	}
 	r.model.SetPhase(phaseAfter)
 	end := r.model.Clock()
-	if err := r.model.Switch(lab.Off); err != nil {
+	if err := r.model.Switch(model.Off); err != nil {
 		return err
 	}
 	r.res.ModelSeconds = modelSeconds(begin, end)
@@ -331,7 +331,7 @@ func (r *armRun) checkLeft() error {
 
 // cleanUp ends what still runs and removes the cgroups, whatever happened.
 func (r *armRun) cleanUp() {
-	_ = r.model.Switch(lab.Off)
+	_ = r.model.Switch(model.Off)
 	if r.mover != nil {
 		_ = r.mover.stop()
 	}

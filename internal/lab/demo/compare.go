@@ -173,7 +173,7 @@ func (c *comparer) once(ctx context.Context, arm string, repeat int) (RunResult,
 	if err := c.guest.Put(ctx, planFile, 0o644, data); err != nil {
 		return RunResult{}, err
 	}
-	r, err := c.guest.RunLines(ctx, c.line, "homenode", "lab", "arm", planFile, resultFile)
+	r, err := c.guest.RunLines(ctx, c.line, "homenode-lab", "arm", planFile, resultFile)
 	if err != nil {
 		return RunResult{}, err
 	}

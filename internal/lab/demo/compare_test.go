@@ -35,7 +35,7 @@ func (g *fakeGuest) Put(_ context.Context, path string, _ os.FileMode, data []by
 }
 
 func (g *fakeGuest) RunLines(ctx context.Context, line func(string), argv ...string) (lab.Result, error) {
-	if want := []string{"homenode", "lab", "arm", planFile, resultFile}; !slices.Equal(argv, want) {
+	if want := []string{"homenode-lab", "arm", planFile, resultFile}; !slices.Equal(argv, want) {
 		g.t.Errorf("ran %q", argv)
 	}
 	g.ran++

@@ -340,6 +340,6 @@ func (v view) factsOf() []report.Fact {
 		{Name: "period", Text: lasted(v.PeriodS)},
 		{Name: "seeds", Text: orText(strings.Join(seeds, ", "), unknown)},
 		{Name: "digest", Text: digest},
-		{Name: "to repeat", Text: "homenode sim run FILE, with the file of that digest: the same seeds give the same figures"},
+		{Name: "to repeat", Text: "homenode-lab sim run FILE, with the file of that digest: the same seeds give the same figures"},
 	}
 }

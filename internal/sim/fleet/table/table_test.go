@@ -47,7 +47,7 @@ var about = func() About {
 	c := fleet.DefaultConfig()
 	c.Machine, c.System = memsys.DualSkylake()
 	c.Seed, c.Noise = 5, fleet.Noise{Schema: 1, Source: "nobody", Unmeasured: true}
-	return About{Command: "homenode sim fleet --seed 5", Config: c}
+	return About{Command: "homenode-lab sim fleet --seed 5", Config: c}
 }()
 
 func write(t testing.TB, about About, all []fleet.Row, parts int) []byte {

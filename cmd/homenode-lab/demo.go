@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/lab"
+	"homenode/internal/lab/demo"
+	"homenode/internal/report"
+	"homenode/internal/trial"
+)
+
+type demoFlags struct {
+	lab                       labFlags
+	mix, mixes, agent, outDir string
+	arms                      []string
+	repeats                   int
+	warmup                    float64
+	pilot                     bool
+	budget                    time.Duration
+	output                    string
+}
+
+func demoCommand() *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Compare homenode with Linux, NUMA balancing, numad and a placement by hand, in the lab",
+		Args:  cli.Exactly(0, "no arguments"),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, f) },
+	}
+	cmd.Flags().StringVar(&f.lab.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
+	cmd.Flags().StringVar(&f.lab.shapes, "shapes", "", "folder of shape files, instead of those that are part of the program")
+	cmd.Flags().StringVar(&f.mixes, "mixes", "lab/mixes", "folder of the mixes")
+	cmd.Flags().StringVar(&f.mix, "mix", "first-light", "what runs side by side: the name of a mix, or a file")
+	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent's configuration; default: the mix's, NAME-agent.yaml")
+	cmd.Flags().StringVar(&f.outDir, "out", "build/demo", "where demo.json, demo.html and demo.md go")
+	cmd.Flags().StringSliceVar(&f.arms, "arms", demo.Arms, "which arms")
+	cmd.Flags().IntVar(&f.repeats, "repeats", 0, "repeats; default: the mix's")
+	cmd.Flags().Float64Var(&f.warmup, "warmup", 0, "model-seconds of warm-up in every run; default: the mix's")
+	cmd.Flags().BoolVar(&f.pilot, "pilot", false, "compare nothing: say what warm-up and repeats the mix should have")
+	cmd.Flags().DurationVar(&f.budget, "budget", 12*time.Minute, "time that a comparison may take, for --pilot")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.lab.addBin(cmd)
+	f.lab.cgroup = "v2"
+	return cmd
+}
+
+func runDemo(cmd *cobra.Command, f demoFlags) error {
+	o, err := demoOptions(cmd, f)
+	if err != nil {
+		return err
+	}
+	c, runs, err := compareDemo(cmd, f, o)
+	if err != nil {
+		return err
+	}
+	if f.pilot {
+		_, err := io.WriteString(cmd.OutOrStdout(), demo.NewPilot(o.Mix, o.Arms, runs, f.budget).String())
+		return err
+	}
+	if err := writeComparison(f.outDir, c); err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(c)
+	}
+	if err := report.Text(cmd.OutOrStdout(), c); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "\nWritten: %s, demo.html and demo.md beside it\n", filepath.Join(f.outDir, "demo.json"))
+	return nil
+}
+
+// compareDemo runs the comparison and keeps each run as it comes. demo.json is left
+// alone until all of them are there.
+func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c trial.Comparison, runs []demo.RunResult, err error) {
+	kept, err := newKeptRuns(f)
+	if err != nil {
+		return c, nil, err
+	}
+	defer kept.close()
+	o.Keep = func(r demo.RunResult) {
+		runs = append(runs, r)
+		kept.add(r)
+	}
+	line := cli.NewStatusLine(cmd.ErrOrStderr())
+	o.Progress = func(p demo.Progress) { showDemo(line, p) }
+	c, err = demo.Compare(cmd.Context(), o)
+	line.Clear()
+	if err != nil && cmd.Context().Err() != nil {
+		return c, runs, interruptedDemo(len(runs), o, kept.file.Name())
+	}
+	return c, runs, err
+}
+
+// keptRuns is a file of every run, for those who dig. An older one is there until the
+// first run is complete.
+type keptRuns struct {
+	file *os.File
+	any  bool
+}
+
+func newKeptRuns(f demoFlags) (*keptRuns, error) {
+	name := "runs.jsonl"
+	if f.pilot {
+		name = "pilot.jsonl"
+	}
+	if err := os.MkdirAll(f.outDir, 0o755); err != nil {
+		return nil, fmt.Errorf("make %s: %w", f.outDir, err)
+	}
+	file, err := os.OpenFile(filepath.Join(f.outDir, name), os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &keptRuns{file: file}, nil
+}
+
+// add has no error: the comparison stands without the file.
+func (k *keptRuns) add(r demo.RunResult) {
+	if !k.any {
+		_ = k.file.Truncate(0)
+	}
+	k.any = true
+	_ = json.NewEncoder(k.file).Encode(r)
+}
+
+func (k *keptRuns) close() {
+	if st, err := k.file.Stat(); err == nil && st.Size() == 0 {
+		_ = os.Remove(k.file.Name())
+	}
+	_ = k.file.Close()
+}
+
+// interruptedDemo is what a comparison that was stopped has to say: nothing runs any
+// more, and this is what is left of it.
+func interruptedDemo(ran int, o demo.Options, kept string) error {
+	if ran == 0 {
+		return errors.New("interrupted before a run was complete: nothing was kept")
+	}
+	return exit.With(exit.Partly, fmt.Errorf("interrupted: %d of %d runs were complete and are in %s; the last comparison was not replaced",
+		ran, len(o.Arms)*o.Mix.Repeats, kept))
+}
+
+func demoOptions(cmd *cobra.Command, f demoFlags) (demo.Options, error) {
+	if err := f.check(); err != nil {
+		return demo.Options{}, exit.BadInput(err)
+	}
+	path, err := mixFile(f.mixes, f.mix)
+	if err != nil {
+		return demo.Options{}, exit.BadInput(err)
+	}
+	mix, err := demo.ReadMix(path)
+	if err != nil {
+		return demo.Options{}, exit.BadInput(err)
+	}
+	mix = f.adjust(mix)
+	if f.agent == "" {
+		f.agent = beside(path, agentSuffix)
+	}
+	agent, err := os.ReadFile(f.agent)
+	if err != nil {
+		return demo.Options{}, exit.BadInput(fmt.Errorf("read agent configuration: %w", err))
+	}
+	boot, err := labOptions(&f.lab, mix.Shape)
+	if err != nil {
+		return demo.Options{}, err
+	}
+	if err := mix.CheckOn(boot.Shape); err != nil {
+		return demo.Options{}, exit.BadInput(fmt.Errorf("mix %s: %w", path, err))
+	}
+	var long *trial.Comparison
+	if slices.Contains(f.arms, demo.ArmHomenode) { // else there is nothing to show beside
+		if long, err = storedPeers(beside(path, peersSuffix), demo.LoadSum(mix, boot.Shape), cmd.ErrOrStderr()); err != nil {
+			return demo.Options{}, exit.BadInput(err)
+		}
+	}
+	return demo.Options{
+		Mix: mix, Agent: agent, Arms: f.arms, Boot: boot, Commit: cli.Version, Long: long,
+		Command: strings.Join(append([]string{"homenode-lab"}, os.Args[1:]...), " "),
+	}, nil
+}
+
+func (f demoFlags) check() error {
+	if f.output != "text" && f.output != "json" {
+		return fmt.Errorf("-o is %q: want text or json", f.output)
+	}
+	if f.pilot && f.output != "text" {
+		return errors.New("--pilot writes text: leave out -o")
+	}
+	if f.repeats < 0 || !(f.warmup >= 0) || f.budget <= 0 {
+		return errors.New("want --repeats and --warmup of 0 or more, and a --budget above 0")
+	}
+	for _, a := range f.arms {
+		if !slices.Contains(demo.Arms, a) {
+			return fmt.Errorf("unknown arm %q: want some of %s", a, strings.Join(demo.Arms, ", "))
+		}
+	}
+	return nil
+}
+
+// adjust takes what the flags say instead of the mix. It is the same for all arms.
+func (f demoFlags) adjust(m demo.Mix) demo.Mix {
+	if f.pilot {
+		m.Warmup, m.Repeats = demo.PilotWarmup, demo.PilotRepeats
+	}
+	if f.repeats > 0 {
+		m.Repeats = f.repeats
+	}
+	if f.warmup > 0 {
+		m.Warmup = f.warmup
+	}
+	return m
+}
+
+// What lies beside NAME.yaml.
+const (
+	agentSuffix = "-agent.yaml"
+	peersSuffix = "-peers.json"
+)
+
+func beside(mix, suffix string) string { return strings.TrimSuffix(mix, ".yaml") + suffix }
+
+// mixFile finds a mix by its name; what looks like a file is one.
+func mixFile(dir, mix string) (string, error) {
+	if strings.Contains(mix, "/") || strings.HasSuffix(mix, ".yaml") {
+		return mix, nil
+	}
+	path := filepath.Join(dir, mix+".yaml")
+	if _, err := os.Stat(path); err == nil && !strings.HasSuffix(path, agentSuffix) {
+		return path, nil
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, f := range files {
+		if !strings.HasSuffix(f, agentSuffix) {
+			names = append(names, strings.TrimSuffix(filepath.Base(f), ".yaml"))
+		}
+	}
+	if len(names) == 0 {
+		return "", fmt.Errorf("find mix %q: %s holds none: name a file, or the folder with --mixes", mix, dir)
+	}
+	return "", fmt.Errorf("unknown mix %q: want %s, or a file", mix, strings.Join(names, ", "))
+}
+
+// storedPeers reads what peers reached with a longer warm-up ('make bench-peers').
+// Of another load it says nothing, and is not shown.
+func storedPeers(path, load string, stderr io.Writer) (*trial.Comparison, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read stored peers: %w", err)
+	}
+	var c trial.Comparison
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("read stored peers %s: %w", path, err)
+	}
+	if c.Load != load {
+		fmt.Fprintf(stderr, "homenode: %s is of another load (%s, not %s) and is not shown: 'make bench-peers' measures this one\n", path, c.Load, load)
+		return nil, nil
+	}
+	return &c, nil
+}
+
+func writeComparison(dir string, c trial.Comparison) error {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := cli.ReplaceFile(filepath.Join(dir, "demo.json"), append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	for name, write := range map[string]func(io.Writer, trial.Comparison) error{"demo.html": report.HTML, "demo.md": report.Markdown} {
+		var page bytes.Buffer
+		if err := write(&page, c); err != nil {
+			return err
+		}
+		if err := cli.ReplaceFile(filepath.Join(dir, name), page.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// labArm is the guest's side of one run of the demonstration.
+func labArm() *cobra.Command {
+	return &cobra.Command{
+		Use: "arm PLAN RESULT", Hidden: true, Args: cli.Exactly(2, "a plan and a result file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := lab.FindPort("/"); err != nil {
+				return exit.BadInput(err)
+			}
+			return demo.GuestArm(cmd.Context(), args[0], args[1])
+		},
+	}
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/lab"
+	"homenode/internal/machine"
+	"homenode/internal/set"
+	"homenode/internal/source"
+	"homenode/lab/shapes"
+)
+
+// labFlags are what every lab command takes.
+type labFlags struct {
+	dir    string // built files
+	shapes string // folder of shape files
+	bin    string // of the programs for the guest
+	guest  string
+	cgroup string
+	flat   bool
+	hmat   bool
+
+	counters int
+}
+
+// inGuest are the commands that run inside the lab.
+func inGuest() []*cobra.Command {
+	return []*cobra.Command{labGuest(), labCalibrate(), labSample(), labUncore(), labGroups(), labCount(), labProbe(), labHot(), labArm()}
+}
+
+func (f *labFlags) addFlags(cmd *cobra.Command) *cobra.Command {
+	flags := cmd.Flags()
+	f.addShapes(cmd)
+	f.addBin(cmd)
+	flags.StringVar(&f.dir, "lab", "build/lab", "folder of the lab's built files ('make lab')")
+	flags.StringVar(&f.guest, "guest", lab.Busybox, "what runs in the guest: busybox, or debian: systemd and containerd ('make lab-debian')")
+	flags.StringVar(&f.cgroup, "cgroup", "v2", "cgroup version in the guest: v1 or v2")
+	flags.BoolVar(&f.flat, "flat", false, "hide the nodes from the guest's kernel (numa=off); the model keeps them")
+	flags.BoolVar(&f.hmat, "hmat", false, "have the firmware tell latencies and bandwidths")
+	flags.IntVar(&f.counters, "counters", 0, "general counters of each CPU's PMU; more events than that are multiplexed (0: the module's default, 8)")
+	return cmd
+}
+
+func (f *labFlags) addBin(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.bin, "bin", "", "folder of homenode and homenode-lab for the guest (default: where this program is)")
+}
+
+func (f *labFlags) addShapes(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.shapes, "shapes", "", "folder of shape files, instead of those that are part of the program")
+}
+
+func labShapes() *cobra.Command {
+	var f labFlags
+	cmd := &cobra.Command{
+		Use: "shapes", Short: "List the machines the lab can be", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			names, err := shapeNames(f.shapes)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				s, err := source.Shape(f.shapes, name)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", s.Name, s.About)
+			}
+			return nil
+		},
+	}
+	f.addShapes(cmd)
+	return cmd
+}
+
+// shapeNames lists a folder's shapes, or the program's own.
+func shapeNames(folder string) (names []string, err error) {
+	if folder == "" {
+		return shapes.Names(), nil
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return nil, exit.BadInput(fmt.Errorf("list shapes: none in %s: name another folder, or leave out --shapes", folder))
+	}
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), ".yaml"))
+	}
+	return names, nil
+}
+
+// labOptions gathers what a boot needs; everything missing is bad input.
+func labOptions(f *labFlags, shape string) (lab.Options, error) {
+	s, err := source.Shape(f.shapes, shape)
+	if err != nil {
+		return lab.Options{}, err
+	}
+	if f.cgroup != "v1" && f.cgroup != "v2" {
+		return lab.Options{}, exit.BadInput(fmt.Errorf("--cgroup is %q: want v1 or v2", f.cgroup))
+	}
+	if f.counters < 0 {
+		return lab.Options{}, exit.BadInput(fmt.Errorf("--counters is %d: want 1 or more, or 0 for the default", f.counters))
+	}
+	a, err := lab.FindAssets(f.dir)
+	if err != nil {
+		return lab.Options{}, exit.BadInput(err)
+	}
+	o := lab.Options{Shape: s, Assets: a, Bin: f.bin, Guest: f.guest, Cgroup: f.cgroup, Flat: f.flat, HMAT: f.hmat, Counters: f.counters}
+	return o, exit.BadInput(o.Check())
+}
+
+func labShell() *cobra.Command {
+	var f labFlags
+	return cli.CompleteArgument(f.addFlags(&cobra.Command{
+		Use: "shell SHAPE", Short: "A prompt in the lab", Args: cli.Exactly(1, "a shape's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := labOptions(&f, args[0])
+			if err != nil {
+				return err
+			}
+			return lab.Shell(cmd.Context(), o)
+		},
+	}), shapes.Names)
+}
+
+func labRun() *cobra.Command {
+	var f labFlags
+	return cli.CompleteArgument(f.addFlags(&cobra.Command{
+		Use: "run SHAPE -- COMMAND…", Short: "Boot the lab, run one command in it, and end it",
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := labOptions(&f, args[0])
+			if err != nil {
+				return err
+			}
+			return runInLab(cmd, o, args[1:])
+		},
+	}), shapes.Names)
+}
+
+func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
+	shown := showBoot(cmd.ErrOrStderr(), o)
+	g, err := lab.Boot(cmd.Context(), o)
+	shown()
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	if g.Note != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "homenode-lab: "+g.Note)
+	}
+	r, err := g.RunLines(cmd.Context(), func(l string) { fmt.Fprintln(cmd.ErrOrStderr(), l) }, argv...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(cmd.OutOrStdout(), r.Stdout)
+	if r.Exit != 0 {
+		return exit.With(r.Exit, nil)
+	}
+	return nil
+}
+
+// showBoot shows on a terminal that a long boot goes on, until the returned
+// function is called. The busybox guest is there before one would read it.
+func showBoot(w io.Writer, o lab.Options) (end func()) {
+	if o.Guest != lab.Debian || !cli.IsTerminal(w) {
+		return func() {}
+	}
+	show, stop, stopped := cli.ProgressLine(w), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			show(0, 1, "booting "+o.Shape.Name+" with Debian: 20 s to a minute, on a busy host more")
+			select {
+			case <-stop:
+				fmt.Fprint(w, "\r\x1b[K")
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
+}
+
+// labGuest is the guest's server, started by lab/guest/init.
+func labGuest() *cobra.Command {
+	return &cobra.Command{
+		Use: "guest", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, err := lab.FindPort("/")
+			if err != nil {
+				return exit.BadInput(err)
+			}
+			port, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			defer port.Close()
+			note, err := fit()
+			return lab.Serve(port, "/dev/vda", note, err)
+		},
+	}
+}
+
+func labCalibrate() *cobra.Command {
+	return &cobra.Command{
+		Use: "calibrate", Hidden: true, Short: "Inside the lab: check that memory is counted on its node", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			note, err := fit()
+			if note != "" {
+				fmt.Fprintln(cmd.OutOrStdout(), "homenode-lab: "+note)
+			}
+			return err
+		},
+	}
+}
+
+// fit calibrates where that can be done, and says where not.
+func fit() (note string, err error) {
+	cmdline, err := os.ReadFile("/proc/cmdline")
+	if err != nil {
+		return "", err
+	}
+	if note := lab.Flat(cmdline); note != "" {
+		return note, nil
+	}
+	return "", calibrate()
+}
+
+func calibrate() error {
+	m, err := machine.ParseSysfs(os.DirFS("/"), "live")
+	if err != nil {
+		return err
+	}
+	nodes := set.NodeSet{}
+	for _, n := range m.Nodes {
+		if mem, ok := n.Memory.Get(); ok && mem > 0 {
+			nodes = nodes.With(n.ID)
+		}
+	}
+	return lab.Calibrate(nodes)
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/report"
+	arenareport "homenode/internal/report/arena"
+	"homenode/internal/sim/arena"
+)
+
+type simArenaFlags struct {
+	experiment                string
+	machines, mixes, policies []string
+	seeds, workers            int
+	out, html, output         string
+}
+
+// arenaChoices choose what to run: of a stored result there is nothing to choose.
+var arenaChoices = []string{"experiment", "machine", "mix", "policy", "seeds", "workers"}
+
+func simArenaCommand() *cobra.Command {
+	var f simArenaFlags
+	cmd := &cobra.Command{
+		Use:   "arena [RESULT]…",
+		Short: "Let all policies meet on the same machines with the same loads, and rank them",
+		Long: "homenode-lab sim arena runs every policy on every machine under every mix with every seed, in worlds of\n" +
+			"single threads, and ranks them: throughput, 99th percentile, variation, moves, bytes moved, with\n" +
+			"confidence intervals. Every figure is modelled, and the same plan gives the same bytes.\n\n" +
+			arenaExperimentsText() + "\n" +
+			"Given results that --out wrote, it runs nothing and shows the first; papers' statements of the others\n" +
+			"are added to its own. With fewer than 6 seeds there are no confidence intervals, and no ranks.",
+		Example: "  homenode-lab sim arena --html arena.html\n" +
+			"  homenode-lab sim arena --experiment all --machine opteron-6272 --policy hand --policy brm\n" +
+			"  homenode-lab sim arena --experiment rao --out rao.json\n" +
+			"  homenode-lab sim arena all.json rao.json lakew.json --html arena.html",
+		RunE: func(cmd *cobra.Command, args []string) error { return simArena(cmd, f, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.experiment, "experiment", "quick", "what to run: "+strings.Join(arenaNames(), ", "))
+	flags.StringSliceVar(&f.machines, "machine", nil, "only this machine of the experiment; repeatable")
+	flags.StringSliceVar(&f.mixes, "mix", nil, "only this mix of the experiment; repeatable")
+	flags.StringSliceVar(&f.policies, "policy", nil, "only this policy of the experiment, and the one that all are compared with; repeatable")
+	flags.IntVar(&f.seeds, "seeds", 0, "how many, from 1 on; default: the experiment's")
+	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "worlds that are simulated at a time; the result does not depend on it")
+	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
+	flags.StringVar(&f.out, "out", "", "write the result to this file, as JSON; -: to standard output, and nothing else")
+	flags.StringVar(&f.html, "html", "", "write one self-contained page to this file")
+	cli.OutputFlag(cmd, &f.output)
+	return cmd
+}
+
+func simArena(cmd *cobra.Command, f simArenaFlags, args []string) error {
+	if err := f.check(cmd); err != nil {
+		return exit.BadInput(err)
+	}
+	r, err := f.result(cmd, args)
+	if err != nil {
+		return err
+	}
+	data, err := arena.Encode(r)
+	if err != nil {
+		return err
+	}
+	line := append(data, '\n')
+	if err := cli.WriteTo(cmd.OutOrStdout(), f.html, func(w io.Writer) error { return arenareport.HTML(w, r) }); err != nil {
+		return err
+	}
+	if err := cli.WriteTo(cmd.OutOrStdout(), f.out, func(w io.Writer) error { _, err := w.Write(line); return err }); err != nil || f.out == "-" || f.html == "-" {
+		return err
+	}
+	if f.output == "json" {
+		_, err := cmd.OutOrStdout().Write(line)
+		return err
+	}
+	screen := cli.ScreenOf(0)
+	return arenareport.Text(cmd.OutOrStdout(), r, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+}
+
+// check is what can be told before minutes are spent.
+func (f simArenaFlags) check(cmd *cobra.Command) error {
+	if err := errors.Join(cli.CheckOutput(f.output), cli.Empty(cmd, "experiment", "machine", "mix", "policy", "out", "html")); err != nil {
+		return err
+	}
+	dashes := 0
+	for _, to := range []string{f.out, f.html} {
+		if to == "-" {
+			dashes++
+		}
+	}
+	switch {
+	case dashes > 1 || dashes == 1 && cmd.Flags().Changed("output"):
+		return errors.New("--out -, --html - and -o: one thing only can go to standard output")
+	case f.out != "" && f.out == f.html:
+		return fmt.Errorf("--out and --html are both %s: name two files", f.out)
+	case cmd.Flags().Changed("seeds") && (f.seeds < 1 || f.seeds > mostArenaSeeds):
+		return fmt.Errorf("--seeds is %d: want 1 to %d", f.seeds, mostArenaSeeds)
+	case f.workers < 1:
+		return fmt.Errorf("--workers is %d: want at least 1", f.workers)
+	}
+	return errors.Join(writableFile("--out", f.out), writableFile("--html", f.html))
+}
+
+// mostArenaSeeds is more than anybody waits for.
+const mostArenaSeeds = 1000
+
+func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, error) {
+	if len(args) > 0 {
+		for _, name := range arenaChoices {
+			if cmd.Flags().Changed(name) {
+				return arena.Result{}, exit.BadInput(fmt.Errorf("--%s: %s is a result, and has its own: leave it out, or the file", name, args[0]))
+			}
+		}
+		r, err := readArenas(args)
+		return r, exit.BadInput(err)
+	}
+	e, err := arenaExperimentOf(f.experiment)
+	if err != nil {
+		return arena.Result{}, exit.BadInput(err)
+	}
+	plan, err := f.choose(e.plan())
+	if err != nil {
+		return arena.Result{}, exit.BadInput(err)
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(fleetGC))
+	bar := newArenaBar(cmd.ErrOrStderr(), plan)
+	r, err := arena.Run(cmd.Context(), plan, f.workers, bar.show)
+	bar.end()
+	if err != nil {
+		return arena.Result{}, stoppedOr(err)
+	}
+	if e.judge != nil {
+		r.Rows = e.judge(r)
+	}
+	return r, r.Validate()
+}
+
+// readArenas is the first result, with the rows of all.
+func readArenas(paths []string) (first arena.Result, err error) {
+	for i, path := range paths {
+		data, err := readLimited(path, resultLimit)
+		if err != nil {
+			return arena.Result{}, err
+		}
+		r, err := arena.Decode(data)
+		if err != nil {
+			return arena.Result{}, fmt.Errorf("%s: %w", path, err)
+		}
+		if i == 0 {
+			first = r
+			continue
+		}
+		first.Rows = append(first.Rows, r.Rows...)
+	}
+	return first, nil
+}
+
+// choose leaves of a plan what was asked for.
+func (f simArenaFlags) choose(p arena.Plan) (arena.Plan, error) {
+	if err := errors.Join(
+		known("machine", f.machines, p.Machines, func(m arena.Machine) string { return m.Name }, f.experiment),
+		known("mix", f.mixes, p.Mixes, func(x arena.Mix) string { return x.Name }, f.experiment),
+		known("policy", f.policies, p.Policies, func(n string) string { return n }, f.experiment),
+	); err != nil {
+		return arena.Plan{}, err
+	}
+	asked := func(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
+	p.Machines = keep(p.Machines, func(m arena.Machine) bool { return asked(f.machines, m.Name) })
+	p.Mixes = keep(p.Mixes, func(x arena.Mix) bool { return asked(f.mixes, x.Name) })
+	p.Policies = keep(p.Policies, func(n string) bool { return n == p.Against || asked(f.policies, n) })
+	if f.seeds > 0 {
+		p.Seeds = nil
+		for i := range f.seeds {
+			p.Seeds = append(p.Seeds, uint64(i+1))
+		}
+	}
+	if !fitsSomewhere(p) {
+		return arena.Plan{}, fmt.Errorf("--machine and --mix: no mix of those asked for fits a machine of those asked for")
+	}
+	return p, nil
+}
+
+func fitsSomewhere(p arena.Plan) bool {
+	for i := range p.Machines {
+		if slices.ContainsFunc(p.Mixes, func(x arena.Mix) bool { return x.Fits == nil || x.Fits(&p.Machines[i]) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// keep is a new slice: the plan's is the experiment's.
+func keep[T any](all []T, wanted func(T) bool) (some []T) {
+	for _, v := range all {
+		if wanted(v) {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
+// known says which names there are where one was asked for that is none of them.
+func known[T any](what string, asked []string, all []T, name func(T) string, experiment string) error {
+	var names []string
+	for _, v := range all {
+		names = append(names, name(v))
+	}
+	for _, a := range asked {
+		if !slices.Contains(names, a) {
+			return fmt.Errorf("--%s: experiment %s has no %s %q: want one of %s", what, experiment, what, a, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+// newArenaBar is a simBar that says what it is of.
+func newArenaBar(w io.Writer, p arena.Plan) *simBar {
+	b := startSimBar(w)
+	if !b.tty {
+		fmt.Fprintf(w, "homenode: simulating %s: up to %d machines × %d mixes × %d policies × %d seeds\n", p.Name, len(p.Machines), len(p.Mixes), len(p.Policies), len(p.Seeds))
+	}
+	return b
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/sim/fleet"
+)
+
+type simFleetFlags struct {
+	servers, workloads, workers int
+	days                        float64
+	mao                         string
+	seed                        uint64
+	machine, profile, shapes    string
+	period                      time.Duration
+	numaBalancing               bool
+	dataset, noise, out, output string
+}
+
+func simFleetCommand() *cobra.Command {
+	var f simFleetFlags
+	cmd := &cobra.Command{
+		Use:   "fleet",
+		Short: "Simulate many servers: what MAO saves, and a data set of what binding gains",
+		Long: "homenode-lab sim fleet draws services and their replicas from a seed, spreads them over servers as a\n" +
+			"scheduler does that does not know of NUMA, and simulates every server: days of load, with MAO on\n" +
+			"all servers, on some, or on none. All of its figures are modelled.\n\n" +
+			"With --dataset every server that has MAO is simulated twice, with the same demand: with MAO, and with\n" +
+			"nobody bound. Each replica is a row: its features while nobody was bound, and what came of MAO. A gain\n" +
+			"has in it what the bindings of its neighbours brought; replicas that were never bound are controls. MAO\n" +
+			"leaves every replica alone for its first hour then, so it binds fewer, and later, than without --dataset.\n\n" +
+			"The run is cut to whole windows, of which an hour, or a quarter of it if that is less, warms up.\n" +
+			"Exit code 4: the run has no row.",
+		Example: "  homenode-lab sim fleet --servers 100 --days 1 --mao 0.5\n  homenode-lab sim fleet --servers 200 --days 1 --dataset rows.parquet",
+		Args:    cli.Exactly(0, "no arguments"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runSimFleet(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.servers, "servers", 100, "how many")
+	flags.Float64Var(&f.days, "days", 1, "how long")
+	flags.StringVar(&f.mao, "mao", "on", "on all servers, off, or on a share of them, such as 0.5")
+	flags.Uint64Var(&f.seed, "seed", 1, "of the fleet: the same seed is the same fleet on any machine")
+	flags.StringVar(&f.machine, "machine", "dual-skylake", "of every server: dual-skylake, a shape of the lab (its name or its file), or a recorded tree")
+	flags.StringVar(&f.shapes, "shapes", "", "folder of shape files, instead of those that are part of the program")
+	flags.StringVar(&f.profile, "profile", "", "what 'homenode bench' measured of such a machine")
+	flags.IntVar(&f.workloads, "workloads", 20, "on a server, on the average")
+	flags.DurationVar(&f.period, "period", time.Minute, "of a window")
+	flags.BoolVar(&f.numaBalancing, "numa-balancing", true, "the kernel's own NUMA balancing is on")
+	flags.StringVar(&f.dataset, "dataset", "", "a row for every replica: a Parquet file; MAO then leaves replicas alone for their first hour")
+	flags.StringVar(&f.noise, "noise", "", "how much measurements vary, for the data set's figures: a file; default: what this homenode has")
+	flags.StringVar(&f.out, "out", "", "the result as JSON: a file")
+	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "servers that are simulated at a time; the result does not depend on it")
+	flags.Lookup("workers").DefValue = "all CPUs" // in the help, which is the same everywhere
+	cli.OutputFlag(cmd, &f.output)
+	return cmd
+}
+
+// fleetGC is how much the heap grows before it is collected, in percent: what lives is
+// a few MB, so the default would collect all the time. Some 15 % of the CPU time.
+const fleetGC = 400
+
+func runSimFleet(cmd *cobra.Command, f simFleetFlags) error {
+	if err := cli.Empty(cmd, "mao", "machine", "profile", "dataset", "noise", "out"); err != nil {
+		return exit.BadInput(err)
+	}
+	c, err := f.config(cmd)
+	if err != nil {
+		return exit.BadInput(err)
+	}
+	if f.out != "" {
+		if err := cli.CanReplace("--out", f.out); err != nil {
+			return exit.BadInput(err)
+		}
+	}
+	if err := f.twoFiles(); err != nil {
+		return exit.BadInput(err)
+	}
+	set, err := f.open(c)
+	if err != nil {
+		return exit.BadInput(err)
+	}
+	defer set.drop()
+	defer debug.SetGCPercent(debug.SetGCPercent(fleetGC))
+	bar := newFleetBar(cmd.ErrOrStderr())
+	result, err := fleet.Run(cmd.Context(), c, set.sink(), bar.show)
+	bar.end()
+	empty := err == nil && result.DataSet != nil && result.DataSet.Rows == 0
+	if err == nil && !empty {
+		err = set.keep()
+	}
+	if err == nil && f.out != "" {
+		err = writeFleet(f.out, result)
+	}
+	if err != nil {
+		return f.stopped(err)
+	}
+	if err := f.print(cmd.OutOrStdout(), result); err != nil || !empty {
+		return err
+	}
+	return exit.With(exit.Nothing, fmt.Errorf("no rows: %s; %s was not written", skipped(result.DataSet.Skipped), f.dataset))
+}
+
+func (f simFleetFlags) stopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("stopped: nothing was written")
+	}
+	return err
+}
+
+func writeFleet(path string, r fleet.Result) error {
+	data, err := fleet.Encode(r)
+	if err != nil {
+		return err
+	}
+	return cli.ReplaceFile(path, append(data, '\n'), 0o644)
+}
+
+// config checks everything that can be checked before the long work.
+func (f simFleetFlags) config(cmd *cobra.Command) (fleet.Config, error) {
+	c := fleet.DefaultConfig()
+	var err error
+	if err = cli.CheckOutput(f.output); err != nil {
+		return c, err
+	}
+	if c.Share, err = parseShare(f.mao); err != nil {
+		return c, err
+	}
+	if !(f.days > 0 && f.days <= fleet.MostMinutes/(24*60)) {
+		return c, fmt.Errorf("--days is %v: want more than 0, at most %d", f.days, fleet.MostMinutes/(24*60))
+	}
+	if f.servers < 1 {
+		return c, fmt.Errorf("--servers is %d: want at least 1", f.servers)
+	}
+	if f.workers < 1 {
+		return c, fmt.Errorf("--workers is %d: want at least 1", f.workers)
+	}
+	c.Size = fleet.Size{Servers: f.servers, Minutes: max(1, int(math.Round(f.days*24*60))), Workloads: f.workloads}
+	c.Seed, c.Period, c.Workers, c.DataSet = f.seed, f.period, f.workers, f.dataset != ""
+	c.Warmup = min(time.Hour, time.Duration(c.Size.Minutes)*time.Minute/4)
+	c.Linux.NUMABalancing = f.numaBalancing
+	if err = f.simMachine(&c, cmd.ErrOrStderr()); err != nil {
+		return c, err
+	}
+	if f.noise != "" {
+		if c.Noise, err = readNoise(f.noise); err != nil {
+			return c, err
+		}
+	}
+	return c, c.Validate()
+}
+
+func parseShare(text string) (float64, error) {
+	switch text {
+	case "on":
+		return 1, nil
+	case "off":
+		return 0, nil
+	}
+	share, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(share >= 0 && share <= 1) {
+		return 0, fmt.Errorf("--mao is %q: want on, off, or a share between 0 and 1", text)
+	}
+	return share, nil
+}
+
+func readNoise(path string) (fleet.Noise, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fleet.Noise{}, fmt.Errorf("read noise: %w", err)
+	}
+	n, err := fleet.DecodeNoise(data)
+	if err != nil {
+		return fleet.Noise{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return n, nil
+}

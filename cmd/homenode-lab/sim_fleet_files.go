@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"homenode/internal/cli"
+	"homenode/internal/sim/fleet"
+	"homenode/internal/sim/fleet/table"
+)
+
+// dataSet is the file of rows while it is written: beside its place, until it is
+// whole. The zero dataSet is none.
+type dataSet struct {
+	path string
+	file *os.File
+	rows *table.Writer
+}
+
+func (f simFleetFlags) open(c fleet.Config) (dataSet, error) {
+	if f.dataset == "" {
+		return dataSet{}, nil
+	}
+	if err := cli.CanReplace("--dataset", f.dataset); err != nil {
+		return dataSet{}, err
+	}
+	file, err := os.CreateTemp(filepath.Dir(f.dataset), ".homenode-*")
+	if err != nil {
+		return dataSet{}, fmt.Errorf("--dataset: write %s: %w", f.dataset, err)
+	}
+	d := dataSet{path: f.dataset, file: file}
+	if d.rows, err = table.NewWriter(file, table.About{Command: f.command(c), Config: c}); err != nil {
+		d.drop()
+		return dataSet{}, err
+	}
+	return d, nil
+}
+
+// command makes the same rows again, from the same folder. The data set's own name
+// and the number of workers change no byte: they are not in it.
+func (f simFleetFlags) command(c fleet.Config) string {
+	words := []string{
+		"homenode-lab", "sim", "fleet", "--servers", strconv.Itoa(f.servers), "--days", strconv.FormatFloat(f.days, 'g', -1, 64),
+		"--mao", strconv.FormatFloat(c.Share, 'g', -1, 64), "--seed", strconv.FormatUint(f.seed, 10), "--machine", f.machine,
+		"--workloads", strconv.Itoa(f.workloads), "--period", f.period.String(), "--numa-balancing=" + strconv.FormatBool(f.numaBalancing),
+	}
+	if f.shapes != "" && strings.HasPrefix(c.Machine.Origin, "shape:") {
+		words = append(words, "--shapes", f.shapes)
+	}
+	if f.profile != "" {
+		words = append(words, "--profile", f.profile)
+	}
+	if f.noise != "" {
+		words = append(words, "--noise", f.noise)
+	}
+	words = append(words, "--dataset", "rows.parquet")
+	for i := range words {
+		words[i] = quoted(words[i])
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=+:,", r))
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// twoFiles refuses one file for the result and the rows, under whatever names.
+func (f simFleetFlags) twoFiles() error {
+	if f.out == "" || f.dataset == "" {
+		return nil
+	}
+	a, errA := resolved(f.out)
+	b, errB := resolved(f.dataset)
+	if err := errors.Join(errA, errB); err != nil {
+		return err
+	}
+	if a != b && !sameFile(f.out, f.dataset) {
+		return nil
+	}
+	return fmt.Errorf("--out %s and --dataset %s are the same file: name two", f.out, f.dataset)
+}
+
+// resolved is a file's one name, whether it is there yet or not.
+func resolved(path string) (string, error) {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: find its folder: %w", path, err)
+	}
+	return filepath.Join(dir, filepath.Base(path)), nil
+}
+
+// sameFile is for links to one file that is there.
+func sameFile(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}
+
+func (d dataSet) sink() fleet.Sink {
+	if d.rows == nil {
+		return nil
+	}
+	return d.rows.Write
+}
+
+// keep puts the file into its place.
+func (d dataSet) keep() error {
+	if d.rows == nil {
+		return nil
+	}
+	if err := errors.Join(d.rows.Close(), d.file.Chmod(0o644), d.file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(d.file.Name(), d.path)
+}
+
+// drop removes what was not kept.
+func (d dataSet) drop() {
+	if d.file != nil {
+		d.file.Close()
+		os.Remove(d.file.Name())
+	}
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"homenode/internal/cli"
+	"homenode/internal/report"
+	"homenode/internal/sim/fleet"
+)
+
+// fleetBar shows how far a fleet is: one line that is rewritten on a terminal, else
+// a line now and then.
+type fleetBar struct {
+	w           io.Writer
+	tty         bool
+	begin, last time.Time
+}
+
+func newFleetBar(w io.Writer) *fleetBar {
+	return &fleetBar{w: w, tty: cli.IsTerminal(w), begin: time.Now(), last: time.Now()}
+}
+
+func (b *fleetBar) show(done, all int) {
+	every := 10 * time.Second
+	if b.tty {
+		every = 200 * time.Millisecond
+	}
+	now := time.Now()
+	if now.Sub(b.last) < every {
+		return
+	}
+	b.last = now
+	left := time.Duration(float64(now.Sub(b.begin)) / float64(done) * float64(all-done)).Round(time.Second)
+	line := fmt.Sprintf("%d of %d servers simulated, about %v left", done, all, left)
+	if b.tty {
+		fmt.Fprintf(b.w, "\r\x1b[K%s", line)
+	} else {
+		fmt.Fprintf(b.w, "homenode: %s\n", line)
+	}
+}
+
+func (b *fleetBar) end() {
+	if b.tty {
+		fmt.Fprint(b.w, "\r\x1b[K")
+	}
+}
+
+// mostServices is how many services the text has: those that use most CPU.
+const mostServices = 20
+
+func (f simFleetFlags) print(w io.Writer, r fleet.Result) error {
+	if f.output == "json" {
+		data, err := fleet.Encode(r)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s\n", data)
+		}
+		return err
+	}
+	fmt.Fprintln(w, fleetAnswer(r))
+	fmt.Fprintf(w, "\n%d services, %.1f workloads a server, %s in windows of %s, without the warm-up; generator %d, seed %d.\n",
+		r.Services, r.Workloads, days(r.Seconds), time.Duration(r.PeriodS*float64(time.Second)), r.Generator, r.Seed)
+	fmt.Fprintf(w, "Every server: %s, %d nodes, %.0f CPUs. Figures: %s.\n", report.Printable(r.Machine), r.Nodes, r.CPUs, report.Printable(r.From))
+	fleetSides(w, r)
+	fleetServices(w, r)
+	fleetRows(w, r, f.dataset)
+	_, err := fmt.Fprintln(w, "\nAll figures are modelled: no server was measured.")
+	return err
+}
+
+// fewServers a side are too few for a bootstrap: it draws what it has again.
+const fewServers = 20
+
+// fleetAnswer is what one wants to know, in a sentence.
+func fleetAnswer(r fleet.Result) string {
+	if c := r.Change; c != nil {
+		few := ""
+		if n := min(r.With.Servers, r.Without.Servers); n > 1 && n < fewServers {
+			few = " Of so few servers an interval is too narrow."
+		}
+		return fmt.Sprintf("%s: MAO changes CPU time an operation by %s and latency by %s (modelled); %s of DRAM reads are local instead of %s.%s",
+			compared(r), changeIn(c.CPU, c.CPUInterval), changeIn(c.Latency, c.LatencyInterval), share(r.With.LocalRatio), share(r.Without.LocalRatio), few)
+	}
+	switch {
+	case r.With != nil:
+		return fmt.Sprintf("With MAO %s of DRAM reads are local on %s (modelled); what that saves, --mao 0.5 or --dataset compare.", share(r.With.LocalRatio), servers(r.With.Servers))
+	}
+	return fmt.Sprintf("Without MAO %s of DRAM reads are local on %s (modelled).", share(r.Without.LocalRatio), servers(r.Without.Servers))
+}
+
+// compared says which servers a change is of.
+func compared(r fleet.Result) string {
+	if r.Change.Paired {
+		return fmt.Sprintf("Paired, the same %s with MAO and without", servers(r.With.Servers))
+	}
+	return fmt.Sprintf("Unpaired, %s with MAO against %s without it", servers(r.With.Servers), servers(r.Without.Servers))
+}
+
+// changeIn has the interval that other servers would be in.
+func changeIn(v *float64, i *fleet.Interval) string {
+	switch {
+	case v == nil:
+		return "unknown"
+	case i == nil:
+		return change(v) + " (one server: how far others differ is unknown)"
+	}
+	return fmt.Sprintf("%s (%.0f %% interval over servers: %+.1f to %+.1f)", change(v), 100*fleet.Level, 100*i.Low, 100*i.High)
+}
+
+func servers(n int) string {
+	if n == 1 {
+		return "1 server"
+	}
+	return fmt.Sprintf("%d servers", n)
+}
+
+func days(seconds float64) string {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Minute).String()
+}
+
+func change(v *float64) string {
+	if v == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%+.1f %%", 100**v)
+}
+
+func share(v *float64) string {
+	if v == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f %%", 100**v)
+}
+
+func fleetSides(w io.Writer, r fleet.Result) {
+	for _, s := range []struct {
+		name string
+		side *fleet.Side
+	}{{"Without MAO", r.Without}, {"With MAO", r.With}} {
+		if s.side == nil {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s, %s: %s of CPU time used, %s of DRAM reads local", s.name, servers(s.side.Servers), share(&s.side.Utilisation), share(s.side.LocalRatio))
+		if b := s.side.Binds; b != nil {
+			fmt.Fprintf(w, "; after the warm-up %d bound, %d unbound, %d moved aside, %d refused; unbound %s of the time; %.1f GiB moved in %.0f CPU seconds",
+				b.Binds, b.Unbinds, b.Asides, b.Refused, share(s.side.UnbindRatio), b.MovedB/(1<<30), b.MoverCPUS)
+		}
+		fmt.Fprintln(w, ".")
+	}
+}
+
+func fleetServices(w io.Writer, r fleet.Result) {
+	list := slices.Clone(r.List)
+	slices.SortStableFunc(list, func(a, b fleet.ServiceFigures) int {
+		x, y := serviceCPU(a), serviceCPU(b)
+		switch {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\nservice\treplicas\tlocal\twith MAO\tlatency\twith MAO\tCPU/op\twith MAO\t")
+	for _, s := range list[:min(len(list), mostServices)] {
+		a, b := orNoFigures(s.Without), orNoFigures(s.With)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", report.Printable(s.Name), s.Replicas,
+			share(a.LocalRatio), share(b.LocalRatio), seconds(a.LatencyS), seconds(b.LatencyS), seconds(a.CPUPerOp), seconds(b.CPUPerOp))
+	}
+	t.Flush()
+	if more := len(list) - mostServices; more > 0 {
+		fmt.Fprintf(w, "%d more in -o json.\n", more)
+	}
+}
+
+// skipped says why replicas make no row.
+func skipped(s fleet.Skipped) string {
+	return fmt.Sprintf("%d not bound and there too briefly to be looked at, %d bound too briefly, %d only moved aside, %d without requests",
+		s.TooBrief, s.TooShort, s.MovedAside, s.NoRequests)
+}
+
+func orNoFigures(f *fleet.Figures) fleet.Figures {
+	if f == nil {
+		return fleet.Figures{}
+	}
+	return *f
+}
+
+// serviceCPU is what a service used, on the side that is there.
+func serviceCPU(s fleet.ServiceFigures) float64 {
+	f := s.Without
+	if f == nil {
+		f = s.With
+	}
+	if f == nil || f.CPUPerOp == nil {
+		return 0
+	}
+	return f.Ops * *f.CPUPerOp
+}
+
+func seconds(v *float64) string {
+	if v == nil || math.IsInf(*v, 0) {
+		return "-"
+	}
+	digits := time.Microsecond
+	if *v < 1e-3 {
+		digits = 100 * time.Nanosecond
+	}
+	return time.Duration(*v * float64(time.Second)).Round(digits).String()
+}
+
+func fleetRows(w io.Writer, r fleet.Result, path string) {
+	d := r.DataSet
+	if d == nil {
+		return
+	}
+	if d.Rows == 0 {
+		fmt.Fprintf(w, "\n0 rows: %s.\n", skipped(d.Skipped))
+		return
+	}
+	fmt.Fprintf(w, "\n%d rows in %s, %d of them controls that were never bound; without one: %s.\n", d.Rows, report.Printable(path), d.Controls, skipped(d.Skipped))
+	fmt.Fprintln(w, "A gain is that of the whole server's bindings, not of the replica's own alone: docs/limits.md.")
+	fmt.Fprintf(w, "For them MAO leaves a replica alone for %s after it came: it binds later, and less, than without --dataset.\n", days(r.ObservedS))
+	if d.NoiseMeasured {
+		fmt.Fprintf(w, "Their noise: %s.\n", report.Printable(d.Noise))
+	} else {
+		fmt.Fprintln(w, "They have no noise: nobody has measured it yet.")
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"homenode/internal/cli"
+	"homenode/internal/sim/scenario"
+	"homenode/internal/source"
+)
+
+// resultLimit is above what a result can have: 500,000 rows of some 200 bytes.
+const resultLimit = 1 << 28
+
+func readLimited(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("read %s: more than %d bytes", path, limit)
+	}
+	return data, err
+}
+
+// simFile is what a file is that was given to 'homenode-lab sim'.
+type simFile int
+
+const (
+	aScenario simFile = iota
+	aResult           // of a scenario
+	aFleet            // of 'homenode-lab sim fleet --out'
+	anArena           // of 'homenode-lab sim arena --out'
+	aProfile          // of 'homenode bench'
+)
+
+// readSim reads a file once (it may be a pipe), and tells by its keys what it is. Of
+// a fleet or a machine it says where it belongs.
+func readSim(path string) ([]byte, simFile, error) {
+	data, err := readLimited(path, resultLimit)
+	if err != nil {
+		return nil, 0, err
+	}
+	what := whatIs(data)
+	switch what {
+	case aFleet:
+		err = fmt.Errorf("%s is the result of 'homenode-lab sim fleet', which that command prints: want a scenario, or the result of 'homenode-lab sim run --out'", path)
+	case anArena:
+		err = fmt.Errorf("%s is the result of 'homenode-lab sim arena', which that command reads: want a scenario, or the result of 'homenode-lab sim run --out'", path)
+	case aProfile:
+		err = fmt.Errorf("%s is what 'homenode bench' measured of a machine: name it in a scenario, as machine: {profile: FILE}", path)
+	}
+	return data, what, err
+}
+
+// whatIs looks at the keys of a JSON object; of several kinds' keys the first decides.
+// What is no JSON is a scenario: one in YAML's flow form begins with {, too.
+func whatIs(data []byte) simFile {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return aScenario
+	}
+	what := aScenario
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return what
+		}
+		switch key {
+		case "generator_version":
+			return aFleet
+		case "caveats", "latency", "working_sets":
+			return aProfile
+		case "mixes", "cells":
+			return anArena
+		case "digest", "scenario":
+			return aResult
+		case "workloads", "lasts":
+			return aScenario
+		case "how":
+			what = aResult // unless more is said
+		}
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			return what
+		}
+	}
+	return what
+}
+
+// folderOf is where the files are that a scenario names: beside it; of a pipe, here.
+func folderOf(path string) string {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "."
+	}
+	return filepath.Dir(path)
+}
+
+// besideFile opens what a scenario names, relative to it.
+type besideFile struct {
+	dir    string
+	stderr io.Writer
+}
+
+func (b besideFile) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(b.dir, name)
+}
+
+func (b besideFile) ReadFile(name string) ([]byte, error) {
+	return readLimited(b.path(name), source.ProfileLimit)
+}
+
+func (b besideFile) Tree(name string) (fs.FS, error) {
+	tree, _, err := source.OpenTree(b.path(name), b.stderr)
+	return tree, err
+}
+
+// simBar shows how far a simulation is: one line that is rewritten on a terminal,
+// else a line at the start.
+type simBar struct {
+	w     io.Writer
+	tty   bool
+	began time.Time
+	shown time.Time
+}
+
+func newSimBar(w io.Writer, s scenario.Setting) *simBar {
+	b := startSimBar(w)
+	if !b.tty {
+		fmt.Fprintf(w, "homenode: simulating %s: %d arms × %d seeds × %v\n", s.Name, len(s.Arms), len(s.Seeds), s.Lasts)
+	}
+	return b
+}
+
+func startSimBar(w io.Writer) *simBar {
+	return &simBar{w: w, tty: cli.IsTerminal(w), began: time.Now()}
+}
+
+// simBarEvery is how often the line is rewritten.
+const simBarEvery = 100 * time.Millisecond
+
+// show is called by one worker at a time.
+func (b *simBar) show(share float64) {
+	now := time.Now()
+	if !b.tty || now.Sub(b.shown) < simBarEvery {
+		return
+	}
+	b.shown = now
+	full := int(share * cli.BarWidth)
+	left := time.Duration(0)
+	if share > 0 {
+		left = time.Duration(float64(now.Sub(b.began)) * (1 - share) / share)
+	}
+	fmt.Fprintf(b.w, "\r\x1b[Ksimulating %s%s %3.0f%%, about %v left", strings.Repeat("#", full), strings.Repeat(".", max(0, cli.BarWidth-full)), share*100, left.Round(time.Second))
+}
+
+func (b *simBar) end() {
+	if b.tty {
+		fmt.Fprint(b.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/kernel/cgroup"
+)
+
+// directOwnerFlag adds --direct-owner of commands that freeze.
+func directOwnerFlag(cmd *cobra.Command, names *[]string) {
+	cmd.Flags().StringSliceVar(names, "direct-owner", nil, "freeze: freeze cgroups of this owner all the same, such as systemd; repeatable")
+}
+
+func checkDirectOwners(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(owners(), name) {
+			return fmt.Errorf("--direct-owner %q: want %s", name, strings.Join(owners(), ", "))
+		}
+	}
+	return nil
+}
+
+// owners are who may manage a cgroup.
+func owners() []string {
+	return []string{cgroup.Systemd, cgroup.Kubelet, cgroup.Docker, cgroup.Containerd, cgroup.Podman, cgroup.Libvirt}
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func profileFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "profile", "", "what 'homenode bench' measured of this machine")
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pinner
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"homenode/internal/kernel"
+	"homenode/internal/policy/brm"
+)
+
+func TestBRMConfig(t *testing.T) {
+	cfg, written, err := parseSettings([]byte("scope: system\nforget: 1m\nmargin: 0.1\n"), "x.yaml")
+	if err != nil || cfg.Scope != brm.ScopeSystem || cfg.Forget != time.Minute || cfg.Margin != 0.1 || cfg.Settle != brm.DefaultConfig().Settle || cfg.Period != DefaultPeriod {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	if len(written) != 3 || !written["forget"] {
+		t.Errorf("%v", written)
+	}
+	for _, text := range []string{"", "\n# scope: system\n\n"} {
+		want := brm.DefaultConfig()
+		want.Period = DefaultPeriod
+		if cfg, _, err := parseSettings([]byte(text), "x.yaml"); err != nil || cfg != want {
+			t.Errorf("%q: %+v, %v", text, cfg, err)
+		}
+	}
+}
+
+func TestBRMConfigIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"scope: system\n---\nscope: galaxy\n": "exactly one YAML document",
+		"seed: 1\nmargin: 99\n":               "parse x: line 2: malformed: margin: it is 99: it must be between 0 and 10\n    2 | margin: 99",
+		"seed: 1\nscope: galaxy\n":            "line 2: malformed: scope: it is \"galaxy\"",
+		"seed: 1\ninfer: [1]\n":               "parse x: line 2: malformed: infer: want true or false\n    2 | infer: [1]",
+		"settle: 4.7\n":                       "line 1: malformed: settle: want a whole number",
+		"settle: \"4\"\n":                     "line 1: malformed: settle: want a whole number",
+		"period: 100\n":                       "line 1: malformed: period: want a time with its unit, like 10ms",
+		"margin: much\n":                      "line 1: malformed: margin: want a number",
+		"seed: 1\nmargins: 1\n":               "line 2: malformed: margins: there is no such setting",
+		"seed: 1\nseed: 1\n":                  "line 2: malformed: ",
+		"- 1\n":                               "line 1: malformed: want settings",
+		"margin: !":                           "malformed: ",
+		strings.Repeat("# more\n", 1<<12) + "seed: 1\n": "settings take at most",
+	} {
+		cfg, _, err := parseSettings([]byte(text), "x")
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Go ") || cfg != (brm.Config{}) || !errors.Is(err, kernel.ErrMalformed) {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzBRMConfig(f *testing.F) {
+	for _, s := range []string{"", "scope: system\n", "margin: !", "forget: 1h\nseed: 3", "a: &x [*x]", "? [a]\n: 1", "&a margin: 1", "<<: {margin: 1}", "margin: &x 1\nchange: *x"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cfg, _, err := parseSettings(data, "x")
+		if err != nil && cfg != (brm.Config{}) || err == nil && cfg.Validate() != nil {
+			t.Errorf("%v with %+v", err, cfg)
+		}
+	})
+}

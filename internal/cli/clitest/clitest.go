@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clitest runs command lines in tests.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/cli"
+)
+
+// Run runs a command line and returns exit code, stdout and stderr.
+func Run(root *cobra.Command, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	code = cli.Finish(root.ExecuteContext(context.Background()), &errs)
+	return code, out.String(), errs.String()
+}
+
+// RunCaught runs a command line as the program does and returns exit code and stderr.
+func RunCaught(t *testing.T, root *cobra.Command, args ...string) (int, string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := os.Stderr
+	os.Stderr = w
+	defer func() { os.Stderr = old }()
+	code := cli.Run(context.Background(), root, args)
+	w.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, string(text)
+}
+
+// WriteFile writes a file, makes its folder, and returns its path.
+func WriteFile(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

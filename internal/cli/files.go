@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"homenode/internal/exit"
+)
+
+// CanReplace wants a folder that files can be made in, and nothing there but a file.
+func CanReplace(flag, path string) error {
+	dir := filepath.Dir(path)
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("%s %s: there is no folder %s", flag, path, dir)
+	}
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return fmt.Errorf("%s %s: it is there and not a regular file: name another", flag, path)
+	}
+	return CanCreate(flag+" "+path, dir)
+}
+
+// CanCreate makes a file in a folder and removes it; what names both in the error.
+func CanCreate(what, dir string) error {
+	t, err := os.CreateTemp(dir, ".homenode-*")
+	if err == nil {
+		err = errors.Join(t.Close(), os.Remove(t.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: make a file in its folder: %w", what, err)
+	}
+	return nil
+}
+
+// WriteTo writes a file whole or not at all; "-" is out, "" is nowhere.
+func WriteTo(out io.Writer, path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	if path == "-" {
+		_, err := out.Write(b.Bytes())
+		return err
+	}
+	return ReplaceFile(path, b.Bytes(), 0o644)
+}
+
+// ReplaceFile writes a file whole or not at all, whatever mode an older one of that
+// name had. A link is not followed, and a device, /dev/null, not replaced.
+func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return exit.BadInput(fmt.Errorf("write %s: it is there and not a regular file: name another", path))
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".homenode-*") // 0600
+	if err != nil {
+		return exit.BadInput(fmt.Errorf("write %s: %w", path, err))
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"homenode/internal/exit"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+)
+
+// A name in an error is shown, and not obeyed by the terminal.
+func TestErrorsArePrintable(t *testing.T) {
+	var out bytes.Buffer
+	err := errors.Join(errors.New("process 7 (\x1b[31mEVIL) has no memory"), errors.New("which of /a/\u202ex\rhomenode: all is well"))
+	if code := Finish(exit.BadInput(err), &out); code != exit.Bad {
+		t.Errorf("exit code %d", code)
+	}
+	if want := "homenode: process 7 (\uFFFD[31mEVIL) has no memory\nwhich of /a/\uFFFDx homenode: all is well\n"; out.String() != want {
+		t.Errorf("got %q", out.String())
+	}
+	out.Reset()
+	if Tell(&out, []string{"still bound: /\x1b]0;EVIL\a"}); out.String() != "homenode: still bound: /\uFFFD]0;EVIL\uFFFD\n" {
+		t.Errorf("got %q", out.String())
+	}
+}
+
+// What must be there and is not, or may not be done, ends a command with 2.
+func TestPreconditions(t *testing.T) {
+	for _, err := range []error{journal.ErrLocked, kernel.ErrNotSupported, kernel.ErrNotPermitted, fs.ErrPermission} {
+		var out bytes.Buffer
+		if code := Finish(exit.Precondition(fmt.Errorf("open journal: %w", err)), &out); code != exit.Bad || !strings.Contains(out.String(), err.Error()) {
+			t.Errorf("%v: exit %d, %s", err, code, out.String())
+		}
+	}
+	if code := Finish(exit.Precondition(errors.New("other")), io.Discard); code == exit.Bad || code == 0 {
+		t.Errorf("anything else: exit %d", code)
+	}
+}

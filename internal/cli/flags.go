@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/exit"
+)
+
+// Exactly wants n arguments, and says what they are.
+func Exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return exit.BadInput(fmt.Errorf("want %s, got %d arguments", what, len(args)))
+		}
+		return nil
+	}
+}
+
+// CheckOutput refuses what OutputFlag does not offer; more as there.
+func CheckOutput(output string, more ...string) error {
+	if output != "text" && output != "json" && !slices.Contains(more, output) {
+		return exit.BadInput(fmt.Errorf("-o is %q: want %s", output, faces(more)))
+	}
+	return nil
+}
+
+// OutputFlag adds -o; more are the faces that only this command has.
+func OutputFlag(cmd *cobra.Command, output *string, more ...string) {
+	cmd.Flags().StringVarP(output, "output", "o", "text", faces(more))
+	must(cmd.RegisterFlagCompletionFunc("output", complete(Fixed(append([]string{"text", "json"}, more...)...))))
+}
+
+// faces is "text or json", or "text, json or markdown".
+func faces(more []string) string {
+	all := append([]string{"text", "json"}, more...)
+	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
+}
+
+// Empty refuses flags that were given and say nothing: --only "$PARTS" of an unset
+// variable would measure everything.
+func Empty(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		flag := cmd.Flags().Lookup(name)
+		if flag.Changed && slices.Contains([]string{"", "[]"}, strings.TrimSpace(flag.Value.String())) {
+			return fmt.Errorf("--%s is empty: give it a value, or leave it out", name)
+		}
+	}
+	return nil
+}

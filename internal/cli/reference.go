@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"homenode/internal/exit"
+)
+
+// referenceCommand is for the build: every command's help, as the documentation has it.
+func referenceCommand() *cobra.Command {
+	var man string
+	cmd := &cobra.Command{
+		Use: "reference", Hidden: true, Args: Exactly(0, "no arguments"),
+		Short: "Print the reference of all commands as Markdown, or write man pages",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if man != "" {
+				return manPages(cmd.Root(), man)
+			}
+			text, err := Reference(cmd.Root())
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&man, "man", "", "write man pages into this folder instead")
+	return cmd
+}
+
+// manPages writes a page for each command that its program's help has.
+func manPages(root *cobra.Command, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return exit.BadInput(fmt.Errorf("write man pages: %w", err))
+	}
+	prepare(root)
+	day := time.Unix(0, 0) // a page does not change with the day that it is made on
+	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name() + " " + Version, Manual: "homenode", Date: &day}, dir); err != nil {
+		return fmt.Errorf("write man pages: %w", err)
+	}
+	return nil
+}
+
+// Reference is a program's help in one file, a section for each command.
+func Reference(root *cobra.Command) ([]byte, error) {
+	prepare(root)
+	b := bytes.NewBufferString("# " + root.Name() + "\n\nWritten by `" + root.Name() + " reference`: change the commands, not this file.\n\n")
+	if err := section(b, root); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func section(b *bytes.Buffer, cmd *cobra.Command) error {
+	anchor := func(file string) string {
+		return "#" + strings.ReplaceAll(strings.TrimSuffix(file, ".md"), "_", "-")
+	}
+	if err := doc.GenMarkdownCustom(cmd, b, anchor); err != nil {
+		return fmt.Errorf("write reference of %s: %w", cmd.CommandPath(), err)
+	}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && !c.IsAdditionalHelpTopicCommand() {
+			if err := section(b, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// prepare leaves out what depends on the day, and what is cobra's own.
+func prepare(root *cobra.Command) {
+	root.DisableAutoGenTag = true
+	root.InitDefaultVersionFlag()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+}

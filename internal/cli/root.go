@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/exit"
+)
+
+// ExitCodes is for the help of a program.
+const ExitCodes = "Exit codes: 0 done, 1 failed, 2 bad input or missing precondition, 3 partly done, 4 nothing to do."
+
+// Root is a program's command: by itself it prints its help.
+func Root(name, short, long string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           name,
+		Version:       Version,
+		Short:         short,
+		Long:          long + "\n\n" + ExitCodes,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          NoSuch(name),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(referenceCommand())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.BadInput(err) })
+	return root
+}
+
+// Group adds commands under a title of the help.
+func Group(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
+}
+
+// NoSuch refuses what is no subcommand of a command.
+func NoSuch(command string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return exit.BadInput(fmt.Errorf("unknown command %q: '%s --help' lists them", args[0], command))
+		}
+		return nil
+	}
+}
+
+// Main runs the process's command line until it ends, or SIGINT or SIGTERM ends it, and exits.
+func Main(root *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(Run(ctx, root, os.Args[1:]))
+}
+
+// Run runs a command line, says what went wrong, and returns the exit code.
+func Run(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	return Finish(root.ExecuteContext(ctx), os.Stderr)
+}

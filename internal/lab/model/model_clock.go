@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"homenode/internal/kernel/probe"
+	"homenode/internal/unit"
+)
+
+// Where the clocks of vCPUs are, as schema/lab_layout.golden has it.
+const (
+	offCPUs      = 16
+	offVCPU      = 4096
+	vcpuBytes    = 2048
+	offVCPUClock = 896
+	offUserCycle = 0 // counter[HOMENODE_USER][HOMENODE_CYCLES]
+)
+
+// modelClock is the model's time, for the prober: each vCPU's own clock. It stops
+// the model while nothing is measured, which saves the host's time and the model's.
+type modelClock struct {
+	model *Model
+	vcpus []byte
+	cpus  int
+	mhz   uint64
+	state State // to go back to
+}
+
+// ProbeClock maps the clocks of the vCPUs. Only in the state pace do they keep step
+// with each other.
+func (m *Model) ProbeClock() (probe.Staged, error) {
+	f, err := os.Open(m.path)
+	if err != nil {
+		return nil, fmt.Errorf("open model: %w", err)
+	}
+	defer f.Close()
+	c := &modelClock{model: m, cpus: int(m.word(offCPUs).Load()), mhz: m.word(OffMHz).Load()}
+	if c.cpus < 1 || c.cpus > 64 || c.mhz == 0 {
+		return nil, fmt.Errorf("read model %s: %d CPUs at %d MHz make no sense", m.path, c.cpus, c.mhz)
+	}
+	c.vcpus, err = syscall.Mmap(int(f.Fd()), 0, offVCPU+c.cpus*vcpuBytes, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map model %s: %w", m.path, err)
+	}
+	return c, nil
+}
+
+// Now has no prologue, as probe's hot loops want it.
+//
+//go:nosplit
+func (c *modelClock) Now(cpu int) time.Duration {
+	if uint(cpu) >= uint(c.cpus) {
+		return 0
+	}
+	return c.at(cpu, offVCPUClock)
+}
+
+// Work is user mode's part.
+//
+//go:nosplit
+func (c *modelClock) Work(cpu int) time.Duration {
+	if uint(cpu) >= uint(c.cpus) {
+		return 0
+	}
+	return c.at(cpu, offUserCycle)
+}
+
+//go:nosplit
+func (c *modelClock) at(cpu, word int) time.Duration {
+	cycles := (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.vcpus)), offVCPU+cpu*vcpuBytes+word)).Load()
+	return time.Duration(cycles * 1000 / c.mhz)
+}
+
+func (c *modelClock) Name() string {
+	return fmt.Sprintf("model clock of the lab, %d cycles a µs", c.mhz)
+}
+
+func (c *modelClock) How() unit.Source { return unit.HowModelled }
+
+// Prepare stops the model.
+func (c *modelClock) Prepare() error {
+	c.state = State(c.model.word(offApplied).Load())
+	if c.state == Off {
+		return fmt.Errorf("measure by the %s: the model is off: 'homenode-load control on' starts it", c.Name())
+	}
+	return c.model.Switch(Off)
+}
+
+// Measure lets it go on as it was.
+func (c *modelClock) Measure() error { return c.model.Switch(c.state) }

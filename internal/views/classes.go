@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package views
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"homenode/internal/classes"
+	"homenode/internal/policy/animal"
+	"homenode/internal/report"
+	"homenode/internal/unit"
+)
+
+// Classes: own is the file of constants, if there is one; calibrated: it has all of the
+// machine's.
+func Classes(w io.Writer, r classes.Result, own string, calibrated bool) error {
+	from, right := own, "In the lab the class of 20 real programs was right in 14 seen alone, in 18 seen squeezed, too, in 5 only squeezed; on\nhardware nobody has tried."
+	if own == "" {
+		from = "the defaults, of simulated machines"
+	}
+	if !calibrated {
+		right = "By constants of simulated machines the class of 20 real programs was right in 8, in the lab."
+	}
+	fmt.Fprintf(w, "%d windows, %s to %s\nconstants: %s\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), report.Printable(from))
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "WORKLOAD\tCLASS\tHURT\tHARM\tREMOTE\tSENSITIVE\tHOLDS OF A CACHE\tMARGIN\tWINDOWS")
+	var doubts []string
+	for _, wl := range r.Workloads {
+		class := string(wl.Class)
+		if wl.Class == animal.Unknown {
+			class = "unknown"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", orNone(wl.ID), class, slower(wl.Hurt), slower(wl.Harm), slower(wl.Remote), yesNo(wl.Sensitive), held(wl), margin(wl.Margin), wl.Windows)
+		if wl.Doubt != "" {
+			doubts = append(doubts, fmt.Sprintf("%s: %s", orNone(wl.ID), report.Printable(wl.Doubt)))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(doubts) > 0 {
+		fmt.Fprintln(w, "\nin doubt:")
+	}
+	for _, d := range doubts {
+		fmt.Fprintln(w, "  "+d)
+	}
+	fmt.Fprintf(w, "\nhurt: how much longer it takes beside a stream in its cache; harm: a chase over half of the cache beside it; remote:\n"+
+		"it, with all of its memory at distance 20; holds: the mean; margin: from 0, as near to another class as can be, to 1.\n"+
+		"All is estimated from counters, which are %s.\n%s\n", howCounted(r), right)
+	for _, n := range r.Notes {
+		fmt.Fprintln(w, "note: "+report.Printable(n))
+	}
+	return nil
+}
+
+// howCounted is "measured", or what the counters are.
+func howCounted(r classes.Result) string {
+	how := map[string]bool{}
+	var all []string
+	for _, wl := range r.Workloads {
+		if text := wl.Counted.String(); !how[text] && wl.Counted != unit.HowUnknown {
+			how[text] = true
+			all = append(all, text)
+		}
+	}
+	if len(all) == 0 {
+		return "unknown"
+	}
+	return strings.Join(all, " and ")
+}
+
+func slower(v unit.Value[float64]) string {
+	if x, ok := v.Get(); ok {
+		return fmt.Sprintf("%.0f %%", 100*x)
+	}
+	return "unknown"
+}
+
+func yesNo(v unit.Opt[bool]) string {
+	if is, ok := v.Get(); !ok {
+		return "unknown"
+	} else if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func margin(v unit.Opt[float64]) string {
+	if x, ok := v.Get(); ok {
+		return fmt.Sprintf("%.2f", x)
+	}
+	return "-"
+}
+
+// held is "120KiB" where that is counted, "about 120KiB" or "100KiB to 120KiB", or unknown.
+func held(wl classes.Workload) string {
+	low, ok := wl.Low.Get()
+	high, ok2 := wl.High.Get()
+	switch {
+	case !ok || !ok2:
+		return "unknown"
+	case low.String() != high.String():
+		return low.String() + " to " + high.String()
+	case wl.Held == unit.HowEstimated:
+		return "about " + low.String()
+	}
+	return low.String()
+}
+
+// Constants is a file for --constants; notes say what they are from.
+func Constants(w io.Writer, f animal.Infer, notes []string, output string) error {
+	if output == "json" {
+		return json.NewEncoder(w).Encode(struct {
+			Schema    int          `json:"schema"`
+			From      []string     `json:"from"`
+			Constants animal.Infer `json:"constants"`
+		}{1, notes, f})
+	}
+	// without an exponent: 1e-09 is a word to the library that reads it
+	text, err := yaml.MarshalWithOptions(f, yaml.CustomMarshaler(func(v float64) ([]byte, error) { return strconv.AppendFloat(nil, v, 'f', -1, 64), nil }))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "# Constants of a machine, for 'homenode classes --constants'. From:")
+	for _, n := range notes {
+		fmt.Fprintln(w, "#   "+report.Printable(n))
+	}
+	_, err = w.Write(text)
+	return err
+}

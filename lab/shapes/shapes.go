@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shapes has the machines that the lab can be, a file each. They are part of
+// the programs: an installed one has no checkout beside it.
+package shapes
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Names are of all shapes, in the order of the alphabet.
+func Names() []string {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = strings.TrimSuffix(e.Name(), ".yaml")
+	}
+	return names
+}
+
+// Read returns a shape's file. An error means that there is no such shape.
+func Read(name string) ([]byte, error) { return files.ReadFile(name + ".yaml") }
