@@ -155,6 +155,9 @@ type Outcome struct {
 	Failed unit.Bytes `json:"failed_bytes,omitempty"` // pages the kernel would not move, this time
 	// HotHome: of MovePages with HotFirst, what is accessed is there; the rest may be left.
 	HotHome bool `json:"hot_home,omitempty"`
+	// Took is how long the step took; 0: not known. It is for who takes the next step: no
+	// recording has it.
+	Took time.Duration `json:"-"`
 	// CPUSeconds is CPU time the mover itself spent on this step.
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 }

@@ -92,6 +92,7 @@ func randomConfig(r *rand.Rand) Config {
 	cfg.WhenUnknown = []WhenUnknown{MoveAnyway, WaitToKnow}[r.IntN(2)]
 	cfg.PayRatio, cfg.PingPongDoublings = []float64{0.1, 1, 20}[r.IntN(3)], r.IntN(4)
 	cfg.PageCache = r.IntN(2) == 0
+	cfg.Way = []Choice{ByEstimate, ByEstimate, AlwaysCPUsFirst}[r.IntN(3)]
 	cfg.Turn = []time.Duration{0, 250 * time.Millisecond, time.Minute}[r.IntN(3)]
 	if r.IntN(4) == 0 {
 		cfg.ReservedCPUs = set.FromCPUs(0, 2)
@@ -512,7 +513,7 @@ func TestConfig(t *testing.T) {
 		"no_progress_windows=0": "at least 1", "retry_limit=-1": "retry_limit -1",
 		"horizon=-1": "horizon is -1ns: it must be positive", "horizon=0": "horizon is 0s", "pay_ratio=0": "pay_ratio is 0", "pay_ratio=-2": "pay_ratio is -2",
 		"when_unknown=perhaps": `when_unknown is "perhaps": want move or wait`, "ping_pong_doublings=-1": "ping_pong_doublings is -1",
-		"ping_pong_doublings=17": "want 0 to 16", "max_stall=-5": "max_stall is -5ns", "turn=-5": "turn is -5ns",
+		"ping_pong_doublings=17": "want 0 to 16", "way=there": `way is "there": want by-estimate or cpus-first`, "max_stall=-5": "max_stall is -5ns", "turn=-5": "turn is -5ns",
 	} {
 		cfg := DefaultConfig()
 		if err := windowtest.Configure(&cfg, []string{word}); err != nil {
