@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/actuate"
 	"homenode/internal/agent"
 	"homenode/internal/report"
 	"homenode/internal/unit"
@@ -170,6 +171,7 @@ func printWhy(w io.Writer, ws agent.WorkloadStatus) {
 		fmt.Fprintln(w)
 	}
 	printPays(w, ws)
+	printWay(w, ws.Way)
 	for _, d := range ws.Past {
 		printDecision(w, d)
 	}
@@ -193,6 +195,18 @@ func printDecision(w io.Writer, d agent.Decision) {
 func printLocal(w io.Writer, f window.Features) {
 	if off := f.LocalAccessError.Or(0); off > 0 {
 		fmt.Fprintf(w, "  local access ratio: %s; ± %v: %s\n", report.Printable(f.LocalAccessRatio.String()), off, window.ErrorBasis)
+	}
+}
+
+// printWay is what was expected of a binding while its memory follows, what it took, and
+// the orders that were not taken.
+func printWay(w io.Writer, way actuate.Way) {
+	if way.Order == "" {
+		return
+	}
+	fmt.Fprintf(w, "  way there: %s\n", report.Printable(way.Sum()))
+	for _, other := range way.NotTaken() {
+		fmt.Fprintf(w, "    not %s\n", report.Printable(other))
 	}
 }
 
