@@ -271,6 +271,9 @@ func (r *round) goAhead(j *Job, p pages) {
 		j.Waiting, j.Moving = true, false
 		return
 	}
+	if r.late(j) {
+		return
+	}
 	if j.progress(p); j.Idle >= r.cfg.NoProgressWindows {
 		r.stop(j, action.Reason{
 			Rule:    "actuate.way.stuck",

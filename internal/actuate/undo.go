@@ -128,6 +128,23 @@ func scaled(d time.Duration, by float64) time.Duration {
 	return time.Duration(min(float64(d)*by, float64(longest))).Round(time.Second)
 }
 
+// late is for memory that went ahead and is not where it should be after three times as
+// long as was expected, though the mover is no slower: it grows elsewhere as fast as it is
+// moved, or is taken back.
+func (r *round) late(j *Job) bool {
+	w, elapsed := &j.Way, r.w.At.Sub(j.Way.Began)
+	if !w.measured() || elapsed <= lagging*w.estimate().Home || elapsed < laggingFor*r.turn() {
+		return false
+	}
+	r.undo(j, action.Reason{
+		Rule: "actuate.undone.late",
+		Summary: fmt.Sprintf("undone on its way: after %v, where %v was expected, too little of its memory is there: %v were moved, and CPUs would still make it worse",
+			elapsed, w.estimate().Home, w.Moved),
+		Numbers: append(w.numbers(), action.Number{Name: "elapsed", Value: unit.Measured(elapsed.Seconds(), "windows"), Limit: unit.Some(lagging * w.estimate().Home.Seconds()), Unit: "s"}),
+	})
+	return true
+}
+
 // lately is the mover's rate in the windows that keepUp judges.
 func (j *Job) lately() unit.Bytes { return unit.Bytes(j.Way.Rate.Or(0) * j.Way.Did / j.Way.Due) }
 

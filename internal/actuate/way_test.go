@@ -206,6 +206,31 @@ func TestNoWindowIsWorse(t *testing.T) {
 	}
 }
 
+// Memory that grows elsewhere as fast as it is moved never lets the CPUs go: that is
+// undone, too, after three times what was expected.
+func TestMemoryThatNeverComes(t *testing.T) {
+	h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
+	h.Shape([]int{0, 1}, 2, 64*unit.GiB)
+	cfg.Rate = 64 * unit.MiB
+	wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+	for n := range 60 {
+		line(h, "workload /w0 cpu=1 cpus=0-3 mems=0-1 anon=%dMiB,%dMiB local=1000000 remote=1000000", 512-n, 4)
+		next, steps, told := Step(h.Machine, cfg, st, wishes, h.Window())
+		wishes, st = nil, next
+		if slices.ContainsFunc(steps, func(s action.Step) bool { return s.Kind == action.SetCPUs }) {
+			t.Fatalf("window %d: %v", n, steps)
+		}
+		if len(told) > 0 {
+			if told[0].Step.Reason.Rule != "actuate.undone.late" || n < 3*8 {
+				t.Errorf("window %d: %+v", n, told[0])
+			}
+			return
+		}
+		h.Apply(steps)
+	}
+	t.Errorf("never undone: %+v", st.Jobs)
+}
+
 // Instructions a cycle count where no thread can spin for another: with one task.
 func TestWorkPerCycle(t *testing.T) {
 	for tasks, undone := range map[int]bool{1: true, 2: false} {
