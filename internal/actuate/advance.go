@@ -20,6 +20,9 @@ func (r *round) advance(j *Job) {
 		return
 	}
 	j.Absent = 0
+	if j.onWay() {
+		j.Way.Elapsed += r.w.Length
+	}
 	switch j.Stage {
 	case StageRestoring:
 		r.restore(j)

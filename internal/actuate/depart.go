@@ -76,13 +76,13 @@ func (r *round) lost(j *Job, wl *window.Workload, known bool) bool {
 func (r *round) setOut(j *Job, wl *window.Workload, w Way) {
 	if j.begun() {
 		w.Before, w.Source, w.Work = j.Way.Before, j.Way.Source, j.Way.Work
-		w.Began, w.Moved, w.Below, w.Run, w.Worst = j.Way.Began, j.Way.Moved, j.Way.Below, j.Way.Run, j.Way.Worst
+		w.Elapsed, w.Moved, w.Below, w.Run, w.Worst = j.Way.Elapsed, j.Way.Moved, j.Way.Below, j.Way.Run, j.Way.Worst
 		w.Bytes += w.Moved
 		for i := range w.Orders { // they are new
-			w.Orders[i].Home += r.w.At.Sub(w.Began)
+			w.Orders[i].Home += w.Elapsed
 		}
 	} else {
-		w.Before, w.Source, w.Work, w.Began = r.ratioOf(wl), window.LocalSourceOf(wl), workPerCycle(wl), r.w.At
+		w.Before, w.Source, w.Work = r.ratioOf(wl), window.LocalSourceOf(wl), workPerCycle(wl)
 	}
 	j.Way = w
 }

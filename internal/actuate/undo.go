@@ -132,7 +132,7 @@ func scaled(d time.Duration, by float64) time.Duration {
 // long as was expected, though the mover is no slower: it grows elsewhere as fast as it is
 // moved, or is taken back.
 func (r *round) late(j *Job) bool {
-	w, elapsed := &j.Way, r.w.At.Sub(j.Way.Began)
+	w, elapsed := &j.Way, j.Way.Elapsed
 	if !w.measured() || elapsed <= lagging*w.estimate().Home || elapsed < laggingFor*r.turn() {
 		return false
 	}
@@ -207,7 +207,7 @@ func (w *Way) floor() float64 {
 // arrives ends the way of what has settled, in a window that is not worse.
 func (r *round) arrives(j *Job) {
 	if j.onWay() && (j.Stage == StageBound || j.Stage == StageCPUsOnly) && j.Way.Run == 0 {
-		j.Way.Over, j.Way.Took = true, r.w.At.Sub(j.Way.Began)
+		j.Way.Over, j.Way.Took = true, j.Way.Elapsed
 		r.forgive(j.Workload)
 	}
 }

@@ -65,22 +65,24 @@ type Way struct {
 	// between states: never change one in place.
 	Orders []Estimate `json:"orders,omitempty"`
 
-	Began time.Time     `json:"began"`
-	Moved unit.Bytes    `json:"moved_bytes,omitempty"`
-	Below time.Duration `json:"below_ns,omitempty"` // of windows in a row that were worse
-	Run   int           `json:"run,omitempty"`      // how many these are
-	Worst time.Duration `json:"worst_ns,omitempty"` // the longest such row
-	Due   float64       `json:"due_bytes,omitempty"`
-	Did   float64       `json:"did_bytes,omitempty"` // of what was due lately; see keepUp
-	Late  int           `json:"late,omitempty"`      // windows in a row in which that was too little
-	Took  time.Duration `json:"took_ns,omitempty"`   // once over
-	Over  bool          `json:"over,omitempty"`
+	// Elapsed are the windows since the last one before it. It goes by their lengths: a clock
+	// that is set makes no bind late.
+	Elapsed time.Duration `json:"elapsed_ns,omitempty"`
+	Moved   unit.Bytes    `json:"moved_bytes,omitempty"`
+	Below   time.Duration `json:"below_ns,omitempty"` // of windows in a row that were worse
+	Run     int           `json:"run,omitempty"`      // how many these are
+	Worst   time.Duration `json:"worst_ns,omitempty"` // the longest such row
+	Due     float64       `json:"due_bytes,omitempty"`
+	Did     float64       `json:"did_bytes,omitempty"` // of what was due lately; see keepUp
+	Late    int           `json:"late,omitempty"`      // windows in a row in which that was too little
+	Took    time.Duration `json:"took_ns,omitempty"`   // once over
+	Over    bool          `json:"over,omitempty"`
 }
 
 // Estimate is what an order is expected to come to.
 type Estimate struct {
 	Order Order         `json:"order"`
-	Home  time.Duration `json:"home_ns"`  // from Began until all memory is at home
+	Home  time.Duration `json:"home_ns"`  // from the start until all memory is at home
 	Below time.Duration `json:"below_ns"` // windows that are worse than before
 	Least unit.Ratio    `json:"least"`    // the lowest local access ratio of a window on the way
 	// Gain is the local access ratio above that of now, added up over the horizon, in
