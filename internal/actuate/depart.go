@@ -30,15 +30,9 @@ func (r *round) departs(j *Job, wl *window.Workload, p pages, known bool) bool {
 	f, ok := r.forecast(j, wl, p)
 	if !ok {
 		r.setOut(j, wl, Way{Order: CPUsFirst})
-		return true
+		return r.commit(j)
 	}
-	orders, measured := f.orders(), j.Way.measured()
-	waits := j.Waiting || !r.worth(j) || !j.Moving && r.patience(j, p) > 0
-	if rate := r.rateOf(j, p); j.Way.Order == "" || !j.begun() || !measured && rate.How == unit.HowMeasured {
-		measured = rate.How == unit.HowMeasured
-		r.setOut(j, wl, Way{Order: f.chosen(orders, measured, waits), End: unit.Ratio(f.cpus.to), Bytes: p.all, Rate: rate, Others: r.others(j), Orders: orders})
-	}
-	switch order := f.chosen(orders, measured, waits); {
+	switch order := r.choose(j, wl, p, f); {
 	case order == CPUsFirst || f.ready() || r.allThatMoves(j, wl, f): // 2
 		return r.commit(j)
 	case order == NotAtAll: // 3
@@ -50,6 +44,18 @@ func (r *round) departs(j *Job, wl *window.Workload, p pages, known bool) bool {
 		r.goAhead(j, p)
 	}
 	return false
+}
+
+// choose is the order for what is left. What is expected of the way is said when it begins
+// (until then in each window), and once more when the mover was measured.
+func (r *round) choose(j *Job, wl *window.Workload, p pages, f forecast) Order {
+	rate, orders := r.rateOf(j, p), f.orders()
+	waits := j.Waiting || !r.worth(j) || !j.Moving && r.patience(j, p) > 0
+	order := f.chosen(orders, rate.How == unit.HowMeasured, waits)
+	if !j.begun() || !j.Way.measured() && rate.How == unit.HowMeasured {
+		r.setOut(j, wl, Way{Order: order, End: unit.Ratio(f.cpus.to), Bytes: p.all, Rate: rate, Others: r.others(j), Orders: orders})
+	}
+	return order
 }
 
 // commit is number 2 of departs. What is being moved goes on; what waits goes on waiting.

@@ -231,6 +231,36 @@ func TestMemoryThatNeverComes(t *testing.T) {
 	t.Errorf("never undone: %+v", st.Jobs)
 }
 
+// Who has gone ahead and has no memory any more, or lets nobody move it, gets its CPUs.
+func TestNothingLeftToGoAhead(t *testing.T) {
+	for _, change := range []string{"anon=0,0", `pinned-mems="numa_maps"`} {
+		h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
+		h.Shape([]int{0, 1}, 2, 8*unit.GiB)
+		line(h, "workload /w0 cpu=1 cpus=0-3 mems=0-1 anon=2GiB local=1000000 remote=1000000")
+		wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+		asked := 0
+		for n := range 8 {
+			if n == 2 {
+				line(h, "workload /w0 %s", change)
+			}
+			next, steps, told := Step(h.Machine, cfg, st, wishes, h.Window())
+			wishes, st = nil, next
+			for _, s := range steps {
+				if s.Kind == action.SetCPUs {
+					asked++
+				}
+			}
+			if len(told) > 0 {
+				t.Errorf("%s: %+v", change, told)
+			}
+			h.Apply(steps)
+		}
+		if j, _ := st.Job("/w0"); asked != 1 || j.Stage != StageBound && j.Stage != StageCPUsOnly {
+			t.Errorf("%s: CPUs were asked for %d times, %s", change, asked, j.Stage)
+		}
+	}
+}
+
 // Instructions a cycle count where no thread can spin for another: with one task.
 func TestWorkPerCycle(t *testing.T) {
 	for tasks, undone := range map[int]bool{1: true, 2: false} {
