@@ -150,7 +150,9 @@ type Outcome struct {
 	Status Status `json:"status"`
 	Detail string `json:"detail,omitempty"`
 	// Stays: refused, and the binding that there was is what it was.
-	Stays  bool       `json:"stays,omitempty"`
+	Stays bool `json:"stays,omitempty"`
+	// Undone: refused, after it was begun: what was set of it is being put back.
+	Undone bool       `json:"undone,omitempty"`
 	Moved  unit.Bytes `json:"moved_bytes,omitempty"`
 	Failed unit.Bytes `json:"failed_bytes,omitempty"` // pages the kernel would not move, this time
 	// HotHome: of MovePages with HotFirst, what is accessed is there; the rest may be left.

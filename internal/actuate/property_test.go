@@ -182,6 +182,8 @@ func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, 
 			return fmt.Sprintf("%v: moves nothing", s)
 		case s.Kind == action.MovePages && unpaid(cfg, old, job, s) != "":
 			return fmt.Sprintf("%v: %s", s, unpaid(cfg, old, job, s))
+		case (s.Kind == action.SetCPUs || s.Kind == action.SetMems) && job.Stage == StageAhead:
+			return fmt.Sprintf("%v: its memory goes first", s)
 		case (s.Kind == action.MovePages || s.Kind == action.SetCPUs) && wl.Binding.OursMems && !s.Nodes.SubsetOf(wl.Binding.Mems):
 			return fmt.Sprintf("%v: its mems are %v", s, wl.Binding.Mems)
 		case s.Kind == action.SetMems && job.Stage == StageWiden:

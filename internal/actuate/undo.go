@@ -107,7 +107,7 @@ func (r *round) keepUp(j *Job, o *action.Outcome, took time.Duration) {
 	}
 	r.undo(j, action.Reason{
 		Rule: "actuate.undone.slow",
-		Summary: fmt.Sprintf("undone on its way: its memory follows at %v/s, less than a third of the %v/s that was measured before; %v of %v had moved",
+		Summary: fmt.Sprintf("its memory follows at %v/s, less than a third of the %v/s that was measured before; %v of %v had moved",
 			j.lately(), unit.Bytes(w.Rate.Or(0)), w.Moved, w.Bytes),
 		Numbers: append(w.numbers(), action.Number{Name: "rate_lately", Value: unit.Measured(float64(j.lately()), "its own moves"), Limit: unit.Some(w.Rate.Or(0) / lagging), Unit: "bytes/s"}),
 	})
@@ -138,7 +138,7 @@ func (r *round) late(j *Job) bool {
 	}
 	r.undo(j, action.Reason{
 		Rule: "actuate.undone.late",
-		Summary: fmt.Sprintf("undone on its way: after %v, where %v was expected, too little of its memory is there: %v were moved, and CPUs would still make it worse",
+		Summary: fmt.Sprintf("after %v on its way, where %v was expected, too little of its memory is there: %v were moved, and CPUs would still make it worse",
 			elapsed, w.estimate().Home, w.Moved),
 		Numbers: append(w.numbers(), action.Number{Name: "elapsed", Value: unit.Measured(elapsed.Seconds(), "windows"), Limit: unit.Some(lagging * w.estimate().Home.Seconds()), Unit: "s"}),
 	})
@@ -171,7 +171,7 @@ func (r *round) worse(j *Job, wl *window.Workload) bool {
 	}
 	r.undo(j, action.Reason{
 		Rule: "actuate.undone.worse",
-		Summary: fmt.Sprintf("undone on its way: its %s was more than %v below the one before for %v, where %v was expected",
+		Summary: fmt.Sprintf("its %s was more than %v below the one before for %v, where %v was expected",
 			strings.ReplaceAll(low.Name, "_", " "), unit.Ratio(tolerated), w.Below, w.allowed()),
 		Numbers: append(w.numbers(), low, action.Number{Name: "below", Value: unit.Measured(w.Below.Seconds(), "windows"), Limit: unit.Some(w.allowed().Seconds()), Unit: "s"}),
 	})
@@ -221,7 +221,11 @@ func (r *round) forgive(workload string) {
 
 // undo ends a bind on its way: what was there before is put back, and the next bind waits.
 func (r *round) undo(j *Job, why action.Reason) {
+	detail := why.Summary
+	why.Summary = "undone on its way: " + detail
 	r.stop(j, why)
+	told := &r.told[len(r.told)-1]
+	told.Undone, told.Detail = true, detail
 	i, ok := findUndone(r.undos, j.Workload)
 	if !ok {
 		r.undos = slices.Insert(r.undos, i, Undone{Workload: j.Workload})

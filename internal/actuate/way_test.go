@@ -128,7 +128,7 @@ func TestSlowMoverUndoes(t *testing.T) {
 				last, ends = n, ends+1
 				named := slices.ContainsFunc(o.Step.Reason.Numbers, func(x action.Number) bool { return x.Name == "rate_lately" })
 				restores := slices.ContainsFunc(steps, func(s action.Step) bool { return s.Kind == action.Restore })
-				if o.Status != action.Refused || !named || !restores || !slow || n <= when {
+				if o.Status != action.Refused || !o.Undone || !named || !restores || !slow || n <= when {
 					t.Fatalf("seed %d window %d (slow from %d: %v): %+v, steps %v", seed, n, when, slow, o, steps)
 				}
 			}
