@@ -150,11 +150,16 @@ type Outcome struct {
 	Status Status `json:"status"`
 	Detail string `json:"detail,omitempty"`
 	// Stays: refused, and the binding that there was is what it was.
-	Stays  bool       `json:"stays,omitempty"`
+	Stays bool `json:"stays,omitempty"`
+	// Undone: refused, after it was begun: what was set of it is being put back.
+	Undone bool       `json:"undone,omitempty"`
 	Moved  unit.Bytes `json:"moved_bytes,omitempty"`
 	Failed unit.Bytes `json:"failed_bytes,omitempty"` // pages the kernel would not move, this time
 	// HotHome: of MovePages with HotFirst, what is accessed is there; the rest may be left.
 	HotHome bool `json:"hot_home,omitempty"`
+	// Took is how long the step took; 0: not known. It is for who takes the next step: no
+	// recording has it.
+	Took time.Duration `json:"-"`
 	// CPUSeconds is CPU time the mover itself spent on this step.
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 }

@@ -20,18 +20,26 @@ func (r *round) advance(j *Job) {
 		return
 	}
 	j.Absent = 0
+	if j.onWay() {
+		j.Way.Elapsed += r.w.Length
+	}
 	switch j.Stage {
 	case StageRestoring:
 		r.restore(j)
 	case StageWiden:
 		r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Held.Union(j.Nodes)})
-	case StageCPUs:
+	case StageAhead, StageCPUs:
 		r.setCPUs(j, wl)
 	case StagePages, StageMems, StageBound, StageCPUsOnly:
 		if r.drifted(j, wl) {
 			return
 		}
+		if r.worse(j, wl) {
+			r.restore(j)
+			return
+		}
 		r.follow(j, wl)
+		r.arrives(j)
 	case StageDrifted:
 		if !wl.Binding.OursCPUs && !wl.Binding.OursMems {
 			j.Stage = stageDone // nothing of ours is left to give back
@@ -48,15 +56,28 @@ func (r *round) restore(j *Job) {
 	r.ask(j, action.Step{Kind: action.Restore})
 }
 
-// setCPUs is number 1 of the package comment. The first move goes with it: the
-// CPUs are set before it, and what is moved late was remote for longer.
+// setCPUs is number 1 of the package comment, once memory need not go first. A move goes
+// with it: the CPUs are set before it, and what is moved late was remote for longer.
 func (r *round) setCPUs(j *Job, wl *window.Workload) {
-	r.ask(j, action.Step{Kind: action.SetCPUs, CPUs: j.CPUs, Nodes: j.Nodes})
-	if p, ok := r.pagesOf(wl, j.Nodes); ok && j.mayMove(wl) {
+	p, known := r.pagesOf(wl, j.Nodes)
+	moves := known && j.mayMove(wl)
+	if moves {
 		r.judge(j, wl, p)
-		if r.worth(j) && r.patience(j, p) == 0 {
-			r.move(j, p)
-		}
+	}
+	if !r.departs(j, wl, p, known) {
+		r.restoreStopped(j)
+		return
+	}
+	r.ask(j, action.Step{Kind: action.SetCPUs, CPUs: j.CPUs, Nodes: j.Nodes})
+	if moves && r.worth(j) && !j.Waiting && (j.Moving || r.patience(j, p) == 0) {
+		r.move(j, p)
+	}
+}
+
+// restoreStopped puts back what may have been set of a bind that ended just now.
+func (r *round) restoreStopped(j *Job) {
+	if j.Stage == StageRestoring {
+		r.restore(j)
 	}
 }
 

@@ -11,7 +11,33 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
+	"homenode/internal/window/windowtest"
 )
+
+// A clock that is set makes no bind late: how long it has been on its way goes by windows.
+func TestClockStepsOnTheWay(t *testing.T) {
+	for _, step := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
+		h, cfg, st := &windowtest.Host{}, DefaultConfig(), State{}
+		h.Shape([]int{0, 1}, 2, 64*unit.GiB)
+		line(h, "workload /w0 cpu=1 cpus=0-3 mems=0-1 anon=4GiB local=1000000 remote=1000000")
+		wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}
+		for n := range 30 {
+			w := h.Window()
+			if n >= 5 { // its memory is going ahead
+				w.At = w.At.Add(step)
+			}
+			next, steps, told := Step(h.Machine, cfg, st, wishes, w)
+			wishes, st = nil, next
+			if len(told) > 0 {
+				t.Fatalf("a step of %v: %+v", step, told)
+			}
+			h.Apply(steps)
+		}
+		if j, _ := st.Job("/w0"); !j.Way.Over || j.Way.Took < 16*time.Second || j.Way.Took > 20*time.Second {
+			t.Errorf("a step of %v: %s %v", step, j.Stage, j.Way.Took)
+		}
+	}
+}
 
 // A move is remembered for the horizon, and not for longer when the clock is set back by
 // a day; a clock that is set forward forgets it, which costs one move more.

@@ -29,6 +29,7 @@ type Config struct {
 	// PingPongDoublings bounds how often the patience doubles with pages that are
 	// moved again and again within the horizon. 0: it never does.
 	PingPongDoublings int           `yaml:"ping_pong_doublings" json:"ping_pong_doublings"`
+	Way               Choice        `yaml:"way" json:"way"`               // whether a bind sets CPUs or moves memory first; see Way
 	PageCache         bool          `yaml:"page_cache" json:"page_cache"` // move pages of its files that nobody maps, too
 	HotFirst          bool          `yaml:"hot_first" json:"hot_first"`   // look which pages are accessed, and move those before the others
 	MaxStall          time.Duration `yaml:"max_stall" json:"max_stall"`   // one call of the mover should take no longer; 0: unlimited
@@ -57,7 +58,7 @@ func DefaultConfig() Config {
 	return Config{
 		Rate: 256 * unit.MiB, ResidualShare: 0.002, ResidualBytes: unit.MiB, ResidualBound: 0.1,
 		NoProgressWindows: 3, RetryLimit: 3, ForgetAfter: 3,
-		Horizon: 10 * time.Minute, PayRatio: 1, WhenUnknown: MoveAnyway, PingPongDoublings: 6, PageCache: true, HotFirst: true, MaxStall: 20 * time.Millisecond,
+		Horizon: 10 * time.Minute, PayRatio: 1, WhenUnknown: MoveAnyway, PingPongDoublings: 6, Way: ByEstimate, PageCache: true, HotFirst: true, MaxStall: 20 * time.Millisecond,
 	}
 }
 
@@ -91,6 +92,8 @@ func (c Config) validatePays() error {
 		return fmt.Errorf("actuate: when_unknown is %q: want move or wait", c.WhenUnknown)
 	case c.PingPongDoublings < 0 || c.PingPongDoublings > mostDoublings:
 		return fmt.Errorf("actuate: ping_pong_doublings is %d: want 0 to %d", c.PingPongDoublings, mostDoublings)
+	case c.Way != ByEstimate && c.Way != AlwaysCPUsFirst:
+		return fmt.Errorf("actuate: way is %q: want %s or %s", c.Way, ByEstimate, AlwaysCPUsFirst)
 	case c.MaxStall < 0:
 		return fmt.Errorf("actuate: max_stall is %v: it must not be negative (0: unlimited)", c.MaxStall)
 	}

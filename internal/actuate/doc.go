@@ -4,7 +4,8 @@
 // window each: a pure state machine per workload, spanning windows.
 //
 //	Bind ─▶ cpus ─▶ pages ─────▶ mems ─▶ bound ◀─┐
-//	         ▲        │  ▲                │      │ verified every window
+//	 │       ▲ ▲      │  ▲                │      │ verified every window
+//	 └─ ahead ─┘      │  │                │      │ (memory first)
 //	widen ───┤ ◀── Bind to other nodes, from any stage; by cpus where mems need not grow
 //	         │        │  │                │      │
 //	         │        │  └── pages grow ──┤      │
@@ -17,6 +18,10 @@
 // Why in steps: on cgroup v2 writing cpuset.mems migrates pages at once, inside
 // the write; MAO measured 0.65 s per GB. So, for a Bind:
 //
+//  0. Where CPUs first would make windows worse than the one before (Way): MovePages with
+//     nothing set, until that is over; see way.go and depart.go. Every window on the way is
+//     held against the one before, and what is worse for longer than was expected, or
+//     slower, is undone (undo.go), and told as a refused set-cpus.
 //  1. SetCPUs to the online CPUs of the nodes, without reserved ones; of these those
 //     that the Bind names, where it names any. From then on first touch makes new pages
 //     local. A Bind of what is bound to the same nodes, but to other CPUs there, does

@@ -46,7 +46,7 @@ func (r *round) remoteRate(j *Job, wl *window.Workload, p pages) unit.Value[floa
 	if ok && all == 0 && wl.CPU.Or(1) > 0 {
 		return unit.UnknownValue[float64]("it ran, and no load at all was counted")
 	}
-	if j.Stage == StageCPUs {
+	if j.Stage == StageCPUs || j.Stage == StageAhead {
 		if !ok {
 			return unit.UnknownValue[float64]("its local loads are not counted" + because(wl.LocalLoads.From))
 		}
@@ -97,6 +97,8 @@ func (r *round) staying(j *Job, p pages) string {
 	worth := r.worth(j)
 	wait := r.patience(j, p)
 	switch {
+	case j.Waiting: // since before its CPUs were set
+		return r.waits(j, p, max(r.cfg.NoProgressWindows, wait))
 	case j.Moving && worth:
 		j.Turn = 0
 		return ""

@@ -92,6 +92,7 @@ func randomConfig(r *rand.Rand) Config {
 	cfg.WhenUnknown = []WhenUnknown{MoveAnyway, WaitToKnow}[r.IntN(2)]
 	cfg.PayRatio, cfg.PingPongDoublings = []float64{0.1, 1, 20}[r.IntN(3)], r.IntN(4)
 	cfg.PageCache = r.IntN(2) == 0
+	cfg.Way = []Choice{ByEstimate, ByEstimate, AlwaysCPUsFirst}[r.IntN(3)]
 	cfg.Turn = []time.Duration{0, 250 * time.Millisecond, time.Minute}[r.IntN(3)]
 	if r.IntN(4) == 0 {
 		cfg.ReservedCPUs = set.FromCPUs(0, 2)
@@ -181,6 +182,8 @@ func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, 
 			return fmt.Sprintf("%v: moves nothing", s)
 		case s.Kind == action.MovePages && unpaid(cfg, old, job, s) != "":
 			return fmt.Sprintf("%v: %s", s, unpaid(cfg, old, job, s))
+		case (s.Kind == action.SetCPUs || s.Kind == action.SetMems) && job.Stage == StageAhead:
+			return fmt.Sprintf("%v: its memory goes first", s)
 		case (s.Kind == action.MovePages || s.Kind == action.SetCPUs) && wl.Binding.OursMems && !s.Nodes.SubsetOf(wl.Binding.Mems):
 			return fmt.Sprintf("%v: its mems are %v", s, wl.Binding.Mems)
 		case s.Kind == action.SetMems && job.Stage == StageWiden:
@@ -512,7 +515,7 @@ func TestConfig(t *testing.T) {
 		"no_progress_windows=0": "at least 1", "retry_limit=-1": "retry_limit -1",
 		"horizon=-1": "horizon is -1ns: it must be positive", "horizon=0": "horizon is 0s", "pay_ratio=0": "pay_ratio is 0", "pay_ratio=-2": "pay_ratio is -2",
 		"when_unknown=perhaps": `when_unknown is "perhaps": want move or wait`, "ping_pong_doublings=-1": "ping_pong_doublings is -1",
-		"ping_pong_doublings=17": "want 0 to 16", "max_stall=-5": "max_stall is -5ns", "turn=-5": "turn is -5ns",
+		"ping_pong_doublings=17": "want 0 to 16", "way=there": `way is "there": want by-estimate or cpus-first`, "max_stall=-5": "max_stall is -5ns", "turn=-5": "turn is -5ns",
 	} {
 		cfg := DefaultConfig()
 		if err := windowtest.Configure(&cfg, []string{word}); err != nil {

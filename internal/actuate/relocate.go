@@ -42,6 +42,7 @@ func (r *round) relocate(j *Job, a action.Action) {
 		j.Held = set.NodeSet{}
 	}
 	j.Moving, j.Waiting, j.HotHome, j.Floor, j.Pays = false, false, false, 0, unit.None[migration.Verdict]()
+	j.Way, j.Pace = Way{}, Pace{}
 	j.to(StageCPUs, "")
 	if !held.IsEmpty() && !a.Nodes.SubsetOf(held) { // 1
 		j.to(StageWiden, "")

@@ -16,6 +16,7 @@ import (
 	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 	"homenode/internal/window/windowtest"
 )
 
@@ -29,7 +30,9 @@ type script struct {
 	maoCfg mao.Config
 	maoSt  mao.State
 	useMAO bool
-	sums   bool // print what each move would bring
+	sums   bool              // print what each move would bring
+	ways   bool              // print what is expected of each bind, and what is news of it
+	hits   map[string]string // workload → the node whose memory it reads; else all alike
 	wishes []action.Action
 	leases map[string]action.Action // isolations, which are renewed by themselves as mao does
 }
@@ -118,6 +121,12 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 	case "sums":
 		s.sums = true
 		return "", nil
+	case "ways":
+		s.ways = true
+		return "", nil
+	case "access": // access ID NODE: from now on it reads what is on that node only
+		s.hits[words[1]] = words[2]
+		return "", nil
 	case "restart": // the state is lost
 		s.st, s.maoSt = State{}, mao.State{}
 		return "", nil
@@ -152,8 +161,18 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		for _, a := range action.Decided(s.wishes) {
 			fmt.Fprintf(&out, "  wish: %v (%s)\n", a, a.Reason.Rule)
 		}
+		s.read(&w)
+		before := s.st
 		st, steps, told := Step(h.Machine, s.cfg, s.st, s.wishes, w)
 		s.st, s.wishes = st, nil
+		if s.ways {
+			for _, news := range News(before, st, told) {
+				fmt.Fprintf(&out, "  news: %s: %s\n", news.Rule, news.Summary)
+				for _, a := range news.Alternatives {
+					fmt.Fprintf(&out, "    %v\n", a)
+				}
+			}
+		}
 		for _, step := range steps {
 			fmt.Fprintf(&out, "  step: %v (%s)\n", step, step.Reason.Rule)
 		}
@@ -172,8 +191,28 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 	return out.String()
 }
 
+// read has workloads read what is on one node.
+func (s *script) read(w *window.Window) {
+	for i := range w.Workloads {
+		wl := &w.Workloads[i]
+		at, all, here := s.hits[wl.ID], 0.0, 0.0
+		if at == "" {
+			continue
+		}
+		for k := range wl.CPUByNode {
+			all += wl.CPUByNode[k].Or(0)
+			if strconv.Itoa(w.Nodes[k].ID) == at {
+				here = wl.CPUByNode[k].Or(0)
+			}
+		}
+		reads, _ := wl.Loads()
+		wl.LocalLoads = unit.Measured(uint64(reads*here/all), "script")
+		wl.RemoteLoads = unit.Measured(uint64(reads-reads*here/all), "script")
+	}
+}
+
 func TestScenarios(t *testing.T) {
 	windowtest.Run(t, "testdata/*.txt", *update, func() windowtest.Script {
-		return &script{leases: map[string]action.Action{}, cfg: DefaultConfig(), maoCfg: mao.DefaultConfig()}
+		return &script{leases: map[string]action.Action{}, hits: map[string]string{}, cfg: DefaultConfig(), maoCfg: mao.DefaultConfig()}
 	})
 }

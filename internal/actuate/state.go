@@ -19,6 +19,10 @@ type State struct {
 	Past []Past `json:"past,omitempty"` // ascending by workload
 	// Isolated are the workloads that are, or are to be, kept to a class, ascending.
 	Isolated []Isolation `json:"isolated,omitempty"`
+	// Undone are the workloads whose last bind was undone on its way, ascending.
+	Undone []Undone `json:"undone,omitempty"`
+	// Pace is what moves of any workload were measured to do, since this state began.
+	Pace Pace `json:"pace,omitzero"`
 	// First is the workload whose move comes first, and FirstFor the windows that it
 	// has been for; see order.
 	First    string `json:"first,omitempty"`
@@ -31,6 +35,7 @@ type Stage string
 // The stages.
 const (
 	StageWiden     Stage = "widen"     // mems that also have the new nodes are asked for, not confirmed
+	StageAhead     Stage = "ahead"     // moving, and nothing is set yet; or Waiting for that to pay
 	StageCPUs      Stage = "cpus"      // set-cpus is asked for, not confirmed
 	StagePages     Stage = "pages"     // moving
 	StageMems      Stage = "mems"      // set-mems is asked for, not confirmed
@@ -78,6 +83,8 @@ type Job struct {
 	Floor    unit.Bytes           `json:"floor_bytes,omitempty"`
 	// Pays is the last verdict on moving what is elsewhere; none when nothing is.
 	Pays unit.Opt[migration.Verdict] `json:"pays,omitzero"`
+	Way  Way                         `json:"way,omitzero"`
+	Pace Pace                        `json:"pace,omitzero"` // of its own moves
 }
 
 // Isolation is a class that a workload is kept to: asked for in each window, since what
@@ -117,7 +124,7 @@ func (j *Job) to(s Stage, why string) {
 	j.Stage, j.Why = s, why
 	j.Failures, j.Wait, j.Idle, j.Grown, j.Drained = 0, 0, 0, 0, false
 	j.Turn, j.Credit = 0, 0
-	j.Moving = j.Moving && s == StagePages
+	j.Moving = j.Moving && (s == StagePages || s == StageAhead)
 	if s == StageRestoring || s == StageDrifted { // its pages are not ours to move
 		j.Waiting, j.Pays = false, unit.None[migration.Verdict]()
 	}

@@ -56,6 +56,8 @@ func (r *round) run(st State, wishes []action.Action) (State, []action.Step, []a
 	r.isolated = slices.Clone(st.Isolated)
 	r.elsewhere = make([]migration.NodeBytes, 0, len(r.jobs))
 	r.recall(st.Past)
+	r.recallUndone(st.Undone)
+	r.pace = st.Pace
 	for i := range r.w.Outcomes { // 1
 		r.book(&r.w.Outcomes[i])
 		r.outcome(&r.w.Outcomes[i])
@@ -74,7 +76,7 @@ func (r *round) run(st State, wishes []action.Action) (State, []action.Step, []a
 	slices.SortStableFunc(r.steps, func(a, b action.Step) int {
 		return cmp.Compare(rank(a.Kind), rank(b.Kind))
 	})
-	next := State{Jobs: r.jobs, Past: r.past, Isolated: r.isolated}
+	next := State{Jobs: r.jobs, Past: r.past, Isolated: r.isolated, Undone: r.undos, Pace: r.pace}
 	next.First, next.FirstFor = r.order(st.First, st.FirstFor) // 5
 	return next, r.steps, r.told
 }
@@ -95,6 +97,10 @@ type round struct {
 	w    window.Window
 	jobs []Job
 	past []Past
+
+	undos   []Undone
+	pending []unit.Bytes // parallel to jobs: what each has to move; see others
+	pace    Pace
 
 	isolated []Isolation
 	asked    []string // whose isolation was asked for
@@ -137,6 +143,7 @@ func (r *round) outcome(o *action.Outcome) {
 	j := &r.jobs[i]
 	if o.Status == action.Gone {
 		j.Stage = stageDone
+		r.forgive(j.Workload)
 		return
 	}
 	switch o.Step.Kind {
@@ -182,7 +189,10 @@ func (r *round) cpusFailed(j *Job, detail string) {
 // moveOutcome: a refused move leaves the CPUs; the pages will not follow.
 func (r *round) moveOutcome(j *Job, o *action.Outcome) {
 	j.Moved, j.Asked, j.HotHome = j.Moved+o.Moved, false, j.HotHome || o.HotHome
-	if j.Stage != StagePages {
+	if j.Stage == StageAhead {
+		r.aheadOutcome(j, o)
+	}
+	if r.moved(j, o); j.Stage != StagePages {
 		return
 	}
 	switch o.Status {
@@ -297,7 +307,7 @@ func (r *round) rebind(j *Job, a action.Action) {
 		return // all the same, as far as they are online
 	}
 	j.CPUs = cpus
-	if j.Stage != StageWiden { // else they come after the mems
+	if j.Stage != StageWiden && j.Stage != StageAhead { // else they come after the mems, or the memory
 		j.to(StageCPUs, "")
 	}
 }
@@ -341,6 +351,10 @@ func (r *round) begin(i int, a action.Action) {
 	wl, ok := r.workload(a.Workload)
 	if !ok {
 		r.tell(j, action.Gone, "it is not in this window")
+		return
+	}
+	if why := r.waitsAfterUndo(a.Workload); why != "" {
+		r.tell(j, action.Refused, why)
 		return
 	}
 	j.May, j.MayMems = wl.Binding.CPUs, wl.Binding.Mems

@@ -74,20 +74,34 @@ func slowly(steps []action.Step, speed unit.Bytes, waited map[string]int) (taken
 	return taken
 }
 
-// Whose moves are tried and bring nothing is still given up, though he is first.
+// Whose moves are tried and bring nothing is still given up, though it is first: with its
+// CPUs where those were set before, else with nothing, and its policy is told.
 func TestFirstThatGetsNowhere(t *testing.T) {
+	j, _ := getsNowhere(AlwaysCPUsFirst)
+	if j.Stage != StageCPUsOnly {
+		t.Errorf("%+v", j)
+	}
+	j, told := getsNowhere(ByEstimate)
+	if j.Stage != stageDone || len(told) != 1 || told[0].Status != action.Refused || !strings.Contains(told[0].Detail, "nothing moved in 3 windows") {
+		t.Errorf("%+v %+v", j, told)
+	}
+}
+
+func getsNowhere(way Choice) (Job, []action.Outcome) {
 	h, cfg, st := newHost(2), DefaultConfig(), State{}
+	cfg.Way = way
+	var all []action.Outcome
 	wishes := []action.Action{{Kind: action.Bind, Workload: workload(0), Nodes: set.FromNodes(1)}}
 	for range 6 {
 		var steps []action.Step
 		line(h, "fault %s move-pages in-progress", workload(0))
-		st, steps, _ = Step(h.Machine, cfg, st, wishes, h.Window())
-		wishes = nil
+		var told []action.Outcome
+		st, steps, told = Step(h.Machine, cfg, st, wishes, h.Window())
+		wishes, all = nil, append(all, told...)
 		h.Apply(steps)
 	}
-	if j, _ := st.Job(workload(0)); j.Stage != StageCPUsOnly {
-		t.Errorf("%+v", j)
-	}
+	j, _ := st.Job(workload(0))
+	return j, all
 }
 
 func TestOrder(t *testing.T) {

@@ -361,11 +361,13 @@ func (a *Agent) round(ctx context.Context) error {
 	var steps []action.Step
 	cfg := a.o.Config.Actuate
 	cfg.Turn = a.o.Config.Period
+	before := a.jobs
 	a.jobs, steps, a.outcomes = actuate.Step(m, cfg, a.jobs, wishes, w)
 	a.totals.DecideTimes.add(time.Since(decide))
 	reasons := a.optimizer.Reasons()
 	a.remember(w, wishes)
 	a.noteDecisions(w, wishes, reasons)
+	a.noteWays(w, actuate.News(before, a.jobs, a.outcomes))
 	if a.quiet++; len(steps)+len(action.Decided(wishes)) > 0 || a.jobs.Undecided() {
 		a.quiet = 0
 	}
@@ -395,7 +397,9 @@ func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome 
 		} else if s.Kind == action.MovePages && !time.Now().Before(end) {
 			continue
 		}
+		began := time.Now()
 		o := a.applyUntil(ctx, s, end)
+		o.Took = time.Since(began)
 		stopped[s.Workload] = o.Status != action.Done && o.Status != action.InProgress && o.Status != action.DryRun
 		a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
 			"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", o.Detail)
@@ -425,14 +429,18 @@ func (a *Agent) applyUntil(ctx context.Context, s action.Step, end time.Time) ac
 func (a *Agent) remember(w window.Window, wishes []action.Action) {
 	for _, x := range action.Decided(wishes) {
 		a.o.Log.Info("decided", "action", x.String(), "why", x.Reason.String())
-		past := append(a.past[x.Workload], Decision{At: w.At, Seq: w.Seq, Action: x.String(), Reason: brief(x.Reason)})
-		a.past[x.Workload] = past[max(0, len(past)-pastLength):]
+		a.keep(w, x.String(), x.Reason)
 	}
 	for id := range a.past {
 		if _, ok := w.Workload(id); !ok {
 			delete(a.past, id)
 		}
 	}
+}
+
+func (a *Agent) keep(w window.Window, did string, why action.Reason) {
+	past := append(a.past[why.Workload], Decision{At: w.At, Seq: w.Seq, Action: did, Reason: brief(why)})
+	a.past[why.Workload] = past[max(0, len(past)-pastLength):]
 }
 
 func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duration) {
@@ -445,7 +453,7 @@ func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duratio
 	for _, wl := range w.Workloads {
 		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
 		if job, ok := a.jobs.Job(wl.ID); ok {
-			s.Stage, s.Nodes, s.Note, s.Pays, s.Moving = job.Stage, job.Nodes, job.Why, job.Pays, job.Moving
+			s.Stage, s.Nodes, s.Note, s.Pays, s.Moving, s.Way = job.Stage, job.Nodes, job.Why, job.Pays, job.Moving, job.Way
 		}
 		a.status.Workloads = append(a.status.Workloads, s)
 	}

@@ -153,6 +153,19 @@ func (a *Agent) record(w window.Window) {
 func (a *Agent) noteDecisions(w window.Window, wishes []action.Action, reasons []action.Reason) {
 	var all []decisions.Entry
 	all, a.files.refused = decisions.Of(w, wishes, reasons, a.files.refused)
+	a.noteAll(all)
+}
+
+// noteWays is for what actuate decided on the way of a binding.
+func (a *Agent) noteWays(w window.Window, news []action.Reason) {
+	for _, r := range news {
+		a.o.Log.Info("on its way", "workload", r.Workload, "why", r.String())
+		a.keep(w, decisions.WayOf(r), r)
+	}
+	a.noteAll(decisions.Ways(w, news))
+}
+
+func (a *Agent) noteAll(all []decisions.Entry) {
 	for _, e := range all {
 		e.DryRun = a.o.DryRun
 		a.totals.decided(e)

@@ -70,7 +70,7 @@ func (w *world) Close()                   {}
 // Apply takes its time over a move: batches at the step's rate or the machine's, until
 // the budget or the time is over, but one in any case.
 func (w *world) Apply(ctx context.Context, s action.Step) action.Outcome {
-	began := time.Now()
+	began, asked := time.Now(), s
 	if s.Kind == action.MovePages {
 		s.Budget = w.move(ctx, s)
 	}
@@ -78,6 +78,7 @@ func (w *world) Apply(ctx context.Context, s action.Step) action.Outcome {
 	outcomes := w.Host.Window().Outcomes // takes it out again
 	w.Host.Seq--
 	o := outcomes[len(outcomes)-1]
+	o.Step = asked
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.steps = append(w.steps, taken{s, time.Since(start), time.Since(began), o.Moved})
@@ -255,5 +256,39 @@ func TestLogRestored(t *testing.T) {
 	}
 	if len(a.status.Recovered) != 7 {
 		t.Errorf("%q", a.status.Recovered)
+	}
+}
+
+// What is expected of a binding while its memory follows, and what it took, is in the
+// status and among the decisions; so is that it was undone, where the machine came to move
+// a tenth.
+func TestWayIsTold(t *testing.T) {
+	for _, slows := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a, w := newLoop(t, 1, 128*unit.GiB)
+			w.speed = 200 * unit.MiB
+			var decided []Decision
+			var told WorkloadStatus
+			run(t, a,
+				func() { w.approve(true) },
+				func() { time.Sleep(25*testPeriod + testPeriod/2) },
+				func() {
+					if slows {
+						w.speed /= 10
+					}
+				},
+				func() { time.Sleep(80 * testPeriod) },
+				func() { decided, told = slices.Clone(a.past["/w0"]), a.status.Workloads[0] })
+			rules := map[string]int{}
+			for _, d := range decided {
+				rules[d.Reason.Rule]++
+			}
+			if rules["actuate.way"] == 0 || (rules["actuate.undone.slow"] > 0) != slows || (rules["actuate.way.home"] > 0) == slows {
+				t.Errorf("slows: %v: %v", slows, rules)
+			}
+			if !slows && (!told.Way.Over || told.Way.Rate.How != unit.HowMeasured || told.Way.Took <= 0 || told.Way.Moved <= 0) {
+				t.Errorf("%+v", told.Way)
+			}
+		})
 	}
 }

@@ -71,8 +71,10 @@ type WorkloadStatus struct {
 	// that it is being moved.
 	Pays   unit.Opt[migration.Verdict] `json:"pays,omitzero"`
 	Moving bool                        `json:"moving,omitempty"`
-	Reason action.Reason               `json:"reason"`         // of the last window
-	Past   []Decision                  `json:"past,omitempty"` // newest last
+	// Way is what was expected of the binding while its memory follows, and what it took.
+	Way    actuate.Way   `json:"way,omitzero"`
+	Reason action.Reason `json:"reason"`         // of the last window
+	Past   []Decision    `json:"past,omitempty"` // newest last
 }
 
 // Decision is a past action, and why.

@@ -312,7 +312,15 @@ func (l *Live) planBind(ctx context.Context, a action.Action) ([]string, error) 
 		}
 		lines = append(lines, more...)
 	}
-	if j, _ := next.Job(a.Workload); !j.Moving && j.Pays.Known() {
+	j, _ := next.Job(a.Workload)
+	if j.Stage == actuate.StageAhead {
+		more, err := l.planStep(ctx, action.Step{Kind: action.SetCPUs, Workload: j.Workload, CPUs: j.CPUs, Nodes: j.Nodes})
+		if err != nil {
+			return nil, err
+		}
+		lines = append(append(more, lines...), "its memory goes first: "+j.Way.Sum())
+	}
+	if !j.Moving && j.Pays.Known() {
 		v, _ := j.Pays.Get()
 		lines = append(lines, "its pages stay for now: "+v.Short)
 	}
@@ -458,6 +466,8 @@ func (l *Live) unfinished(bound []string) []string {
 // left is where a job was left; "" where it had come to its end.
 func left(s actuate.Stage, bound bool) string {
 	switch {
+	case s == actuate.StageAhead:
+		return "its pages were moving first, and its CPUs are not set"
 	case s == actuate.StageCPUs && bound:
 		return "its CPUs are set, its pages had not begun to move and its memory nodes are not set"
 	case s == actuate.StageCPUs:

@@ -132,7 +132,8 @@ func TestTopBindsAsItSaid(t *testing.T) {
 	l := newLive(t, toy)
 	l.tick(t)
 	lines, err := l.Plan(ctx, bindTo("/a", 1))
-	want := []string{`/a cpuset.cpus = "2-3" (now "")`, "then its pages on nodes 0 (100MiB) move to 1, at most 256MiB/s", `at last /a cpuset.mems = "1" (now "")`}
+	want := []string{`/a cpuset.cpus = "2-3" (now "")`, "then its pages on nodes 0 (100MiB) move to 1, at most 256MiB/s",
+		"its memory goes first: in-steps: 100MiB to move at 32MiB/s (estimated: no move was measured yet), 4s expected, windows at least 50.0% local", `at last /a cpuset.mems = "1" (now "")`}
 	if err != nil || !slices.Equal(lines, want) {
 		t.Errorf("plan %q, %v", lines, err)
 	}
@@ -204,7 +205,7 @@ func TestTopRefuses(t *testing.T) {
 // A wish does not wait for the end of a long period.
 func TestTopWish(t *testing.T) {
 	ctx := context.Background()
-	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1")
+	toy := newToy(t, "workload /a cpu=1 anon=0,100MiB mems=0-1")
 	l := newLive(t, toy)
 	l.tick(t)
 	l.period, l.next = time.Hour, time.Now().Add(time.Hour)
@@ -246,7 +247,7 @@ func (o *slowOwner) Move(ctx context.Context, _ journal.Permit, s action.Step) a
 // taken. A wish ends the move, and so does the end; neither lets go before it has ended.
 func TestTopWhilePagesMove(t *testing.T) {
 	ctx := context.Background()
-	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1", "workload /b cpu=1 anon=100MiB,0 mems=0-1")
+	toy := newToy(t, "workload /a cpu=1 anon=40MiB,60MiB mems=0-1", "workload /b cpu=1 anon=40MiB,60MiB mems=0-1")
 	l := newLive(t, toy)
 	slow := &slowOwner{toyOwner: toyOwner{toy}, began: make(chan string, 9)}
 	l.owner, l.period = slow, time.Hour
@@ -284,7 +285,7 @@ func TestTopWhilePagesMove(t *testing.T) {
 // What was asked for and not begun, or begun and not ended, is named at the end.
 func TestTopUnfinished(t *testing.T) {
 	ctx := context.Background()
-	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1", "workload /b cpu=1 anon=1MiB mems=0-1")
+	toy := newToy(t, "workload /a cpu=1 anon=40MiB,60MiB mems=0-1", "workload /b cpu=1 anon=1MiB mems=0-1")
 	l := newLive(t, toy)
 	l.tick(t)
 	if err := l.Apply(ctx, bindTo("/a", 1)); err != nil {
@@ -306,6 +307,7 @@ func TestTopUnfinished(t *testing.T) {
 		want  string
 	}{
 		{actuate.StageCPUs, false, "not set"},
+		{actuate.StageAhead, false, "its pages were moving first"},
 		{actuate.StageRestoring, true, "not all"},
 		{actuate.StageRestoring, false, ""},
 		{actuate.StageBound, true, ""},

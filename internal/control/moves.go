@@ -36,7 +36,10 @@ func (l *Live) startMoves(ctx context.Context, apply *journal.Applier, steps []a
 			if i > 0 && ctx.Err() != nil {
 				return
 			}
-			b.outcomes = append(b.outcomes, apply.Apply(ctx, s))
+			began := time.Now()
+			o := apply.Apply(ctx, s)
+			o.Took = time.Since(began)
+			b.outcomes = append(b.outcomes, o)
 		}
 	}()
 }

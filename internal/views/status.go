@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"homenode/internal/actuate"
 	"homenode/internal/agent"
 	"homenode/internal/report"
 	"homenode/internal/unit"
@@ -100,6 +101,7 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 		fmt.Fprintln(w)
 	}
 	printPays(w, ws)
+	printWay(w, ws.Way)
 	for _, d := range ws.Past {
 		Decision(w, d)
 	}
@@ -124,6 +126,18 @@ func Decision(w io.Writer, d agent.Decision) {
 func printLocal(w io.Writer, f window.Features) {
 	if off := f.LocalAccessError.Or(0); off > 0 {
 		fmt.Fprintf(w, "  local access ratio: %s; ± %v: %s\n", report.Printable(f.LocalAccessRatio.String()), off, window.ErrorBasis)
+	}
+}
+
+// printWay is what was expected of a binding while its memory follows, what it took, and
+// the orders that were not taken.
+func printWay(w io.Writer, way actuate.Way) {
+	if way.Order == "" {
+		return
+	}
+	fmt.Fprintf(w, "  way there: %s\n", report.Printable(way.Sum()))
+	for _, other := range way.NotTaken() {
+		fmt.Fprintf(w, "    not %s\n", report.Printable(other))
 	}
 }
 

@@ -48,3 +48,26 @@ func TestWhyShowsTheSum(t *testing.T) {
 		t.Errorf("of unknown loads:\n%s", got)
 	}
 }
+
+// `why` shows what was expected of a binding on its way, the orders that were not taken,
+// and what it took.
+func TestWhyShowsTheWay(t *testing.T) {
+	ws := agent.WorkloadStatus{ID: "/a", Reason: action.Reason{Summary: "it is bound"}, Way: actuate.Way{
+		Order: actuate.InSteps, Before: unit.Measured(unit.Ratio(0.5), "perf"), End: 1, Bytes: unit.GiB,
+		Rate: unit.Measured(float64(128*unit.MiB), "its own moves"), Moved: unit.GiB, Took: 12 * time.Second, Over: true,
+		Orders: []actuate.Estimate{
+			{Order: actuate.CPUsFirst, Home: 10 * time.Second, Below: 4 * time.Second, Least: 0.0625},
+			{Order: actuate.MemoryFirst, Home: 10 * time.Second, Least: 0.5},
+			{Order: actuate.InSteps, Home: 10 * time.Second, Least: 0.5},
+		},
+	}}
+	const want = `/a: it is bound
+  way there: in-steps: 1GiB to move at 128MiB/s (measured: its own moves), 10s expected, windows at least 50.0% local; it took 12s and moved 1GiB
+    not cpus-first: home in 10s, windows at least 6.2% local, worse than before for 4s
+    not memory-first: home in 10s, windows at least 50.0% local, no window worse than before
+`
+	var out strings.Builder
+	if Why(&out, ws); out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}

@@ -26,6 +26,10 @@ const Schema = 1
 // NoAction is the kind of a decision to do nothing.
 const NoAction action.Kind = "none"
 
+// WayKind is the kind of a decision on the way of a binding: what is set first, and what
+// came of it.
+const WayKind action.Kind = "way"
+
 // Entry is one decision.
 type Entry struct {
 	Schema       int                  `json:"schema"`
@@ -58,6 +62,17 @@ func (e Entry) Validate() error {
 func (e Entry) Reason() action.Reason {
 	return action.Reason{Rule: e.Rule, Workload: e.Workload, Summary: e.Summary, Numbers: e.Numbers, Alternatives: e.Alternatives}
 }
+
+// Ways makes the entries of what was decided on the ways of bindings.
+func Ways(w window.Window, news []action.Reason) (all []Entry) {
+	for _, r := range news {
+		all = append(all, entry(w, WayKind, WayOf(r), set.NodeSet{}, r))
+	}
+	return all
+}
+
+// WayOf is the action of such an entry, in words.
+func WayOf(r action.Reason) string { return "way of " + r.Workload }
 
 // Of makes the entries of one window: its actions, and those workloads for which a
 // place was looked for in vain, when before says another rule of them. It returns

@@ -372,7 +372,7 @@ func (r *round) outcomes() {
 			r.staysNarrow(l)
 		case o.Status == action.Refused && o.Step.Kind == action.SetCPUs && l.placed():
 			*l.Memory = l.release(r.cfg, r.w.Seq)
-			r.decide(i, "mao.refused", wording{summary: sentence("binding it was refused", o.Detail, l)})
+			r.decide(i, "mao.refused", wording{summary: sentence(refusal(o), o.Detail, l)})
 		case o.Status == action.Gone:
 			l.Nodes, l.Aside, l.Since = set.NodeSet{}, set.NodeSet{}, 0
 			r.decide(i, "mao.skip.gone", wording{summary: "it had vanished when it was to be changed; this is a new one of its name, or a late reading"})
@@ -387,6 +387,13 @@ func (r *round) drifted(i int, o *action.Outcome) {
 	if l.Binding.OursCPUs || l.Binding.OursMems {
 		r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: reason})
 	}
+}
+
+func refusal(o *action.Outcome) string {
+	if o.Undone {
+		return "its binding was undone on the way"
+	}
+	return "binding it was refused"
 }
 
 func sentence(what, detail string, l *load) string {

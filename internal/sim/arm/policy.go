@@ -154,17 +154,18 @@ func Prepare(name string, c *sim.Config) {
 // that costs (migrate_pages in bind_process_and_migrate_memory); who places by hand
 // does it once and knows that it pays. Lakew's mapping moves all of a VM's memory after
 // its CPUs, as libvirt does: as fast as it goes, without asking whether it pays, and
-// whenever it was mapped anew (a guest's memory is anonymous, so no page cache).
+// whenever it was mapped anew (a guest's memory is anonymous, so no page cache). All of
+// them set CPUs first.
 func Actuate(name string, c actuate.Config) actuate.Config {
 	switch name {
 	case Numad:
 		c.Rate, c.MaxStall, c.PageCache = 0, 0, false
-		c.PayRatio, c.WhenUnknown = leastPay, actuate.MoveAnyway
+		c.PayRatio, c.WhenUnknown, c.Way = leastPay, actuate.MoveAnyway, actuate.AlwaysCPUsFirst
 	case Hand:
-		c.PayRatio, c.WhenUnknown = leastPay, actuate.MoveAnyway
+		c.PayRatio, c.WhenUnknown, c.Way = leastPay, actuate.MoveAnyway, actuate.AlwaysCPUsFirst
 	case SMIPC, SMMPI:
 		c.Rate, c.MaxStall, c.PageCache, c.HotFirst = 0, 0, false, false
-		c.PayRatio, c.WhenUnknown, c.PingPongDoublings = leastPay, actuate.MoveAnyway, 0
+		c.PayRatio, c.WhenUnknown, c.PingPongDoublings, c.Way = leastPay, actuate.MoveAnyway, 0, actuate.AlwaysCPUsFirst
 	}
 	return c
 }

@@ -33,6 +33,7 @@ type Move struct {
 	loads   int
 
 	moved, cpu float64 // pages, CPU seconds: sums
+	took       float64 // seconds of its turns
 	left       float64 // pages that could still be moved
 	begun      bool
 	full       bool // there is no room for them
@@ -97,6 +98,7 @@ func (x *Mover) Plan(m *Move, seconds float64) float64 {
 	m.Pages = min(m.budget, m.left, room, seconds/each)
 	m.Seconds, m.paid = float64(m.Pages*each), float64(m.Pages*idle)
 	x.spend(m, m.paid)
+	m.took += m.Seconds
 	return m.Seconds
 }
 
@@ -199,7 +201,7 @@ func (m *Move) Told() bool { return m.begun && (m.over || m.moved >= halfPage) }
 
 // Outcome is what became of it; its workload may be gone.
 func (m *Move) Outcome(here bool) action.Outcome {
-	o := action.Outcome{Step: m.step, Moved: linux.BytesOf(m.moved), CPUSeconds: m.cpu}
+	o := action.Outcome{Step: m.step, Moved: linux.BytesOf(m.moved), CPUSeconds: m.cpu, Took: time.Duration(math.Round(float64(m.took * 1e9)))}
 	if m.full {
 		o.Failed = linux.BytesOf(m.left)
 	}

@@ -31,6 +31,7 @@ type Host struct {
 	Machine machine.Machine
 	Length  time.Duration
 	Seq     uint64
+	Mover   unit.Bytes // what a move does at most in a window; 0: its budget
 	nodes   []node
 	loads   []*Load
 	pending []action.Outcome
@@ -171,6 +172,10 @@ func (h *Host) Line(line string) (bool, error) {
 	case "gone":
 		h.Remove(words[1])
 		return true, nil
+	case "mover":
+		var err error
+		h.Mover, err = unit.ParseBytes(words[1])
+		return true, err
 	case "outcome", "fault":
 		return true, h.outcomeLine(words)
 	}

@@ -148,7 +148,8 @@ func (h *Host) Spread(l *Load) {
 }
 
 // outcomeLine reads "outcome ID KIND STATUS [DETAIL]" (comes with the next
-// window) or "fault ID KIND STATUS [DETAIL]" (becomes of the next such step).
+// window) or "fault ID KIND STATUS [DETAIL]" (becomes of the next such step). "undone" is
+// a refusal of what had begun.
 func (h *Host) outcomeLine(words []string) error {
 	if len(words) < 4 {
 		return fmt.Errorf("want: %s ID KIND STATUS [DETAIL]", words[0])
@@ -156,6 +157,9 @@ func (h *Host) outcomeLine(words []string) error {
 	o := action.Outcome{
 		Step:   action.Step{Workload: words[1], Kind: action.StepKind(words[2])},
 		Status: action.Status(words[3]), Detail: strings.Join(words[4:], " "),
+	}
+	if words[3] == "undone" {
+		o.Status, o.Undone = action.Refused, true
 	}
 	if words[0] == "outcome" {
 		h.Report(o)

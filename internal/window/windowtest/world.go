@@ -57,7 +57,11 @@ func (h *Host) do(l *Load, s action.Step) action.Outcome {
 		b.Mems, b.OursMems = s.Nodes, true
 		h.move(l, from, s.Nodes, 1<<60, true)
 	case action.MovePages:
-		moved, left := h.move(l, s.From, s.Nodes, s.Budget, false)
+		budget := s.Budget
+		if h.Mover > 0 {
+			budget = min(budget, h.Mover)
+		}
+		moved, left := h.move(l, s.From, s.Nodes, budget, false)
 		status := action.Done
 		if left > 0 {
 			status = action.InProgress

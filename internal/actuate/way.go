@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"math"
+	"time"
+
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// Order is what a bind does first. For a given place of the pages the local access ratio
+// is linear in the share of CPU time on each node, so it is best with all CPU time where
+// the workload is or with all of it where it goes, never between: in steps, CPUs are set
+// at one moment, and not a few at a time.
+type Order string
+
+// The orders.
+const (
+	CPUsFirst   Order = "cpus-first"   // CPUs, and the memory follows
+	MemoryFirst Order = "memory-first" // the memory, and the CPUs follow
+	InSteps     Order = "in-steps"     // memory until CPUs make nothing worse, then CPUs, then the rest
+	NotAtAll    Order = "not-at-all"   // every order costs more than it brings
+)
+
+// Choice is who chooses the order.
+type Choice string
+
+// The choices.
+const (
+	ByEstimate      Choice = "by-estimate"
+	AlwaysCPUsFirst Choice = "cpus-first" // nothing is estimated, watched or undone
+)
+
+const (
+	// tolerated is by how much of itself the local access ratio may fall before a window
+	// counts as worse. Less: a window's own noise undoes binds.
+	tolerated = 0.05
+	// planned is by how much it may fall in an estimate: half of that, for an estimate is
+	// not exact, and what is planned up to the limit is undone for any error.
+	planned = tolerated / 2
+	// priorRate, bytes/s, stands in for the mover until it was measured: an eighth of the
+	// default bound, which a loaded host was seen to hold. It is printed, and nothing that
+	// can do harm rests on it: see chosen.
+	priorRate = float64(32 * unit.MiB)
+	// fewLoads counted in a window say nothing of a ratio; as mao's min_loads.
+	fewLoads = 1000
+	// longest is what an estimate says at most: a century means no more to anybody.
+	longest = 1000 * time.Hour
+)
+
+// Way is a bind on its way: what was expected when it began, and what came of it. The
+// zero Way is that of a bind of which nothing is expected.
+type Way struct {
+	Order  Order                  `json:"order"`
+	Before unit.Value[unit.Ratio] `json:"before"` // local access ratio; unknown: none is watched
+	Source window.LocalSource     `json:"source,omitempty"`
+	Work   unit.Opt[float64]      `json:"work_per_cycle,omitzero"` // before; see workPerCycle
+	End    unit.Ratio             `json:"end"`                     // the ratio that is expected at home
+	Bytes  unit.Bytes             `json:"bytes"`                   // to move
+	Rate   unit.Value[float64]    `json:"rate_bytes_per_s"`
+	Others unit.Bytes             `json:"others_bytes,omitempty"` // of other workloads that may move first
+	// Orders are the estimates for cpus-first, memory-first and in-steps. It is shared
+	// between states: never change one in place.
+	Orders []Estimate `json:"orders,omitempty"`
+
+	// Elapsed are the windows since the last one before it. It goes by their lengths: a clock
+	// that is set makes no bind late.
+	Elapsed time.Duration `json:"elapsed_ns,omitempty"`
+	Moved   unit.Bytes    `json:"moved_bytes,omitempty"`
+	Below   time.Duration `json:"below_ns,omitempty"` // of windows in a row that were worse
+	Run     int           `json:"run,omitempty"`      // how many these are
+	Worst   time.Duration `json:"worst_ns,omitempty"` // the longest such row
+	Due     float64       `json:"due_bytes,omitempty"`
+	Did     float64       `json:"did_bytes,omitempty"` // of what was due lately; see keepUp
+	Late    int           `json:"late,omitempty"`      // windows in a row in which that was too little
+	Took    time.Duration `json:"took_ns,omitempty"`   // once over
+	Over    bool          `json:"over,omitempty"`
+}
+
+// Estimate is what an order is expected to come to.
+type Estimate struct {
+	Order Order         `json:"order"`
+	Home  time.Duration `json:"home_ns"`  // from the start until all memory is at home
+	Below time.Duration `json:"below_ns"` // windows that are worse than before
+	Least unit.Ratio    `json:"least"`    // the lowest local access ratio of a window on the way
+	// Gain is the local access ratio above that of now, added up over the horizon, in
+	// seconds; negative: the way costs more than its end brings.
+	Gain float64 `json:"gain_s"`
+}
+
+// Pace is what was measured of moving. Each sample halves those before it.
+type Pace struct {
+	Bytes   float64 `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+}
+
+func (p Pace) with(bytes unit.Bytes, took time.Duration) Pace {
+	return Pace{Bytes: p.Bytes/2 + float64(bytes), Seconds: p.Seconds/2 + took.Seconds()}
+}
+
+// rate is unknown until something was measured.
+func (p Pace) rate() unit.Opt[float64] { return unit.OptOf(p.Bytes/p.Seconds, p.Seconds > 0) }
+
+// ramp is the local access ratio as memory moves: from when nothing is home to when all is.
+type ramp struct{ from, to float64 }
+
+func (l ramp) at(x float64) float64 { return l.from + float64((l.to-l.from)*x) }
+
+// reaches is the share of the memory at which a rising ramp has come to v.
+func (l ramp) reaches(v float64) float64 {
+	if l.from >= v {
+		return 0
+	}
+	return (v - l.from) / (l.to - l.from)
+}
+
+// forecast is what all orders are estimated from.
+type forecast struct {
+	cpus    ramp    // all CPU time on the new nodes
+	memory  ramp    // CPU time where it is now
+	before  float64 // the ratio that must not be fallen below; memory.from is that of now
+	wait    float64 // seconds that other workloads' moves may take before its own
+	own     float64 // seconds that all of its memory takes
+	window  float64 // seconds
+	horizon float64 // seconds
+}
+
+func (f forecast) all() float64 { return f.wait + f.own }
+
+// floor is the least ratio that is planned.
+func (f forecast) floor() float64 { return leastOf(f.before, f.cpus.to, planned) }
+
+// leastOf is a ratio that is less than before by no more than that. Who is bound to where
+// less will be local has other reasons for that; then it is held to the end.
+func leastOf(before, end, by float64) float64 { return min(before, end) * (1 - by) }
+
+// crossing is the share of the memory at home from which CPUs are better off there, too.
+func (f forecast) crossing() float64 {
+	ahead := f.memory.from - f.cpus.from
+	if ahead <= 0 {
+		return 0
+	}
+	gains := (f.cpus.to - f.cpus.from) - (f.memory.to - f.memory.from)
+	if gains <= ahead {
+		return 1
+	}
+	return ahead / gains
+}
+
+// orders are the three estimates:
+//
+//  1. CPUs first: the ratio is what of the memory is home, from the start.
+//  2. Memory first: it goes from that of now to what the CPUs that are there by chance make
+//     of memory that is all at home.
+//  3. In steps: 2 up to the crossing, 1 from there on.
+func (f forecast) orders() []Estimate {
+	x := f.crossing()
+	return []Estimate{
+		f.estimate(CPUsFirst, f.belowCPUs(), f.meanCPUs(), f.gain(0)),
+		f.estimate(MemoryFirst, f.belowMemory(1), f.leastMemory(1), f.gain(1)),
+		f.estimate(InSteps, f.belowMemory(x), f.leastMemory(x), f.gain(x)),
+	}
+}
+
+func (f forecast) estimate(o Order, below, least, gain float64) Estimate {
+	return Estimate{Order: o, Home: f.windows(f.all()), Below: f.windows(below), Least: unit.Ratio(max(0, min(1, least))), Gain: gain}
+}
+
+// windows rounds up to whole ones: a window is what is seen.
+func (f forecast) windows(seconds float64) time.Duration {
+	s := math.Ceil(seconds/f.window-1e-9) * f.window
+	if !(s < longest.Seconds()) {
+		return longest
+	}
+	return time.Duration(math.Round(s * 1e9))
+}
+
+// meanCPUs is the ratio of the first window with CPUs first, the lowest. A window is seen
+// as its mean: where the memory follows within one, that need not be worse at all.
+func (f forecast) meanCPUs() float64 {
+	waits := min(f.window, f.wait) // of the first window
+	moves := min(f.window-waits, f.own)
+	mean := f.cpus.from*(waits/f.window) + f.cpus.to*(1-(waits+moves)/f.window)
+	if moves > 0 {
+		mean += (f.cpus.from + f.cpus.at(moves/f.own)) / 2 * (moves / f.window)
+	}
+	return mean
+}
+
+// belowCPUs is how long windows are worse with CPUs first.
+func (f forecast) belowCPUs() float64 {
+	if f.meanCPUs() >= f.floor() {
+		return 0
+	}
+	return f.wait + f.own*f.cpus.reaches(f.floor())
+}
+
+// leastMemory is the lowest ratio where CPUs come when x of the memory is home.
+func (f forecast) leastMemory(x float64) float64 {
+	switch x {
+	case 0:
+		return f.cpus.from
+	case 1:
+		return min(f.memory.from, f.memory.to)
+	}
+	return min(f.memory.from, f.memory.at(x), f.cpus.at(x))
+}
+
+// belowMemory is how long windows are worse where CPUs come when x of the memory is home.
+func (f forecast) belowMemory(x float64) float64 {
+	floor, from := f.floor(), x
+	switch {
+	case f.memory.from < floor:
+		from = 0
+	case f.memory.at(x) < floor:
+		from = (f.memory.from - floor) / (f.memory.from - f.memory.to)
+	}
+	to := max(x, min(1, f.cpus.reaches(floor)))
+	if from >= to {
+		return 0
+	}
+	return f.own*(to-from) + f.window // CPUs come with the next window
+}
+
+// gain is Estimate.Gain where CPUs come when x of the memory is home.
+func (f forecast) gain(x float64) float64 {
+	now := f.memory.from
+	memory := (now+f.memory.at(x))/2 - now
+	cpus := (f.cpus.at(x)+f.cpus.to)/2 - now
+	waits := 0.0
+	if x == 0 {
+		waits = f.cpus.from - now
+	}
+	return f.wait*waits + f.own*(float64(x*memory)+float64((1-x)*cpus)) + float64((f.cpus.to-now)*(f.horizon-f.all()))
+}
+
+// chosen is the order to take. Two things are not bet on: a mover that was not measured,
+// and a move that must wait until it pays. Where CPUs first is no worse only if the memory
+// follows fast, memory goes first then, which measures the mover; and nothing is refused
+// for being slow. Who is bound to where little more is local has other reasons for that,
+// and is not refused for this one.
+func (f forecast) chosen(orders []Estimate, measured, waits bool) Order {
+	cpus, memory, steps := orders[0], orders[1], orders[2]
+	switch {
+	case f.cpus.from >= f.floor() || measured && !waits && cpus.Below == 0:
+		return CPUsFirst
+	case measured && f.cpus.to*(1-tolerated) > f.before && max(cpus.Gain, memory.Gain, steps.Gain) <= 0:
+		return NotAtAll
+	case f.windows(f.wait+f.own*f.crossing()) == memory.Home:
+		return MemoryFirst
+	}
+	return InSteps
+}
+
+// ready says that CPUs are as well off at home now as where they are.
+func (f forecast) ready() bool { return f.cpus.from >= f.memory.from }
+
+// estimate is of the order that was chosen; memory-first's where none was.
+func (w *Way) estimate() Estimate {
+	for _, e := range w.Orders {
+		if e.Order == w.Order {
+			return e
+		}
+	}
+	return Estimate{Order: w.Order}
+}
+
+// allowed is for how long windows may be worse: as was expected, and one window, for the
+// figures of a single one vary.
+func (w *Way) allowed() time.Duration { return w.estimate().Below }
+
+// measured says that its estimate rests on what moving was seen to do.
+func (w *Way) measured() bool { return w.Rate.How == unit.HowMeasured }
