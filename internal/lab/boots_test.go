@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// With the guest's clock going by the host's, one boot in forty hung before the kernel had
+// printed anything. HOMENODE_BOOTS is how many are tried, four at a time, so that each has
+// half a CPU of a host with two: every one must answer.
+func TestLabBoots(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("HOMENODE_BOOTS"))
+	if err != nil {
+		t.Skip("HOMENODE_BOOTS is not set to a number of boots: 'make test-full' sets it")
+	}
+	const atOnce = 4
+	var left, hung atomic.Int64
+	left.Store(int64(n))
+	shapes := []string{"two", "four", "smt"}
+	began := time.Now()
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() {
+			for i := left.Add(-1); i >= 0; i = left.Add(-1) {
+				g, err := Boot(t.Context(), labOptionsFor(t, shapes[int(i)%len(shapes)], "v2"))
+				if err != nil {
+					hung.Add(1)
+					t.Errorf("boot %d: %v", i, err)
+					continue
+				}
+				g.Close()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d of %d boots answered, %d at a time, in %v", int64(n)-hung.Load(), n, atOnce, time.Since(began).Round(time.Second))
+}
