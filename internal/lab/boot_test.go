@@ -17,6 +17,9 @@ import (
 	"time"
 )
 
+// testIdleRate: a test that waits for the guest mostly waits for its timers.
+const testIdleRate = 8
+
 // One boot per shape, shared by all tests of this package.
 var (
 	bootMu sync.Mutex
@@ -82,7 +85,7 @@ func labOptionsFor(t *testing.T, shape, cgroup string) Options {
 	} else if err != nil {
 		t.Skipf("the lab is not built ('make lab'): %v", err)
 	}
-	return Options{Shape: shapeNamed(t, shape), Assets: a, Bin: built, Cgroup: cgroup}
+	return Options{IdleRate: testIdleRate, Shape: shapeNamed(t, shape), Assets: a, Bin: built, Cgroup: cgroup}
 }
 
 // mustRun runs a program in the guest and returns its stdout.
@@ -307,6 +310,10 @@ homenode-load control off > /dev/null`
 // notices: its clock stood still, too.
 func TestLabSuspended(t *testing.T) {
 	g := guest(t, "two", "v2")
+	if err := g.setIdleRate(1); err != nil {
+		t.Fatal(err)
+	}
+	defer g.setIdleRate(testIdleRate)
 	before := g.seconds()
 	done := make(chan string, 1)
 	go func() {

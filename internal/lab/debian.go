@@ -44,6 +44,9 @@ func (o Options) complete() (Options, error) {
 	if o.Timeout == 0 {
 		o.Timeout = limit
 	}
+	if o.IdleRate == 0 {
+		o.IdleRate = 1
+	}
 	return o, nil
 }
 

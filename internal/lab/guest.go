@@ -29,6 +29,10 @@ type Options struct {
 	Cgroup  string        // "v1" or "v2" (default); Debian has v2 only
 	Dir     string        // of the run's files; "" = a temporary one, removed by Close
 	Timeout time.Duration // of the boot, by the guest's own clock; 0 = 2 minutes, 10 with Debian
+	// IdleRate is how fast the guest's clock goes against the host's while all CPUs are
+	// idle; 0 = 1. More is for guests that wait for nothing but their own timers: to one
+	// that waits for the host, the host is that much slower.
+	IdleRate uint64
 	// Flat hides the nodes from the guest's kernel (numa=off): it sees one, while
 	// the model still has the shape's. Such a guest cannot be calibrated.
 	Flat bool
@@ -76,7 +80,7 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 		g.removeDir()
 		return nil, err
 	}
-	if err := errors.Join(g.setIdleRate(idleRate), g.start(o.plan(g.Dir))); err != nil {
+	if err := errors.Join(g.setIdleRate(o.IdleRate), g.start(o.plan(g.Dir))); err != nil {
 		g.removeDir()
 		return nil, err
 	}
@@ -91,9 +95,6 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 	}
 	return g, nil
 }
-
-// idleRate of guests that the host drives: their sleeps take as long as the host's.
-const idleRate = 1
 
 func (o Options) plan(dir string) bootPlan {
 	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters}

@@ -15,6 +15,7 @@
 #define STUCK_NS    20000000L /* a vCPU that waits so long, and saw T stand still, passes a block: an
 			       * exclusive section may run another one that stands at the horizon itself */
 #define CREDIT_NS   5000000ULL /* a controller that overslept, or a host that was suspended, does not catch up */
+#define BEHIND_NS   1000000000LL /* how far away the main loop has the guest's timers, at least */
 #define TIMERS_MOST 1000      /* timers run in one go: one that is always due must not hang the clock */
 #define SLICE_NS    200000ULL /* on the host: shorter, more context switches */
 #define SHARING     150000ULL /* cycles after a contended access in which others wait for it */
@@ -29,6 +30,7 @@ static pthread_mutex_t advancing_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned again;         /* a clock changed that who advances may not have seen */
 static unsigned controller_turn; /* futex word */
 static unsigned controller_naps;
+static unsigned running;       /* the guest has started */
 static uint64_t newest;        /* the latest clock that any vCPU was told; a bit more each time */
 static uint64_t credit;        /* cycles that idle time may pass; under the lock */
 static uint64_t credit_at;     /* host ns up to which it was given */
@@ -109,14 +111,21 @@ void homenode_clock_host(const struct homenode_host *h)
 	__atomic_store_n(&host, h, __ATOMIC_RELEASE);
 }
 
-/* A vCPU may be ahead of T, and another that it told the time asks for it next: time
+/* QEMU's main loop sleeps until the guest's next timer, by a clock that it takes for the
+ * host's: with a timer close ahead and a guest that makes little way, it would look again
+ * all the time and take a CPU of the host. Timers are run by who advances T; the main loop
+ * is told that they are far away.
+ *
+ * A vCPU may be ahead of T, and another that it told the time asks for it next: time
  * must not go back between the two, nor stand still, as no real time-stamp counter does. */
 int64_t homenode_clock_guest_ns(void)
 {
 	uint64_t now = LOAD(&homenode_model.shared->model_cycles), seen;
 
-	if (advancing || !self)
+	if (advancing)
 		return to_ns(now);
+	if (!self)
+		return to_ns(now) - (LOAD(&running) ? BEHIND_NS : 0);
 	if (self->clock > now)
 		now = self->clock;
 	seen = LOAD(&newest);
@@ -392,6 +401,7 @@ void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 		v->started = true;
 		short_turns();
 	}
+	STORE(&running, 1);
 	self = v;
 	if (v->clock < t)
 		v->clock = t;
