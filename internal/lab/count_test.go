@@ -160,7 +160,7 @@ func shell(script string) string {
 	return "taskset 1 sh -c '" + script + "' 3<>/to 4<>/fro"
 }
 
-// TestBenchLabCount measures it in instructions, which a busy host does not change;
+// TestBenchLabCount measures it in instructions, which depend on no clock;
 // HOMENODE_BENCH is where the result goes.
 func TestBenchLabCount(t *testing.T) {
 	to := os.Getenv("HOMENODE_BENCH")

@@ -129,7 +129,7 @@ func bindContainer(t *testing.T, g *Guest, c runtimeCase) {
 	if now := mustRun(t, g, "sh", "-c", c.show(cg)); now != "0-1\n0\n" {
 		t.Errorf("killed, it left %q", now)
 	}
-	// On a busy host the runtime may not answer in time: then it is kept, and asked again.
+	// The runtime may not answer in time: then the record is kept, and it is asked again.
 	said := mustRun(t, g, "sh", "-c", "until homenode restore --config /etc/c.yaml; do sleep 1; done")
 	if after := mustRun(t, g, "sh", "-c", c.show(cg)); after != before || !strings.Contains(said, `stands for ""`) {
 		t.Errorf("after restore: %q, before: %q\n%s", after, before, said)

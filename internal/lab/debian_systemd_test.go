@@ -75,7 +75,7 @@ func TestLabDebianSystemd(t *testing.T) {
 }
 
 const unitAgent = `
-period: 2s # a busy host's guest moves some pages a second
+period: 2s
 calm_period: 2s
 cgroups: ["/system.slice/lone.service"]
 reserved_cpus: "3" # which leaves node 1 too small

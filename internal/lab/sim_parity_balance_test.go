@@ -18,8 +18,8 @@ import (
 const atHomeShare = 0.9
 
 // balanceScript counts the pages that NUMA balancing moves, at its finest: a look at
-// /proc/vmstat takes some 30 ms when paced. Nothing else in the guest has any to move.
-// Paced from when the load is ready; it is switched on before its start, or after.
+// /proc/vmstat takes some 30 ms with the model on. Nothing else in the guest has any to
+// move. Balancing is switched on before the load's start, or after.
 func balanceScript(c parity.Convergence) string {
 	start, running := "1", ":"
 	if c.Running {

@@ -174,8 +174,8 @@ func threadsOf(l parity.Load) set.CPUSet {
 	return set.CPUSet{}
 }
 
-// parityScript starts all loads in the state count, which fills the caches, and lets
-// them run under pace: phase 1 until queues have settled, phase 2 is measured.
+// parityScript starts all loads, which fills the caches, and lets them run: phase 1 until
+// queues have settled, phase 2 is measured.
 func parityScript(s parity.Scenario) string {
 	var b strings.Builder
 	b.WriteString(`set -u

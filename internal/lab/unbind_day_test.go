@@ -32,7 +32,8 @@ import (
 // collection, and the batch, which takes what nobody was promised, is smaller. Two more
 // days, one of them of A before B had run, showed all CPUs used up at the top of the day
 // (so what is promised leaves out what the agent and the script take), and that moving
-// memory at 50 MHz takes 5 to 18 s a binding: the warm-up is not paced.
+// memory at 50 MHz takes 5 to 18 s a binding. All of these are figures of the clock before
+// decision 0002.
 const (
 	dayHours   = 24
 	dayHour    = 5  // seconds of the guest's clock
@@ -171,8 +172,8 @@ func dayReplicas() (all []string) {
 }
 
 // dayConfig is the agent's: an arm is a strategy, or "none", in which nobody is approved
-// and the agent only looks on. Back-off as in mao-day. In the warm-up, which is not paced,
-// the services take 0.04 CPUs, which min_cpu would call idle.
+// and the agent only looks on. Back-off as in mao-day. In the warm-up of the clock before
+// decision 0002 the services took 0.04 CPUs, which min_cpu would call idle.
 func dayConfig(arm string) string {
 	var b strings.Builder
 	b.WriteString("period: " + dayPeriod + "\ncalm_period: " + dayPeriod + "\nevents: perf\ncgroups: [\"/day/*\"]\nstate_dir: /tmp/day/state\nrecord: /tmp/day/record.jsonl\nactuate: {max_stall: 400ms}\nservices:\n")

@@ -4,5 +4,5 @@
 //
 //	Options ─▶ arms ─▶ trial.Plan ─▶ launch.Run, each ─▶ trial.Variation.Judge
 //
-// In a paced lab the times are the model clock's. Not for: starting one program placed.
+// In the lab, with the model on, the times are the model clock's. Not for: starting one program placed.
 package repeat

@@ -171,7 +171,7 @@ struct homenode_lab_shared {
 	homenode_u64 model_cycles;   /* the shared model clock; monotone */
 	homenode_u64 heartbeat;      /* counts how often the clock was advanced */
 	homenode_u64 reserved2[125];
-	/* 2048: per node and link, written by the plugin each round */
+	/* 2048: per node and link, written by the plugin at each look at the queues */
 	homenode_u64 mc_util_permille[HOMENODE_MAX_NODES];
 	homenode_u64 link_util_permille[HOMENODE_MAX_LINKS];
 	homenode_u64 mc_lines[HOMENODE_MAX_NODES];   /* cache lines served, reads and write-backs, total */

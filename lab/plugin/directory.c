@@ -36,7 +36,7 @@
 #define FREE_SHIFT 24 /* bits 24-63: model clock at which its last transfer ends, modulo 2^40 */
 #define BEFORE_FREE ((1ULL << FREE_SHIFT) - 1)
 
-#define QUIET 150000LL /* cycles, some three times the vCPUs' skew */
+#define QUIET 150000LL /* cycles, fifteen times the vCPUs' skew */
 #define WAIT_MOST 100000LL /* cycles; a longer wait is somebody's clock, not a queue */
 #define PATIENCE 200 /* looks at a lock before its holder is given the host's CPU */
 

@@ -95,7 +95,7 @@ struct homenode_queue {
 	double lines, cycles;
 	double util;     /* no more than it can serve */
 	double pressure; /* cycles that hold a load beyond its capacity back */
-	uint64_t seen;   /* lines at the round before */
+	uint64_t seen;   /* lines at the look before */
 };
 
 struct homenode_model {
@@ -108,7 +108,7 @@ struct homenode_model {
 	struct homenode_line *directory[HOMENODE_MAX_NODES];
 	struct homenode_cache llc[HOMENODE_MAX_NODES];
 	struct homenode_core core[HOMENODE_MAX_CPUS];
-	/* idle latency plus queueing, rewritten by the controller each round */
+	/* idle latency plus queueing, rewritten at each look at the queues (clock.c) */
 	unsigned lat_now[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	struct homenode_queue mc[HOMENODE_MAX_NODES], link[HOMENODE_MAX_LINKS];
 	struct homenode_vcpu vcpu[HOMENODE_MAX_CPUS];
@@ -188,7 +188,7 @@ uint64_t homenode_smt_issue(struct homenode_vcpu *v, uint64_t n);
 void homenode_sample(struct homenode_vcpu *v, uint64_t ip, uint64_t addr, uint64_t access);
 
 /* queue.c: recompute queueing from the lines served since the last call, in `cycles`
- * of the model clock. Not paced, the clock says nothing about the load: no queueing. */
+ * of the model clock. OFF, nothing is counted: no queueing. */
 void homenode_model_queues(struct homenode_model *m, uint64_t cycles);
 /* What was asked for until now is no load of what comes. */
 void homenode_model_forget_load(struct homenode_model *m);

@@ -4,8 +4,8 @@
  * for a task, as on hardware. (There the numbers are those of channels.)
  *
  * Lines read and written back are summed from the vCPUs' own counts and exact at
- * any moment; clock and busy cycles are the model's of its last round (0.5 ms ago at
- * most). Events here never share a counter.
+ * any moment; clock and busy cycles are as of the model's last look at its queues (some
+ * 25,000 cycles ago at most). Events here never share a counter.
  *
  * Not there: sampling.
  */

@@ -376,7 +376,7 @@ refuses "unknown suffix" 2 "unknown suffix" chase --perf cycles:k
 refuses "node without a counter" 2 "unknown event" chase --perf dram16
 refuses "event named twice" 2 "named twice" chase --perf loads,loads
 refuses "unwritable report" 1 "create /nowhere/x.tmp" chase --ops 1 --ws 8k --out /nowhere/x $none
-refuses "bad state" 2 "use off, count, pace or warm" control fast
+refuses "bad state" 2 "use off or on" control fast
 refuses "control outside the lab" 1 "1af4:1110" control off $none
 refuses "status outside the lab" 1 "1af4:1110" status $none
 refuses "touch without a node" 2 "no --node" touch

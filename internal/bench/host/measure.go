@@ -61,7 +61,7 @@ func Live() (bench.Prober, func() error, error) {
 }
 
 // clock is nil, for the machine's clock, outside the lab. In there it is the
-// model's, which has to run: one that is off is paced, and off again afterwards.
+// model's, which has to be on: one that is off is switched on, and off again afterwards.
 func clock() (clock probe.Clock, back func() error, err error) {
 	back = func() error { return nil }
 	m, err := model.Open("/sys")

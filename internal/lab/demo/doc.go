@@ -5,9 +5,9 @@
 //
 //	host: Compare ── for each (arm, repeat) ──▶ guest: RunArm
 //	        │                                     │ cgroups, load, mover,
-//	        ▼                                     │ warm-up unpaced, measure paced
+//	        ▼                                     │ warm-up, measurement
 //	  trial.Comparison ◀── results, as a file ────┘
 //
-// All arms get the same load, seeds, limits and warm-up rule, and leave the same
+// All arms get the same load, seeds, limits and length of warm-up, and leave the same
 // CPU free for daemons. Not for: deciding who wins (trial) or showing it (report).
 package demo

@@ -81,8 +81,8 @@ func (m *Model) Clock() Clock {
 	return c
 }
 
-// switchLimit bounds the wait for a change of state: every running vCPU has to
-// pass a block, which takes milliseconds.
+// switchLimit bounds the wait for a change of state, by the guest's clock: vCPUs that ran
+// ahead while the model was off have to be caught up with, which takes milliseconds.
 const switchLimit = 10 * time.Second
 
 // Switch asks for a state and waits until it is in force.

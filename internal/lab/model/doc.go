@@ -6,5 +6,6 @@
 //	plugin ── shared file ── BAR 2 ── Open ─▶ Clock, ProbeClock, MigrateClock
 //
 // It is all of the lab that homenode itself has: what is measured in there is timed by
-// the model, for the guest's own clock goes by the host's time. Not for: booting a guest.
+// the model's clocks, down to those of single vCPUs, and is marked as modelled. Not for:
+// booting a guest.
 package model

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// sharedClock is the model's shared time, as of its last round. Unlike modelClock it
+// sharedClock is the model's shared time, as of when it was last advanced. Unlike modelClock it
 // leaves the model's state alone: who moves memory has a victim that goes on.
 type sharedClock struct {
 	model *Model

@@ -23,8 +23,8 @@ const (
 	offUserCycle = 0 // counter[HOMENODE_USER][HOMENODE_CYCLES]
 )
 
-// modelClock is the model's time, for the prober: each vCPU's own clock. It stops
-// the model while nothing is measured, which saves the host's time and the model's.
+// modelClock is the model's time, for the prober: each vCPU's own clock. It switches
+// the model off while nothing is measured, which saves the host's time.
 type modelClock struct {
 	model *Model
 	vcpus []byte
@@ -33,8 +33,8 @@ type modelClock struct {
 	state State // to go back to
 }
 
-// ProbeClock maps the clocks of the vCPUs. Only in the state pace do they keep step
-// with each other.
+// ProbeClock maps the clocks of the vCPUs. They keep step with each other to within the
+// plugin's quantum (lab/plugin/clock.h).
 func (m *Model) ProbeClock() (probe.Staged, error) {
 	f, err := os.Open(m.path)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *modelClock) Name() string {
 
 func (c *modelClock) How() unit.Source { return unit.HowModelled }
 
-// Prepare stops the model.
+// Prepare switches the model off.
 func (c *modelClock) Prepare() error {
 	c.state = State(c.model.word(offApplied).Load())
 	if c.state == Off {
@@ -93,5 +93,5 @@ func (c *modelClock) Prepare() error {
 	return c.model.Switch(Off)
 }
 
-// Measure lets it go on as it was.
+// Measure switches it back to what it was.
 func (c *modelClock) Measure() error { return c.model.Switch(c.state) }

@@ -47,7 +47,7 @@ type MeasuredLoad struct {
 	Runs       []Run  `json:"runs"` // a fresh process each
 }
 
-// Run is what a load did in some model-seconds of the state pace. Counts are of user
+// Run is what a load did in some model-seconds with the model on. Counts are of user
 // mode, of the CPUs that its threads were tied to, by operation.
 type Run struct {
 	Cycles       float64 `json:"cycles_per_op"`
@@ -61,7 +61,7 @@ type Run struct {
 	Transfers  float64           `json:"transfers_per_op"`
 	Writebacks float64           `json:"writebacks_per_op"`
 	UserShare  float64           `json:"user_share"` // of its CPUs' time
-	Rate       float64           `json:"model_rate"` // of the nominal one, mean of the run: the host was busy where it is low
+	Rate       float64           `json:"model_rate"` // of the nominal one, mean of the run, where the clock went by the host's time: a busy host made it low
 }
 
 // Converged is one case of NUMA balancing.
@@ -75,8 +75,8 @@ type Converged struct {
 }
 
 // ConvergedRun is one process. Time is from its start, or from when balancing was
-// switched on, until 90 % of the pages were at home. A start is not paced: guest seconds
-// stand for model seconds until the load is ready.
+// switched on, until 90 % of the pages were at home. With the clock before (decision 0002)
+// the guest's seconds were not the model's, and stand for them until the load is ready.
 type ConvergedRun struct {
 	GuestSeconds float64       `json:"guest_s"`
 	ModelSeconds float64       `json:"model_s"`
