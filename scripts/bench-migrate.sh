@@ -16,7 +16,7 @@ export CI=true
 echo "bench-migrate: in the lab (model time; about a quarter of an hour)"
 HOMENODE_BENCH="$out" HOMENODE_BENCH_REPEATS="${REPEATS:-5}" HOMENODE_BENCH_ONLY="${ONLY:-}" \
 	go test -count=1 -timeout 60m -run 'TestBenchMigrate$' -v ./internal/lab > "$out/migrate.log" 2>&1 || bad=1
-# All of it, but go test's own lines: also what was excluded, and what failed.
+# All of it, but go test's own lines: also what failed.
 grep -vE '^ *(=== |--- |ok|FAIL|PASS)' "$out/migrate.log"
 [ -s "$out/migrate.json" ] || { echo "bench-migrate: there is no result: see $out/migrate.log"; bad=1; }
 

@@ -21,7 +21,6 @@ import (
 //
 //	# shape: two        the lab's shape; default two
 //	# flat              the guest sees one node
-//	# model: count      the model's state while the doctor looks; default count
 //	# for: 3s           how long it looks
 //	# ci                part of `make test`; all are part of `make test-full`
 //	# want: RULE TEXT   a finding of that rule whose subject, title or evidence has TEXT
@@ -29,10 +28,10 @@ import (
 //	# silent: everything   no finding at all
 //	# answer: yes       the verdict
 type doctorCase struct {
-	name, shape, model, duration, answer string
-	flat, ci                             bool
-	want, silent                         []string
-	script                               string
+	name, shape, duration, answer string
+	flat, ci                      bool
+	want, silent                  []string
+	script                        string
 }
 
 func readDoctorCase(path string) (doctorCase, error) {
@@ -40,15 +39,13 @@ func readDoctorCase(path string) (doctorCase, error) {
 	if err != nil {
 		return doctorCase{}, err
 	}
-	c := doctorCase{name: strings.TrimSuffix(filepath.Base(path), ".sh"), shape: "two", model: "count", duration: "3s", script: string(data)}
+	c := doctorCase{name: strings.TrimSuffix(filepath.Base(path), ".sh"), shape: "two", duration: "3s", script: string(data)}
 	for s := bufio.NewScanner(strings.NewReader(c.script)); s.Scan() && strings.HasPrefix(s.Text(), "#"); {
 		key, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(s.Text(), "#")), ":")
 		value = strings.TrimSpace(value)
 		switch key {
 		case "shape":
 			c.shape = value
-		case "model":
-			c.model = value
 		case "for":
 			c.duration = value
 		case "flat":
@@ -113,11 +110,11 @@ func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
 	if r := inGuest("tidy 2>/dev/null; set -e\n" + c.script); r.Exit != 0 {
 		t.Fatalf("the situation could not be made: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
-	on := "" // paced: the CPU that is kept for daemons, where there is one
-	if cpu, ok := g.Shape.Housekeeping.First(); ok && c.model != "count" {
+	on := "" // the CPU that is kept for daemons, where there is one
+	if cpu, ok := g.Shape.Housekeeping.First(); ok {
 		on = fmt.Sprintf("taskset %x ", 1<<cpu)
 	}
-	r := inGuest("model " + c.model + " >/dev/null; exec " + on + "homenode doctor --for " + c.duration + " -o json")
+	r := inGuest("model on >/dev/null; exec " + on + "homenode doctor --for " + c.duration + " -o json")
 	if r.Exit != 0 {
 		t.Fatalf("homenode doctor: exit %d\n%s", r.Exit, r.Stderr)
 	}

@@ -70,7 +70,7 @@ func TestBenchEstimate(t *testing.T) {
 	if path == "" {
 		t.Skip("HOMENODE_ESTIMATE is not set to the record: this measures, and scripts/bench-estimate.sh does")
 	}
-	record := estimateFile{Schema: 1, How: "modelled (lab), state count: exact counts"}
+	record := estimateFile{Schema: 1, How: "modelled (lab): exact counts"}
 	if data, err := os.ReadFile(path); err == nil {
 		if err := json.Unmarshal(data, &record); err != nil {
 			t.Fatal(err)
@@ -237,9 +237,8 @@ func (m mean) value() unit.Opt[float64] {
 	return unit.OptOf(math.Round(m.sum/float64(max(1, m.n))*1e4)/1e4, m.n > 0)
 }
 
-// What holds whatever the host does: where all is on one node, the CPU × page estimate
-// is right; where each thread has memory of its own, it is not, and hint faults are;
-// and hint faults see what they may not move.
+// Where all is on one node, the CPU × page estimate is right; where each thread has memory
+// of its own, it is not, and hint faults are; and hint faults see what they may not move.
 func TestLabEstimate(t *testing.T) {
 	g := guest(t, "two", "v2")
 	tried := 0

@@ -41,12 +41,9 @@ type sample struct {
 	Asked      unit.Bytes                    `json:"rate_asked,omitempty"`
 	Rate       unit.Opt[float64]             `json:"rate_bytes_per_s"`
 	CallMS     unit.Opt[float64]             `json:"longest_call_ms"`
-	Permille   unit.Opt[float64]             `json:"slowest_permille"` // of the model's nominal rate
 	Report     unit.Opt[migration.Report]    `json:"report"`
-	// A run that is excluded does not count and is tried again: the host was too busy.
-	// One that failed does not count either, and the bench fails by it.
-	Excluded string `json:"excluded,omitempty"`
-	Failure  string `json:"failure,omitempty"`
+	// A run that failed does not count, and the bench fails by it.
+	Failure string `json:"failure,omitempty"`
 }
 
 type timedCall struct {
@@ -58,9 +55,8 @@ type timedCall struct {
 }
 
 type modelHead struct {
-	Cycles   uint64   `json:"model_cycles"`
-	MHz      float64  `json:"mhz"`
-	Permille *float64 `json:"slowest_permille"`
+	Cycles uint64  `json:"model_cycles"`
+	MHz    float64 `json:"mhz"`
 }
 
 // sections cuts what benchRun printed.
@@ -81,8 +77,8 @@ func sections(out string) map[string]string {
 func readRun(sc scenario, c contestant, out string) (s sample, err error) {
 	in := sections(out)
 	var before, after pagesCounted
-	var begin, end, state modelHead
-	for what, into := range map[string]any{"before": &before, "after": &after, "begin": &begin, "end": &end, "status": &state} {
+	var begin, end modelHead
+	for what, into := range map[string]any{"before": &before, "after": &after, "begin": &begin, "end": &end} {
 		if err := json.Unmarshal([]byte(in[what]), into); err != nil {
 			return s, fmt.Errorf("read %s: %w: %.300q", what, err, out)
 		}
@@ -93,9 +89,6 @@ func readRun(sc scenario, c contestant, out string) (s sample, err error) {
 		s.Left[r.Kind] = r.Elsewhere(set.NodeSet{}, set.FromNodes(0))
 	}
 	s.WithStart = float64(end.Cycles-begin.Cycles) / begin.MHz / 1e6
-	if state.Permille != nil {
-		s.Permille = unit.Some(*state.Permille)
-	}
 	from, to := begin.Cycles, end.Cycles
 	if c.homenode {
 		err = s.ofReport(in["move"])
@@ -167,7 +160,7 @@ func (s *sample) ofVictim(text string, begin, end, start, stop uint64) error {
 		return fmt.Errorf("read the victim's report: %w: %.300q", err, text)
 	}
 	known := func(f float64) unit.Opt[float64] { return unit.OptOf(f, !math.IsNaN(f)) }
-	// Of the rests before and after, without the switching on and off.
+	// Of the quiet before and after, without the switching on and off.
 	beside := uint64(0.6 * v.MHz * 1e6)
 	before, after := v.rate(begin-beside, begin), v.rate(end, end+beside)
 	s.OpsBefore, s.OpsAfter = known(before), known(after)
@@ -197,10 +190,12 @@ type bench struct {
 	g *Guest
 }
 
-// The model's rate, in thousandths of the nominal, that no quarter of a second of a run
-// may fall below: the host was busy elsewhere then, and what depends on interrupts
-// between its threads takes longer in the model's time, too.
-const slowestPermille = 50
+// run adds one run: a sample, whatever comes of it.
+func (b *bench) run(d *benched, c contestant, r trial.Run) sample {
+	s := b.once(d.scenario, c, r, d.Fastest)
+	d.Samples = append(d.Samples, s)
+	return s
+}
 
 func (b *bench) once(sc scenario, c contestant, r trial.Run, fastest float64) sample {
 	rate := unit.Bytes(c.share * fastest)
@@ -215,48 +210,19 @@ func (b *bench) once(sc scenario, c contestant, r trial.Run, fastest float64) sa
 		s, err = readRun(sc, c, out.Stdout)
 	}
 	s.Contestant, s.Repeat, s.Warm, s.Asked = c.name, r.Repeat, r.Warm, rate
-	s.sort(sc, err, out.Stderr)
-	if s.Failure != "" {
+	if err != nil {
+		s.Failure = strings.TrimSpace("failed: " + err.Error() + " " + out.Stderr)
+		b.t.Logf("%s, %s, repeat %d: %.1500s", sc.name, c.name, r.Repeat, s.Failure)
 		moved(b.t, b.g, "tidy") // which the script may not have come to
 	}
-	if why := s.Failure + s.Excluded; why != "" {
-		b.t.Logf("%s, %s, repeat %d: %.1500s", sc.name, c.name, r.Repeat, why)
-	}
 	return s
-}
-
-// sort tells a host that was too busy from all else that went wrong: whoever ends with
-// an error, does not end in time or cannot be read failed, however busy the host was.
-func (s *sample) sort(sc scenario, err error, stderr string) {
-	slowest, ok := s.Permille.Get()
-	switch {
-	case err != nil:
-		s.Failure = strings.TrimSpace("failed: " + err.Error() + " " + stderr)
-	case sc.state != "pace":
-	case !ok:
-		s.Failure = "failed: the model does not say at what rate it ran"
-	case slowest < slowestPermille:
-		s.Excluded = fmt.Sprintf("excluded: the model ran at %.0f ‰ of its rate for a while: the host is too busy", slowest)
-	}
-}
-
-// run tries again what is excluded, twice.
-func (b *bench) run(d *benched, c contestant, r trial.Run) (last sample) {
-	for range 3 {
-		last = b.once(d.scenario, c, r, d.Fastest)
-		d.Samples = append(d.Samples, last)
-		if last.Excluded == "" {
-			break
-		}
-	}
-	return last
 }
 
 // of runs a scenario: warm-ups, then each contestant once a repeat, in an order that is
 // mirrored every second time. The unthrottled warm-ups tell what a share is of.
 func (b *bench) of(d *benched) {
 	cs := d.scenario.contestants
-	if d.scenario.state == "pace" {
+	if !d.scenario.untimed {
 		b.warm(d)
 	}
 	for _, r := range trial.Order(len(cs), d.Repeats, 1) {
@@ -284,7 +250,7 @@ func (b *bench) warm(d *benched) {
 }
 
 // counts says that nothing is wrong with it; a warm-up is none that counts all the same.
-func (s sample) counts() bool { return s.Excluded == "" && s.Failure == "" }
+func (s sample) counts() bool { return s.Failure == "" }
 
 // benched is one scenario under one version of cgroups.
 type benched struct {
@@ -373,7 +339,7 @@ func TestBenchMigrate(t *testing.T) {
 func verdictOf(t *testing.T, dir string, all []*benched) {
 	targets := judgeMigration(all)
 	fmt.Print(targetTable(targets))
-	data, err := json.MarshalIndent(map[string]any{"schema": 2, "how": "modelled (lab)", "machine": "lab two", "date": time.Now().UTC(),
+	data, err := json.MarshalIndent(map[string]any{"schema": 3, "how": "modelled (lab)", "machine": "lab two", "date": time.Now().UTC(),
 		"scenarios": all, "targets": targets}, "", " ")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "migrate.json"), append(data, '\n'), 0o644)

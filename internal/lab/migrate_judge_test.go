@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -220,16 +219,13 @@ func (v verdict) unless(why string) verdict {
 
 // judgeRuns: as many runs count as were asked for, of each contestant, and none failed.
 func judgeRuns(b benched) verdict {
-	fewest, excluded := unit.None[float64](), 0
+	fewest := unit.None[float64]()
 	var failed []string
 	for _, name := range b.Contestants {
 		n := float64(len(b.counting(name)))
 		fewest = unit.Some(min(n, fewest.Or(n)))
 	}
 	for _, s := range b.Samples {
-		if s.Excluded != "" {
-			excluded++
-		}
 		if s.Failure != "" {
 			failed = append(failed, s.Contestant)
 		}
@@ -238,8 +234,7 @@ func judgeRuns(b benched) verdict {
 	if len(failed) > 0 {
 		why = fmt.Sprintf("%d failed: %s", len(failed), strings.Join(slices.Compact(failed), ", "))
 	}
-	return least("runs, "+b.Name+" "+b.Cgroup, "all that are to be run count", fewest, float64(b.Repeats),
-		fmt.Sprintf("of the contestant with the fewest; %d excluded as the host was too busy", excluded)).unless(why)
+	return least("runs, "+b.Name+" "+b.Cgroup, "all that are to be run count", fewest, float64(b.Repeats), "of the contestant with the fewest").unless(why)
 }
 
 func judgeKinds(b benched, asked bool) (vs []verdict) {
@@ -431,11 +426,9 @@ func TestDecisionJudgeFreeze(t *testing.T) {
 	failed := many()
 	failed.Samples[0].Failure = "failed: exit 1"
 	judged(t, "one failed", []*benched{failed}, "UNMET      runs, many", "met        freeze, many", "met        freeze, many")
-	busy := many()
-	busy.Samples[1].Excluded = "excluded: busy"
-	judged(t, "one is missing", []*benched{busy}, "UNMET      runs, many", "met        freeze, many", "met        freeze, many")
-	busy.Samples = append(busy.Samples, aRun(migratesIt.name, 7, 0))
-	judged(t, "one was tried again", []*benched{busy}, metRuns, "met        freeze, many", "met        freeze, many")
+	short := many()
+	short.Samples = slices.Delete(short.Samples, 1, 2)
+	judged(t, "one is missing", []*benched{short}, "UNMET      runs, many", "met        freeze, many", "met        freeze, many")
 	judged(t, "none ran", []*benched{{Name: "one", Cgroup: "v2", Repeats: 5, Contestants: many().Contestants}}, "UNMET      runs, one", "UNMET      freeze, one")
 	judged(t, "none asked for", nil)
 }
@@ -483,30 +476,6 @@ func TestDecisionJudgeLive(t *testing.T) {
 	thp := calm("thp")
 	thp.Samples[0].CallMS = unit.Some(400.0)
 	judged(t, "huge pages have no bound", []*benched{thp}, metRuns+"thp")
-}
-
-func TestDecisionSortRuns(t *testing.T) {
-	paced := scenario{state: "pace"}
-	for _, c := range []struct {
-		what             string
-		sc               scenario
-		slowest          unit.Opt[float64]
-		err              error
-		excluded, failed bool
-	}{
-		{"quiet", paced, unit.Some(800.0), nil, false, false},
-		{"busy", paced, unit.Some(49.0), nil, true, false},
-		{"an error", paced, unit.Some(800.0), errors.New("exit 1"), false, true},
-		{"an error on a busy host", paced, unit.Some(1.0), errors.New("exit 143"), false, true},
-		{"no rate", paced, unit.None[float64](), nil, false, true},
-		{"not paced", scenario{state: "count"}, unit.None[float64](), nil, false, false},
-	} {
-		s := sample{Permille: c.slowest}
-		s.sort(c.sc, c.err, "")
-		if (s.Excluded != "") != c.excluded || (s.Failure != "") != c.failed || s.counts() == (c.excluded || c.failed) {
-			t.Errorf("%s: excluded %q, failed %q", c.what, s.Excluded, s.Failure)
-		}
-	}
 }
 
 func TestDecisionToBench(t *testing.T) {

@@ -46,7 +46,7 @@ type scenario struct {
 	start       string // in the guest: starts it; a victim is called v
 	victim      bool
 	files       []string // whose unmapped pages count, too
-	state       string   // of the model
+	untimed     bool     // what moves is looked at, and not how fast
 	repeats     int      // 0: as many as asked for
 	contestants []contestant
 }
@@ -65,23 +65,23 @@ func scenarios() []scenario {
 	both := []contestant{frozen, migratesIt}
 	return []scenario{
 		{name: "neutral", about: "8 MiB that a thread does not use, whose own memory is at home: a move changes its speed by nothing but what it costs",
-			victim: true, state: "pace", contestants: []contestant{liveMax, live(0.5), migratesIt}, start: fmt.Sprintf(worksOn, "4m --touch worker", "8m")},
-		{name: "running", about: "10 MiB of a thread that works on 4 MiB of it: its memory comes home", victim: true, state: "pace",
+			victim: true, contestants: []contestant{liveMax, live(0.5), migratesIt}, start: fmt.Sprintf(worksOn, "4m --touch worker", "8m")},
+		{name: "running", about: "10 MiB of a thread that works on 4 MiB of it: its memory comes home", victim: true,
 			contestants: []contestant{liveMax, live(0.5), migratesIt, cpusetIt}, start: fmt.Sprintf(worksOn, "4m", "6m")},
-		{name: "rates", about: "4 MiB of a thread that works on 1 MiB of it, at other rates", victim: true, state: "pace", repeats: 3,
+		{name: "rates", about: "4 MiB of a thread that works on 1 MiB of it, at other rates", victim: true, repeats: 3,
 			contestants: []contestant{live(0.25), live(0.75)}, start: fmt.Sprintf(worksOn, "1m", "3m")},
-		{name: "many", about: "four sleeping processes of 12 MiB; migrate_pages takes them one after the other, as it is a call for one process", state: "pace",
+		{name: "many", about: "four sleeping processes of 12 MiB; migrate_pages takes them one after the other, as it is a call for one process",
 			contestants: both, start: fmt.Sprintf(sleeper, "1 2 3 4", "12m", "off")},
-		{name: "one", about: "a sleeping process of 24 MiB", state: "pace", contestants: both, start: fmt.Sprintf(sleeper, "1", "24m", "off")},
-		{name: "small", about: "a sleeping process of 8 MiB", state: "pace", contestants: both, start: fmt.Sprintf(sleeper, "1", "8m", "off")},
-		{name: "thp", about: "a sleeping process of 8 MiB in huge pages, each of them one call: what that takes, which no bound can change", state: "pace", repeats: 2,
+		{name: "one", about: "a sleeping process of 24 MiB", contestants: both, start: fmt.Sprintf(sleeper, "1", "24m", "off")},
+		{name: "small", about: "a sleeping process of 8 MiB", contestants: both, start: fmt.Sprintf(sleeper, "1", "8m", "off")},
+		{name: "thp", about: "a sleeping process of 8 MiB in huge pages, each of them one call: what that takes, which no bound can change", repeats: 2,
 			contestants: []contestant{liveMax, migratesIt}, start: fmt.Sprintf(sleeper, "1", "8m", "on")},
 		kinds,
 	}
 }
 
-// kinds is about what moves at all: nothing is timed, and the model only counts.
-var kinds = scenario{name: "kinds", about: "private, shared and mapped memory, and page cache nobody maps, asleep", state: "count", repeats: 2,
+// kinds is about what moves at all: nothing is timed.
+var kinds = scenario{name: "kinds", about: "private, shared and mapped memory, and page cache nobody maps, asleep", untimed: true, repeats: 2,
 	contestants: []contestant{liveUntimed, migratesIt, cpusetIt}, files: []string{"/scratch/mig-a"},
 	start: `cached /scratch/mig-a 50331648 2
 truncate -s 16777216 /dev/shm/mig-s
@@ -104,27 +104,27 @@ func scenariosV1() []scenario {
 const benchRun = `group mig MEMS
 START || exit 1
 echo "== before"; homenode-load pages --pid $(pids mig) FILES
-homenode-load control STATE --phase 1 >/dev/null; REST
-echo "== begin"; homenode-load control STATE --phase 2
+homenode-load control on --phase 1 >/dev/null; QUIET
+echo "== begin"; homenode-load control on --phase 2
 echo "== move"; taskset e sh -c 'SCRIPT' 2>/tmp/mig-move.err; code=$?; echo "== exit"; echo $code
-echo "== end"; homenode-load control STATE --phase 3
-REST
-echo "== status"; homenode-load control off --phase 0
+echo "== end"; homenode-load control on --phase 3
+QUIET
+homenode-load control off --phase 0 >/dev/null
 echo "== after"; homenode-load pages --pid $(pids mig) FILES
 echo "== victim"; [ -e /tmp/mig-v.pid ] && finish v
 echo "== errors"; tail -c 2000 /tmp/mig-move.err
 tidy; sleep 0.5`
 
-// rest is how long a state is left alone before and after a move, in model time: a
-// victim shows there what it does when nothing moves.
-func (sc scenario) rest() string {
+// quiet is how long nothing moves before and after a move: a victim shows there what it
+// does then.
+func (sc scenario) quiet() string {
 	switch {
 	case sc.victim:
-		return "rest 0.8"
-	case sc.state == "pace":
-		return "rest 0.2"
+		return "sleep 0.8"
+	case sc.untimed:
+		return ":"
 	}
-	return ":" // where nothing is timed
+	return "sleep 0.2"
 }
 
 func benchScript(sc scenario, c contestant, rate unit.Bytes) string {
@@ -132,6 +132,6 @@ func benchScript(sc scenario, c contestant, rate unit.Bytes) string {
 	for _, f := range sc.files {
 		files += " --file " + f
 	}
-	return ". /tmp/mig-lib.sh\n" + strings.NewReplacer("MEMS", c.mems, "START", "{ "+sc.start+"\n}", "FILES", files, "STATE", sc.state, "REST", sc.rest(),
+	return ". /tmp/mig-lib.sh\n" + strings.NewReplacer("MEMS", c.mems, "START", "{ "+sc.start+"\n}", "FILES", files, "QUIET", sc.quiet(),
 		"SCRIPT", strings.ReplaceAll(c.script, "RATE", fmt.Sprintf("%dkB/s", int64(rate/1000)))).Replace(benchRun)
 }

@@ -4,8 +4,6 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,8 +16,9 @@ import (
 const atHomeShare = 0.9
 
 // balanceScript counts the pages that NUMA balancing moves, at its finest: a look at
-// /proc/vmstat takes some 30 ms with the model on. Nothing else in the guest has any to
-// move. Balancing is switched on before the load's start, or after.
+// /proc/vmstat takes some 30 ms. Nothing else in the guest has any to move. Balancing is
+// switched on before the load's start, or after. The model is off until the load is ready:
+// setting up takes less than the scan's delay then.
 func balanceScript(c parity.Convergence) string {
 	start, running := "1", ":"
 	if c.Running {
@@ -29,13 +28,12 @@ func balanceScript(c parity.Convergence) string {
 rm -rf /tmp/par; mkdir -p /tmp/par; cd /tmp/par
 mount -t debugfs none /sys/kernel/debug 2> /dev/null
 look() { read up rest < /proc/uptime; echo "$up $(grep numa_pages_migrated /proc/vmstat)"; }
-homenode-load control on > /dev/null
+homenode-load control off > /dev/null
 echo %s > /proc/sys/kernel/numa_balancing
 echo == start; look > first; cat first
 timeout 170 homenode-load %s --seconds 100000 --out r --ready p < /dev/null > o 2>&1 &
 n=0; until [ -e p ]; do n=$((n + 1)); [ $n -lt 600 ] || { cat o >&2; exit 1; }; sleep 0.02; done
 homenode-load control on > /dev/null
-echo == ready; look; homenode-load control on
 echo == curve
 %s
 n=0
@@ -45,10 +43,7 @@ while [ $n -lt 500 ]; do
 	read up name moved < s
 	[ ${moved:-0} -lt $(($(sed -n '/numa_pages/s/.* //p' first) + %d * 97 / 100)) ] || break
 done
-echo == end; look; homenode-load control on
-homenode-load pages --pid $(cat p)
 echo 0 > /proc/sys/kernel/numa_balancing
-homenode-load control on > /dev/null
 kill $(cat p); wait
 homenode-load control off > /dev/null
 `, start, c.Args, running, wsOf(c)/4096)
@@ -79,7 +74,7 @@ func (p *parityBench) converge(t *testing.T, c parity.Convergence) {
 			return
 		}
 		m.Runs = append(m.Runs, r)
-		fmt.Printf("%-24s %.2f guest s, %.2f model s, %d samples\n", c.Name, r.GuestSeconds, r.ModelSeconds, len(r.Curve))
+		fmt.Printf("%-24s %.2f model s, %d samples\n", c.Name, r.ModelSeconds, len(r.Curve))
 	}
 	const where = "/sys/kernel/debug/sched/numa_balancing/"
 	for name := range strings.FieldsSeq(mustRun(t, g, "ls", where)) {
@@ -97,17 +92,14 @@ func convergeOnce(ctx context.Context, g *Guest, c parity.Convergence) (r parity
 		return r, fmt.Errorf("exit %d, %v: %.500s", out.Exit, err, out.Stderr)
 	}
 	in := sections(out.Stdout)
-	ready, errR := readPaced(in["ready"])
-	end, errE := readPaced(in["end"])
-	start, errS := readMoved(in["start"])
-	if err := errors.Join(errR, errE, errS); err != nil {
+	start, err := readMoved(in["start"])
+	if err != nil {
 		return r, err
 	}
 	from := start
 	if !c.Running {
 		r.Curve = append(r.Curve, parity.CurveSample{})
 	}
-	rate := (end.model - ready.model) / (end.up - ready.up) // of the model's clock, by the guest's
 	for i, line := range strings.Split(strings.TrimSpace(in["curve"]), "\n") {
 		s, err := readMoved(line)
 		if err != nil {
@@ -116,34 +108,18 @@ func convergeOnce(ctx context.Context, g *Guest, c parity.Convergence) (r parity
 		if i == 0 && c.Running {
 			from = s
 		}
-		at := s.up - from.up
-		paced := s.up - max(from.up, ready.up)
-		r.Curve = append(r.Curve, parity.CurveSample{GuestSeconds: at, ModelSeconds: at - paced + paced*rate, Local: 4096 * (s.moved - start.moved) / float64(wsOf(c))})
+		r.Curve = append(r.Curve, parity.CurveSample{ModelSeconds: s.up - from.up, Local: 4096 * (s.moved - start.moved) / float64(wsOf(c))})
 	}
 	return r, r.Settle(atHomeShare)
 }
 
 // movedBy is what was counted at a time.
-type movedBy struct{ up, moved, model float64 }
+type movedBy struct{ up, moved float64 }
 
 func readMoved(line string) (m movedBy, err error) {
 	line, _, _ = strings.Cut(strings.TrimSpace(line), "\n")
 	if _, err := fmt.Sscanf(line, "%f numa_pages_migrated %f", &m.up, &m.moved); err != nil {
 		return m, fmt.Errorf("read look %q: %w", line, err)
 	}
-	return m, nil
-}
-
-func readPaced(text string) (m movedBy, err error) {
-	first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	rest, _, _ = strings.Cut(rest, "\n")
-	if m, err = readMoved(first); err != nil {
-		return m, err
-	}
-	var head modelHead
-	if err := json.Unmarshal([]byte(rest), &head); err != nil {
-		return m, fmt.Errorf("read head %q: %w", rest, err)
-	}
-	m.model = float64(head.Cycles) / head.MHz / 1e6
 	return m, nil
 }

@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,63 +98,36 @@ func originOf(t *testing.T, g *Guest) parity.Origin {
 	}
 }
 
-// Of the nominal rate. Below the first the host was busy with something else, or the
-// model slowed down for lines that CPUs contend for: ticks of guest time take more of the
-// model's, and the run is tried again; the best ones are kept. Below the second a run
-// does not count. CPUs that contend for lines wait for each other's clocks, which takes
-// seven to ten times as long on an idle host (docs/limits.md): they have a limit of
-// their own.
-const (
-	goodRate      = 0.8
-	leastRate     = 0.3
-	leastContends = 0.08
-)
-
-func leastRateOf(s parity.Scenario) float64 {
-	if s.Loads[0].Kind() == "rao" {
-		return leastContends
-	}
-	return leastRate
-}
-
-// measure runs a scenario until it has enough good runs, or has tried often enough.
+// measure runs a scenario as often as asked for, a fresh process each time.
 func (p *parityBench) measure(t *testing.T, s parity.Scenario) {
 	g := guest(t, s.Shape, "v2")
 	begin := time.Now()
 	var all [][]parity.Run
-	for tries, good := 0, 0; good < p.repeats && tries < p.repeats+3; tries++ {
+	for range p.repeats {
 		runs, err := parityRun(t.Context(), g, s)
 		if err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 			return
 		}
 		all = append(all, runs)
-		if runs[0].Rate >= goodRate {
-			good++
-		}
 	}
-	slices.SortStableFunc(all, func(a, b []parity.Run) int { return cmp.Compare(b[0].Rate, a[0].Rate) })
-	t.Logf("%s took %.0f s, %d runs, rates %.2f to %.2f", s.Name, time.Since(begin).Seconds(), len(all), all[0][0].Rate, all[len(all)-1][0].Rate)
-	p.keep(t, g, s, all[:p.repeats])
+	t.Logf("%s took %.0f s, %d runs", s.Name, time.Since(begin).Seconds(), len(all))
+	p.keep(t, g, s, all)
 }
 
-func (p *parityBench) keep(t *testing.T, g *Guest, s parity.Scenario, best [][]parity.Run) {
-	if worst := best[len(best)-1][0].Rate; worst < leastRateOf(s) {
-		t.Errorf("%s: the model ran at %.2f of its rate: not recorded", s.Name, worst)
-		return
-	}
+func (p *parityBench) keep(t *testing.T, g *Guest, s parity.Scenario, all [][]parity.Run) {
 	m := parity.Measured{Scenario: s.Name, Shape: s.Shape, Origin: originOf(t, g)}
 	for i, l := range s.Loads {
 		m.Loads = append(m.Loads, parity.MeasuredLoad{Name: l.Name, Args: l.Args, Interleave: l.Interleave, Threads: threadsOf(l).Len()})
-		for _, runs := range best {
+		for _, runs := range all {
 			m.Loads[i].Runs = append(m.Loads[i].Runs, runs[i])
 		}
 	}
 	for _, l := range m.Loads {
 		v, spread, _ := l.Median(func(r parity.Run) float64 { return r.Cycles })
 		r := l.Runs[0]
-		fmt.Printf("%-24s %-5s %8.2f cycles/op ± %4.1f %%  local %.3f  dram/op %.4f  ipo %.3f l2m/op %.3f tr/op %.4f wb/op %.3f user %.3f rate %.2f\n", s.Name, l.Name, v, 100*spread,
-			r.LocalRatio.Or(math.NaN()), r.DRAM, r.Instructions, r.L2Misses, r.Transfers, r.Writebacks, r.UserShare, r.Rate)
+		fmt.Printf("%-24s %-5s %8.2f cycles/op ± %4.1f %%  local %.3f  dram/op %.4f  ipo %.3f l2m/op %.3f tr/op %.4f wb/op %.3f user %.3f\n", s.Name, l.Name, v, 100*spread,
+			r.LocalRatio.Or(math.NaN()), r.DRAM, r.Instructions, r.L2Misses, r.Transfers, r.Writebacks, r.UserShare)
 	}
 	p.record.Scenarios = append(p.record.Scenarios, m)
 	p.save(t)
@@ -174,13 +145,13 @@ func threadsOf(l parity.Load) set.CPUSet {
 	return set.CPUSet{}
 }
 
-// parityScript starts all loads, which fills the caches, and lets them run: phase 1 until
-// queues have settled, phase 2 is measured.
+// parityScript starts all loads with the model off, as nothing of that counts. Phase 1 is
+// until caches and queues have settled: 2 s, as in parity.Simulate. Phase 2 counts.
 func parityScript(s parity.Scenario) string {
 	var b strings.Builder
 	b.WriteString(`set -u
 rm -rf /tmp/par; mkdir -p /tmp/par; cd /tmp/par
-homenode-load control on --phase 0 > /dev/null
+homenode-load control off --phase 0 > /dev/null
 `)
 	for i, l := range s.Loads {
 		with := ""
@@ -192,30 +163,25 @@ homenode-load control on --phase 0 > /dev/null
 	for i := range s.Loads {
 		fmt.Fprintf(&b, "n=0; until [ -e p%d ]; do n=$((n + 1)); [ $n -lt 600 ] || { cat o%d >&2; exit 1; }; sleep 0.05; done\n", i, i)
 	}
-	b.WriteString(`sleep 0.7
-homenode-load control on --phase 1 > /dev/null
-sleep 1.2
+	b.WriteString(`homenode-load control on --phase 1 > /dev/null
+sleep 2
 homenode-load control on --phase 2 > /dev/null
 echo == begin; homenode-load status
 sleep 1.6
 echo == end; homenode-load status
-homenode-load control on --phase 3 > /dev/null
-homenode-load control on > /dev/null
+homenode-load control off --phase 3 > /dev/null
 kill $(cat p?); wait
 `)
 	for i := range s.Loads {
 		fmt.Fprintf(&b, "echo == report%d; cat r%d\n", i, i)
 	}
-	b.WriteString("homenode-load control off > /dev/null\n")
 	return b.String()
 }
 
 type parityStatus struct {
-	Cycles  float64 `json:"model_cycles"`
-	Paced   float64 `json:"paced_cycles"`
-	PacedNS float64 `json:"paced_wall_ns"`
-	MHz     float64 `json:"mhz"`
-	VCPUs   []struct {
+	Cycles float64 `json:"model_cycles"`
+	MHz    float64 `json:"mhz"`
+	VCPUs  []struct {
 		User  map[string]float64 `json:"user"`
 		Total map[string]float64 `json:"total"` // and the kernel's
 	} `json:"vcpus"`
@@ -290,6 +256,5 @@ func ofParity(begin, end parityStatus, r parityReport, cpus set.CPUSet) (run par
 		Transfers:  (count("transfers_local") + count("transfers_remote")) / ops,
 		Writebacks: count("writebacks") / ops,
 		UserShare:  count("cycles") / (took * float64(cpus.Len())),
-		Rate:       (end.Paced - begin.Paced) / (end.PacedNS - begin.PacedNS) / begin.MHz * 1e3,
 	}, nil
 }

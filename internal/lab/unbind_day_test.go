@@ -25,18 +25,18 @@ import (
 //     could never be exceeded; cpu.max.burst, as large as a second of it, allows what a
 //     burst at the top of the day takes (1.19 times) for some five seconds: an hour.
 //
-// Two figures follow from a first day under Linux alone: a round of the agent takes about
-// a second of these CPUs of 50 MHz, at the rate that the host allowed (0.4), so that a
-// period of 1 s cost more than a CPU of four; and a request took 1.45 times what was
-// reckoned. The period is 2.5 s, the agent has one thread that works and no garbage
-// collection, and the batch, which takes what nobody was promised, is smaller. Two more
-// days, one of them of A before B had run, showed all CPUs used up at the top of the day
-// (so what is promised leaves out what the agent and the script take), and that moving
-// memory at 50 MHz takes 5 to 18 s a binding. All of these are figures of the clock before
-// decision 0002.
+// Some figures follow from days before the guest's clock was the model's: a round of the
+// agent took about a second of these CPUs of 50 MHz, and a request 1.45 times what was
+// reckoned, so the period is 2.5 s, the agent has one thread that works and no garbage
+// collection, and the batch, which takes what nobody was promised, is small; all CPUs were
+// used up at the top of the day, so what is promised leaves out what the agent and the
+// script take. All times are the guest's and stay what they were: hour, period and the
+// quota's second belong together. What a request and the agent take is to be measured anew
+// (the judge holds the top of the day to 0.75 to 0.95 of what was promised). Bindings move
+// memory at 50 MHz, 5 to 18 s each: the warm-up has five minutes for them.
 const (
 	dayHours   = 24
-	dayHour    = 5  // seconds of the guest's clock
+	dayHour    = 5  // seconds
 	dayWarm    = 15 // once all are bound
 	dayPeriod  = "2500ms"
 	dayTop     = 0.85 // of what was promised
@@ -172,15 +172,14 @@ func dayReplicas() (all []string) {
 }
 
 // dayConfig is the agent's: an arm is a strategy, or "none", in which nobody is approved
-// and the agent only looks on. Back-off as in mao-day. In the warm-up of the clock before
-// decision 0002 the services took 0.04 CPUs, which min_cpu would call idle.
+// and the agent only looks on. Back-off as in mao-day.
 func dayConfig(arm string) string {
 	var b strings.Builder
 	b.WriteString("period: " + dayPeriod + "\ncalm_period: " + dayPeriod + "\nevents: perf\ncgroups: [\"/day/*\"]\nstate_dir: /tmp/day/state\nrecord: /tmp/day/record.jsonl\nactuate: {max_stall: 400ms}\nservices:\n")
 	for _, s := range dayServices {
 		fmt.Fprintf(&b, "  - {name: %s, match: \"/day/%s-*\", approved: %v}\n", s.name, s.name, arm != "none")
 	}
-	b.WriteString("mao: {min_cpu: 0.01, backoff_windows: 5, backoff_cap: 60")
+	b.WriteString("mao: {backoff_windows: 5, backoff_cap: 60")
 	if arm != "none" {
 		b.WriteString(", strategy: " + arm)
 	}
@@ -243,7 +242,7 @@ n=0; until [ -e record.jsonl ] && [ $(wc -l < record.jsonl) -ge 3 ]; do n=$((n +
 homenode-load control on --phase 1 > /dev/null
 `)
 	if arm != "none" { // the warm-up ends when all are bound once
-		fmt.Fprintf(&b, "n=0; until [ \"$(grep -c '\"rule\":\"mao.bind\"' state/decisions.jsonl)\" -ge %d ]; do n=$((n + 1)); [ $n -lt 120 ] || { echo \"not all replicas are bound after 120 s\" >&2; exit 1; }; sleep 1; done\n", len(dayReplicas()))
+		fmt.Fprintf(&b, "n=0; until [ \"$(grep -c '\"rule\":\"mao.bind\"' state/decisions.jsonl)\" -ge %d ]; do n=$((n + 1)); [ $n -lt 300 ] || { echo \"not all replicas are bound after 300 s\" >&2; exit 1; }; sleep 1; done\n", len(dayReplicas()))
 	}
 	b.WriteString("began=$(now)\n")
 	for h := range dayHours + 1 {
@@ -258,9 +257,9 @@ func dayTurn(b *strings.Builder, all []dayServer, hour int) {
 	fmt.Fprintf(b, "at %d\nhomenode-load control on --phase %d > /dev/null\n", 100*(dayWarm+dayHour*hour), daysFirst+hour)
 	switch hour {
 	case 0:
-		b.WriteString("echo == begin; homenode-load status; echo == from; date +%s; echo == busy0; busy\n")
+		b.WriteString("echo == from; date +%s; echo == busy0; busy\n")
 	case dayHours:
-		b.WriteString("echo == end; homenode-load status; echo == to; date +%s; echo == busy1; busy\n")
+		b.WriteString("echo == to; date +%s; echo == busy1; busy\n")
 		return
 	}
 	var ends, begins string // one cat for all: a process more is much at 50 MHz

@@ -33,7 +33,6 @@ type NoiseFigures struct {
 	LatencyUS float64 `json:"latency_us"`         // of requests, mean, model time
 	CPUPerOp  float64 `json:"cycles_per_op"`      // a unit of work, with the kernel's part
 	UserPerOp float64 `json:"user_cycles_per_op"` // without
-	Rate      float64 `json:"model_rate"`         // of the nominal one: where it is low, ticks take more of the model's time
 }
 
 // NoiseGain is what binding brings.
@@ -43,12 +42,12 @@ type NoiseGain struct {
 	Local    float64 `json:"local_ratio"` // a difference
 }
 
-func (f NoiseFigures) list() [9]float64 {
-	return [9]float64{f.MBW, f.MSR, f.NPMR, f.RMBR, f.Local, f.LatencyUS, f.CPUPerOp, f.UserPerOp, f.Rate}
+func (f NoiseFigures) list() [8]float64 {
+	return [8]float64{f.MBW, f.MSR, f.NPMR, f.RMBR, f.Local, f.LatencyUS, f.CPUPerOp, f.UserPerOp}
 }
 
-func figuresOf(v [9]float64) NoiseFigures {
-	return NoiseFigures{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]}
+func figuresOf(v [8]float64) NoiseFigures {
+	return NoiseFigures{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]}
 }
 
 // Summarise computes deviations and gains from the pairs.
@@ -67,7 +66,7 @@ func (n *Noise) Summarise() {
 }
 
 func relative(all []NoiseFigures) NoiseFigures {
-	var out [9]float64
+	var out [8]float64
 	for k := range out {
 		var v []float64
 		for _, f := range all {

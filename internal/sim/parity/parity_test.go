@@ -283,7 +283,7 @@ func TestScenarios(t *testing.T) {
 }
 
 func FuzzDecodeRecord(f *testing.F) {
-	f.Add([]byte(`{"schema":1,"how":"modelled (lab)","scenarios":[{"scenario":"a","loads":[{"runs":[{"cycles_per_op":1}]}]}]}`))
+	f.Add([]byte(`{"schema":2,"how":"modelled (lab)","scenarios":[{"scenario":"a","loads":[{"runs":[{"cycles_per_op":1}]}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := DecodeRecord(data)
 		if err != nil && (r.Schema != 0 || r.Scenarios != nil) {

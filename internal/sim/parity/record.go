@@ -12,7 +12,7 @@ import (
 )
 
 // RecordSchema is the version of a record's wire form.
-const RecordSchema = 1
+const RecordSchema = 2
 
 // Record is what was measured in the lab: of a model, by its own counters.
 type Record struct {
@@ -47,7 +47,7 @@ type MeasuredLoad struct {
 	Runs       []Run  `json:"runs"` // a fresh process each
 }
 
-// Run is what a load did in some model-seconds with the model on. Counts are of user
+// Run is what a load did in some model-seconds. Counts are of user
 // mode, of the CPUs that its threads were tied to, by operation.
 type Run struct {
 	Cycles       float64 `json:"cycles_per_op"`
@@ -61,7 +61,6 @@ type Run struct {
 	Transfers  float64           `json:"transfers_per_op"`
 	Writebacks float64           `json:"writebacks_per_op"`
 	UserShare  float64           `json:"user_share"` // of its CPUs' time
-	Rate       float64           `json:"model_rate"` // of the nominal one, mean of the run, where the clock went by the host's time: a busy host made it low
 }
 
 // Converged is one case of NUMA balancing.
@@ -75,17 +74,14 @@ type Converged struct {
 }
 
 // ConvergedRun is one process. Time is from its start, or from when balancing was
-// switched on, until 90 % of the pages were at home. With the clock before (decision 0002)
-// the guest's seconds were not the model's, and stand for them until the load is ready.
+// switched on, until 90 % of the pages were at home.
 type ConvergedRun struct {
-	GuestSeconds float64       `json:"guest_s"`
 	ModelSeconds float64       `json:"model_s"`
 	Curve        []CurveSample `json:"curve"`
 }
 
 // CurveSample is the share of pages at home, some time after.
 type CurveSample struct {
-	GuestSeconds float64 `json:"guest_s"`
 	ModelSeconds float64 `json:"model_s"`
 	Local        float64 `json:"local"`
 }
@@ -151,7 +147,7 @@ func middle(v []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// Settle sets the times at which a share of the pages had come home, between the two
+// Settle sets the time at which a share of the pages had come home, between the two
 // samples around it.
 func (r *ConvergedRun) Settle(share float64) error {
 	for i := 1; i < len(r.Curve); i++ {
@@ -160,7 +156,6 @@ func (r *ConvergedRun) Settle(share float64) error {
 			continue
 		}
 		at := (share - a.Local) / (b.Local - a.Local)
-		r.GuestSeconds = a.GuestSeconds + float64(at*(b.GuestSeconds-a.GuestSeconds))
 		r.ModelSeconds = a.ModelSeconds + float64(at*(b.ModelSeconds-a.ModelSeconds))
 		return nil
 	}

@@ -9,5 +9,5 @@ load moved chase --threads 1 --ws 96MiB --thp off
 pid=$(pidof homenode-load)
 (while :; do taskset -ap 1 $pid; sleep 2; taskset -ap 4 $pid; sleep 2; done) </dev/null >/dev/null 2>&1 &
 echo $! >> /tmp/doctor-pids
-model count
+model on
 sleep 4

@@ -93,9 +93,6 @@ cached() {
 	homenode-load pagecache --write --bytes "$2" --bind-cpu "$3" --file "$1" >/dev/null
 }
 
-# rest SECONDS: of the model's time, which is the guest's
-rest() { homenode-load hold --ws 4k --seconds "$1" >/dev/null; }
-
 # moving GROUP: once 4 MiB of its private memory are on node 1; after a minute without, not 0
 moving() {
 	n=0
