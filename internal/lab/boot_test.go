@@ -276,7 +276,7 @@ func sameSet(a, b []int) bool {
 func TestLabOneClock(t *testing.T) {
 	g := guest(t, "four", "v2")
 	for _, state := range []string{"on", "off"} {
-		for what, busy := range map[string]string{"asleep": "sleep 1", "busy": "homenode-load spin --threads 4 --cpus 0-3 --seconds 3"} {
+		for what, busy := range map[string]string{"asleep": "sleep 3", "busy": "homenode-load spin --threads 4 --cpus 0-3 --seconds 3"} {
 			out := strings.Fields(mustRun(t, g, "sh", "-c", fmt.Sprintf(bothClocks, state, busy)))
 			if len(out) != 6 {
 				t.Fatalf("%s, %s: %q", state, what, out)
@@ -286,7 +286,8 @@ func TestLabOneClock(t *testing.T) {
 				v[i], _ = strconv.ParseFloat(text, 64)
 			}
 			guest, model, ticks := v[3]-v[0], (v[4]-v[1])/float64(g.Shape.Model.MHz)/1e6, v[5]-v[2]
-			if guest < 1 || math.Abs(guest-model) > 0.02 {
+			// between the two looks programs start, which takes some 10 ms of such a CPU
+			if guest < 3 || math.Abs(guest-model) > 0.1 {
 				t.Errorf("%s, %s: %.2f s by the guest's clock, %.3f s by the model's", state, what, guest, model)
 			}
 			// an idle CPU has none, so before and after the load there are few
