@@ -17,6 +17,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/report"
 )
 
@@ -73,7 +74,7 @@ func agentCommand() *cobra.Command {
 func agentConfig(file, state string) (agent.Config, error) {
 	var layers []agent.Layer
 	if file != "" {
-		text, err := os.ReadFile(file)
+		text, err := unix.ReadAtMost(file, agent.MaxConfig)
 		if err != nil {
 			return agent.Config{}, badInput(fmt.Errorf("read configuration: %w", err))
 		}

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/policy/brm"
 	"homenode/internal/yamlfile"
 )
@@ -56,7 +56,7 @@ func brmConfig(file string) (cfg brm.Config, written map[string]bool, err error)
 	if file == "" {
 		return parseBRM(nil, file)
 	}
-	data, err := os.ReadFile(file)
+	data, err := unix.ReadAtMost(file, maxBRMFile)
 	if err != nil {
 		return brm.Config{}, nil, fmt.Errorf("read configuration: %w", err)
 	}

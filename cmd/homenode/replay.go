@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/agent"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/replay"
 	"homenode/internal/window"
 )
@@ -108,7 +109,7 @@ func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err err
 	}
 	layers, name := []agent.Layer{base}, then.Name
 	if o.config != "" {
-		text, err := os.ReadFile(o.config)
+		text, err := unix.ReadAtMost(o.config, agent.MaxConfig)
 		if err != nil {
 			return then, now, fmt.Errorf("read configuration: %w", err)
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -175,7 +174,7 @@ func parseShare(text string) (float64, error) {
 }
 
 func readNoise(path string) (fleet.Noise, error) {
-	data, err := os.ReadFile(path)
+	data, err := readLimited(path, profileLimit)
 	if err != nil {
 		return fleet.Noise{}, fmt.Errorf("read noise: %w", err)
 	}

@@ -29,6 +29,10 @@ const (
 	lockName = "lock"
 )
 
+// maxJournal bounds the log, bytes: a million settings, all outstanding. maxLock bounds
+// the lock, which holds a pid.
+const maxJournal, maxLock = 256 << 20, 64
+
 // dirStorage keeps the journal in a directory of its own.
 type dirStorage struct {
 	dir  string
@@ -79,7 +83,7 @@ func locked(path string) error {
 
 // holder is ", pid 123", or nothing where that is not written yet, or never will be.
 func holder(path string) string {
-	pid, err := os.ReadFile(path)
+	pid, err := unix.ReadAtMost(path, maxLock)
 	if text := strings.TrimSpace(string(pid)); err == nil && text != "" {
 		return ", pid " + text
 	}
@@ -100,7 +104,7 @@ func (d *dirStorage) openLog() (err error) {
 }
 
 func (d *dirStorage) Load() ([]byte, error) {
-	data, err := os.ReadFile(d.path(logName))
+	data, err := unix.ReadAtMost(d.path(logName), maxJournal)
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
@@ -183,7 +187,7 @@ func (d *dirStorage) Close() error {
 // that is not there, or is of another boot, has no entries. One of a newer homenode is an
 // error, as for Open.
 func Peek(dir, boot string) ([]Entry, error) {
-	data, err := os.ReadFile(filepath.Join(dir, logName))
+	data, err := unix.ReadAtMost(filepath.Join(dir, logName), maxJournal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

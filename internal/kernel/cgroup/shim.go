@@ -30,6 +30,10 @@ func (l Layout) Owner(id string, buf *unix.Buffer) string {
 // maxAncestors ends the walk where a process tree changes under it.
 const maxAncestors = 64
 
+// maxCmdline is read of a command line, which may have megabytes. A shim's first argument
+// is its namespace.
+const maxCmdline = 4 << 10
+
 // shimAbove says whose the shim above a process is. The answer is about one process: ok
 // is false when it is gone, and another has to be asked.
 func (l Layout) shimAbove(pid int, buf *unix.Buffer) (owner string, ok bool) {
@@ -55,7 +59,7 @@ func (l Layout) shimOf(pid int, buf *unix.Buffer) (cmdline []byte, ok bool) {
 		}
 		// containerd-shim-runc-v2, cut to the kernel's 15 characters
 		if procfs.TaskName(data) == "containerd-shim" {
-			cmdline, _ := buf.ReadFile(file("cmdline"))
+			cmdline, _ := buf.Head(file("cmdline"), maxCmdline)
 			return append([]byte{}, cmdline...), true
 		}
 		if s.Parent <= 0 {

@@ -75,7 +75,7 @@ func TestReadRefusesWhatIsNoFile(t *testing.T) {
 		for about, read := range map[string]func() error{
 			"ReadFile": func() error { _, err := buf.ReadFile(path); return err },
 			"Line":     func() error { _, err := buf.Line(path); return err },
-			"Lines":    func() error { return buf.Lines(path, name, func(int, []byte) error { return nil }) },
+			"Lines":    func() error { return buf.Lines(path, name, nil, func(int, []byte) error { return nil }) },
 		} {
 			soon(t, about+" "+name, func() {
 				if err := read(); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "not a regular file") {
@@ -107,7 +107,7 @@ func TestReadIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var buf Buffer
-	err := buf.Lines(path, "long", func(int, []byte) error { return nil })
+	err := buf.Lines(path, "long", nil, func(int, []byte) error { return nil })
 	if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "line 1") || len(buf.b) > 4*maxLine {
 		t.Errorf("%v, %d bytes", err, len(buf.b))
 	}
