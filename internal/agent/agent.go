@@ -75,10 +75,13 @@ type Agent struct {
 	quiet     int // windows in a row without a step
 	past      map[string][]Decision
 
+	restoreAnew func(context.Context) ([]journal.Restored, error) // nil: restoreSettings
+
 	files   files
 	readers int // the group that may read what the agent writes; 0: root alone
 	totals  Totals
 	near    []set.NodeSet // parallel to Config.Services
+	latency latencies
 	pulse   pulse
 	told    map[string]bool // problems of the last window
 	view    atomic.Pointer[View]
@@ -283,8 +286,26 @@ func (a *Agent) close() {
 func (a *Agent) Close() { a.close() }
 
 // Run loops until the context ends or the rounds are over, then puts everything
-// back. Trouble in one round is logged; the next one tries again.
+// back. Trouble in one round is logged; the next one tries again. A round that hangs does
+// not keep it: see end.
 func (a *Agent) Run(ctx context.Context) error {
+	r := &running{ended: make(chan error, 1), back: make(chan struct{}), state: a.o.Config.StateDir}
+	r.restore = a.restoreAnew
+	if c := a.o.Config; r.restore == nil {
+		r.restore = func(ctx context.Context) ([]journal.Restored, error) {
+			return restoreSettings(ctx, c.StateDir, c.DirectOwners, c.Runtimes)
+		}
+	}
+	go func() { r.ended <- a.loop(ctx, r) }()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-ctx.Done():
+		return a.end(r)
+	}
+}
+
+func (a *Agent) loop(ctx context.Context, r *running) error {
 	defer a.close()
 	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun)
 	timer := time.NewTimer(0)
@@ -300,13 +321,13 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		a.pulse.beat(time.Now(), a.period(), err)
 		if ctx.Err() != nil || (a.o.Rounds > 0 && a.status.Rounds >= a.o.Rounds) {
-			return a.putBack()
+			return a.putBack(r)
 		}
 		if a.o.Play != nil { // as fast as it goes
 			continue
 		}
 		if !a.wait(ctx, timer, began) {
-			return a.putBack()
+			return a.putBack(r)
 		}
 	}
 }
@@ -458,10 +479,16 @@ const putBackLimit = 60 * time.Second
 
 // putBack undoes everything this agent set. What fails stays in the journal for
 // `homenode restore` or the next start.
-func (a *Agent) putBack() error {
+func (a *Agent) putBack(r *running) error {
+	close(r.back)
 	a.pulse.end()
+	err := a.putSettingsBack()
 	a.saveHistory(a.status.Window.At, true)
-	_ = os.Remove(filepath.Join(a.o.Config.StateDir, statusName))
+	_ = os.Remove(filepath.Join(r.state, statusName))
+	return err
+}
+
+func (a *Agent) putSettingsBack() error {
 	if a.journal == nil {
 		return nil
 	}

@@ -24,6 +24,8 @@ type Journal struct {
 	broken   error                           // the file could not be written: nothing may be changed any more
 	noHeir   func(s Setting, id uint64) bool // who inherited nothing
 
+	gate gate
+
 	inCgroups map[Setting]*Entry // by the cgroup's file where it ends up; nil: the ledger has changed
 }
 
@@ -169,7 +171,7 @@ func (j *Journal) compact() error {
 	if j.broken != nil {
 		return j.broken
 	}
-	return j.startOver(j.store.Replace)
+	return j.gate.pass(func() error { return j.startOver(j.store.Replace) })
 }
 
 // add appends a record, on disk before it returns when sync is asked for.
@@ -180,6 +182,10 @@ func (j *Journal) add(r record, sync bool) error {
 	if j.broken != nil {
 		return j.broken
 	}
+	return j.gate.pass(func() error { return j.put(r, sync) })
+}
+
+func (j *Journal) put(r record, sync bool) error {
 	r.Seq = j.seq + 1
 	line, err := r.line()
 	if err == nil {

@@ -21,6 +21,7 @@ type storage interface {
 	Truncate(size int64) error
 	Replace(content []byte) error              // all or nothing
 	Archive(name string, content []byte) error // keeps the old content under name
+	Unlock()                                   // lets another one have it; Close does, too
 	Close() error
 }
 
@@ -174,13 +175,19 @@ func (d *dirStorage) Archive(name string, content []byte) error {
 	return d.Replace(content)
 }
 
+// Unlock leaves all but the lock as it is: another thread may be within any call.
+func (d *dirStorage) Unlock() { d.lock.Close() }
+
 // Close closes the file and, by that, gives up the lock.
 func (d *dirStorage) Close() error {
 	var err error
 	if d.log != nil {
 		err = d.log.Close()
 	}
-	return errors.Join(err, d.lock.Close())
+	if unlocked := d.lock.Close(); !errors.Is(unlocked, os.ErrClosed) {
+		err = errors.Join(err, unlocked)
+	}
+	return err
 }
 
 // Peek reads the journal in dir without its lock, for those who only look. One
