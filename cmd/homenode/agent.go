@@ -119,11 +119,14 @@ func precondition(err error) error {
 
 func restoreCommand() *cobra.Command {
 	var file, state, output string
-	var dry bool
+	var dry, forget bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Put back every setting that a killed homenode left changed, threads' CPUs included, and thaw what was left frozen",
-		Args:  exactly(0, "no arguments"),
+		Long: "Puts back what is on record. Where the record was damaged, the rest is put back, what could not be\n" +
+			"read is kept, cgroups that look as if homenode had set them are listed with the command that undoes\n" +
+			"each, and the exit code is 3, until --forget-damage says that somebody has looked.",
+		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -136,15 +139,36 @@ func restoreCommand() *cobra.Command {
 				foreseen, err := agent.Foresee(c.StateDir, c.DirectOwners, c.Runtimes)
 				return errors.Join(sayRestored(cmd, output, dry, foreseen), restoreResult(dry, foreseen, err))
 			}
+			if forget {
+				if err := agent.ForgetDamage(c.StateDir); err != nil {
+					return precondition(err)
+				}
+			}
 			restored, err := agent.Restore(cmd.Context(), c.StateDir, c.DirectOwners, c.Runtimes)
+			if errors.Is(err, journal.ErrDamaged) {
+				saySuspects(cmd, c.StateDir)
+			}
 			return errors.Join(sayRestored(cmd, output, dry, restored), restoreResult(dry, restored, err))
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be put back, but change nothing")
+	cmd.Flags().BoolVar(&forget, "forget-damage", false, "what a damaged journal may have left was looked at: forget it")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "forget-damage")
 	outputFlag(cmd, &output)
 	return cmd
+}
+
+// saySuspects is for people, whatever the output is for.
+func saySuspects(cmd *cobra.Command, state string) {
+	all, err := agent.Suspects(cmd.Context(), state)
+	if err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), report.Printable("homenode: look for what the damaged journal may have left: "+err.Error()))
+	}
+	for _, s := range all {
+		fmt.Fprintln(cmd.ErrOrStderr(), report.Printable("may be left: "+s.String()))
+	}
 }
 
 func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal.Restored) error {
@@ -178,6 +202,8 @@ func restoreResult(dry bool, restored []journal.Restored, err error) error {
 		}
 	}
 	switch {
+	case errors.Is(err, journal.ErrDamaged):
+		return codeError{exitPartly, err}
 	case err == nil && len(restored) == 0:
 		return codeError{exitNothing, errors.New("nothing to put back: the journal is empty")}
 	case open > 0 && done > 0:

@@ -34,6 +34,8 @@ func TestRestoreSays(t *testing.T) {
 			"nothing":       {nil, nil, exitNothing},
 			"partly":        {of(journal.PutBack, journal.Kept), nil, exitPartly},
 			"not permitted": {of(journal.NotDone), kernel.ErrNotPermitted, exitBadInput},
+			"damaged":       {of(journal.PutBack), journal.ErrDamaged, exitPartly},
+			"only damage":   {nil, journal.ErrDamaged, exitPartly},
 		} {
 			var out bytes.Buffer
 			cmd := &cobra.Command{}

@@ -215,7 +215,7 @@ func oursOf(stateDir string) (func(id, file, value string) bool, error) {
 		return nil, err
 	}
 	entries, err := journal.Peek(stateDir, boot)
-	if err != nil {
+	if err != nil && !errors.Is(err, journal.ErrDamaged) { // the running agent says so
 		return nil, err
 	}
 	return func(id, file, value string) bool {
@@ -238,11 +238,13 @@ func (a *Agent) recover(ctx context.Context) error {
 	} else if n > 0 {
 		a.o.Log.Info("switched off what a search for hot pages left on", "kdamonds", n)
 	}
-	for _, p := range a.journal.Problems() {
-		a.o.Log.Warn("journal", "problem", p)
-	}
 	restored, err := a.journal.Restore(ctx, a.owner)
 	a.recovered(restored)
+	if damage := a.journal.Damage(); damage != nil { // the loop goes on: what is left looks like another's
+		a.o.Log.Error("journal", "error", damage)
+		a.status.Recovered = append(a.status.Recovered, damage.Error())
+		a.tellSuspects(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("put back what an earlier agent left: %w", err)
 	}
@@ -536,5 +538,5 @@ func restoreSettings(ctx context.Context, stateDir string, directOwners []string
 		return nil, err
 	}
 	restored, err := j.Restore(ctx, owner)
-	return restored, errors.Join(err, j.Compact(), j.Close())
+	return restored, errors.Join(err, j.Compact(), j.Damage(), j.Close())
 }

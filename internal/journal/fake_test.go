@@ -85,6 +85,25 @@ func (w *world) Archive(name string, content []byte) error {
 	return w.Replace(content)
 }
 
+func (w *world) Aside(name string, content []byte) error {
+	w.op(func() { w.archive[name] = string(content) })
+	return nil
+}
+
+func (w *world) Asides(prefix string) (all []string, err error) {
+	for name := range w.archive {
+		if strings.HasPrefix(name, prefix) {
+			all = append(all, name)
+		}
+	}
+	return slices.Sorted(slices.Values(all)), nil
+}
+
+func (w *world) Remove(name string) error {
+	delete(w.archive, name)
+	return nil
+}
+
 // owner: a v2 tree of /demo/a and /demo/b with the controller off at first.
 
 var (

@@ -5,6 +5,7 @@ package kernel
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,5 +71,34 @@ func TestManyNumaMaps(t *testing.T) {
 		if a := read(t, r).Workloads[0]; a.FileByNode[0].Known() != c.known {
 			t.Errorf("%s: %v", name, a.FileByNode)
 		}
+	}
+}
+
+// What may be left of a journal that was lost is listed, with the command that undoes it,
+// and what is on record, or is not as homenode does it, is not.
+func TestSuspects(t *testing.T) {
+	root := fakeV2(t)
+	name := "/demo/it's"
+	dir := top + name
+	kerneltest.Write(t, root, kerneltest.Files{
+		dir + "/cgroup.procs": "12\n", dir + "/cgroup.threads": "12\n", dir + "/cpuset.cpus": "2\n", dir + "/cpuset.cpus.effective": "2\n",
+		dir + "/cpuset.mems": "1\n", dir + "/cpuset.mems.effective": "1\n", dir + "/cgroup.freeze": "1\n",
+	})
+	all, err := Suspects(t.Context(), root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = root.Path(top)
+	want := []Suspect{
+		{"/demo/a", "its cpuset.cpus is 2-3", "echo > '" + dir + "/demo/a/cpuset.cpus'"},
+		{name, "its cpuset.mems is 1", "echo > '" + dir + `/demo/it'\''s/cpuset.mems'`},
+		{name, "it is frozen", "echo 0 > '" + dir + `/demo/it'\''s/cgroup.freeze'`},
+	}
+	if !slices.Equal(all, want) {
+		t.Errorf("%v", all)
+	}
+	all, err = Suspects(t.Context(), root, func(id, _, _ string) bool { return id == "/demo/a" })
+	if err != nil || !slices.Equal(all, want[1:]) {
+		t.Errorf("%v, %v", all, err)
 	}
 }
