@@ -393,6 +393,7 @@ func (a *Agent) round(ctx context.Context) error {
 		a.quiet = 0
 	}
 	a.outcomes = append(a.outcomes, a.take(ctx, steps)...)
+	a.endGone(ctx, w)
 	a.totals.RoundTimes.add(time.Since(start))
 	a.tell(w, reasons, time.Since(start))
 	a.saveHistory(w.At, false)
@@ -426,6 +427,20 @@ func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome 
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
+}
+
+// endGone ends the records of workloads that were bound when they ended.
+func (a *Agent) endGone(ctx context.Context, w window.Window) {
+	if a.journal == nil || ctx.Err() != nil {
+		return
+	}
+	seen := func(workload string) bool {
+		_, ok := w.WorkloadIndex(workload)
+		return ok
+	}
+	if err := a.journal.EndGone(a.owner, seen); err != nil {
+		a.o.Log.Warn("end the records of what is gone", "error", err)
+	}
 }
 
 // moveLimit is how long all page moves of a window may take together before the loop

@@ -69,6 +69,9 @@ func (c *cpusets) Read(s journal.Setting) (journal.Current, error) {
 	c.read.call()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, ok := c.files[s]; !ok {
+		return journal.Current{}, fmt.Errorf("read %s: %w", s, kernel.ErrGone)
+	}
 	return journal.Current{Value: c.files[s], ID: 7}, nil
 }
 
@@ -280,5 +283,32 @@ func TestEndsWhileAWriteHangs(t *testing.T) {
 		}
 		close(s.go_)
 		time.Sleep(2 * testPeriod)
+	})
+}
+
+// A workload that ends while it is bound leaves no record behind, while the agent runs.
+func TestRecordOfTheGoneEnds(t *testing.T) {
+	kerneltest.InMemory(t)
+	synctest.Test(t, func(t *testing.T) {
+		_, w := newLoop(t, 1, 1<<30)
+		a, owner := boundAgent(t, w)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- a.Run(ctx) }()
+		time.Sleep(2 * testPeriod)
+		if left := a.journal.Outstanding(); len(left) != 1 {
+			t.Errorf("it is there, and on record are %v", left)
+		}
+		owner.mu.Lock()
+		delete(owner.files, cpusOfA)
+		owner.mu.Unlock()
+		time.Sleep(2 * testPeriod)
+		if left := a.journal.Outstanding(); len(left) != 0 {
+			t.Errorf("it is gone, and on record are %v", left)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	})
 }
