@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +18,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 )
 
 func agentCommand() *cobra.Command {
@@ -176,7 +176,7 @@ func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal
 		if restored == nil {
 			restored = []journal.Restored{}
 		}
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "dry_run": dry, "restored": restored})
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "dry_run": dry, "restored": restored})
 	}
 	for _, r := range restored {
 		if dry {

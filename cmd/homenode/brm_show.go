@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	stdmaps "maps"
@@ -17,12 +16,13 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
 
 func printBRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error {
 	if output == "json" {
-		return json.NewEncoder(w).Encode(s)
+		return schema.NewEncoder(w).Encode(s)
 	}
 	done := "moves"
 	if s.DryRun {

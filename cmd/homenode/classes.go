@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"homenode/internal/classes"
 	"homenode/internal/policy/animal"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/window"
 )
 
@@ -114,7 +114,7 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	}
 	out.Notes = append(out.Notes, cutOff...)
 	if o.output == "json" {
-		err = json.NewEncoder(w).Encode(out)
+		err = schema.NewEncoder(w).Encode(out)
 	} else {
 		err = printClasses(w, out, own, own != "" && len(missing) == 0)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/policy/animal"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 	"homenode/internal/yamlfile"
 )
@@ -121,7 +121,7 @@ func held(wl classes.Workload) string {
 // printConstants is a file for --constants; notes say what they are from.
 func printConstants(w io.Writer, f animal.Infer, notes []string, output string) error {
 	if output == "json" {
-		return json.NewEncoder(w).Encode(struct {
+		return schema.NewEncoder(w).Encode(struct {
 			Schema    int          `json:"schema"`
 			From      []string     `json:"from"`
 			Constants animal.Infer `json:"constants"`

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 
 	"homenode/internal/kernel"
 	"homenode/internal/report/usage"
+	"homenode/internal/schema"
 )
 
 func mapsCommand() *cobra.Command {
@@ -65,7 +65,7 @@ func maps(ctx context.Context, w io.Writer, cfg kernel.SurveyConfig, output stri
 		return badInput(errors.New(strings.Join(out.Problems, "; ")))
 	}
 	if output == "json" {
-		return json.NewEncoder(w).Encode(out)
+		return schema.NewEncoder(w).Encode(out)
 	}
 	return usage.Maps(w, out, screenOf(cfg.Biggest))
 }

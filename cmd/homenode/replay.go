@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/replay"
+	"homenode/internal/schema"
 	"homenode/internal/window"
 )
 
@@ -83,7 +83,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 		out.Notes = append(out.Notes, "no configuration was recorded: then is homenode's defaults, with the services that the windows name")
 	}
 	if o.output == "json" {
-		err = json.NewEncoder(w).Encode(out)
+		err = schema.NewEncoder(w).Encode(out)
 	} else {
 		err = printReplay(w, out, o.all)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 
 	"homenode/internal/kernel"
 	"homenode/internal/report/usage"
+	"homenode/internal/schema"
 	"homenode/internal/survey"
 )
 
@@ -182,7 +182,7 @@ func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error
 		}
 	}
 	if o.output == "json" {
-		return json.NewEncoder(w).Encode(s)
+		return schema.NewEncoder(w).Encode(s)
 	}
 	if i > 0 {
 		fmt.Fprintln(w)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -31,7 +31,7 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(s)
 			}
 			return printStatus(cmd.OutOrStdout(), s)
 		},
@@ -143,7 +143,7 @@ func whyCommand() *cobra.Command {
 			}
 			earlier := earlierOf(cmd.ErrOrStderr(), logOf(state, log, s), ws)
 			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{ws, earlier})
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{ws, earlier})
 			}
 			ws.Past = append(earlier, ws.Past...)
 			printWhy(cmd.OutOrStdout(), ws)

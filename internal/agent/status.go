@@ -21,6 +21,7 @@ import (
 	"homenode/internal/agent/decisions"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -204,7 +205,7 @@ func (s Status) write(dir string, group int) error {
 	if group > 0 {
 		_ = f.Chown(-1, group) // refused, fewer may read it
 	}
-	err = errors.Join(err, json.NewEncoder(f).Encode(s)) // not Marshal: that makes a copy of half a megabyte
+	err = errors.Join(err, schema.NewEncoder(f).Encode(s)) // not Marshal: that makes a copy of half a megabyte
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
