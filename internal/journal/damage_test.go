@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,5 +182,37 @@ func TestAnyNameIsPutBack(t *testing.T) {
 		if got, err := mustOpen(t, w).Restore(ctx, w); err != nil || len(got) != 1 || w.files[s] != "0-7" { // it was killed
 			t.Errorf("%q: %v, %v, %q", id, got, err, w.files[s])
 		}
+	}
+}
+
+// Several bytes are others, or a part is zeros, or of another file.
+func TestRandomDamage(t *testing.T) {
+	r, tried, left := rand.New(rand.NewPCG(20, 1)), 0, 0
+	worlds, most := killed(t, 1), 50000
+	if testing.Short() {
+		most = 3000
+	}
+	for tried < most {
+		w := worlds[r.IntN(len(worlds))].clone()
+		if len(w.log) == 0 {
+			continue
+		}
+		switch at := r.IntN(len(w.log)); r.IntN(3) {
+		case 0:
+			for range 1 + r.IntN(4) {
+				w.log[r.IntN(len(w.log))] = byte(r.IntN(256))
+			}
+		case 1:
+			clear(w.log[at:min(len(w.log), at+r.IntN(200))])
+		default:
+			from := r.IntN(len(w.log))
+			copy(w.log[at:], bytes.Clone(w.log[from:min(len(w.log), from+r.IntN(100))]))
+		}
+		if tried++; told(t, w, newWorld().files, fmt.Sprintf("try %d: %q", tried, w.log)) {
+			left++
+		}
+	}
+	if t.Logf("%d damaged, %d left something and said so", tried, left); left == 0 {
+		t.Error("nothing was left: nothing was tried")
 	}
 }
