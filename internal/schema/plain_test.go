@@ -37,3 +37,26 @@ func TestEncoderIsPlain(t *testing.T) {
 		}
 	}
 }
+
+type named struct{ Name string }
+
+func (named) Validate() error { return nil }
+
+// Reports that are wire forms, as that of 'homenode migrate', are plain, too.
+func TestEncodeIsPlain(t *testing.T) {
+	for _, name := range []string{"a\u009b31mb", "\u202eevil\u2066", "\x7f", "<é>"} {
+		data, err := Encode(named{name}, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range string(data) {
+			if !unicode.IsPrint(r) {
+				t.Errorf("%q: %q", name, data)
+			}
+		}
+		var back named
+		if err := json.Unmarshal(data, &back); err != nil || back.Name != name {
+			t.Errorf("%q came back as %q, %v", name, back.Name, err)
+		}
+	}
+}
