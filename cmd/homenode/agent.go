@@ -115,7 +115,7 @@ func restoreCommand() *cobra.Command {
 		Short: "Put back every setting that a killed homenode left changed, threads' CPUs included, and thaw what was left frozen",
 		Long: "Puts back what is on record. Where the record was damaged, the rest is put back, what could not be\n" +
 			"read is kept, cgroups that look as if homenode had set them are listed with the command that undoes\n" +
-			"each, and the exit code is 3, until --forget-damage says that somebody has looked.",
+			"each, and the exit code is 3. Check them, then run 'homenode restore --forget-damage'.",
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
@@ -144,7 +144,7 @@ func restoreCommand() *cobra.Command {
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be put back, but change nothing")
-	cmd.Flags().BoolVar(&forget, "forget-damage", false, "what a damaged journal may have left was looked at: forget it")
+	cmd.Flags().BoolVar(&forget, "forget-damage", false, "forget that the journal was damaged; check first what it may have left")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "forget-damage")
 	cli.OutputFlag(cmd, &output)
 	return cmd
