@@ -21,6 +21,7 @@ import (
 	"homenode/internal/lab"
 	"homenode/internal/lab/demo"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/trial"
 )
 
@@ -77,7 +78,7 @@ func runDemo(cmd *cobra.Command, f demoFlags) error {
 		return err
 	}
 	if f.output == "json" {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(c)
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(c)
 	}
 	if err := report.Text(cmd.OutOrStdout(), c); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (k *keptRuns) add(r demo.RunResult) {
 		_ = k.file.Truncate(0)
 	}
 	k.any = true
-	_ = json.NewEncoder(k.file).Encode(r)
+	_ = schema.NewEncoder(k.file).Encode(r)
 }
 
 func (k *keptRuns) close() {

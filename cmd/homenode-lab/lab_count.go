@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"homenode/internal/kernel/bpfcount"
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/schema"
 )
 
 type countFlags struct {
@@ -105,7 +105,7 @@ func countCgroups(cmd *cobra.Command, f countFlags) error {
 			report.Cgroups[how][f.cgroups[i]] = s.Total[:]
 		}
 	}
-	return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	return schema.NewEncoder(cmd.OutOrStdout()).Encode(report)
 }
 
 func openWay(how string, f countFlags, table perf.Table, cpus []int) (readCgroups, int, error) {

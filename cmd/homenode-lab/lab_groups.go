@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"homenode/internal/exit"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/schema"
 )
 
 // groupReport is one group of events: nanoseconds, and counts as they were read,
@@ -70,7 +70,7 @@ func countGroups(cmd *cobra.Command, f groupFlags) error {
 		}
 		all = append(all, groupReport{Enabled: words[1], Running: words[2], Counts: words[3:]})
 	}
-	return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+	return schema.NewEncoder(cmd.OutOrStdout()).Encode(all)
 }
 
 func rawCodes(text string) ([]uint64, error) {

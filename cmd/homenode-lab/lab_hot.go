@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"homenode/internal/kernel/hot"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
+	"homenode/internal/schema"
 )
 
 // hotReport is what `homenode-lab hot` prints.
@@ -37,7 +37,7 @@ func labHot() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = json.NewEncoder(cmd.OutOrStdout()).Encode(hotReport{p.Heat(), p.Mappings(), p.Notes()})
+			err = schema.NewEncoder(cmd.OutOrStdout()).Encode(hotReport{p.Heat(), p.Mappings(), p.Notes()})
 			if err != nil {
 				return fmt.Errorf("print hot pages: %w", err)
 			}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"homenode/internal/kernel/probe"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/lab/model"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -96,7 +96,7 @@ func probeOnce(cmd *cobra.Command, f probeFlags) error {
 	}
 	slices.Sort(r.Problems)
 	r.Problems = slices.Compact(r.Problems) // threads have the same
-	return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+	return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
 }
 
 func probeJob(cmd *cobra.Command, p *probe.Prober, f probeFlags, r *probeReport) error {

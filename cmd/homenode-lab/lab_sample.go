@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"homenode/internal/kernel/addr"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
+	"homenode/internal/schema"
 )
 
 // sampledAccess is an addr.Access as `homenode-lab sample` prints it.
@@ -98,7 +98,7 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 		return err
 	}
 	r.Samples, r.Qualified, r.Lost, r.Throttled = stats.Samples, stats.Qualified, stats.Lost, stats.Throttled
-	return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+	return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
 }
 
 func onlineCPUs(m machine.Machine) []int {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"homenode/internal/exit"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/schema"
 )
 
 // imcReport is what one memory controller's PMU counted.
@@ -65,7 +65,7 @@ func countUncore(cmd *cobra.Command, ready string) error {
 			return err
 		}
 	}
-	return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+	return schema.NewEncoder(cmd.OutOrStdout()).Encode(all)
 }
 
 // openIMC starts counting; the function it returns fills in the counts.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/report"
 	"homenode/internal/report/simulation"
+	"homenode/internal/schema"
 	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
 	"homenode/internal/sim/scenario"
@@ -152,7 +152,7 @@ func simCompare(cmd *cobra.Command, f simFlags, path string) error {
 		return exit.BadInput(fmt.Errorf("compare %s: it has one arm, %q: want two", path, r.Against))
 	}
 	if f.output == "json" {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(comparedJSON{
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(comparedJSON{
 			Schema: scenario.ResultSchema, How: r.How, Scenario: r.Scenario, Digest: r.Digest, Seeds: r.Seeds,
 			Compared: scenario.Compare(r), Paper: scenario.Judge(r),
 		})
@@ -289,7 +289,7 @@ func simList(w io.Writer, output, head string, rows [][2]string) error {
 		for _, r := range rows {
 			all = append(all, row{r[0], r[1]})
 		}
-		return json.NewEncoder(w).Encode(all)
+		return schema.NewEncoder(w).Encode(all)
 	}
 	_, err := fmt.Fprintf(w, "%s\n\n", head)
 	for _, r := range rows {

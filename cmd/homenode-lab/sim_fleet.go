@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/sim/fleet"
+	"homenode/internal/source"
 )
 
 type simFleetFlags struct {
@@ -178,7 +178,7 @@ func parseShare(text string) (float64, error) {
 }
 
 func readNoise(path string) (fleet.Noise, error) {
-	data, err := os.ReadFile(path)
+	data, err := readLimited(path, source.ProfileLimit)
 	if err != nil {
 		return fleet.Noise{}, fmt.Errorf("read noise: %w", err)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +15,9 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/journal"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/source"
 )
 
@@ -73,7 +74,7 @@ func agentCommand() *cobra.Command {
 func agentConfig(file, state string) (agent.Config, error) {
 	var layers []agent.Layer
 	if file != "" {
-		text, err := os.ReadFile(file)
+		text, err := unix.ReadAtMost(file, agent.MaxConfig)
 		if err != nil {
 			return agent.Config{}, exit.BadInput(fmt.Errorf("read configuration: %w", err))
 		}
@@ -108,11 +109,14 @@ func useProfile(c *agent.Config) error {
 
 func restoreCommand() *cobra.Command {
 	var file, state, output string
-	var dry bool
+	var dry, forget bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Put back every setting that a killed homenode left changed, threads' CPUs included, and thaw what was left frozen",
-		Args:  cli.Exactly(0, "no arguments"),
+		Long: "Puts back what is on record. Where the record was damaged, the rest is put back, what could not be\n" +
+			"read is kept, cgroups that look as if homenode had set them are listed with the command that undoes\n" +
+			"each, and the exit code is 3. Check them, then run 'homenode restore --forget-damage'.",
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckOutput(output); err != nil {
 				return err
@@ -125,15 +129,36 @@ func restoreCommand() *cobra.Command {
 				foreseen, err := agent.Foresee(c.StateDir, c.DirectOwners, c.Runtimes)
 				return errors.Join(sayRestored(cmd, output, dry, foreseen), restoreResult(dry, foreseen, err))
 			}
+			if forget {
+				if err := agent.ForgetDamage(c.StateDir); err != nil {
+					return exit.Precondition(err)
+				}
+			}
 			restored, err := agent.Restore(cmd.Context(), c.StateDir, c.DirectOwners, c.Runtimes)
+			if errors.Is(err, journal.ErrDamaged) {
+				saySuspects(cmd, c.StateDir)
+			}
 			return errors.Join(sayRestored(cmd, output, dry, restored), restoreResult(dry, restored, err))
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")
 	cmd.Flags().StringVar(&state, "state", "", "folder of the journal (default: the configuration's, "+agent.DefaultStateDir+")")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be put back, but change nothing")
+	cmd.Flags().BoolVar(&forget, "forget-damage", false, "forget that the journal was damaged; check first what it may have left")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "forget-damage")
 	cli.OutputFlag(cmd, &output)
 	return cmd
+}
+
+// saySuspects is for people, whatever the output is for.
+func saySuspects(cmd *cobra.Command, state string) {
+	all, err := agent.Suspects(cmd.Context(), state)
+	if err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), report.Printable("homenode: look for what the damaged journal may have left: "+err.Error()))
+	}
+	for _, s := range all {
+		fmt.Fprintln(cmd.ErrOrStderr(), report.Printable("may be left: "+s.String()))
+	}
 }
 
 func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal.Restored) error {
@@ -141,7 +166,7 @@ func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal
 		if restored == nil {
 			restored = []journal.Restored{}
 		}
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "dry_run": dry, "restored": restored})
+		return schema.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"schema": 1, "dry_run": dry, "restored": restored})
 	}
 	for _, r := range restored {
 		if dry {
@@ -167,6 +192,8 @@ func restoreResult(dry bool, restored []journal.Restored, err error) error {
 		}
 	}
 	switch {
+	case errors.Is(err, journal.ErrDamaged):
+		return exit.With(exit.Partly, err)
 	case err == nil && len(restored) == 0:
 		return exit.With(exit.Nothing, errors.New("nothing to put back: the journal is empty"))
 	case open > 0 && done > 0:

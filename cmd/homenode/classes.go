@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"homenode/internal/policy/animal"
 	"homenode/internal/recording"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/source"
 	"homenode/internal/views"
 )
@@ -118,7 +118,7 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	}
 	out.Notes = append(out.Notes, cutOff...)
 	if o.output == "json" {
-		err = json.NewEncoder(w).Encode(out)
+		err = schema.NewEncoder(w).Encode(out)
 	} else {
 		err = views.Classes(w, out, own, own != "" && len(missing) == 0)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/machine"
 	"homenode/internal/report/findings"
+	"homenode/internal/schema"
 	"homenode/internal/source"
 	"homenode/internal/survey"
 )
@@ -159,7 +159,7 @@ func (o doctorOptions) store(s survey.Survey) error {
 func printReport(w io.Writer, r doctor.Report, face string) error {
 	switch face {
 	case "json":
-		e := json.NewEncoder(w)
+		e := schema.NewEncoder(w)
 		e.SetEscapeHTML(false) // commands are to be pasted
 		return e.Encode(r)
 	case "markdown":

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
 
@@ -140,7 +140,7 @@ func listCount(c event.Count) eventCount {
 
 func (l eventList) print(w io.Writer, output string) error {
 	if output == "json" {
-		enc := json.NewEncoder(w)
+		enc := schema.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(l)
 	}

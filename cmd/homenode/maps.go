@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/report/usage"
+	"homenode/internal/schema"
 )
 
 func mapsCommand() *cobra.Command {
@@ -67,7 +67,7 @@ func maps(ctx context.Context, w io.Writer, cfg kernel.SurveyConfig, output stri
 		return exit.BadInput(errors.New(strings.Join(out.Problems, "; ")))
 	}
 	if output == "json" {
-		return json.NewEncoder(w).Encode(out)
+		return schema.NewEncoder(w).Encode(out)
 	}
 	return usage.Maps(w, out, cli.ScreenOf(cfg.Biggest))
 }

@@ -20,6 +20,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 )
 
 func reloadCommand() *cobra.Command {
@@ -86,7 +87,7 @@ func readReloaded(code int, body []byte) (agent.Reloaded, error) {
 
 func sayReloaded(w io.Writer, output string, r agent.Reloaded) error {
 	if output == "json" {
-		return json.NewEncoder(w).Encode(r)
+		return schema.NewEncoder(w).Encode(r)
 	}
 	say := func(what string, names []string) {
 		if len(names) > 0 {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/repeat"
 	"homenode/internal/report/variation"
+	"homenode/internal/schema"
 	"homenode/internal/trial"
 )
 
@@ -92,7 +92,7 @@ func runRepeat(cmd *cobra.Command, f repeatFlags, argv []string) error {
 func showVariation(w io.Writer, output string, v trial.Variation) error {
 	switch output {
 	case "json":
-		return json.NewEncoder(w).Encode(v)
+		return schema.NewEncoder(w).Encode(v)
 	case "markdown":
 		return variation.Markdown(w, v)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,8 +14,10 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/recording"
 	"homenode/internal/replay"
+	"homenode/internal/schema"
 	"homenode/internal/source"
 	"homenode/internal/views"
 	"homenode/internal/window"
@@ -84,7 +85,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 		out.Notes = append(out.Notes, "no configuration was recorded: then is homenode's defaults, with the services that the windows name")
 	}
 	if o.output == "json" {
-		err = json.NewEncoder(w).Encode(out)
+		err = schema.NewEncoder(w).Encode(out)
 	} else {
 		err = views.Replay(w, out, o.all)
 	}
@@ -107,7 +108,7 @@ func arms(recorded, file string, o replayOptions) (then, now replay.Arm, err err
 	}
 	layers, name := []agent.Layer{base}, then.Name
 	if o.config != "" {
-		text, err := os.ReadFile(o.config)
+		text, err := unix.ReadAtMost(o.config, agent.MaxConfig)
 		if err != nil {
 			return then, now, fmt.Errorf("read configuration: %w", err)
 		}

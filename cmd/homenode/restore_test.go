@@ -35,6 +35,8 @@ func TestRestoreSays(t *testing.T) {
 			"nothing":       {nil, nil, exit.Nothing},
 			"partly":        {of(journal.PutBack, journal.Kept), nil, exit.Partly},
 			"not permitted": {of(journal.NotDone), kernel.ErrNotPermitted, exit.Bad},
+			"damaged":       {of(journal.PutBack), journal.ErrDamaged, exit.Partly},
+			"only damage":   {nil, journal.ErrDamaged, exit.Partly},
 		} {
 			var out bytes.Buffer
 			cmd := &cobra.Command{}

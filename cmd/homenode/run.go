@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/source"
 	"homenode/internal/unit"
@@ -186,7 +186,7 @@ func (f runFlags) request(m machine.Machine) (q launch.Request, needs unit.Bytes
 
 func (p plan) print(w io.Writer, output string) error {
 	if output == "json" {
-		return json.NewEncoder(w).Encode(p)
+		return schema.NewEncoder(w).Encode(p)
 	}
 	fmt.Fprintf(w, "command  %s\n", cli.ShellLine(p.Command))
 	policy, cpus := "left as it is", "left as they are"

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"homenode/internal/agent/serve"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/schema"
 	"homenode/internal/source"
 )
 
@@ -44,7 +44,7 @@ func soakCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(out)
+			return schema.NewEncoder(cmd.OutOrStdout()).Encode(out)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the agent's configuration file")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/report/usage"
+	"homenode/internal/schema"
 	"homenode/internal/survey"
 )
 
@@ -184,7 +184,7 @@ func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error
 		}
 	}
 	if o.output == "json" {
-		return json.NewEncoder(w).Encode(s)
+		return schema.NewEncoder(w).Encode(s)
 	}
 	if i > 0 {
 		fmt.Fprintln(w)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/schema"
 	"homenode/internal/views"
 )
 
@@ -26,7 +26,7 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(s)
 			}
 			return views.Status(cmd.OutOrStdout(), s)
 		},
@@ -69,7 +69,7 @@ func whyCommand() *cobra.Command {
 			}
 			earlier := earlierOf(cmd.ErrOrStderr(), logOf(state, log, s), ws)
 			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{ws, earlier})
+				return schema.NewEncoder(cmd.OutOrStdout()).Encode(whyJSON{ws, earlier})
 			}
 			ws.Past = append(earlier, ws.Past...)
 			views.Why(cmd.OutOrStdout(), ws)

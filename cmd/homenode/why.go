@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/views"
 )
 
@@ -95,7 +95,7 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 		}
 	}
 	if output == "json" {
-		return json.NewEncoder(w).Encode(map[string]any{"schema": 1, "workloads": ids, "earlier": decisionsOf(found)})
+		return schema.NewEncoder(w).Encode(map[string]any{"schema": 1, "workloads": ids, "earlier": decisionsOf(found)})
 	}
 	fmt.Fprintf(w, "no agent runs; what is in %s on", log)
 	for _, id := range ids {

@@ -75,10 +75,13 @@ type Agent struct {
 	quiet     int // windows in a row without a step
 	past      map[string][]Decision
 
+	restoreAnew func(context.Context) ([]journal.Restored, error) // nil: restoreSettings
+
 	files   files
 	readers int // the group that may read what the agent writes; 0: root alone
 	totals  Totals
 	near    []set.NodeSet // parallel to Config.Services
+	latency latencies
 	pulse   pulse
 	told    map[string]bool // problems of the last window
 	view    atomic.Pointer[View]
@@ -212,7 +215,7 @@ func oursOf(stateDir string) (func(id, file, value string) bool, error) {
 		return nil, err
 	}
 	entries, err := journal.Peek(stateDir, boot)
-	if err != nil {
+	if err != nil && !errors.Is(err, journal.ErrDamaged) { // the running agent says so
 		return nil, err
 	}
 	return func(id, file, value string) bool {
@@ -235,11 +238,13 @@ func (a *Agent) recover(ctx context.Context) error {
 	} else if n > 0 {
 		a.o.Log.Info("switched off what a search for hot pages left on", "kdamonds", n)
 	}
-	for _, p := range a.journal.Problems() {
-		a.o.Log.Warn("journal", "problem", p)
-	}
 	restored, err := a.journal.Restore(ctx, a.owner)
 	a.recovered(restored)
+	if damage := a.journal.Damage(); damage != nil { // the loop goes on: what is left looks like another's
+		a.o.Log.Error("journal", "error", damage)
+		a.status.Recovered = append(a.status.Recovered, damage.Error())
+		a.tellSuspects(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("put back what an earlier agent left: %w", err)
 	}
@@ -283,8 +288,26 @@ func (a *Agent) close() {
 func (a *Agent) Close() { a.close() }
 
 // Run loops until the context ends or the rounds are over, then puts everything
-// back. Trouble in one round is logged; the next one tries again.
+// back. Trouble in one round is logged; the next one tries again. A round that hangs does
+// not keep it: see end.
 func (a *Agent) Run(ctx context.Context) error {
+	r := &running{ended: make(chan error, 1), back: make(chan struct{}), state: a.o.Config.StateDir}
+	r.restore = a.restoreAnew
+	if c := a.o.Config; r.restore == nil {
+		r.restore = func(ctx context.Context) ([]journal.Restored, error) {
+			return restoreSettings(ctx, c.StateDir, c.DirectOwners, c.Runtimes)
+		}
+	}
+	go func() { r.ended <- a.loop(ctx, r) }()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-ctx.Done():
+		return a.end(r)
+	}
+}
+
+func (a *Agent) loop(ctx context.Context, r *running) error {
 	defer a.close()
 	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun)
 	timer := time.NewTimer(0)
@@ -300,13 +323,13 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		a.pulse.beat(time.Now(), a.period(), err)
 		if ctx.Err() != nil || (a.o.Rounds > 0 && a.status.Rounds >= a.o.Rounds) {
-			return a.putBack()
+			return a.putBack(r)
 		}
 		if a.o.Play != nil { // as fast as it goes
 			continue
 		}
 		if !a.wait(ctx, timer, began) {
-			return a.putBack()
+			return a.putBack(r)
 		}
 	}
 }
@@ -372,6 +395,7 @@ func (a *Agent) round(ctx context.Context) error {
 		a.quiet = 0
 	}
 	a.outcomes = append(a.outcomes, a.take(ctx, steps)...)
+	a.endGone(ctx, w)
 	a.totals.RoundTimes.add(time.Since(start))
 	a.tell(w, reasons, time.Since(start))
 	a.saveHistory(w.At, false)
@@ -407,6 +431,20 @@ func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome 
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
+}
+
+// endGone ends the records of workloads that were bound when they ended.
+func (a *Agent) endGone(ctx context.Context, w window.Window) {
+	if a.journal == nil || ctx.Err() != nil {
+		return
+	}
+	seen := func(workload string) bool {
+		_, ok := w.WorkloadIndex(workload)
+		return ok
+	}
+	if err := a.journal.EndGone(a.owner, seen); err != nil {
+		a.o.Log.Warn("end the records of what is gone", "error", err)
+	}
 }
 
 // moveLimit is how long all page moves of a window may take together before the loop
@@ -466,10 +504,16 @@ const putBackLimit = 60 * time.Second
 
 // putBack undoes everything this agent set. What fails stays in the journal for
 // `homenode restore` or the next start.
-func (a *Agent) putBack() error {
+func (a *Agent) putBack(r *running) error {
+	close(r.back)
 	a.pulse.end()
+	err := a.putSettingsBack()
 	a.saveHistory(a.status.Window.At, true)
-	_ = os.Remove(filepath.Join(a.o.Config.StateDir, statusName))
+	_ = os.Remove(filepath.Join(r.state, statusName))
+	return err
+}
+
+func (a *Agent) putSettingsBack() error {
 	if a.journal == nil {
 		return nil
 	}
@@ -517,5 +561,5 @@ func restoreSettings(ctx context.Context, stateDir string, directOwners []string
 		return nil, err
 	}
 	restored, err := j.Restore(ctx, owner)
-	return restored, errors.Join(err, j.Compact(), j.Close())
+	return restored, errors.Join(err, j.Compact(), j.Damage(), j.Close())
 }

@@ -5,7 +5,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"homenode/internal/actuate"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/policy/mao"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -94,9 +94,13 @@ type fileConfig struct {
 	FileRunning `yaml:",inline"`
 }
 
+// MaxConfig bounds a configuration file, bytes: some 5,000 services. The YAML library
+// takes 24 bytes of memory for each.
+const MaxConfig = 1 << 20
+
 // ReadConfig reads a configuration file.
 func ReadConfig(file string) (Config, error) {
-	data, err := os.ReadFile(file)
+	data, err := unix.ReadAtMost(file, MaxConfig)
 	if err != nil {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
@@ -122,6 +126,9 @@ func ParseLayers(layers ...Layer) (Config, error) {
 	for i, l := range layers {
 		if i == 0 || l.Name != "--state" { // a wrong value is hardly the state folder's
 			name = l.Name
+		}
+		if len(l.Text) > MaxConfig {
+			return Config{}, fmt.Errorf("parse %s: it has %d bytes: a configuration has at most %d", name, len(l.Text), MaxConfig)
 		}
 		if err := unmarshal(l.Text, &f); err != nil {
 			return Config{}, fmt.Errorf("parse %s: %s", name, strings.TrimSpace(yaml.FormatError(err, false, true)))

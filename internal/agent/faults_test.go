@@ -95,8 +95,8 @@ func TestStatusCannotBeWritten(t *testing.T) {
 			},
 			func() { time.Sleep(100 * time.Second) },
 			func() {
-				if v, ok := a.View(); !ok || v.Status.Totals.FileErrors == 0 || len(w.windows) < 10 {
-					t.Errorf("%d windows, %+v", len(w.windows), v.Status.Totals)
+				if v, ok := a.View(); !ok || v.Status.Totals.FileErrors == 0 || w.seen() < 10 {
+					t.Errorf("%d windows, %+v", w.seen(), v.Status.Totals)
 				}
 				if err := os.MkdirAll(dir, 0o755); err != nil {
 					t.Error(err)

@@ -8,12 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -25,45 +27,111 @@ const maxLatencyFile = 64
 // period is late by one sometimes.
 const stalePeriods = 3
 
-// readLatency reads what a service says of its quality. Unknown with the reason where
-// there is no such file, no number in it, or an old one: a service that hangs writes no
-// more.
-func readLatency(pattern, workload string, now time.Time, period time.Duration) unit.Value[float64] {
-	file := strings.ReplaceAll(pattern, "{workload}", path.Base(workload))
-	text, age, err := readSmall(file, now)
+// latencyLimit is how long a file may take: one on a file system whose server is gone
+// would keep the round for ever. latencyMost of such are waited for behind the loop's back.
+const latencyLimit, latencyMost = time.Second, 4
+
+// small is what was read of a file.
+type small struct {
+	text string
+	age  time.Duration
+	err  error
+}
+
+// latencies reads what services say of their quality.
+type latencies struct {
+	read func(file latencyFile, now time.Time) small // nil: readSmall
+	hang map[string]<-chan small                     // by file: asked for, and no answer yet
+}
+
+// latencyFile is a file of a workload: the folder is the configuration's, up to where the
+// workload's name comes in; below it others write.
+type latencyFile struct {
+	workload, folder, path string
+}
+
+func (f latencyFile) String() string { return filepath.Join(f.folder, f.path) }
+
+func latencyFileOf(pattern, workload string) latencyFile {
+	before, _, _ := strings.Cut(pattern, "{workload}")
+	folder := before[:strings.LastIndexByte(before, '/')+1]
+	return latencyFile{workload, folder, strings.ReplaceAll(pattern[len(folder):], "{workload}", path.Base(workload))}
+}
+
+// of reads what a service says. Unknown with the reason where there is no such file, no
+// number in it, or an old one: a service that hangs writes no more.
+func (l *latencies) of(pattern, workload string, now time.Time, period time.Duration) unit.Value[float64] {
+	file := latencyFileOf(pattern, workload)
+	got := l.inTime(file, now)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return unit.UnknownValue[float64]("no " + file)
-	case err != nil:
-		return unit.UnknownValue[float64](err.Error())
-	case age > stalePeriods*period:
-		return unit.UnknownValue[float64](fmt.Sprintf("%s is %v old", file, age.Round(time.Second)))
+	case errors.Is(got.err, fs.ErrNotExist):
+		return unit.UnknownValue[float64]("no " + file.String())
+	case got.err != nil:
+		return unit.UnknownValue[float64](got.err.Error())
+	case got.age > stalePeriods*period:
+		return unit.UnknownValue[float64](fmt.Sprintf("%s is %v old", file, got.age.Round(time.Second)))
 	}
-	seconds, err := parseLatency(text)
+	seconds, err := parseLatency(got.text)
 	if err != nil {
 		return unit.UnknownValue[float64](fmt.Sprintf("parse %s: %v", file, err))
 	}
-	return unit.Measured(seconds, file)
+	return unit.Measured(seconds, file.String())
 }
 
-// readSmall opens a regular file and nothing else: whoever may write that folder must not
-// make the agent wait at a FIFO.
-func readSmall(file string, now time.Time) (text string, age time.Duration, err error) {
-	real, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return "", 0, err
+// inTime reads, or gives up: the reading goes on behind the loop's back, and its file is
+// not asked for again before it ended.
+func (l *latencies) inTime(file latencyFile, now time.Time) small {
+	if l.hang == nil {
+		l.hang = map[string]<-chan small{}
 	}
-	f, _, err := unix.OpenInside("/", real)
+	name := file.String()
+	if l.settle(); l.hang[name] != nil || len(l.hang) >= latencyMost {
+		return small{err: fmt.Errorf("read %s: no answer: %d files do not answer, this one or others", name, len(l.hang))}
+	}
+	read := l.read
+	if read == nil {
+		read = readSmall
+	}
+	answer := make(chan small, 1)
+	go func() { answer <- read(file, now) }()
+	limit := time.NewTimer(latencyLimit)
+	defer limit.Stop()
+	select {
+	case got := <-answer:
+		return got
+	case <-limit.C:
+		l.hang[name] = answer
+		return small{err: fmt.Errorf("read %s: no answer in %v", name, latencyLimit)}
+	}
+}
+
+// settle forgets those that have answered meanwhile.
+func (l *latencies) settle() {
+	for name, answer := range l.hang {
+		select {
+		case <-answer:
+			delete(l.hang, name)
+		default:
+		}
+	}
+}
+
+// readSmall opens a regular file of an owner who may say it, and nothing else: whoever may
+// write that folder must not make the agent wait, or tell what only root may read.
+func readSmall(file latencyFile, now time.Time) small {
+	f, err := unix.OpenBeneath(file.folder, file.path, func(owner, folderOwner uint32) bool {
+		return owner == 0 || int(owner) == os.Geteuid() || owner == folderOwner || kernel.RunsAs(kernel.Root{}, file.workload, owner)
+	})
 	if err != nil {
-		return "", 0, err
+		return small{err: err}
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return "", 0, err
+		return small{err: err}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxLatencyFile+1))
-	return string(data), now.Sub(st.ModTime()), err
+	return small{string(data), now.Sub(st.ModTime()), err}
 }
 
 // parseLatency reads seconds, e.g. "0.0123\n".
@@ -74,7 +142,7 @@ func parseLatency(text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return 0, fmt.Errorf("%q is no number of seconds", text)
+		return 0, errors.New("want one number of seconds") // what else it holds is not ours to tell
 	}
 	return v, nil
 }

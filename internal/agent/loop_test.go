@@ -36,7 +36,7 @@ type world struct {
 	loads   map[string]uint64 // a second
 
 	approved atomic.Bool
-	mu       sync.Mutex // of steps
+	mu       sync.Mutex // of speed, windows and steps
 }
 
 type taken struct {
@@ -59,6 +59,8 @@ func (w *world) Read(context.Context) (window.Window, error) {
 	w.Host.Length = time.Since(w.last)
 	win := w.Host.Window()
 	win.At, w.last = time.Now(), time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.windows = append(w.windows, win)
 	return win, nil
 }
@@ -92,8 +94,24 @@ func (w *world) taken() []taken {
 	return slices.Clone(w.steps)
 }
 
+// seen is how many windows there were, taken while the loop runs.
+func (w *world) seen() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.windows)
+}
+
+// slow has the machine move a tenth from now on.
+func (w *world) slow() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.speed /= 10
+}
+
 func (w *world) move(ctx context.Context, s action.Step) (moved unit.Bytes) {
+	w.mu.Lock()
 	speed := w.speed
+	w.mu.Unlock()
 	if s.Rate > 0 {
 		speed = min(speed, s.Rate)
 	}
@@ -274,7 +292,7 @@ func TestWayIsTold(t *testing.T) {
 				func() { time.Sleep(25*testPeriod + testPeriod/2) },
 				func() {
 					if slows {
-						w.speed /= 10
+						w.slow()
 					}
 				},
 				func() { time.Sleep(80 * testPeriod) },

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -251,17 +252,93 @@ func TestReadLatency(t *testing.T) {
 	write("a.p99", "0.0123\n")
 	write("bad", "fast")
 	now := time.Now()
-	if v := readLatency(dir+"/{workload}.p99", "/demo/a", now, 10*time.Second); v.Or(0) != 0.0123 || v.How != unit.HowMeasured || !strings.HasSuffix(v.From, "a.p99") {
+	var l latencies
+	if v := l.of(dir+"/{workload}.p99", "/demo/a", now, 10*time.Second); v.Or(0) != 0.0123 || v.How != unit.HowMeasured || !strings.HasSuffix(v.From, "a.p99") {
 		t.Errorf("%v", v)
 	}
 	for what, v := range map[string]unit.Value[float64]{
-		"old":         readLatency(dir+"/a.p99", "/a", now.Add(time.Minute), 10*time.Second),
-		"no number":   readLatency(dir+"/bad", "/a", now, time.Second),
-		"no file":     readLatency(dir+"/none", "/a", now, time.Second),
-		"no file, it": readLatency("/dev/zero", "/a", now, time.Hour),
+		"old":         l.of(dir+"/a.p99", "/a", now.Add(time.Minute), 10*time.Second),
+		"no number":   l.of(dir+"/bad", "/a", now, time.Second),
+		"no file":     l.of(dir+"/none", "/a", now, time.Second),
+		"no file, it": l.of("/dev/zero", "/a", now, time.Hour),
 	} {
 		if v.Known() || v.From == "" {
 			t.Errorf("%s: %v", what, v)
+		}
+	}
+}
+
+// A link, a second name of another file, a device, or somebody else's file tells nothing,
+// nor does it make the round wait.
+func TestLatencyFileIsItsOwn(t *testing.T) {
+	dir, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{
+		os.WriteFile(secret, []byte("1234\n"), 0o600), os.Mkdir(at("mine"), 0o755), os.WriteFile(at("mine/p99"), []byte("0.5\n"), 0o600),
+		os.Symlink(secret, at("link")), os.Symlink("mine", at("folder")), os.Symlink("mine/p99", at("inside")), os.Link(secret, at("second")),
+		os.Symlink("/sys/kernel/tracing/trace_pipe", at("pipe")), syscall.Mkfifo(at("fifo"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var l latencies
+	ask := func(pattern string) unit.Value[float64] { return l.of(pattern, "/x", time.Now(), time.Minute) }
+	if v := ask(dir + "/mine/p99"); v.Or(0) != 0.5 {
+		t.Errorf("its own: %v", v)
+	}
+	for _, name := range []string{"link", "folder/p99", "inside", "second", "pipe", "fifo", "mine"} {
+		for _, pattern := range []string{at(name), dir + "{workload}/../" + name} {
+			if v := ask(pattern); v.Known() || strings.Contains(v.From, "1234") || v.From == "" {
+				t.Errorf("%s: %v", pattern, v)
+			}
+		}
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(at("mine/p99"), 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		if v := ask(dir + "/mine/p99"); v.Known() || !strings.Contains(v.From, "belongs to user 12345") {
+			t.Errorf("another user's: %v", v)
+		}
+	}
+}
+
+// A file that does not answer costs its time once, and not again before it has answered.
+func TestLatencyFileHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan bool)
+		l := latencies{read: func(latencyFile, time.Time) small {
+			<-answer
+			return small{text: "0.5"}
+		}}
+		began := time.Now()
+		for i := range 10 {
+			if v := l.of(fmt.Sprintf("/run/%d", i), "/x", time.Now(), time.Minute); v.Known() || !strings.Contains(v.From, "answer") {
+				t.Fatalf("%v", v)
+			}
+		}
+		l.of("/run/0", "/x", time.Now(), time.Minute)
+		if took := time.Since(began); took != latencyMost*latencyLimit {
+			t.Errorf("it took %v", took)
+		}
+		close(answer)
+		synctest.Wait()
+		for i := range 10 {
+			if v := l.of(fmt.Sprintf("/run/%d", i), "/x", time.Now(), time.Minute); v.Or(0) != 0.5 {
+				t.Errorf("%d: %v", i, v)
+			}
+		}
+	})
+}
+
+func TestLatencyFolder(t *testing.T) {
+	for _, c := range []struct{ pattern, folder, path string }{
+		{"/run/search/{workload}.p99", "/run/search/", "web-1.p99"}, {"/run/{workload}/p99", "/run/", "web-1/p99"},
+		{"/run/a-{workload}/{workload}", "/run/", "a-web-1/web-1"}, {"/run/p99", "/run/", "p99"}, {"/p99", "/", "p99"},
+	} {
+		if got := latencyFileOf(c.pattern, "/services/web-1"); got.folder != c.folder || got.path != c.path {
+			t.Errorf("%s: %+v", c.pattern, got)
 		}
 	}
 }

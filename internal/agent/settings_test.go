@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -235,5 +236,21 @@ func TestDecodeRunningLimits(t *testing.T) {
 	}
 	if c, err := ParseConfig([]byte("decisions_size: 256MiB"), "c.yaml"); err != nil || c.Decisions.Size != 256*unit.MiB {
 		t.Errorf("%v", err)
+	}
+}
+
+// A configuration of megabytes, or one without an end, is refused before it is parsed.
+func TestConfigIsBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("# nothing\n"), MaxConfig/10+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{file, "/dev/zero"} {
+		if _, err := ReadConfig(f); !errors.Is(err, unix.ErrTooLarge) {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+	if _, err := ParseConfig(bytes.Repeat([]byte("# nothing\n"), MaxConfig/10+1), "c.yaml"); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("its text: %v", err)
 	}
 }

@@ -19,7 +19,9 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent/decisions"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -137,6 +139,9 @@ func (s Status) Find(name string) (WorkloadStatus, error) {
 // ErrNoStatus says that no agent wrote a status.
 var ErrNoStatus = errors.New("no agent has written a status")
 
+// maxStatus bounds a status, bytes: some 3 kB for each workload that is looked at.
+const maxStatus = 64 << 20
+
 // ReadStatus reads the status of the agent whose state is in dir: it is asked, where its
 // socket is there and we may, else its file is read, which may be up to a minute older.
 func ReadStatus(dir string) (Status, error) {
@@ -144,7 +149,7 @@ func ReadStatus(dir string) (Status, error) {
 		return s, nil
 	}
 	file := filepath.Join(dir, statusName)
-	data, err := os.ReadFile(file)
+	data, err := unix.ReadAtMost(file, maxStatus)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Status{}, fmt.Errorf("read %s: %w: start 'homenode agent', or name its folder with --state", file, ErrNoStatus)
 	}
@@ -171,7 +176,7 @@ func askStatus(socket string) (Status, error) {
 	if answer.StatusCode != http.StatusOK {
 		return Status{}, fmt.Errorf("ask %s: %s", socket, answer.Status)
 	}
-	data, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxStatus))
 	if err != nil {
 		return Status{}, fmt.Errorf("ask %s: %w", socket, err)
 	}
@@ -202,7 +207,7 @@ func (s Status) write(dir string, group int) error {
 	if group > 0 {
 		_ = f.Chown(-1, group) // refused, fewer may read it
 	}
-	err = errors.Join(err, json.NewEncoder(f).Encode(s)) // not Marshal: that makes a copy of half a megabyte
+	err = errors.Join(err, schema.NewEncoder(f).Encode(s)) // not Marshal: that makes a copy of half a megabyte
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}

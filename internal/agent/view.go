@@ -187,7 +187,7 @@ func (a *Agent) tune(wl *window.Workload) {
 			wl.Near = a.near[i]
 		}
 		if s.LatencyFile != "" {
-			wl.Latency = readLatency(s.LatencyFile, wl.ID, time.Now(), a.period())
+			wl.Latency = a.latency.of(s.LatencyFile, wl.ID, time.Now(), a.period())
 		}
 		return
 	}

@@ -169,7 +169,11 @@ func Peek(dir string) ([]journal.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return journal.Peek(dir, boot)
+	entries, err := journal.Peek(dir, boot)
+	if errors.Is(err, journal.ErrDamaged) { // 'homenode restore' says so
+		err = nil
+	}
+	return entries, err
 }
 
 // act takes this window's steps; after one that was not done, the workload's

@@ -158,7 +158,7 @@ func (j *Journal) write(owner Owner, workload string, c Change, cur Current) err
 	if err := j.add(j.intent(owner, workload, c, cur), e == nil || e.back() || !c.Brief); err != nil {
 		return err
 	}
-	err := owner.Write(Permit{j}, c.Setting, c.New)
+	err := j.gate.pass(func() error { return owner.Write(Permit{j}, c.Setting, c.New) })
 	if err != nil && !errors.Is(err, ErrUntidy) {
 		return j.failed(owner, c, err)
 	}
@@ -172,11 +172,18 @@ func (j *Journal) pass(owner Owner, workload string, c Change, cur Current) erro
 	if err := j.add(r, false); err != nil {
 		return err
 	}
-	err := owner.Write(Permit{j}, c.Setting, c.New)
+	var back error
+	err := j.gate.pass(func() error {
+		err := owner.Write(Permit{j}, c.Setting, c.New)
+		if err == nil || errors.Is(err, ErrUntidy) {
+			back = owner.Write(Permit{j}, c.Setting, r.Old)
+		}
+		return err
+	})
 	if err != nil && !errors.Is(err, ErrUntidy) {
 		return j.failed(owner, c, err)
 	}
-	if err = owner.Write(Permit{j}, c.Setting, r.Old); errors.Is(err, kernel.ErrGone) {
+	if err = back; errors.Is(err, kernel.ErrGone) {
 		return j.gone(owner, c.Setting, 0, err)
 	} else if err != nil {
 		return err // it stays on record as ours

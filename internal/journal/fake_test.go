@@ -57,6 +57,7 @@ func (w *world) op(effect func()) {
 
 func (w *world) Load() ([]byte, error) { return append([]byte(nil), w.log...), nil }
 func (w *world) Sync() error           { w.op(func() {}); return nil }
+func (w *world) Unlock()               {}
 func (w *world) Close() error          { return nil }
 
 func (w *world) Append(line []byte) error {
@@ -82,6 +83,25 @@ func (w *world) Replace(content []byte) error {
 func (w *world) Archive(name string, content []byte) error {
 	w.archive[name] = string(w.log)
 	return w.Replace(content)
+}
+
+func (w *world) Aside(name string, content []byte) error {
+	w.op(func() { w.archive[name] = string(content) })
+	return nil
+}
+
+func (w *world) Asides(prefix string) (all []string, err error) {
+	for name := range w.archive {
+		if strings.HasPrefix(name, prefix) {
+			all = append(all, name)
+		}
+	}
+	return slices.Sorted(slices.Values(all)), nil
+}
+
+func (w *world) Remove(name string) error {
+	delete(w.archive, name)
+	return nil
 }
 
 // owner: a v2 tree of /demo/a and /demo/b with the controller off at first.

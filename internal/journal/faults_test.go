@@ -102,8 +102,8 @@ func TestDiskFull(t *testing.T) {
 func onRecord(t *testing.T, w *world, about string) {
 	t.Helper()
 	j, err := open(w.clone(), boot)
-	if err != nil || len(j.Problems()) > 0 {
-		t.Fatalf("%s: %v, %v", about, err, j.Problems())
+	if err != nil || len(j.damaged) > 0 {
+		t.Fatalf("%s: %v, %v", about, err, j.damaged)
 	}
 	for s, now := range w.files {
 		if changed := now != "" && now != "-"; changed && !j.Ours(s.Cgroup, s.File, now) {
@@ -158,8 +158,8 @@ func TestBrokenJournal(t *testing.T) {
 			t.Errorf("%s: %s; %v", o.Status, o.Detail, d.files)
 		}
 	}
-	if j, err = open(d, boot); err != nil || len(j.Problems()) > 0 { // the restart
-		t.Fatal(err, j.Problems())
+	if j, err = open(d, boot); err != nil || len(j.damaged) > 0 { // the restart
+		t.Fatal(err, j.damaged)
 	}
 	if o := j.Wrap(d).Apply(ctx, cpus("/demo/a", 0, 1)); o.Status != action.Done {
 		t.Errorf("after the restart: %s: %s", o.Status, o.Detail)

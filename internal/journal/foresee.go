@@ -20,12 +20,12 @@ func Foresee(dir, boot string, owner Owner) ([]Restored, error) {
 	} else if pid != "" {
 		return nil, locked(filepath.Join(dir, lockName))
 	}
-	entries, err := Peek(dir, boot)
-	if err != nil {
-		return nil, err
+	entries, damage := Peek(dir, boot)
+	if damage != nil && !errors.Is(damage, ErrDamaged) {
+		return nil, damage
 	}
-	entries, err = remembered(owner, entries)
-	errs := []error{err}
+	entries, err := remembered(owner, entries)
+	errs := []error{damage, err}
 	var all []Restored
 	silent := silence{}
 	for _, e := range entries {

@@ -137,7 +137,7 @@ func TestForeseeWhereRestoreFails(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	line, _ := record{Kind: kindBoot, Version: version + 1, Boot: "another"}.line()
+	line, _ := record{Kind: kindBoot, Version: version + 1, Boot: "another"}.line("another")
 	if err := os.WriteFile(filepath.Join(dir, logName), line, 0o600); err != nil {
 		t.Fatal(err)
 	}

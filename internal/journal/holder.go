@@ -31,7 +31,7 @@ func Holder(dir string) (string, error) {
 	if err != nil || got {
 		return "", unix.Explain("lock", path, "", err)
 	}
-	pid, err := os.ReadFile(path)
+	pid, err := unix.ReadAtMost(path, maxLock)
 	if err != nil {
 		return "", fmt.Errorf("open journal: %w", err)
 	}

@@ -196,7 +196,7 @@ func (j *Journal) disinherit(owner Owner, from Entry, h Heir) (Restored, error) 
 	intent := record{Kind: kindIntent, Workload: from.Workload, Setting: h.Setting, ID: h.ID, At: from.At, Old: from.Original, New: h.Inherited}
 	err := j.add(intent, false)
 	if err == nil {
-		err = owner.Write(Permit{j}, h.Setting, from.Original)
+		err = j.gate.pass(func() error { return owner.Write(Permit{j}, h.Setting, from.Original) })
 	}
 	switch {
 	case err == nil:

@@ -5,7 +5,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"homenode/internal/kernel"
@@ -13,16 +12,18 @@ import (
 
 // Journal is the open record of what was replaced. One process holds it at a time.
 type Journal struct {
-	mu       sync.Mutex
-	store    storage
-	boot     string
-	seq      uint64
-	size     int64 // bytes of whole records in the store
-	least    int64 // what they were when it was shortened last
-	ledger   ledger
-	problems []string
-	broken   error                           // the file could not be written: nothing may be changed any more
-	noHeir   func(s Setting, id uint64) bool // who inherited nothing
+	mu      sync.Mutex
+	store   storage
+	boot    string
+	seq     uint64
+	size    int64 // bytes of whole records in the store
+	least   int64 // what they were when it was shortened last
+	ledger  ledger
+	damaged []string                        // files in which what could not be read is kept
+	broken  error                           // the file could not be written: nothing may be changed any more
+	noHeir  func(s Setting, id uint64) bool // who inherited nothing
+
+	gate gate
 
 	inCgroups map[Setting]*Entry // by the cgroup's file where it ends up; nil: the ledger has changed
 }
@@ -53,38 +54,53 @@ func open(store storage, boot string) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{store: store, boot: boot, ledger: ledger{}}
-	records, good, problems := parse(data)
-	j.problems = problems
-	if len(records) == 0 {
-		return j, j.startOver(store.Replace)
+	p := parse(data, boot)
+	if data != nil && len(data) == 0 { // it is made with its first line
+		p.say(1, "it is empty")
 	}
-	first := records[0]
-	if first.Version > version {
-		return nil, newer(first.Version)
+	if err := refuseVersion(p.records); err != nil {
+		return nil, err
 	}
-	if first.Kind == kindBoot && first.Boot != boot {
-		return j, j.startOver(func(b []byte) error { return store.Archive(first.Boot, b) })
+	if len(p.records) > 0 && p.records[0].Kind == kindBoot && p.records[0].Boot != boot {
+		return j, j.startOver(func(b []byte) error { return store.Archive(p.records[0].Boot, b) })
 	}
-	for _, r := range records {
+	for _, r := range p.records {
 		j.ledger.replay(r)
 		j.seq = max(j.seq, r.Seq)
 	}
-	if j.size = int64(good); good < len(data) {
+	if len(p.damage) > 0 {
+		return j, j.putAside(data, p.damage)
+	}
+	if j.damaged, err = store.Asides(asideOf(boot)); err != nil {
+		return nil, err
+	}
+	if len(p.records) == 0 || p.unended {
+		return j, j.startOver(store.Replace)
+	}
+	if j.size = int64(p.good); p.good < len(data) {
 		return j, store.Truncate(j.size)
 	}
 	return j, nil
 }
 
-func newer(v int) error {
-	return fmt.Errorf("open journal: it was written by a newer homenode (version %d, this one knows %d): use that one to restore", v, version)
+func refuseVersion(records []record) error {
+	for _, r := range records {
+		switch {
+		case r.Kind == kindBoot && r.Version > version:
+			return fmt.Errorf("open journal: it was written by a newer homenode (version %d, this one knows %d): use that one to restore", r.Version, version)
+		case r.Kind == kindBoot && r.Version < version:
+			return fmt.Errorf("open journal: it was written by an older homenode (version %d, this one knows %d): use that one to restore", r.Version, version)
+		}
+	}
+	return nil
 }
 
 // startOver makes a journal that holds what the ledger says, and no more.
 func (j *Journal) startOver(replace func([]byte) error) error {
-	records := append([]record{{Kind: kindBoot, Version: version, Boot: j.boot}}, j.ledger.snapshot(j.seq)...)
+	records := append([]record{{Seq: j.seq, Kind: kindBoot, Version: version, Boot: j.boot}}, j.ledger.snapshot(j.seq)...)
 	var text []byte
 	for _, r := range records {
-		line, err := r.line()
+		line, err := r.line(j.boot)
 		if err != nil {
 			return err
 		}
@@ -115,9 +131,6 @@ func (j *Journal) shorten() {
 
 // Close lets go of the lock. It restores nothing.
 func (j *Journal) Close() error { return j.store.Close() }
-
-// Problems says what was found damaged on opening, a sentence each.
-func (j *Journal) Problems() []string { return slices.Clone(j.problems) }
 
 // Outstanding lists the settings whose original must be put back, newest first.
 func (j *Journal) Outstanding() []Entry {
@@ -169,7 +182,7 @@ func (j *Journal) compact() error {
 	if j.broken != nil {
 		return j.broken
 	}
-	return j.startOver(j.store.Replace)
+	return j.gate.pass(func() error { return j.startOver(j.store.Replace) })
 }
 
 // add appends a record, on disk before it returns when sync is asked for.
@@ -180,8 +193,12 @@ func (j *Journal) add(r record, sync bool) error {
 	if j.broken != nil {
 		return j.broken
 	}
+	return j.gate.pass(func() error { return j.put(r, sync) })
+}
+
+func (j *Journal) put(r record, sync bool) error {
 	r.Seq = j.seq + 1
-	line, err := r.line()
+	line, err := r.line(j.boot)
 	if err == nil {
 		err = j.store.Append(line)
 	}

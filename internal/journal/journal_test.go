@@ -340,8 +340,17 @@ func TestDamageInTheMiddleIsReported(t *testing.T) {
 	lines[1] = strings.Replace(lines[1], "subtree", "subTree", 1)
 	w.log = []byte(strings.Join(lines, ""))
 	j := mustOpen(t, w)
-	if p := j.Problems(); len(p) != 1 || !strings.Contains(p[0], "line 2") || len(j.Outstanding()) != 2 {
-		t.Errorf("%v; %v", p, j.Outstanding())
+	if err := j.Damage(); !errors.Is(err, ErrDamaged) || len(j.Outstanding()) != 2 {
+		t.Errorf("%v; %v", err, j.Outstanding())
+	}
+	why := 0
+	for name, text := range w.archive {
+		if strings.HasSuffix(name, ".why") && strings.Contains(text, "line 2") {
+			why++
+		}
+	}
+	if why != 1 || len(w.archive) != 2 {
+		t.Errorf("kept aside: %v", w.archive)
 	}
 }
 
@@ -398,18 +407,18 @@ func TestDirectory(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	line, _ := record{Seq: 1, Kind: kindIntent, Setting: cpusA, New: "0"}.line()
+	line, _ := record{Seq: 1, Kind: kindIntent, Setting: cpusA, New: "0"}.line(boot)
 	f.Add(line)
 	f.Add(append(line, "00000002 00000000 {}\n"...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		all, good, _ := parse(data)
+		p := parse(data, boot)
 		l := ledger{}
-		for _, r := range all {
+		for _, r := range p.records {
 			l.replay(r)
 		}
-		again, _, _ := parse(data[:good])
-		if len(again) != len(all) {
-			t.Fatalf("cutting the tail off lost records: %d, %d", len(again), len(all))
+		again := parse(data[:p.good], boot)
+		if len(again.records) != len(p.records) || len(again.damage) != len(p.damage) {
+			t.Fatalf("cutting the tail off lost records: %+v, %+v", again, p)
 		}
 	})
 }

@@ -105,12 +105,18 @@ func TestUnsureStaysOnRecord(t *testing.T) {
 func TestOlderRefuses(t *testing.T) {
 	w := newWorld()
 	mustOpen(t, w)
-	if !strings.Contains(string(w.log), `"version":3`) {
+	if !strings.Contains(string(w.log), `"version":4`) {
 		t.Errorf("%s", w.log)
 	}
-	line, _ := record{Kind: kindBoot, Version: version + 1, Boot: boot}.line()
+	line, _ := record{Kind: kindBoot, Version: version + 1, Boot: boot}.line(boot)
 	w.log = line
 	if _, err := open(w, boot); err == nil || !strings.Contains(err.Error(), "newer homenode") {
+		t.Error(err)
+	}
+	if w.log, _ = (record{Kind: kindBoot, Version: version - 1, Boot: boot}).line(boot); w.log == nil {
+		t.Fatal("no line")
+	}
+	if _, err := open(w, boot); err == nil || !strings.Contains(err.Error(), "older homenode") {
 		t.Error(err)
 	}
 }

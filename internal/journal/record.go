@@ -4,17 +4,20 @@ package journal
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"homenode/internal/kernel"
 )
 
-// version 2 has threads' affinity and version 3 settings of units, containers and resctrl
-// groups, which an older homenode would take for cgroups that are gone.
-const version = 3
+// version 4 has checksums with the boot, numbers without gaps, and names of any bytes.
+// Nothing was released before it: an older journal is refused, as a newer one is.
+const version = 4
 
 // kind says what a record records.
 type kind string
@@ -32,7 +35,9 @@ const (
 //
 //	0000007d 1c291ca3 {"seq":3,"kind":"intent","cgroup":"/demo/a",…}
 //
-// the length of the JSON and its CRC-32 (IEEE), in hexadecimal, before it.
+// the length of the JSON and a CRC-32 (IEEE) of the boot's id and of it, in hexadecimal,
+// before it. The first line, which names the boot, has a CRC of itself alone. Numbers have
+// no gaps: the first line has the one before the next line's.
 type record struct {
 	Seq      uint64 `json:"seq"`
 	Kind     kind   `json:"kind"`
@@ -49,51 +54,159 @@ type record struct {
 
 const prefix = 8 + 1 + 8 + 1
 
-func (r record) line() ([]byte, error) {
+// line is the record on disk, in the journal of a boot.
+func (r record) line(boot string) ([]byte, error) {
+	if r.Kind == kindBoot {
+		boot = ""
+	}
+	for _, text := range r.texts() {
+		*text = written(*text)
+	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
-	return fmt.Appendf(nil, "%08x %08x %s\n", len(text), crc32.ChecksumIEEE(text), text), nil
+	return fmt.Appendf(nil, "%08x %08x %s\n", len(text), checksum(boot, text), text), nil
 }
 
-func parseLine(line []byte) (record, bool) {
-	if len(line) < prefix || line[8] != ' ' || line[17] != ' ' {
-		return record{}, false
-	}
-	size, err1 := strconv.ParseUint(string(line[:8]), 16, 32)
-	sum, err2 := strconv.ParseUint(string(line[9:17]), 16, 32)
-	text := line[prefix:]
-	if err1 != nil || err2 != nil || size != uint64(len(text)) || uint32(sum) != crc32.ChecksumIEEE(text) {
-		return record{}, false
-	}
-	var r record
-	if json.Unmarshal(text, &r) != nil {
-		return record{}, false
-	}
-	return r, true
+func checksum(boot string, text []byte) uint32 {
+	return crc32.Update(crc32.ChecksumIEEE([]byte(boot)), crc32.IEEETable, text)
 }
 
-// parse reads a journal. good is where its last whole record ends: what follows
-// is a torn write. A damaged line before that is skipped and reported: the
-// records around it still say what must be put back.
-func parse(data []byte) (all []record, good int, problems []string) {
-	var bad []int
-	for n, at := 1, 0; at < len(data); n++ {
-		end := bytes.IndexByte(data[at:], '\n')
-		if end < 0 {
-			break
-		}
-		r, ok := parseLine(data[at : at+end])
-		at += end + 1
+// texts are all that names and values are in.
+func (r *record) texts() []*string {
+	return []*string{&r.Workload, &r.Cgroup, &r.File, &r.Old, &r.New, &r.Why}
+}
+
+// asBytes begins a text that is written in hexadecimal: JSON has no bytes that are no
+// UTF-8, and a cgroup's name may be of any but "/" and NUL. No name begins with a NUL, and
+// a text that did would be written so, too.
+const asBytes = "\x00"
+
+func written(s string) string {
+	if utf8.ValidString(s) && !strings.HasPrefix(s, asBytes) {
+		return s
+	}
+	return asBytes + hex.EncodeToString([]byte(s))
+}
+
+func (r *record) read() error {
+	for _, text := range r.texts() {
+		digits, ok := strings.CutPrefix(*text, asBytes)
 		if !ok {
-			bad = append(bad, n)
 			continue
 		}
-		for _, line := range bad {
-			problems = append(problems, fmt.Sprintf("read journal: line %d is damaged (%v): a setting it recorded may stay behind", line, kernel.ErrMalformed))
+		b, err := hex.DecodeString(digits)
+		if err != nil {
+			return err
 		}
-		all, good, bad = append(all, r), at, nil
+		*text = string(b)
 	}
-	return all, good, problems
+	return nil
+}
+
+// parseLine reads a line without its newline.
+func parseLine(line []byte, boot string) (record, bool) {
+	size, ok := sizeOf(line)
+	if !ok || size != len(line)-prefix {
+		return record{}, false
+	}
+	sum, err := strconv.ParseUint(string(line[9:17]), 16, 32)
+	text := line[prefix:]
+	var r record
+	if err != nil || json.Unmarshal(text, &r) != nil || r.read() != nil {
+		return record{}, false
+	}
+	if r.Kind == kindBoot {
+		boot = ""
+	}
+	return r, uint32(sum) == checksum(boot, text)
+}
+
+// sizeOf is the length of the JSON that a line says it has.
+func sizeOf(line []byte) (int, bool) {
+	if len(line) < prefix || line[8] != ' ' || line[17] != ' ' {
+		return 0, false
+	}
+	size, err := strconv.ParseUint(string(line[:8]), 16, 31)
+	return int(size), err == nil
+}
+
+// parsed is what a journal's text says.
+type parsed struct {
+	records []record
+	good    int      // where the last whole record ends: a torn write may follow
+	unended bool     // the last one lacks its newline, and nothing else
+	damage  []string // a sentence for each part that cannot be read
+}
+
+// parse reads a journal.
+//
+//  1. What was torn off by a crash within a write is the last line, and has no newline, and
+//     less than it says it has. Nothing was done by it: a record comes before its write.
+//     The first line is written with the file.
+//  2. All else that is no record is damage, and so is a gap in the numbers. The records
+//     around it still say what must be put back.
+//  3. Without the first line, which says of which boot it is, records are of this boot if
+//     their checksums are.
+func parse(data []byte, boot string) (p parsed) {
+	var last *record
+	for n, at := 1, 0; at < len(data); n++ {
+		line, end := cut(data[at:])
+		r, ok := parseLine(line, boot)
+		switch {
+		case ok && n == 1 && r.Kind == kindBoot:
+			boot = r.Boot
+		case !ok && !end && n > 1 && torn(line): // 1
+			return p
+		case !ok: // 2
+			p.say(n, "it is damaged")
+		case last == nil && n == 1:
+			p.say(n, "the line that names its boot is missing")
+		}
+		at += len(line)
+		if end {
+			at++
+		}
+		if !ok {
+			p.good = at
+			continue
+		}
+		if last != nil && r.Seq != last.Seq+1 && (len(p.damage) == 0 || r.Seq <= last.Seq) {
+			p.say(n, fmt.Sprintf("records %d to %d are missing before it", last.Seq+1, r.Seq-1))
+		}
+		p.records, p.good, last = append(p.records, r), at, &r
+		p.unended = !end
+	}
+	return p
+}
+
+func (p *parsed) say(line int, what string) {
+	p.damage = append(p.damage, fmt.Sprintf("line %d: %s (%v): a setting that it recorded may stay behind", line, what, kernel.ErrMalformed))
+}
+
+// cut gives the first line without its newline, and whether it has one.
+func cut(data []byte) (line []byte, end bool) {
+	line, _, end = bytes.Cut(data, []byte{'\n'})
+	return line, end
+}
+
+// torn says that a last line may be the beginning of one of ours: all of it is text, and it
+// has less than it says it has, and is no whole JSON either.
+func torn(line []byte) bool {
+	if bytes.ContainsFunc(line, func(r rune) bool { return r < ' ' }) {
+		return false
+	}
+	head := line[:min(prefix, len(line))]
+	for i, c := range head {
+		if blank := i == 8 || i == 17; blank != (c == ' ') || !blank && !bytes.ContainsRune([]byte("0123456789abcdef"), rune(c)) {
+			return false
+		}
+	}
+	if len(line) < prefix {
+		return true
+	}
+	size, ok := sizeOf(line)
+	text := line[prefix:]
+	return ok && size > len(text) && !json.Valid(text) && (len(text) == 0 || !json.Valid(text[:len(text)-1]))
 }

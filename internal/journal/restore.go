@@ -115,7 +115,7 @@ func (j *Journal) putBack(owner Owner, e Entry) (Restored, error) {
 	if r.Result != PutBack {
 		return j.ended(owner, e, r.Result, r.Detail)
 	}
-	err = owner.Write(Permit{j}, e.Setting, e.Original)
+	err = j.gate.pass(func() error { return owner.Write(Permit{j}, e.Setting, e.Original) })
 	switch {
 	case err == nil:
 		return j.ended(owner, e, PutBack, fmt.Sprintf("%q again, was %q", e.Original, cur.Value))

@@ -15,12 +15,16 @@ import (
 
 // storage is the journal's file; tests have one that crashes.
 type storage interface {
-	Load() ([]byte, error)
+	Load() ([]byte, error) // nil: there is none
 	Append(line []byte) error
 	Sync() error
 	Truncate(size int64) error
 	Replace(content []byte) error              // all or nothing
 	Archive(name string, content []byte) error // keeps the old content under name
+	Aside(name string, content []byte) error   // writes another file
+	Asides(prefix string) ([]string, error)    // lists those
+	Remove(file string) error
+	Unlock() // lets another one have it; Close does, too
 	Close() error
 }
 
@@ -28,6 +32,10 @@ const (
 	logName  = "log"
 	lockName = "lock"
 )
+
+// maxJournal bounds the log, bytes: a million settings, all outstanding. maxLock bounds
+// the lock, which holds a pid.
+const maxJournal, maxLock = 256 << 20, 64
 
 // dirStorage keeps the journal in a directory of its own.
 type dirStorage struct {
@@ -79,7 +87,7 @@ func locked(path string) error {
 
 // holder is ", pid 123", or nothing where that is not written yet, or never will be.
 func holder(path string) string {
-	pid, err := os.ReadFile(path)
+	pid, err := unix.ReadAtMost(path, maxLock)
 	if text := strings.TrimSpace(string(pid)); err == nil && text != "" {
 		return ", pid " + text
 	}
@@ -92,7 +100,11 @@ func (d *dirStorage) openLog() (err error) {
 	if d.log != nil {
 		d.log.Close()
 	}
-	d.log, err = os.OpenFile(d.path(logName), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	d.log, err = os.OpenFile(d.path(logName), os.O_RDWR|os.O_APPEND, 0o600)
+	if errors.Is(err, fs.ErrNotExist) { // Replace makes it with its first line
+		d.log = nil
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
@@ -100,7 +112,10 @@ func (d *dirStorage) openLog() (err error) {
 }
 
 func (d *dirStorage) Load() ([]byte, error) {
-	data, err := os.ReadFile(d.path(logName))
+	data, err := unix.ReadAtMost(d.path(logName), maxJournal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
@@ -170,36 +185,46 @@ func (d *dirStorage) Archive(name string, content []byte) error {
 	return d.Replace(content)
 }
 
+// Unlock leaves all but the lock as it is: another thread may be within any call.
+func (d *dirStorage) Unlock() { d.lock.Close() }
+
 // Close closes the file and, by that, gives up the lock.
 func (d *dirStorage) Close() error {
 	var err error
 	if d.log != nil {
 		err = d.log.Close()
 	}
-	return errors.Join(err, d.lock.Close())
+	if unlocked := d.lock.Close(); !errors.Is(unlocked, os.ErrClosed) {
+		err = errors.Join(err, unlocked)
+	}
+	return err
 }
 
 // Peek reads the journal in dir without its lock, for those who only look. One
-// that is not there, or is of another boot, has no entries. One of a newer homenode is an
-// error, as for Open.
+// that is not there, or is of another boot, has no entries. One of another version is an
+// error, as for Open. With ErrDamaged there are the entries that can be read.
 func Peek(dir, boot string) ([]Entry, error) {
-	data, err := os.ReadFile(filepath.Join(dir, logName))
+	data, err := unix.ReadAtMost(filepath.Join(dir, logName), maxJournal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
-	records, _, _ := parse(data)
+	p := parse(data, boot)
+	if err := refuseVersion(p.records); err != nil {
+		return nil, err
+	}
 	l := ledger{}
-	for _, r := range records {
-		if r.Version > version {
-			return nil, newer(r.Version)
-		}
+	for _, r := range p.records {
 		if r.Kind == kindBoot && r.Boot != boot {
 			return nil, nil
 		}
 		l.replay(r)
 	}
-	return l.entries(func(Entry) bool { return true }), nil
+	kept, err := asides(dir, asideOf(boot))
+	if len(p.damage) > 0 {
+		kept = append(kept, filepath.Join(dir, logName))
+	}
+	return l.entries(func(Entry) bool { return true }), errors.Join(err, damageError(kept))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 )
 
@@ -49,6 +50,29 @@ func FindWorkload(root Root, name string) (string, error) {
 		return found[0], nil
 	}
 	return "", fmt.Errorf("find workload %s: it is the name of several, give the path: %s (%w)", name, strings.Join(found, ", "), ErrMalformed)
+}
+
+// maxAsked is how many of a workload's processes are asked whose they are.
+const maxAsked = 64
+
+// RunsAs says that one of a workload's processes is a user's.
+func RunsAs(root Root, workload string, uid uint32) bool {
+	layout, err := cgroup.Find(root)
+	if err != nil {
+		return false
+	}
+	var buf unix.Buffer
+	pids, _ := layout.PIDs(nil, workload, &buf) // what cannot be read is nobody's
+	for _, pid := range pids[:min(maxAsked, len(pids))] {
+		data, err := buf.ReadFile(root.Path(fmt.Sprintf("/proc/%d/status", pid)))
+		if err != nil {
+			continue
+		}
+		if s, err := procfs.ParseTaskStatus(data); err == nil && s.UID.Or(-1) == int(uid) {
+			return true
+		}
+	}
+	return false
 }
 
 // FindCgroup is the id of a cgroup, given as such or as its directory.

@@ -40,8 +40,9 @@ type Config struct {
 	// Resctrl says how traffic and cache are counted where resctrl is mounted. Without
 	// its Live token only groups that are there are read.
 	Resctrl   resctrl.Config
-	Hints     HintMode // when threads' hint faults are read
-	HintTasks int      // threads whose hint faults are read in a round; 0: 64
+	Hints     HintMode   // when threads' hint faults are read
+	HintTasks int        // threads whose hint faults are read in a round; 0: 64
+	Maps      MapsBounds // of processes' numa_maps; zero: defaultMaps
 	Now       func() time.Time
 }
 
@@ -69,6 +70,7 @@ type Reader struct {
 	workloads    map[string]*workload
 	parents      map[string]cgroup.Effective // of this round
 	ids          []int                       // scratch
+	maps         *unix.Budget                // of this round
 
 	start, last time.Time
 	seq         uint64
@@ -103,6 +105,9 @@ func NewReader(cfg Config) (*Reader, error) {
 func emptyReader(cfg Config) *Reader {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Maps == (MapsBounds{}) {
+		cfg.Maps = defaultMaps
 	}
 	r := &Reader{cfg: cfg, workloads: map[string]*workload{}, limits: map[string]*limitFile{}, start: cfg.Now()}
 	r.online.Path = cfg.Root.Path("/sys/devices/system/cpu/online")
@@ -257,6 +262,7 @@ func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 	r.beginCounting(found)
 	r.parents = map[string]cgroup.Effective{}
 	r.seq++
+	r.maps = r.cfg.Maps.Round.begin(nil)
 	r.beginHints(len(found))
 	r.beginPolicies()
 	w := window.Window{Schema: window.Schema, Seq: r.seq, Nodes: r.nodes()}
@@ -275,7 +281,7 @@ func (r *Reader) discover() ([]cgroup.Cgroup, error) {
 	if r.bare {
 		return nil, nil
 	}
-	return r.layout.DiscoverKnowing(r.cfg.Roots, func(id string) bool { return r.workloads[id] != nil })
+	return r.layout.DiscoverKnowing(r.cfg.Roots, func(id string) bool { return r.workloads[id] != nil }, r.problem)
 }
 
 // add reads one workload; one that is gone by now is left out.

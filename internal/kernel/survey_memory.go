@@ -34,7 +34,7 @@ func (s *Surveyor) memory(p *survey.Process) error {
 	f.by = newByKind(len(s.reader.machine.Nodes))
 	name := "/proc/" + strconv.Itoa(p.PID) + "/numa_maps"
 	path := s.reader.procPath(p.PID, "numa_maps")
-	if err := s.buf.Lines(path, name, f.line); err != nil {
+	if err := s.buf.Lines(path, name, nil, f.line); err != nil {
 		return s.noMemory(p.PID, err)
 	}
 	if f.lines == 0 {
@@ -146,11 +146,10 @@ func (f *fold) mapping(kind survey.MappingKind) survey.Mapping {
 // areas adds what only /proc/PID/maps tells. A mapping that came or went between
 // the two files keeps no end.
 func (s *Surveyor) areas(p *survey.Process) {
-	data, err := s.buf.ReadFile(s.reader.procPath(p.PID, "maps"))
-	if err != nil {
+	areas, err := procfs.ReadAreas(&s.buf, s.reader.procPath(p.PID, "maps"), nil)
+	if unix.Classify(err) == ErrGone || unix.Classify(err) == ErrNotPermitted {
 		return
 	}
-	areas, err := procfs.ParseAreas(data)
 	s.problem(err)
 	i := 0
 	for n := range p.Mappings {

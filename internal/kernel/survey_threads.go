@@ -184,14 +184,21 @@ func (s *Surveyor) guest(p *survey.Process) *survey.Guest {
 	if g.VCPUs == 0 && !strings.HasPrefix(p.Name, "qemu-system-") && p.Name != "qemu-kvm" {
 		return nil
 	}
-	data, err := s.buf.ReadFile(s.reader.procPath(p.PID, "cmdline"))
+	data, err := s.buf.Head(s.reader.procPath(p.PID, "cmdline"), maxCmdline)
 	if err != nil || len(data) == 0 {
 		g.Nodes = unit.UnknownValue[int](fmt.Sprintf("/proc/%d/cmdline cannot be read", p.PID))
+		return &g
+	}
+	if len(data) == maxCmdline {
+		g.Nodes = unit.UnknownValue[int](fmt.Sprintf("/proc/%d/cmdline has more than %d bytes", p.PID, maxCmdline))
 		return &g
 	}
 	g.Nodes = unit.Measured(guestNodes(data), "-numa of its command line")
 	return &g
 }
+
+// maxCmdline is read of a command line: libvirt's, with a hundred devices, have 30 KiB.
+const maxCmdline = 1 << 20
 
 // guestNodes counts "-numa node,…" arguments; none is one node.
 func guestNodes(cmdline []byte) int {

@@ -69,7 +69,8 @@ type workload struct {
 	policyAt uint64 // round of the last look
 	policy   string // why its memory counts as pinned by itself; "" = it does not
 	numaMaps cgroup.NumaStat
-	mapsAt   int // round in which numaMaps was read; −1 = never
+	noMaps   error // numaMaps has not all of them
+	mapsAt   int   // round in which numaMaps was read; −1 = never
 }
 
 // meet looks a new workload over.

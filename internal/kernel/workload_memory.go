@@ -3,7 +3,9 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/procfs"
@@ -24,7 +26,14 @@ func (r *Reader) memoryByNode(w *workload) (anon, file byNode) {
 		}
 	}
 	if w.mapsAt < 0 || r.turn(w) {
-		w.numaMaps, w.mapsAt = r.sumNumaMaps(w), w.seen
+		w.mapsAt = w.seen
+		if w.numaMaps, w.noMaps = r.sumNumaMaps(w); w.noMaps != nil {
+			r.problem(w.noMaps)
+		}
+	}
+	if w.noMaps != nil { // a part would be told as all
+		n, why := len(r.machine.Nodes), w.noMaps.Error()
+		return unknownByNode[unit.Bytes](n, why), unknownByNode[unit.Bytes](n, why)
 	}
 	from := fmt.Sprintf("numa_maps, %d windows ago", w.seen-w.mapsAt)
 	return r.split(w.numaMaps, from)
@@ -63,10 +72,11 @@ func (r *Reader) split(s cgroup.NumaStat, from string) (anon, file byNode) {
 }
 
 // sumNumaMaps counts a mapping's pages as anon up to its anon count, spread over
-// nodes in proportion: numa_maps has no anon count by node.
-func (r *Reader) sumNumaMaps(w *workload) cgroup.NumaStat {
+// nodes in proportion: numa_maps has no anon count by node. An error says that it has not
+// all of them.
+func (r *Reader) sumNumaMaps(w *workload) (cgroup.NumaStat, error) {
 	s := cgroup.NumaStat{Anon: map[int]unit.Bytes{}, File: map[int]unit.Bytes{}}
-	r.eachVMA(w, 1<<30, func(_ int, v procfs.VMA) {
+	err := r.eachVMA(w, 1<<30, func(_ int, v procfs.VMA) {
 		pages := v.Pages()
 		for _, n := range v.Nodes {
 			bytes := unit.Bytes(n.Pages * v.PageSize)
@@ -75,27 +85,61 @@ func (r *Reader) sumNumaMaps(w *workload) cgroup.NumaStat {
 			s.File[n.Node] += bytes - anon
 		}
 	})
-	return s
+	return s, err
 }
 
-// eachVMA visits the mappings of at most so many of a workload's processes.
-func (r *Reader) eachVMA(w *workload, processes int, visit func(pid int, v procfs.VMA)) {
+// MapsBounds is what may be read of numa_maps: any user can map a file 65,530 times under
+// a path of 4 KiB, in each of his processes.
+type MapsBounds struct {
+	Process, Workload, Round MapsBound
+}
+
+// MapsBound is text and time.
+type MapsBound struct {
+	Bytes int64
+	Time  time.Duration
+}
+
+// defaultMaps: a process with 65,530 mappings has 10 MB of text where paths are not made
+// to be long, and the kernel takes some 1.5 ms for 100 MiB of memory. Together they take
+// half of a period of 10 s at most.
+var defaultMaps = MapsBounds{
+	Process:  MapsBound{16 << 20, 2 * time.Second},
+	Workload: MapsBound{64 << 20, 4 * time.Second},
+	Round:    MapsBound{128 << 20, 5 * time.Second},
+}
+
+func (b MapsBound) begin(of *unix.Budget) *unix.Budget { return of.Within(b.Bytes, b.Time) }
+
+// eachVMA visits the mappings of at most so many of a workload's processes, within the
+// bounds. It is ErrTooLarge where one of them has more.
+func (r *Reader) eachVMA(w *workload, processes int, visit func(pid int, v procfs.VMA)) error {
 	pids, err := r.layout.PIDs(nil, w.ID, &r.buf)
 	if err != nil {
-		return
+		return nil
 	}
+	budget := r.cfg.Maps.Workload.begin(r.maps)
 	for _, pid := range pids[:min(processes, len(pids))] {
-		data, err := r.buf.ReadFile(r.procPath(pid, "numa_maps"))
-		if err != nil {
-			if unix.Classify(err) == ErrNotPermitted {
-				r.problem(unix.Explain("read", "/proc/PID/numa_maps", "CAP_SYS_PTRACE", err))
-			}
-			continue
-		}
-		vmas, err := procfs.ParseNumaMaps(data)
-		r.problem(err)
-		for _, v := range vmas {
-			visit(pid, v)
+		err := r.vmas(pid, r.cfg.Maps.Process.begin(budget), visit)
+		switch {
+		case errors.Is(err, unix.ErrTooLarge):
+			return unix.Explain("read", fmt.Sprintf("/proc/%d/numa_maps of %s", pid, w.ID), "", err)
+		case unix.Classify(err) == ErrNotPermitted:
+			r.problem(unix.Explain("read", "/proc/PID/numa_maps", "CAP_SYS_PTRACE", err))
+		case errors.Is(err, ErrMalformed):
+			r.problem(err)
 		}
 	}
+	return nil
+}
+
+func (r *Reader) vmas(pid int, b *unix.Budget, visit func(pid int, v procfs.VMA)) error {
+	var l procfs.NumaLine
+	return r.buf.Lines(r.procPath(pid, "numa_maps"), "/proc/PID/numa_maps", b, func(n int, line []byte) error {
+		if err := l.Parse(n, line); err != nil {
+			return err
+		}
+		visit(pid, l.VMA())
+		return nil
+	})
 }

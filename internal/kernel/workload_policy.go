@@ -79,11 +79,12 @@ func (r *Reader) lookAgain(w *workload) {
 	}
 }
 
-// policyOf says why the workload's memory counts as pinned by itself; "": it does not.
+// policyOf says why the workload's memory counts as pinned by itself; "": it does not. It
+// is a sample: of what is too large, what was read counts.
 func (r *Reader) policyOf(w *workload, processes int) string {
 	var all, explicit uint64
 	example := ""
-	r.eachVMA(w, processes, func(pid int, v procfs.VMA) {
+	err := r.eachVMA(w, processes, func(pid int, v procfs.VMA) {
 		bytes := v.Pages() * v.PageSize
 		all += bytes
 		if v.Explicit() {
@@ -91,6 +92,7 @@ func (r *Reader) policyOf(w *workload, processes int) string {
 			example = fmt.Sprintf("%s in /proc/%d/numa_maps", v.Policy, pid)
 		}
 	})
+	r.problem(err)
 	share, ok := unit.RatioOf(float64(explicit), float64(all)).Get()
 	if !ok || share < policyShare {
 		return ""

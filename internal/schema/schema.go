@@ -58,15 +58,15 @@ func strict[T any](data []byte) (T, error) {
 	return v, nil
 }
 
-// Encode writes the wire form, one line without a newline; what Decode would
-// refuse is refused here.
+// Encode writes the wire form, one line without a newline, that a terminal may show; what
+// Decode would refuse is refused here.
 func Encode(v Valid, what string) ([]byte, error) {
 	if err := v.Validate(); err != nil {
 		return nil, fmt.Errorf("write %s: %w", what, err)
 	}
-	data, err := json.Marshal(v)
-	if err != nil {
+	var line bytes.Buffer
+	if err := NewEncoder(&line).Encode(v); err != nil {
 		return nil, fmt.Errorf("write %s: %w", what, err)
 	}
-	return data, nil
+	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"homenode/internal/exit"
 	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/profile"
 )
@@ -52,7 +53,8 @@ func ProfileFile(path string) (profile.Profile, error) {
 
 // LiveCPUModel is what this machine's CPUs call themselves; "" is unknown.
 func LiveCPUModel() string {
-	data, err := os.ReadFile("/proc/cpuinfo")
+	var buf unix.Buffer
+	data, err := buf.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return ""
 	}

@@ -10,14 +10,18 @@ import (
 	"strings"
 
 	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/lab/shapes"
 )
 
+// maxShape is some fifty times what the largest of the lab's takes, bytes.
+const maxShape = 64 << 10
+
 // Shape takes a shape's name or a path to a file. Names are of the folder, or of the
 // shapes that are part of the program where that is "".
 func Shape(folder, name string) (machine.Shape, error) {
-	file, read := name, os.ReadFile
+	file, read := name, readShape
 	switch {
 	case strings.ContainsAny(name, "/."):
 	case folder == "":
@@ -35,10 +39,12 @@ func Shape(folder, name string) (machine.Shape, error) {
 	return s, exit.BadInput(fmt.Errorf("unknown shape %q: no file %s; 'homenode-lab shapes' lists them", name, file))
 }
 
+func readShape(file string) ([]byte, error) { return unix.ReadAtMost(file, maxShape) }
+
 func parseShape(file string, read func(string) ([]byte, error)) (machine.Shape, error) {
 	data, err := read(file)
 	if err != nil {
-		return machine.Shape{}, fmt.Errorf("read shape: %w", err)
+		return machine.Shape{}, exit.BadInput(fmt.Errorf("read shape: %w", err))
 	}
 	s, err := machine.ParseShape(data, file)
 	return s, exit.BadInput(err)

@@ -3,7 +3,6 @@
 package views
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	stdmaps "maps"
@@ -17,13 +16,14 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
 
 // BRM prints what a run of brm came to: penalties by process, and why each was moved.
 func BRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error {
 	if output == "json" {
-		return json.NewEncoder(w).Encode(s)
+		return schema.NewEncoder(w).Encode(s)
 	}
 	done := "moves"
 	if s.DryRun {

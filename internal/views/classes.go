@@ -3,7 +3,6 @@
 package views
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"homenode/internal/classes"
 	"homenode/internal/policy/animal"
 	"homenode/internal/report"
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
 
@@ -118,7 +118,7 @@ func held(wl classes.Workload) string {
 // Constants is a file for --constants; notes say what they are from.
 func Constants(w io.Writer, f animal.Infer, notes []string, output string) error {
 	if output == "json" {
-		return json.NewEncoder(w).Encode(struct {
+		return schema.NewEncoder(w).Encode(struct {
 			Schema    int          `json:"schema"`
 			From      []string     `json:"from"`
 			Constants animal.Infer `json:"constants"`

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/schema"
 )
 
 // A recording is a file of JSON lines: a header, then one window a line.
@@ -81,11 +82,11 @@ func (r *Recorder) Header(m machine.Machine, period time.Duration, config string
 	if config != "" {
 		h.Schema = RecordingSchema
 	}
-	line, err := json.Marshal(h)
-	if err != nil {
+	var line bytes.Buffer
+	if err := schema.NewEncoder(&line).Encode(h); err != nil {
 		return fmt.Errorf("write recording: header: %w", err)
 	}
-	return r.line(line)
+	return r.line(bytes.TrimSuffix(line.Bytes(), []byte("\n")))
 }
 
 // RecorderTo goes on with a file that has its header.

@@ -19,6 +19,7 @@ import (
 const (
 	mostLocal  = 64
 	mostPublic = 16
+	mostOfUser = 16 // of one user over the socket: nobody keeps the others of the group out
 )
 
 // limited is a listener that hangs up where there are too many: who waits in a queue
@@ -26,10 +27,36 @@ const (
 type limited struct {
 	net.Listener
 	most int64
-	open atomic.Int64
+
+	mu     sync.Mutex
+	open   int64
+	ofUser map[uint32]int // over a unix socket
 }
 
-func limit(l net.Listener, most int64) net.Listener { return &limited{Listener: l, most: most} }
+func limit(l net.Listener, most int64) net.Listener {
+	return &limited{Listener: l, most: most, ofUser: map[uint32]int{}}
+}
+
+// admit says whether there is room, and how it is given back.
+func (l *limited) admit(uid uint32, known bool) (leave func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= l.most || known && l.ofUser[uid] >= mostOfUser {
+		return nil, false
+	}
+	l.open++
+	if known {
+		l.ofUser[uid]++
+	}
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open--
+		if l.ofUser[uid]--; l.ofUser[uid] <= 0 {
+			delete(l.ofUser, uid)
+		}
+	}), true
+}
 
 // Accept returns the next one that there is room for.
 func (l *limited) Accept() (net.Conn, error) {
@@ -38,13 +65,13 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p, ok := peerOf(c); ok && p.UID == 0 {
+		p, known := peerOf(c)
+		if known && p.UID == 0 {
 			return c, nil
 		}
-		if l.open.Add(1) <= l.most {
-			return &countedConn{Conn: c, done: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+		if leave, ok := l.admit(p.UID, known); ok {
+			return &countedConn{Conn: c, done: leave}, nil
 		}
-		l.open.Add(-1)
 		c.Close()
 	}
 }

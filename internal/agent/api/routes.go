@@ -105,11 +105,11 @@ func routes() []route {
 	return []route{
 		{method: "GET", pattern: "/v1/status", summary: "What the agent saw in its last window, and what it did", answer: agent.Status{}, other: []int{503}, handle: status},
 		{method: "GET", pattern: "/v1/workloads", summary: "The workloads that are watched", answer: Workloads{}, other: []int{503}, handle: workloads},
-		{method: "GET", pattern: "/v1/workloads/{id}/why", summary: "Why a workload was bound, unbound or left alone", parameters: []parameter{idParameter}, slow: true, answer: Why{}, other: []int{404, 503}, handle: why},
+		{method: "GET", pattern: "/v1/workloads/{id}/why", summary: "Why a workload was bound, unbound or left alone", parameters: []parameter{idParameter}, slow: true, answer: Why{}, other: []int{404, 429, 503}, handle: why},
 		{method: "PUT", pattern: "/v1/workloads/{id}/exclusion", summary: "Keep a workload from being bound; one that is bound is unbound", write: true,
 			parameters: []parameter{idParameter, {name: "for", about: "how long, e.g. 1h30m; at most 744h", query: true, kind: "duration"}}, answer: Exclusion{}, other: []int{400, 403, 404, 503, 507}, handle: exclude},
 		{method: "DELETE", pattern: "/v1/workloads/{id}/exclusion", summary: "Let a workload be bound again", write: true, parameters: []parameter{idParameter}, answer: Exclusion{}, other: []int{403, 404, 503}, handle: include},
-		{method: "GET", pattern: "/v1/decisions", summary: "Decisions from the log, the newest last", slow: true, answer: Decisions{}, other: []int{400, 404, 500},
+		{method: "GET", pattern: "/v1/decisions", summary: "Decisions from the log, the newest last", slow: true, answer: Decisions{}, other: []int{400, 404, 429, 500},
 			parameters: []parameter{
 				{name: "since", about: "only those after this time (RFC 3339)", query: true, kind: "date-time"},
 				{name: "workload", about: "only those on this one, by its path", query: true, kind: "string"},

@@ -4,7 +4,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
 
@@ -48,11 +48,12 @@ type Server struct {
 	write    func(unix.Peer) bool
 	document map[string]any
 	log      chan struct{} // who reads the decision log: one at a time
+	pace     *pace
 }
 
 // New makes a server. The write group of the agent's configuration must exist.
 func New(a Agent, o Options) (*Server, error) {
-	s := &Server{agent: a, o: o, log: make(chan struct{}, 1)}
+	s := &Server{agent: a, o: o, log: make(chan struct{}, 1), pace: newPace()}
 	gid := -1
 	if name := a.Config().API.WriteGroup; name != "" {
 		var err error
@@ -111,6 +112,15 @@ func (q quiet) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// peerIn is who asks; where that is not known, nobody in particular.
+func peerIn(r *http.Request) unix.Peer {
+	p, ok := r.Context().Value(peerKey{}).(unix.Peer)
+	if !ok {
+		p.UID = 1<<32 - 1
+	}
+	return p
+}
+
 // Handler answers all routes; who may write is whom the kernel says is at the other end.
 func (s *Server) Handler() http.Handler {
 	return s.handler(newDoor(), func(route) bool { return true }, func(r *http.Request) bool {
@@ -135,6 +145,14 @@ func (s *Server) handler(d *door, has func(route) bool, mayWrite func(*http.Requ
 			slots = nil
 		}
 		mux.HandleFunc(rt.method+" "+rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+			if rt.slow {
+				end, ok := s.pace.begin(r.Context(), peerIn(r))
+				if !ok {
+					s.send(w, http.StatusTooManyRequests, Failure{"the decision log is read for you already, or was just now: ask again in a few seconds"})
+					return
+				}
+				defer end()
+			}
 			if got := d.make(r.Context(), slots, func(w http.ResponseWriter) { s.answer(rt, mayWrite, w, r) }); got != nil {
 				d.send(w, got)
 			}
@@ -198,7 +216,7 @@ func (s *Server) send(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", jsonMedia)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	late := &lateHeader{w: w, code: code}
-	if err := json.NewEncoder(late).Encode(v); err != nil && !late.sent {
+	if err := schema.NewEncoder(late).Encode(v); err != nil && !late.sent {
 		s.o.Log.Error("api", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = io.WriteString(w, `{"error":"the answer cannot be written"}`+"\n") // who asked is gone

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/policy/mao"
 	"homenode/internal/schema"
@@ -98,7 +99,7 @@ func Read(path string, m machine.Machine) ([]mao.History, error) {
 	if most := int64(32 * maxFigures); !st.Mode().IsRegular() || st.Size() > most {
 		return nil, fmt.Errorf("read history: %s is no file of at most %d bytes", path, most)
 	}
-	data, err := os.ReadFile(path)
+	data, err := unix.ReadAtMost(path, 32*maxFigures)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}

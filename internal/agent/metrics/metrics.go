@@ -4,11 +4,14 @@ package metrics
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"homenode/internal/agent"
 	"homenode/internal/set"
@@ -113,8 +116,24 @@ func (p *printer) line(suffix string, v float64, labels []string) {
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// escape keeps a label's value on its line; a cgroup may be called anything.
-func escape(s string) string { return escaper.Replace(strings.ToValidUTF8(s, "\uFFFD")) }
+// escape keeps a label's value on its line, and what a terminal would obey out of it; a
+// cgroup may be called anything. Two names stay two labels.
+func escape(s string) string {
+	var out strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&out, `\x%02x`, s[0])
+		case r != '\n' && !unicode.IsPrint(r):
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			out.WriteRune(r)
+		}
+		s = s[size:]
+	}
+	return escaper.Replace(out.String())
+}
 
 func (p *printer) histogram(h agent.Histogram) {
 	sum := uint64(0)

@@ -43,7 +43,7 @@ func Open(ctx context.Context, dir string, owner journal.Owner) (*Journalled, []
 		return nil, nil, err
 	}
 	restored, err := j.Restore(ctx, owner)
-	if err != nil {
+	if err = errors.Join(err, j.Damage()); err != nil {
 		err = fmt.Errorf("put back what an earlier homenode left: %w", err)
 		return nil, restored, joinClose(err, j)
 	}

@@ -4,11 +4,11 @@ package pinner
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/policy/brm"
 	"homenode/internal/yamlfile"
 )
@@ -24,7 +24,7 @@ func ReadSettings(file string) (cfg brm.Config, written map[string]bool, err err
 	if file == "" {
 		return parseSettings(nil, file)
 	}
-	data, err := os.ReadFile(file)
+	data, err := unix.ReadAtMost(file, maxSettings)
 	if err != nil {
 		return brm.Config{}, nil, fmt.Errorf("read configuration: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/policy/brm"
 )
 
@@ -49,6 +50,13 @@ func TestBRMConfigIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Go ") || cfg != (brm.Config{}) || !errors.Is(err, kernel.ErrMalformed) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// A file that has more than settings take is not read whole.
+func TestSettingsAreBounded(t *testing.T) {
+	if cfg, _, err := ReadSettings("/dev/zero"); !errors.Is(err, unix.ErrTooLarge) || cfg != (brm.Config{}) {
+		t.Errorf("%+v, %v", cfg, err)
 	}
 }
 

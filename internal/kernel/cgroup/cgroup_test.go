@@ -160,14 +160,18 @@ func TestOwnerByShim(t *testing.T) {
 		"/proc/self/mountinfo": mountV2, top + "/cgroup.controllers": "cpuset cpu memory\n",
 		"/proc/1/stat": stat("systemd", "0"), "/proc/7/stat": stat("a) S 1 (b", "1"),
 		top + "/default/c1/cgroup.procs": "11\n", "/proc/11/stat": stat("homenode-load", "10"), // 11 ← sh ← shim
-		"/proc/10/stat": stat("sh", "20"), "/proc/20/stat": stat("containerd-shim", "1"), "/proc/20/cmdline": shim("default"),
+		"/proc/10/stat": stat("sh", "20"), "/proc/20/stat": stat("containerd-shim", "1"), "/proc/20/status": "Uid:\t0\t0\t0\t0\n", "/proc/20/cmdline": shim("default"),
 		top + "/demo/byhand/cgroup.procs":      "7\n",
 		top + "/demo/indocker/cgroup.procs":    "",
 		top + "/demo/indocker/in/cgroup.procs": "30\n31\n", // 30 is gone
-		"/proc/31/stat":                        stat("x", "21"), "/proc/21/stat": stat("containerd-shim", "1"), "/proc/21/cmdline": shim("moby"),
-		top + "/pods/a/cgroup.procs": "40\n", "/proc/40/stat": stat("x", "22"), "/proc/22/stat": stat("containerd-shim", "1"), "/proc/22/cmdline": shim("k8s.io"),
+		"/proc/31/stat":                        stat("x", "21"), "/proc/21/stat": stat("containerd-shim", "1"), "/proc/21/status": "Uid:\t0\t0\t0\t0\n", "/proc/21/cmdline": shim("moby"),
+		top + "/pods/a/cgroup.procs": "40\n", "/proc/40/stat": stat("x", "22"), "/proc/22/stat": stat("containerd-shim", "1"), "/proc/22/status": "Uid:\t0\t0\t0\t0\n", "/proc/22/cmdline": shim("k8s.io"),
 		top + "/gone/cgroup.procs": "99\n", top + "/loop/cgroup.procs": "50\n", "/proc/50/stat": stat("x", "50"),
-		top + "/empty/cgroup.procs": "", top + "/nocmd/cgroup.procs": "23\n", "/proc/23/stat": stat("containerd-shim", "1"),
+		top + "/empty/cgroup.procs": "", top + "/nocmd/cgroup.procs": "23\n", "/proc/23/stat": stat("containerd-shim", "1"), "/proc/23/status": "Uid:\t0\t0\t0\t0\n",
+		// A user's process that calls itself so, and one that becomes root for him.
+		top + "/evil/cgroup.procs": "60\n", "/proc/60/stat": stat("x", "61"), "/proc/61/stat": stat("containerd-shim", "1"), "/proc/61/cmdline": shim("k8s.io"),
+		"/proc/61/status": "Uid:\t1000\t1000\t1000\t1000\n", top + "/setuid/cgroup.procs": "62\n", "/proc/62/stat": stat("containerd-shim", "1"),
+		"/proc/62/cmdline": shim("k8s.io"), "/proc/62/status": "Uid:\t1000\t0\t0\t0\n",
 	}
 	l, err := Find(kerneltest.Tree(t, files))
 	if err != nil {
@@ -176,7 +180,7 @@ func TestOwnerByShim(t *testing.T) {
 	var buf unix.Buffer
 	for id, want := range map[string]string{
 		"/default/c1": Containerd, "/demo/byhand": NoOwner, "/demo/indocker": Docker, "/pods/a": Kubelet, "/gone": NoOwner,
-		"/loop": NoOwner, "/empty": NoOwner, "/none": NoOwner, "/nocmd": Containerd, "/system.slice/x.service": Systemd,
+		"/loop": NoOwner, "/empty": NoOwner, "/none": NoOwner, "/nocmd": Containerd, "/evil": NoOwner, "/setuid": NoOwner, "/system.slice/x.service": Systemd,
 	} {
 		if got := l.Owner(id, &buf); got != want {
 			t.Errorf("%s is owned by %s, want %s", id, got, want)

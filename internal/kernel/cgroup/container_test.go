@@ -52,6 +52,7 @@ func TestContainerOf(t *testing.T) {
 		files[fmt.Sprintf("/proc/%d/stat", pid)] = fmt.Sprintf(stat, pid, "load", pid+1)
 		files[fmt.Sprintf("/proc/%d/cgroup", pid)] = "0::" + c.cgroup + "/init.scope\n"
 		files[fmt.Sprintf("/proc/%d/stat", pid+1)] = fmt.Sprintf(stat, pid+1, "containerd-shim", 1)
+		files[fmt.Sprintf("/proc/%d/status", pid+1)] = "Uid:\t0\t0\t0\t0\n"
 		files[fmt.Sprintf("/proc/%d/cmdline", pid+1)] = "shim\x00-namespace\x00" + c.namespace + "\x00-id\x00" + c.id + "\x00"
 	}
 	l, err := Find(kerneltest.Tree(t, files))

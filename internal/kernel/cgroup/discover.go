@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -31,16 +32,30 @@ type Cgroup struct {
 //  2. A threaded cgroup belongs to its domain above and is no workload.
 //
 // What vanishes meanwhile is left out.
-func (l Layout) Discover(roots []string) ([]Cgroup, error) { return l.DiscoverKnowing(roots, nil) }
+func (l Layout) Discover(roots []string) ([]Cgroup, error) {
+	return l.DiscoverKnowing(roots, nil, func(error) {})
+}
+
+// What is looked at. A user whom a subtree is delegated to makes as many cgroups as he
+// likes: the walk goes level by level, so that a deep tree of one is left out rather than
+// the others' services, which are near the top.
+const (
+	maxChildren = 8 << 10  // of one cgroup
+	maxLooked   = 20 << 10 // cgroups, in all
+	maxFound    = 4 << 10  // workloads: some 5 kB each, in the reader, a window and its JSON
+	// maxPath is PATH_MAX less the longest name of a file.
+	maxPath = 4095 - 64
+)
 
 // DiscoverKnowing is Discover for who looks again and again: of the cgroups that it
 // knows it believes that they have processes, if none are below. Who reads their threads
-// sees by himself that there are none.
-func (l Layout) DiscoverKnowing(roots []string, known func(id string) bool) ([]Cgroup, error) {
+// sees by himself that there are none. problem is told of cgroups that are left out, as
+// they are too many, or their paths too long.
+func (l Layout) DiscoverKnowing(roots []string, known func(id string) bool, problem func(error)) ([]Cgroup, error) {
 	if err := l.NeedCpuset(); err != nil {
 		return nil, err
 	}
-	w := walker{Layout: l, known: known}
+	w := walker{Layout: l, known: known, problem: problem, left: maxLooked}
 	var err error
 	if len(roots) == 0 {
 		w.walk("/")
@@ -53,9 +68,11 @@ func (l Layout) DiscoverKnowing(roots []string, known func(id string) bool) ([]C
 
 type walker struct {
 	Layout
-	known func(id string) bool // nil: none
-	buf   unix.Buffer
-	found []Cgroup
+	known   func(id string) bool // nil: none
+	problem func(error)
+	left    int // cgroups that may still be looked at
+	buf     unix.Buffer
+	found   []Cgroup
 }
 
 func (w *walker) globs(roots []string) error {
@@ -69,6 +86,10 @@ func (w *walker) globs(roots []string) error {
 			return fmt.Errorf("discover workloads: root %q: %w (%w)", pattern, err, unix.ErrMalformed)
 		}
 		for _, dir := range dirs {
+			if len(w.found) == maxFound {
+				w.problem(fmt.Errorf("look at %s: more than %d workloads: the others are left out (%w)", pattern, maxFound, unix.ErrTooLarge))
+				break
+			}
 			w.offer("/" + strings.TrimPrefix(strings.TrimPrefix(dir, top), "/"))
 		}
 	}
@@ -86,20 +107,42 @@ func (w *walker) offer(id string) {
 
 // walk takes every cgroup below id that has processes of its own.
 func (w *walker) walk(id string) {
-	for _, name := range subdirs(w.Path(w.Cpuset, id, "")) {
-		child := path.Join(id, name)
-		dir := w.Path(w.Cpuset, child, "")
-		if w.threaded(dir) {
-			continue
+	for level := []string{id}; len(level) > 0; {
+		var next []string
+		for _, at := range level {
+			names, err := listSubdirs(w.Path(w.Cpuset, at, ""))
+			if errors.Is(err, unix.ErrTooLarge) {
+				w.problem(unix.Explain("look below", at, "", err))
+			}
+			for _, name := range names {
+				if w.left--; w.left < 0 || len(w.found) == maxFound {
+					w.problem(fmt.Errorf("look below %s: more than %d cgroups, or %d with processes, in all: those farther from the root are left out (%w)", at, maxLooked, maxFound, unix.ErrTooLarge))
+					return
+				}
+				if child := path.Join(at, name); w.take(child) {
+					next = append(next, child)
+				}
+			}
 		}
-		_, subdirs, _ := unix.Look(dir)
-		if w.believe(child, subdirs) || w.hasProcs(dir) {
-			w.found = append(w.found, Cgroup{ID: child, Owner: OwnerOf(child)})
-		}
-		if subdirs {
-			w.walk(child)
-		}
+		level = next
 	}
+}
+
+// take looks at one cgroup, and says whether there are some below it.
+func (w *walker) take(id string) (below bool) {
+	dir := w.Path(w.Cpuset, id, "")
+	if len(dir) > maxPath {
+		w.problem(fmt.Errorf("look at %.60s…: its path has %d bytes: it and what is below is left out (%w)", id, len(dir), unix.ErrTooLarge))
+		return false
+	}
+	if w.threaded(dir) {
+		return false
+	}
+	_, subdirs, _ := unix.Look(dir)
+	if w.believe(id, subdirs) || w.hasProcs(dir) {
+		w.found = append(w.found, Cgroup{ID: id, Owner: OwnerOf(id)})
+	}
+	return subdirs
 }
 
 func (w *walker) believe(id string, subdirs bool) bool {
@@ -144,20 +187,32 @@ func subdirs(dir string) []string {
 	return names
 }
 
+// listSubdirs gives what it has with ErrTooLarge, too.
 func listSubdirs(dir string) (names []string, err error) {
 	if !unix.MayHaveSubdirs(dir) {
 		return nil, nil
 	}
-	entries, err := os.ReadDir(dir)
+	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if e.IsDir() {
-			names = append(names, e.Name())
+	defer d.Close()
+	for {
+		entries, err := d.ReadDir(1024)
+		for _, e := range entries {
+			if e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+		switch slices.Sort(names); {
+		case len(names) > maxChildren:
+			return names[:maxChildren], fmt.Errorf("it has more than %d cgroups: the others are left out (%w)", maxChildren, unix.ErrTooLarge)
+		case errors.Is(err, io.EOF):
+			return names, nil
+		case err != nil:
+			return nil, err
 		}
 	}
-	return names, nil
 }
 
 // Children lists the ids of the cgroups right below one.
@@ -171,7 +226,8 @@ func (l Layout) Children(h Hier, id string) []string {
 
 // PIDs appends the processes of a cgroup and of those below it.
 func (l Layout) PIDs(dst []int, id string, buf *unix.Buffer) ([]int, error) {
-	return l.ids(dst, id, "cgroup.procs", buf)
+	left := maxLooked
+	return l.ids(dst, id, "cgroup.procs", buf, &left)
 }
 
 // PIDsIn is PIDs of the cgroup with that path in another hierarchy.
@@ -190,12 +246,17 @@ func (l Layout) ThreadsFile() string {
 
 // TIDs appends the threads of a cgroup and of those below it.
 func (l Layout) TIDs(dst []int, id string, buf *unix.Buffer) ([]int, error) {
-	return l.ids(dst, id, l.ThreadsFile(), buf)
+	left := maxLooked
+	return l.ids(dst, id, l.ThreadsFile(), buf, &left)
 }
 
 // ids reads a file of ids in a cgroup and below. A threaded cgroup refuses
 // cgroup.procs with EOPNOTSUPP: its processes are listed by its domain.
-func (l Layout) ids(dst []int, id, file string, buf *unix.Buffer) ([]int, error) {
+// left counts down the cgroups that are still looked at.
+func (l Layout) ids(dst []int, id, file string, buf *unix.Buffer, left *int) ([]int, error) {
+	if *left--; *left < 0 || len(id) > maxPath {
+		return dst, fmt.Errorf("read %.60s and below: more than %d cgroups, or paths of more than %d bytes (%w)", id, maxLooked, maxPath, unix.ErrTooLarge)
+	}
 	data, err := buf.ReadLine(l.Path(l.Cpuset, id, file))
 	switch {
 	case err == nil:
@@ -210,7 +271,7 @@ func (l Layout) ids(dst []int, id, file string, buf *unix.Buffer) ([]int, error)
 		return dst, unix.Explain("list", id, "", err)
 	}
 	for _, name := range names {
-		if dst, err = l.ids(dst, path.Join(id, name), file, buf); err != nil && !errors.Is(err, unix.ErrGone) {
+		if dst, err = l.ids(dst, path.Join(id, name), file, buf, left); err != nil && !errors.Is(err, unix.ErrGone) {
 			return dst, err
 		}
 	}

@@ -30,6 +30,10 @@ func (l Layout) Owner(id string, buf *unix.Buffer) string {
 // maxAncestors ends the walk where a process tree changes under it.
 const maxAncestors = 64
 
+// maxCmdline is read of a command line, which may have megabytes. A shim's first argument
+// is its namespace.
+const maxCmdline = 4 << 10
+
 // shimAbove says whose the shim above a process is. The answer is about one process: ok
 // is false when it is gone, and another has to be asked.
 func (l Layout) shimAbove(pid int, buf *unix.Buffer) (owner string, ok bool) {
@@ -54,8 +58,8 @@ func (l Layout) shimOf(pid int, buf *unix.Buffer) (cmdline []byte, ok bool) {
 			return nil, false
 		}
 		// containerd-shim-runc-v2, cut to the kernel's 15 characters
-		if procfs.TaskName(data) == "containerd-shim" {
-			cmdline, _ := buf.ReadFile(file("cmdline"))
+		if procfs.TaskName(data) == "containerd-shim" && ofRoot(file("status"), buf) {
+			cmdline, _ := buf.Head(file("cmdline"), maxCmdline)
 			return append([]byte{}, cmdline...), true
 		}
 		if s.Parent <= 0 {
@@ -64,6 +68,18 @@ func (l Layout) shimOf(pid int, buf *unix.Buffer) (cmdline []byte, ok bool) {
 		pid = s.Parent
 	}
 	return nil, true
+}
+
+// ofRoot says that root started a process, and that it is root's. Anybody may call a
+// process of his own containerd-shim, and keep its cgroup from being bound by that, or have
+// a program that becomes root for him be called so.
+func ofRoot(status string, buf *unix.Buffer) bool {
+	data, err := buf.ReadFile(status)
+	if err != nil {
+		return false
+	}
+	s, err := procfs.ParseTaskStatus(data)
+	return err == nil && s.UID.Or(-1) == 0 && s.Real.Or(-1) == 0
 }
 
 // shimOwner reads whom a shim works for from /proc/PID/cmdline:

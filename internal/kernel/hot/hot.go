@@ -236,11 +236,8 @@ func (l *look) proc(pid int, file string) string {
 
 func (l *look) smaps(pid int) ([]procfs.SmapsArea, error) {
 	path := l.proc(pid, "smaps")
-	data, err := l.buf.ReadFile(path)
-	if err != nil {
-		return nil, unix.Explain("read", path, "CAP_SYS_PTRACE", err)
-	}
-	return procfs.ParseSmaps(data)
+	areas, err := procfs.ReadSmaps(&l.buf, path, procfs.MapsBudget())
+	return areas, unix.Explain("read", path, "CAP_SYS_PTRACE", err)
 }
 
 // tlbNote holds for all that goes by the accessed bits of page tables. The kernel

@@ -90,13 +90,9 @@ func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
 	if c.frames != nil {
 		return nil, nil
 	}
-	data, err := c.buf.ReadFile(c.proc(pid, "smaps"))
+	areas, err := procfs.ReadSmaps(&c.buf, c.proc(pid, "smaps"), procfs.MapsBudget())
 	if err != nil {
 		return nil, unix.Explain("read", c.proc(pid, "smaps"), "CAP_SYS_PTRACE", err)
-	}
-	areas, err := procfs.ParseSmaps(data)
-	if err != nil {
-		return nil, err
 	}
 	by := map[uint64]unit.Bytes{}
 	for _, a := range areas {
@@ -111,24 +107,17 @@ func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
 // there are. The two are read one after the other: a mapping that only maps has is
 // new, and taken to be of small pages.
 func (c *counter) areas(pid int) ([]countedArea, error) {
-	data, err := c.buf.ReadFile(c.proc(pid, "numa_maps"))
+	vmas, err := procfs.ReadNumaMaps(&c.buf, c.proc(pid, "numa_maps"), procfs.MapsBudget())
 	if err != nil {
 		return nil, unix.Explain("read", c.proc(pid, "numa_maps"), "CAP_SYS_PTRACE", err)
-	}
-	vmas, err := procfs.ParseNumaMaps(data)
-	if err != nil {
-		return nil, err
 	}
 	by := make(map[uint64]procfs.VMA, len(vmas))
 	for _, v := range vmas {
 		by[v.Start] = v
 	}
-	if data, err = c.buf.ReadFile(c.proc(pid, "maps")); err != nil {
-		return nil, unix.Explain("read", c.proc(pid, "maps"), "CAP_SYS_PTRACE", err)
-	}
-	mapped, err := procfs.ParseAreas(data)
+	mapped, err := procfs.ReadAreas(&c.buf, c.proc(pid, "maps"), procfs.MapsBudget())
 	if err != nil {
-		return nil, err
+		return nil, unix.Explain("read", c.proc(pid, "maps"), "CAP_SYS_PTRACE", err)
 	}
 	areas := make([]countedArea, 0, len(mapped))
 	for _, a := range mapped {

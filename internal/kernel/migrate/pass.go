@@ -101,20 +101,13 @@ func (m *Mover) proc(pid int, file string) string {
 func (r *run) areas(pid int) ([]*area, error) {
 	const need = "CAP_SYS_PTRACE"
 	m := r.m
-	data, err := m.buf.ReadFile(m.proc(pid, "numa_maps"))
+	vmas, err := procfs.ReadNumaMaps(&m.buf, m.proc(pid, "numa_maps"), procfs.MapsBudget())
 	if err != nil {
 		return nil, unix.Explain("read", m.proc(pid, "numa_maps"), need, err)
 	}
-	vmas, err := procfs.ParseNumaMaps(data)
+	mapped, err := procfs.ReadAreas(&m.buf, m.proc(pid, "maps"), procfs.MapsBudget())
 	if err != nil {
-		return nil, err
-	}
-	if data, err = m.buf.ReadFile(m.proc(pid, "maps")); err != nil {
 		return nil, unix.Explain("read", m.proc(pid, "maps"), need, err)
-	}
-	mapped, err := procfs.ParseAreas(data)
-	if err != nil {
-		return nil, err
 	}
 	return r.join(pid, vmas, mapped), nil
 }

@@ -135,13 +135,9 @@ func (f *finder) proc(pid int, file string) string {
 // process looks at what one process maps and has open.
 func (f *finder) process(pid int) error {
 	f.fs.learn(&f.buf, pid)
-	data, err := f.buf.ReadFile(f.proc(pid, "maps"))
+	areas, err := procfs.ReadAreas(&f.buf, f.proc(pid, "maps"), procfs.MapsBudget())
 	if err != nil {
 		return ended(unix.Explain("read", f.proc(pid, "maps"), "CAP_SYS_PTRACE", err))
-	}
-	areas, err := procfs.ParseAreas(data)
-	if err != nil {
-		return err
 	}
 	for _, a := range areas {
 		if a.HasFile() {

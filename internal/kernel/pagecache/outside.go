@@ -37,24 +37,22 @@ func (f *finder) outside(pids []int) error {
 		if err := f.stop(); err != nil {
 			return fmt.Errorf("find who else has the files: %w", err)
 		}
-		data, err := f.buf.ReadFile(f.proc(pid, "maps"))
-		if err != nil {
-			if unix.Classify(err) == unix.ErrNotPermitted {
-				hidden++
-			}
-			continue
-		}
-		if len(data) == 0 { // 2
-			continue
-		}
-		err = procfs.EachMapped(data, func(dev, inode uint64, sysV bool) {
+		mappings, err := procfs.ReadMapped(&f.buf, f.proc(pid, "maps"), procfs.MapsBudget(), func(dev, inode uint64, sysV bool) {
 			id := ID{Dev: dev, Ino: inode}
 			if sysV {
 				id.IPC = ipcOf(f.root, pid)
 			}
 			found(id)
 		})
-		if err != nil {
+		switch kind := unix.Classify(err); {
+		case err == nil && mappings == 0: // 2
+			continue
+		case kind == unix.ErrNotPermitted:
+			hidden++
+			continue
+		case kind == unix.ErrGone:
+			continue
+		case err != nil:
 			f.note("files of other processes", err)
 			continue
 		}

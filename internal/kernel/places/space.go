@@ -41,11 +41,7 @@ type live struct {
 func Live(root unix.Root) Spaces { return &live{root: root, tables: map[string]*symbol.Table{}} }
 
 func (l *live) Space(pid int) (Space, bool) {
-	data, err := l.buf.ReadFile(l.root.Path(fmt.Sprintf("/proc/%d/maps", pid)))
-	if err != nil {
-		return Space{}, false
-	}
-	areas, err := procfs.ParseAreas(data)
+	areas, err := procfs.ReadAreas(&l.buf, l.root.Path(fmt.Sprintf("/proc/%d/maps", pid)), procfs.MapsBudget())
 	if err != nil {
 		return Space{}, false
 	}

@@ -56,17 +56,25 @@ func ParseMaps(data []byte) ([]Range, error) {
 func ParseAreas(data []byte) ([]Area, error) {
 	var all []Area
 	for n, line := range lines(data) {
-		r, rest, err := addresses(n, line)
+		a, err := parseArea(n, line)
 		if err != nil {
 			return nil, err
-		}
-		a, err := area(r, rest)
-		if err != nil {
-			return nil, malformed("/proc/PID/maps", n, line, err)
 		}
 		all = append(all, a)
 	}
 	return all, nil
+}
+
+func parseArea(n int, line []byte) (Area, error) {
+	r, rest, err := addresses(n, line)
+	if err != nil {
+		return Area{}, err
+	}
+	a, err := area(r, rest)
+	if err != nil {
+		return Area{}, malformed("/proc/PID/maps", n, line, err)
+	}
+	return a, nil
 }
 
 // area reads what follows the addresses: access, offset, device, inode, path.
@@ -120,17 +128,24 @@ func inodeNumber(b []byte) (n uint64, err error) {
 // has one, as often as it is mapped. It keeps nothing of data.
 func EachMapped(data []byte, each func(dev, inode uint64, sysV bool)) error {
 	for n, line := range lines(data) {
-		rest := line
-		for range 3 { // addresses, access, offset
-			_, rest = nextField(rest)
+		if err := mapped(n, line, each); err != nil {
+			return err
 		}
-		dev, inode, path, err := fileID(rest)
-		if err != nil {
-			return malformed("/proc/PID/maps", n, line, err)
-		}
-		if segment := bytes.HasPrefix(bytes.TrimLeft(path, " "), []byte(sysV)); segment || inode != 0 {
-			each(dev, inode, segment)
-		}
+	}
+	return nil
+}
+
+func mapped(n int, line []byte, each func(dev, inode uint64, sysV bool)) error {
+	rest := line
+	for range 3 { // addresses, access, offset
+		_, rest = nextField(rest)
+	}
+	dev, inode, path, err := fileID(rest)
+	if err != nil {
+		return malformed("/proc/PID/maps", n, line, err)
+	}
+	if segment := bytes.HasPrefix(bytes.TrimLeft(path, " "), []byte(sysV)); segment || inode != 0 {
+		each(dev, inode, segment)
 	}
 	return nil
 }

@@ -69,6 +69,15 @@ type NumaLine struct {
 	Nodes    []NodePages
 }
 
+// VMA is what is to be kept of a line; its nodes are valid until the next Parse.
+func (l *NumaLine) VMA() VMA {
+	policy := "default" // nearly always
+	if string(l.Policy) != policy {
+		policy = string(l.Policy)
+	}
+	return VMA{l.Start, policy, l.PageSize, l.Anon, l.Nodes, l.Huge}
+}
+
 // ParseNumaMaps reads /proc/PID/numa_maps (see NumaLine.Parse).
 func ParseNumaMaps(data []byte) ([]VMA, error) {
 	var all []VMA

@@ -35,34 +35,52 @@ var errNoFields = errors.New("the mapping before it has no KernelPageSize, Rss o
 //
 // A kernel thread has none. Lines that are not needed are not looked at.
 func ParseSmaps(data []byte) ([]SmapsArea, error) {
-	var all []SmapsArea
-	seen := 0 // of the three fields that every mapping has
+	var p smapsParser
 	for n, line := range lines(data) {
-		key, rest := nextField(line)
-		if bytes.HasSuffix(key, []byte(":")) {
-			if len(all) == 0 {
-				return nil, malformed("/proc/PID/smaps", n, line, errRange)
-			}
-			always, err := all[len(all)-1].field(string(key), rest)
-			if err != nil {
-				return nil, malformed("/proc/PID/smaps", n, line, err)
-			}
-			seen += always
-			continue
-		}
-		if len(all) > 0 && seen != 3 {
-			return nil, malformed("/proc/PID/smaps", n, line, errNoFields)
-		}
-		a, err := smapsHead(n, line)
-		if err != nil {
+		if err := p.line(n, line); err != nil {
 			return nil, err
 		}
-		all, seen = append(all, a), 0
 	}
-	if len(all) > 0 && seen != 3 {
-		return nil, malformed("/proc/PID/smaps", bytes.Count(data, []byte("\n"))+1, nil, errNoFields)
+	return p.end()
+}
+
+type smapsParser struct {
+	all  []SmapsArea
+	seen int // of the three fields that every mapping has
+	n    int // line
+}
+
+func (p *smapsParser) line(n int, line []byte) error {
+	p.n = n
+	key, rest := nextField(line)
+	if !bytes.HasSuffix(key, []byte(":")) {
+		return p.head(line)
 	}
-	return all, nil
+	if len(p.all) == 0 {
+		return malformed("/proc/PID/smaps", n, line, errRange)
+	}
+	always, err := p.all[len(p.all)-1].field(string(key), rest)
+	if err != nil {
+		return malformed("/proc/PID/smaps", n, line, err)
+	}
+	p.seen += always
+	return nil
+}
+
+func (p *smapsParser) head(line []byte) error {
+	if len(p.all) > 0 && p.seen != 3 {
+		return malformed("/proc/PID/smaps", p.n, line, errNoFields)
+	}
+	a, err := smapsHead(p.n, line)
+	p.all, p.seen = append(p.all, a), 0
+	return err
+}
+
+func (p *smapsParser) end() ([]SmapsArea, error) {
+	if len(p.all) > 0 && p.seen != 3 {
+		return nil, malformed("/proc/PID/smaps", p.n+1, nil, errNoFields)
+	}
+	return p.all, nil
 }
 
 func smapsHead(n int, line []byte) (SmapsArea, error) {

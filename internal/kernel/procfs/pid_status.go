@@ -4,6 +4,7 @@ package procfs
 
 import (
 	"bytes"
+	"errors"
 
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -14,6 +15,7 @@ type TaskStatus struct {
 	CPUs set.CPUSet
 	Mems set.NodeSet
 	UID  unit.Opt[int] // effective
+	Real unit.Opt[int] // user, of who started it
 	// Process is the process that a thread is of: itself if it is the first.
 	Process unit.Opt[int]
 	// Caps are the effective capabilities, a bit each: CapNice, CapPtrace.
@@ -60,17 +62,22 @@ func ParseTaskStatus(data []byte) (TaskStatus, error) {
 			b, err = kibibytes(rest)
 			s.Swap = unit.OptOf(b, err == nil)
 		case "Uid:":
-			_, rest = nextField(rest)
-			f, _ := nextField(rest)
-			var uid uint64
-			uid, err = number(f)
-			s.UID = unit.OptOf(int(uid), err == nil)
+			s.Real, s.UID, err = userIDs(rest)
 		}
 		if err != nil {
 			return TaskStatus{}, malformed("/proc/PID/status", n, line, err)
 		}
 	}
 	return s, nil
+}
+
+// userIDs reads "0	1000	0	0": the real and the effective user.
+func userIDs(text []byte) (realID, effective unit.Opt[int], err error) {
+	a, rest := nextField(text)
+	b, _ := nextField(rest)
+	first, err1 := number(a)
+	second, err2 := number(b)
+	return unit.OptOf(int(first), err1 == nil), unit.OptOf(int(second), err2 == nil), errors.Join(err1, err2)
 }
 
 // ParseStatm reads the resident pages of /proc/PID/statm (since 2.0), the second

@@ -5,6 +5,7 @@ package unix
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	sys "golang.org/x/sys/unix"
@@ -35,18 +36,134 @@ func OpenInside(root, path string) (*os.File, sys.Stat_t, error) {
 		return fail(err)
 	}
 	defer sys.Close(found)
-	var st sys.Stat_t
-	if err := sys.Fstat(found, &st); err != nil { // 2
+	f, st, err := openFound(found, root+path)
+	if err != nil {
 		return fail(err)
 	}
+	return f, st, nil
+}
+
+// openFound opens a regular file that was found with O_PATH. It is 2 of OpenInside.
+func openFound(found int, name string) (*os.File, sys.Stat_t, error) {
+	var st sys.Stat_t
+	if err := sys.Fstat(found, &st); err != nil {
+		return nil, st, err
+	}
 	if st.Mode&sys.S_IFMT != sys.S_IFREG {
-		return fail(errNotRegular)
+		return nil, st, errNotRegular
 	}
 	fd, err := ignoringEINTR(func() (int, error) {
 		return sys.Open(fmt.Sprintf("/proc/self/fd/%d", found), sys.O_RDONLY|sys.O_CLOEXEC|sys.O_NONBLOCK, 0)
 	})
 	if err != nil {
+		return nil, st, err
+	}
+	return os.NewFile(uintptr(fd), name), st, nil
+}
+
+// OpenBeneath opens a regular file for reading that a service keeps in a folder: folder is
+// an administrator's word, path, below it, may be written by anybody.
+//
+//  1. No link is followed, in neither of them, and no other file system is entered below
+//     the folder: a link to trace_pipe would be read for ever, one to a file of root's
+//     alone would be told to all, and a FUSE server need not answer.
+//  2. What it is, is asked before it is opened, as in OpenInside.
+//  3. The file's owner is one of owners, which is told the folder's owner, and it has one
+//     name only: where fs.protected_hardlinks is off, anybody gives any file a second one.
+func OpenBeneath(folder, path string, allowed func(owner, folderOwner uint32) bool) (*os.File, error) {
+	fail := func(err error) (*os.File, error) {
+		if err == sys.ELOOP || err == sys.ENOTDIR {
+			err = fmt.Errorf("%w: a link is not followed: name the folder itself (%w)", err, ErrNotPermitted)
+		} else if err == sys.EXDEV {
+			err = fmt.Errorf("%w: it is out of its folder, or on another file system (%w)", err, ErrNotPermitted)
+		}
+		return nil, &os.PathError{Op: "open", Path: filepath.Join(folder, path), Err: err}
+	}
+	root, err := sys.Open("/", sys.O_PATH|sys.O_DIRECTORY|sys.O_CLOEXEC, 0)
+	if err != nil {
 		return fail(err)
 	}
-	return os.NewFile(uintptr(fd), root+path), st, nil
+	defer sys.Close(root)
+	dir, err := find(root, folder, sys.O_DIRECTORY, 0) // 1
+	if err != nil {
+		return fail(err)
+	}
+	defer sys.Close(dir)
+	found, err := find(dir, path, 0, sys.RESOLVE_NO_XDEV)
+	if err != nil {
+		return fail(err)
+	}
+	defer sys.Close(found)
+	var of sys.Stat_t
+	if err := sys.Fstat(dir, &of); err != nil {
+		return fail(err)
+	}
+	f, st, err := openFound(found, filepath.Join(folder, path)) // 2
+	if err == nil && st.Nlink != 1 {
+		err = fmt.Errorf("it has %d names (%w)", st.Nlink, ErrNotPermitted)
+	}
+	if err == nil && !allowed(st.Uid, of.Uid) { // 3
+		err = fmt.Errorf("it belongs to user %d: want root, the folder's owner, or a user of the workload's (%w)", st.Uid, ErrNotPermitted)
+	}
+	if err != nil {
+		if f != nil {
+			f.Close()
+		}
+		return fail(err)
+	}
+	return f, nil
+}
+
+// noOpenat2 is for tests of find without it.
+var noOpenat2 bool
+
+// find opens what lies below a folder with O_PATH, without following a link. Where there
+// is no openat2 (before 5.6, and in containers whose filter does not know it) it goes step
+// by step, which comes to the same as long as no name is "..".
+func find(dir int, path string, flags, resolve uint64) (int, error) {
+	flags |= sys.O_PATH | sys.O_CLOEXEC | sys.O_NOFOLLOW
+	path = strings.Trim(filepath.Clean("/"+path), "/")
+	if path == "" {
+		path = "."
+	}
+	if !noOpenat2 {
+		how := sys.OpenHow{Flags: flags, Resolve: sys.RESOLVE_BENEATH | sys.RESOLVE_NO_SYMLINKS | sys.RESOLVE_NO_MAGICLINKS | resolve}
+		fd, err := ignoringEINTR(func() (int, error) { return sys.Openat2(dir, path, &how) })
+		if err != sys.ENOSYS && err != sys.EPERM {
+			return fd, err
+		}
+	}
+	return walk(dir, strings.Split(path, "/"), flags, resolve&sys.RESOLVE_NO_XDEV != 0)
+}
+
+func walk(dir int, names []string, flags uint64, oneDev bool) (int, error) {
+	var of, st sys.Stat_t
+	if err := sys.Fstat(dir, &of); err != nil {
+		return 0, err
+	}
+	at, first := dir, true
+	for i, name := range names {
+		how := flags
+		if i < len(names)-1 {
+			how |= sys.O_DIRECTORY
+		}
+		next, err := ignoringEINTR(func() (int, error) { return sys.Openat(at, name, int(how), 0) })
+		if !first {
+			sys.Close(at)
+		}
+		if err != nil {
+			return 0, err
+		}
+		at, first = next, false
+		if err = sys.Fstat(at, &st); err == nil && st.Mode&sys.S_IFMT == sys.S_IFLNK {
+			err = sys.ELOOP
+		} else if err == nil && oneDev && st.Dev != of.Dev {
+			err = sys.EXDEV
+		}
+		if err != nil {
+			sys.Close(at)
+			return 0, err
+		}
+	}
+	return at, nil
 }

@@ -75,7 +75,7 @@ func TestReadRefusesWhatIsNoFile(t *testing.T) {
 		for about, read := range map[string]func() error{
 			"ReadFile": func() error { _, err := buf.ReadFile(path); return err },
 			"Line":     func() error { _, err := buf.Line(path); return err },
-			"Lines":    func() error { return buf.Lines(path, name, func(int, []byte) error { return nil }) },
+			"Lines":    func() error { return buf.Lines(path, name, nil, func(int, []byte) error { return nil }) },
 		} {
 			soon(t, about+" "+name, func() {
 				if err := read(); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "not a regular file") {
@@ -107,7 +107,7 @@ func TestReadIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var buf Buffer
-	err := buf.Lines(path, "long", func(int, []byte) error { return nil })
+	err := buf.Lines(path, "long", nil, func(int, []byte) error { return nil })
 	if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "line 1") || len(buf.b) > 4*maxLine {
 		t.Errorf("%v, %d bytes", err, len(buf.b))
 	}
@@ -121,5 +121,45 @@ func TestReadIsBounded(t *testing.T) {
 	}
 	if data, err := buf.fill(int(f.Fd()), 1<<20); err != nil || len(data) != 1<<20 {
 		t.Errorf("%d bytes, %v", len(data), err)
+	}
+}
+
+// With and without openat2, only regular files of whom it is allowed are opened, on no
+// detour.
+func TestOpenBeneath(t *testing.T) {
+	defer func() { noOpenat2 = false }()
+	dir := hostileTree(t)
+	if err := os.Link(filepath.Join(dir, "bin/good"), filepath.Join(t.TempDir(), "second")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin/own"), []byte("own"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	anybody := func(uint32, uint32) bool { return true }
+	for _, noOpenat2 = range []bool{false, true} {
+		for _, c := range []struct{ folder, path string }{{dir, "bin/own"}, {dir + "/bin", "own"}, {dir, "/../bin/./own"}} {
+			f, err := OpenBeneath(c.folder, c.path, anybody)
+			if err != nil {
+				t.Fatalf("without openat2 %v, %v: %v", noOpenat2, c, err)
+			}
+			if data, _ := io.ReadAll(f); string(data) != "own" {
+				t.Errorf("%v: %q", c, data)
+			}
+			f.Close()
+		}
+		for _, c := range []struct{ folder, path, want string }{
+			{dir, "bin/good", "2 names"}, {dir, "fifo", "regular"}, {dir, "zero", ""}, {dir, "absolute", ""}, {dir, "inside", ""}, {dir, "dir/secret", ""},
+			{dir + "/dir", "secret", ""}, {dir, "bin", "regular"}, {dir, "none", "no such"}, {"/", "proc/self/status", "file system"}, {dir, "../../etc/passwd", ""},
+		} {
+			soon(t, c.path, func() {
+				if f, err := OpenBeneath(c.folder, c.path, anybody); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("without openat2 %v, %v: %v, %v", noOpenat2, c, f, err)
+				}
+			})
+		}
+		f, err := OpenBeneath(dir, "bin/own", func(owner, folder uint32) bool { return owner != folder })
+		if !errors.Is(err, ErrNotPermitted) || f != nil {
+			t.Errorf("of a user who is not allowed: %v", err)
+		}
 	}
 }

@@ -191,17 +191,21 @@ func (k *Kept) Close() {
 	}
 }
 
-// maxFile bounds a file that is read whole. The longest of the kernel are the maps
-// of a process; 100 to 200 bytes a mapping, with a million of them in it.
-const maxFile = 256 << 20
+// maxFile bounds a file that is read whole: 1,024 CPUs times 2,000 lines of
+// /proc/interrupts, or the ids of a whole pid_max of 4 Mi. What a user can make larger, as
+// the maps of a process, is read by line.
+const maxFile = 32 << 20
+
+// mostKept is what a buffer keeps for the next file.
+const mostKept = 1 << 20
 
 func (buf *Buffer) fill(fd, most int) ([]byte, error) {
-	if len(buf.b) == 0 {
+	if len(buf.b) == 0 || len(buf.b) > mostKept {
 		buf.b = make([]byte, 16<<10)
 	}
 	for n := 0; ; {
 		if n > most {
-			return nil, fmt.Errorf("more than %d bytes (%w)", most, ErrMalformed)
+			return nil, fmt.Errorf("more than %d bytes (%w, %w)", most, ErrMalformed, ErrTooLarge)
 		}
 		if n == len(buf.b) {
 			buf.b = append(buf.b, make([]byte, n)...)

@@ -24,7 +24,7 @@ var errNoNewline = errors.New("no newline at its end: the file is cut off")
 //
 // A bigger buffer does not help: seq_file (fs/seq_file.c) hands out a page at a
 // time whatever is asked for, and cat gets no more.
-func (buf *Buffer) Lines(path, name string, each func(n int, line []byte) error) error {
+func (buf *Buffer) Lines(path, name string, b *Budget, each func(n int, line []byte) error) error {
 	k := Kept{Path: path}
 	if err := k.open(); err != nil {
 		return err
@@ -38,7 +38,11 @@ func (buf *Buffer) Lines(path, name string, each func(n int, line []byte) error)
 		if have == len(buf.b) {
 			buf.b = append(buf.b, make([]byte, have)...)
 		}
-		m, err := ignoringEINTR(func() (int, error) { return rawRead(k.fd, buf.b[have:]) })
+		before(path)
+		m, err := readPart(b, k.fd, buf.b[have:])
+		if err == nil {
+			err = b.Spend(m)
+		}
 		if err != nil {
 			return &os.PathError{Op: "read", Path: path, Err: err}
 		}
@@ -70,6 +74,17 @@ func cutOff(name string, n int, tail []byte) error {
 		return nil
 	}
 	return fmt.Errorf("parse %s: line %d %q: %w (%w)", name, n, tail[:min(60, len(tail))], errNoNewline, ErrMalformed)
+}
+
+// readPart tells the scheduler where there is a budget: then it is the agent that reads,
+// of anybody's process. One that keeps its memory map locked, as within the mmap of a
+// file whose FUSE server does not answer, makes this read wait for ever; and no signal is
+// handled, nor anything put back, by a process whose scheduler waits for this thread.
+func readPart(b *Budget, fd int, into []byte) (int, error) {
+	if b == nil {
+		return ignoringEINTR(func() (int, error) { return rawRead(fd, into) })
+	}
+	return ignoringEINTR(func() (int, error) { return sys.Read(fd, into) })
 }
 
 // rawRead does not tell the scheduler that it is in the kernel: for a file of proc

@@ -25,7 +25,7 @@ func TestLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		err := new(Buffer).Lines(path, "file", func(n int, line []byte) error {
+		err := new(Buffer).Lines(path, "file", nil, func(n int, line []byte) error {
 			if n != len(got)+1 {
 				return fmt.Errorf("line %d after %d", n, len(got))
 			}
@@ -43,10 +43,10 @@ func TestLines(t *testing.T) {
 
 func TestLinesStops(t *testing.T) {
 	stop := errors.New("enough")
-	if err := new(Buffer).Lines("/proc/self/status", "status", func(int, []byte) error { return stop }); err != stop {
+	if err := new(Buffer).Lines("/proc/self/status", "status", nil, func(int, []byte) error { return stop }); err != stop {
 		t.Errorf("got %v", err)
 	}
-	if err := new(Buffer).Lines("/proc/self/none", "none", nil); Classify(err) != ErrGone {
+	if err := new(Buffer).Lines("/proc/self/none", "none", nil, nil); Classify(err) != ErrGone {
 		t.Errorf("no file: %v", err)
 	}
 	if line, err := new(Buffer).Line("/proc/self/comm"); err != nil || len(line) == 0 || strings.Contains(string(line), "\n") {

@@ -4,6 +4,7 @@ package unix
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 // writes and we read, zoneinfo of a large machine, has well below 1 MiB.
 const maxTreeFile = 16 << 20
 
-var errTooLarge = errors.New("larger than any file of the kernel's")
+var errTooLarge = fmt.Errorf("larger than any file of the kernel's (%w)", ErrTooLarge)
 
 // treeFS is a recorded tree, read with openat2(2): links cannot lead out of it,
 // and a file costs three system calls. os.Root, which does the same by opening

@@ -131,3 +131,17 @@ func BenchmarkTreeFS(b *testing.B) {
 		})
 	}
 }
+
+func TestTreeFSIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "long"), make([]byte, maxTreeFile+8192), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := At(dir).FS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := fs.ReadFile(tree, "long"); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "long") {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+}

@@ -107,6 +107,7 @@ func v2() kerneltest.Files {
 		top + "/x.slice/y/cgroup.procs":         "",
 		top + "/default/c1/cgroup.procs":        "20\n",
 		"/proc/20/stat":                         taskStat("containerd-shim"),
+		"/proc/20/status":                       "Uid:\t0\t0\t0\t0\n",
 	}
 }
 

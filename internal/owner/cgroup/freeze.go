@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// freezeDir is the freezes' journal, below the state directory: an agent that runs
+	// FreezeDir is the freezes' journal, below the state directory: an agent that runs
 	// holds the lock of that one.
-	freezeDir = "freeze"
+	FreezeDir = "freeze"
 	// FreezeLimit is how long a guard lets a cgroup stand still when nothing is said.
 	FreezeLimit = 5 * time.Minute
 	// frozenWithin bounds the wait until every process stands still: one in
@@ -79,10 +79,11 @@ func (o *freezeOwner) freeze(ctx context.Context, cfg FreezeConfig, id string) (
 		return nil, err
 	}
 	f := &Frozen{owner: o}
-	if f.journal, err = openInTurn(ctx, filepath.Join(cfg.StateDir, freezeDir)); err != nil { // (2)
+	if f.journal, err = openInTurn(ctx, filepath.Join(cfg.StateDir, FreezeDir)); err != nil { // (2)
 		return nil, errors.Join(fmt.Errorf("freeze %s: there would be no record of it: %w", id, err), f.close())
 	}
-	if _, err := f.journal.Restore(ctx, o); err != nil {
+	if _, err := f.journal.Restore(ctx, o); errors.Join(err, f.journal.Damage()) != nil {
+		err = errors.Join(err, f.journal.Damage())
 		return nil, errors.Join(fmt.Errorf("thaw what an earlier homenode left: %w", err), f.close())
 	}
 	state, err := o.open.State()
@@ -269,7 +270,7 @@ func ThawLeft(ctx context.Context, live kernel.LiveToken, stateDir string) ([]jo
 	if err != nil {
 		return nil, err
 	}
-	return owner.thawLeft(ctx, filepath.Join(stateDir, freezeDir))
+	return owner.thawLeft(ctx, filepath.Join(stateDir, FreezeDir))
 }
 
 // thawLeft makes nothing where nothing is.
@@ -279,7 +280,7 @@ func (o *freezeOwner) thawLeft(ctx context.Context, dir string) ([]journal.Resto
 		return nil, err
 	}
 	left, err := journal.Peek(dir, boot)
-	if err != nil || len(left) == 0 {
+	if !errors.Is(err, journal.ErrDamaged) && (err != nil || len(left) == 0) {
 		return nil, err
 	}
 	j, err := openInTurn(ctx, dir)
@@ -290,7 +291,7 @@ func (o *freezeOwner) thawLeft(ctx context.Context, dir string) ([]journal.Resto
 		return nil, err
 	}
 	restored, err := j.Restore(ctx, o)
-	return restored, errors.Join(err, j.Close())
+	return restored, errors.Join(err, j.Damage(), j.Close())
 }
 
 // ForeseeThaw says what ThawLeft would do, and changes nothing.
@@ -299,7 +300,7 @@ func ForeseeThaw(live kernel.LiveToken, stateDir string) ([]journal.Restored, er
 	if err != nil {
 		return nil, err
 	}
-	return owner.foreseeThaw(filepath.Join(stateDir, freezeDir))
+	return owner.foreseeThaw(filepath.Join(stateDir, FreezeDir))
 }
 
 func (o *freezeOwner) foreseeThaw(dir string) ([]journal.Restored, error) {

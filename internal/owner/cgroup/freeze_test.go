@@ -80,7 +80,7 @@ func left(t *testing.T, state string) []journal.Entry {
 	if err != nil {
 		t.Skip(err)
 	}
-	all, err := journal.Peek(filepath.Join(state, freezeDir), boot)
+	all, err := journal.Peek(filepath.Join(state, FreezeDir), boot)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestFreezeAndThaw(t *testing.T) {
 		t.Errorf("asked %s, already %v, on record %v", asked(t, root), f.Already(), left(t, cfg.StateDir))
 	}
 	other := &freezeOwner{Applier: o.Applier, live: o.live}
-	if got, err := other.thawLeft(ctx, filepath.Join(cfg.StateDir, freezeDir)); len(got) != 1 || got[0].Result != journal.Kept || !strings.Contains(got[0].Detail, "by a homenode that runs") || err != nil {
+	if got, err := other.thawLeft(ctx, filepath.Join(cfg.StateDir, FreezeDir)); len(got) != 1 || got[0].Result != journal.Kept || !strings.Contains(got[0].Detail, "by a homenode that runs") || err != nil {
 		t.Errorf("beside a freeze: %v, %v", got, err)
 	}
 	time.Sleep(2 * time.Millisecond)
@@ -186,7 +186,7 @@ func TestThawWithoutRoomForTheRecord(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it is thawed, but what is on record must be cleared") || asked(t, root) != "0" {
 		t.Errorf("%v, asked %s", err, asked(t, root))
 	}
-	if got, err := o.thawLeft(ctx, filepath.Join(state, freezeDir)); err != nil || len(got) != 1 || got[0].Result != journal.Already {
+	if got, err := o.thawLeft(ctx, filepath.Join(state, FreezeDir)); err != nil || len(got) != 1 || got[0].Result != journal.Already {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -296,7 +296,7 @@ func TestFreezeOfWhatOthersFreezeBeforeWeWrite(t *testing.T) {
 	}
 	o.open = open
 	f := &Frozen{owner: o}
-	if f.journal, err = journal.Open(filepath.Join(state, freezeDir)); err == nil {
+	if f.journal, err = journal.Open(filepath.Join(state, FreezeDir)); err == nil {
 		err = f.watch(FreezeConfig{StateDir: state})
 	}
 	if err != nil {
@@ -368,11 +368,11 @@ func TestFreezeWithoutGuard(t *testing.T) {
 	}
 	f.journal.Close() // as if we were gone too
 	other := &freezeOwner{Applier: o.Applier, live: o.live}
-	got, err := other.thawLeft(ctx, filepath.Join(cfg.StateDir, freezeDir))
+	got, err := other.thawLeft(ctx, filepath.Join(cfg.StateDir, FreezeDir))
 	if err != nil || len(got) != 1 || got[0].Result != journal.PutBack || asked(t, root) != "0" {
 		t.Errorf("%v, %v: asked %s", got, err, asked(t, root))
 	}
-	if got, err := other.thawLeft(ctx, filepath.Join(cfg.StateDir, freezeDir)); got != nil || err != nil {
+	if got, err := other.thawLeft(ctx, filepath.Join(cfg.StateDir, FreezeDir)); got != nil || err != nil {
 		t.Errorf("again: %v, %v", got, err)
 	}
 }

@@ -47,6 +47,7 @@ type fakeTasks struct {
 func shim(pid int, namespace, id string) kerneltest.Files {
 	return kerneltest.Files{
 		fmt.Sprintf("/proc/%d/stat", pid):    fmt.Sprintf("%d (containerd-shim) S 1%s", pid, rest),
+		fmt.Sprintf("/proc/%d/status", pid):  "Uid:\t0\t0\t0\t0\n",
 		fmt.Sprintf("/proc/%d/cmdline", pid): "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00" + namespace + "\x00-id\x00" + id + "\x00-address\x00/x\x00",
 		fmt.Sprintf("/proc/%d/stat", pid+1):  fmt.Sprintf("%d (load) S %d%s", pid+1, pid, rest),
 	}

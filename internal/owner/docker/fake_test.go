@@ -61,6 +61,7 @@ func newFake(t *testing.T) *fakeDocker {
 		top + at + "/init.scope/cgroup.procs": "70\n",
 		"/proc/70/stat":                       "70 (systemd) S 69" + rest,
 		"/proc/69/stat":                       "69 (containerd-shim) S 1" + rest,
+		"/proc/69/status":                     "Uid:\t0\t0\t0\t0\n",
 		"/proc/69/cmdline":                    "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00moby\x00-id\x00" + id + "\x00",
 		"/proc/70/cgroup":                     "0::" + at + "/init.scope\n",
 	})

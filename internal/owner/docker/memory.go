@@ -13,6 +13,7 @@ import (
 
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 )
 
 // remembered is one set of a container that is not what it was. The file is a list:
@@ -44,11 +45,14 @@ func parseMemory(data []byte) ([]remembered, error) {
 	return all, nil
 }
 
+// maxMemory bounds the file, bytes: some 100,000 containers.
+const maxMemory = 32 << 20
+
 func (o *Owner) load() ([]remembered, error) {
 	if o.cfg.Memory == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(o.cfg.Memory)
+	data, err := unix.ReadAtMost(o.cfg.Memory, maxMemory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

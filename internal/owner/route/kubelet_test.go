@@ -29,6 +29,7 @@ func TestKubeletIsLeftAlone(t *testing.T) {
 		"/proc/self/mountinfo":              "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 		"/sys/fs/cgroup/cgroup.controllers": "cpuset cpu\n",
 		"/proc/20/stat":                     stat,
+		"/proc/20/status":                   "Uid:\t0\t0\t0\t0\n",
 		"/proc/20/cmdline":                  "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00k8s.io\x00-id\x00" + id + "\x00",
 	}
 	owned := map[string]string{

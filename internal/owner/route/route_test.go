@@ -55,6 +55,7 @@ func boot(t *testing.T) *Router {
 		"/sys/fs/cgroup/default/shim/cgroup.procs": "20\n",
 		"/proc/10/stat":                            "10 (sleep)" + stat,
 		"/proc/20/stat":                            "20 (containerd-shim)" + stat,
+		"/proc/20/status":                          "Uid:\t0\t0\t0\t0\n",
 		"/proc/20/cmdline":                         "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00default\x00",
 	})
 	r, err := newRouter(root, Config{

@@ -200,9 +200,12 @@ func (a *Applier) tidy(name, property string, u unitState) error {
 	return nil
 }
 
+// maxUnitFile is read of a unit's file, bytes; systemd reads no line of more than 1 MiB.
+const maxUnitFile = 1 << 20
+
 // mentions says that a unit's file sets a property, or may.
 func (a *Applier) mentions(file, property string) bool {
-	data, err := os.ReadFile(a.layout.Root.Path(file))
+	data, err := unix.ReadAtMost(a.layout.Root.Path(file), maxUnitFile)
 	if err != nil { // systemd still lists what was removed
 		return !errors.Is(err, fs.ErrNotExist)
 	}

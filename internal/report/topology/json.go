@@ -3,11 +3,11 @@
 package topology
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"homenode/internal/machine"
+	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -96,7 +96,7 @@ type coreDoc struct {
 
 // JSON writes a machine, and what was wrong with reading it, one sentence each.
 func JSON(w io.Writer, m machine.Machine, problems []string, options ...Option) error {
-	e := json.NewEncoder(w)
+	e := schema.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	if err := e.Encode(newDocument(newFacts(m, options...), problems)); err != nil {

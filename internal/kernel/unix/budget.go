@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unix
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+)
+
+// ErrTooLarge: a file that any user can make large has more than is read of it.
+var ErrTooLarge = errors.New("too large")
+
+// Budget bounds what is read of files that a user can make large, as numa_maps: text and
+// time. Several files may share one, and one may be a part of another (Within). Time is
+// looked at between two system calls: how long one takes is up to the kernel.
+//
+// Nil is without bounds: for a person who asks about one process and can stop waiting.
+type Budget struct {
+	bytes, left int64
+	time        time.Duration
+	until       time.Time
+	of          *Budget
+}
+
+// NewBudget begins now.
+func NewBudget(bytes int64, length time.Duration) *Budget {
+	return (*Budget)(nil).Within(bytes, length)
+}
+
+// Within is a part of a budget: what is spent of it is spent of both.
+func (b *Budget) Within(bytes int64, length time.Duration) *Budget {
+	return &Budget{bytes: bytes, left: bytes, time: length, until: time.Now().Add(length), of: b}
+}
+
+// Spend is ErrTooLarge once more was read, or it took longer, than there is for it.
+func (b *Budget) Spend(bytes int) error {
+	if b == nil {
+		return nil
+	}
+	b.left -= int64(bytes)
+	switch {
+	case b.left < 0:
+		return fmt.Errorf("more than %d bytes, which is all that is read of it (%w)", b.bytes, ErrTooLarge)
+	case time.Now().After(b.until):
+		return fmt.Errorf("longer than %v, which is all the time that it is given (%w)", b.time, ErrTooLarge)
+	}
+	return b.of.Spend(bytes)
+}
+
+// ReadAtMost reads a file that a person names, of at most so many bytes.
+func ReadAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAtMost(f, path, most)
+}
+
+func readAtMost(f io.Reader, path string, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("more than %d bytes: that is not a file of this kind (%w)", most, ErrTooLarge)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// Head reads the first bytes of a file of the kernel that may have any length, as cmdline.
+func (buf *Buffer) Head(path string, most int) ([]byte, error) {
+	k := Kept{Path: path}
+	if err := k.open(); err != nil {
+		return nil, err
+	}
+	defer k.Close()
+	if len(buf.b) < most {
+		buf.b = make([]byte, most)
+	}
+	n := 0
+	for n < most {
+		before(path)
+		m, err := ignoringEINTR(func() (int, error) { return sys.Pread(k.fd, buf.b[n:most], int64(n)) })
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if m == 0 {
+			break
+		}
+		n += m
+	}
+	return buf.b[:n], nil
+}
