@@ -160,7 +160,8 @@ static uint64_t timer_due(uint64_t t)
 	return left < 0 ? UINT64_MAX : t + to_cycles((uint64_t)left);
 }
 
-/* Cycles that the host's time allows where it counts: all idle, or in real time. */
+/* Cycles that T may advance by the host's time, where that limits it: while all vCPUs are
+ * idle, and in real time. */
 static uint64_t earn(const struct homenode_model *m, bool counts)
 {
 	uint64_t now = host_ns(), rate = LOAD(&m->shared->idle_rate);
@@ -206,8 +207,8 @@ static uint64_t quantum(void)
 	return LOAD(&homenode_on) ? QUANTUM_ON : QUANTUM_OFF;
 }
 
-/* Who waits goes on for half a quantum at least: less is mostly switching on the host. The
- * slowest always may. */
+/* A vCPU that waited runs for at least half a quantum: with less, the host mostly switches
+ * threads. The slowest vCPU always may run. */
 static bool may_run(uint64_t clock)
 {
 	return clock + quantum() / 2 <= LOAD(&homenode_horizon);
@@ -232,8 +233,8 @@ static bool together(const struct homenode_model *m, uint64_t horizon)
 	return true;
 }
 
-/* The state that was asked for. ON is in force once those that ran ahead while it was OFF
- * have been caught up with; that takes no time of theirs. */
+/* Enters the state that was asked for. ON is in force once T has caught up with vCPUs that
+ * ran ahead while it was OFF; they wait meanwhile. */
 static void enter(struct homenode_model *m, uint64_t t, uint64_t horizon)
 {
 	struct homenode_lab_shared *s = m->shared;
@@ -273,7 +274,7 @@ static void advance(struct homenode_model *m)
 	wake_waiting(m);
 }
 
-/* One thread at a time; what changes meanwhile is looked at by the one that advances. */
+/* One thread at a time advances T. It looks again at what changed meanwhile. */
 static void try_advance(struct homenode_model *m)
 {
 	__atomic_store_n(&again, 1, __ATOMIC_SEQ_CST);
@@ -382,8 +383,8 @@ bool homenode_clock_order(struct homenode_model *m, struct homenode_vcpu *v, boo
 	return true;
 }
 
-/* Not here the timers that are due now: QEMU holds its lock, and goes to sleep without
- * another look at what they did. */
+/* Does not run timers that are due now: QEMU holds its lock here, and puts the vCPU to sleep
+ * without looking again at what they did. */
 void homenode_clock_idle(struct homenode_vcpu *v)
 {
 	self = v;
@@ -409,7 +410,7 @@ void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 	__atomic_store_n(&v->pub->running, 1, __ATOMIC_RELEASE);
 }
 
-/* Advances where no vCPU does: all are idle, or the last that held T back became so. */
+/* Advances T where no vCPU does: all are idle, or the one that held T back became idle. */
 static void *controller(void *arg)
 {
 	struct homenode_model *m = arg;

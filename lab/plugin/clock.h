@@ -11,8 +11,8 @@
  * 1. Each vCPU counts its own cycles.  T is the clock of the slowest that runs; one that
  *    was woken and has had no turn on the host yet is at T, one that is idle holds
  *    nothing back, and starts at T when it resumes.
- * 2. Who waits at the horizon advances T, one at a time.  T stops at each timer of the
- *    guest, and the timer runs there.
+ * 2. A vCPU that waits at the horizon advances T, one vCPU at a time.  T stops at each timer
+ *    of the guest, and the timer runs there.
  * 3. A vCPU that waits passes a block when QEMU wants it out of it (an interrupt, an
  *    exclusive section): host.c hears of that.
  * 4. Where all are idle, T goes by the host's time × `idle_rate`, and no further than the
@@ -20,8 +20,8 @@
  *    guest fires that would not have fired on real hardware.
  * 5. ON, a cycle is a cycle of the modelled core.  OFF, nothing is modelled, and so many
  *    instructions are a cycle as the option `off` says.
- * 6. Skew bounded by the quantum is too much where CPUs pass a line to and fro.  Who
- *    touches a contended line (directory.c) waits until every other vCPU that did so
+ * 6. Skew bounded by the quantum is too much where CPUs pass a line to and fro.  A vCPU
+ *    that touches a contended line (directory.c) waits until every other vCPU that did so
  *    lately has reached the same clock: those lines see their accesses in the order of
  *    model time.
  */

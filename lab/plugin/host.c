@@ -149,8 +149,8 @@ static bool has_work(unsigned cpu)
 
 static const struct homenode_host host = { deadline_ns, run_timers, has_work };
 
-/* Somebody waits for this vCPU to leave its block: an interrupt, work for it, an
- * exclusive section.  One that waits for the clock passes a block, so that it can. */
+/* QEMU wants this vCPU to leave its block, for an interrupt, for work, or for an exclusive
+ * section.  A vCPU that waits for the clock then passes a block, so that it can leave. */
 static void on_kick(void *cpu)
 {
 	kick_before(cpu);
