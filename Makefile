@@ -6,7 +6,7 @@ export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup man reference lab lab-debian build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
+.PHONY: all setup man reference lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
 
 all: build
 
@@ -37,6 +37,9 @@ lab: setup ## build the lab into build/lab
 
 lab-debian: lab ## build the lab's second guest: Debian with systemd and containerd
 	@lab/debian.sh
+
+lab-qemu10: setup ## put QEMU 10 beside the installed one: build/qemu10/qemu, for HOMENODE_QEMU
+	@lab/qemu10.sh
 
 check: setup ## format, vet, lint, unit tests, goldens clean
 	@scripts/check.sh

@@ -24,6 +24,7 @@ piece() { # name, command…
 	start=$(date +%s)
 	if "$@" > "$out/$name.log" 2>&1; then
 		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'goldens are\|kill points\|targets\|cases of the doctor\|figures compared\|boots answered\|Debian answered' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
+		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'goldens are\|kill points\|targets\|cases of the doctor\|qemu10: ready\|figures compared\|Debian answered' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
 	else
 		failed=1
 		echo "test-full: $name FAILED, see $out/$name.log" >&2
@@ -44,6 +45,7 @@ piece arm64 scripts/test-arm64.sh
 piece doctor env HOMENODE_DOCTOR=all go test -count=1 -timeout 60m -run TestLabDoctor -v ./internal/lab
 piece hotplug env HOMENODE_HOTPLUG=1 go test -count=1 -timeout 60m -run TestLabHotplug -v ./internal/lab
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'
+piece qemu10 sh -c 'lab/qemu10.sh && HOMENODE_QEMU=$PWD/build/qemu10/qemu go test -count=1 -timeout 60m -run "TestLab(Counts|OneClock|Suspended|Links|Handoff|SMT|Flushes|RefusesWrongNodeMap|RefusesMemory)" -v ./internal/lab'
 piece fuzz env FUZZLONG=1 scripts/fuzz.sh
 {
 	echo "commit $commit, seed $seed, $(date -u +%Y-%m-%dT%H:%MZ)"

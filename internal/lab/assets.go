@@ -19,6 +19,24 @@ type Assets struct {
 	Debian                          string // disk of the Debian guest (lab/debian.sh); it need not be there
 }
 
+// qemuEnv names another QEMU than the one in PATH.
+const qemuEnv = "HOMENODE_QEMU"
+
+func findQEMU() (string, error) {
+	if named := os.Getenv(qemuEnv); named != "" {
+		qemu, err := exec.LookPath(named)
+		if err != nil {
+			return "", fmt.Errorf("find the QEMU that %s names: %w: %w", qemuEnv, err, ErrNotInstalled)
+		}
+		return filepath.Abs(qemu)
+	}
+	qemu, err := exec.LookPath("qemu-system-x86_64")
+	if err != nil {
+		return "", fmt.Errorf("find qemu-system-x86_64: not in PATH: install it (Debian: apt-get install qemu-system-x86), or name it in %s: %w", qemuEnv, ErrNotInstalled)
+	}
+	return qemu, nil
+}
+
 // FindAssets looks for QEMU and for what `make lab` builds in dir.
 func FindAssets(dir string) (Assets, error) {
 	a := Assets{
@@ -27,9 +45,9 @@ func FindAssets(dir string) (Assets, error) {
 		Plugin:    filepath.Join(dir, "libhomenode_lab.so"),
 		Debian:    filepath.Join(dir, "debian.img"),
 	}
-	qemu, err := exec.LookPath("qemu-system-x86_64")
+	qemu, err := findQEMU()
 	if err != nil {
-		return Assets{}, fmt.Errorf("find qemu-system-x86_64: not in PATH: install it (Debian: apt-get install qemu-system-x86): %w", ErrNotInstalled)
+		return Assets{}, err
 	}
 	a.QEMU = qemu
 	for _, path := range []string{a.Kernel, a.Initramfs, a.Plugin} {

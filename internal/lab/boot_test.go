@@ -354,14 +354,7 @@ func TestLabRefusesWrongNodeMap(t *testing.T) {
 	wrong := shapeNamed(t, "two")
 	wrong.Nodes[0].Memory *= 2 // the plugin takes node 1 to start later than it does
 	o.modelConf = wrong.ModelConf()
-	g, err := Boot(t.Context(), o)
-	if err == nil {
-		g.Close()
-		t.Fatal("it booted")
-	}
-	if !strings.Contains(err.Error(), "node map is wrong") {
-		t.Errorf("refused for another reason: %v", err)
-	}
+	refused(t, o, "node map is wrong")
 }
 
 // Calibration reads its lines from DRAM whatever the size of the LLC, which replaces at

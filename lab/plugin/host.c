@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #define CLOCK_VIRTUAL 1 /* QEMU_CLOCK_VIRTUAL (include/qemu/timer.h) */
 #define SCALE_NS 1
@@ -99,6 +101,19 @@ static unsigned decode_load(const unsigned char *p, struct load *l)
 	return 7;
 }
 
+/* What only looks like a load may name any address: one that is not mapped is no crash. */
+static bool read_pointer(const void *from, void **to)
+{
+	struct iovec own = { to, sizeof(*to) }, it = { (void *)from, sizeof(*to) };
+
+	return process_vm_readv(getpid(), &own, 1, &it, 1, 0) == sizeof(*to);
+}
+
+static bool in_table(int32_t offset)
+{
+	return offset > 0 && offset % sizeof(void *) == 0 && offset < TABLE_BYTES;
+}
+
 /* The operation's place in the table: the first load through the register that the
  * address of the table was loaded to.  NULL: the code is not as expected. */
 static void **operation(const unsigned char *code, void *table)
@@ -114,11 +129,10 @@ static void **operation(const unsigned char *code, void *table)
 		if (l.rip) {
 			void *at;
 
-			memcpy(&at, code + i + n + l.disp, sizeof(at));
-			if (at == table)
+			if (read_pointer(code + i + n + l.disp, &at) && at == table)
 				reg = (int)l.to;
 		} else if (reg >= 0 && l.base == (unsigned)reg) {
-			return l.disp > 0 && l.disp < TABLE_BYTES ? (void **)((char *)table + l.disp) : NULL;
+			return in_table(l.disp) ? (void **)((char *)table + l.disp) : NULL;
 		}
 	}
 	return NULL;

@@ -13,9 +13,10 @@ static int init_nodes(struct homenode_model *m)
 		/* QEMU 7.2 reports RAM block offset + offset + the offset of the
 		 * backend in the machine's RAM container: with the node backends
 		 * created first and in order, both offsets are the sum of the
-		 * sizes before.  The guest checks this at start (touch). */
-		m->range[n].base = 2 * sum;
-		m->range[n].end = 2 * sum + c->node_bytes[n];
+		 * sizes before.  QEMU 10 reports the guest's address.  The guest
+		 * checks this at start (touch). */
+		m->range[n].base = c->guest_addresses ? sum : 2 * sum;
+		m->range[n].end = m->range[n].base + c->node_bytes[n];
 		sum += c->node_bytes[n];
 		if (homenode_cache_init(&m->llc[n], c->llc_bytes, HOMENODE_LLC_WAYS, false))
 			return -1;

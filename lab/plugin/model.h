@@ -31,6 +31,7 @@
 /* What a shape says, in the units of the configuration file. */
 struct homenode_conf {
 	unsigned mhz, time_factor, off_instructions;
+	bool guest_addresses; /* QEMU reports those, and no sums of offsets */
 	uint64_t l1_bytes, l2_bytes, llc_bytes;
 	unsigned l2_cycles, llc_cycles, stream_parallelism;
 	unsigned mc_cycles, link_cycles; /* service time of one line */

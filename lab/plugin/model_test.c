@@ -307,8 +307,28 @@ static void threads(bool smt, unsigned l1_bytes, unsigned l2_bytes)
 	CHECK("lines went to and fro", all(HOMENODE_TRANSFERS_REMOTE) >= STRESSED, 1);
 }
 
+/* QEMU 7.2 reports sums of two offsets, QEMU 10 the guest's addresses. */
+static void addresses(void)
+{
+	static struct homenode_model guest;
+	const uint64_t node = 768ull << 20;
+
+	begin(false);
+	CHECK("7.2: the last line of node 0", homenode_home(m, node - 64), 0);
+	CHECK("7.2: between the nodes", homenode_home(m, node), -1);
+	CHECK("7.2: the first line of node 1", homenode_home(m, 2 * node), 1);
+	guest.conf = m->conf;
+	guest.conf.guest_addresses = true;
+	CHECK("model", homenode_model_init(&guest, &shared), 0);
+	CHECK("10: the last line of node 0", homenode_home(&guest, node - 64), 0);
+	CHECK("10: the first line of node 1", homenode_home(&guest, node), 1);
+	CHECK("10: the last line of node 1", homenode_home(&guest, 2 * node - 64), 1);
+	CHECK("10: behind all memory", homenode_home(&guest, 2 * node), -1);
+}
+
 int main(void)
 {
+	addresses();
 	single_line();
 	no_stale_copies();
 	aliases();

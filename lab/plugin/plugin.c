@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "clock.h"
 #include "qemu_api.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +22,26 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-HOMENODE_EXPORT int qemu_plugin_version = 1;
+#define API_OLD 1 /* QEMU 7.2 has up to 1 */
+#define API_NEW 4 /* QEMU 10.0 has 2 to 4 */
+#define LOW_MEMORY 0xe0000000ULL /* so much, and some of it is above 4 GiB (pc_init1 in hw/i386/pc_piix.c) */
+#define CODE_MOST 15 /* bytes of an x86 instruction */
+
+HOMENODE_EXPORT int qemu_plugin_version = API_OLD;
+
+static union {
+	void *symbol;
+	qemu_insn_code *code; /* API_OLD */
+	qemu_insn_copy *copy; /* API_NEW */
+} insn_data;
+
+/* QEMU loads the plugin, then reads the version that it wants. */
+static __attribute__((constructor)) void choose_version(void)
+{
+	if (dlsym(RTLD_DEFAULT, "qemu_plugin_read_memory_vaddr")) /* since 4 */
+		qemu_plugin_version = API_NEW;
+	insn_data.symbol = dlsym(RTLD_DEFAULT, "qemu_plugin_insn_data");
+}
 
 /* A block's user data: instructions in bits 0-11, kernel in bit 12, and the low
  * 47 bits of its address from bit 17, to recognise the guest's context switch. */
@@ -128,12 +148,24 @@ static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vad
 	homenode_pass(v, homenode_model.conf.atomic_cycles);
 }
 
+/* The instruction's code; returns its length. */
+static size_t instruction(const struct qemu_plugin_insn *insn, unsigned char to[CODE_MOST])
+{
+	size_t n = qemu_plugin_insn_size(insn);
+
+	n = n < CODE_MOST ? n : CODE_MOST;
+	if (qemu_plugin_version == API_NEW)
+		return insn_data.copy(insn, to, n);
+	memcpy(to, insn_data.code(insn), n);
+	return n;
+}
+
 /* Does the instruction lock its memory operand: by prefix, or because it is XCHG,
  * which always does? (Intel SDM 2A: prefixes, REX, opcode.) */
 static bool is_atomic(const struct qemu_plugin_insn *insn)
 {
-	const unsigned char *p = qemu_plugin_insn_data(insn);
-	size_t n = qemu_plugin_insn_size(insn);
+	unsigned char p[CODE_MOST];
+	size_t n = instruction(insn, p);
 
 	for (size_t i = 0; i < n; i++)
 		switch (p[i]) {
@@ -230,6 +262,15 @@ static const char *option(int argc, char **argv, const char *key)
 	return NULL;
 }
 
+static uint64_t memory_bytes(const struct homenode_conf *c)
+{
+	uint64_t sum = 0;
+
+	for (unsigned n = 0; n < c->nnode; n++)
+		sum += c->node_bytes[n];
+	return sum;
+}
+
 static void announce(struct homenode_lab_shared *s, const struct homenode_conf *c)
 {
 	s->version = HOMENODE_LAB_VERSION;
@@ -261,6 +302,11 @@ HOMENODE_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_i
 	m->conf.off_instructions = off ? (unsigned)strtoul(off, NULL, 10) : 1;
 	if (!m->conf.off_instructions)
 		return refuse("use option off", off, "want a number of instructions, 1 or more");
+	if (!insn_data.symbol)
+		return refuse("find", "qemu_plugin_insn_data", "this QEMU does not export it: use QEMU 7.2 or 10.0 as Debian builds it");
+	m->conf.guest_addresses = qemu_plugin_version == API_NEW;
+	if (m->conf.guest_addresses && memory_bytes(&m->conf) >= LOW_MEMORY)
+		return refuse("use configuration", conf, "its nodes have 3.5 GiB or more, some of it above 4 GiB: use QEMU 7.2, or smaller nodes");
 	struct homenode_lab_shared *s = shm ? map_shared(shm) : NULL;
 	if (!s)
 		return refuse("map shared file", shm, strerror(errno));

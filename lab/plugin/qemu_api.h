@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The part of QEMU's plugin API, version 1, that the lab uses.  Debian ships
- * no header for it; these are our own declarations of the documented functions
- * (docs/devel/tcg-plugins.rst of QEMU 7.2).
+ * The part of QEMU's plugin API that the lab uses: version 1 (QEMU 7.2) and version 4
+ * (QEMU 9.2 and newer, which refuse 1).  Debian ships no header for 7.2; these are our own
+ * declarations of the documented functions (docs/devel/tcg-plugins.rst).  Those that the
+ * lab uses are the same in both but for one, qemu_plugin_insn_data.
  */
 #ifndef HOMENODE_QEMU_API_H
 #define HOMENODE_QEMU_API_H
@@ -62,7 +63,9 @@ uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb,
 						 size_t idx);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+/* qemu_plugin_insn_data: version 1 returns the code, 4 copies it and returns how many bytes. */
+typedef const void *qemu_insn_code(const struct qemu_plugin_insn *insn);
+typedef size_t qemu_insn_copy(const struct qemu_plugin_insn *insn, void *to, size_t len);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info,
