@@ -3,6 +3,6 @@
 # Classes (sheep, rabbit, devil) of real programs, busybox's, in the lab: slowdowns beside
 # the references and with remote memory, as animal.Slowdowns defines them, against what
 # is inferred from windows: build/bench/classes.json. All is modelled but the programs.
-# An hour and more at 3 repeats; the host should have nothing else to do.
+# A busy host makes it longer and not different.
 #   REPEATS=3  ONLY=part-of-a-name
 exec "$(dirname "$0")/bench-by-test.sh" Classes

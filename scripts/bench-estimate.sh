@@ -3,7 +3,8 @@
 # What the estimates of the local access ratio are worth, against the lab's exact
 # counts: adds to build/bench/estimate.json what is not there yet, scenario by scenario,
 # so that it can be broken off and run again, and prints the tables of
-# docs/decisions/0029-estimates.md. FRESH=1 begins anew. About 20 minutes.
+# docs/decisions/0029-estimates.md. FRESH=1 begins anew. A busy host makes it longer and
+# not different.
 #   ONLY=part-of-a-name, e.g. two/held
 set -u
 cd "$(dirname "$0")/.."

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the simulated machine is held to, measured in the lab: adds to
 # internal/sim/parity/testdata (lab.json, noise.json) what is not there yet, scenario by scenario, so
-# that it can be broken off and run again. FRESH=1 begins anew. About half an hour; the
-# host should have nothing else to do.
+# that it can be broken off and run again. FRESH=1 begins anew. A repeat of all took 12
+# minutes on a busy host, which makes it longer and not different.
 #   REPEATS=3  ONLY=part-of-a-name
 set -u
 cd "$(dirname "$0")/.."

@@ -6,8 +6,8 @@
 # service level (p99 of a replica's hour above 1.5 times the mean under Linux) no more
 # often. A day in which A unbinds nothing is an error: there is nothing to compare.
 # Results in build/bench/unbind-lab.json, recordings (homenode replay) and decisions
-# beside it; exit code 1 if a target is not met. About ten minutes a repeat; the host
-# should have nothing else to do.
+# beside it; exit code 1 if a target is not met. A busy host makes it longer and not
+# different.
 #   REPEATS=3
 set -eu
 cd "$(dirname "$0")/.."

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/machine"
 	"homenode/internal/sim/parity"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -114,12 +115,14 @@ func (r estimateRow) String() string {
 // estimateScript runs a scenario twice over: with the kernel's balancing off, and on.
 // Scans come every 0.2 to 1 s of CPU time, not every 1 to 60 s: CPUs of the lab do in
 // a second what others do in a twentieth (docs/decisions/0029-estimates.md).
-func estimateScript(s estimateScenario) string {
+// The workload has the shape's CPUs but those kept for daemons, which are faster.
+func estimateScript(shape machine.Shape, s estimateScenario) string {
 	var b strings.Builder
 	b.WriteString(`set -u
 rm -rf /tmp/est; mkdir -p /tmp/est; cd /tmp/est
 cg=/sys/fs/cgroup/est; nb=/sys/kernel/debug/sched/numa_balancing
 mkdir -p $cg; echo "+cpuset +cpu +memory" > $cg/cgroup.subtree_control; mkdir -p $cg/x
+echo ` + shape.CPUs().Minus(shape.Housekeeping).String() + ` > $cg/x/cpuset.cpus
 echo 200 > $nb/scan_period_min_ms; echo 1000 > $nb/scan_period_max_ms; echo 100 > $nb/scan_delay_ms
 echo 0 > /proc/sys/kernel/numa_balancing
 `)
@@ -157,7 +160,7 @@ rm -rf /tmp/est
 func tryEstimate(ctx context.Context, g *Guest, shape string, s estimateScenario) (estimateRow, error) {
 	ctx, cancel := g.Within(ctx, patience)
 	defer cancel()
-	out, err := g.Run(ctx, "sh", "-c", estimateScript(s))
+	out, err := g.Run(ctx, "sh", "-c", estimateScript(g.Shape, s))
 	if err != nil || out.Exit != 0 {
 		return estimateRow{}, fmt.Errorf("exit %d, %v: %.500s", out.Exit, err, out.Stderr)
 	}

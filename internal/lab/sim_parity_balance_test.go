@@ -16,7 +16,7 @@ import (
 const atHomeShare = 0.9
 
 // balanceScript counts the pages that NUMA balancing moves, at its finest: a look at
-// /proc/vmstat takes some 30 ms. Nothing else in the guest has any to move. Balancing is
+// /proc/vmstat takes some 0.2 s. Nothing else in the guest has any to move. Balancing is
 // switched on before the load's start, or after. The model is off until the load is ready:
 // setting up takes less than the scan's delay then.
 func balanceScript(c parity.Convergence) string {
