@@ -96,8 +96,8 @@ func (r *round) keepUp(j *Job, o *action.Outcome, took time.Duration) {
 	if !w.measured() {
 		return
 	}
-	w.Due = w.Due/2 + min(float64(o.Step.Budget), w.Rate.Or(0)*took.Seconds())
-	w.Did = w.Did/2 + float64(o.Moved)
+	w.Due = float64(w.Due/2) + min(float64(o.Step.Budget), w.Rate.Or(0)*took.Seconds())
+	w.Did = float64(w.Did/2) + float64(o.Moved)
 	if w.Due <= lagging*w.Did {
 		w.Late = 0
 		return

@@ -97,7 +97,7 @@ type Pace struct {
 }
 
 func (p Pace) with(bytes unit.Bytes, took time.Duration) Pace {
-	return Pace{Bytes: p.Bytes/2 + float64(bytes), Seconds: p.Seconds/2 + took.Seconds()}
+	return Pace{Bytes: float64(p.Bytes/2) + float64(bytes), Seconds: float64(p.Seconds/2) + took.Seconds()}
 }
 
 // rate is unknown until something was measured.
@@ -134,7 +134,7 @@ func (f forecast) floor() float64 { return leastOf(f.before, f.cpus.to, planned)
 
 // leastOf is a ratio that is less than before by no more than that. Who is bound to where
 // less will be local has other reasons for that; then it is held to the end.
-func leastOf(before, end, by float64) float64 { return min(before, end) * (1 - by) }
+func leastOf(before, end, by float64) float64 { return float64(min(before, end) * (1 - by)) }
 
 // crossing is the share of the memory at home from which CPUs are better off there, too.
 func (f forecast) crossing() float64 {
@@ -182,9 +182,9 @@ func (f forecast) windows(seconds float64) time.Duration {
 func (f forecast) meanCPUs() float64 {
 	waits := min(f.window, f.wait) // of the first window
 	moves := min(f.window-waits, f.own)
-	mean := f.cpus.from*(waits/f.window) + f.cpus.to*(1-(waits+moves)/f.window)
+	mean := float64(f.cpus.from*(waits/f.window)) + float64(f.cpus.to*(1-(waits+moves)/f.window))
 	if moves > 0 {
-		mean += (f.cpus.from + f.cpus.at(moves/f.own)) / 2 * (moves / f.window)
+		mean += float64((f.cpus.from + f.cpus.at(moves/f.own)) / 2 * (moves / f.window))
 	}
 	return mean
 }
@@ -194,7 +194,7 @@ func (f forecast) belowCPUs() float64 {
 	if f.meanCPUs() >= f.floor() {
 		return 0
 	}
-	return f.wait + f.own*f.cpus.reaches(f.floor())
+	return f.wait + float64(f.own*f.cpus.reaches(f.floor()))
 }
 
 // leastMemory is the lowest ratio where CPUs come when x of the memory is home.
@@ -221,19 +221,19 @@ func (f forecast) belowMemory(x float64) float64 {
 	if from >= to {
 		return 0
 	}
-	return f.own*(to-from) + f.window // CPUs come with the next window
+	return float64(f.own*(to-from)) + f.window // CPUs come with the next window
 }
 
 // gain is Estimate.Gain where CPUs come when x of the memory is home.
 func (f forecast) gain(x float64) float64 {
 	now := f.memory.from
-	memory := (now+f.memory.at(x))/2 - now
-	cpus := (f.cpus.at(x)+f.cpus.to)/2 - now
+	memory := float64((now+f.memory.at(x))/2) - now
+	cpus := float64((f.cpus.at(x)+f.cpus.to)/2) - now
 	waits := 0.0
 	if x == 0 {
 		waits = f.cpus.from - now
 	}
-	return f.wait*waits + f.own*(float64(x*memory)+float64((1-x)*cpus)) + float64((f.cpus.to-now)*(f.horizon-f.all()))
+	return float64(f.wait*waits) + float64(f.own*(float64(x*memory)+float64((1-x)*cpus))) + float64((f.cpus.to-now)*(f.horizon-f.all()))
 }
 
 // chosen is the order to take. Two things are not bet on: a mover that was not measured,
@@ -248,7 +248,7 @@ func (f forecast) chosen(orders []Estimate, measured, waits bool) Order {
 		return CPUsFirst
 	case measured && f.cpus.to*(1-tolerated) > f.before && max(cpus.Gain, memory.Gain, steps.Gain) <= 0:
 		return NotAtAll
-	case f.windows(f.wait+f.own*f.crossing()) == memory.Home:
+	case f.windows(f.wait+float64(f.own*f.crossing())) == memory.Home:
 		return MemoryFirst
 	}
 	return InSteps
