@@ -290,8 +290,9 @@ func TestLabOneClock(t *testing.T) {
 			if guest < 3 || math.Abs(guest-model) > 0.1 {
 				t.Errorf("%s, %s: %.2f s by the guest's clock, %.3f s by the model's", state, what, guest, model)
 			}
-			// an idle CPU has none, so before and after the load there are few
-			if what == "busy" && state == "on" && (ticks < 0.98*guestHZ*3 || ticks > 1.02*guestHZ*guest) {
+			// an idle CPU has none, so before and after the load there are few; other timers of
+			// the kernel are among them, a few a second
+			if what == "busy" && state == "on" && (ticks < 0.98*guestHZ*3 || ticks > 1.06*guestHZ*guest) {
 				t.Errorf("%s, %s: %.0f ticks in %.2f s, want %d a second", state, what, ticks, guest, guestHZ)
 			}
 		}
