@@ -155,8 +155,9 @@ func TestLabSMT(t *testing.T) {
 			t.Run(c.what, func(t *testing.T) {
 				defer background(t, g, c.other)()
 				p := perfOf(t, g, "cycles,instructions", "spin --threads 1 --cpus 0 --ops 20000")
-				if got := p["cycles"] / p["instructions"]; got < c.want*0.98 || got > c.want*1.02 {
-					t.Errorf("%.3f cycles an instruction, want %.3f ± 2 %%", got, c.want)
+				// a sibling waits for memory in its ticks, 4 % of its time, and leaves slots then
+				if got := p["cycles"] / p["instructions"]; got < 1+(c.want-1)*0.93-0.02 || got > c.want*1.02 {
+					t.Errorf("%.3f cycles an instruction, want %.3f, or a little less", got, c.want)
 				}
 			})
 		}
