@@ -15,6 +15,7 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/report"
 	arenareport "homenode/internal/report/arena"
 	"homenode/internal/sim/arena"
@@ -149,7 +150,7 @@ func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, 
 // readArenas is the first result, with the rows of all.
 func readArenas(paths []string) (first arena.Result, err error) {
 	for i, path := range paths {
-		data, err := readLimited(path, resultLimit)
+		data, err := unix.ReadAtMost(path, resultLimit)
 		if err != nil {
 			return arena.Result{}, err
 		}

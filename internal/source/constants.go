@@ -4,11 +4,10 @@ package source
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/policy/animal"
 	"homenode/internal/yamlfile"
 )
@@ -23,17 +22,10 @@ var ofMachine = []string{"dram", "remote", "devil_rate", "rabbit_rate", "crowd"}
 // with its line. missing are those of the machine that it has not.
 func Constants(file string) (f animal.Infer, missing []string, err error) {
 	f = animal.DefaultConfig().Infer
-	in, err := os.Open(file)
-	if err != nil {
-		return f, nil, fmt.Errorf("read constants: %w", err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, MaxConstants+1))
+	data, err := unix.ReadAtMost(file, MaxConstants)
 	switch {
 	case err != nil:
 		return f, nil, fmt.Errorf("read constants: %w", err)
-	case len(data) > MaxConstants:
-		return f, nil, fmt.Errorf("read constants: %s has more than %d bytes, which no constants take", file, MaxConstants)
 	case yamlfile.OnlyComments(data):
 		return f, nil, fmt.Errorf("read constants: %s has none: 'homenode classes --reference' prints some", file)
 	}
