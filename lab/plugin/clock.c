@@ -274,15 +274,19 @@ static void advance(struct homenode_model *m)
 	wake_waiting(m);
 }
 
-/* One thread at a time advances T. It looks again at what changed meanwhile. */
-static void try_advance(struct homenode_model *m)
+/* One thread at a time advances T. It looks again at what changed meanwhile. False: it is
+ * another thread, which has not looked yet. */
+static bool try_advance(struct homenode_model *m)
 {
 	__atomic_store_n(&again, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&again, __ATOMIC_SEQ_CST) && !pthread_mutex_trylock(&advancing_lock)) {
+	while (__atomic_load_n(&again, __ATOMIC_SEQ_CST)) {
+		if (pthread_mutex_trylock(&advancing_lock))
+			return false;
 		__atomic_store_n(&again, 0, __ATOMIC_SEQ_CST);
 		advance(m);
 		pthread_mutex_unlock(&advancing_lock);
 	}
+	return true;
 }
 
 void homenode_clock_kick(struct homenode_vcpu *v)
@@ -410,20 +414,22 @@ void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 	__atomic_store_n(&v->pub->running, 1, __ATOMIC_RELEASE);
 }
 
-/* Advances T where no vCPU does: all are idle, or the one that held T back became idle. */
+/* Advances T where no vCPU does: all are idle, or the one that held T back became idle. Where
+ * another thread advances it, that one looks again: to wait for it here would take a CPU of
+ * a busy host. */
 static void *controller(void *arg)
 {
 	struct homenode_model *m = arg;
+	bool looked = true;
 
 	credit_at = host_ns();
 	while (!stopping) {
 		STORE(&controller_naps, 1);
 		unsigned seen = __atomic_load_n(&controller_turn, __ATOMIC_ACQUIRE);
-		if (!LOAD(&again))
+		if (!looked || !LOAD(&again))
 			futex_wait(&controller_turn, seen, NAP_NS);
 		STORE(&controller_naps, 0);
-		if (__atomic_load_n(&host, __ATOMIC_ACQUIRE))
-			try_advance(m);
+		looked = !__atomic_load_n(&host, __ATOMIC_ACQUIRE) || try_advance(m);
 	}
 	return NULL;
 }
