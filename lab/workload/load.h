@@ -57,7 +57,7 @@ struct homenode_options {
 	double seconds;              /* model-seconds; 0 = no limit */
 	uint64_t hold;               /* phase to wait for; NONE = start at once */
 	uint64_t warm_laps;          /* NONE = 1 with --ops or --perf, else 0 */
-	uint64_t shared, write, triad, vm;
+	uint64_t shared, write, triad, pause, vm;
 	uint64_t share_every; /* chase steps per atomic add */
 	uint64_t barrier;     /* ops between two barriers; 0 = none */
 	/* server */
