@@ -58,8 +58,8 @@ func (s *Surveyor) groups(w window.Window, d delta, sizes unit.Opt[[]unit.Bytes]
 
 func (s *Surveyor) group(w *workload, wl window.Workload, d delta, sizes unit.Opt[[]unit.Bytes]) survey.Group {
 	g := survey.Group{ID: w.ID}
-	g.ConfiguredCPUs = configured(s, &w.ownCPUs, set.ParseCPUs)
-	g.ConfiguredMems = configured(s, &w.ownMems, set.ParseNodes)
+	g.ConfiguredCPUs = configured(s, w.cpuset.ownCPUs, set.ParseCPUs)
+	g.ConfiguredMems = configured(s, w.cpuset.ownMems, set.ParseNodes)
 	var limited string
 	g.MemoryLimit, limited = s.memoryLimit(w)
 	g.MemoryUsed = s.memoryUsed(w, w.ID)
@@ -161,7 +161,7 @@ func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMe
 	if w.memHier.V2 {
 		k, err = parsed(s, path.Join(w.memHier.Mount, w.ID, "memory.numa_stat"), cgroup.ParseNumaKinds)
 	}
-	for i, n := range s.reader.machine.Nodes[:len(out)] {
+	for i, n := range s.reader.topology.Machine.Nodes[:len(out)] {
 		at := func(by map[int]unit.Bytes) procfs.Bytes { return unit.OptOf(by[n.ID], by != nil) }
 		const from = "memory.numa_stat"
 		out[i] = survey.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i], Shmem: opt(at(k.Shmem), err, from),
@@ -175,7 +175,7 @@ func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMe
 }
 
 // pooled are the page sizes of which some node has hugetlb pages; unknown where a
-// node does not tell. A pool that could not be read counts as one that has.
+// node does not say. A pool that could not be read counts as one that has.
 func pooled(nodes []survey.Node) unit.Opt[[]unit.Bytes] {
 	var sizes []unit.Bytes
 	for _, n := range nodes {
@@ -207,7 +207,7 @@ func (s *Surveyor) groupHuge(w *workload, sizes unit.Opt[[]unit.Bytes], by []sur
 		if errors.Is(err, ErrGone) {
 			err = fmt.Errorf("no hugetlb controller for it (%w)", ErrNotSupported)
 		}
-		for i, n := range s.reader.machine.Nodes[:len(by)] {
+		for i, n := range s.reader.topology.Machine.Nodes[:len(by)] {
 			if sum, ok := by[i].Huge.Get(); ok {
 				by[i].Huge = valueOf(sum+stat[n.ID], err, file)
 			}

@@ -54,7 +54,7 @@ func (s *Surveyor) cgroups() survey.Cgroups {
 	return survey.Cgroups{Cpuset: at(s.reader.layout.Cpuset), Memory: at(s.reader.layout.Memory)}
 }
 
-// self is what this program used itself: a look costs, and is nobody's load.
+// self is what this program used itself: a survey costs CPU time, which is not the load of any workload.
 func self(d delta, length time.Duration) unit.Value[float64] {
 	if d.was == nil || length <= 0 {
 		return unit.UnknownValue[float64](oneReading)

@@ -18,7 +18,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// nodes reads what a window does not tell about each node.
+// nodes reads what a window does not have about each node.
 func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
 	low, err := parsed(s, "/proc/zoneinfo", procfs.ParseZoneinfo)
 	out := make([]survey.Node, len(m.Nodes))
@@ -28,8 +28,8 @@ func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
 		v.Pools = s.pools(n.ID)
 		v.Memory = s.kindsOf(n.ID, v.Pools)
 		v.Numastat = numastatSince(d, n.ID)
-		pages, told := low[n.ID]
-		v.LowFree = opt(unit.OptOf(unit.Bytes(pages)*s.reader.pageSize(), told), err, "/proc/zoneinfo")
+		pages, ok := low[n.ID]
+		v.LowFree = opt(unit.OptOf(unit.Bytes(pages)*s.reader.pageSize(), ok), err, "/proc/zoneinfo")
 		why := orElse(s.cfg.NoUncore, "the memory controllers' counters were not asked for")
 		v.Traffic = unknownTraffic(why)
 	}
