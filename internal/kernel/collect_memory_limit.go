@@ -70,12 +70,12 @@ func (s *memoryLimitSensor) read(rd *round, out *window.Workload) error {
 		return errNoMemoryHier
 	}
 	least, err := readLimit(&rd.buf, s.own)
-	whose := limitName(h)
+	by := s.w.ID
 	for id := path.Dir(s.w.ID); err == nil && id != "/" && id != "."; id = path.Dir(id) {
 		var l unit.Opt[unit.Bytes]
 		l, err = s.c.limitOf(rd, h, id)
 		if n, ok := l.Get(); ok && (!least.Known() || n < least.Or(0)) {
-			least, whose = l, limitName(h)+" of "+id
+			least, by = l, id
 		}
 	}
 	if err != nil {
@@ -85,7 +85,11 @@ func (s *memoryLimitSensor) read(rd *round, out *window.Workload) error {
 	if !ok {
 		return errNoLimit
 	}
-	out.MemoryLimit = unit.Measured(n, whose)
+	from := limitName(h)
+	if s.w.limitedBy = by; by != s.w.ID {
+		from += " of " + by
+	}
+	out.MemoryLimit = unit.Measured(n, from)
 	return nil
 }
 

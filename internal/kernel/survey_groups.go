@@ -60,11 +60,12 @@ func (s *Surveyor) group(w *workload, wl window.Workload, d delta, sizes unit.Op
 	g := survey.Group{ID: w.ID}
 	g.ConfiguredCPUs = configured(s, w.cpuset.ownCPUs, set.ParseCPUs)
 	g.ConfiguredMems = configured(s, w.cpuset.ownMems, set.ParseNodes)
-	var limited string
-	g.MemoryLimit, limited = s.memoryLimit(w)
 	g.MemoryUsed = s.memoryUsed(w, w.ID)
-	if limited != w.ID && g.MemoryLimit.Known() {
-		g.Limited = &survey.Limited{ID: limited, Used: s.memoryUsed(w, limited), File: s.pageCache(w, limited)}
+	if g.MemoryLimit = wl.MemoryLimit; g.MemoryLimit.Known() {
+		g.MemoryLimit.From = path.Join(w.limitedBy, limitName(w.memHier))
+		if by := w.limitedBy; by != w.ID {
+			g.Limited = &survey.Limited{ID: by, Used: s.memoryUsed(w, by), File: s.pageCache(w, by)}
+		}
 	}
 	g.OOMKills, g.AllocStalls = unit.UnknownValue[uint64](oneReading), unit.UnknownValue[uint64](oneReading)
 	if d.was != nil {
@@ -103,30 +104,6 @@ func configured[K set.Kind](s *Surveyor, k *unix.Kept, parse func(string) (set.S
 	v, err := parse(strings.TrimSpace(string(data)))
 	s.problem(malformedSet(k.Path, err))
 	return v
-}
-
-// memoryLimit is the tightest limit of the cgroup and its ancestors, and which of
-// them has it; of equal ones the nearest.
-func (s *Surveyor) memoryLimit(w *workload) (limit unit.Value[unit.Bytes], id string) {
-	if !w.memHier.Present() {
-		return unit.UnknownValue[unit.Bytes](noMemory), ""
-	}
-	file := pick(w.memHier, "memory.max", "memory.limit_in_bytes")
-	tightest := unit.None[unit.Bytes]()
-	for at := w.ID; ; at = path.Dir(at) {
-		limit, err := parsed(s, path.Join(w.memHier.Mount, at, file), cgroup.ParseMemoryLimit)
-		if b, ok := limit.Get(); ok && err == nil && (!tightest.Known() || b < tightest.Or(0)) {
-			tightest, id = limit, at
-		}
-		if at == "/" || at == "." {
-			break
-		}
-	}
-	b, ok := tightest.Get()
-	if !ok {
-		return unit.UnknownValue[unit.Bytes]("no limit is set"), ""
-	}
-	return unit.Measured(b, path.Join(id, file)), id
 }
 
 // memoryUsed is what a cgroup, the workload's own or one above it, uses.

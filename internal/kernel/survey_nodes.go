@@ -125,18 +125,12 @@ func (s *Surveyor) pools(id int) []survey.HugePool {
 		if err != nil {
 			continue
 		}
-		read := func(file string) unit.Value[uint64] { return s.count(dir + "/" + e.Name() + "/" + file) }
+		read := func(file string) unit.Value[uint64] { return number[uint64](s, dir+"/"+e.Name()+"/"+file) }
 		out = append(out, survey.HugePool{PageSize: unit.Bytes(kib) * unit.KiB,
 			Total: read("nr_hugepages"), Free: read("free_hugepages"), Surplus: read("surplus_hugepages")})
 	}
 	slices.SortFunc(out, func(a, b survey.HugePool) int { return cmp.Compare(a.PageSize, b.PageSize) })
 	return out
-}
-
-// count reads a file of one number.
-func (s *Surveyor) count(path string) unit.Value[uint64] {
-	v, err := parsed(s, path, func(data []byte) (uint64, error) { return procfs.ParseCount(path, data) })
-	return valueOf(v, err, path)
 }
 
 func numastatSince(d delta, id int) survey.Numastat {

@@ -29,6 +29,9 @@ type workload struct {
 	inode  uint64
 	below  bool // there may be cgroups below it
 	seen   int  // rounds in which it was read
+	// limitedBy is the cgroup whose memory limit is the least in the last round, this one or
+	// one above it.
+	limitedBy string
 
 	// Where its processes are in each hierarchy; the zero Hier when they are
 	// not under the same path there.
