@@ -39,12 +39,12 @@ type SurveyConfig struct {
 	// OnlyProcesses leaves out all the rest: figures of nodes, workloads, the
 	// host's settings. The machine then is its nodes' ids, unless Threads need more.
 	OnlyProcesses bool
-	// Sampler picks memory accesses, Uncore counts what the memory controllers do.
+	// Sampler samples memory accesses, Uncore counts what the memory controllers do.
 	// Nil: there are none, and NoSampler, NoUncore say why.
 	Sampler, Uncore     Probe
 	NoSampler, NoUncore string
 
-	Progress func(string)                               // what it is at; nil: nobody wants to know
+	Progress func(string)                               // what it is doing; nil: not reported
 	Wait     func(context.Context, time.Duration) error // nil: the wall clock
 }
 
@@ -54,7 +54,7 @@ type Selection struct {
 	PIDs      []int
 	Workloads []string // all processes of these, by id
 	Max       int
-	Others    bool // not this program itself: who looks must not find himself
+	Others    bool // not this program itself
 }
 
 // Probe measures during the interval, from Start to Stop, and puts what it got into
@@ -111,7 +111,7 @@ func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
 	return s, nil
 }
 
-// wait sleeps unless it is told to stop.
+// wait sleeps until d is over or ctx is done.
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -126,7 +126,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // Machine is the topology as last read.
 func (s *Surveyor) Machine() machine.Machine { return s.reader.Machine() }
 
-// Close lets go of every open file.
+// Close closes every open file.
 func (s *Surveyor) Close() { s.reader.Close() }
 
 // Read looks once. The first time, with an interval, it reads twice with the
@@ -200,7 +200,7 @@ func (s *Surveyor) window(ctx context.Context) (window.Window, error) {
 	return s.reader.Read(ctx)
 }
 
-func (s *Surveyor) now() time.Time { return s.reader.cfg.Now() }
+func (s *Surveyor) now() time.Time { return s.reader.now() }
 
 // assemble makes the survey of the second reading.
 func (s *Surveyor) assemble(w window.Window) survey.Survey {

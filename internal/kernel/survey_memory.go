@@ -31,7 +31,7 @@ func (s *Surveyor) memory(p *survey.Process) error {
 	if s.cfg.Mappings {
 		f.keep = math.MaxInt
 	}
-	f.by = newByKind(len(s.reader.machine.Nodes))
+	f.by = newByKind(len(s.reader.topology.Machine.Nodes))
 	name := "/proc/" + strconv.Itoa(p.PID) + "/numa_maps"
 	path := s.reader.procPath(p.PID, "numa_maps")
 	if err := s.buf.Lines(path, name, nil, f.line); err != nil {
@@ -248,7 +248,7 @@ func refuse(kind error, format string, args ...any) error {
 	return processError{fmt.Sprintf(format, args...), kind}
 }
 
-// noMemory says in a sentence why a process's memory cannot be told: err is what
+// noMemory says in a sentence why a process's memory is unknown: err is what
 // reading said, nil when the file was empty.
 func (s *Surveyor) noMemory(pid int, err error) error {
 	if errors.Is(err, ErrMalformed) {

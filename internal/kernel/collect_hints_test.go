@@ -119,7 +119,7 @@ func TestHintFaultsTakeTurns(t *testing.T) {
 	r, clock := newFake(t, root, Config{Roots: []string{"/demo/g*"}, HintTasks: 3})
 	looks := func() (n int) {
 		for _, w := range r.workloads {
-			n += len(w.hints)
+			n += len(sensorOf[*hintSensor](t, w).threads)
 		}
 		return n
 	}
@@ -161,7 +161,7 @@ func TestWaitingThrottledLimit(t *testing.T) {
 	kerneltest.Write(t, root, kerneltest.Files{top + "/demo/a/cpu.max": "max 100000\n", top + "/demo/a/memory.max": "max\n", top + "/demo/memory.max": "max\n"})
 	kerneltest.Remove(t, root, top+"/demo/a/cpu.pressure")
 	clock.at = clock.at.Add(2 * time.Second)
-	r.workloads["/demo/a"].pressure.Close()
+	sensorOf[*pressureSensor](t, r.workloads["/demo/a"]).file.Close()
 	if a = read(t, r).Workloads[0]; a.Waiting.Known() || a.Throttled.Known() || a.MemoryLimit.Known() || a.MemoryLimit.From != noLimit || a.Throttled.From != noLimit {
 		t.Errorf("without limits and PSI: %v, %v, %v", a.Waiting, a.Throttled, a.MemoryLimit)
 	}

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
@@ -10,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
+	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // cpuTime reports what the benchmark's own thread used: a busy host's wall time says
@@ -68,15 +72,38 @@ func BenchmarkWorkloadLimits(b *testing.B) {
 	}
 	r.follow(found)
 	w := r.workloads["/demo/a"]
+	quota, throttled := sensorOf[*quotaSensor](b, w), sensorOf[*throttledSensor](b, w)
+	limit, pressure := sensorOf[*memoryLimitSensor](b, w), sensorOf[*pressureSensor](b, w)
 	stat := []byte("usage_usec 1000000\nuser_usec 7\nsystem_usec 8\nnr_periods 10\nnr_throttled 2\nthrottled_usec 9\nnr_bursts 0\nburst_usec 0\n")
+	rd, out := r.beginRound(found), window.Workload{}
 	b.ReportAllocs()
 	defer cpuTime(b)()
 	for b.Loop() {
-		r.seq++
-		w.noteThrottling(stat)
-		if quota := r.quota(w); !quota.Known() || !r.memoryLimit(w).Known() {
-			b.Fatal(quota, r.memoryLimit(w))
+		rd.seq++
+		t, err := cgroup.ParseThrottling(stat)
+		rd.throttling = unit.Some(t)
+		if err := errors.Join(err, quota.read(rd, &out), limit.read(rd, &out)); err != nil {
+			b.Fatal(err)
 		}
-		r.waiting(w)
+		_, _ = throttled.read(rd, &out), pressure.read(rd, &out) // unknown: no period ends, no time passes
+	}
+}
+
+// A window of 50 workloads: what the loop and all collectors cost together, of which the
+// fake tree's files are the most.
+func BenchmarkReadWindow(b *testing.B) {
+	now := time.Unix(1000, 0)
+	r, err := NewReader(Config{Root: kerneltest.Tree(b, manyFiles(50)), Roots: []string{"/demo/*"}, Now: func() time.Time { return now }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	b.ReportAllocs()
+	defer cpuTime(b)()
+	for b.Loop() {
+		now = now.Add(10 * time.Second)
+		if w, err := r.Read(b.Context()); err != nil || len(w.Workloads) != 50 {
+			b.Fatal(len(w.Workloads), err)
+		}
 	}
 }

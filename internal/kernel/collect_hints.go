@@ -19,7 +19,7 @@ import (
 type HintMode string
 
 const (
-	HintsAuto   HintMode = ""       // for workloads whose DRAM reads nobody counts
+	HintsAuto   HintMode = ""       // for workloads whose DRAM reads are not counted
 	HintsAlways HintMode = "always" // for all: to compare
 	HintsOff    HintMode = "off"
 )
@@ -51,14 +51,137 @@ const (
 	hintCovers = 0.5
 )
 
-// hints is what a round may still read.
-type hints struct {
+// hintCollector reads the NUMA hint faults of some threads in each round.
+type hintCollector struct {
+	base
+	mode      HintMode
+	most      int       // threads in a round
 	balancing unix.Kept // /proc/sys/kernel/numa_balancing
-	why       string    // there are none; "": there are
-	each      int       // threads of a workload in this round
-	left      int       // of all
-	turns     uint64    // rounds until each workload had one
-	place     uint64    // of the next workload
+
+	// Of this round:
+	why   string // there are none; "": there are
+	each  int    // threads of a workload
+	left  int    // of all
+	turns uint64 // rounds until each workload had one
+	place uint64 // of the next workload
+}
+
+func newHintCollector(h *host, cfg Config) *hintCollector {
+	c := &hintCollector{mode: cfg.Hints, most: cfg.HintTasks, balancing: unix.Kept{Path: h.root.Path("/proc/sys/kernel/numa_balancing")}}
+	if c.most <= 0 {
+		c.most = hintTasks
+	}
+	return c
+}
+
+func (c *hintCollector) attach(*workload) sensor { return &hintSensor{c: c} }
+
+func (c *hintCollector) close() { c.balancing.Close() }
+
+func (c *hintCollector) begin(rd *round) error {
+	n := len(rd.workloads)
+	c.why, c.place, c.left = c.none(rd), 0, c.most
+	c.each = max(1, c.left/max(1, n))
+	c.turns = uint64((n + c.left - 1) / c.left)
+	return nil
+}
+
+// none says why there are no hint faults; "" where there are. The kernel's switch has a
+// bit for each of its two modes: 1 is what moves pages between nodes; 2 (5.18) looks for
+// hot pages on slow ones, and scans nothing else.
+func (c *hintCollector) none(rd *round) string {
+	if c.mode == HintsOff {
+		return "hint faults are switched off"
+	}
+	data, err := c.balancing.ReadLine(&rd.buf)
+	if err != nil {
+		return "no hint faults: this kernel does no NUMA balancing"
+	}
+	if mode, err := strconv.Atoi(string(bytes.TrimSpace(data))); err != nil || mode&1 == 0 {
+		return "no hint faults: kernel.numa_balancing is off"
+	}
+	return ""
+}
+
+// hintSensor is a collector's sensor of one workload.
+type hintSensor struct {
+	c       *hintCollector
+	threads map[int]*threadHints // by TID
+	next    int                  // of the threads, in the order of their ids
+}
+
+// read needs no hint faults where DRAM accesses are counted.
+func (s *hintSensor) read(rd *round, out *window.Workload) error {
+	place, why := s.c.place, s.c.why
+	s.c.place++
+	if why == "" && s.c.mode == HintsAuto && counted(out) {
+		why = "not read: its memory accesses are counted"
+	}
+	if why != "" {
+		s.threads = nil
+		s.unknown(rd, out, why)
+		return nil
+	}
+	if s.c.turns <= 1 || (place+rd.seq)%s.c.turns == 0 {
+		s.look(rd)
+	}
+	out.LocalFaults, out.RemoteFaults = s.sum(rd.now(), len(rd.tids))
+	return nil
+}
+
+func (s *hintSensor) unknown(_ *round, out *window.Workload, why string) {
+	out.LocalFaults, out.RemoteFaults = unit.UnknownValue[uint64](why), unit.UnknownValue[uint64](why)
+}
+
+// counted says that the workload's accesses are counted by a better source.
+func counted(w *window.Workload) bool {
+	return w.LocalLoads.Known() && w.RemoteLoads.Known() || w.Traffic.Known() && w.LocalTraffic.Known()
+}
+
+// look reads the next threads, from where it stopped the last time.
+func (s *hintSensor) look(rd *round) {
+	if s.threads == nil {
+		s.threads = map[int]*threadHints{}
+	}
+	of := min(len(rd.tids), hintThreads)
+	for range min(s.c.each, s.c.left, of) {
+		if s.next++; s.next >= of {
+			s.next = 0
+			s.forgetEnded(rd.tids)
+		}
+		s.c.left--
+		rd.problem(s.lookAt(rd, rd.tids[s.next]))
+	}
+}
+
+func (s *hintSensor) lookAt(rd *round, tid int) error {
+	data, err := rd.buf.ReadFile(rd.taskPath(tid, tid, "sched"))
+	if err != nil {
+		delete(s.threads, tid) // it has ended
+		return nil
+	}
+	h, err := procfs.ParseTaskHints(data)
+	if err != nil {
+		return err
+	}
+	if s.threads[tid] == nil {
+		s.threads[tid] = &threadHints{}
+	}
+	s.threads[tid].see(h, rd.now())
+	return nil
+}
+
+// forgetEnded drops threads that ended.
+func (s *hintSensor) forgetEnded(tids []int) {
+	here := make(map[int]bool, len(tids))
+	for _, tid := range tids {
+		here[tid] = true
+	}
+	for tid := range s.threads {
+		if !here[tid] {
+			delete(s.threads, tid)
+		}
+	}
 }
 
 // threadHints is what is remembered of one thread.
@@ -70,104 +193,6 @@ type threadHints struct {
 	since  time.Time           // of the look that found them
 }
 
-// beginHints opens a round. The kernel's switch has a bit for each of its two modes:
-// 1 is what moves pages between nodes; 2 (5.18) looks for hot pages on slow ones, and
-// scans nothing else.
-func (r *Reader) beginHints(workloads int) {
-	h := &r.hints
-	h.why, h.place = "", 0
-	if r.cfg.Hints == HintsOff {
-		h.why = "hint faults are switched off"
-		return
-	}
-	h.balancing.Path = r.cfg.Root.Path("/proc/sys/kernel/numa_balancing")
-	data, err := h.balancing.ReadLine(&r.buf)
-	if err != nil {
-		h.why = "no hint faults: this kernel does no NUMA balancing"
-		return
-	}
-	if mode, err := strconv.Atoi(string(bytes.TrimSpace(data))); err != nil || mode&1 == 0 {
-		h.why = "no hint faults: kernel.numa_balancing is off"
-		return
-	}
-	h.left = r.cfg.HintTasks
-	if h.left <= 0 {
-		h.left = hintTasks
-	}
-	h.each = max(1, h.left/max(1, workloads))
-	h.turns = uint64((workloads + h.left - 1) / h.left)
-}
-
-// setHints fills in the hint faults, where nothing counts DRAM accesses. r.ids are the
-// workload's threads.
-func (r *Reader) setHints(out *window.Workload, w *workload) {
-	place := r.hints.place
-	r.hints.place++
-	why := r.hints.why
-	switch {
-	case why != "":
-	case r.cfg.Hints == HintsAuto && counted(out):
-		why = "not read: its memory accesses are counted"
-	default:
-		if r.hints.turns <= 1 || (place+r.seq)%r.hints.turns == 0 {
-			r.lookAtHints(w)
-		}
-		out.LocalFaults, out.RemoteFaults = w.hintFaults(r.cfg.Now(), len(r.ids))
-		return
-	}
-	w.hints = nil
-	out.LocalFaults, out.RemoteFaults = unit.UnknownValue[uint64](why), unit.UnknownValue[uint64](why)
-}
-
-// counted says that the workload's accesses are counted somewhere.
-func counted(w *window.Workload) bool {
-	return w.LocalLoads.Known() && w.RemoteLoads.Known() || w.Traffic.Known() && w.LocalTraffic.Known()
-}
-
-// lookAtHints reads the next threads, from where it stopped the last time.
-func (r *Reader) lookAtHints(w *workload) {
-	if w.hints == nil {
-		w.hints = map[int]*threadHints{}
-	}
-	now := r.cfg.Now()
-	of := min(len(r.ids), hintThreads)
-	for range min(r.hints.each, r.hints.left, of) {
-		if w.hintNext++; w.hintNext >= of {
-			w.hintNext = 0
-			w.forgetHints(r.ids)
-		}
-		tid := r.ids[w.hintNext]
-		r.hints.left--
-		data, err := r.buf.ReadFile(r.procPath(tid, "task/"+strconv.Itoa(tid)+"/sched"))
-		if err != nil {
-			delete(w.hints, tid)
-			continue
-		}
-		h, err := procfs.ParseTaskHints(data)
-		if err != nil {
-			r.problem(err)
-			continue
-		}
-		if w.hints[tid] == nil {
-			w.hints[tid] = &threadHints{}
-		}
-		w.hints[tid].see(h, now)
-	}
-}
-
-// forgetHints drops threads that ended.
-func (w *workload) forgetHints(tids []int) {
-	here := make(map[int]bool, len(tids))
-	for _, tid := range tids {
-		here[tid] = true
-	}
-	for tid := range w.hints {
-		if !here[tid] {
-			delete(w.hints, tid)
-		}
-	}
-}
-
 // see takes a new look at the thread.
 //
 //  1. Between two looks the kernel has halved what it remembers once for each scan
@@ -176,7 +201,7 @@ func (w *workload) forgetHints(tids []int) {
 //     said, but at most as often as its address space was scanned.
 //  2. So what is more than the remembered, halved for each scan, is new: of several
 //     scans the last one counts whole, the one before half.
-//  3. A thread with the run time of somebody else is somebody else.
+//  3. A thread whose run time or scans went backwards is another thread of that id.
 func (t *threadHints) see(h procfs.TaskHints, now time.Time) {
 	if t.at.IsZero() || h.Ran < t.Ran || h.ScanSeq < t.ScanSeq { // 3
 		*t = threadHints{TaskHints: h, at: now, fresh: h.Faults, since: now}
@@ -212,14 +237,14 @@ func sumFaults(by []procfs.NodeFaults) (sum uint64) {
 	return sum
 }
 
-// hintFaults sums the threads up. A thread that uses much CPU time touches memory
+// sum adds the threads up. A thread that uses much CPU time touches memory
 // more often than its share of pages says, so each thread's local share weighs as
 // its CPU time; the two add up to the pages that were seen.
-func (w *workload) hintFaults(now time.Time, tasks int) (local, remote unit.Value[uint64]) {
+func (s *hintSensor) sum(now time.Time, tasks int) (local, remote unit.Value[uint64]) {
 	var pages uint64
 	var cpu, covered, near float64
 	threads := 0
-	for _, t := range w.hints {
+	for _, t := range s.threads {
 		cpu += t.weight
 		all := sumFaults(t.fresh)
 		node, ok := t.Node.Get()

@@ -118,7 +118,7 @@ func TestCountedInTurns(t *testing.T) {
 }
 
 // What classes are inferred from is counted where that is asked for; a PMU that has no
-// room for it counts what it counts else, and says so; where nobody asked there is nothing.
+// room for it counts the rest, and says so; where it was not asked for there is nothing.
 func TestPenaltyIsCountedIfAskedFor(t *testing.T) {
 	for _, try := range []struct {
 		asked, want bool
@@ -146,7 +146,7 @@ func TestPenaltyIsCountedIfAskedFor(t *testing.T) {
 	}
 }
 
-// A refusal is told in the window, and the rest of the window is there.
+// A refusal is a problem of the window, and the rest of the window is there.
 func TestRefusedEvents(t *testing.T) {
 	for _, errno := range []error{sys.EMFILE, sys.ENOSPC, sys.EACCES} {
 		p := &countingPerf{open: map[int]bool{}, deny: errno}
@@ -173,10 +173,11 @@ func TestLiveBPFReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.bpf == nil && len(w.Problems) == 0 {
-		t.Error("not counted by BPF, and nobody is told")
+	bpf := collectorOf[*eventCollector](t, r).bpf
+	if bpf == nil && len(w.Problems) == 0 {
+		t.Error("not counted by BPF, and no problem says so")
 	}
-	t.Logf("BPF: %v, problems %q", r.bpf != nil, w.Problems)
+	t.Logf("BPF: %v, problems %q", bpf != nil, w.Problems)
 }
 
 // belowTree is a directory with c0 to c(n-1) below it, and sub below c0.
@@ -192,7 +193,7 @@ func belowTree(t *testing.T, n int) string {
 }
 
 // What is a workload itself has a slot of its own, with those below it; more than are
-// looked at is said.
+// looked at is reported.
 func TestBelow(t *testing.T) {
 	top := belowTree(t, 3)
 	none := func(string) bool { return false }
@@ -211,16 +212,17 @@ func TestBelow(t *testing.T) {
 }
 
 func TestOtherThan(t *testing.T) {
-	upper := &workload{Cgroup: cgroup.Cgroup{ID: "/demo"}, dir: "/sys/fs/cgroup/demo"}
-	r := &Reader{workloads: map[string]*workload{"/demo": upper, "/demo/a": {}}}
-	other := r.otherThan(upper)
+	c := &eventCollector{of: map[string]*eventSensor{"/demo": {}, "/demo/a": {}}}
+	of := func(id, dir string) *eventSensor {
+		return &eventSensor{c: c, w: &workload{Cgroup: cgroup.Cgroup{ID: id}, dir: dir}}
+	}
+	other := of("/demo", "/sys/fs/cgroup/demo").isOther
 	for dir, want := range map[string]bool{"/sys/fs/cgroup/demo/a": true, "/sys/fs/cgroup/demo/b": false, "/sys/fs/cgroup/demo/a/b": false} {
 		if other(dir) != want {
 			t.Errorf("%s: %v", dir, !want)
 		}
 	}
-	root := &workload{Cgroup: cgroup.Cgroup{ID: "/"}, dir: "/sys/fs/cgroup"}
-	if !r.otherThan(root)("/sys/fs/cgroup/demo") {
+	if !of("/", "/sys/fs/cgroup").isOther("/sys/fs/cgroup/demo") {
 		t.Error("below the root")
 	}
 }
@@ -235,8 +237,8 @@ func TestPartly(t *testing.T) {
 	}{
 		{1, false, ""}, {1, true, ", of some of its cgroups"}, {16, false, ", in one of 16 ticks"}, {16, true, ", in one of 16 ticks, of some of its cgroups"},
 	} {
-		r := &Reader{cfg: Config{Ticks: c.ticks}}
-		if got := r.partOf(&workload{partly: c.partly}); got != c.want {
+		s := eventSensor{c: &eventCollector{cfg: Config{Ticks: c.ticks}}, partly: c.partly}
+		if got := s.partOf(); got != c.want {
 			t.Errorf("%d, %v: %q", c.ticks, c.partly, got)
 		}
 	}
@@ -244,7 +246,7 @@ func TestPartly(t *testing.T) {
 
 // liveBPF is a reader of the running kernel that counts by BPF, of cgroups that the test
 // makes below a new one.
-func liveBPF(t *testing.T, slots int) (r *Reader, top string) {
+func liveBPF(t *testing.T, slots int) (r *Reader, events *eventCollector, top string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
@@ -263,22 +265,22 @@ func liveBPF(t *testing.T, slots int) (r *Reader, top string) {
 		t.Skip(err)
 	}
 	t.Cleanup(r.Close)
-	r.closeBPF()
-	c := bpfcount.Config{CPUs: r.machine.OnlineCPUs().IDs(), Slots: slots} // the clock alone: any machine has it
+	events = collectorOf[*eventCollector](t, r)
+	c := bpfcount.Config{CPUs: r.Machine().OnlineCPUs().IDs(), Slots: slots} // the clock alone: any machine has it
 	if !layout.Cpuset.V2 {
 		c.Controller = "cpuset"
 	}
-	if r.bpf, err = bpfcount.New(c); err != nil {
+	if events.bpf, err = bpfcount.New(c); err != nil {
 		t.Skip(err)
 	}
-	r.slots = slots
-	return r, top
+	events.slots, events.topology = slots, r.topology.Reads
+	return r, events, top
 }
 
 // A workload that makes cgroups without end does not fill the map for others: those that
 // are gone leave their places, and where there are too many at once it is made anew.
 func TestLiveBPFChurn(t *testing.T) {
-	r, top := liveBPF(t, 2) // room for eight
+	r, events, top := liveBPF(t, 2) // room for eight
 	made := func(n int) func() {
 		for i := range n {
 			if err := os.Mkdir(fmt.Sprintf("%s/c%d", top, i), 0o755); err != nil {
@@ -291,28 +293,28 @@ func TestLiveBPFChurn(t *testing.T) {
 			}
 		}
 	}
-	w := r.meet(cgroup.Cgroup{ID: "/" + filepath.Base(top)})
+	r.meet(cgroup.Cgroup{ID: "/" + filepath.Base(top)})
+	s := events.of["/"+filepath.Base(top)]
 	for i := range 5 {
 		remove := made(4)
-		err := r.slotFor(w)
+		err := s.takeSlot()
 		remove()
-		if err != nil || w.partly || r.full {
-			t.Fatalf("round %d: %v, partly %v", i, err, w.partly)
+		if err != nil || s.partly || events.full {
+			t.Fatalf("round %d: %v, partly %v", i, err, s.partly)
 		}
 	}
 	defer made(9)()
-	if err := r.slotFor(w); !errors.Is(err, bpfcount.ErrFull) || !w.partly || !r.full {
+	if err := s.takeSlot(); !errors.Is(err, bpfcount.ErrFull) || !s.partly || !events.full {
 		t.Fatalf("nine below: %v", err)
 	}
-	r.workloads[w.ID] = w
-	r.growBPF(1)
-	if r.slots <= 2 || w.slot != 0 {
-		t.Fatalf("not made anew, of %d slots", r.slots)
+	events.growBPF(1)
+	if events.slots <= 2 || s.slot != 0 {
+		t.Fatalf("not made anew, of %d slots", events.slots)
 	}
-	if r.bpf == nil {
+	if events.bpf == nil {
 		t.Skipf("no PMU to count with: %v", r.problems)
 	}
-	if err := r.slotFor(w); err != nil || w.partly {
-		t.Errorf("with %d slots: %v", r.slots, err)
+	if err := s.takeSlot(); err != nil || s.partly {
+		t.Errorf("with %d slots: %v", events.slots, err)
 	}
 }

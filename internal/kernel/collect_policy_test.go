@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
 )
 
@@ -14,36 +15,41 @@ import (
 // when the time is there.
 func TestPoliciesInTurns(t *testing.T) {
 	now := time.Unix(1000, 0)
-	r := &Reader{cfg: Config{Now: func() time.Time { return now }}, workloads: map[string]*workload{}, seq: 9}
-	for id, at := range map[string]uint64{"/a": 5, "/b": 3, "/c": 3, "/new": 0} {
-		w := &workload{seen: policySettled + 1, policyAt: at}
-		w.ID = id
-		r.workloads[id] = w
+	c, rd := newPolicyCollector(), &round{host: &host{now: func() time.Time { return now }}, seq: 9}
+	begin := func() {
+		if err := c.begin(rd); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r.workloads["/new"].seen = policySettled
-	r.beginPolicies()
-	if r.policy.next != "" {
-		t.Fatalf("nothing is saved yet, but it is the turn of %s", r.policy.next)
+	for id, at := range map[string]uint64{"/a": 5, "/b": 3, "/c": 3, "/new": 0} {
+		w := &workload{Cgroup: cgroup.Cgroup{ID: id}, seen: policySettled + 1}
+		c.attach(w)
+		c.of[id].seen = at
+	}
+	c.of["/new"].w.seen = policySettled
+	begin()
+	if c.next != "" {
+		t.Fatalf("nothing is saved yet, but it is the turn of %s", c.next)
 	}
 	for _, want := range []string{"/b", "/c", "/a", "/b"} {
 		now = now.Add(20 * time.Second) // 2 ms
-		r.seq++
-		r.beginPolicies()
-		if r.policy.next != want {
-			t.Fatalf("turn of %q, want %s", r.policy.next, want)
+		rd.seq++
+		begin()
+		if c.next != want {
+			t.Fatalf("turn of %q, want %s", c.next, want)
 		}
-		r.workloads[want].policyAt = r.seq
+		c.of[want].seen = rd.seq
 	}
-	r.policy.left = -5 * time.Millisecond // a large one
+	c.left = -5 * time.Millisecond // a large one
 	for range 2 {
 		now = now.Add(10 * time.Second)
-		if r.beginPolicies(); r.policy.next != "" {
-			t.Fatalf("%s while %v is owed", r.policy.next, r.policy.left)
+		if begin(); c.next != "" {
+			t.Fatalf("%s while %v is owed", c.next, c.left)
 		}
 	}
 	now = now.Add(time.Hour)
-	if r.beginPolicies(); r.policy.next == "" || r.policy.left != policySaved {
-		t.Errorf("after an hour: %q, %v saved", r.policy.next, r.policy.left)
+	if begin(); c.next == "" || c.left != policySaved {
+		t.Errorf("after an hour: %q, %v saved", c.next, c.left)
 	}
 }
 
