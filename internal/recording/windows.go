@@ -13,7 +13,7 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
-	"homenode/internal/control"
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/window"
@@ -31,7 +31,7 @@ type Options struct {
 	Force     bool
 	Stderr    *os.File
 	// open makes the reader; nil: of the running kernel.
-	Open func(kernel.Config) (control.Reader, error)
+	Open func(kernel.Config) (host.Reader, error)
 }
 
 // Windows records until its time is over or the context ends, which is no
@@ -42,14 +42,14 @@ func Windows(ctx context.Context, o Options) error {
 		c.Cgroups = o.Workloads
 	}
 	if o.Open == nil {
-		o.Open = func(kc kernel.Config) (control.Reader, error) { return kernel.NewReader(kc) }
+		o.Open = func(kc kernel.Config) (host.Reader, error) { return kernel.NewReader(kc) }
 	}
-	entries, _ := control.Peek(c.StateDir) // what an agent set; unreadable: nothing is known to be ours
+	entries, _ := host.Peek(c.StateDir) // what an agent set; unreadable: nothing is known to be ours
 	hints, err := kernel.ParseHintMode(o.Hints)
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	reader, err := o.Open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Penalty: o.Penalty, Hints: hints, Ours: control.OursOf(entries)})
+	reader, err := o.Open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Penalty: o.Penalty, Hints: hints, Ours: host.OursOf(entries)})
 	if err != nil {
 		return exit.Precondition(err)
 	}
@@ -93,7 +93,7 @@ func (o Options) create() (*os.File, error) {
 // recording is a run of Windows.
 type recording struct {
 	o      Options
-	reader control.Reader
+	reader host.Reader
 	name   func(*window.Window)
 	out    *counter
 	count  int
