@@ -26,11 +26,11 @@ func (a *Agent) tellSuspects(ctx context.Context) {
 
 // Suspects lists what journals that were damaged may have left, for people to tell.
 func Suspects(ctx context.Context, stateDir string) ([]kernel.Suspect, error) {
-	ours, err := oursOf(stateDir)
-	if err != nil {
+	b := Beside{Dir: stateDir}
+	if err := b.Look(); err != nil {
 		return nil, err
 	}
-	return kernel.Suspects(ctx, kernel.Root{}, ours)
+	return kernel.Suspects(ctx, kernel.Root{}, b.Ours)
 }
 
 // ForgetDamage removes what is kept of damaged journals in a state folder, of settings and
