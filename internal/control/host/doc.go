@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host is this host for who watches it and acts by hand: windows, one a
-// period, and what is wished for as steps.
+// Package host is this host for a person who watches it and acts by hand: windows, one a
+// period, and actions as steps.
 //
-//	Reader ─▶ Window ─▶ the screen ─▶ Plan (a dry run), Apply ─▶ actuate ─▶ journal ─▶ owners
+//	Reader ─▶ Window ─▶ the screen ─▶ Plan (a dry run), Apply ─▶ control.Loop ─▶ journal ─▶ owners
 //
-// It acts as the agent does: wishes become steps by actuate, and the journal stands
-// before each. Not for: deciding.
+// What is asked for by hand is the policy of the one loop (control); the journal stands
+// before each step. What is bound stays bound when the screen ends. Not for: deciding.
 package host

@@ -7,50 +7,40 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/journal"
+	"homenode/internal/control"
 )
 
 // background takes a window's moves while the screen goes on: a move takes as long as
-// its rate says, and Plan, Apply and close must not wait for it. Of all that live does
-// only the next window does.
+// its rate says, and Plan, Apply and Close must not wait for it. Only the next window does.
 type background struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
 	outcomes []action.Outcome // once done
 }
 
-// startMoves begins them; they end when the next window is due, what is left goes on
-// after it. The first is taken in any case, or short windows would never move anything.
-// The lock is held.
-func (l *Live) startMoves(ctx context.Context, apply *journal.Applier, steps []action.Step, end time.Time) {
-	if len(steps) == 0 {
-		return
-	}
-	ctx, cancel := context.WithDeadline(ctx, end)
+// startMoves begins them. They have until the next window is due; what is left goes on
+// after it. The lock is held.
+func (h *Host) startMoves(ctx context.Context, take func(context.Context, action.Step) action.Outcome, moves []action.Step) {
+	ctx, cancel := context.WithCancel(ctx)
 	b := &background{cancel: cancel, done: make(chan struct{})}
-	l.moving = b
+	h.moving = b
+	limit := max(1, time.Until(h.next)) // 0 would be no limit
 	go func() {
 		defer close(b.done)
 		defer cancel()
-		for i, s := range steps {
-			if i > 0 && ctx.Err() != nil {
-				return
-			}
-			began := time.Now()
-			o := apply.Apply(ctx, s)
-			o.Took = time.Since(began)
+		control.InOrder{Take: take, Now: time.Now, MoveLimit: limit}.Apply(ctx, moves, func(o action.Outcome) {
 			b.outcomes = append(b.outcomes, o)
-		}
+		})
 	}()
 }
 
-// awaitMoves waits until the last window's moves have ended, and ends them where a wish
+// awaitMoves waits until the last window's moves have ended, and ends them where an action
 // waits. The lock is not held.
-func (l *Live) awaitMoves(ctx context.Context) error {
+func (h *Host) awaitMoves(ctx context.Context) error {
 	for {
-		l.mu.Lock()
-		b, hurry := l.moving, len(l.wishes) > 0
-		l.mu.Unlock()
+		h.mu.Lock()
+		b, hurry := h.moving, len(h.wanted) > 0
+		h.mu.Unlock()
 		if b == nil {
 			return nil
 		}
@@ -60,18 +50,18 @@ func (l *Live) awaitMoves(ctx context.Context) error {
 		select {
 		case <-b.done:
 			return nil
-		case <-l.wake:
+		case <-h.wake:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// tellMoves adds what became of the moves to what the next window is told. They have
-// ended, and the lock is held.
-func (l *Live) tellMoves() {
-	if l.moving != nil {
-		l.outcomes = append(l.outcomes, l.moving.outcomes...)
-		l.moving = nil
+// takeMoved returns the outcomes of the last window's moves. They have ended, and the
+// lock is held.
+func (h *Host) takeMoved() (outcomes []action.Outcome) {
+	if h.moving != nil {
+		outcomes, h.moving = h.moving.outcomes, nil
 	}
+	return outcomes
 }
