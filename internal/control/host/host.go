@@ -243,20 +243,33 @@ func (h *Host) Apply(ctx context.Context, a action.Action) error {
 	if err := h.open(); err != nil {
 		return err
 	}
-	if h.journal == nil {
-		if err := h.free(); err != nil {
-			return err
-		}
-		j, err := journal.Open(h.cfg.StateDir)
-		if err != nil {
-			return err
-		}
-		h.journal = j
+	if err := h.takeJournal(); err != nil {
+		return err
 	}
 	h.wanted = append(h.wanted, a)
 	select {
 	case h.wake <- struct{}{}:
 	default: // it is awake already
 	}
+	return nil
+}
+
+// takeJournal refuses a journal that was damaged: what cannot be read of it would be taken
+// for another program's setting, and kept as what was there before.
+func (h *Host) takeJournal() error {
+	if h.journal != nil {
+		return nil
+	}
+	if err := h.free(); err != nil {
+		return err
+	}
+	j, err := journal.Open(h.cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	if err := j.Damage(); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	h.journal = j
 	return nil
 }

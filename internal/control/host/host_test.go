@@ -4,8 +4,10 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -215,7 +217,33 @@ func TestTopRefuses(t *testing.T) {
 	}
 }
 
-// A wish does not wait for the end of a long period.
+// Beside a journal that was damaged nothing is bound by hand, and the person reads why.
+func TestTopRefusesADamagedJournal(t *testing.T) {
+	ctx := context.Background()
+	toy := newToy(t, "workload /a cpu=1 anon=0,1MiB mems=0-1")
+	l := testHost(t, toy)
+	j, err := journal.Open(l.cfg.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Close(), os.Truncate(filepath.Join(l.cfg.StateDir, "log"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	l.tick(t)
+	for range 2 { // and the lock is free again
+		if err := l.Apply(ctx, bindTo("/a", 1)); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "homenode restore --forget-damage") {
+			t.Errorf("%v", err)
+		}
+	}
+	if l.tick(t); len(toy.values) > 0 || l.journal != nil {
+		t.Errorf("set %v", toy.values)
+	}
+	if pid, err := journal.Holder(l.cfg.StateDir); pid != "" || err != nil {
+		t.Errorf("held by %q, %v", pid, err)
+	}
+}
+
+// An action does not wait for the end of a long period.
 func TestTopWish(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=0,100MiB mems=0-1")
