@@ -146,9 +146,12 @@ func (a *Agent) open(ctx context.Context) error {
 }
 
 func (a *Agent) openOwner() error {
-	mover, err := a.mover()
+	mover, shared, err := NewMover()
 	if err != nil {
 		return err
+	}
+	if !shared {
+		a.o.Log.Warn("pages that several processes map stay where they are: that needs CAP_SYS_NICE")
 	}
 	a.owner, err = OwnersWith(cgroup.Config{DirectOwners: a.o.Config.DirectOwners, Mover: mover, Hot: a.hotPages}, a.o.Config.Runtimes)
 	if err != nil {
@@ -197,19 +200,6 @@ func (a *Agent) watched(id string) bool {
 	_, approved := a.serviceOf(id)
 	_, bound := a.control.Jobs().Job(id)
 	return approved || bound
-}
-
-// mover asks for all pages only where that is allowed: else the kernel refuses each
-// call, and nothing would move (kernel_move_pages in mm/migrate.c).
-func (a *Agent) mover() (*migrate.Mover, error) {
-	powers, err := kernel.ReadPowers(kernel.Live().Root())
-	if err != nil {
-		return nil, err
-	}
-	if !powers.Nice() {
-		a.o.Log.Warn("pages that several processes map stay where they are: that needs CAP_SYS_NICE")
-	}
-	return migrate.NewMover(kernel.Live(), migrate.Config{Shared: powers.Nice()})
 }
 
 // hotGrain is that of transparent huge pages. Half a second finds some thousand

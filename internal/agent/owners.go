@@ -6,6 +6,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	names "homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/migrate"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/owner/containerd"
 	"homenode/internal/owner/docker"
@@ -23,6 +24,18 @@ type Runtimes struct {
 	DockerSocket     string
 	DockerMemory     string // what Docker's containers were, in case that the machine crashes
 	ContainerdSocket string
+}
+
+// NewMover moves all pages where that is allowed. Else the kernel would refuse each call
+// (kernel_move_pages in mm/migrate.c): then the pages that several processes map are not
+// asked for, and shared is false.
+func NewMover() (m *migrate.Mover, shared bool, err error) {
+	powers, err := kernel.ReadPowers(kernel.Live().Root())
+	if err != nil {
+		return nil, false, err
+	}
+	m, err = migrate.NewMover(kernel.Live(), migrate.Config{Shared: powers.Nice()})
+	return m, powers.Nice(), err
 }
 
 // OwnersWith is the chain of owners, each of which acts on its own settings:

@@ -14,7 +14,6 @@ import (
 	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/tui"
@@ -198,16 +197,12 @@ func (h *Host) open() error {
 	if h.owner != nil {
 		return nil
 	}
-	powers, err := kernel.ReadPowers(kernel.Live().Root())
+	mover, shared, err := agent.NewMover()
 	if err != nil {
 		return err
 	}
-	if !powers.Nice() { // with shared pages asked for, each call would fail
+	if !shared {
 		h.shared = ", without those that several processes map (that needs CAP_SYS_NICE)"
-	}
-	mover, err := migrate.NewMover(kernel.Live(), migrate.Config{Shared: powers.Nice()})
-	if err != nil {
-		return err
 	}
 	owner, err := agent.OwnersWith(cgroup.Config{DirectOwners: h.cfg.DirectOwners, Mover: mover}, h.cfg.Runtimes)
 	if err != nil {
