@@ -30,7 +30,7 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode | cmd/homenode-lab
-views | recording > control | migrate | repeat | bench/host
+views | recording > control/host | migrate | repeat | bench/host
 source
 cli/clitest > cli
 agent/serve > agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
@@ -40,7 +40,7 @@ owner/cgroup | owner/threads | owner/route | owner/systemd | owner/docker | owne
 owner/manager/managertest > owner/manager
 journal
 sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/exact | kernel/kerneltest kernel/resctrltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/bpfcount > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
-actuate | replay | classes
+control > actuate | replay | classes
 policy/mao | policy/numad | policy/brm | policy/animal | doctor
 survey
 window/windowtest > window
@@ -386,6 +386,8 @@ func TestArrowsFindsWhatIsWrong(t *testing.T) {
 		{"trial", `import "log/slog"`, "is pure and imports log/slog"},
 		{"actuate", `import "math/rand"`, "is pure and imports math/rand"},
 		{"actuate", `import "math/rand/v2"; var r = rand.New(rand.NewPCG(1, 2))`, ""},
+		{"control", `import "homenode/internal/agent"`, "arrows point down only"},
+		{"control", `import "time"; var now = time.Now`, "uses time.Now"},
 		{"actuate", `import "math/rand/v2"; var r = rand.IntN(6)`, "uses math/rand/v2.IntN"},
 		{"policy/mao", `import "time"; var d = time.Second`, ""},
 		{"policy/mao", `import clock "time"; var now = clock.Now`, "uses time.Now"},

@@ -101,8 +101,8 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 	return errors.Join(views.BRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)
 }
 
-// notReadable: who is named must be there, and what reads him; other trouble in reading
-// is no fault of who asked.
+// notReadable tells bad input (a named process is not there, or may not be read) from other
+// trouble in reading.
 func notReadable(err error) error {
 	if errors.Is(err, kernel.ErrGone) {
 		return exit.BadInput(err)
@@ -123,7 +123,7 @@ func takeThreads(ctx context.Context, state string, say func(string)) (*pinner.J
 	return j, err
 }
 
-// brmPolicy keeps the policy's state, and what was inferred, also of those that ended.
+// brmPolicy keeps the policy's state, and what it inferred, also of processes that ended.
 type brmPolicy struct {
 	cfg      brm.Config
 	state    brm.State
@@ -138,7 +138,7 @@ func (p *brmPolicy) step(m machine.Machine, w window.Window) (a []action.Action,
 	return a, why
 }
 
-// judge gives processes that nobody tagged their verdicts.
+// judge gives the processes without a tag their verdicts.
 func (p *brmPolicy) judge(all []pinner.Process) {
 	for i := range all {
 		if !all[i].Sensitive.Known() {
@@ -185,7 +185,7 @@ func (o brmOptions) checkFlags() (err error) {
 	return cli.CheckOutput(o.output)
 }
 
-// periodFrom says who set the period.
+// periodFrom says where the period was set.
 func (o brmOptions) periodFrom(given func(flag string) bool) string {
 	if o.config == "" || given("period") {
 		return "--period"

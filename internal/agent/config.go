@@ -42,7 +42,7 @@ type Config struct {
 	Ticks  int
 	Hints  kernel.HintMode // when threads' hint faults are read
 	// Profile is a file of 'homenode bench', of this machine; "": costs are estimates.
-	// Who opens it puts what it holds into Actuate.
+	// Its content goes into Actuate.
 	Profile string
 	MAO     mao.Config
 	Actuate actuate.Config

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/journal"
 )
 
-// endLimit is how long a round that is under way may take once the agent is told to end:
+// endLimit is how long a round that is under way may take once the agent has to end:
 // reading stops at the next workload, moving at the next batch. Higher waits longer for a
 // reading that never ends; lower gives up on slow ones, which is safe, but loud. Together
 // with putBackLimit it is less than the unit's TimeoutStopSec.
@@ -22,7 +22,7 @@ const endLimit = 10 * time.Second
 // errHangs says why an agent ended that has not put everything back.
 var errHangs = errors.New("what is on record is put back by 'homenode restore', or the next start")
 
-// running is what the loop and whoever ends it share.
+// running is shared by the loop and by end.
 type running struct {
 	ended   chan error    // the loop is over
 	back    chan struct{} // closed: the loop is putting back

@@ -3,28 +3,21 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 
 	"homenode/internal/action"
+	"homenode/internal/control"
 )
 
 // Apply takes steps as an owner does; what became of them is in the next window. A
 // move takes time: it goes on while the world runs, at its rate, and takes CPU and
-// bandwidth. After a step that was not done, the same workload's further ones are
-// dropped, as the live loop does.
+// bandwidth.
 func (w *World) Apply(steps []action.Step) {
-	stopped := map[string]bool{}
-	for _, s := range steps {
-		if stopped[s.Workload] {
-			continue
-		}
-		o := w.take(s)
-		if o.Status == "" { // a move that has begun
-			continue
-		}
-		stopped[s.Workload] = o.Status != action.Done
+	take := func(_ context.Context, s action.Step) action.Outcome { return w.take(s) }
+	control.InOrder{Take: take}.Apply(context.Background(), steps, func(o action.Outcome) {
 		w.outcomes = append(w.outcomes, o)
-	}
+	})
 }
 
 // take is one step; no status means that its outcome comes with the next window.

@@ -19,9 +19,9 @@ import (
 type Actor interface {
 	DryRun() bool
 	Apply(ctx context.Context, s action.Step) action.Outcome
-	// Know names the threads that inherited nothing, whatever they have.
+	// Know names the threads that inherited nothing, whatever their affinity is.
 	Know(known func(tid int, start uint64) bool)
-	// Passing says that somebody who was put back may have started others before.
+	// Passing says that a thread that was given back may have started others before.
 	Passing() bool
 	// GiveBack gives threads that inherited an affinity of ours what they would have.
 	GiveBack() ([]journal.Restored, error)
@@ -65,7 +65,7 @@ func (a *Journalled) Apply(ctx context.Context, s action.Step) action.Outcome {
 	return a.apply.Apply(ctx, s)
 }
 
-// Know names who inherited nothing.
+// Know names the threads that inherited nothing.
 func (a *Journalled) Know(known func(tid int, start uint64) bool) {
 	a.j.Know(func(s journal.Setting, start uint64) bool {
 		tid, ok := threads.TIDOf(s)
@@ -73,13 +73,13 @@ func (a *Journalled) Know(known func(tid int, start uint64) bool) {
 	})
 }
 
-// Passing says that somebody is on record for his heirs only.
+// Passing says that a thread is on record only for those that it started.
 func (a *Journalled) Passing() bool { return a.j.Passing() }
 
-// GiveBack looks for heirs.
+// GiveBack looks for threads that inherited an affinity of ours.
 func (a *Journalled) GiveBack() ([]journal.Restored, error) { return a.j.GiveBack(a.owner) }
 
-// Tidy shortens the journal: threads that have ended are of no concern any more.
+// Tidy shortens the journal: it ends the records of threads that have ended.
 func (a *Journalled) Tidy() error {
 	_, err := a.j.Forget(a.owner)
 	return errors.Join(err, a.j.Compact())
@@ -98,7 +98,7 @@ func (a *Journalled) Ours(tid int, start uint64, cpus set.CPUSet) bool {
 // Close gives up the lock.
 func (a *Journalled) Close() error { return a.j.Close() }
 
-// Dry says what would be done.
+// Dry is a dry run.
 type Dry struct{}
 
 // DryRun is true.

@@ -16,7 +16,7 @@ import (
 // maxSettings is some ten times what all settings take.
 const maxSettings = 16 << 10
 
-// DefaultPeriod is the command's own: what the paper has, 10 ms, is a cost that nobody asked for.
+// DefaultPeriod is the command's own: the paper's 10 ms costs more than a default should.
 const DefaultPeriod = 100 * time.Millisecond
 
 // ReadSettings decodes a file over the defaults; written are the settings that it has.

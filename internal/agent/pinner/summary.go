@@ -53,7 +53,7 @@ type Process struct {
 	Sensitive unit.Opt[bool] `json:"numa_sensitive"`
 	Threads   int            `json:"threads"` // in the end
 	Moves     int            `json:"moves"`
-	// Pinned are threads that somebody else has pinned, Uncounted those whose penalty is
+	// Pinned are threads that another process has pinned, Uncounted those whose penalty is
 	// not counted: both of its last window.
 	Pinned    int `json:"pinned_by_others"`
 	Uncounted int `json:"uncounted_threads"`
@@ -90,7 +90,7 @@ type standing struct {
 	rules             map[string]int
 }
 
-// look is at a workload's threads.
+// look counts a workload's threads.
 func (s *standing) look(wl *window.Workload) {
 	s.pinned, s.uncounted = 0, 0
 	for i := range wl.Threads {
@@ -113,7 +113,7 @@ func (s *standing) explain(why action.Reason) {
 	s.rules[why.Rule]++
 }
 
-// remember takes a window into the sums, and says where everybody is.
+// remember takes a window into the sums, and says where all threads are.
 func (r *run) remember(w window.Window, reasons []action.Reason) {
 	var parts []string
 	tell := r.o.Now().Sub(r.said) >= lineEvery

@@ -3,31 +3,21 @@
 package threads
 
 import (
+	"context"
 	"fmt"
 
 	"homenode/internal/action"
+	"homenode/internal/control"
 	"homenode/internal/set"
 )
 
 // Apply takes steps as an owner does; what became of them is in the next window. A
-// move takes time: it goes on while the world runs. After a step of a workload that was
-// not done, its further ones are dropped, as the live loop does; but threads are pinned
-// one by one, whatever became of the others.
+// move takes time: it goes on while the world runs.
 func (w *World) Apply(steps []action.Step) {
-	stopped := map[string]bool{}
-	for _, s := range steps {
-		if stopped[s.Workload] && s.Kind != action.PinThread {
-			continue
-		}
-		o := w.take(s)
-		if o.Status == "" { // a move that has begun
-			continue
-		}
-		if s.Kind != action.PinThread {
-			stopped[s.Workload] = o.Status != action.Done
-		}
+	take := func(_ context.Context, s action.Step) action.Outcome { return w.take(s) }
+	control.InOrder{Take: take}.Apply(context.Background(), steps, func(o action.Outcome) {
 		w.outcomes = append(w.outcomes, o)
-	}
+	})
 }
 
 // take is one step; no status means that its outcome comes with the next window.

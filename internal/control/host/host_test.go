@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/agent"
 	"homenode/internal/journal"
+	"homenode/internal/kernel"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/window"
@@ -26,6 +29,7 @@ type toy struct {
 	reads  int
 	host   *windowtest.Host
 	values map[journal.Setting]string
+	gone   []string // cgroups
 }
 
 func newToy(t *testing.T, lines ...string) *toy {
@@ -49,6 +53,12 @@ func (t *toy) Read(context.Context) (window.Window, error) {
 	return w, nil
 }
 
+// remove ends a workload, and its cgroup.
+func (t *toy) remove(id string) {
+	t.host.Remove(id)
+	t.gone = append(t.gone, id)
+}
+
 func (t *toy) Machine() machine.Machine { return t.host.Machine }
 
 func (t *toy) Close() {}
@@ -66,6 +76,9 @@ func (o toyOwner) Plan(_ context.Context, s action.Step) ([]journal.Change, erro
 }
 
 func (o toyOwner) Read(s journal.Setting) (journal.Current, error) {
+	if slices.Contains(o.gone, s.Cgroup) {
+		return journal.Current{}, fmt.Errorf("read %s: %w", s, kernel.ErrGone)
+	}
 	return journal.Current{Value: o.values[s], ID: 1}, nil
 }
 
@@ -100,17 +113,19 @@ func (o toyOwner) Move(_ context.Context, _ journal.Permit, s action.Step) actio
 	return w.Outcomes[len(w.Outcomes)-1]
 }
 
-func newLive(t *testing.T, toy *toy) *Live {
+func testHost(t *testing.T, toy *toy) *Host {
 	t.Helper()
 	c, err := agent.ParseConfig(nil, "defaults")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.StateDir = t.TempDir()
-	return &Live{cfg: c, period: time.Second, wake: make(chan struct{}, 1), reader: toy, owner: toyOwner{toy}}
+	h := newHost(c, time.Second)
+	h.reader, h.owner = toy, toyOwner{toy}
+	return h
 }
 
-func (l *Live) tick(t *testing.T) window.Window {
+func (l *Host) tick(t *testing.T) window.Window {
 	t.Helper()
 	l.next, l.soonest = time.Now(), time.Now()
 	f, err := l.Next(context.Background())
@@ -129,7 +144,7 @@ func bindTo(id string, node int) action.Action {
 func TestTopBindsAsItSaid(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1")
-	l := newLive(t, toy)
+	l := testHost(t, toy)
 	l.tick(t)
 	lines, err := l.Plan(ctx, bindTo("/a", 1))
 	want := []string{`/a cpuset.cpus = "2-3" (now "")`, "then its pages on nodes 0 (100MiB) move to 1, at most 256MiB/s",
@@ -158,8 +173,8 @@ func TestTopBindsAsItSaid(t *testing.T) {
 	if said := strings.Join(l.Close(), "\n"); !strings.Contains(said, "still bound: /a: 'homenode restore --state") {
 		t.Errorf("said %q", said)
 	}
-	next := newLive(t, toy)
-	next.cfg.StateDir = l.cfg.StateDir
+	next := testHost(t, toy)
+	next.cfg.StateDir, next.beside.Dir = l.cfg.StateDir, l.cfg.StateDir
 	next.tick(t)
 	if _, err := next.Plan(ctx, bindTo("/a", 1)); err == nil || !strings.Contains(err.Error(), "an earlier homenode bound it") {
 		t.Errorf("the next top: %v", err)
@@ -181,7 +196,7 @@ func TestTopBindsAsItSaid(t *testing.T) {
 func TestTopRefuses(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /system.slice/x cpu=1 anon=1MiB mems=0-1", "workload /b cpu=1 anon=1MiB mems=0")
-	l := newLive(t, toy)
+	l := testHost(t, toy)
 	l.tick(t)
 	for id, want := range map[string]string{"/system.slice/x": "owned by systemd", "/b": "memory of nodes 0 only", "/c": "/c is gone"} {
 		if lines, err := l.Plan(ctx, bindTo(id, 1)); err == nil || !strings.Contains(err.Error(), want) {
@@ -202,11 +217,37 @@ func TestTopRefuses(t *testing.T) {
 	}
 }
 
-// A wish does not wait for the end of a long period.
+// Beside a journal that was damaged nothing is bound by hand, and the person reads why.
+func TestTopRefusesADamagedJournal(t *testing.T) {
+	ctx := context.Background()
+	toy := newToy(t, "workload /a cpu=1 anon=0,1MiB mems=0-1")
+	l := testHost(t, toy)
+	j, err := journal.Open(l.cfg.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Close(), os.Truncate(filepath.Join(l.cfg.StateDir, "log"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	l.tick(t)
+	for range 2 { // and the lock is free again
+		if err := l.Apply(ctx, bindTo("/a", 1)); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "homenode restore --forget-damage") {
+			t.Errorf("%v", err)
+		}
+	}
+	if l.tick(t); len(toy.values) > 0 || l.journal != nil {
+		t.Errorf("set %v", toy.values)
+	}
+	if pid, err := journal.Holder(l.cfg.StateDir); pid != "" || err != nil {
+		t.Errorf("held by %q, %v", pid, err)
+	}
+}
+
+// An action does not wait for the end of a long period.
 func TestTopWish(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=0,100MiB mems=0-1")
-	l := newLive(t, toy)
+	l := testHost(t, toy)
 	l.tick(t)
 	l.period, l.next = time.Hour, time.Now().Add(time.Hour)
 	read := make(chan error, 1)
@@ -248,7 +289,7 @@ func (o *slowOwner) Move(ctx context.Context, _ journal.Permit, s action.Step) a
 func TestTopWhilePagesMove(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=40MiB,60MiB mems=0-1", "workload /b cpu=1 anon=40MiB,60MiB mems=0-1")
-	l := newLive(t, toy)
+	l := testHost(t, toy)
 	slow := &slowOwner{toyOwner: toyOwner{toy}, began: make(chan string, 9)}
 	l.owner, l.period = slow, time.Hour
 	l.tick(t)
@@ -286,7 +327,7 @@ func TestTopWhilePagesMove(t *testing.T) {
 func TestTopUnfinished(t *testing.T) {
 	ctx := context.Background()
 	toy := newToy(t, "workload /a cpu=1 anon=40MiB,60MiB mems=0-1", "workload /b cpu=1 anon=1MiB mems=0-1")
-	l := newLive(t, toy)
+	l := testHost(t, toy)
 	l.tick(t)
 	if err := l.Apply(ctx, bindTo("/a", 1)); err != nil {
 		t.Fatal(err)
@@ -321,7 +362,7 @@ func TestTopUnfinished(t *testing.T) {
 // Once it has ended, nothing is read, planned or applied, whoever was on his way.
 func TestTopAfterItsEnd(t *testing.T) {
 	toy := newToy(t, "workload /a cpu=1 anon=100MiB,0 mems=0-1")
-	l := newLive(t, toy)
+	l := testHost(t, toy)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 64 { // a period that is over too: select takes either
@@ -343,5 +384,67 @@ func TestTopAfterItsEnd(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(l.cfg.StateDir); len(left) > 0 || toy.reads != 1 {
 		t.Errorf("it left %v after %d reads", left, toy.reads)
+	}
+}
+
+// unitOwner has a manager set what is asked for, as systemd does for a unit.
+type unitOwner struct{ toyOwner }
+
+var cpusOfUnit = journal.Named(journal.OfUnit, "x.service", "AllowedCPUs")
+
+func (o unitOwner) Plan(_ context.Context, s action.Step) ([]journal.Change, error) {
+	return []journal.Change{{Setting: cpusOfUnit, New: s.CPUs.String()}}, nil
+}
+
+func (o unitOwner) Write(_ journal.Permit, s journal.Setting, v string) error {
+	o.values[s] = v
+	return nil
+}
+
+// What a manager was asked for by another homenode is homenode's, not another program's
+// limit, and an unbind says that it is put back.
+func TestSetThroughAManagerIsOurs(t *testing.T) {
+	const id = "/system.slice/x.service"
+	ctx := context.Background()
+	toy := newToy(t, "workload "+id+" cpu=1 anon=0,1MiB mems=0-1")
+	first := testHost(t, toy)
+	first.owner = unitOwner{toyOwner{toy}}
+	first.tick(t)
+	if err := first.Apply(ctx, bindTo(id, 1)); err != nil {
+		t.Fatal(err)
+	}
+	first.tick(t)
+	if !first.ours(id, "cpuset.cpus", "2-3") {
+		t.Error("not its own")
+	}
+	first.Close()
+	next := testHost(t, toy)
+	next.cfg.StateDir, next.beside.Dir, next.owner = first.cfg.StateDir, first.cfg.StateDir, unitOwner{toyOwner{toy}}
+	next.tick(t)
+	if !next.ours(id, "cpuset.cpus", "2-3\n") || next.ours(id, "cpuset.cpus", "0-1") || next.ours("/b", "cpuset.cpus", "2-3") {
+		t.Error("what the first one set is taken for another program's")
+	}
+	lines, err := next.Plan(ctx, action.Action{Kind: action.Unbind, Workload: id})
+	if err != nil || len(lines) != 2 || !strings.Contains(lines[0], `unit x.service AllowedCPUs = "" again`) {
+		t.Errorf("%q, %v", lines, err)
+	}
+}
+
+// A workload that ends while it is bound leaves no record: nothing is put back of it, and it
+// is not said to be bound.
+func TestTopForgetsTheGone(t *testing.T) {
+	toy := newToy(t, "workload /a cpu=1 anon=0,1MiB mems=0-1", "workload /b cpu=1 anon=0,1MiB mems=0-1")
+	l := testHost(t, toy)
+	l.tick(t)
+	for _, id := range []string{"/a", "/b"} {
+		if err := l.Apply(context.Background(), bindTo(id, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.tick(t)
+	toy.remove("/a")
+	l.tick(t)
+	if said := strings.Join(l.Close(), "\n"); !strings.Contains(said, "still bound: /b: ") || strings.Contains(said, "/a") {
+		t.Errorf("said %q", said)
 	}
 }
