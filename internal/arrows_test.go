@@ -91,6 +91,7 @@ var guarded = []struct {
 		},
 	},
 	{about: "logging", imports: []string{"log", "log/"}, rooms: []string{"cmd", "agent"}},
+	{about: "reading YAML", imports: []string{"go.yaml.in/yaml/", "github.com/goccy/", "gopkg.in/yaml"}, rooms: []string{"yamlfile"}},
 	{
 		about: "starting programs", imports: []string{"os/exec"}, rooms: []string{"lab"},
 		exceptions: map[string]string{
