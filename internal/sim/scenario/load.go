@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"homenode/internal/machine"
 	"homenode/internal/profile"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/experiment"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/machines"
 	"homenode/internal/sim/memsys"
@@ -173,13 +173,10 @@ func (s *Setting) builtin(name string) (string, error) {
 	return "", nil
 }
 
-// start is the date of every run: a Monday.
-var start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
-
 // world is an arm's, before its first step.
 func (s *Setting) world(a Arm, seed uint64) sim.Config {
 	c := sim.Config{
-		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: start.Add(s.Clock), Step: s.Step,
+		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: experiment.Start.Add(s.Clock), Step: s.Step,
 	}
 	arm.Prepare(a.Policy, &c)
 	return c

@@ -108,7 +108,7 @@ func TestJudgeGrid(t *testing.T) {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for i, r := range rows {
-		if r.Verdict == "" || r.Sentence == "" || r.Ours == "" || r.Paper != paper {
+		if r.Verdict == "" || r.Sentence == "" || r.Ours == "" || r.Paper != Paper {
 			t.Errorf("%+v", r)
 		}
 		if i < len(profile.RaoStatements) && !strings.Contains(r.Sentence, "The lab's: yes") {

@@ -48,7 +48,7 @@ func (p *watching) Name() string { return arm.SMIPC }
 func (p *watching) Step(m machine.Machine, w window.Window) (actions []action.Action) {
 	p.state, actions, _ = animal.Step(m, p.config, p.state, w)
 	if p.windows++; p.windows <= spreadWindows {
-		for i := range p.state.VMs { // nobody was told: it must not believe that they have a place
+		for i := range p.state.VMs { // it was not told: it must not believe that they have a place
 			p.state.VMs[i] = animal.Memory{Workload: p.state.VMs[i].Workload, Look: p.state.VMs[i].Look}
 		}
 		p.spread = p.state

@@ -52,12 +52,12 @@ func missing(row arena.Row) arena.Row {
 
 // parallelIndexes: within one workload, over policies and seeds.
 func (f *figures) parallelIndexes() arena.Row {
-	return f.indexes(arena.Row{Paper: paper, Statement: "In parallel mixes with spinning barriers the uncore penalty tells run time, and IPC does not.", Theirs: "linear; not valid"},
+	return f.indexes(arena.Row{Paper: Paper, Statement: "In parallel mixes with spinning barriers the uncore penalty tells run time, and IPC does not.", Theirs: "linear; not valid"},
 		parallelFamilies, func(r correlation) bool { return r.penalty >= profile.RaoStrong && r.cpi < profile.RaoStrong })
 }
 
 func (f *figures) singleIndexes() arena.Row {
-	return f.indexes(arena.Row{Paper: paper, Statement: "In multiprogrammed mixes the uncore penalty tells run time, better than the LLC miss rate.", Theirs: "linear"},
+	return f.indexes(arena.Row{Paper: Paper, Statement: "In multiprogrammed mixes the uncore penalty tells run time, better than the LLC miss rate.", Theirs: "linear"},
 		multiFamilies, func(r correlation) bool { return r.penalty > r.miss && r.penalty >= profile.RaoStrong })
 }
 
@@ -70,7 +70,7 @@ func (f *figures) indexes(row arena.Row, families []Family, shown func(correlati
 	}
 	all := correlationOf(f.samples(f.of(families...), false))
 	row.Ours = fmt.Sprintf("r %.3f (penalty), %.3f (misses), %.3f (cycles an instruction)", r.penalty, r.miss, r.cpi)
-	row.Verdict = verdictOf(shown(r))
+	row.Verdict = arena.VerdictOf(shown(r))
 	row.Sentence = fmt.Sprintf("Each workload's run time, penalty, DRAM reads an instruction and cycles an instruction against its own mean over policies and seeds, %d runs of workloads in which each thread had a CPU: r with run time is %.3f, %.3f and %.3f (logarithms; 0.9 is a correlation). Of %d pairs that differ by 5 %% the lower one is the faster in %.0f, %.0f and %.0f %%. Over all %d runs, those in which a policy put threads on one CPU too: %.3f, %.3f and %.3f. None of the three sees that a thread waits for a CPU.",
 		r.n, r.penalty, r.miss, r.cpi, t.pairs, percent(t.penalty, t.pairs), percent(t.mpi, t.pairs), percent(t.cpi, t.pairs), all.n, all.penalty, all.miss, all.cpi)
 	return row
@@ -92,7 +92,7 @@ func (f *figures) versus(than string, families ...Family) (c compared, others st
 func signed(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
 func (f *figures) faster() arena.Row {
-	row := arena.Row{Paper: paper, Statement: "BRM is faster than the default scheduler, by up to a third.", Theirs: "up to 31.7 % faster"}
+	row := arena.Row{Paper: Paper, Statement: "BRM is faster than the default scheduler, by up to a third.", Theirs: "up to 31.7 % faster"}
 	c, others := f.versus(arm.None, sensitive...)
 	if len(c.ratios) == 0 {
 		return missing(row)
@@ -100,7 +100,7 @@ func (f *figures) faster() arena.Row {
 	mix, best := c.least()
 	worst, loses := c.most()
 	row.Ours = fmt.Sprintf("up to %.1f %% faster", 100*(1-best))
-	row.Verdict = verdictOf(1-best >= fasterBy && medianOf(c.ratios) < 1)
+	row.Verdict = arena.VerdictOf(1-best >= fasterBy && medianOf(c.ratios) < 1)
 	row.Sentence = fmt.Sprintf("Run time against the default: %s on %s at best, %s on the median of %d mixes, %s on %s at worst. Others, median: %s.",
 		signed(best-1), mix, signed(medianOf(c.ratios)-1), len(c.ratios), signed(loses-1), worst, others)
 	if hand := f.compare(f.of(sensitive...), arm.HandThreads, arm.None); len(hand.ratios) > 0 {
@@ -111,7 +111,7 @@ func (f *figures) faster() arena.Row {
 }
 
 func (f *figures) nearHand() arena.Row {
-	row := arena.Row{Paper: paper, Statement: "BRM comes close to the placement that was optimised by hand.", Theirs: "close"}
+	row := arena.Row{Paper: Paper, Statement: "BRM comes close to the placement that was optimised by hand.", Theirs: "close"}
 	return f.hand(row)
 }
 
@@ -127,7 +127,7 @@ func (f *figures) hand(row arena.Row) arena.Row {
 	best, least := c.least()
 	worst, most := c.most()
 	row.Ours = signed(medianOf(c.ratios)-1) + " on the median mix"
-	row.Verdict = verdictOf(medianOf(c.ratios) <= 1+closeToHand)
+	row.Verdict = arena.VerdictOf(medianOf(c.ratios) <= 1+closeToHand)
 	row.Sentence = fmt.Sprintf("Run time against the threads pinned by hand: %s on the median of %d mixes, %s (%s) to %s (%s); by family: %s. Others, median: %s. By hand is a search by the memory model, and no ceiling.",
 		signed(medianOf(c.ratios)-1), len(c.ratios), signed(least-1), best, signed(most-1), worst, f.byFamily(arm.BRM, arm.HandThreads), others)
 	return row
@@ -145,7 +145,7 @@ func (f *figures) byFamily(policy, than string) string {
 }
 
 func (f *figures) steadier() arena.Row {
-	return f.steady(arena.Row{Paper: paper, Statement: "Under BRM run times hardly vary.", Theirs: "≤ 2 % on average"})
+	return f.steady(arena.Row{Paper: Paper, Statement: "Under BRM run times hardly vary.", Theirs: "≤ 2 % on average"})
 }
 
 func (f *figures) aimSteady() arena.Row {
@@ -159,7 +159,7 @@ func (f *figures) steady(row arena.Row) arena.Row {
 		return missing(row)
 	}
 	row.Ours = fmt.Sprintf("%.1f %% on average", 100*meanOf(all))
-	row.Verdict = verdictOf(meanOf(all) <= steady)
+	row.Verdict = arena.VerdictOf(meanOf(all) <= steady)
 	var parts []string
 	for _, p := range f.r.Policies {
 		if v := f.variations(names, p.Name); p.Name != arm.BRM && len(v) > 0 {
@@ -172,7 +172,7 @@ func (f *figures) steady(row arena.Row) arena.Row {
 }
 
 func (f *figures) pays() arena.Row {
-	return f.insensitive(arena.Row{Paper: paper, Statement: "Loads that do not care where they run lose a little.", Theirs: "a little"})
+	return f.insensitive(arena.Row{Paper: Paper, Statement: "Loads that do not care where they run lose a little.", Theirs: "a little"})
 }
 
 func (f *figures) aimPrice() arena.Row {
@@ -186,7 +186,7 @@ func (f *figures) insensitive(row arena.Row) arena.Row {
 	}
 	mix, most := c.most()
 	row.Ours = signed(most-1) + " at most"
-	row.Verdict = verdictOf(most <= 1+price)
+	row.Verdict = arena.VerdictOf(most <= 1+price)
 	row.Sentence = fmt.Sprintf("Run time against the default on %d mixes of programs whose data fit L2, tagged all the same: %s on %s at worst, %s on the median. Others, median: %s. The policy's own CPU time is not simulated.",
 		len(c.ratios), signed(most-1), mix, signed(medianOf(c.ratios)-1), others)
 	return row
@@ -200,7 +200,7 @@ func (f *figures) aimFaster() arena.Row {
 		return missing(row)
 	}
 	mix, best := c.least()
-	row.Ours, row.Verdict = fmt.Sprintf("up to %.1f %% faster", 100*(1-best)), verdictOf(1-best >= fasterBy)
+	row.Ours, row.Verdict = fmt.Sprintf("up to %.1f %% faster", 100*(1-best)), arena.VerdictOf(1-best >= fasterBy)
 	row.Sentence = fmt.Sprintf("Run time against the default: %s on %s, the best of %d mixes, those on larger machines too.", signed(best-1), mix, len(c.ratios))
 	return row
 }
@@ -208,7 +208,7 @@ func (f *figures) aimFaster() arena.Row {
 // scales: quality by number of threads. What a step costs is a benchmark's
 // (BenchmarkStep of policy/brm), as it is real time.
 func (f *figures) scales() arena.Row {
-	row := arena.Row{Paper: paper, Statement: "BRM's overhead grows with the vCPUs and breaks it at 16; a relaxed global sum should mend that.", Theirs: "< 2 % for 2 and 4, 6.4 % for 8, breaks at 16"}
+	row := arena.Row{Paper: Paper, Statement: "BRM's overhead grows with the vCPUs and breaks it at 16; a relaxed global sum should mend that.", Theirs: "< 2 % for 2 and 4, 6.4 % for 8, breaks at 16"}
 	yes, seen := true, false
 	text := ""
 	for _, family := range []Family{Scale, VMScale} {
@@ -229,7 +229,7 @@ func (f *figures) scales() arena.Row {
 	if !seen {
 		return missing(row)
 	}
-	row.Ours, row.Verdict = "no loss from 16 threads on", verdictOf(yes)
+	row.Ours, row.Verdict = "no loss from 16 threads on", arena.VerdictOf(yes)
 	if !yes {
 		row.Ours = "loses from 16 threads on"
 	}
@@ -254,7 +254,7 @@ func (f *figures) scale(mix string) (text string, loses, ok bool) {
 // shortJobs: what BRM gains where jobs are short, beside what it gains where the same
 // programs stay.
 func (f *figures) shortJobs() arena.Row {
-	row := arena.Row{Paper: paper, Statement: "BRM is not for short-lived jobs.", Theirs: "–"}
+	row := arena.Row{Paper: Paper, Statement: "BRM is not for short-lived jobs.", Theirs: "–"}
 	c, others := f.versus(arm.None, Short)
 	long, _ := f.versus(arm.None, Multi)
 	if len(c.ratios) == 0 || len(long.ratios) == 0 {
@@ -263,14 +263,14 @@ func (f *figures) shortJobs() arena.Row {
 	short := medianOf(c.ratios)
 	row.Ours = signed(short-1) + " run time"
 	// It gains less than half of what it gains otherwise, or loses.
-	row.Verdict = verdictOf(1-short <= max(0, 1-medianOf(long.ratios))/2)
+	row.Verdict = arena.VerdictOf(1-short <= max(0, 1-medianOf(long.ratios))/2)
 	row.Sentence = fmt.Sprintf("Jobs of %v, of the programs of one thread, one after the other: run time %s against the default, where the same programs stay %s (median of %d mixes). Others: %s.",
 		jobLasts, signed(short-1), signed(medianOf(long.ratios)-1), len(long.ratios), others)
 	return row
 }
 
 func (f *figures) fair() arena.Row {
-	row := arena.Row{Paper: paper, Statement: "Fairness is left as it is.", Theirs: "unaffected"}
+	row := arena.Row{Paper: Paper, Statement: "Fairness is left as it is.", Theirs: "unaffected"}
 	with, n := f.fairness(f.of(parallelFamilies...), arm.BRM)
 	without, _ := f.fairness(f.of(parallelFamilies...), arm.None)
 	apps, k := f.fairnessOfApps(f.of(multiFamilies...), arm.BRM)
@@ -279,7 +279,7 @@ func (f *figures) fair() arena.Row {
 		return missing(row)
 	}
 	row.Ours = fmt.Sprintf("%.3f and %.3f; default %.3f and %.3f", with, apps, without, before)
-	row.Verdict = verdictOf(with >= without-fairer && apps >= before-fairer)
+	row.Verdict = arena.VerdictOf(with >= without-fairer && apps >= before-fairer)
 	row.Sentence = fmt.Sprintf("Least / most CPU time, means: of the threads of a parallel program %.3f under BRM, %.3f by default (n = %d); of eight programs of one thread %.3f and %.3f (n = %d). It may fall by 0.02.",
 		with, without, n, apps, before, k)
 	return row

@@ -130,7 +130,7 @@ func (j *judge) others() string {
 // untestable is what a simulated machine cannot say.
 func untestable() []arena.Row {
 	row := func(statement, theirs, sentence string) arena.Row {
-		return arena.Row{Paper: paper, Statement: statement, Theirs: theirs, Ours: "–", Verdict: arena.CannotTest, Sentence: sentence}
+		return arena.Row{Paper: Paper, Statement: statement, Theirs: theirs, Ours: "–", Verdict: arena.CannotTest, Sentence: sentence}
 	}
 	return []arena.Row{
 		row("The mapping works with KVM guests through libvirt: vCPUs pinned, memory migrated.", "done so",

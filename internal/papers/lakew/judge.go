@@ -13,8 +13,8 @@ import (
 	"homenode/internal/sim/machines"
 )
 
-// paper names the source in rows.
-const paper = "Lakew 2025"
+// Paper names the source in rows.
+const Paper = "Lakew 2025"
 
 // When a statement holds. Fixed before there was a result.
 const (
@@ -86,16 +86,12 @@ func (j *judge) target(judgement func()) {
 }
 
 func (j *judge) add(statement, theirs, ours string, ok bool, sentence string) {
-	v := arena.NotConfirmed
-	if ok {
-		v = arena.Confirmed
-	}
-	j.rows = append(j.rows, arena.Row{Paper: paper, Statement: statement, Theirs: theirs, Ours: ours, Verdict: v, Sentence: sentence})
+	j.rows = append(j.rows, arena.Row{Paper: Paper, Statement: statement, Theirs: theirs, Ours: ours, Verdict: arena.VerdictOf(ok), Sentence: sentence})
 }
 
 // unknown is of a statement for which the result has no runs.
 func (j *judge) unknown(statement, theirs, why string) {
-	j.rows = append(j.rows, arena.Row{Paper: paper, Statement: statement, Theirs: theirs, Ours: "–", Verdict: arena.CannotTest, Sentence: why})
+	j.rows = append(j.rows, arena.Row{Paper: Paper, Statement: statement, Theirs: theirs, Ours: "–", Verdict: arena.CannotTest, Sentence: why})
 }
 
 // pair is a figure of SM-IPC and of SM-MPI.
