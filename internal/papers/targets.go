@@ -23,20 +23,12 @@ const (
 
 // Targets are what was to be reached in the standard arena, and what came of it.
 func Targets(r arena.Result) []arena.Row {
-	rows := []arena.Row{
-		target("In the arena, BRM is within 5 % of placement by hand on the median mix.", "≤ 5 %"),
-		target("In the arena, BRM's variation is at most 2 %.", "≤ 2 %"),
-		target("In the arena, BRM is at least 25 % faster than the default somewhere.", "≥ 25 %"),
-		target("In the arena, BRM is never more than 3 % slower on loads that do not care.", "≤ 3 %"),
-	}
-	for i, judge := range []func(arena.Result, *arena.Row){besideHand, varies, fastest, slowestOfCalm} {
-		judge(r, &rows[i])
-	}
-	return rows
-}
-
-func target(statement, theirs string) arena.Row {
-	return arena.Row{Paper: arena.ToReach, Statement: statement, Theirs: theirs, Ours: "–", Verdict: arena.CannotTest, Sentence: "The result has no runs to tell from.", Target: true}
+	return arena.Judge([]arena.Statement[arena.Result]{
+		{Paper: arena.ToReach, Text: "In the arena, BRM is within 5 % of placement by hand on the median mix.", Theirs: "≤ 5 %", Target: true, Judge: besideHand},
+		{Paper: arena.ToReach, Text: "In the arena, BRM's variation is at most 2 %.", Theirs: "≤ 2 %", Target: true, Judge: varies},
+		{Paper: arena.ToReach, Text: "In the arena, BRM is at least 25 % faster than the default somewhere.", Theirs: "≥ 25 %", Target: true, Judge: fastest},
+		{Paper: arena.ToReach, Text: "In the arena, BRM is never more than 3 % slower on loads that do not care.", Theirs: "≤ 3 %", Target: true, Judge: slowestOfCalm},
+	}, r)
 }
 
 // known are lines of BRM that have a speed, under one mix or all ("").
@@ -59,21 +51,20 @@ func places(n int) string {
 
 func percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
-func besideHand(r arena.Result, w *arena.Row) {
+func besideHand(r arena.Result) arena.Finding {
 	var speeds []float64
 	for _, l := range known(r, arm.Hand, "") {
 		speeds = append(speeds, l.Speed.Median)
 	}
 	s, ok := trial.Summarise(speeds)
 	if !ok {
-		return
+		return arena.NoRuns
 	}
-	w.Ours = percent(s.Median - 1)
-	w.Judge(s.Median >= nearHand, fmt.Sprintf("Speed against placement by hand: %s on the median of %s, %s to %s. By hand is a search that knows the loads, and moves memory too.",
+	return arena.Found(s.Median >= nearHand, percent(s.Median-1), fmt.Sprintf("Speed against placement by hand: %s on the median of %s, %s to %s. By hand is a search that knows the loads, and moves memory too.",
 		percent(s.Median-1), places(s.N), percent(s.Min-1), percent(s.Max-1)))
 }
 
-func varies(r arena.Result, w *arena.Row) {
+func varies(r arena.Result) arena.Finding {
 	sum, n, worst := 0.0, 0, arena.Line{}
 	for _, l := range known(r, arm.BRM, "") {
 		if v, ok := l.Variation.Get(); ok {
@@ -83,15 +74,14 @@ func varies(r arena.Result, w *arena.Row) {
 		}
 	}
 	if n == 0 {
-		return
+		return arena.NoRuns
 	}
 	mean := sum / float64(n)
-	w.Ours = fmt.Sprintf("%.2f %%", 100*mean)
-	w.Judge(mean <= mostVaries, fmt.Sprintf("Sigma / mean of an application's speed over seeds: %.2f %% in the mean of %s, %.1f %% under %s on %s at worst.",
+	return arena.Found(mean <= mostVaries, fmt.Sprintf("%.2f %%", 100*mean), fmt.Sprintf("Sigma / mean of an application's speed over seeds: %.2f %% in the mean of %s, %.1f %% under %s on %s at worst.",
 		100*mean, places(n), 100*worst.Variation.Or(0), worst.Mix, worst.Machine))
 }
 
-func fastest(r arena.Result, w *arena.Row) {
+func fastest(r arena.Result) arena.Finding {
 	best := arena.Line{Speed: arena.Estimate{Median: math.Inf(-1)}}
 	all := known(r, r.Against, "")
 	for _, l := range all {
@@ -100,14 +90,13 @@ func fastest(r arena.Result, w *arena.Row) {
 		}
 	}
 	if len(all) == 0 {
-		return
+		return arena.NoRuns
 	}
 	gain := best.Speed.Median - 1
-	w.Ours = percent(gain)
-	w.Judge(gain >= fasterBy, fmt.Sprintf("Speed against %s: %s under %s on %s, the best of %s.", r.Against, percent(gain), best.Mix, best.Machine, places(len(all))))
+	return arena.Found(gain >= fasterBy, percent(gain), fmt.Sprintf("Speed against %s: %s under %s on %s, the best of %s.", r.Against, percent(gain), best.Mix, best.Machine, places(len(all))))
 }
 
-func slowestOfCalm(r arena.Result, w *arena.Row) {
+func slowestOfCalm(r arena.Result) arena.Finding {
 	worst := arena.Line{Speed: arena.Estimate{Median: math.Inf(1)}}
 	all := known(r, r.Against, doNotCare)
 	for _, l := range all {
@@ -116,9 +105,8 @@ func slowestOfCalm(r arena.Result, w *arena.Row) {
 		}
 	}
 	if len(all) == 0 {
-		return
+		return arena.NoRuns
 	}
 	lost := worst.Speed.Median - 1
-	w.Ours = percent(lost)
-	w.Judge(lost >= -mostLost, fmt.Sprintf("Speed against %s under %s: %s on %s, the worst of %s. What the policy itself costs to run is not simulated.", r.Against, doNotCare, percent(lost), worst.Machine, places(len(all))))
+	return arena.Found(lost >= -mostLost, percent(lost), fmt.Sprintf("Speed against %s under %s: %s on %s, the worst of %s. What the policy itself costs to run is not simulated.", r.Against, doNotCare, percent(lost), worst.Machine, places(len(all))))
 }

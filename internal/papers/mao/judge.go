@@ -26,21 +26,13 @@ const (
 // large its gains are, service by service, is for scenarios made for it
 // (sim/scenarios/mao-*.yaml, see Figures): the loads here are others'.
 func Judge(r arena.Result) []arena.Row {
-	rows := []arena.Row{
-		row("Under NUMA balancing alone somewhat more than half of the DRAM reads are local.", "57.76 % (fleet)"),
-		row("Binding by MAO makes more DRAM reads local than NUMA balancing does.", "+17.26 % (Search)"),
-		row("Binding by MAO lowers latency.", "−12.1 % (Feed), −8.6 % (Search)"),
-		row("Binding by MAO lowers CPU time per operation.", "−9.8 % (Feed), −6.7 % (Search)"),
-		row("Strategy B unbinds less than strategy A.", "–"),
-	}
-	for i, judge := range []func(arena.Result, *arena.Row){localUnder, localGain, latency, cpu, unbinds} {
-		judge(r, &rows[i])
-	}
-	return rows
-}
-
-func row(statement, theirs string) arena.Row {
-	return arena.Row{Paper: Paper, Statement: statement, Theirs: theirs, Ours: "–", Verdict: arena.CannotTest}
+	return arena.Judge([]arena.Statement[arena.Result]{
+		{Paper: Paper, Text: "Under NUMA balancing alone somewhat more than half of the DRAM reads are local.", Theirs: "57.76 % (fleet)", Judge: localUnder},
+		{Paper: Paper, Text: "Binding by MAO makes more DRAM reads local than NUMA balancing does.", Theirs: "+17.26 % (Search)", Judge: localGain},
+		{Paper: Paper, Text: "Binding by MAO lowers latency.", Theirs: "−12.1 % (Feed), −8.6 % (Search)", Judge: latency},
+		{Paper: Paper, Text: "Binding by MAO lowers CPU time per operation.", Theirs: "−9.8 % (Feed), −6.7 % (Search)", Judge: cpu},
+		{Paper: Paper, Text: "Strategy B unbinds less than strategy A.", Theirs: "–", Judge: unbinds},
+	}, r)
 }
 
 // of are cells of MAO's machine under a policy.
@@ -53,19 +45,17 @@ func of(r arena.Result, policy string) (all []*arena.Cell) {
 	return all
 }
 
-func missing(policy string) string {
-	return fmt.Sprintf("The result has no run of %s on %s.", policy, machine)
+func missing(policy string) arena.Finding {
+	return arena.Untested("The result has no run of %s on %s.", policy, machine)
 }
 
-func localUnder(r arena.Result, w *arena.Row) {
+func localUnder(r arena.Result) arena.Finding {
 	cells := of(r, arm.NUMABalancing)
 	if len(cells) == 0 {
-		w.Sentence = missing(arm.NUMABalancing)
-		return
+		return missing(arm.NUMABalancing)
 	}
 	v := arena.Mean(cells, localRatio)
-	w.Ours = fmt.Sprintf("%.1f %%", v*100)
-	w.Judge(v-paperLocal <= near && paperLocal-v <= near, fmt.Sprintf("The mean over mixes and seeds of %s is %.1f %%: %s %.0f points of the paper's, which is of another fleet with other loads.", machine, v*100, within(v-paperLocal <= near && paperLocal-v <= near), near*100))
+	return arena.Found(v-paperLocal <= near && paperLocal-v <= near, fmt.Sprintf("%.1f %%", v*100), fmt.Sprintf("The mean over mixes and seeds of %s is %.1f %%: %s %.0f points of the paper's, which is of another fleet with other loads.", machine, v*100, within(v-paperLocal <= near && paperLocal-v <= near), near*100))
 }
 
 func localRatio(c *arena.Cell) float64 { return c.LocalRatio }
@@ -91,43 +81,39 @@ func ranked(r arena.Result) (arena.Place, bool) {
 	return r.PlaceOf(arm.MAOB, own), true
 }
 
-func localGain(r arena.Result, w *arena.Row) {
+func localGain(r arena.Result) arena.Finding {
 	ours, theirs := of(r, arm.MAOB), of(r, arm.NUMABalancing)
 	if len(ours) == 0 || len(theirs) == 0 {
-		w.Sentence = missing(arm.MAOB + " and " + arm.NUMABalancing)
-		return
+		return missing(arm.MAOB + " and " + arm.NUMABalancing)
 	}
 	a, b := arena.Mean(ours, localRatio), arena.Mean(theirs, localRatio)
-	w.Ours = fmt.Sprintf("%+.1f points", (a-b)*100)
-	w.Judge(a > b, fmt.Sprintf("%s: %.1f %% against %.1f %%, means over mixes and seeds of %s.", versus, a*100, b*100, machine))
+	return arena.Found(a > b, fmt.Sprintf("%+.1f points", (a-b)*100), fmt.Sprintf("%s: %.1f %% against %.1f %%, means over mixes and seeds of %s.", versus, a*100, b*100, machine))
 }
 
-func latency(r arena.Result, w *arena.Row) {
+func latency(r arena.Result) arena.Finding {
 	p, ok := ranked(r)
-	lower(w, ok, p.P99, "the 99th percentile of the time of an operation", "; the paper's is the mean latency of requests")
+	return lower(ok, p.P99, "the 99th percentile of the time of an operation", "; the paper's is the mean latency of requests")
 }
 
-func cpu(r arena.Result, w *arena.Row) {
+func cpu(r arena.Result) arena.Finding {
 	p, ok := ranked(r)
-	lower(w, ok, p.CPUPerOp, "CPU time per operation", "")
+	return lower(ok, p.CPUPerOp, "CPU time per operation", "")
 }
 
 // lower judges by the interval: it must be wholly below 1.
-func lower(w *arena.Row, ok bool, e arena.Estimate, what, but string) {
+func lower(ok bool, e arena.Estimate, what, but string) arena.Finding {
+	change := func(ratio float64) string { return fmt.Sprintf("%+.1f", (ratio-1)*100) }
 	switch {
 	case !ok || e.N == 0:
-		w.Sentence = missing(arm.MAOB + " and " + arm.NUMABalancing)
-		return
+		return missing(arm.MAOB + " and " + arm.NUMABalancing)
 	case !e.CI.Known():
-		w.Ours = fmt.Sprintf("%+.1f %%", (e.Median-1)*100)
-		w.Sentence = fmt.Sprintf("%s: %s changed by %+.1f %%, but %d seeds are too few for an interval%s.", versus, what, (e.Median-1)*100, e.N, but)
-		return
+		return arena.Finding{Ours: change(e.Median) + " %", Sentence: fmt.Sprintf("%s: %s changed by %s %%, but %d seeds are too few for an interval%s.", versus, what, change(e.Median), e.N, but)}
 	}
-	w.Ours = fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", (e.Median-1)*100, (e.CI.Low-1)*100, (e.CI.High-1)*100)
-	w.Judge(e.CI.High < 1, fmt.Sprintf("%s on %s, all apps and mixes: %s changed by %+.1f %%, interval %+.1f to %+.1f %%%s.", versus, machine, what, (e.Median-1)*100, (e.CI.Low-1)*100, (e.CI.High-1)*100, but))
+	return arena.Found(e.CI.High < 1, fmt.Sprintf("%s %% (%s to %s)", change(e.Median), change(e.CI.Low), change(e.CI.High)),
+		fmt.Sprintf("%s on %s, all apps and mixes: %s changed by %s %%, interval %s to %s %%%s.", versus, machine, what, change(e.Median), change(e.CI.Low), change(e.CI.High), but))
 }
 
-func unbinds(r arena.Result, w *arena.Row) {
+func unbinds(r arena.Result) arena.Finding {
 	a, b := 0, 0
 	for i := range r.Cells {
 		switch c := &r.Cells[i]; c.Policy {
@@ -137,10 +123,9 @@ func unbinds(r arena.Result, w *arena.Row) {
 			b += c.Unbinds
 		}
 	}
-	w.Ours = fmt.Sprintf("A %d, B %d", a, b)
+	ours := fmt.Sprintf("A %d, B %d", a, b)
 	if a == 0 && b == 0 {
-		w.Sentence = "Neither strategy unbound anything in these runs: nothing bound was short of CPU. sim/scenarios/mao-unbind.yaml is made for it."
-		return
+		return arena.Finding{Ours: ours, Sentence: "Neither strategy unbound anything in these runs: nothing bound was short of CPU. sim/scenarios/mao-unbind.yaml is made for it."}
 	}
-	w.Judge(b < a, fmt.Sprintf("Unbinds of all machines, mixes and seeds together: A %d, B %d.", a, b))
+	return arena.Found(b < a, ours, fmt.Sprintf("Unbinds of all machines, mixes and seeds together: A %d, B %d.", a, b))
 }

@@ -24,56 +24,56 @@ const (
 
 const aim = arena.ToReach
 
+// statements are those that are judged by a result of Plan.
+var statements = []arena.Statement[*figures]{
+	{Paper: Paper, Text: "In parallel mixes with spinning barriers the uncore penalty tells run time, and IPC does not.", Theirs: "linear; not valid", Judge: (*figures).parallelIndexes},
+	{Paper: Paper, Text: "In multiprogrammed mixes the uncore penalty tells run time, better than the LLC miss rate.", Theirs: "linear", Judge: (*figures).singleIndexes},
+	{Paper: Paper, Text: "BRM is faster than the default scheduler, by up to a third.", Theirs: "up to 31.7 % faster", Judge: (*figures).faster},
+	{Paper: Paper, Text: "BRM comes close to the placement that was optimised by hand.", Theirs: "close", Judge: (*figures).hand},
+	{Paper: Paper, Text: "Under BRM run times hardly vary.", Theirs: "≤ 2 % on average", Judge: (*figures).steady},
+	{Paper: Paper, Text: "Loads that do not care where they run lose a little.", Theirs: "a little", Judge: (*figures).insensitive},
+	{Paper: Paper, Text: "BRM's overhead grows with the vCPUs and breaks it at 16; a relaxed global sum should mend that.", Theirs: "< 2 % for 2 and 4, 6.4 % for 8, breaks at 16", Judge: (*figures).scales},
+	{Paper: Paper, Text: "BRM is not for short-lived jobs.", Theirs: "–", Judge: (*figures).shortJobs},
+	{Paper: Paper, Text: "Fairness is left as it is.", Theirs: "unaffected", Judge: (*figures).fair},
+	{Paper: aim, Text: "BRM is within 5 % of hand-optimised on the median mix.", Theirs: "≤ 5 %", Target: true, Judge: (*figures).hand},
+	{Paper: aim, Text: "Run times vary by 2 % at most under BRM.", Theirs: "≤ 2 %", Target: true, Judge: (*figures).steady},
+	{Paper: aim, Text: "BRM is at least 25 % faster than the default somewhere.", Theirs: "≥ 25 %", Target: true, Judge: (*figures).aimFaster},
+	{Paper: aim, Text: "No load that does not care loses more than 3 %.", Theirs: "≤ 3 %", Target: true, Judge: (*figures).insensitive},
+}
+
 // Judge is what became of each statement. What needs no runs (the micro-benchmark) it
 // computes; the rest is of a result of Plan.
 func Judge(r arena.Result) []arena.Row {
 	var rows []arena.Row
 	if b, ok := machines.Find(machines.DualE5620); ok {
 		_, sys := b.Make()
-		rows = append(rows, judgeGrid(&sys)...)
+		rows = judgeGrid(&sys)
 	}
-	f := newFigures(&r)
-	for _, judge := range []func() arena.Row{
-		f.parallelIndexes, f.singleIndexes, f.faster, f.nearHand, f.steadier, f.pays, f.scales, f.shortJobs, f.fair,
-		f.aimHand, f.aimSteady, f.aimFaster, f.aimPrice,
-	} {
-		rows = append(rows, judge())
-	}
-	for i := range rows {
-		rows[i].Target = rows[i].Paper == aim
-	}
-	return rows
-}
-
-func missing(row arena.Row) arena.Row {
-	row.Ours, row.Verdict, row.Sentence = "–", arena.CannotTest, "The result has no runs to tell from."
-	return row
+	return append(rows, arena.Judge(statements, newFigures(&r))...)
 }
 
 // parallelIndexes: within one workload, over policies and seeds.
-func (f *figures) parallelIndexes() arena.Row {
-	return f.indexes(arena.Row{Paper: Paper, Statement: "In parallel mixes with spinning barriers the uncore penalty tells run time, and IPC does not.", Theirs: "linear; not valid"},
-		parallelFamilies, func(r correlation) bool { return r.penalty >= profile.RaoStrong && r.cpi < profile.RaoStrong })
+func (f *figures) parallelIndexes() arena.Finding {
+	return f.indexes(parallelFamilies, func(r correlation) bool { return r.penalty >= profile.RaoStrong && r.cpi < profile.RaoStrong })
 }
 
-func (f *figures) singleIndexes() arena.Row {
-	return f.indexes(arena.Row{Paper: Paper, Statement: "In multiprogrammed mixes the uncore penalty tells run time, better than the LLC miss rate.", Theirs: "linear"},
-		multiFamilies, func(r correlation) bool { return r.penalty > r.miss && r.penalty >= profile.RaoStrong })
+func (f *figures) singleIndexes() arena.Finding {
+	return f.indexes(multiFamilies, func(r correlation) bool { return r.penalty > r.miss && r.penalty >= profile.RaoStrong })
 }
 
 // indexes is judged by runs in which each thread had a CPU of its own, as in the paper.
-func (f *figures) indexes(row arena.Row, families []Family, shown func(correlation) bool) arena.Row {
+func (f *figures) indexes(families []Family, shown func(correlation) bool) (w arena.Finding) {
 	list := f.samples(f.of(families...), true)
 	r, t := correlationOf(list), toldOf(list)
 	if r.n < profile.RaoCells {
-		return missing(row)
+		return arena.NoRuns
 	}
 	all := correlationOf(f.samples(f.of(families...), false))
-	row.Ours = fmt.Sprintf("r %.3f (penalty), %.3f (misses), %.3f (cycles an instruction)", r.penalty, r.miss, r.cpi)
-	row.Verdict = arena.VerdictOf(shown(r))
-	row.Sentence = fmt.Sprintf("Each workload's run time, penalty, DRAM reads an instruction and cycles an instruction against its own mean over policies and seeds, %d runs of workloads in which each thread had a CPU: r with run time is %.3f, %.3f and %.3f (logarithms; 0.9 is a correlation). Of %d pairs that differ by 5 %% the lower one is the faster in %.0f, %.0f and %.0f %%. Over all %d runs, those in which a policy put threads on one CPU too: %.3f, %.3f and %.3f. None of the three sees that a thread waits for a CPU.",
+	w.Ours = fmt.Sprintf("r %.3f (penalty), %.3f (misses), %.3f (cycles an instruction)", r.penalty, r.miss, r.cpi)
+	w.Verdict = arena.VerdictOf(shown(r))
+	w.Sentence = fmt.Sprintf("Each workload's run time, penalty, DRAM reads an instruction and cycles an instruction against its own mean over policies and seeds, %d runs of workloads in which each thread had a CPU: r with run time is %.3f, %.3f and %.3f (logarithms; 0.9 is a correlation). Of %d pairs that differ by 5 %% the lower one is the faster in %.0f, %.0f and %.0f %%. Over all %d runs, those in which a policy put threads on one CPU too: %.3f, %.3f and %.3f. None of the three sees that a thread waits for a CPU.",
 		r.n, r.penalty, r.miss, r.cpi, t.pairs, percent(t.penalty, t.pairs), percent(t.mpi, t.pairs), percent(t.cpi, t.pairs), all.n, all.penalty, all.miss, all.cpi)
-	return row
+	return w
 }
 
 // versus compares BRM with another on mixes, and says what the others come to there.
@@ -91,46 +91,36 @@ func (f *figures) versus(than string, families ...Family) (c compared, others st
 
 func signed(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
-func (f *figures) faster() arena.Row {
-	row := arena.Row{Paper: Paper, Statement: "BRM is faster than the default scheduler, by up to a third.", Theirs: "up to 31.7 % faster"}
+func (f *figures) faster() (w arena.Finding) {
 	c, others := f.versus(arm.None, sensitive...)
 	if len(c.ratios) == 0 {
-		return missing(row)
+		return arena.NoRuns
 	}
 	mix, best := c.least()
 	worst, loses := c.most()
-	row.Ours = fmt.Sprintf("up to %.1f %% faster", 100*(1-best))
-	row.Verdict = arena.VerdictOf(1-best >= fasterBy && medianOf(c.ratios) < 1)
-	row.Sentence = fmt.Sprintf("Run time against the default: %s on %s at best, %s on the median of %d mixes, %s on %s at worst. Others, median: %s.",
+	w.Ours = fmt.Sprintf("up to %.1f %% faster", 100*(1-best))
+	w.Verdict = arena.VerdictOf(1-best >= fasterBy && medianOf(c.ratios) < 1)
+	w.Sentence = fmt.Sprintf("Run time against the default: %s on %s at best, %s on the median of %d mixes, %s on %s at worst. Others, median: %s.",
 		signed(best-1), mix, signed(medianOf(c.ratios)-1), len(c.ratios), signed(loses-1), worst, others)
 	if hand := f.compare(f.of(sensitive...), arm.HandThreads, arm.None); len(hand.ratios) > 0 {
 		mix, most := hand.least()
-		row.Sentence += fmt.Sprintf(" By hand %s at best (%s): that is what these loads have to gain without moving memory.", signed(most-1), mix)
+		w.Sentence += fmt.Sprintf(" By hand %s at best (%s): that is what these loads have to gain without moving memory.", signed(most-1), mix)
 	}
-	return row
+	return w
 }
 
-func (f *figures) nearHand() arena.Row {
-	row := arena.Row{Paper: Paper, Statement: "BRM comes close to the placement that was optimised by hand.", Theirs: "close"}
-	return f.hand(row)
-}
-
-func (f *figures) aimHand() arena.Row {
-	return f.hand(arena.Row{Paper: aim, Statement: "BRM is within 5 % of hand-optimised on the median mix.", Theirs: "≤ 5 %"})
-}
-
-func (f *figures) hand(row arena.Row) arena.Row {
+func (f *figures) hand() (w arena.Finding) {
 	c, others := f.versus(arm.HandThreads, sensitive...)
 	if len(c.ratios) == 0 {
-		return missing(row)
+		return arena.NoRuns
 	}
 	best, least := c.least()
 	worst, most := c.most()
-	row.Ours = signed(medianOf(c.ratios)-1) + " on the median mix"
-	row.Verdict = arena.VerdictOf(medianOf(c.ratios) <= 1+closeToHand)
-	row.Sentence = fmt.Sprintf("Run time against the threads pinned by hand: %s on the median of %d mixes, %s (%s) to %s (%s); by family: %s. Others, median: %s. By hand is a search by the memory model, and no ceiling.",
+	w.Ours = signed(medianOf(c.ratios)-1) + " on the median mix"
+	w.Verdict = arena.VerdictOf(medianOf(c.ratios) <= 1+closeToHand)
+	w.Sentence = fmt.Sprintf("Run time against the threads pinned by hand: %s on the median of %d mixes, %s (%s) to %s (%s); by family: %s. Others, median: %s. By hand is a search by the memory model, and no ceiling.",
 		signed(medianOf(c.ratios)-1), len(c.ratios), signed(least-1), best, signed(most-1), worst, f.byFamily(arm.BRM, arm.HandThreads), others)
-	return row
+	return w
 }
 
 // byFamily is the median of each.
@@ -144,71 +134,53 @@ func (f *figures) byFamily(policy, than string) string {
 	return strings.Join(parts, ", ")
 }
 
-func (f *figures) steadier() arena.Row {
-	return f.steady(arena.Row{Paper: Paper, Statement: "Under BRM run times hardly vary.", Theirs: "≤ 2 % on average"})
-}
-
-func (f *figures) aimSteady() arena.Row {
-	return f.steady(arena.Row{Paper: aim, Statement: "Run times vary by 2 % at most under BRM.", Theirs: "≤ 2 %"})
-}
-
-func (f *figures) steady(row arena.Row) arena.Row {
+func (f *figures) steady() (w arena.Finding) {
 	names := f.of(sensitive...)
 	all := f.variations(names, arm.BRM)
 	if len(all) == 0 {
-		return missing(row)
+		return arena.NoRuns
 	}
-	row.Ours = fmt.Sprintf("%.1f %% on average", 100*meanOf(all))
-	row.Verdict = arena.VerdictOf(meanOf(all) <= steady)
+	w.Ours = fmt.Sprintf("%.1f %% on average", 100*meanOf(all))
+	w.Verdict = arena.VerdictOf(meanOf(all) <= steady)
 	var parts []string
 	for _, p := range f.r.Policies {
 		if v := f.variations(names, p.Name); p.Name != arm.BRM && len(v) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %.1f %%", p.Name, 100*meanOf(v)))
 		}
 	}
-	row.Sentence = fmt.Sprintf("Deviation of a workload's run time over %d seeds as a share of its mean: %.2f %% in the mean of %d mixes, %.1f %% in the worst. Others, mean: %s.",
+	w.Sentence = fmt.Sprintf("Deviation of a workload's run time over %d seeds as a share of its mean: %.2f %% in the mean of %d mixes, %.1f %% in the worst. Others, mean: %s.",
 		len(f.r.Seeds), 100*meanOf(all), len(all), 100*slices.Max(all), strings.Join(parts, ", "))
-	return row
+	return w
 }
 
-func (f *figures) pays() arena.Row {
-	return f.insensitive(arena.Row{Paper: Paper, Statement: "Loads that do not care where they run lose a little.", Theirs: "a little"})
-}
-
-func (f *figures) aimPrice() arena.Row {
-	return f.insensitive(arena.Row{Paper: aim, Statement: "No load that does not care loses more than 3 %.", Theirs: "≤ 3 %"})
-}
-
-func (f *figures) insensitive(row arena.Row) arena.Row {
+func (f *figures) insensitive() (w arena.Finding) {
 	c, others := f.versus(arm.None, Insensitive)
 	if len(c.ratios) == 0 {
-		return missing(row)
+		return arena.NoRuns
 	}
 	mix, most := c.most()
-	row.Ours = signed(most-1) + " at most"
-	row.Verdict = arena.VerdictOf(most <= 1+price)
-	row.Sentence = fmt.Sprintf("Run time against the default on %d mixes of programs whose data fit L2, tagged all the same: %s on %s at worst, %s on the median. Others, median: %s. The policy's own CPU time is not simulated.",
+	w.Ours = signed(most-1) + " at most"
+	w.Verdict = arena.VerdictOf(most <= 1+price)
+	w.Sentence = fmt.Sprintf("Run time against the default on %d mixes of programs whose data fit L2, tagged all the same: %s on %s at worst, %s on the median. Others, median: %s. The policy's own CPU time is not simulated.",
 		len(c.ratios), signed(most-1), mix, signed(medianOf(c.ratios)-1), others)
-	return row
+	return w
 }
 
 // aimFaster is of all mixes, those on larger machines too.
-func (f *figures) aimFaster() arena.Row {
-	row := arena.Row{Paper: aim, Statement: "BRM is at least 25 % faster than the default somewhere.", Theirs: "≥ 25 %"}
+func (f *figures) aimFaster() (w arena.Finding) {
 	c, _ := f.versus(arm.None, append(slices.Clone(sensitive), Scale, VMScale)...)
 	if len(c.ratios) == 0 {
-		return missing(row)
+		return arena.NoRuns
 	}
 	mix, best := c.least()
-	row.Ours, row.Verdict = fmt.Sprintf("up to %.1f %% faster", 100*(1-best)), arena.VerdictOf(1-best >= fasterBy)
-	row.Sentence = fmt.Sprintf("Run time against the default: %s on %s, the best of %d mixes, those on larger machines too.", signed(best-1), mix, len(c.ratios))
-	return row
+	w.Ours, w.Verdict = fmt.Sprintf("up to %.1f %% faster", 100*(1-best)), arena.VerdictOf(1-best >= fasterBy)
+	w.Sentence = fmt.Sprintf("Run time against the default: %s on %s, the best of %d mixes, those on larger machines too.", signed(best-1), mix, len(c.ratios))
+	return w
 }
 
 // scales: quality by number of threads. What a step costs is a benchmark's
 // (BenchmarkStep of policy/brm), as it is real time.
-func (f *figures) scales() arena.Row {
-	row := arena.Row{Paper: Paper, Statement: "BRM's overhead grows with the vCPUs and breaks it at 16; a relaxed global sum should mend that.", Theirs: "< 2 % for 2 and 4, 6.4 % for 8, breaks at 16"}
+func (f *figures) scales() (w arena.Finding) {
 	yes, seen := true, false
 	text := ""
 	for _, family := range []Family{Scale, VMScale} {
@@ -227,15 +199,15 @@ func (f *figures) scales() arena.Row {
 		text += fmt.Sprintf(" %s: %s.", family, strings.Join(parts, "; "))
 	}
 	if !seen {
-		return missing(row)
+		return arena.NoRuns
 	}
-	row.Ours, row.Verdict = "no loss from 16 threads on", arena.VerdictOf(yes)
+	w.Ours, w.Verdict = "no loss from 16 threads on", arena.VerdictOf(yes)
 	if !yes {
-		row.Ours = "loses from 16 threads on"
+		w.Ours = "loses from 16 threads on"
 	}
-	row.Sentence = "Throughput against the default, and against by hand, by threads (in brackets the slides' algorithm to the letter against the default)." + text +
+	w.Sentence = "Throughput against the default, and against by hand, by threads (in brackets the slides' algorithm to the letter against the default)." + text +
 		" From 16 on BRM must lose no more than 3 % to the default. The CPU time of a step is not simulated: BenchmarkStep of policy/brm measures it (docs/decisions/0024-rao-again.md)."
-	return row
+	return w
 }
 
 func (f *figures) scale(mix string) (text string, loses, ok bool) {
@@ -253,34 +225,32 @@ func (f *figures) scale(mix string) (text string, loses, ok bool) {
 
 // shortJobs: what BRM gains where jobs are short, beside what it gains where the same
 // programs stay.
-func (f *figures) shortJobs() arena.Row {
-	row := arena.Row{Paper: Paper, Statement: "BRM is not for short-lived jobs.", Theirs: "–"}
+func (f *figures) shortJobs() (w arena.Finding) {
 	c, others := f.versus(arm.None, Short)
 	long, _ := f.versus(arm.None, Multi)
 	if len(c.ratios) == 0 || len(long.ratios) == 0 {
-		return missing(row)
+		return arena.NoRuns
 	}
 	short := medianOf(c.ratios)
-	row.Ours = signed(short-1) + " run time"
+	w.Ours = signed(short-1) + " run time"
 	// It gains less than half of what it gains otherwise, or loses.
-	row.Verdict = arena.VerdictOf(1-short <= max(0, 1-medianOf(long.ratios))/2)
-	row.Sentence = fmt.Sprintf("Jobs of %v, of the programs of one thread, one after the other: run time %s against the default, where the same programs stay %s (median of %d mixes). Others: %s.",
+	w.Verdict = arena.VerdictOf(1-short <= max(0, 1-medianOf(long.ratios))/2)
+	w.Sentence = fmt.Sprintf("Jobs of %v, of the programs of one thread, one after the other: run time %s against the default, where the same programs stay %s (median of %d mixes). Others: %s.",
 		jobLasts, signed(short-1), signed(medianOf(long.ratios)-1), len(long.ratios), others)
-	return row
+	return w
 }
 
-func (f *figures) fair() arena.Row {
-	row := arena.Row{Paper: Paper, Statement: "Fairness is left as it is.", Theirs: "unaffected"}
+func (f *figures) fair() (w arena.Finding) {
 	with, n := f.fairness(f.of(parallelFamilies...), arm.BRM)
 	without, _ := f.fairness(f.of(parallelFamilies...), arm.None)
 	apps, k := f.fairnessOfApps(f.of(multiFamilies...), arm.BRM)
 	before, _ := f.fairnessOfApps(f.of(multiFamilies...), arm.None)
 	if n == 0 || k == 0 {
-		return missing(row)
+		return arena.NoRuns
 	}
-	row.Ours = fmt.Sprintf("%.3f and %.3f; default %.3f and %.3f", with, apps, without, before)
-	row.Verdict = arena.VerdictOf(with >= without-fairer && apps >= before-fairer)
-	row.Sentence = fmt.Sprintf("Least / most CPU time, means: of the threads of a parallel program %.3f under BRM, %.3f by default (n = %d); of eight programs of one thread %.3f and %.3f (n = %d). It may fall by 0.02.",
+	w.Ours = fmt.Sprintf("%.3f and %.3f; default %.3f and %.3f", with, apps, without, before)
+	w.Verdict = arena.VerdictOf(with >= without-fairer && apps >= before-fairer)
+	w.Sentence = fmt.Sprintf("Least / most CPU time, means: of the threads of a parallel program %.3f under BRM, %.3f by default (n = %d); of eight programs of one thread %.3f and %.3f (n = %d). It may fall by 0.02.",
 		with, without, n, apps, before, k)
-	return row
+	return w
 }

@@ -2,6 +2,11 @@
 
 package arena
 
+import (
+	"cmp"
+	"fmt"
+)
+
 // Verdict is what became of a paper's statement.
 type Verdict string
 
@@ -31,8 +36,32 @@ type Row struct {
 	Target bool `json:"target,omitempty"`
 }
 
-// Judge is the verdict of a statement that was tested, and the sentence that says why.
-func (w *Row) Judge(yes bool, sentence string) { w.Verdict, w.Sentence = VerdictOf(yes), sentence }
+// Statement is a paper's, and how it is judged by an F: a row of the table of statements.
+type Statement[F any] struct {
+	Paper  string
+	Text   string // in our words
+	Theirs string // figure, with unit; "–": it gives none
+	Target bool
+	Judge  func(by F) Finding
+}
+
+// Finding is what became of a statement.
+type Finding struct {
+	Ours     string  // "": there is no figure
+	Verdict  Verdict // "": it cannot be tested
+	Sentence string
+}
+
+// NoRuns is the finding of a statement for which a result lacks runs.
+var NoRuns = Finding{Sentence: "The result has no runs to tell from."}
+
+// Found is the finding of a statement that was tested.
+func Found(yes bool, ours, sentence string) Finding { return Finding{ours, VerdictOf(yes), sentence} }
+
+// Untested is the finding of one that was not, and why.
+func Untested(format string, args ...any) Finding {
+	return Finding{Sentence: fmt.Sprintf(format, args...)}
+}
 
 // VerdictOf is of a statement that was tested.
 func VerdictOf(yes bool) Verdict {
@@ -40,4 +69,16 @@ func VerdictOf(yes bool) Verdict {
 		return Confirmed
 	}
 	return NotConfirmed
+}
+
+// Judge has a row for each statement.
+func Judge[F any](all []Statement[F], by F) (rows []Row) {
+	for _, s := range all {
+		f := s.Judge(by)
+		rows = append(rows, Row{
+			Paper: s.Paper, Statement: s.Text, Theirs: s.Theirs, Ours: cmp.Or(f.Ours, "–"), Verdict: cmp.Or(f.Verdict, CannotTest),
+			Sentence: f.Sentence, Target: s.Target,
+		})
+	}
+	return rows
 }
