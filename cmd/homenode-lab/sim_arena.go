@@ -130,7 +130,7 @@ func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, 
 	if err != nil {
 		return arena.Result{}, exit.BadInput(err)
 	}
-	plan, err := f.choose(e.plan())
+	plan, err := f.choose(e.Plan())
 	if err != nil {
 		return arena.Result{}, exit.BadInput(err)
 	}
@@ -141,8 +141,8 @@ func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, 
 	if err != nil {
 		return arena.Result{}, stoppedOr(err)
 	}
-	if e.judge != nil {
-		r.Rows = e.judge(r)
+	if e.Judge != nil {
+		r.Rows = e.Judge(r)
 	}
 	return r, r.Validate()
 }

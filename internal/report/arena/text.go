@@ -84,7 +84,11 @@ func (p *printer) rows(papers []paper) {
 	for _, paper := range papers {
 		for _, w := range paper.Rows {
 			p.Line("")
-			p.Hanging("  "+report.Clip(paper.Name, nameWidth)+": ", w.Statement)
+			name := report.Clip(paper.Name, nameWidth)
+			if w.Section != "" {
+				name += ", " + report.Clip(w.Section, nameWidth)
+			}
+			p.Hanging("  "+name+": ", w.Statement)
 			p.Hanging("    ", "theirs "+orText(w.Theirs, "–")+"; ours "+orText(w.Ours, "–")+"; "+strings.ToUpper(string(w.Verdict)))
 			p.Hanging("    ", w.Sentence)
 		}

@@ -290,7 +290,7 @@ func meanRequests(all []Service) (cpu, memory float64) {
 	return cpu / n, memory / n
 }
 
-// held is what the scheduler is asked to keep: page cache that nobody maps counts
+// held is what the scheduler is asked to keep: page cache that is not mapped counts
 // half, as the kernel takes it back.
 func held(m sim.MemorySpec) unit.Bytes { return m.Private + m.Shared + m.Files + m.Cache/2 }
 

@@ -35,7 +35,7 @@ const (
 const period = 10 * time.Millisecond
 
 // Plan is the comparison of policies: all mixes with ten seeds; not full: some mixes, two
-// seeds and a shorter time, for tests. Seeds are chance only (where threads start, who is
+// seeds and a shorter time, for tests. Seeds are chance only (where threads start, which is
 // woken first): the mixes were drawn once and are the same for all.
 func Plan(full bool) arena.Plan {
 	p := arena.Plan{
@@ -126,7 +126,7 @@ func fitsAny(mixes []arena.Mix, machine string) bool {
 	return slices.ContainsFunc(mixes, func(x arena.Mix) bool { return x.Fits(&m) })
 }
 
-// untagged is a copy whose workloads nobody has said anything of.
+// untagged is a copy without what is said of its workloads.
 func untagged(specs []sim.Spec) []sim.Spec {
 	out := slices.Clone(specs)
 	for i := range out {

@@ -12,7 +12,8 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-const paper = "Rao 2013"
+// Paper names the source in rows.
+const Paper = "Rao 2013"
 
 // lab is what the grid came to where it was measured, in the lab's shape two with nothing
 // else on the host: docs/decisions/0015-rao-grid.md, "What came of it in the lab".
@@ -31,14 +32,6 @@ var below = [len(profile.RaoStatements)]string{0: belowText, 3: belowText}
 
 const belowText = "; sets of 1 and 2 MiB are ours, as the paper's begin at a third of the LLC"
 
-// verdictOf is of a statement that was tested.
-func verdictOf(yes bool) arena.Verdict {
-	if yes {
-		return arena.Confirmed
-	}
-	return arena.NotConfirmed
-}
-
 var verdicts = map[profile.Verdict]arena.Verdict{
 	profile.Confirmed: arena.Confirmed, profile.NotConfirmed: arena.NotConfirmed, profile.CannotTell: arena.CannotTest,
 }
@@ -50,12 +43,15 @@ func judgeGrid(sys *memsys.System) []arena.Row {
 	var rows []arena.Row
 	for i, f := range profile.RaoFindings(list, LLC(sys)) {
 		rows = append(rows, arena.Row{
-			Paper: paper, Statement: f.Statement, Theirs: "–", Ours: shortly(f), Verdict: verdicts[f.Verdict],
+			Paper: Paper, Statement: f.Statement, Theirs: "–", Ours: shortly(f), Verdict: verdicts[f.Verdict],
 			Sentence: fmt.Sprintf("%s Steady states of the memory model on %s, %d cells%s. The lab's: %s.", f.Evidence, sys.Name, len(cells), below[i], lab[i]),
 		})
 	}
-	rows = append(rows, judgeFactors(list), judgeSubset(cells), judgeSpinning(Spins(sys)))
-	return rows
+	return append(rows, arena.Judge([]arena.Statement[*memsys.System]{
+		{Paper: Paper, Text: "No single factor predicts the best placement: what dominates switches with working set, sharing and threads.", Theirs: "–", Judge: func(*memsys.System) arena.Finding { return judgeFactors(list) }},
+		{Paper: Paper, Text: "The uncore penalty correlates linearly with run time; the LLC miss rate only on a subset.", Theirs: "linear", Judge: func(*memsys.System) arena.Finding { return judgeSubset(cells) }},
+		{Paper: Paper, Text: "IPC tells nothing of programs whose threads spin while they wait.", Theirs: "–", Judge: func(sys *memsys.System) arena.Finding { return judgeSpinning(Spins(sys)) }},
+	}, sys)...)
 }
 
 // shortly is the first figure of the evidence.
@@ -73,8 +69,7 @@ const least = 0.05
 
 // judgeFactors: no single factor predicts the best placement, and which one dominates
 // changes. Over all places with adds.
-func judgeFactors(cells []profile.RaoCell) arena.Row {
-	row := arena.Row{Paper: paper, Statement: "No single factor predicts the best placement: what dominates switches with working set, sharing and threads.", Theirs: "–"}
+func judgeFactors(cells []profile.RaoCell) (w arena.Finding) {
 	count, places := map[string]int{}, 0
 	for _, c := range cells {
 		if c.Spread != profile.Inter || c.Memory != profile.Local || c.Sharing == 0 {
@@ -86,8 +81,7 @@ func judgeFactors(cells []profile.RaoCell) arena.Row {
 		}
 	}
 	if places == 0 {
-		row.Verdict, row.Ours, row.Sentence = arena.CannotTest, "–", "No place of the grid has all of its cells."
-		return row
+		return arena.Untested("No place of the grid has all of its cells.")
 	}
 	var parts []string
 	yes := true
@@ -95,17 +89,16 @@ func judgeFactors(cells []profile.RaoCell) arena.Row {
 		yes = yes && float64(count[name]) >= least*float64(places)
 		parts = append(parts, fmt.Sprintf("%s in %d", name, count[name]))
 	}
-	row.Verdict, row.Ours = verdictOf(yes), strings.Join(parts, ", ")
-	row.Sentence = fmt.Sprintf("Of %d places (threads × working set × sharing), %s; nothing makes 5 %% in %d. Each must dominate a twentieth.", places, row.Ours, count[""])
-	return row
+	w.Verdict, w.Ours = arena.VerdictOf(yes), strings.Join(parts, ", ")
+	w.Sentence = fmt.Sprintf("Of %d places (threads × working set × sharing), %s; nothing makes 5 %% in %d. Each must dominate a twentieth.", places, w.Ours, count[""])
+	return w
 }
 
 // judgeSubset: the penalty correlates with run time, the miss rate only on a part of the
 // grid. Parts are those with and without adds, and with local or remote memory.
-func judgeSubset(cells []Cell) arena.Row {
+func judgeSubset(cells []Cell) (w arena.Finding) {
 	all := correlate(cells)
-	row := arena.Row{Paper: paper, Statement: "The uncore penalty correlates linearly with run time; the LLC miss rate only on a subset.", Theirs: "linear",
-		Ours: fmt.Sprintf("r %.3f (penalty) and %.3f (miss rate)", all.penalty, all.miss)}
+	w.Ours = fmt.Sprintf("r %.3f (penalty) and %.3f (miss rate)", all.penalty, all.miss)
 	best, name := 0.0, ""
 	text := ""
 	for _, part := range []struct {
@@ -130,10 +123,10 @@ func judgeSubset(cells []Cell) arena.Row {
 		text += fmt.Sprintf(" Cells %s (n = %d): %.3f and %.3f.", part.name, r.n, r.penalty, r.miss)
 	}
 	yes := all.n >= profile.RaoCells && math.Abs(all.penalty) >= profile.RaoStrong && math.Abs(all.miss) < profile.RaoStrong && best >= profile.RaoStrong
-	row.Verdict = verdictOf(yes)
-	row.Sentence = fmt.Sprintf("Over n = %d cells r with the time of a memory operation is %.3f for the penalty, %.3f for the miss rate, %.3f for cycles an instruction.%s The miss rate is best %s.",
+	w.Verdict = arena.VerdictOf(yes)
+	w.Sentence = fmt.Sprintf("Over n = %d cells r with the time of a memory operation is %.3f for the penalty, %.3f for the miss rate, %.3f for cycles an instruction.%s The miss rate is best %s.",
 		all.n, all.penalty, all.miss, all.cpi, text, name)
-	return row
+	return w
 }
 
 // correlation is r with the cycles of a memory operation.
@@ -157,8 +150,7 @@ func correlate(cells []Cell) correlation {
 }
 
 // judgeSpinning: of two placements of one load that differ, which index tells the faster?
-func judgeSpinning(list []Spinning) arena.Row {
-	row := arena.Row{Paper: paper, Statement: "IPC tells nothing of programs whose threads spin while they wait.", Theirs: "–"}
+func judgeSpinning(list []Spinning) (w arena.Finding) {
 	var pairs, penalty, miss, spins, sleeps int
 	for i, a := range list {
 		for _, b := range list[:i] {
@@ -177,15 +169,14 @@ func judgeSpinning(list []Spinning) arena.Row {
 		}
 	}
 	if pairs == 0 {
-		row.Verdict, row.Ours, row.Sentence = arena.CannotTest, "–", "No two placements of one load differ."
-		return row
+		return arena.Untested("No two placements of one load differ.")
 	}
-	row.Ours = fmt.Sprintf("right in %.0f %% of pairs; without spinning in %.0f %%", percent(spins, pairs), percent(sleeps, pairs))
+	w.Ours = fmt.Sprintf("right in %.0f %% of pairs; without spinning in %.0f %%", percent(spins, pairs), percent(sleeps, pairs))
 	// A coin is right in half; misleading is what is wrong in a quarter and more.
-	row.Verdict = verdictOf(float64(spins) < 0.75*float64(pairs) && penalty > spins && sleeps > spins)
-	row.Sentence = fmt.Sprintf("Four threads that meet at barriers, none to all of them away from their memory, working sets of %v to %v: of %d pairs of placements that differ by 5 %%, a higher IPC is the faster in %d where waiting threads spin, in %d where they sleep; a lower uncore penalty in %d, a lower LLC miss rate in %d.",
+	w.Verdict = arena.VerdictOf(float64(spins) < 0.75*float64(pairs) && penalty > spins && sleeps > spins)
+	w.Sentence = fmt.Sprintf("Four threads that meet at barriers, none to all of them away from their memory, working sets of %v to %v: of %d pairs of placements that differ by 5 %%, a higher IPC is the faster in %d where waiting threads spin, in %d where they sleep; a lower uncore penalty in %d, a lower LLC miss rate in %d.",
 		list[0].WS, list[len(list)-1].WS, pairs, spins, sleeps, penalty, miss)
-	return row
+	return w
 }
 
 func one(yes bool) int {

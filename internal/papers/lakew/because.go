@@ -4,6 +4,7 @@ package lakew
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"homenode/internal/sim/arena"
@@ -59,34 +60,24 @@ const (
 	beyond                      = 100        // distances above are of other servers
 )
 
-// distances: the curve of a program that computes.
-func (j *judge) distances() {
-	const (
-		near, far = "A program that computes (mpegaudio) loses a little with its memory on another node of the server (16, 22).", "… and not much more with its memory in another server (160, 200)."
-		theirNear = "5 to 10 %"
-		theirFar  = "at most 17 %"
-	)
+// near and far are the curve of a program that computes.
+func (j *judge) near() arena.Finding {
 	inside, outside := j.lost("mpegaudio")
 	if len(inside) == 0 || len(outside) == 0 {
-		why := j.why
-		if why == "" {
-			why = "The machine does not have these distances."
-		}
-		j.unknown(near, theirNear, why)
-		j.unknown(far, theirFar, why)
-		return
+		return arena.Untested("%s", or(j.why, "The machine does not have these distances."))
 	}
-	ok := true
-	for _, p := range inside {
-		ok = ok && p.Lost >= inServerLeast && p.Lost <= inServerMost
-	}
-	j.add(near, theirNear, points(inside), ok, "One VM of 4 cores on one node, its memory on one other, nothing else running. "+
+	ok := !slices.ContainsFunc(inside, func(p Point) bool { return p.Lost < inServerLeast || p.Lost > inServerMost })
+	return arena.Found(ok, points(inside), "One VM of 4 cores on one node, its memory on one other, nothing else running. "+
 		"Latency follows distance here, so one that loses a twentieth at 16 would lose most of its speed at 160: the paper's two figures go together only where far memory is cached nearer by, as its interconnect does and this model does not.")
-	ok = true
-	for _, p := range outside {
-		ok = ok && p.Lost <= beyondMost
+}
+
+func (j *judge) far() arena.Finding {
+	inside, outside := j.lost("mpegaudio")
+	if len(inside) == 0 || len(outside) == 0 {
+		return arena.Untested("%s", or(j.why, "The machine does not have these distances."))
 	}
-	j.add(far, theirFar, points(outside), ok, j.others())
+	ok := !slices.ContainsFunc(outside, func(p Point) bool { return p.Lost > beyondMost })
+	return arena.Found(ok, points(outside), j.others())
 }
 
 // lost are an application's points beside its own node's, in its server and beyond.
@@ -127,15 +118,11 @@ func (j *judge) others() string {
 	return "What others lose at the farthest: " + strings.Join(s, ", ") + "."
 }
 
-// untestable is what a simulated machine cannot say.
-func untestable() []arena.Row {
-	row := func(statement, theirs, sentence string) arena.Row {
-		return arena.Row{Paper: paper, Statement: statement, Theirs: theirs, Ours: "–", Verdict: arena.CannotTest, Sentence: sentence}
-	}
-	return []arena.Row{
-		row("The mapping works with KVM guests through libvirt: vCPUs pinned, memory migrated.", "done so",
-			"There are no guests here: a VM is a workload with a thread a vCPU. What a guest's own kernel does (its spin locks, its page tables, its balancing) is not modelled."),
-		row("On the paper's hardware (six servers, NumaConnect, 288 cores) the figures are as published.", "as published",
-			"The machine is a model: distances are the paper's, latencies and bandwidths estimated. The interconnect's remote cache, coherence between servers (but for lines that threads of a VM add to), page-table and interrupt traffic are not in it."),
-	}
+// guests and hardware are what a simulated machine cannot say.
+func guests(*judge) arena.Finding {
+	return arena.Untested("There are no guests here: a VM is a workload with a thread a vCPU. What a guest's own kernel does (its spin locks, its page tables, its balancing) is not modelled.")
+}
+
+func hardware(*judge) arena.Finding {
+	return arena.Untested("The machine is a model: distances are the paper's, latencies and bandwidths estimated. The interconnect's remote cache, coherence between servers (but for lines that threads of a VM add to), page-table and interrupt traffic are not in it.")
 }

@@ -17,9 +17,9 @@ type Spinning struct {
 	Threads int
 	Away    int     // threads on the second node
 	Time    float64 // cycles an operation, of the slowest
-	// Penalty and MissRate are of all threads together: who spins asks for nothing.
+	// Penalty and MissRate are of all threads together: a thread that spins asks for nothing.
 	Penalty, MissRate float64
-	Spins, Sleeps     float64 // IPC, if who waits spins (an instruction a cycle), or sleeps
+	Spins, Sleeps     float64 // IPC, if a waiting thread spins (an instruction a cycle), or sleeps
 }
 
 // Spins are the placements of four threads by how many are away from their memory.
@@ -38,8 +38,8 @@ func Spins(sys *memsys.System) []Spinning {
 	return out
 }
 
-// spinning: who is faster does as many operations as the slowest, and waits for the rest
-// of the time. Twice around: who waits makes less traffic.
+// spinning: a faster thread does as many operations as the slowest, and waits for the rest
+// of the time. Two rounds: a waiting thread makes less traffic.
 func (g *grid) spinning(ws unit.Bytes, threads, away int) Spinning {
 	work := workOf(ws, 0)
 	loads := g.loads([]int{threads - away, away}, profile.Local, work)

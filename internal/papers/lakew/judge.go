@@ -13,26 +13,25 @@ import (
 	"homenode/internal/sim/machines"
 )
 
-// paper names the source in rows.
-const paper = "Lakew 2025"
+// Paper names the source in rows.
+const Paper = "Lakew 2025"
 
 // When a statement holds. Fixed before there was a result.
 const (
 	muchFaster = 2.0  // "far better than": this many times as fast, in every seed
 	alike      = 1.25 // "the same": within this factor
-	near       = 2.0  // a factor is reproduced within this factor
+	closely    = 2.0  // a factor is reproduced within this factor
 	steadier   = 10.0 // the spread falls by at least this factor (issue's target)
 	unsteady   = 0.4  // Linux's sigma/mean is more (paper)
 	steady     = 0.04 // the mappings' is less (paper)
 	loosely    = 0.10 // what varies by more is named
 )
 
-// judge is what rows are made from.
+// judge is what statements are judged by.
 type judge struct {
 	groups  []*group // of the paper's machine
 	seeds   []uint64
 	against string
-	rows    []arena.Row
 	measured
 }
 
@@ -41,6 +40,34 @@ type measured struct {
 	curve   []Point
 	guesses []Guess
 	why     string // why there are none
+}
+
+// statements are the paper's. Its ordering was to be reached.
+func statements() []arena.Statement[*judge] {
+	all := []arena.Statement[*judge]{
+		{Paper: Paper, Text: "Linux's default is far slower than either mapping.", Theirs: "≈ 50×", Target: true, Judge: (*judge).order},
+		{Paper: Paper, Text: "SM-IPC and SM-MPI come to the same.", Theirs: "within 1.4× for each application", Target: true, Judge: (*judge).same},
+		{Paper: Paper, Text: "On the average over applications the mappings are some 50 times as fast as Linux's default.", Theirs: "≈ 50×", Judge: (*judge).size},
+	}
+	for _, t := range theirs {
+		all = append(all, arena.Statement[*judge]{Paper: Paper, Text: t.app + ": so many times as fast as with Linux's default.", Theirs: both(t.ipc, t.mpi),
+			Judge: func(j *judge) arena.Finding { return j.factor(byApp(j.groups, t.app), t.ipc, t.mpi) }})
+	}
+	all = append(all, arena.Statement[*judge]{Paper: Paper, Text: "Which applications gain more than others: Derby most, then Stream, the rest far less.", Theirs: "Derby > Stream > Sunflow ≈ FFT > Sockshop > SOR", Judge: (*judge).ranks})
+	for _, t := range streams {
+		all = append(all, arena.Statement[*judge]{Paper: Paper, Text: fmt.Sprintf("Stream in %s VMs: so many times as fast as with Linux's default.", t.size), Theirs: both(t.ipc, t.mpi),
+			Judge: func(j *judge) arena.Finding { return j.factor(bySize(byApp(j.groups, "stream"), t.size), t.ipc, t.mpi) }})
+	}
+	return append(all, []arena.Statement[*judge]{
+		{Paper: Paper, Text: "Small and medium VMs gain most.", Theirs: "Stream: small 48×, medium 105×, large 41×", Target: true, Judge: (*judge).sizes},
+		{Paper: Paper, Text: "Run-time variation (σ/mean of an application in VMs of a size) falls from more than 0.4 to less than 0.04.", Theirs: "> 0.4 → < 0.04", Target: true, Judge: (*judge).spreads},
+		{Paper: Paper, Text: "A program that computes (mpegaudio) loses a little with its memory on another node of the server (16, 22).", Theirs: "5 to 10 %", Judge: (*judge).near},
+		{Paper: Paper, Text: "… and not much more with its memory in another server (160, 200).", Theirs: "at most 17 %", Judge: (*judge).far},
+		{Paper: Paper, Text: "Neo4j, Sockshop and Derby are sheep, SPECjvm2008's programs rabbits and devils, Stream is a devil.", Theirs: "given by hand", Judge: (*judge).classes},
+		{Paper: Paper, Text: "Classes need not be given by hand: they show in counters (the paper's future work).", Theirs: "given by hand", Judge: (*judge).inferred},
+		{Paper: Paper, Text: "The mapping works with KVM guests through libvirt: vCPUs pinned, memory migrated.", Theirs: "done so", Judge: guests},
+		{Paper: Paper, Text: "On the paper's hardware (six servers, NumaConnect, 288 cores) the figures are as published.", Theirs: "as published", Judge: hardware},
+	}...)
 }
 
 // Judge says what became of the paper's statements. The curve and the classes are measured
@@ -62,40 +89,7 @@ func judgeWith(r arena.Result, m measured) []arena.Row {
 	if j.against == "" {
 		j.against = arm.None
 	}
-	j.target(j.order)
-	j.target(j.same)
-	j.size()
-	j.factors()
-	j.streams()
-	j.target(j.sizes)
-	j.target(j.spreads)
-	j.distances()
-	j.classes()
-	j.inferred()
-	j.rows = append(j.rows, untestable()...)
-	return j.rows
-}
-
-// target marks what a judgement adds: the paper's ordering was to be reached.
-func (j *judge) target(judgement func()) {
-	first := len(j.rows)
-	judgement()
-	for i := range j.rows[first:] {
-		j.rows[first+i].Target = true
-	}
-}
-
-func (j *judge) add(statement, theirs, ours string, ok bool, sentence string) {
-	v := arena.NotConfirmed
-	if ok {
-		v = arena.Confirmed
-	}
-	j.rows = append(j.rows, arena.Row{Paper: paper, Statement: statement, Theirs: theirs, Ours: ours, Verdict: v, Sentence: sentence})
-}
-
-// unknown is of a statement for which the result has no runs.
-func (j *judge) unknown(statement, theirs, why string) {
-	j.rows = append(j.rows, arena.Row{Paper: paper, Statement: statement, Theirs: theirs, Ours: "–", Verdict: arena.CannotTest, Sentence: why})
+	return arena.Judge(statements(), j)
 }
 
 // pair is a figure of SM-IPC and of SM-MPI.
@@ -106,41 +100,35 @@ func (j *judge) pair(groups []*group) (ipc, mpi float64, ok bool) {
 }
 
 // order: Linux's default is far slower than either mapping.
-func (j *judge) order() {
-	const statement = "Linux's default is far slower than either mapping."
+func (j *judge) order() arena.Finding {
 	ipc, mpi, ok := j.pair(j.groups)
 	if !ok {
-		j.unknown(statement, "≈ 50×", "The result has no runs of both mappings and of Linux alone.")
-		return
+		return arena.Untested("The result has no runs of both mappings and of Linux alone.")
 	}
 	worst := min(leastFactor(j.groups, arm.SMIPC, j.against, j.seeds), leastFactor(j.groups, arm.SMMPI, j.against, j.seeds))
 	sentence := fmt.Sprintf("Geometric mean over applications and sizes; in the worst of %d seeds it is %s, and %s was asked for.", len(j.seeds), times(worst), times(muchFaster))
 	if f, n := factorOf(j.groups, arm.NUMABalancing, j.against); n > 0 {
 		sentence += fmt.Sprintf(" The kernel's NUMA balancing, which the paper does not have, comes to %s.", times(f))
 	}
-	j.add(statement, "≈ 50×", both(ipc, mpi), worst >= muchFaster, sentence)
+	return arena.Found(worst >= muchFaster, both(ipc, mpi), sentence)
 }
 
 // same: SM-IPC and SM-MPI do not differ.
-func (j *judge) same() {
-	const statement = "SM-IPC and SM-MPI come to the same."
+func (j *judge) same() arena.Finding {
 	ipc, mpi, ok := j.pair(j.groups)
 	if !ok {
-		j.unknown(statement, "within 1.4×", "The result has no runs of both mappings.")
-		return
+		return arena.Untested("The result has no runs of both mappings.")
 	}
 	apart := max(ipc/mpi, mpi/ipc)
-	j.add(statement, "within 1.4× for each application", times(apart)+" apart", apart <= alike,
+	return arena.Found(apart <= alike, times(apart)+" apart",
 		fmt.Sprintf("%s beside Linux alone; up to %s apart is called the same.", both(ipc, mpi), times(alike)))
 }
 
 // size: how large the mean gain is.
-func (j *judge) size() {
-	const statement = "On the average over applications the mappings are some 50 times as fast as Linux's default."
+func (j *judge) size() arena.Finding {
 	ipc, mpi, ok := j.pair(j.groups)
 	if !ok {
-		j.unknown(statement, "≈ 50×", "The result has no runs of both mappings and of Linux alone.")
-		return
+		return arena.Untested("The result has no runs of both mappings and of Linux alone.")
 	}
 	sum, n := 0.0, 0
 	for _, g := range j.groups {
@@ -152,7 +140,7 @@ func (j *judge) size() {
 	f := sum / float64(max(1, n))
 	sentence := fmt.Sprintf("%s as arithmetic mean of SM-IPC's factors, %s as geometric means. %s", times(f), both(ipc, mpi), j.because(j.groups)) +
 		" What is more than that is waiting at links and controllers (decision 0025); what guests add on real machines (locks whose holder does not run, remote page tables, interrupts, coherence between servers) is not modelled."
-	j.add(statement, "≈ 50×", times(f), within(f, 50), sentence)
+	return arena.Found(within(f, 50), times(f), sentence)
 }
 
 // theirs are the paper's factors beside Linux's default (SM-IPC, SM-MPI).
@@ -163,28 +151,28 @@ var theirs = []struct {
 	{"derby", 215, 241}, {"fft", 33, 37}, {"sockshop", 25, 23}, {"sunflow", 34, 34}, {"sor", 17, 23}, {"stream", 105, 105},
 }
 
-// factors: one row an application, and one for their order.
-func (j *judge) factors() {
+// factor is judged by both mappings beside Linux's default.
+func (j *judge) factor(groups []*group, ipc, mpi float64) arena.Finding {
+	ours, also, ok := j.pair(groups)
+	if !ok {
+		return arena.Untested("The result has no runs of it with both mappings and with Linux alone.")
+	}
+	return arena.Found(within(ours, ipc) && within(also, mpi), both(ours, also), j.because(groups))
+}
+
+// ranks is the order of the applications' factors.
+func (j *judge) ranks() arena.Finding {
 	var a, b []float64
 	for _, t := range theirs {
-		statement := fmt.Sprintf("%s: so many times as fast as with Linux's default.", t.app)
-		mine := byApp(j.groups, t.app)
-		ipc, mpi, ok := j.pair(mine)
-		if !ok {
-			j.unknown(statement, both(t.ipc, t.mpi), "The result has no runs of it with both mappings and with Linux alone.")
-			continue
+		if ipc, _, ok := j.pair(byApp(j.groups, t.app)); ok {
+			a, b = append(a, t.ipc), append(b, ipc)
 		}
-		a, b = append(a, t.ipc), append(b, ipc)
-		j.add(statement, both(t.ipc, t.mpi), both(ipc, mpi), within(ipc, t.ipc) && within(mpi, t.mpi), j.because(mine))
 	}
-	const statement = "Which applications gain more than others: Derby most, then Stream, the rest far less."
 	if len(a) < len(theirs) {
-		j.unknown(statement, "–", "The result does not have all of the applications.")
-		return
+		return arena.Untested("The result does not have all of the applications.")
 	}
 	c := concordance(a, b)
-	j.add(statement, "Derby > Stream > Sunflow ≈ FFT > Sockshop > SOR", strings.Join(ranking(b), " > "), c >= 0.8,
-		fmt.Sprintf("%.0f %% of the pairs of applications are in the paper's order; 80 %% was asked for.", 100*c))
+	return arena.Found(c >= 0.8, strings.Join(ranking(b), " > "), fmt.Sprintf("%.0f %% of the pairs of applications are in the paper's order; 80 %% was asked for.", 100*c))
 }
 
 // ranking names the applications of theirs by falling figures.
@@ -225,27 +213,15 @@ func concordance(a, b []float64) float64 {
 	return float64(same) / float64(max(1, pairs))
 }
 
-// streams: Stream by size of VM.
-func (j *judge) streams() {
-	for _, t := range []struct {
-		size     string
-		ipc, mpi float64
-	}{{"small", 48, 47}, {"medium", 105, 105}, {"large", 41, 39}} {
-		statement := fmt.Sprintf("Stream in %s VMs: so many times as fast as with Linux's default.", t.size)
-		mine := bySize(byApp(j.groups, "stream"), t.size)
-		ipc, mpi, ok := j.pair(mine)
-		if !ok {
-			j.unknown(statement, both(t.ipc, t.mpi), "The result has no runs of it with both mappings and with Linux alone.")
-			continue
-		}
-		j.add(statement, both(t.ipc, t.mpi), both(ipc, mpi), within(ipc, t.ipc) && within(mpi, t.mpi), j.because(mine))
-	}
-}
+// streams are the paper's factors of Stream by size of VM.
+var streams = []struct {
+	size     string
+	ipc, mpi float64
+}{{"small", 48, 47}, {"medium", 105, 105}, {"large", 41, 39}}
 
 // sizes: small and medium VMs gain most. Sizes are compared by the applications that are
 // in small, medium and large ones.
-func (j *judge) sizes() {
-	const statement = "Small and medium VMs gain most."
+func (j *judge) sizes() arena.Finding {
 	common := keep(j.groups, func(g *group) bool {
 		return slices.IndexFunc(Sizes[:3], func(s Size) bool { return len(bySize(byApp(j.groups, g.app), s.Name)) == 0 }) < 0
 	})
@@ -257,19 +233,17 @@ func (j *judge) sizes() {
 		parts = append(parts, fmt.Sprintf("%s %s", s.Name, both(ipc, mpi)))
 	}
 	if !ok {
-		j.unknown(statement, "Stream: small 48×, medium 105×, large 41×", "The result has no application in VMs of all of these sizes.")
-		return
+		return arena.Untested("The result has no application in VMs of all of these sizes.")
 	}
 	sentence := "Geometric means over the applications that are in VMs of each of these sizes."
 	if ipc, mpi, ok := j.pair(bySize(j.groups, "huge")); ok {
 		sentence += fmt.Sprintf(" Huge VMs, which are larger than a server and have other applications: %s.", both(ipc, mpi))
 	}
-	j.add(statement, "Stream: small 48×, medium 105×, large 41×", strings.Join(parts, ", "), min(gain[0], gain[1]) > max(1, gain[2]), sentence)
+	return arena.Found(min(gain[0], gain[1]) > max(1, gain[2]), strings.Join(parts, ", "), sentence)
 }
 
 // spreads: sigma/mean over runs.
-func (j *judge) spreads() {
-	const statement = "Run-time variation (σ/mean of an application in VMs of a size) falls from more than 0.4 to less than 0.04."
+func (j *judge) spreads() arena.Finding {
 	var before, after, falls []float64
 	var loose []string // that no mapping steadies
 	for _, g := range j.groups {
@@ -286,8 +260,7 @@ func (j *judge) spreads() {
 	}
 	b, ok := median(before)
 	if !ok {
-		j.unknown(statement, "> 0.4 → < 0.04", fmt.Sprintf("There are not %d runs of any application in VMs of a size.", leastRuns))
-		return
+		return arena.Untested("There are not %d runs of any application in VMs of a size.", leastRuns)
 	}
 	a, _ := median(after)
 	f, _ := median(falls)
@@ -297,7 +270,7 @@ func (j *judge) spreads() {
 		slices.Sort(loose)
 		sentence += fmt.Sprintf(" With a mapping more than %.2g vary still: %s.", loosely, strings.Join(slices.Compact(loose), ", "))
 	}
-	j.add(statement, "> 0.4 → < 0.04", fmt.Sprintf("%.3g → %.3g", b, a), f >= steadier, sentence)
+	return arena.Found(f >= steadier, fmt.Sprintf("%.3g → %.3g", b, a), sentence)
 }
 
 func count(all []float64, yes func(float64) bool) (n int) {
@@ -309,7 +282,7 @@ func count(all []float64, yes func(float64) bool) (n int) {
 	return n
 }
 
-func within(ours, theirs float64) bool { return ours >= theirs/near && ours <= theirs*near }
+func within(ours, theirs float64) bool { return ours >= theirs/closely && ours <= theirs*closely }
 
 func times(x float64) string { return fmt.Sprintf("%.3g×", x) }
 

@@ -76,7 +76,7 @@ func speed(r run) float64 { return r.speed }
 func local(r run) float64 { return r.local }
 
 // factor is how many times as fast VMs of the group are with the policy as with another,
-// by mean speeds; false: nobody knows.
+// by mean speeds; false: unknown.
 func (g *group) factor(policy, against string) (float64, bool) {
 	with, ok := g.mean(policy, speed)
 	without, ok2 := g.mean(against, speed)

@@ -18,7 +18,7 @@ var (
 
 // specOf is a program of so many threads. All threads are candidates: in Rao's experiments
 // each vCPU was tagged. Memory is first touched where threads are when they start; or
-// it all is where somebody put it, as a VM's is where the hypervisor took it from.
+// it all is where it was put before, as a VM's is where the hypervisor took it from.
 func specOf(program, name string, threads int, touch set.NodeSet) sim.Spec {
 	app, ok := apps.Named(program)
 	if !ok {

@@ -64,7 +64,7 @@ func Plan(full bool) arena.Plan {
 	return p
 }
 
-// Why is the same on a machine whose interconnect and memory never make anybody wait,
+// Why is the same on a machine whose interconnect and memory never make a thread wait,
 // for Linux alone and one mapping: what of the factors is waiting there.
 func Why() arena.Plan {
 	p := Plan(true)
