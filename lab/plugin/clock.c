@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ static void short_turns(void)
 		int32_t nice;
 		uint32_t priority;
 		uint64_t runtime, deadline, period;
-	} attr = { .size = sizeof(attr), .runtime = SLICE_NS };
+	} attr = { .size = sizeof(attr), .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS };
 
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
@@ -124,8 +125,11 @@ int64_t homenode_clock_guest_ns(void)
 
 	if (advancing)
 		return to_ns(now);
-	if (!self)
-		return to_ns(now) - (LOAD(&running) ? BEHIND_NS : 0);
+	if (!self) { /* never below 0: i8254.c computes with unsigned times */
+		int64_t ns = to_ns(now) - (LOAD(&running) ? BEHIND_NS : 0);
+
+		return ns > 0 ? ns : 0;
+	}
 	if (self->clock > now)
 		now = self->clock;
 	seen = LOAD(&newest);
@@ -398,6 +402,10 @@ void homenode_clock_idle(struct homenode_vcpu *v)
 		futex_wake(&controller_turn);
 }
 
+/* A vCPU whose thread had its first turn on the host only after the guest was started never
+ * slept: QEMU calls no resume then, and its first block does. Without it, that vCPU held T
+ * back nowhere and was told the main loop's time, which is behind: the interval timer was
+ * programmed at a time below 0, and was due for ever. On a busy host the boot hung. */
 void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 {
 	uint64_t t = LOAD(&m->shared->model_cycles);

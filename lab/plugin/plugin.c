@@ -66,6 +66,8 @@ static void on_block(unsigned int cpu, void *udata)
 	uint64_t block = (uint64_t)udata, n = block & 0xfff;
 	uint64_t pause = unlikely(block & BLOCK_PAUSE) ? PAUSE_CYCLES - 1 : 0;
 
+	if (unlikely(!v->started)) /* QEMU tells only of a vCPU that slept before, see clock.c */
+		homenode_clock_resume(m, v);
 	if (likely(__atomic_load_n(&homenode_on, __ATOMIC_RELAXED))) {
 		v->ctr = v->pub->counter[(block & BLOCK_KERNEL) != 0];
 		v->ctr[HOMENODE_INSTRUCTIONS] += n;
