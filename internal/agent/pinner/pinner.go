@@ -78,6 +78,7 @@ type run struct {
 	said     time.Time
 	line     string
 	steps    int
+	back     chan struct{} // closed: the loop is over, and puts back
 }
 
 // Run loops until the context ends, the time is over, or nobody is left, then puts back
@@ -87,17 +88,22 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	if err := CheckPeriod(o.Period); err != nil {
 		return Summary{}, err
 	}
-	r := &run{o: o, cfg: actuate.DefaultConfig(), series: map[string]*series{}, known: map[int]uint64{}, wished: map[int]wish{}}
+	r := &run{o: o, back: make(chan struct{}), cfg: actuate.DefaultConfig(), series: map[string]*series{}, known: map[int]uint64{}, wished: map[int]wish{}}
 	if r.o.Now == nil {
 		r.o.Now, r.o.Sleep = time.Now, sleep
 	}
 	r.sum = Summary{Schema: schema, Period: o.Period, Hold: o.Hold, DryRun: o.Actor.DryRun(), Events: o.Reader.EventTable(), Processes: []Process{}, Problems: []string{}}
 	o.Actor.Know(r.isKnown)
+	return r.watched(ctx)
+}
+
+// whole is a run from its first window until everything is back.
+func (r *run) whole(ctx context.Context) error {
 	cpu := ownCPU()
 	err := r.loop(ctx)
 	r.sum.CPUSeconds = (ownCPU() - cpu).Seconds()
-	err = errors.Join(err, r.putBack())
-	return r.finish(), err
+	close(r.back)
+	return errors.Join(err, r.putBack())
 }
 
 func sleep(ctx context.Context, d time.Duration) {
