@@ -71,6 +71,7 @@ type Reader struct {
 	parents      map[string]cgroup.Effective // of this round
 	ids          []int                       // scratch
 	maps         *unix.Budget                // of this round
+	patient      patient
 
 	start, last time.Time
 	seq         uint64

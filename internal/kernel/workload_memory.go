@@ -112,7 +112,8 @@ var defaultMaps = MapsBounds{
 func (b MapsBound) begin(of *unix.Budget) *unix.Budget { return of.Within(b.Bytes, b.Time) }
 
 // eachVMA visits the mappings of at most so many of a workload's processes, within the
-// bounds. It is ErrTooLarge where one of them has more.
+// bounds. It is ErrTooLarge where one of them has more, errNoAnswer where one does not
+// answer.
 func (r *Reader) eachVMA(w *workload, processes int, visit func(pid int, v procfs.VMA)) error {
 	pids, err := r.layout.PIDs(nil, w.ID, &r.buf)
 	if err != nil {
@@ -120,8 +121,10 @@ func (r *Reader) eachVMA(w *workload, processes int, visit func(pid int, v procf
 	}
 	budget := r.cfg.Maps.Workload.begin(r.maps)
 	for _, pid := range pids[:min(processes, len(pids))] {
-		err := r.vmas(pid, r.cfg.Maps.Process.begin(budget), visit)
+		err := r.vmas(pid, budget, visit)
 		switch {
+		case errors.Is(err, errNoAnswer):
+			return fmt.Errorf("%s: %w", w.ID, err)
 		case errors.Is(err, unix.ErrTooLarge):
 			return unix.Explain("read", fmt.Sprintf("/proc/%d/numa_maps of %s", pid, w.ID), "", err)
 		case unix.Classify(err) == ErrNotPermitted:
@@ -133,13 +136,12 @@ func (r *Reader) eachVMA(w *workload, processes int, visit func(pid int, v procf
 	return nil
 }
 
-func (r *Reader) vmas(pid int, b *unix.Budget, visit func(pid int, v procfs.VMA)) error {
-	var l procfs.NumaLine
-	return r.buf.Lines(r.procPath(pid, "numa_maps"), "/proc/PID/numa_maps", b, func(n int, line []byte) error {
-		if err := l.Parse(n, line); err != nil {
-			return err
-		}
-		visit(pid, l.VMA())
-		return nil
-	})
+// vmas gives up where the process does not answer: a budget's time is looked at between
+// two system calls only.
+func (r *Reader) vmas(pid int, of *unix.Budget, visit func(pid int, v procfs.VMA)) error {
+	bound := r.cfg.Maps.Process
+	before := r.patient.cpu
+	err := r.patient.numaMaps(pid, r.procPath(pid, "numa_maps"), bound.begin(of), bound.Time, func(v procfs.VMA) { visit(pid, v) })
+	r.cpu += r.patient.cpu - before
+	return err
 }

@@ -64,9 +64,9 @@ func (r *Reader) lookAtPolicies(w *workload) {
 	case w.seen == policySettled:
 		r.lookAgain(w)
 	case r.policy.next == w.ID:
-		began := unix.ThreadCPU()
+		began := unix.ThreadCPU() + r.patient.cpu
 		r.lookAgain(w)
-		r.policy.left -= unix.ThreadCPU() - began
+		r.policy.left -= unix.ThreadCPU() + r.patient.cpu - began
 	default:
 		return
 	}
