@@ -78,7 +78,12 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 	if err != nil {
 		return notReadable(err)
 	}
-	defer reader.Close()
+	hung := false
+	defer func() {
+		if !hung { // else a thread still reads
+			reader.Close()
+		}
+	}()
 	if err := reader.Usable(); err != nil {
 		return exit.BadInput(err)
 	}
@@ -87,15 +92,20 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 		if held, err = takeThreads(cmd.Context(), o.state, say); err != nil {
 			return exit.Precondition(err)
 		}
-		defer func() { err = errors.Join(err, held.Close()) }()
+		defer func() {
+			if !hung { // else the journal was given up
+				err = errors.Join(err, held.Close())
+			}
+		}()
 		actor = held
 	}
 	p := brmPolicy{cfg: cfg, verdicts: map[string]brm.Verdict{}}
 	sum, err := pinner.Run(cmd.Context(), pinner.Options{
 		Reader: reader, Policy: p.step, Actor: actor, Period: cfg.Period, For: o.length, Hold: cfg.Hold, Stay: len(o.cgroups) > 0, Say: say,
 	})
+	hung = sum.Hung
 	p.judge(sum.Processes)
-	if sum.Windows == 0 { // it has not acted yet
+	if sum.Windows == 0 && !hung { // it has not acted yet
 		err = exit.Precondition(err)
 	}
 	return errors.Join(views.BRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)

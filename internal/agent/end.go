@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +19,7 @@ import (
 const endLimit = 10 * time.Second
 
 // errHangs says why an agent ended that has not put everything back.
-var errHangs = errors.New("what is on record is put back by 'homenode restore', or the next start")
+var errHangs = journal.ErrHangs
 
 // running is shared by the loop and by end.
 type running struct {
@@ -67,14 +66,12 @@ func (a *Agent) end(r *running) error {
 func (a *Agent) endWithout(r *running, over <-chan time.Time) error {
 	a.o.Log.Error("the last round hangs: what was set is put back without it")
 	a.pulse.end()
-	for !a.journal.Abandon() {
-		select {
-		case err := <-r.ended:
-			return err
-		case <-over:
-			return fmt.Errorf("a write to a cgroup, or to whom manages it, takes longer than %v: %w", putBackLimit, errHangs)
-		case <-time.After(time.Second / 10):
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), putBackLimit)
+	defer cancel()
+	if taken, err := a.journal.TakeFrom(ctx, func() bool { return len(r.ended) > 0 }); err != nil {
+		return err
+	} else if !taken {
+		return <-r.ended
 	}
 	done := make(chan error, 1)
 	go func() { done <- a.restoreWithout(r) }()

@@ -97,9 +97,9 @@ func (s *policySensor) look(rd *round) {
 	case s.w.seen == policySettled:
 		s.lookAgain(rd)
 	case s.c.next == s.w.ID:
-		began := unix.ThreadCPU()
+		began := unix.ThreadCPU() + rd.patient.cpu
 		s.lookAgain(rd)
-		s.c.left -= unix.ThreadCPU() - began
+		s.c.left -= unix.ThreadCPU() + rd.patient.cpu - began
 	default:
 		return
 	}

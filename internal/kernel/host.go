@@ -26,6 +26,7 @@ type host struct {
 	layout   cgroup.Layout
 	topology Topology
 	buf      unix.Buffer
+	patient  patient  // for files that may not answer
 	ids      []int    // scratch
 	problems []string // of the round
 }

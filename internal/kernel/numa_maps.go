@@ -35,7 +35,8 @@ var defaultMaps = MapsBounds{
 func (b MapsBound) begin(of *unix.Budget) *unix.Budget { return of.Within(b.Bytes, b.Time) }
 
 // eachVMA visits the mappings of at most so many of a workload's processes, within the
-// bounds. It is ErrTooLarge where one of them has more.
+// bounds. It is ErrTooLarge where one of them has more, errNoAnswer where one does not
+// answer.
 func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procfs.VMA)) error {
 	pids, err := rd.layout.PIDs(nil, w.ID, &rd.buf)
 	if err != nil {
@@ -43,8 +44,10 @@ func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procf
 	}
 	budget := rd.bounds.Workload.begin(rd.maps)
 	for _, pid := range pids[:min(processes, len(pids))] {
-		err := rd.vmas(pid, rd.bounds.Process.begin(budget), visit)
+		err := rd.vmas(pid, budget, visit)
 		switch {
+		case errors.Is(err, errNoAnswer):
+			return fmt.Errorf("%s: %w", w.ID, err)
 		case errors.Is(err, unix.ErrTooLarge):
 			return unix.Explain("read", fmt.Sprintf("/proc/%d/numa_maps of %s", pid, w.ID), "", err)
 		case unix.Classify(err) == ErrNotPermitted:
@@ -56,13 +59,9 @@ func (rd *round) eachVMA(w *workload, processes int, visit func(pid int, v procf
 	return nil
 }
 
-func (rd *round) vmas(pid int, b *unix.Budget, visit func(pid int, v procfs.VMA)) error {
-	var l procfs.NumaLine
-	return rd.buf.Lines(rd.procPath(pid, "numa_maps"), "/proc/PID/numa_maps", b, func(n int, line []byte) error {
-		if err := l.Parse(n, line); err != nil {
-			return err
-		}
-		visit(pid, l.VMA())
-		return nil
-	})
+// vmas gives up where the process does not answer: a budget's time is looked at between
+// two system calls only.
+func (rd *round) vmas(pid int, of *unix.Budget, visit func(pid int, v procfs.VMA)) error {
+	bound := rd.bounds.Process
+	return rd.patient.numaMaps(pid, rd.procPath(pid, "numa_maps"), bound.begin(of), bound.Time, func(v procfs.VMA) { visit(pid, v) })
 }

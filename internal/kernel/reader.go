@@ -160,8 +160,8 @@ func (r *Reader) Close() {
 func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	began := unix.ThreadCPU()
-	defer func() { r.cpu += unix.ThreadCPU() - began }()
+	began := unix.ThreadCPU() + r.patient.cpu
+	defer func() { r.cpu += unix.ThreadCPU() + r.patient.cpu - began }()
 
 	r.followHotplug()
 	found, err := r.discover()

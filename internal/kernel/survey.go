@@ -35,7 +35,10 @@ type SurveyConfig struct {
 	// Biggest keeps only so many mappings of each process, the largest, and reads
 	// nothing for them but numa_maps. Mappings wins.
 	Biggest int
-	IRQs    bool
+	// Maps is what may be read of numa_maps and maps: of a process (Process), and in all
+	// (Round). The zero value is surveyMaps.
+	Maps MapsBounds
+	IRQs bool
 	// OnlyProcesses leaves out all the rest: figures of nodes, workloads, the
 	// host's settings. The machine then is its nodes' ids, unless Threads need more.
 	OnlyProcesses bool
@@ -72,7 +75,8 @@ type Surveyor struct {
 	reader *Reader // also where there is no workload: then it reads nodes only
 	buf    unix.Buffer
 	kinds  kinds
-	nodeAt []int    // by node id: its place in Machine.Nodes, −1 for none
+	nodeAt []int // by node id: its place in Machine.Nodes, −1 for none
+	maps   *unix.Budget
 	before *reading // nil: none yet
 	// problems of this survey, beside those of the window.
 	problems []string
@@ -80,6 +84,13 @@ type Surveyor struct {
 }
 
 const oneReading = "one reading only: no rate"
+
+// surveyMaps is more than a round of the agent has: a person has asked, waits, and can stop
+// waiting. A process's bound is that of procfs.MapsBudget.
+var surveyMaps = MapsBounds{Process: MapsBound{256 << 20, 30 * time.Second}, Round: MapsBound{1 << 30, 2 * time.Minute}}
+
+// mostKept are mappings that are kept of a process: as many as procfs keeps of one.
+const mostKept = 1 << 20
 
 // NewSurveyor prepares to look. Without a cgroup hierarchy that could bind a
 // workload there are no workloads; the rest is still there.
@@ -89,6 +100,9 @@ func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
 	}
 	if cfg.Wait == nil {
 		cfg.Wait = wait
+	}
+	if cfg.Maps == (MapsBounds{}) {
+		cfg.Maps = surveyMaps
 	}
 	cfg.Processes.PIDs = slices.Sorted(slices.Values(cfg.Processes.PIDs))
 	s := &Surveyor{cfg: cfg}

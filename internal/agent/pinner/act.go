@@ -27,11 +27,15 @@ type Actor interface {
 	GiveBack() ([]journal.Restored, error)
 	Tidy() error
 	PutBack(ctx context.Context) ([]journal.Restored, error)
+	// PutBackWithout puts back although the run hangs, maybe in one of these calls; false:
+	// it has ended before that began.
+	PutBackWithout(ctx context.Context, ended func() bool) (restored []journal.Restored, hung bool, err error)
 }
 
 // Journalled acts on this host. Close gives up the journal's lock.
 type Journalled struct {
-	j     *journal.Journal
+	dir   string
+	j     *journal.Journal // given up: nothing is changed with it any more
 	owner journal.Owner
 	apply *journal.Applier
 }
@@ -47,7 +51,7 @@ func Open(ctx context.Context, dir string, owner journal.Owner) (*Journalled, []
 		err = fmt.Errorf("put back what an earlier homenode left: %w", err)
 		return nil, restored, joinClose(err, j)
 	}
-	return &Journalled{j, owner, j.Wrap(owner)}, restored, nil
+	return &Journalled{dir, j, owner, j.Wrap(owner)}, restored, nil
 }
 
 func joinClose(err error, j *journal.Journal) error {
@@ -90,6 +94,16 @@ func (a *Journalled) PutBack(ctx context.Context) ([]journal.Restored, error) {
 	return a.j.Restore(ctx, a.owner)
 }
 
+// PutBackWithout gives up the journal and opens it anew.
+func (a *Journalled) PutBackWithout(ctx context.Context, ended func() bool) ([]journal.Restored, bool, error) {
+	hung, err := a.j.TakeFrom(ctx, ended)
+	if err != nil || !hung {
+		return nil, hung || err != nil, err
+	}
+	restored, err := journal.RestoreAnew(ctx, a.dir, a.owner)
+	return restored, true, err
+}
+
 // Ours says whether a thread's affinity was set by homenode and still is so.
 func (a *Journalled) Ours(tid int, start uint64, cpus set.CPUSet) bool {
 	return a.j.OursOf(threads.Setting(tid), start, cpus.String())
@@ -114,6 +128,11 @@ func (Dry) Know(func(int, uint64) bool) {}
 
 // Passing is false.
 func (Dry) Passing() bool { return false }
+
+// PutBackWithout has nothing to put back.
+func (Dry) PutBackWithout(context.Context, func() bool) ([]journal.Restored, bool, error) {
+	return nil, true, nil
+}
 
 // GiveBack has nobody to look for.
 func (Dry) GiveBack() ([]journal.Restored, error) { return nil, nil }

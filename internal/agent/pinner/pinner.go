@@ -80,6 +80,7 @@ type run struct {
 	said      time.Time
 	line      string
 	steps     int
+	back      chan struct{} // closed: the loop is over, and puts back
 }
 
 // Run loops until the context ends, the time is over, or no thread is left, then puts back
@@ -92,18 +93,23 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	if o.Now == nil {
 		o.Now, o.Sleep = time.Now, sleep
 	}
-	r := &run{o: o, series: map[string]*series{}, known: map[int]uint64{}, wished: map[int]wish{}}
+	r := &run{o: o, back: make(chan struct{}), series: map[string]*series{}, known: map[int]uint64{}, wished: map[int]wish{}}
 	r.control = control.Loop{
 		World: host{r}, Policy: control.PolicyFunc(r.decide), Applier: control.InOrder{Take: r.apply, Now: o.Now},
 		Actuate: actuate.DefaultConfig(), Period: o.Period, Took: r.took,
 	}
 	r.sum = Summary{Schema: schema, Period: o.Period, Hold: o.Hold, DryRun: o.Actor.DryRun(), Events: o.Reader.EventTable(), Processes: []Process{}, Problems: []string{}}
 	o.Actor.Know(r.isKnown)
+	return r.watched(ctx)
+}
+
+// whole is a run from its first window until everything is back.
+func (r *run) whole(ctx context.Context) error {
 	cpu := ownCPU()
 	err := r.loop(ctx)
 	r.sum.CPUSeconds = (ownCPU() - cpu).Seconds()
-	err = errors.Join(err, r.putBack())
-	return r.finish(), err
+	close(r.back)
+	return errors.Join(err, r.putBack())
 }
 
 func sleep(ctx context.Context, d time.Duration) {

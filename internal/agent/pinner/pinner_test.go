@@ -147,6 +147,9 @@ func (w *world) GiveBack() (all []journal.Restored, err error) {
 }
 func (w *world) Tidy() error                                         { w.tidied++; return nil }
 func (w *world) PutBack(context.Context) ([]journal.Restored, error) { return w.restored, nil }
+func (w *world) PutBackWithout(context.Context, func() bool) ([]journal.Restored, bool, error) {
+	return w.restored, true, nil
+}
 
 func (w *world) options(p Policy) Options {
 	return Options{

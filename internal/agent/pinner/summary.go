@@ -23,15 +23,18 @@ type Summary struct {
 	Windows uint64        `json:"windows"`
 	Late    uint64        `json:"late_windows"` // that began more than a period late
 	// Stretched: windows took longer than a period, and began later than that.
-	Stretched bool   `json:"stretched"`
-	Hold      bool   `json:"hold"`
-	DryRun    bool   `json:"dry_run"`
-	Events    string `json:"event_table"`
-	Moves     int    `json:"moves"` // in a dry run wishes: of a thread for a node, each once until it is another
-	Refused   int    `json:"refused"`
-	Drifted   int    `json:"drifted"` // somebody else changed the affinity since
-	Gone      int    `json:"gone"`
-	PutBack   int    `json:"put_back"` // affinities that were put back in the end
+	Stretched bool `json:"stretched"`
+	// Hung: the run did not end when it was told to. What was set is put back; nothing else
+	// is known.
+	Hung    bool   `json:"hung,omitempty"`
+	Hold    bool   `json:"hold"`
+	DryRun  bool   `json:"dry_run"`
+	Events  string `json:"event_table"`
+	Moves   int    `json:"moves"` // in a dry run wishes: of a thread for a node, each once until it is another
+	Refused int    `json:"refused"`
+	Drifted int    `json:"drifted"` // somebody else changed the affinity since
+	Gone    int    `json:"gone"`
+	PutBack int    `json:"put_back"` // affinities that were put back in the end
 	// Inherited is of threads that one of those we moved had started, and that were given
 	// back what they had inherited, while we ran.
 	Inherited int `json:"inherited"`

@@ -42,7 +42,7 @@ func (l Layout) Discover(roots []string) ([]Cgroup, error) {
 const (
 	maxChildren = 8 << 10  // of one cgroup
 	maxLooked   = 20 << 10 // cgroups, in all
-	maxFound    = 4 << 10  // workloads: some 5 kB each, in the reader, a window and its JSON
+	maxFound    = 2560     // workloads: some 20 kB each with names of 200 bytes, in the reader, a window and its JSON; more take the agent beyond 64 MiB
 	// maxPath is PATH_MAX less the longest name of a file.
 	maxPath = 4095 - 64
 )

@@ -35,14 +35,14 @@ func Text(w io.Writer, r doctor.Report) error {
 	}
 	if shared(r.Findings) {
 		p.line("")
-		p.wrapped("", "", doNotAddUp)
+		p.wrapped("", "", shareOneLoss)
 	}
 	p.rest(r)
 	_, err := io.WriteString(w, p.String())
 	return err
 }
 
-const doNotAddUp = "Costs of findings about one workload are one loss seen from several sides: they do not add up."
+const shareOneLoss = "Findings about one workload are often one loss seen from several sides: they share it, and their costs add up to no more than what is lost."
 
 func headline(v doctor.Verdict) string {
 	how := ""
