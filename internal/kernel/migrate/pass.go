@@ -56,14 +56,6 @@ func (p page) rewind() {
 	p.area.pass.at = min(p.area.pass.at, p.area.index)
 }
 
-// pages is how many of a pass are elsewhere, in small ones.
-func (p *pass) pages() (sum uint64) {
-	for _, a := range p.areas[p.at:] {
-		sum += a.elsewhere * a.size / smallPage
-	}
-	return sum
-}
-
 // passOf continues a pass or begins one.
 func (r *run) passOf(pid int) (*pass, error) {
 	m := r.m
