@@ -3,7 +3,7 @@
 # Format, vet, linters and documents: everything that is checked without running
 # the program. All of them run, so that one call shows all that is wrong.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 failed=
 
 step() { # name command…
@@ -36,7 +36,7 @@ c_files() { git ls-files '*.c' '*.h'; }
 vulnerabilities() {
 	out=$(build/bin/govulncheck ./... 2>&1) && return
 	case $out in
-	*'fetching vulnerabilities'* | *'dial tcp'* | *'no such host'* | *'connection refused'* | *Forbidden*)
+	*'govulncheck: fetching vulnerabilities'*)
 		echo "lint: govulncheck cannot reach its database: NOTHING is known about vulnerabilities in this run" >&2
 		;;
 	*)
