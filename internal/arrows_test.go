@@ -301,7 +301,7 @@ func load(t *testing.T) []source {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
-			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution|parser.ParseComments)
 			if err != nil {
 				t.Fatal(err)
 			}

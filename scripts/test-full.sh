@@ -4,7 +4,7 @@
 # commit is remembered in build/test-full, so that a run that was cut off goes on
 # where it stopped. The result, with commit and seed, is build/test-full/RESULT.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 out=build/test-full
 mkdir -p "$out"
 commit=$(git describe --always --dirty)

@@ -5,9 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 export CI="${CI:-}"
-bad=$(gofmt -l cmd internal lab/shapes)
-[ -z "$bad" ] || { echo "test: run gofmt -w on: $bad" >&2; exit 1; }
-go vet ./...
+scripts/lint.sh
 make -s -C lab/plugin test OUT="$PWD/build/lab"
 sh lab/workload/test.sh build/lab/homenode-load
 go test -timeout 80m $(go list ./... | grep -v '/internal/lab$')

@@ -221,7 +221,7 @@ func modelTime(t *testing.T, g *Guest, cycles uint64) (now labStatus) {
 	began := status(t, g)
 	waitFor(t, g, "the model's clock", func() bool {
 		now = status(t, g)
-		return uint64(now.Model-began.Model) >= cycles
+		return now.Model-began.Model >= cycles
 	})
 	return now
 }

@@ -111,8 +111,7 @@ static void *delivery(struct homenode_vcpu *v, void *insn)
 /* A hit in L1 that nobody else has to know of. */
 static bool fast_hit(uint64_t slot, uint64_t line, bool store)
 {
-	return store ? slot == ((line + 1) | HOMENODE_L1_WRITE) :
-		       (slot | HOMENODE_L1_WRITE) == ((line + 1) | HOMENODE_L1_WRITE);
+	return store ? slot == ((line + 1) | HOMENODE_L1_WRITE) : (slot | HOMENODE_L1_WRITE) == ((line + 1) | HOMENODE_L1_WRITE);
 }
 
 static inline __attribute__((always_inline)) void
@@ -136,7 +135,7 @@ one_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *i
 		return;
 	}
 	homenode_model_access(m, v, line, qemu_plugin_hwaddr_phys_addr(hw),
-			      atomic ? HOMENODE_ATOMIC : store ? HOMENODE_STORE : HOMENODE_LOAD);
+			      atomic ? HOMENODE_ATOMIC : (store ? HOMENODE_STORE : HOMENODE_LOAD));
 	sample(v, insn, vaddr, v->access, store);
 }
 
@@ -177,6 +176,7 @@ static bool is_atomic(const struct qemu_plugin_insn *insn)
 	unsigned char p[CODE_MOST];
 	size_t n = instruction(insn, p);
 
+	/* clang-format off */
 	for (size_t i = 0; i < n; i++)
 		switch (p[i]) {
 		case 0xf0:
@@ -188,6 +188,7 @@ static bool is_atomic(const struct qemu_plugin_insn *insn)
 		default:
 			return p[i] == 0x86 || p[i] == 0x87;
 		}
+	/* clang-format on */
 	return false;
 }
 

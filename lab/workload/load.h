@@ -32,8 +32,13 @@
 /* Prints one sentence (what, where, what to do) and ends the process: 2 = bad input, 1 = failure. */
 __attribute__((noreturn, format(printf, 2, 3))) void homenode_fail(int code, const char *format, ...);
 
-enum homenode_thp { HOMENODE_THP_DEFAULT, HOMENODE_THP_ON, HOMENODE_THP_OFF };
-enum homenode_toucher { HOMENODE_TOUCH_MAIN, HOMENODE_TOUCH_WORKER };
+enum homenode_thp { HOMENODE_THP_DEFAULT,
+		    HOMENODE_THP_ON,
+		    HOMENODE_THP_OFF,
+};
+enum homenode_toucher { HOMENODE_TOUCH_MAIN,
+			HOMENODE_TOUCH_WORKER,
+};
 
 struct homenode_range {
 	double low, high;

@@ -16,7 +16,16 @@
 /* 200 register instructions and 8 loads of 220 cycles: a unit with all memory local, LLC missed. */
 #define LOCAL_LOAD_CYCLES 220
 
-enum kind { FLAG, COUNT, SIZE, REAL, TEXT, RANGE, THP, TOUCHER, LIST };
+enum kind { FLAG,
+	    COUNT,
+	    SIZE,
+	    REAL,
+	    TEXT,
+	    RANGE,
+	    THP,
+	    TOUCHER,
+	    LIST,
+};
 
 static const struct option {
 	const char *name;

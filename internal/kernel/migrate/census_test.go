@@ -337,7 +337,7 @@ func idOf(t *testing.T, f *os.File) pagecache.ID {
 	if err := sys.Fstat(int(f.Fd()), &st); err != nil {
 		t.Fatal(err)
 	}
-	return pagecache.ID{Dev: uint64(st.Dev), Ino: st.Ino}
+	return pagecache.ID{Dev: st.Dev, Ino: st.Ino}
 }
 
 // Of 16 MiB a quarter is mapped and read, a quarter mapped and written to (which is

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		go func() {
 			runtime.LockOSThread()
 			ready <- true
-			for i < spin {
+			for i < spin { //nolint:staticcheck // it spins until the process ends
 			}
 			for wait := -1; ; { // of a negative number all wake now and then
 				if spin < 0 {

@@ -71,7 +71,7 @@ func company(m machine.Machine, y *memsys.System, seed uint64, how string) (spec
 	places := seats(m, how)
 	drawn := apps.Generate(seed, len(places))
 	for k, cpus := range places {
-		away, where, there := r.Float() < 1.0/3, int(r.Below(len(m.Nodes))), r.Float() < 0.8
+		away, where, there := r.Float() < 1.0/3, r.Below(len(m.Nodes)), r.Float() < 0.8
 		if !there {
 			continue
 		}

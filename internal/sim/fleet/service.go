@@ -187,12 +187,12 @@ func catalogue(seed uint64, h Host, servers, workloads int) []Service {
 // draw is a service before its size is known.
 type draw struct {
 	Service
-	kind                  kind
-	stall, parallel, hot  float64
-	hotAccesses, load     float64
-	private               float64
-	threads, limit, burst float64
-	milliseconds          float64
+	kind                 kind
+	stall, parallel, hot float64
+	hotAccesses, load    float64
+	private              float64
+	threads, limit       float64
+	milliseconds         float64
 }
 
 func drawService(r exact.Random, i int) draw {

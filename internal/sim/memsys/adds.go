@@ -31,7 +31,6 @@ type adding struct {
 	next    owners // as they follow; damped they are taken the next time
 	still   float64
 	misses  float64 // share of near that the LLC no longer has
-	less    float64 // its derivative, as inLLC's
 	reads   float64
 	back    float64
 	counted bool // its lines are in the footprint of its domain

@@ -73,7 +73,6 @@ type scratch struct {
 	shares      []float64 // of group.home
 	count       []float64 // threads by node
 	some, order []int
-	tied        []*thread
 	mask        []uint64
 }
 
