@@ -26,7 +26,7 @@ func minute(t *testing.T, specs ...Spec) (Truth, float64) {
 	w.Run(time.Minute)
 	w.Truth()
 	w.Run(time.Minute)
-	return w.Truth()[0], w.c.System.Hz
+	return w.Truth()[0], w.Config.System.Hz
 }
 
 // A thread of 220 cycles an operation waits for one of 377: both do as many as that one.

@@ -18,19 +18,30 @@ const (
 	noiseKnots = 5
 )
 
-// asking is what is asked of a workload, and the queue of its requests: all that a world
-// of any kind (Requests) has of them.
+// asking is the demand on a workload and the queue of its requests.
 type asking struct {
-	spec    *Spec
+	Spec    *Spec
+	Demand  Demand  // of this step
+	rate    float64 // requests a second that come in this step
 	noise   noise
+	station station // that serves them in this step
 	queue   float64 // requests that wait for CPU time
 	waits   float64 // that wait, in expectation, those by chance too
-	late    float64 // seconds since nothing of it was a backlog
+	late    float64 // seconds since none of them was a backlog
 	refused float64 // share of the requests that find the queue full
 	stall   float64 // seconds it has yet to stand still
 	calls   float64 // seconds that one stop of these takes; 0: all at once
-	now     demand  // of this step
+	call    float64 // that of this step
 	tail    tail    // of latencies, since the last Truth
+}
+
+// Demand is what is asked of a workload in one step.
+type Demand struct {
+	Closed bool    // a closed loop
+	Asked  float64 // requests that come; in a closed loop none
+	Duty   float64 // in a closed loop: the share of its threads that are in it
+	Phase  int
+	Still  float64 // seconds that it stands still
 }
 
 // stop lets it stand still for so many seconds from the next step on, in stops of call.
@@ -40,24 +51,13 @@ func (a *asking) stop(seconds, call float64) {
 }
 
 // age is how long it has been there.
-func (a *asking) age(now time.Duration) time.Duration { return now - a.spec.Arrive }
+func (a *asking) age(now time.Duration) time.Duration { return now - a.Spec.Arrive }
 
 // clock is a world's hour of the day.
 type clock struct {
 	midnight time.Duration // the start's
 	hour     time.Duration // after a peak, of which cosines are those of it and a knot later
 	cosines  [2]float64
-}
-
-// demand is what is asked of a workload in one step.
-type demand struct {
-	asked  float64 // requests; of a closed loop nothing
-	rate   float64 // of them a second
-	closed bool
-	duty   float64 // of a closed loop: the share of its threads that are in it
-	phase  int
-	still  float64 // seconds of the step that it stands still
-	call   float64 // seconds that one stop takes
 }
 
 // noise is a lognormal process of first order with mean 1.
@@ -101,32 +101,34 @@ func (n *noise) line(knot int64) (at, slope float64) {
 	return n.a - float64(n.sigma*n.sigma/2), n.b - n.a
 }
 
-// ask sets what is asked of a workload in the step from now on: the integral of its
-// rate, so that it does not matter where a step ends. What an operation costs is that
-// of the phase in the middle.
+// Ask sets the demand of the step from now on.
+func (w *World) Ask(wl *Workload, step time.Duration) { wl.ask(&w.clock, w.now, step) }
+
+// ask takes the integral of the demand's rate, so that it does not matter where a step
+// ends. The phase, and with it what an operation costs, is that of the step's middle.
 func (a *asking) ask(c *clock, now, step time.Duration) {
-	d, dt := &a.spec.Demand, step.Seconds()
-	a.now = demand{closed: d.Rate == 0, phase: phaseAt(a.spec.Phases, a.age(now+step/2))}
+	d, dt := &a.Spec.Demand, step.Seconds()
+	a.Demand = Demand{Closed: d.Rate == 0, Phase: phaseAt(a.Spec.Phases, a.age(now+step/2))}
 	for at, end := now, now+step; at < end; {
 		till, factor := a.piece(at, end)
 		seconds := (till - at).Seconds()
-		a.now.duty += float64(min(1, factor) * (seconds / dt))
-		if !a.now.closed {
-			a.now.asked += float64(d.Rate * factor * a.curved(c, at, seconds))
+		a.Demand.Duty += min(1, factor) * (seconds / dt)
+		if !a.Demand.Closed {
+			a.Demand.Asked += d.Rate * factor * a.curved(c, at, seconds)
 		}
 		at = till
 	}
-	a.now.rate = a.now.asked / dt
+	a.rate = a.Demand.Asked / dt
 	a.standStill(dt)
 }
 
 // piece is how far from a time on the demand is of one formula, and its phase's factor.
 func (a *asking) piece(at, end time.Duration) (till time.Duration, factor float64) {
-	if factor = 1; len(a.spec.Phases) > 0 {
-		phase, left := phaseOf(a.spec.Phases, a.age(at))
-		factor, end = orOne(a.spec.Phases[phase].Rate), min(end, at+left)
+	if factor = 1; len(a.Spec.Phases) > 0 {
+		phase, left := phaseOf(a.Spec.Phases, a.age(at))
+		factor, end = orOne(a.Spec.Phases[phase].Rate), min(end, at+left)
 	}
-	if a.noise.started || a.spec.Demand.Low != 0 {
+	if a.noise.started || a.Spec.Demand.Low != 0 {
 		end = min(end, (at/knotEvery+1)*knotEvery)
 	}
 	return end, factor
@@ -138,7 +140,7 @@ func (a *asking) piece(at, end time.Duration) (till time.Duration, factor float6
 //	h e^(x₁) (c₁ E₁(αh) + γh E₂(αh)),   E₁(u) = ∫ e^(us) ds,   E₂(u) = ∫ s e^(us) ds,   s = 0 … 1.
 func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
 	knot := int64(at / knotEvery)
-	c, gain := of.curve(&a.spec.Demand, knot)
+	c, gain := of.curve(&a.Spec.Demand, knot)
 	x, slope := a.noise.line(knot)
 	f := float64(at-time.Duration(knot)*knotEvery) / float64(knotEvery)
 	h := seconds / knotEvery.Seconds()
@@ -168,11 +170,11 @@ func expMoments(u float64) (one, s float64) {
 
 // standStill takes from what it has yet to stand still.
 func (a *asking) standStill(dt float64) {
-	a.now.still = min(a.stall, dt)
-	if a.now.call = a.calls; a.calls == 0 {
-		a.now.call = a.now.still
+	a.Demand.Still = min(a.stall, dt)
+	if a.call = a.calls; a.calls == 0 {
+		a.call = a.Demand.Still
 	}
-	if a.stall -= a.now.still; a.stall == 0 {
+	if a.stall -= a.Demand.Still; a.stall == 0 {
 		a.calls = 0
 	}
 }

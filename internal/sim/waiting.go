@@ -39,7 +39,7 @@ type waiting struct {
 	extra   float64 // that these wait besides
 }
 
-// waiting begins with nobody.
+// waiting begins with an empty queue.
 func (q station) waiting(rate, let, room float64) waiting {
 	x := waiting{station: q, rate: rate, let: let, room: room, share: 1}
 	capacity := q.capacity()
@@ -97,10 +97,11 @@ func (x *waiting) slower(dt, still, call float64) {
 	*x = y
 }
 
-// lateParts of those who wait for the end of a stop, in its evenly spread waits.
+// lateParts: requests that wait for the end of a stop are recorded in so many parts, their
+// waits spread evenly.
 const lateParts = 4
 
-// stand is a stop: all who come wait.
+// stand is a stop: all requests that come wait.
 func (x *waiting) stand(seconds float64) {
 	more := max(0, min(float64(x.rate*seconds), x.room-x.number))
 	x.area += float64((x.number + float64(more/2)) * seconds)
@@ -202,7 +203,7 @@ func (x *waiting) record(seconds, number, backlog float64) {
 }
 
 // deviation is of a wait by chance, such that its 99th percentile is ln 100 − 1 of it
-// beyond the mean: at rest an exponential for those who wait; without rest first half a
+// beyond the mean: at rest an exponential for those that wait; without rest first half a
 // normal (2.576 σ, its mean 0.798 σ), then, with a backlog, a whole one (2.326 σ).
 func (x *waiting) deviation(wait float64) float64 {
 	if x.drift < 0 {

@@ -38,7 +38,7 @@ func contenders(r *rand.Rand, n, nodes int) []Contender {
 	for i := range n {
 		s := randomSpec(r, fmt.Sprintf("w%d", i))
 		c := Contender{Spec: &s, Pages: make([]float64, nodes)}
-		c.Pages[r.IntN(nodes)] = bytesOf(&s)
+		c.Pages[r.IntN(nodes)] = s.Held()
 		all = append(all, c)
 	}
 	return all

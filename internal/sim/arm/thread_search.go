@@ -27,10 +27,10 @@ type ThreadJob struct {
 //     all, none has more than its part of them, rounded up.
 //  2. Threads of a workload with the same memory are alike: where they are, how many
 //     there are is all that counts. One Load each.
-//  3. Who meets at barriers does as much as its slowest thread; the traffic of the
+//  3. A workload with barriers does as much as its slowest thread; the traffic of the
 //     others is less then, so that this is solved twice.
 //  4. The score is the mean logarithm of operations a second, weighted by threads: a
-//     tenth faster is worth the same to everybody.
+//     tenth faster is worth the same to all.
 type threadOracle struct {
 	sys     *memsys.System
 	solver  memsys.Solver
@@ -59,7 +59,7 @@ type kind struct {
 func newThreadOracle(sys *memsys.System, jobs []ThreadJob) *threadOracle {
 	o := &threadOracle{sys: sys, jobs: jobs, used: make([]int, len(sys.Domains))}
 	for j := range jobs {
-		o.works = append(o.works, workOf(jobs[j].Spec))
+		o.works = append(o.works, jobs[j].Spec.Work.In(sim.PhaseSpec{}))
 		private, _ := sim.PrivateShare(sys, jobs[j].Spec, &o.works[j])
 		for _, own := range jobs[j].Private {
 			home := make([]float64, len(sys.Nodes))
@@ -149,7 +149,7 @@ func (o *threadOracle) asked(job int, threads float64) float64 {
 	return math.Inf(1)
 }
 
-// hold is number 3: whether anybody waits at barriers.
+// hold is number 3: whether any workload has barriers.
 func (o *threadOracle) hold(res *memsys.Result) bool {
 	any := false
 	for j := range o.jobs {

@@ -41,11 +41,11 @@ const (
 //  4. Beyond, level by level: LLCs of a node, near nodes, farther ones (looks.go).
 //  5. Threads of busy CPUs change places (swaps.go).
 func (w *World) balance(step time.Duration) {
-	if !w.c.Linux.LoadBalance {
+	if !w.Config.Linux.LoadBalance {
 		return
 	}
 	w.tally()
-	at := w.now + step
+	at := w.Now() + step
 	for d := range w.llcs {
 		x := &w.llcs[d]
 		if x.waits > near && x.idle > near {
@@ -55,7 +55,7 @@ func (w *World) balance(step time.Duration) {
 			x.busy = at + w.jitter(busyEvery)
 			w.evenOut(d) // 2
 		}
-		if w.c.System.Threads > 1 && x.core < at && x.idle > near {
+		if w.Config.System.Threads > 1 && x.core < at && x.idle > near {
 			x.core = at + w.jitter(idleEvery*time.Duration(len(x.cpus)*coreFailures))
 			w.idleCore(d) // 3
 		}

@@ -38,7 +38,8 @@ func (u usual) config(nodes int, seed uint64) sim.Config {
 		s := chasing(name, u.threads*nodes)
 		s.Work.Cycles, s.Work.Regions[0].Accesses = 1000, 8
 		if u.share > 0 {
-			s.Demand.Rate = u.share * float64(2*nodes) * c.System.Hz / sim.CyclesAlone(&c.System, &s.Works()[0], 0)
+			work := s.Work.In(sim.PhaseSpec{})
+			s.Demand.Rate = u.share * float64(2*nodes) * c.System.Hz / sim.CyclesAlone(&c.System, &work, 0)
 			s.Demand.Wakes = u.wakes
 		}
 		c.Specs = append(c.Specs, s)

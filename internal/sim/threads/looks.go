@@ -55,7 +55,7 @@ func (w *World) looks(v *level, at time.Duration) {
 // (newidle_balance).
 func (w *World) newlyIdle(n int) {
 	for _, i := range w.nodes[n].levels {
-		w.levels[i].next = w.now
+		w.levels[i].next = w.Now()
 	}
 }
 

@@ -132,7 +132,7 @@ func (w *World) busyCPU(v *level) int {
 }
 
 // tiedBy says that NUMA balancing wants a thread where it is, and not where the other is
-// (migrate_degrades_locality: who ran for a moment has no preferred node).
+// (migrate_degrades_locality: what ran for a moment has no preferred node).
 func (w *World) tiedBy(t, other *thread) bool {
 	return t.prefer >= 0 && t.prefer == w.cpus[t.cpu].node && t.prefer != w.cpus[other.cpu].node
 }

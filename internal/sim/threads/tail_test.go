@@ -9,6 +9,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
+	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
 	"homenode/internal/unit"
 )
@@ -52,8 +53,8 @@ func TestStopsAreLatency(t *testing.T) {
 // TestStarvedAreLatency: a thread that gets nothing counts, too.
 func TestStarvedAreLatency(t *testing.T) {
 	var l tail
-	wl := &workload{}
-	wl.demand.Duty, wl.spec = 1, &spinSpec
+	wl := &workload{Workload: &sim.Workload{}}
+	wl.Demand.Duty, wl.Spec = 1, &spinSpec
 	threads := []thread{{wl: wl}, {wl: wl}}
 	for range 100 {
 		l.step(&threads[0], 0.01, 10)

@@ -21,11 +21,11 @@ const wakeCross = 0.002
 // Where a thread wakes up several times a step, it is placed once: the chance is that of
 // any of them.
 func (w *World) wake(dt float64) {
-	if !w.c.Linux.WakePlacement {
+	if !w.Config.Linux.WakePlacement {
 		return
 	}
 	for _, wl := range w.live {
-		if wl.wakeRate <= 0 || wl.spec.Start.Pinned {
+		if wl.wakeRate <= 0 || wl.Spec.Start.Pinned {
 			continue
 		}
 		for i := range wl.threads {
