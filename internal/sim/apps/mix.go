@@ -136,7 +136,7 @@ func vmsOf(cpus int) []vmType {
 	return all
 }
 
-// VMMix are VMs of Lakew's types, each with one of his applications, and memory by cores
+// VMMix are VMs of Lakew's types, each with one of its applications, and memory by cores
 // of which half is touched.
 func VMMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	r := exact.NewRandom(seed, "mix", "vms")

@@ -155,8 +155,8 @@ func (h *Host) work(g *Group) float64 {
 }
 
 // begin is for a group that was not scanned yet. Its pages move at their first fault,
-// whoever makes it: should_numa_migrate_memory lets them as long as nobody is known to
-// have faulted for them and the task was scanned at most four times.
+// whichever thread makes it: should_numa_migrate_memory lets them as long as no task is
+// known to have faulted for them and the task was scanned at most four times.
 func (h *Host) begin(g *Group) {
 	g.pass = pass{started: true, first: true, wait: scanDelay, cpus: g.pass.cpus}
 	n := len(h.Nodes)
@@ -263,7 +263,7 @@ func (g *Group) movePrivate(flow []float64, t int, swept, stays, used float64) {
 //  2. Else m must have activeFraction times the faults of k, or more faults for its
 //     pages than k, 3/4 of it being enough for k to keep them. Beyond the point where
 //     that is so, nothing moves.
-//  3. At its first fault a page goes to who makes it.
+//  3. At its first fault a page goes to the thread that makes it.
 func (g *Group) moveShared(flow []float64, swept, used float64) {
 	n := len(g.On)
 	shared, marked, cpus := g.Memory.Shared, g.Scan.Marked[n*n:], g.pass.cpus

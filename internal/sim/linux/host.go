@@ -25,7 +25,7 @@ type scratch struct {
 	open           []int
 	weights        []float64 // by group, on the node that is filled
 	counted        bool
-	// Sums over groups by node: page cache that nobody maps, mapped files; what was idle
+	// Sums over groups by node: page cache that no process maps, mapped files; what was idle
 	// of the CPUs, if idleKnown.
 	cache, mapped, idle []float64
 	idleKnown           bool

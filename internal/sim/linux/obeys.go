@@ -39,7 +39,7 @@ func (g *Group) put(to []float64) {
 
 // SetMems is a write to cpuset.mems of cgroup v2: pages elsewhere are moved inside
 // the write (cpuset_migrate_mm), and the group stands still for it. Page cache that
-// nobody maps stays where it is: no mm has it.
+// no process maps stays where it is: no mm has it.
 //
 // Several new nodes get pages by what is free on them; the kernel maps old nodes to
 // new ones by number (do_migrate_pages, node_remap).
@@ -58,7 +58,7 @@ func (h *Host) SetMems(g *Group, mems []bool) Moved {
 }
 
 // Move is move_pages from some nodes to others, at most budget pages (0: no
-// bound), of files nobody maps, too, if cache. Nodes that the cpuset has not are no
+// bound), also of files that no process maps, if cache. Nodes that the cpuset has not are no
 // targets (do_pages_move: EACCES).
 func (h *Host) Move(g *Group, from, to []bool, budget float64, cache bool) Moved {
 	return h.moveAll(g, from, to, budget, cache)

@@ -7,7 +7,7 @@ const (
 	// gives back. Estimated: some 2 µs a page. Lower makes allocations fall over to other
 	// nodes while it works.
 	kswapdRate = 2e9
-	// mappedWeight is how much less likely a mapped page goes than one nobody maps:
+	// mappedWeight is how much less likely a mapped page goes than one that is not mapped:
 	// those were seen accessed and have a second round (folio_check_references).
 	// Estimated.
 	mappedWeight = 0.1

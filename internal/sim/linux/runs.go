@@ -41,7 +41,7 @@ func (g *Group) asks(wants float64) float64 {
 	return asked
 }
 
-// ask is step 3 of Run; it says if a cpuset holds anybody back.
+// ask is step 3 of Run; it says whether a cpuset holds a group back.
 func (h *Host) ask() (held bool) {
 	s, n := &h.scratch, len(h.Nodes)
 	for i, g := range h.Groups {
@@ -63,7 +63,7 @@ func (h *Host) ask() (held bool) {
 	return held
 }
 
-// askAgain is the first half of step 5 of Run; it says if anybody asks.
+// askAgain is the first half of step 5 of Run; it says whether a group asks.
 func (h *Host) askAgain() bool {
 	s, n, any := &h.scratch, len(h.Nodes), false
 	for i, g := range h.Groups {
@@ -112,7 +112,7 @@ func (h *Host) grant() (full bool) {
 //
 //  1. Everyone has the same for its weight there, or all that it asks for if that is
 //     less.
-//  2. What those with less leave is shared again, until nobody leaves anything.
+//  2. What those with less leave is shared again, until no group leaves anything.
 func (h *Host) fill(node int) {
 	s, n := &h.scratch, len(h.Nodes)
 	open, weights := s.open[:0], room(s.weights, len(h.Groups))

@@ -45,8 +45,8 @@ func (g *Group) settle() {
 	clear(g.wander.off)
 }
 
-// Settle takes where somebody else has put the threads, and their rows of private pages,
-// as where they are meant to be.
+// Settle accepts where the caller has put the threads, and their rows of private pages, as
+// where they are meant to be.
 func (g *Group) Settle() { g.settle() }
 
 // wander moves threads for dt seconds. Pages stay; private ones change their row.
@@ -75,7 +75,7 @@ func (h *Host) wander(dt float64) {
 	for _, g := range h.Groups {
 		h.catchUp(g)
 		if !slices.Equal(g.On, g.wander.last) {
-			g.settle() // somebody else put them there
+			g.settle() // the caller put them there
 		}
 	}
 	if !h.Settings.LoadBalance && !h.Settings.WakePlacement {
@@ -376,7 +376,7 @@ func (g *Group) appear(base []float64) {
 	copy(g.wander.last, g.On)
 }
 
-// rearrange moves threads to where to says; those who leave a node go to all that
+// rearrange moves threads to where to says; those that leave a node go to all that
 // gain, by what they gain, and take their rows along.
 func (g *Group) rearrange(to []float64) {
 	base, private, n := g.wander.base, g.Memory.Private, len(to)

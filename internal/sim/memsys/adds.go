@@ -6,19 +6,19 @@ import "math"
 
 // Lines that several threads add to (lab/plugin/directory.c).
 //
-//  1. Who added to a line last has it in its L2, unless that was too long ago. It is
-//     a thread with a probability by rates.
+//  1. The thread that added to a line last has it in its L2, unless that was too long ago.
+//     Which thread that is, is a probability by rates.
 //  2. Another core takes it from there: Transfer, the links being as they are for the
 //     lab, which does not let these lines wait; beyond a link's capacity they do, as
 //     nothing else would hold them back. Itself, it hits. Gone from L2, the line is in
-//     the LLC of who had it, for the others in memory.
+//     the LLC of its last thread, for the others in memory.
 //  3. A line goes from one core to the next, not to two at once: transfers wait for
 //     those of the same line before. The queue is that of an M/D/1 in light load; when
 //     all threads wait for a line it holds all of them:
 //     W = x k u (1 + u) / 2 (1 − k u), u how busy a line is, k = 1 − 1/threads.
 //  4. u decides how long threads wait, and with it u: the one u that agrees is found,
 //     the other cycles as they were in the last round.
-//  5. Who had a line last follows from the rates of the last round; where that
+//  5. Which thread had a line last follows from the rates of the last round; where that
 //     overshoots, only part of the way is gone (pace).
 
 // adding is what adds cost a load, an operation.

@@ -6,11 +6,11 @@ import "math"
 
 // How much of a region a cache holds.
 //
-//  1. A line that was brought in stays for a time T, whoever it belongs to: the cache
+//  1. A line that was brought in stays for a time T, whatever it belongs to: the cache
 //     replaces at random (an LLC), or the oldest first (an L2). So a region holds its
 //     insertions × T: in proportion to its misses.
 //  2. T is what makes them hold as much as there is room for; with room for all, T is
-//     infinite and nobody misses.
+//     infinite and nothing misses.
 //  3. Each line is asked for q times in a unit of time, x = qT. At random, it misses
 //     1/(1+x) of the time (for both kinds of replacement: Gelenbe, A unified approach
 //     to the evaluation of a class of replacement algorithms, 1973). In laps, each line
@@ -78,8 +78,8 @@ func (s *Solver) layDomain(i int, warm bool) {
 }
 
 // fill is what its loads want of an LLC. One that does nothing at all (no CPUs, as while
-// the kernel moves its memory) wants nothing: counted, it would fill a cache that nobody
-// asks for its lines, and T would have no end.
+// the kernel moves its memory) wants nothing: counted, it would fill a cache without
+// asking for its lines, and T would have no end.
 func (s *Solver) fill(i int) {
 	d := &s.domains[i]
 	d.footprint, d.asked, d.limited = 0, 0, false

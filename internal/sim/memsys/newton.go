@@ -28,7 +28,7 @@ type newton struct {
 	// alone is how the lines of a server that is not among them change with what is asked
 	// of it.
 	alone []float64
-	// Where lines are: in each node's memory, and where somebody adds, then in its
+	// Where lines are: in each node's memory, and where a load adds, then in its
 	// cores' caches. wide is how many places that is.
 	wide int
 	// readBy[c][m][m'] is how the lines that c's CPUs read from m change with the latency
@@ -258,7 +258,7 @@ func (n *newton) residuals(s *Solver) float64 {
 	for i := range s.domains {
 		d := &s.domains[i]
 		var off [ofDomain]float64
-		if own := n.own[i*ofDomain*ofDomain]; d.full && d.lines > 0 && own > 0 || d.crowded(own) { // else nobody reads
+		if own := n.own[i*ofDomain*ofDomain]; d.full && d.lines > 0 && own > 0 || d.crowded(own) { // else nothing is read
 			off[ofStay] = (d.held - d.lines) / d.lines
 		}
 		off[ofBusy], off[ofIssued] = (d.used-d.busy)/max(1, d.cpus), (d.issues-d.issued)/max(1, d.cpus)
@@ -280,7 +280,7 @@ func (n *newton) pace(pace *float64, before, now float64) {
 	}
 }
 
-// leastPace is where steps no longer become smaller. Who had a line last may change by
+// leastPace is where steps no longer become smaller. Which thread had a line last may change by
 // per cent where cycles do by a hundredth of one.
 const leastPace = 1.0 / 4096
 

@@ -114,7 +114,7 @@ func (s *Solver) idleOf(m int) float64 {
 
 // idleOver is the same of a link: what it adds to the idle latency, the least of those
 // that use it. The nodes' own part waits at the controller already. That the curve of a
-// controller is a link's as well is a guess: nobody published one.
+// controller is a link's as well is a guess: none was published.
 func (s *Solver) idleOver(link int) float64 {
 	least := math.Inf(1)
 	for c := range s.nodes {

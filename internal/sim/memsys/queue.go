@@ -15,7 +15,7 @@ const (
 	leastIdle = 50
 )
 
-// Default law of a machine that nobody measured under load: latency as a multiple of
+// Default law of a machine that was not measured under load: latency as a multiple of
 // the idle one, 1 + linear ρ + late ρ^8. What it is fitted to: TestLoadedLatency. Lines
 // share banks and buses at any load; in the end they queue. It is that of controllers;
 // for links it is a guess (prepare.go, idleOver).

@@ -34,7 +34,7 @@ func (s *Solver) reportLoad(i int, to *LoadResult) {
 		DRAM: s.floats[2*i*n : (2*i+1)*n : (2*i+1)*n], Writebacks: s.floats[(2*i+1)*n : (2*i+2)*n : (2*i+2)*n],
 	}
 	if l.rate <= 0 {
-		to.LLC = 0 // what it has left there is nobody's to count on
+		to.LLC = 0 // what it has left there does not count
 	}
 	for m := range n {
 		to.DRAM[m] = float64(s.home[i*n+m]*l.reads) + float64(s.shared[i*n+m]*l.adding.reads)
