@@ -181,7 +181,7 @@ func TestMovesAreServed(t *testing.T) {
 		lines := 0.0
 		for i, r := range w.Solver.Solve(&y, w.Loads).Loads {
 			if w.Loads[i].Workload >= len(w.live) {
-				lines += float64(r.Ops * sum(r.DRAM))
+				lines += r.Ops * sum(r.DRAM)
 			}
 		}
 		o := outcome(t, w.Window())

@@ -25,7 +25,7 @@ func (w *amounts) hold(res *memsys.Result) (any bool) {
 		any = true
 		pace := paceOf(w.Loads[first:k], res.Loads[first:k]) / wl.Spec.Straggle()
 		for j := first; j < k; j++ {
-			w.Loads[j].Ops = float64(pace * w.Loads[j].Threads)
+			w.Loads[j].Ops = pace * w.Loads[j].Threads
 		}
 	}
 	return any
@@ -51,5 +51,5 @@ func (w *amounts) spins(wl *pool, l *memsys.Load, worked, dt float64) float64 {
 		return 0
 	}
 	given := wl.Group.Used[w.Config.System.Domains[l.Domain].Node] * wl.share[l.Domain]
-	return max(0, float64(given*dt)-worked)
+	return max(0, given*dt-worked)
 }

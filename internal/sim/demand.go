@@ -77,8 +77,8 @@ func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Dur
 	}
 	n.started, n.knot = true, int64(arrive/knotEvery)
 	n.random = exact.NewRandom(seed, id, "demand")
-	n.sigma = math.Sqrt(exact.Log(1 + float64(deviation*deviation)))
-	n.a = float64(n.sigma * n.random.Normal())
+	n.sigma = math.Sqrt(exact.Log(1 + deviation*deviation))
+	n.a = n.sigma * n.random.Normal()
 	n.b = n.next(n.a)
 }
 
@@ -86,7 +86,7 @@ func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Dur
 var keep = exact.Exp(-1.0 / noiseKnots)
 
 func (n *noise) next(x float64) float64 {
-	return float64(keep*x) + float64(n.sigma*math.Sqrt(1-float64(keep*keep))*n.random.Normal())
+	return keep*x + n.sigma*math.Sqrt(1-keep*keep)*n.random.Normal()
 }
 
 // line is the factor's logarithm at a knot, and what it gains by the next one; knots
@@ -98,7 +98,7 @@ func (n *noise) line(knot int64) (at, slope float64) {
 	for ; n.knot < knot; n.knot++ {
 		n.a, n.b = n.b, n.next(n.b)
 	}
-	return n.a - float64(n.sigma*n.sigma/2), n.b - n.a
+	return n.a - n.sigma*n.sigma/2, n.b - n.a
 }
 
 // Ask sets the demand of the step from now on.
@@ -144,12 +144,12 @@ func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
 	x, slope := a.noise.line(knot)
 	f := float64(at-time.Duration(knot)*knotEvery) / float64(knotEvery)
 	h := seconds / knotEvery.Seconds()
-	c += float64(gain * f)
+	c += gain * f
 	if slope == 0 && x == 0 {
-		return float64(seconds * (c + float64(gain*h/2)))
+		return seconds * (c + gain*h/2)
 	}
-	e1, e2 := expMoments(float64(slope * h))
-	return float64(seconds * exact.Exp(x+float64(slope*f)) * (float64(c*e1) + float64(gain*h*e2)))
+	e1, e2 := expMoments(slope * h)
+	return seconds * exact.Exp(x+slope*f) * (c*e1 + gain*h*e2)
 }
 
 // expMoments are the integrals of e^(us) and of s e^(us) over s from 0 to 1. Near 0, where
@@ -157,7 +157,7 @@ func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
 func expMoments(u float64) (one, s float64) {
 	if math.Abs(u) > 1 {
 		e := exact.Exp(u)
-		return (e - 1) / u, (1 + float64(e*(u-1))) / float64(u*u)
+		return (e - 1) / u, (1 + e*(u-1)) / (u * u)
 	}
 	term := 1.0 // uⁿ/n!
 	for n := 1.0; n < 19 && math.Abs(term) > 1e-17; n++ {
@@ -192,8 +192,8 @@ func (c *clock) curve(d *DemandSpec, knot int64) (at, gain float64) {
 			c.cosines[i] = cosTurn(float64(of) / float64(day))
 		}
 	}
-	at = d.Low + float64((1-d.Low)*(1+c.cosines[0])/2)
-	return at, float64((1-d.Low)*(c.cosines[1]-c.cosines[0])) / 2
+	at = d.Low + (1-d.Low)*(1+c.cosines[0])/2
+	return at, (1 - d.Low) * (c.cosines[1] - c.cosines[0]) / 2
 }
 
 // sinceMidnight is how long before a time its day began, in UTC.
@@ -214,12 +214,12 @@ func cosTurn(x float64) float64 {
 		x, sign = 0.5-x, -1
 	}
 	y := 2 * math.Pi * x
-	y2 := float64(y * y)
+	y2 := y * y
 	sum := 1.0
 	for i := 22; i > 0; i -= 2 {
-		sum = 1 - float64(float64(y2*sum)/float64(i*(i-1)))
+		sum = 1 - y2*sum/float64(i*(i-1))
 	}
-	return float64(sign * sum)
+	return sign * sum
 }
 
 // phaseAt is which phase it is, an age after the arrival.

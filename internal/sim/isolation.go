@@ -48,13 +48,13 @@ func (w *amounts) accountShared(i int, wl *pool, dt float64, loads []memsys.Load
 		r, node := &results[k], w.Config.System.Domains[loads[k].Domain].Node
 		wl.llc += r.LLC
 		for m := range r.DRAM {
-			bytes := float64(w.done[k] * (r.DRAM[m] + r.Writebacks[m]) * memsys.LineBytes)
+			bytes := w.done[k] * (r.DRAM[m] + r.Writebacks[m]) * memsys.LineBytes
 			if wl.traffic += bytes; m == node {
 				wl.near += bytes
 			}
 		}
 	}
-	if sum(wl.Group.Used) < float64(w.wants[i]*(1-wantsMore))-few {
+	if sum(wl.Group.Used) < w.wants[i]*(1-wantsMore)-few {
 		wl.waited += dt
 	}
 }

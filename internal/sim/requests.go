@@ -119,29 +119,29 @@ func (a *asking) Admit(dt, service, servers float64) {
 //	P(j wait) ~ r^j, j = 0 … room;   P(a server is free) ~ (ρ^(1−power) − 1)/(1 − ρ)
 func (q *station) refuses(rate, room float64) (share, waiting float64) {
 	load := rate / q.capacity()
-	if float64(room*(1-load)) > 40*q.varies {
+	if room*(1-load) > 40*q.varies {
 		return 0, math.Inf(1)
 	}
 	log := exact.Log(load)
-	r, last := exact.Exp(log/q.varies), exact.Exp(min(600, float64(room*log)/q.varies))
+	r, last := exact.Exp(log/q.varies), exact.Exp(min(600, room*log/q.varies))
 	free, all, sum := q.power-1, room+1, room*(room+1)/2
 	if math.Abs(1-load) > 1e-9 {
-		free = (exact.Exp(min(600, float64((1-q.power)*log))) - 1) / (1 - load)
+		free = (exact.Exp(min(600, (1-q.power)*log)) - 1) / (1 - load)
 	}
 	if math.Abs(room*(1-r)) > 1e-4 {
-		all = (1 - float64(r*last)) / (1 - r)
-		sum = r * (1 - float64((room+1)*last) + float64(room*r*last)) / float64((1-r)*(1-r))
+		all = (1 - r*last) / (1 - r)
+		sum = r * (1 - (room+1)*last + room*r*last) / ((1 - r) * (1 - r))
 	}
-	varies := 1 + float64((q.varies-1)*room)/(room+1) // without room it does not matter
-	return min(1, varies*last/(float64(varies*free)+all)), sum / (free + all)
+	varies := 1 + (q.varies-1)*room/(room+1) // without room it does not matter
+	return min(1, varies*last/(varies*free+all)), sum / (free + all)
 }
 
 // settled is how far a queue with room for few has come to the mean number that waits.
 func (q *station) settled(rate, mean, waits, dt float64) float64 {
 	drift := max(0, rate-q.capacity())
-	takes := float64(mean*mean) / (float64(q.varies*q.capacity()) + float64(drift*mean))
+	takes := mean * mean / (q.varies*q.capacity() + drift*mean)
 	full := min(1, waits/max(mean, 1e-300))
 	full *= full
 	full *= full
-	return max(float64(full*full), exact.Exp(-float64((takes/dt)*(takes/dt))))
+	return max(full*full, exact.Exp(-((takes / dt) * (takes / dt))))
 }

@@ -99,7 +99,7 @@ func (w *amounts) mean(wl *pool) float64 {
 			by = wl.Group.On
 		}
 		for d, dom := range w.Config.System.Domains {
-			part := float64(by[dom.Node] * wl.share[d])
+			part := by[dom.Node] * wl.share[d]
 			cpus += part
 			ops += part / wl.cycles[d]
 		}
@@ -132,25 +132,25 @@ func (w *amounts) loadOf(i int, wl *pool, dt float64) {
 		if wl.Spec.Work.Adds > 0 {
 			lines = w.home(wl, n, 0)
 		}
-		could := float64(used * (1 + w.spare(wl, n, most, all)))
+		could := used * (1 + w.spare(wl, n, most, all))
 		for _, d := range p.domains {
 			if wl.share[d] == 0 {
 				continue
 			}
-			cpus := float64(could * wl.share[d])
+			cpus := could * wl.share[d]
 			w.Loads = append(w.Loads, memsys.Load{
-				Workload: i, Domain: d, CPUs: cpus, Threads: max(cpus, float64(on*wl.share[d])),
+				Workload: i, Domain: d, CPUs: cpus, Threads: max(cpus, on*wl.share[d]),
 				Work: &wl.Works[wl.Demand.Phase], Home: home, Shared: lines, Slow: wl.Slow,
 				Cache: float64(wl.class.Cache), Bandwidth: float64(wl.class.Bandwidth),
 			})
-			rate += float64(used*wl.share[d]) / wl.cycles[d]
+			rate += used * wl.share[d] / wl.cycles[d]
 		}
 	}
 	ops := w.opsAsked(wl, dt)
 	for k := first; k < len(w.Loads); k++ {
 		l := &w.Loads[k]
 		node := w.Config.System.Domains[l.Domain].Node
-		switch part := float64(wl.Group.Used[node]*wl.share[l.Domain]) / wl.cycles[l.Domain]; {
+		switch part := wl.Group.Used[node] * wl.share[l.Domain] / wl.cycles[l.Domain]; {
 		case part == 0:
 			l.Ops = 0
 		case math.IsInf(ops, 1):
@@ -176,7 +176,7 @@ func (w *amounts) spare(wl *pool, n int, most, all float64) float64 {
 // opsAsked is a second, all its threads together.
 func (w *amounts) opsAsked(wl *pool, dt float64) float64 {
 	if !wl.Demand.Closed {
-		return float64(wl.rate*(1-wl.refused)) + wl.queue/dt
+		return wl.rate*(1-wl.refused) + wl.queue/dt
 	}
 	think := wl.Spec.Demand.Think.Seconds()
 	if think == 0 {
@@ -215,8 +215,8 @@ func (w *amounts) learn(dt float64, res *memsys.Result) (far bool) {
 		for ; k < len(w.Loads) && w.Loads[k].Workload == i; k++ {
 			if wl.Mixed {
 				mine, both := w.Solver.OwnReads(k, w.Loads[k].Work.Regions)
-				own += float64(mine * res.Loads[k].Ops)
-				all += float64(both * res.Loads[k].Ops)
+				own += mine * res.Loads[k].Ops
+				all += both * res.Loads[k].Ops
 			}
 			now, last := res.Loads[k].Cycles, &wl.cycles[w.Loads[k].Domain]
 			far = far || w.Loads[k].CPUs > few && (now < *last*0.9 || wl.Demand.Closed && now > *last*1.1)
@@ -229,7 +229,7 @@ func (w *amounts) learn(dt float64, res *memsys.Result) (far bool) {
 		}
 		if !far && !wl.Demand.Closed && done < w.opsAsked(wl, dt)*(1-shortage) {
 			need, most := w.need(wl, dt)
-			far = min(need, most) > float64(w.wants[i]*(1+shortage))
+			far = min(need, most) > w.wants[i]*(1+shortage)
 		}
 	}
 	return far
@@ -277,27 +277,27 @@ func (w *amounts) accountOf(wl *pool, dt float64, loads []memsys.Load, results [
 	for k := range loads {
 		r, node := &results[k], w.Config.System.Domains[loads[k].Domain].Node
 		ops := done[k]
-		cycles := float64(ops * r.Cycles)
+		cycles := ops * r.Cycles
 		seconds := cycles / w.Config.System.Hz
 		c.Ops += ops
 		c.Cycles += cycles
 		c.CPU += seconds
-		c.Stall += float64(ops * r.Stall)
+		c.Stall += ops * r.Stall
 		for m, reads := range r.DRAM {
 			if m == node {
-				c.Local += float64(ops * reads)
+				c.Local += ops * reads
 			} else {
-				c.Remote += float64(ops * reads)
+				c.Remote += ops * reads
 			}
 		}
 		spun := w.spins(wl, &loads[k], seconds, dt)
-		c.Cycles += float64(spun * w.Config.System.Hz)
-		c.Instructions += float64(spun * w.Config.System.Hz)
+		c.Cycles += spun * w.Config.System.Hz
+		c.Instructions += spun * w.Config.System.Hz
 		c.CPU += spun
 		w.Busy[node] += seconds + spun
 		wl.ByCPU[node] += seconds + spun
 	}
-	c.Instructions += float64(c.Ops * work.Instructions)
+	c.Instructions += c.Ops * work.Instructions
 	wl.Serve(dt, &c)
 	wl.Count(&c)
 	if wakes := wl.Spec.Wakes(); wakes > 0 {
@@ -328,18 +328,18 @@ func (w *amounts) servers(wl *pool) float64 {
 func (w *amounts) divide(wl *pool, dt float64, loads []memsys.Load, results []memsys.LoadResult) []float64 {
 	done, all := w.done[:0], 0.0
 	for k := range results {
-		done = append(done, float64(results[k].Ops*dt))
+		done = append(done, results[k].Ops*dt)
 		all += done[k]
 	}
 	w.done = done
 	if wl.Spec.Work.Barrier > 0 {
 		pace := paceOf(loads, results)
 		for k := range done {
-			done[k] = float64(pace * loads[k].Threads * dt)
+			done[k] = pace * loads[k].Threads * dt
 		}
 		return done
 	}
-	asked := float64(w.opsAsked(wl, dt) * dt)
+	asked := w.opsAsked(wl, dt) * dt
 	if math.IsInf(asked, 1) || all == 0 {
 		return done
 	}
@@ -355,14 +355,14 @@ func (w *amounts) divide(wl *pool, dt float64, loads []memsys.Load, results []me
 	}
 	part := min(1, (asked-all)/max(room, 1e-300))
 	for k := range done {
-		done[k] += float64(part * w.roomOf(&loads[k], &results[k], done[k], dt))
+		done[k] += part * w.roomOf(&loads[k], &results[k], done[k], dt)
 	}
 	return done
 }
 
 // roomOf is how many operations more there was CPU time for.
 func (w *amounts) roomOf(l *memsys.Load, r *memsys.LoadResult, done, dt float64) float64 {
-	return max(0, float64(l.CPUs*w.Config.System.Hz/r.Cycles*dt)-done)
+	return max(0, l.CPUs*w.Config.System.Hz/r.Cycles*dt-done)
 }
 
 // balance is NUMA balancing's step: the CPU time that it took of a workload in the

@@ -117,7 +117,7 @@ func (v *validator) memory(s Spec, m machine.Machine) {
 func memoryOf(m machine.Machine, nodes set.NodeSet) (sum float64) {
 	for _, n := range m.Nodes {
 		if nodes.IsEmpty() || nodes.Has(n.ID) {
-			sum += float64(float64(n.Memory.Or(0)) * (1 - kernelShare))
+			sum += float64(n.Memory.Or(0)) * (1 - kernelShare)
 		}
 	}
 	return sum
@@ -138,7 +138,7 @@ func (v *validator) work(s Spec) {
 		if r.Shared {
 			shared += float64(r.Size)
 		} else {
-			private += float64(float64(r.Size) * float64(s.Threads))
+			private += float64(r.Size) * float64(s.Threads)
 		}
 	}
 	v.fits("memory.private", s.Memory.Private, private, "the regions of its threads take")
@@ -281,7 +281,7 @@ func crowded(specs []Spec, m machine.Machine, nodes set.NodeSet) (int, Problem, 
 		sum := 0.0
 		for _, o := range specs {
 			if within(o) && o.Arrive <= s.Arrive && (o.Depart == 0 || o.Depart > s.Arrive) {
-				sum += float64(o.Held() * float64(o.replicas()))
+				sum += o.Held() * float64(o.replicas())
 			}
 		}
 		switch {

@@ -80,7 +80,7 @@ func orOne(factor float64) float64 {
 func CyclesAlone(sys *memsys.System, work *memsys.Work, node int) float64 {
 	cycles := work.Cycles
 	for _, r := range work.Regions {
-		cycles += float64(r.Accesses * sys.Latency[node][node] / r.Parallelism)
+		cycles += r.Accesses * sys.Latency[node][node] / r.Parallelism
 	}
 	return max(1, cycles)
 }
@@ -104,7 +104,7 @@ func PrivateShare(sys *memsys.System, s *Spec, work *memsys.Work) (share float64
 		llc = max(llc, d.LLC)
 	}
 	for _, r := range work.Regions {
-		reads := float64(r.Accesses * (r.Bytes / (r.Bytes + llc)))
+		reads := r.Accesses * (r.Bytes / (r.Bytes + llc))
 		all += reads
 		if !r.Shared {
 			own += reads

@@ -136,7 +136,7 @@ func (h *handThreads) job(m machine.Machine, w window.Window, wl *window.Workloa
 		}
 		normalise(home)
 		for i, share := range home {
-			job.Shared[i] = max(0, job.Shared[i]-float64(each*share))
+			job.Shared[i] = max(0, job.Shared[i]-each*share)
 		}
 		job.Private = append(job.Private, home)
 	}

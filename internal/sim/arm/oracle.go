@@ -328,7 +328,7 @@ func (o *Oracle) now(i int, r *memsys.Result) (cycles, ops float64) {
 	for k, load := range o.work {
 		if load.Workload == i {
 			ops += r.Loads[k].Ops
-			cycles += float64(r.Loads[k].Ops * r.Loads[k].Cycles)
+			cycles += r.Loads[k].Ops * r.Loads[k].Cycles
 		}
 	}
 	return cycles / max(ops, 1e-300), ops
@@ -346,7 +346,7 @@ func (o *Oracle) worth(p Placement, r *memsys.Result) float64 {
 		}
 		speed = max(1e-9, speed)
 		weight := max(1e-3, l.ops*l.cycles/o.sys.Hz)
-		score += float64(weight*exact.Log(speed)) + float64(float64(weight*stay)*o.stays(p[i], i))
+		score += weight*exact.Log(speed) + weight*stay*o.stays(p[i], i)
 		weights += weight
 	}
 	return score / max(weights, 1e-9)

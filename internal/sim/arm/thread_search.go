@@ -64,7 +64,7 @@ func newThreadOracle(sys *memsys.System, jobs []ThreadJob) *threadOracle {
 		for _, own := range jobs[j].Private {
 			home := make([]float64, len(sys.Nodes))
 			for m := range home {
-				home[m] = float64(private*own[m]) + float64((1-private)*jobs[j].Shared[m])
+				home[m] = private*own[m] + (1-private)*jobs[j].Shared[m]
 			}
 			o.threads = append(o.threads, oneThread{j, o.kindOf(j, home)})
 		}
@@ -76,7 +76,7 @@ func newThreadOracle(sys *memsys.System, jobs []ThreadJob) *threadOracle {
 	}
 	crowd := max(1, float64(len(o.threads))/max(1, all))
 	for _, d := range sys.Domains {
-		o.room = append(o.room, int(math.Ceil(float64(d.CPUs*crowd)-1e-9)))
+		o.room = append(o.room, int(math.Ceil(d.CPUs*crowd-1e-9)))
 	}
 	return o
 }
@@ -165,7 +165,7 @@ func (o *threadOracle) hold(res *memsys.Result) bool {
 		}
 		for i, of := range o.of {
 			if of == j {
-				o.loads[i].Ops = float64(pace * o.loads[i].Threads)
+				o.loads[i].Ops = pace * o.loads[i].Threads
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (o *threadOracle) worth(res *memsys.Result) float64 {
 		if o.jobs[j].Spec.Work.Barrier > 0 {
 			ops = slowest * threads
 		}
-		score += float64(threads * exact.Log(ops))
+		score += threads * exact.Log(ops)
 	}
 	return score / max(1, float64(len(o.threads)))
 }

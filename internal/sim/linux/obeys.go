@@ -25,7 +25,7 @@ func (h *Host) SetCPUs(g *Group, cpus []float64) {
 		return
 	}
 	for k := range to {
-		to[k] += float64(homeless * (cpus[k] / all))
+		to[k] += homeless * (cpus[k] / all)
 	}
 	g.put(to)
 }
@@ -95,7 +95,7 @@ func (h *Host) moveAll(g *Group, from, to []bool, budget float64, cache bool) Mo
 		return moved
 	}
 	for k := range h.Nodes {
-		part := float64(pages * (s.a[k] / room))
+		part := pages * (s.a[k] / room)
 		if part > 0 {
 			h.drop(k, part-max(s.free[k]-s.min[k], 0), 0)
 		}
@@ -104,7 +104,7 @@ func (h *Host) moveAll(g *Group, from, to []bool, budget float64, cache bool) Mo
 	s.book(g, -1)
 	g.carry(s, pages/total, room, cache)
 	s.book(g, 1)
-	moved.CPU = float64(pages * h.Settings.moveSeconds())
+	moved.CPU = pages * h.Settings.moveSeconds()
 	return moved
 }
 
@@ -144,14 +144,14 @@ func carryList(list []float64, s *scratch, part, room float64) {
 	taken := 0.0
 	for k := range list {
 		if s.b[k] > 0 {
-			pages := float64(part * list[k])
+			pages := part * list[k]
 			list[k] -= pages
 			s.free[k] += pages
 			taken += pages
 		}
 	}
 	for k := range list {
-		pages := float64(taken * (s.a[k] / room))
+		pages := taken * (s.a[k] / room)
 		list[k] += pages
 		s.free[k] -= pages
 	}

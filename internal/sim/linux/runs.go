@@ -51,7 +51,7 @@ func (h *Host) ask() (held bool) {
 		}
 		for k := range n {
 			g.Used[k] = 0
-			s.want[i*n+k] = float64(g.On[k] * part)
+			s.want[i*n+k] = g.On[k] * part
 			if s.want[i*n+k] > g.CPUs[k] {
 				s.want[i*n+k], held = g.CPUs[k], true
 			}
@@ -131,7 +131,7 @@ func (h *Host) fill(node int) {
 		more, all = false, 0
 		for _, i := range open {
 			want := s.want[i*n+node]
-			if want > float64(each*weights[i]) {
+			if want > each*weights[i] {
 				rest, all = append(rest, i), all+weights[i]
 				continue
 			}
@@ -141,7 +141,7 @@ func (h *Host) fill(node int) {
 		open = rest // 2
 	}
 	for _, i := range open {
-		h.Groups[i].Used[node] += float64(max(left, 0) * (weights[i] / all))
+		h.Groups[i].Used[node] += max(left, 0) * (weights[i] / all)
 	}
 	s.use[node] = 0
 }

@@ -35,8 +35,8 @@ func (w *World) accountOf(wl *workload, dt float64) {
 // inLoop is the time that operations of a closed loop take, summed: all of its threads'
 // time in which they do not think.
 func (w *World) inLoop(wl *workload, dt, ops float64) float64 {
-	all := float64(dt * float64(len(wl.threads)) * wl.Demand.Duty)
-	return max(0, all-float64(ops*wl.Spec.Demand.Think.Seconds()))
+	all := dt * float64(len(wl.threads)) * wl.Demand.Duty
+	return max(0, all-ops*wl.Spec.Demand.Think.Seconds())
 }
 
 // wakes is how often one of its threads wakes up an operation: also where they sleep at
@@ -64,7 +64,7 @@ func (w *World) part(wl *workload, dt float64) float64 {
 	could := 0.0
 	for i := range wl.threads {
 		t := &wl.threads[i]
-		could += float64(t.able() * w.Config.System.Hz / w.groups[t.group].cycles)
+		could += t.able() * w.Config.System.Hz / w.groups[t.group].cycles
 	}
 	if wanted := wl.Wanted() / dt; could > wanted {
 		return wanted / could
@@ -87,21 +87,21 @@ func (w *World) slowest(wl *workload) float64 {
 func (w *World) accountThread(t *thread, dt, part float64, c *sim.Counts) {
 	wl, g, hz := t.wl, &w.groups[t.group], w.Config.System.Hz
 	work := &wl.Works[wl.Demand.Phase]
-	ops := float64(t.able()*hz/g.cycles) * part
+	ops := t.able() * hz / g.cycles * part
 	if wl.Spec.Work.Barrier > 0 {
 		ops = part
 	}
-	ops = float64(ops * dt)
-	cycles := float64(ops*g.cycles) + w.bring(t, dt, c)
-	instructions := float64(ops * work.Instructions)
+	ops = ops * dt
+	cycles := ops*g.cycles + w.bring(t, dt, c)
+	instructions := ops * work.Instructions
 	if wl.Spec.Work.Spin {
-		if spun := max(0, float64(t.got*hz*dt)-cycles); spun > 0 {
+		if spun := max(0, t.got*hz*dt-cycles); spun > 0 {
 			cycles += spun
 			instructions += spun
 		}
 	}
 	cpu := cycles / hz
-	requests, waits := float64(ops*g.requests), float64(ops*g.waits)
+	requests, waits := ops*g.requests, ops*g.waits
 	t.win.cpu += cpu
 	t.win.cycles += cycles
 	t.win.instructions += instructions
@@ -115,9 +115,9 @@ func (w *World) accountThread(t *thread, dt, part float64, c *sim.Counts) {
 	c.Instructions += instructions
 	c.Requests += requests
 	c.Waits += waits
-	c.Stall += float64(ops * g.stall)
-	c.Local += float64(ops * g.local)
-	c.Remote += float64(ops * g.remote)
+	c.Stall += ops * g.stall
+	c.Local += ops * g.local
+	c.Remote += ops * g.remote
 	node := w.cpus[t.cpu].node
 	w.Busy[node] += cpu
 	wl.ByCPU[node] += cpu
@@ -143,7 +143,7 @@ const (
 // thread as the others. Time without operations belongs to those of its next step that has
 // some.
 func (l *tail) step(t *thread, dt, ops float64) {
-	in := float64(dt * t.wl.Demand.Duty)
+	in := dt * t.wl.Demand.Duty
 	if ops <= 0 {
 		t.held += in
 		return
@@ -166,7 +166,7 @@ func (l *tail) put(at int, weight, per float64) {
 	}
 	b := &l.bins[at]
 	b.weight += weight
-	b.sum += float64(weight * per)
+	b.sum += weight * per
 }
 
 // unfinished puts down threads that are without an operation since some time: theirs

@@ -44,7 +44,7 @@ func (w *World) chill(t *thread, from, to *cpu) {
 		if r.Shared {
 			shared += r.Bytes
 		} else {
-			own += float64(r.Bytes * g.threads)
+			own += r.Bytes * g.threads
 		}
 		accesses += r.Accesses
 		reads += r.Accesses / r.Parallelism
@@ -58,7 +58,7 @@ func (w *World) chill(t *thread, from, to *cpu) {
 	}
 	bytes = min(bytes, w.Config.System.Domains[to.llc].LLC)
 	hits := max(0, 1-(g.local+g.remote)/g.requests) // 2
-	t.cold.lines = float64(bytes / memsys.LineBytes * hits)
+	t.cold.lines = bytes / memsys.LineBytes * hits
 	t.cold.l2 = min(t.cold.lines, w.Config.System.L2/memsys.LineBytes)                                   // 4
 	t.cold.each = max(0, w.latency(t, to.node)-w.Config.System.LLCCycles) * reads / accesses * t.wl.Slow // 3
 }
@@ -77,7 +77,7 @@ func (w *World) below(t *thread, d int) bool {
 func (w *World) latency(t *thread, node int) (cycles float64) {
 	for m := range w.nodes {
 		if share := w.offer(t, m); share > 0 {
-			cycles += float64(share * w.Config.System.Latency[node][m])
+			cycles += share * w.Config.System.Latency[node][m]
 		}
 	}
 	return cycles
@@ -88,7 +88,7 @@ func (w *World) warm(wl *workload, dt float64) {
 	for i := range wl.threads {
 		t := &wl.threads[i]
 		if t.cold.paid = 0; t.cold.lines > 0 {
-			need := float64(t.cold.lines*t.cold.each) / w.Config.System.Hz / dt
+			need := t.cold.lines * t.cold.each / w.Config.System.Hz / dt
 			t.cold.paid = min(t.got, need)
 		}
 	}
@@ -103,16 +103,16 @@ func (w *World) bring(t *thread, dt float64, c *sim.Counts) (cycles float64) {
 	if k.lines <= 0 {
 		return 0
 	}
-	cycles = float64(k.paid * dt * w.Config.System.Hz)
+	cycles = k.paid * dt * w.Config.System.Hz
 	part := 1.0
-	if need := float64(k.lines * k.each); need > 0 {
+	if need := k.lines * k.each; need > 0 {
 		part = min(1, cycles/need)
 	}
-	lines, l2 := float64(part*k.lines), float64(part*k.l2)
+	lines, l2 := part*k.lines, part*k.l2
 	node := w.cpus[t.cpu].node
 	near := w.offer(t, node)
-	c.Local += float64(lines * near)
-	c.Remote += float64(lines * (1 - near))
+	c.Local += lines * near
+	c.Remote += lines * (1 - near)
 	c.Stall += cycles
 	c.Requests += l2
 	c.Waits += cycles

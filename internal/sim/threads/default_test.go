@@ -93,7 +93,7 @@ func both(t *testing.T, u usual, nodes int, part time.Duration, change func(*sim
 		}
 	}
 	busy := min(1, b.cpu/float64(4*nodes))
-	b.moves = float64(swapRate*busy*busy) * (1 - 1/float64(nodes))
+	b.moves = swapRate * busy * busy * (1 - 1/float64(nodes))
 	return a, b
 }
 

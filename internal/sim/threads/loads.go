@@ -149,8 +149,8 @@ func (w *World) load(dt float64) {
 			Work: &wl.Works[wl.Demand.Phase], Home: w.home(g, wl.Private), Slow: wl.Slow, Before: g.cycles,
 		}
 		if !wl.closed() {
-			l.Ops = float64(cpus * w.Config.System.Hz / g.cycles)
-			l.CPUs = min(g.threads, float64(cpus*spareTime))
+			l.Ops = cpus * w.Config.System.Hz / g.cycles
+			l.CPUs = min(g.threads, cpus*spareTime)
 		}
 		if wl.Spec.Work.Adds > 0 {
 			l.Shared = w.home(g, 0)
@@ -184,9 +184,9 @@ func (w *World) home(g *group, private float64) []float64 {
 		private, all = 1, 1
 	}
 	for k := range home {
-		home[k] = float64((m.Shared[k] + m.Mapped[k]) * ((1 - private) / all))
+		home[k] = (m.Shared[k] + m.Mapped[k]) * ((1 - private) / all)
 		if g.owners > 0 {
-			home[k] += float64(g.private[k] * (private / g.owners))
+			home[k] += g.private[k] * (private / g.owners)
 		}
 	}
 	rest := sum(home)
@@ -229,8 +229,8 @@ func (w *World) learn() {
 			wl.llc += w.groups[k].llcBytes
 			if wl.Mixed {
 				mine, both := w.Solver.OwnReads(k, w.Loads[k].Work.Regions)
-				own += float64(mine * w.result.Loads[k].Ops)
-				all += float64(both * w.result.Loads[k].Ops)
+				own += mine * w.result.Loads[k].Ops
+				all += both * w.result.Loads[k].Ops
 			}
 		}
 		if all <= 0 {

@@ -50,7 +50,7 @@ func (w *World) numaBalance(wl *workload, seconds float64) {
 	w.Open(wl.Workload)
 	cpu := w.Host.Balance(seconds, &wl.Group) // 1
 	w.Close(wl.Workload)
-	slow := 1 + min(mostSlow, cpu/float64(used*seconds)) // 2
+	slow := 1 + min(mostSlow, cpu/(used*seconds)) // 2
 	if math.Abs(slow-wl.Slow) > noticed {
 		wl.Slow, w.changed = slow, true
 	}

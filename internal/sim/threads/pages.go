@@ -74,7 +74,7 @@ func (w *World) divide(wl *workload, node int, gained, lost float64) {
 		taken := fresh
 		for k := range rows {
 			if rows[k] < before[k] {
-				left := float64(t.private[k] * (rows[k] / before[k]))
+				left := t.private[k] * (rows[k] / before[k])
 				if gained > 0 {
 					taken += t.private[k] - left
 				}
@@ -83,7 +83,7 @@ func (w *World) divide(wl *workload, node int, gained, lost float64) {
 		}
 		for k := range rows {
 			if more := rows[k] - before[k]; more > 0 {
-				t.private[k] += float64(taken * (more / gained))
+				t.private[k] += taken * (more / gained)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (w *World) look(wl *workload) {
 func more(key uint64, part, all float64) uint64 {
 	step := uint64(0)
 	if all > 0 {
-		step = uint64(float64(part/all*keySteps) + 0.5)
+		step = uint64(part/all*keySteps + 0.5)
 	}
 	return (key ^ (step + 1)) * 1099511628211 // FNV's prime
 }

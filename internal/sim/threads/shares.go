@@ -157,14 +157,14 @@ func (w *World) takeOver(wl *workload, dt float64) bool {
 	done, room, hz := 0.0, 0.0, w.Config.System.Hz
 	for i := range wl.threads {
 		t := &wl.threads[i]
-		done += float64(t.got * hz / w.cyclesOf(t))
+		done += t.got * hz / w.cyclesOf(t)
 	}
 	missing := wl.need - done
 	if missing <= settled*wl.need {
 		return false
 	}
 	for i := range wl.threads {
-		room += float64(w.couldMore(&wl.threads[i], dt) * hz / w.cyclesOf(&wl.threads[i]))
+		room += w.couldMore(&wl.threads[i], dt) * hz / w.cyclesOf(&wl.threads[i])
 	}
 	if room <= few*wl.need {
 		return false
@@ -172,7 +172,7 @@ func (w *World) takeOver(wl *workload, dt float64) bool {
 	part := min(1, missing/room)
 	for i := range wl.threads {
 		t := &wl.threads[i]
-		t.more = float64(part * w.couldMore(t, dt))
+		t.more = part * w.couldMore(t, dt)
 	}
 	for i := range wl.threads {
 		wl.threads[i].want += wl.threads[i].more

@@ -24,7 +24,7 @@ func (w *World) laySwaps() {
 		for k, i := range w.nodes[n].levels {
 			v := &w.levels[i]
 			share := w.levels[w.nodes[n].levels[0]].cpus / v.cpus
-			if v.swaps = float64(share * share); k == 0 {
+			if v.swaps = share * share; k == 0 {
 				v.swaps = 1
 			}
 			w.nodes[n].swaps += v.swaps
@@ -50,7 +50,7 @@ func (w *World) swapSometimes(at time.Duration) {
 		if due {
 			w.swapAny(threads)
 		}
-		rate := float64(float64(threads)*w.swapRate*w.swaps*busy*busy) / 2
+		rate := float64(threads) * w.swapRate * w.swaps * busy * busy / 2
 		wait := swapLook
 		if w.swapDue = false; rate > 0 {
 			if x := w.random.Exponential() / rate; x < swapLook.Seconds() {
@@ -86,7 +86,7 @@ func (w *World) swapAny(threads int) {
 // CPUs. nil: none, or one of them may not.
 func (w *World) partner(t *thread) *thread {
 	n := w.cpus[t.cpu].node
-	x := float64(w.random.Float() * w.swaps)
+	x := w.random.Float() * w.swaps
 	for _, i := range w.nodes[n].levels {
 		v := &w.levels[i]
 		if x -= v.swaps; x >= 0 {
