@@ -52,39 +52,23 @@ func (h *Host) SetMems(g *Group, mems []bool) Moved {
 		return Moved{}
 	}
 	copy(g.Mems, mems)
-	moved := h.moveAll(g, nil, mems, 0, false)
+	moved := h.Move(g, nil, mems, 0, false)
 	moved.Stalled = moved.CPU
 	return moved
 }
 
-// Move is move_pages from some nodes to others, at most budget pages (0: no
+// Move is move_pages from some nodes (nil: all) to others, at most budget pages (0: no
 // bound), also of files that no process maps, if cache. Nodes that the cpuset has not are no
 // targets (do_pages_move: EACCES).
-func (h *Host) Move(g *Group, from, to []bool, budget float64, cache bool) Moved {
-	return h.moveAll(g, from, to, budget, cache)
-}
-
-// moveAll moves pages from nodes (nil: all) that are not in to.
 //
 //  1. What there is to move, and what room there is down to the min watermark; page
 //     cache makes way on the targets, as new pages are asked for with __GFP_DIRECT_RECLAIM
 //     (alloc_migration_target: GFP_HIGHUSER_MOVABLE, one node only).
 //  2. All kinds and source nodes give alike.
 //  3. Targets get by their room.
-func (h *Host) moveAll(g *Group, from, to []bool, budget float64, cache bool) Moved {
+func (h *Host) Move(g *Group, from, to []bool, budget float64, cache bool) Moved {
 	s := h.prepare()
-	total, room := 0.0, 0.0 // 1
-	for k := range h.Nodes {
-		s.a[k], s.b[k] = 0, 0
-		switch {
-		case to[k] && g.Mems[k]:
-			s.a[k] = h.roomOn(k)
-			room += s.a[k]
-		case !to[k] && (from == nil || from[k]):
-			s.b[k] = g.movable(k, cache)
-			total += s.b[k]
-		}
-	}
+	total, room := h.Movable(g, from, to, cache, s.b, s.a) // 1
 	wanted := total
 	if budget > 0 {
 		wanted = min(total, budget)
@@ -126,7 +110,7 @@ func (g *Group) movable(node int, cache bool) float64 {
 	return max(pages, 0)
 }
 
-// carry is steps 2 and 3 of moveAll: part of what is on the nodes with b > 0 goes to
+// carry is steps 2 and 3 of Move: part of what is on the nodes with b > 0 goes to
 // those with a > 0.
 func (g *Group) carry(s *scratch, part, room float64, cache bool) {
 	n := len(s.a)
