@@ -30,7 +30,7 @@ type pool struct {
 	share  []float64 // by domain: of what it does on the domain's node; they sum to 1 a node
 	cycles []float64 // by domain: of an operation, as last known
 
-	class         action.Class // isolation.go
+	class         action.Class // amounts_isolation.go
 	llc           float64      // bytes, at the end of the last step
 	traffic, near float64      // bytes since the last Window, and those of the CPUs' own nodes
 	waited        float64      // seconds since the last Window

@@ -274,7 +274,7 @@ func TestSetMemsStall(t *testing.T) {
 	}
 }
 
-// A cpuset that somebody else set is theirs until another value is written; writing
+// A cpuset that another process set stays its own until another value is written; writing
 // what is there already is no change (journal.change). What its parent has is a value,
 // too. Restore puts theirs back.
 func TestWhoseCpuset(t *testing.T) {

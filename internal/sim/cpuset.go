@@ -18,7 +18,7 @@ const (
 	memsFile = "cpuset.mems"
 )
 
-// Cpuset is that of a workload's cgroup: what it may use, and whose doing that is.
+// Cpuset is that of a workload's cgroup: what it may use, and what set it.
 type Cpuset struct {
 	ID, Owner string
 	CPUs      set.CPUSet  // that it may use now: cpuset.cpus.effective
@@ -30,8 +30,8 @@ type Cpuset struct {
 	parentCPUs set.CPUSet
 	parentMems set.NodeSet
 
-	startCPUs          set.CPUSet  // that it came with in its cpuset.cpus
-	ownCPUs            set.CPUSet  // that are in its cpuset.cpus; empty: it has its parent's
+	startCPUs          set.CPUSet  // in its cpuset.cpus when it arrived
+	ownCPUs            set.CPUSet  // in its cpuset.cpus now; empty: it has its parent's
 	ownMems            set.NodeSet // likewise
 	oursCPUs, oursMems bool
 
@@ -41,7 +41,7 @@ type Cpuset struct {
 	random exact.Random
 }
 
-// newCpuset is of a workload that comes. Its memory policy is the start's.
+// newCpuset is that of a workload that arrives. Its memory policy is the start's.
 func newCpuset(c Config, s *Spec, id, owner string, policy linux.Policy) Cpuset {
 	own := s.Start.CPUs
 	k := Cpuset{
@@ -75,7 +75,7 @@ func (k *Cpuset) pinned(s *Spec, policy linux.Policy) {
 	k.whyBoth = k.whyCPUs + "; " + k.whyMems
 }
 
-// tell is whose doing it is, as the kernel's reader tells: the journal knows what is ours,
+// tell says what set it, as the kernel's reader does: the journal knows what is ours,
 // and what is narrower than the parent's otherwise was set by another process.
 func (k *Cpuset) tell(b *window.Binding) {
 	b.CPUs, b.Mems, b.OursCPUs, b.OursMems = k.CPUs, k.Mems, k.oursCPUs, k.oursMems

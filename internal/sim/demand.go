@@ -69,8 +69,8 @@ type noise struct {
 	started bool
 }
 
-// start gives a stream of its own, from the knot before an arrival on: one more
-// workload changes nothing for others.
+// start gives the workload a stream of its own, from the knot before its arrival on: one
+// more workload changes nothing for others.
 func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Duration) {
 	if deviation <= 0 {
 		return

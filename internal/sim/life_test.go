@@ -61,7 +61,7 @@ func heldPages(wl *Workload) float64 {
 	return sum(m.Private) + sum(m.Shared) + sum(m.Mapped) + sum(wl.Owed[:])
 }
 
-// What is refused is owed: it is told, asked for again, and given when somebody goes.
+// What is refused is owed: it is told, asked for again, and given when a workload departs.
 // First touch elsewhere is no binding: it goes on to the next node.
 func TestRefusedMemory(t *testing.T) {
 	big := func(name string) Spec {

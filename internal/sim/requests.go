@@ -14,7 +14,7 @@ const (
 	// mostStops of a step are gone through one by one; more are a slower server.
 	mostStops = 8
 	// trusted is the share of the requests that must be left over in a step for its
-	// operations to say what the capacity is. Less can be rounding of the CPU's.
+	// operations to show the capacity. Less can be rounding of the CPU's.
 	trusted = 1e-3
 )
 

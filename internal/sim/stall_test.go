@@ -33,7 +33,7 @@ func large(r *rand.Rand) (specs []Spec) {
 }
 
 // Workloads that stand still for whole steps inside a write to cpuset.mems do not make
-// figures of anybody no numbers.
+// figures of any workload no numbers.
 func TestWholeStepsOfStall(t *testing.T) {
 	m, y := memsys.DualSkylake()
 	stalled := 0.0

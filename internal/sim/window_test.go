@@ -11,7 +11,7 @@ import (
 	"homenode/internal/window"
 )
 
-// One that came 5 s before the window's end used its CPU for 5 s of 60: nobody who
+// One that came 5 s before the window's end used its CPU for 5 s of 60: no process that
 // reads counters at the windows can know. From the second window on it is known.
 func TestFirstWindow(t *testing.T) {
 	known := func(wl window.Workload) (all [7]bool) {

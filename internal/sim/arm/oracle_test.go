@@ -106,7 +106,7 @@ func TestOracleLimits(t *testing.T) {
 		t.Errorf("pinned to node 1, placed on %v", p)
 	}
 	if p := Search(NewOracle(&sys, nil)); len(p) != 0 {
-		t.Errorf("nobody is placed on %v", p)
+		t.Errorf("no workload is placed on %v", p)
 	}
 }
 

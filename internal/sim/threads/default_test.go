@@ -97,7 +97,7 @@ func both(t *testing.T, u usual, nodes int, part time.Duration, change func(*sim
 	return a, b
 }
 
-// TestDefaultLikeSim holds threads that nobody pins, under Linux without NUMA balancing, to
+// TestDefaultLikeSim holds threads that are not pinned, under Linux without NUMA balancing, to
 // package sim: how fast memory is left behind, and how often a thread changes nodes.
 // Not comparable, as sim has threads as amounts: what happens to fewer threads than CPUs
 // (sim lets their wake-ups find their own CPU busy), and threads that more than even out.

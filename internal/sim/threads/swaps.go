@@ -33,7 +33,7 @@ func (w *World) laySwaps() {
 	}
 }
 
-// swapSometimes is that: a thread changes places with one of a CPU by chance. That it
+// swapSometimes lets a thread change places with one of a CPU by chance. That it
 // happens takes both to be busy, so that on a machine that has idle CPUs it is rare. A
 // swap places two threads anew.
 func (w *World) swapSometimes(at time.Duration) {

@@ -61,7 +61,7 @@ func TestStarvedAreLatency(t *testing.T) {
 		l.step(&threads[1], 0.01, 0)
 	}
 	if p := l.p99(); p > 0.0011 {
-		t.Fatalf("P99 %v before anybody asks for those that wait", p)
+		t.Fatalf("P99 %v before the threads that wait are counted", p)
 	}
 	if l.unfinished(threads); l.p99() < 0.99 {
 		t.Errorf("P99 %v, a thread waits for a second", l.p99())

@@ -133,5 +133,5 @@ func (w *World) leastLoaded(t *thread, mask []uint64) int {
 	return best
 }
 
-// near is as good as equal, of CPUs' worth of time.
+// near is up to which difference CPUs' worth of time are equal.
 const near = 1e-6
