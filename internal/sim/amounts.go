@@ -3,6 +3,8 @@
 package sim
 
 import (
+	"slices"
+
 	"homenode/internal/action"
 	"homenode/internal/set"
 	"homenode/internal/sim/linux"
@@ -44,12 +46,7 @@ func newAmounts(w *World) *amounts {
 
 // of is a workload that is present.
 func (w *amounts) of(wl *Workload) *pool {
-	for _, p := range w.pools {
-		if p.Workload == wl {
-			return p
-		}
-	}
-	return nil
+	return w.pools[slices.IndexFunc(w.pools, func(p *pool) bool { return p.Workload == wl })]
 }
 
 // Begin leaves the placing to linux.Host. What an operation costs is a guess until the
@@ -65,14 +62,8 @@ func (w *amounts) Begin(wl *Workload) {
 	w.pools = append(w.pools, p)
 }
 
-// End forgets its pool.
 func (w *amounts) End(wl *Workload) {
-	for i, p := range w.pools {
-		if p.Workload == wl {
-			w.pools = append(w.pools[:i], w.pools[i+1:]...)
-			return
-		}
-	}
+	w.pools = slices.DeleteFunc(w.pools, func(p *pool) bool { return p.Workload == wl })
 }
 
 // Open and Close have nothing to do: private pages are by the node of their threads
