@@ -40,7 +40,6 @@ type pool struct {
 
 func newAmounts(w *World) *amounts {
 	n := len(w.Config.Machine.Nodes)
-	w.Slivers = true
 	return &amounts{World: w, places: placesOf(w.Config), idle: make([]float64, n), sharers: make([]float64, n)}
 }
 

@@ -58,10 +58,10 @@ func (w *World) MovePages(served func(m *mover.Move) (pages, cpu, each float64))
 }
 
 // endMoves makes the outcomes of the window's moves. A move whose turn did not come has
-// none, nor one whose turn was only what rounding left of another's (but for Slivers).
+// none, nor one whose turn was only what rounding left of another's.
 func (w *World) endMoves() {
 	for _, m := range w.moves {
-		if m.Told() || w.Slivers && m.Begun() {
+		if m.Told() {
 			w.outcomes = append(w.outcomes, m.Outcome(m.wl.Here()))
 		}
 	}

@@ -52,8 +52,6 @@ type World struct {
 	Mover  mover.Mover
 	Loads  []memsys.Load // of the last step
 	Busy   []float64     // CPU seconds by node since the last Window
-	// Slivers: a move has an outcome even if its turn was too short for a page.
-	Slivers bool
 
 	population Population
 

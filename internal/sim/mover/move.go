@@ -193,9 +193,6 @@ func sum(of []float64) (s float64) {
 	return s
 }
 
-// Begun says that its turn came.
-func (m *Move) Begun() bool { return m.begun }
-
 // Told says that there is something to tell of it: it is over, or has moved a page.
 func (m *Move) Told() bool { return m.begun && (m.over || m.moved >= halfPage) }
 
