@@ -55,7 +55,7 @@ type tellsThreads interface{ Threads() []threads.ThreadTruth }
 func newBook(specs []sim.Spec, warmup time.Duration) *book {
 	b := &book{warmup: warmup, apps: map[string]*sums{}, threads: map[int]*threadSums{}}
 	for i := range specs {
-		for _, id := range arm.IDs(specs[i]) {
+		for _, id := range specs[i].IDs() {
 			b.apps[id] = &sums{spec: &specs[i]}
 		}
 	}

@@ -59,7 +59,7 @@ func newBook(s *Setting, seed uint64) *book {
 		every: max(1, (periods+MaxSamples-1)/MaxSamples), cpus: float64(s.Host.OnlineCPUs().Len()), period: s.Period.Seconds(),
 	}
 	for _, spec := range s.Workloads {
-		for _, id := range arm.IDs(spec) {
+		for _, id := range spec.IDs() {
 			b.approved[id] = spec.Approved
 		}
 	}

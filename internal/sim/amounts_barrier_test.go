@@ -26,7 +26,7 @@ func minute(t *testing.T, specs ...Spec) (Truth, float64) {
 	w.Run(time.Minute)
 	w.Truth()
 	w.Run(time.Minute)
-	return w.Truth()[0], w.c.System.Hz
+	return w.Truth()[0], w.Config.System.Hz
 }
 
 // A thread of 220 cycles an operation waits for one of 377: both do as many as that one.
@@ -64,7 +64,7 @@ func TestStragglersByHand(t *testing.T) {
 	near(t, "of work that varies less", ops(100, 0.25), all/(1+math.Sqrt(2*math.Log(4)/400)), 1e-6)
 	one := Spec{Name: "a", Threads: 1, Work: WorkSpec{Cycles: 1e6, Barrier: 1}}
 	got, _ := minute(t, one)
-	near(t, "one thread waits for nobody", got.Ops, all/4, 1e-6)
+	near(t, "one thread waits for no other", got.Ops, all/4, 1e-6)
 }
 
 // A neighbour on one of the nodes slows threads on both.

@@ -22,11 +22,11 @@ import (
 //     time are all that this world knows: where it lacks any, one of its threads waits.
 
 // setClass is number 1.
-func (w *World) setClass(wl *workload, s action.Step) action.Outcome {
+func (w *amounts) setClass(wl *pool, s action.Step) action.Outcome {
 	refuse := func(why string) action.Outcome {
 		return action.Outcome{Step: s, Status: action.Refused, Detail: why}
 	}
-	if !w.c.Resctrl {
+	if !w.Config.Resctrl {
 		return refuse(fmt.Sprintf("isolate %s: refused: this host has no resctrl", wl.ID))
 	}
 	if why := wl.Foreign(); why != "" {
@@ -42,34 +42,33 @@ func (w *World) setClass(wl *workload, s action.Step) action.Outcome {
 const wantsMore = 0.01
 
 // accountShared puts down number 2 of a step, of workload i of those that are there.
-func (w *World) accountShared(i int, wl *workload, dt float64, loads []memsys.Load, results []memsys.LoadResult) {
+func (w *amounts) accountShared(i int, wl *pool, dt float64, loads []memsys.Load, results []memsys.LoadResult) {
 	wl.llc = 0
 	for k := range results {
-		r, node := &results[k], w.c.System.Domains[loads[k].Domain].Node
+		r, node := &results[k], w.Config.System.Domains[loads[k].Domain].Node
 		wl.llc += r.LLC
 		for m := range r.DRAM {
-			bytes := float64(w.done[k] * (r.DRAM[m] + r.Writebacks[m]) * memsys.LineBytes)
-			if wl.win.traffic += bytes; m == node {
-				wl.win.near += bytes
+			bytes := w.done[k] * (r.DRAM[m] + r.Writebacks[m]) * memsys.LineBytes
+			if wl.traffic += bytes; m == node {
+				wl.near += bytes
 			}
 		}
 	}
-	if sum(wl.group.Used) < float64(w.wants[i]*(1-wantsMore))-few {
-		wl.win.waits += dt
+	if sum(wl.Group.Used) < w.wants[i]*(1-wantsMore)-few {
+		wl.waited += dt
 	}
 }
 
 // tellShared tells it.
-func (wl *workload) tellShared(x *window.Workload, r Reading) {
-	c := &wl.win
+func (wl *pool) tellShared(x *window.Workload, r Reading) {
 	x.LLC = unit.Modelled(unit.Bytes(math.Floor(wl.llc)), Simulator)
-	x.Traffic, x.LocalTraffic = r.bytes(&c.traffic), r.bytes(&c.near)
-	if waits, ok := r.Rate(c.waits).Get(); ok {
+	x.Traffic, x.LocalTraffic = r.bytes(&wl.traffic), r.bytes(&wl.near)
+	if waits, ok := r.Rate(wl.waited).Get(); ok {
 		x.Waiting = unit.Modelled(unit.Ratio(min(1, waits)), Simulator)
 	} else {
-		x.Waiting = unit.UnknownValue[unit.Ratio](r.Rate(c.waits).From)
+		x.Waiting = unit.UnknownValue[unit.Ratio](r.Rate(wl.waited).From)
 	}
-	c.waits = 0
+	wl.waited = 0
 	if !wl.class.None() {
 		class := wl.class
 		x.Class = &class

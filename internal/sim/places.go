@@ -56,35 +56,34 @@ func domainSets(c Config, p place) []set.CPUSet {
 	return sets
 }
 
-// count is how many CPUs of a set each node has.
-func (w *World) count(cpus set.CPUSet) []float64 {
-	by := make([]float64, len(w.places))
-	for i, p := range w.places {
-		by[i] = float64(cpus.Intersect(p.cpus).Len())
-	}
-	return by
-}
-
-// spread is how what a workload does on a node divides among its domains: by the
-// CPUs that it may use.
-func (w *World) spread(wl *workload) {
-	for _, p := range w.places {
-		sum := 0.0
-		for k, d := range p.domains {
-			share := w.c.System.Domains[d].CPUs
-			if p.sets != nil {
-				share = float64(wl.CPUs.Intersect(p.sets[k]).Len())
+// Domains is the domain of memsys.System by CPU id, of each online CPU (-1: none). Where
+// the machine's last-level caches are not known to be the domains, a node's CPUs are
+// dealt out in their order.
+func (c Config) Domains() []int {
+	var of []int
+	for _, p := range placesOf(c) {
+		k, used := 0, 0.0
+		for id := range p.cpus.All() {
+			for len(of) <= id {
+				of = append(of, -1)
 			}
-			wl.share[d] = share
-			sum += share
-		}
-		for _, d := range p.domains {
-			wl.share[d] /= max(sum, 1e-300)
+			for k+1 < len(p.domains) && used >= c.System.Domains[p.domains[k]].CPUs {
+				k, used = k+1, 0
+			}
+			if used++; len(p.domains) > 0 {
+				of[id] = p.domains[k]
+			}
+			for i, s := range p.sets {
+				if s.Has(id) {
+					of[id] = p.domains[i]
+				}
+			}
 		}
 	}
+	return of
 }
 
-// noOwner is the owner of a cgroup that nobody manages (kernel/cgroup.NoOwner).
+// noOwner is the owner of a cgroup that no program manages (kernel/cgroup.NoOwner).
 const noOwner = "none"
 
 // zonelist is the order in which an allocation on each node tries the nodes that

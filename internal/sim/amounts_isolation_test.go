@@ -68,7 +68,7 @@ func (l *isolated) tick(n int, id string) (cycles float64, wl window.Workload) {
 	if !ok {
 		l.t.Fatalf("%s is not there", id)
 	}
-	return v.cycles[1], wl
+	return poolsOf(l.world).of(v).cycles[1], wl
 }
 
 // sensitive reads at random what fits an LLC, and now and then what does not. Its memory is on node 1, its threads are
@@ -129,7 +129,8 @@ func TestIsolationDoesNotHelp(t *testing.T) {
 	if !slices.Contains(l.said, "isolate /loud") || !slices.Contains(l.rules, "mao.isolate.over") || !slices.Contains(l.said, "escalate /victim") {
 		t.Errorf("said %v by %v; %v", l.said, l.rules, l.last)
 	}
-	loud, _ := l.world.find("/loud")
+	found, _ := l.world.find("/loud")
+	loud := poolsOf(l.world).of(found)
 	if !loud.class.None() {
 		t.Errorf("it still has %+v", loud.class)
 	}
