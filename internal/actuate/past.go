@@ -24,7 +24,7 @@ type Move struct {
 	From  set.NodeSet `json:"from"`
 	To    set.NodeSet `json:"to"`
 	Bytes unit.Bytes  `json:"bytes"`
-	Seq   uint64      `json:"seq"` // the last window that told of it
+	Seq   uint64      `json:"seq"` // the last window with an outcome of it
 	At    time.Time   `json:"at"`  // that window's end
 }
 

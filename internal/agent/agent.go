@@ -23,6 +23,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/policy/mao"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -68,12 +69,11 @@ type Agent struct {
 	apply   applier
 	status  Status
 
-	policy    mao.State
-	optimizer mao.Round // its last round knows why
-	jobs      actuate.State
-	outcomes  []action.Outcome
-	quiet     int // windows in a row without a step
-	past      map[string][]Decision
+	policy   mao.State
+	jobs     actuate.State
+	outcomes []action.Outcome
+	quiet    int // windows in a row without a step
+	past     map[string][]Decision
 
 	restoreAnew func(context.Context) ([]journal.Restored, error) // nil: restoreSettings
 
@@ -379,15 +379,14 @@ func (a *Agent) round(ctx context.Context) error {
 	a.record(w)
 	m := a.reader.Machine()
 	decide := time.Now()
-	var wishes []action.Action
-	a.policy, wishes = a.optimizer.Step(m, a.o.Config.MAO, a.policy, w)
+	next, wishes, reasons := mao.Step(m, a.o.Config.MAO, a.policy, w)
+	a.policy = next
 	var steps []action.Step
 	cfg := a.o.Config.Actuate
 	cfg.Turn = a.o.Config.Period
 	before := a.jobs
 	a.jobs, steps, a.outcomes = actuate.Step(m, cfg, a.jobs, wishes, w)
 	a.totals.DecideTimes.add(time.Since(decide))
-	reasons := a.optimizer.Reasons()
 	a.remember(w, wishes)
 	a.noteDecisions(w, wishes, reasons)
 	a.noteWays(w, actuate.News(before, a.jobs, a.outcomes))
@@ -426,7 +425,7 @@ func (a *Agent) take(ctx context.Context, steps []action.Step) []action.Outcome 
 		o.Took = time.Since(began)
 		stopped[s.Workload] = o.Status != action.Done && o.Status != action.InProgress && o.Status != action.DryRun
 		a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
-			"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", o.Detail)
+			"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", words.Became(o))
 		a.totals.took(o)
 		outcomes = append(outcomes, o)
 	}
@@ -466,7 +465,7 @@ func (a *Agent) applyUntil(ctx context.Context, s action.Step, end time.Time) ac
 // remember keeps the decisions, for `homenode why`.
 func (a *Agent) remember(w window.Window, wishes []action.Action) {
 	for _, x := range action.Decided(wishes) {
-		a.o.Log.Info("decided", "action", x.String(), "why", x.Reason.String())
+		a.o.Log.Info("decided", "action", x.String(), "why", words.Full(x.Reason))
 		a.keep(w, x.String(), x.Reason)
 	}
 	for id := range a.past {

@@ -19,6 +19,7 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
+	"homenode/internal/render/words"
 	"homenode/internal/tui"
 	"homenode/internal/window"
 )
@@ -299,7 +300,7 @@ func (l *Live) planBind(ctx context.Context, a action.Action) ([]string, error) 
 	next, steps, told := actuate.Step(l.reader.Machine(), l.actuateConfig(), l.jobs, []action.Action{a}, w)
 	for _, o := range told {
 		if o.Step.Workload == a.Workload {
-			return nil, errors.New(o.Detail)
+			return nil, errors.New(words.Became(o))
 		}
 	}
 	if busy {
@@ -322,11 +323,11 @@ func (l *Live) planBind(ctx context.Context, a action.Action) ([]string, error) 
 		if err != nil {
 			return nil, err
 		}
-		lines = append(append(more, lines...), "its memory goes first: "+j.Way.Sum())
+		lines = append(append(more, lines...), "its memory goes first: "+words.Sentence(j.Way.Reason(j.Workload, j.Nodes)))
 	}
 	if !j.Moving && j.Pays.Known() {
 		v, _ := j.Pays.Get()
-		lines = append(lines, "its pages stay for now: "+v.Short)
+		lines = append(lines, "its pages stay for now: "+words.Sentence(v.Short()))
 	}
 	return append(lines, l.planMems(ctx, a, wl)...), nil
 }

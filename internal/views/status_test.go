@@ -22,7 +22,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 		Horizon: 10 * time.Minute, PerByte: unit.Estimated(0.65e-9, "0.65 s/GB (MAO)"),
 	}
 	ws := agent.WorkloadStatus{
-		ID: "/a", Stage: actuate.StagePages, Nodes: set.FromNodes(1), Reason: action.Reason{Summary: "it is bound"},
+		ID: "/a", Stage: actuate.StagePages, Nodes: set.FromNodes(1), Reason: action.Reason{Rule: "it is bound"},
 		Pays: unit.Some(migration.Pays(stake)), Moving: true,
 	}
 	const moving = `/a: it is bound
@@ -52,7 +52,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 // `why` shows what was expected of a binding on its way, the orders that were not taken,
 // and what it took.
 func TestWhyShowsTheWay(t *testing.T) {
-	ws := agent.WorkloadStatus{ID: "/a", Reason: action.Reason{Summary: "it is bound"}, Way: actuate.Way{
+	ws := agent.WorkloadStatus{ID: "/a", Reason: action.Reason{Rule: "it is bound"}, Way: actuate.Way{
 		Order: actuate.InSteps, Before: unit.Measured(unit.Ratio(0.5), "perf"), End: 1, Bytes: unit.GiB,
 		Rate: unit.Measured(float64(128*unit.MiB), "its own moves"), Moved: unit.GiB, Took: 12 * time.Second, Over: true,
 		Orders: []actuate.Estimate{

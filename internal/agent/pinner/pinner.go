@@ -14,6 +14,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/journal"
 	"homenode/internal/machine"
+	"homenode/internal/render/words"
 	"homenode/internal/window"
 )
 
@@ -267,7 +268,7 @@ func (r *run) count(w window.Window, th window.Thread, o action.Outcome) {
 		if !r.wishNew(w, th, o.Step) {
 			return
 		}
-		r.o.Say(fmt.Sprintf("would put thread %d of %s on CPUs %s: %s", o.Step.Thread, o.Step.Workload, o.Step.CPUs, o.Step.Reason.Summary))
+		r.o.Say(fmt.Sprintf("would put thread %d of %s on CPUs %s: %s", o.Step.Thread, o.Step.Workload, o.Step.CPUs, words.Sentence(o.Step.Reason)))
 		fallthrough
 	case action.Done:
 		r.sum.Moves++

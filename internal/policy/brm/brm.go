@@ -18,21 +18,6 @@ import (
 // comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
 	r := newRound(m, cfg, w)
-	r.run(st)
-	return r.next, r.actions, r.explain()
-}
-
-// Decide is Step for those who have no use for words: the same next state and the same
-// actions with their whole reasons, and none for workloads that stay as they are. Of many
-// small VMs, saying why nothing is done is most of the work.
-func Decide(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action) {
-	r := newRound(m, cfg, w)
-	r.run(st)
-	r.explainActions()
-	return r.next, r.actions
-}
-
-func (r *round) run(st State) {
 	r.recall(st) // 1
 	r.outcomes()
 	r.measure() // 2
@@ -41,6 +26,7 @@ func (r *round) run(st State) {
 	r.judge()   // 6
 	r.decide()  // 7, 8
 	r.place()   // 9
+	return r.next, r.actions, r.explain()
 }
 
 // round is one Step at work.
@@ -104,7 +90,7 @@ type load struct {
 	moved, explored   int
 	swapped, full     int
 	released, brought int
-	pinned            int // threads that somebody else tied
+	pinned            int // threads that another process tied
 	knows             int // threads that know more than one node
 }
 

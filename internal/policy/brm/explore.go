@@ -14,7 +14,7 @@ type wish struct {
 	thread int
 	node   int
 	why    reason
-	order  uint64 // drawn: who comes first has the idle CPUs
+	order  uint64 // drawn: the first have the idle CPUs
 	draw   draw
 }
 
@@ -42,7 +42,7 @@ func (r *round) decide() {
 		for k := l.first; k < l.first+l.count; k++ {
 			t := &r.next.Threads[k]
 			if l.candidate || l.verdict.tagged {
-				t.Home = none // its trial found something, or somebody has said what is so
+				t.Home = none // its trial found something, or the operator has said what is so
 			}
 			switch {
 			case (t.Held || wl.Threads[k-l.first].Ours) && !(r.cfg.Hold && (l.candidate || l.trial) && !r.crowded(t.Node)):
@@ -55,7 +55,7 @@ func (r *round) decide() {
 	slices.SortFunc(r.wishes, func(a, b wish) int { return cmp.Or(cmp.Compare(a.order, b.order), a.thread-b.thread) })
 }
 
-// movable says that a thread's place is known, is nobody else's doing, and was not
+// movable says that a thread's place is known, is no other process's doing, and was not
 // refused just now.
 func (r *round) movable(k int) bool {
 	s, t := &r.threads[k], &r.next.Threads[k]

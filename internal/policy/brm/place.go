@@ -52,7 +52,7 @@ func (r *round) grant(wi *wish) {
 	}
 	full := r.cfg.WhenFull
 	if full == FullSwap && r.crowded(int(r.nodeOf[s.cpu])) {
-		full = FullGo // it leaves no CPU idle: who waits here takes it
+		full = FullGo // it leaves no CPU idle: a thread that waits here takes it
 	}
 	if full == FullSwapOnly || full == FullSwap && wi.why == byBias {
 		if other := r.partner(wi); other != none && r.cfg.MaxMoves != 1 {
@@ -194,14 +194,14 @@ func (r *round) partner(wi *wish) int {
 	return best
 }
 
-// pays says that who takes gain times as long gains more by it than another loses who
-// takes loss times as long. Two that are alike must not change places for what is noise.
+// pays says that a thread which takes gain times as long gains more by it than another
+// loses which takes loss times as long. Two that are alike must not change places for what is noise.
 func (r *round) pays(gain, loss float64) bool {
 	return gain == 1 && loss <= 1 || float64(gain*loss) <= 1-r.worth()
 }
 
 // givesWay says that a thread on the full node that another goes to loses less than that
-// one gains: there is nobody for it to change places with, but the kernel can make room.
+// one gains: there is none for it to change places with, but the kernel can make room.
 // Where all have as much to lose it would only take one of them away, which comes back,
 // and so on.
 func (r *round) givesWay(wi *wish) bool {

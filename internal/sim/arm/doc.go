@@ -3,7 +3,7 @@
 // Package arm is what acts in a simulated world: policies by name, and the loop
 // that lets one of them act.
 //
-//	world ──Window──▶ Policy.Step ──wishes──▶ actuate.Decide ─steps─▶ world.Apply
+//	world ──Window──▶ Policy.Step ──actions─▶ actuate.Step ──steps─▶ world.Apply
 //	  ▲                                            │                      │
 //	  └──── told and done: outcomes in the next window ◀──────────────────┘
 //

@@ -54,7 +54,7 @@ func (l *Loop) Round() window.Window {
 	c := l.Actuate
 	c.Turn = l.Period
 	var steps []action.Step
-	l.jobs, steps, l.told = actuate.Decide(l.Machine, c, l.jobs, wishes, w)
+	l.jobs, steps, l.told = actuate.Step(l.Machine, c, l.jobs, wishes, w)
 	for _, o := range l.told {
 		if o.Status == action.Refused {
 			l.Counts.Refused++

@@ -125,7 +125,7 @@ func TestNoWindowOnTheWayIsWorse(t *testing.T) {
 					worse++
 				}
 				if limit := max(2*w.Length, expected(last)+w.Length); below > limit {
-					t.Fatalf("seed %d window %d: %v of %v local, for %v: %s", seed, n, ratio, before, below, last.Sum())
+					t.Fatalf("seed %d window %d: %v of %v local, for %v: %+v", seed, n, ratio, before, below, last.Reason("", set.NodeSet{}))
 				}
 			}
 			job, _ := l.Jobs().Job("/a")
@@ -203,7 +203,7 @@ func TestSlowMoverIsUndone(t *testing.T) {
 		switch {
 		case len(b.told) == 0:
 			if job, _ := l.Jobs().Job("/a"); !job.Way.Over {
-				t.Errorf("seed %d: neither home nor undone: %s %s", seed, job.Stage, job.Way.Sum())
+				t.Errorf("seed %d: neither home nor undone: %s %+v", seed, job.Stage, job.Way.Reason("", job.Nodes))
 			}
 		case b.told[0].Step.Reason.Rule != "actuate.undone.slow" || !strings.Contains(b.told[0].Detail, "less than a third of the"):
 			t.Errorf("seed %d: %s %s", seed, b.told[0].Step.Reason.Rule, b.told[0].Detail)
