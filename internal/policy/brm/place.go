@@ -14,10 +14,10 @@ import (
 // threads use. Higher, and threads that sleep now and then lose their CPU.
 const idleCPU = 0.1
 
-// place is number 9: wishes are granted in the order drawn.
+// place is number 9: proposals are granted in the order drawn.
 func (r *round) place() {
-	for i := range r.wishes {
-		wi := &r.wishes[i]
+	for i := range r.proposals {
+		wi := &r.proposals[i]
 		if r.threads[wi.thread].moved {
 			continue // it changed places with another
 		}
@@ -36,9 +36,9 @@ func (r *round) left() int {
 	return r.cfg.MaxMoves - r.moves
 }
 
-// grant moves a thread to its wish's node: to a CPU that is no busier than its own; else
+// grant moves a thread to the node proposed for it: to a CPU that is no busier than its own; else
 // as WhenFull says.
-func (r *round) grant(wi *wish) {
+func (r *round) grant(wi *proposal) {
 	s := &r.threads[wi.thread]
 	l, wl := &r.loads[s.workload], &r.w.Workloads[s.workload]
 	cpu, used := r.leastLoaded(wi.node, mayUse(wl, s.th), &wi.draw)
@@ -69,7 +69,7 @@ func (r *round) grant(wi *wish) {
 
 // swap lets a thread change places with another; in another period where only one more
 // may be moved in this one.
-func (r *round) swap(wi *wish, other int) {
+func (r *round) swap(wi *proposal, other int) {
 	if r.left() < 2 {
 		return
 	}
@@ -176,7 +176,7 @@ func (r *round) release(l *load, wl *window.Workload, k int) {
 // partner is who changes places with a thread whose node is full (ours; the paper goes
 // there all the same): a candidate there that loses less by it than the thread gains,
 // the one that loses least.
-func (r *round) partner(wi *wish) int {
+func (r *round) partner(wi *proposal) int {
 	from := r.next.Threads[wi.thread].Node
 	gain := r.factor(wi.thread, from, wi.node)
 	best, least := none, 0.0
@@ -204,7 +204,7 @@ func (r *round) pays(gain, loss float64) bool {
 // one gains: there is none for it to change places with, but the kernel can make room.
 // Where all have as much to lose it would only take one of them away, which comes back,
 // and so on.
-func (r *round) givesWay(wi *wish) bool {
+func (r *round) givesWay(wi *proposal) bool {
 	from := r.next.Threads[wi.thread].Node
 	gain := r.factor(wi.thread, from, wi.node)
 	for k := range r.threads {
