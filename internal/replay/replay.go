@@ -30,7 +30,7 @@ type Decision struct {
 	Kind     action.Kind   `json:"kind"`
 	Nodes    set.NodeSet   `json:"nodes,omitzero"`
 	Room     bool          `json:"room,omitempty"` // it makes room for others, or no longer
-	Reason   action.Reason `json:"reason"`
+	Reason   action.Reason `json:"reason"` // without alternatives
 }
 
 // Replay runs both arms over a recording. It is not safe for concurrent use.
@@ -133,6 +133,7 @@ func (s *side) step(m machine.Machine, w window.Window, seq uint64) window.Windo
 	s.last = s.last[:0]
 	for _, x := range actions {
 		room := s.note(x)
+		x.Reason.Alternatives = nil // a result holds thousands of decisions
 		s.last = append(s.last, Decision{At: w.At, Seq: w.Seq, Workload: x.Workload, Kind: x.Kind, Nodes: x.Nodes, Room: room, Reason: x.Reason})
 	}
 	s.forget()

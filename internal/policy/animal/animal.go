@@ -202,7 +202,7 @@ func (r *round) paceOf(i int) unit.Opt[float64] {
 func (r *round) cool(vm *Memory) time.Duration { return r.pause(vm.Moves - 1) }
 
 // follow waits for a VM's memory: enough of it is there, or no more comes. While others'
-// is being moved its turn may not have come; but nobody waits for more than a horizon.
+// is being moved its turn may not have come; but none waits for more than a horizon.
 func (r *round) follow(vm *Memory, wl *window.Workload) {
 	if !vm.Settling || vm.Pending {
 		return
@@ -248,10 +248,10 @@ func (r *round) expects(i int) unit.Opt[float64] {
 	return best
 }
 
-// lay is number 3: the board, with all who have CPUs. A VM whose CPUs are no longer all
+// lay is number 3: the board, with all VMs that have CPUs. A VM whose CPUs are no longer all
 // there has no place.
 func (r *round) lay() {
-	var taken set.CPUSet // by those who have no place of ours
+	var taken set.CPUSet // by VMs that have no place of ours
 	for i := range r.vms {
 		f, b := &r.facts[i], r.w.Workloads[i].Binding
 		if b.PinnedCPUs || !r.vms[i].placed() && b.OursCPUs {
