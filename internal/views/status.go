@@ -139,7 +139,7 @@ func printWay(w io.Writer, ws agent.WorkloadStatus) {
 	fmt.Fprintf(w, "  way there: %s\n", report.Printable(words.Sentence(why)))
 	for _, a := range why.Alternatives {
 		if !a.Chosen {
-			fmt.Fprintf(w, "    not %s: %s\n", report.Printable(a.Name), words.Figures(a))
+			fmt.Fprintf(w, "    not %s: %s\n", report.Printable(a.Name), report.Printable(words.Figures(a)))
 		}
 	}
 }

@@ -97,13 +97,8 @@ func (r *round) bindService(g *group) {
 	g.done = true
 	_, rest := r.divide(g)
 	slices.SortFunc(rest, func(a, b int) int { return byTraffic(&r.loads[a], &r.loads[b]) })
-	if r.binds < r.cfg.MaxBindsPerWindow {
-		if why, ok := r.barred(rest); ok || !r.allFit(rest) {
-			if ok {
-				r.passAll(rest, why)
-			}
-			return
-		}
+	if r.binds < r.cfg.MaxBindsPerWindow && (r.barred(rest) || !r.allFit(rest)) {
+		return
 	}
 	for _, i := range rest {
 		if r.binds >= r.cfg.MaxBindsPerWindow {
@@ -114,19 +109,21 @@ func (r *round) bindService(g *group) {
 	}
 }
 
-// barred is why a service cannot be bound, whatever room there is: one of these replicas
-// cannot be.
-func (r *round) barred(rest []int) (why action.Reason, barred bool) {
+// barred says that one of these replicas cannot be bound, whatever room there is; then
+// all get that as their reason.
+func (r *round) barred(rest []int) bool {
 	for _, i := range rest {
 		l := &r.loads[i]
-		if r.decided(i) {
-			return notWhole(l.ID, r.reasons[i]), true
+		why := r.reasons[i]
+		if rule := r.bar(l); !r.decided(i) && rule != "" {
+			why = r.standingReason(l, rule)
 		}
-		if rule := r.bar(l); rule != "" {
-			return notWhole(l.ID, r.standingReason(l, rule)), true
+		if why.Rule != "" {
+			r.passAll(rest, notWhole(l.ID, why))
+			return true
 		}
 	}
-	return why, false
+	return false
 }
 
 // bar is the rule by which a replica cannot be bound; "" if none does. Its own local
