@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"homenode/internal/render/words"
 	"homenode/internal/unit"
 )
 
@@ -173,8 +174,8 @@ func outcomes(f Frame) string {
 		}
 	}
 	text := fmt.Sprintf("%v: %s", o.Step, o.Status)
-	if o.Status != "done" && o.Detail != "" {
-		text += ": " + o.Detail
+	if why := words.Became(o); o.Status != "done" && why != "" {
+		text += ": " + why
 	}
 	if len(all) > 1 {
 		text += fmt.Sprintf("  (and %d more)", len(all)-1)

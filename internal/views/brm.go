@@ -15,6 +15,7 @@ import (
 	"homenode/internal/agent/pinner"
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
+	"homenode/internal/render/words"
 	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/unit"
@@ -101,7 +102,7 @@ func markOf(how unit.Source) string {
 
 // whyBRM says what is held of a process, why, and of how many threads that is.
 func whyBRM(p pinner.Process) string {
-	text := fmt.Sprintf("%s: %s. In the end %s: %s%s.", p.ID, standing(p), p.Reason.Rule, p.Reason.Summary, figuresOf(p.Reason.Numbers))
+	text := fmt.Sprintf("%s: %s. In the end %s: %s%s.", p.ID, standing(p), p.Reason.Rule, words.Sentence(p.Reason), figuresOf(p.Reason.Numbers))
 	if p.Reason.Rule == "" {
 		text = fmt.Sprintf("%s: %s.", p.ID, standing(p))
 	}

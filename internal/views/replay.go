@@ -85,5 +85,5 @@ func decisionText(d *replay.Decision) string {
 	if !d.Nodes.IsEmpty() {
 		text += " to nodes " + d.Nodes.String()
 	}
-	return text + " by " + report.Printable(d.Rule)
+	return text + " by " + report.Printable(d.Reason.Rule)
 }

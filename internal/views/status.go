@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/actuate"
 	"homenode/internal/agent"
+	"homenode/internal/render/words"
 	"homenode/internal/report"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -102,20 +102,20 @@ func pages(wl window.Workload) string {
 
 // Why prints the reason for a workload, with its numbers and earlier decisions.
 func Why(w io.Writer, ws agent.WorkloadStatus) {
-	fmt.Fprintf(w, "%s: %s\n", orNone(ws.ID), report.Printable(ws.Reason.Summary))
+	fmt.Fprintf(w, "%s: %s\n", orNone(ws.ID), report.Printable(words.Sentence(ws.Reason)))
 	for _, n := range ws.Reason.Numbers {
-		fmt.Fprintln(w, "    "+n.String()+decides(n))
+		fmt.Fprintln(w, "    "+words.Number(n)+decides(n))
 	}
 	printLocal(w, ws.Features)
 	if ws.Stage != "" {
 		fmt.Fprintf(w, "  binding to nodes %s: stage %s", ws.Nodes, ws.Stage)
-		if ws.Note != "" {
-			fmt.Fprintf(w, " (%s)", report.Printable(ws.Note))
+		if ws.Note.Rule != "" {
+			fmt.Fprintf(w, " (%s)", report.Printable(words.Sentence(ws.Note)))
 		}
 		fmt.Fprintln(w)
 	}
 	printPays(w, ws)
-	printWay(w, ws.Way)
+	printWay(w, ws)
 	for _, d := range ws.Past {
 		Decision(w, d)
 	}
@@ -123,15 +123,15 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 
 // Decision prints one, with its numbers and what else was considered.
 func Decision(w io.Writer, d agent.Decision) {
-	fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, report.Printable(fmt.Sprint(d.Action)), report.Printable(d.Reason.Summary))
+	fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, report.Printable(fmt.Sprint(d.Action)), report.Printable(words.Sentence(d.Reason)))
 	for _, n := range d.Reason.Numbers {
-		fmt.Fprintln(w, "    "+n.String())
+		fmt.Fprintln(w, "    "+words.Number(n))
 	}
 	if len(d.Reason.Alternatives) > 0 {
 		fmt.Fprintln(w, "  considered (* chosen):")
 	}
 	for _, a := range d.Reason.Alternatives {
-		fmt.Fprintln(w, "    "+report.Printable(a.String()))
+		fmt.Fprintln(w, "    "+report.Printable(words.Alternative(a)))
 	}
 }
 
@@ -145,13 +145,16 @@ func printLocal(w io.Writer, f window.Features) {
 
 // printWay is what was expected of a binding while its memory follows, what it took, and
 // the orders that were not taken.
-func printWay(w io.Writer, way actuate.Way) {
-	if way.Order == "" {
+func printWay(w io.Writer, ws agent.WorkloadStatus) {
+	if ws.Way.Order == "" {
 		return
 	}
-	fmt.Fprintf(w, "  way there: %s\n", report.Printable(way.Sum()))
-	for _, other := range way.NotTaken() {
-		fmt.Fprintf(w, "    not %s\n", report.Printable(other))
+	why := ws.Way.Reason(ws.ID, ws.Nodes)
+	fmt.Fprintf(w, "  way there: %s\n", report.Printable(words.Sentence(why)))
+	for _, a := range why.Alternatives {
+		if !a.Chosen {
+			fmt.Fprintf(w, "    not %s: %s\n", report.Printable(a.Name), report.Printable(words.Figures(a)))
+		}
 	}
 }
 
@@ -164,15 +167,19 @@ func printPays(w io.Writer, ws agent.WorkloadStatus) {
 	}
 	doing := "moving"
 	if !ws.Moving {
-		doing = "not moving: " + orElse(ws.Note, v.Short)
+		why := ws.Note
+		if why.Rule == "" {
+			why = v.Short()
+		}
+		doing = "not moving: " + words.Sentence(why)
 	}
-	fmt.Fprintf(w, "  %s: %s\n", report.Printable(v.Sum), report.Printable(doing))
+	fmt.Fprintf(w, "  %s: %s\n", report.Printable(words.Sentence(v.Sum())), report.Printable(doing))
 	for _, n := range v.Numbers {
 		from := ""
 		if n.Value.Known() { // of an unknown one it says so already
 			from = " from " + n.Value.From
 		}
-		fmt.Fprintln(w, "    "+report.Printable(n.String()+from)+decides(n))
+		fmt.Fprintln(w, "    "+report.Printable(words.Number(n)+from)+decides(n))
 	}
 }
 
@@ -183,11 +190,4 @@ func decides(n action.Number) string {
 		return "  <- decides"
 	}
 	return ""
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

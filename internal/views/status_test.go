@@ -23,7 +23,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 		Horizon: 10 * time.Minute, PerByte: unit.Estimated(0.65e-9, "0.65 s/GB (MAO)"),
 	}
 	ws := agent.WorkloadStatus{
-		ID: "/a", Stage: actuate.StagePages, Nodes: set.FromNodes(1), Reason: action.Reason{Summary: "it is bound"},
+		ID: "/a", Stage: actuate.StagePages, Nodes: set.FromNodes(1), Reason: action.Reason{Rule: "it is bound"},
 		Pays: unit.Some(migration.Pays(stake)), Moving: true,
 	}
 	const moving = `/a: it is bound
@@ -45,7 +45,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 	ws.Stage, ws.Moving, ws.Pays = actuate.StageCPUsOnly, false, unit.Some(migration.Pays(stake))
 	out.Reset()
 	Why(&out, ws)
-	if got := out.String(); strings.Contains(got, "\x1b") || !strings.Contains(got, "cost: not moving: whether moving 512MiB pays cannot be told: no ") || !strings.Contains(got, "remote_loads unknown (no ") {
+	if got := out.String(); strings.Contains(got, "\x1b") || !strings.Contains(got, "cost: not moving: it is unknown whether moving 512MiB pays: no ") || !strings.Contains(got, "remote_loads unknown (no ") {
 		t.Errorf("of unknown loads:\n%s", got)
 	}
 }
@@ -53,7 +53,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 // `why` shows what was expected of a binding on its way, the orders that were not taken,
 // and what it took.
 func TestWhyShowsTheWay(t *testing.T) {
-	ws := agent.WorkloadStatus{ID: "/a", Reason: action.Reason{Summary: "it is bound"}, Way: actuate.Way{
+	ws := agent.WorkloadStatus{ID: "/a", Reason: action.Reason{Rule: "it is bound"}, Way: actuate.Way{
 		Order: actuate.InSteps, Before: unit.Measured(unit.Ratio(0.5), "perf"), End: 1, Bytes: unit.GiB,
 		Rate: unit.Measured(float64(128*unit.MiB), "its own moves"), Moved: unit.GiB, Took: 12 * time.Second, Over: true,
 		Orders: []actuate.Estimate{
@@ -80,7 +80,7 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 		Bytes: 4 * unit.KiB, Private: 4 * unit.KiB, Enough: 2 * unit.MiB, RemoteRate: unit.Measured(1e3, "perf"), Difference: unit.Measured(100e-9, "profile"),
 		Horizon: 10 * time.Minute, PerByte: unit.Estimated(0.65e-9, "0.65 s/GB (MAO)"),
 	}
-	bound := action.Reason{Summary: "it is bound", Numbers: []action.Number{
+	bound := action.Reason{Rule: "mao.keep.bound", Numbers: []action.Number{
 		{Name: "cpu_of_binding", Value: unit.Measured(1.0, "x"), Limit: unit.Some(2.0), Unit: "cpus", Decides: true},
 		{Name: "node_ahead_of_others", Value: unit.Measured(0.22, "x"), Limit: unit.Some(0.125), Unit: "ratio"},
 	}}

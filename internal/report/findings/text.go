@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"homenode/internal/doctor"
+	"homenode/internal/render/words"
 	"homenode/internal/report"
 	"homenode/internal/unit"
 )
@@ -25,7 +26,7 @@ func Text(w io.Writer, r doctor.Report) error {
 		p.wrapped("  ", "  ", "What is missing: "+r.Verdict.Missing+".")
 	}
 	for _, n := range r.Verdict.Numbers {
-		p.wrapped("  ", "    ", n.String())
+		p.wrapped("  ", "    ", words.Number(n))
 	}
 	for i, f := range r.Findings {
 		p.finding(i+1, f)
