@@ -50,10 +50,10 @@ lab-qemu10: setup ## put QEMU 10 beside the installed one: build/qemu10/qemu, fo
 check: tools ## format, vet, linters, documents, unit tests, goldens clean
 	@scripts/check.sh
 
-test: tools lab build ## linters, documents, unit, golden, short fuzz, one lab boot per shape; what CI runs
+test: setup lab build ## linters, documents, unit, golden, short fuzz, one lab boot per shape; what CI runs
 	@scripts/test.sh
 
-test-full: tools lab build ## every count the issues ask for; resumable, result stored
+test-full: setup lab build ## every count the issues ask for; resumable, result stored
 	@scripts/test-full.sh
 
 fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each

@@ -5,7 +5,17 @@
 set -eu
 cd "$(dirname "$0")/.."
 export CI="${CI:-}"
-scripts/lint.sh
+# The linters are no part of the programs: where a registry cannot be reached, that is said,
+# and what needs none is checked. 'make check' fails there.
+if scripts/tools.sh; then
+	scripts/lint.sh
+else
+	echo "test: the linters could not be installed: NOT linted, and the documents' site is not built" >&2
+	bad=$(gofmt -l cmd internal lab/shapes)
+	[ -z "$bad" ] || { echo "test: run gofmt -w on: $bad" >&2; exit 1; }
+	go vet ./...
+	python3 scripts/check-links.py
+fi
 make -s -C lab/plugin test OUT="$PWD/build/lab"
 sh lab/workload/test.sh build/lab/homenode-load
 go test -timeout 80m $(go list ./... | grep -v '/internal/lab$')
