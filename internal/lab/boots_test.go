@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// With the guest's clock going by the host's, one boot in forty hung before the kernel had
-// printed anything. HOMENODE_BOOTS is how many are tried, four at a time, so that each has
+// One boot in forty hung on a busy host before the kernel had printed anything: a vCPU whose
+// thread was late did not keep the clock (homenode_clock_resume). HOMENODE_BOOTS is how many are tried, four at a time, so that each has
 // half a CPU of a host with two: every one must answer.
 func TestLabBoots(t *testing.T) {
 	t.Parallel()
