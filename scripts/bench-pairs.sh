@@ -20,7 +20,7 @@ one() { # name
 for i in $(seq "${PAIRS:-10}"); do
 	echo "bench-pairs: pair $i of ${PAIRS:-10}"
 	one "$i-alone"
-	for loop in 1 2; do
+	for _ in 1 2; do
 		sh -c 'while :; do :; done' &
 		loops="$loops $!"
 	done

@@ -12,6 +12,7 @@ import (
 	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/render/words"
+	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
@@ -141,7 +142,7 @@ func (h *Host) planStep(ctx context.Context, s action.Step) ([]string, error) {
 func (h *Host) elsewhere(s action.Step) string {
 	wl, _ := h.last.Workload(s.Workload)
 	by, _ := wl.PagesByNode()
-	sum := s.Budget - s.Budget
+	var sum unit.Bytes
 	for i, b := range by {
 		if s.From.Has(h.last.Nodes[i].ID) {
 			sum += b
