@@ -4,6 +4,7 @@ package memsys
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"homenode/internal/machine/shapetest"
@@ -44,10 +45,11 @@ func randomHome(r *exact.Random, sys *System) []float64 {
 		}
 		sum += home[m]
 	}
+	if sum == 0 { // none was drawn
+		home[slices.IndexFunc(sys.Nodes, func(n Node) bool { return n.Memory > 0 })] = 1
+		return home
+	}
 	for m := range home {
-		if sum == 0 && sys.Nodes[m].Memory > 0 {
-			home[m], sum = 1, 1
-		}
 		home[m] /= sum
 	}
 	return home
