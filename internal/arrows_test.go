@@ -42,12 +42,12 @@ journal
 sim/arena/rao sim/arena/lakew > sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/arm > sim/apps sim/threads > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/exact | kernel/kerneltest kernel/resctrltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/bpfcount > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
 actuate | replay | classes
 policy/mao | policy/numad | policy/brm | policy/animal | doctor
-survey
+survey | render/field
 window/windowtest > window
 migration
 action
 profile
-machine/shapetest > machine/machinetest machine | trial | event | lab/shapes
+machine/shapetest > machine/machinetest machine | trial | event | lab/shapes | render/page > render
 set | unit | schema | yamlfile | golden
 `
 
@@ -55,7 +55,7 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "sim/arena", "sim/arena/lakew", "sim/arena/rao", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "sim/arena", "sim/arena/lakew", "sim/arena/rao", "sim/arm", "sim/exact", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "render", "render/field", "render/page", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/manager/managertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}

@@ -112,7 +112,7 @@ func (m *Model) workloadKey(name string) tea.Cmd {
 	case "enter":
 		m.open(onDetail)
 	case "w":
-		m.why = "nobody knows: no agent decided about it"
+		m.why = "unknown: no agent decided about it"
 		if m.o.Why != nil {
 			m.why = m.o.Why(m.selected)
 		}
@@ -227,7 +227,7 @@ func (m *Model) bindTo(text string) tea.Cmd {
 
 // look asks for a dry run and shows it.
 func (m *Model) look(a action.Action) tea.Cmd {
-	a.Reason = action.Reason{Rule: "top." + string(a.Kind), Workload: a.Workload, Summary: "somebody asked for it at the screen of homenode top"}
+	a.Reason = action.Reason{Rule: "top." + string(a.Kind), Workload: a.Workload, Summary: "asked for at the screen of homenode top"}
 	m.open(onPlan)
 	m.plan = plan{action: a}
 	actor, ctx := m.o.Actor, m.ctx

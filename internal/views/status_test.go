@@ -27,7 +27,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 	}
 	const moving = `/a: it is bound
   binding to nodes 1: stage pages
-  its remote memory: 512MiB; 1.2 M remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.35 CPU-s cost: moving
+  its remote memory: 512 MiB; 1.2 M remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.35 CPU-s cost: moving
     remote_bytes 5.369e+08 bytes (measured) from pages by node
     remote_loads 1.2e+06 1/s (measured) from perf r01d3
     saved_per_load 5.8e-08 s (measured) from profile: latency
@@ -62,7 +62,7 @@ func TestWhyShowsTheWay(t *testing.T) {
 		},
 	}}
 	const want = `/a: it is bound
-  way there: in-steps: 1GiB to move at 128MiB/s (measured: its own moves), 10s expected, windows at least 50.0% local; it took 12s and moved 1GiB
+  way there: in-steps: 1 GiB to move at 128 MiB/s (measured: its own moves), 10s expected, windows at least 50.0% local; it took 12s and moved 1 GiB
     not cpus-first: home in 10s, windows at least 6.2% local, worse than before for 4s
     not memory-first: home in 10s, windows at least 50.0% local, no window worse than before
 `
