@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two commands are all one needs: `make demo` and `make test`. Both install what
-# they need on Debian 12; elsewhere they name what is missing.
+# Two commands are enough: `make demo` and `make test`. Both install what they
+# need on Debian 12; elsewhere they name what is missing.
 GO ?= go
 export GOTOOLCHAIN ?= local
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: all setup man reference lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
+.PHONY: all setup tools man reference docs lab lab-debian lab-qemu10 build check test test-full fuzz demo demo-pilot readme-table bench bench-peers bench-migrate bench-sim bench-optimizer bench-unbind bench-brm bench-classes bench-sim-parity bench-arena bench-count bench-agent bench-observe clean
 
 all: build
 
 setup: ## install what is missing, and say so
 	@scripts/setup.sh
+
+tools: setup ## install what check lints with
+	@scripts/tools.sh
 
 build: build/homenode build/homenode-lab ## both programs: what an operator installs, and lab and simulator
 
@@ -32,6 +35,9 @@ man: build ## man pages of both programs: build/man
 reference: build ## docs/reference: what the commands and their flags are
 	@build/homenode reference > docs/reference/cli.md && build/homenode-lab reference > docs/reference/lab.md
 
+docs: tools ## the documentation as a site: build/docs/index.html
+	@scripts/docs.sh
+
 lab: setup ## build the lab into build/lab
 	@lab/build.sh
 
@@ -41,13 +47,13 @@ lab-debian: lab ## build the lab's second guest: Debian with systemd and contain
 lab-qemu10: setup ## put QEMU 10 beside the installed one: build/qemu10/qemu, for HOMENODE_QEMU
 	@lab/qemu10.sh
 
-check: setup ## format, vet, lint, unit tests, goldens clean
+check: tools ## format, vet, linters, documents, unit tests, goldens clean
 	@scripts/check.sh
 
-test: setup lab build ## unit, golden, short fuzz, one lab boot per shape; what CI runs
+test: tools lab build ## linters, documents, unit, golden, short fuzz, one lab boot per shape; what CI runs
 	@scripts/test.sh
 
-test-full: setup lab build ## every count the issues ask for; resumable, result stored
+test-full: tools lab build ## every count the issues ask for; resumable, result stored
 	@scripts/test-full.sh
 
 fuzz: setup ## every fuzz target for FUZZTIME (default 30s) each
@@ -59,7 +65,7 @@ demo: setup lab build ## the demonstration: build/demo/demo.json and demo.html
 demo-pilot: setup lab build ## what warm-up and repeats a mix should have: before its first comparison
 	@build/homenode-lab demo --pilot
 
-readme-table: ## put the last demonstration's table and picture into README.md
+readme-table: ## put the last demonstration's tables and picture into docs/results/demo.md, its sentences into README.md
 	@scripts/readme-demo.sh
 
 # All but what adds to recorded data (sim-parity, estimate) and moving memory.

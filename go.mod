@@ -7,11 +7,11 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.7
 	github.com/charmbracelet/x/term v0.2.2
 	github.com/cilium/ebpf v0.20.0
-	github.com/goccy/go-yaml v1.19.2
 	github.com/godbus/dbus/v5 v5.2.4
 	github.com/parquet-go/parquet-go v0.25.1
 	github.com/spf13/cobra v1.8.1
 	github.com/spf13/pflag v1.0.5
+	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/sys v0.46.0
 	google.golang.org/protobuf v1.36.10
 )

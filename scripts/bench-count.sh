@@ -6,7 +6,7 @@
 # instructions. Results in build/bench/count.json and count-lab.json; exit code 1 if
 # what homenode does by default slows runs of 50 µs by more than 0.5 %.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 out=$PWD/build/bench
 mkdir -p "$out"
 bad=0

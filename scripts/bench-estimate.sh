@@ -7,7 +7,7 @@
 # not different.
 #   ONLY=part-of-a-name, e.g. two/held
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 record=$PWD/build/bench/estimate.json
 mkdir -p build/bench
 [ -z "${FRESH:-}" ] || rm -f "$record"

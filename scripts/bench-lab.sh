@@ -5,7 +5,7 @@
 # profile of shape four takes. Results in build/bench; exit code 1 if a target is
 # not met. The host should have nothing else to do.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 out=$PWD/build/bench
 mkdir -p "$out"
 bad=0

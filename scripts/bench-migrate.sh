@@ -7,7 +7,7 @@
 # different; in the other it should have nothing else to do.
 #   REPEATS=5  ONLY=neutral,running,rates,many,one,small,thp,kinds (comma between)
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 out=$PWD/build/bench
 mkdir -p "$out"
 rm -f "$out/migrate.json" # of an earlier run
@@ -26,7 +26,7 @@ load=build/lab/homenode-load
 size=1g
 limit=300 # s, of one move; larger: a hang costs more
 most_left=1048576 # bytes of 1 GiB, 0.1 %; larger: a move counts that leaves more
-from= to=
+from='' to=''
 for n in $(sed 's/,/ /g; s/\([0-9]*\)-\([0-9]*\)/\1 \2/g' /sys/devices/system/node/has_memory 2>/dev/null); do
 	if [ -z "$to" ]; then to=$n; elif [ "$n" != "$to" ] && [ -z "$from" ]; then from=$n; fi
 done

@@ -60,7 +60,7 @@ static void burn(long us)
 
 static void live(int busy, long us, long ms, int phase)
 {
-	struct timespec first = {0, phase % 1000 * 1000000L}, pause_for = {ms / 1000, ms % 1000 * 1000000L};
+	struct timespec first = { 0, phase % 1000 * 1000000L }, pause_for = { ms / 1000, ms % 1000 * 1000000L };
 	if (!busy)
 		for (;;)
 			pause();

@@ -6,7 +6,7 @@
 # minutes on a busy host, which makes it longer and not different.
 #   REPEATS=3  ONLY=part-of-a-name
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 data=$PWD/internal/sim/parity/testdata
 mkdir -p "$data" build/bench
 [ -z "${FRESH:-}" ] || rm -f "$data/lab.json" "$data/noise.json"

@@ -1,6 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs every fuzz target for FUZZTIME each; FUZZONLY is a pattern of their names.
+# Runs every fuzz target for FUZZTIME each, as many at once as there are CPUs; FUZZONLY is
+# a pattern of their names.
+#   scripts/fuzz.sh [PACKAGE TARGET]    only this one
 #
 # With FUZZLONG=1 instead: ten CPU-minutes for each target whose package, or what
 # the package's tests feed it, changed since it last had them. What was done is
@@ -9,6 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 time=${FUZZTIME:-30s}
 done=scripts/fuzzed.txt
+workers=1
 n=0
 old=0
 out=$(mktemp)
@@ -17,7 +20,7 @@ trap 'rm -f "$out"' EXIT
 sum_of() { cat "$1"/*.go | sha256sum | cut -c1-16; }
 
 once() { # package target time: minimising a long seed can take the whole time, so it is bounded
-	go test -run '^$' -fuzz "^$2\$" -fuzztime "$3" -fuzzminimizetime 10x -parallel 2 "./$1" 2>&1
+	go test -run '^$' -fuzz "^$2\$" -fuzztime "$3" -fuzzminimizetime 10x -parallel "$workers" "./$1" 2>&1
 }
 
 # A busy host can end a target with "context deadline exceeded" and no input (Go's workers
@@ -47,26 +50,49 @@ run() {
 	cat "$out"
 }
 
-for file in $(grep -rl --include='*_test.go' '^func Fuzz' internal cmd | LC_ALL=C sort); do
-	pkg=$(dirname "$file")
-	for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file" | grep -E "${FUZZONLY:-.}"); do
-		if [ -n "${FUZZLONG:-}" ]; then
-			sum=$(sum_of "$pkg")
-			if grep -q "^$pkg $target $sum " "$done" 2>/dev/null; then
-				old=$((old + 1))
-				continue
-			fi
-			time=5m # on two CPUs
-		fi
-		echo "fuzz: $pkg $target for $time"
-		log=$(run "$pkg" "$target" "$time") || { echo "$log"; exit 1; }
-		n=$((n + 1))
-		if [ -n "${FUZZLONG:-}" ]; then
-			grep -v "^$pkg $target " "$done" 2>/dev/null > "$done.new" || true
-			echo "$pkg $target $sum 10 $(echo "$log" | sed -n 's/.*execs: \([0-9]*\).*/\1/p' | tail -n 1)" >> "$done.new"
-			LC_ALL=C sort "$done.new" > "$done"
-			rm -f "$done.new"
-		fi
-	done
-done
+fuzz() { # package target time: prints a line, and what went wrong
+	echo "fuzz: $1 $2 for $3"
+	log=$(run "$@") || { echo "fuzz: $1 $2: $log"; exit 1; }
+}
+
+all() { # package target, a line each
+	for file in $(grep -rl --include='*_test.go' '^func Fuzz' internal cmd | LC_ALL=C sort); do
+		sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$(dirname "$file") \1|p" "$file"
+	done | grep -E "${FUZZONLY:-.}"
+}
+
+remember() { # package target sum: it had its ten CPU-minutes
+	grep -v "^$1 $2 " "$done" 2>/dev/null > "$done.new" || true
+	echo "$1 $2 $3 10 $(echo "$log" | sed -n 's/.*execs: \([0-9]*\).*/\1/p' | tail -n 1)" >> "$done.new"
+	LC_ALL=C sort "$done.new" > "$done"
+	rm -f "$done.new"
+}
+
+long() { # package target: unless it had its time
+	sum=$(sum_of "$1")
+	if grep -q "^$1 $2 $sum " "$done" 2>/dev/null; then
+		old=$((old + 1))
+		return
+	fi
+	workers=2
+	fuzz "$1" "$2" 5m # on two CPUs
+	remember "$1" "$2" "$sum"
+	n=$((n + 1))
+}
+
+if [ $# = 2 ]; then
+	fuzz "$1" "$2" "$time"
+	exit
+fi
+targets=$(all)
+if [ -n "${FUZZLONG:-}" ]; then
+	while read -r pkg target; do
+		long "$pkg" "$target" < /dev/null
+	done <<-EOF
+	$targets
+	EOF
+else
+	echo "$targets" | xargs -P "$(nproc)" -L 1 scripts/fuzz.sh
+	n=$(echo "$targets" | wc -l)
+fi
 echo "fuzz: $n targets, nothing found$([ "$old" = 0 ] || echo "; $old had their ten CPU-minutes before")"

@@ -8,7 +8,7 @@ fail() { echo "setup: $*" >&2; exit 2; }
 # program:package
 need="qemu-system-x86_64:qemu-system-x86 cpio:cpio busybox:busybox-static gcc:gcc make:make
 numad:numad numastat:numactl git:git dpkg-deb:dpkg readelf:binutils bc:bc python3:python3"
-missing= packages=
+missing='' packages=''
 for pair in $need; do
 	if ! command -v "${pair%%:*}" >/dev/null 2>&1; then
 		missing="$missing ${pair%%:*}" packages="$packages ${pair##*:}"

@@ -4,7 +4,7 @@
 # commit is remembered in build/test-full, so that a run that was cut off goes on
 # where it stopped. The result, with commit and seed, is build/test-full/RESULT.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 out=build/test-full
 mkdir -p "$out"
 commit=$(git describe --always --dirty)
@@ -23,7 +23,7 @@ piece() { # name, command…
 	echo "test-full: $name"
 	start=$(date +%s)
 	if "$@" > "$out/$name.log" 2>&1; then
-		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'goldens are\|kill points\|targets\|cases of the doctor\|figures compared\|boots answered\|qemu10: ready\|Debian answered' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
+		echo "$name passed in $(($(date +%s) - start)) s: $(grep -h 'goldens are\|kill points\|targets\|cases of the doctor\|figures compared\|boots answered\|flips at\|qemu10: ready\|Debian answered' "$out/$name.log" | tr '\n' ' ')" | tee "$out/$name.passed"
 	else
 		failed=1
 		echo "test-full: $name FAILED, see $out/$name.log" >&2
@@ -41,6 +41,7 @@ piece parity env HOMENODE_PARITY=all go test -count=1 -timeout 60m -run TestLabP
 piece boots env HOMENODE_BOOTS=300 go test -count=1 -timeout 180m -run TestLabBoots -v ./internal/lab
 piece suspend env HOMENODE_SUSPEND=1 go test -count=1 -timeout 20m -run TestLabSuspended -v ./internal/lab
 piece arm64 scripts/test-arm64.sh
+piece journal env HOMENODE_FLIPS=1000000 go test -count=1 -timeout 120m -run TestManyFlips -v ./internal/journal
 piece doctor env HOMENODE_DOCTOR=all go test -count=1 -timeout 60m -run TestLabDoctor -v ./internal/lab
 piece hotplug env HOMENODE_HOTPLUG=1 go test -count=1 -timeout 60m -run TestLabHotplug -v ./internal/lab
 piece debian sh -c 'make lab-debian && HOMENODE_DEBIAN=1 go test -count=1 -timeout 60m -run TestLabDebian -v ./internal/lab'

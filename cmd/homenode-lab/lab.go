@@ -159,10 +159,10 @@ func runInLab(cmd *cobra.Command, o lab.Options, argv []string) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "homenode-lab: "+g.Note)
 	}
 	r, err := g.RunLines(cmd.Context(), func(l string) { fmt.Fprintln(cmd.ErrOrStderr(), l) }, argv...)
+	fmt.Fprint(cmd.OutOrStdout(), r.Stdout) // also what an interrupted one wrote
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(cmd.OutOrStdout(), r.Stdout)
 	if r.Exit != 0 {
 		return exit.With(r.Exit, nil)
 	}

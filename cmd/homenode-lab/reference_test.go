@@ -3,33 +3,13 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"homenode/internal/cli"
-	"homenode/internal/exit"
-	"homenode/internal/golden"
+	"homenode/internal/cli/clitest"
 )
 
-// The reference says what the commands are today: 'make reference' writes it.
-func TestReferenceIsUpToDate(t *testing.T) {
-	text, err := cli.Reference(rootCommand())
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden.Check(t, "../../docs/reference/lab.md", text)
-}
+func TestReferenceIsUpToDate(t *testing.T) { clitest.Reference(t, rootCommand(), "lab") }
 
 func TestManPages(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "man")
-	if code, _, errs := runWith("reference", "--man", dir); code != exit.Done {
-		t.Fatalf("exit code %d: %s", code, errs)
-	}
-	for name, want := range map[string]string{"homenode-lab.1": "Exit codes: 0 done", "homenode-lab-sim-run.1": "seed"} {
-		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s: no %q (%v) in:\n%.1000s", name, want, err, text)
-		}
-	}
+	clitest.ManPages(t, rootCommand(), map[string]string{"homenode-lab.1": "Exit codes: 0 done", "homenode-lab-sim-run.1": "seed"})
 }

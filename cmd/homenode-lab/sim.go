@@ -37,7 +37,7 @@ func simCommand() *cobra.Command {
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { dieAtSecond(cmd.Context()) },
 	}
-	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simArenaCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())
+	cmd.AddCommand(simRunCommand(), simCompareCommand(), simFleetCommand(), simArenaCommand(), simPapersCommand(), simReportCommand(), simPoliciesCommand(), simMachinesCommand())
 	return cmd
 }
 
@@ -229,7 +229,7 @@ func runScenario(cmd *cobra.Command, data []byte, path, armName string, seeds []
 	return r, nil
 }
 
-// stoppedOr is err, or what to say where somebody ended it.
+// stoppedOr is err, or what to say when it was interrupted.
 func stoppedOr(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted: nothing was written")

@@ -15,6 +15,7 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
 	arenareport "homenode/internal/report/arena"
 	"homenode/internal/sim/arena"
 )
@@ -127,7 +128,7 @@ func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, 
 	if err != nil {
 		return arena.Result{}, exit.BadInput(err)
 	}
-	plan, err := f.choose(e.plan())
+	plan, err := f.choose(e.Plan())
 	if err != nil {
 		return arena.Result{}, exit.BadInput(err)
 	}
@@ -138,8 +139,8 @@ func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, 
 	if err != nil {
 		return arena.Result{}, stoppedOr(err)
 	}
-	if e.judge != nil {
-		r.Rows = e.judge(r)
+	if e.Judge != nil {
+		r.Rows = e.Judge(r)
 	}
 	return r, r.Validate()
 }
@@ -147,7 +148,7 @@ func (f simArenaFlags) result(cmd *cobra.Command, args []string) (arena.Result, 
 // readArenas is the first result, with the rows of all.
 func readArenas(paths []string) (first arena.Result, err error) {
 	for i, path := range paths {
-		data, err := readLimited(path, resultLimit)
+		data, err := unix.ReadAtMost(path, resultLimit)
 		if err != nil {
 			return arena.Result{}, err
 		}

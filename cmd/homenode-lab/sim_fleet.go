@@ -16,6 +16,7 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/sim/fleet"
 	"homenode/internal/source"
 )
@@ -178,7 +179,7 @@ func parseShare(text string) (float64, error) {
 }
 
 func readNoise(path string) (fleet.Noise, error) {
-	data, err := readLimited(path, source.ProfileLimit)
+	data, err := unix.ReadAtMost(path, source.ProfileLimit)
 	if err != nil {
 		return fleet.Noise{}, fmt.Errorf("read noise: %w", err)
 	}

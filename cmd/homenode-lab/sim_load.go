@@ -13,25 +13,13 @@ import (
 	"time"
 
 	"homenode/internal/cli"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/sim/scenario"
 	"homenode/internal/source"
 )
 
 // resultLimit is above what a result can have: 500,000 rows of some 200 bytes.
 const resultLimit = 1 << 28
-
-func readLimited(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("read %s: more than %d bytes", path, limit)
-	}
-	return data, err
-}
 
 // simFile is what a file is that was given to 'homenode-lab sim'.
 type simFile int
@@ -47,7 +35,7 @@ const (
 // readSim reads a file once (it may be a pipe), and tells by its keys what it is. Of
 // a fleet or a machine it says where it belongs.
 func readSim(path string) ([]byte, simFile, error) {
-	data, err := readLimited(path, resultLimit)
+	data, err := unix.ReadAtMost(path, resultLimit)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -120,7 +108,7 @@ func (b besideFile) path(name string) string {
 }
 
 func (b besideFile) ReadFile(name string) ([]byte, error) {
-	return readLimited(b.path(name), source.ProfileLimit)
+	return unix.ReadAtMost(b.path(name), source.ProfileLimit)
 }
 
 func (b besideFile) Tree(name string) (fs.FS, error) {

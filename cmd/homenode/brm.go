@@ -78,7 +78,12 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 	if err != nil {
 		return notReadable(err)
 	}
-	defer reader.Close()
+	hung := false
+	defer func() {
+		if !hung { // else a thread still reads
+			reader.Close()
+		}
+	}()
 	if err := reader.Usable(); err != nil {
 		return exit.BadInput(err)
 	}
@@ -87,22 +92,27 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 		if held, err = takeThreads(cmd.Context(), o.state, say); err != nil {
 			return exit.Precondition(err)
 		}
-		defer func() { err = errors.Join(err, held.Close()) }()
+		defer func() {
+			if !hung { // else the journal was given up
+				err = errors.Join(err, held.Close())
+			}
+		}()
 		actor = held
 	}
 	p := brmPolicy{cfg: cfg, verdicts: map[string]brm.Verdict{}}
 	sum, err := pinner.Run(cmd.Context(), pinner.Options{
 		Reader: reader, Policy: p.step, Actor: actor, Period: cfg.Period, For: o.length, Hold: cfg.Hold, Stay: len(o.cgroups) > 0, Say: say,
 	})
+	hung = sum.Hung
 	p.judge(sum.Processes)
-	if sum.Windows == 0 { // it has not acted yet
+	if sum.Windows == 0 && !hung { // it has not acted yet
 		err = exit.Precondition(err)
 	}
 	return errors.Join(views.BRM(cmd.OutOrStdout(), sum, reader.Machine(), o.output), err)
 }
 
-// notReadable: who is named must be there, and what reads him; other trouble in reading
-// is no fault of who asked.
+// notReadable tells bad input (a named process is not there, or may not be read) from other
+// trouble in reading.
 func notReadable(err error) error {
 	if errors.Is(err, kernel.ErrGone) {
 		return exit.BadInput(err)
@@ -123,7 +133,7 @@ func takeThreads(ctx context.Context, state string, say func(string)) (*pinner.J
 	return j, err
 }
 
-// brmPolicy keeps the policy's state, and what was inferred, also of those that ended.
+// brmPolicy keeps the policy's state, and what it inferred, also of processes that ended.
 type brmPolicy struct {
 	cfg      brm.Config
 	state    brm.State
@@ -138,7 +148,7 @@ func (p *brmPolicy) step(m machine.Machine, w window.Window) (a []action.Action,
 	return a, why
 }
 
-// judge gives processes that nobody tagged their verdicts.
+// judge gives the processes without a tag their verdicts.
 func (p *brmPolicy) judge(all []pinner.Process) {
 	for i := range all {
 		if !all[i].Sensitive.Known() {
@@ -185,7 +195,7 @@ func (o brmOptions) checkFlags() (err error) {
 	return cli.CheckOutput(o.output)
 }
 
-// periodFrom says who set the period.
+// periodFrom says where the period was set.
 func (o brmOptions) periodFrom(given func(flag string) bool) string {
 	if o.config == "" || given("period") {
 		return "--period"

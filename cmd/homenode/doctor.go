@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"homenode/internal/doctor"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/report/findings"
 	"homenode/internal/schema"
@@ -121,17 +121,9 @@ func (o doctorOptions) addProfile(c *doctor.Config, m machine.Machine, cpuModel 
 }
 
 func readSurveyFile(path string) (survey.Survey, error) {
-	f, err := os.Open(path)
+	data, err := unix.ReadAtMost(path, surveyLimit)
 	if err != nil {
 		return survey.Survey{}, exit.BadInput(fmt.Errorf("read survey: %w", err))
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, surveyLimit+1))
-	if err != nil {
-		return survey.Survey{}, exit.BadInput(fmt.Errorf("read survey: %w", err))
-	}
-	if len(data) > surveyLimit {
-		return survey.Survey{}, exit.BadInput(fmt.Errorf("read survey %s: more than %d bytes", path, surveyLimit))
 	}
 	s, err := survey.Decode(data)
 	if err != nil {

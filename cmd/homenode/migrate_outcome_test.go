@@ -163,6 +163,15 @@ func TestMigrateOutcomes(t *testing.T) {
 			change: func(f *fakeMigration) { f.moveErr = errors.New("move pages: out of memory") }},
 		{name: "all ended", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "they have ended",
 			change: func(f *fakeMigration) { f.moveErr = fmt.Errorf("they have ended: %w", kernel.ErrGone) }},
+		{name: "killed halfway", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "partly done: 40 MiB of 120 MiB moved to node 1; stopped: its processes have ended",
+			change: func(f *fakeMigration) { f.killed(40 * unit.MiB) }},
+		{name: "killed halfway, and where the rest is", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "80 MiB are neither elsewhere any more nor were they moved: they were freed, or their process ended",
+			change: func(f *fakeMigration) { f.killed(40 * unit.MiB) }},
+		{name: "freed half of it", line: "--cgroup /demo/a --to 1", want: "complete: 60 MiB moved to node 1",
+			change: func(f *fakeMigration) {
+				f.result.Of(migration.Anon).Moved = 40 * unit.MiB
+				f.result.Of(migration.Cache).Moved = 20 * unit.MiB
+			}},
 		{name: "ended before", line: "--cgroup /demo/a --to 1", code: exit.Bad, err: "they have ended",
 			change: func(f *fakeMigration) { f.censusErr = fmt.Errorf("they have ended (%w)", kernel.ErrGone) }},
 	})
@@ -176,7 +185,7 @@ func TestMigrateOutcomesOfWhatStays(t *testing.T) {
 			change: func(f *fakeMigration) { f.result.Of(migration.Cache).Fail(mover.LeftForeign, unit.MiB) }},
 		{name: "left by the pool", line: "--cgroup /demo/a --to 1 --leave-shared", code: exit.Partly, want: "partly done",
 			change: func(f *fakeMigration) {
-				f.result.Of(migration.Hugetlb).Fail("left: node 1 has no free huge page of 2MiB", 2*unit.MiB)
+				f.result.Of(migration.Hugetlb).Fail("left: node 1 has no free huge page of 2 MiB", 2*unit.MiB)
 			}},
 		{name: "others' is no task", line: "--cgroup /demo/a --to 1 --leave-shared --dry-run", want: "dry run: 105 MiB would be moved to node 1",
 			change: func(f *fakeMigration) { f.census[0].AddForeign(migration.Cache, 0, 15*unit.MiB) }},

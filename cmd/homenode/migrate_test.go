@@ -62,6 +62,13 @@ func (f *fakeMigration) Move(ctx context.Context, req mover.Request) (migration.
 	return f.result, ctx.Err()
 }
 
+// killed ends the processes when so much was moved. The mover had come no further.
+func (f *fakeMigration) killed(after unit.Bytes) {
+	f.result.Kinds = nil
+	f.result.Of(migration.Anon).Moved = after
+	f.during = func(context.Context) { f.censusErr = fmt.Errorf("count pages: they have ended (%w)", kernel.ErrGone) }
+}
+
 type fakeFrozen struct {
 	already bool
 	now     bool // frozen, by whomever

@@ -17,7 +17,7 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
-	"homenode/internal/control"
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/source"
 	"homenode/internal/tui"
@@ -108,7 +108,7 @@ func runTop(ctx context.Context, o topOptions) error {
 	if err := cli.CheckGlobs("--cgroup", o.cgroups); err != nil {
 		return exit.BadInput(err)
 	}
-	l, err := control.Open(c, o.period)
+	l, err := host.Open(c, o.period)
 	if err != nil {
 		return exit.Precondition(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/control"
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
@@ -74,7 +74,7 @@ func TestTopCutOff(t *testing.T) {
 
 // endingReader ends its recording after so many reads.
 type endingReader struct {
-	control.Reader
+	host.Reader
 	left int
 	end  func()
 }
@@ -110,7 +110,7 @@ func TestRecordWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := recording.Options{File: file, Agent: c, Period: 20 * time.Millisecond, Stderr: null} // until it is ended
-	o.Open = func(c kernel.Config) (control.Reader, error) {
+	o.Open = func(c kernel.Config) (host.Reader, error) {
 		c.Root = root
 		r, err := kernel.NewReader(c)
 		return &endingReader{r, 4, cancel}, err

@@ -82,6 +82,8 @@ type Number struct {
 	Value unit.Value[float64] `json:"value"`
 	Limit unit.Opt[float64]   `json:"limit"`
 	Unit  string              `json:"unit,omitempty"` // "ratio", "cpus", "bytes", …
+	// Decides: of several conditions that must all hold, this one did not.
+	Decides bool `json:"decides,omitempty"`
 }
 
 // Alternative is a placement that was considered. Code is "" for one that fits,

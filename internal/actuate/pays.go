@@ -28,6 +28,7 @@ func (r *round) judge(j *Job, wl *window.Workload, p pages) {
 	j.Pays = unit.Some(weigh(migration.Stake{
 		Bytes: p.all, RemoteRate: r.remoteRate(j, wl, p), Difference: r.costs.Difference(cpus, p.by, j.Nodes), Horizon: r.cfg.Horizon,
 		PerByte: r.costs.Price(p.by, j.Nodes, false), Undone: r.undone(j, p), Ratio: r.cfg.PayRatio,
+		Private: p.anon, Enough: j.Floor + r.threshold(p),
 	}))
 }
 

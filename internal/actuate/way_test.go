@@ -112,7 +112,7 @@ func TestSlowMoverUndoes(t *testing.T) {
 		last, ends := -1, 0
 		for n := range 120 {
 			if slow && n == when {
-				h.Mover = unit.Bytes(cfg.Rate / 10)
+				h.Mover = cfg.Rate / 10
 			}
 			w := h.Window()
 			wishes := []action.Action{{Kind: action.Bind, Workload: "/w0", Nodes: set.FromNodes(1)}}

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/actuate"
+	"homenode/internal/journal"
 	"homenode/internal/migration"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -157,5 +159,48 @@ func TestDecisionPeriod(t *testing.T) {
 	}
 	if a.period() != 10*time.Second {
 		t.Error("not calm")
+	}
+}
+
+// What an agent that runs beside sets later is known in the next window, and a journal that
+// cannot be read leaves what was known.
+func TestBesideLooksAgain(t *testing.T) {
+	dir := t.TempDir()
+	b := Beside{Dir: dir}
+	if err := b.Look(); err != nil || b.Ours("/demo/a", "cpuset.cpus", "2-3") {
+		t.Errorf("an empty folder: %v, %v", err, b.Entries())
+	}
+	j, err := journal.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := j.Wrap(newCpusets()).Apply(t.Context(), bind("/demo/a")); o.Status != action.Done {
+		t.Fatal(o)
+	}
+	if b.Ours("/demo/a", "cpuset.cpus", "2-3") {
+		t.Error("before it looked")
+	}
+	if err := errors.Join(b.Look(), j.Close()); err != nil || !b.Ours("/demo/a", "cpuset.cpus", "2-3\n") || b.Ours("/demo/a", "cpuset.cpus", "0-3") {
+		t.Errorf("%v, %v", err, b.Entries())
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "log")), os.Mkdir(filepath.Join(dir, "log"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Look(); err == nil || len(b.Entries()) != 1 {
+		t.Errorf("unreadable: %v, %v", err, b.Entries())
+	}
+}
+
+// The steps of whoever made a recording are not those of the agent that plays it.
+func TestTapeHasNoOutcomes(t *testing.T) {
+	theirs := []action.Outcome{{Step: bind("/demo/a"), Status: action.Refused}}
+	tape, err := NewTape(window.Recording{Windows: []window.Window{{Length: time.Second, Outcomes: theirs}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if w, err := tape.Read(t.Context()); err != nil || len(w.Outcomes) != 0 {
+			t.Errorf("%v, %v", w.Outcomes, err)
+		}
 	}
 }

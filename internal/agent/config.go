@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"homenode/internal/actuate"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
@@ -19,6 +17,7 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
+	"homenode/internal/yamlfile"
 )
 
 // DefaultStateDir holds journal and status. It is on a tmpfs, as cgroup settings
@@ -42,7 +41,7 @@ type Config struct {
 	Ticks  int
 	Hints  kernel.HintMode // when threads' hint faults are read
 	// Profile is a file of 'homenode bench', of this machine; "": costs are estimates.
-	// Who opens it puts what it holds into Actuate.
+	// Its content goes into Actuate.
 	Profile string
 	MAO     mao.Config
 	Actuate actuate.Config
@@ -94,8 +93,7 @@ type fileConfig struct {
 	FileRunning `yaml:",inline"`
 }
 
-// MaxConfig bounds a configuration file, bytes: some 5,000 services. The YAML library
-// takes 24 bytes of memory for each.
+// MaxConfig bounds a configuration file, bytes: some 5,000 services.
 const MaxConfig = 1 << 20
 
 // ReadConfig reads a configuration file.
@@ -127,11 +125,12 @@ func ParseLayers(layers ...Layer) (Config, error) {
 		if i == 0 || l.Name != "--state" { // a wrong value is hardly the state folder's
 			name = l.Name
 		}
-		if len(l.Text) > MaxConfig {
-			return Config{}, fmt.Errorf("parse %s: it has %d bytes: a configuration has at most %d", name, len(l.Text), MaxConfig)
+		doc, err := yamlfile.Parse(l.Text, name, yamlfile.Rules{Malformed: kernel.ErrMalformed, What: "a configuration", Most: MaxConfig, MayBeEmpty: true})
+		if err != nil {
+			return Config{}, err
 		}
-		if err := unmarshal(l.Text, &f); err != nil {
-			return Config{}, fmt.Errorf("parse %s: %s", name, strings.TrimSpace(yaml.FormatError(err, false, true)))
+		if err := doc.Decode(&f); err != nil {
+			return Config{}, err
 		}
 	}
 	c, err := f.config()
@@ -142,20 +141,6 @@ func ParseLayers(layers ...Layer) (Config, error) {
 		c.Text = string(layers[0].Text)
 	}
 	return c, nil
-}
-
-// unmarshal turns a panic of the YAML library (1.19.2 has one on a tag without a
-// value) into an error.
-func unmarshal(data []byte, f *fileConfig) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("not YAML: %v", r)
-		}
-	}()
-	if strings.TrimSpace(string(data)) == "" {
-		return nil
-	}
-	return yaml.UnmarshalWithOptions(data, f, yaml.Strict())
 }
 
 func (f fileConfig) config() (Config, error) {

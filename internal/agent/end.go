@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,16 +12,16 @@ import (
 	"homenode/internal/journal"
 )
 
-// endLimit is how long a round that is under way may take once the agent is told to end:
+// endLimit is how long a round that is under way may take once the agent has to end:
 // reading stops at the next workload, moving at the next batch. Higher waits longer for a
 // reading that never ends; lower gives up on slow ones, which is safe, but loud. Together
 // with putBackLimit it is less than the unit's TimeoutStopSec.
 const endLimit = 10 * time.Second
 
 // errHangs says why an agent ended that has not put everything back.
-var errHangs = errors.New("what is on record is put back by 'homenode restore', or the next start")
+var errHangs = journal.ErrHangs
 
-// running is what the loop and whoever ends it share.
+// running is shared by the loop and by end.
 type running struct {
 	ended   chan error    // the loop is over
 	back    chan struct{} // closed: the loop is putting back
@@ -67,14 +66,12 @@ func (a *Agent) end(r *running) error {
 func (a *Agent) endWithout(r *running, over <-chan time.Time) error {
 	a.o.Log.Error("the last round hangs: what was set is put back without it")
 	a.pulse.end()
-	for !a.journal.Abandon() {
-		select {
-		case err := <-r.ended:
-			return err
-		case <-over:
-			return fmt.Errorf("a write to a cgroup, or to whom manages it, takes longer than %v: %w", putBackLimit, errHangs)
-		case <-time.After(time.Second / 10):
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), putBackLimit)
+	defer cancel()
+	if taken, err := a.journal.TakeFrom(ctx, func() bool { return len(r.ended) > 0 }); err != nil {
+		return err
+	} else if !taken {
+		return <-r.ended
 	}
 	done := make(chan error, 1)
 	go func() { done <- a.restoreWithout(r) }()

@@ -53,17 +53,17 @@ func playConfig(c Config) Config {
 	return dryConfig(c, c.StateDir)
 }
 
-// openFiles opens what the configuration names. Who may read the API may read the files
-// that say the same.
+// openFiles opens what the configuration names. The group that may read the API may read
+// these files, which say the same.
 func (a *Agent) openFiles() {
 	if name := a.o.Config.API.Group; name != "" {
-		a.readers, _ = GroupID(name) // who makes the socket says that there is none
+		a.readers, _ = GroupID(name) // a group that does not exist is reported where the socket is made
 	}
 	a.openDecisions()
 	a.openRecord()
 }
 
-// openDecisions opens it, or opens it again: somebody may have moved the file away.
+// openDecisions opens it, or opens it again: logrotate, say, may have moved the file away.
 func (a *Agent) openDecisions() {
 	_ = a.files.decisions.Close() // nothing is buffered
 	a.files.decisions = nil
@@ -113,10 +113,10 @@ func (a *Agent) wrote(what string, err error) {
 }
 
 // statusEvery is how old the status file may become while nothing is done: making it is a
-// quarter of what a round costs. Who can ask the socket gets the last round's.
+// quarter of what a round costs. The socket gives the last round's.
 const statusEvery = time.Minute
 
-// writeStatus is once a round. Whoever reads the file sees its age.
+// writeStatus is called once a round. Readers of the file see its age.
 func (a *Agent) writeStatus() {
 	if a.quiet > 0 && a.status.Rounds > 2 && time.Since(a.files.status) < statusEvery {
 		return
@@ -150,9 +150,9 @@ func (a *Agent) record(w window.Window) {
 }
 
 // noteDecisions appends what was decided.
-func (a *Agent) noteDecisions(w window.Window, wishes []action.Action, reasons []action.Reason) {
+func (a *Agent) noteDecisions(w window.Window, actions []action.Action, reasons []action.Reason) {
 	var all []decisions.Entry
-	all, a.files.refused = decisions.Of(w, wishes, reasons, a.files.refused)
+	all, a.files.refused = decisions.Of(w, actions, reasons, a.files.refused)
 	a.noteAll(all)
 }
 

@@ -100,5 +100,5 @@ func because(why string) string {
 	return ": " + why
 }
 
-// Health is safe to ask for at any time, by anybody.
+// Health is safe to call at any time, from any goroutine.
 func (a *Agent) Health() Health { return a.pulse.health(time.Now()) }

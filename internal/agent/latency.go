@@ -38,7 +38,7 @@ type small struct {
 	err  error
 }
 
-// latencies reads what services say of their quality.
+// latencies reads what services report of their quality.
 type latencies struct {
 	read func(file latencyFile, now time.Time) small // nil: readSmall
 	hang map[string]<-chan small                     // by file: asked for, and no answer yet
@@ -116,8 +116,8 @@ func (l *latencies) settle() {
 	}
 }
 
-// readSmall opens a regular file of an owner who may say it, and nothing else: whoever may
-// write that folder must not make the agent wait, or tell what only root may read.
+// readSmall opens a regular file of an owner that may report, and nothing else: a user who
+// may write to that folder must not make the agent wait, or report what only root may read.
 func readSmall(file latencyFile, now time.Time) small {
 	f, err := unix.OpenBeneath(file.folder, file.path, func(owner, folderOwner uint32) bool {
 		return owner == 0 || int(owner) == os.Geteuid() || owner == folderOwner || kernel.RunsAs(kernel.Root{}, file.workload, owner)

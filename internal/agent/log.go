@@ -26,7 +26,7 @@ func Logger(w io.Writer, c LogConfig) (*slog.Logger, func(LogConfig)) {
 	return slog.New(h), set
 }
 
-// logHandler hands on to the handler of now. What With adds is lost: nobody here uses it.
+// logHandler hands on to the present handler. What With adds is lost: it is not used here.
 type logHandler struct{ now atomic.Pointer[slog.Handler] }
 
 func (h *logHandler) Enabled(ctx context.Context, l slog.Level) bool {

@@ -257,6 +257,32 @@ func checkMoved(t *testing.T, w *world, n int, rate unit.Bytes) {
 	}
 }
 
+// A dry run knows in each window what the agent beside it has set by then.
+func TestDryRunLooksBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := newLoop(t, 1, unit.GiB)
+		a.beside = &Beside{Dir: t.TempDir()}
+		run(t, a,
+			func() { time.Sleep(3 * testPeriod) },
+			func() {
+				j, err := journal.Open(a.beside.Dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o := j.Wrap(newCpusets()).Apply(t.Context(), bind("/demo/a"))
+				if err := j.Close(); err != nil || o.Status != action.Done {
+					t.Errorf("%v, %v", o, err)
+				}
+			},
+			func() { time.Sleep(2 * testPeriod) },
+			func() {
+				if !a.beside.Ours("/demo/a", "cpuset.cpus", "2-3") {
+					t.Error("what the agent has set since is taken for another program's")
+				}
+			})
+	})
+}
+
 // What became of a setting is said as it is.
 func TestLogRestored(t *testing.T) {
 	var out bytes.Buffer

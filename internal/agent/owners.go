@@ -6,6 +6,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	names "homenode/internal/kernel/cgroup"
+	"homenode/internal/kernel/migrate"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/owner/containerd"
 	"homenode/internal/owner/docker"
@@ -18,22 +19,34 @@ import (
 // DefaultDockerMemory outlives a boot, as what Docker is asked for does.
 const DefaultDockerMemory = "/var/lib/homenode/docker.json"
 
-// Runtimes says where those who run containers listen; "" is where they do by themselves.
+// Runtimes says where container runtimes listen; "" is the default.
 type Runtimes struct {
 	DockerSocket     string
 	DockerMemory     string // what Docker's containers were, in case that the machine crashes
 	ContainerdSocket string
 }
 
-// OwnersWith is everybody who acts, each on what is his:
+// NewMover moves all pages where that is allowed. Else the kernel would refuse each call
+// (kernel_move_pages in mm/migrate.c): then the pages that several processes map are not
+// asked for, and shared is false.
+func NewMover() (m *migrate.Mover, shared bool, err error) {
+	powers, err := kernel.ReadPowers(kernel.Live().Root())
+	if err != nil {
+		return nil, false, err
+	}
+	m, err = migrate.NewMover(kernel.Live(), migrate.Config{Shared: powers.Nice()})
+	return m, powers.Nice(), err
+}
+
+// OwnersWith is the chain of owners, each of which acts on its own settings:
 //
-//	threads ──▶ resctrl ──▶ route ─┬─▶ cgroup      nobody's, and those of direct_owners
+//	threads ──▶ resctrl ──▶ route ─┬─▶ cgroup      unmanaged ones, and those of direct_owners
 //	                               ├─▶ systemd     units
 //	                               ├─▶ docker      containers
-//	                               └─▶ containerd  containers of nobody above it
+//	                               └─▶ containerd  containers that nothing above it manages
 //
-// Each is a journal.Link: what the journal asks of some owners only is asked of all. It
-// fails where no cgroup can be bound.
+// Each is a journal.Link: it hands on what it does not own. OwnersWith fails where no cgroup
+// can be bound.
 func OwnersWith(cfg cgroup.Config, runtimes Runtimes) (journal.Link, error) {
 	cgroups, err := cgroup.New(kernel.Live(), cfg)
 	if err != nil {
@@ -42,7 +55,7 @@ func OwnersWith(cfg cgroup.Config, runtimes Runtimes) (journal.Link, error) {
 	return withManagers(cfg, runtimes, cgroups)
 }
 
-// withManagers adds those who manage cgroups. None of them is asked before he is needed.
+// withManagers adds the managers of cgroups. None is asked before it is needed.
 func withManagers(cfg cgroup.Config, runtimes Runtimes, cgroups *cgroup.Applier) (journal.Link, error) {
 	units, err := systemd.New(kernel.Live(), systemd.Config{Pages: cgroups})
 	if err != nil {
@@ -66,8 +79,8 @@ func withManagers(cfg cgroup.Config, runtimes Runtimes, cgroups *cgroup.Applier)
 	return withThreads(cfg.DirectOwners, router, nil)
 }
 
-// Owners is who can put back all that a homenode may have left: threads everywhere,
-// cgroups, and what their managers were asked for, where there is a cpuset.
+// Owners can put back all that a homenode may have left: threads everywhere, and, where
+// there is a cpuset, cgroups and what their managers were asked for.
 func Owners(directOwners []string, runtimes Runtimes) (journal.Link, error) {
 	cfg := cgroup.Config{DirectOwners: directOwners}
 	cgroups, why := cgroup.New(kernel.Live(), cfg)

@@ -34,6 +34,7 @@ func (t *Tape) Read(context.Context) (window.Window, error) {
 	t.next++
 	t.at = t.at.Add(w.Length)
 	w.Seq, w.At = t.next, t.at
+	w.Outcomes = nil                                             // those of the host that was recorded
 	w.Workloads = append([]window.Workload(nil), w.Workloads...) // the loop names them
 	return w, nil
 }

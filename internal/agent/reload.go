@@ -77,7 +77,7 @@ func adopt(old, next Config) (Config, Reloaded) {
 
 // Reload reads the configuration again. A good one is taken by the next round, which is
 // no more than a period away; with a bad one everything stays, and the error says why. It
-// is safe to call at any time, by anybody.
+// is safe to call at any time, from any goroutine.
 func (a *Agent) Reload() (Reloaded, error) {
 	if a.o.Load == nil {
 		return Reloaded{}, ErrNoReload

@@ -55,7 +55,7 @@ type HistoryConfig struct {
 // APIConfig is the local API.
 type APIConfig struct {
 	Socket string // "": none
-	// Asked says that somebody wants it: without it, a socket that cannot be made is only
+	// Asked says that the configuration names it: else a socket that cannot be made is only
 	// warned of.
 	Asked      bool
 	Group      string // may read; "": root alone

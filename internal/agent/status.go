@@ -56,7 +56,7 @@ type Status struct {
 	Workloads  []WorkloadStatus `json:"workloads"`           // parallel to Window.Workloads
 	Recovered  []string         `json:"recovered,omitempty"` // what a killed agent had left
 	Totals     Totals           `json:"totals,omitzero"`
-	Excluded   []Excluded       `json:"excluded,omitempty"`  // by whoever asked the API
+	Excluded   []Excluded       `json:"excluded,omitempty"`  // through the API
 	Reload     *Reloaded        `json:"reload,omitempty"`    // the last one
 	Decisions  string           `json:"decisions,omitempty"` // the file that every decision is in
 }
@@ -195,15 +195,15 @@ func DecodeStatus(data []byte, file string) (Status, error) {
 	return s, nil
 }
 
-// write replaces the status file at once, so that a reader never sees half. It is for who
-// may read the API, which says the same: root, and a group (0: none).
+// write replaces the status file at once, so that a reader never sees half. Root may read
+// it, and the group that may read the API, which says the same (0: none).
 func (s Status) write(dir string, group int) error {
 	file := filepath.Join(dir, statusName)
 	f, err := os.OpenFile(file+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	err = f.Chmod(0o640) // one that was left may be everybody's
+	err = f.Chmod(0o640) // the file of an earlier run may be readable by all
 	if group > 0 {
 		_ = f.Chown(-1, group) // refused, fewer may read it
 	}

@@ -72,20 +72,20 @@ func (t *Totals) took(o action.Outcome) {
 	t.MovedBytes += uint64(max(0, o.Moved))
 }
 
-// Excluded is a workload that somebody keeps from being bound.
+// Excluded is a workload that is kept from being bound.
 type Excluded struct {
 	Workload string    `json:"workload"`
 	Until    time.Time `json:"until"`
 }
 
-// View is the agent as of the end of a round. Nobody changes one: it is shared.
+// View is the agent as of the end of a round. It is shared, and never changed.
 type View struct {
 	Status       Status
 	MaxWorkloads int // with series of their own
 	Decisions    string
 }
 
-// View is safe to ask for at any time, by anybody; false: no round has ended yet.
+// View is safe to call at any time, from any goroutine; false: no round has ended yet.
 func (a *Agent) View() (View, bool) {
 	v := a.view.Load()
 	if v == nil {
@@ -101,7 +101,7 @@ func (a *Agent) Config() Config {
 	return a.started
 }
 
-// publish shows the round to whoever asks.
+// publish makes the round what View returns.
 func (a *Agent) publish() {
 	a.sumUp()
 	a.status.Decisions = a.o.Config.Decisions.Path
@@ -109,7 +109,7 @@ func (a *Agent) publish() {
 }
 
 // publishTotals is for a round that failed: the window stays the last one that was read,
-// but who watches the counters sees that rounds fail.
+// but the counters show that rounds fail.
 func (a *Agent) publishTotals() {
 	v, ok := a.View()
 	if !ok {
@@ -128,7 +128,7 @@ func (a *Agent) sumUp() {
 	a.status.Totals.Decisions, a.status.Totals.Steps = maps.Clone(a.totals.Decisions), maps.Clone(a.totals.Steps)
 }
 
-// mostProblems is how many of a window's problems are told one by one: with one file that
+// mostProblems is how many of a window's problems are reported one by one: with one file that
 // cannot be read in each of 2,000 cgroups, the others say nothing new.
 const mostProblems = 50
 
@@ -162,7 +162,7 @@ func fewProblems(w window.Window) window.Window {
 	return w
 }
 
-// name tells workloads what the configuration and whoever excluded them say.
+// name gives workloads their services, and takes approval from those that are excluded.
 func (a *Agent) name(w *window.Window) {
 	a.o.Config.Name(w)
 	a.status.Excluded = a.excludedNow(w.At)

@@ -15,8 +15,8 @@ import (
 // StatusLine is one line about what goes on. On a terminal it is rewritten;
 // elsewhere there is one for each stage, and one a minute.
 type StatusLine struct {
-	w     io.Writer
-	tty   bool
+	w   io.Writer
+	tty bool
 	// Every is when a stage gets another line where there is no terminal; Clock is the time.
 	Every time.Duration
 	Clock func() time.Time

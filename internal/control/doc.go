@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control is this host for who watches it and acts by hand: windows, one a
-// period, and what is wished for as steps.
+// Package control is the one loop: read a window, decide on it, cut what was decided into
+// steps, take them, and report in the next window what became of them.
 //
-//	Reader ─▶ Window ─▶ the screen ─▶ Plan (a dry run), Apply ─▶ actuate ─▶ journal ─▶ owners
+//	World.Read ─▶ Window ─▶ Policy.Step ─▶ Actions ─▶ actuate ─▶ Steps ─▶ guard ─▶ Applier
+//	     ▲                                               │                  │         │
+//	     └───────────────────── Outcomes ◀───────────────┴──────────────────┴─────────┘
 //
-// It acts as the agent does: wishes become steps by actuate, and the journal stands
-// before each. Not for: deciding.
+// The agent (agent), the thread agent (agent/pinner), the screen (control/host) and the
+// simulator (sim/arm) run it. They differ in their world, policy and applier, in when a
+// round begins, and in what they report.
+//
+// It is pure: clocks and files are those of its users. It is NOT for: choosing (policy),
+// how a binding goes on over many windows (actuate), or what a round is recorded as.
 package control

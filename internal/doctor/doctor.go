@@ -68,8 +68,9 @@ const (
 	Unweighed Severity = "unweighed"
 )
 
-// Finding is one thing that is wrong. Costs of findings about one workload are
-// mostly the same loss seen from several sides: they do not add up.
+// Finding is one thing that is wrong. Findings about one workload are often the same loss
+// seen from several sides: they share one account (account.go), and their costs add up to
+// no more than what the verdict says is lost.
 type Finding struct {
 	Rule     string   `json:"rule"` // stable: "page-cache-fills-node"
 	Title    string   `json:"title"`
@@ -91,6 +92,7 @@ type Finding struct {
 	// Decides says that it answers the verdict with yes on its own: memory or
 	// bandwidth of one node is used up while others have some left.
 	Decides bool `json:"decides,omitempty"`
+	draws   []draw
 }
 
 // SubjectKind says what a finding is about.
@@ -141,25 +143,25 @@ type rule struct {
 // Examine applies every rule to a survey:
 //
 //  1. a rule that needs several nodes is quiet on a machine that has one,
-//  2. a finding gets its severity and source from its cost and evidence,
-//  3. the general finding about a workload gives way to one that knows why,
-//  4. risks first, then by cost, the unweighed last; ties by rule and subject,
-//  5. the verdict looks at the losses of all workloads and at what was found.
+//  2. the general finding about a workload gives way to one that knows why,
+//  3. findings about the same loss share it,
+//  4. a finding gets its severity and source from its cost and evidence,
+//  5. risks first, then by cost, the unweighed last; ties by rule and subject,
+//  6. the verdict looks at the losses of all workloads and at what was found.
 func Examine(s survey.Survey, c Config) Report {
 	r := Report{
 		Schema: Schema, At: s.At, Length: s.Length, Origin: s.Machine.Origin, Rules: len(rules), Problems: s.Problems,
 		Findings: []Finding{}, Skipped: []Skipped{}, Quiet: []string{},
 	}
-	busy := look{s, c}.busy()
+	l := look{s, c}
 	for _, rule := range rules {
 		if len(s.Machine.Nodes) < rule.nodes { // 1
 			r.Quiet = append(r.Quiet, rule.id)
 			continue
 		}
 		found, skipped := rule.judge(s, c)
-		for _, f := range found { // 2
+		for _, f := range found {
 			f.Rule = rule.id
-			f.How, f.Severity = f.source(), f.severity(busy, c)
 			r.Findings = append(r.Findings, f)
 		}
 		r.Skipped = append(r.Skipped, merge(rule.id, skipped)...)
@@ -167,9 +169,15 @@ func Examine(s survey.Survey, c Config) Report {
 			r.Quiet = append(r.Quiet, rule.id)
 		}
 	}
-	r.Findings = explained(r.Findings)        // 3
-	slices.SortStableFunc(r.Findings, before) // 4
-	r.Verdict = verdict(s, c, r.Findings)     // 5
+	r.Findings = explained(r.Findings) // 2
+	l.charge(r.Findings)               // 3
+	busy := l.busy()
+	for i := range r.Findings { // 4
+		f := &r.Findings[i]
+		f.How, f.Severity = f.source(), f.severity(busy, c)
+	}
+	slices.SortStableFunc(r.Findings, before) // 5
+	r.Verdict = verdict(s, c, r.Findings)     // 6
 	return r
 }
 

@@ -26,7 +26,9 @@ import (
 //     binding allows; if it allows one node only, over all pairs of the machine.
 //  3. With reads of latency 1 and k, the share of all waiting that is in excess
 //     of what it would be were all reads local is x = r(k−1) / (1 − r + rk).
-//  4. lost = CPU time × stall cycles / cycles × x.
+//  4. lost = CPU time × stall cycles / cycles × x. Cycles that are spent waiting for lines
+//     that several nodes write are left out, as far as samples tell (lineShare): no
+//     memory is far there.
 //  5. It cannot be more than remote reads × (remote − local latency), were none
 //     to overlap: the bound where the profile or HMAT gives the latency, and
 //     without stall cycles the figure itself.
@@ -77,6 +79,7 @@ func (l look) lostCPUs(w window.Workload) loss {
 func (l look) lostBy(w window.Workload, cpu, excess, k float64) unit.Value[float64] {
 	stalls := window.FeaturesOf(w, l.Length).MSR
 	m, okM := stalls.Get()
+	m *= unit.Ratio(1 - l.lineShare(w.ID))
 	serial, okSerial := l.unoverlapped(w, k)
 	const from = "stall cycles × remote share × (1 − local/remote latency)"
 	switch {
@@ -283,21 +286,22 @@ func (l look) pairs(weigh func(i, j int) float64) (m mean) {
 }
 
 // lostOf adds up what these workloads lose; unknown when it is of all of them.
-func (l look) lostOf(ids ...int) unit.Value[float64] {
+func (l look) lostOf(ids ...int) (unit.Value[float64], []draw) {
+	var from []draw
 	sum, known := 0.0, false
 	why := "no workload is known to lose by it"
 	for _, i := range ids {
 		v := l.lostCPUs(at(l.Window.Workloads, i)).cpus
 		if lost, ok := v.Get(); ok {
-			sum, known = sum+lost, true
+			sum, known, from = sum+lost, true, append(from, draw{l.remoteOf(i), lost})
 		} else {
 			why = because(v)
 		}
 	}
 	if !known {
-		return unit.UnknownValue[float64](why)
+		return unit.UnknownValue[float64](why), nil
 	}
-	return unit.Estimated(sum, "what its workloads lose to remote memory")
+	return unit.Estimated(sum, "what its workloads lose to remote memory"), from
 }
 
 // stalledCPUs is CPUs' worth of time a workload waits for memory.

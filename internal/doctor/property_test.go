@@ -108,6 +108,7 @@ func TestInvariants(t *testing.T) {
 		if r.Verdict.Why == "" || (r.Verdict.Answer == CannotTell) != (r.Verdict.Missing != "") {
 			t.Errorf("survey %d: verdict %+v", n, r.Verdict)
 		}
+		checkAccount(t, n, r)
 		if _, err := json.Marshal(r); err != nil {
 			t.Errorf("survey %d: %v", n, err)
 		}
@@ -115,6 +116,68 @@ func TestInvariants(t *testing.T) {
 	}
 	if total < 500 {
 		t.Errorf("only %d findings were looked at", total)
+	}
+}
+
+// checkAccount: what the findings cost adds up to no more than the verdict has.
+func checkAccount(t *testing.T, n int, r Report) {
+	t.Helper()
+	have, sum := 0.0, 0.0
+	for _, number := range r.Verdict.Numbers {
+		if number.Name == "lost" || number.Name == "lost_otherwise" {
+			have += number.Value.Or(0)
+		}
+	}
+	for _, f := range r.Findings {
+		sum += f.Cost.Or(0)
+	}
+	if judged := len(r.Verdict.Numbers) > 1; judged && sum > have+1e-9 {
+		t.Errorf("survey %d: the findings cost %v, and the verdict has %v: %+v", n, sum, have, r.Verdict)
+	}
+}
+
+// Two processes on two nodes write one line, and hardly read memory: nothing is said of
+// remote memory, and the verdict has what the line costs, once.
+func TestStallsOfALineAreNotMemory(t *testing.T) {
+	s := healthy(2)
+	run(&s, 0, 0.5, 0.5)
+	far(&s, 0, 50)
+	base := look{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(0)
+	keep(&s, 0, 512*mib, 512*mib)
+	hotLine(&s, []uint64{400, 400}, []uint64{200, 200})
+	s.Samples.Places[0].Loads, s.Samples.Places[0].Stores = []uint64{425, 425}, []uint64{200, 200}
+	s.Samples.Lines[0].Users = []survey.LineUser{{PID: 100, Workload: "/w0", Samples: 1200}}
+	if got, want := (look{s, DefaultConfig()}).lostCPUs(s.Window.Workloads[0]).cpus.Or(0), base*0.04; math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v lost to remote memory, want %v of %v", got, want, base)
+	}
+	r := Examine(s, DefaultConfig())
+	if len(r.Findings) != 1 || r.Findings[0].Rule != sharedLineID || math.Abs(r.Findings[0].Cost.Or(0)-0.5*0.96) > 1e-9 {
+		t.Errorf("%+v", r.Findings)
+	}
+	if !strings.Contains(r.Verdict.Why, "and to lines that several nodes write") {
+		t.Errorf("%+v", r.Verdict)
+	}
+	checkAccount(t, 0, r)
+}
+
+// Three findings about one workload share its loss; so does one about a workload in it.
+func TestFindingsShareOneLoss(t *testing.T) {
+	s := healthy(2)
+	fill(&s, 0, 5*gib, 80*mib)
+	keep(&s, 0, 256*mib, 768*mib)
+	far(&s, 0, 75)
+	s.Nodes[0].Numastat.Foreign = known[uint64](100000)
+	loss := look{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(0)
+	sum := 0.0
+	r := Examine(s, DefaultConfig())
+	for _, f := range r.Findings {
+		sum += f.Cost.Or(0)
+		if !strings.Contains(f.Cost.From, "its part") {
+			t.Errorf("%s costs %v: it does not say that it shares", f.Rule, f.Cost)
+		}
+	}
+	if len(r.Findings) != 3 || math.Abs(sum-loss) > 1e-9 {
+		t.Errorf("%d findings cost %v, want %v", len(r.Findings), sum, loss)
 	}
 }
 
@@ -235,13 +298,24 @@ func randomSurvey(r *rand.Rand) survey.Survey {
 			p.Guest = &survey.Guest{VCPUs: 2, Nodes: maybe(r, 1+r.IntN(2)), VCPUThreads: []int{p.Threads[0].TID, p.Threads[1].TID}}
 		}
 		s.Samples.Places[k].Loads, s.Samples.Places[k].Remote, s.Samples.Places[k].Stores = counts(), counts(), each(counts(), func(c uint64) uint64 { return c * uint64(r.IntN(2)) })
-		s.Samples.Lines = append(s.Samples.Lines, survey.Line{PID: p.PID, Workload: p.Workload, Bytes: 64 << (6 * r.IntN(2)), Loads: counts(), Stores: counts(), Writers: r.IntN(4)})
+		line := survey.Line{PID: p.PID, Workload: p.Workload, Bytes: 64 << (6 * r.IntN(2)), Loads: counts(), Stores: counts(), Writers: r.IntN(4)}
+		if other := s.Processes[r.IntN(len(s.Processes))]; other.PID != p.PID {
+			part := uint64(r.IntN(1 + int(total(line.Loads))))
+			line.Users = []survey.LineUser{{PID: p.PID, Workload: p.Workload, Samples: total(line.Loads) + total(line.Stores) - part}, {PID: other.PID, Workload: other.Workload, Samples: part}}
+		}
+		s.Samples.Lines = append(s.Samples.Lines, line)
 	}
 	b := &s.Balancing
 	b.Mode, b.HintFaults, b.HintLocal = maybe(r, r.IntN(2)), maybe(r, uint64(r.IntN(1e6))), maybe(r, uint64(r.IntN(1e6)))
 	b.PagesMigrated, b.MigrateFailed = maybe(r, uint64(r.IntN(1e6))), maybe(r, uint64(r.IntN(1e5)))
 	s.Settings.ZoneReclaim, s.Hypervisor = maybe(r, r.IntN(8)*r.IntN(2)), maybe(r, []string{"", "kvm"}[r.IntN(2)])
 	s.Swapping.Out = maybe(r, uint64(r.IntN(2)*r.IntN(1e5)))
+	if r.IntN(4) == 0 { // one in another
+		k := r.IntN(len(s.Window.Workloads))
+		inner := "/w0/inner"
+		s.Window.Workloads[k].ID, s.Groups[k].ID, s.Processes[k].Workload, s.Samples.Places[k].Workload = inner, inner, inner, inner
+		s.Samples.Lines[k].Workload, s.Samples.Lines[k].Users = inner, nil
+	}
 	if r.IntN(5) == 0 {
 		s.Machine.Doubts = []string{"a doubt"}
 	}

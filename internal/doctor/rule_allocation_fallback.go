@@ -41,7 +41,7 @@ func (l look) fallbackFinding(i int) Finding {
 	id, stat := l.id(i), l.mem(i).Numastat
 	f := Finding{
 		Title:   fmt.Sprintf("Allocations for node %d fall to other nodes", id),
-		Subject: onNode(id), Cost: l.lostOf(l.displaced(i)...), // 3
+		Subject: onNode(id),
 		Evidence: []Evidence{
 			figured("wanted here, taken elsewhere (numa_foreign)", l.perSecond(stat.Foreign), "pages/s"),
 			figured("wanted and taken here (numa_hit)", l.perSecond(stat.Hit), "pages/s"),
@@ -60,9 +60,15 @@ func (l look) fallbackFinding(i int) Finding {
 		f.Evidence = append(f.Evidence[:2], f.Evidence[3])
 	}
 	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return at(p.Remote, i) > 0 })...)
+	hurt := l.displaced(i)
+	f.Cost, f.draws = l.lostOf(hurt...) // 3
 	var whose string
 	f.Commands, whose = l.fallbackCommands(i)
+	f.Commands = append(f.Commands, l.bringHome(i, hurt)...)
 	f.Remedy += whose
+	if len(hurt) > 0 {
+		f.Remedy += " Then bring home what went elsewhere."
+	}
 	return f
 }
 

@@ -44,7 +44,7 @@ func balancingThrash(s survey.Survey, c Config) ([]Finding, []Skipped) {
 	}
 	return []Finding{{
 		Title:   "NUMA balancing moves pages without getting anywhere",
-		Subject: Subject{Kind: SubjectHost}, Cost: cost,
+		Subject: Subject{Kind: SubjectHost}, Cost: cost, draws: draws(account{of: balancing}, cost),
 		Evidence: []Evidence{
 			shown("numa_balancing", b.Mode),
 			figured("pages moved", l.perSecond(b.PagesMigrated), "pages/s"),
@@ -150,9 +150,10 @@ func balancingFights(s survey.Survey, c Config) (found []Finding, skipped []Skip
 }
 
 func (l look) fightFinding(who Subject, name string, cpus, mems set.NodeSet, evidence []Evidence, commands []string) Finding {
+	cost := l.balancingCost()
 	return Finding{
 		Title:   "NUMA balancing fights the binding of " + name,
-		Subject: who, Cost: l.balancingCost(), // 4
+		Subject: who, Cost: cost, draws: draws(account{of: balancing}, cost), // 4
 		Evidence: append([]Evidence{
 			fact("runs on", nodeNames(cpus), unit.HowMeasured, "cpuset, or where its threads last ran"),
 			fact("memory bound to", nodeNames(mems), unit.HowMeasured, "cpuset, or its policy"),

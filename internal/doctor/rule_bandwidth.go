@@ -90,11 +90,12 @@ func (l look) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 	users := l.users(i)
 	f := Finding{
 		Title:   fmt.Sprintf("Node %d's memory bandwidth is saturated (%v busy) while node %d idles", id, busy[i].V, other),
-		Subject: onNode(id), Cost: l.queueCost(i, float64(busy[i].Or(0)), users), Decides: true,
+		Subject: onNode(id), Decides: true,
 		Evidence: []Evidence{fact("busy", l.byNode(func(j int) string { return busy[j].V.String() }), busy[i].How, busy[i].From)},
 		Cause:    "Reads of one node's memory wait for each other, local ones as much as remote ones.",
 		Remedy:   "Spread the memory: interleave the largest reader over both nodes, or move one workload, memory and CPUs, to the idle node.",
 	}
+	f.Cost, f.draws = l.queueCost(i, float64(busy[i].Or(0)), users)
 	if reads := l.mem(i).Traffic.Reads; reads.Known() {
 		f.Evidence = append(f.Evidence, figured("reads", l.perSecond(reads), "cache lines/s"))
 	}
@@ -175,8 +176,10 @@ func latencyAt(load float64) float64 {
 }
 
 // queueCost is number 3.
-func (l look) queueCost(i int, load float64, users []int) unit.Value[float64] {
-	sum, known, why := 0.0, false, "no workload is known to use its memory"
+func (l look) queueCost(i int, load float64, users []int) (unit.Value[float64], []draw) {
+	var from []draw
+	sum, why := 0.0, "no workload is known to use its memory"
+	shorter := 1 - latencyAt(load/2)/latencyAt(load)
 	for _, k := range users {
 		w := l.Window.Workloads[k]
 		stalled := l.stalledCPUs(w.ID)
@@ -186,10 +189,11 @@ func (l look) queueCost(i int, load float64, users []int) unit.Value[float64] {
 			why = because(stalled)
 			continue
 		}
-		sum, known = sum+v*part[i], true
+		cost := v * part[i] * shorter
+		sum, from = sum+cost, append(from, draw{account{queues, k}, cost})
 	}
-	if !known {
-		return unit.UnknownValue[float64](why)
+	if len(from) == 0 {
+		return unit.UnknownValue[float64](why), nil
 	}
-	return unit.Estimated(sum*(1-latencyAt(load/2)/latencyAt(load)), "stall cycles of its users × loaded latency of a dual Skylake")
+	return unit.Estimated(sum, "stall cycles of its users × loaded latency of a dual Skylake"), from
 }

@@ -88,7 +88,7 @@ func (l look) apartFinding(k int, runs, wanted, apart set.NodeSet) Finding {
 	}
 	return Finding{
 		Title:   fmt.Sprintf("CPUs and memory of %s are %son different nodes: CPUs %v, memory %v", w.ID, wholly, runs, w.Binding.Mems),
-		Subject: ofWorkload(w.ID), Cost: lost.cpus, // 4
+		Subject: ofWorkload(w.ID), Cost: lost.cpus, draws: draws(l.remoteOf(k), lost.cpus), // 4
 		Evidence: append([]Evidence{
 			fact("CPUs it may use", w.Binding.CPUs.String()+" ("+nodeNames(runs)+")", unit.HowMeasured, "cpuset.cpus.effective"),
 			fact("nodes it may use", w.Binding.Mems.String(), unit.HowMeasured, "cpuset.mems.effective"),

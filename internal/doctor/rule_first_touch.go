@@ -18,7 +18,10 @@ import (
 // touches it first; what one thread initialises is on its node for good.
 //
 //  1. Threads run elsewhere: SpreadShare of the process's CPU time or more is on
-//     other nodes than the one of number 2.
+//     other nodes than the one of number 2. They are spread: no single other node has
+//     TouchShare of it. A process that runs on one node and has its memory on another
+//     was moved, or its node was full when it asked for memory: rules remote-workload,
+//     allocation-fallback and page-cache-fills-node.
 //  2. TouchShare of its private memory is on one node.
 //  3. No policy asked for that, and the process may use memory of other nodes.
 //  4. Cost: its part of what its workload loses, by CPU time.
@@ -60,7 +63,7 @@ func firstTouch(s survey.Survey, c Config) (found []Finding, skipped []Skipped) 
 // touched is numbers 1 to 3: the node, or -1.
 func (l look) touched(p survey.Process, private, cpu []float64) int {
 	i := slices.IndexFunc(private, func(part float64) bool { return part >= l.c.TouchShare })
-	if i < 0 || 1-cpu[i] < l.c.SpreadShare {
+	if i < 0 || 1-cpu[i] < l.c.SpreadShare || slices.Max(cpu) >= l.c.TouchShare {
 		return -1
 	}
 	memory := l.Machine.NodesWithMemory()
@@ -115,20 +118,32 @@ func (l look) touchFinding(p survey.Process, i int, private, cpu []float64) Find
 	nodes := l.nodesUsed(cpu, i)
 	f := Finding{
 		Title:   fmt.Sprintf("One thread of %s touched its memory first: %s is on node %d", processName(p), render.Percent(private[i]), l.id(i)),
-		Subject: ofProcess(p), Cost: l.processLoss(p), // 4
+		Subject: ofProcess(p),
 		Evidence: []Evidence{
 			l.spread("private memory", private, unit.HowMeasured, orElse(p.MemoryHow, "numa_maps")),
 			l.spread("CPU time", cpu, unit.HowEstimated, "where its threads last ran"),
 			fact("policy", "default", unit.HowMeasured, "numa_maps"),
 			fact("nodes it may use", p.Mems.String(), unit.HowMeasured, "Mems_allowed"),
 		},
-		Cause: "A page is placed on the node of the thread that touches it first. Here one thread set everything up, and threads of other nodes use it from afar.",
+		Cause: "A page is placed on the node of the thread that touches it first. Here one thread set everything up, and threads of other nodes use it from afar." + l.orSpilled(cpu, i),
 		Remedy: "Let each thread initialise what it will use. Without a change of the program: stop it, and start it again with its memory interleaved over " +
-			"the nodes it runs on, which evens out latency and bandwidth: as who it ran as, with the command line of " + processName(p) + " for COMMAND….",
+			"the nodes it runs on, which evens out latency and bandwidth. Run it as the same user. Replace COMMAND… with the command line of " + processName(p) + ".",
 		Commands: []string{again(p, "--interleave="+nodes.String(), "")},
 	}
+	f.Cost, f.draws = l.processLoss(p) // 4
 	f.Evidence = append(f.Evidence, l.place(func(q survey.Place) bool { return q.PID == p.PID })...)
 	return f
+}
+
+// orSpilled names a node that the process runs on and that has no memory left: what it
+// asked for there went elsewhere, whoever touched it.
+func (l look) orSpilled(cpu []float64, i int) string {
+	for j, part := range cpu {
+		if full, known := l.full(j); j != i && known && full && part >= l.c.SharedShare {
+			return fmt.Sprintf(" Or %s had no memory left when a thread there asked for it: it has none now.", nodeName(l.id(j)))
+		}
+	}
+	return ""
 }
 
 // nodesUsed are the nodes on which a process runs or has its memory.
@@ -143,17 +158,18 @@ func (l look) nodesUsed(cpu []float64, with int) set.NodeSet {
 }
 
 // processLoss is a process's part of its workload's loss.
-func (l look) processLoss(p survey.Process) unit.Value[float64] {
+func (l look) processLoss(p survey.Process) (unit.Value[float64], []draw) {
 	k := l.workload(p.Workload)
 	if k < 0 {
-		return unit.UnknownValue[float64]("it is in no workload of the window, so nothing counts its reads")
+		return unit.UnknownValue[float64]("it is in no workload of the window, so nothing counts its reads"), nil
 	}
 	w := l.Window.Workloads[k]
 	all, ok := w.CPU.Get()
 	if !ok || all <= 0 {
-		return unit.UnknownValue[float64]("no CPU time of its workload")
+		return unit.UnknownValue[float64]("no CPU time of its workload"), nil
 	}
-	return scaled(l.lostCPUs(w).cpus, min(1, sumOf(p.CPUByNode)/all), "its part, by CPU time, of what "+p.Workload+" loses")
+	cost := scaled(l.lostCPUs(w).cpus, min(1, sumOf(p.CPUByNode)/all), "its part, by CPU time, of what "+p.Workload+" loses")
+	return cost, draws(l.remoteOf(k), cost)
 }
 
 func sumOf(by []unit.Value[float64]) float64 {

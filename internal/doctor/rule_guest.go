@@ -151,7 +151,7 @@ func (l look) vcpuNodes(p survey.Process) (ran, may set.NodeSet) {
 func (l look) vmFinding(p survey.Process, ran, may set.NodeSet) Finding {
 	f := Finding{
 		Title:   fmt.Sprintf("VM %s sees one node, and its %s run on %s", processName(p), render.Count(p.Guest.VCPUs, "virtual CPU"), nodeNames(ran)),
-		Subject: ofProcess(p), Cost: l.processLoss(p), // 4
+		Subject: ofProcess(p),
 		Evidence: []Evidence{
 			shown("nodes the guest sees", p.Guest.Nodes),
 			fact("its virtual CPUs ran on", nodeNames(ran), unit.HowMeasured, "/proc/PID/task/TID/stat"),
@@ -160,6 +160,7 @@ func (l look) vmFinding(p survey.Process, ran, may set.NodeSet) Finding {
 		Cause:  "The guest takes all of its memory for equally near, so its threads run far from their memory half of the time, and its own NUMA balancing is off.",
 		Remedy: "Fit the VM into one node if it can be; else give it virtual nodes (<numa> in libvirt's <cpu>) and pin each to one of the host's.",
 	}
+	f.Cost, f.draws = l.processLoss(p) // 4
 	if part := l.private(p); part != nil {
 		f.Evidence = append(f.Evidence, l.spread("its memory", part, unit.HowMeasured, orElse(p.MemoryHow, "numa_maps")))
 	}

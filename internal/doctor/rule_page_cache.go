@@ -55,15 +55,19 @@ func (l look) cacheFinding(i int, hurt []int) Finding {
 	file, _ := l.file(i).Get()
 	f := Finding{
 		Title:   fmt.Sprintf("Page cache fills node %d: %s of %v", id, render.Percent(float64(file)/float64(total)), total),
-		Subject: onNode(id), Cost: l.lostOf(hurt...), // 4
+		Subject: onNode(id),
 		Evidence: []Evidence{
 			shown("page cache", l.file(i)), shown("free", l.free(i)), shown("low watermarks", l.mem(i).LowFree),
 			figured("wanted here, taken elsewhere", l.perSecond(l.mem(i).Numastat.Foreign), "pages/s"),
 		},
 		Cause:    "The kernel keeps files in the node's memory until it is full, and then gives programs that run here memory of another node rather than drop what is cached.",
 		Remedy:   "Take memory back from the cache on this node. The cache comes back while files are read: let what fills it read past it (O_DIRECT, POSIX_FADV_DONTNEED), or run on another node. Dropping caches drops those of every node, and what is needed is read from disk again.",
-		Commands: l.cacheCommands(i),
+		Commands: append(l.cacheCommands(i), l.bringHome(i, hurt)...),
 	}
+	if len(hurt) > 0 {
+		f.Remedy += " Then bring home what went elsewhere: a page stays on the node that it was given on."
+	}
+	f.Cost, f.draws = l.lostOf(hurt...) // 4
 	for _, k := range hurt {
 		w := l.Window.Workloads[k]
 		part, _ := l.anonShares(w)
@@ -83,6 +87,18 @@ func (l look) cacheCommands(i int) []string {
 		out = append(out, "echo "+strconv.FormatInt(int64(need), 10)+" > "+cgroupFile(l.Cgroups.Memory, id, "memory.reclaim")+"  # cgroup v2, Linux 5.19 and later")
 	}
 	return append(out, "sync; echo 1 > /proc/sys/vm/drop_caches")
+}
+
+// mostHome is how many workloads the commands bring home: the first are shown, the others
+// are the same.
+const mostHome = 3
+
+// bringHome moves to a node what its workloads have elsewhere.
+func (l look) bringHome(i int, hurt []int) (out []string) {
+	for _, k := range hurt[:min(len(hurt), mostHome)] {
+		out = append(out, fmt.Sprintf("homenode migrate --cgroup %s --to %d", quote(l.Window.Workloads[k].ID), l.id(i)))
+	}
+	return out
 }
 
 // cacheHolder is the workload with most page cache on a node; -1 if none is known.

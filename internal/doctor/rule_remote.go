@@ -5,8 +5,10 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"homenode/internal/render"
+	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -16,12 +18,15 @@ import (
 // those that know why (Examine).
 //
 //  1. Either nothing makes it, since it may run on several nodes and use the memory
-//     of several; or its cpuset has its CPUs' nodes in its mems, and something
-//     else keeps them apart: a policy of its own, or memory from before it was bound.
+//     of several; or its CPUs' nodes are among those whose memory it may use, by its
+//     cpuset and the affinity of all its processes, and something else keeps them
+//     apart: a policy of its own, a node that was full, or memory from before.
 //  2. RemoteShare of its reads are remote: counted, else estimated from its pages
 //     and CPU time by node.
 //  3. An estimate alone does not say that memory matters to it: then its loss must
 //     be known, and be Slight of the CPU time it uses.
+//     The same holds where threads of several nodes write lines of it in turns: what
+//     is left then must be worth a sentence.
 //  4. Cost: what it loses. Where it would fit: the node with most of its memory that
 //     has the CPUs and the memory for it.
 func remoteWorkload(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
@@ -39,7 +44,7 @@ func remoteWorkload(s survey.Survey, c Config) (found []Finding, skipped []Skipp
 		if float64(remote) < c.RemoteShare { // 2
 			continue
 		}
-		if v, known := lost.cpus.Get(); lost.remote.How == unit.HowEstimated { // 3
+		if v, known := lost.cpus.Get(); lost.remote.How == unit.HowEstimated || known && l.lineShare(w.ID) > 0 { // 3
 			if !known {
 				skipped = append(skipped, skip("its pages are remote, but whether it reads them is unknown: "+because(lost.cpus), w.ID))
 			}
@@ -47,14 +52,36 @@ func remoteWorkload(s survey.Survey, c Config) (found []Finding, skipped []Skipp
 				continue
 			}
 		}
-		switch home := l.nodesOf(w.Binding.CPUs); { // 1
-		case l.unbound(w):
+		cpus := l.runsOn(k)
+		switch home := l.nodesOf(cpus); { // 1
+		case l.unbound(w) && home.Len() != 1:
 			found = append(found, l.remoteFinding(k, lost))
 		case !home.IsEmpty() && (w.Binding.Mems.IsEmpty() || home.SubsetOf(w.Binding.Mems)):
-			found = append(found, l.leftBehind(w, lost))
+			found = append(found, l.leftBehind(k, cpus, lost))
 		}
 	}
 	return found, skipped
+}
+
+// runsOn are the CPUs that a workload may run on: its cpuset's, less what the affinity of
+// its processes leaves out where all of them were looked at.
+func (l look) runsOn(k int) set.CPUSet {
+	w := l.Window.Workloads[k]
+	var affinity set.CPUSet
+	for _, pid := range l.group(k).PIDs {
+		p, ok := l.process(pid)
+		if !ok || p.Allowed.IsEmpty() {
+			return w.Binding.CPUs
+		}
+		affinity = affinity.Union(p.Allowed)
+	}
+	switch {
+	case affinity.IsEmpty():
+		return w.Binding.CPUs
+	case w.Binding.CPUs.IsEmpty():
+		return affinity
+	}
+	return affinity.Intersect(w.Binding.CPUs)
 }
 
 // unbound is number 1; a binding that is not known does not restrict.
@@ -67,7 +94,7 @@ func (l look) remoteFinding(k int, lost loss) Finding {
 	w := l.Window.Workloads[k]
 	f := Finding{
 		Title:   fmt.Sprintf("%s runs away from its memory: %v of its reads are remote", w.ID, lost.remote.V),
-		Subject: ofWorkload(w.ID), Cost: lost.cpus, // 4
+		Subject: ofWorkload(w.ID), Cost: lost.cpus, draws: draws(l.remoteOf(k), lost.cpus), // 4
 		Evidence: l.remoteEvidence(w, lost),
 		Cause:    "Nothing keeps its threads where its pages are: the scheduler balances load over nodes, and pages stay where they were touched first.",
 	}
@@ -92,33 +119,50 @@ func (l look) remoteFinding(k int, lost loss) Finding {
 
 // leftBehind is the finding about a workload that is bound, and whose memory is
 // elsewhere all the same.
-func (l look) leftBehind(w window.Workload, lost loss) Finding {
+func (l look) leftBehind(k int, cpus set.CPUSet, lost loss) Finding {
+	w := l.Window.Workloads[k]
 	f := Finding{
 		Title:   fmt.Sprintf("%s is bound, but not to its memory: %v of its reads are remote", w.ID, lost.remote.V),
-		Subject: ofWorkload(w.ID), Cost: lost.cpus,
+		Subject: ofWorkload(w.ID), Cost: lost.cpus, draws: draws(l.remoteOf(k), lost.cpus),
 		Evidence: l.remoteEvidence(w, lost),
-		Cause: fmt.Sprintf("It may run on CPUs %v and use memory of nodes %v; its pages are elsewhere, because they were there before it was bound, or because a policy of its own puts them there.%s",
-			w.Binding.CPUs, w.Binding.Mems, pinnedWhy(w)),
+		Cause: fmt.Sprintf("It may run on CPUs %v and use memory of nodes %v; its pages are elsewhere, because they were there before it was bound, because its node was full, or because a policy of its own puts them there.%s",
+			cpus, w.Binding.Mems, pinnedWhy(w)),
 		Remedy: "Move its pages to where it runs. If a memory policy put them there, start it without.",
 	}
 	if part, _ := l.anonShares(w); part != nil {
 		f.Evidence = append(f.Evidence, l.spread("private memory", part, w.AnonByNode[0].How, w.AnonByNode[0].From))
 	}
 	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return p.Workload == w.ID })...)
-	to := l.memoryNodes(l.nodesOf(w.Binding.CPUs))
+	to := l.memoryNodes(l.nodesOf(cpus))
 	if !w.Binding.Mems.IsEmpty() {
 		to = to.Intersect(w.Binding.Mems)
 	}
 	from := l.Machine.NodesWithMemory().Minus(to)
+	f.Commands = l.makeRoom(to)
 	for _, p := range l.Processes {
 		if p.Workload == w.ID && !from.IsEmpty() && !to.IsEmpty() {
 			f.Commands = append(f.Commands, fmt.Sprintf("migratepages %d %v %v  # %s in %s", p.PID, from, to, quote(p.Name), quote(w.ID)))
 		}
 	}
+	if len(f.Commands) > 0 && strings.HasPrefix(f.Commands[0], "echo") {
+		f.Remedy = "Take memory back from the page cache that fills its node. " + f.Remedy
+	}
 	if len(f.Commands) == 0 {
 		f.Commands = []string{"homenode stat --workload " + quote(w.ID)}
 	}
 	return f
+}
+
+// makeRoom frees page cache where that fills one of these nodes.
+func (l look) makeRoom(nodes set.NodeSet) (commands []string) {
+	for id := range nodes.All() {
+		i, _ := l.index(id)
+		full, _ := l.full(i)
+		if total := l.total(i).Or(0); full && total > 0 && float64(l.file(i).Or(0)) >= l.c.CacheShare*float64(total) {
+			commands = append(commands, l.cacheCommands(i)...)
+		}
+	}
+	return commands
 }
 
 // fits is the node, of those it may use, with most of a workload's memory that has

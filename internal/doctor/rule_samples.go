@@ -35,11 +35,9 @@ func sharedLine(s survey.Survey, c Config) (found []Finding, skipped []Skipped) 
 		return nil, []Skipped{skip("no store was sampled: this PMU or period tells nothing about writers")}
 	}
 	for _, line := range s.Samples.Lines {
-		writers := l.samplers(line.Stores)
-		if total(line.Loads)+total(line.Stores) < c.MinSamples || line.Writers < 2 || writers.Len() < 2 { // 1, 2
-			continue
+		if l.contended(line) { // 1, 2
+			found = append(found, l.lineFinding(line, l.samplers(line.Stores)))
 		}
-		found = append(found, l.lineFinding(line, writers))
 	}
 	return found, skipped
 }
@@ -77,7 +75,7 @@ func (l look) lineFinding(line survey.Line, writers set.NodeSet) Finding {
 	where := fmt.Sprintf("%#x in %s", line.Addr, line.Mapping)
 	f := Finding{
 		Title:   fmt.Sprintf("A %s that CPUs of %s write: %s of %s%s", what, nodeNames(writers), where, processName(p), inFunction(line.Functions)),
-		Subject: who, Cost: l.sampleCost(line.Workload, total(line.Loads)+total(line.Stores)), // 3
+		Subject: who, Cost: l.lineCost(line), // 3
 		Evidence: []Evidence{
 			l.counts("sampled stores", line.Stores), l.counts("sampled loads", line.Loads),
 			fact("where", where, l.Samples.How, l.Samples.From), l.functions(line.Functions),
@@ -90,20 +88,6 @@ func (l look) lineFinding(line survey.Line, writers set.NodeSet) Finding {
 		f.Evidence = append(f.Evidence, fact("of these from another CPU's cache (HITM)", strconv.FormatUint(line.Modified, 10), l.Samples.How, l.Samples.From))
 	}
 	return f
-}
-
-// sampleCost is the stall time of a workload that falls on some of its samples.
-func (l look) sampleCost(id string, n uint64) unit.Value[float64] {
-	all := uint64(0)
-	for _, p := range l.Samples.Places {
-		if p.Workload == id {
-			all += total(p.Loads) + total(p.Stores)
-		}
-	}
-	if all < n || all == 0 {
-		return unit.UnknownValue[float64]("the samples of its workload are not all known")
-	}
-	return scaled(l.stalledCPUs(id), float64(n)/float64(all), "stall cycles of its workload × its part of the samples")
 }
 
 func (l look) counts(name string, by []uint64) Evidence {
@@ -179,7 +163,7 @@ func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
 	proc.Workload = p.Workload
 	f := Finding{
 		Title:   fmt.Sprintf("Read-only data that %s read from afar: %s of %s%s", nodeNames(readers), p.Mapping, processName(proc), inFunction(p.Functions)),
-		Subject: ofProcess(proc), Cost: l.readOnlyCost(p), // 4
+		Subject: ofProcess(proc),
 		Evidence: []Evidence{
 			l.counts("sampled loads", p.Loads), l.counts("of these remote", p.Remote),
 			l.writesSay(p),
@@ -188,6 +172,7 @@ func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
 		Cause:  "There is one copy of it, on one node, and CPUs of several nodes read it. Nobody writes it, so copies cannot differ.",
 		Remedy: "Keep one copy per node: load it once per node, or run one instance of " + processName(proc) + " per node, with its command line for COMMAND….",
 	}
+	f.Cost, f.draws = l.readOnlyCost(p) // 4
 	if p.Latency.Known() {
 		f.Evidence = append(f.Evidence, fact("mean load latency", render.Amount(p.Latency.Or(0))+" cycles", l.Samples.How, l.Samples.From))
 	}
@@ -199,7 +184,7 @@ func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
 	return f
 }
 
-func (l look) readOnlyCost(p survey.Place) unit.Value[float64] {
+func (l look) readOnlyCost(p survey.Place) (unit.Value[float64], []draw) {
 	k := slices.IndexFunc(l.Window.Workloads, func(w window.Workload) bool { return w.ID == p.Workload })
 	all := uint64(0)
 	for _, q := range l.Samples.Places {
@@ -208,7 +193,8 @@ func (l look) readOnlyCost(p survey.Place) unit.Value[float64] {
 		}
 	}
 	if k < 0 || all == 0 {
-		return unit.UnknownValue[float64]("it is in no workload of the window")
+		return unit.UnknownValue[float64]("it is in no workload of the window"), nil
 	}
-	return scaled(l.lostCPUs(l.Window.Workloads[k]).cpus, float64(total(p.Remote))/float64(all), "its part of the remote samples × what "+p.Workload+" loses")
+	cost := scaled(l.lostCPUs(l.Window.Workloads[k]).cpus, float64(total(p.Remote))/float64(all), "its part of the remote samples × what "+p.Workload+" loses")
+	return cost, draws(l.remoteOf(k), cost)
 }

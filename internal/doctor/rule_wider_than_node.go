@@ -77,7 +77,7 @@ func (l look) wideFinding(k int, why string) Finding {
 	nodes := l.holding(w)
 	f := Finding{
 		Title:   fmt.Sprintf("%s is wider than a node: %s", w.ID, why),
-		Subject: ofWorkload(w.ID), Cost: lost.cpus, // 4
+		Subject: ofWorkload(w.ID), Cost: lost.cpus, draws: draws(l.remoteOf(k), lost.cpus), // 4
 		Evidence: append([]Evidence{figured("quota", w.Quota, "CPUs")}, l.remoteEvidence(w, lost)...),
 		Cause:    "No node holds it, so a part of its reads is remote wherever it is put.",
 	}

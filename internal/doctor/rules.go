@@ -20,7 +20,7 @@ var rules = []rule{
 	{"pinned-to-busy-cpu", 1, pinnedToBusyCPU},
 	{"read-only-far", 2, readOnlyFar},
 	{remoteWorkloadID, 2, remoteWorkload},
-	{"shared-line", 2, sharedLine},
+	{sharedLineID, 2, sharedLine},
 	{"swap-beside-free", 2, swapBesideFree},
 	{"vm-flat-topology", 2, vmFlatTopology},
 	{"wider-than-node", 2, widerThanNode},
@@ -29,5 +29,7 @@ var rules = []rule{
 
 // remoteWorkloadID is the general finding: it gives way to those in explaining.
 const remoteWorkloadID = "remote-workload"
+
+const sharedLineID = "shared-line"
 
 var explaining = []string{"cpuset-apart", "first-touch", "vm-flat-topology", "wider-than-node"}

@@ -88,6 +88,14 @@ var accessScenarios = []scenario{
 		},
 		subject: "100", cost: 0.5 * 180 / 1500, want: []string{"HITM", "77"}, command: []string{"perf c2c record -p 100"},
 	},
+	{
+		name: "two processes of two workloads write it", rule: "shared-line",
+		make: func(s *survey.Survey) {
+			hotLine(s, []uint64{30, 40}, []uint64{60, 50})
+			s.Samples.Lines[0].Users = []survey.LineUser{{PID: 100, Workload: "/w0", Samples: 120}, {PID: 101, Workload: "/w1", Samples: 60}}
+		},
+		subject: "100", cost: 0.5*120/1500 + 0.5*60/1500, want: []string{"nodes 0-1"}, command: []string{"perf c2c record -p 100"},
+	},
 	{name: "one writer", rule: "shared-line", make: func(s *survey.Survey) { hotLine(s, []uint64{30, 40}, []uint64{60, 2}) }, quiet: true},
 	{name: "one thread, which moves", rule: "shared-line", make: func(s *survey.Survey) {
 		hotLine(s, []uint64{30, 40}, []uint64{60, 50})
@@ -283,6 +291,22 @@ var accessScenarios = []scenario{
 		keep(s, 0, 600*mib, 400*mib)
 		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].StallCycles = gone[uint64](), gone[uint64]()
 	}, skipped: "whether it reads them is unknown"},
+	{
+		name: "its affinity keeps it on a node that page cache fills", rule: "remote-workload",
+		make: func(s *survey.Survey) {
+			s.Processes[0].Allowed = nodeCPUs(s, 0)
+			keep(s, 0, 0, 1*gib)
+			far(s, 0, 99)
+			fill(s, 0, 5*gib, 80*mib)
+		},
+		subject: "/w0", want: []string{"It may run on CPUs 0-3"}, command: []string{"drop_caches\nmigratepages 100 1 0"}, absent: []string{"cpuset"}, remedy: "Take memory back from the page cache",
+	},
+	{name: "it waits for a line that two nodes write", rule: "remote-workload", make: func(s *survey.Survey) {
+		run(s, 0, 0.5, 0.5)
+		far(s, 0, 50)
+		hotLine(s, []uint64{300, 400}, []uint64{300, 400})
+		s.Samples.Places[0].Loads, s.Samples.Places[0].Stores = []uint64{330, 430}, []uint64{330, 430}
+	}, quiet: true},
 	{name: "a fifth is remote", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 20) }, quiet: true},
 	{name: "remote, and idle", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); run(s, 0, 0.02, 0.02) }, quiet: true},
 	{name: "bound, to memory elsewhere", rule: "remote-workload", make: func(s *survey.Survey) { far(s, 0, 50); bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},

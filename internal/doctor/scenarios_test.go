@@ -45,8 +45,8 @@ var memoryScenarios = []scenario{
 			s.Groups[1].MemoryUsed = known(5 * gib)
 		},
 		subject: "0", cost: 0.5 * 0.75 * 0.66 / (0.25 + 0.75*1.66), want: []string{"62.5% of 8 GiB", "80 MiB", "64 MiB", "/w0", "node 1 75.0%"},
-		command: []string{"/sys/devices/system/node/node0/reclaim", "/sys/fs/cgroup/w1/memory.reclaim", "drop_caches"},
-		absent:  []string{"memory.high"},
+		command: []string{"/sys/devices/system/node/node0/reclaim", "/sys/fs/cgroup/w1/memory.reclaim", "drop_caches\nhomenode migrate --cgroup /w0 --to 0"},
+		absent:  []string{"memory.high", "migrate --cgroup /w1"}, remedy: "bring home what went elsewhere",
 	},
 	{
 		name: "cache takes node 1, allocations fall over", rule: "page-cache-fills-node",
@@ -95,6 +95,20 @@ var memoryScenarios = []scenario{
 		command: []string{"numactl --interleave=0-1 -- COMMAND…  # in place of load, PID 100 of /w0"}, remedy: "the command line of load (100)",
 	},
 	{name: "its threads run where the memory is", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1.8, 0.2); keep(s, 0, 2*gib, 0) }, quiet: true},
+	{name: "99.7 % of its time is on one node: its memory went elsewhere", rule: "first-touch", make: func(s *survey.Survey) {
+		run(s, 0, 1.994, 0.006)
+		keep(s, 0, 0, 2*gib)
+		far(s, 0, 99)
+	}, quiet: true},
+	{
+		name: "and a node that it runs on has no memory left", rule: "first-touch",
+		make: func(s *survey.Survey) {
+			run(s, 0, 1, 1)
+			keep(s, 0, 2*gib, 0)
+			fill(s, 1, 5*gib, 80*mib)
+		},
+		subject: "100", want: []string{"Or node 1 had no memory left"}, command: []string{"--interleave=0-1"},
+	},
 	{name: "spread over both nodes", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1, 1); keep(s, 0, 1*gib, 500*mib) }, quiet: true},
 	{name: "bound there on purpose", rule: "first-touch", make: func(s *survey.Survey) {
 		run(s, 0, 1, 1)
@@ -114,6 +128,15 @@ var memoryScenarios = []scenario{
 	{name: "no processes", rule: "first-touch", make: func(s *survey.Survey) { s.Processes = nil }, skipped: "no process was looked at"},
 
 	// allocation-fallback
+	{
+		name: "what went elsewhere is brought home", rule: "allocation-fallback",
+		make: func(s *survey.Survey) {
+			fill(s, 0, 500*mib, 70*mib)
+			s.Nodes[0].Numastat.Foreign = known[uint64](100000)
+			keep(s, 0, 200*mib, 800*mib)
+		},
+		subject: "0", command: []string{"homenode migrate --cgroup /w0 --to 0"}, remedy: "Then bring home",
+	},
 	{
 		name: "node 0 falls over to node 1", rule: "allocation-fallback",
 		make: func(s *survey.Survey) {

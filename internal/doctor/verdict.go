@@ -21,8 +21,9 @@ import (
 //  2. If no CPU time was used, nothing ran that could be judged.
 //  3. A finding that decides (a node's memory or bandwidth is used up while others
 //     have some) is a yes.
-//  4. Add up what the workloads lose (lostCPUs). If those with a known loss have
-//     Covered of the busy time, the rest is taken to lose alike.
+//  4. Add up what the workloads lose to remote memory (lostCPUs), of nested ones the
+//     outermost whose loss is known. If those have Covered of the busy time, the rest
+//     is taken to lose alike. What lines cost that several nodes write comes on top.
 //  5. What is lost for certain reaches Bottleneck: yes.
 //  6. What is lost at most (unknown workloads at their bound, the time of nobody
 //     with all reads remote) stays below it: no.
@@ -34,9 +35,9 @@ func verdict(s survey.Survey, c Config, found []Finding) Verdict {
 	}
 	t := l.tally()
 	busy := t.busy.Or(0)
-	lost, least := t.extrapolated(c), t.lost
-	v := Verdict{How: t.how, Numbers: t.numbers(lost, c)}
-	most := t.lost + t.unknown // 6
+	lost, least := t.extrapolated(c)+t.lines, t.lost+t.lines
+	v := Verdict{How: t.how, Numbers: t.numbers(lost, lostOtherwise(found), c)}
+	most := least + t.unknown // 6
 	if t.covers(c) {
 		most = max(lost, least)
 	}
@@ -84,7 +85,8 @@ func (l look) atOnce(found []Finding) (Verdict, bool) {
 // tally is number 4.
 type tally struct {
 	busy    unit.Value[float64]
-	lost    float64 // by workloads with a known loss
+	lost    float64 // to remote memory, by workloads with a known loss
+	lines   float64 // to lines that several nodes write
 	covered float64 // their CPU time
 	unknown float64 // what the others lose at most
 	how     unit.Source
@@ -92,20 +94,25 @@ type tally struct {
 }
 
 func (l look) tally() tally {
-	t := tally{busy: l.busy(), how: unit.HowMeasured}
+	t := tally{busy: l.busy(), how: unit.HowMeasured, lines: l.lostToLines()}
 	seen, worst := 0.0, l.worstShare()
 	for i, w := range l.Window.Workloads {
-		if l.below(i) {
-			continue
-		}
 		cpu := w.CPU.Or(0)
-		seen += cpu
+		if !l.below(i) {
+			seen += cpu
+		}
 		lost := l.lostCPUs(w)
 		if v, ok := lost.cpus.Get(); ok {
+			if l.owner(i) != i {
+				continue
+			}
 			t.lost, t.covered = t.lost+v, t.covered+cpu
 			if lost.remote.Known() && cpu > 0 {
 				t.how = min(t.how, lost.remote.How)
 			}
+			continue
+		}
+		if l.below(i) {
 			continue
 		}
 		t.unknown += lost.atMost.Or(cpu * worst)
@@ -171,17 +178,30 @@ func (t tally) sentence(lost float64) string {
 	if how == "" {
 		how = "reads unknown, taken at their worst"
 	}
-	return fmt.Sprintf("about %s of %s busy CPUs, %s, are lost to remote memory (%s, cost estimated)", render.Amount(lost), render.Amount(busy), render.Percent(min(1, lost/busy)), how)
+	to := "remote memory"
+	if t.lines > 0 {
+		to += " and to lines that several nodes write"
+	}
+	return fmt.Sprintf("about %s of %s busy CPUs, %s, are lost to %s (%s, cost estimated)", render.Amount(lost), render.Amount(busy), render.Percent(min(1, lost/busy)), to, how)
 }
 
-func (t tally) numbers(lost float64, c Config) []action.Number {
+// numbers are what the findings' costs add up to, or to less: lost, of which so much to
+// lines, and what is lost otherwise.
+func (t tally) numbers(lost, otherwise float64, c Config) []action.Number {
 	busy := t.busy.Or(0)
-	return []action.Number{
+	out := []action.Number{
 		{Name: "busy", Value: t.busy, Unit: "cpus"},
 		{Name: "lost", Value: unit.Estimated(lost, "sum over workloads: stall cycles × remote share × (1 − local/remote latency)"), Limit: unit.Some(c.Bottleneck * busy), Unit: "cpus"},
 		{Name: "lost_at_most_besides", Value: unit.Estimated(t.unknown, "workloads and CPU time whose loss is unknown, at its bound"), Unit: "cpus"},
 		{Name: "covered", Value: unit.Estimated(t.covered, "CPU time of workloads with a known loss"), Limit: unit.Some(c.Covered * busy), Unit: "cpus"},
 	}
+	if t.lines > 0 {
+		out = append(out, action.Number{Name: "lost_to_lines", Value: unit.Estimated(t.lines, "of lost: stall cycles × part of the samples that fell on lines that several nodes write"), Unit: "cpus"})
+	}
+	if otherwise > 0 {
+		out = append(out, action.Number{Name: "lost_otherwise", Value: unit.Estimated(otherwise, "beside lost: waiting for busy controllers and CPUs, NUMA balancing, far interrupts"), Unit: "cpus"})
+	}
+	return out
 }
 
 func (t tally) missing() string {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -215,4 +216,32 @@ func TestRandomDamage(t *testing.T) {
 	if t.Logf("%d damaged, %d left something and said so", tried, left); left == 0 {
 		t.Error("nothing was left: nothing was tried")
 	}
+}
+
+// TestManyFlips tries as many crash points × byte flips as HOMENODE_FLIPS says, evenly over
+// all there are: `make test-full` tries a million.
+func TestManyFlips(t *testing.T) {
+	most, err := strconv.Atoi(os.Getenv("HOMENODE_FLIPS"))
+	if err != nil || most <= 0 {
+		t.Skip("HOMENODE_FLIPS is not a number of flips: 'make test-full' tries 1000000")
+	}
+	want, worlds, all := newWorld().files, killed(t, 1), 0
+	for _, w := range worlds {
+		all += 255 * len(w.log)
+	}
+	tried, left := 0, 0
+	for n, at := 0, 0.0; tried < most && n < len(worlds); {
+		flips := 255 * len(worlds[n].log)
+		if int(at) >= flips {
+			n, at = n+1, at-float64(flips)
+			continue
+		}
+		w := worlds[n].clone()
+		w.log[int(at)/255] ^= byte(1 + int(at)%255)
+		if tried++; told(t, w, want, fmt.Sprintf("state %d, byte %d ^ %#x", n, int(at)/255, 1+int(at)%255)) {
+			left++
+		}
+		at += max(1, float64(all)/float64(most))
+	}
+	t.Logf("%d of %d flips at %d crash points, %d left something and said so", tried, all, len(worlds), left)
 }

@@ -6,6 +6,7 @@
 //	Root ── ReadMachine ──▶ machine.Machine
 //	  ├──── Surveyor.Read ─▶ survey.Survey  (one closer look, on demand)
 //	  └──── Reader.Read ──▶ window.Window   (deltas since the Read before)
+//	           ├─ collect_*.go  a collector for each kind of figure
 //	           ├─ cgroup   which hierarchies, which workloads, their files
 //	           ├─ procfs   /proc and node meminfo
 //	           ├─ perf     events per cgroup × CPU
@@ -13,7 +14,7 @@
 //	Live ── migrate.Mover     moves pages; cannot be had from a recorded tree
 //
 // A reader returns what it got; what it could not read is unknown, with the
-// reason beside it, and a sentence in Window.Problems where somebody could do
+// reason beside it, and a sentence in Window.Problems where an operator could do
 // something about it. A workload that vanishes between being found and being
 // read is left out.
 //

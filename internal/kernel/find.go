@@ -52,17 +52,17 @@ func FindWorkload(root Root, name string) (string, error) {
 	return "", fmt.Errorf("find workload %s: it is the name of several, give the path: %s (%w)", name, strings.Join(found, ", "), ErrMalformed)
 }
 
-// maxAsked is how many of a workload's processes are asked whose they are.
+// maxAsked is how many of a workload's processes are asked which user they run as.
 const maxAsked = 64
 
-// RunsAs says that one of a workload's processes is a user's.
+// RunsAs says that one of a workload's processes belongs to a user.
 func RunsAs(root Root, workload string, uid uint32) bool {
 	layout, err := cgroup.Find(root)
 	if err != nil {
 		return false
 	}
 	var buf unix.Buffer
-	pids, _ := layout.PIDs(nil, workload, &buf) // what cannot be read is nobody's
+	pids, _ := layout.PIDs(nil, workload, &buf) // what cannot be read is not that user's
 	for _, pid := range pids[:min(maxAsked, len(pids))] {
 		data, err := buf.ReadFile(root.Path(fmt.Sprintf("/proc/%d/status", pid)))
 		if err != nil {

@@ -42,7 +42,7 @@ func BootID(root Root) (string, error) {
 }
 
 // ReadOnlyCgroups says that cpusets cannot be written: their mount is read-only, as in
-// many containers. Those who manage cgroups write through mounts of their own.
+// many containers. Programs that manage cgroups write through mounts of their own.
 func ReadOnlyCgroups(root Root) bool {
 	layout, err := cgroup.Find(root)
 	return err == nil && layout.ReadOnly

@@ -5,6 +5,9 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strconv"
 
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
@@ -61,6 +64,22 @@ func FindProcess(root Root, pid int) (Process, error) {
 	}
 	p.UID, p.Mems = s.UID, s.Mems
 	return p, nil
+}
+
+// ThreadIDs are the threads of a process, ascending.
+func ThreadIDs(root Root, pid int) (tids []int, err error) {
+	dir := fmt.Sprintf("/proc/%d/task", pid)
+	entries, err := os.ReadDir(root.Path(dir))
+	if err != nil {
+		return nil, unix.Explain("read", dir, "", err)
+	}
+	for _, e := range entries {
+		if tid, err := strconv.Atoi(e.Name()); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	slices.Sort(tids)
+	return tids, nil
 }
 
 // Powers are what this process may do to others.

@@ -81,6 +81,30 @@ func read(t *testing.T, r *Reader) window.Window {
 	return w
 }
 
+// sensorOf is a workload's sensor of that type.
+func sensorOf[S sensor](t testing.TB, w *workload) S {
+	t.Helper()
+	for _, s := range w.sensors {
+		if s, ok := s.(S); ok {
+			return s
+		}
+	}
+	t.Fatalf("%s has no such sensor", w.ID)
+	panic("not reached")
+}
+
+// collectorOf is a reader's collector of that type.
+func collectorOf[C collector](t testing.TB, r *Reader) C {
+	t.Helper()
+	for _, c := range r.collectors {
+		if c, ok := c.collector.(C); ok {
+			return c
+		}
+	}
+	t.Fatal("there is no such collector")
+	panic("not reached")
+}
+
 func near(v unit.Value[float64], want float64) bool {
 	got, ok := v.Get()
 	return ok && math.Abs(got-want) < 1e-9
@@ -171,7 +195,7 @@ func TestVanishedWorkloadIsLeftOut(t *testing.T) {
 	w := r.workloads["/demo/a"]
 	kerneltest.Remove(t, root, top+"/demo/a")
 	w.close() // of the kernel's, what is open says ENODEV and is opened again
-	if _, err := r.readWorkload(w); !errors.Is(err, ErrGone) {
+	if _, err := r.readWorkload(r.beginRound(nil), w); !errors.Is(err, ErrGone) {
 		t.Errorf("reading it: %v", err)
 	}
 	if w := read(t, r); len(w.Workloads) != 0 || len(w.Problems) != 0 || len(r.workloads) != 0 {
@@ -284,7 +308,7 @@ func TestSleepingPMU(t *testing.T) {
 	}
 }
 
-// A kernel without cpuset is said so at once, with what to do about it.
+// A kernel without cpuset is refused at once, with what to do about it.
 func TestNoCpuset(t *testing.T) {
 	for about, files := range map[string]kerneltest.Files{
 		"no cgroups":            {"/proc/self/mountinfo": "22 1 0:20 / / rw - ext4 /dev/vda rw\n"},

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// ForgetProgram lets go of those pages of this program's own file that are not in use.
+// ForgetProgram releases those pages of this program's own file that are not in use.
 func ForgetProgram() error { return unix.ForgetProgram() }
 
 // ProcessCPU is the user and system time that this process has used.

@@ -35,16 +35,19 @@ type SurveyConfig struct {
 	// Biggest keeps only so many mappings of each process, the largest, and reads
 	// nothing for them but numa_maps. Mappings wins.
 	Biggest int
-	IRQs    bool
+	// Maps is what may be read of numa_maps and maps: of a process (Process), and in all
+	// (Round). The zero value is surveyMaps.
+	Maps MapsBounds
+	IRQs bool
 	// OnlyProcesses leaves out all the rest: figures of nodes, workloads, the
 	// host's settings. The machine then is its nodes' ids, unless Threads need more.
 	OnlyProcesses bool
-	// Sampler picks memory accesses, Uncore counts what the memory controllers do.
+	// Sampler samples memory accesses, Uncore counts what the memory controllers do.
 	// Nil: there are none, and NoSampler, NoUncore say why.
 	Sampler, Uncore     Probe
 	NoSampler, NoUncore string
 
-	Progress func(string)                               // what it is at; nil: nobody wants to know
+	Progress func(string)                               // what it is doing; nil: not reported
 	Wait     func(context.Context, time.Duration) error // nil: the wall clock
 }
 
@@ -54,7 +57,7 @@ type Selection struct {
 	PIDs      []int
 	Workloads []string // all processes of these, by id
 	Max       int
-	Others    bool // not this program itself: who looks must not find himself
+	Others    bool // not this program itself
 }
 
 // Probe measures during the interval, from Start to Stop, and puts what it got into
@@ -72,7 +75,8 @@ type Surveyor struct {
 	reader *Reader // also where there is no workload: then it reads nodes only
 	buf    unix.Buffer
 	kinds  kinds
-	nodeAt []int    // by node id: its place in Machine.Nodes, −1 for none
+	nodeAt []int // by node id: its place in Machine.Nodes, −1 for none
+	maps   *unix.Budget
 	before *reading // nil: none yet
 	// problems of this survey, beside those of the window.
 	problems []string
@@ -80,6 +84,13 @@ type Surveyor struct {
 }
 
 const oneReading = "one reading only: no rate"
+
+// surveyMaps is more than a round of the agent has: a person has asked, waits, and can stop
+// waiting. A process's bound is that of procfs.MapsBudget.
+var surveyMaps = MapsBounds{Process: MapsBound{256 << 20, 30 * time.Second}, Round: MapsBound{1 << 30, 2 * time.Minute}}
+
+// mostKept are mappings that are kept of a process: as many as procfs keeps of one.
+const mostKept = 1 << 20
 
 // NewSurveyor prepares to look. Without a cgroup hierarchy that could bind a
 // workload there are no workloads; the rest is still there.
@@ -89,6 +100,9 @@ func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
 	}
 	if cfg.Wait == nil {
 		cfg.Wait = wait
+	}
+	if cfg.Maps == (MapsBounds{}) {
+		cfg.Maps = surveyMaps
 	}
 	cfg.Processes.PIDs = slices.Sorted(slices.Values(cfg.Processes.PIDs))
 	s := &Surveyor{cfg: cfg}
@@ -111,7 +125,7 @@ func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
 	return s, nil
 }
 
-// wait sleeps unless it is told to stop.
+// wait sleeps until d is over or ctx is done.
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -126,7 +140,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // Machine is the topology as last read.
 func (s *Surveyor) Machine() machine.Machine { return s.reader.Machine() }
 
-// Close lets go of every open file.
+// Close closes every open file.
 func (s *Surveyor) Close() { s.reader.Close() }
 
 // Read looks once. The first time, with an interval, it reads twice with the
@@ -200,7 +214,7 @@ func (s *Surveyor) window(ctx context.Context) (window.Window, error) {
 	return s.reader.Read(ctx)
 }
 
-func (s *Surveyor) now() time.Time { return s.reader.cfg.Now() }
+func (s *Surveyor) now() time.Time { return s.reader.now() }
 
 // assemble makes the survey of the second reading.
 func (s *Surveyor) assemble(w window.Window) survey.Survey {

@@ -58,13 +58,14 @@ func (s *Surveyor) groups(w window.Window, d delta, sizes unit.Opt[[]unit.Bytes]
 
 func (s *Surveyor) group(w *workload, wl window.Workload, d delta, sizes unit.Opt[[]unit.Bytes]) survey.Group {
 	g := survey.Group{ID: w.ID}
-	g.ConfiguredCPUs = configured(s, &w.ownCPUs, set.ParseCPUs)
-	g.ConfiguredMems = configured(s, &w.ownMems, set.ParseNodes)
-	var limited string
-	g.MemoryLimit, limited = s.memoryLimit(w)
+	g.ConfiguredCPUs = configured(s, w.cpuset.ownCPUs, set.ParseCPUs)
+	g.ConfiguredMems = configured(s, w.cpuset.ownMems, set.ParseNodes)
 	g.MemoryUsed = s.memoryUsed(w, w.ID)
-	if limited != w.ID && g.MemoryLimit.Known() {
-		g.Limited = &survey.Limited{ID: limited, Used: s.memoryUsed(w, limited), File: s.pageCache(w, limited)}
+	if g.MemoryLimit = wl.MemoryLimit; g.MemoryLimit.Known() {
+		g.MemoryLimit.From = path.Join(w.limitedBy, limitName(w.memHier))
+		if by := w.limitedBy; by != w.ID {
+			g.Limited = &survey.Limited{ID: by, Used: s.memoryUsed(w, by), File: s.pageCache(w, by)}
+		}
 	}
 	g.OOMKills, g.AllocStalls = unit.UnknownValue[uint64](oneReading), unit.UnknownValue[uint64](oneReading)
 	if d.was != nil {
@@ -105,30 +106,6 @@ func configured[K set.Kind](s *Surveyor, k *unix.Kept, parse func(string) (set.S
 	return v
 }
 
-// memoryLimit is the tightest limit of the cgroup and its ancestors, and which of
-// them has it; of equal ones the nearest.
-func (s *Surveyor) memoryLimit(w *workload) (limit unit.Value[unit.Bytes], id string) {
-	if !w.memHier.Present() {
-		return unit.UnknownValue[unit.Bytes](noMemory), ""
-	}
-	file := pick(w.memHier, "memory.max", "memory.limit_in_bytes")
-	tightest := unit.None[unit.Bytes]()
-	for at := w.ID; ; at = path.Dir(at) {
-		limit, err := parsed(s, path.Join(w.memHier.Mount, at, file), cgroup.ParseMemoryLimit)
-		if b, ok := limit.Get(); ok && err == nil && (!tightest.Known() || b < tightest.Or(0)) {
-			tightest, id = limit, at
-		}
-		if at == "/" || at == "." {
-			break
-		}
-	}
-	b, ok := tightest.Get()
-	if !ok {
-		return unit.UnknownValue[unit.Bytes]("no limit is set"), ""
-	}
-	return unit.Measured(b, path.Join(id, file)), id
-}
-
 // memoryUsed is what a cgroup, the workload's own or one above it, uses.
 func (s *Surveyor) memoryUsed(w *workload, id string) unit.Value[unit.Bytes] {
 	if !w.memHier.Present() {
@@ -161,7 +138,7 @@ func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMe
 	if w.memHier.V2 {
 		k, err = parsed(s, path.Join(w.memHier.Mount, w.ID, "memory.numa_stat"), cgroup.ParseNumaKinds)
 	}
-	for i, n := range s.reader.machine.Nodes[:len(out)] {
+	for i, n := range s.reader.topology.Machine.Nodes[:len(out)] {
 		at := func(by map[int]unit.Bytes) procfs.Bytes { return unit.OptOf(by[n.ID], by != nil) }
 		const from = "memory.numa_stat"
 		out[i] = survey.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i], Shmem: opt(at(k.Shmem), err, from),
@@ -175,7 +152,7 @@ func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMe
 }
 
 // pooled are the page sizes of which some node has hugetlb pages; unknown where a
-// node does not tell. A pool that could not be read counts as one that has.
+// node does not say. A pool that could not be read counts as one that has.
 func pooled(nodes []survey.Node) unit.Opt[[]unit.Bytes] {
 	var sizes []unit.Bytes
 	for _, n := range nodes {
@@ -207,7 +184,7 @@ func (s *Surveyor) groupHuge(w *workload, sizes unit.Opt[[]unit.Bytes], by []sur
 		if errors.Is(err, ErrGone) {
 			err = fmt.Errorf("no hugetlb controller for it (%w)", ErrNotSupported)
 		}
-		for i, n := range s.reader.machine.Nodes[:len(by)] {
+		for i, n := range s.reader.topology.Machine.Nodes[:len(by)] {
 			if sum, ok := by[i].Huge.Get(); ok {
 				by[i].Huge = valueOf(sum+stat[n.ID], err, file)
 			}

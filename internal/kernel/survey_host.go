@@ -20,7 +20,7 @@ import (
 // file) and how far the counters went.
 func (s *Surveyor) balancing(d delta) survey.Balancing {
 	return survey.Balancing{
-		Mode:          s.number("/proc/sys/kernel/numa_balancing"),
+		Mode:          number[int](s, "/proc/sys/kernel/numa_balancing"),
 		PTEUpdates:    d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.PTEUpdates }),
 		HintFaults:    d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.HintFaults }),
 		HintLocal:     d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.HintLocal }),
@@ -54,7 +54,7 @@ func (s *Surveyor) cgroups() survey.Cgroups {
 	return survey.Cgroups{Cpuset: at(s.reader.layout.Cpuset), Memory: at(s.reader.layout.Memory)}
 }
 
-// self is what this program used itself: a look costs, and is nobody's load.
+// self is what this program used itself: a survey costs CPU time, which is not the load of any workload.
 func self(d delta, length time.Duration) unit.Value[float64] {
 	if d.was == nil || length <= 0 {
 		return unit.UnknownValue[float64](oneReading)
@@ -62,11 +62,11 @@ func self(d delta, length time.Duration) unit.Value[float64] {
 	return unit.Measured((d.now.self-d.was.self).Seconds()/length.Seconds(), "CLOCK_PROCESS_CPUTIME_ID")
 }
 
-// number reads a setting.
-func (s *Surveyor) number(path string) unit.Value[int] {
-	v, err := parsed(s, path, func(data []byte) (int, error) {
+// number reads a file of one number.
+func number[T int | uint64](s *Surveyor, path string) unit.Value[T] {
+	v, err := parsed(s, path, func(data []byte) (T, error) {
 		n, err := procfs.ParseCount(path, data)
-		return int(n), err
+		return T(n), err
 	})
 	return valueOf(v, err, path)
 }
@@ -76,7 +76,7 @@ func (s *Surveyor) settings() survey.Settings {
 	mode, err1 := parsed(s, thp, chosen)
 	swap, err2 := parsed(s, "/proc/meminfo", procfs.ParseSwap)
 	return survey.Settings{
-		ZoneReclaim: s.number("/proc/sys/vm/zone_reclaim_mode"),
+		ZoneReclaim: number[int](s, "/proc/sys/vm/zone_reclaim_mode"),
 		THP:         valueOf(mode, err1, thp),
 		SwapTotal:   opt(swap.Total, err2, "/proc/meminfo"),
 		SwapFree:    opt(swap.Free, err2, "/proc/meminfo"),

@@ -29,7 +29,7 @@ func (s *Surveyor) countInterrupts(m machine.Machine) map[string]irqCount {
 	}
 	nodes := make([]int, len(in.CPUs))
 	for i, cpu := range in.CPUs {
-		at, ok := s.reader.nodeOfCPU[cpu]
+		at, ok := s.reader.topology.NodeAt(cpu)
 		nodes[i] = at
 		if !ok {
 			nodes[i] = -1

@@ -29,12 +29,12 @@ import (
 func (s *Surveyor) memory(p *survey.Process) error {
 	f := fold{kinds: &s.kinds, index: s.nodeAt, pid: p.PID, keep: s.cfg.Biggest}
 	if s.cfg.Mappings {
-		f.keep = math.MaxInt
+		f.keep = mostKept
 	}
-	f.by = newByKind(len(s.reader.machine.Nodes))
+	f.by = newByKind(len(s.reader.topology.Machine.Nodes))
 	name := "/proc/" + strconv.Itoa(p.PID) + "/numa_maps"
 	path := s.reader.procPath(p.PID, "numa_maps")
-	if err := s.buf.Lines(path, name, nil, f.line); err != nil {
+	if err := s.buf.Lines(path, name, s.cfg.Maps.Process.begin(s.maps), f.line); err != nil {
 		return s.noMemory(p.PID, err)
 	}
 	if f.lines == 0 {
@@ -146,7 +146,7 @@ func (f *fold) mapping(kind survey.MappingKind) survey.Mapping {
 // areas adds what only /proc/PID/maps tells. A mapping that came or went between
 // the two files keeps no end.
 func (s *Surveyor) areas(p *survey.Process) {
-	areas, err := procfs.ReadAreas(&s.buf, s.reader.procPath(p.PID, "maps"), nil)
+	areas, err := procfs.ReadAreas(&s.buf, s.reader.procPath(p.PID, "maps"), s.cfg.Maps.Process.begin(s.maps))
 	if unix.Classify(err) == ErrGone || unix.Classify(err) == ErrNotPermitted {
 		return
 	}
@@ -248,7 +248,7 @@ func refuse(kind error, format string, args ...any) error {
 	return processError{fmt.Sprintf(format, args...), kind}
 }
 
-// noMemory says in a sentence why a process's memory cannot be told: err is what
+// noMemory says in a sentence why a process's memory is unknown: err is what
 // reading said, nil when the file was empty.
 func (s *Surveyor) noMemory(pid int, err error) error {
 	if errors.Is(err, ErrMalformed) {

@@ -18,7 +18,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// nodes reads what a window does not tell about each node.
+// nodes reads what a window does not have about each node.
 func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
 	low, err := parsed(s, "/proc/zoneinfo", procfs.ParseZoneinfo)
 	out := make([]survey.Node, len(m.Nodes))
@@ -28,8 +28,8 @@ func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
 		v.Pools = s.pools(n.ID)
 		v.Memory = s.kindsOf(n.ID, v.Pools)
 		v.Numastat = numastatSince(d, n.ID)
-		pages, told := low[n.ID]
-		v.LowFree = opt(unit.OptOf(unit.Bytes(pages)*s.reader.pageSize(), told), err, "/proc/zoneinfo")
+		pages, ok := low[n.ID]
+		v.LowFree = opt(unit.OptOf(unit.Bytes(pages)*s.reader.pageSize(), ok), err, "/proc/zoneinfo")
 		why := orElse(s.cfg.NoUncore, "the memory controllers' counters were not asked for")
 		v.Traffic = unknownTraffic(why)
 	}
@@ -125,18 +125,12 @@ func (s *Surveyor) pools(id int) []survey.HugePool {
 		if err != nil {
 			continue
 		}
-		read := func(file string) unit.Value[uint64] { return s.count(dir + "/" + e.Name() + "/" + file) }
+		read := func(file string) unit.Value[uint64] { return number[uint64](s, dir+"/"+e.Name()+"/"+file) }
 		out = append(out, survey.HugePool{PageSize: unit.Bytes(kib) * unit.KiB,
 			Total: read("nr_hugepages"), Free: read("free_hugepages"), Surplus: read("surplus_hugepages")})
 	}
 	slices.SortFunc(out, func(a, b survey.HugePool) int { return cmp.Compare(a.PageSize, b.PageSize) })
 	return out
-}
-
-// count reads a file of one number.
-func (s *Surveyor) count(path string) unit.Value[uint64] {
-	v, err := parsed(s, path, func(data []byte) (uint64, error) { return procfs.ParseCount(path, data) })
-	return valueOf(v, err, path)
 }
 
 func numastatSince(d delta, id int) survey.Numastat {

@@ -247,7 +247,11 @@ func (p *samplingProbe) Finish(s *survey.Survey) error {
 		s.Samples.Places[i].Workload = workload[s.Samples.Places[i].PID]
 	}
 	for i := range s.Samples.Lines {
-		s.Samples.Lines[i].Workload = workload[s.Samples.Lines[i].PID]
+		l := &s.Samples.Lines[i]
+		l.Workload = workload[l.PID]
+		for u := range l.Users {
+			l.Users[u].Workload = workload[l.Users[u].PID]
+		}
 	}
 	return err
 }

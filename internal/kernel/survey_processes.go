@@ -95,6 +95,7 @@ func (s *Surveyor) largest(pids []int) []int {
 // a problem if it was asked for by number.
 func (s *Surveyor) processes(pids []int, d delta, length time.Duration) []survey.Process {
 	out := make([]survey.Process, 0, len(pids))
+	s.maps = s.cfg.Maps.Round.begin(nil)
 	var refused []error
 	for i, pid := range pids {
 		if i%100 == 0 && i > 0 {

@@ -253,7 +253,7 @@ func TestSurveyOneReading(t *testing.T) {
 	}
 }
 
-// Each process that cannot be told of has its own sentence.
+// Each process whose memory is unknown has its own sentence.
 func TestSurveyRefusals(t *testing.T) {
 	root := fakeSurvey(t)
 	kerneltest.Write(t, root, kerneltest.Files{

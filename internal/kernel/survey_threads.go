@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +30,7 @@ func (s *Surveyor) countThreads(pids []int) map[int]threadTicks {
 	all := map[int]threadTicks{}
 	for _, pid := range pids {
 		for _, tid := range s.threadIDs(pid) {
-			data, err := s.buf.ReadFile(s.taskPath(pid, tid, "stat"))
+			data, err := s.buf.ReadFile(s.reader.taskPath(pid, tid, "stat"))
 			if err != nil {
 				continue
 			}
@@ -45,13 +43,9 @@ func (s *Surveyor) countThreads(pids []int) map[int]threadTicks {
 	return all
 }
 
-func (s *Surveyor) taskPath(pid, tid int, file string) string {
-	return s.reader.procPath(pid, "task/"+strconv.Itoa(tid)+"/"+file)
-}
-
 // waited is unknown where the kernel does not account it.
 func (s *Surveyor) waited(pid, tid int) unit.Opt[time.Duration] {
-	data, err := s.buf.ReadFile(s.taskPath(pid, tid, "schedstat"))
+	data, err := s.buf.ReadFile(s.reader.taskPath(pid, tid, "schedstat"))
 	if err != nil {
 		return unit.None[time.Duration]()
 	}
@@ -60,23 +54,11 @@ func (s *Surveyor) waited(pid, tid int) unit.Opt[time.Duration] {
 	return unit.OptOf(w, err == nil && !bytes.HasPrefix(data, []byte("0 0 0")))
 }
 
-// threadIDs lists a process's threads, ascending.
+// threadIDs is empty for a process that has gone.
 func (s *Surveyor) threadIDs(pid int) []int {
-	entries, err := os.ReadDir(s.reader.procPath(pid, "task"))
-	if err != nil {
-		return nil
-	}
-	var tids []int
-	for _, e := range entries {
-		if tid, err := strconv.Atoi(e.Name()); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	slices.Sort(tids)
+	tids, _ := ThreadIDs(s.cfg.Reader.Root, pid)
 	return tids
 }
-
-const byLastCPU = "last CPU × time of each thread"
 
 // threads fills in the threads, those that ran most first, CPU by node, and the
 // guest.
@@ -97,7 +79,7 @@ func (s *Surveyor) threads(p *survey.Process, d delta, length time.Duration) {
 		}
 		if used, ok := t.CPUTime.Get(); !ok {
 			whole = false
-		} else if i, ok := s.reader.nodeOfCPU[now.cpu]; ok && i >= 0 {
+		} else if i, ok := s.reader.topology.NodeAt(now.cpu); ok {
 			by[i] += used
 		}
 		t.Allowed = s.threadAllowed(p.PID, tid)
@@ -156,7 +138,7 @@ func waitedSince(was, now threadTicks, length time.Duration) unit.Value[float64]
 }
 
 func (s *Surveyor) threadAllowed(pid, tid int) set.CPUSet {
-	data, err := s.buf.ReadFile(s.taskPath(pid, tid, "status"))
+	data, err := s.buf.ReadFile(s.reader.taskPath(pid, tid, "status"))
 	if err != nil {
 		return set.CPUSet{}
 	}

@@ -13,8 +13,8 @@ import (
 	"homenode/internal/window"
 )
 
-// Suspect is a setting of a cgroup that looks as those that homenode makes, and of which
-// nobody knows whose it is.
+// Suspect is a setting of a cgroup that looks like one of homenode's, and that no record
+// explains.
 type Suspect struct {
 	Workload string `json:"workload"`
 	What     string `json:"what"`
@@ -23,12 +23,12 @@ type Suspect struct {
 
 // String is a sentence for people.
 func (s Suspect) String() string {
-	return fmt.Sprintf("%s: %s: if nobody else did that: %s", s.Workload, s.What, s.Undo)
+	return fmt.Sprintf("%s: %s: if no other program did that: %s", s.Workload, s.What, s.Undo)
 }
 
-// Suspects lists what a homenode may have left that lost its journal: cpusets narrower than
+// Suspects lists what a homenode that lost its journal may have left: cpusets narrower than
 // their parents' that consist of whole nodes, and frozen cgroups. ours are those that are
-// on record. An administrator may have made any of them: it is for people to tell.
+// on record. An administrator may have made any of them, so people have to decide.
 func Suspects(ctx context.Context, root Root, ours func(id, file, value string) bool) ([]Suspect, error) {
 	r, err := NewReader(Config{Root: root, NoPerf: true, Ours: ours})
 	if err != nil {
@@ -48,11 +48,11 @@ func Suspects(ctx context.Context, root Root, ours func(id, file, value string) 
 
 func (r *Reader) suspects(wl window.Workload) (all []Suspect) {
 	own := r.workloads[wl.ID]
-	cpus, _ := own.ownCPUs.ReadLine(&r.buf)
+	cpus, _ := own.cpuset.ownCPUs.ReadLine(&r.buf)
 	if text := strings.TrimSpace(string(cpus)); wl.Binding.PinnedCPUs && text != "" && r.wholeNodes(wl.Binding.CPUs) {
 		all = append(all, r.suspect(wl.ID, cgroup.CPUsFile, text))
 	}
-	mems, _ := own.ownMems.ReadLine(&r.buf)
+	mems, _ := own.cpuset.ownMems.ReadLine(&r.buf)
 	if text := strings.TrimSpace(string(mems)); wl.Binding.PinnedMems && text != "" {
 		all = append(all, r.suspect(wl.ID, cgroup.MemsFile, text))
 	}
@@ -76,7 +76,7 @@ func (r *Reader) suspect(id, file, value string) Suspect {
 // wholeNodes says that CPUs are all of some nodes, and no others.
 func (r *Reader) wholeNodes(cpus set.CPUSet) bool {
 	var nodes set.CPUSet
-	for _, n := range r.machine.Nodes {
+	for _, n := range r.topology.Machine.Nodes {
 		if n.CPUs.Overlaps(cpus) {
 			nodes = nodes.Union(n.CPUs)
 		}

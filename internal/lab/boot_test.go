@@ -20,10 +20,13 @@ import (
 // testIdleRate: a test that waits for the guest mostly waits for its timers.
 const testIdleRate = 8
 
-// One boot per shape, shared by all tests of this package.
+// Tests share guests: a test has one to itself, and hands it on to the next that wants its
+// kind. So there are as many of a kind as tests that run at once ever wanted. A guest that
+// no test has rests (SIGSTOP): an idle one takes some of the host's time, and it does not
+// notice (TestLabSuspended).
 var (
-	bootMu sync.Mutex
-	booted = map[string]*Guest{}
+	guestsMu sync.Mutex
+	resting  = map[string][]*Guest{} // by kind
 )
 
 func TestMain(m *testing.M) {
@@ -31,43 +34,80 @@ func TestMain(m *testing.M) {
 		os.Exit(playQEMU(dir, os.Args))
 	}
 	code := m.Run()
-	for _, g := range booted {
-		g.Close()
+	for _, kind := range resting {
+		for _, g := range kind {
+			_ = g.cmd.Process.Kill() // it stands, and so would its end
+			g.Close()
+		}
 	}
 	os.Exit(code)
 }
 
-// guest boots a shape, or returns the guest that runs already.
+// guest is a guest of a shape for this test alone, booted if none rests.
 func guest(t *testing.T, shape, cgroup string) *Guest {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: no lab boot")
 	}
-	bootMu.Lock()
-	defer bootMu.Unlock()
-	key := shape + "/" + cgroup
-	if g := booted[key]; g != nil {
-		return g
+	return shared(t, shape+"/"+cgroup, labOptionsFor(t, shape, cgroup))
+}
+
+// shared is a guest of a kind. What a failed test leaves in its guest is no other test's
+// trouble: the guest ends with it.
+func shared(t *testing.T, kind string, o Options) *Guest {
+	t.Helper()
+	g := wake(t, kind)
+	if g == nil {
+		g = boot(t, o)
 	}
-	g, err := Boot(context.Background(), labOptionsFor(t, shape, cgroup))
+	t.Cleanup(func() {
+		if t.Failed() {
+			ctx, cancel := g.Within(context.Background(), patience)
+			defer cancel()
+			r, err := g.Run(ctx, "top", "-b", "-n", "2", "-d", "2")
+			t.Logf("what else ran in the guest: %s %v", r.Stdout[max(0, len(r.Stdout)-3000):], err)
+			g.Close()
+			return
+		}
+		signal(t, g, syscall.SIGSTOP)
+		guestsMu.Lock()
+		defer guestsMu.Unlock()
+		resting[kind] = append(resting[kind], g)
+	})
+	return g
+}
+
+func boot(t *testing.T, o Options) *Guest {
+	t.Helper()
+	g, err := Boot(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if g.Note != "" {
 		t.Log(g.Note)
 	}
-	booted[key] = g
 	return g
 }
 
-// leave ends a guest that no later test needs: each takes some of the host's time.
-func leave(shape, cgroup string) {
-	bootMu.Lock()
-	defer bootMu.Unlock()
-	key := shape + "/" + cgroup
-	if g := booted[key]; g != nil {
-		g.Close()
-		delete(booted, key)
+// wake returns nil where no guest of this kind rests.
+func wake(t *testing.T, kind string) *Guest {
+	t.Helper()
+	guestsMu.Lock()
+	defer guestsMu.Unlock()
+	left := len(resting[kind]) - 1
+	if left < 0 {
+		return nil
+	}
+	g := resting[kind][left]
+	resting[kind] = resting[kind][:left]
+	signal(t, g, syscall.SIGCONT)
+	return g
+}
+
+func signal(t *testing.T, g *Guest, s syscall.Signal) {
+	t.Helper()
+	if err := g.cmd.Process.Signal(s); err != nil {
+		t.Errorf("%v to the guest's QEMU: %v", s, err)
 	}
 }
 
@@ -149,8 +189,7 @@ func within(t *testing.T, what string, got, want, share float64) {
 }
 
 func TestLabCounts(t *testing.T) {
-	defer leave("opteron", "v2")
-	defer leave("far", "v2")
+	t.Parallel()
 	for _, shape := range []string{"two", "four", "opteron", "far"} {
 		t.Run(shape, func(t *testing.T) {
 			g := guest(t, shape, "v2")
@@ -240,6 +279,7 @@ func status(t *testing.T, g *Guest) labStatus {
 
 // Lines from the opposite corner of the ring travel over two links.
 func TestLabLinks(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "four", "v2")
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
@@ -274,6 +314,7 @@ func sameSet(a, b []int) bool {
 // The guest's clock is the model's: what a program sleeps and computes takes as long by
 // either, model on or off, and the tick comes at its rate.
 func TestLabOneClock(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "four", "v2")
 	for _, state := range []string{"on", "off"} {
 		for what, busy := range map[string]string{"asleep": "sleep 3", "busy": "homenode-load spin --threads 4 --cpus 0-3 --seconds 3"} {
@@ -311,6 +352,7 @@ homenode-load control off > /dev/null`
 // A host that stops QEMU for a while, or a debugger that does, is nothing the guest
 // notices: its clock stood still, too.
 func TestLabSuspended(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	if err := g.setIdleRate(1); err != nil {
 		t.Fatal(err)
@@ -348,6 +390,7 @@ func TestLabSuspended(t *testing.T) {
 
 // A guest whose memory is counted on the wrong node is refused.
 func TestLabRefusesWrongNodeMap(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: no lab boot")
 	}
@@ -361,6 +404,7 @@ func TestLabRefusesWrongNodeMap(t *testing.T) {
 // Calibration reads its lines from DRAM whatever the size of the LLC, which replaces at
 // random: it flushes by that size.
 func TestLabFlushesLargerLLC(t *testing.T) {
+	t.Parallel()
 	g := variant(t, "two", func(o *Options) { o.Shape.Model.LLC *= 8 })
 	mustRun(t, g, "homenode-load", "control", "on")
 	got, err := parseTouched([]byte(mustRun(t, g, "taskset", "1", "homenode-load", "touch", "--node", "1", "--pages", "64")))
@@ -371,6 +415,7 @@ func TestLabFlushesLargerLLC(t *testing.T) {
 }
 
 func TestLabFetch(t *testing.T) {
+	t.Parallel()
 	talk(t, guest(t, "two", "v2"))
 }
 

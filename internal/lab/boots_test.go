@@ -15,6 +15,7 @@ import (
 // printed anything. HOMENODE_BOOTS is how many are tried, four at a time, so that each has
 // half a CPU of a host with two: every one must answer.
 func TestLabBoots(t *testing.T) {
+	t.Parallel()
 	n, err := strconv.Atoi(os.Getenv("HOMENODE_BOOTS"))
 	if err != nil {
 		t.Skip("HOMENODE_BOOTS is not set to a number of boots: 'make test-full' sets it")

@@ -65,6 +65,7 @@ type brmFigure struct {
 // he is, and in the end everybody may run where he might before. How fast depends on
 // chance and on the host: each try is looked at by counts alone.
 func TestLabBRM(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	pids := strings.Fields(mustRun(t, g, "sh", "-c", setUpBRM))
 	if len(pids) != 2 {

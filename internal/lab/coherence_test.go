@@ -32,6 +32,7 @@ const (
 // latency between the two, and every store then an upgrade that takes one copy away.
 // Between threads of a core nothing moves.
 func TestLabHandoff(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "smt", "v2")
 	const reader = "cycles,l2-misses,llc-misses,transfers-local,transfers-remote,uncore-requests,uncore-outstanding"
 	underModel(t, g, func() {
@@ -73,6 +74,7 @@ func TestLabHandoff(t *testing.T) {
 // less what it does itself between two adds. While one is in the timer's interrupt the
 // other adds alone, thirteen times as fast: so not every add is a transfer.
 func TestLabSharedLine(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "smt", "v2")
 	const adds, events = 100_000, "cycles,atomics,invalidations,transfers-local,transfers-remote,uncore-requests,uncore-outstanding"
 	underModel(t, g, func() {
@@ -96,6 +98,7 @@ func TestLabSharedLine(t *testing.T) {
 // The uncore penalty's terms where they are known: each of n dependent loads is one
 // request of the DRAM's latency, all of it critical; of a stream, a quarter of it is.
 func TestLabUncorePenalty(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "smt", "v2")
 	const n, events = 1_000_000, "uncore-requests,uncore-outstanding,uncore-critical"
 	underModel(t, g, func() {
@@ -112,6 +115,7 @@ func TestLabUncorePenalty(t *testing.T) {
 // Each line stored to in a buffer that no cache holds comes in once and goes out once;
 // of lines that are only read none goes out.
 func TestLabWriteBacks(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "smt", "v2")
 	const n = 1_000_000
 	underModel(t, g, func() {
@@ -136,10 +140,25 @@ func TestLabWriteBacks(t *testing.T) {
 	})
 }
 
+// PAUSE takes 140 cycles: who waits in a loop gets few rounds of it done.
+func TestLabPause(t *testing.T) {
+	t.Parallel()
+	g := guest(t, "two", "v2")
+	underModel(t, g, func() {
+		const rounds = 1000 * 256
+		for args, want := range map[string]float64{"": 0, "--pause": 139} {
+			p := perfOf(t, g, "cycles,instructions", "spin --cpus 2 --warm-laps 1 --ops 1000 "+args)
+			if got := (p["cycles"] - p["instructions"]) / rounds; math.Abs(got-want) > 1 {
+				t.Errorf("spin %s: %.2f cycles a round beside its instructions, want %.0f", args, got, want)
+			}
+		}
+	})
+}
+
 // Threads of a core share its issue slots: two that compute take two cycles an
 // instruction; beside one that waits for memory it is next to one.
 func TestLabSMT(t *testing.T) {
-	defer leave("smt", "v2")
+	t.Parallel()
 	g := guest(t, "smt", "v2")
 	dram := float64(g.Shape.Model.DRAMCycles[10])
 	underModel(t, g, func() {
@@ -202,7 +221,7 @@ func modelTime(t *testing.T, g *Guest, cycles uint64) (now labStatus) {
 	began := status(t, g)
 	waitFor(t, g, "the model's clock", func() bool {
 		now = status(t, g)
-		return uint64(now.Model-began.Model) >= cycles
+		return now.Model-began.Model >= cycles
 	})
 	return now
 }
@@ -210,6 +229,7 @@ func modelTime(t *testing.T, g *Guest, cycles uint64) (now labStatus) {
 // A controller serves what it can and no more, whatever it is asked for: here twice
 // as much.
 func TestLabCapacity(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "four", "v2")
 	underModel(t, g, func() {
 		stop := background(t, g, "stream --threads 8 --ws 2MiB --cpus 0-7 --bind-mem 0")

@@ -61,6 +61,7 @@ func countWhile(t *testing.T, g *Guest, mount string, args []string, scripts ...
 // and in the right cgroup, though three cgroups share one CPU. What a sample of the
 // ticks says is near it, in proportion to the instructions.
 func TestLabCountByBPF(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ version, mount, controller string }{{"v2", "", ""}, {"v1", "/cpuset", "cpuset"}} {
 		t.Run(c.version, func(t *testing.T) {
 			if c.version == "v1" && testing.Short() {

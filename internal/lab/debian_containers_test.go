@@ -51,6 +51,7 @@ func (c runtimeCase) show(cgroup string) string {
 
 // A container of containerd's, with its own cgroups and with systemd's; one of Docker's.
 func TestLabDebianContainers(t *testing.T) {
+	t.Parallel()
 	g := debianGuest(t)
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")

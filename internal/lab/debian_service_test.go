@@ -65,6 +65,7 @@ const servedLog = "journalctl -u homenode --no-pager -o cat"
 // not by a bad configuration; killed, it puts back and starts again; at its end all is as
 // it was.
 func TestLabDebianService(t *testing.T) {
+	t.Parallel()
 	g := debianGuest(t)
 	for from, to := range map[string]string{"systemd/homenode.service": "/etc/systemd/system/homenode.service", "sysusers.d/homenode.conf": "/etc/sysusers.d/homenode.conf", "sysctl.d/homenode.conf": "/etc/sysctl.d/homenode.conf"} {
 		data, err := os.ReadFile(filepath.Join(root, "deploy", from))

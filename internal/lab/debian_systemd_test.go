@@ -65,6 +65,7 @@ func runTests(t *testing.T, g *Guest, env, program, pattern string) {
 
 // Units are bound, put back and left alone by asking the guest's own systemd.
 func TestLabDebianSystemd(t *testing.T) {
+	t.Parallel()
 	g := debianGuest(t)
 	putTests(t, g, "owner/systemd", "/usr/bin/systemd.test")
 	for _, name := range []string{"TestLiveStall", "TestLiveUnits", "TestLiveDrift", "TestLivePowers"} {
@@ -113,6 +114,7 @@ const endUnitAgent = `kill -%s $(cat /tmp/u.pid); while kill -0 $(cat /tmp/u.pid
 // nothing. SIGTERM puts all back; after SIGKILL restore does; what an admin set in
 // between is his.
 func TestLabDebianUnitAgent(t *testing.T) {
+	t.Parallel()
 	g := debianGuest(t)
 	if err := g.Put(t.Context(), "/etc/u.yaml", 0o644, []byte(unitAgent)); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -29,23 +28,12 @@ func debianGuest(t *testing.T) *Guest {
 	} else if err != nil {
 		t.Skipf("the Debian guest is not built ('make lab-debian'): %v", err)
 	}
-	bootMu.Lock()
-	defer bootMu.Unlock()
-	if g := booted[Debian]; g != nil {
-		return g
-	}
-	start := time.Now()
-	g, err := Boot(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("Debian answered after %.0f s", time.Since(start).Seconds())
-	booted[Debian] = g
-	return g
+	return shared(t, Debian, o)
 }
 
 // A whole system: nothing failed, one cgroup hierarchy, and its disk as it was built.
 func TestLabDebianSystem(t *testing.T) {
+	t.Parallel()
 	g := debianGuest(t)
 	for _, c := range []struct{ script, want string }{
 		{"cat /proc/1/comm", "systemd"},
@@ -75,6 +63,7 @@ func TestLabDebianSystem(t *testing.T) {
 
 // The model and its counters are those of the busybox guest.
 func TestLabDebianCounts(t *testing.T) {
+	t.Parallel()
 	g := debianGuest(t)
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
@@ -143,6 +132,7 @@ ctr run -d --runc-systemd-cgroup --cgroup system.slice:containerd:lent --rootfs 
 // Whose a cgroup is, where it may run and where its reads go: of a unit bound by
 // systemd, and of containers that containerd named, with and without systemd.
 func TestLabDebianOwners(t *testing.T) {
+	t.Parallel()
 	g := debianGuest(t)
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
@@ -211,6 +201,7 @@ true`
 // On a host with managers the agent binds what nobody manages, asks systemd for its
 // units, and containerd for its containers, also where the path names no manager.
 func TestLabDebianAgent(t *testing.T) {
+	t.Parallel()
 	g := debianGuest(t)
 	if err := g.Put(t.Context(), "/etc/a.yaml", 0o644, []byte(debianAgent)); err != nil {
 		t.Fatal(err)

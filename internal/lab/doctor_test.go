@@ -69,6 +69,7 @@ func readDoctorCase(path string) (doctorCase, error) {
 // Every rule of the doctor in a situation that was made to happen, and in one
 // that is near it, where it must stay silent.
 func TestLabDoctor(t *testing.T) {
+	t.Parallel()
 	lib, err := os.ReadFile("testdata/doctor/lib.sh")
 	if err != nil {
 		t.Fatal(err)

@@ -243,6 +243,7 @@ func (m mean) value() unit.Opt[float64] {
 // Where all is on one node, the CPU × page estimate is right; where each thread has memory
 // of its own, it is not, and hint faults are; and hint faults see what they may not move.
 func TestLabEstimate(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	tried := 0
 	for _, s := range estimateScenarios(g.Shape) {

@@ -101,6 +101,7 @@ const (
 // A cgroup that homenode froze runs again whatever ended homenode, its guard, or both:
 // every other time while homenode moves its memory.
 func TestLabFrozenIsThawed(t *testing.T) {
+	t.Parallel()
 	for version, usual := range map[string]int{"v2": 12, "v1": 6} {
 		t.Run(version, func(t *testing.T) { freezeAtRandom(t, version, killPoints(t, usual)) })
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -270,7 +271,7 @@ func (g *Guest) ask(ctx context.Context, f frame, line func(string)) (frame, err
 	case reply := <-c.done:
 		return reply, nil
 	case <-ctx.Done():
-		return frame{}, context.Cause(ctx)
+		return frame{ID: f.ID}, context.Cause(ctx)
 	}
 }
 
@@ -287,15 +288,26 @@ func (g *Guest) Run(ctx context.Context, argv ...string) (Result, error) {
 	return g.RunLines(ctx, nil, argv...)
 }
 
-// RunLines is Run that hands over each line of stderr as it comes.
+// RunLines is Run that hands over each line of stderr as it comes. When ctx ends, the
+// program is interrupted, and the result has what it wrote until then.
 func (g *Guest) RunLines(ctx context.Context, line func(string), argv ...string) (Result, error) {
 	var r Result
+	var mu sync.Mutex // lines may come after this has returned
+	var stderr strings.Builder
 	reply, err := g.ask(ctx, frame{Op: "run", Argv: argv}, func(l string) {
-		r.Stderr += l + "\n"
+		mu.Lock()
+		defer mu.Unlock()
+		stderr.WriteString(l + "\n")
 		if line != nil {
 			line(l)
 		}
 	})
+	if err != nil && ctx.Err() != nil {
+		r.Stdout = g.interrupt(ctx, reply.ID)
+	}
+	mu.Lock()
+	r.Stderr = stderr.String()
+	mu.Unlock()
 	if err == nil && reply.Err != "" {
 		err = errors.New(reply.Err)
 	}
@@ -304,6 +316,18 @@ func (g *Guest) RunLines(ctx context.Context, line func(string), argv ...string)
 	}
 	r.Exit, r.Stdout = reply.Exit, reply.Out
 	return r, nil
+}
+
+// interrupt ends a program and returns what it has written to stdout. A guest that hangs
+// is not waited for.
+func (g *Guest) interrupt(ctx context.Context, run uint64) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*endPatience)
+	defer cancel()
+	reply, err := g.ask(ctx, frame{Op: "end", Of: run}, nil)
+	if err != nil {
+		return ""
+	}
+	return reply.Out
 }
 
 // Put writes a file of at most 1 MiB in the guest.

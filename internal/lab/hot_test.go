@@ -73,6 +73,7 @@ func findSampled(t *testing.T, g *Guest, load string) (found hotFound) {
 // What a program goes through is hot, what it only keeps is not: page by page by
 // samples, mapping by mapping by referenced bits.
 func TestLabHot(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	const ws, extra = 4 << 20, 32 << 20
 	s := findSampled(t, g, "--thp off")

@@ -45,6 +45,7 @@ const snapshotHotplug = `cd /sys/fs/cgroup; cat cgroup.subtree_control plug/cgro
 // agent goes on, leaves nobody on a node without CPUs, binds again, and puts back what was
 // there before.
 func TestLabHotplugWhileBound(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("HOMENODE_HOTPLUG") == "" {
 		t.Skip("HOMENODE_HOTPLUG is not set: whoever shares the guest would be without CPUs for two minutes; make test-full sets it")
 	}

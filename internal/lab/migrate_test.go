@@ -138,6 +138,7 @@ segment s mig 8388608 0`
 // Every kind of memory moves, all of it, and homenode's counts are those of a counter
 // that shares no code with it. A second move has nothing to do.
 func TestLabMigrateEveryKind(t *testing.T) {
+	t.Parallel()
 	g := forMoving(t, "v2")
 	if r := moved(t, g, everyKind); r.Exit != 0 {
 		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
@@ -180,6 +181,7 @@ func refusesToMove(t *testing.T, g *Guest, line, want string) {
 }
 
 func TestLabMigrateRefuses(t *testing.T) {
+	t.Parallel()
 	g := forMoving(t, "v2")
 	if r := moved(t, g, "group mig; start a mig hold --bind-cpu 0 --ws 48m --thp off"); r.Exit != 0 {
 		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
@@ -218,6 +220,7 @@ done`
 // Without CAP_SYS_NICE, what one process maps moves; what two map stays, and that is
 // said before and after.
 func TestLabMigrateWithoutNice(t *testing.T) {
+	t.Parallel()
 	g := forMoving(t, "v2")
 	start := "group mig; truncate -s 4194304 /dev/shm/mig-s; for n in a b; do start $n mig hold --bind-cpu 0 --ws 4m --file /dev/shm/mig-s --extra 8m --thp off; done"
 	if r := moved(t, g, start); r.Exit != 0 {
@@ -264,6 +267,7 @@ func cuts(t *testing.T, g *Guest) (n int) {
 // The workload changes while it is moved: that ends neither homenode nor in silence, and
 // what is still there comes home.
 func TestLabMigrateMeanwhile(t *testing.T) {
+	t.Parallel()
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
 			g := forMoving(t, "v2")
@@ -310,6 +314,7 @@ for p in $(cat $base/mig/cgroup.procs); do grep ^State /proc/$p/status; done`
 
 // Frozen, moved and thawed, whatever the version of cgroups.
 func TestLabMigrateFreeze(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"v2", "v1"} {
 		t.Run(version, func(t *testing.T) {
 			g := forMoving(t, version)
@@ -338,6 +343,7 @@ func TestLabMigrateFreeze(t *testing.T) {
 // Hot mode says how it knows what is hot, and moves that, and not much else: at most a
 // quarter of what nobody touches.
 func TestLabMigrateHot(t *testing.T) {
+	t.Parallel()
 	g := forMoving(t, "v2")
 	if r := moved(t, g, "group mig; start a mig victim --bind-cpu 0 --cpus 2 --ws 4m --extra 32m --thp off"); r.Exit != 0 {
 		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)

@@ -70,6 +70,7 @@ var crowd = []string{
 //  3. Each scaled count is what it was when there was room.
 //  4. No counter gets lost over the turns: four events still fit.
 func TestLabMultiplexing(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	setCounters(t, g, 9)
 	mustRun(t, g, "sh", "-c", "echo homenode: multiplexing begins > /dev/kmsg")
@@ -133,6 +134,7 @@ func judgeScaled(t *testing.T, what string, got, want float64) {
 // context's groups in that turn. So DRAM by node is exact where nothing is crowded,
 // and only there.
 func TestLabMultiplexesWhatNeedsNoCounter(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	setCounters(t, g, 4)
 	const lines = "1f0" // DRAM of node 1
@@ -157,6 +159,7 @@ kill $p 2>/dev/null; wait $p`
 // A group that no turn could ever hold is refused; fixed counters are not of the
 // four, nor are samplers, of which there are four, too.
 func TestLabRefusesGroupsThatNeverFit(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	setCounters(t, g, 4)
 	open := func(codes string) Result {
@@ -221,6 +224,7 @@ cat /tmp/crowded.load /tmp/crowded.1 /tmp/crowded.2
 // did, and that it is an estimate. They take turns, so each saw half of the loads, and
 // scaled them by the time it had.
 func TestLabProductScales(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	setCounters(t, g, 4)
 	a, b := readTwice(t, g)

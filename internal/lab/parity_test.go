@@ -22,6 +22,7 @@ import (
 // 3 %, bandwidths within 5 %, cache sizes within a step of the scan. Bandwidths, and all
 // shapes but one, only when HOMENODE_PARITY=all.
 func TestLabParity(t *testing.T) {
+	t.Parallel()
 	shapes := []string{"two"}
 	if os.Getenv("HOMENODE_PARITY") == "all" {
 		shapes = []string{"two", "four", "far", "opteron", "smt"}

@@ -31,6 +31,7 @@ func probeIn(t *testing.T, g *Guest, args ...string) probed {
 // Parity: what the prober measures is what the lab was told to be. A chase over
 // 4 MiB misses a 512 KiB cache at every load.
 func TestLabProbe(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
@@ -56,6 +57,7 @@ func TestLabProbe(t *testing.T) {
 // The lab counts an instruction as a cycle: what a loop has beside its loads and
 // stores is bandwidth that it does not measure.
 func TestLabMixes(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
@@ -74,6 +76,7 @@ func TestLabMixes(t *testing.T) {
 
 // Memory interleaved over two nodes is as far as the mean of both.
 func TestLabInterleave(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")

@@ -60,6 +60,7 @@ kill $pid; wait $pid; cat /tmp/run.log >&2`
 // Every policy puts a real program's pages where it says, and the program on the
 // CPUs that follow from it.
 func TestLabRunPolicies(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	const all = 8192 // pages
 	for _, c := range []struct {
@@ -85,6 +86,7 @@ func TestLabRunPolicies(t *testing.T) {
 }
 
 func TestLabRunRefuses(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	for _, c := range []struct{ line, want string }{
 		{"homenode run --nodes 0-1 --policy weighted-interleave -- true", "does not have it: Linux has it since 6.9"},
@@ -106,6 +108,7 @@ func TestLabRunRefuses(t *testing.T) {
 
 // Nodes with room, and a cgroup above that allows less: a sentence, in place of a kill.
 func TestLabRunMemoryLimit(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"v2", "v1"} {
 		g := guest(t, "two", version)
 		const inside = `set -e
@@ -136,6 +139,7 @@ set +e
 
 // A segment's policy holds for another process that touches it.
 func TestLabRunSegments(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	const tmpfs = `set -e
 mkdir -p /tmp/run.tmpfs; mount -t tmpfs run /tmp/run.tmpfs 2>/dev/null || true
@@ -182,6 +186,7 @@ func putSegmentToucher(t *testing.T, g *Guest) {
 // What depends on memory is faster bound to a node than interleaved, in model
 // time, and repeat says so and names the line.
 func TestLabRepeat(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")

@@ -109,6 +109,7 @@ const worker = "$(ls /proc/$L1/task | sort -n | tail -n 1)"
 // Every thousandth of a million remote loads is sampled: where it went, from
 // where, and how long it took.
 func TestLabSamplesLoads(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	w := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 1000 --seconds 100 --tid "+worker,
 		"chase --ws 4MiB --ops 1000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
@@ -136,6 +137,7 @@ func TestLabSamplesLoads(t *testing.T) {
 // Two programs take turns on one CPU: whose a sample is does not depend on when
 // the ring was emptied. One of them is in a cgroup that is watched for itself.
 func TestLabSamplesKnowTheirTask(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	near1 := "chase --ws 4MiB --ops 2000000 --warm-laps 0 --bind-cpu 0 --bind-mem 0"
 	far2 := "chase --ws 4MiB --ops 2000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1"
@@ -176,6 +178,7 @@ func TestLabSamplesKnowTheirTask(t *testing.T) {
 
 // One page that both nodes write is seen to be written from both.
 func TestLabSamplesStores(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	w := watch(t, g, "homenode-lab sample --stores --user --period 1000 --seconds 100",
 		"share --sharing 4096 --threads 2 --cpus 0,2 --ops 1000000 --warm-laps 0 --file /tmp/page")
@@ -199,6 +202,7 @@ func TestLabSamplesStores(t *testing.T) {
 
 // More samples than the rings take: it is said, and the count stays right.
 func TestLabSamplesLost(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	w := watch(t, g, "homenode-lab sample --loads --user --ldlat 100 --period 3 --seconds 100 --tid "+worker,
 		"chase --ws 4MiB --ops 100000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
@@ -212,6 +216,7 @@ func TestLabSamplesLost(t *testing.T) {
 
 // The memory controller of node 1 reads a line for each of a million loads.
 func TestLabMemoryControllers(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	w := watch(t, g, "homenode-lab uncore", "chase --ws 4MiB --ops 1000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
 	var all []struct {
@@ -241,6 +246,7 @@ func TestLabMemoryControllers(t *testing.T) {
 
 // Sampling leaves counts as they are.
 func TestLabSamplingDoesNotDisturbCounts(t *testing.T) {
+	t.Parallel()
 	g := guest(t, "two", "v2")
 	mustRun(t, g, "homenode-load", "control", "on")
 	defer mustRun(t, g, "homenode-load", "control", "off")
@@ -263,16 +269,14 @@ func variant(t *testing.T, shape string, change func(*Options)) *Guest {
 	}
 	o := labOptionsFor(t, shape, "v2")
 	change(&o)
-	g, err := Boot(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := boot(t, o)
 	t.Cleanup(g.Close)
 	return g
 }
 
 // A flat guest sees one node; its server says that it was not calibrated.
 func TestLabFlat(t *testing.T) {
+	t.Parallel()
 	g := variant(t, "two", func(o *Options) { o.Flat = true })
 	nodes := strings.TrimSpace(mustRun(t, g, "cat", "/sys/devices/system/node/online"))
 	if nodes != "0" || !strings.Contains(g.Note, "not calibrated") {
@@ -285,6 +289,7 @@ func TestLabFlat(t *testing.T) {
 
 // What the firmware tells is what the shape says, and the map still holds.
 func TestLabHMAT(t *testing.T) {
+	t.Parallel()
 	g := variant(t, "far", func(o *Options) { o.HMAT = true })
 	got := mustRun(t, g, "sh", "-c", "cd /sys/devices/system/node; cat node0/access0/initiators/read_latency node2/access0/initiators/read_latency; ls -d node2/access0/initiators/node*")
 	if want := "80\n148\nnode2/access0/initiators/node0\n"; got != want || strings.Contains(g.Note, "not calibrated") {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Serve is the guest's side: it carries out what the host asks for until the
@@ -20,7 +21,7 @@ import (
 // leave through. A guest that is not fit for use says so in its hello, and so does
 // one that has a note to make.
 func Serve(port io.ReadWriter, resultDisk, note string, unfit error) error {
-	s := &server{w: &wireWriter{w: port}, disk: resultDisk}
+	s := &server{w: &wireWriter{w: port}, disk: resultDisk, running: map[uint64]*program{}}
 	hello := frame{Op: "hello", Line: note}
 	if unfit != nil {
 		hello.Err = unfit.Error()
@@ -43,13 +44,46 @@ type server struct {
 
 	mu   sync.Mutex // of the result disk
 	next int64
+
+	runs    sync.Mutex
+	running map[uint64]*program
 }
+
+// program is one that runs.
+type program struct {
+	cmd  *exec.Cmd
+	out  output
+	done chan struct{}
+}
+
+// output is what a program has written so far.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// endPatience is how long a program that is interrupted may take to put things back.
+const endPatience = 5 * time.Second
 
 func (s *server) handle(f frame) {
 	var reply frame
 	switch f.Op {
 	case "run":
 		reply = s.run(f)
+	case "end":
+		reply = s.end(f)
 	case "put":
 		reply = put(f)
 	case "fetch":
@@ -67,8 +101,9 @@ func (s *server) run(f frame) frame {
 		return frame{Err: "run: no program given"}
 	}
 	cmd := exec.Command(f.Argv[0], f.Argv[1:]...)
-	var out strings.Builder
-	cmd.Stdout = &out
+	p := &program{cmd: cmd, done: make(chan struct{})}
+	defer close(p.done)
+	cmd.Stdout = &p.out
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return frame{Err: err.Error()}
@@ -76,18 +111,45 @@ func (s *server) run(f frame) frame {
 	if err := cmd.Start(); err != nil {
 		return frame{Err: err.Error()}
 	}
+	s.keep(f.ID, p)
+	defer s.keep(f.ID, nil)
 	lines := bufio.NewScanner(stderr)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		_ = s.w.send(frame{ID: f.ID, Line: lines.Text()})
 	}
 	err = cmd.Wait()
-	reply := frame{Out: out.String(), Exit: cmd.ProcessState.ExitCode()}
+	reply := frame{Out: p.out.String(), Exit: cmd.ProcessState.ExitCode()}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		reply.Err = err.Error()
 	}
 	return reply
+}
+
+func (s *server) keep(id uint64, p *program) {
+	s.runs.Lock()
+	defer s.runs.Unlock()
+	if s.running[id] = p; p == nil {
+		delete(s.running, id)
+	}
+}
+
+// end interrupts a program as a terminal does, and returns what it has written: all of it,
+// or after endPatience what there is.
+func (s *server) end(f frame) frame {
+	s.runs.Lock()
+	p := s.running[f.Of]
+	s.runs.Unlock()
+	if p == nil {
+		return frame{Err: "it has ended"}
+	}
+	_ = p.cmd.Process.Signal(os.Interrupt)
+	select {
+	case <-p.done:
+	case <-time.After(endPatience):
+	}
+	return frame{Out: p.out.String()}
 }
 
 func put(f frame) frame {

@@ -26,47 +26,49 @@ const (
 
 // Shape prescribes a machine of the lab: what QEMU builds and the plugin models.
 type Shape struct {
-	Name         string      // names the file, too: lab/shapes/<name>.yaml
-	About        string      // one sentence
-	Nodes        []ShapeNode // node i is Nodes[i]
-	Distances    [][]int     // SLIT: from row to column
-	Housekeeping set.CPUSet  // kept free of workloads; they still belong to a node
-	Model        Model
-	Links        [][2]int // undirected pairs of nodes; nil: see LinkPairs
+	Name         string      `yaml:"name"`         // names the file, too: lab/shapes/<name>.yaml
+	About        string      `yaml:"about"`        // one sentence
+	Nodes        []ShapeNode `yaml:"nodes"`        // node i is Nodes[i]
+	Distances    [][]int     `yaml:"distances"`    // SLIT: from row to column
+	Housekeeping set.CPUSet  `yaml:"housekeeping"` // kept free of workloads; they still belong to a node
+	Model        Model       `yaml:"model"`
+	Links        [][2]int    `yaml:"links"` // undirected pairs of nodes; nil: see LinkPairs
 	// Threads is how many CPUs share a core, its issue rate and its L2: CPUs 0 and 1,
 	// 2 and 3, … with 2.
-	Threads int
+	Threads int `yaml:"threads"`
 }
 
 // ShapeNode is a node of a shape.
 type ShapeNode struct {
-	CPUs   set.CPUSet // empty for a CPU-less node
-	Memory unit.Bytes
+	CPUs   set.CPUSet `yaml:"cpus"` // empty for a CPU-less node
+	Memory unit.Bytes `yaml:"memory"`
 }
 
 // Model holds the figures of the modelled memory system. They are a model, not
 // a measurement: only the two DRAM latencies named below come from hardware.
 type Model struct {
-	MHz        int        // model cycles per model-microsecond
-	TimeFactor int        // how much longer periods and bursts take in the lab than on hardware
-	L1, L2     unit.Bytes // private to a CPU; powers of two
-	LLC        unit.Bytes // shared by a node's CPUs; a power of two
-	L2Cycles   int        // added to an access that misses L1 and hits L2
-	LLCCycles  int        // added to an access that hits the LLC
-	// DRAMCycles is the idle latency by SLIT distance, in model cycles.
-	DRAMCycles map[int]int
-	MCCycles   int // service time of a node's memory controller for one 64-byte line
-	LinkCycles int // service time of one directed link for one 64-byte line
+	MHz        int        `yaml:"mhz"`         // model cycles per model-microsecond
+	TimeFactor int        `yaml:"time_factor"` // how much longer periods and bursts take in the lab than on hardware
+	L1         unit.Bytes `yaml:"l1"`          // private to a CPU; a power of two
+	L2         unit.Bytes `yaml:"l2"`          // likewise
+	LLC        unit.Bytes `yaml:"llc"`         // shared by a node's CPUs; a power of two
+	L2Cycles   int        `yaml:"l2_cycles"`   // added to an access that misses L1 and hits L2
+	LLCCycles  int        `yaml:"llc_cycles"`  // added to an access that hits the LLC
+	// DRAMCycles is the idle latency by SLIT distance, in model cycles. A file that has it
+	// replaces the whole default table, so that it shows all latencies it uses.
+	DRAMCycles map[int]int `yaml:"dram_cycles"`
+	MCCycles   int         `yaml:"memory_cycles_per_line"` // service time of a node's memory controller for one 64-byte line
+	LinkCycles int         `yaml:"link_cycles_per_line"`   // service time of one directed link for one 64-byte line
 	// TransferCycles is the latency, by SLIT distance, of a line that another CPU's
 	// private cache holds modified. Nil: see Transfer.
-	TransferCycles map[int]int
-	AtomicCycles   int // of a locked read-modify-write, beyond what its line costs
+	TransferCycles map[int]int `yaml:"transfer_cycles"`
+	AtomicCycles   int         `yaml:"atomic_cycles"` // of a locked read-modify-write, beyond what its line costs
 	// Coherence off is the machine without a directory: a line may be in any number
-	// of caches, and nobody is told of a write. For comparing what it costs.
-	Coherence bool
+	// of caches, and no cache learns of a write. For comparing what it costs.
+	Coherence bool `yaml:"coherence"`
 	// StreamParallelism is how many misses of a detected sequential stream are
 	// outstanding at once.
-	StreamParallelism int
+	StreamParallelism int `yaml:"stream_parallelism"`
 }
 
 // DefaultModel returns the model a shape has unless it says otherwise.

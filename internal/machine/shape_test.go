@@ -136,11 +136,11 @@ func TestShapeDefaults(t *testing.T) {
 func TestShapeRefuses(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{"about:", "abuot:", `parse bad.yaml: line 2: malformed: unknown field "abuot"` + "\n    2 | abuot: for this test"},
-		{"about: for", "name: again\nabout: for", `line 2: malformed: mapping key "name" already defined at [1:1]`},
+		{"about: for", "name: again\nabout: for", `line 2: malformed: "name" is already defined in line 1`},
 		{"{cpus: 0-1,", "{cpus: 0-1, cpu: 1,", `line 4: malformed: unknown field "cpu"`},
 		{"name: plain", "name: The Plain", `line 1: malformed: name: "The Plain" is not a name`},
-		{"cpus: 0-1", "cpus: 0-x", `line 4: malformed: parse cpu list "0-x"`},
-		{"cpus: 0-1", "cpus: [0, 1]", "line 4: malformed: want a plain value"},
+		{"cpus: 0-1", "cpus: 0-x", `line 4: malformed: nodes[0].cpus: parse cpu list "0-x"`},
+		{"cpus: 0-1", "cpus: [0, 1]", "line 4: malformed: nodes[0].cpus: it is a list: want one value"},
 		{"cpus: 0-1", `cpus: ""`, "line 4: malformed: nodes[0].cpus: node 0 has no CPU"},
 		{"cpus: 2-3", "cpus: 1-2", "line 5: malformed: nodes[1].cpus: CPUs 1 are already in a node before"},
 		{"cpus: 2-3", "cpus: 3-4", "nodes: CPU 2 is in no node: number the CPUs without gaps from 0"},
@@ -168,7 +168,7 @@ func TestShapeRefuses(t *testing.T) {
 		{"$", "links: [[0, 2]]", "links[0]: [0 2] does not join two of the nodes: use ids 0 to 1"},
 		{"$", "links: [[1, 1]]", "does not join two"},
 		{"$", "links: [[0, 1], [1, 0]]", "links[1]: [1 0] is there twice"},
-		{"$", "links: [[0, 1, 1]]", "line 9: malformed: a link joins two nodes, not 3"},
+		{"$", "links: [[0, 1, 1]]", "line 9: malformed: links[0]: it has 3 values: want 2"},
 		{"$", "links: []", "links: they leave a node unreachable"},
 		{"$", "---\nname: b\n", "exactly one YAML document"},
 		{"$", ": : [", "parse bad.yaml: "},

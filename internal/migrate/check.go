@@ -178,16 +178,15 @@ func (m *Move) checkLimit() error {
 		m.target.name, m.report.Estimate.Bytes, long, limit))
 }
 
-// splitFailures tells what was left on purpose from what could not be moved.
-func splitFailures(r migration.Result) (onPurpose, failed unit.Bytes) {
-	for _, k := range r.Kinds {
-		for _, f := range k.Failed {
-			if f.Reason == migrate.LeftForeign {
-				onPurpose += f.Bytes
-			} else {
-				failed += f.Bytes
-			}
+// leftOnPurpose says that pages stayed because that was asked for.
+func leftOnPurpose(reason string) bool { return reason == migrate.LeftForeign }
+
+// notMoved is what could not be moved.
+func notMoved(r migration.Result) (sum unit.Bytes) {
+	for _, f := range r.Failures() {
+		if !leftOnPurpose(f.Reason) {
+			sum += f.Bytes
 		}
 	}
-	return onPurpose, failed
+	return sum
 }

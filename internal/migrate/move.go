@@ -33,10 +33,12 @@ type Move struct {
 	clock   migrate.Clock
 	hot     Heated // nil but in hot mode
 	thawed  error  // why it may still be frozen
-	budget  unit.Bytes
-	request migrate.Request
-	report  migration.Report
-	stderr  io.Writer
+	// allEnded: when its memory was looked at again, no process was left.
+	allEnded bool
+	budget   unit.Bytes
+	request  migrate.Request
+	report   migration.Report
+	stderr   io.Writer
 }
 
 // New is of a job that was checked as far as that can be without a machine.
@@ -225,9 +227,10 @@ func (m *Move) carryOut(ctx context.Context) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrGone) {
 		err = nil // that was wanted; or there is nobody left
 	}
-	m.report.Result = unit.Some(res)
 	m.lookAgain()
-	m.report.Outcome = m.outcome(res)
+	account := m.settle(&res)
+	m.report.Result = unit.Some(res)
+	m.report.Outcome = m.outcome(res, account)
 	return exit.Precondition(errors.Join(err, m.thawed))
 }
 
@@ -316,7 +319,7 @@ func (m *Move) lookAgain() {
 	after, err := m.mover.Census(ctx, req)
 	if errors.Is(err, kernel.ErrGone) {
 		m.note("its processes have ended since")
-		after, err = migration.Census{}, nil
+		after, err, m.allEnded = migration.Census{}, nil, true
 	}
 	if err != nil {
 		m.note("where its memory is now is unknown: %v", err)
@@ -325,35 +328,48 @@ func (m *Move) lookAgain() {
 	m.report.After = unit.Some(after)
 }
 
-// Memory that is elsewhere afterwards, and that nobody failed to move, was allocated
-// meanwhile, or was not seen. So much of what there was to move goes without saying:
-// a program that runs allocates. Less calls almost every live move partial.
+// Memory that is elsewhere afterwards and that the mover never tried was allocated
+// meanwhile, or was not seen. A program that runs allocates, so this share of what there
+// was to move is not worth a word. A smaller one makes almost every live move partial.
 const (
-	newElsewhere      = unit.MiB
-	newElsewhereShare = 100 // 1/100 of what there was to move
+	someBytes = unit.MiB
+	someShare = 100 // 1/100 of what there was to move
 )
 
+func (m *Move) some(a migration.Account) unit.Bytes { return max(someBytes, a.Task/someShare) }
+
+// settle accounts for every byte that there was to move. In hot mode it is not known what
+// that was, and without a census after not what became of it.
+func (m *Move) settle(res *migration.Result) (a migration.Account) {
+	after, known := m.report.After.Get()
+	if !known || m.job.Mode == migration.Hot {
+		return a
+	}
+	counted := res.Gone()
+	a = m.report.Settle(res, after, leftOnPurpose)
+	if a.Gone-counted > m.some(a) {
+		m.note("%v are neither elsewhere any more nor were they moved: they were freed, or their process ended", a.Gone-counted)
+	}
+	if m.allEnded && a.Gone > m.some(a) {
+		res.Complete, res.Stopped = false, "its processes have ended"
+	}
+	return a
+}
+
 // outcome: what was left on purpose does not make it partial; what the kernel did not
-// move does, and so does what nobody tried.
-func (m *Move) outcome(res migration.Result) migration.Outcome {
-	onPurpose, failed := splitFailures(res)
+// move does, and so does what was not tried.
+func (m *Move) outcome(res migration.Result, a migration.Account) migration.Outcome {
+	failed := notMoved(res)
 	after, known := m.report.After.Get()
 	unread := max(m.report.Before.Unread, after.Unread)
 	if unread > 0 {
 		m.note("%d of its processes could not be looked at: their memory may be elsewhere", unread)
 	}
-	if m.job.Mode == migration.Hot {
-		if failed > 0 || !res.Complete || !known || unread > 0 {
-			return migration.Partial
-		}
-		return migration.Complete
+	if a.Stayed > 0 && res.Complete && m.budget == migrate.NoBudget {
+		m.note("%v are elsewhere that were not tried: allocated meanwhile, or not seen before", a.Stayed)
 	}
-	left := after.Elsewhere(m.job.From, m.job.To) - onPurpose - failed
-	if left > 0 && known && res.Complete && m.budget == migrate.NoBudget {
-		m.note("%v are elsewhere that were not tried: allocated meanwhile, or not seen before", left)
-	}
-	unexplained := left > max(newElsewhere, m.report.Task().Elsewhere(m.job.From, m.job.To)/newElsewhereShare)
-	if failed > 0 || !res.Complete || !known || unread > 0 || unexplained || m.budget < migrate.NoBudget {
+	short := m.job.Mode != migration.Hot && (a.Stayed > m.some(a) || m.budget < migrate.NoBudget)
+	if failed > 0 || !res.Complete || !known || unread > 0 || short {
 		return migration.Partial
 	}
 	return migration.Complete

@@ -21,7 +21,7 @@ func TestPropertyOwn(t *testing.T) {
 		for range r.IntN(12) {
 			k, node, b := Kinds()[r.IntN(len(Kinds()))], r.IntN(4), unit.Bytes(1+r.IntN(100))*2*unit.MiB
 			others := b / unit.Bytes(1+r.IntN(3)) * unit.Bytes(r.IntN(2))
-			if size := unit.Bytes(2*unit.MiB) << (9 * r.IntN(2)); k == Hugetlb {
+			if size := 2 * unit.MiB << (9 * r.IntN(2)); k == Hugetlb {
 				c.AddPool(size, node, b)
 				c.AddForeignPool(size, node, others)
 			} else {

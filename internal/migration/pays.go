@@ -23,6 +23,9 @@ type Stake struct {
 	// its cost was for nothing, so both have to be earned.
 	Undone unit.Bytes
 	Ratio  float64 // by which the gain must exceed the cost; 0 is 1
+	// Private is the private memory of Bytes. No step is made for Enough or less of it,
+	// whether that pays or not. 0: it is not asked.
+	Private, Enough unit.Bytes
 }
 
 // Answer is whether moving pays.
@@ -139,6 +142,11 @@ func (s Stake) sum(v Verdict) string {
 	return text
 }
 
+// little says that too few pages are elsewhere for a step, though moving them pays.
+func (s Stake) little(v Verdict) bool {
+	return v.Answer == PaysYes && s.Private <= s.Enough && s.Enough > 0
+}
+
 // short is "moving 3.2GiB would cost 2.1 CPU-s and save 0.4 in 10m0s".
 func (s Stake) short(v Verdict) string {
 	if v.Answer == PaysCannotTell {
@@ -147,6 +155,9 @@ func (s Stake) short(v Verdict) string {
 			why = v.Cost.From
 		}
 		return fmt.Sprintf("whether moving %v pays cannot be told: %s", s.Bytes, why)
+	}
+	if s.little(v) {
+		return fmt.Sprintf("%v of private memory are elsewhere, and no step is made for %v or less", s.Private, s.Enough)
 	}
 	gain := "nothing"
 	if g, ok := v.Gain.Get(); ok && g > 0 {
@@ -174,9 +185,14 @@ func (s Stake) numbers(v Verdict, limit unit.Opt[float64]) []action.Number {
 	if s.Undone > 0 {
 		numbers = append(numbers, action.Number{Name: "undone_bytes", Value: unit.Measured(float64(s.Undone), "earlier moves"), Unit: "bytes"})
 	}
+	if s.little(v) {
+		numbers = append(numbers, action.Number{
+			Name: "private_remote_bytes", Value: unit.Measured(float64(s.Private), "pages by node"), Limit: unit.Some(float64(s.Enough)), Unit: "bytes", Decides: true,
+		})
+	}
 	return append(numbers,
 		action.Number{Name: "move_cost", Value: v.Cost, Unit: "cpu_s"},
-		action.Number{Name: "move_gain", Value: v.Gain, Limit: limit, Unit: "cpu_s"})
+		action.Number{Name: "move_gain", Value: v.Gain, Limit: limit, Unit: "cpu_s", Decides: v.Answer == PaysNo})
 }
 
 // count is a rate for people: "1.2 M", "300 k", "25".

@@ -89,6 +89,14 @@ func (r Result) Moved() (sum unit.Bytes) {
 	return sum
 }
 
+// Gone is all that went by itself.
+func (r Result) Gone() (sum unit.Bytes) {
+	for _, k := range r.Kinds {
+		sum += k.Gone
+	}
+	return sum
+}
+
 // Failed is all that stayed, for whatever reason.
 func (r Result) Failed() (sum unit.Bytes) {
 	for _, k := range r.Kinds {

@@ -13,7 +13,7 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
-	"homenode/internal/control"
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/window"
@@ -31,7 +31,7 @@ type Options struct {
 	Force     bool
 	Stderr    *os.File
 	// open makes the reader; nil: of the running kernel.
-	Open func(kernel.Config) (control.Reader, error)
+	Open func(kernel.Config) (host.Reader, error)
 }
 
 // Windows records until its time is over or the context ends, which is no
@@ -42,14 +42,14 @@ func Windows(ctx context.Context, o Options) error {
 		c.Cgroups = o.Workloads
 	}
 	if o.Open == nil {
-		o.Open = func(kc kernel.Config) (control.Reader, error) { return kernel.NewReader(kc) }
+		o.Open = func(kc kernel.Config) (host.Reader, error) { return kernel.NewReader(kc) }
 	}
-	entries, _ := control.Peek(c.StateDir) // what an agent set; unreadable: nothing is known to be ours
+	beside := agent.Beside{Dir: c.StateDir} // an agent may run here
 	hints, err := kernel.ParseHintMode(o.Hints)
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	reader, err := o.Open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Penalty: o.Penalty, Hints: hints, Ours: control.OursOf(entries)})
+	reader, err := o.Open(kernel.Config{Roots: c.Cgroups, UserOnly: c.UserOnly, Penalty: o.Penalty, Hints: hints, Ours: beside.Ours})
 	if err != nil {
 		return exit.Precondition(err)
 	}
@@ -58,7 +58,7 @@ func Windows(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := recording{o: o, reader: reader, name: c.Name, out: &counter{w: f}}
+	r := recording{o: o, beside: &beside, reader: reader, name: c.Name, out: &counter{w: f}}
 	err = r.run(ctx)
 	return errors.Join(err, f.Sync(), f.Close())
 }
@@ -93,7 +93,8 @@ func (o Options) create() (*os.File, error) {
 // recording is a run of Windows.
 type recording struct {
 	o      Options
-	reader control.Reader
+	beside *agent.Beside
+	reader host.Reader
 	name   func(*window.Window)
 	out    *counter
 	count  int
@@ -104,7 +105,7 @@ func (r *recording) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.reader.Read(ctx); err != nil { // it only primes: rates need two
+	if _, err := r.read(ctx); err != nil { // it only primes: rates need two
 		return r.ended(ctx, err)
 	}
 	began := time.Now()
@@ -116,7 +117,7 @@ func (r *recording) run(ctx context.Context) error {
 			return r.ended(ctx, nil)
 		case <-tick.C:
 		}
-		w, err := r.reader.Read(ctx)
+		w, err := r.read(ctx)
 		if err != nil {
 			return r.ended(ctx, err)
 		}
@@ -128,6 +129,13 @@ func (r *recording) run(ctx context.Context) error {
 		r.progress("\r", w, "")
 	}
 	return r.ended(ctx, nil)
+}
+
+// read reads a window. Where the journal of an agent cannot be read, nothing is known to be
+// homenode's.
+func (r *recording) read(ctx context.Context) (window.Window, error) {
+	_ = r.beside.Look()
+	return r.reader.Read(ctx)
 }
 
 // progress is for people: nothing of it goes into a log.
@@ -144,7 +152,7 @@ func (r *recording) stderr() *os.File {
 	return os.Stderr
 }
 
-// ended says how much was recorded. That it was told to end is no error.
+// ended says how much was recorded. The end of the context is no error.
 func (r *recording) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = nil

@@ -3,64 +3,53 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 
 	"homenode/internal/action"
+	"homenode/internal/control"
 )
 
 // Apply takes steps as an owner does; what became of them is in the next window. A
 // move takes time: it goes on while the world runs, at its rate, and takes CPU and
-// bandwidth. After a step that was not done, the same workload's further ones are
-// dropped, as the live loop does.
+// bandwidth.
 func (w *World) Apply(steps []action.Step) {
-	stopped := map[string]bool{}
-	for _, s := range steps {
-		if stopped[s.Workload] {
-			continue
-		}
-		o := w.take(s)
-		if o.Status == "" { // a move that has begun
-			continue
-		}
-		stopped[s.Workload] = o.Status != action.Done
+	take := func(_ context.Context, s action.Step) action.Outcome { return w.take(s) }
+	control.InOrder{Take: take}.Apply(context.Background(), steps, func(o action.Outcome) {
 		w.outcomes = append(w.outcomes, o)
-	}
+	})
 }
 
-// take is one step; no status means that its outcome comes with the next window.
+// take takes one step; without a status, the outcome comes with the next window.
 func (w *World) take(s action.Step) action.Outcome {
 	wl, ok := w.find(s.Workload)
 	if !ok {
 		return action.Outcome{Step: s, Status: action.Gone, Detail: fmt.Sprintf("act on %s: no such file or directory (gone)", s.Workload)}
 	}
-	if s.Kind == action.SetClass {
-		return w.setClass(wl, s)
+	if o, ok := w.population.Take(wl, s); ok {
+		return o
 	}
-	if why := wl.Refusal(s); why != "" {
+	if why := wl.refusal(s); why != "" {
 		return action.Outcome{Step: s, Status: action.Refused, Detail: why}
 	}
-	cpus, mems := func() { w.boundCPUs(wl) }, func() { w.boundMems(wl) }
+	cpus, mems := func() { w.population.CPUsChanged(wl) }, func() { w.setMems(wl) }
 	switch s.Kind {
 	case action.SetCPUs:
-		return wl.SetCPUs(s, cpus)
+		return wl.setCPUs(s, cpus)
 	case action.SetMems:
-		return wl.SetMems(s, mems)
+		return wl.setMems(s, mems)
 	case action.MovePages:
-		w.moves = append(w.moves, move{w.mover.Begin(&wl.group, s), wl})
+		w.moves = append(w.moves, move{w.Mover.Begin(&wl.Group, s), wl})
 		return action.Outcome{Step: s}
 	}
-	return wl.Restore(s, cpus, mems)
+	return wl.restore(s, cpus, mems)
 }
 
-// boundCPUs is for what follows from other CPUs.
-func (w *World) boundCPUs(wl *workload) {
-	w.host.SetCPUs(&wl.group, w.count(wl.CPUs))
-	w.spread(wl)
-}
-
-// boundMems moves pages inside the write, as fast as an idle machine can; the workload
-// stands still for it.
-func (w *World) boundMems(wl *workload) {
-	seconds := w.mover.SetMems(&wl.group, wl.Mems)
+// setMems moves pages inside the write, as fast as an idle machine can; meanwhile the
+// workload stands still.
+func (w *World) setMems(wl *Workload) {
+	w.population.Open(wl)
+	seconds := w.Mover.SetMems(&wl.Group, wl.Mems)
+	w.population.Close(wl)
 	wl.stop(seconds, seconds)
 }

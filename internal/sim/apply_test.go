@@ -98,7 +98,7 @@ func TestMoving(t *testing.T) {
 		t.Errorf("after 2 s: %s, %v", o.Status, o.Moved)
 	}
 	// A thousand cycles, and 64 lines read from node 1 and written to node 0, 8 at once.
-	near(t, "the mover's CPU time", o.CPUSeconds, 32*256*(1000+64*(373+216)/8.0)/w.c.System.Hz, 0.03)
+	near(t, "the mover's CPU time", o.CPUSeconds, 32*256*(1000+64*(373+216)/8.0)/w.Config.System.Hz, 0.03)
 	w.Run(time.Second)
 	if win := w.Window(); len(win.Outcomes) != 0 {
 		t.Errorf("it went on: %+v", win.Outcomes)
@@ -139,7 +139,7 @@ func TestMovingToAFullNode(t *testing.T) {
 			full.Start.Bind = set.FromNodes(0)
 			cfg := testConfig(t, full, s)
 			w := world(t, cfg)
-			room := unit.Bytes(w.host.Free(0)) * linux.PageBytes
+			room := unit.Bytes(w.Host.Free(0)) * linux.PageBytes
 			w.Apply(steps(action.Step{Kind: action.MovePages, Workload: "/a", Nodes: set.FromNodes(0), Budget: 128 * unit.MiB, PageCache: true}))
 			w.Run(10 * time.Second)
 			o := outcome(t, w.Window())
@@ -179,9 +179,9 @@ func TestMovesAreServed(t *testing.T) {
 		w.Apply(steps(action.Step{Kind: action.MovePages, Workload: "/a", Nodes: set.FromNodes(0)}))
 		w.Run(time.Second)
 		lines := 0.0
-		for i, r := range w.solver.Solve(&y, w.loads).Loads {
-			if w.loads[i].Workload >= len(w.live) {
-				lines += float64(r.Ops * sum(r.DRAM))
+		for i, r := range w.Solver.Solve(&y, w.Loads).Loads {
+			if w.Loads[i].Workload >= len(w.live) {
+				lines += r.Ops * sum(r.DRAM)
 			}
 		}
 		o := outcome(t, w.Window())
@@ -214,7 +214,7 @@ func TestOneMover(t *testing.T) {
 		w.Apply(steps(action.Step{Kind: action.MovePages, Workload: "/a", Nodes: c.to}))
 		w.Run(time.Second)
 		cpus, ops := 0.0, 0.0
-		for _, l := range w.loads {
+		for _, l := range w.Loads {
 			if l.Workload >= len(w.live) {
 				cpus += l.CPUs
 				ops += l.Ops
@@ -274,7 +274,7 @@ func TestSetMemsStall(t *testing.T) {
 	}
 }
 
-// A cpuset that somebody else set is theirs until another value is written; writing
+// A cpuset that another process set stays its own until another value is written; writing
 // what is there already is no change (journal.change). What its parent has is a value,
 // too. Restore puts theirs back.
 func TestWhoseCpuset(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 	memsFile = "cpuset.mems"
 )
 
-// Cpuset is that of a workload's cgroup: what it may use, and whose doing that is.
+// Cpuset is that of a workload's cgroup: what it may use, and what set it.
 type Cpuset struct {
 	ID, Owner string
 	CPUs      set.CPUSet  // that it may use now: cpuset.cpus.effective
@@ -30,8 +30,8 @@ type Cpuset struct {
 	parentCPUs set.CPUSet
 	parentMems set.NodeSet
 
-	startCPUs          set.CPUSet  // that it came with in its cpuset.cpus
-	ownCPUs            set.CPUSet  // that are in its cpuset.cpus; empty: it has its parent's
+	startCPUs          set.CPUSet  // in its cpuset.cpus when it arrived
+	ownCPUs            set.CPUSet  // in its cpuset.cpus now; empty: it has its parent's
 	ownMems            set.NodeSet // likewise
 	oursCPUs, oursMems bool
 
@@ -41,8 +41,8 @@ type Cpuset struct {
 	random exact.Random
 }
 
-// NewCpuset is of a workload that comes. Its memory policy is the start's.
-func NewCpuset(c Config, s *Spec, id, owner string, policy linux.Policy) Cpuset {
+// newCpuset is that of a workload that arrives. Its memory policy is the start's.
+func newCpuset(c Config, s *Spec, id, owner string, policy linux.Policy) Cpuset {
 	own := s.Start.CPUs
 	k := Cpuset{
 		ID: id, Owner: owner, parentCPUs: onlineCPUs(c.Machine), parentMems: c.Machine.NodesWithMemory(),
@@ -59,7 +59,7 @@ func NewCpuset(c Config, s *Spec, id, owner string, policy linux.Policy) Cpuset 
 
 func (k *Cpuset) rebound() { k.Bound = k.CPUs != k.parentCPUs || k.Mems != k.parentMems }
 
-// pinned says what somebody else has set, in the words of the kernel's reader.
+// pinned says what was set before, in the words of the kernel's reader.
 func (k *Cpuset) pinned(s *Spec, policy linux.Policy) {
 	if k.CPUs != k.parentCPUs {
 		k.whyCPUs = fmt.Sprintf("its own %s is %s, its parent has %s", cpusFile, k.CPUs, k.parentCPUs)
@@ -75,9 +75,9 @@ func (k *Cpuset) pinned(s *Spec, policy linux.Policy) {
 	k.whyBoth = k.whyCPUs + "; " + k.whyMems
 }
 
-// Tell is whose doing it is, as the kernel's reader tells: the journal knows what is ours,
-// and what is narrower than the parent's is somebody else's.
-func (k *Cpuset) Tell(b *window.Binding) {
+// tell says what set it, as the kernel's reader does: the journal knows what is ours,
+// and what is narrower than the parent's otherwise was set by another process.
+func (k *Cpuset) tell(b *window.Binding) {
 	b.CPUs, b.Mems, b.OursCPUs, b.OursMems = k.CPUs, k.Mems, k.oursCPUs, k.oursMems
 	b.PinnedCPUs = !k.oursCPUs && k.CPUs != k.parentCPUs
 	b.PinnedMems = k.whyMems != ""
@@ -91,7 +91,7 @@ func (k *Cpuset) Tell(b *window.Binding) {
 	}
 }
 
-// Foreign says why nobody else than its owner touches it; "": nobody manages it.
+// Foreign says why no other program than its owner touches it; "": it has no owner.
 func (k *Cpuset) Foreign() string {
 	if k.Owner == noOwner {
 		return ""
@@ -99,12 +99,12 @@ func (k *Cpuset) Foreign() string {
 	return fmt.Sprintf("act on %s: refused: owned by %s, which would overwrite or be confused by a direct write: name it in direct_owners to allow that", k.ID, k.Owner)
 }
 
-// Refusal says why the cgroup owner would not take a step, in its words
+// refusal says why the cgroup owner would not take a step, in its words
 // (owner/cgroup: mayAct, Plan, fits); "" if it would. Limits are what the parent has:
-// a cpuset that somebody else set is not one, it is shown as pinned, and for policies to
+// a cpuset that another process set is not one: it is shown as pinned, for policies to
 // respect. One refusal is the simulator's own, and says so: the kernel would fail page
 // by page (EACCES) where a move goes to nodes that cpuset.mems has not.
-func (k *Cpuset) Refusal(s action.Step) string {
+func (k *Cpuset) refusal(s action.Step) string {
 	if why := k.Foreign(); why != "" && s.Kind != action.Restore {
 		return why
 	}
@@ -142,9 +142,9 @@ func ebusy(s action.Step, setting string, value any) action.Outcome {
 	return action.Outcome{Step: s, Status: action.Refused, Detail: detail}
 }
 
-// SetCPUs is what the journal does with a setting (journal.change): a value that is
+// setCPUs is what the journal does with a setting (journal.change): a value that is
 // there already is not written, and stays whose it was. changed is called where CPUs have.
-func (k *Cpuset) SetCPUs(s action.Step, changed func()) action.Outcome {
+func (k *Cpuset) setCPUs(s action.Step, changed func()) action.Outcome {
 	if k.ownCPUs != s.CPUs {
 		if k.busyNow() {
 			return ebusy(s, k.ID+" "+cpusFile, s.CPUs)
@@ -163,8 +163,8 @@ func (k *Cpuset) writeCPUs(cpus set.CPUSet, changed func()) {
 	}
 }
 
-// SetMems is likewise.
-func (k *Cpuset) SetMems(s action.Step, changed func()) action.Outcome {
+// setMems is likewise.
+func (k *Cpuset) setMems(s action.Step, changed func()) action.Outcome {
 	if k.ownMems != s.Nodes {
 		if k.busyNow() {
 			return ebusy(s, k.ID+" "+memsFile, s.Nodes)
@@ -183,8 +183,8 @@ func (k *Cpuset) writeMems(nodes set.NodeSet, changed func()) {
 	}
 }
 
-// Restore puts back what was there before the first step: moved pages stay.
-func (k *Cpuset) Restore(s action.Step, changedCPUs, changedMems func()) action.Outcome {
+// restore puts back what was there before the first step: moved pages stay.
+func (k *Cpuset) restore(s action.Step, changedCPUs, changedMems func()) action.Outcome {
 	was := k.parentCPUs
 	if !k.startCPUs.IsEmpty() {
 		was = k.startCPUs
@@ -196,9 +196,9 @@ func (k *Cpuset) Restore(s action.Step, changedCPUs, changedMems func()) action.
 	return action.Outcome{Step: s, Status: action.Done}
 }
 
-// StartPolicy is where a workload's new pages come from.
-func StartPolicy(c Config, s *Spec) linux.Policy {
-	in := func(nodes set.NodeSet) []bool { return c.Indexes(nodes) }
+// startPolicy is where a workload's new pages come from.
+func startPolicy(c Config, s *Spec) linux.Policy {
+	in := func(nodes set.NodeSet) []bool { return c.indexes(nodes) }
 	switch {
 	case !s.Start.Bind.IsEmpty():
 		return linux.Policy{Mode: linux.Bind, Nodes: in(s.Start.Bind)}
@@ -210,8 +210,8 @@ func StartPolicy(c Config, s *Spec) linux.Policy {
 	return linux.Policy{Mode: linux.Local}
 }
 
-// Indexes is which of the machine's nodes are in a set.
-func (c *Config) Indexes(nodes set.NodeSet) []bool {
+// indexes is which of the machine's nodes are in a set.
+func (c *Config) indexes(nodes set.NodeSet) []bool {
 	in := make([]bool, len(c.Machine.Nodes))
 	for i := range in {
 		in[i] = nodes.Has(c.Machine.Nodes[i].ID)

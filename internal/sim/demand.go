@@ -18,19 +18,30 @@ const (
 	noiseKnots = 5
 )
 
-// asking is what is asked of a workload, and the queue of its requests: all that a world
-// of any kind (Requests) has of them.
+// asking is the demand on a workload and the queue of its requests.
 type asking struct {
-	spec    *Spec
+	Spec    *Spec
+	Demand  Demand  // of this step
+	rate    float64 // requests a second that come in this step
 	noise   noise
+	station station // that serves them in this step
 	queue   float64 // requests that wait for CPU time
 	waits   float64 // that wait, in expectation, those by chance too
-	late    float64 // seconds since nothing of it was a backlog
+	late    float64 // seconds since none of them was a backlog
 	refused float64 // share of the requests that find the queue full
 	stall   float64 // seconds it has yet to stand still
 	calls   float64 // seconds that one stop of these takes; 0: all at once
-	now     demand  // of this step
+	call    float64 // that of this step
 	tail    tail    // of latencies, since the last Truth
+}
+
+// Demand is what is asked of a workload in one step.
+type Demand struct {
+	Closed bool    // a closed loop
+	Asked  float64 // requests that come; in a closed loop none
+	Duty   float64 // in a closed loop: the share of its threads that are in it
+	Phase  int
+	Still  float64 // seconds that it stands still
 }
 
 // stop lets it stand still for so many seconds from the next step on, in stops of call.
@@ -40,24 +51,13 @@ func (a *asking) stop(seconds, call float64) {
 }
 
 // age is how long it has been there.
-func (a *asking) age(now time.Duration) time.Duration { return now - a.spec.Arrive }
+func (a *asking) age(now time.Duration) time.Duration { return now - a.Spec.Arrive }
 
 // clock is a world's hour of the day.
 type clock struct {
 	midnight time.Duration // the start's
 	hour     time.Duration // after a peak, of which cosines are those of it and a knot later
 	cosines  [2]float64
-}
-
-// demand is what is asked of a workload in one step.
-type demand struct {
-	asked  float64 // requests; of a closed loop nothing
-	rate   float64 // of them a second
-	closed bool
-	duty   float64 // of a closed loop: the share of its threads that are in it
-	phase  int
-	still  float64 // seconds of the step that it stands still
-	call   float64 // seconds that one stop takes
 }
 
 // noise is a lognormal process of first order with mean 1.
@@ -69,16 +69,16 @@ type noise struct {
 	started bool
 }
 
-// start gives a stream of its own, from the knot before an arrival on: one more
-// workload changes nothing for others.
+// start gives the workload a stream of its own, from the knot before its arrival on: one
+// more workload changes nothing for others.
 func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Duration) {
 	if deviation <= 0 {
 		return
 	}
 	n.started, n.knot = true, int64(arrive/knotEvery)
 	n.random = exact.NewRandom(seed, id, "demand")
-	n.sigma = math.Sqrt(exact.Log(1 + float64(deviation*deviation)))
-	n.a = float64(n.sigma * n.random.Normal())
+	n.sigma = math.Sqrt(exact.Log(1 + deviation*deviation))
+	n.a = n.sigma * n.random.Normal()
 	n.b = n.next(n.a)
 }
 
@@ -86,7 +86,7 @@ func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Dur
 var keep = exact.Exp(-1.0 / noiseKnots)
 
 func (n *noise) next(x float64) float64 {
-	return float64(keep*x) + float64(n.sigma*math.Sqrt(1-float64(keep*keep))*n.random.Normal())
+	return keep*x + n.sigma*math.Sqrt(1-keep*keep)*n.random.Normal()
 }
 
 // line is the factor's logarithm at a knot, and what it gains by the next one; knots
@@ -98,35 +98,37 @@ func (n *noise) line(knot int64) (at, slope float64) {
 	for ; n.knot < knot; n.knot++ {
 		n.a, n.b = n.b, n.next(n.b)
 	}
-	return n.a - float64(n.sigma*n.sigma/2), n.b - n.a
+	return n.a - n.sigma*n.sigma/2, n.b - n.a
 }
 
-// ask sets what is asked of a workload in the step from now on: the integral of its
-// rate, so that it does not matter where a step ends. What an operation costs is that
-// of the phase in the middle.
+// Ask sets the demand of the step from now on.
+func (w *World) Ask(wl *Workload, step time.Duration) { wl.ask(&w.clock, w.now, step) }
+
+// ask takes the integral of the demand's rate, so that it does not matter where a step
+// ends. The phase, and with it what an operation costs, is that of the step's middle.
 func (a *asking) ask(c *clock, now, step time.Duration) {
-	d, dt := &a.spec.Demand, step.Seconds()
-	a.now = demand{closed: d.Rate == 0, phase: phaseAt(a.spec.Phases, a.age(now+step/2))}
+	d, dt := &a.Spec.Demand, step.Seconds()
+	a.Demand = Demand{Closed: d.Rate == 0, Phase: phaseAt(a.Spec.Phases, a.age(now+step/2))}
 	for at, end := now, now+step; at < end; {
 		till, factor := a.piece(at, end)
 		seconds := (till - at).Seconds()
-		a.now.duty += float64(min(1, factor) * (seconds / dt))
-		if !a.now.closed {
-			a.now.asked += float64(d.Rate * factor * a.curved(c, at, seconds))
+		a.Demand.Duty += min(1, factor) * (seconds / dt)
+		if !a.Demand.Closed {
+			a.Demand.Asked += d.Rate * factor * a.curved(c, at, seconds)
 		}
 		at = till
 	}
-	a.now.rate = a.now.asked / dt
+	a.rate = a.Demand.Asked / dt
 	a.standStill(dt)
 }
 
 // piece is how far from a time on the demand is of one formula, and its phase's factor.
 func (a *asking) piece(at, end time.Duration) (till time.Duration, factor float64) {
-	if factor = 1; len(a.spec.Phases) > 0 {
-		phase, left := phaseOf(a.spec.Phases, a.age(at))
-		factor, end = orOne(a.spec.Phases[phase].Rate), min(end, at+left)
+	if factor = 1; len(a.Spec.Phases) > 0 {
+		phase, left := phaseOf(a.Spec.Phases, a.age(at))
+		factor, end = orOne(a.Spec.Phases[phase].Rate), min(end, at+left)
 	}
-	if a.noise.started || a.spec.Demand.Low != 0 {
+	if a.noise.started || a.Spec.Demand.Low != 0 {
 		end = min(end, (at/knotEvery+1)*knotEvery)
 	}
 	return end, factor
@@ -138,16 +140,16 @@ func (a *asking) piece(at, end time.Duration) (till time.Duration, factor float6
 //	h e^(x₁) (c₁ E₁(αh) + γh E₂(αh)),   E₁(u) = ∫ e^(us) ds,   E₂(u) = ∫ s e^(us) ds,   s = 0 … 1.
 func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
 	knot := int64(at / knotEvery)
-	c, gain := of.curve(&a.spec.Demand, knot)
+	c, gain := of.curve(&a.Spec.Demand, knot)
 	x, slope := a.noise.line(knot)
 	f := float64(at-time.Duration(knot)*knotEvery) / float64(knotEvery)
 	h := seconds / knotEvery.Seconds()
-	c += float64(gain * f)
+	c += gain * f
 	if slope == 0 && x == 0 {
-		return float64(seconds * (c + float64(gain*h/2)))
+		return seconds * (c + gain*h/2)
 	}
-	e1, e2 := expMoments(float64(slope * h))
-	return float64(seconds * exact.Exp(x+float64(slope*f)) * (float64(c*e1) + float64(gain*h*e2)))
+	e1, e2 := expMoments(slope * h)
+	return seconds * exact.Exp(x+slope*f) * (c*e1 + gain*h*e2)
 }
 
 // expMoments are the integrals of e^(us) and of s e^(us) over s from 0 to 1. Near 0, where
@@ -155,7 +157,7 @@ func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
 func expMoments(u float64) (one, s float64) {
 	if math.Abs(u) > 1 {
 		e := exact.Exp(u)
-		return (e - 1) / u, (1 + float64(e*(u-1))) / float64(u*u)
+		return (e - 1) / u, (1 + e*(u-1)) / (u * u)
 	}
 	term := 1.0 // uⁿ/n!
 	for n := 1.0; n < 19 && math.Abs(term) > 1e-17; n++ {
@@ -168,11 +170,11 @@ func expMoments(u float64) (one, s float64) {
 
 // standStill takes from what it has yet to stand still.
 func (a *asking) standStill(dt float64) {
-	a.now.still = min(a.stall, dt)
-	if a.now.call = a.calls; a.calls == 0 {
-		a.now.call = a.now.still
+	a.Demand.Still = min(a.stall, dt)
+	if a.call = a.calls; a.calls == 0 {
+		a.call = a.Demand.Still
 	}
-	if a.stall -= a.now.still; a.stall == 0 {
+	if a.stall -= a.Demand.Still; a.stall == 0 {
 		a.calls = 0
 	}
 }
@@ -190,8 +192,8 @@ func (c *clock) curve(d *DemandSpec, knot int64) (at, gain float64) {
 			c.cosines[i] = cosTurn(float64(of) / float64(day))
 		}
 	}
-	at = d.Low + float64((1-d.Low)*(1+c.cosines[0])/2)
-	return at, float64((1-d.Low)*(c.cosines[1]-c.cosines[0])) / 2
+	at = d.Low + (1-d.Low)*(1+c.cosines[0])/2
+	return at, (1 - d.Low) * (c.cosines[1] - c.cosines[0]) / 2
 }
 
 // sinceMidnight is how long before a time its day began, in UTC.
@@ -212,12 +214,12 @@ func cosTurn(x float64) float64 {
 		x, sign = 0.5-x, -1
 	}
 	y := 2 * math.Pi * x
-	y2 := float64(y * y)
+	y2 := y * y
 	sum := 1.0
 	for i := 22; i > 0; i -= 2 {
-		sum = 1 - float64(float64(y2*sum)/float64(i*(i-1)))
+		sum = 1 - y2*sum/float64(i*(i-1))
 	}
-	return float64(sign * sum)
+	return sign * sum
 }
 
 // phaseAt is which phase it is, an age after the arrival.

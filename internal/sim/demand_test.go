@@ -73,13 +73,13 @@ func moody() Spec {
 // What is asked is a function of time and seed: however the time is cut.
 func TestDemandWhateverTheStep(t *testing.T) {
 	whole := world(t, testConfig(t, moody()))
-	whole.c.Step = time.Hour
+	whole.Config.Step = time.Hour
 	whole.Run(time.Hour)
 	want := whole.Truth()[0].Asked
 	for seed := range uint64(5) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		w := world(t, testConfig(t, moody()))
-		w.c.Step = 40 * time.Second
+		w.Config.Step = 40 * time.Second
 		for w.Now() < time.Hour {
 			w.Run(min(time.Hour-w.Now(), time.Duration(r.Int64N(int64(100*time.Second))+1)))
 		}
@@ -104,7 +104,7 @@ func TestOneMoreMidStep(t *testing.T) {
 	more.Start = StartSpec{CPUs: set.FromCPUs(2, 3), Bind: set.FromNodes(1)}
 	more.Arrive, more.Depart = 17300*time.Millisecond, 200*time.Second+1
 	alone, both := world(t, testConfig(t, moody())), world(t, testConfig(t, moody(), more))
-	alone.c.Step, both.c.Step = 30*time.Second, 30*time.Second
+	alone.Config.Step, both.Config.Step = 30*time.Second, 30*time.Second
 	for range 10 {
 		alone.Run(30 * time.Second)
 		both.Run(30 * time.Second)

@@ -11,7 +11,10 @@
 //	          └────────────────────────────────────────────────────┘
 //	                        └─▶ Truth: what workloads really got (latency, operations)
 //
-// A step of time:
+// A world has a population: who runs where, and what that comes to in a step. All else is
+// the world's (Population says what it asks of one). Here threads are amounts by node, all
+// of a workload alike, and a step may be a millisecond or a minute; sim/threads has single
+// threads. A step of amounts:
 //
 //  1. Demand: each workload's operations asked for, by its load's curve, phase and
 //     noise; growth of its memory and of its page cache.
@@ -23,13 +26,14 @@
 //     served (sim/mover). Threads that wait for each other (WorkSpec.Barrier) have done
 //     as many as the slowest of them.
 //
-// What is exact here, and tests hold it: CPU time is operations × cycles / Hz; what is
-// asked for is done, dropped or waits; pages and threads are conserved. A demand is a
-// function of time and seed alone: neither the step nor other workloads change it.
+// Tests hold what is exact: CPU time is operations × cycles / Hz; what is asked for is
+// done, dropped or waits; pages and threads are conserved. A demand is a function of time
+// and seed alone: neither the step nor other workloads change it.
 //
-// It is deterministic: the seed and the start are arguments, there is no clock and
-// no order of a map in it, and its arithmetic is sim/exact's. Everything that it
-// says is modelled, and what it does not model is in docs/limits.md.
+// It is deterministic: the seed and the start are arguments, and it uses no clock and no
+// order of a map. The same seed gives the same bytes on machines of one architecture
+// (sim/exact). Everything that it says is modelled; docs/limits.md has what it does not
+// model.
 //
 // It is NOT for: deciding (policy), or for reading scenarios (sim/scenario).
 package sim

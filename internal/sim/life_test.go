@@ -56,12 +56,12 @@ func TestFirstTouch(t *testing.T) {
 }
 
 // heldPages is all that a workload has and is owed, but for unmapped page cache.
-func heldPages(wl *workload) float64 {
-	m := &wl.group.Memory
-	return sum(m.Private) + sum(m.Shared) + sum(m.Mapped) + sum(wl.owed[:])
+func heldPages(wl *Workload) float64 {
+	m := &wl.Group.Memory
+	return sum(m.Private) + sum(m.Shared) + sum(m.Mapped) + sum(wl.Owed[:])
 }
 
-// What is refused is owed: it is told, asked for again, and given when somebody goes.
+// What is refused is owed: it is told, asked for again, and given when a workload departs.
 // First touch elsewhere is no binding: it goes on to the next node.
 func TestRefusedMemory(t *testing.T) {
 	big := func(name string) Spec {
@@ -79,7 +79,7 @@ func TestRefusedMemory(t *testing.T) {
 	if len(win.Problems) != 1 || !strings.Contains(win.Problems[0], "give /b memory: out of memory: ") || truth.Refused < 290*unit.MiB || truth.Refused > 310*unit.MiB {
 		t.Errorf("refused %v: %q", truth.Refused, win.Problems)
 	}
-	w.c.Step = time.Minute
+	w.Config.Step = time.Minute
 	w.Run(time.Hour)
 	near(t, "pages it has and is owed", heldPages(w.all[1]), pagesOf(781*unit.MiB), 1e-9)
 	w.Run(time.Hour + time.Minute)
@@ -192,7 +192,7 @@ func TestDomains(t *testing.T) {
 	} {
 		w.Apply(steps(action.Step{Kind: action.SetCPUs, Workload: "/a", CPUs: cpus}))
 		for d, share := range want {
-			near(t, cpus.String(), w.live[0].share[d], share, 1e-12)
+			near(t, cpus.String(), poolsOf(w).pools[0].share[d], share, 1e-12)
 		}
 		w.Run(time.Minute)
 	}

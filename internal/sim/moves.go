@@ -2,85 +2,67 @@
 
 package sim
 
-import (
-	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/mover"
-)
+import "homenode/internal/sim/mover"
 
-// move is a workload's (package mover has what it is, and the numbers).
+// move is one of a workload's pages (package mover describes it; the numbers are its).
 type move struct {
 	*mover.Move
-	wl *workload
+	wl *Workload
 }
 
-// planMoves is number 1: one after the other.
-func (w *World) planMoves(dt float64) {
+// Moving says whether the window has moves.
+func (w *World) Moving() bool { return len(w.moves) > 0 }
+
+// PlanMoves is number 1: one move after the other. It returns the pages a second that
+// they ask to move.
+func (w *World) PlanMoves(dt float64) (traffic float64) {
 	left := dt
 	for _, m := range w.moves {
-		if m.Turn(left, m.wl.here()) {
-			left -= w.mover.Plan(m.Move, left)
+		if m.Turn(left, m.wl.Here()) {
+			w.population.Open(m.wl)
+			left -= w.Mover.Plan(m.Move, left)
+			traffic += m.Pages / dt
 		}
 	}
+	return traffic
 }
 
-// takeMovers takes the mover's CPU time from the nodes.
-func (w *World) takeMovers(dt float64) {
-	for n, p := range w.places {
-		taken := w.mover.Take(n, dt)
-		w.busy[n] += taken
-		w.host.Nodes[n].CPUs = p.count - taken/dt
-	}
-}
-
-// giveMovers gives the nodes' CPUs back.
-func (w *World) giveMovers() {
-	for n, p := range w.places {
-		w.host.Nodes[n].CPUs = p.count
-	}
-}
-
-// loadMovers is number 2.
-func (w *World) loadMovers(dt float64) {
+// LoadMovers is number 2: it appends to Loads. Their workloads come after all others.
+func (w *World) LoadMovers(dt float64) {
 	turns := 0.0
 	for _, m := range w.moves {
 		turns += m.Seconds
 	}
 	for _, m := range w.moves {
-		w.loads = w.mover.Load(m.Move, w.loads, len(w.live), turns, dt)
+		w.Loads = w.Mover.Load(m.Move, w.Loads, len(w.live), turns, dt)
 	}
 }
 
-// movePages is numbers 3 and 4: what of the plan was served.
-func (w *World) movePages(dt float64, res *memsys.Result) {
+// MovePages is numbers 3 and 4: the part of the plan that was served. served tells the
+// pages of a move, the CPU seconds of all, and of one.
+func (w *World) MovePages(served func(m *mover.Move) (pages, cpu, each float64)) {
 	for _, m := range w.moves {
 		if m.Pages <= 0 {
 			continue
 		}
-		pages, cpu := 0.0, 0.0
-		served := m.Served(res.Loads)
-		for k := range served {
-			r := &served[k]
-			pages += float64(r.Ops * dt)
-			cpu += float64(r.Ops * dt * r.Cycles)
-		}
-		if cpu /= w.c.System.Hz; pages <= 0 {
+		pages, cpu, each := served(m.Move)
+		if pages <= 0 {
 			continue
 		}
-		if pages > m.Pages*(1-1e-9) { // but for rounding
-			pages = m.Pages
-		}
-		w.mover.Did(m.Move, pages, cpu)
-		m.wl.stop(m.Stands(cpu, cpu/pages))
-		w.mover.Look(m.Move)
+		w.population.Open(m.wl)
+		w.Mover.Did(m.Move, pages, cpu)
+		w.population.Close(m.wl)
+		m.wl.stop(m.Stands(cpu, each))
+		w.Mover.Look(m.Move)
 	}
 }
 
-// endMoves is what became of the window's moves. One whose turn did not come has no
-// outcome.
+// endMoves makes the outcomes of the window's moves. A move whose turn did not come has
+// none, nor one whose turn was only what rounding left of another's.
 func (w *World) endMoves() {
 	for _, m := range w.moves {
-		if m.Begun() {
-			w.outcomes = append(w.outcomes, m.Outcome(m.wl.here()))
+		if m.Told() {
+			w.outcomes = append(w.outcomes, m.Outcome(m.wl.Here()))
 		}
 	}
 	w.moves = w.moves[:0]

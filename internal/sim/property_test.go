@@ -112,7 +112,7 @@ func TestProperties(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		c := randomConfig(t, r)
 		w := world(t, c)
-		sums := map[string]*counts{}
+		sums := map[string]*Counts{}
 		for range 12 {
 			for range r.IntN(3) {
 				w.Apply([]action.Step{randomStep(r, c)})
@@ -131,16 +131,16 @@ func TestProperties(t *testing.T) {
 // checkHost looks at what no window shows.
 func checkHost(t *testing.T, seed uint64, w *World) {
 	t.Helper()
-	if len(w.live) != len(w.host.Groups) {
-		t.Fatalf("%d workloads, %d groups", len(w.live), len(w.host.Groups))
+	if len(w.live) != len(w.Host.Groups) {
+		t.Fatalf("%d workloads, %d groups", len(w.live), len(w.Host.Groups))
 	}
 	for i, wl := range w.live {
-		g := &wl.group
-		if w.host.Groups[i] != g {
+		g := &wl.Group
+		if w.Host.Groups[i] != g {
 			t.Errorf("group %d is not that of %s", i, wl.ID)
 		}
 		on := 0.0
-		for n := range w.places {
+		for n := range w.Busy {
 			on += g.On[n]
 			if g.On[n] < 0 || g.Used[n] < 0 || g.CPUs[n] == 0 && (g.On[n] > 1e-9 || g.Used[n] > 1e-9) || g.Used[n] > g.CPUs[n]+1e-9 {
 				t.Errorf("%s on node %d: %v threads use %v of its %v CPUs", wl.ID, n, g.On[n], g.Used[n], g.CPUs[n])
@@ -153,19 +153,19 @@ func checkHost(t *testing.T, seed uint64, w *World) {
 			t.Errorf("%s uses %v of a quota of %v", wl.ID, sum(g.Used), g.Quota)
 		}
 	}
-	for n := range w.places {
-		pages := w.host.Nodes[n].Other
+	for n := range w.Busy {
+		pages := w.Host.Nodes[n].Other
 		for _, wl := range w.live {
-			pages += w.anonOn(&wl.group, n) + wl.group.Memory.Mapped[n] + wl.group.Memory.Cache[n]
+			pages += poolsOf(w).anonOn(&wl.Group, n) + wl.Group.Memory.Mapped[n] + wl.Group.Memory.Cache[n]
 		}
-		if pages > w.host.Nodes[n].Pages+1 {
-			t.Errorf("node %d: %v pages of %v", n, pages, w.host.Nodes[n].Pages)
+		if pages > w.Host.Nodes[n].Pages+1 {
+			t.Errorf("node %d: %v pages of %v", n, pages, w.Host.Nodes[n].Pages)
 		}
 	}
 }
 
 // checkRequests: asked = done + dropped + waiting; CPU time is operations × cycles.
-func checkRequests(t *testing.T, seed uint64, w *World, sums map[string]*counts) {
+func checkRequests(t *testing.T, seed uint64, w *World, sums map[string]*Counts) {
 	t.Helper()
 	queues := map[string]float64{}
 	for _, wl := range w.live {
@@ -174,12 +174,12 @@ func checkRequests(t *testing.T, seed uint64, w *World, sums map[string]*counts)
 	for _, x := range w.Truth() {
 		s := sums[x.Workload]
 		if s == nil {
-			s = &counts{}
+			s = &Counts{}
 			sums[x.Workload] = s
 		}
-		s.add(counts{asked: x.Asked, ops: x.Ops, dropped: x.Dropped})
-		near(t, x.Workload+"'s requests", s.ops+s.dropped+queues[x.Workload], s.asked, 1e-6)
-		near(t, x.Workload+"'s CPU time", x.CPUSeconds*w.c.System.Hz, x.Cycles, 1e-9)
+		s.add(&Counts{Asked: x.Asked, Ops: x.Ops, Dropped: x.Dropped})
+		near(t, x.Workload+"'s requests", s.Ops+s.Dropped+queues[x.Workload], s.Asked, 1e-6)
+		near(t, x.Workload+"'s CPU time", x.CPUSeconds*w.Config.System.Hz, x.Cycles, 1e-9)
 		if x.Ops < 0 || x.Dropped < 0 || x.Latency < 0 || x.P99 < 0 || math.IsNaN(x.Latency+x.P99) || x.Stalled > x.Seconds+1e-9 || x.BoundSeconds > x.Seconds+1e-9 {
 			t.Errorf("%+v", x)
 		}

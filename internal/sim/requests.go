@@ -14,65 +14,61 @@ const (
 	// mostStops of a step are gone through one by one; more are a slower server.
 	mostStops = 8
 	// trusted is the share of the requests that must be left over in a step for its
-	// operations to say what the capacity is. Less can be rounding of the CPU's.
+	// operations to show the capacity. Less can be rounding of the CPU's.
 	trusted = 1e-3
 )
 
-// serve is what requests got in a step. c has the operations done.
+// Serve puts down what became of a step's requests. c has the operations done.
 //
-//  1. What was asked for is done, dropped, or waits on: the backlog is conserved.
+//  1. A request is done, dropped, or waits on: the backlog is conserved.
 //  2. How many wait is the expectation of a queue in motion (waiting.go): the backlog,
 //     what waits by chance, and what has piled up in a stop are one number, so that
 //     nothing waits twice.
 //  3. Their waiting is its integral over the step (Little's law).
-func (a *asking) serve(dt float64, q station, c *counts) {
-	if a.now.closed {
-		c.asked = c.ops
+func (a *asking) Serve(dt float64, c *Counts) {
+	if a.Demand.Closed {
+		c.Asked = c.Ops
 		return
 	}
-	c.asked = a.now.asked
-	let := float64(c.asked * (1 - a.refused))
+	c.Asked = a.Demand.Asked
+	let := c.Asked * (1 - a.refused)
 	before, limit := a.queue, a.queueLimit()
-	left := max(0, before+let-c.ops) // 1
+	left := max(0, before+let-c.Ops) // 1
 	if left <= 1e-9*(before+let) {
 		left = 0
 	}
 	a.queue = min(left, limit)
-	c.dropped = (c.asked - let) + (left - a.queue)
-	if before+c.asked == 0 {
+	c.Dropped = (c.Asked - let) + (left - a.queue)
+	if before+c.Asked == 0 {
 		a.waits, a.late = 0, 0
 		return
 	}
-	run := dt - a.now.still
-	if left > trusted*(before+let) && c.ops > 0 {
-		q.service = q.servers * run / c.ops
+	q, run := a.station, dt-a.Demand.Still
+	if left > trusted*(before+let) && c.Ops > 0 {
+		q.service = q.servers * run / c.Ops
 	}
-	x := q.waiting(a.now.rate, (let-(left-a.queue))/dt, limit)
+	x := q.waiting(a.rate, (let-(left-a.queue))/dt, limit)
 	x.number, x.backlog, x.late, x.tail = max(a.waits, before), before, a.late, &a.tail
-	x.step(dt, a.now.still, a.now.call) // 2
+	x.step(dt, a.Demand.Still, a.call) // 2
 	a.waits, a.late = max(x.number, a.queue), x.late
-	c.latency = x.area + float64(c.ops*q.service) // 3
+	c.Latency = x.area + c.Ops*q.service // 3
+}
+
+// Wanted is how many operations there are to do in the step.
+func (a *asking) Wanted() float64 { return a.Demand.Asked*(1-a.refused) + a.queue }
+
+// p99 is the 99th percentile of the latency of all requests since the last call.
+func (a *asking) p99() float64 {
+	p := a.tail.p99()
+	a.tail.filled = 0
+	return p
 }
 
 func (a *asking) queueLimit() float64 {
-	if q := a.spec.Demand.Queue; q > 0 {
+	if q := a.Spec.Demand.Queue; q > 0 {
 		return float64(q)
 	}
-	return queuePerThread * float64(a.spec.Threads)
-}
-
-// servers is how many CPUs' worth it could have at once: its threads at most, its
-// quota, and on each node what it has and what is idle, or its fair share of all.
-func (w *World) servers(wl *workload) float64 {
-	g, could := &wl.group, 0.0
-	for n, cpus := range g.CPUs {
-		fair := w.host.Nodes[n].CPUs / max(1, w.sharers[n])
-		could += min(cpus, max(g.Used[n]+w.idle[n], fair))
-	}
-	if g.Quota > 0 {
-		could = min(could, g.Quota)
-	}
-	return max(few, min(could, g.Threads))
+	return queuePerThread * float64(a.Spec.Threads)
 }
 
 // station is servers with one queue.
@@ -84,14 +80,7 @@ type station struct {
 	power   float64 // √(2(k + 1)), Sakasegawa's (1977): Lq = varies ρ^power / (1 − ρ)
 }
 
-// station is a workload's, now; a part of a server is a slower one.
-func (w *World) station(wl *workload) station {
-	d := &wl.spec.Demand
-	q := station{service: w.mean(wl) / w.c.System.Hz, servers: w.servers(wl), work: orOne(d.Spread)}
-	q.varies = (orOne(d.Bursts) + q.work) / 2
-	return q.whole()
-}
-
+// whole makes one server of a part of a server: a slower one.
 func (q station) whole() station {
 	if q.servers < 1 {
 		q.service, q.servers = q.service/q.servers, 1
@@ -102,26 +91,24 @@ func (q station) whole() station {
 
 func (q *station) capacity() float64 { return q.servers / q.service }
 
-// admit finds the share of a step's requests that a full queue refuses, and returns
-// the station. It is that of a settled queue where the step is long enough to settle,
-// or as far as the queue is full.
-func (w *World) admit(wl *workload, dt float64) station {
-	wl.refused = 0
-	if wl.now.closed {
-		return station{}
-	}
-	q := w.station(wl)
-	wl.refuse(&q, dt)
-	return q
-}
-
-func (a *asking) refuse(q *station, dt float64) {
-	if a.now.asked == 0 {
+// Admit sets the share of a step's requests that a full queue refuses: an operation takes
+// service seconds, on so many CPUs at once. The share is that of a settled queue where the
+// step is long enough to settle, or as far as the queue is full.
+func (a *asking) Admit(dt, service, servers float64) {
+	d := &a.Spec.Demand
+	a.refused, a.station = 0, station{}
+	if a.Demand.Closed {
 		return
 	}
-	share, mean := q.refuses(a.now.rate, a.queueLimit())
+	q := station{service: service, servers: max(few, servers), work: orOne(d.Spread)}
+	q.varies = (orOne(d.Bursts) + q.work) / 2
+	a.station = q.whole()
+	if a.Demand.Asked == 0 {
+		return
+	}
+	share, mean := a.station.refuses(a.rate, a.queueLimit())
 	if share > 0 {
-		a.refused = share * q.settled(a.now.rate, mean, max(a.waits, a.queue), dt)
+		a.refused = share * a.station.settled(a.rate, mean, max(a.waits, a.queue), dt)
 	}
 }
 
@@ -132,29 +119,29 @@ func (a *asking) refuse(q *station, dt float64) {
 //	P(j wait) ~ r^j, j = 0 … room;   P(a server is free) ~ (ρ^(1−power) − 1)/(1 − ρ)
 func (q *station) refuses(rate, room float64) (share, waiting float64) {
 	load := rate / q.capacity()
-	if float64(room*(1-load)) > 40*q.varies {
+	if room*(1-load) > 40*q.varies {
 		return 0, math.Inf(1)
 	}
 	log := exact.Log(load)
-	r, last := exact.Exp(log/q.varies), exact.Exp(min(600, float64(room*log)/q.varies))
+	r, last := exact.Exp(log/q.varies), exact.Exp(min(600, room*log/q.varies))
 	free, all, sum := q.power-1, room+1, room*(room+1)/2
 	if math.Abs(1-load) > 1e-9 {
-		free = (exact.Exp(min(600, float64((1-q.power)*log))) - 1) / (1 - load)
+		free = (exact.Exp(min(600, (1-q.power)*log)) - 1) / (1 - load)
 	}
 	if math.Abs(room*(1-r)) > 1e-4 {
-		all = (1 - float64(r*last)) / (1 - r)
-		sum = r * (1 - float64((room+1)*last) + float64(room*r*last)) / float64((1-r)*(1-r))
+		all = (1 - r*last) / (1 - r)
+		sum = r * (1 - (room+1)*last + room*r*last) / ((1 - r) * (1 - r))
 	}
-	varies := 1 + float64((q.varies-1)*room)/(room+1) // without room it does not matter
-	return min(1, varies*last/(float64(varies*free)+all)), sum / (free + all)
+	varies := 1 + (q.varies-1)*room/(room+1) // without room it does not matter
+	return min(1, varies*last/(varies*free+all)), sum / (free + all)
 }
 
 // settled is how far a queue with room for few has come to the mean number that waits.
 func (q *station) settled(rate, mean, waits, dt float64) float64 {
 	drift := max(0, rate-q.capacity())
-	takes := float64(mean*mean) / (float64(q.varies*q.capacity()) + float64(drift*mean))
+	takes := mean * mean / (q.varies*q.capacity() + drift*mean)
 	full := min(1, waits/max(mean, 1e-300))
 	full *= full
 	full *= full
-	return max(float64(full*full), exact.Exp(-float64((takes/dt)*(takes/dt))))
+	return max(full*full, exact.Exp(-((takes / dt) * (takes / dt))))
 }

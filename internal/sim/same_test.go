@@ -210,7 +210,7 @@ func compare(t *testing.T, a, b window.Window, to []int) {
 	}
 }
 
-// Where CPUs are idle nobody waits for a whole step: a day of minutes leaves no queues.
+// Where CPUs are idle no request waits for a whole step: a day of minutes leaves no queues.
 func TestNoQueueOfNothing(t *testing.T) {
 	queues, steps := 0, 0
 	for seed := range uint64(3) {

@@ -37,6 +37,9 @@ func world(t testing.TB, c Config) *World {
 	return w
 }
 
+// poolsOf is the population of a world of amounts.
+func poolsOf(w *World) *amounts { return w.population.(*amounts) }
+
 // chasing is a closed loop of one dependent read after the other.
 func chasing(name string, threads int) Spec {
 	return Spec{

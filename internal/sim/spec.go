@@ -24,8 +24,8 @@ type Spec struct {
 	// the window shows it as the quota: MAO knows a container's from the cluster.
 	CPURequest float64 `yaml:"cpu_request" json:"cpu_request"`
 	Approved   bool    `yaml:"approved" json:"approved"` // the offline side says binding pays
-	// Sensitive is the operator's word on whether where its threads run matters (Rao's
-	// tag); nil: nobody said.
+	// Sensitive is the operator's word on whether it matters where its threads run (Rao's
+	// tag); nil: not given.
 	Sensitive *bool      `yaml:"numa_sensitive" json:"numa_sensitive,omitempty"`
 	Target    unit.Ratio `yaml:"target_local_ratio" json:"target_local"` // local access ratio it should have; 0: the policy's own
 	Memory    MemorySpec `yaml:"memory" json:"memory"`
@@ -45,7 +45,7 @@ type MemorySpec struct {
 	Private unit.Bytes `yaml:"private" json:"private_bytes"` // of its threads, each its own part
 	Shared  unit.Bytes `yaml:"shared" json:"shared_bytes"`   // used by all threads alike
 	Files   unit.Bytes `yaml:"files" json:"files_bytes"`     // mapped
-	Cache   unit.Bytes `yaml:"cache" json:"cache_bytes"`     // page cache that nobody maps
+	Cache   unit.Bytes `yaml:"cache" json:"cache_bytes"`     // page cache that no process maps
 	// PrivateAccesses is the share of its DRAM accesses that go to private memory; the
 	// rest goes to shared memory and mapped files by size. nil, or -1: what its regions
 	// read, private ones private memory, shared ones the rest.
@@ -56,7 +56,7 @@ type MemorySpec struct {
 	CacheGrowth unit.Bytes `yaml:"cache_growth_per_hour" json:"cache_growth_bytes_per_hour"`
 	// Churn is the share of its anonymous memory that is freed and touched anew, an hour.
 	Churn float64 `yaml:"churn_per_hour" json:"churn_per_hour"`
-	// Toucher is who first touches shared memory: "main" (one thread, the default) or
+	// Toucher is what first touches shared memory: "main" (one thread, the default) or
 	// "workers" (all, where they run).
 	Toucher string `yaml:"toucher" json:"toucher"`
 }
@@ -103,7 +103,7 @@ type DemandSpec struct {
 // StartSpec is how a workload is started: what an operator would do with taskset
 // and numactl. Sets are of the machine's ids.
 type StartSpec struct {
-	// CPUs are a cpuset.cpus that somebody else set; empty: none. Windows show it as pinned.
+	// CPUs are a cpuset.cpus that another process set; empty: none. Windows show it as pinned.
 	CPUs       set.CPUSet  `yaml:"cpus" json:"cpus"`
 	Pinned     bool        `yaml:"pinned" json:"pinned"`         // threads tied to them one by one
 	Bind       set.NodeSet `yaml:"bind" json:"bind"`             // of its memory; empty: first touch

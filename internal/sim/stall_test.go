@@ -33,7 +33,7 @@ func large(r *rand.Rand) (specs []Spec) {
 }
 
 // Workloads that stand still for whole steps inside a write to cpuset.mems do not make
-// figures of anybody no numbers.
+// figures of any workload no numbers.
 func TestWholeStepsOfStall(t *testing.T) {
 	m, y := memsys.DualSkylake()
 	stalled := 0.0
@@ -42,9 +42,9 @@ func TestWholeStepsOfStall(t *testing.T) {
 		w := world(t, Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: large(r), Seed: seed, Step: time.Second})
 		for range 12 {
 			w.Run(3 * time.Second)
-			for i := range w.c.Specs {
+			for i := range w.Config.Specs {
 				if r.IntN(2) == 0 {
-					w.Apply(steps(action.Step{Workload: "/" + w.c.Specs[i].Name, Kind: action.SetMems, Nodes: set.FromNodes(r.IntN(2))}))
+					w.Apply(steps(action.Step{Workload: "/" + w.Config.Specs[i].Name, Kind: action.SetMems, Nodes: set.FromNodes(r.IntN(2))}))
 				}
 			}
 			w.Run(3 * time.Second)

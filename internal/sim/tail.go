@@ -31,7 +31,7 @@ var ln100 = exact.Log(100)
 // add is so many requests of a least latency, at most negative by a rounding or where
 // they vary more than an exponential, and more by chance.
 func (t *tail) add(count, least, scale float64) {
-	m, e := math.Frexp(max(least+float64(scale*ln100), math.SmallestNonzeroFloat64))
+	m, e := math.Frexp(max(least+scale*ln100, math.SmallestNonzeroFloat64))
 	i := 2 * (e - lowest)
 	if m >= math.Sqrt2/2 {
 		i++
@@ -43,8 +43,8 @@ func (t *tail) add(count, least, scale float64) {
 		*b = tailBin{}
 	}
 	b.count += count
-	b.least += float64(count * least)
-	b.scale += float64(count * scale)
+	b.least += count * least
+	b.scale += count * scale
 }
 
 // p99 is where one of a hundred takes longer; 0 where there are none.
@@ -53,7 +53,7 @@ func (t *tail) p99() float64 {
 	for left := t.filled; left != 0; left &= left - 1 {
 		b := &t.bins[bits.TrailingZeros64(left)]
 		all += b.count
-		at := (b.least + float64(b.scale*ln100)) / b.count
+		at := (b.least + b.scale*ln100) / b.count
 		low, high = min(low, at), max(high, at)
 	}
 	if all == 0 {
@@ -74,10 +74,10 @@ func (t *tail) beyond(latency float64) (sum float64) {
 	for left := t.filled; left != 0; left &= left - 1 {
 		b := &t.bins[bits.TrailingZeros64(left)]
 		part := 1.0
-		if over := float64(latency*b.count) - b.least; over > 0 {
+		if over := latency*b.count - b.least; over > 0 {
 			part = exact.Exp(-over / max(b.scale, 1e-300))
 		}
-		sum += float64(b.count * part)
+		sum += b.count * part
 	}
 	return sum
 }

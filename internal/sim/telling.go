@@ -5,31 +5,28 @@ package sim
 import (
 	"math"
 
-	"homenode/internal/machine"
 	"homenode/internal/sim/linux"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
-// What windows of worlds of any kind are told with.
-
 const (
 	// Simulator is where all figures come from.
 	Simulator = "simulator"
-	// A rate or a counter's delta needs two readings: why there is none, in the words of
+	// Why there is no rate or delta of a counter, which needs two readings: in the words of
 	// the kernel's reader.
 	firstWindow = "first window of it: no reading before"
 	noLength    = "a window of no length"
 )
 
-// Reading is of a workload's counters, in a window of so many seconds.
+// Reading is how a workload's counters are read, in a window of so many seconds.
 type Reading struct {
 	Seconds float64
 	Seen    bool // by a window before
 }
 
-// Rate is of what it used in a window. One that came in the window was not there for
-// all of it.
+// Rate is of what it used in a window. A workload that arrived in the window was not
+// present for all of it.
 func (r Reading) Rate(x float64) unit.Value[float64] {
 	if !r.Seen {
 		return unit.UnknownValue[float64](firstWindow)
@@ -60,23 +57,23 @@ func (r Reading) Count(sum *float64) unit.Value[uint64] {
 	return unit.Modelled(uint64(whole), Simulator)
 }
 
-// Rows gives a window's workloads their memory in few pieces: they may be many, and
+// rows gives a window's workloads their memory in few pieces: they may be many, and
 // windows are.
-type Rows struct {
+type rows struct {
 	out   *window.Window
 	cpus  []unit.Value[float64]
 	bytes []unit.Value[unit.Bytes]
 }
 
-// NewRows is room for so many workloads.
-func NewRows(out *window.Window, most int) Rows {
+// newRows is room for so many workloads.
+func newRows(out *window.Window, most int) rows {
 	n := len(out.Nodes)
 	out.Workloads = make([]window.Workload, 0, most)
-	return Rows{out: out, cpus: make([]unit.Value[float64], n*most), bytes: make([]unit.Value[unit.Bytes], 2*n*most)}
+	return rows{out: out, cpus: make([]unit.Value[float64], n*most), bytes: make([]unit.Value[unit.Bytes], 2*n*most)}
 }
 
-// Next is one workload more.
-func (r *Rows) Next() *window.Workload {
+// next is one workload more.
+func (r *rows) next() *window.Workload {
 	n, k := len(r.out.Nodes), len(r.out.Workloads)
 	r.out.Workloads = r.out.Workloads[:k+1]
 	x := &r.out.Workloads[k]
@@ -86,30 +83,29 @@ func (r *Rows) Next() *window.Workload {
 	return x
 }
 
-// TellNodes adds up what the workloads hold, that are in the window already. busy are CPU
-// seconds by node; they begin anew.
-func TellNodes(out *window.Window, nodes []machine.Node, host *linux.Host, busy []float64) {
-	seconds := out.Length.Seconds()
+// tellNodes adds up what the window's workloads hold. CPU seconds by node begin anew.
+func (w *World) tellNodes(out *window.Window) {
+	nodes, seconds := w.Config.Machine.Nodes, out.Length.Seconds()
 	for n := range nodes {
 		var anon, file unit.Bytes
 		for i := range out.Workloads {
 			anon += out.Workloads[i].AnonByNode[n].Or(0)
 			file += out.Workloads[i].FileByNode[n].Or(0)
 		}
-		memory := linux.BytesOf(host.Nodes[n].Pages)
-		free := max(0, memory-linux.BytesOf(host.Nodes[n].Other)-anon-file)
-		all := float64(float64(nodes[n].CPUs.Len()) * seconds)
+		memory := linux.BytesOf(w.Host.Nodes[n].Pages)
+		free := max(0, memory-linux.BytesOf(w.Host.Nodes[n].Other)-anon-file)
+		all := float64(nodes[n].CPUs.Len()) * seconds
 		out.Nodes[n] = window.Node{
-			ID: nodes[n].ID, CPUs: nodes[n].CPUs, CPUBusy: perSecond(min(busy[n], all), seconds),
+			ID: nodes[n].ID, CPUs: nodes[n].CPUs, CPUBusy: perSecond(min(w.Busy[n], all), seconds),
 			Memory: unit.Modelled(memory, Simulator), Free: unit.Modelled(free, Simulator),
 			File: unit.Modelled(file, Simulator), Anon: unit.Modelled(anon, Simulator),
 		}
-		busy[n] = 0
+		w.Busy[n] = 0
 	}
 }
 
-// Tell is what a window says of a workload by its spec.
-func (s *Spec) Tell(x *window.Workload) {
+// tell is what a window says of a workload by its spec.
+func (s *Spec) tell(x *window.Workload) {
 	x.Approved = s.Approved
 	if s.Target > 0 {
 		x.Target = unit.Some(s.Target)
@@ -120,7 +116,7 @@ func (s *Spec) Tell(x *window.Workload) {
 	}
 }
 
-// quota is what a policy takes for the CPUs that are its due; 0: nobody said.
+// quota is the CPUs that a policy takes for its due; 0: not given.
 func (s *Spec) quota() float64 {
 	if s.CPULimit > 0 {
 		return s.CPULimit

@@ -8,10 +8,10 @@ import (
 	"homenode/internal/unit"
 )
 
-// Truth is what one workload got in a stretch of time.
+// Truth is what one workload got in a stretch of time. No policy sees it.
 type Truth struct {
 	Workload, Service string
-	Seconds           float64 // that it was there
+	Seconds           float64 // that it was present
 	Asked, Ops        float64 // operations asked for, done
 	Dropped           float64
 	CPUSeconds        float64
@@ -19,46 +19,43 @@ type Truth struct {
 	Instructions      float64
 	Local, Remote     float64 // DRAM reads
 	// Latency is of a request, seconds, the mean over all that were done: waiting and
-	// service. P99 is of all of them, too. Both are 0 without requests.
+	// service. P99 is the 99th percentile. Both are 0 without requests. Single threads tell
+	// them of closed loops too, of an operation.
 	Latency, P99 float64
 	Stalled      float64 // seconds in which it stood still for a move
 	BoundSeconds float64 // in which its cpuset was narrower than the machine
-	// Refused is the memory that it should have by now and was given by no node.
+	// Refused is memory that it asked for and that no node had.
 	Refused unit.Bytes
 }
 
-// Truth is what workloads got since the last call, in the order of their IDs: what
-// no policy sees.
+// Truth is what workloads got since the last call, in the order of their IDs.
 func (w *World) Truth() []Truth {
 	all := make([]Truth, 0, len(w.live))
 	for _, wl := range w.all {
-		if wl.came && (wl.here() || wl.truth.seconds > 0) {
-			all = append(all, wl.tell())
-			wl.truth, wl.tail.filled = counts{latency: unfinished(&wl.truth)}, 0
+		if wl.came && (wl.Here() || wl.Got.Seconds > 0) {
+			all = append(all, w.truthOf(wl))
 		}
 	}
-	w.all = slices.DeleteFunc(w.all, func(wl *workload) bool { return wl.gone && wl.win.seconds == 0 })
+	w.all = slices.DeleteFunc(w.all, func(wl *Workload) bool { return wl.gone && wl.Win.Seconds == 0 })
 	return all
 }
 
-// unfinished is what goes on to the next stretch: time that requests waited of which none
-// was done.
-func unfinished(c *counts) float64 {
-	if c.ops > 0 {
-		return 0
-	}
-	return c.latency
-}
-
-func (wl *workload) tell() Truth {
-	c := &wl.truth
+// truthOf tells, and begins anew. Time that requests waited without any being done goes on
+// to the next stretch.
+func (w *World) truthOf(wl *Workload) Truth {
+	c := &wl.Got
 	t := Truth{
-		Workload: wl.ID, Service: wl.service, Seconds: c.seconds, Asked: c.asked, Ops: c.ops, Dropped: c.dropped,
-		CPUSeconds: c.cpu, Cycles: c.cycles, Instructions: c.instructions, Local: c.local, Remote: c.remote,
-		P99: wl.tail.p99(), Stalled: c.stalled, BoundSeconds: c.bound, Refused: wl.owed.Bytes(),
+		Workload: wl.ID, Service: wl.service, Seconds: c.Seconds, Asked: c.Asked, Ops: c.Ops, Dropped: c.Dropped,
+		CPUSeconds: c.CPU, Cycles: c.Cycles, Instructions: c.Instructions, Local: c.Local, Remote: c.Remote,
+		P99: wl.p99(), Stalled: c.Stalled, BoundSeconds: c.Bound, Refused: wl.Owed.Bytes(),
 	}
-	if c.ops > 0 {
-		t.Latency = c.latency / c.ops
+	if wl.Demand.Closed {
+		t.P99 = w.population.P99(wl)
 	}
+	unfinished := c.Latency
+	if c.Ops > 0 {
+		t.Latency, unfinished = c.Latency/c.Ops, 0
+	}
+	wl.Got = Counts{Latency: unfinished}
 	return t
 }

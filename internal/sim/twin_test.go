@@ -14,7 +14,7 @@ import (
 )
 
 // twin is M/M/k, event by event: requests that come at random, in order, each to the
-// server that is free first. stops are when nobody serves. It shares nothing with the
+// server that is free first. stops are when no server serves. It shares nothing with the
 // formulas.
 func twin(seed uint64, k int, service, rate, seconds float64, stops [][2]float64) (mean float64, all []float64) {
 	r := exact.NewRandom(seed, "twin")

@@ -106,25 +106,18 @@ func (v *validator) memory(s Spec, m machine.Machine) {
 	v.check(mem.Toucher == "" || mem.Toucher == "main" || mem.Toucher == "workers", "memory.toucher", fmt.Sprintf("%q", mem.Toucher), `"main" or "workers"`)
 	if have := memoryOf(m, set.NodeSet{}); have == 0 {
 		v.add("memory", "the machine has none", "a machine with memory")
-	} else if need := s.held() * float64(s.replicas()); need > have {
+	} else if need := s.Held() * float64(s.replicas()); need > have {
 		v.add("memory", fmt.Sprintf("%v in all", unit.Bytes(min(need, math.MaxInt64/2))), fmt.Sprintf("no more than the machine has, %v", unit.Bytes(have)))
 	} else if bind := s.Start.Bind; !bind.IsEmpty() && need > memoryOf(m, bind) {
 		v.add("start.bind", bind, fmt.Sprintf("nodes with %v: they have %v", unit.Bytes(need), unit.Bytes(memoryOf(m, bind))))
 	}
 }
 
-// held is what a workload cannot do without: page cache can be dropped.
-func (s Spec) held() float64 {
-	return float64(s.Memory.Private) + float64(s.Memory.Shared) + float64(s.Memory.Files)
-}
-
-func (s Spec) replicas() int { return max(1, s.Replicas) }
-
 // memoryOf is what these nodes have for workloads; of none: all nodes.
 func memoryOf(m machine.Machine, nodes set.NodeSet) (sum float64) {
 	for _, n := range m.Nodes {
 		if nodes.IsEmpty() || nodes.Has(n.ID) {
-			sum += float64(float64(n.Memory.Or(0)) * (1 - kernelShare))
+			sum += float64(n.Memory.Or(0)) * (1 - kernelShare)
 		}
 	}
 	return sum
@@ -145,7 +138,7 @@ func (v *validator) work(s Spec) {
 		if r.Shared {
 			shared += float64(r.Size)
 		} else {
-			private += float64(float64(r.Size) * float64(s.Threads))
+			private += float64(r.Size) * float64(s.Threads)
 		}
 	}
 	v.fits("memory.private", s.Memory.Private, private, "the regions of its threads take")
@@ -288,7 +281,7 @@ func crowded(specs []Spec, m machine.Machine, nodes set.NodeSet) (int, Problem, 
 		sum := 0.0
 		for _, o := range specs {
 			if within(o) && o.Arrive <= s.Arrive && (o.Depart == 0 || o.Depart > s.Arrive) {
-				sum += float64(o.held() * float64(o.replicas()))
+				sum += o.Held() * float64(o.replicas())
 			}
 		}
 		switch {

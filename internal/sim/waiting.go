@@ -39,7 +39,7 @@ type waiting struct {
 	extra   float64 // that these wait besides
 }
 
-// waiting begins with nobody.
+// waiting begins with an empty queue.
 func (q station) waiting(rate, let, room float64) waiting {
 	x := waiting{station: q, rate: rate, let: let, room: room, share: 1}
 	capacity := q.capacity()
@@ -50,7 +50,7 @@ func (q station) waiting(rate, let, room float64) waiting {
 		by := exact.Pow(load, q.power-1)
 		x.delayed = by
 		x.rest = q.varies * load * by / (1 - load)
-		x.offset = q.varies * (1 - float64(load*by)) / (1 - load)
+		x.offset = q.varies * (1 - load*by) / (1 - load)
 	}
 	if share, mean := q.refuses(rate, room); share > 0 {
 		x.rest = min(x.rest, mean)
@@ -92,18 +92,19 @@ func (x *waiting) slower(dt, still, call float64) {
 		y.extra = call * (float64(i) + 0.5) / lateParts
 		y.record(dt, y.number, y.backlog)
 	}
-	y.area += float64(x.let * dt * late * call / 2)
+	y.area += x.let * dt * late * call / 2
 	y.share, y.extra = 1, 0
 	*x = y
 }
 
-// lateParts of those who wait for the end of a stop, in its evenly spread waits.
+// lateParts: requests that wait for the end of a stop are recorded in so many parts, their
+// waits spread evenly.
 const lateParts = 4
 
-// stand is a stop: all who come wait.
+// stand is a stop: all requests that come wait.
 func (x *waiting) stand(seconds float64) {
-	more := max(0, min(float64(x.rate*seconds), x.room-x.number))
-	x.area += float64((x.number + float64(more/2)) * seconds)
+	more := max(0, min(x.rate*seconds, x.room-x.number))
+	x.area += (x.number + more/2) * seconds
 	x.number += more
 	x.backlog += more
 	x.late += seconds
@@ -121,17 +122,17 @@ const (
 func (x *waiting) run(seconds float64) {
 	moving := seconds
 	if x.drift < 0 {
-		moving = min(seconds, (float64(resting*x.v/x.drift)-x.number)/x.drift)
+		moving = min(seconds, (resting*x.v/x.drift-x.number)/x.drift)
 	}
-	if moving > 1e-3*seconds || float64(x.number*moving) > float64(0.01*x.rest*seconds) {
+	if moving > 1e-3*seconds || x.number*moving > 0.01*x.rest*seconds {
 		for i := range pieces {
-			x.piece(float64(moving * float64(2*i+1) / (pieces * pieces)))
+			x.piece(moving * float64(2*i+1) / (pieces * pieces))
 		}
 		seconds -= moving
 	}
 	if seconds > 0 {
 		x.number, x.backlog, x.late = x.rest, 0, 0
-		x.area += float64(x.rest * seconds)
+		x.area += x.rest * seconds
 		x.record(seconds, x.rest, 0)
 	}
 }
@@ -144,20 +145,20 @@ func (x *waiting) speed() (speed, by float64) {
 	z := x.number + x.offset
 	g, slope := 1.0, 0.0
 	if at := -x.drift * z / x.v; at < 1 {
-		g = exact.Exp(float64((1 - at) * logBegin))
+		g = exact.Exp((1 - at) * logBegin)
 		slope = g * logBegin * x.drift / x.v
 	}
-	return x.drift + float64(x.v*g)/z, x.v * (slope - g/z) / z
+	return x.drift + x.v*g/z, x.v * (slope - g/z) / z
 }
 
 // piece is an exponential step (Rosenbrock–Euler): exact where the speed is linear. It
 // does not go past where the queue comes to rest.
 func (x *waiting) piece(seconds float64) {
 	speed, by := x.speed()
-	one, s := expMoments(float64(by * seconds))
+	one, s := expMoments(by * seconds)
 	before := x.number
-	after := before + float64(speed*seconds*one)
-	area := float64((before + float64(speed*seconds*(one-s))) * seconds)
+	after := before + speed*seconds*one
+	area := (before + speed*seconds*(one-s)) * seconds
 	bound := min(x.rest, x.room)
 	if before < bound && after > bound || before >= bound && (after < bound || speed > 0) {
 		takes := 0.0
@@ -165,9 +166,9 @@ func (x *waiting) piece(seconds float64) {
 			takes = max(0, min(seconds, (bound-before)/speed))
 		}
 		after = bound
-		area = float64((before+bound)/2*takes) + float64(bound*(seconds-takes))
+		area = (before+bound)/2*takes + bound*(seconds-takes)
 	}
-	backlog := min(max(0, x.backlog+float64(x.drift*seconds)), after)
+	backlog := min(max(0, x.backlog+x.drift*seconds), after)
 	x.number, x.area = max(0, after), x.area+area
 	x.record(seconds, area/seconds, (x.backlog+backlog)/2)
 	if x.late += seconds; backlog == 0 {
@@ -180,7 +181,7 @@ func (x *waiting) piece(seconds float64) {
 // so many as a backlog: those waited for what came meanwhile.
 func (x *waiting) record(seconds, number, backlog float64) {
 	capacity := x.capacity()
-	count, chance := float64(min(x.let, capacity)*seconds), max(0, number-backlog)
+	count, chance := min(x.let, capacity)*seconds, max(0, number-backlog)
 	if backlog > 0 {
 		count = capacity * seconds
 	}
@@ -197,12 +198,12 @@ func (x *waiting) record(seconds, number, backlog float64) {
 		wait += min(backlog/max(x.let, 1e-300), x.late+seconds)
 	}
 	deviation = min(deviation, max(0, x.room/capacity-wait)/(ln100-1))
-	deviation = math.Sqrt(float64(x.service*x.service*x.work) + float64(deviation*deviation))
+	deviation = math.Sqrt(x.service*x.service*x.work + deviation*deviation)
 	x.tail.add(count, x.service+x.extra+wait-deviation, deviation)
 }
 
 // deviation is of a wait by chance, such that its 99th percentile is ln 100 − 1 of it
-// beyond the mean: at rest an exponential for those who wait; without rest first half a
+// beyond the mean: at rest an exponential for those that wait; without rest first half a
 // normal (2.576 σ, its mean 0.798 σ), then, with a backlog, a whole one (2.326 σ).
 func (x *waiting) deviation(wait float64) float64 {
 	if x.drift < 0 {

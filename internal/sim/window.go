@@ -15,47 +15,39 @@ func (w *World) Window() window.Window {
 	w.seq++
 	length := w.now - w.since
 	out := window.Window{
-		Schema: window.Schema, Seq: w.seq, At: w.c.Start.Add(w.now).UTC(), Length: length,
-		Nodes: make([]window.Node, len(w.places)), Outcomes: w.outcomes, Problems: w.problems(),
+		Schema: window.Schema, Seq: w.seq, At: w.Config.Start.Add(w.now).UTC(), Length: length,
+		Nodes: make([]window.Node, len(w.Busy)), Outcomes: w.outcomes, Problems: w.problems(),
 	}
 	w.since, w.outcomes = w.now, nil
-	rows := NewRows(&out, len(w.live))
+	rows := newRows(&out, len(w.live))
 	for _, wl := range w.all {
-		if wl.here() {
-			w.workload(rows.Next(), wl, Reading{Seconds: length.Seconds(), Seen: wl.seen})
+		if wl.Here() {
+			w.tell(rows.next(), wl, Reading{Seconds: length.Seconds(), Seen: wl.seen})
 		}
-		clear(wl.byCPU)
-		wl.win.seconds, wl.seen = 0, wl.here()
+		clear(wl.ByCPU)
+		wl.Win.Seconds, wl.seen = 0, wl.Here()
 	}
-	TellNodes(&out, w.c.Machine.Nodes, &w.host, w.busy)
+	w.tellNodes(&out)
 	return out
 }
 
-func (w *World) workload(x *window.Workload, wl *workload, r Reading) {
+// tell is one workload.
+func (w *World) tell(x *window.Workload, wl *Workload, r Reading) {
 	x.ID, x.Service, x.Owner = wl.ID, wl.service, wl.Owner
-	wl.spec.Tell(x)
-	all := 0.0
-	for n, used := range wl.byCPU {
-		all += used
+	wl.Spec.tell(x)
+	for n, used := range wl.ByCPU {
 		x.CPUByNode[n] = r.Rate(used)
-		x.AnonByNode[n] = unit.Modelled(linux.BytesOf(w.anonOn(&wl.group, n)), Simulator)
-		x.FileByNode[n] = unit.Modelled(linux.BytesOf(wl.group.Memory.Mapped[n]+wl.group.Memory.Cache[n]), Simulator)
+		x.FileByNode[n] = Pages(wl.Group.Memory.Mapped[n] + wl.Group.Memory.Cache[n])
 	}
-	x.CPU = r.Rate(all)
-	c := &wl.win
-	x.Cycles, x.Instructions, x.StallCycles = r.Count(&c.cycles), r.Count(&c.instructions), r.Count(&c.stall)
-	x.LocalLoads, x.RemoteLoads = r.Count(&c.local), r.Count(&c.remote)
-	wl.Tell(&x.Binding)
-	if w.c.Resctrl {
-		wl.tellShared(x, r)
-	}
+	x.CPU = r.Rate(sum(wl.ByCPU))
+	c := &wl.Win
+	x.Cycles, x.Instructions, x.StallCycles = r.Count(&c.Cycles), r.Count(&c.Instructions), r.Count(&c.Stall)
+	x.LocalLoads, x.RemoteLoads = r.Count(&c.Local), r.Count(&c.Remote)
+	wl.Cpuset.tell(&x.Binding)
+	w.population.Tell(wl, x, r)
 }
 
-func (w *World) anonOn(g *linux.Group, node int) float64 {
-	n := len(w.places)
-	pages := g.Memory.Shared[node]
-	for t := range n {
-		pages += g.Memory.Private[t*n+node]
-	}
-	return pages
+// Pages are told as whole ones.
+func Pages(pages float64) unit.Value[unit.Bytes] {
+	return unit.Modelled(linux.BytesOf(pages), Simulator)
 }

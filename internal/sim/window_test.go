@@ -11,7 +11,7 @@ import (
 	"homenode/internal/window"
 )
 
-// One that came 5 s before the window's end used its CPU for 5 s of 60: nobody who
+// One that came 5 s before the window's end used its CPU for 5 s of 60: no process that
 // reads counters at the windows can know. From the second window on it is known.
 func TestFirstWindow(t *testing.T) {
 	known := func(wl window.Workload) (all [7]bool) {
@@ -30,7 +30,7 @@ func TestFirstWindow(t *testing.T) {
 		t.Errorf("in its second window: %+v", got)
 	}
 	near(t, "CPU", got.CPU.Or(0), 1, 1e-6)
-	near(t, "cycles", float64(got.Cycles.Or(0)), 60*w.c.System.Hz, 1e-6)
+	near(t, "cycles", float64(got.Cycles.Or(0)), 60*w.Config.System.Hz, 1e-6)
 	if got := on(t, w, "/a"); known(got) != [7]bool{} || got.Cycles.From != noLength {
 		t.Errorf("in a window of no length: %+v", got)
 	}

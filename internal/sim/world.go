@@ -13,6 +13,7 @@ import (
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/sim/mover"
+	"homenode/internal/window"
 )
 
 // Config is a world at its start.
@@ -20,15 +21,18 @@ type Config struct {
 	Machine machine.Machine
 	System  memsys.System
 	Linux   linux.Settings
-	Specs   []Spec // kept: not to be changed any more
+	Specs   []Spec // kept: do not change them afterwards
 	Seed    uint64
-	Start   time.Time     // of the first step; the hour of the day is UTC's
-	Step    time.Duration // of time; a window is some steps. 0: a second
+	Start   time.Time // of the first step; the hour of the day is UTC's
+	// Step is the length of a step; a window has several. 0: a second for amounts, 10 ms
+	// for single threads.
+	Step time.Duration
 	// Interleave starts workloads without a memory policy with their memory
 	// interleaved over all nodes, as 'numactl --interleave=all' does.
 	Interleave bool
 	// Resctrl: the host has resctrl and PSI. Windows tell what workloads hold of the LLCs,
-	// their traffic, and how long they waited for a CPU; and they can be isolated.
+	// their traffic, and how long they waited for a CPU; and workloads can be isolated.
+	// Only for amounts.
 	Resctrl bool
 }
 
@@ -39,68 +43,97 @@ const (
 	kernelShare = 0.02
 )
 
-// World is a simulated machine. It is not safe for concurrent use.
+// World is a simulated machine. It is not safe for concurrent use. The exported fields
+// are for its Population.
 type World struct {
-	c      Config
-	places []place // parallel to the machine's nodes
-	host   linux.Host
-	solver memsys.Solver
+	Config Config
+	Host   linux.Host
+	Solver memsys.Solver
+	Mover  mover.Mover
+	Loads  []memsys.Load // of the last step
+	Busy   []float64     // CPU seconds by node since the last Window
 
-	all  []*workload // that are or will be there, and those gone that Truth has not told of; by ID
-	live []*workload // that are there, parallel to host.Groups
+	population Population
+
+	all  []*Workload // present, to come, or gone but not yet in a Truth; by ID
+	live []*Workload // present, parallel to Host.Groups
 
 	clock
 	now, since time.Duration // from the start; of the last Window
-	next       time.Duration // when somebody comes or goes
+	next       time.Duration // when a workload arrives or departs
 	seq        uint64
 	outcomes   []action.Outcome
 	moves      []move // of this window, in order
-
-	busy  []float64 // CPU seconds by node since the last Window
-	mover mover.Mover
-
-	// Room of a step, kept between steps.
-	wants, idle, done []float64
-	sharers           []float64 // workloads that use a node's CPUs
-	loads             []memsys.Load
-	shares            []float64 // of Load.Home
 }
 
-// NewWorld checks the specs against the machine. An error names the workload and
-// what cannot be.
+// Population is what differs between worlds: how threads are represented, which CPUs they
+// run on, and what they do in a step. There are two: amounts of threads by node (this
+// package), and single threads (sim/threads).
+type Population interface {
+	// Begin places the threads of a workload that arrives. It holds no memory yet.
+	Begin(wl *Workload)
+	// End takes the threads of a workload that departs off their CPUs.
+	End(wl *Workload)
+	// Step is one step of time, of which the world has only the clock: demand, growth, moves
+	// and accounts are the population's calls.
+	Step(step time.Duration)
+	// Open is called before a workload's pages are used or changed: then
+	// Group.Memory.Private has them by the node of their threads. Close is called after
+	// changes.
+	Open(wl *Workload)
+	Close(wl *Workload)
+	// MainNode is the index of the node where the main thread is.
+	MainNode(wl *Workload) int
+	// CPUsChanged moves threads after a change of the workload's cpuset.
+	CPUsChanged(wl *Workload)
+	// Take takes a step that only this population knows; false: the world takes it.
+	Take(wl *Workload, s action.Step) (action.Outcome, bool)
+	// Tell adds to a window: anonymous memory by node, and what only this population knows.
+	Tell(wl *Workload, x *window.Workload, r Reading)
+	// P99 is the 99th percentile of an operation's seconds in a closed loop since the last
+	// call; 0: not known.
+	P99(wl *Workload) float64
+}
+
+// NewWorld makes a world whose threads are amounts by node. It checks the specs against
+// the machine; an error names the workload and the problem.
 func NewWorld(c Config) (*World, error) {
+	return New(c, defaultStep, func(w *World, _ []*Workload) Population { return newAmounts(w) })
+}
+
+// New is NewWorld for any population. populate gets the world and all workloads that will
+// arrive, by ID. step is the default.
+func New(c Config, step time.Duration, populate func(*World, []*Workload) Population) (*World, error) {
+	if c.Step == 0 {
+		c.Step = step
+	}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	if c.Step == 0 {
-		c.Step = defaultStep
-	}
-	n := len(c.Machine.Nodes)
 	w := &World{
-		c: c, places: placesOf(c),
-		clock: clock{midnight: sinceMidnight(c.Start)},
-		busy:  make([]float64, n), idle: make([]float64, n), sharers: make([]float64, n),
+		Config: c, Busy: make([]float64, len(c.Machine.Nodes)), clock: clock{midnight: sinceMidnight(c.Start)},
+		Host: linux.Host{Settings: c.Linux, Zonelist: zonelist(c.Machine)},
 	}
-	w.host = linux.Host{Settings: c.Linux, Zonelist: zonelist(c.Machine)}
-	for i, node := range c.Machine.Nodes {
+	for _, node := range c.Machine.Nodes {
 		pages := float64(int64(node.Memory.Or(0)) / linux.PageBytes)
-		w.host.Nodes = append(w.host.Nodes, linux.Node{CPUs: w.places[i].count, Pages: pages, Other: float64(pages * kernelShare)})
+		w.Host.Nodes = append(w.Host.Nodes, linux.Node{CPUs: float64(node.CPUs.Len()), Pages: pages, Other: pages * kernelShare})
 	}
-	w.mover = mover.New(c.Machine, &w.c.System, &w.host)
+	w.Mover = mover.New(c.Machine, &w.Config.System, &w.Host)
 	for i := range c.Specs {
-		w.prepare(&c.Specs[i])
+		w.all = append(w.all, replicasOf(&c.Specs[i])...)
 	}
-	slices.SortFunc(w.all, func(a, b *workload) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(w.all, func(a, b *Workload) int { return cmp.Compare(a.ID, b.ID) })
+	w.population = populate(w, w.all)
 	w.arrive()
 	return w, nil
 }
 
-// Run lets time pass, in steps, until d later. A step ends early where somebody comes
-// or goes.
+// Run lets time pass, in steps, until d later. A step ends early where a workload arrives
+// or departs.
 func (w *World) Run(d time.Duration) {
 	for end := w.now + d; w.now < end; {
-		step := min(w.c.Step, end-w.now, w.next-w.now)
-		w.step(step)
+		step := min(w.Config.Step, end-w.now, w.next-w.now)
+		w.population.Step(step)
 		if w.now += step; w.now == w.next {
 			w.depart()
 			w.arrive()
@@ -111,15 +144,15 @@ func (w *World) Run(d time.Duration) {
 // Now is the time that has passed since the start.
 func (w *World) Now() time.Duration { return w.now }
 
-// arrive lets those come whose time it is, in the order of their IDs, and finds when
-// somebody comes or goes next.
+// arrive begins the workloads whose time has come, in the order of their IDs, and finds
+// when the next one arrives or departs.
 func (w *World) arrive() {
 	w.next = math.MaxInt64
 	for _, wl := range w.all {
-		if !wl.came && wl.spec.Arrive <= w.now {
+		if !wl.came && wl.Spec.Arrive <= w.now {
 			w.begin(wl)
 		}
-		for _, at := range []time.Duration{wl.spec.Arrive, wl.spec.Depart} {
+		for _, at := range []time.Duration{wl.Spec.Arrive, wl.Spec.Depart} {
 			if at > w.now {
 				w.next = min(w.next, at)
 			}
@@ -127,24 +160,25 @@ func (w *World) arrive() {
 	}
 }
 
-// depart lets those go whose time it is; what waited is dropped.
+// depart ends the workloads whose time has come; requests that wait are dropped.
 func (w *World) depart() {
-	w.live = slices.DeleteFunc(w.live, func(wl *workload) bool {
-		if wl.spec.Depart == 0 || wl.spec.Depart > w.now {
+	w.live = slices.DeleteFunc(w.live, func(wl *Workload) bool {
+		if wl.Spec.Depart == 0 || wl.Spec.Depart > w.now {
 			return false
 		}
-		w.host.Depart(&wl.group)
+		w.population.End(wl)
+		w.Host.Depart(&wl.Group)
 		wl.gone = true
-		wl.truth.dropped += wl.queue
-		wl.queue, wl.owed = 0, Owed{}
+		wl.Got.Dropped += wl.queue
+		wl.queue, wl.Owed = 0, Owed{}
 		return true
 	})
 }
 
-// find is a workload that is there.
-func (w *World) find(id string) (*workload, bool) {
-	i, ok := slices.BinarySearchFunc(w.all, id, func(wl *workload, id string) int { return cmp.Compare(wl.ID, id) })
-	if !ok || !w.all[i].here() {
+// find is a workload that is present.
+func (w *World) find(id string) (*Workload, bool) {
+	i, ok := slices.BinarySearchFunc(w.all, id, func(wl *Workload, id string) int { return cmp.Compare(wl.ID, id) })
+	if !ok || !w.all[i].Here() {
 		return nil, false
 	}
 	return w.all[i], true

@@ -107,7 +107,7 @@ func TestRegionsReadTheirMemory(t *testing.T) {
 		s.Memory.Shared, s.Memory.PrivateAccesses, s.Work.Regions = 192*unit.MiB, c.share, c.regions
 		s.Start.CPUs = set.FromCPUs(0, 1)
 		w := world(t, testConfig(t, s))
-		shared := w.all[0].group.Memory.Shared
+		shared := w.all[0].Group.Memory.Shared
 		shared[0], shared[1] = 0, shared[0]+shared[1]
 		w.Run(10 * time.Second)
 		got := w.Truth()[0]

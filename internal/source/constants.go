@@ -4,11 +4,10 @@ package source
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"homenode/internal/kernel"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/policy/animal"
 	"homenode/internal/yamlfile"
 )
@@ -22,40 +21,37 @@ var ofMachine = []string{"dram", "remote", "devil_rate", "rabbit_rate", "crowd"}
 // Constants decodes a file over the defaults; what is unknown, or cannot be, is refused
 // with its line. missing are those of the machine that it has not.
 func Constants(file string) (f animal.Infer, missing []string, err error) {
-	f = animal.DefaultConfig().Infer
-	in, err := os.Open(file)
+	defaults := animal.DefaultConfig().Infer
+	data, err := unix.ReadAtMost(file, MaxConstants)
 	if err != nil {
-		return f, nil, fmt.Errorf("read constants: %w", err)
+		return defaults, nil, fmt.Errorf("read constants: %w", err)
 	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, MaxConstants+1))
+	doc, err := yamlfile.Parse(data, file, yamlfile.Rules{Malformed: kernel.ErrMalformed, What: "a file of constants", Most: MaxConstants, MayBeEmpty: true})
 	switch {
 	case err != nil:
-		return f, nil, fmt.Errorf("read constants: %w", err)
-	case len(data) > MaxConstants:
-		return f, nil, fmt.Errorf("read constants: %s has more than %d bytes, which no constants take", file, MaxConstants)
-	case yamlfile.OnlyComments(data):
-		return f, nil, fmt.Errorf("read constants: %s has none: 'homenode classes --reference' prints some", file)
+		return defaults, nil, err
+	case doc.Empty():
+		return defaults, nil, fmt.Errorf("read constants: %s has none: 'homenode classes --reference' prints some", file)
 	}
-	written := map[string]bool{}
-	if err := yamlfile.Guard(func() error { return decodeConstants(data, &f, written) }); err != nil {
-		return f, nil, yamlfile.Error(data, file, kernel.ErrMalformed, err)
+	if f, err = decodeConstants(doc); err != nil {
+		return f, nil, err
 	}
 	for _, name := range ofMachine {
-		if !written[name] {
+		if !doc.Wrote(name) {
 			missing = append(missing, name)
 		}
 	}
 	return f, missing, nil
 }
 
-func decodeConstants(data []byte, f *animal.Infer, written map[string]bool) error {
-	return yamlfile.Settings(data, f, written, func() (name, what string) {
-		cfg := animal.DefaultConfig()
-		cfg.Infer = *f
-		if err := cfg.Validate(); err != nil { // "animal: infer.dram: it must be …"
-			name, what, _ = strings.Cut(strings.TrimPrefix(err.Error(), "animal: infer."), " ")
-		}
-		return strings.TrimSuffix(name, ":"), what
-	})
+func decodeConstants(doc *yamlfile.Document) (animal.Infer, error) {
+	cfg := animal.DefaultConfig()
+	if err := doc.Decode(&cfg.Infer); err != nil {
+		return cfg.Infer, err
+	}
+	if err := cfg.Validate(); err != nil { // "animal: infer.dram: it must be …"
+		name, what, _ := strings.Cut(strings.TrimPrefix(err.Error(), "animal: infer."), " ")
+		return cfg.Infer, doc.Wrong(strings.TrimSuffix(name, ":"), what)
+	}
+	return cfg.Infer, nil
 }

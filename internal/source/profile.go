@@ -4,8 +4,6 @@ package source
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"homenode/internal/exit"
 	"homenode/internal/kernel/procfs"
@@ -32,17 +30,9 @@ func Profile(path string, m machine.Machine, cpuModel string) (profile.Profile, 
 
 // ProfileFile reads a profile, whatever machine it is of.
 func ProfileFile(path string) (profile.Profile, error) {
-	f, err := os.Open(path)
+	data, err := unix.ReadAtMost(path, ProfileLimit)
 	if err != nil {
 		return profile.Profile{}, fmt.Errorf("read profile: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, ProfileLimit+1))
-	if err != nil {
-		return profile.Profile{}, fmt.Errorf("read profile: %w", err)
-	}
-	if len(data) > ProfileLimit {
-		return profile.Profile{}, fmt.Errorf("read profile %s: more than %d bytes", path, ProfileLimit)
 	}
 	p, err := profile.Decode(data)
 	if err != nil {

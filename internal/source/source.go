@@ -14,6 +14,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/record"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 )
 
@@ -150,17 +151,9 @@ func isDir(path string) bool {
 const maxXML = 64 << 20
 
 func readHwloc(path string) (machine.Machine, []string, error) {
-	f, err := os.Open(path)
+	data, err := unix.ReadAtMost(path, maxXML)
 	if err != nil {
 		return machine.Machine{}, nil, exit.BadInput(fmt.Errorf("read hwloc XML: %w", err))
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxXML+1))
-	switch {
-	case err != nil:
-		return machine.Machine{}, nil, exit.BadInput(fmt.Errorf("read hwloc XML: %w", err))
-	case len(data) > maxXML:
-		return machine.Machine{}, nil, exit.BadInput(fmt.Errorf("read hwloc XML %s: it has more than %d MiB: no machine's has", path, maxXML>>20))
 	}
 	m, err := machine.ParseHwloc(data, "hwloc:"+filepath.Clean(path))
 	return Usable(m, err, path)

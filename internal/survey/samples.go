@@ -56,6 +56,13 @@ type Function struct {
 	Writes  uint64 `json:"writes"`
 }
 
+// LineUser is a process that uses a line.
+type LineUser struct {
+	PID      int    `json:"pid"`
+	Workload string `json:"workload"`
+	Samples  uint64 `json:"samples"`
+}
+
 // Line is a cache line, or with Bytes = 4096 a page, that several nodes use.
 type Line struct {
 	PID      int      `json:"pid"`
@@ -68,8 +75,11 @@ type Line struct {
 	// Modified are how many of these took the line out of another CPU's cache, which
 	// had changed it (HITM). 0 may also mean that the PMU does not tell.
 	Modified uint64 `json:"modified,omitempty"`
-	// Writers are how many threads wrote it: one thread that moves between nodes
-	// shares its line with nobody.
-	Writers   int        `json:"writers"`
+	// Writers are how many threads wrote it: one thread that moves between nodes does
+	// not share its line.
+	Writers int `json:"writers"`
+	// Users are the processes that these samples are of, most first, where there are
+	// several: memory that processes share is one line. Empty: all are of PID.
+	Users     []LineUser `json:"users,omitempty"`
 	Functions []Function `json:"functions,omitempty"`
 }

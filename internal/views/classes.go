@@ -8,13 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"homenode/internal/classes"
 	"homenode/internal/policy/animal"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/unit"
+	"homenode/internal/yamlfile"
 )
 
 // Classes: own is the file of constants, if there is one; calibrated: it has all of the
@@ -114,8 +113,7 @@ func Constants(w io.Writer, f animal.Infer, notes []string, output string) error
 			Constants animal.Infer `json:"constants"`
 		}{1, notes, f})
 	}
-	// without an exponent: 1e-09 is a word to the library that reads it
-	text, err := yaml.MarshalWithOptions(f, yaml.CustomMarshaler(func(v float64) ([]byte, error) { return strconv.AppendFloat(nil, v, 'f', -1, 64), nil }))
+	text, err := yamlfile.Encode(f)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/agent"
 	"homenode/internal/render"
@@ -24,7 +25,7 @@ func Status(w io.Writer, s agent.Status) error {
 	if s.DryRun {
 		dry = ", dry run"
 	}
-	p.Line(fmt.Sprintf("agent %d%s: %d rounds every %v, %.1f s CPU; last window %v ago; events: %s", s.PID, dry, s.Rounds, s.Period,
+	p.Line(fmt.Sprintf("agent %d%s: %d rounds every %s, %.1f s CPU; last window %v ago; events: %s", s.PID, dry, s.Rounds, period(s),
 		s.CPUSeconds, max(0, time.Since(s.Window.At)).Round(time.Second), render.Name(s.EventTable)))
 	p.Table(nodeTable(s.Window))
 	p.Line("")
@@ -73,6 +74,19 @@ func workloadTable(s agent.Status) render.Table {
 	return t
 }
 
+// latePart is by how much a window may be longer than the period before that is said: moves
+// make it longer for as long as they take.
+const latePart = 1.2
+
+// period is what is asked for, and what is held if that is another.
+func period(s agent.Status) string {
+	text := s.Period.String()
+	if held := s.Window.Length; s.Period > 0 && float64(held) > latePart*float64(s.Period) {
+		text += fmt.Sprintf(" asked for, every %v held", held.Round(10*time.Millisecond))
+	}
+	return text
+}
+
 // knownHow is how the local access ratio is known, and how far an estimate may be off.
 func knownHow(f window.Features) string {
 	return f.LocalAccessRatio.How.String() + f.Within(" ±")
@@ -99,7 +113,7 @@ func pages(wl window.Workload) string {
 func Why(w io.Writer, ws agent.WorkloadStatus) {
 	fmt.Fprintf(w, "%s: %s\n", render.Name(ws.ID), render.Printable(ws.Reason.Summary))
 	for _, n := range ws.Reason.Numbers {
-		fmt.Fprintln(w, "    "+n.String())
+		fmt.Fprintln(w, "    "+n.String()+decides(n))
 	}
 	printLocal(w, ws.Features)
 	if ws.Stage != "" {
@@ -157,16 +171,32 @@ func printPays(w io.Writer, ws agent.WorkloadStatus) {
 	if !ok {
 		return
 	}
-	doing := "not moving"
-	if ws.Moving {
-		doing = "moving"
+	doing := "moving"
+	if !ws.Moving {
+		doing = "not moving: " + orElse(ws.Note, v.Short)
 	}
-	fmt.Fprintf(w, "  %s: %s\n", render.Printable(v.Sum), doing)
+	fmt.Fprintf(w, "  %s: %s\n", render.Printable(v.Sum), render.Printable(doing))
 	for _, n := range v.Numbers {
 		from := ""
 		if n.Value.Known() { // of an unknown one it says so already
 			from = " from " + n.Value.From
 		}
-		fmt.Fprintln(w, "    "+render.Printable(n.String()+from))
+		fmt.Fprintln(w, "    "+render.Printable(n.String()+from)+decides(n))
 	}
+}
+
+// decides marks the condition by which nothing was done: of several that must all hold,
+// the one that does not.
+func decides(n action.Number) string {
+	if n.Decides {
+		return "  <- decides"
+	}
+	return ""
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
 }

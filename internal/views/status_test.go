@@ -13,6 +13,7 @@ import (
 	"homenode/internal/migration"
 	"homenode/internal/set"
 	"homenode/internal/unit"
+	"homenode/internal/window"
 )
 
 // `why` shows the sum by which memory is moved, each figure with its source.
@@ -44,7 +45,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 	ws.Stage, ws.Moving, ws.Pays = actuate.StageCPUsOnly, false, unit.Some(migration.Pays(stake))
 	out.Reset()
 	Why(&out, ws)
-	if got := out.String(); strings.Contains(got, "\x1b") || !strings.Contains(got, "cost: not moving\n") || !strings.Contains(got, "remote_loads unknown (no ") {
+	if got := out.String(); strings.Contains(got, "\x1b") || !strings.Contains(got, "cost: not moving: whether moving 512 MiB pays cannot be told: no ") || !strings.Contains(got, "remote_loads unknown (no ") {
 		t.Errorf("of unknown loads:\n%s", got)
 	}
 }
@@ -69,5 +70,50 @@ func TestWhyShowsTheWay(t *testing.T) {
 	var out strings.Builder
 	if Why(&out, ws); out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// `why` names the condition that decided: moving would pay, and too little is elsewhere
+// for a step; it moves too little; a binding that nothing ends.
+func TestWhyNamesWhatDecided(t *testing.T) {
+	stake := migration.Stake{
+		Bytes: 4 * unit.KiB, Private: 4 * unit.KiB, Enough: 2 * unit.MiB, RemoteRate: unit.Measured(1e3, "perf"), Difference: unit.Measured(100e-9, "profile"),
+		Horizon: 10 * time.Minute, PerByte: unit.Estimated(0.65e-9, "0.65 s/GB (MAO)"),
+	}
+	bound := action.Reason{Summary: "it is bound", Numbers: []action.Number{
+		{Name: "cpu_of_binding", Value: unit.Measured(1.0, "x"), Limit: unit.Some(2.0), Unit: "cpus", Decides: true},
+		{Name: "node_ahead_of_others", Value: unit.Measured(0.22, "x"), Limit: unit.Some(0.125), Unit: "ratio"},
+	}}
+	why := func() string {
+		var out strings.Builder
+		Why(&out, agent.WorkloadStatus{ID: "/a", Stage: actuate.StageBound, Nodes: set.FromNodes(1), Reason: bound, Pays: unit.Some(migration.Pays(stake))})
+		return out.String()
+	}
+	got := why()
+	for _, want := range []string{
+		"cpu_of_binding 1 cpus (measured, limit 2)  <- decides\n", "node_ahead_of_others 0.22 ratio (measured, limit 0.125)\n",
+		"0.06 CPU-s saved, 2.7e-06 CPU-s cost: not moving: 4 KiB of private memory are elsewhere, and no step is made for 2 MiB or less\n",
+		"private_remote_bytes 4096 bytes (measured, limit 2.097e+06) from pages by node  <- decides\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	stake.RemoteRate = unit.Measured(1e-3, "perf")
+	if got := why(); !strings.Contains(got, "not moving: moving 4 KiB would cost 2.7e-06 CPU-s and save 6e-08 in 10m0s") || strings.Count(got, "<- decides") != 2 {
+		t.Errorf("it does not pay:\n%s", got)
+	}
+}
+
+// A period that is not held is said.
+func TestStatusSaysThePeriodThatIsHeld(t *testing.T) {
+	for held, want := range map[time.Duration]string{
+		21 * time.Second: "7 rounds every 10s asked for, every 21s held,", 11 * time.Second: "7 rounds every 10s, ",
+	} {
+		var out strings.Builder
+		s := agent.Status{Rounds: 7, Period: 10 * time.Second, Window: window.Window{Length: held}}
+		if err := Status(&out, s); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: %v\n%s", held, err, out.String())
+		}
 	}
 }

@@ -3,72 +3,182 @@
 package yamlfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"go.yaml.in/yaml/v4"
 )
 
-// Guard calls read and turns the library's panics into errors: goccy/go-yaml 1.19.2
-// dereferences nil on a tag without a value ("- !0 ").
-func Guard(read func() error) (err error) {
+// Rules are those of one kind of file.
+type Rules struct {
+	Malformed  error  // the room's own sentinel; every error wraps it
+	What       string // for the error about the size: "a shape"
+	Most       int    // bytes
+	MayBeEmpty bool   // a file without settings leaves all defaults
+}
+
+// Document is the one YAML document of a file.
+type Document struct {
+	rules   Rules
+	file    string
+	text    []byte
+	root    *yaml.Node            // nil: the file is empty
+	written map[string]*yaml.Node // what Decode read, by path
+}
+
+// Parse reads the document; file is its name in errors. It refuses a file that is too
+// large, or whose aliases stand for too much, before it costs time or memory.
+func Parse(text []byte, file string, r Rules) (*Document, error) {
+	d := &Document{rules: r, file: file, text: text, written: map[string]*yaml.Node{}}
+	if len(text) > r.Most {
+		return nil, d.fail(0, fmt.Sprintf("it has %d bytes: %s has at most %d", len(text), r.What, r.Most))
+	}
+	if err := d.load(); err != nil {
+		return nil, d.syntax(err)
+	}
+	if d.root == nil {
+		if r.MayBeEmpty {
+			return d, nil
+		}
+		return nil, d.fail(0, errNotOne.Error())
+	}
+	c := counter{d: d, sizes: map[*yaml.Node]int{}, anchors: map[string]bool{}}
+	if _, err := c.count(d.root); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+var errNotOne = errors.New("it must hold exactly one YAML document")
+
+// load turns a panic of the library into an error: it has none that we know of, but its
+// input is anything.
+func (d *Document) load() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the YAML library cannot read it: %v", r)
 		}
 	}()
-	return read()
-}
-
-// Body is the one document that a file must hold. It may panic: see Guard.
-func Body(data []byte) (ast.Node, error) {
-	f, err := parser.ParseBytes(data, 0)
+	l, err := yaml.NewLoader(bytes.NewReader(d.text), yaml.WithPlugin(limits{}))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(f.Docs) != 1 || f.Docs[0].Body == nil {
-		return nil, errors.New("it must hold exactly one YAML document")
+	var doc, more yaml.Node
+	if err := l.Load(&doc); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return err
 	}
-	return f.Docs[0].Body, nil
+	if err := l.Load(&more); err == nil {
+		return errNotOne
+	} else if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if len(doc.Content) == 1 && !isNull(doc.Content[0]) {
+		d.root = doc.Content[0]
+	}
+	return nil
 }
 
-// At says "path: text" at the line of a path such as workloads[1].demand.rate, or of the
-// nearest part of it that is written down.
-func At(body ast.Node, path, text string) error {
+// mostDepth bounds the nesting: a scenario has eight levels, and the library's time grows
+// with the square of their number.
+const mostDepth = 100
+
+// limits is a plugin of the library. Aliases are counted here (counter).
+type limits struct{}
+
+// CheckDepth is called as nesting becomes deeper.
+func (limits) CheckDepth(depth int, _ *yaml.DepthContext) error {
+	if depth > mostDepth {
+		return fmt.Errorf("it is nested deeper than %d levels", mostDepth)
+	}
+	return nil
+}
+
+// CheckAlias is called as the library replaces aliases, which it does not do here.
+func (limits) CheckAlias(int, int) error { return nil }
+
+// Empty says that the file has no settings: only comments, if anything.
+func (d *Document) Empty() bool { return d.root == nil }
+
+// Wrote says whether the file has a value at a path such as workloads[1].demand.rate.
+func (d *Document) Wrote(path string) bool { return d.written[path] != nil }
+
+// Written are the paths of all values that Decode read.
+func (d *Document) Written() map[string]bool {
+	all := map[string]bool{}
+	for path := range d.written {
+		if path != "" {
+			all[path] = true
+		}
+	}
+	return all
+}
+
+// Wrong is an error "path: text" at the line of a path, or of the nearest part of it that
+// the file has.
+func (d *Document) Wrong(path, text string) error {
 	message := text
 	if path != "" {
 		message = path + ": " + text
 	}
 	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
-		yp, err := yaml.PathString("$." + path)
-		if err != nil {
-			continue
-		}
-		if n, err := yp.FilterNode(body); err == nil && n != nil {
-			return &yaml.SyntaxError{Message: message, Token: n.GetToken()}
+		if n := d.written[path]; n != nil {
+			return d.fail(n.Line, message)
 		}
 	}
-	return errors.New(message)
+	return d.fail(0, message)
 }
 
-// Error says "parse FILE: line N: malformed: what", and shows the line; malformed is the
-// room's own sentinel. Where err knows no place, there is no line.
-func Error(data []byte, file string, malformed, err error) error {
-	var at yaml.Error
-	if !errors.As(err, &at) || at.GetToken() == nil || at.GetToken().Position == nil {
-		return fmt.Errorf("parse %s: %w: %w", file, malformed, err)
+// fail is every error: "parse FILE: line N: malformed: what", and the line itself. Line 0:
+// it is of no line.
+func (d *Document) fail(line int, text string) error {
+	if line < 1 {
+		return fmt.Errorf("parse %s: %w: %s", d.file, d.rules.Malformed, text)
 	}
-	line := at.GetToken().Position.Line
-	return fmt.Errorf("parse %s: line %d: %w: %s%s", file, line, malformed, at.GetMessage(), excerpt(data, line))
+	return fmt.Errorf("parse %s: line %d: %w: %s%s", d.file, line, d.rules.Malformed, text, d.excerpt(line))
 }
 
-func excerpt(data []byte, line int) string {
-	lines := strings.Split(string(data), "\n")
-	if line < 1 || line > len(lines) {
+// syntax is an error of the library, with its place.
+func (d *Document) syntax(err error) error {
+	var one *yaml.LoadError
+	var several *yaml.LoadErrors
+	switch {
+	case errors.As(err, &one):
+	case errors.As(err, &several) && len(several.Errors) > 0:
+		one = several.Errors[0]
+	default:
+		return d.fail(0, err.Error())
+	}
+	text := one.Message
+	if one.ContextMsg != "" {
+		text += fmt.Sprintf(" (%s from line %d on)", one.ContextMsg, one.ContextMark.Line)
+	}
+	line := one.Mark.Line
+	if line == 0 && one.Stage == yaml.ReaderStage { // it knows the byte only
+		line = 1 + bytes.Count(d.text[:min(one.Mark.Index, len(d.text))], []byte("\n"))
+	}
+	if line > 0 && strings.HasPrefix(strings.TrimLeft(d.line(line), " "), "\t") {
+		text += ": indent with spaces, not with a tab"
+	}
+	return d.fail(line, text)
+}
+
+func (d *Document) excerpt(line int) string {
+	return fmt.Sprintf("\n%5d | %s", line, strings.TrimRight(d.line(line), "\r"))
+}
+
+// line is the text of one, from 1 on; "" beyond the end.
+func (d *Document) line(n int) string {
+	lines := strings.SplitN(string(d.text), "\n", n+1)
+	if n > len(lines) {
 		return ""
 	}
-	return fmt.Sprintf("\n%5d | %s", line, strings.TrimRight(lines[line-1], "\r"))
+	return lines[n-1]
 }
+
+// Encode writes a value for a person to read and edit; Decode reads it back as it was.
+func Encode(v any) ([]byte, error) { return yaml.Dump(v) }

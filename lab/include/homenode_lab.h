@@ -40,7 +40,9 @@ enum {
 };
 
 /* Where a count was made. */
-enum { HOMENODE_USER = 0, HOMENODE_KERNEL = 1 };
+enum { HOMENODE_USER = 0,
+       HOMENODE_KERNEL = 1,
+};
 
 /* Counters of one vCPU and mode. Append only: the indices are the contract. */
 enum {

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ static void short_turns(void)
 		int32_t nice;
 		uint32_t priority;
 		uint64_t runtime, deadline, period;
-	} attr = { .size = sizeof(attr), .runtime = SLICE_NS };
+	} attr = { .size = sizeof(attr), .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS };
 
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
@@ -124,8 +125,11 @@ int64_t homenode_clock_guest_ns(void)
 
 	if (advancing)
 		return to_ns(now);
-	if (!self)
-		return to_ns(now) - (LOAD(&running) ? BEHIND_NS : 0);
+	if (!self) { /* never below 0: i8254.c computes with unsigned times */
+		int64_t ns = to_ns(now) - (LOAD(&running) ? BEHIND_NS : 0);
+
+		return ns > 0 ? ns : 0;
+	}
 	if (self->clock > now)
 		now = self->clock;
 	seen = LOAD(&newest);
@@ -274,15 +278,19 @@ static void advance(struct homenode_model *m)
 	wake_waiting(m);
 }
 
-/* One thread at a time advances T. It looks again at what changed meanwhile. */
-static void try_advance(struct homenode_model *m)
+/* One thread at a time advances T. It looks again at what changed meanwhile. False: it is
+ * another thread, which has not looked yet. */
+static bool try_advance(struct homenode_model *m)
 {
 	__atomic_store_n(&again, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&again, __ATOMIC_SEQ_CST) && !pthread_mutex_trylock(&advancing_lock)) {
+	while (__atomic_load_n(&again, __ATOMIC_SEQ_CST)) {
+		if (pthread_mutex_trylock(&advancing_lock))
+			return false;
 		__atomic_store_n(&again, 0, __ATOMIC_SEQ_CST);
 		advance(m);
 		pthread_mutex_unlock(&advancing_lock);
 	}
+	return true;
 }
 
 void homenode_clock_kick(struct homenode_vcpu *v)
@@ -394,6 +402,10 @@ void homenode_clock_idle(struct homenode_vcpu *v)
 		futex_wake(&controller_turn);
 }
 
+/* A vCPU whose thread had its first turn on the host only after the guest was started never
+ * slept: QEMU calls no resume then, and its first block does. Without it, that vCPU held T
+ * back nowhere and was told the main loop's time, which is behind: the interval timer was
+ * programmed at a time below 0, and was due for ever. On a busy host the boot hung. */
 void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 {
 	uint64_t t = LOAD(&m->shared->model_cycles);
@@ -410,20 +422,22 @@ void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 	__atomic_store_n(&v->pub->running, 1, __ATOMIC_RELEASE);
 }
 
-/* Advances T where no vCPU does: all are idle, or the one that held T back became idle. */
+/* Advances T where no vCPU does: all are idle, or the one that held T back became idle. Where
+ * another thread advances it, that one looks again: to wait for it here would take a CPU of
+ * a busy host. */
 static void *controller(void *arg)
 {
 	struct homenode_model *m = arg;
+	bool looked = true;
 
 	credit_at = host_ns();
 	while (!stopping) {
 		STORE(&controller_naps, 1);
 		unsigned seen = __atomic_load_n(&controller_turn, __ATOMIC_ACQUIRE);
-		if (!LOAD(&again))
+		if (!looked || !LOAD(&again))
 			futex_wait(&controller_turn, seen, NAP_NS);
 		STORE(&controller_naps, 0);
-		if (__atomic_load_n(&host, __ATOMIC_ACQUIRE))
-			try_advance(m);
+		looked = !__atomic_load_n(&host, __ATOMIC_ACQUIRE) || try_advance(m);
 	}
 	return NULL;
 }

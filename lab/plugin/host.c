@@ -199,7 +199,7 @@ static const char *check_timer(void)
 	qemu.timer_del(timer);
 	if (left != length)
 		return "a timer of 1 ms is not due after 1 ms";
-	return early ? "a timer ran before it was due" : ran != 1 ? "a timer that was due did not run once" : NULL;
+	return early ? "a timer ran before it was due" : (ran != 1 ? "a timer that was due did not run once" : NULL);
 }
 
 static const char *check(void)

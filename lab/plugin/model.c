@@ -243,7 +243,7 @@ static struct homenode_claim claim(struct access *a)
 	else if (homenode_cache_find(&v->core->l2, a->line) < 0)
 		c.kind = HOMENODE_FETCH;
 	struct homenode_victim gone =
-		private_take(a, c.contended ? HOMENODE_L1_ASK : a->write || a->home < 0 ? HOMENODE_L1_WRITE : 0);
+		private_take(a, c.contended ? HOMENODE_L1_ASK : (a->write || a->home < 0 ? HOMENODE_L1_WRITE : 0));
 	homenode_directory_done(&c);
 	l2_evict(a, gone);
 	return c;
@@ -288,8 +288,14 @@ void homenode_model_access(struct homenode_model *m, struct homenode_vcpu *v,
 {
 	bool in_l1 = (v->l1[vline & m->l1_mask] & HOMENODE_L1_LINE) == vline + 1, stream = false;
 	struct access a = {
-		.m = m, .v = v, .vline = vline, .line = phys >> HOMENODE_LINE_SHIFT, .phys = phys,
-		.home = homenode_home(m, phys), .write = how != HOMENODE_LOAD, .overlap = 1,
+		.m = m,
+		.v = v,
+		.vline = vline,
+		.line = phys >> HOMENODE_LINE_SHIFT,
+		.phys = phys,
+		.home = homenode_home(m, phys),
+		.write = how != HOMENODE_LOAD,
+		.overlap = 1,
 	};
 
 	if (!in_l1) {

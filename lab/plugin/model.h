@@ -133,7 +133,10 @@ static inline void homenode_pass(struct homenode_vcpu *v, uint64_t n)
 int homenode_conf_read(FILE *f, struct homenode_conf *c, char *err, size_t len);
 int homenode_model_init(struct homenode_model *m, struct homenode_lab_shared *s);
 
-enum homenode_how { HOMENODE_LOAD, HOMENODE_STORE, HOMENODE_ATOMIC };
+enum homenode_how { HOMENODE_LOAD,
+		    HOMENODE_STORE,
+		    HOMENODE_ATOMIC,
+};
 
 /* One access of vcpu that its L1 could not serve alone: virtual line, plugin
  * physical address. */

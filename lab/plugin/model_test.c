@@ -45,9 +45,20 @@ static void begin_with(bool smt, unsigned l1_bytes, unsigned l2_bytes)
 	memset(m, 0, sizeof(*m));
 	memset(&shared, 0, sizeof(shared));
 	*c = (struct homenode_conf){
-		.mhz = 50, .l1_bytes = l1_bytes, .l2_bytes = l2_bytes, .llc_bytes = 512 << 10,
-		.l2_cycles = 12, .llc_cycles = 40, .stream_parallelism = 4, .mc_cycles = 19,
-		.link_cycles = 57, .atomic_cycles = 18, .coherence = 1, .ncpu = CPUS, .nnode = 2, .nlink = 2,
+		.mhz = 50,
+		.l1_bytes = l1_bytes,
+		.l2_bytes = l2_bytes,
+		.llc_bytes = 512 << 10,
+		.l2_cycles = 12,
+		.llc_cycles = 40,
+		.stream_parallelism = 4,
+		.mc_cycles = 19,
+		.link_cycles = 57,
+		.atomic_cycles = 18,
+		.coherence = 1,
+		.ncpu = CPUS,
+		.nnode = 2,
+		.nlink = 2,
 	};
 	for (int i = 0; i < CPUS; i++) {
 		c->cpu_node[i] = i / 2;
@@ -79,8 +90,7 @@ static unsigned go(unsigned cpu, uint64_t vline, uint64_t phys, enum homenode_ho
 	struct homenode_vcpu *v = &m->vcpu[cpu];
 	uint64_t slot = v->l1[vline & m->l1_mask], before = v->clock;
 
-	if (how == HOMENODE_LOAD ? (slot | HOMENODE_L1_WRITE) == ((vline + 1) | HOMENODE_L1_WRITE) :
-				   slot == ((vline + 1) | HOMENODE_L1_WRITE))
+	if (how == HOMENODE_LOAD ? (slot | HOMENODE_L1_WRITE) == ((vline + 1) | HOMENODE_L1_WRITE) : slot == ((vline + 1) | HOMENODE_L1_WRITE))
 		return 0;
 	homenode_model_access(m, v, vline, phys, how);
 	return (unsigned)(v->clock - before);

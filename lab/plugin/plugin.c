@@ -26,6 +26,10 @@
 #define API_NEW 4 /* QEMU 10.0 has 2 to 4 */
 #define LOW_MEMORY 0xe0000000ULL /* so much, and some of it is above 4 GiB (pc_init1 in hw/i386/pc_piix.c) */
 #define CODE_MOST 15 /* bytes of an x86 instruction */
+/* What PAUSE takes since Skylake (Intel's optimization manual, Pause Latency). A loop that
+ * waits executes little else: with one cycle each it would cost the host 140 times as many
+ * instructions. */
+#define PAUSE_CYCLES 140
 
 HOMENODE_EXPORT int qemu_plugin_version = API_OLD;
 
@@ -43,9 +47,11 @@ static __attribute__((constructor)) void choose_version(void)
 	insn_data.symbol = dlsym(RTLD_DEFAULT, "qemu_plugin_insn_data");
 }
 
-/* A block's user data: instructions in bits 0-11, kernel in bit 12, and the low
- * 47 bits of its address from bit 17, to recognise the guest's context switch. */
+/* A block's user data: instructions in bits 0-11, kernel in bit 12, PAUSE at its end in bit
+ * 13, and the low 47 bits of its address from bit 17, to recognise the guest's context
+ * switch. */
 #define BLOCK_KERNEL  (1ULL << 12)
+#define BLOCK_PAUSE   (1ULL << 13)
 #define ADDRESS_SHIFT 17
 
 static bool is_context_switch(uint64_t block, uint64_t switch_to)
@@ -58,18 +64,22 @@ static void on_block(unsigned int cpu, void *udata)
 	struct homenode_model *m = &homenode_model;
 	struct homenode_vcpu *v = &m->vcpu[cpu];
 	uint64_t block = (uint64_t)udata, n = block & 0xfff;
+	uint64_t pause = unlikely(block & BLOCK_PAUSE) ? PAUSE_CYCLES - 1 : 0;
 
+	if (unlikely(!v->started)) /* QEMU tells only of a vCPU that slept before, see clock.c */
+		homenode_clock_resume(m, v);
 	if (likely(__atomic_load_n(&homenode_on, __ATOMIC_RELAXED))) {
 		v->ctr = v->pub->counter[(block & BLOCK_KERNEL) != 0];
 		v->ctr[HOMENODE_INSTRUCTIONS] += n;
 		if (unlikely(v->sibling != NULL))
 			n = homenode_smt_issue(v, n);
+		n += pause;
 		v->ctr[HOMENODE_CYCLES] += n;
 		/* L1 is tagged by virtual line: another address space starts cold. */
 		if ((block & BLOCK_KERNEL) && is_context_switch(block, m->shared->switch_to))
 			homenode_model_flush_l1(m, v);
 	} else {
-		n += v->off_rest;
+		n += pause + v->off_rest;
 		v->off_rest = n % m->conf.off_instructions;
 		n /= m->conf.off_instructions;
 	}
@@ -101,8 +111,7 @@ static void *delivery(struct homenode_vcpu *v, void *insn)
 /* A hit in L1 that nobody else has to know of. */
 static bool fast_hit(uint64_t slot, uint64_t line, bool store)
 {
-	return store ? slot == ((line + 1) | HOMENODE_L1_WRITE) :
-		       (slot | HOMENODE_L1_WRITE) == ((line + 1) | HOMENODE_L1_WRITE);
+	return store ? slot == ((line + 1) | HOMENODE_L1_WRITE) : (slot | HOMENODE_L1_WRITE) == ((line + 1) | HOMENODE_L1_WRITE);
 }
 
 static inline __attribute__((always_inline)) void
@@ -126,7 +135,7 @@ one_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *i
 		return;
 	}
 	homenode_model_access(m, v, line, qemu_plugin_hwaddr_phys_addr(hw),
-			      atomic ? HOMENODE_ATOMIC : store ? HOMENODE_STORE : HOMENODE_LOAD);
+			      atomic ? HOMENODE_ATOMIC : (store ? HOMENODE_STORE : HOMENODE_LOAD));
 	sample(v, insn, vaddr, v->access, store);
 }
 
@@ -167,6 +176,7 @@ static bool is_atomic(const struct qemu_plugin_insn *insn)
 	unsigned char p[CODE_MOST];
 	size_t n = instruction(insn, p);
 
+	/* clang-format off */
 	for (size_t i = 0; i < n; i++)
 		switch (p[i]) {
 		case 0xf0:
@@ -178,7 +188,16 @@ static bool is_atomic(const struct qemu_plugin_insn *insn)
 		default:
 			return p[i] == 0x86 || p[i] == 0x87;
 		}
+	/* clang-format on */
 	return false;
+}
+
+/* QEMU ends a block after it. */
+static bool is_pause(const struct qemu_plugin_insn *insn)
+{
+	unsigned char p[CODE_MOST];
+
+	return instruction(insn, p) == 2 && p[0] == 0xf3 && p[1] == 0x90;
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -188,6 +207,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	uint64_t block = n | (addr >> 63 ? BLOCK_KERNEL : 0) | addr << ADDRESS_SHIFT;
 
 	(void)id;
+	if (n && is_pause(qemu_plugin_tb_get_insn(tb, n - 1)))
+		block |= BLOCK_PAUSE;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_CB_NO_REGS, (void *)block);
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);

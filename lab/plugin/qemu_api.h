@@ -37,7 +37,10 @@ struct qemu_info {
 };
 
 enum { QEMU_CB_NO_REGS = 0 };
-enum { QEMU_MEM_R = 1, QEMU_MEM_W = 2, QEMU_MEM_RW = 3 };
+enum { QEMU_MEM_R = 1,
+       QEMU_MEM_W = 2,
+       QEMU_MEM_RW = 3,
+};
 
 typedef void (*qemu_vcpu_cb)(qemu_plugin_id_t id, unsigned int vcpu);
 typedef void (*qemu_vcpu_udata_cb)(unsigned int vcpu, void *udata);

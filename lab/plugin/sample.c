@@ -21,7 +21,10 @@ static void record(struct homenode_vcpu *v, unsigned which, uint64_t ip, uint64_
 		return;
 	}
 	v->ring[pub->sample_head++ % HOMENODE_SAMPLES] = (struct homenode_lab_sample){
-		.ip = ip, .addr = addr, .clock = v->clock, .access = access | (uint64_t)which << 48,
+		.ip = ip,
+		.addr = addr,
+		.clock = v->clock,
+		.access = access | (uint64_t)which << 48,
 	};
 }
 

@@ -18,7 +18,7 @@
 
 struct homenode_clock {
 	volatile struct homenode_lab_shared *lab; /* NULL: wall clock */
-	uint64_t mhz;                             /* cycles per (model) microsecond */
+	uint64_t mhz;        /* cycles per (model) microsecond */
 	uint64_t wall_phase;                      /* the phase without a lab: 1, for ever */
 };
 

@@ -11,12 +11,14 @@
 static const char *const state_names[] = { "off", "on" };
 
 /* Index = the contract of homenode_lab.h. */
+/* clang-format off */
 static const char *const counter_names[] = {
 	"cycles", "instructions", "loads", "stores", "l1_misses", "l2_misses", "llc_misses", "local_loads",
 	"remote_loads", "local_stores", "remote_stores", "stall_cycles", "unmapped",
 	"uncore_requests", "uncore_outstanding", "uncore_critical", "transfers_local", "transfers_remote", "upgrades",
 	"invalidations", "atomics", "writebacks",
 };
+/* clang-format on */
 
 static volatile struct homenode_lab_shared *open_lab(const struct homenode_options *o, bool writable)
 {

@@ -32,8 +32,13 @@
 /* Prints one sentence (what, where, what to do) and ends the process: 2 = bad input, 1 = failure. */
 __attribute__((noreturn, format(printf, 2, 3))) void homenode_fail(int code, const char *format, ...);
 
-enum homenode_thp { HOMENODE_THP_DEFAULT, HOMENODE_THP_ON, HOMENODE_THP_OFF };
-enum homenode_toucher { HOMENODE_TOUCH_MAIN, HOMENODE_TOUCH_WORKER };
+enum homenode_thp { HOMENODE_THP_DEFAULT,
+		    HOMENODE_THP_ON,
+		    HOMENODE_THP_OFF,
+};
+enum homenode_toucher { HOMENODE_TOUCH_MAIN,
+			HOMENODE_TOUCH_WORKER,
+};
 
 struct homenode_range {
 	double low, high;
@@ -57,7 +62,7 @@ struct homenode_options {
 	double seconds;              /* model-seconds; 0 = no limit */
 	uint64_t hold;               /* phase to wait for; NONE = start at once */
 	uint64_t warm_laps;          /* NONE = 1 with --ops or --perf, else 0 */
-	uint64_t shared, write, triad, vm;
+	uint64_t shared, write, triad, pause, vm;
 	uint64_t share_every; /* chase steps per atomic add */
 	uint64_t barrier;     /* ops between two barriers; 0 = none */
 	/* server */

@@ -13,7 +13,7 @@ static const char usage[] =
 	"  stream   sequential lines                        --write | --triad\n"
 	"  rao      private chase plus shared atomic adds   --sharing BYTES --share-every K\n"
 	"  share    atomic adds, or stores, to lines all write  --sharing BYTES --write\n"
-	"  spin     registers and 1 KiB in L1\n"
+	"  spin     registers and 1 KiB in L1   --pause (PAUSE after each of the 256 look-ups of an op)\n"
 	"  hold     memory that is touched once and kept; no work   --open FILE --fork-when FILE\n"
 	"  victim   times small operations on memory of several kinds\n"
 	"           --loads N --file PATH --shared-bytes BYTES --file-every N --map-every N\n"

@@ -16,7 +16,16 @@
 /* 200 register instructions and 8 loads of 220 cycles: a unit with all memory local, LLC missed. */
 #define LOCAL_LOAD_CYCLES 220
 
-enum kind { FLAG, COUNT, SIZE, REAL, TEXT, RANGE, THP, TOUCHER, LIST };
+enum kind { FLAG,
+	    COUNT,
+	    SIZE,
+	    REAL,
+	    TEXT,
+	    RANGE,
+	    THP,
+	    TOUCHER,
+	    LIST,
+};
 
 static const struct option {
 	const char *name;
@@ -59,6 +68,7 @@ static const struct option {
 	{ "shared", FLAG, AT(shared), HOMENODE_IN_CHASE, 0, 0 },
 	{ "write", FLAG, AT(write), HOMENODE_IN_STREAM | HOMENODE_IN_SHARE | HOMENODE_IN_HANDOFF | HOMENODE_IN_PAGECACHE, 0, 0 },
 	{ "triad", FLAG, AT(triad), HOMENODE_IN_STREAM, 0, 0 },
+	{ "pause", FLAG, AT(pause), HOMENODE_IN_SPIN, 0, 0 },
 	{ "barrier", COUNT, AT(barrier), MEETS, 1, 1e15 },
 	{ "sharing", SIZE, AT(sharing_bytes), HOMENODE_IN_RAO | HOMENODE_IN_SHARE, HOMENODE_LINE, 1e12 },
 	{ "share-every", COUNT, AT(share_every), HOMENODE_IN_RAO, 1, 1e9 },

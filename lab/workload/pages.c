@@ -24,7 +24,14 @@
 
 #include "options.h"
 
-enum kind { ANON, THP, SHMEM, HUGETLB, FILE_MAPPED, CACHE, KINDS };
+enum kind { ANON,
+	    THP,
+	    SHMEM,
+	    HUGETLB,
+	    FILE_MAPPED,
+	    CACHE,
+	    KINDS,
+};
 
 static const char *const kind_names[KINDS] = { "anon", "thp", "shmem", "hugetlb", "file", "cache" };
 

@@ -193,9 +193,12 @@ static struct start *allocate(struct homenode_run *run)
 		s[i].run = run;
 		s[i].id = i;
 		s[i].worker = homenode_map(o, sizeof(*s[i].worker), HOMENODE_THP_DEFAULT);
-		s[i].region = !own                          ? run->shared :
-			      run->mode->private_region ? homenode_region_anonymous(o, o->ws_bytes) :
-							  homenode_region_map(o, o->ws_bytes);
+		if (!own)
+			s[i].region = run->shared;
+		else if (run->mode->private_region)
+			s[i].region = homenode_region_anonymous(o, o->ws_bytes);
+		else
+			s[i].region = homenode_region_map(o, o->ws_bytes);
 		run->worker[i] = s[i].worker;
 	}
 	return s;

@@ -14,13 +14,17 @@ static void spin_prepare(struct homenode_worker *w)
 static uint64_t spin_batch(struct homenode_worker *w, uint64_t n)
 {
 	const volatile uint64_t *table = w->table;
+	const bool pause = w->run->opt.pause;
 	uint64_t x = w->state, left = n;
 
 	while (left) {
 		uint64_t chunk = homenode_min(left, 64); /* ops here are long: ≈ 1,500 instructions each */
 
-		for (uint64_t i = 0; i < chunk * SPIN_ITERATIONS; i++)
+		for (uint64_t i = 0; i < chunk * SPIN_ITERATIONS; i++) {
 			x = x * 6364136223846793005ULL + table[x >> 57];
+			if (pause)
+				__builtin_ia32_pause();
+		}
 		left -= chunk;
 		if (homenode_stop.set)
 			break;

@@ -292,7 +292,7 @@ if grep -q . /proc/self/numa_maps 2>/dev/null; then
 	n=$(grep -c ' interleave' "/proc/$holder/numa_maps")
 	kill $holder
 	wait $holder
-	result $(test "$n" -ge 2; echo $?) "shared and private memory are interleaved"
+	result "$(test "$n" -ge 2; echo $?)" "shared and private memory are interleaved"
 else
 	echo "skip   interleaving: no NUMA in this kernel"
 fi
@@ -302,9 +302,9 @@ fi
 "$load" peer write "$tmp/written" 0-1 >"$tmp/out" && [ "$(cat "$tmp/written")" = 0-1 ]
 holds "peer writes" "d['return'] == 3 and d['error'] is None and d['end_cycles'] >= d['start_cycles'] and d['mhz'] > 0"
 "$load" peer write /sys/kernel/mm/no 1 >"$tmp/out" 2>/dev/null
-result $(test $? -eq 2; echo $?) "peer writes nowhere"
+result "$(test $? -eq 2; echo $?)" "peer writes nowhere"
 "$load" peer migrate-pages 999999999 0 0 >"$tmp/out"
-result $(test $? -eq 1; echo $?) "peer migrates nobody"
+result "$(test $? -eq 1; echo $?)" "peer migrates nobody"
 holds "peer says why not" "d['return'] == -1 and d['error']"
 refuses "peer with a word too few" 2 "use peer migrate-pages" peer migrate-pages 1 0
 refuses "peer with bad nodes" 2 'parse nodes "0,"' peer migrate-pages 1 0, 1
@@ -371,7 +371,7 @@ for event in cycles instructions loads stores l1-misses l2-misses llc-misses loc
 	"$load" --help 2>&1 | grep -qE "[ (]${event%0}([ <\\]|\$)" || unknown="$unknown $event(help)"
 done
 [ -z "$unknown" ] || echo "       unknown:$unknown"
-result $(test -z "$unknown"; echo $?) "every event has its name, and the help has it"
+result "$(test -z "$unknown"; echo $?)" "every event has its name, and the help has it"
 refuses "unknown suffix" 2 "unknown suffix" chase --perf cycles:k
 refuses "node without a counter" 2 "unknown event" chase --perf dram16
 refuses "event named twice" 2 "named twice" chase --perf loads,loads

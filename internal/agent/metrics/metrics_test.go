@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -13,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"homenode/internal/agent"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
+	"homenode/internal/yamlfile"
 )
 
 // input is an agent with everything that may be told.
@@ -240,7 +240,11 @@ func TestAlerts(t *testing.T) {
 			} `yaml:"rules"`
 		} `yaml:"groups"`
 	}
-	if err := yaml.UnmarshalWithOptions(data, &f, yaml.Strict()); err != nil || len(f.Groups) != 1 {
+	doc, err := yamlfile.Parse(data, "alerts.yaml", yamlfile.Rules{Malformed: errors.New("malformed"), Most: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Decode(&f); err != nil || len(f.Groups) != 1 {
 		t.Fatalf("%+v, %v", f, err)
 	}
 	labels, seen := labelsOf(t), map[string]bool{}

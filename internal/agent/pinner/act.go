@@ -19,19 +19,23 @@ import (
 type Actor interface {
 	DryRun() bool
 	Apply(ctx context.Context, s action.Step) action.Outcome
-	// Know names the threads that inherited nothing, whatever they have.
+	// Know names the threads that inherited nothing, whatever their affinity is.
 	Know(known func(tid int, start uint64) bool)
-	// Passing says that somebody who was put back may have started others before.
+	// Passing says that a thread that was given back may have started others before.
 	Passing() bool
 	// GiveBack gives threads that inherited an affinity of ours what they would have.
 	GiveBack() ([]journal.Restored, error)
 	Tidy() error
 	PutBack(ctx context.Context) ([]journal.Restored, error)
+	// PutBackWithout puts back although the run hangs, maybe in one of these calls; false:
+	// it has ended before that began.
+	PutBackWithout(ctx context.Context, ended func() bool) (restored []journal.Restored, hung bool, err error)
 }
 
 // Journalled acts on this host. Close gives up the journal's lock.
 type Journalled struct {
-	j     *journal.Journal
+	dir   string
+	j     *journal.Journal // given up: nothing is changed with it any more
 	owner journal.Owner
 	apply *journal.Applier
 }
@@ -47,7 +51,7 @@ func Open(ctx context.Context, dir string, owner journal.Owner) (*Journalled, []
 		err = fmt.Errorf("put back what an earlier homenode left: %w", err)
 		return nil, restored, joinClose(err, j)
 	}
-	return &Journalled{j, owner, j.Wrap(owner)}, restored, nil
+	return &Journalled{dir, j, owner, j.Wrap(owner)}, restored, nil
 }
 
 func joinClose(err error, j *journal.Journal) error {
@@ -65,7 +69,7 @@ func (a *Journalled) Apply(ctx context.Context, s action.Step) action.Outcome {
 	return a.apply.Apply(ctx, s)
 }
 
-// Know names who inherited nothing.
+// Know names the threads that inherited nothing.
 func (a *Journalled) Know(known func(tid int, start uint64) bool) {
 	a.j.Know(func(s journal.Setting, start uint64) bool {
 		tid, ok := threads.TIDOf(s)
@@ -73,13 +77,13 @@ func (a *Journalled) Know(known func(tid int, start uint64) bool) {
 	})
 }
 
-// Passing says that somebody is on record for his heirs only.
+// Passing says that a thread is on record only for those that it started.
 func (a *Journalled) Passing() bool { return a.j.Passing() }
 
-// GiveBack looks for heirs.
+// GiveBack looks for threads that inherited an affinity of ours.
 func (a *Journalled) GiveBack() ([]journal.Restored, error) { return a.j.GiveBack(a.owner) }
 
-// Tidy shortens the journal: threads that have ended are of no concern any more.
+// Tidy shortens the journal: it ends the records of threads that have ended.
 func (a *Journalled) Tidy() error {
 	_, err := a.j.Forget(a.owner)
 	return errors.Join(err, a.j.Compact())
@@ -90,6 +94,16 @@ func (a *Journalled) PutBack(ctx context.Context) ([]journal.Restored, error) {
 	return a.j.Restore(ctx, a.owner)
 }
 
+// PutBackWithout gives up the journal and opens it anew.
+func (a *Journalled) PutBackWithout(ctx context.Context, ended func() bool) ([]journal.Restored, bool, error) {
+	hung, err := a.j.TakeFrom(ctx, ended)
+	if err != nil || !hung {
+		return nil, hung || err != nil, err
+	}
+	restored, err := journal.RestoreAnew(ctx, a.dir, a.owner)
+	return restored, true, err
+}
+
 // Ours says whether a thread's affinity was set by homenode and still is so.
 func (a *Journalled) Ours(tid int, start uint64, cpus set.CPUSet) bool {
 	return a.j.OursOf(threads.Setting(tid), start, cpus.String())
@@ -98,7 +112,7 @@ func (a *Journalled) Ours(tid int, start uint64, cpus set.CPUSet) bool {
 // Close gives up the lock.
 func (a *Journalled) Close() error { return a.j.Close() }
 
-// Dry says what would be done.
+// Dry is a dry run.
 type Dry struct{}
 
 // DryRun is true.
@@ -114,6 +128,11 @@ func (Dry) Know(func(int, uint64) bool) {}
 
 // Passing is false.
 func (Dry) Passing() bool { return false }
+
+// PutBackWithout has nothing to put back.
+func (Dry) PutBackWithout(context.Context, func() bool) ([]journal.Restored, bool, error) {
+	return nil, true, nil
+}
 
 // GiveBack has nobody to look for.
 func (Dry) GiveBack() ([]journal.Restored, error) { return nil, nil }

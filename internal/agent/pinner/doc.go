@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pinner is the loop that moves single threads: observe them every period,
-// decide purely, act through the journal, and in the end say what came of it.
+// Package pinner runs the loop (control) for single threads: it observes them every
+// period, has a policy decide, moves them through the journal, and sums up at the end.
 //
 //	every period, from 10 ms up:
 //	  kernel/threads ─▶ Window ─▶ a policy ─▶ Pins ─▶ actuate ─▶ Steps

@@ -10,9 +10,9 @@ import (
 	"homenode/internal/window"
 )
 
-// meet remembers who is there: those that were there before us, and those that are not
-// pinned, have nothing of ours to inherit any more, and what they are pinned to later
-// is not our doing. It returns how many are left: new ones that are pinned.
+// meet remembers the threads that are there. A thread that was there before us, or is not
+// pinned when it is first seen, has inherited nothing of ours; what it is pinned to later
+// is not our doing. meet returns how many others there are: new ones that are pinned.
 func (r *run) meet(w window.Window, all bool) (strangers int) {
 	threads := 0
 	for i := range w.Workloads {
@@ -60,13 +60,13 @@ func (r *run) prune(w window.Window) {
 	}
 }
 
-// lookEvery is how often heirs are looked for at most: it takes some milliseconds of a
-// process with thousands of threads.
+// lookEvery is the shortest time between two looks for threads that inherited: one takes
+// some milliseconds of a process with thousands of threads.
 const lookEvery = 100 * time.Millisecond
 
-// giveBack looks for threads that inherited what we gave to those that started them:
-// where somebody has been moved, and where somebody new is pinned. Who is still pinned
-// after it is so by somebody else. When it fails, the next window tries again.
+// giveBack looks for threads that inherited what we gave to those that started them: after
+// a thread was moved, and where a new one is pinned. A thread that is still pinned after
+// it was pinned by another process. When it fails, the next window tries again.
 func (r *run) giveBack(w window.Window, strangers int) {
 	now := r.o.Now()
 	if strangers == 0 && !r.o.Actor.Passing() || !r.looked.IsZero() && now.Sub(r.looked) < lookEvery {
@@ -92,11 +92,11 @@ type wish struct {
 	node  int // index; −1: back to what it had
 }
 
-// wishNew says whether a dry run said this before: since nobody is moved, a policy
-// wishes the same again and again, though maybe for another CPU of the node.
-func (r *run) wishNew(w window.Window, th window.Thread, s action.Step) bool {
-	next := wish{th.Start, -1}
-	for i, n := range w.Nodes {
+// wishNew is false where a dry run has said this before: since no thread is moved, a policy
+// asks for the same again and again, though maybe for another CPU of the node.
+func (r *run) wishNew(s action.Step) bool {
+	next := wish{s.Start, -1}
+	for i, n := range r.window.Nodes {
 		if cpu, ok := s.CPUs.First(); ok && n.CPUs.Has(cpu) {
 			next.node = i
 		}

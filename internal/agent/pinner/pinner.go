@@ -12,6 +12,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/actuate"
+	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/machine"
 	"homenode/internal/window"
@@ -50,9 +51,9 @@ type Options struct {
 	Policy Policy
 	Actor  Actor
 	Period time.Duration
-	For    time.Duration // 0: until told
+	For    time.Duration // 0: until the context ends
 	Hold   bool          // the policy leaves threads pinned where they were put
-	// Stay says that threads may come when nobody is left: a service that starts anew.
+	// Stay goes on when no thread is left: more may come, of a service that restarts.
 	Stay bool
 	Say  func(line string)
 	// Now and Sleep are the clock; nil: the machine's.
@@ -62,42 +63,53 @@ type Options struct {
 
 // run is one Run.
 type run struct {
-	o        Options
-	sum      Summary
-	outcomes []action.Outcome
-	jobs     actuate.State
-	cfg      actuate.Config
-	series   map[string]*series
-	known    map[int]uint64 // starts of the threads that inherited nothing of ours
-	looked   time.Time      // when heirs were looked for
-	wished   map[int]wish   // only of a dry run
-	failed   int            // windows in a row that could not be read
-	left     bool           // somebody whom we may move is there
-	took     time.Duration  // the last round
-	slow     int            // rounds in a row that took longer than a period
-	said     time.Time
-	line     string
-	steps    int
+	o         Options
+	sum       Summary
+	control   control.Loop
+	window    window.Window // this round's
+	reasons   []action.Reason
+	strangers int // new threads in it that are pinned
+	series    map[string]*series
+	known     map[int]uint64 // starts of the threads that inherited nothing of ours
+	looked    time.Time      // when threads that inherited were looked for
+	wished    map[int]wish   // only of a dry run
+	failed    int            // windows in a row that could not be read
+	left      bool           // there is a thread that may be moved
+	lasted    time.Duration  // the last round
+	slow      int            // rounds in a row that took longer than a period
+	said      time.Time
+	line      string
+	steps     int
+	back      chan struct{} // closed: the loop is over, and puts back
 }
 
-// Run loops until the context ends, the time is over, or nobody is left, then puts back
-// what it holds. Trouble in one window is said; the next one tries again, up to
+// Run loops until the context ends, the time is over, or no thread is left, then puts back
+// what it holds. Trouble in one window is reported and the next one tries again, up to
 // mostFailed in a row.
 func Run(ctx context.Context, o Options) (Summary, error) {
 	if err := CheckPeriod(o.Period); err != nil {
 		return Summary{}, err
 	}
-	r := &run{o: o, cfg: actuate.DefaultConfig(), series: map[string]*series{}, known: map[int]uint64{}, wished: map[int]wish{}}
-	if r.o.Now == nil {
-		r.o.Now, r.o.Sleep = time.Now, sleep
+	if o.Now == nil {
+		o.Now, o.Sleep = time.Now, sleep
+	}
+	r := &run{o: o, back: make(chan struct{}), series: map[string]*series{}, known: map[int]uint64{}, wished: map[int]wish{}}
+	r.control = control.Loop{
+		World: host{r}, Policy: control.PolicyFunc(r.decide), Applier: control.InOrder{Take: r.apply, Now: o.Now},
+		Actuate: actuate.DefaultConfig(), Period: o.Period, Took: r.took,
 	}
 	r.sum = Summary{Schema: schema, Period: o.Period, Hold: o.Hold, DryRun: o.Actor.DryRun(), Events: o.Reader.EventTable(), Processes: []Process{}, Problems: []string{}}
 	o.Actor.Know(r.isKnown)
+	return r.watched(ctx)
+}
+
+// whole is a run from its first window until everything is back.
+func (r *run) whole(ctx context.Context) error {
 	cpu := ownCPU()
 	err := r.loop(ctx)
 	r.sum.CPUSeconds = (ownCPU() - cpu).Seconds()
-	err = errors.Join(err, r.putBack())
-	return r.finish(), err
+	close(r.back)
+	return errors.Join(err, r.putBack())
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -113,7 +125,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // or go.
 const mostFailed = 10
 
-// mostSlow is how many may be slow before that is more than others' load.
+// mostSlow is how many may be slow before that is more than a moment's load of others.
 const mostSlow = 10
 
 // loop begins a window each period. One that begins late moves all that follow, for a
@@ -138,7 +150,7 @@ func (r *run) loop(ctx context.Context) error {
 		}
 		last = now
 		err := r.round(ctx)
-		r.took = r.o.Now().Sub(now)
+		r.lasted = r.o.Now().Sub(now)
 		if err = r.tolerate(ctx, err); err != nil {
 			return err
 		}
@@ -146,7 +158,7 @@ func (r *run) loop(ctx context.Context) error {
 			break
 		}
 		if r.failed == 0 && !r.left && !r.o.Stay {
-			r.o.Say("nobody is left: all processes have ended")
+			r.o.Say("no thread is left to move: all processes have ended")
 			break
 		}
 	}
@@ -158,7 +170,7 @@ func (r *run) loop(ctx context.Context) error {
 // mostSlow in a row take longer than that, twice what they take, so that half of a
 // CPU's time is left.
 func (r *run) pause() time.Duration {
-	if r.slow++; r.took <= r.o.Period {
+	if r.slow++; r.lasted <= r.o.Period {
 		r.slow = 0
 	}
 	if r.slow < mostSlow {
@@ -166,9 +178,9 @@ func (r *run) pause() time.Duration {
 	}
 	if !r.sum.Stretched {
 		r.sum.Stretched = true
-		r.problem(fmt.Sprintf("the period of %v is too short for %d threads: a window took %v; periods are stretched as needed", r.o.Period, r.o.Reader.Threads(), r.took.Round(time.Millisecond)))
+		r.problem(fmt.Sprintf("the period of %v is too short for %d threads: a window took %v; periods are stretched as needed", r.o.Period, r.o.Reader.Threads(), r.lasted.Round(time.Millisecond)))
 	}
-	return 2 * r.took
+	return 2 * r.lasted
 }
 
 // tolerate tells what went wrong in a window; an error, when it did too often.
@@ -184,34 +196,43 @@ func (r *run) tolerate(ctx context.Context, err error) error {
 	return fmt.Errorf("%d windows in a row: %w", r.failed, err)
 }
 
-// round is one window: read, decide, act, remember.
+// round is one window of the loop (control.Loop), and what is summed up of it.
 func (r *run) round(ctx context.Context) error {
-	w, err := r.o.Reader.Read(ctx)
-	if err != nil {
+	if _, err := r.control.Round(ctx); err != nil {
 		return err
 	}
-	r.sum.Windows++
-	r.sum.threadWindows += uint64(r.o.Reader.Threads())
-	r.left = candidates(w)
-	for _, p := range w.Problems {
-		r.problem(p)
-	}
-	strangers := r.meet(w, false)
-	w.Outcomes, r.outcomes = r.outcomes, nil
-	wishes, reasons := r.o.Policy(r.o.Reader.Machine(), w)
-	var steps []action.Step
-	r.jobs, steps, r.outcomes = actuate.Step(r.o.Reader.Machine(), r.cfg, r.jobs, wishes, w)
-	for _, s := range steps {
-		if ctx.Err() == nil {
-			r.take(ctx, w, s)
-		}
-	}
-	r.giveBack(w, strangers)
-	r.remember(w, reasons)
+	r.giveBack(r.window, r.strangers)
+	r.remember(r.window, r.reasons)
 	return nil
 }
 
-// candidates says that somebody is there who may be moved.
+// host is the loop's world.
+type host struct{ *run }
+
+func (h host) Machine() machine.Machine { return h.o.Reader.Machine() }
+
+func (h host) Read(ctx context.Context) (window.Window, error) {
+	w, err := h.o.Reader.Read(ctx)
+	if err != nil {
+		return w, err
+	}
+	h.sum.Windows++
+	h.sum.threadWindows += uint64(h.o.Reader.Threads())
+	h.left = candidates(w)
+	for _, p := range w.Problems {
+		h.problem(p)
+	}
+	h.window, h.strangers = w, h.meet(w, false)
+	return w, nil
+}
+
+// decide is the loop's policy.
+func (r *run) decide(m machine.Machine, w window.Window) (actions []action.Action) {
+	actions, r.reasons = r.o.Policy(m, w)
+	return actions
+}
+
+// candidates says whether there is a thread that may be moved.
 func candidates(w window.Window) bool {
 	return slices.ContainsFunc(w.Workloads, func(wl window.Workload) bool {
 		return wl.Sensitive.Or(true) && len(wl.Threads) > 0
@@ -222,24 +243,17 @@ func candidates(w window.Window) bool {
 // hundred bytes each.
 const tidyAfter = 4096
 
-// take takes one step. A thread that somebody else has pinned is his: no policy that
-// overlooks it may move it.
-func (r *run) take(ctx context.Context, w window.Window, s action.Step) {
-	th, found := threadOf(w, s)
-	s.Start = th.Start
-	var o action.Outcome
-	switch {
-	case s.Kind != action.PinThread:
-		o = action.Outcome{Step: s, Status: action.Refused, Detail: "only threads are moved here"}
-	case !found:
-		o = action.Outcome{Step: s, Status: action.Gone, Detail: fmt.Sprintf("thread %d is not among those that are read", s.Thread)}
-	case th.Pinned:
-		o = action.Outcome{Step: s, Status: action.Refused, Detail: fmt.Sprintf("thread %d: somebody else has pinned it to CPUs %s", s.Thread, th.Allowed)}
-	default:
-		o = r.o.Actor.Apply(ctx, s)
+// apply takes one step.
+func (r *run) apply(ctx context.Context, s action.Step) action.Outcome {
+	if s.Kind != action.PinThread {
+		return action.Outcome{Step: s, Status: action.Refused, Detail: "only threads are moved here"}
 	}
-	r.outcomes = append(r.outcomes, o)
-	r.count(w, th, o)
+	return r.o.Actor.Apply(ctx, s)
+}
+
+// took counts an outcome, and has the journal shortened in time.
+func (r *run) took(o action.Outcome) {
+	r.count(o)
 	if r.steps++; r.steps%tidyAfter == 0 {
 		if err := r.o.Actor.Tidy(); err != nil {
 			r.problem(err.Error())
@@ -247,24 +261,11 @@ func (r *run) take(ctx context.Context, w window.Window, s action.Step) {
 	}
 }
 
-func threadOf(w window.Window, s action.Step) (window.Thread, bool) {
-	i, ok := w.WorkloadIndex(s.Workload)
-	if !ok {
-		return window.Thread{}, false
-	}
-	threads := w.Workloads[i].Threads
-	j, ok := slices.BinarySearchFunc(threads, s.Thread, func(t window.Thread, id int) int { return t.ID - id })
-	if !ok {
-		return window.Thread{}, false
-	}
-	return threads[j], true
-}
-
 // count adds an outcome to the sums.
-func (r *run) count(w window.Window, th window.Thread, o action.Outcome) {
+func (r *run) count(o action.Outcome) {
 	switch o.Status {
 	case action.DryRun:
-		if !r.wishNew(w, th, o.Step) {
+		if !r.wishNew(o.Step) {
 			return
 		}
 		r.o.Say(fmt.Sprintf("would put thread %d of %s on CPUs %s: %s", o.Step.Thread, o.Step.Workload, o.Step.CPUs, o.Step.Reason.Summary))
@@ -323,7 +324,7 @@ func (r *run) putBack() error {
 // lineEvery is how often a line is said at most.
 const lineEvery = time.Second
 
-// tell says where everybody is, when that changed.
+// tell says where all threads are, when that changed.
 func (r *run) tell(parts []string) {
 	now := r.o.Now()
 	line := strings.Join(parts, "; ")

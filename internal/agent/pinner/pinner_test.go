@@ -147,6 +147,9 @@ func (w *world) GiveBack() (all []journal.Restored, err error) {
 }
 func (w *world) Tidy() error                                         { w.tidied++; return nil }
 func (w *world) PutBack(context.Context) ([]journal.Restored, error) { return w.restored, nil }
+func (w *world) PutBackWithout(context.Context, func() bool) ([]journal.Restored, bool, error) {
+	return w.restored, true, nil
+}
 
 func (w *world) options(p Policy) Options {
 	return Options{
@@ -204,7 +207,7 @@ func TestRunTellsWhatCameOfIt(t *testing.T) {
 func TestTroubleIsSaidOnce(t *testing.T) {
 	w := newWorld(5, 6, 7, 8)
 	w.pinned[6], w.allowed[6] = true, set.FromCPUs(0)
-	w.refuse[7] = action.Outcome{Status: action.Drifted, Detail: "somebody else changed it"}
+	w.refuse[7] = action.Outcome{Status: action.Drifted, Detail: "another process changed it"}
 	w.refuse[8] = action.Outcome{Status: action.Gone, Detail: "ended"}
 	every := func(m machine.Machine, x window.Window) ([]action.Action, []action.Reason) {
 		return once(1, false)(m, x)
@@ -218,7 +221,7 @@ func TestTroubleIsSaidOnce(t *testing.T) {
 			t.Fatal("a thread that somebody else pinned was moved")
 		}
 	}
-	if len(sum.Problems) != 2 || !strings.Contains(sum.Problems[0], "somebody else has pinned it to CPUs 0") {
+	if len(sum.Problems) != 2 || !strings.Contains(sum.Problems[0], "another process has pinned it to CPUs 0") {
 		t.Errorf("%q", sum.Problems)
 	}
 }

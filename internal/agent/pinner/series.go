@@ -27,13 +27,13 @@ const mostBuckets = 256
 
 // bucket sums some windows.
 type bucket struct {
-	windows       int
-	length        time.Duration
-	byNode        []float64 // CPU seconds
-	penalty       ratio     // waits over requests
-	local         ratio     // local over all DRAM reads
-	how           unit.Source
-	cpuFrom, from string
+	windows int
+	length  time.Duration
+	byNode  []float64 // CPU seconds
+	penalty ratio     // waits over requests
+	local   ratio     // local over all DRAM reads
+	how     unit.Source
+	cpuFrom string
 }
 
 // ratio is a sum over another one, as well known as the worst of its parts.

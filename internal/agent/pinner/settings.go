@@ -16,7 +16,7 @@ import (
 // maxSettings is some ten times what all settings take.
 const maxSettings = 16 << 10
 
-// DefaultPeriod is the command's own: what the paper has, 10 ms, is a cost that nobody asked for.
+// DefaultPeriod is the command's own: the paper's 10 ms costs more than a default should.
 const DefaultPeriod = 100 * time.Millisecond
 
 // ReadSettings decodes a file over the defaults; written are the settings that it has.
@@ -34,28 +34,21 @@ func ReadSettings(file string) (cfg brm.Config, written map[string]bool, err err
 // parseSettings refuses unknown and repeated settings, and what cannot be, with line and
 // excerpt.
 func parseSettings(data []byte, file string) (brm.Config, map[string]bool, error) {
+	doc, err := yamlfile.Parse(data, file, yamlfile.Rules{Malformed: kernel.ErrMalformed, What: "a file of settings", Most: maxSettings, MayBeEmpty: true})
+	if err != nil {
+		return brm.Config{}, nil, err
+	}
 	cfg := brm.DefaultConfig()
 	cfg.Period = DefaultPeriod
-	if yamlfile.OnlyComments(data) {
+	if err := doc.Decode(&cfg); err != nil {
+		return brm.Config{}, nil, err
+	}
+	if doc.Empty() {
 		return cfg, nil, nil
 	}
-	written := map[string]bool{}
-	err := yamlfile.Guard(func() error { return decodeSettings(data, &cfg, written) })
-	if err != nil {
-		return brm.Config{}, nil, yamlfile.Error(data, file, kernel.ErrMalformed, err)
+	if err := cfg.Validate(); err != nil { // "brm: margin is 99: it must be …"
+		name, what, _ := strings.Cut(strings.TrimPrefix(err.Error(), "brm: "), " ")
+		return brm.Config{}, nil, doc.Wrong(name, "it "+what)
 	}
-	return cfg, written, nil
-}
-
-func decodeSettings(data []byte, cfg *brm.Config, written map[string]bool) error {
-	if len(data) > maxSettings {
-		return fmt.Errorf("it has %d bytes: settings take at most %d", len(data), maxSettings)
-	}
-	return yamlfile.Settings(data, cfg, written, func() (name, what string) {
-		if err := cfg.Validate(); err != nil { // "brm: margin is 99: it must be …"
-			name, what, _ = strings.Cut(strings.TrimPrefix(err.Error(), "brm: "), " ")
-			what = "it " + what
-		}
-		return name, what
-	})
+	return cfg, doc.Written(), nil
 }

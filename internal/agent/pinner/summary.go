@@ -23,15 +23,18 @@ type Summary struct {
 	Windows uint64        `json:"windows"`
 	Late    uint64        `json:"late_windows"` // that began more than a period late
 	// Stretched: windows took longer than a period, and began later than that.
-	Stretched bool   `json:"stretched"`
-	Hold      bool   `json:"hold"`
-	DryRun    bool   `json:"dry_run"`
-	Events    string `json:"event_table"`
-	Moves     int    `json:"moves"` // in a dry run wishes: of a thread for a node, each once until it is another
-	Refused   int    `json:"refused"`
-	Drifted   int    `json:"drifted"` // somebody else changed the affinity since
-	Gone      int    `json:"gone"`
-	PutBack   int    `json:"put_back"` // affinities that were put back in the end
+	Stretched bool `json:"stretched"`
+	// Hung: the run did not end when it was told to. What was set is put back; nothing else
+	// is known.
+	Hung    bool   `json:"hung,omitempty"`
+	Hold    bool   `json:"hold"`
+	DryRun  bool   `json:"dry_run"`
+	Events  string `json:"event_table"`
+	Moves   int    `json:"moves"` // in a dry run wishes: of a thread for a node, each once until it is another
+	Refused int    `json:"refused"`
+	Drifted int    `json:"drifted"` // somebody else changed the affinity since
+	Gone    int    `json:"gone"`
+	PutBack int    `json:"put_back"` // affinities that were put back in the end
 	// Inherited is of threads that one of those we moved had started, and that were given
 	// back what they had inherited, while we ran.
 	Inherited int `json:"inherited"`
@@ -53,7 +56,7 @@ type Process struct {
 	Sensitive unit.Opt[bool] `json:"numa_sensitive"`
 	Threads   int            `json:"threads"` // in the end
 	Moves     int            `json:"moves"`
-	// Pinned are threads that somebody else has pinned, Uncounted those whose penalty is
+	// Pinned are threads that another process has pinned, Uncounted those whose penalty is
 	// not counted: both of its last window.
 	Pinned    int `json:"pinned_by_others"`
 	Uncounted int `json:"uncounted_threads"`
@@ -90,7 +93,7 @@ type standing struct {
 	rules             map[string]int
 }
 
-// look is at a workload's threads.
+// look counts a workload's threads.
 func (s *standing) look(wl *window.Workload) {
 	s.pinned, s.uncounted = 0, 0
 	for i := range wl.Threads {
@@ -113,7 +116,7 @@ func (s *standing) explain(why action.Reason) {
 	s.rules[why.Rule]++
 }
 
-// remember takes a window into the sums, and says where everybody is.
+// remember takes a window into the sums, and says where all threads are.
 func (r *run) remember(w window.Window, reasons []action.Reason) {
 	var parts []string
 	tell := r.o.Now().Sub(r.said) >= lineEvery

@@ -9,11 +9,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/golden"
 )
 
 // Run runs a command line and returns exit code, stdout and stderr.
@@ -55,4 +58,28 @@ func WriteFile(t *testing.T, path, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Reference holds docs/reference/NAME.md to the commands as they are: 'make reference' writes it.
+func Reference(t *testing.T, root *cobra.Command, name string) {
+	t.Helper()
+	text, err := cli.Reference(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "../../docs/reference/"+name+".md", text)
+}
+
+// ManPages writes the man pages of a program and looks for a text in some of them.
+func ManPages(t *testing.T, root *cobra.Command, wanted map[string]string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "man")
+	if code, _, errs := Run(root, "reference", "--man", dir); code != exit.Done {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	for name, want := range wanted {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: no %q (%v) in:\n%.1000s", name, want, err, text)
+		}
+	}
 }

@@ -228,7 +228,7 @@ func TestLiveChurn(t *testing.T) {
 		t.Errorf("five: %v", err)
 	}
 	c.Remove(s)
-	if s, err = c.Add(own, own+1, own+2, own+3); err != nil {
+	if _, err = c.Add(own, own+1, own+2, own+3); err != nil {
 		t.Errorf("after removing: %v", err)
 	}
 	if _, err := c.Add(own); !errors.Is(err, ErrFull) {

@@ -9,8 +9,8 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Namespaces of containerd that are somebody else's: he keeps his own books of what is
-// in them.
+// Namespaces of containerd that belong to another manager, which has its own records of
+// what is in them.
 const (
 	DockerNamespace  = "moby"
 	KubeletNamespace = "k8s.io"

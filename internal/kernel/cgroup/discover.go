@@ -36,21 +36,21 @@ func (l Layout) Discover(roots []string) ([]Cgroup, error) {
 	return l.DiscoverKnowing(roots, nil, func(error) {})
 }
 
-// What is looked at. A user whom a subtree is delegated to makes as many cgroups as he
-// likes: the walk goes level by level, so that a deep tree of one is left out rather than
-// the others' services, which are near the top.
+// Bounds of a walk. A user to whom a subtree is delegated can make any number of cgroups.
+// The walk goes level by level, so that such a user's deep tree is left out before other
+// users' services, which are near the top.
 const (
 	maxChildren = 8 << 10  // of one cgroup
 	maxLooked   = 20 << 10 // cgroups, in all
-	maxFound    = 4 << 10  // workloads: some 5 kB each, in the reader, a window and its JSON
+	maxFound    = 2560     // workloads: some 20 kB each with names of 200 bytes, in the reader, a window and its JSON; more take the agent beyond 64 MiB
 	// maxPath is PATH_MAX less the longest name of a file.
 	maxPath = 4095 - 64
 )
 
-// DiscoverKnowing is Discover for who looks again and again: of the cgroups that it
-// knows it believes that they have processes, if none are below. Who reads their threads
-// sees by himself that there are none. problem is told of cgroups that are left out, as
-// they are too many, or their paths too long.
+// DiscoverKnowing is Discover for a caller that repeats it. A known cgroup without others
+// below is believed to have processes: a caller that reads its threads sees if there are
+// none. problem is called for cgroups that are left out because they are too many, or
+// their paths too long.
 func (l Layout) DiscoverKnowing(roots []string, known func(id string) bool, problem func(error)) ([]Cgroup, error) {
 	if err := l.NeedCpuset(); err != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func (l Layout) ids(dst []int, id, file string, buf *unix.Buffer, left *int) ([]
 		return dst, unix.Explain("read", path.Join(id, file), "", err)
 	}
 	names, err := listSubdirs(l.Path(l.Cpuset, id, ""))
-	if err != nil && !errors.Is(unix.Classify(err), unix.ErrGone) { // else a part would be told as all
+	if err != nil && !errors.Is(unix.Classify(err), unix.ErrGone) { // else a part would be reported as all
 		return dst, unix.Explain("list", id, "", err)
 	}
 	for _, name := range names {

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-func told(l Layout) (ids, problems []string) {
+func discovered(l Layout) (ids, problems []string) {
 	found, err := l.DiscoverKnowing(nil, nil, func(err error) { problems = append(problems, err.Error()) })
 	for _, c := range found {
 		ids = append(ids, c.ID)
@@ -26,7 +26,7 @@ func told(l Layout) (ids, problems []string) {
 }
 
 // More cgroups than are looked at are left out, with a word, and not the ones near the
-// root: a user cannot hide others' services behind his own cgroups.
+// root: a user's cgroups cannot hide the services of others.
 func TestTooManyCgroups(t *testing.T) {
 	kerneltest.InMemory(t)
 	l := v2Tree(t)
@@ -45,13 +45,13 @@ func TestTooManyCgroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ids, problems := told(l)
+	ids, problems := discovered(l)
 	if !slices.Contains(ids, "/service") || len(problems) != 1 || !strings.Contains(problems[0], fmt.Sprintf("more than %d cgroups", maxChildren)) {
 		t.Errorf("%v, %q", ids, problems)
 	}
 	var buf unix.Buffer
 	if pids, err := l.PIDs(nil, "/a-user", &buf); !errors.Is(err, unix.ErrTooLarge) {
-		t.Errorf("%v, %v: a part would be told as all", pids, err)
+		t.Errorf("%v, %v: a part would be reported as all", pids, err)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestTooLongCgroup(t *testing.T) {
 	if err := os.MkdirAll(l.Path(l.Cpuset, id, ""), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	ids, problems := told(l)
+	ids, problems := discovered(l)
 	if slices.Contains(ids, id) || len(problems) != 1 || !strings.Contains(problems[0], "its path has") {
 		t.Errorf("%d found, %q", len(ids), problems)
 	}

@@ -4,8 +4,8 @@ package cgroup
 
 import "strings"
 
-// Who may manage a cgroup. Everybody but NoOwner will overwrite, or be confused
-// by, a direct write.
+// The managers of cgroups. All but NoOwner overwrite a direct write, or are confused by
+// it.
 const (
 	NoOwner    = "none"
 	Systemd    = "systemd"
@@ -17,8 +17,8 @@ const (
 	Libvirt    = "libvirt"
 )
 
-// LeftAlone says that an owner's workloads are observed only, unless the configuration
-// names him (direct_owners): homenode does not talk to him, or he places them himself.
+// LeftAlone says that an owner's workloads are only observed, unless the configuration
+// names the owner (direct_owners): homenode does not talk to it, or it places them itself.
 func LeftAlone(owner string) bool {
 	switch owner {
 	case NoOwner, Systemd, Docker, Containerd:
@@ -27,13 +27,13 @@ func LeftAlone(owner string) bool {
 	return true
 }
 
-// OwnerOf guesses from a cgroup's path who manages it. The outermost manager
+// OwnerOf guesses from a cgroup's path what manages it. The outermost manager
 // wins where one stands behind another (kubelet before containerd), the more
 // special one where systemd only lends its tree (docker-….scope).
 //
 //	/kubepods.slice/…/cri-containerd-1a2b.scope   kubelet
 //	/kubelet.slice/kubelet-kubepods.slice/…       kubelet, with a --cgroup-root (kind)
-//	/system.slice/cri-containerd-1a2b.scope       kubelet: nobody else speaks CRI
+//	/system.slice/cri-containerd-1a2b.scope       kubelet: nothing else speaks CRI
 //	/system.slice/docker-1a2b.scope, /docker/1a2b docker
 //	/machine.slice/machine-qemu….scope            libvirt
 //	/system.slice/ssh.service                     systemd

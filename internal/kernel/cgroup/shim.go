@@ -10,7 +10,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Owner is OwnerOf, and where the path tells nothing, who started what runs
+// Owner is OwnerOf. Where the path tells nothing, it finds what started the processes
 // there. containerd without systemd's cgroups names them /NAMESPACE/ID, as a
 // person could; but a shim is an ancestor of every process in its containers
 // (it is their subreaper).
@@ -34,8 +34,8 @@ const maxAncestors = 64
 // is its namespace.
 const maxCmdline = 4 << 10
 
-// shimAbove says whose the shim above a process is. The answer is about one process: ok
-// is false when it is gone, and another has to be asked.
+// shimAbove finds the owner of the shim above a process. ok is false when the process is
+// gone, and another has to be asked.
 func (l Layout) shimAbove(pid int, buf *unix.Buffer) (owner string, ok bool) {
 	cmdline, ok := l.shimOf(pid, buf)
 	if ok && cmdline == nil {
@@ -70,9 +70,9 @@ func (l Layout) shimOf(pid int, buf *unix.Buffer) (cmdline []byte, ok bool) {
 	return nil, true
 }
 
-// ofRoot says that root started a process, and that it is root's. Anybody may call a
-// process of his own containerd-shim, and keep its cgroup from being bound by that, or have
-// a program that becomes root for him be called so.
+// ofRoot says that root started a process, and that it runs as root. Any user can call a
+// process containerd-shim, or start a setuid program under that name, to keep its cgroup
+// from being bound.
 func ofRoot(status string, buf *unix.Buffer) bool {
 	data, err := buf.ReadFile(status)
 	if err != nil {
@@ -82,7 +82,7 @@ func ofRoot(status string, buf *unix.Buffer) bool {
 	return err == nil && s.UID.Or(-1) == 0 && s.Real.Or(-1) == 0
 }
 
-// shimOwner reads whom a shim works for from /proc/PID/cmdline:
+// shimOwner reads which manager a shim works for from /proc/PID/cmdline:
 //
 //	/usr/bin/containerd-shim-runc-v2\0-namespace\0moby\0-id\01a2b…\0
 func shimOwner(cmdline []byte) string {

@@ -205,7 +205,7 @@ func (l *look) admit(pids []int) error {
 		path := l.proc(pid, "smaps")
 		f, err := os.Open(path)
 		if err == nil {
-			err = f.Close()
+			f.Close()
 			l.pids = append(l.pids, pid)
 			continue
 		}

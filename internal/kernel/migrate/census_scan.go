@@ -23,7 +23,7 @@ type (
 		size, flags, start, end, walkEnd, vec, vecLen, maxPages uint64
 		inverted, mask, anyOf, returned                         uint64
 	}
-	scanRegion struct{ start, end, categories uint64 }
+	scanRegion struct{ start, end, categories uint64 } //nolint:unused // the kernel writes all three
 )
 
 const (

@@ -48,7 +48,8 @@ func init() {
 }
 
 // censusHold maps "anon:BYTES", "thp:BYTES", "fork:BYTES", "sparse:BYTES", "pool:BYTES", or part of
-// what it inherited as descriptor 3: "shared:BYTES", "private:BYTES".
+// what it inherited as descriptor 3: "shared:BYTES", "private:BYTES". With "churn:BYTES" it
+// maps and unmaps next to that all the time.
 func censusHold(word string) error {
 	how, text, _ := strings.Cut(word, ":")
 	var size int
@@ -74,6 +75,9 @@ func censusHold(word string) error {
 	if how == "thp" {
 		mem, advice = mem[hugeChunk-int(at(mem)%hugeChunk):][:size], sys.MADV_HUGEPAGE
 	}
+	if how == "churn" { // what is mapped beside it is not advised either: it merges
+		advice = sys.MADV_NORMAL
+	}
 	if err := sys.Madvise(mem, advice); err != nil && fd < 0 && how != "pool" {
 		return err
 	}
@@ -87,6 +91,9 @@ func censusHold(word string) error {
 		writePages(mem[size/2:])
 	default:
 		writePages(mem)
+	}
+	if how == "churn" {
+		defer churn(mem)
 	}
 	child := uintptr(0)
 	if how == "fork" {
@@ -330,7 +337,7 @@ func idOf(t *testing.T, f *os.File) pagecache.ID {
 	if err := sys.Fstat(int(f.Fd()), &st); err != nil {
 		t.Fatal(err)
 	}
-	return pagecache.ID{Dev: uint64(st.Dev), Ino: st.Ino}
+	return pagecache.ID{Dev: st.Dev, Ino: st.Ino}
 }
 
 // Of 16 MiB a quarter is mapped and read, a quarter mapped and written to (which is

@@ -27,11 +27,8 @@ const (
 
 // countedArea is a mapping of the process that is being counted.
 type countedArea struct {
-	procfs.Area
-	size  uint64 // of its pages, bytes
-	huge  bool   // hugetlb
-	pages uint64 // that numa_maps knows of, of 4 KiB if not hugetlb
-	vma   procfs.VMA
+	mapping
+	size  uint64       // of its pages, bytes
 	file  *countedFile // nil: none, or none that counts
 	guess *spread
 }
@@ -103,31 +100,22 @@ func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
 	return by, nil
 }
 
-// areas joins maps with numa_maps, which knows how large the pages are and how many
-// there are. The two are read one after the other: a mapping that only maps has is
-// new, and taken to be of small pages.
+// areas are the mappings of a process. One that numa_maps has not, or not so, is new or
+// has changed: its pages are looked at all the same.
 func (c *counter) areas(pid int) ([]countedArea, error) {
-	vmas, err := procfs.ReadNumaMaps(&c.buf, c.proc(pid, "numa_maps"), procfs.MapsBudget())
+	mapped, err := readMappings(&c.buf, c.proc(pid, "numa_maps"), c.proc(pid, "maps"))
 	if err != nil {
-		return nil, unix.Explain("read", c.proc(pid, "numa_maps"), "CAP_SYS_PTRACE", err)
-	}
-	by := make(map[uint64]procfs.VMA, len(vmas))
-	for _, v := range vmas {
-		by[v.Start] = v
-	}
-	mapped, err := procfs.ReadAreas(&c.buf, c.proc(pid, "maps"), procfs.MapsBudget())
-	if err != nil {
-		return nil, unix.Explain("read", c.proc(pid, "maps"), "CAP_SYS_PTRACE", err)
+		return nil, err
 	}
 	areas := make([]countedArea, 0, len(mapped))
-	for _, a := range mapped {
-		if a.Path == "[vsyscall]" { // the kernel's, above all pagemap knows
+	for _, m := range mapped {
+		if m.unsized {
+			c.problem("mappings that are not counted", fmt.Errorf("mapping %#x-%#x of process %d changed while it was read, and may be of huge pages: not counted", m.Start, m.End, pid))
 			continue
 		}
-		v := by[a.Start]
-		area := countedArea{Area: a, size: uint64(unix.PageSize()), huge: v.Huge, pages: v.Pages(), vma: v, file: c.fileOf(pid, a, v.Huge)}
-		if v.Huge {
-			area.size = v.PageSize
+		area := countedArea{mapping: m, size: uint64(unix.PageSize()), file: c.fileOf(pid, m.Area, m.pages.Huge)}
+		if m.pages.Huge {
+			area.size = m.pages.PageSize
 		}
 		areas = append(areas, area)
 	}
@@ -159,11 +147,11 @@ func (c *counter) fileOf(pid int, a procfs.Area, huge bool) *countedFile {
 
 // area counts one mapping.
 func (c *counter) area(ctx context.Context, p *pagemap, pid int, a *countedArea, huge map[uint64]unit.Bytes) error {
-	if c.frames == nil && huge[a.Start] > 0 && !a.huge {
+	if c.frames == nil && huge[a.Start] > 0 && !a.pages.Huge {
 		a.guess, c.guessed = &spread{}, true
 	}
 	err := c.present(p, a, func(from, to uint64) error {
-		if a.huge {
+		if a.pages.Huge {
 			return c.poolPages(ctx, p, pid, a, from, to)
 		}
 		return c.smallPages(ctx, p, pid, a, from, to)
@@ -179,7 +167,7 @@ func (c *counter) area(ctx context.Context, p *pagemap, pid int, a *countedArea,
 }
 
 // present gives the parts of a mapping that have pages: by PAGEMAP_SCAN, or all of it
-// where numa_maps says that there are some.
+// unless numa_maps is sure that there are none.
 func (c *counter) present(p *pagemap, a *countedArea, each func(from, to uint64) error) error {
 	if !c.noScan {
 		err := p.scan(a.Start, a.End, each)
@@ -188,7 +176,7 @@ func (c *counter) present(p *pagemap, a *countedArea, each func(from, to uint64)
 		}
 		c.noScan = true
 	}
-	if a.pages == 0 {
+	if a.sure && a.pages.Pages() == 0 {
 		return nil
 	}
 	return each(a.Start, a.End)
@@ -236,7 +224,7 @@ func (c *counter) smallPages(ctx context.Context, p *pagemap, pid int, a *counte
 			return err
 		}
 		at += uint64(n) * a.size
-		if seen += found; c.noScan && a.pages > 0 && seen >= a.pages {
+		if seen += found; c.noScan && a.sure && seen >= a.pages.Pages() {
 			return nil
 		}
 	}
@@ -327,7 +315,7 @@ func (c *counter) page(pid int, a *countedArea, at uint64, e entry) error {
 		}
 	}
 	kind := indexAnon
-	if a.huge {
+	if a.pages.Huge {
 		kind = indexHugetlb
 	}
 	return c.add(pid, at, asked{kind: kind, bytes: unit.Bytes(a.size), guess: a.guess})
@@ -357,15 +345,16 @@ func (c *counter) swappedByStatus(pid int) {
 // on its nodes in proportion.
 func (c *counter) byMapping(areas []countedArea) {
 	for _, a := range areas {
-		if a.pages == 0 || a.HasFile() && a.file == nil {
+		pages := a.pages.Pages()
+		if pages == 0 || a.HasFile() && a.file == nil {
 			continue
 		}
-		for _, n := range a.vma.Nodes {
-			page := unit.Bytes(a.vma.PageSize)
+		for _, n := range a.pages.Nodes {
+			page := unit.Bytes(a.pages.PageSize)
 			all := unit.Bytes(n.Pages) * page
-			private := unit.Bytes(uint64(float64(a.vma.Anon)*float64(n.Pages)/float64(a.pages)) * a.vma.PageSize)
+			private := unit.Bytes(uint64(float64(a.pages.Anon)*float64(n.Pages)/float64(pages)) * a.pages.PageSize)
 			switch {
-			case a.huge:
+			case a.pages.Huge:
 				c.count(indexHugetlb, n.Node, a.file, all, page)
 			case a.file == nil:
 				c.count(indexAnon, n.Node, nil, all, page)

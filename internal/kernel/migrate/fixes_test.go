@@ -12,7 +12,6 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/unit"
@@ -245,10 +244,16 @@ func TestNextWorkloadBeginsSmall(t *testing.T) {
 func TestSegmentZeroIsShared(t *testing.T) {
 	r := newRun(context.Background(), newSim().mover(t, see{}), Request{PIDs: []int{7}, To: toOne})
 	defer r.close()
-	areas := r.join(7, []procfs.VMA{{Start: 0x1000, PageSize: smallPage, Nodes: []procfs.NodePages{{Node: 0, Pages: 1}}}},
-		[]procfs.Area{{Range: procfs.Range{Start: 0x1000, End: 0x2000}, Access: "rw-s", Path: "/SYSV00000000 (deleted)"}})
+	kerneltest.Write(t, r.m.root, kerneltest.Files{
+		"/proc/7/numa_maps": "1000 default file=/SYSV00000000\\040(deleted) dirty=1 N0=1 kernelpagesize_kB=4\n",
+		"/proc/7/maps":      "1000-2000 rw-s 00000000 00:01 0  /SYSV00000000 (deleted)\n",
+	})
+	areas, err := r.areas(7)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(areas) != 1 || areas[0].kind != migration.Shmem || areas[0].file == (fileID{}) {
-		t.Errorf("%+v", areas[0])
+		t.Errorf("%+v", areas)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type lane struct {
 	pid      int
 	source   source // nil: all was found
+	pass     *pass  // of a process
 	queue    [queues][]page
 	room     [queues][]page // of queue, to be used again
 	scanning bool           // by a worker, without the lock
@@ -226,23 +227,48 @@ func (r *run) looked(l *lane, f found, err error) {
 	}
 }
 
-// ended counts what was found of a process as gone with it.
+// ended counts the private memory of a process as gone with it: what was found, and what
+// numa_maps had and was not looked for yet. What is shared, or of a file, outlives it:
+// who has it still moves it.
 func (r *run) ended(pid int) {
-	if !r.gone[pid] && pid != 0 {
+	if pid == 0 {
+		return
+	}
+	if !r.gone[pid] {
 		r.gone[pid] = true
 		r.problem("ended", "process %d ended while it was moved", pid)
 	}
 	var t tally
 	for _, l := range r.lanes {
-		if l.pid == pid && pid != 0 {
-			pages := l.drain()
-			r.release(pages)
-			for _, p := range pages {
+		if l.pid != pid {
+			continue
+		}
+		pages := l.drain()
+		r.release(pages)
+		for _, p := range pages {
+			if !p.outlives() {
 				t.lose(p)
 			}
 		}
+		if !l.scanning { // else who scans comes here again
+			l.end()
+			l.pass.lose(&t)
+		}
 	}
 	t.addTo(&r.res)
+}
+
+// lose counts private memory that a pass has not come to, and ends it.
+func (p *pass) lose(t *tally) {
+	if p == nil || p.of.hot { // what of it is hot is not known
+		return
+	}
+	for _, a := range p.areas {
+		if a.file == (fileID{}) && a.elsewhere > a.taken {
+			t.lose(page{kind: a.kind, size: (a.elsewhere - a.taken) * a.size})
+		}
+	}
+	p.areas, p.at = nil, 0
 }
 
 // refuse leaves a process that may not be moved, and counts its pages: those that were
@@ -268,14 +294,13 @@ func (r *run) refuse(pid int, err error) {
 		t.addTo(&r.res)
 		if !l.scanning { // else who scans comes here again
 			l.end()
-			r.leaveRest(pid, why)
+			r.leaveRest(l.pass, why)
 		}
 	}
 }
 
 // leaveRest counts what a pass would still come to, and ends it.
-func (r *run) leaveRest(pid int, why string) {
-	p := r.m.pass[pid]
+func (r *run) leaveRest(p *pass, why string) {
 	if p == nil {
 		return
 	}

@@ -88,6 +88,13 @@ func bytesOf(pages []page) (sum unit.Bytes) {
 	return sum
 }
 
+// outlives says that a page may remain when the process ends: it is a file's, shared
+// memory, or another process's too.
+func (p page) outlives() (yes bool) {
+	p.keys(func(pageKey) { yes = true })
+	return yes
+}
+
 // tally is what became of pages.
 type tally struct {
 	moved, gone sums

@@ -31,7 +31,7 @@ type aim struct {
 
 func aimOf(req Request) aim { return aim{req.From, req.To, req.LeaveForeign, req.Hot != nil} }
 
-// area is a mapping that has pages elsewhere.
+// area is a mapping that has pages elsewhere, or may have.
 type area struct {
 	pass       *pass
 	index      int    // in it
@@ -39,7 +39,9 @@ type area struct {
 	next, end  uint64 // what is not done yet
 	size       uint64 // of its pages, bytes
 	elsewhere  uint64 // pages, by numa_maps when the pass began
+	sure       bool   // numa_maps has this very mapping: elsewhere is all there was
 	found      uint64 // of them
+	taken      uint64 // of these, what was handed out and has not come back
 	kind       migration.Kind
 	mostlyAnon bool   // a file's, but by numa_maps most pages are private copies
 	file       fileID // zero: none
@@ -53,15 +55,8 @@ func (p page) rewind() {
 		return
 	}
 	p.area.next, p.area.found = min(p.area.next, p.addr), 0
+	p.area.taken -= min(p.area.taken, p.size/p.area.size)
 	p.area.pass.at = min(p.area.pass.at, p.area.index)
-}
-
-// pages is how many of a pass are elsewhere, in small ones.
-func (p *pass) pages() (sum uint64) {
-	for _, a := range p.areas[p.at:] {
-		sum += a.elsewhere * a.size / smallPage
-	}
-	return sum
 }
 
 // passOf continues a pass or begins one.
@@ -95,21 +90,19 @@ func (m *Mover) proc(pid int, file string) string {
 	return m.root.Path(fmt.Sprintf("/proc/%d/%s", pid, file))
 }
 
-// areas joins numa_maps, which knows the pages, with maps, which knows the ends and
-// files. The two are read one after the other: a mapping only one of them has is left
-// for the next pass.
+// areas are the mappings that have pages elsewhere, or may have.
 func (r *run) areas(pid int) ([]*area, error) {
-	const need = "CAP_SYS_PTRACE"
-	m := r.m
-	vmas, err := procfs.ReadNumaMaps(&m.buf, m.proc(pid, "numa_maps"), procfs.MapsBudget())
+	mapped, err := readMappings(&r.m.buf, r.m.proc(pid, "numa_maps"), r.m.proc(pid, "maps"))
 	if err != nil {
-		return nil, unix.Explain("read", m.proc(pid, "numa_maps"), need, err)
+		return nil, err
 	}
-	mapped, err := procfs.ReadAreas(&m.buf, m.proc(pid, "maps"), procfs.MapsBudget())
-	if err != nil {
-		return nil, unix.Explain("read", m.proc(pid, "maps"), need, err)
+	var areas []*area
+	for _, m := range mapped {
+		if a := r.area(pid, m); a != nil {
+			areas = append(areas, a)
+		}
 	}
-	return r.join(pid, vmas, mapped), nil
+	return areas, nil
 }
 
 // leave counts pages of a file that is left, as numa_maps has them.
@@ -121,43 +114,47 @@ func (r *run) leave(a *area, pages uint64) {
 	}
 }
 
-func (r *run) join(pid int, vmas []procfs.VMA, mapped []procfs.Area) []*area {
-	byStart := map[uint64]procfs.Area{}
-	for _, a := range mapped {
-		byStart[a.Start] = a
+// area is nil when there is nothing to be moved in a mapping.
+func (r *run) area(pid int, m mapping) *area {
+	a := &area{start: m.Start, next: m.Start, end: m.End, size: m.pages.PageSize, offset: m.Offset, sure: m.sure}
+	for _, n := range m.pages.Nodes {
+		if r.elsewhere(n.Node) {
+			a.elsewhere += n.Pages
+		}
 	}
-	var areas []*area
-	for _, v := range vmas {
-		at, known := byStart[v.Start]
-		a := &area{start: v.Start, next: v.Start, end: at.End, size: v.PageSize, offset: at.Offset}
-		for _, n := range v.Nodes {
-			if r.elsewhere(n.Node) {
-				a.elsewhere += n.Pages
-			}
-		}
-		if !known || a.elsewhere == 0 {
-			continue
-		}
-		if a.kind = r.kinds.Of(pid, at); v.Huge {
-			a.kind = migration.Hugetlb
-		}
-		if a.kind == "" { // a device's
-			continue
-		}
-		a.mostlyAnon = 2*v.Anon > v.Pages()
-		if at.HasFile() {
-			a.file = pagecache.IDOf(r.m.root, pid, at)
-			if left := r.j.foreign[a.file]; left != nil && v.Pages() > 0 {
-				a.foreign = true
-				ofFile := float64(v.Pages() - min(v.Anon, v.Pages()))
-				fresh := left.share(at.Offset, float64(a.elsewhere)*ofFile/float64(v.Pages()), ofFile, a.size)
-				r.leave(a, uint64(fresh))
-				if v.Anon == 0 {
-					continue
-				}
-			}
-		}
-		areas = append(areas, a)
+	if m.sure && a.elsewhere == 0 {
+		return nil
 	}
-	return areas
+	if a.kind = r.kinds.Of(pid, m.Area); m.pages.Huge {
+		a.kind = migration.Hugetlb
+	}
+	if a.kind == "" { // a device's
+		return nil
+	}
+	if m.unsized || a.kind == migration.Hugetlb && !m.pages.Huge {
+		r.note("unsized", "mapping %#x-%#x of process %d changed while it was read, and may be of huge pages: left", m.Start, m.End, pid)
+		return nil
+	}
+	a.mostlyAnon = 2*m.pages.Anon > m.pages.Pages()
+	if m.HasFile() && !r.ofFile(pid, m, a) {
+		return nil
+	}
+	return a
+}
+
+// ofFile notes of which file a mapping is; false when all of it is left to others.
+func (r *run) ofFile(pid int, m mapping, a *area) bool {
+	a.file = pagecache.IDOf(r.m.root, pid, m.Area)
+	left := r.j.foreign[a.file]
+	if left == nil {
+		return true
+	}
+	a.foreign = true
+	all, anon := m.pages.Pages(), m.pages.Anon
+	if all > 0 {
+		ofFile := float64(all - min(anon, all))
+		fresh := left.share(m.Offset, float64(a.elsewhere)*ofFile/float64(all), ofFile, a.size)
+		r.leave(a, uint64(fresh))
+	}
+	return anon > 0 || !m.sure
 }

@@ -47,13 +47,14 @@ func (r *run) open(w *worker) {
 	r.opening = false
 	switch {
 	case err == nil && src != nil:
-		w.lane = &lane{pid: src.pid(), source: src}
+		w.lane = &lane{pid: src.pid(), source: src, pass: passIn(src)}
 		r.lanes = append(r.lanes, w.lane)
 	case err != nil && r.patient.Err() != nil: // goOn says why
 	case err == nil:
 		r.over = pid == nobody && r.plan.at == len(r.plan.pids)
 	case pid != nobody && errors.Is(err, unix.ErrGone):
 		r.ended(pid)
+		r.loseBefore(pid)
 	case pid != nobody && errors.Is(err, unix.ErrNotPermitted):
 		r.refuse(pid, err)
 		r.unseen(pid, err)
@@ -61,6 +62,21 @@ func (r *run) open(w *worker) {
 		r.fail(err)
 	}
 	r.changed.Broadcast()
+}
+
+// loseBefore counts what an earlier call had still to come to of a process that ended.
+func (r *run) loseBefore(pid int) {
+	var t tally
+	r.m.pass[pid].lose(&t)
+	t.addTo(&r.res)
+}
+
+// passIn is the pass that a source goes through; nil of files.
+func passIn(s source) *pass {
+	if p, ok := s.(*process); ok {
+		return p.p
+	}
+	return nil
 }
 
 const nobody = -1 // no process: what comes after them

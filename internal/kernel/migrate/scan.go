@@ -116,7 +116,7 @@ func (s *process) enough(want int) bool { return len(s.here)+len(s.found.pages) 
 func (s *process) look(want int) error {
 	a := s.p.areas[s.p.at]
 	end := a.end
-	if a.elsewhere > 0 && a.end-a.start > sparse && a.found >= a.elsewhere {
+	if a.sure && a.end-a.start > sparse && a.found >= a.elsewhere {
 		a.next = a.end
 	}
 	if limit := a.next&^chunkMask + s.span*s.small(); limit < end {
@@ -363,7 +363,7 @@ func (s *process) one(i int) {
 
 // keep adds a page, unless it is to be left.
 func (s *process) keep(c candidate, p page, n int) {
-	c.area.found += uint64(n)
+	c.area.found, c.area.taken = c.area.found+uint64(n), c.area.taken+uint64(n)
 	if hot := s.r.req.Hot; hot != nil && !hot.Hot(s.id, p.addr) || c.area.foreign && p.kind != migration.Anon && p.kind != migration.THP {
 		s.unclaim(p)
 		return

@@ -279,15 +279,16 @@ func (s *sim) show(pid int, a simArea, maps, numa *strings.Builder, pagemap, fla
 			binary.NativeEndian.PutUint64(flags[8*f.pfn:], frameHead|frameTHP)
 		}
 	}
-	if len(byNode) == 0 {
-		return
-	}
 	fmt.Fprintf(numa, "%x default", a.start)
 	if a.ino != 0 {
 		fmt.Fprintf(numa, " file=%s", a.path)
 	}
 	if a.huge {
 		numa.WriteString(" huge")
+	}
+	if len(byNode) == 0 { // as show_numa_map in fs/proc/task_mmu.c
+		numa.WriteString("\n")
+		return
 	}
 	if anon > 0 {
 		fmt.Fprintf(numa, " anon=%d", anon)

@@ -135,6 +135,6 @@ func (f *filesystems) learnMemfd(flags int, n nature) {
 	defer sys.Close(fd)
 	var st sys.Stat_t
 	if sys.Fstat(fd, &st) == nil {
-		f.by[uint64(st.Dev)] = n
+		f.by[st.Dev] = n
 	}
 }

@@ -111,7 +111,7 @@ func (f File) is(st sys.Stat_t) bool {
 	if f.block {
 		mode = sys.S_IFBLK
 	}
-	id := ID{uint64(st.Dev), st.Ino, f.IPC}
+	id := ID{st.Dev, st.Ino, f.IPC}
 	if st.Mode&sys.S_IFMT != mode {
 		return false
 	}

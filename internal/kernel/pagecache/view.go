@@ -306,7 +306,7 @@ func readEach(window []byte, offsets []uint64, first uint64) (done int) {
 }
 
 // sink keeps the reads of readEach.
-var sink byte
+var sink byte //nolint:unused // writing it is its use
 
 func (v *View) unmap() {
 	if v.window != nil {

@@ -17,14 +17,13 @@ import (
 
 // fakeTasks is a PMU that holds groups of so many events and counts by their config.
 type fakeTasks struct {
-	most    int // events of a group; 0: no PMU at all
-	refuse  error
-	next    int
-	groups  map[int][]uint64 // configs, by the leader
-	times   [2]uint64        // enabled, running
-	counts  map[uint64]uint64
-	isOpen  map[int]bool
-	leaders map[int]int
+	most   int // events of a group; 0: no PMU at all
+	refuse error
+	next   int
+	groups map[int][]uint64 // configs, by the leader
+	times  [2]uint64        // enabled, running
+	counts map[uint64]uint64
+	isOpen map[int]bool
 }
 
 func newTasks(most int) *fakeTasks {

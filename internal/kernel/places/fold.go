@@ -75,6 +75,7 @@ type line struct {
 	modified      uint32            // of both, that took it from a cache that had changed it
 	ips           map[uint64]uint32 // of stores; nil: none
 	writers       map[int]bool      // by TID; nil: none
+	others        map[int]uint32    // samples of other processes than pid; nil: none
 }
 
 // New returns an empty Folder for a machine of so many nodes.
@@ -189,6 +190,7 @@ func (f *Folder) addLine(p *process, a addr.Access, node int) {
 	if a.Modified {
 		l.modified++
 	}
+	l.of(a.PID, 1)
 	if !a.Store {
 		l.loads[node]++
 		return
@@ -199,6 +201,34 @@ func (f *Folder) addLine(p *process, a addr.Access, node int) {
 	l.stores[node]++
 	l.ips[a.IP]++
 	l.writers[a.TID] = true
+}
+
+// of counts samples of a process, if that is not the line's first.
+func (l *line) of(pid int, n uint32) {
+	if pid == l.pid {
+		return
+	}
+	if l.others == nil {
+		l.others = map[int]uint32{}
+	}
+	l.others[pid] += n
+}
+
+// users are the processes with samples of a line, most first; none where there is one.
+func (l *line) users() (all []survey.LineUser) {
+	if l.others == nil {
+		return nil
+	}
+	rest := sum(widen(l.loads)) + sum(widen(l.stores))
+	for pid, n := range l.others {
+		all = append(all, survey.LineUser{PID: pid, Samples: uint64(n)})
+		rest -= uint64(n)
+	}
+	all = append(all, survey.LineUser{PID: l.pid, Samples: rest})
+	slices.SortFunc(all, func(a, b survey.LineUser) int {
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.PID, b.PID))
+	})
+	return all
 }
 
 // Samples is what came together.
@@ -327,7 +357,7 @@ func (f *Folder) line(l *line, bytes int) survey.Line {
 		ips[ip] = &survey.Function{Samples: uint64(n), Writes: uint64(n)}
 	}
 	return survey.Line{PID: l.pid, Addr: l.addr, Bytes: bytes, Mapping: l.mapping,
-		Loads: widen(l.loads), Stores: widen(l.stores), Modified: uint64(l.modified), Writers: len(l.writers), Functions: f.functions(l.pid, ips)}
+		Loads: widen(l.loads), Stores: widen(l.stores), Modified: uint64(l.modified), Writers: len(l.writers), Users: l.users(), Functions: f.functions(l.pid, ips)}
 }
 
 func merge(into, l *line) *line {
@@ -345,6 +375,12 @@ func merge(into, l *line) *line {
 	for tid := range l.writers {
 		into.writers[tid] = true
 	}
+	rest := uint32(sum(widen(l.loads)) + sum(widen(l.stores)))
+	for pid, n := range l.others {
+		into.of(pid, n)
+		rest -= n
+	}
+	into.of(l.pid, rest)
 	return into
 }
 

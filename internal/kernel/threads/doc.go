@@ -17,6 +17,6 @@
 // Without counters the time on a CPU is from schedstat, which lags by up to a tick for
 // a thread that runs, and everything else is unknown, with the reason.
 //
-// It is NOT for: workloads' memory (kernel.Reader), whom to move (policy), or moving
+// It is NOT for: workloads' memory (kernel.Reader), what to move (policy), or moving
 // (owner/threads).
 package threads

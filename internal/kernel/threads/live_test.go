@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		go func() {
 			runtime.LockOSThread()
 			ready <- true
-			for i < spin {
+			for i < spin { //nolint:staticcheck // it spins until the process ends
 			}
 			for wait := -1; ; { // of a negative number all wake now and then
 				if spin < 0 {
@@ -129,8 +129,8 @@ func TestLiveTime(t *testing.T) {
 	}
 }
 
-// With fewer descriptors than threads everybody is still read, in each window, and how
-// many are not counted is told.
+// With fewer descriptors than threads every thread is still read, in each window, and how
+// many are not counted is reported.
 func TestLiveFilesRunOut(t *testing.T) {
 	limit, err := strconv.ParseUint(os.Getenv(fileLimit), 10, 64)
 	if err == nil {

@@ -31,7 +31,7 @@ type group struct {
 	threads   []*thread  // ascending by tid
 }
 
-// thread is one that is followed. Its id alone names none for good: ids are used again.
+// thread is one that is followed. Its id alone does not identify it: ids are used again.
 type thread struct {
 	tid     int
 	start   uint64 // ticks after boot
@@ -51,10 +51,10 @@ type thread struct {
 	gone    bool            // it ended since
 }
 
-// look finds threads that came, and lets go of those that went.
+// look finds new threads, and forgets those that have ended.
 func (r *Reader) look() error {
 	r.looked = r.cfg.Now()
-	if text, err := r.online.ReadLine(&r.buf); err == nil && string(text) != r.isOnline {
+	if r.topology.Changed(&r.buf) {
 		if err := r.readMachine(); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (r *Reader) look() error {
 	}
 	r.groups = slices.DeleteFunc(groups, func(g *group) bool { return len(g.threads) == 0 })
 	slices.SortFunc(r.groups, func(a, b *group) int { return cmp.Compare(a.id, b.id) })
-	r.tellShort()
+	r.reportShort()
 	r.prepare()
 	return nil
 }
@@ -93,9 +93,9 @@ func (r *Reader) groupOf(id string) *group {
 	return r.groups[i]
 }
 
-// found are the processes, in the order they were named, then cgroups: who is named
-// twice belongs to the first. A cgroup that was there and is not found has ended only
-// if its own files say so: a directory that cannot be listed hides it as well.
+// found are the processes, in the order they were named, then the cgroups. A process that
+// is named twice belongs to the first. A cgroup that was there and is not found has ended
+// only if its own files say so: a directory that cannot be listed hides it as well.
 func (r *Reader) found() (all []*group, err error) {
 	tag := unit.Some(true)
 	if r.cfg.Infer {
@@ -127,8 +127,8 @@ func (r *Reader) found() (all []*group, err error) {
 
 func processID(pid int) string { return "pid:" + strconv.Itoa(pid) }
 
-// meet lists a group's threads and opens the new ones. One that ended has none. Where
-// they cannot be listed, those of the last look are still there.
+// meet lists a group's threads and opens the new ones. A group that has ended has none.
+// Where they cannot be listed, those of the last look are still there.
 func (r *Reader) meet(g, old *group, taken map[int]bool) {
 	tids, err := r.tidsOf(g)
 	switch {
@@ -177,7 +177,7 @@ func (r *Reader) tidsOf(g *group) (tids []int, err error) {
 	if g.pid == 0 {
 		tids, err = r.layout.TIDs(nil, g.id, &r.buf)
 	} else {
-		tids, err = r.processTIDs(g.pid)
+		tids, err = kernel.ThreadIDs(r.cfg.Root, g.pid)
 	}
 	tids = slices.DeleteFunc(tids, func(tid int) bool { return slices.Contains(own, tid) })
 	slices.Sort(tids)
@@ -189,21 +189,7 @@ func (r *Reader) ownTIDs(g *group) ([]int, error) {
 	if g.pid != 0 || r.cfg.Root.Path("/") != "/" {
 		return nil, nil
 	}
-	return r.processTIDs(os.Getpid())
-}
-
-func (r *Reader) processTIDs(pid int) (tids []int, err error) {
-	dir := fmt.Sprintf("/proc/%d/task", pid)
-	entries, err := os.ReadDir(r.cfg.Root.Path(dir))
-	if err != nil {
-		return nil, unix.Explain("read", dir, "", err)
-	}
-	for _, e := range entries {
-		if tid, err := strconv.Atoi(e.Name()); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	return tids, nil
+	return kernel.ThreadIDs(r.cfg.Root, os.Getpid())
 }
 
 // thread is the one of that id, opened if it is new; nil where it ended, or is the
@@ -275,9 +261,10 @@ func (r *Reader) closeThread(t *thread) {
 	}
 }
 
-// tellShort tells how many threads are not read, or not counted, when that begins and
-// when it has grown twice as large: of a part of the threads, the penalty is of a part.
-func (r *Reader) tellShort() {
+// reportShort reports how many threads are not read, or not counted: when the first are,
+// and whenever the number has doubled. The penalty of a part of the threads is the
+// penalty of that part only.
+func (r *Reader) reportShort() {
 	uncounted, why := 0, ""
 	for _, g := range r.groups {
 		for _, t := range g.threads {
@@ -287,26 +274,26 @@ func (r *Reader) tellShort() {
 			}
 		}
 	}
-	if r.grown(&r.toldUncounted, uncounted) {
+	if r.grown(&r.reportedUncounted, uncounted) {
 		r.problem(fmt.Errorf("%d of %d threads are not counted: %s", uncounted, len(r.byTID), why))
 	}
-	if r.grown(&r.toldUnread, r.unread) {
+	if r.grown(&r.reportedUnread, r.unread) {
 		r.problem(fmt.Errorf("%d threads are not read: %w", r.unread, r.whyUnread))
 	}
 }
 
-func (r *Reader) grown(told *int, now int) bool {
-	if now > 0 && now <= 2*(*told) {
+func (r *Reader) grown(reported *int, now int) bool {
+	if now > 0 && now <= 2*(*reported) {
 		return false
 	}
-	*told = now
+	*reported = now
 	return now > 0
 }
 
-// bound finds the CPUs that a group may use: its cpuset's. Where that is not known, all
-// CPUs would make everybody narrower than it, pinned by somebody else: what its threads
-// may use together stands for it. What we have narrowed itself says less than the look
-// before did.
+// bound finds the CPUs that a group may use: its cpuset's. Where that is not known, what
+// its threads may use together stands for it. All CPUs would not do: every narrower
+// thread would count as pinned by another process. Threads that homenode has narrowed
+// say less than the look before did.
 func (r *Reader) bound(g, old *group) {
 	if len(g.threads) == 0 {
 		return
@@ -315,8 +302,8 @@ func (r *Reader) bound(g, old *group) {
 	if g.cpus, err = r.allowedOf(g); err == nil {
 		return
 	}
-	if !r.toldCPUs[g.id] {
-		r.toldCPUs[g.id] = true
+	if !r.reportedCPUs[g.id] {
+		r.reportedCPUs[g.id] = true
 		r.problem(fmt.Errorf("the cpuset of %s is not known: what its threads may use together stands for it: %w", g.id, err))
 	}
 	ours := false

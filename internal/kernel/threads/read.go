@@ -88,8 +88,8 @@ func (r *Reader) readAffinity(t *thread) bool {
 	return true
 }
 
-// figures is what there is to say of a thread. Whose its affinity is may change while
-// the affinity does not: it is asked each time.
+// figures is what is known of a thread. Whether homenode set its affinity is asked each
+// time: that may change while the affinity does not.
 func (r *Reader) figures(g *group, t *thread, length time.Duration) window.Thread {
 	th := window.Thread{ID: t.tid, Start: t.start, CPU: t.cpu, Allowed: t.allowed, Used: r.used(t, length)}
 	th.Ours = r.isOurs(t)
@@ -176,10 +176,14 @@ func (r *Reader) sum(g *group, w *window.Workload) {
 func (r *Reader) atNode(by []unit.Value[float64], th *window.Thread) {
 	used, ok1 := th.Used.Get()
 	cpu, ok2 := th.CPU.Get()
-	if !ok1 || !ok2 || cpu >= len(r.nodeOfCPU) || r.nodeOfCPU[cpu] < 0 {
+	if !ok1 || !ok2 {
 		return
 	}
-	v := &by[r.nodeOfCPU[cpu]]
+	i, ok := r.topology.NodeAt(cpu)
+	if !ok {
+		return
+	}
+	v := &by[i]
 	v.V = unit.Some(v.V.Or(0) + used)
 }
 

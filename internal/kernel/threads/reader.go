@@ -4,7 +4,6 @@ package threads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -25,10 +24,10 @@ import (
 type Config struct {
 	Root kernel.Root // zero: "/"
 	// PIDs are processes, Cgroups globs of cgroup paths: their operator says that it
-	// matters where they run. Watched are processes of which he says that it does not.
+	// matters where they run. Watched are processes for which it does not matter.
 	PIDs, Watched []int
 	Cgroups       []string
-	// Infer leaves the tags of PIDs and Cgroups open: who decides must find out.
+	// Infer leaves the tags of PIDs and Cgroups open: the policy must find out.
 	Infer    bool
 	UserOnly bool // count events in user mode only
 	// Ours says whether a thread's affinity was set by homenode; nil: none was.
@@ -44,21 +43,18 @@ type Reader struct {
 	cfg       Config
 	layout    cgroup.Layout
 	noLayout  error
-	machine   machine.Machine
-	online    unix.Kept
-	isOnline  string
+	topology  kernel.Topology
 	allOnline set.CPUSet
-	nodeOfCPU []int // index into machine.Nodes, −1: none; by CPU
 
 	meter  *perf.TaskMeter // nil: noPerf says why
 	noPerf string
 	opened int // threads that are counted
 	err    error
-	// Threads that could not be read in the last look, and of what was told already.
-	unread                    int
-	whyUnread                 error
-	toldUncounted, toldUnread int
-	toldCPUs                  map[string]bool // groups whose cpuset is not known
+	// Threads that could not be read in the last look, and what was reported already.
+	unread                            int
+	whyUnread                         error
+	reportedUncounted, reportedUnread int
+	reportedCPUs                      map[string]bool // groups whose cpuset is not known
 
 	groups   []*group // ascending by id
 	byTID    map[int]*thread
@@ -83,8 +79,7 @@ func NewReader(cfg Config) (*Reader, error) {
 	if cfg.Affinity == nil {
 		cfg.Affinity = unix.LiveAffinity{}
 	}
-	r := &Reader{cfg: cfg, byTID: map[int]*thread{}, begun: map[string]bool{}, toldCPUs: map[string]bool{}}
-	r.online.Path = cfg.Root.Path("/sys/devices/system/cpu/online")
+	r := &Reader{cfg: cfg, topology: kernel.NewTopology(cfg.Root), byTID: map[int]*thread{}, begun: map[string]bool{}, reportedCPUs: map[string]bool{}}
 	r.layout, r.noLayout = cgroup.Find(cfg.Root)
 	if len(cfg.Cgroups) > 0 && r.noLayout != nil {
 		return nil, r.noLayout
@@ -137,7 +132,7 @@ func (r *Reader) Usable() error {
 }
 
 // Machine is the topology as last read; it changes when CPUs go on- or offline.
-func (r *Reader) Machine() machine.Machine { return r.machine }
+func (r *Reader) Machine() machine.Machine { return r.topology.Machine }
 
 // EventTable names the table that counters are read by; "" when none are.
 func (r *Reader) EventTable() string {
@@ -153,36 +148,24 @@ func (r *Reader) CPUTime() time.Duration { return r.cpu }
 // Threads is how many threads are read now.
 func (r *Reader) Threads() int { return len(r.byTID) }
 
-// Close lets go of every open file.
+// Close closes every open file.
 func (r *Reader) Close() {
 	for _, t := range r.byTID {
 		r.closeThread(t)
 	}
 	clear(r.byTID)
 	r.groups = nil
-	r.online.Close()
+	r.topology.Close()
 }
 
 // readMachine (re)reads the topology.
 func (r *Reader) readMachine() error {
-	m, err := kernel.ReadMachine(r.cfg.Root)
-	if len(m.Nodes) == 0 {
-		return errors.Join(err, fmt.Errorf("read machine %s: no NUMA node (%w)", r.cfg.Root, kernel.ErrNotSupported))
+	if err := r.topology.Read(&r.buf, r.problem); err != nil {
+		return err
 	}
-	r.problem(err)
-	if text, err := r.online.ReadLine(&r.buf); err == nil {
-		r.isOnline = string(text)
-	}
-	r.machine, r.nodeOfCPU, r.allOnline = m, nil, set.CPUSet{}
-	r.w.Nodes = nil
-	for i, n := range m.Nodes {
+	r.allOnline, r.w.Nodes = set.CPUSet{}, nil
+	for _, n := range r.topology.Machine.Nodes {
 		r.allOnline = r.allOnline.Union(n.CPUs)
-		for cpu := range n.CPUs.All() {
-			for cpu >= len(r.nodeOfCPU) {
-				r.nodeOfCPU = append(r.nodeOfCPU, -1)
-			}
-			r.nodeOfCPU[cpu] = i
-		}
 		r.w.Nodes = append(r.w.Nodes, bareNode(n))
 	}
 	return nil

@@ -228,7 +228,8 @@ func TestThreadsComeAndGo(t *testing.T) {
 	}
 }
 
-// Only who is gone has ended: of whom nothing can be listed, all are still there.
+// Threads have ended only if they are gone: where they cannot be listed, all are still
+// there.
 func TestListingFails(t *testing.T) {
 	h := newHost(t, true)
 	h.start(10, 10, 0, 100)
@@ -267,8 +268,8 @@ func TestCgroupIsHidden(t *testing.T) {
 	}
 }
 
-// Who is not counted for lack of descriptors is read, told once, and counted when others
-// have ended.
+// Threads that are not counted for lack of descriptors are read, reported once, and counted
+// when others have ended.
 func TestFilesRunOut(t *testing.T) {
 	h := newHost(t, true)
 	for tid := 10; tid < 30; tid++ {
@@ -299,8 +300,8 @@ func TestFilesRunOut(t *testing.T) {
 	}
 }
 
-// Where the cpuset cannot be read, nobody is pinned for it; who is narrower than the
-// others still is.
+// Where the cpuset cannot be read, no thread counts as pinned for that; one that is narrower
+// than the others still does.
 func TestCpusetIsUnknown(t *testing.T) {
 	h := newHost(t, true)
 	held := map[int]bool{}
@@ -405,7 +406,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Whose an affinity is may change while it does not.
+// Whether an affinity is ours may change while the affinity does not.
 func TestOursIsAskedAnew(t *testing.T) {
 	h := newHost(t, true)
 	h.start(10, 10, 0, 100)
@@ -434,5 +435,36 @@ func TestIdleNumbersAreUsedAgain(t *testing.T) {
 	}
 	if th := h.read(r).Workloads[0].Threads; len(th) != 2 || th[1].Start != 300 {
 		t.Errorf("%+v", th)
+	}
+}
+
+// A CPU that comes back while the machine is read again is there in the next window at
+// the latest.
+func TestHotplugWhileMachineIsRead(t *testing.T) {
+	some := kerneltest.Files{"/sys/devices/system/cpu/online": "0-2\n", "/sys/devices/system/node/node1/cpulist": "2\n"}
+	all := kerneltest.Files{"/sys/devices/system/cpu/online": "0-3\n", "/sys/devices/system/node/node1/cpulist": "2-3\n"}
+	t.Cleanup(func() { unix.Interfere = nil })
+	for n, last := 1, false; !last; n++ {
+		h := newHost(t, true)
+		h.start(10, 10, 0, 100)
+		r := h.open(Config{PIDs: []int{10}})
+		kerneltest.Write(t, h.root, some)
+		call := 0
+		last = true
+		unix.Interfere = func(string) {
+			if call++; call == n {
+				last = false
+				kerneltest.Write(t, h.root, all)
+			}
+		}
+		h.read(r)
+		unix.Interfere = nil
+		if last {
+			kerneltest.Write(t, h.root, all)
+		}
+		if w := h.read(r); w.Nodes[1].CPUs != set.FromCPUs(2, 3) {
+			t.Fatalf("back before call %d: node 1 has CPUs %v", n, w.Nodes[1].CPUs)
+		}
+		r.Close()
 	}
 }

@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/yamlfile"
@@ -61,22 +58,22 @@ func ReadMix(path string) (Mix, error) {
 // ErrMalformed is in every error of ParseMix.
 var ErrMalformed = errors.New("malformed")
 
+// maxMix bounds what a mix may hold; the largest here has 2 KiB.
+const maxMix = 64 << 10
+
 // ParseMix refuses unknown keys, with line and excerpt.
 func ParseMix(data []byte, file string) (m Mix, err error) {
-	var body ast.Node
-	err = yamlfile.Guard(func() (err error) {
-		if body, err = yamlfile.Body(data); err == nil {
-			err = yaml.NodeToValue(body, &m, yaml.Strict())
-		}
-		return err
-	})
-	if err == nil {
+	doc, err := yamlfile.Parse(data, file, yamlfile.Rules{Malformed: ErrMalformed, What: "a mix", Most: maxMix})
+	if err != nil {
+		return Mix{}, err
+	}
+	if err = doc.Decode(&m); err == nil {
 		err = m.check(func(path, format string, args ...any) error {
-			return yamlfile.At(body, path, fmt.Sprintf(format, args...))
+			return doc.Wrong(path, fmt.Sprintf(format, args...))
 		})
 	}
 	if err != nil {
-		return Mix{}, yamlfile.Error(data, file, ErrMalformed, err)
+		return Mix{}, err
 	}
 	return m, nil
 }

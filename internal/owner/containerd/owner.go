@@ -165,7 +165,7 @@ func (o *Owner) Read(s journal.Setting) (journal.Current, error) {
 		delete(o.at, s.Name()) // it may be elsewhere by now
 	}
 	if errors.Is(err, kernel.ErrNotSupported) { // the file is gone with its controller
-		return cur, fmt.Errorf("read %s: %v (%w)", s, err, kernel.ErrGone) //nolint:errorlint // not of containerd
+		return cur, fmt.Errorf("read %s: %v (%w)", s, err, kernel.ErrGone) // %v: what is gone must not also count as not supported
 	}
 	o.seen[s] = cur.ID
 	return cur, err

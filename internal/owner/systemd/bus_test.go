@@ -67,6 +67,13 @@ func (p *peer) hangUp() {
 	p.conns = nil
 }
 
+// heard is which methods it was asked for so far.
+func (p *peer) heard() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
+}
+
 func (p *peer) serve(c net.Conn) {
 	r := bufio.NewReader(c)
 	for { // the handshake is in lines
@@ -144,10 +151,10 @@ func properties(method string, body []any) ([]any, string) {
 // What goes over the wire, and what comes back; also right after systemd was executed
 // anew.
 func TestBusWire(t *testing.T) {
-	var set []any
+	set := make(chan []any, 1) // the peer answers in a goroutine of its own
 	p := listen(t, func(method string, body []any) ([]any, string) {
 		if method == service+".Manager.SetUnitProperties" {
-			set = body
+			set <- body
 		}
 		return properties(method, body)
 	})
@@ -164,11 +171,12 @@ func TestBusWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[]interface {}{"a.service", true, [][]interface {}{[]interface {}{"AllowedCPUs", dbus.Variant{`
-	if got := fmt.Sprintf("%#v", set); !strings.HasPrefix(got, want) || set[2].([][]any)[0][1].(dbus.Variant).Signature().String() != "ay" {
-		t.Errorf("%s", got)
+	body := <-set
+	if got := fmt.Sprintf("%#v", body); !strings.HasPrefix(got, want) || body[2].([][]any)[0][1].(dbus.Variant).Signature().String() != "ay" {
+		t.Errorf("SetUnitProperties with %s, want %s… and a value of type ay", got, want)
 	}
-	if slices.Contains(p.asked, "org.freedesktop.DBus.Hello") {
-		t.Error("there is no bus to say hello to")
+	if slices.Contains(p.heard(), "org.freedesktop.DBus.Hello") {
+		t.Error("systemd's private socket is no bus, but it was asked for Hello")
 	}
 }
 

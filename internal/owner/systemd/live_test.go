@@ -276,7 +276,7 @@ func TestLiveStall(t *testing.T) {
 	liveSystemd(t)
 	all := int(heavy / 4096)
 	home := set.FromNodes(0)
-	id := startHeavy(t)
+	startHeavy(t)
 	a := live(t, Config{MostElsewhere: heavy / 2})
 	setAtOnce := func() { // without a limit: it may take PID 1 longer than ours
 		if err := a.bus.Set(t.Context(), "heavy.service", Mems, []byte{1}); err != nil {
@@ -292,7 +292,7 @@ func TestLiveStall(t *testing.T) {
 	t.Logf("at once: %d pages moved inside, PID 1 silent for %v", atOnce, stall)
 	sh(t, "systemctl stop heavy.service")
 
-	id = startHeavy(t)
+	id := startHeavy(t)
 	j := openLive(t)
 	mems := action.Step{Kind: action.SetMems, Workload: id, Nodes: home}
 	if o := j.Wrap(a).Apply(t.Context(), mems); o.Status != action.Refused {

@@ -24,7 +24,6 @@ type chaos struct {
 	r     *rand.Rand
 	host  *windowtest.Host
 	blind bool // no counter is known, ever
-	from  func(cpu, id int) int
 }
 
 func newChaos(seed uint64) *chaos {

@@ -101,20 +101,6 @@ func byCrowd(w *toy, l *toyLoad, t *toyThread) float64 {
 	return 40 + float64(60*(w.beside(l, w.nodeOf(t.cpu))-1))
 }
 
-// byBully: the first thread is a little better on node 0, and hurts whoever is beside it.
-func byBully(w *toy, l *toyLoad, t *toyThread) float64 {
-	if t.id == l.threads[0].id {
-		return 80 + 10*float64(w.nodeOf(t.cpu))
-	}
-	if w.nodeOf(t.cpu) == w.nodeOf(l.threads[0].cpu) {
-		return 200
-	}
-	return 80 + 80*float64(w.nodeOf(t.cpu))
-}
-
-// hurt is how many others are beside the first.
-func (w *toy) hurt() int { l := &w.loads[0]; return w.beside(l, w.nodeOf(l.threads[0].cpu)) - 1 }
-
 // byNothing is the same everywhere.
 func byNothing(*toy, *toyLoad, *toyThread) float64 { return 100 }
 

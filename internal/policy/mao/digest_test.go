@@ -88,6 +88,7 @@ func (d *digester) round(m machine.Machine, cfg Config, st State, w window.Windo
 		if rules[i] != r.Rule {
 			d.t.Fatalf("Decide says %s, Step %s", rules[i], r.Rule)
 		}
+		checkDeciding(d.t, r)
 	}
 	third, twice := d.again.Step(m, cfg, st, w)
 	if !reflect.DeepEqual([]any{third, twice, d.again.Reasons()}, []any{next, actions, reasons}) || !reflect.DeepEqual(d.again.Reasons(), reasons) {
@@ -99,6 +100,39 @@ func (d *digester) round(m machine.Machine, cfg Config, st State, w window.Windo
 		}
 	}
 	return next
+}
+
+// checkDeciding: a binding that stays, or ends, names the one condition that did not hold,
+// or none; and one whose figure is beyond its limit did hold, but for a quota that is met.
+func checkDeciding(t *testing.T, r action.Reason) {
+	t.Helper()
+	var deciding []action.Number
+	for _, n := range r.Numbers {
+		if n.Decides {
+			deciding = append(deciding, n)
+		}
+	}
+	must := 0
+	if strings.HasPrefix(r.Rule, "mao.keep.b") {
+		must = 1
+	}
+	if len(deciding) > 1 || (r.Rule == "mao.unbind.A" || r.Rule == "mao.unbind.B") && len(deciding) > 0 || len(deciding) < must && knownAll(r.Numbers) {
+		t.Fatalf("%s: %d conditions decided: %v", r.Rule, len(deciding), r.Numbers)
+	}
+	for _, n := range deciding {
+		if limit, ok := n.Limit.Get(); ok && n.Value.Or(limit) > limit+rounding {
+			t.Fatalf("%s: %v decided, and it is beyond its limit", r.Rule, n)
+		}
+	}
+}
+
+func knownAll(numbers []action.Number) bool {
+	for _, n := range numbers {
+		if !n.Value.Known() {
+			return false
+		}
+	}
+	return true
 }
 
 func digestRandom(t *testing.T, seed uint64, rules map[string]int) string {

@@ -166,9 +166,14 @@ func (r *round) strategyB(v *verdict, l *load) {
 	var others float64
 	others, v.known = r.othersMean(v.hot)
 	v.ahead = v.heat - others
-	v.must = v.known && v.ahead >= float64(r.cfg.ImbalanceThreshold)-rounding && // 1
+	v.must = r.isAhead(*v) && // 1
 		r.overQuota(l) && // 3
 		r.nodes[v.hot].above(v.heat, r.cfg.MinHistory) // 2
+}
+
+// isAhead is condition (1) of strategy B.
+func (r *round) isAhead(v verdict) bool {
+	return v.known && v.ahead >= float64(r.cfg.ImbalanceThreshold)-rounding
 }
 
 const nodeSource = "CPU time of the node / its online CPUs"
@@ -187,14 +192,20 @@ func (r *round) numbersOf(l *load, v verdict) []action.Number {
 	return r.appendNumbers(nil, l, v)
 }
 
+// appendNumbers appends the condition of each number in the order in which a reader
+// would look: the first that does not hold is why a binding stays.
 func (r *round) appendNumbers(numbers []action.Number, l *load, v verdict) []action.Number {
 	limit, of := r.quotaLimit(l)
-	numbers = append(numbers, number(of, l.CPU, limit, "cpus"))
+	quota := number(of, l.CPU, limit, "cpus")
+	quota.Decides = !r.overQuota(l)
+	numbers = append(numbers, quota)
 	switch {
 	case v.hot < 0:
 		return numbers
 	case r.cfg.Strategy == StrategyA:
-		return append(numbers, number("node_utilisation", derived(v.heat, true, nodeSource), float64(r.cfg.NodeBusy), "ratio"))
+		busy := number("node_utilisation", derived(v.heat, true, nodeSource), float64(r.cfg.NodeBusy), "ratio")
+		busy.Decides = !quota.Decides && !v.must
+		return append(numbers, busy)
 	}
 	n := &r.nodes[v.hot]
 	p95, enough := n.p95Of(r.cfg.MinHistory)
@@ -204,9 +215,11 @@ func (r *round) appendNumbers(numbers []action.Number, l *load, v verdict) []act
 			n.past += fmt.Sprintf(", fewer than %d", r.cfg.MinHistory)
 		}
 	}
-	return append(numbers,
-		number("node_ahead_of_others", derived(v.ahead, v.known, nodeSource), float64(r.cfg.ImbalanceThreshold), "ratio"),
-		action.Number{Name: "node_utilisation", Value: derived(v.heat, true, n.past), Limit: unit.OptOf(p95, enough), Unit: "ratio"})
+	ahead := number("node_ahead_of_others", derived(v.ahead, v.known, nodeSource), float64(r.cfg.ImbalanceThreshold), "ratio")
+	ahead.Decides = !quota.Decides && !r.isAhead(v)
+	past := action.Number{Name: "node_utilisation", Value: derived(v.heat, true, n.past), Limit: unit.OptOf(p95, enough), Unit: "ratio"}
+	past.Decides = !quota.Decides && !ahead.Decides && !v.must
+	return append(numbers, ahead, past)
 }
 
 // rounding is below any figure the kernel can give, and above what adding

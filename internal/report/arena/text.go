@@ -69,7 +69,11 @@ func (p *printer) rows(papers []paper) {
 	for _, paper := range papers {
 		for _, w := range paper.Rows {
 			p.Line("")
-			p.Hanging("  "+render.Clip(paper.Name, nameWidth)+": ", w.Statement)
+			name := render.Clip(paper.Name, nameWidth)
+			if w.Section != "" {
+				name += ", " + render.Clip(w.Section, nameWidth)
+			}
+			p.Hanging("  "+name+": ", w.Statement)
 			p.Hanging("    ", "theirs "+render.Or(w.Theirs, "–")+"; ours "+render.Or(w.Ours, "–")+"; "+strings.ToUpper(string(w.Verdict)))
 			p.Hanging("    ", w.Sentence)
 		}

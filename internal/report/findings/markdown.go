@@ -26,7 +26,7 @@ func Markdown(w io.Writer, r doctor.Report) error {
 		out.WriteString("\nNothing was found.\n")
 	}
 	if shared(r.Findings) {
-		out.WriteString("\n" + doNotAddUp + "\n")
+		out.WriteString("\n" + shareOneLoss + "\n")
 	}
 	if len(r.Quiet) > 0 {
 		fmt.Fprintf(&out, "\nNothing found by %d of %d rules: %s.\n", len(r.Quiet), r.Rules, render.EscapeMarkdown(strings.Join(r.Quiet, ", ")))

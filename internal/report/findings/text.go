@@ -36,13 +36,13 @@ func Text(w io.Writer, r doctor.Report, o render.TextOptions) error {
 	}
 	if shared(r.Findings) {
 		p.Line("")
-		p.Paragraph("", "", doNotAddUp)
+		p.Paragraph("", "", shareOneLoss)
 	}
 	p.rest(r)
 	return p.Flush(w, "report")
 }
 
-const doNotAddUp = "Costs of findings about one workload are one loss seen from several sides: they do not add up."
+const shareOneLoss = "Findings about one workload are often one loss seen from several sides: they share it, and their costs add up to no more than what is lost."
 
 func headline(v doctor.Verdict) string {
 	how := ""

@@ -58,7 +58,7 @@ type host struct {
 func hostOf(m machine.Machine) host {
 	h := host{cpus: m.CPUsOf(m.NodeIDs()).Len()}
 	for _, n := range m.Nodes {
-		h.memory += float64(float64(n.Memory.Or(0)) * usable)
+		h.memory += float64(n.Memory.Or(0)) * usable
 	}
 	return h
 }
@@ -101,7 +101,7 @@ func arriving(r *exact.Random, specs []sim.Spec) []sim.Spec {
 	at := 0.0
 	for _, i := range order {
 		specs[i].Arrive = time.Duration(at * float64(time.Second)).Truncate(time.Millisecond)
-		at += float64(gap.Seconds() * r.Exponential())
+		at += gap.Seconds() * r.Exponential()
 	}
 	return specs
 }
@@ -136,7 +136,7 @@ func vmsOf(cpus int) []vmType {
 	return all
 }
 
-// VMMix are VMs of Lakew's types, each with one of his applications, and memory by cores
+// VMMix are VMs of Lakew's types, each with one of its applications, and memory by cores
 // of which half is touched.
 func VMMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 	r := exact.NewRandom(seed, "mix", "vms")

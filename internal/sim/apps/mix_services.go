@@ -33,7 +33,7 @@ func ServiceMix(m machine.Machine, y memsys.System, seed uint64) []sim.Spec {
 	node := float64(h.cpus) / float64(m.NodesWithCPUs().Len())
 	var specs []sim.Spec
 	for left := h.cpus; left > 0; {
-		threads := min(left, max(1, int(node*(leastReplica+float64((mostReplica-leastReplica)*r.Float())))))
+		threads := min(left, max(1, int(node*(leastReplica+(mostReplica-leastReplica)*r.Float()))))
 		left -= threads
 		app := d.next()
 		memory := unit.Bytes(float64(h.share(threads)) / 2)

@@ -48,7 +48,7 @@ func TestMixes(t *testing.T) {
 					}
 				}
 				if first > gap {
-					t.Errorf("%s %d: nobody before %v", x.Name, seed, first)
+					t.Errorf("%s %d: none before %v", x.Name, seed, first)
 				}
 			}
 			if reflect.DeepEqual(x.Make(m, y, 1), x.Make(m, y, 2)) {
@@ -118,7 +118,7 @@ func TestDrawnMixIsNotTrainedOn(t *testing.T) {
 	})
 }
 
-// Services run at the load that they are made for, where nobody is far from his memory.
+// Services run at the load that they are made for, where no thread is far from its memory.
 func TestServicesLoad(t *testing.T) {
 	b, _ := machines.Find(machines.DualSkylake)
 	m, y := b.Make()
@@ -140,7 +140,7 @@ func TestServicesLoad(t *testing.T) {
 	}
 }
 
-// A world of each mix runs: everybody does something.
+// A world of each mix runs: every workload does something.
 func TestMixesRun(t *testing.T) {
 	each(t, func(t *testing.T, m machine.Machine, y memsys.System) {
 		lasts := 30 * time.Second
@@ -162,8 +162,7 @@ func TestMixesRun(t *testing.T) {
 	})
 }
 
-// The offline side's word is given to whom remote memory slows down, and to nobody who
-// computes.
+// Approved are applications that remote memory slows down, and none that only compute.
 func TestApproved(t *testing.T) {
 	b, _ := machines.Find(machines.FourNodes)
 	m, y := b.Make()

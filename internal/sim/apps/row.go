@@ -36,7 +36,7 @@ type row struct {
 	wakes             float64 // an operation
 }
 
-// perThread is what it holds if nobody says: of all, and more by thread.
+// perThread is what it holds if that is not given: of all, and more by thread.
 type perThread struct{ all, each unit.Bytes }
 
 // part is memory that is accessed alike.

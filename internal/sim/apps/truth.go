@@ -148,4 +148,7 @@ func remote(m machine.Machine, y *memsys.System, from int) (node, distance int, 
 }
 
 // workOf is an operation of a spec without phases.
-func workOf(s sim.Spec) *memsys.Work { return &s.Works()[0] }
+func workOf(s sim.Spec) *memsys.Work {
+	work := s.Work.In(sim.PhaseSpec{})
+	return &work
+}

@@ -9,11 +9,15 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/experiment"
 	"homenode/internal/sim/memsys"
 )
 
 // Schema is the version of a result's wire form. Readers refuse a newer one.
 const Schema = 1
+
+// How figures of a result are known.
+const How = experiment.How
 
 // Machine is one of a plan.
 type Machine struct {
@@ -49,7 +53,7 @@ type Plan struct {
 	// said of them; of those that are missing, PeriodOf's and arm's.
 	Periods map[string]time.Duration
 	Abouts  map[string]string
-	// Options changes what a policy is given, which is everybody's defaults (see
+	// Options changes what a policy is given, which is the defaults of all (see
 	// DefaultOptions); nil: nothing is changed. It is called from several workers.
 	Options func(policy string, m *Machine, o *arm.Options)
 	// Actuate changes how policies act, which is actuate's defaults; nil: nothing is changed.
@@ -127,30 +131,4 @@ type Named struct {
 	LastsS  float64 `json:"lasts_s,omitempty"`
 	WarmupS float64 `json:"warmup_s,omitempty"`
 	StepS   float64 `json:"step_s,omitempty"`
-}
-
-// Verdict is what became of a paper's statement.
-type Verdict string
-
-// The verdicts.
-const (
-	Confirmed    Verdict = "confirmed"
-	NotConfirmed Verdict = "not confirmed"
-	CannotTest   Verdict = "cannot be tested here"
-)
-
-// ToReach is whose statement a row is that is no paper's, but what was to be reached.
-const ToReach = "to reach"
-
-// Row is a paper's statement beside what came of it here.
-type Row struct {
-	Paper     string  `json:"paper"`     // "Rao 2013", "Lakew 2025", "MAO"
-	Statement string  `json:"statement"` // in our words
-	Theirs    string  `json:"theirs"`    // figure, with unit; "–": it gives none
-	Ours      string  `json:"ours"`
-	Verdict   Verdict `json:"verdict"`
-	Sentence  string  `json:"sentence"` // why, with the figures that it was judged by
-	// Target: it is of what homenode was to reach, and 'make bench-arena' fails where it is
-	// not confirmed.
-	Target bool `json:"target,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/experiment"
 	"homenode/internal/sim/threads"
 	"homenode/internal/window"
 )
@@ -28,21 +29,16 @@ type book struct {
 	seen    time.Duration // of the last look
 	apps    map[string]*sums
 	threads map[int]*threadSums
-	local   float64
-	remote  float64
-	cpu     float64
+	all     experiment.Tally
 }
 
 // sums are of one workload.
 type sums struct {
-	spec                      *sim.Spec
-	service                   string
-	seconds, ops              float64
-	p99, rated                float64 // times operations; operations that have one
-	cpu, cycles, instructions float64
-	local, remote             float64
-	requests, waits           float64 // uncore
-	each                      []float64
+	experiment.Tally
+	spec            *sim.Spec
+	service         string
+	requests, waits float64 // uncore
+	each            []float64
 }
 
 // threadSums are of one thread: what it had when the warm-up ended, and at the last look.
@@ -59,7 +55,7 @@ type tellsThreads interface{ Threads() []threads.ThreadTruth }
 func newBook(specs []sim.Spec, warmup time.Duration) *book {
 	b := &book{warmup: warmup, apps: map[string]*sums{}, threads: map[int]*threadSums{}}
 	for i := range specs {
-		for _, id := range arm.IDs(specs[i]) {
+		for _, id := range specs[i].IDs() {
 			b.apps[id] = &sums{spec: &specs[i]}
 		}
 	}
@@ -80,10 +76,9 @@ func (b *book) look(w World, now time.Duration) {
 	counts := now > b.warmup
 	for _, t := range truth {
 		if s := b.apps[t.Workload]; counts && s != nil {
-			s.add(t)
-			b.local += t.Local
-			b.remote += t.Remote
-			b.cpu += t.CPUSeconds
+			s.service = t.Service
+			s.Add(&t)
+			b.all.Add(&t)
 		}
 	}
 	if single, ok := w.(tellsThreads); ok {
@@ -94,21 +89,6 @@ func (b *book) look(w World, now time.Duration) {
 		}
 	}
 	b.seen = now
-}
-
-func (s *sums) add(t sim.Truth) {
-	s.service = t.Service
-	s.seconds += t.Seconds
-	s.ops += t.Ops
-	if t.P99 > 0 {
-		s.p99 += float64(t.P99 * t.Ops)
-		s.rated += t.Ops
-	}
-	s.cpu += t.CPUSeconds
-	s.cycles += t.Cycles
-	s.instructions += t.Instructions
-	s.local += t.Local
-	s.remote += t.Remote
 }
 
 // mean is number 2 where threads are not told of one by one.
@@ -163,11 +143,11 @@ func (b *book) close(j job, counts arm.Counts) Cell {
 		Moves: counts.Pins + counts.Binds + counts.Asides + counts.Unbinds,
 		Pins:  counts.Pins, Binds: counts.Binds, Asides: counts.Asides, Unbinds: counts.Unbinds,
 		MovedB: counts.Moved, Refused: counts.Refused, MoverCPU: counts.CPU,
-		LocalRatio: share(b.local, b.local+b.remote), CPUSeconds: b.cpu,
+		LocalRatio: b.all.LocalRatio(), CPUSeconds: b.all.CPU,
 	}
 	fair := b.fairness()
 	for id, s := range b.apps {
-		if s.seconds > 0 {
+		if s.Seconds > 0 {
 			c.Apps = append(c.Apps, s.app(id, fair))
 		}
 	}
@@ -177,11 +157,11 @@ func (b *book) close(j job, counts arm.Counts) Cell {
 
 func (s *sums) app(id string, fair map[string]float64) App {
 	a := App{
-		ID: id, Service: s.service, Threads: max(1, s.spec.Threads), Rated: s.spec.Demand.Rate > 0, Ops: over(s.ops, s.seconds), CPUPerOp: over(s.cpu, s.ops),
-		LocalRatio: share(s.local, s.local+s.remote), IPC: over(s.instructions, s.cycles), MPI: over(s.local+s.remote, s.instructions),
-		Penalty: over(s.waits, s.requests), P99S: over(s.p99, s.rated), Fairness: 1,
+		ID: id, Service: s.service, Threads: max(1, s.spec.Threads), Rated: s.spec.Demand.Rate > 0, Ops: experiment.Over(s.Ops, s.Seconds), CPUPerOp: s.CPUPerOp(),
+		LocalRatio: s.LocalRatio(), IPC: s.IPC(), MPI: experiment.Over(s.Local+s.Remote, s.Instructions),
+		Penalty: experiment.Over(s.waits, s.requests), P99S: experiment.Over(s.P99, s.Rated), Fairness: 1,
 	}
-	if s.rated == 0 {
+	if s.Rated == 0 {
 		a.P99S = percentile99(s.each)
 	}
 	if f, ok := fair[id]; ok {
@@ -206,7 +186,7 @@ func (b *book) fairness() map[string]float64 {
 	fair := map[string]float64{}
 	for id, m := range most {
 		if m > 0 {
-			fair[id] = share(least[id], m)
+			fair[id] = experiment.Share(least[id], m)
 		}
 	}
 	return fair
@@ -220,14 +200,3 @@ func percentile99(all []float64) float64 {
 	all = slices.Sorted(slices.Values(all))
 	return all[max(0, (99*len(all)+99)/100-1)]
 }
-
-// over is 0 where there is nothing to divide by.
-func over(part, whole float64) float64 {
-	if !(whole > 0) {
-		return 0
-	}
-	return part / whole
-}
-
-// share is over, where rounding does not make more than all of it.
-func share(part, whole float64) float64 { return max(0, min(1, over(part, whole))) }

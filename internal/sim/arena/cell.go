@@ -10,12 +10,10 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/experiment"
 	"homenode/internal/sim/linux"
 	"homenode/internal/window"
 )
-
-// start is when all cells start: the hour of the day matters to loads that have one.
-var start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
 // cell runs one.
 //
@@ -35,7 +33,7 @@ func (p *Plan) cell(ctx context.Context, j job, tell func(float64)) (Cell, error
 	}
 	name, _ := Kind(j.policy)
 	specs := j.mix.Specs(j.machine, j.seed)
-	c := sim.Config{Machine: j.machine.Host, System: j.machine.System, Linux: linux.DefaultSettings(), Specs: specs, Seed: j.seed, Start: start, Step: j.mix.Step}
+	c := sim.Config{Machine: j.machine.Host, System: j.machine.System, Linux: linux.DefaultSettings(), Specs: specs, Seed: j.seed, Start: experiment.Start, Step: j.mix.Step}
 	arm.Prepare(name, &c)
 	if p.Configure != nil {
 		p.Configure(j.policy, &c)
@@ -87,7 +85,7 @@ type watched struct {
 }
 
 // Run lets time pass up to each time at which the books are written. It stops early
-// where nobody wants to know any more.
+// when the context ends.
 func (w *watched) Run(d time.Duration) {
 	for end := w.now + d; w.now < end && w.ctx.Err() == nil; {
 		next := min(end, (w.now/w.every+1)*w.every, w.book.next(w.now))

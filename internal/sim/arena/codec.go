@@ -5,11 +5,11 @@ package arena
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"homenode/internal/schema"
+	"homenode/internal/sim/experiment"
 )
 
 // ErrNewer is wrapped when a result was written by a newer homenode.
@@ -34,15 +34,12 @@ func Encode(r Result) ([]byte, error) { return schema.Encode(r, whatItIs) }
 //     all policies and seeds alike,
 //  4. a cell's apps ascend by ID, each once,
 //  5. figures are finite and not negative, shares at most 1,
-//  6. a row says something, and its verdict is one of the three.
+//  6. a row says something, and its verdict is one of those that there are.
 //
 // A result of rows only has no cells, machines or policies.
 func (r Result) Validate() error {
-	if r.Schema < 1 || r.Schema > Schema { // 1
-		return fmt.Errorf("schema %d: want 1 to %d", r.Schema, Schema)
-	}
-	if r.How != How {
-		return fmt.Errorf("how is %.80q: want %q", r.How, How)
+	if err := experiment.CheckForm(r.Schema, Schema, r.How); err != nil { // 1
+		return err
 	}
 	if err := errors.Join(checkNames("machine", r.Machines), checkNames("mix", r.Mixes), checkNames("policy", r.Policies)); err != nil { // 2
 		return err
@@ -74,10 +71,10 @@ func checkNames(what string, all []Named) error {
 		if n.Nodes < 0 || n.CPUs < 0 {
 			return fmt.Errorf("%s %.80q: %d nodes and %d CPUs: that is no machine", what, n.Name, n.Nodes, n.CPUs)
 		}
-		f := &figures{}
-		f.positive("seconds", n.PeriodS, n.LastsS, n.WarmupS, n.StepS)
-		if f.err != nil {
-			return fmt.Errorf("%s %.80q: %w", what, n.Name, f.err)
+		f := &experiment.Check{}
+		f.Positive("seconds", n.PeriodS, n.LastsS, n.WarmupS, n.StepS)
+		if f.Err != nil {
+			return fmt.Errorf("%s %.80q: %w", what, n.Name, f.Err)
 		}
 	}
 	return nil
@@ -113,20 +110,20 @@ func (c *Cell) name() string {
 }
 
 func (c *Cell) check() error {
-	f := &figures{}
+	f := &experiment.Check{}
 	if c.Moves < 0 || c.Pins < 0 || c.Binds < 0 || c.Asides < 0 || c.Unbinds < 0 || c.Refused < 0 {
 		return errors.New("a count is negative")
 	}
-	f.positive("moved_bytes, mover_cpu_s, cpu_seconds", c.MovedB, c.MoverCPU, c.CPUSeconds)
-	f.share("local_ratio", c.LocalRatio)
+	f.Positive("moved_bytes, mover_cpu_s, cpu_seconds", c.MovedB, c.MoverCPU, c.CPUSeconds)
+	f.Share("local_ratio", c.LocalRatio)
 	for i, a := range c.Apps { // 4
 		if a.ID == "" || i > 0 && a.ID <= c.Apps[i-1].ID || a.Threads < 0 {
 			return fmt.Errorf("app %d %.80q: want ascending IDs, and no negative count", i, a.ID)
 		}
-		f.positive("app "+a.ID, a.Ops, a.P99S, a.CPUPerOp, a.IPC, a.MPI, a.Penalty)
-		f.share("app "+a.ID, a.LocalRatio, a.Fairness)
+		f.Positive("app "+a.ID, a.Ops, a.P99S, a.CPUPerOp, a.IPC, a.MPI, a.Penalty)
+		f.Share("app "+a.ID, a.LocalRatio, a.Fairness)
 	}
-	return f.err
+	return f.Err
 }
 
 func checkRows(rows []Row) error { // 6
@@ -134,34 +131,9 @@ func checkRows(rows []Row) error { // 6
 		if w.Paper == "" || w.Statement == "" || w.Sentence == "" {
 			return fmt.Errorf("row %d: want a paper, a statement and a sentence", i)
 		}
-		if w.Verdict != Confirmed && w.Verdict != NotConfirmed && w.Verdict != CannotTest {
-			return fmt.Errorf("row %d: verdict %.80q: want %q, %q or %q", i, w.Verdict, Confirmed, NotConfirmed, CannotTest)
+		if all := []Verdict{Confirmed, NotConfirmed, CannotTest, NotJudged}; !slices.Contains(all, w.Verdict) {
+			return fmt.Errorf("row %d: verdict %.80q: want one of %q", i, w.Verdict, all)
 		}
 	}
 	return nil
-}
-
-// most is beyond every figure that a cell can have; larger ones overflow where they are
-// divided and drawn.
-const most = 1e18
-
-// figures keeps the first that cannot be.
-type figures struct{ err error }
-
-func (f *figures) want(what string, ok bool, v float64, want string) {
-	if !ok && f.err == nil {
-		f.err = fmt.Errorf("%.80s: %v: want %s", what, v, want)
-	}
-}
-
-func (f *figures) positive(what string, all ...float64) {
-	for _, v := range all {
-		f.want(what, v >= 0 && v <= most && !math.IsInf(v, 0), v, "a number that is not negative, 1e18 at most")
-	}
-}
-
-func (f *figures) share(what string, all ...float64) {
-	for _, v := range all {
-		f.want(what, v >= 0 && v <= 1, v, "0 to 1")
-	}
 }

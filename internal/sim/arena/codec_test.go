@@ -95,7 +95,5 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		MAORows(r)
-		TargetRows(r)
 	})
 }

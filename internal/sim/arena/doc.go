@@ -6,5 +6,5 @@
 //	Plan{machines, mixes, policies, seeds} ─Run─▶ Result{cells} ─▶ Summary: ranking, intervals
 //	                                                        └───▶ Row: a paper's figure beside ours
 //
-// It is NOT for: what a paper did (arena/rao, arena/lakew), or showing it (report).
+// It is NOT for: what a paper did (papers/rao, papers/lakew), or showing it (report).
 package arena

@@ -47,7 +47,7 @@ func Kind(policy string) (name, suffix string) {
 	return name, suffix
 }
 
-// DefaultOptions are everybody's defaults.
+// DefaultOptions are the defaults of all policies.
 func DefaultOptions(m *Machine, specs []sim.Spec) arm.Options {
 	return arm.Options{
 		MAO: mao.DefaultConfig(), Numad: numad.DefaultConfig(), BRM: brm.DefaultConfig(), Animal: animal.DefaultConfig(),

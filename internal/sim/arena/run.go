@@ -3,16 +3,13 @@
 package arena
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
-)
 
-// How figures of a result are known. There is no other way.
-const How = "modelled"
+	"homenode/internal/sim/experiment"
+)
 
 // Run is every cell of a plan, so many at a time; tell is told how much is done, 0 to 1,
 // and may be nil. What comes of it does not depend on the number of workers: same plan,
@@ -22,10 +19,16 @@ func Run(ctx context.Context, plan Plan, workers int, tell func(share float64)) 
 	if err := plan.check(); err != nil {
 		return Result{}, err
 	}
-	jobs := plan.jobs()
-	r := plan.result()
-	r.Cells = make([]Cell, len(jobs))
-	if err := plan.work(ctx, jobs, r.Cells, workers, tell); err != nil {
+	jobs, r := plan.jobs(), plan.result()
+	err := experiment.Run(ctx, experiment.Plan[Cell]{
+		Cells: len(jobs), Workers: workers, Tell: tell,
+		Run: func(ctx context.Context, cell int, tell func(float64)) (Cell, error) {
+			return plan.cell(ctx, jobs[cell], tell)
+		},
+		Take: func(_ int, c Cell) error { r.Cells = append(r.Cells, c); return nil },
+		Cost: func(cell int) float64 { return jobs[cell].cost },
+	})
+	if err != nil {
 		return Result{}, err
 	}
 	return r, r.Validate()
@@ -77,7 +80,7 @@ func (p *Plan) cost(m *Machine, x *Mix, policy string) float64 {
 
 // result is one without cells.
 func (p *Plan) result() Result {
-	r := Result{Schema: Schema, How: How, Name: p.Name, About: p.About, Against: p.Against, Seeds: slices.Clone(p.Seeds)}
+	r := Result{Cells: []Cell{}, Schema: Schema, How: experiment.How, Name: p.Name, About: p.About, Against: p.Against, Seeds: slices.Clone(p.Seeds)}
 	for i := range p.Machines {
 		m := &p.Machines[i]
 		r.Machines = append(r.Machines, Named{Name: m.Name, About: m.About, From: m.System.From, Nodes: len(m.Host.Nodes), CPUs: m.Host.OnlineCPUs().Len()})
@@ -97,71 +100,4 @@ func (p *Plan) result() Result {
 		}
 	}
 	return r
-}
-
-// work does the jobs, long ones first, so that none is left alone at the end.
-func (p *Plan) work(ctx context.Context, jobs []job, cells []Cell, workers int, tell func(float64)) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	order := make([]int, len(jobs))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[b].cost, jobs[a].cost) })
-	queue := make(chan int, len(jobs))
-	for _, i := range order {
-		queue <- i
-	}
-	close(queue)
-	shares := newShares(jobs, tell)
-	var wait sync.WaitGroup
-	for range min(max(1, workers), len(jobs)) {
-		wait.Go(func() {
-			for i := range queue {
-				if ctx.Err() != nil {
-					return
-				}
-				c, err := p.cell(ctx, jobs[i], shares.one(i))
-				if err != nil {
-					cancel(err)
-					return
-				}
-				cells[i] = c
-			}
-		})
-	}
-	wait.Wait()
-	return context.Cause(ctx)
-}
-
-// shares adds up the progress of all jobs, by what they cost.
-type shares struct {
-	lock sync.Mutex
-	jobs []job
-	of   []float64
-	sum  float64
-	all  float64
-	tell func(float64)
-}
-
-func newShares(jobs []job, tell func(float64)) *shares {
-	s := &shares{jobs: jobs, of: make([]float64, len(jobs)), tell: tell}
-	for _, j := range jobs {
-		s.all += j.cost
-	}
-	return s
-}
-
-// one is told how much of a job is done.
-func (s *shares) one(i int) func(share float64) {
-	return func(share float64) {
-		if s.tell == nil {
-			return
-		}
-		s.lock.Lock()
-		defer s.lock.Unlock()
-		s.sum += float64((share - s.of[i]) * s.jobs[i].cost)
-		s.of[i] = share
-		s.tell(min(1, s.sum/s.all))
-	}
 }

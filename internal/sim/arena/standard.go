@@ -14,7 +14,7 @@ import (
 	"homenode/internal/sim/machines"
 )
 
-// Standard is the arena for everybody: machines × mixes × all policies. Its statistics
+// Standard is the full arena: machines × mixes × all policies. Its statistics
 // and most periods were chosen before any comparison; drawings, BRM's period, times, the
 // rate of moves and the search by hand after a first one in an unfinished world, the mixes
 // of the torus after another: docs/decisions/0022-arena.md says which, when and why.
@@ -24,7 +24,7 @@ func Standard() Plan {
 		Name: "all", About: "All policies on machines of two to 36 nodes, under mixes of the papers' programs and of others.",
 		Against: arm.None, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Policies: policies(),
 		Periods: map[string]time.Duration{arm.BRM: standardStep},
-		// Who places by hand does it once, when all are there; of many workloads or nodes for
+		// Placement by hand happens once, when all workloads are there; of many workloads or nodes for
 		// all seeds at once, as a search takes up to minutes there.
 		Options: func(_ string, m *Machine, o *arm.Options) {
 			if o.Patient = true; len(m.Host.Nodes) > manyNodes || len(o.Specs) > manySpecs {
@@ -32,7 +32,7 @@ func Standard() Plan {
 			}
 		},
 		// As fast as the machine moves memory: at the default rate, which is for a server that
-		// nobody is to notice it on, runs would be ten times as long.
+		// must not notice it, runs would be ten times as long.
 		Actuate: func(_ string, c *actuate.Config) { c.Rate = 0 },
 	}
 	for _, name := range []string{machines.DualSkylake, machines.FourNodes, machines.Opteron, machines.Kunpeng, machines.Torus} {
@@ -55,7 +55,7 @@ func Standard() Plan {
 }
 
 // drawings is how often a mix is drawn. Each is a mix of its own: seeds are chance only
-// (where threads start, who wakes first, how demand wanders), so that they are independent
+// (where threads start, which wakes first, how demand drifts), so that they are independent
 // of each other and variation can be told.
 const drawings = 2
 
@@ -109,7 +109,7 @@ func policies() (all []string) {
 	return all
 }
 
-// Times of a mix: arrivals are over in the first minute, and whoever moves memory (0.64 s
+// Times of a mix: arrivals are over in the first minute, and a policy that moves memory (0.64 s
 // a GB) has had another, before figures begin. BRM acts in each step; Rao's range is 10
 // to 100 ms.
 const (

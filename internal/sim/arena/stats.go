@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"homenode/internal/sim/exact"
+	"homenode/internal/sim/experiment"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -57,7 +58,7 @@ type Line struct {
 }
 
 // Noticeable is how far from 1 a speed must be to be called faster or slower: below it
-// is a difference, but none that anybody would act for. A choice.
+// is a difference, but too small to act on. A choice.
 const Noticeable = 0.005
 
 // Side says whether it was faster (+1), slower (-1), or neither (0), by the whole
@@ -139,7 +140,7 @@ func line(ours, theirs []*Cell, against string) Line {
 }
 
 // speedOf is how many times as fast an app ran: operations against operations. Where
-// requests come by themselves nobody can do more than were asked for; there it is that,
+// requests come by themselves no policy can do more than were asked for; there it is that,
 // times the CPU time that an operation took less (as arm.Oracle counts it). False: one
 // did nothing in both, or was not there.
 func speedOf(a, b App) (float64, bool) {
@@ -242,7 +243,7 @@ func sameLoads(cells []*Cell) (groups [][]*Cell) {
 // themselves.
 func (a App) pace() float64 {
 	if a.Rated {
-		return over(1, a.CPUPerOp)
+		return experiment.Over(1, a.CPUPerOp)
 	}
 	return a.Ops
 }
@@ -326,15 +327,15 @@ func (r Result) ranking(machine string, lines []Line) Ranking {
 			}
 		}
 		if len(own) > 0 {
-			out.Places = append(out.Places, r.place(p.Name, own))
+			out.Places = append(out.Places, r.PlaceOf(p.Name, own))
 		}
 	}
 	out.rank()
 	return out
 }
 
-// place puts a policy's lines together.
-func (r Result) place(policy string, lines []Line) Place {
+// PlaceOf puts a policy's lines together.
+func (r Result) PlaceOf(policy string, lines []Line) Place {
 	p := Place{Policy: policy, Worst: lines[0], Best: lines[0], Fairness: 1}
 	sum, n := 0.0, 0.0
 	for _, l := range lines {
@@ -382,9 +383,9 @@ func (r Result) overSeeds(p *Place, lines []Line) {
 		speed = append(speed, together(ours, theirs, speedOf))
 		p99 = append(p99, together(ours, theirs, func(a, b App) (float64, bool) { return a.P99S / b.P99S, a.P99S > 0 && b.P99S > 0 }))
 		cpu = append(cpu, together(ours, theirs, func(a, b App) (float64, bool) { return a.CPUPerOp / b.CPUPerOp, a.CPUPerOp > 0 && b.CPUPerOp > 0 }))
-		local = append(local, mean(ours, func(c *Cell) float64 { return c.LocalRatio }))
-		moves = append(moves, mean(ours, func(c *Cell) float64 { return float64(c.Moves) }))
-		moved = append(moved, mean(ours, func(c *Cell) float64 { return c.MovedB }))
+		local = append(local, Mean(ours, func(c *Cell) float64 { return c.LocalRatio }))
+		moves = append(moves, Mean(ours, func(c *Cell) float64 { return float64(c.Moves) }))
+		moved = append(moved, Mean(ours, func(c *Cell) float64 { return c.MovedB }))
 	}
 	p.Speed, p.P99, p.CPUPerOp = EstimateOf(speed), EstimateOf(p99), EstimateOf(cpu)
 	p.Local, p.Moves, p.MovedB = EstimateOf(local), EstimateOf(moves), EstimateOf(moved)
@@ -418,7 +419,8 @@ func together(ours, theirs []*Cell, of func(a, b App) (float64, bool)) float64 {
 	return exact.Exp(sum / n)
 }
 
-func mean(cells []*Cell, of func(*Cell) float64) float64 {
+// Mean is over cells; NaN of none.
+func Mean(cells []*Cell, of func(*Cell) float64) float64 {
 	sum := 0.0
 	for _, c := range cells {
 		sum += of(c)
@@ -434,7 +436,7 @@ func mean(cells []*Cell, of func(*Cell) float64) float64 {
 //  1. By median speed; those that are alike stay in the order of the result.
 //  2. The first has rank 1. Each further one shares the rank of the one that opened it
 //     while their intervals overlap, and opens its own, its place in the order, when not.
-//  3. Without the interval of one of them nobody has a rank.
+//  3. If one of them has no interval, none has a rank.
 func (k *Ranking) rank() {
 	slices.SortStableFunc(k.Places, func(a, b Place) int { // 1
 		switch {

@@ -12,16 +12,18 @@ import (
 	"homenode/internal/trial"
 )
 
+const skylake = "dual-skylake"
+
 // made is a result of one machine and one mix, with one app: ops of each policy by seed.
 func made(against string, ops map[string][]float64, order ...string) Result {
-	r := Result{Schema: Schema, How: How, Name: "made", Against: against, Machines: []Named{{Name: maoMachine}}, Mixes: []Named{{Name: "x"}}}
+	r := Result{Schema: Schema, How: How, Name: "made", Against: against, Machines: []Named{{Name: skylake}}, Mixes: []Named{{Name: "x"}}}
 	for i := range ops[against] {
 		r.Seeds = append(r.Seeds, uint64(i+1))
 	}
 	for _, p := range order {
 		r.Policies = append(r.Policies, Named{Name: p})
 		for i, o := range ops[p] {
-			r.Cells = append(r.Cells, Cell{Machine: maoMachine, Mix: "x", Policy: p, Seed: r.Seeds[i], LocalRatio: 0.5, Apps: []App{{ID: "/a", Service: "a", Threads: 1, Ops: o, CPUPerOp: 1 / o, P99S: 1 / o, Fairness: 1}}})
+			r.Cells = append(r.Cells, Cell{Machine: skylake, Mix: "x", Policy: p, Seed: r.Seeds[i], LocalRatio: 0.5, Apps: []App{{ID: "/a", Service: "a", Threads: 1, Ops: o, CPUPerOp: 1 / o, P99S: 1 / o, Fairness: 1}}})
 		}
 	}
 	return r
@@ -152,72 +154,5 @@ func TestSummaryOfTheToy(t *testing.T) {
 	p, ok := s.Overall.Place(arm.Interleave)
 	if !ok || math.Abs(p.Speed.Median-0.5) > 1e-9 || p.Worst.Slowest == "" || math.Abs(p.Worst.SlowestSpeed-0.5) > 1e-9 || len(s.Rankings) != 2 || len(s.Lines) != 4*4 {
 		t.Errorf("%+v", p)
-	}
-}
-
-// What was to be reached is judged by the statistics that are shown.
-func TestDecisionTargets(t *testing.T) {
-	result := func(hand, brm float64) Result {
-		six := func(v, by float64) []float64 { return []float64{v, v * (1 + by), v, v * (1 - by), v, v} }
-		r := made(arm.None, map[string][]float64{arm.None: six(100, 0), arm.Hand: six(hand, 0), arm.BRM: six(brm, 0.01)}, arm.None, arm.Hand, arm.BRM)
-		r.Mixes[0].Name = doNotCare
-		for i := range r.Cells {
-			r.Cells[i].Mix = doNotCare
-		}
-		return r
-	}
-	for _, c := range []struct {
-		r    Result
-		want [4]Verdict
-		ours [4]string
-	}{
-		{result(140, 135), [4]Verdict{Confirmed, Confirmed, Confirmed, Confirmed}, [4]string{"-3.6 %", "0.63 %", "+35.0 %", "+35.0 %"}},
-		{result(140, 96), [4]Verdict{NotConfirmed, Confirmed, NotConfirmed, NotConfirmed}, [4]string{"-31.4 %", "0.63 %", "-4.0 %", "-4.0 %"}},
-		{Result{}, [4]Verdict{CannotTest, CannotTest, CannotTest, CannotTest}, [4]string{"–", "–", "–", "–"}},
-	} {
-		for i, w := range TargetRows(c.r) {
-			if w.Verdict != c.want[i] || w.Ours != c.ours[i] || !w.Target || w.Sentence == "" {
-				t.Errorf("%+v, want %s and %s", w, c.want[i], c.ours[i])
-			}
-		}
-	}
-}
-
-func TestDecisionMAORows(t *testing.T) {
-	six := func(v float64) []float64 { return []float64{v, v * 1.01, v, v * 0.99, v, v} }
-	r := made(arm.NUMABalancing, map[string][]float64{arm.NUMABalancing: six(1), arm.MAOA: six(1.05), arm.MAOB: six(1.1)}, arm.NUMABalancing, arm.MAOA, arm.MAOB)
-	for i := range r.Cells {
-		switch c := &r.Cells[i]; c.Policy {
-		case arm.NUMABalancing:
-			c.LocalRatio = 0.55
-		case arm.MAOA:
-			c.Unbinds = 3
-		default:
-			c.LocalRatio = 0.9
-		}
-	}
-	want := []Verdict{Confirmed, Confirmed, Confirmed, Confirmed, Confirmed}
-	for i, w := range MAORows(r) {
-		if w.Verdict != want[i] || w.Ours == "–" {
-			t.Errorf("%+v", w)
-		}
-	}
-	for i := range r.Cells {
-		r.Cells[i].Unbinds, r.Cells[i].LocalRatio = 0, 0.7
-	}
-	for i, w := range MAORows(r) {
-		want := []Verdict{NotConfirmed, NotConfirmed, Confirmed, Confirmed, CannotTest}[i]
-		if w.Verdict != want || w.Sentence == "" {
-			t.Errorf("%+v", w)
-		}
-	}
-	for _, w := range MAORows(Result{}) {
-		if w.Verdict != CannotTest || w.Sentence == "" {
-			t.Errorf("%+v", w)
-		}
-	}
-	r.Rows = MAORows(r)
-	if err := r.Validate(); err != nil {
-		t.Error(err)
 	}
 }

@@ -64,14 +64,14 @@ func seats(m machine.Machine, how string) (all []set.CPUSet) {
 	return all
 }
 
-// company puts drawn applications on seats, beside whoever is beside them, or nobody;
+// company puts drawn applications on seats, with neighbours or alone;
 // memory of some is on another node.
 func company(m machine.Machine, y *memsys.System, seed uint64, how string) (specs []sim.Spec, truth []apps.Finding) {
 	r := exact.NewRandom(seed, "company")
 	places := seats(m, how)
 	drawn := apps.Generate(seed, len(places))
 	for k, cpus := range places {
-		away, where, there := r.Float() < 1.0/3, int(r.Below(len(m.Nodes))), r.Float() < 0.8
+		away, where, there := r.Float() < 1.0/3, r.Below(len(m.Nodes)), r.Float() < 0.8
 		if !there {
 			continue
 		}
@@ -146,7 +146,7 @@ func TestClassesAreInferred(t *testing.T) {
 	}
 }
 
-// Where nobody counts what a workload holds of a cache, what all bring into it bounds
+// Where nothing counts what a workload holds of a cache, what all bring into it bounds
 // that, and a class is said only if the bounds leave no other.
 func TestClassesWithoutOccupancy(t *testing.T) {
 	const from, seeds, windows = 301, 20, 6

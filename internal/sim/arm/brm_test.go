@@ -169,7 +169,7 @@ func TestBRMFindsTheNode(t *testing.T) {
 		gain float64 // operations, at least
 	}{
 		{"memory on node 1, started on node 0", far, []int{0, 1}, allOn(1), 1.4},
-		{"the same, and nobody says that it matters", unsaid, []int{0, 1}, allOn(1), 1.4},
+		{"the same, and no tag says that it matters", unsaid, []int{0, 1}, allOn(1), 1.4},
 		{"two that share lines, started apart", reader("a", 2, unit.MiB, 30), []int{0, 4}, together, 1.4},
 		{"two that overflow the LLC, started together", reader("a", 2, 10*unit.MiB, 0), []int{0, 1}, apart, 1.8},
 	} {
@@ -203,7 +203,7 @@ func mixes() []mix {
 		s.Start.Touch = set.FromNodes(node)
 		return s
 	}
-	same := func(name string, n int) sim.Spec { // waits for memory, and nobody can help it
+	same := func(name string, n int) sim.Spec { // waits for memory, and no placement helps it
 		s := reader(name, n, 64*unit.MiB, 0)
 		s.Start.Interleave = set.FromNodes(0, 1)
 		return s
@@ -345,9 +345,9 @@ func (c *fullCase) run(t *testing.T, seed uint64) {
 	c.p99 += p99[BRM] / p99[None]
 }
 
-// On full machines a move costs somebody a CPU, for as long as the kernel takes to make
+// On full machines a move costs another thread a CPU, for as long as the kernel takes to make
 // room: it is made where it pays. Operations that two threads on a CPU make late are the
-// 99th percentile. With hold nobody is tied to a node that has too few CPUs.
+// 99th percentile. With hold no thread is tied to a node that has too few CPUs.
 func TestBRMWhereCPUsAreFew(t *testing.T) {
 	const seeds = 4
 	for i, c := range fullCases() {

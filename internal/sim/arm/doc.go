@@ -3,12 +3,12 @@
 // Package arm is what acts in a simulated world: policies by name, and the loop
 // that lets one of them act.
 //
-//	world ──Window──▶ Policy.Step ──wishes──▶ actuate.Decide ─steps─▶ world.Apply
-//	  ▲                                            │                      │
-//	  └──── told and done: outcomes in the next window ◀──────────────────┘
+//	world ──Window──▶ Policy.Step ──Actions──▶ actuate.Decide ─Steps─▶ world.Apply
+//	  ▲                                             │                      │
+//	  └────────────── outcomes in the next window ◀─┴──────────────────────┘
 //
-// The loop is the agent's (agent.round): nothing about a policy tells it whether the
-// world is simulated. Some arms are no policy but a way to start: NUMA balancing is
+// The loop is that of the agent (control.Loop): a policy cannot tell whether the world is
+// simulated. Some arms are no policy but a way to start: NUMA balancing is
 // a setting of Linux, interleaving a memory policy of the workloads (Prepare).
 //
 // It is NOT for: deciding (policy), scenarios and figures (sim/scenario), or many

@@ -3,7 +3,6 @@
 package arm
 
 import (
-	"fmt"
 	"slices"
 
 	"homenode/internal/action"
@@ -11,11 +10,10 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
-// hand is what somebody does who knows the machine and every workload, and places
+// hand is what an operator does who knows the machine and every workload, and places
 // them once: at the first window, and again when workloads come or go. It is an
 // oracle: it sees the specs and the machine's model (see Oracle), which no policy can.
 // It is a measure for policies, not one of them, and no ceiling: what is best to the
@@ -52,10 +50,10 @@ func newHand(o Options) *hand {
 	return h
 }
 
-// knownOf are all workloads that will come, and without how many nobody decides.
+// knownOf are all workloads that will come, and how many there must be for a decision.
 func knownOf(o Options) (all []known, least int) {
 	for i := range o.Specs {
-		for _, id := range IDs(o.Specs[i]) {
+		for _, id := range o.Specs[i].IDs() {
 			all = append(all, known{id, &o.Specs[i]})
 		}
 	}
@@ -63,18 +61,6 @@ func knownOf(o Options) (all []known, least int) {
 		least = len(all)
 	}
 	return all, least
-}
-
-// IDs are those of a spec's workloads (sim.Spec.Name).
-func IDs(s sim.Spec) []string {
-	if s.Replicas <= 1 {
-		return []string{"/" + s.Name}
-	}
-	var all []string
-	for i := range s.Replicas {
-		all = append(all, fmt.Sprintf("/%s-%d", s.Name, i+1))
-	}
-	return all
 }
 
 func (h *hand) Name() string { return Hand }
@@ -193,13 +179,4 @@ func (h *hand) nodeSet(nodes Nodes) set.NodeSet {
 		return set.NodeSet{}
 	}
 	return some
-}
-
-// bytesOf is all memory of a workload that must have room.
-func bytesOf(s *sim.Spec) float64 {
-	var sum unit.Bytes
-	for _, b := range []unit.Bytes{s.Memory.Private, s.Memory.Shared, s.Memory.Files} {
-		sum += b
-	}
-	return float64(sum)
 }

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/window"
 )
 
-// handThreads is Rao's hand-optimised placement: somebody who knows the machine and
+// handThreads is Rao's hand-optimised placement: an operator who knows the machine and
 // every workload pins each thread once, at the first window and again when workloads
 // come or go. Memory stays where it is. As Hand it sees the specs and the machine's
 // model, which no policy can; and it is no ceiling: what is best to the oracle, which is
@@ -136,7 +136,7 @@ func (h *handThreads) job(m machine.Machine, w window.Window, wl *window.Workloa
 		}
 		normalise(home)
 		for i, share := range home {
-			job.Shared[i] = max(0, job.Shared[i]-float64(each*share))
+			job.Shared[i] = max(0, job.Shared[i]-each*share)
 		}
 		job.Private = append(job.Private, home)
 	}
@@ -199,25 +199,13 @@ func placedOn(w window.Window, keys []threadKey) []int {
 	return on
 }
 
-// domainCPUs are the CPUs of each domain: those of a node's last-level caches in their
-// order, as memsys makes domains of a machine. Where they are not as many, of their node.
+// domainCPUs are the CPUs of each domain, as a world has them.
 func domainCPUs(m machine.Machine, sys *memsys.System) []set.CPUSet {
 	out := make([]set.CPUSet, len(sys.Domains))
-	taken := make([]set.CPUSet, len(m.Nodes))
-	for d, dom := range sys.Domains {
-		node := m.Nodes[dom.Node].CPUs
-		rest := node.Minus(taken[dom.Node])
-		out[d] = rest
-		for _, llc := range m.LLCs {
-			if here := llc.CPUs.Intersect(rest); float64(here.Len()) == dom.CPUs {
-				out[d] = here
-				break
-			}
+	for cpu, d := range (sim.Config{Machine: m, System: *sys}).Domains() {
+		if d >= 0 {
+			out[d] = out[d].With(cpu)
 		}
-		if out[d].IsEmpty() {
-			out[d] = node
-		}
-		taken[dom.Node] = taken[dom.Node].Union(out[d])
 	}
 	return out
 }

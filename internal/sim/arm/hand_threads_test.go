@@ -119,7 +119,7 @@ func TestSearchThreadsHasRoom(t *testing.T) {
 		}
 	}
 	if got := SearchThreads(&sys, nil); len(got) != 0 {
-		t.Errorf("nobody is placed on %v", got)
+		t.Errorf("no thread is placed on %v", got)
 	}
 }
 
@@ -152,7 +152,7 @@ func handWindow(m machine.Machine, pinned bool) window.Window {
 }
 
 // It pins each thread once to a CPU of its own, asks again when refused, stops when it is
-// done, and leaves alone who is somebody else's.
+// done, and leaves alone threads that another process tied.
 func TestHandThreadsPinsOnce(t *testing.T) {
 	s := shapetest.Shape(t, "two")
 	m := s.Machine()
@@ -177,7 +177,7 @@ func TestHandThreadsPinsOnce(t *testing.T) {
 	}
 	p, _ = New(HandThreads, Options{System: memsys.FromShape(s), Specs: []sim.Spec{spec}})
 	if got := p.Step(m, handWindow(m, true)); len(got) != 1 || got[0].Thread != 100 {
-		t.Errorf("a thread that somebody pinned: %+v", got)
+		t.Errorf("a thread that was pinned before: %+v", got)
 	}
 }
 

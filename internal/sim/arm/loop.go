@@ -3,23 +3,25 @@
 package arm
 
 import (
+	"context"
 	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/actuate"
+	"homenode/internal/control"
 	"homenode/internal/machine"
 	"homenode/internal/window"
 )
 
-// World is what a loop runs: *sim.World, or a fake.
+// World is a world that a loop runs: *sim.World, *threads.World, or a fake.
 type World interface {
 	Run(d time.Duration)
 	Window() window.Window
 	Apply(steps []action.Step)
 }
 
-// Loop lets a policy act in a world, as the agent does on a host. Set the first
-// fields and call Round again and again.
+// Loop runs a policy in a world: control.Loop, as the agent runs it on a host. Set the
+// first fields and call Round again and again.
 type Loop struct {
 	World   World
 	Machine machine.Machine
@@ -28,8 +30,7 @@ type Loop struct {
 	Period  time.Duration
 	Counts  Counts
 
-	jobs actuate.State
-	told []action.Outcome // by actuate, for the next window
+	loop control.Loop
 }
 
 // Counts is what became of a loop's steps.
@@ -38,7 +39,7 @@ type Counts struct {
 	Binds   int     // set-cpus done, of bindings with memory
 	Asides  int     // set-cpus done, of CPUs only
 	Unbinds int     // restores done
-	Refused int     // refused or failed steps, and wishes that could not be begun
+	Refused int     // refused or failed steps, and actions that could not be begun
 	Moved   float64 // bytes
 	CPU     float64 // seconds that the mover took
 }
@@ -46,26 +47,38 @@ type Counts struct {
 // Round is one period: the world runs, the policy sees it, and steps are taken at
 // the end. The window is what the policy saw.
 func (l *Loop) Round() window.Window {
-	l.World.Run(l.Period)
-	w := l.World.Window()
-	l.count(w.Outcomes)
-	w.Outcomes = append(l.told, w.Outcomes...)
-	wishes := l.Policy.Step(l.Machine, w)
-	c := l.Actuate
-	c.Turn = l.Period
-	var steps []action.Step
-	l.jobs, steps, l.told = actuate.Decide(l.Machine, c, l.jobs, wishes, w)
-	for _, o := range l.told {
+	w := simulated{l}
+	l.loop.World, l.loop.Policy, l.loop.Applier = w, l.Policy, w
+	l.loop.Actuate, l.loop.Period, l.loop.Brief = l.Actuate, l.Period, true
+	l.loop.Took = func(o action.Outcome) { l.count(o) } // of a step that was refused at once
+	r, _ := l.loop.Round(context.Background())          // a simulated world can always be read
+	for _, o := range r.Own {
 		if o.Status == action.Refused {
 			l.Counts.Refused++
 		}
 	}
-	l.World.Apply(steps)
-	return w
+	return r.Window
 }
 
-// count is of what the world did; jobs are still those that asked for it.
-func (l *Loop) count(outcomes []action.Outcome) {
+// simulated is a loop's world. What became of a step is in the world's next window.
+type simulated struct{ *Loop }
+
+func (s simulated) Machine() machine.Machine { return s.Loop.Machine }
+
+func (s simulated) Read(context.Context) (window.Window, error) {
+	s.World.Run(s.Period)
+	w := s.World.Window()
+	s.count(w.Outcomes...)
+	return w, nil
+}
+
+func (s simulated) Apply(_ context.Context, steps []action.Step, _ func(action.Outcome)) {
+	s.World.Apply(steps)
+}
+
+// count is of what the world did, before the next decision: the jobs are still those that
+// asked for it.
+func (l *Loop) count(outcomes ...action.Outcome) {
 	for _, o := range outcomes {
 		l.Counts.Moved += float64(o.Moved)
 		l.Counts.CPU += o.CPUSeconds
@@ -78,7 +91,7 @@ func (l *Loop) count(outcomes []action.Outcome) {
 		case o.Step.Kind == action.PinThread && !o.Step.CPUs.IsEmpty():
 			l.Counts.Pins++
 		case o.Step.Kind == action.SetCPUs:
-			if job, _ := l.jobs.Job(o.Step.Workload); job.CPUsOnly {
+			if job, _ := l.loop.Jobs().Job(o.Step.Workload); job.CPUsOnly {
 				l.Counts.Asides++
 			} else {
 				l.Counts.Binds++
@@ -90,7 +103,7 @@ func (l *Loop) count(outcomes []action.Outcome) {
 // Bound says whether a workload is bound to nodes now, as far as the loop knows:
 // its CPUs are set, and its memory is there or on its way.
 func (l *Loop) Bound(id string) bool {
-	job, ok := l.jobs.Job(id)
+	job, ok := l.loop.Jobs().Job(id)
 	if !ok || job.CPUsOnly {
 		return false
 	}
@@ -102,4 +115,4 @@ func (l *Loop) Bound(id string) bool {
 }
 
 // Jobs are what is under way.
-func (l *Loop) Jobs() actuate.State { return l.jobs }
+func (l *Loop) Jobs() actuate.State { return l.loop.Jobs() }

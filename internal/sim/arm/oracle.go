@@ -30,10 +30,10 @@ type Contender struct {
 //  3. Speed is operations against what was asked for, times cycles alone against
 //     cycles now; without a rate, operations against those alone.
 //  4. The score is the mean logarithm of the speeds, weighted by the CPUs wanted: a
-//     tenth faster is worth the same to everybody. What has no room for its memory
+//     tenth faster is worth the same to all. What has no room for its memory
 //     cannot be.
 //
-// It knows no phases, no hour of the day and no growth: who places by hand does so
+// It knows no phases, no hour of the day and no growth: placements by hand are
 // for the top of the day.
 type Oracle struct {
 	sys     *memsys.System
@@ -84,7 +84,7 @@ func (o *Oracle) alone(c Contender) oracleLoad {
 	if c.Pages == nil {
 		c.Pages = make([]float64, len(o.sys.Nodes))
 	}
-	l := oracleLoad{Contender: c, work: workOf(s), bytes: bytesOf(s), most: float64(max(1, s.Threads))}
+	l := oracleLoad{Contender: c, work: s.Work.In(sim.PhaseSpec{}), bytes: s.Held(), most: float64(max(1, s.Threads))}
 	if s.CPULimit > 0 {
 		l.most = min(l.most, s.CPULimit)
 	}
@@ -105,16 +105,6 @@ func (o *Oracle) alone(c Contender) oracleLoad {
 	}
 	l.want = min(l.most, l.ops*l.cycles/o.sys.Hz)
 	return l
-}
-
-func workOf(s *sim.Spec) memsys.Work {
-	w := memsys.Work{Cycles: s.Work.Cycles, Instructions: s.Work.Instructions, Adds: s.Work.Adds, Lines: s.Work.Lines}
-	for _, r := range s.Work.Regions {
-		w.Regions = append(w.Regions, memsys.Region{
-			Bytes: float64(r.Size), Shared: r.Shared, Accesses: r.Accesses, Parallelism: r.Parallelism, Stream: r.Stream, Writes: r.Writes,
-		})
-	}
-	return w
 }
 
 // Choices are all sets of nodes on up to four nodes; on more, each node with its
@@ -178,7 +168,7 @@ func (o *Oracle) Weights() []float64 {
 }
 
 // Score is numbers 2 to 4 of Oracle. CPUs wanted depend on the cycles of an
-// operation, which depend on who has CPUs: twice around is near enough for an order
+// operation, which depend on the CPUs given: twice around is near enough for an order
 // of placements.
 func (o *Oracle) Score(p Placement) float64 {
 	if !o.fits(p) {
@@ -247,7 +237,7 @@ func (o *Oracle) sortNarrow(p Placement) {
 }
 
 // giveCPUs splits what is wanted over nodes by what is free there; what is above
-// that, by their CPUs. Then nobody gets more than there is.
+// that, by their CPUs. So no more is given than there is.
 func (o *Oracle) giveCPUs(p Placement) {
 	for k, n := range o.sys.Nodes {
 		o.free[k] = n.CPUs
@@ -338,7 +328,7 @@ func (o *Oracle) now(i int, r *memsys.Result) (cycles, ops float64) {
 	for k, load := range o.work {
 		if load.Workload == i {
 			ops += r.Loads[k].Ops
-			cycles += float64(r.Loads[k].Ops * r.Loads[k].Cycles)
+			cycles += r.Loads[k].Ops * r.Loads[k].Cycles
 		}
 	}
 	return cycles / max(ops, 1e-300), ops
@@ -356,13 +346,13 @@ func (o *Oracle) worth(p Placement, r *memsys.Result) float64 {
 		}
 		speed = max(1e-9, speed)
 		weight := max(1e-3, l.ops*l.cycles/o.sys.Hz)
-		score += float64(weight*exact.Log(speed)) + float64(float64(weight*stay)*o.stays(p[i], i))
+		score += weight*exact.Log(speed) + weight*stay*o.stays(p[i], i)
 		weights += weight
 	}
 	return score / max(weights, 1e-9)
 }
 
-// stay is the worth of memory that need not move: nobody moves a workload for a gain
+// stay is the worth of memory that need not move: no operator moves a workload for a gain
 // of less than this share of its speed.
 const stay = 2e-3
 

@@ -38,7 +38,7 @@ func contenders(r *rand.Rand, n, nodes int) []Contender {
 	for i := range n {
 		s := randomSpec(r, fmt.Sprintf("w%d", i))
 		c := Contender{Spec: &s, Pages: make([]float64, nodes)}
-		c.Pages[r.IntN(nodes)] = bytesOf(&s)
+		c.Pages[r.IntN(nodes)] = s.Held()
 		all = append(all, c)
 	}
 	return all
@@ -106,7 +106,7 @@ func TestOracleLimits(t *testing.T) {
 		t.Errorf("pinned to node 1, placed on %v", p)
 	}
 	if p := Search(NewOracle(&sys, nil)); len(p) != 0 {
-		t.Errorf("nobody is placed on %v", p)
+		t.Errorf("no workload is placed on %v", p)
 	}
 }
 

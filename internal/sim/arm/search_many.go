@@ -12,13 +12,13 @@ import (
 
 // manyNodes is from where on a search over all placements is not affordable: with 20
 // workloads on 36 nodes each of its scores is a state of affairs of 300 loads, as long as
-// who is not placed yet is anywhere.
+// workloads that are not placed yet are anywhere.
 const manyNodes = 8
 
 // bestPlaced is the best placement that is affordable: Search's on few nodes. On many,
 // workloads come one after the other, the heaviest first, each to where it scores best
 // beside those before it alone; nothing is improved afterwards. It ends between two of
-// them once stop says so: the rest is placed nowhere then, as nobody asks any more.
+// them once stop says so: the rest is placed nowhere then, as the result is not used.
 func bestPlaced(sys *memsys.System, here []Contender, stop func() bool) Placement {
 	if len(sys.Nodes) <= manyNodes {
 		return Search(NewOracle(sys, here))

@@ -55,7 +55,7 @@ func (g *game) Score(p Placement) float64 {
 	for i, n := range p {
 		score += g.worth[i][n-1]
 		for j := range i {
-			score -= float64(g.way[i][j] * float64((n & p[j]).count()))
+			score -= g.way[i][j] * float64((n & p[j]).count())
 		}
 	}
 	return score

@@ -27,10 +27,10 @@ type ThreadJob struct {
 //     all, none has more than its part of them, rounded up.
 //  2. Threads of a workload with the same memory are alike: where they are, how many
 //     there are is all that counts. One Load each.
-//  3. Who meets at barriers does as much as its slowest thread; the traffic of the
+//  3. A workload with barriers does as much as its slowest thread; the traffic of the
 //     others is less then, so that this is solved twice.
 //  4. The score is the mean logarithm of operations a second, weighted by threads: a
-//     tenth faster is worth the same to everybody.
+//     tenth faster is worth the same to all.
 type threadOracle struct {
 	sys     *memsys.System
 	solver  memsys.Solver
@@ -59,12 +59,12 @@ type kind struct {
 func newThreadOracle(sys *memsys.System, jobs []ThreadJob) *threadOracle {
 	o := &threadOracle{sys: sys, jobs: jobs, used: make([]int, len(sys.Domains))}
 	for j := range jobs {
-		o.works = append(o.works, workOf(jobs[j].Spec))
+		o.works = append(o.works, jobs[j].Spec.Work.In(sim.PhaseSpec{}))
 		private, _ := sim.PrivateShare(sys, jobs[j].Spec, &o.works[j])
 		for _, own := range jobs[j].Private {
 			home := make([]float64, len(sys.Nodes))
 			for m := range home {
-				home[m] = float64(private*own[m]) + float64((1-private)*jobs[j].Shared[m])
+				home[m] = private*own[m] + (1-private)*jobs[j].Shared[m]
 			}
 			o.threads = append(o.threads, oneThread{j, o.kindOf(j, home)})
 		}
@@ -76,7 +76,7 @@ func newThreadOracle(sys *memsys.System, jobs []ThreadJob) *threadOracle {
 	}
 	crowd := max(1, float64(len(o.threads))/max(1, all))
 	for _, d := range sys.Domains {
-		o.room = append(o.room, int(math.Ceil(float64(d.CPUs*crowd)-1e-9)))
+		o.room = append(o.room, int(math.Ceil(d.CPUs*crowd-1e-9)))
 	}
 	return o
 }
@@ -149,7 +149,7 @@ func (o *threadOracle) asked(job int, threads float64) float64 {
 	return math.Inf(1)
 }
 
-// hold is number 3: whether anybody waits at barriers.
+// hold is number 3: whether any workload has barriers.
 func (o *threadOracle) hold(res *memsys.Result) bool {
 	any := false
 	for j := range o.jobs {
@@ -165,7 +165,7 @@ func (o *threadOracle) hold(res *memsys.Result) bool {
 		}
 		for i, of := range o.of {
 			if of == j {
-				o.loads[i].Ops = float64(pace * o.loads[i].Threads)
+				o.loads[i].Ops = pace * o.loads[i].Threads
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (o *threadOracle) worth(res *memsys.Result) float64 {
 		if o.jobs[j].Spec.Work.Barrier > 0 {
 			ops = slowest * threads
 		}
-		score += float64(threads * exact.Log(ops))
+		score += threads * exact.Log(ops)
 	}
 	return score / max(1, float64(len(o.threads)))
 }

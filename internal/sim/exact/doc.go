@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exact is arithmetic that gives the same bits on every machine: what the
-// simulator needs beyond + − × ÷ and the square root, which IEEE 754 fixes.
+// Package exact is the mathematics of the simulator beyond + − × ÷ and the square root
+// that must give the same bits on every machine of an architecture.
 //
-//	same seed ─▶ same random numbers ─▶ same bytes, on amd64 as on arm64
+//	same seed ─▶ same random numbers ─▶ same bytes
 //
-// Two things would break that. math.Exp and math.Log have assembly of their own on
-// some architectures; here they are in plain Go. And a compiler may fuse x*y + z
-// into one rounding where the CPU can, also across statements and inlined calls
-// (arm64, ppc64le, s390x, amd64 from v3 on; the Go specification, "Floating-point
-// operators"): an explicit conversion, float64(x*y) + z, forbids
-// it. All packages below sim/ write their products so; a test looks for fused
-// instructions in what is compiled for arm64.
+// Two things would break that. math.Exp of amd64 has assembly that fuses multiplications
+// and additions where the CPU can, so that its last bit depends on the CPU. And the
+// streams of math/rand have no names: one more workload would change the numbers of all
+// others.
 //
-// Not for: speed, or arguments outside of what the simulator has.
+// Architectures differ: Go rounds a product before it adds it on amd64, and may round only
+// once on arm64 (the Go specification, "Floating-point operators"). See
+// docs/decisions/0018-simulated-world.md.
+//
+// It is NOT for: speed, or arguments that the simulator does not have.
 package exact

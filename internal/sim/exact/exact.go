@@ -15,11 +15,11 @@ const steps = 64
 // roots are 2^(j/steps), made by the long way.
 var roots = func() (all [steps]float64) {
 	for j := range all {
-		x := float64(float64(j) * (ln2High / steps))
-		x += float64(float64(j) * (ln2Low / steps))
+		x := float64(j) * (ln2High / steps)
+		x += float64(j) * (ln2Low / steps)
 		sum := 1.0
 		for i := 18; i > 0; i-- {
-			sum = 1 + float64(float64(x*sum)/float64(i))
+			sum = 1 + x*sum/float64(i)
 		}
 		all[j] = sum
 	}
@@ -37,15 +37,15 @@ func Exp(x float64) float64 {
 	}
 	x = min(x, 700)
 	n := math.Round(x * (steps / math.Ln2)) // 1
-	r := (x - float64(n*(ln2High/steps))) - float64(n*(ln2Low/steps))
-	sum := 1 + float64(r*(1.0/5)) // 2
-	sum = 1 + float64(float64(r*(1.0/4))*sum)
-	sum = 1 + float64(float64(r*(1.0/3))*sum)
-	sum = 1 + float64(float64(r*(1.0/2))*sum)
-	sum = 1 + float64(r*sum)
+	r := (x - n*(ln2High/steps)) - n*(ln2Low/steps)
+	sum := 1 + r*(1.0/5) // 2
+	sum = 1 + r*(1.0/4)*sum
+	sum = 1 + r*(1.0/3)*sum
+	sum = 1 + r*(1.0/2)*sum
+	sum = 1 + r*sum
 	at := int64(n)
 	k := uint64(at>>6) + 1023 // 3
-	return float64(roots[at&(steps-1)]*sum) * math.Float64frombits(k<<52)
+	return roots[at&(steps-1)] * sum * math.Float64frombits(k<<52)
 }
 
 // Log is the natural logarithm, to 1e-15 of the larger of it and 1. Of what is not
@@ -59,12 +59,12 @@ func Log(x float64) float64 {
 		m, k = 2*m, k-1
 	}
 	s := (m - 1) / (m + 1) // 2
-	s2 := float64(s * s)
+	s2 := s * s
 	sum := 0.0
 	for i := 23; i > 0; i -= 2 {
-		sum = float64(sum*s2) + 1/float64(i)
+		sum = sum*s2 + 1/float64(i)
 	}
-	return float64(float64(k)*ln2High) + (float64(2*s*sum) + float64(float64(k)*ln2Low))
+	return float64(k)*ln2High + (2*s*sum + float64(k)*ln2Low)
 }
 
 // Pow is x to the y, for x ≥ 0. 0 to any y is 0.
@@ -72,5 +72,5 @@ func Pow(x, y float64) float64 {
 	if x <= 0 {
 		return 0
 	}
-	return Exp(float64(y * Log(x)))
+	return Exp(y * Log(x))
 }

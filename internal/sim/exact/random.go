@@ -29,13 +29,13 @@ func (r *Random) Uint64() uint64 {
 }
 
 // Float is in [0, 1), of 53 bits.
-func (r *Random) Float() float64 { return float64(float64(r.Uint64()>>11) / (1 << 53)) }
+func (r *Random) Float() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
 
 // Normal has mean 0 and deviation 1: Marsaglia's polar method.
 func (r *Random) Normal() float64 {
 	for {
-		u, v := float64(2*r.Float())-1, float64(2*r.Float())-1
-		s := float64(u*u) + float64(v*v)
+		u, v := 2*r.Float()-1, 2*r.Float()-1
+		s := u*u + v*v
 		if s > 0 && s < 1 {
 			return u * math.Sqrt(-2*Log(s)/s)
 		}

@@ -53,9 +53,6 @@ func DefaultConfig() Config {
 	}
 }
 
-// start is midnight of a day like any other: hours of the day count from it.
-var start = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
-
 func (c Config) lasts() time.Duration { return time.Duration(c.Size.Minutes) * time.Minute }
 
 // Validate says what cannot be, and what it must be.

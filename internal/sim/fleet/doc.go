@@ -16,7 +16,7 @@
 //	    run in parallel and their figures are added up in their order (run.go): the
 //	    same bytes with any number of workers.
 //	 4. With a data set each server runs twice, with the same demand: with MAO and with
-//	    nobody bound (sample.go). Features are of the latter, before; gains are the whole
+//	    no replica bound (sample.go). Features are of the latter, before; gains are the whole
 //	    server's doing (row.go: GainMeaning).
 //	 5. A change has an interval, by bootstrap over servers (change.go).
 //

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Plan is a fleet: its services, and who is where when.
+// Plan is a fleet: its services, and which replica is where when.
 type Plan struct {
 	Host     Host
 	Seed     uint64
@@ -44,8 +44,8 @@ type Size struct {
 	Workloads int // on a server, on the average
 }
 
-// The most that is asked for: what fits into the plan's types, and into a day of
-// somebody's life.
+// The most that can be asked for: what fits into the plan's types, and what a day is
+// enough for.
 const (
 	MostServers   = 1_000_000
 	MostMinutes   = 366 * 24 * 60

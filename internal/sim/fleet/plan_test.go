@@ -153,7 +153,7 @@ func TestGenerateDependsOnSeed(t *testing.T) {
 		}
 		return string(b)
 	}
-	if digest(1) != digest(1) || digest(1) == digest(2) {
+	if first, again := digest(1), digest(1); first != again || first == digest(2) {
 		t.Error("a seed does not decide the fleet")
 	}
 	for _, c := range []struct{ servers, want int }{{1, 20}, {200, 20}, {1000, 100}, {10_000, 400}} {

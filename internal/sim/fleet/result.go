@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"homenode/internal/schema"
-	"homenode/internal/unit"
+	"homenode/internal/sim/experiment"
 )
 
 // ResultSchema is the version of a result's wire form. Readers refuse a newer one.
@@ -100,12 +100,10 @@ type DataSet struct {
 
 // Validate says what of a result cannot be.
 func (r Result) Validate() error {
-	switch {
-	case r.Schema < 1:
-		return errors.New("schema must be at least 1")
-	case r.How != unit.HowModelled.String():
-		return errors.New("how must be modelled: a simulated fleet has no other figures")
-	case r.Servers < 1:
+	if err := experiment.CheckForm(r.Schema, ResultSchema, r.How); err != nil {
+		return err
+	}
+	if r.Servers < 1 {
 		return errors.New("servers must be at least 1")
 	}
 	return nil
@@ -120,7 +118,7 @@ func Decode(data []byte) (Result, error) { return schema.Decode[Result](data, "f
 func (s *sum) result() Result {
 	c, p := s.config, s.plan
 	r := Result{
-		Schema: ResultSchema, How: unit.HowModelled.String(), Generator: GeneratorVersion, Seed: c.Seed, Machine: c.Machine.Origin, From: c.System.From,
+		Schema: ResultSchema, How: experiment.How, Generator: GeneratorVersion, Seed: c.Seed, Machine: c.Machine.Origin, From: c.System.From,
 		Nodes: len(c.Machine.Nodes), CPUs: p.Host.CPUs, Servers: s.servers, PeriodS: c.Period.Seconds(), Seconds: c.measured().Seconds(), Share: c.Share,
 		Services: len(p.Services), Stays: len(p.Stays), Unplaced: p.Unplaced, Workloads: p.workloads(),
 		Without: s.side(&s.without, false), With: s.side(&s.with, true), Change: s.compared.change(c.Seed, len(p.Services)),
@@ -151,24 +149,24 @@ func (s *sum) side(h *half, on bool) *Side {
 	if h.servers == 0 {
 		return nil
 	}
-	var all Tally
+	var all experiment.Tally
 	for i := range h.services {
-		all.plus(&h.services[i])
+		all.Plus(&h.services[i])
 	}
 	time := s.config.measured().Seconds() * float64(h.servers) * s.plan.Host.CPUs
-	side := &Side{Servers: h.servers, LocalRatio: all.LocalRatio(), Utilisation: all.CPU / time, CPUSeconds: all.CPU}
+	side := &Side{Servers: h.servers, LocalRatio: localRatio(&all), Utilisation: all.CPU / time, CPUSeconds: all.CPU}
 	if on {
 		side.UnbindRatio, side.Binds = over(h.unbound, h.all), &h.binds
 	}
 	return side
 }
 
-func figures(t *Tally) *Figures {
+func figures(t *experiment.Tally) *Figures {
 	if t.Seconds == 0 {
 		return nil
 	}
 	return &Figures{
-		Hours: t.Seconds / 3600, Ops: t.Ops, Dropped: t.Dropped, LocalRatio: t.LocalRatio(), LatencyS: t.MeanLatency(), P99S: t.MeanP99(),
-		CPUPerOp: t.CPUPerOp(), IPC: t.IPC(), StalledS: t.Stalled,
+		Hours: t.Seconds / 3600, Ops: t.Ops, Dropped: t.Dropped, LocalRatio: localRatio(t), LatencyS: meanLatency(t), P99S: meanP99(t),
+		CPUPerOp: cpuPerOp(t), IPC: ipc(t), StalledS: t.Stalled,
 	}
 }

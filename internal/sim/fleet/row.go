@@ -11,16 +11,16 @@ import (
 // RowSchema is the version of Row's columns.
 const RowSchema = 2
 
-// GainMeaning is what a gain is, for whoever reads a row without this source.
+// GainMeaning is what a gain is, for a reader of rows who does not have this source.
 const GainMeaning = "1 - on/off of the same replica over the same windows: its server with the policy against the same server with nobody bound. " +
 	"It is not the gain of binding this replica alone: neighbours_bound_ratio of the server's other CPU use was bound too. " +
 	"Rows with bound = false are controls: never bound, their gain is their neighbours' doing"
 
-// Row is a replica: what was seen of it while nobody was bound, and what came of the
+// Row is a replica: what was seen of it while no replica was bound, and what came of the
 // policy. nil is unknown. Ratios are in [0, 1].
 //
 // A gain is 1 − on / off: the server with the policy against the same server with
-// nobody bound, of this replica, over the same windows. What gets smaller by a tenth
+// no replica bound, of this replica, over the same windows. What gets smaller by a tenth
 // gains 0.1, what gets worse gains less than 0. So it has in it what the bindings of
 // the neighbours brought this replica (NeighboursBound says how many of them there
 // are), and is not what binding it alone would bring. Replicas that were never bound
@@ -38,7 +38,7 @@ type Row struct {
 	Bound bool `parquet:"bound"` // false: a control
 
 	// Features: means over the windows before it was bound, of controls over as many as
-	// the earliest are looked at. They are those of the server with nobody bound.
+	// the earliest are looked at. They are those of the server with no replica bound.
 	WindowsBefore    int32    `parquet:"windows_before"`
 	MBW              *float64 `parquet:"mbw_bytes_per_s,optional"`
 	MSR              *float64 `parquet:"msr_ratio,optional"`

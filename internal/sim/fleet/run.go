@@ -5,7 +5,8 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"sync"
+
+	"homenode/internal/sim/experiment"
 )
 
 // Progress is told when a server is done; servers finish in order.
@@ -15,12 +16,9 @@ type Progress func(done, all int)
 // sink's.
 type Sink func(rows []Row) error
 
-// Run simulates a fleet. The result does not depend on the number of workers.
-//
-//  1. Workers take the next server each. None is so far ahead that outcomes pile up.
-//  2. Outcomes are added up in the order of their servers: sums of floats depend on
-//     their order.
-//  3. The first error, by the order of servers, ends it.
+// Run simulates a fleet, a server a cell. Outcomes are added up in the order of servers,
+// as sums of floats depend on their order: the result does not depend on the number of
+// workers. The first server that fails ends it.
 func Run(ctx context.Context, c Config, sink Sink, progress Progress) (Result, error) {
 	if c.newWorld == nil {
 		c.newWorld = simWorld
@@ -32,91 +30,29 @@ func Run(ctx context.Context, c Config, sink Sink, progress Progress) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	sum := newSum(&c, plan)
-	for done := range inOrder(ctx, &c, plan) {
-		if done.err != nil {
-			return Result{}, done.err
-		}
-		if err := sum.add(&done.job, sink); err != nil {
-			return Result{}, err
-		}
-		if progress != nil {
-			progress(sum.servers, c.Size.Servers)
-		}
-	}
-	if err := ctx.Err(); err != nil {
+	sum, has := newSum(&c, plan), c.withMAO()
+	err = experiment.Run(ctx, experiment.Plan[*job]{
+		Cells: c.Size.Servers, Workers: c.Workers, Ahead: 4 * max(c.Workers, 1),
+		Run: func(ctx context.Context, server int, _ func(float64)) (*job, error) {
+			j := &job{config: &c, plan: plan, server: server, on: has[server]}
+			err := j.run(ctx)
+			j.specs, j.services = nil, nil // it may wait for others
+			return j, err
+		},
+		Take: func(_ int, j *job) error {
+			if err := sum.add(j, sink); err != nil {
+				return err
+			}
+			if progress != nil {
+				progress(sum.servers, c.Size.Servers)
+			}
+			return nil
+		},
+	})
+	if err != nil {
 		return Result{}, err
 	}
 	return sum.result(), nil
-}
-
-type finished struct {
-	job job
-	err error
-}
-
-// inOrder runs all servers and yields them in order. Whoever stops listening
-// cancels the context; workers are gone when it returns.
-func inOrder(ctx context.Context, c *Config, plan *Plan) func(yield func(finished) bool) {
-	return func(yield func(finished) bool) {
-		workers := min(max(c.Workers, 1), c.Size.Servers)
-		slots := make([]chan finished, min(4*workers, c.Size.Servers)) // 1
-		for i := range slots {
-			slots[i] = make(chan finished, 1)
-		}
-		ctx, stop := context.WithCancel(ctx)
-		next := make(chan int)
-		free := make(chan struct{}, len(slots))
-		var all sync.WaitGroup
-		all.Go(func() { deal(ctx, next, free, c.Size.Servers) })
-		has := c.withMAO()
-		for range workers {
-			all.Go(func() {
-				for i := range next {
-					slots[i%len(slots)] <- simulate(ctx, c, plan, i, has[i])
-				}
-			})
-		}
-		defer all.Wait()
-		defer stop()
-		for i := range c.Size.Servers { // 2
-			select {
-			case done := <-slots[i%len(slots)]:
-				<-free
-				if !yield(done) || done.err != nil { // 3
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
-// deal hands out servers, as many at a time as there are slots.
-func deal(ctx context.Context, next chan<- int, free chan<- struct{}, servers int) {
-	defer close(next)
-	for i := range servers {
-		select {
-		case free <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func simulate(ctx context.Context, c *Config, plan *Plan, server int, on bool) finished {
-	j := job{config: c, plan: plan, server: server, on: on}
-	err := j.run(ctx)
-	j.specs, j.services = nil, nil // it may wait for others
-	return finished{j, err}
 }
 
 // sum is the fleet so far.
@@ -134,14 +70,14 @@ type sum struct {
 // half is all servers with MAO, or all without.
 type half struct {
 	servers      int
-	services     []Tally // parallel to the plan's
+	services     []experiment.Tally // parallel to the plan's
 	binds        Binds
 	all, unbound float64
 }
 
 func newSum(c *Config, p *Plan) *sum {
 	s := &sum{config: c, plan: p}
-	s.with.services, s.without.services = make([]Tally, len(p.Services)), make([]Tally, len(p.Services))
+	s.with.services, s.without.services = make([]experiment.Tally, len(p.Services)), make([]experiment.Tally, len(p.Services))
 	return s
 }
 
@@ -172,7 +108,7 @@ func (d *half) add(p *part) {
 	}
 	d.servers++
 	for i := range p.services {
-		d.services[p.services[i].service].plus(&p.services[i].Tally)
+		d.services[p.services[i].service].Plus(&p.services[i].Tally)
 	}
 	d.all += p.all
 	d.unbound += p.unbound

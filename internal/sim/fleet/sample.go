@@ -11,6 +11,7 @@ import (
 
 	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
+	"homenode/internal/sim/experiment"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -53,7 +54,7 @@ type subject struct {
 // comparison is the same windows on both sides.
 type comparison struct {
 	windows       int
-	with, without Tally
+	with, without experiment.Tally
 	// CPU of the server's other workloads on the side with MAO, and what of it is
 	// bound ones'.
 	others, othersBound float64
@@ -70,7 +71,7 @@ func (s *subject) compared() *comparison {
 // pair simulates a server twice, with the same demand, window by window.
 //
 //  1. Until a replica is bound its features are taken from the windows of the side
-//     without MAO: nobody is bound there, so those of replicas that are bound late do
+//     without MAO: no replica is bound there, so those of replicas that are bound late do
 //     not depend on what was bound before them.
 //  2. While it is bound, and its memory had time to follow, what it got on both
 //     sides is added up, over the same windows. One that is never bound is compared
@@ -172,8 +173,8 @@ func (j *job) compare(subjects map[string]*subject, w window.Window, without, wi
 
 func (c *comparison) add(with, without *sim.Truth, others, bound float64) {
 	c.windows++
-	c.with.add(with)
-	c.without.add(without)
+	c.with.Add(with)
+	c.without.Add(without)
 	c.others += others
 	c.othersBound += bound
 }
@@ -224,10 +225,10 @@ func (j *job) row(s *subject) Row {
 	r := Row{
 		Server: hash(c.Seed, "server", fmt.Sprint(j.server)), Service: hash(c.Seed, "service", s.service), Replica: hash(c.Seed, "replica", s.id),
 		Machine: c.Machine.Origin, GeneratorVersion: GeneratorVersion, Seed: c.Seed, How: unit.HowModelled.String(),
-		Bound: s.ever, WindowsCompared: int32(x.windows), NeighboursBound: x.neighboursBound(), LocalAccessRatioOn: x.with.LocalRatio(),
-		GainLatencyTrue: gain(x.with.MeanLatency(), x.without.MeanLatency()),
-		GainCPUTrue:     gain(x.with.CPUPerOp(), x.without.CPUPerOp()),
-		GainIPCTrue:     gain(x.with.CPI(), x.without.CPI()),
+		Bound: s.ever, WindowsCompared: int32(x.windows), NeighboursBound: x.neighboursBound(), LocalAccessRatioOn: localRatio(&x.with),
+		GainLatencyTrue: gain(meanLatency(&x.with), meanLatency(&x.without)),
+		GainCPUTrue:     gain(cpuPerOp(&x.with), cpuPerOp(&x.without)),
+		GainIPCTrue:     gain(cpi(&x.with), cpi(&x.without)),
 	}
 	if s.ever {
 		s.before.into(&r)

@@ -10,6 +10,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/experiment"
 	"homenode/internal/window"
 )
 
@@ -41,7 +42,7 @@ type side struct {
 func (j *job) newSide(on bool) (*side, error) {
 	c := j.config
 	w, err := c.newWorld(sim.Config{
-		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: c.serverSeed(j.server), Start: start, Step: c.step(),
+		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: c.serverSeed(j.server), Start: experiment.Start, Step: c.step(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("server %d: %w", j.server, err)
@@ -96,7 +97,7 @@ type part struct {
 
 type serviceTally struct {
 	service int32
-	Tally
+	experiment.Tally
 }
 
 // run simulates the server.
@@ -138,10 +139,10 @@ func (j *job) single(ctx context.Context) error {
 }
 
 // passWindows is how many windows pass until a world without a policy is asked for
-// one, which lets it forget who has left.
+// one, which lets it forget the workloads that left.
 const passWindows = 60
 
-// pass is a window that nobody looks at: a loop's round without a policy would
+// pass is a window that no policy sees: a loop's round without a policy would
 // change nothing in the world, and takes an eighth of the time.
 func (s *side) pass(i int) {
 	s.world.Run(s.loop.Period)
@@ -164,12 +165,12 @@ func (j *job) add(p *part, window int, truths []sim.Truth) {
 		return
 	}
 	for i := range truths {
-		p.of(j.services[truths[i].Service]).add(&truths[i])
+		p.of(j.services[truths[i].Service]).Add(&truths[i])
 	}
 }
 
 // of finds a service's tally: servers have few.
-func (p *part) of(service int32) *Tally {
+func (p *part) of(service int32) *experiment.Tally {
 	for i := range p.services {
 		if p.services[i].service == service {
 			return &p.services[i].Tally

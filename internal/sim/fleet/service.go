@@ -187,12 +187,12 @@ func catalogue(seed uint64, h Host, servers, workloads int) []Service {
 // draw is a service before its size is known.
 type draw struct {
 	Service
-	kind                  kind
-	stall, parallel, hot  float64
-	hotAccesses, load     float64
-	private               float64
-	threads, limit, burst float64
-	milliseconds          float64
+	kind                 kind
+	stall, parallel, hot float64
+	hotAccesses, load    float64
+	private              float64
+	threads, limit       float64
+	milliseconds         float64
 }
 
 func drawService(r exact.Random, i int) draw {
@@ -290,7 +290,7 @@ func meanRequests(all []Service) (cpu, memory float64) {
 	return cpu / n, memory / n
 }
 
-// held is what the scheduler is asked to keep: page cache that nobody maps counts
+// held is what the scheduler is asked to keep: page cache that is not mapped counts
 // half, as the kernel takes it back.
 func held(m sim.MemorySpec) unit.Bytes { return m.Private + m.Shared + m.Files + m.Cache/2 }
 

@@ -13,7 +13,7 @@ import (
 const together = 0.125
 
 // mayBeTogether is that in CPUs.
-func mayBeTogether(cpus float64) float64 { return max(float64(together*cpus), 1) }
+func mayBeTogether(cpus float64) float64 { return max(together*cpus, 1) }
 
 // Arrive places a new group's threads (sched_exec, select_task_rq_fair) and adds
 // it. A group whose On adds up to its Threads already is left where it is.
@@ -93,7 +93,7 @@ func (h *Host) place(g *Group) {
 		all = sum(idle)
 	}
 	for n := range g.On {
-		g.On[n] += float64(left * (idle[n] / all))
+		g.On[n] += left * (idle[n] / all)
 	}
 }
 
@@ -137,7 +137,7 @@ func idleOf(left, cpus float64) float64 {
 
 // chance is a node, with a probability by weight.
 func (g *Group) chance(order []int, weight []float64) int {
-	x := float64(g.Random.Float() * sum(weight))
+	x := g.Random.Float() * sum(weight)
 	last := order[0]
 	for _, n := range order {
 		if weight[n] <= 0 {

@@ -129,7 +129,7 @@ func (h *Host) scan(dt float64, g *Group) (cpu float64) {
 		if p.at += part; p.at < 1-1e-12 {
 			break
 		}
-		dt -= float64(part * p.sweeps)
+		dt -= part * p.sweeps
 		rest := max(long-p.sweeps, 0)
 		h.placement(g) // 6
 		p.wait = rest
@@ -149,14 +149,14 @@ func (h *Host) work(g *Group) float64 {
 	}
 	for k, pages := range g.Memory.Shared {
 		faults += pages
-		moves += float64(min(pages, g.Scan.Marked[n*n+k]) * (1 - g.Used[k]/sum(g.Used)))
+		moves += min(pages, g.Scan.Marked[n*n+k]) * (1 - g.Used[k]/sum(g.Used))
 	}
-	return max(float64(faults*(faultSeconds+scanSeconds))+float64(moves*h.Settings.moveSeconds()), 1e-6)
+	return max(faults*(faultSeconds+scanSeconds)+moves*h.Settings.moveSeconds(), 1e-6)
 }
 
 // begin is for a group that was not scanned yet. Its pages move at their first fault,
-// whoever makes it: should_numa_migrate_memory lets them as long as nobody is known to
-// have faulted for them and the task was scanned at most four times.
+// whichever thread makes it: should_numa_migrate_memory lets them as long as no task is
+// known to have faulted for them and the task was scanned at most four times.
 func (h *Host) begin(g *Group) {
 	g.pass = pass{started: true, first: true, wait: scanDelay, cpus: g.pass.cpus}
 	n := len(h.Nodes)
@@ -179,15 +179,15 @@ func (h *Host) sweep(g *Group, part, long, used float64) (cpu float64) {
 	s, n := &h.scratch, len(h.Nodes)
 	faults := g.tally(part, used) // 3
 	swept := min(part/max(1-g.pass.at, part), 1)
-	stays := 1 - gone(float64(g.wander.rate*long))
+	stays := 1 - gone(g.wander.rate*long)
 	for t := range n { // 4
 		g.movePrivate(s.flow[t*n:t*n+n], t, swept, stays, used)
 	}
 	g.moveShared(s.flow[n*n:], swept, used)
-	moved := h.limit(g, float64(used*part*long)/h.Settings.moveSeconds()) // 5
+	moved := h.limit(g, used*part*long/h.Settings.moveSeconds()) // 5
 	h.apply(g)
 	g.Scan.Moved += moved
-	return float64(faults*(faultSeconds+scanSeconds)) + float64(moved*h.Settings.moveSeconds())
+	return faults*(faultSeconds+scanSeconds) + moved*h.Settings.moveSeconds()
 }
 
 // tally counts the faults of a part of a pass, as task_numa_fault does: a shared one
@@ -204,20 +204,20 @@ func (g *Group) tally(part, used float64) (faults float64) {
 			remote += pages
 		}
 	}
-	p.local, p.remote = p.local+float64(part*local), p.remote+float64(part*remote)
-	p.private += float64(part * (local + remote))
+	p.local, p.remote = p.local+part*local, p.remote+part*remote
+	p.private += part * (local + remote)
 	most := 0.0
 	for _, x := range p.cpus {
 		most = max(most, x)
 	}
 	for k, pages := range m.Shared {
 		for t := range n {
-			x := float64(pages * (g.Used[t] / used))
+			x := pages * (g.Used[t] / used)
 			near := k == t || p.cpus[k]*activeFraction > most && p.cpus[t]*activeFraction > most
 			if near {
-				p.local += float64(part * x)
+				p.local += part * x
 			} else {
-				p.remote += float64(part * x)
+				p.remote += part * x
 			}
 			if k == t {
 				local += x
@@ -225,11 +225,11 @@ func (g *Group) tally(part, used float64) (faults float64) {
 				remote += x
 			}
 		}
-		p.shared += float64(part * pages)
+		p.shared += part * pages
 	}
 	if all := local + remote; all > 0 {
 		g.Scan.Local = local / all
-		return float64(part * all)
+		return part * all
 	}
 	return 0
 }
@@ -242,16 +242,16 @@ func (g *Group) movePrivate(flow []float64, t int, swept, stays, used float64) {
 	n := len(flow)
 	row, marked := g.Memory.Private[t*n:t*n+n], g.Scan.Marked[t*n:t*n+n]
 	here := g.Used[t] / used
-	again := here + float64((1-here)*stays)
+	again := here + (1-here)*stays
 	if g.pass.first {
 		again = 1
 	}
 	for k := range flow {
-		see := float64(swept * min(marked[k], row[k]))
-		marked[k] -= float64(swept * marked[k])
+		see := swept * min(marked[k], row[k])
+		marked[k] -= swept * marked[k]
 		flow[k] = 0
 		if k != t && here > 0 {
-			flow[k] = float64(see * again)
+			flow[k] = see * again
 		}
 	}
 }
@@ -263,14 +263,14 @@ func (g *Group) movePrivate(flow []float64, t int, swept, stays, used float64) {
 //  2. Else m must have activeFraction times the faults of k, or more faults for its
 //     pages than k, 3/4 of it being enough for k to keep them. Beyond the point where
 //     that is so, nothing moves.
-//  3. At its first fault a page goes to who makes it.
+//  3. At its first fault a page goes to the thread that makes it.
 func (g *Group) moveShared(flow []float64, swept, used float64) {
 	n := len(g.On)
 	shared, marked, cpus := g.Memory.Shared, g.Scan.Marked[n*n:], g.pass.cpus
 	own := 1 / max(g.Threads, 1)
 	for k := range n {
-		see := float64(swept * min(marked[k], shared[k]))
-		marked[k] -= float64(swept * marked[k])
+		see := swept * min(marked[k], shared[k])
+		marked[k] -= swept * marked[k]
 		for m := range n {
 			flow[k*n+m] = 0
 			here := g.Used[m] / used
@@ -278,19 +278,19 @@ func (g *Group) moveShared(flow []float64, swept, used float64) {
 				continue
 			}
 			if g.pass.first { // 3
-				flow[k*n+m] = float64(see * here)
+				flow[k*n+m] = see * here
 				continue
 			}
-			flow[k*n+m] = float64(see * here * own)               // 1
-			others := float64(see * here * float64(here*(1-own))) // 1
-			to, from := float64(3*cpus[m]), float64(4*cpus[k])    // 2
-			if cpus[m] <= float64(activeFraction*cpus[k]) {
+			flow[k*n+m] = see * here * own            // 1
+			others := see * here * (here * (1 - own)) // 1
+			to, from := 3*cpus[m], 4*cpus[k]          // 2
+			if cpus[m] <= activeFraction*cpus[k] {
 				both := shared[k] + shared[m]
 				keep := from / max(to+from, 1e-300)
 				if to <= 0 {
 					keep = 1
 				}
-				others = min(others, max(shared[k]-float64(both*keep), 0))
+				others = min(others, max(shared[k]-both*keep, 0))
 			}
 			flow[k*n+m] += others
 		}
@@ -313,7 +313,7 @@ func (h *Host) limit(g *Group, most float64) (moved float64) {
 		if !g.Mems[m] {
 			s.pull[m] = 0
 		}
-		all += float64(in * s.pull[m])
+		all += in * s.pull[m]
 	}
 	part := 1.0
 	if all > most {
@@ -333,8 +333,8 @@ func (h *Host) apply(g *Group) {
 			if k == m {
 				continue
 			}
-			private := float64(s.flow[m*n+k] * s.pull[m])
-			shared := float64(s.flow[n*n+k*n+m] * s.pull[m])
+			private := s.flow[m*n+k] * s.pull[m]
+			shared := s.flow[n*n+k*n+m] * s.pull[m]
 			g.Memory.Private[m*n+k] -= private
 			g.Memory.Private[m*n+m] += private
 			g.Memory.Shared[k] -= shared

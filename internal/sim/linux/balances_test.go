@@ -21,7 +21,7 @@ func labHost() (*Host, *Group) {
 	return h, g
 }
 
-// By hand: a second until the first scan, which marks all 8 MiB at once; nobody has
+// By hand: a second until the first scan, which marks all 8 MiB at once; no thread has
 // faulted for them before, so they come home at their first fault, as fast as faults
 // and moves let: 2,048 × 3.7 µs. In the lab, where a move takes 0.75 ms, nothing moves
 // for 1.2 s, and then all does in 1.6 s (sim/parity/testdata/lab.json).
@@ -154,7 +154,7 @@ func (g *Group) scannedBefore() {
 	clear(g.Scan.Marked)
 }
 
-// Nobody has faulted for them before: half of the faults are node 1's.
+// No thread has faulted for them before: half of the faults are node 1's.
 func TestSharedPagesGoToTheFirstWhoFaults(t *testing.T) {
 	h := fakeHost(2, 8, 64)
 	h.Settings = Settings{NUMABalancing: true}

@@ -4,7 +4,7 @@
 // itself: it is part of the world, not a policy. Each behaviour can be switched
 // and names the kernel function that it follows.
 //
-//	runs      who gets how much CPU, where      sched/fair.c: quotas, fair shares
+//	runs      how much CPU each gets, where     sched/fair.c: quotas, fair shares
 //	wanders   threads move between nodes        select_task_rq_fair, load_balance
 //	touches   where new pages come from         alloc_pages_mpol, get_page_from_freelist
 //	reclaims  page cache that makes room        kswapd, balance_pgdat
@@ -19,8 +19,8 @@
 // millisecond or a minute, and nothing depends on the order of nodes.
 //
 // A step is Run, then Touch, Release and Reclaim, then Balance of each group for the
-// same time. Between Runs the host keeps book of what is free; who changes Memory by
-// hand is heard of in the next Run. Page cache that Touch drops is off the lists of
+// same time. Between Runs the host keeps book of what is free; changes of
+// Memory by hand are seen in the next Run. Page cache that Touch drops is off the lists of
 // other groups with the next call of another method.
 //
 // Figures are the kernel's defaults (6.1) where it has them. Estimated, and named so

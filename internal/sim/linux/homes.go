@@ -30,9 +30,9 @@ func (g *Group) Homes(out []float64, t int, private float64) {
 		private, all = 1, 1
 	}
 	for k := range out {
-		out[k] = float64(out[k] * ((1 - private) / all))
+		out[k] = out[k] * ((1 - private) / all)
 		if own > 0 {
-			out[k] += float64(row[k] * (private / own))
+			out[k] += row[k] * (private / own)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type scratch struct {
 	open           []int
 	weights        []float64 // by group, on the node that is filled
 	counted        bool
-	// Sums over groups by node: page cache that nobody maps, mapped files; what was idle
+	// Sums over groups by node: page cache that no process maps, mapped files; what was idle
 	// of the CPUs, if idleKnown.
 	cache, mapped, idle []float64
 	idleKnown           bool
@@ -149,7 +149,7 @@ func (s *scratch) watermarks(nodes []Node) {
 	for i, node := range nodes {
 		s.min[i] = least * node.Pages / max(all, 1)
 		gap := max(s.min[i]/4, node.Pages*scaleFactor) // 2
-		s.low[i], s.high[i] = s.min[i]+gap, s.min[i]+float64(2*gap)
+		s.low[i], s.high[i] = s.min[i]+gap, s.min[i]+2*gap
 	}
 }
 
@@ -182,8 +182,8 @@ func (h *Host) count() {
 // book adds a group's page cache to the sums, or takes it off them (sign -1).
 func (s *scratch) book(g *Group, sign float64) {
 	for n := range s.cache {
-		s.cache[n] = max(s.cache[n]+float64(sign*g.Memory.Cache[n]), 0)
-		s.mapped[n] = max(s.mapped[n]+float64(sign*g.Memory.Mapped[n]), 0)
+		s.cache[n] = max(s.cache[n]+sign*g.Memory.Cache[n], 0)
+		s.mapped[n] = max(s.mapped[n]+sign*g.Memory.Mapped[n], 0)
 	}
 }
 

@@ -25,7 +25,7 @@ func (h *Host) SetCPUs(g *Group, cpus []float64) {
 		return
 	}
 	for k := range to {
-		to[k] += float64(homeless * (cpus[k] / all))
+		to[k] += homeless * (cpus[k] / all)
 	}
 	g.put(to)
 }
@@ -39,7 +39,7 @@ func (g *Group) put(to []float64) {
 
 // SetMems is a write to cpuset.mems of cgroup v2: pages elsewhere are moved inside
 // the write (cpuset_migrate_mm), and the group stands still for it. Page cache that
-// nobody maps stays where it is: no mm has it.
+// no process maps stays where it is: no mm has it.
 //
 // Several new nodes get pages by what is free on them; the kernel maps old nodes to
 // new ones by number (do_migrate_pages, node_remap).
@@ -52,39 +52,23 @@ func (h *Host) SetMems(g *Group, mems []bool) Moved {
 		return Moved{}
 	}
 	copy(g.Mems, mems)
-	moved := h.moveAll(g, nil, mems, 0, false)
+	moved := h.Move(g, nil, mems, 0, false)
 	moved.Stalled = moved.CPU
 	return moved
 }
 
-// Move is move_pages from some nodes to others, at most budget pages (0: no
-// bound), of files nobody maps, too, if cache. Nodes that the cpuset has not are no
+// Move is move_pages from some nodes (nil: all) to others, at most budget pages (0: no
+// bound), also of files that no process maps, if cache. Nodes that the cpuset has not are no
 // targets (do_pages_move: EACCES).
-func (h *Host) Move(g *Group, from, to []bool, budget float64, cache bool) Moved {
-	return h.moveAll(g, from, to, budget, cache)
-}
-
-// moveAll moves pages from nodes (nil: all) that are not in to.
 //
 //  1. What there is to move, and what room there is down to the min watermark; page
 //     cache makes way on the targets, as new pages are asked for with __GFP_DIRECT_RECLAIM
 //     (alloc_migration_target: GFP_HIGHUSER_MOVABLE, one node only).
 //  2. All kinds and source nodes give alike.
 //  3. Targets get by their room.
-func (h *Host) moveAll(g *Group, from, to []bool, budget float64, cache bool) Moved {
+func (h *Host) Move(g *Group, from, to []bool, budget float64, cache bool) Moved {
 	s := h.prepare()
-	total, room := 0.0, 0.0 // 1
-	for k := range h.Nodes {
-		s.a[k], s.b[k] = 0, 0
-		switch {
-		case to[k] && g.Mems[k]:
-			s.a[k] = h.roomOn(k)
-			room += s.a[k]
-		case !to[k] && (from == nil || from[k]):
-			s.b[k] = g.movable(k, cache)
-			total += s.b[k]
-		}
-	}
+	total, room := h.Movable(g, from, to, cache, s.b, s.a) // 1
 	wanted := total
 	if budget > 0 {
 		wanted = min(total, budget)
@@ -95,7 +79,7 @@ func (h *Host) moveAll(g *Group, from, to []bool, budget float64, cache bool) Mo
 		return moved
 	}
 	for k := range h.Nodes {
-		part := float64(pages * (s.a[k] / room))
+		part := pages * (s.a[k] / room)
 		if part > 0 {
 			h.drop(k, part-max(s.free[k]-s.min[k], 0), 0)
 		}
@@ -104,7 +88,7 @@ func (h *Host) moveAll(g *Group, from, to []bool, budget float64, cache bool) Mo
 	s.book(g, -1)
 	g.carry(s, pages/total, room, cache)
 	s.book(g, 1)
-	moved.CPU = float64(pages * h.Settings.moveSeconds())
+	moved.CPU = pages * h.Settings.moveSeconds()
 	return moved
 }
 
@@ -126,7 +110,7 @@ func (g *Group) movable(node int, cache bool) float64 {
 	return max(pages, 0)
 }
 
-// carry is steps 2 and 3 of moveAll: part of what is on the nodes with b > 0 goes to
+// carry is steps 2 and 3 of Move: part of what is on the nodes with b > 0 goes to
 // those with a > 0.
 func (g *Group) carry(s *scratch, part, room float64, cache bool) {
 	n := len(s.a)
@@ -144,14 +128,14 @@ func carryList(list []float64, s *scratch, part, room float64) {
 	taken := 0.0
 	for k := range list {
 		if s.b[k] > 0 {
-			pages := float64(part * list[k])
+			pages := part * list[k]
 			list[k] -= pages
 			s.free[k] += pages
 			taken += pages
 		}
 	}
 	for k := range list {
-		pages := float64(taken * (s.a[k] / room))
+		pages := taken * (s.a[k] / room)
 		list[k] += pages
 		s.free[k] -= pages
 	}

@@ -36,7 +36,7 @@ func (g *Group) periods() (least, most float64) {
 	least = max(scanFloor, scanPeriodMin/windows)
 	most = scanPeriodMax / windows
 	if shared > 0 {
-		most *= max(float64(g.Threads*(shared/(private+shared))), 1)
+		most *= max(g.Threads*(shared/(private+shared)), 1)
 	}
 	return least, max(least, most)
 }
@@ -59,7 +59,7 @@ func (g *Group) adapt() {
 	case local >= periodThreshold:
 		slots = max(local-periodThreshold, 1)
 	}
-	*period += float64(*period / periodSlots * slots)
+	*period += *period / periodSlots * slots
 	*period = min(max(*period, least), most)
 }
 
@@ -77,7 +77,7 @@ func (h *Host) follow(g *Group) {
 			continue
 		}
 		offer := func(k int) float64 {
-			return g.Memory.Private[t*n+k] + float64(g.Memory.Shared[k]*(threads/g.Threads))
+			return g.Memory.Private[t*n+k] + g.Memory.Shared[k]*(threads/g.Threads)
 		}
 		best, most := t, 1.1*offer(t)
 		for _, k := range s.order {
@@ -88,9 +88,9 @@ func (h *Host) follow(g *Group) {
 		if best == t {
 			continue
 		}
-		go2 := min(float64(taskMove*threads), s.b[best]/each)
+		go2 := min(taskMove*threads, s.b[best]/each)
 		to[t], to[best] = to[t]-go2, to[best]+go2
-		s.b[best] -= float64(go2 * each)
+		s.b[best] -= go2 * each
 	}
 	g.rearrange(to)
 }

@@ -7,7 +7,7 @@ const (
 	// gives back. Estimated: some 2 µs a page. Lower makes allocations fall over to other
 	// nodes while it works.
 	kswapdRate = 2e9
-	// mappedWeight is how much less likely a mapped page goes than one nobody maps:
+	// mappedWeight is how much less likely a mapped page goes than one that is not mapped:
 	// those were seen accessed and have a second round (folio_check_references).
 	// Estimated.
 	mappedWeight = 0.1
@@ -48,11 +48,11 @@ const leastKept = 1e-6
 func (h *Host) drop(node int, pages, weight float64) {
 	s := &h.scratch
 	cache, mapped := s.cache[node], s.mapped[node]
-	both := cache + float64(weight*mapped)
+	both := cache + weight*mapped
 	if pages <= 0 || both <= 0 {
 		return
 	}
-	first := min(float64(pages*(cache/both)), cache)
+	first := min(pages*(cache/both), cache)
 	second := 0.0
 	if weight > 0 {
 		second = min(pages-first, mapped)

@@ -41,7 +41,7 @@ func (g *Group) asks(wants float64) float64 {
 	return asked
 }
 
-// ask is step 3 of Run; it says if a cpuset holds anybody back.
+// ask is step 3 of Run; it says whether a cpuset holds a group back.
 func (h *Host) ask() (held bool) {
 	s, n := &h.scratch, len(h.Nodes)
 	for i, g := range h.Groups {
@@ -51,7 +51,7 @@ func (h *Host) ask() (held bool) {
 		}
 		for k := range n {
 			g.Used[k] = 0
-			s.want[i*n+k] = float64(g.On[k] * part)
+			s.want[i*n+k] = g.On[k] * part
 			if s.want[i*n+k] > g.CPUs[k] {
 				s.want[i*n+k], held = g.CPUs[k], true
 			}
@@ -63,7 +63,7 @@ func (h *Host) ask() (held bool) {
 	return held
 }
 
-// askAgain is the first half of step 5 of Run; it says if anybody asks.
+// askAgain is the first half of step 5 of Run; it says whether a group asks.
 func (h *Host) askAgain() bool {
 	s, n, any := &h.scratch, len(h.Nodes), false
 	for i, g := range h.Groups {
@@ -112,7 +112,7 @@ func (h *Host) grant() (full bool) {
 //
 //  1. Everyone has the same for its weight there, or all that it asks for if that is
 //     less.
-//  2. What those with less leave is shared again, until nobody leaves anything.
+//  2. What those with less leave is shared again, until no group leaves anything.
 func (h *Host) fill(node int) {
 	s, n := &h.scratch, len(h.Nodes)
 	open, weights := s.open[:0], room(s.weights, len(h.Groups))
@@ -131,7 +131,7 @@ func (h *Host) fill(node int) {
 		more, all = false, 0
 		for _, i := range open {
 			want := s.want[i*n+node]
-			if want > float64(each*weights[i]) {
+			if want > each*weights[i] {
 				rest, all = append(rest, i), all+weights[i]
 				continue
 			}
@@ -141,7 +141,7 @@ func (h *Host) fill(node int) {
 		open = rest // 2
 	}
 	for _, i := range open {
-		h.Groups[i].Used[node] += float64(max(left, 0) * (weights[i] / all))
+		h.Groups[i].Used[node] += max(left, 0) * (weights[i] / all)
 	}
 	s.use[node] = 0
 }

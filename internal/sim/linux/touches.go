@@ -22,7 +22,7 @@ func (h *Host) Touch(g *Group, k Kind, pages float64) (refused float64) {
 		return max(pages, 0)
 	}
 	for _, t := range h.prepareOne(g).order { // 1
-		if part := float64(pages * (g.On[t] / g.Threads)); part > 0 {
+		if part := pages * (g.On[t] / g.Threads); part > 0 {
 			refused += h.touchFrom(g, k, t, part)
 		}
 	}
@@ -157,7 +157,7 @@ func (h *Host) Release(g *Group, k Kind, pages float64) {
 		s.book(g, -1)
 	}
 	for i := range list {
-		back := float64(part * list[i])
+		back := part * list[i]
 		list[i] -= back
 		s.free[i%len(s.free)] += back
 	}

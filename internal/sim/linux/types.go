@@ -71,7 +71,7 @@ type Memory struct {
 	Private []float64
 	Shared  []float64 // anonymous or shm, used by all threads alike
 	Mapped  []float64 // files, mapped and used by all threads alike
-	Cache   []float64 // page cache that nobody maps
+	Cache   []float64 // page cache that no process maps
 }
 
 // Policy of a group's tasks (set_mempolicy, numactl): where new pages come from,

@@ -45,8 +45,8 @@ func (g *Group) settle() {
 	clear(g.wander.off)
 }
 
-// Settle takes where somebody else has put the threads, and their rows of private pages,
-// as where they are meant to be.
+// Settle accepts where the caller has put the threads, and their rows of private pages, as
+// where they are meant to be.
 func (g *Group) Settle() { g.settle() }
 
 // wander moves threads for dt seconds. Pages stay; private ones change their row.
@@ -75,7 +75,7 @@ func (h *Host) wander(dt float64) {
 	for _, g := range h.Groups {
 		h.catchUp(g)
 		if !slices.Equal(g.On, g.wander.last) {
-			g.settle() // somebody else put them there
+			g.settle() // the caller put them there
 		}
 	}
 	if !h.Settings.LoadBalance && !h.Settings.WakePlacement {
@@ -120,7 +120,7 @@ func (h *Host) aim() (even float64) {
 		cpus += h.Nodes[k].CPUs
 	}
 	even = sum(s.asked) / cpus
-	low, high := float64(even*(1-imbalance)), float64(even*(1+imbalance))
+	low, high := even*(1-imbalance), even*(1+imbalance)
 	for range 8 {
 		h.aimBy(s.pull)
 		worst := 0.0
@@ -130,7 +130,7 @@ func (h *Host) aim() (even float64) {
 			}
 			off := min(max(use, low), high) / use
 			worst = max(worst, math.Abs(off-1))
-			s.pull[k] = min(max(float64(s.pull[k]*off), 1e-3), 1e3)
+			s.pull[k] = min(max(s.pull[k]*off, 1e-3), 1e3)
 		}
 		if worst < 0.005 {
 			break
@@ -146,7 +146,7 @@ func (h *Host) aimBy(pull []float64) {
 	for i, g := range h.Groups {
 		aim, all := s.aim[i*n:i*n+n], 0.0
 		for k := range aim {
-			aim[k] = float64(g.CPUs[k] * pull[k])
+			aim[k] = g.CPUs[k] * pull[k]
 			if g.Pinned {
 				aim[k] = g.On[k]
 			}
@@ -155,13 +155,13 @@ func (h *Host) aimBy(pull []float64) {
 		over := 0.0
 		for k := range aim {
 			aim[k] /= max(all, 1e-300)
-			over = max(over, float64(aim[k]*s.asked[i])-g.CPUs[k])
+			over = max(over, aim[k]*s.asked[i]-g.CPUs[k])
 		}
 		if over > 0 && !g.Pinned {
 			g.narrow(aim, s.asked[i])
 		}
 		for k := range aim {
-			s.use[k] += float64(s.asked[i] * aim[k])
+			s.use[k] += s.asked[i] * aim[k]
 		}
 	}
 	for k := range n {
@@ -175,7 +175,7 @@ func (g *Group) narrow(aim []float64, asked float64) {
 	most := max(1/asked, 1/sum(g.CPUs)) // of the asked, for a CPU
 	over, room := 0.0, 0.0
 	for k, cpus := range g.CPUs {
-		left := float64(cpus*most) - aim[k]
+		left := cpus*most - aim[k]
 		room += max(left, 0)
 		over += max(-left, 0)
 	}
@@ -183,8 +183,8 @@ func (g *Group) narrow(aim []float64, asked float64) {
 		return
 	}
 	for k, cpus := range g.CPUs {
-		left := float64(cpus*most) - aim[k]
-		aim[k] += min(left, 0) + float64(max(left, 0)*min(over/room, 1))
+		left := cpus*most - aim[k]
+		aim[k] += min(left, 0) + max(left, 0)*min(over/room, 1)
 	}
 }
 
@@ -202,12 +202,12 @@ func (h *Host) excess(even float64) float64 {
 		}
 		each := s.asked[i] / g.Threads
 		for k := range s.load {
-			s.load[k] += float64(each * g.wander.base[k])
+			s.load[k] += each * g.wander.base[k]
 		}
 	}
 	for k := range s.load {
 		if cpus := h.Nodes[k].CPUs; cpus > 0 {
-			part = max(part, beyond(s.load[k], float64(s.use[k]*cpus), float64(even*cpus), cpus))
+			part = max(part, beyond(s.load[k], s.use[k]*cpus, even*cpus, cpus))
 		}
 	}
 	return part
@@ -217,7 +217,7 @@ func (h *Host) excess(even float64) float64 {
 // after which there are no more than imbalance allows beyond even, or, where the aim
 // is beyond that itself, little more than the aim.
 func beyond(busy, aim, even, cpus float64) float64 {
-	allowed := max(float64((1+imbalance)*even), mayBeTogether(cpus), float64(1.05*aim))
+	allowed := max((1+imbalance)*even, mayBeTogether(cpus), 1.05*aim)
 	if busy <= allowed {
 		return 0
 	}
@@ -233,8 +233,8 @@ func (h *Host) excessOf(g *Group, asked float64, aim []float64) float64 {
 	part, each := 0.0, asked/sum(g.CPUs)
 	for k, cpus := range g.CPUs {
 		if cpus > 0 && cpus < h.Nodes[k].CPUs {
-			use := float64(asked * (g.wander.base[k] / g.Threads))
-			part = max(part, beyond(use, float64(asked*aim[k]), float64(each*cpus), cpus))
+			use := asked * (g.wander.base[k] / g.Threads)
+			part = max(part, beyond(use, asked*aim[k], each*cpus, cpus))
 		}
 	}
 	return part
@@ -243,8 +243,8 @@ func (h *Host) excessOf(g *Group, asked float64, aim []float64) float64 {
 // drift moves part of the way from base to the aim, and rows with it.
 func (g *Group) drift(aim []float64, part float64, to []float64) {
 	for k := range to {
-		mean := float64(g.Threads * aim[k])
-		to[k] = g.wander.base[k] + float64(part*(mean-g.wander.base[k]))
+		mean := g.Threads * aim[k]
+		to[k] = g.wander.base[k] + part*(mean-g.wander.base[k])
 	}
 	g.rearrange(to)
 }
@@ -253,34 +253,34 @@ func (g *Group) drift(aim []float64, part float64, to []float64) {
 func (h *Host) jump(g *Group, aim []float64, dt float64) {
 	busy := 0.0
 	for k := range aim {
-		busy += float64(aim[k] * min(h.scratch.use[k], 1))
+		busy += aim[k] * min(h.scratch.use[k], 1)
 	}
 	idle, rate := 1-busy, 0.0
 	if idle < 1e-9 {
 		idle = 0 // what is left of sums depends on their order
 	}
 	if h.Settings.WakePlacement {
-		rate += float64(g.WakeRate * wakeCross * busy * idle)
+		rate += g.WakeRate * wakeCross * busy * idle
 	}
 	if h.Settings.LoadBalance {
-		rate += float64(swapRate * busy * busy)
+		rate += swapRate * busy * busy
 	}
 	g.wander.rate = rate
 	if rate <= 0 {
 		g.appear(g.wander.base)
 		return
 	}
-	anew := gone(float64(rate * dt))
-	g.stray(h.scratch.order, anew, aim, float64(g.Threads*idle))
+	anew := gone(rate * dt)
+	g.stray(h.scratch.order, anew, aim, g.Threads*idle)
 	if !h.balances(g) {
 		g.mix(anew, aim, h.scratch.b)
 		g.appear(g.wander.base)
 		return
 	}
-	g.wander.due = float64(rate * dt)
+	g.wander.due = rate * dt
 	for k, base := range g.wander.base {
 		g.wander.aim[k] = aim[k]
-		h.scratch.a[k] = base + float64(anew*(float64(g.Threads*aim[k])-base))
+		h.scratch.a[k] = base + anew*(g.Threads*aim[k]-base)
 	}
 	g.appear(h.scratch.a)
 }
@@ -304,12 +304,12 @@ func gone(x float64) float64 {
 	for ; y > 1.0/32; doubled++ {
 		y /= 2
 	}
-	p := 1 - float64(y*(1.0/7))
-	p = 1 - float64(float64(y*(1.0/6))*p)
-	p = 1 - float64(float64(y*(1.0/5))*p)
-	p = 1 - float64(float64(y*(1.0/4))*p)
-	p = 1 - float64(float64(y*(1.0/3))*p)
-	p = 1 - float64(float64(y*(1.0/2))*p)
+	p := 1 - y*(1.0/7)
+	p = 1 - y*(1.0/6)*p
+	p = 1 - y*(1.0/5)*p
+	p = 1 - y*(1.0/4)*p
+	p = 1 - y*(1.0/3)*p
+	p = 1 - y*(1.0/2)*p
 	p *= y
 	for range doubled {
 		p *= 2 - p
@@ -327,10 +327,10 @@ func (g *Group) mix(part float64, aim, column []float64) {
 	}
 	for t := range n {
 		for k := range n {
-			private[t*n+k] += float64(part * (float64(aim[t]*column[k]) - private[t*n+k]))
+			private[t*n+k] += part * (aim[t]*column[k] - private[t*n+k])
 		}
-		mean := float64(g.Threads * aim[t])
-		g.wander.base[t] += float64(part * (mean - g.wander.base[t]))
+		mean := g.Threads * aim[t]
+		g.wander.base[t] += part * (mean - g.wander.base[t])
 	}
 }
 
@@ -339,7 +339,7 @@ func (g *Group) mix(part float64, aim, column []float64) {
 // the variance share × (rest − share) / rest, where rest is what is left of 1.
 func (g *Group) stray(order []int, anew float64, aim []float64, threads float64) {
 	stay := 1 - anew
-	fresh := math.Sqrt(float64(float64(anew*(1+stay)) * threads)) // 1 − stay²
+	fresh := math.Sqrt(anew * (1 + stay) * threads) // 1 − stay²
 	rest, before := 1.0, 0.0
 	for _, k := range order {
 		off := &g.wander.off[k]
@@ -349,10 +349,10 @@ func (g *Group) stray(order []int, anew float64, aim []float64, threads float64)
 		}
 		draw := -before
 		if rest-aim[k] > 1e-12 {
-			deviation := math.Sqrt(float64(aim[k]*(rest-aim[k])) / rest)
-			draw = float64(deviation*g.Random.Normal()) - float64(before*aim[k])/rest
+			deviation := math.Sqrt(aim[k] * (rest - aim[k]) / rest)
+			draw = deviation*g.Random.Normal() - before*aim[k]/rest
 		}
-		*off = float64(stay**off) + float64(fresh*draw)
+		*off = stay**off + fresh*draw
 		rest, before = rest-aim[k], before+draw
 	}
 }
@@ -376,7 +376,7 @@ func (g *Group) appear(base []float64) {
 	copy(g.wander.last, g.On)
 }
 
-// rearrange moves threads to where to says; those who leave a node go to all that
+// rearrange moves threads to where to says; those that leave a node go to all that
 // gain, by what they gain, and take their rows along.
 func (g *Group) rearrange(to []float64) {
 	base, private, n := g.wander.base, g.Memory.Private, len(to)
@@ -393,13 +393,13 @@ func (g *Group) rearrange(to []float64) {
 			if to[m] <= base[m] {
 				continue
 			}
-			go2 := float64(part * ((to[m] - base[m]) / gain))
+			go2 := part * ((to[m] - base[m]) / gain)
 			for i := range n {
-				private[m*n+i] += float64(go2 * private[k*n+i])
+				private[m*n+i] += go2 * private[k*n+i]
 			}
 		}
 		for i := range n {
-			private[k*n+i] -= float64(part * private[k*n+i])
+			private[k*n+i] -= part * private[k*n+i]
 		}
 	}
 	copy(base, to)

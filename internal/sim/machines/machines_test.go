@@ -178,7 +178,7 @@ func randomLoads(r *exact.Random, y *memsys.System) (loads []memsys.Load) {
 	return loads
 }
 
-// Memory that is farther makes nobody faster: a chase over memory of each node.
+// Memory that is farther makes no load faster: a chase over memory of each node.
 func TestFarIsSlow(t *testing.T) {
 	each(t, func(t *testing.T, _ machine.Machine, y memsys.System) {
 		w := memsys.Work{Cycles: 10, Instructions: 10, Regions: []memsys.Region{{Bytes: 1 << 30, Accesses: 1, Parallelism: 1}}}
@@ -193,7 +193,7 @@ func TestFarIsSlow(t *testing.T) {
 	})
 }
 
-// Where somebody recorded the machine, ours is like it.
+// Where the machine was recorded, ours is like it.
 func TestAsRecorded(t *testing.T) {
 	for name, archive := range map[string]string{
 		Opteron: "64amd64-4p2n4ca2co-opteron6272.tar.bz2", Kunpeng: "128arm-2pa2n8cluster4co.tar.bz2",

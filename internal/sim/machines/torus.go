@@ -67,7 +67,7 @@ func torusDistances() [][]int {
 	return rows
 }
 
-// hops are those between two servers: in a ring of two or three everybody is a
+// hops are those between two servers: in a ring of two or three every server is a
 // neighbour.
 func hops(a, b int) int {
 	n := 0

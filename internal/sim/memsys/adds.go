@@ -6,19 +6,19 @@ import "math"
 
 // Lines that several threads add to (lab/plugin/directory.c).
 //
-//  1. Who added to a line last has it in its L2, unless that was too long ago. It is
-//     a thread with a probability by rates.
+//  1. The thread that added to a line last has it in its L2, unless that was too long ago.
+//     Which thread that is, is a probability by rates.
 //  2. Another core takes it from there: Transfer, the links being as they are for the
 //     lab, which does not let these lines wait; beyond a link's capacity they do, as
 //     nothing else would hold them back. Itself, it hits. Gone from L2, the line is in
-//     the LLC of who had it, for the others in memory.
+//     the LLC of its last thread, for the others in memory.
 //  3. A line goes from one core to the next, not to two at once: transfers wait for
 //     those of the same line before. The queue is that of an M/D/1 in light load; when
 //     all threads wait for a line it holds all of them:
 //     W = x k u (1 + u) / 2 (1 − k u), u how busy a line is, k = 1 − 1/threads.
 //  4. u decides how long threads wait, and with it u: the one u that agrees is found,
 //     the other cycles as they were in the last round.
-//  5. Who had a line last follows from the rates of the last round; where that
+//  5. Which thread had a line last follows from the rates of the last round; where that
 //     overshoots, only part of the way is gone (pace).
 
 // adding is what adds cost a load, an operation.
@@ -31,7 +31,6 @@ type adding struct {
 	next    owners // as they follow; damped they are taken the next time
 	still   float64
 	misses  float64 // share of near that the LLC no longer has
-	less    float64 // its derivative, as inLLC's
 	reads   float64
 	back    float64
 	counted bool // its lines are in the footprint of its domain
@@ -107,8 +106,8 @@ func (s *Solver) contend() {
 		a.rate, a.threads = 0, 0
 		for _, j := range a.loads {
 			l := &s.loads[j]
-			a.rate += float64(l.rate * l.adds)
-			a.threads += float64(l.rate * l.cycles)
+			a.rate += l.rate * l.adds
+			a.threads += l.rate * l.cycles
 		}
 		for _, j := range a.loads {
 			s.loads[j].adding.still = s.loads[j].inOwners(a)
@@ -127,7 +126,7 @@ func (l *load) inOwners(a *adder) float64 {
 	if math.IsInf(l.stay, 1) {
 		return 1
 	}
-	x := float64(a.rate / a.lines * l.stay * l.cycles)
+	x := a.rate / a.lines * l.stay * l.cycles
 	return x / (1 + x)
 }
 
@@ -145,9 +144,9 @@ func (s *Solver) lastOwner(i int, a *adder) {
 	alone := min(1, (1+d.siblings)/max(1, l.rate*l.cycles))
 	// A line on its way is on its way to another: it is not one's own.
 	last := l.rate * l.adds * alone / a.rate
-	own := float64(last * (1 - a.busy))
+	own := last * (1 - a.busy)
 	others := max(1e-12, 1-last)
-	to.own, to.near = float64(own*l.adding.still), float64(own*(1-l.adding.still))
+	to.own, to.near = own*l.adding.still, own*(1-l.adding.still)
 	left := (1 - own) / others
 	for _, j := range a.loads {
 		o := &s.loads[j]
@@ -155,9 +154,9 @@ func (s *Solver) lastOwner(i int, a *adder) {
 		if int(j) == i {
 			share *= 1 - alone
 		}
-		there := float64(share * o.adding.still)
+		there := share * o.adding.still
 		peers[o.node] += there
-		to.service += float64(there * (s.sys.Transfer[l.node][o.node] + s.pairs[l.node*s.nodes+o.node].over))
+		to.service += there * (s.sys.Transfer[l.node][o.node] + s.pairs[l.node*s.nodes+o.node].over)
 		to.transfers += there
 		if o.domain == l.domain {
 			to.near += share - there
@@ -178,7 +177,7 @@ func (s *Solver) take(i int, a *adder) {
 	if !g.known {
 		g.off = 1
 	} else {
-		slower := float64(1.2 * g.pace) // it has no derivatives to go by
+		slower := 1.2 * g.pace // it has no derivatives to go by
 		s.newton.pace(&g.pace, before, g.off)
 		g.pace = min(g.pace, slower)
 	}
@@ -189,13 +188,13 @@ func (s *Solver) take(i int, a *adder) {
 		s.recount(l)
 		return
 	}
-	g.own += float64(g.pace * (to.own - g.own))
-	g.transfers += float64(g.pace * (to.transfers - g.transfers))
-	g.service += float64(g.pace * (to.service - g.service))
-	g.fetch += float64(g.pace * (to.fetch - g.fetch))
-	g.near += float64(g.pace * (to.near - g.near))
+	g.own += g.pace * (to.own - g.own)
+	g.transfers += g.pace * (to.transfers - g.transfers)
+	g.service += g.pace * (to.service - g.service)
+	g.fetch += g.pace * (to.fetch - g.fetch)
+	g.near += g.pace * (to.near - g.near)
 	for m := range now {
-		now[m] += float64(g.pace * (next[m] - now[m]))
+		now[m] += g.pace * (next[m] - now[m])
 	}
 	s.recount(l)
 }
@@ -246,7 +245,7 @@ func (s *Solver) queueUp(a *adder) {
 		if math.Abs(off) <= 1e-13 || high-low <= 1e-12 {
 			break
 		}
-		u = (float64(low*atHigh) - float64(high*atLow)) / (atHigh - atLow)
+		u = (low*atHigh - high*atLow) / (atHigh - atLow)
 		if !(u > low && u < high) {
 			u = (low + high) / 2
 		}
@@ -269,8 +268,8 @@ func (s *Solver) lineBusy(a *adder, u float64) float64 {
 	for _, i := range a.loads {
 		l := &s.loads[i]
 		g := &l.adding
-		cycles := l.cycles - float64(l.slow*g.waiting) + float64(l.slow*l.adds*g.service*longer)
-		sum += float64(l.rateAt(max(leastCycles, cycles)) * l.adds * g.service)
+		cycles := l.cycles - l.slow*g.waiting + l.slow*l.adds*g.service*longer
+		sum += l.rateAt(max(leastCycles, cycles)) * l.adds * g.service
 	}
 	return sum / a.lines
 }
@@ -282,30 +281,30 @@ func (s *Solver) costOfAdds(i int) (latency float64) {
 	g := &l.adding
 	a := &s.adders[g.adder]
 	for m, share := range s.shared[i*s.nodes : (i+1)*s.nodes] {
-		latency += float64(share * s.pairs[l.node*s.nodes+m].latency)
+		latency += share * s.pairs[l.node*s.nodes+m].latency
 	}
 	longer := a.longer(a.busy)
-	g.waiting = float64(l.adds * g.service * longer)
-	g.reads = float64(l.adds * (g.fetch - float64(g.near*(1-g.misses))))
-	g.back = float64(l.adds * g.near * g.misses)
+	g.waiting = l.adds * g.service * longer
+	g.reads = l.adds * (g.fetch - g.near*(1-g.misses))
+	g.back = l.adds * g.near * g.misses
 	g.cycles = g.owners.cost(s, l, g.misses, longer, latency)
 	return latency
 }
 
 func (o *owners) cost(s *Solver, l *load, misses, longer, latency float64) float64 {
-	hits := float64(o.near * (1 - misses))
-	return float64(l.adds * (s.sys.Atomic + float64(o.own*s.sys.L2Cycles) + float64(o.service*(1+longer)) +
-		float64(hits*s.sys.LLCCycles) + float64((o.fetch-hits)*latency)))
+	hits := o.near * (1 - misses)
+	return l.adds * (s.sys.Atomic + o.own*s.sys.L2Cycles + o.service*(1+longer) +
+		hits*s.sys.LLCCycles + (o.fetch-hits)*latency)
 }
 
 // spreadAdds adds their lines to the ways they go.
 func (s *Solver) spreadAdds(i int) {
 	l := &s.loads[i]
-	reads, back, taken := float64(l.rate*l.adding.reads), float64(l.rate*l.adding.back), float64(l.rate*l.adds)
+	reads, back, taken := l.rate*l.adding.reads, l.rate*l.adding.back, l.rate*l.adds
 	for m, share := range s.shared[i*s.nodes : (i+1)*s.nodes] {
 		p := &s.pairs[l.node*s.nodes+m]
-		p.lines += float64(share * reads)
-		p.back += float64(share * back)
-		p.transfers += float64(taken * s.peers[i*s.nodes+m])
+		p.lines += share * reads
+		p.back += share * back
+		p.transfers += taken * s.peers[i*s.nodes+m]
 	}
 }

@@ -6,11 +6,11 @@ import "math"
 
 // How much of a region a cache holds.
 //
-//  1. A line that was brought in stays for a time T, whoever it belongs to: the cache
+//  1. A line that was brought in stays for a time T, whatever it belongs to: the cache
 //     replaces at random (an LLC), or the oldest first (an L2). So a region holds its
 //     insertions × T: in proportion to its misses.
 //  2. T is what makes them hold as much as there is room for; with room for all, T is
-//     infinite and nobody misses.
+//     infinite and nothing misses.
 //  3. Each line is asked for q times in a unit of time, x = qT. At random, it misses
 //     1/(1+x) of the time (for both kinds of replacement: Gelenbe, A unified approach
 //     to the evaluation of a class of replacement algorithms, 1973). In laps, each line
@@ -71,15 +71,15 @@ func (s *Solver) layDomain(i int, warm bool) {
 		d.busy, d.issued = 0, 0
 		for _, j := range d.loads {
 			l := &s.loads[j]
-			d.busy += float64(l.rate * l.cycles)
-			d.issued += float64(l.rate * l.issue)
+			d.busy += l.rate * l.cycles
+			d.issued += l.rate * l.issue
 		}
 	}
 }
 
 // fill is what its loads want of an LLC. One that does nothing at all (no CPUs, as while
-// the kernel moves its memory) wants nothing: counted, it would fill a cache that nobody
-// asks for its lines, and T would have no end.
+// the kernel moves its memory) wants nothing: counted, it would fill a cache without
+// asking for its lines, and T would have no end.
 func (s *Solver) fill(i int) {
 	d := &s.domains[i]
 	d.footprint, d.asked, d.limited = 0, 0, false
@@ -95,12 +95,12 @@ func (s *Solver) fill(i int) {
 		for _, r := range s.regions[l.first:l.last] {
 			if r.reads > 0 {
 				d.footprint += r.lines
-				d.asked += float64(l.rate * r.reads)
+				d.asked += l.rate * r.reads
 			}
 		}
 		if l.adding.counted {
 			d.footprint += l.addLines
-			d.asked += float64(l.rate * l.adds)
+			d.asked += l.rate * l.adds
 		}
 	}
 	d.full = d.footprint > d.lines
@@ -128,12 +128,12 @@ func inLLC(full, laps bool, x float64) (misses, holds, lessMisses, moreHolds flo
 	case !laps:
 		misses = 1 / (1 + x)
 		holds = 1 - misses
-		return misses, holds, float64(misses * holds), float64(misses * holds)
+		return misses, holds, misses * holds, misses * holds
 	case x < 1.0/40: // exp(-40) is nothing
 		return 1, x, 0, x
 	}
-	hits := float64(expMinus(1 / x))
-	holds = float64(x * (1 - hits))
+	hits := expMinus(1 / x)
+	holds = x * (1 - hits)
 	return 1 - hits, holds, hits / x, max(0, holds-hits)
 }
 
@@ -144,7 +144,7 @@ func writtenBack(writes, misses float64) (back, byMisses float64) {
 	if writes <= 0 {
 		return 0, 0
 	}
-	all := misses + float64((1-misses)*writes)
+	all := misses + (1-misses)*writes
 	return misses * writes / all, writes * writes / (all * all)
 }
 
@@ -157,8 +157,8 @@ func (s *Solver) split(l *load, room float64) {
 	for i := range regions {
 		r := &regions[i]
 		r.hits = hitsInL2(r, l.stay)
-		r.reads = float64(r.accesses * (1 - r.hits))
-		l.near += float64(r.accesses * r.hits * s.sys.L2Cycles)
+		r.reads = r.accesses * (1 - r.hits)
+		l.near += r.accesses * r.hits * s.sys.L2Cycles
 	}
 }
 
@@ -221,13 +221,13 @@ func heldInL2(regions []region, adds, addLines, stay float64) (held, slope float
 	random := func(accesses, lines float64) {
 		if accesses > 0 {
 			misses := 1 / (1 + accesses*stay/lines)
-			held += float64(lines * (1 - misses))
-			slope += float64(accesses * misses * misses)
+			held += lines * (1 - misses)
+			slope += accesses * misses * misses
 		}
 	}
 	for i := range regions {
 		r := &regions[i]
-		switch in := float64(r.accesses * stay); {
+		switch in := r.accesses * stay; {
 		case !r.laps:
 			random(r.accesses, r.own)
 		case in < r.own:

@@ -12,8 +12,8 @@
 // decides queues and shares of caches, and these decide cycles per operation.
 //
 //  1. Private L2: what of a region fits a core's L2 hits there.
-//  2. The LLC of a domain is shared by occupancy: who brings in more lines holds
-//     more of it; a region's miss ratio is that of what it holds.
+//  2. The LLC of a domain is shared by occupancy: a load that brings in more lines
+//     holds more of it; a region's miss ratio is that of what it holds.
 //  3. A miss goes to the node where its memory is: idle latency of the pair, plus
 //     what it waits at the controller and on every link of its way, by their load.
 //  4. Nothing serves more than its capacity: latency is what holds CPUs back.

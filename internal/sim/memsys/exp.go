@@ -12,10 +12,10 @@ var inverse = [...]float64{1, 1, 1. / 2, 1. / 6, 1. / 24, 1. / 120, 1. / 720, 1.
 func expMinus(u float64) float64 {
 	const high, low = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 	k := math.Floor(u/math.Ln2 + 0.5)
-	r := float64(k*high) - u + float64(k*low)
+	r := k*high - u + k*low
 	sum := inverse[10]
 	for i := 9; i >= 0; i-- {
-		sum = float64(sum*r) + inverse[i]
+		sum = sum*r + inverse[i]
 	}
-	return float64(sum * math.Float64frombits(uint64(1023-int64(k))<<52))
+	return sum * math.Float64frombits(uint64(1023-int64(k))<<52)
 }

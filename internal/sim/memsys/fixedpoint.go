@@ -31,7 +31,7 @@ type load struct {
 func (l *load) rateAt(cycles float64) float64 { return min(l.cpus/cycles, l.most) }
 
 // free says that its CPUs are all it lacks, not something to do.
-func (l *load) free() bool { return l.cpus < float64(l.most*l.cycles) }
+func (l *load) free() bool { return l.cpus < l.most*l.cycles }
 
 // mostFeedback is far more than caches can do (caches.go): less than half.
 const mostFeedback = 0.95
@@ -49,7 +49,7 @@ type sums struct {
 }
 
 func (s *Solver) sum(l *load, d *domain) (t sums) {
-	stay, full := float64(d.stay*l.rate), d.full
+	stay, full := d.stay*l.rate, d.full
 	if l.capped = false; l.over {
 		stay, full, l.capped = s.within(l, stay, full)
 	}
@@ -60,25 +60,25 @@ func (s *Solver) sum(l *load, d *domain) (t sums) {
 		}
 		misses, holds, less, more := inLLC(full, r.laps, stay*r.reads/r.lines)
 		t.all += r.reads
-		t.reads += float64(r.reads * misses)
-		t.lessReads += float64(r.reads * less)
-		t.exposed += float64(r.reads * misses * r.exposed)
-		t.lessExposed += float64(r.reads * less * r.exposed)
+		t.reads += r.reads * misses
+		t.lessReads += r.reads * less
+		t.exposed += r.reads * misses * r.exposed
+		t.lessExposed += r.reads * less * r.exposed
 		if r.writes > 0 {
 			back, by := writtenBack(r.writes, misses)
-			t.back += float64(r.reads * back)
-			t.lessBack += float64(r.reads * less * by)
+			t.back += r.reads * back
+			t.lessBack += r.reads * less * by
 		}
-		t.held += float64(r.lines * holds)
-		t.moreHeld += float64(r.lines * more)
+		t.held += r.lines * holds
+		t.moreHeld += r.lines * more
 	}
 	t.hits = t.all - t.reads
 	if l.adds > 0 && l.adding.fetch > 1e-9 { // else rounding
 		misses, holds, less, more := inLLC(full, false, stay*l.adds*l.adding.fetch/l.addLines)
 		l.adding.misses = misses
-		t.lessAdded = float64(l.adds * l.adding.near * less)
-		t.held += float64(l.addLines * holds)
-		t.moreHeld += float64(l.addLines * more)
+		t.lessAdded = l.adds * l.adding.near * less
+		t.held += l.addLines * holds
+		t.moreHeld += l.addLines * more
 	}
 	if l.capped {
 		t.fix()
@@ -102,13 +102,13 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	t := s.sum(l, d)
 	latency := 0.0
 	for m, share := range home {
-		latency += float64(share * pairs[m].latency)
+		latency += share * pairs[m].latency
 	}
 	if l.adding.adder >= 0 {
 		l.addLatency = s.costOfAdds(i)
 	}
-	cycles := l.base + float64(l.issue*(l.stretch-1)) + l.near + l.adding.cycles +
-		float64(t.hits*s.sys.LLCCycles) + float64(t.exposed*latency) // 1
+	cycles := l.base + l.issue*(l.stretch-1) + l.near + l.adding.cycles +
+		t.hits*s.sys.LLCCycles + t.exposed*latency // 1
 	cycles = max(leastCycles, l.slow*cycles)
 	if l.throttled = false; l.limit > 0 {
 		cycles = l.throttle(cycles, &t)
@@ -119,7 +119,7 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	}
 	change := (cycles - l.cycles) / (1 - feedback) / l.cycles
 	change = max(-0.9, change)
-	l.cycles += float64(change * l.cycles)
+	l.cycles += change * l.cycles
 	before := l.rate
 	l.rate = l.rateAt(l.cycles)
 	if before > 0 {
@@ -128,9 +128,9 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	l.reads, l.back, l.held, l.latency, l.misses = t.reads, t.back, t.held, latency, t.all
 	s.spread(l, home, pairs, &t)
 	d.held += t.held
-	d.used += float64(l.rate * l.cycles)
-	d.issues += float64(l.rate * l.issue)
-	d.asked += float64(l.rate * (t.all + float64(l.adds*l.adding.fetch)))
+	d.used += l.rate * l.cycles
+	d.issues += l.rate * l.issue
+	d.asked += l.rate * (t.all + l.adds*l.adding.fetch)
 	s.newton.add(s, i, home, &t) // 3
 	return max(math.Abs(change), math.Abs(l.adding.off))
 }
@@ -138,27 +138,27 @@ func (s *Solver) evaluateLoad(i int) float64 {
 // feedback is how ln cycles change with ln rate, negative.
 func (t *sums) feedback(s *Solver, l *load, latency float64) float64 {
 	if l.throttled {
-		return -float64(l.cpus*(t.lessReads+t.lessBack+float64(2*t.lessAdded))/l.limit) / l.cycles
+		return -(l.cpus * (t.lessReads + t.lessBack + 2*t.lessAdded) / l.limit) / l.cycles
 	}
-	less := float64(t.lessExposed*latency) + float64(t.lessAdded*l.addLatency)
-	return l.slow * (less - float64((t.lessReads+t.lessAdded)*s.sys.LLCCycles)) / l.cycles
+	less := t.lessExposed*latency + t.lessAdded*l.addLatency
+	return l.slow * (less - (t.lessReads+t.lessAdded)*s.sys.LLCCycles) / l.cycles
 }
 
 // follow is the sums after a small relative change of the rate.
 func (t *sums) follow(l *load, by float64) {
-	t.reads = max(0, t.reads-float64(by*t.lessReads))
-	t.exposed = max(0, t.exposed-float64(by*t.lessExposed))
-	t.back = max(0, t.back-float64(by*t.lessBack))
-	t.held = max(0, t.held+float64(by*t.moreHeld))
-	l.adding.reads = max(0, l.adding.reads-float64(by*t.lessAdded))
-	l.adding.back = max(0, l.adding.back-float64(by*t.lessAdded))
+	t.reads = max(0, t.reads-by*t.lessReads)
+	t.exposed = max(0, t.exposed-by*t.lessExposed)
+	t.back = max(0, t.back-by*t.lessBack)
+	t.held = max(0, t.held+by*t.moreHeld)
+	l.adding.reads = max(0, l.adding.reads-by*t.lessAdded)
+	l.adding.back = max(0, l.adding.back-by*t.lessAdded)
 }
 
 // spread adds a load's lines to the ways they go.
 func (s *Solver) spread(l *load, home []float64, pairs []pair, t *sums) {
-	reads, back := float64(l.rate*t.reads), float64(l.rate*t.back)
+	reads, back := l.rate*t.reads, l.rate*t.back
 	for m, share := range home {
-		pairs[m].lines += float64(share * reads)
-		pairs[m].back += float64(share * back)
+		pairs[m].lines += share * reads
+		pairs[m].back += share * back
 	}
 }

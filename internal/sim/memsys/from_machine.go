@@ -14,7 +14,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// What a machine is taken for where nobody measured it. The server of MAO and of
+// What is assumed of a machine that was not measured. The server of MAO and of
 // facts/latency.md: a two-socket Skylake-SP.
 const (
 	usualHz         = 2.7e9
@@ -288,8 +288,8 @@ func (f *figures) links(y *System) {
 }
 
 // between is bytes/s that a node's CPUs read from another node's memory, 0: no limit
-// is known. The way back of a pair that nobody could measure, as its CPUs' node has
-// none, is like the way there.
+// is known. The way back of a pair that could not be measured, as the other node has
+// no CPUs, is like the way there.
 func (f *figures) between(c, m machine.Node) float64 {
 	if b, ok := f.p.BandwidthBetween(c.ID, m.ID); ok && b.Median.Or(0) > 0 {
 		return b.Median.Or(0)

@@ -32,7 +32,7 @@ type isolated struct {
 func (s *Solver) layIsolated(l *load, from *Load) {
 	d := &s.domains[l.domain]
 	if from.Cache > 0 {
-		l.cache = float64(d.lines * min(1, from.Cache))
+		l.cache = d.lines * min(1, from.Cache)
 	}
 	node := &s.sys.Nodes[l.node]
 	if from.Bandwidth > 0 && node.Cycles > 0 && node.CPUs > 0 {
@@ -45,7 +45,7 @@ func (s *Solver) fillCapped(d *domain, l *load) {
 	lines, asked := s.wantsOf(l)
 	d.limited = true
 	d.footprint += min(lines, l.cache)
-	d.asked += float64(l.rate * asked)
+	d.asked += l.rate * asked
 	if l.over = lines > l.cache; l.over {
 		l.mostStay = s.longest(l, asked)
 	}
@@ -62,7 +62,7 @@ func (s *Solver) wantsOf(l *load) (lines, asked float64) {
 	}
 	if l.adding.counted {
 		lines += l.addLines
-		asked += float64(l.adds * l.adding.fetch)
+		asked += l.adds * l.adding.fetch
 	}
 	return lines, asked
 }
@@ -78,7 +78,7 @@ func (s *Solver) longest(l *load, asked float64) float64 {
 		low, high = high, 2*high
 	}
 	for high > low*(1+1e-12) {
-		mid := low + float64((high-low)/2)
+		mid := low + (high-low)/2
 		if mid <= low || mid >= high {
 			break
 		}
@@ -96,12 +96,12 @@ func (s *Solver) holds(l *load, stay float64) (lines float64) {
 	for _, r := range s.regions[l.first:l.last] {
 		if r.reads > 0 {
 			_, part, _, _ := inLLC(true, r.laps, stay*r.reads/r.lines)
-			lines += float64(r.lines * part)
+			lines += r.lines * part
 		}
 	}
 	if l.adding.counted {
 		_, part, _, _ := inLLC(true, false, stay*l.adds*l.adding.fetch/l.addLines)
-		lines += float64(l.addLines * part)
+		lines += l.addLines * part
 	}
 	return lines
 }

@@ -9,7 +9,7 @@ import (
 	"homenode/internal/sim/exact"
 )
 
-// Whatever is limited: it settles, nobody holds or moves more than his share, and nothing
+// Whatever is limited: it settles, no load holds or moves more than its share, and nothing
 // else is held than there is room for.
 func TestIsolated(t *testing.T) {
 	capped, throttled, bad := 0, 0, 0

@@ -205,7 +205,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// Nothing to do, nobody to do it, nowhere to do it.
+// Nothing to do, no CPUs to do it, nowhere to do it.
 func TestNothing(t *testing.T) {
 	sys := shape(t, "far")
 	var s Solver

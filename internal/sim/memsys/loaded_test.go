@@ -22,7 +22,7 @@ func loadedLatency(sys *System, cores, outstanding, bytes float64) (rate, ns flo
 		if d == 0 {
 			cpus--
 		}
-		ops := bytes / LineBytes * cpus / (float64(cores*float64(len(sys.Domains))) - 1)
+		ops := bytes / LineBytes * cpus / (cores*float64(len(sys.Domains)) - 1)
 		loads = append(loads, Load{Workload: 1, Domain: d, CPUs: cpus, Threads: cpus, Ops: ops, Work: far(outstanding)})
 	}
 	var s Solver

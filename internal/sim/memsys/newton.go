@@ -28,7 +28,7 @@ type newton struct {
 	// alone is how the lines of a server that is not among them change with what is asked
 	// of it.
 	alone []float64
-	// Where lines are: in each node's memory, and where somebody adds, then in its
+	// Where lines are: in each node's memory, and where a load adds, then in its
 	// cores' caches. wide is how many places that is.
 	wide int
 	// readBy[c][m][m'] is how the lines that c's CPUs read from m change with the latency
@@ -94,7 +94,7 @@ func (n *newton) add(s *Solver, i int, home []float64, t *sums) {
 	n.addOwn(s, l, t, &e)
 	reads, back, cost := n.reads[:s.nodes], n.back[:s.nodes], n.cost[:s.nodes]
 	for m, share := range home {
-		reads[m], back[m], cost[m] = float64(share*e.reads), float64(share*e.back), float64(share*e.byLatency)
+		reads[m], back[m], cost[m] = share*e.reads, share*e.back, share*e.byLatency
 	}
 	n.addLess(s, l, home, e.lessRead, e.lessBack)
 	if l.adding.adder >= 0 {
@@ -130,8 +130,8 @@ func (l *load) effect(s *Solver, t *sums) (e effect) {
 	e.reads, e.back = l.rate*(t.reads-t.lessReads), l.rate*(t.back-t.lessBack)
 	e.lessRead, e.lessBack = l.rate*t.lessReads, l.rate*t.lessBack
 	if g := &l.adding; g.adder >= 0 {
-		e.by = float64(l.rate * t.lessAdded)
-		e.added, e.addedBack = float64(l.rate*g.reads)-e.by, float64(l.rate*g.back)-e.by
+		e.by = l.rate * t.lessAdded
+		e.added, e.addedBack = l.rate*g.reads-e.by, l.rate*g.back-e.by
 	}
 	return e
 }
@@ -146,18 +146,18 @@ func (n *newton) addAdds(s *Solver, i int, e *effect) {
 	}
 	shared := s.shared[i*s.nodes : (i+1)*s.nodes]
 	for m, share := range shared {
-		n.reads[m] += float64(share * e.added)
-		n.back[m] += float64(share * e.addedBack)
-		n.cost[m] += float64(more * g.reads * share)
+		n.reads[m] += share * e.added
+		n.back[m] += share * e.addedBack
+		n.cost[m] += more * g.reads * share
 	}
 	n.addLess(s, l, shared, e.by, e.by)
 	waits := 1.0
 	if g.service > 0 {
-		waits += g.waiting / float64(l.adds*g.service)
+		waits += g.waiting / (l.adds * g.service)
 	}
 	for m, share := range s.peers[i*s.nodes : (i+1)*s.nodes] {
-		n.reads[s.nodes+m] = float64(l.rate * l.adds * share)
-		n.cost[s.nodes+m] = float64(more * l.adds * share * waits)
+		n.reads[s.nodes+m] = l.rate * l.adds * share
+		n.cost[s.nodes+m] = more * l.adds * share * waits
 	}
 }
 
@@ -170,9 +170,9 @@ func (n *newton) addOwn(s *Solver, l *load, t *sums, e *effect) {
 		if u == ofStay {
 			direct = 1
 		}
-		own[u] += float64(t.moreHeld * (direct + e.rate[u]))
-		own[ofBusy*ofDomain+u] += float64(used * (e.rate[u] + e.cycles[u]))
-		own[ofIssued*ofDomain+u] += float64(l.rate * l.issue * e.rate[u])
+		own[u] += t.moreHeld * (direct + e.rate[u])
+		own[ofBusy*ofDomain+u] += used * (e.rate[u] + e.cycles[u])
+		own[ofIssued*ofDomain+u] += l.rate * l.issue * e.rate[u]
 	}
 }
 
@@ -183,8 +183,8 @@ func (n *newton) addLess(s *Solver, l *load, home []float64, read, back float64)
 	}
 	at := (l.domain*ofDomain + ofStay) * n.wide
 	for m, share := range home {
-		n.readOf[at+m] -= float64(share * read)
-		n.backOf[at+m] -= float64(share * back)
+		n.readOf[at+m] -= share * read
+		n.backOf[at+m] -= share * back
 	}
 }
 
@@ -197,10 +197,10 @@ func (n *newton) addLines(s *Solver, l *load, e *effect) {
 		}
 		at := (l.domain*ofDomain + u) * n.wide
 		for m, reads := range n.reads {
-			n.readOf[at+m] += float64(by * reads)
+			n.readOf[at+m] += by * reads
 		}
 		for m, back := range n.back[:s.nodes] {
-			n.backOf[at+m] += float64(by * back)
+			n.backOf[at+m] += by * back
 		}
 	}
 }
@@ -209,14 +209,14 @@ func (n *newton) addLines(s *Solver, l *load, e *effect) {
 func (n *newton) addFar(s *Solver, l *load, t *sums, e *effect) {
 	far := n.far[l.domain*ofDomain*n.wide:][:ofDomain*n.wide]
 	busy := l.rate * l.cycles * (1 - e.free)
-	held, issued := -float64(t.moreHeld*e.free), -float64(l.rate*l.issue*e.free)
+	held, issued := -(t.moreHeld * e.free), -(l.rate * l.issue * e.free)
 	for m, cost := range n.cost {
 		if cost == 0 {
 			continue
 		}
-		far[m] += float64(cost * held)
-		far[ofBusy*n.wide+m] += float64(cost * busy)
-		far[ofIssued*n.wide+m] += float64(cost * issued)
+		far[m] += cost * held
+		far[ofBusy*n.wide+m] += cost * busy
+		far[ofIssued*n.wide+m] += cost * issued
 	}
 }
 
@@ -227,7 +227,7 @@ func (n *newton) addPairs(s *Solver, l *load) {
 		if reads != 0 {
 			readTo := n.readBy[at : at+n.wide]
 			for to, cost := range n.cost {
-				readTo[to] -= float64(reads * cost)
+				readTo[to] -= reads * cost
 			}
 		}
 		if m >= s.nodes {
@@ -236,7 +236,7 @@ func (n *newton) addPairs(s *Solver, l *load) {
 		if back := n.back[m]; back != 0 {
 			backTo := n.backBy[at : at+n.wide]
 			for to, cost := range n.cost {
-				backTo[to] -= float64(back * cost)
+				backTo[to] -= back * cost
 			}
 		}
 	}
@@ -247,7 +247,7 @@ func (n *newton) residuals(s *Solver) float64 {
 	worst := 0.0
 	for k := range s.servers {
 		q := &s.servers[k]
-		asked := float64(q.lines * q.cycles)
+		asked := q.lines * q.cycles
 		off := asked - q.busy
 		if q.ask >= q.most() {
 			off *= max(1, asked/q.busy) // then 1/asked is what is linear in the wait
@@ -258,7 +258,7 @@ func (n *newton) residuals(s *Solver) float64 {
 	for i := range s.domains {
 		d := &s.domains[i]
 		var off [ofDomain]float64
-		if own := n.own[i*ofDomain*ofDomain]; d.full && d.lines > 0 && own > 0 || d.crowded(own) { // else nobody reads
+		if own := n.own[i*ofDomain*ofDomain]; d.full && d.lines > 0 && own > 0 || d.crowded(own) { // else nothing is read
 			off[ofStay] = (d.held - d.lines) / d.lines
 		}
 		off[ofBusy], off[ofIssued] = (d.used-d.busy)/max(1, d.cpus), (d.issues-d.issued)/max(1, d.cpus)
@@ -280,7 +280,7 @@ func (n *newton) pace(pace *float64, before, now float64) {
 	}
 }
 
-// leastPace is where steps no longer become smaller. Who had a line last may change by
+// leastPace is where steps no longer become smaller. Which thread had a line last may change by
 // per cent where cycles do by a hundredth of one.
 const leastPace = 1.0 / 4096
 
@@ -316,8 +316,8 @@ func (n *newton) step(s *Solver, round int) {
 			n.stepAlone(q, n.alone[k])
 			continue
 		}
-		by := max(-0.2-float64(0.8*q.ask), min(0.5+q.ask, n.right[at]))
-		q.set(q.ask + float64(pace*q.pace*by))
+		by := max(-0.2-0.8*q.ask, min(0.5+q.ask, n.right[at]))
+		q.set(q.ask + pace*q.pace*by)
 	}
 	for i, at := range n.domainAt {
 		if at < 0 {
@@ -326,11 +326,11 @@ func (n *newton) step(s *Solver, round int) {
 		d := &s.domains[i]
 		by := n.right[at:][:n.per]
 		if d.full {
-			d.stay = max(d.stay+float64(pace*d.pace[ofStay]*d.stay*max(-0.7, min(4, by[ofStay]))), d.least())
+			d.stay = max(d.stay+pace*d.pace[ofStay]*d.stay*max(-0.7, min(4, by[ofStay])), d.least())
 		}
 		if n.per > 1 {
-			d.busy = max(0, d.busy+float64(pace*d.pace[ofBusy]*by[ofBusy]))
-			d.issued = max(0, d.issued+float64(pace*d.pace[ofIssued]*by[ofIssued]))
+			d.busy = max(0, d.busy+pace*d.pace[ofBusy]*by[ofBusy])
+			d.issued = max(0, d.issued+pace*d.pace[ofIssued]*by[ofIssued])
 		}
 	}
 }
@@ -389,13 +389,13 @@ func (n *newton) stepAlone(q *server, slope float64) {
 	if !q.used() {
 		return
 	}
-	slope = float64(slope * q.cycles)
+	slope = slope * q.cycles
 	if q.ask < q.most() {
 		slope--
 	}
 	by := q.residual / -min(slope, -0.05)
-	by = max(-0.2-float64(0.8*q.ask), min(0.5+q.ask, by))
-	q.set(q.ask + float64(q.pace*by))
+	by = max(-0.2-0.8*q.ask, min(0.5+q.ask, by))
+	q.set(q.ask + q.pace*by)
 }
 
 // build lays out matrix × step = right.
@@ -469,7 +469,7 @@ func (n *newton) farRow(s *Solver, node int, row, far []float64, all float64) {
 		}
 		for _, k := range s.servedBy(node, to) {
 			if at := n.serverAt[k]; at >= 0 {
-				row[at] += float64(by / all * s.slope(k, to))
+				row[at] += by / all * s.slope(k, to)
 			}
 		}
 	}
@@ -491,9 +491,9 @@ func (n *newton) solve() {
 			}
 			by := row[k] / top[k]
 			for j := k + 1; j < n.size; j++ {
-				row[j] -= float64(by * top[j])
+				row[j] -= by * top[j]
 			}
-			n.right[i] -= float64(by * n.right[k])
+			n.right[i] -= by * n.right[k]
 		}
 	}
 	for k := n.size - 1; k >= 0; k-- {
@@ -504,7 +504,7 @@ func (n *newton) solve() {
 		}
 		sum := n.right[k]
 		for j := k + 1; j < n.size; j++ {
-			sum -= float64(row[j] * n.right[j])
+			sum -= row[j] * n.right[j]
 		}
 		n.right[k] = sum / row[k]
 	}

@@ -114,7 +114,7 @@ func (s *Solver) idleOf(m int) float64 {
 
 // idleOver is the same of a link: what it adds to the idle latency, the least of those
 // that use it. The nodes' own part waits at the controller already. That the curve of a
-// controller is a link's as well is a guess: nobody published one.
+// controller is a link's as well is a guess: none was published.
 func (s *Solver) idleOver(link int) float64 {
 	least := math.Inf(1)
 	for c := range s.nodes {
@@ -193,7 +193,7 @@ func (s *Solver) layWork(l *load, w *Work) {
 		own := max(1, r.Bytes/LineBytes)
 		all := own
 		if !r.Shared {
-			all = float64(own * max(1, l.threads))
+			all = own * max(1, l.threads)
 		}
 		s.regions = append(s.regions, region{accesses: r.Accesses, own: own, lines: all,
 			exposed: 1 / max(1, r.Parallelism), laps: r.Stream, writes: min(1, max(0, r.Writes))})
@@ -220,11 +220,11 @@ func (s *Solver) alone(i int) float64 {
 	l := &s.loads[i]
 	latency := 0.0
 	for m, share := range s.home[i*s.nodes : (i+1)*s.nodes] {
-		latency += float64(share * s.pairs[l.node*s.nodes+m].idle)
+		latency += share * s.pairs[l.node*s.nodes+m].idle
 	}
-	sum := l.base + l.near + float64(l.adds*(s.sys.Atomic+s.sys.L2Cycles))
+	sum := l.base + l.near + l.adds*(s.sys.Atomic+s.sys.L2Cycles)
 	for _, r := range s.regions[l.first:l.last] {
-		sum += float64(r.reads * (s.sys.LLCCycles + float64(latency*r.exposed)) / 2)
+		sum += r.reads * (s.sys.LLCCycles + latency*r.exposed) / 2
 	}
-	return max(leastCycles, float64(l.slow*sum))
+	return max(leastCycles, l.slow*sum)
 }

@@ -15,7 +15,7 @@ const (
 	leastIdle = 50
 )
 
-// Default law of a machine that nobody measured under load: latency as a multiple of
+// Default law of a machine that was not measured under load: latency as a multiple of
 // the idle one, 1 + linear ρ + late ρ^8. What it is fitted to: TestLoadedLatency. Lines
 // share banks and buses at any load; in the end they queue. It is that of controllers;
 // for links it is a guess (prepare.go, idleOver).
@@ -71,7 +71,7 @@ func (q *server) set(ask float64) {
 	q.over, q.byOver = 0, 0
 	if over := q.ask - most; over > 0 {
 		q.byAsk = steep * q.idle
-		q.over, q.byOver = float64(over*q.byAsk), q.byAsk
+		q.over, q.byOver = over*q.byAsk, q.byAsk
 		q.wait += q.over
 	}
 }
@@ -98,8 +98,8 @@ func (q *server) waitAt(busy float64) (wait, slope float64) {
 func defaultAt(busy float64) (y, slope float64) {
 	p2 := busy * busy
 	p4 := p2 * p2
-	return 1 + float64(defaultLinear*busy) + float64(defaultLate*p4*p4),
-		defaultLinear + float64(8*defaultLate*p4*p2*busy)
+	return 1 + defaultLinear*busy + defaultLate*p4*p4,
+		defaultLinear + 8*defaultLate*p4*p2*busy
 }
 
 // curveAt is a measured curve: straight between its points, from (0, 1) on; where it
@@ -109,7 +109,7 @@ func curveAt(curve []Point, x float64) (y, slope float64) {
 	for _, p := range curve {
 		if x <= p.X && p.X > from.X {
 			slope = (p.Y - from.Y) / (p.X - from.X)
-			return from.Y + float64(slope*(x-from.X)), slope
+			return from.Y + slope*(x-from.X), slope
 		}
 		from = p
 	}

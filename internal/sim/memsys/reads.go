@@ -7,7 +7,7 @@ package memsys
 func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 	l := &s.loads[i]
 	d := &s.domains[l.domain]
-	stay, full, at := float64(d.stay*l.rate), d.full, l.first
+	stay, full, at := d.stay*l.rate, d.full, l.first
 	if l.over {
 		stay, full, _ = s.within(l, stay, full)
 	}
@@ -21,7 +21,7 @@ func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 			continue
 		}
 		misses, _, _, _ := inLLC(full, r.laps, stay*r.reads/r.lines)
-		reads := float64(r.reads * misses)
+		reads := r.reads * misses
 		all += reads
 		if !regions[k].Shared {
 			own += reads
@@ -34,5 +34,5 @@ func (s *Solver) OwnReads(i int, regions []Region) (own, all float64) {
 // L2 had: they wait for nothing beyond it.
 func (s *Solver) NearStall(i int) float64 {
 	l := &s.loads[i]
-	return float64(l.slow * (l.near + float64(l.adds*l.adding.own*s.sys.L2Cycles)))
+	return l.slow * (l.near + l.adds*l.adding.own*s.sys.L2Cycles)
 }

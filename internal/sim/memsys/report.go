@@ -28,16 +28,16 @@ func (s *Solver) reportLoad(i int, to *LoadResult) {
 	ops := l.rate * s.sys.Hz
 	n := s.nodes
 	*to = LoadResult{
-		Cycles: l.cycles, Stall: max(0, l.cycles-float64(l.slow*(l.base+float64(l.issue*(l.stretch-1))+float64(l.adds*s.sys.Atomic)))),
-		Ops: ops, CPUs: l.rate * l.cycles, L2Misses: l.misses + float64(l.adds*(1-l.adding.own)),
-		Transfers: float64(l.adds * l.adding.transfers), LLC: l.held * LineBytes, Latency: l.latency,
+		Cycles: l.cycles, Stall: max(0, l.cycles-l.slow*(l.base+l.issue*(l.stretch-1)+l.adds*s.sys.Atomic)),
+		Ops: ops, CPUs: l.rate * l.cycles, L2Misses: l.misses + l.adds*(1-l.adding.own),
+		Transfers: l.adds * l.adding.transfers, LLC: l.held * LineBytes, Latency: l.latency,
 		DRAM: s.floats[2*i*n : (2*i+1)*n : (2*i+1)*n], Writebacks: s.floats[(2*i+1)*n : (2*i+2)*n : (2*i+2)*n],
 	}
 	if l.rate <= 0 {
-		to.LLC = 0 // what it has left there is nobody's to count on
+		to.LLC = 0 // what it has left there does not count
 	}
 	for m := range n {
-		to.DRAM[m] = float64(s.home[i*n+m]*l.reads) + float64(s.shared[i*n+m]*l.adding.reads)
-		to.Writebacks[m] = float64(s.home[i*n+m]*l.back) + float64(s.shared[i*n+m]*l.adding.back)
+		to.DRAM[m] = s.home[i*n+m]*l.reads + s.shared[i*n+m]*l.adding.reads
+		to.Writebacks[m] = s.home[i*n+m]*l.back + s.shared[i*n+m]*l.adding.back
 	}
 }

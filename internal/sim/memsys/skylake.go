@@ -11,7 +11,7 @@ import (
 
 // Figures of a two-socket Skylake-SP as Intel's MLC 3.10 printed them
 // (facts/latency.md): ns and bytes/s from row's CPUs to column's memory, and latency
-// by bandwidth of the whole machine, all reads local. Somebody else measured them.
+// by bandwidth of the whole machine, all reads local. They were not measured by this project.
 var (
 	skylakeLatency   = [2][2]float64{{90.2, 144.3}, {143.2, 89.1}}
 	skylakeBandwidth = [2][2]float64{{104.4e9, 34.3e9}, {34.3e9, 106.0e9}}

@@ -51,7 +51,7 @@ func siblings(busy, cores, threads float64) (n, slope float64) {
 	each := busy / cores
 	level := min(math.Floor(each), threads-1)
 	rest := each - level // cores with one more
-	n = (float64(rest*(level+1)*level) + float64((1-rest)*level*(level-1))) / each
+	n = (rest*(level+1)*level + (1-rest)*level*(level-1)) / each
 	// The sum is level (level - 1) + 2 level rest.
 	return n, (2*level - n) / each / cores
 }
@@ -60,29 +60,29 @@ func siblings(busy, cores, threads float64) (n, slope float64) {
 // the average, in so far as other loads make up for it.
 func (l *load) stretchBy(d *domain, threads float64) {
 	l.stretch, l.byBusy, l.byIssued = 1, 0, 0
-	used := float64(l.rate * l.cycles)
+	used := l.rate * l.cycles
 	own := min(1, used, max(0, d.busy-used))
 	others := d.busy - own
 	if d.siblings <= 0 || others <= 1e-9 {
 		return
 	}
-	rate := max(0, d.issued-float64(own*l.issue/l.cycles)) / others
+	rate := max(0, d.issued-own*l.issue/l.cycles) / others
 	busy, each := min(1, d.siblings), max(1, d.siblings)
 	var byBusy float64 // of busy
 	if d.siblings < 1 {
 		byBusy = d.byBusy
 	}
 	if rate*each >= 1-1/threads {
-		l.stretch = 1 + float64(busy*(threads-1))
+		l.stretch = 1 + busy*(threads-1)
 		l.byBusy = byBusy * (threads - 1)
 		return
 	}
-	cost := 1 / (1 - float64(rate*each))
-	l.stretch = 1 + float64(busy*(cost-1))
+	cost := 1 / (1 - rate*each)
+	l.stretch = 1 + busy*(cost-1)
 	byRate := busy * cost * cost
 	l.byIssued = byRate * each / others
-	l.byBusy = float64(byBusy*(cost-1)) - float64(byRate*each*rate/others)
+	l.byBusy = byBusy*(cost-1) - byRate*each*rate/others
 	if d.siblings >= 1 {
-		l.byBusy += float64(byRate * rate * d.byBusy)
+		l.byBusy += byRate * rate * d.byBusy
 	}
 }

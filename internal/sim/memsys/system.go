@@ -9,7 +9,7 @@ const LineBytes = 64
 
 // System is what of a machine decides the cost of memory. Nodes and domains are
 // indexes: node i is the machine's Nodes[i], whatever its id. It is a value that
-// nobody changes.
+// does not change.
 type System struct {
 	Name    string
 	How     unit.Source // of its figures: modelled (a shape), measured (a profile), estimated

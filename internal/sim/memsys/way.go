@@ -45,9 +45,9 @@ func (n *newton) way(s *Solver, c, m int) {
 			switch column := n.serverAt[k]; {
 			case by == 0:
 			case column >= 0:
-				n.passing = append(n.passing, passes(int32(column), float64(read*by), float64(back*by)))
+				n.passing = append(n.passing, passes(int32(column), read*by, back*by))
 			default:
-				n.aside = append(n.aside, passes(k, float64(read*by), float64(back*by)))
+				n.aside = append(n.aside, passes(k, read*by, back*by))
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func (x *Mover) Plan(m *Move, seconds float64) float64 {
 	idle := x.price(m, room)
 	each := max(idle, m.pace)
 	m.Pages = min(m.budget, m.left, room, seconds/each)
-	m.Seconds, m.paid = float64(m.Pages*each), float64(m.Pages*idle)
+	m.Seconds, m.paid = m.Pages*each, m.Pages*idle
 	x.spend(m, m.paid)
 	m.took += m.Seconds
 	return m.Seconds
@@ -123,15 +123,15 @@ func (x *Mover) price(m *Move, room float64) (seconds float64) {
 	}
 	for c, by := range m.by {
 		for n, share := range m.home {
-			stall += float64(by * share * x.system.Latency[c][n])
+			stall += by * share * x.system.Latency[c][n]
 		}
 	}
-	stall = float64(stall * (2 * lines / float64(copies)))
+	stall = stall * (2 * lines / float64(copies))
 	bytes := x.host.Settings.MoveSeconds
 	if bytes == 0 {
 		bytes = moveSeconds
 	}
-	own := max(kernelCycles, float64(bytes*linux.PageBytes*x.system.Hz)-stall)
+	own := max(kernelCycles, bytes*linux.PageBytes*x.system.Hz-stall)
 	m.regions[0] = memsys.Region{Bytes: 1 << 40, Shared: true, Accesses: 2 * lines, Parallelism: copies, Stream: true}
 	m.work = memsys.Work{Cycles: own, Instructions: own, Regions: m.regions[:]}
 	return (own + stall) / x.system.Hz
@@ -183,7 +183,7 @@ func (m *Move) Stands(seconds, each float64) (still, call float64) {
 	mem := &m.group.Memory
 	held := sum(mem.Private) + sum(mem.Shared) + sum(mem.Mapped) + sum(mem.Cache)
 	share := min(1, batch/max(held, 1))
-	return float64(seconds * share), float64(min(batch, held) * each)
+	return seconds * share, min(batch, held) * each
 }
 
 func sum(of []float64) (s float64) {
@@ -193,15 +193,12 @@ func sum(of []float64) (s float64) {
 	return s
 }
 
-// Begun says that its turn came.
-func (m *Move) Begun() bool { return m.begun }
-
 // Told says that there is something to tell of it: it is over, or has moved a page.
 func (m *Move) Told() bool { return m.begun && (m.over || m.moved >= halfPage) }
 
 // Outcome is what became of it; its workload may be gone.
 func (m *Move) Outcome(here bool) action.Outcome {
-	o := action.Outcome{Step: m.step, Moved: linux.BytesOf(m.moved), CPUSeconds: m.cpu, Took: time.Duration(math.Round(float64(m.took * 1e9)))}
+	o := action.Outcome{Step: m.step, Moved: linux.BytesOf(m.moved), CPUSeconds: m.cpu, Took: time.Duration(math.Round(m.took * 1e9))}
 	if m.full {
 		o.Failed = linux.BytesOf(m.left)
 	}

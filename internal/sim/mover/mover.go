@@ -68,14 +68,14 @@ func (x *Mover) runners(nodes set.NodeSet) []float64 {
 // spend is CPU time of a move, to be taken in this step and those to come.
 func (x *Mover) spend(m *Move, cpu float64) {
 	for n, by := range m.by {
-		x.nodes[n].owed += float64(cpu * by)
+		x.nodes[n].owed += cpu * by
 	}
 }
 
 // Take is what is taken of the time of a node's CPUs in a step; the mover is one thread.
 func (x *Mover) Take(n int, dt float64) (seconds float64) {
 	k := &x.nodes[n]
-	seconds = max(0, min(k.owed, float64(dt*min(1, k.cpus))))
+	seconds = max(0, min(k.owed, dt*min(1, k.cpus)))
 	k.owed -= seconds
 	return seconds
 }
@@ -90,7 +90,7 @@ func (x *Mover) SetMems(g *linux.Group, nodes set.NodeSet) (seconds float64) {
 		page = x.price(m, room)
 	}
 	done := x.host.SetMems(g, m.to)
-	seconds = float64(done.Pages * page)
+	seconds = done.Pages * page
 	x.spend(m, seconds)
 	return seconds
 }

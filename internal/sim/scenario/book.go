@@ -9,6 +9,7 @@ import (
 
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/experiment"
 )
 
 // book adds up a run, period after period.
@@ -25,7 +26,7 @@ type book struct {
 	seed     uint64
 	services map[string]*sums
 	loads    map[string]*sums
-	all      sums
+	all      experiment.Tally
 	approved map[string]bool
 	unbound  float64 // instance-seconds of approved workloads
 	there    float64
@@ -36,23 +37,19 @@ type book struct {
 	period   float64
 }
 
-// sums is what sim.Truth adds up to.
+// sums is what a service or a workload got.
 type sums struct {
-	service                       string
-	replicas                      map[string]bool
-	ops, asked, dropped           float64
-	latency, p99                  float64 // times operations
-	cpu, cycles, instructions     float64
-	local, remote, stalled, bound float64
-	seconds                       float64
+	experiment.Tally
+	service  string
+	replicas map[string]bool
 }
 
 // moment is a sample in the making.
 type moment struct {
-	periods                 int
-	cpu, latency, ops       float64
-	local, remote           float64
-	unbound, there, seconds float64
+	experiment.Tally
+	periods        int
+	unbound, there float64 // instance-seconds of approved workloads
+	lasts          float64 // seconds
 }
 
 func newBook(s *Setting, seed uint64) *book {
@@ -62,7 +59,7 @@ func newBook(s *Setting, seed uint64) *book {
 		every: max(1, (periods+MaxSamples-1)/MaxSamples), cpus: float64(s.Host.OnlineCPUs().Len()), period: s.Period.Seconds(),
 	}
 	for _, spec := range s.Workloads {
-		for _, id := range arm.IDs(spec) {
+		for _, id := range spec.IDs() {
 			b.approved[id] = spec.Approved
 		}
 	}
@@ -72,15 +69,15 @@ func newBook(s *Setting, seed uint64) *book {
 // add is one period, which ends so long after the start.
 func (b *book) add(end time.Duration, truth []sim.Truth, loop *arm.Loop) {
 	for _, t := range truth {
-		b.all.add(t)
-		sumsOf(b.loads, t.Workload, t).add(t)
-		sumsOf(b.services, t.Service, t).add(t)
-		b.sample.add(t)
+		b.all.Add(&t)
+		sumsOf(b.loads, t.Workload, t).Add(&t)
+		sumsOf(b.services, t.Service, t).Add(&t)
+		b.sample.Add(&t)
 		if b.approved[t.Workload] {
 			b.instance(t.Seconds, loop.Bound(t.Workload))
 		}
 	}
-	b.sample.seconds += b.period
+	b.sample.lasts += b.period
 	if b.sample.periods++; b.sample.periods >= b.every {
 		b.series = append(b.series, b.sample.done(end.Hours(), b.cpus))
 		b.sample = moment{}
@@ -106,68 +103,31 @@ func sumsOf(all map[string]*sums, name string, t sim.Truth) *sums {
 	return s
 }
 
-func (s *sums) add(t sim.Truth) {
-	s.seconds += t.Seconds
-	s.ops += t.Ops
-	s.asked += t.Asked
-	s.dropped += t.Dropped
-	s.latency += float64(t.Latency * t.Ops)
-	s.p99 += float64(t.P99 * t.Ops)
-	s.cpu += t.CPUSeconds
-	s.cycles += t.Cycles
-	s.instructions += t.Instructions
-	s.local += t.Local
-	s.remote += t.Remote
-	s.stalled += t.Stalled
-	s.bound += t.BoundSeconds
-}
-
-func (m *moment) add(t sim.Truth) {
-	m.cpu += t.CPUSeconds
-	if t.Latency > 0 {
-		m.latency += float64(t.Latency * t.Ops)
-		m.ops += t.Ops
-	}
-	m.local += t.Local
-	m.remote += t.Remote
-}
-
 func (m moment) done(hour, cpus float64) Sample {
 	return Sample{
-		Hour: hour, Load: over(m.cpu, float64(cpus*m.seconds)), LatencyS: over(m.latency, m.ops),
-		LocalRatio: share(m.local, m.local+m.remote), Unbound: share(m.unbound, m.there),
+		Hour: hour, Load: experiment.Over(m.CPU, float64(cpus*m.lasts)), LatencyS: experiment.Over(m.Latency, m.Requests),
+		LocalRatio: m.LocalRatio(), Unbound: experiment.Share(m.unbound, m.there),
 	}
 }
-
-// over is 0 where there is nothing to divide by.
-func over(part, whole float64) float64 {
-	if !(whole > 0) {
-		return 0
-	}
-	return part / whole
-}
-
-// share is over, where rounding does not make more than all of it.
-func share(part, whole float64) float64 { return max(0, min(1, over(part, whole))) }
 
 // run closes the book; counts are of the whole run. A sample that is not full yet is dropped.
 func (b *book) run(counts arm.Counts) Run {
 	r := Run{
 		Seed: b.seed, Series: b.series, Binds: counts.Binds, Unbinds: counts.Unbinds, Refused: counts.Refused, MovedB: counts.Moved,
-		UnbindRatio: share(b.unbound, b.there), LocalRatio: share(b.all.local, b.all.local+b.all.remote), CPUSeconds: b.all.cpu,
+		UnbindRatio: experiment.Share(b.unbound, b.there), LocalRatio: b.all.LocalRatio(), CPUSeconds: b.all.CPU,
 	}
 	for name, s := range b.services {
 		r.Services = append(r.Services, Service{
-			Name: name, Replicas: len(s.replicas), Ops: s.ops, Asked: s.asked, Dropped: s.dropped,
-			LatencyS: over(s.latency, s.ops), P99S: over(s.p99, s.ops), CPUPerOp: over(s.cpu, s.ops),
-			LocalRatio: share(s.local, s.local+s.remote), IPC: over(s.instructions, s.cycles), StalledS: s.stalled,
+			Name: name, Replicas: len(s.replicas), Ops: s.Ops, Asked: s.Asked, Dropped: s.Dropped,
+			LatencyS: experiment.Over(s.Latency, s.Ops), P99S: experiment.Over(s.P99, s.Ops), CPUPerOp: s.CPUPerOp(),
+			LocalRatio: s.LocalRatio(), IPC: s.IPC(), StalledS: s.Stalled,
 		})
 	}
 	slices.SortFunc(r.Services, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
 	for id, s := range b.loads {
 		r.Workloads = append(r.Workloads, Workload{
-			ID: id, Service: s.service, LocalRatio: share(s.local, s.local+s.remote), LatencyS: over(s.latency, s.ops),
-			CPUPerOp: over(s.cpu, s.ops), BoundShare: share(s.bound, s.seconds),
+			ID: id, Service: s.service, LocalRatio: s.LocalRatio(), LatencyS: experiment.Over(s.Latency, s.Ops),
+			CPUPerOp: s.CPUPerOp(), BoundShare: experiment.Share(s.Bound, s.Seconds),
 		})
 	}
 	slices.SortFunc(r.Workloads, func(a, b Workload) int { return cmp.Compare(a.ID, b.ID) })

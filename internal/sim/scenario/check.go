@@ -40,9 +40,9 @@ func (c *checker) lasts(path string, d, low, high time.Duration) {
 	}
 }
 
-// problems says what of a scenario cannot be, whatever its machine; written are the
-// paths of what its file says.
-func (s Scenario) problems(written map[string]bool) []problem {
+// problems says what of a scenario cannot be, whatever its machine; written says whether
+// its file has a value at a path.
+func (s Scenario) problems(written func(path string) bool) []problem {
 	c := &checker{}
 	if s.Schema < 1 || s.Schema > Schema {
 		c.add("schema", "it is %d: this homenode reads up to %d", s.Schema, Schema)
@@ -115,7 +115,7 @@ func checkSeeds(seeds []uint64) string {
 	return ""
 }
 
-func (c *checker) arms(s Scenario, written map[string]bool) {
+func (c *checker) arms(s Scenario, written func(path string) bool) {
 	if len(s.Arms) == 0 {
 		c.add("arms", "there is none: give at least one, such as - policy: none")
 	}
@@ -150,7 +150,7 @@ func (c *checker) arms(s Scenario, written map[string]bool) {
 }
 
 // contradictions are settings of an arm that its policy overrides, or never looks at.
-func (c *checker) contradictions(path string, s Scenario, a Arm, written map[string]bool) {
+func (c *checker) contradictions(path string, s Scenario, a Arm, written func(path string) bool) {
 	if a.Policy == arm.NUMABalancing && a.NUMABalancing != nil && !*a.NUMABalancing {
 		c.add(path+".numa_balancing", "it is false, but its policy is %s: name policy none, or leave it out", a.Policy)
 	}
@@ -162,10 +162,10 @@ func (c *checker) contradictions(path string, s Scenario, a Arm, written map[str
 		return
 	}
 	own, where := s.MAO.Strategy, "mao.strategy"
-	if p := path + "." + where; written[p] {
-		own, where, written = a.MAO.Strategy, p, map[string]bool{p: true}
+	if p := path + "." + where; written(p) {
+		own, where = a.MAO.Strategy, p
 	}
-	if written[where] && own != strategy {
+	if written(where) && own != strategy {
 		c.add(where, "it is %v, but arm %q has policy %s, whose strategy is %v: leave it out", own, a.Name, a.Policy, strategy)
 	}
 }

@@ -5,15 +5,12 @@ package scenario
 import (
 	"encoding/hex"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"homenode/internal/schema"
+	"homenode/internal/sim/experiment"
 )
-
-// How a result's figures are known. There is no other way.
-const How = "modelled"
 
 // ErrNewer is wrapped when a result was written by a newer homenode.
 var ErrNewer = schema.ErrNewer
@@ -39,11 +36,8 @@ func Encode(r Result) ([]byte, error) { return schema.Encode(r, "simulation's re
 //  5. figures are finite and not negative, shares at most 1,
 //  6. what is claimed is a metric of arms that are there.
 func (r Result) Validate() error {
-	if r.Schema < 1 || r.Schema > ResultSchema { // 1
-		return fmt.Errorf("schema %d: want 1 to %d", r.Schema, ResultSchema)
-	}
-	if r.How != How {
-		return fmt.Errorf("how is %q: want %q", r.How, How)
+	if err := experiment.CheckForm(r.Schema, ResultSchema, r.How); err != nil { // 1
+		return err
 	}
 	if b, err := hex.DecodeString(r.Digest); err != nil || len(b) != 32 {
 		return fmt.Errorf("digest %.80q: want a SHA-256 in hexadecimal digits", r.Digest)
@@ -51,9 +45,9 @@ func (r Result) Validate() error {
 	if r.Nodes < 0 || r.CPUs < 0 {
 		return fmt.Errorf("%d nodes and %d CPUs: that is no machine", r.Nodes, r.CPUs)
 	}
-	c := &figures{}
-	c.positive("period_s", r.PeriodS)
-	c.positive("seconds", r.Seconds)
+	c := &experiment.Check{}
+	c.Positive("period_s", r.PeriodS)
+	c.Positive("seconds", r.Seconds)
 	if why := checkSeeds(r.Seeds); why != "" {
 		return fmt.Errorf("seeds: %s", why)
 	}
@@ -68,13 +62,13 @@ func (r Result) Validate() error {
 			return fmt.Errorf("arm %.80q: %w", a.Name, err)
 		}
 	}
-	if c.err != nil {
-		return c.err
+	if c.Err != nil {
+		return c.Err
 	}
 	return r.checkPaper()
 }
 
-func (r Result) checkRuns(c *figures, a Outcome) error { // 3
+func (r Result) checkRuns(c *experiment.Check, a Outcome) error { // 3
 	if len(a.Runs) != len(r.Seeds) {
 		return fmt.Errorf("%d runs for %d seeds", len(a.Runs), len(r.Seeds))
 	}
@@ -99,20 +93,20 @@ func (r Result) checkPaper() error { // 6
 	return nil
 }
 
-func (r Run) check(c *figures) error { // 4
+func (r Run) check(c *experiment.Check) error { // 4
 	for i, s := range r.Services {
 		if strings.TrimSpace(s.Name) == "" || i > 0 && s.Name <= r.Services[i-1].Name || s.Replicas < 0 {
 			return fmt.Errorf("service %d %.80q: want ascending names, and no negative count", i, s.Name)
 		}
-		c.positive("service "+s.Name, s.Ops, s.Asked, s.Dropped, s.LatencyS, s.P99S, s.CPUPerOp, s.IPC, s.StalledS)
-		c.share("service "+s.Name, s.LocalRatio)
+		c.Positive("service "+s.Name, s.Ops, s.Asked, s.Dropped, s.LatencyS, s.P99S, s.CPUPerOp, s.IPC, s.StalledS)
+		c.Share("service "+s.Name, s.LocalRatio)
 	}
 	for i, w := range r.Workloads {
 		if w.ID == "" || i > 0 && w.ID <= r.Workloads[i-1].ID {
 			return fmt.Errorf("workload %d %.80q: want ascending IDs", i, w.ID)
 		}
-		c.positive("workload "+w.ID, w.LatencyS, w.CPUPerOp)
-		c.share("workload "+w.ID, w.LocalRatio, w.BoundShare)
+		c.Positive("workload "+w.ID, w.LatencyS, w.CPUPerOp)
+		c.Share("workload "+w.ID, w.LocalRatio, w.BoundShare)
 	}
 	if len(r.Series) > MaxSamples {
 		return fmt.Errorf("%d samples: want at most %d", len(r.Series), MaxSamples)
@@ -121,34 +115,13 @@ func (r Run) check(c *figures) error { // 4
 		if i > 0 && !(s.Hour > r.Series[i-1].Hour) {
 			return fmt.Errorf("sample %d is at hour %g: want ascending hours", i, s.Hour)
 		}
-		c.positive("series", s.Hour, s.Load, s.LatencyS)
-		c.share("series", s.LocalRatio, s.Unbound)
+		c.Positive("series", s.Hour, s.Load, s.LatencyS)
+		c.Share("series", s.LocalRatio, s.Unbound)
 	}
 	if r.Binds < 0 || r.Unbinds < 0 || r.Refused < 0 {
 		return fmt.Errorf("%d binds, %d unbinds, %d refused: they must not be negative", r.Binds, r.Unbinds, r.Refused)
 	}
-	c.positive("moved_bytes, cpu_seconds", r.MovedB, r.CPUSeconds)
-	c.share("unbind_ratio, local_ratio", r.UnbindRatio, r.LocalRatio)
+	c.Positive("moved_bytes, cpu_seconds", r.MovedB, r.CPUSeconds)
+	c.Share("unbind_ratio, local_ratio", r.UnbindRatio, r.LocalRatio)
 	return nil
-}
-
-// figures keeps the first that cannot be.
-type figures struct{ err error }
-
-func (f *figures) want(what string, ok bool, v float64, want string) {
-	if !ok && f.err == nil {
-		f.err = fmt.Errorf("%.80s: %v: want %s", what, v, want)
-	}
-}
-
-func (f *figures) positive(what string, all ...float64) {
-	for _, v := range all {
-		f.want(what, v >= 0 && !math.IsInf(v, 0), v, "a number that is not negative")
-	}
-}
-
-func (f *figures) share(what string, all ...float64) {
-	for _, v := range all {
-		f.want(what, v >= 0 && v <= 1, v, "0 to 1")
-	}
 }

@@ -56,7 +56,7 @@ type Comparison struct {
 }
 
 // Compare puts arms side by side, by service ("" first) and metric, in the order of
-// Metrics. What nobody has a figure of is left out.
+// Metrics. A metric that no arm has a figure of is left out.
 func Compare(r Result) []Comparison {
 	var all []Comparison
 	base, ok := r.outcome(r.Against)

@@ -9,19 +9,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"homenode/internal/machine"
 	"homenode/internal/profile"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/experiment"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/machines"
 	"homenode/internal/sim/memsys"
 )
 
-// Files are what a scenario names, by the names in it: who has a file system opens
-// them, relative to the scenario.
+// Files are what a scenario names, by the names in it. The caller has a file system, and
+// opens them relative to the scenario.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 	Tree(name string) (fs.FS, error)
@@ -40,24 +40,23 @@ type Setting struct {
 // Its errors are Parse's: file, line, reason, whatever file is at fault; or the
 // context's.
 func Load(ctx context.Context, data []byte, file string, files Files) (Setting, error) {
-	s, err := Parse(data, file)
+	s, doc, err := parse(data, file)
 	if err != nil {
 		return Setting{}, err
 	}
 	sum := sha256.Sum256(data)
 	set := Setting{Scenario: s, Digest: hex.EncodeToString(sum[:])}
 	if path, err := set.load(files); err != nil {
-		return Setting{}, At(data, file, path, err)
+		return Setting{}, doc.Wrong(path, err.Error())
 	}
 	if set.Host.NodesWithMemory().IsEmpty() {
-		return Setting{}, At(data, file, "machine", errors.New("no node of it has memory"))
+		return Setting{}, doc.Wrong("machine", "no node of it has memory")
 	}
 	if all := specProblems(s.Workloads, set.Host); len(all) > 0 {
-		body, _, err := bodyOf(data)
-		return Setting{}, errors.Join(err, allErrors(data, file, body, all))
+		return Setting{}, allErrors(doc, all)
 	}
 	if i, err := set.tryWorlds(ctx); i >= 0 {
-		return Setting{}, At(data, file, fmt.Sprintf("arms[%d]", i), err)
+		return Setting{}, doc.Wrong(fmt.Sprintf("arms[%d]", i), err.Error())
 	} else if err != nil {
 		return Setting{}, err
 	}
@@ -174,13 +173,10 @@ func (s *Setting) builtin(name string) (string, error) {
 	return "", nil
 }
 
-// start is the date of every run: a Monday.
-var start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
-
 // world is an arm's, before its first step.
 func (s *Setting) world(a Arm, seed uint64) sim.Config {
 	c := sim.Config{
-		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: start.Add(s.Clock), Step: s.Step,
+		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: experiment.Start.Add(s.Clock), Step: s.Step,
 	}
 	arm.Prepare(a.Policy, &c)
 	return c

@@ -6,12 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"time"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
 
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
@@ -27,93 +23,32 @@ const Schema = 1
 // maxFile bounds what a scenario may hold; the largest here has some KiB.
 const maxFile = 1 << 20
 
-// The library's time grows with the square of how deep things are nested: seconds at
-// 20,000 levels. A scenario has eight.
-const (
-	mostOpen = 200 // [ and { that are not closed yet, also those inside quotes
-	mostLine = 10_000
-)
-
-// sane refuses what the library would take for ever to refuse.
-func sane(data []byte) error {
-	if len(data) > maxFile {
-		return fmt.Errorf("it has %d bytes: a scenario has at most %d", len(data), maxFile)
-	}
-	open, column := 0, 0
-	for _, b := range data {
-		column++
-		switch b {
-		case '\n', '\r':
-			column = 0
-		case '[', '{':
-			open++
-		case ']', '}':
-			open = max(0, open-1)
-		}
-		if open > mostOpen || column > mostLine {
-			return fmt.Errorf("it is nested deeper than %d, or has a line longer than %d bytes", mostOpen, mostLine)
-		}
-	}
-	return nil
-}
-
 // The figures of a file that says nothing.
 const (
 	defaultPeriod = time.Minute
 	defaultStep   = time.Second
 )
 
-// fileDoc is the file's form; Scenario is what the program uses.
+// fileDoc is the file's form where it is not the Scenario's own.
 type fileDoc struct {
-	Schema    int            `yaml:"schema"`
-	Name      string         `yaml:"name"`
-	About     string         `yaml:"about"`
-	Machine   Machine        `yaml:"machine"`
-	Period    time.Duration  `yaml:"period"`
-	Step      time.Duration  `yaml:"step"`
-	Lasts     time.Duration  `yaml:"lasts"`
-	Warmup    time.Duration  `yaml:"warmup"`
-	Clock     time.Duration  `yaml:"clock"`
-	Seeds     []uint64       `yaml:"seeds"`
-	Linux     linux.Settings `yaml:"linux"`
-	Arms      []armDoc       `yaml:"arms"`
-	Against   string         `yaml:"against"`
-	Workloads []workloadDoc  `yaml:"workloads"`
-	MAO       mao.Config     `yaml:"mao"`
-	Actuate   actuate.Config `yaml:"actuate"`
-	Paper     []claimDoc     `yaml:"paper"`
-}
-
-// armDoc is an Arm whose MAO is read once the file's own is known: it is put over it.
-type armDoc struct {
-	Name          string `yaml:"name"`
-	About         string `yaml:"about"`
-	Policy        string `yaml:"policy"`
-	NUMABalancing *bool  `yaml:"numa_balancing"`
-	MAO           later  `yaml:"mao"`
-}
-
-// later is something to be read when there is something to read it over.
-type later struct{ decode func(any) error }
-
-func (l *later) UnmarshalYAML(decode func(any) error) error {
-	l.decode = decode
-	return nil
+	Scenario  `yaml:",inline"`
+	Workloads []workloadDoc `yaml:"workloads"`
+	Paper     []claimDoc    `yaml:"paper"`
 }
 
 // workloadDoc is a spec over the figures of one that says nothing.
 type workloadDoc sim.Spec
 
-func (w *workloadDoc) UnmarshalYAML(decode func(any) error) error {
-	s := sim.Spec{Replicas: 1, Demand: sim.DemandSpec{Wakes: -1}}
-	err := decode(&s)
-	for i := range s.Work.Regions {
-		if r := &s.Work.Regions[i]; r.Parallelism == 0 {
+// SetDefaults is called before a workload is decoded.
+func (w *workloadDoc) SetDefaults() { *w = workloadDoc{Replicas: 1, Demand: sim.DemandSpec{Wakes: -1}} }
+
+func (w workloadDoc) spec() sim.Spec {
+	for i := range w.Work.Regions {
+		if r := &w.Work.Regions[i]; r.Parallelism == 0 {
 			r.Parallelism = 1
 		}
 	}
-	*w = workloadDoc(s)
-	return err
+	return sim.Spec(w)
 }
 
 // Parse reads a scenario (see sim/scenarios/two-services.yaml). Unknown and repeated
@@ -121,111 +56,87 @@ func (w *workloadDoc) UnmarshalYAML(decode func(any) error) error {
 // and shows it; then the Scenario is zero. Whether the machine's files are there,
 // and workloads fit the machine, is for Load.
 func Parse(data []byte, file string) (Scenario, error) {
-	s, body, written, err := decode(data)
-	if err != nil {
-		return Scenario{}, yamlfile.Error(data, file, ErrMalformed, locate(body, err))
-	}
-	if err := allErrors(data, file, body, s.problems(written)); err != nil {
-		return Scenario{}, err
-	}
-	return s, nil
+	s, _, err := parse(data, file)
+	return s, err
 }
 
-// mostShown are problems that are told; nobody reads more, and each is looked up.
+// parse also returns the document, which knows the lines.
+func parse(data []byte, file string) (Scenario, *yamlfile.Document, error) {
+	doc, err := yamlfile.Parse(data, file, yamlfile.Rules{Malformed: ErrMalformed, What: "a scenario", Most: maxFile})
+	if err != nil {
+		return Scenario{}, nil, err
+	}
+	s, err := decode(doc)
+	if err != nil {
+		return Scenario{}, nil, err
+	}
+	if err := allErrors(doc, s.problems(doc.Wrote)); err != nil {
+		return Scenario{}, nil, err
+	}
+	return s, doc, nil
+}
+
+// problem is something that cannot be, and its path in the file:
+// workloads[1].demand.rate.
+type problem struct{ path, text string }
+
+// mostShown bounds the problems in an error: a longer list is not read.
 const mostShown = 20
 
-func allErrors(data []byte, file string, body ast.Node, all []problem) error {
+func allErrors(doc *yamlfile.Document, all []problem) error {
 	var errs []error
 	for i, p := range all {
 		if i == mostShown {
 			errs = append(errs, fmt.Errorf("and %d more", len(all)-i))
 			break
 		}
-		errs = append(errs, yamlfile.Error(data, file, ErrMalformed, yamlfile.At(body, p.path, p.text)))
+		errs = append(errs, doc.Wrong(p.path, p.text))
 	}
 	return errors.Join(errs...)
 }
 
-func decode(data []byte) (s Scenario, body ast.Node, written map[string]bool, err error) {
-	err = yamlfile.Guard(func() (err error) {
-		s, body, written, err = read(data)
-		return err
-	})
-	return s, body, written, err
-}
-
-func read(data []byte) (s Scenario, body ast.Node, written map[string]bool, err error) {
-	body, all, err := bodyOf(data)
-	if err != nil {
-		return s, body, nil, err
-	}
-	doc := fileDoc{
+func decode(doc *yamlfile.Document) (Scenario, error) {
+	f := fileDoc{Scenario: Scenario{
 		Schema: Schema, Period: defaultPeriod, Linux: linux.DefaultSettings(), MAO: mao.DefaultConfig(), Actuate: actuate.DefaultConfig(),
+	}}
+	if err := doc.Decode(&f); err != nil {
+		return Scenario{}, err
 	}
-	if written, err = kindsOf(body, all, &doc); err != nil {
-		return s, body, nil, err
-	}
-	if err := yaml.NodeToValue(body, &doc, yaml.Strict()); err != nil {
-		return s, body, nil, err
-	}
-	s, err = doc.scenario()
-	return s, body, written, err
-}
-
-// kindsOf also returns the paths of what is written in the file.
-func kindsOf(body ast.Node, all names, doc *fileDoc) (map[string]bool, error) {
-	k := &kinds{names: all, written: map[string]bool{}}
-	k.check("", reflect.TypeOf(*doc), body)
-	return k.written, k.err
-}
-
-func bodyOf(data []byte) (ast.Node, names, error) {
-	if err := sane(data); err != nil {
-		return nil, names{}, err
-	}
-	body, err := yamlfile.Body(data)
-	if err != nil {
-		return nil, names{}, err
-	}
-	all, err := namesOf(body)
-	return body, all, err
-}
-
-func (d fileDoc) scenario() (Scenario, error) {
-	s := Scenario{
-		Schema: d.Schema, Name: d.Name, About: d.About, Machine: d.Machine, Period: d.Period, Step: d.Step, Lasts: d.Lasts, Warmup: d.Warmup,
-		Clock: d.Clock, Seeds: d.Seeds, Linux: d.Linux, Against: d.Against, MAO: d.MAO, Actuate: d.Actuate,
-	}
-	for _, a := range d.Arms {
-		one := Arm{Name: a.Name, About: a.About, Policy: a.Policy, NUMABalancing: a.NUMABalancing}
-		if one.Name == "" {
-			one.Name = a.Policy
+	s := f.Scenario
+	for i := range s.Arms {
+		if err := s.Arms[i].complete(doc, fmt.Sprintf("arms[%d].mao", i), s.MAO); err != nil {
+			return Scenario{}, err
 		}
-		if a.MAO.decode != nil {
-			c := d.MAO
-			if err := a.MAO.decode(&c); err != nil {
-				return Scenario{}, err
-			}
-			one.MAO = &c
-		}
-		s.Arms = append(s.Arms, one)
 	}
-	for _, w := range d.Workloads {
-		s.Workloads = append(s.Workloads, sim.Spec(w))
+	for _, w := range f.Workloads {
+		s.Workloads = append(s.Workloads, w.spec())
 	}
-	for _, p := range d.Paper {
+	for _, p := range f.Paper {
 		s.Paper = append(s.Paper, p.claim())
 	}
 	if s.Step == 0 {
 		s.Step = min(defaultStep, s.Period)
 	}
-	if d.Seeds == nil {
+	if s.Seeds == nil {
 		s.Seeds = []uint64{1}
 	}
 	if s.Against == "" && len(s.Arms) > 0 {
 		s.Against = s.Arms[0].Name
 	}
 	return s, nil
+}
+
+// complete reads the arm's own settings of MAO again, over those of the scenario, which
+// may come later in the file.
+func (a *Arm) complete(doc *yamlfile.Document, path string, of mao.Config) error {
+	if a.Name == "" {
+		a.Name = a.Policy
+	}
+	if a.MAO == nil {
+		return nil
+	}
+	a.MAO = &of
+	return doc.DecodeAt(path, a.MAO)
 }
 
 // arm finds one by its name.

@@ -5,7 +5,6 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"homenode/internal/policy/animal"
@@ -13,9 +12,10 @@ import (
 	"homenode/internal/policy/numad"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arm"
+	"homenode/internal/sim/experiment"
 )
 
-// Progress is told how much of everything is done, 0 to 1. Nil: nobody wants to know.
+// Progress is told how much of everything is done, 0 to 1. It may be nil.
 type Progress func(share float64)
 
 // Run is one seed of one arm. Two of the same say the same, to the bit. It ends with
@@ -64,17 +64,18 @@ func (s *Setting) loop(a Arm, w arm.World) (*arm.Loop, error) {
 	return &arm.Loop{World: w, Machine: s.Host, Policy: p, Actuate: arm.Actuate(a.Policy, s.Actuate), Period: s.Period}, nil
 }
 
-// RunAll is every arm with every seed, so many at a time. What it says does not
-// depend on that.
+// RunAll is every arm with every seed, a cell each, so many at a time. What it says does
+// not depend on that.
 func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Result, error) {
-	r := s.result()
-	var jobs []job
-	for i := range r.Arms {
-		for k := range r.Arms[i].Runs {
-			jobs = append(jobs, job{arm: i, run: k})
-		}
-	}
-	if err := s.work(ctx, jobs, &r, workers, tell); err != nil {
+	r, seeds := s.result(), len(s.Seeds)
+	err := experiment.Run(ctx, experiment.Plan[Run]{
+		Cells: len(s.Arms) * seeds, Workers: workers, Tell: tell,
+		Run: func(ctx context.Context, cell int, tell func(float64)) (Run, error) {
+			return s.Run(ctx, s.Arms[cell/seeds], s.Seeds[cell%seeds], tell)
+		},
+		Take: func(cell int, run Run) error { r.Arms[cell/seeds].Runs[cell%seeds] = run; return nil },
+	})
+	if err != nil {
 		return Result{}, err
 	}
 	return r, r.Validate()
@@ -83,7 +84,7 @@ func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Resul
 // result is one without figures.
 func (s *Setting) result() Result {
 	r := Result{
-		Schema: ResultSchema, How: How, Scenario: s.Name, About: s.About, Digest: s.Digest, Machine: s.Host.Origin, From: s.System.From,
+		Schema: ResultSchema, How: experiment.How, Scenario: s.Name, About: s.About, Digest: s.Digest, Machine: s.Host.Origin, From: s.System.From,
 		Nodes: len(s.Host.Nodes), CPUs: s.Host.OnlineCPUs().Len(), PeriodS: s.Period.Seconds(), Seconds: s.measures().Seconds(),
 		Seeds: s.Seeds, Against: s.Against,
 	}
@@ -115,55 +116,4 @@ func (s *Setting) aboutOf(a Arm) string {
 		}
 	}
 	return ""
-}
-
-type job struct{ arm, run int }
-
-// work does the jobs; the first error ends them all.
-func (s *Setting) work(ctx context.Context, jobs []job, r *Result, workers int, tell Progress) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	queue := make(chan int, len(jobs))
-	for i := range jobs {
-		queue <- i
-	}
-	close(queue)
-	shares := &shares{of: make([]float64, len(jobs)), tell: tell}
-	var wait sync.WaitGroup
-	for range min(max(1, workers), len(jobs)) {
-		wait.Go(func() {
-			for i := range queue {
-				j := jobs[i]
-				run, err := s.Run(ctx, s.Arms[j.arm], s.Seeds[j.run], shares.one(i))
-				if err != nil {
-					cancel(err)
-					return
-				}
-				r.Arms[j.arm].Runs[j.run] = run
-			}
-		})
-	}
-	wait.Wait()
-	return context.Cause(ctx)
-}
-
-// shares adds up the progress of all jobs.
-type shares struct {
-	lock sync.Mutex
-	of   []float64
-	sum  float64
-	tell Progress
-}
-
-func (s *shares) one(i int) Progress {
-	if s.tell == nil {
-		return nil
-	}
-	return func(share float64) {
-		s.lock.Lock()
-		defer s.lock.Unlock()
-		s.sum += share - s.of[i]
-		s.of[i] = share
-		s.tell(s.sum / float64(len(s.of)))
-	}
 }

@@ -2,35 +2,11 @@
 
 package threads
 
-import "math"
+import (
+	"math"
 
-// counts are sums over time of a workload.
-type counts struct {
-	seconds, asked, ops, dropped float64
-	cpu, cycles, instructions    float64
-	stall, local, remote         float64
-	requests, waits              float64
-	latency                      float64
-	stalled, bound               float64
-}
-
-func (c *counts) add(o *counts) {
-	c.seconds += o.seconds
-	c.asked += o.asked
-	c.ops += o.ops
-	c.dropped += o.dropped
-	c.cpu += o.cpu
-	c.cycles += o.cycles
-	c.instructions += o.instructions
-	c.stall += o.stall
-	c.local += o.local
-	c.remote += o.remote
-	c.requests += o.requests
-	c.waits += o.waits
-	c.latency += o.latency
-	c.stalled += o.stalled
-	c.bound += o.bound
-}
+	"homenode/internal/sim"
+)
 
 // account puts down what each thread did in the step.
 func (w *World) account(dt float64) {
@@ -40,44 +16,37 @@ func (w *World) account(dt float64) {
 }
 
 func (w *World) accountOf(wl *workload, dt float64) {
-	c := counts{seconds: dt, stalled: wl.demand.Still}
-	if wl.Bound {
-		c.bound = dt
-	}
+	c := wl.NewCounts(dt)
 	w.warm(wl, dt)
 	part := w.part(wl, dt)
 	for i := range wl.threads {
 		w.accountThread(&wl.threads[i], dt, part, &c)
 	}
-	s := wl.requests.Serve(dt, c.ops)
-	c.asked, c.dropped = s.Asked, s.Dropped
-	if wl.demand.Closed {
-		c.latency = w.inLoop(wl, dt, c.ops)
-	} else {
-		c.latency = s.Latency
+	wl.Serve(dt, &c)
+	if wl.Demand.Closed {
+		c.Latency = w.inLoop(wl, dt, c.Ops)
 	}
-	wl.win.add(&c)
-	wl.truth.add(&c)
+	wl.Count(&c)
 	if wakes := wl.wakes(); wakes > 0 {
-		wl.wakeRate = c.ops * wakes / dt / float64(len(wl.threads))
+		wl.wakeRate = c.Ops * wakes / dt / float64(len(wl.threads))
 	}
 }
 
 // inLoop is the time that operations of a closed loop take, summed: all of its threads'
 // time in which they do not think.
 func (w *World) inLoop(wl *workload, dt, ops float64) float64 {
-	all := float64(dt * float64(len(wl.threads)) * wl.demand.Duty)
-	return max(0, all-float64(ops*wl.spec.Demand.Think.Seconds()))
+	all := dt * float64(len(wl.threads)) * wl.Demand.Duty
+	return max(0, all-ops*wl.Spec.Demand.Think.Seconds())
 }
 
 // wakes is how often one of its threads wakes up an operation: also where they sleep at
 // barriers, and think.
 func (wl *workload) wakes() float64 {
-	wakes := wl.spec.Wakes()
-	if b := wl.spec.Work.Barrier; b > 0 && !wl.spec.Work.Spin {
+	wakes := wl.Spec.Wakes()
+	if b := wl.Spec.Work.Barrier; b > 0 && !wl.Spec.Work.Spin {
 		wakes += 1 / float64(b)
 	}
-	if wl.spec.Demand.Think > 0 {
+	if wl.Spec.Demand.Think > 0 {
 		wakes++
 	}
 	return wakes
@@ -86,8 +55,8 @@ func (wl *workload) wakes() float64 {
 // part is which share of the operations that its threads had time for are done: of a
 // queue, no more than there are; at barriers, no more than the slowest has done.
 func (w *World) part(wl *workload, dt float64) float64 {
-	if wl.demand.Closed {
-		if wl.spec.Work.Barrier > 0 {
+	if wl.Demand.Closed {
+		if wl.Spec.Work.Barrier > 0 {
 			return w.slowest(wl)
 		}
 		return 1
@@ -95,9 +64,9 @@ func (w *World) part(wl *workload, dt float64) float64 {
 	could := 0.0
 	for i := range wl.threads {
 		t := &wl.threads[i]
-		could += float64(t.able() * w.c.System.Hz / w.groups[t.group].cycles)
+		could += t.able() * w.Config.System.Hz / w.groups[t.group].cycles
 	}
-	if wanted := wl.requests.Wanted(dt) / dt; could > wanted {
+	if wanted := wl.Wanted() / dt; could > wanted {
 		return wanted / could
 	}
 	return 1
@@ -108,31 +77,31 @@ func (w *World) slowest(wl *workload) float64 {
 	pace := wl.pace
 	for i := range wl.threads {
 		t := &wl.threads[i]
-		pace = min(pace, t.able()*w.c.System.Hz/w.groups[t.group].cycles)
+		pace = min(pace, t.able()*w.Config.System.Hz/w.groups[t.group].cycles)
 	}
 	return pace
 }
 
-// accountThread is one thread's step. part is of its operations, or of those who wait
-// for each other, their pace.
-func (w *World) accountThread(t *thread, dt, part float64, c *counts) {
-	wl, g, hz := t.wl, &w.groups[t.group], w.c.System.Hz
-	work := &wl.works[wl.demand.Phase]
-	ops := float64(t.able()*hz/g.cycles) * part
-	if wl.spec.Work.Barrier > 0 {
+// accountThread is one thread's step. part is the share of its operations; for threads
+// that wait for each other, their pace.
+func (w *World) accountThread(t *thread, dt, part float64, c *sim.Counts) {
+	wl, g, hz := t.wl, &w.groups[t.group], w.Config.System.Hz
+	work := &wl.Works[wl.Demand.Phase]
+	ops := t.able() * hz / g.cycles * part
+	if wl.Spec.Work.Barrier > 0 {
 		ops = part
 	}
-	ops = float64(ops * dt)
-	cycles := float64(ops*g.cycles) + w.bring(t, dt, c)
-	instructions := float64(ops * work.Instructions)
-	if wl.spec.Work.Spin {
-		if spun := max(0, float64(t.got*hz*dt)-cycles); spun > 0 {
+	ops = ops * dt
+	cycles := ops*g.cycles + w.bring(t, dt, c)
+	instructions := ops * work.Instructions
+	if wl.Spec.Work.Spin {
+		if spun := max(0, t.got*hz*dt-cycles); spun > 0 {
 			cycles += spun
 			instructions += spun
 		}
 	}
 	cpu := cycles / hz
-	requests, waits := float64(ops*g.requests), float64(ops*g.waits)
+	requests, waits := ops*g.requests, ops*g.waits
 	t.win.cpu += cpu
 	t.win.cycles += cycles
 	t.win.instructions += instructions
@@ -140,20 +109,20 @@ func (w *World) accountThread(t *thread, dt, part float64, c *counts) {
 	t.win.waits += waits
 	t.cpuSeconds += cpu
 	t.ops += ops
-	c.ops += ops
-	c.cpu += cpu
-	c.cycles += cycles
-	c.instructions += instructions
-	c.requests += requests
-	c.waits += waits
-	c.stall += float64(ops * g.stall)
-	c.local += float64(ops * g.local)
-	c.remote += float64(ops * g.remote)
+	c.Ops += ops
+	c.CPU += cpu
+	c.Cycles += cycles
+	c.Instructions += instructions
+	c.Requests += requests
+	c.Waits += waits
+	c.Stall += ops * g.stall
+	c.Local += ops * g.local
+	c.Remote += ops * g.remote
 	node := w.cpus[t.cpu].node
-	w.busy[node] += cpu
-	wl.byCPU[node] += cpu
+	w.Busy[node] += cpu
+	wl.ByCPU[node] += cpu
 	wl.used[node] += cpu
-	if wl.demand.Closed {
+	if wl.Demand.Closed {
 		wl.tail.step(t, dt, ops)
 	}
 }
@@ -174,12 +143,12 @@ const (
 // thread as the others. Time without operations belongs to those of its next step that has
 // some.
 func (l *tail) step(t *thread, dt, ops float64) {
-	in := float64(dt * t.wl.demand.Duty)
+	in := dt * t.wl.Demand.Duty
 	if ops <= 0 {
 		t.held += in
 		return
 	}
-	per := in/ops - t.wl.spec.Demand.Think.Seconds()
+	per := in/ops - t.wl.Spec.Demand.Think.Seconds()
 	if t.held > 0 {
 		per += t.held / ops
 		in += t.held
@@ -197,7 +166,7 @@ func (l *tail) put(at int, weight, per float64) {
 	}
 	b := &l.bins[at]
 	b.weight += weight
-	b.sum += float64(weight * per)
+	b.sum += weight * per
 }
 
 // unfinished puts down threads that are without an operation since some time: theirs

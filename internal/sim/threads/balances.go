@@ -41,11 +41,11 @@ const (
 //  4. Beyond, level by level: LLCs of a node, near nodes, farther ones (looks.go).
 //  5. Threads of busy CPUs change places (swaps.go).
 func (w *World) balance(step time.Duration) {
-	if !w.c.Linux.LoadBalance {
+	if !w.Config.Linux.LoadBalance {
 		return
 	}
 	w.tally()
-	at := w.now + step
+	at := w.Now() + step
 	for d := range w.llcs {
 		x := &w.llcs[d]
 		if x.waits > near && x.idle > near {
@@ -55,7 +55,7 @@ func (w *World) balance(step time.Duration) {
 			x.busy = at + w.jitter(busyEvery)
 			w.evenOut(d) // 2
 		}
-		if w.c.System.Threads > 1 && x.core < at && x.idle > near {
+		if w.Config.System.Threads > 1 && x.core < at && x.idle > near {
 			x.core = at + w.jitter(idleEvery*time.Duration(len(x.cpus)*coreFailures))
 			w.idleCore(d) // 3
 		}
@@ -100,12 +100,12 @@ func (x *crowd) count(c *cpu) {
 	idle := c.idle()
 	x.load += c.load + 1 - c.room
 	x.idle += idle
-	x.varyIdle += float64(idle * (1 - idle))
+	x.varyIdle += idle * (1 - idle)
 	none, one := 1.0, 0.0
 	for _, t := range c.threads {
 		p := min(1, t.want)
-		x.vary += float64(p * (1 - p))
-		one = float64(one*(1-p)) + float64(none*p)
+		x.vary += p * (1 - p)
+		one = one*(1-p) + none*p
 		none *= 1 - p
 	}
 	if len(c.threads) == 1 {
@@ -135,7 +135,7 @@ func (x *crowd) add(o *crowd) {
 // larger part of a CPU than it had.
 func (w *World) pullIdle(d int, dt float64) {
 	x := &w.llcs[d]
-	every := float64(idleEvery.Seconds() * x.size)
+	every := idleEvery.Seconds() * x.size
 	for range x.cpus {
 		if x.waits <= near || x.idle <= near {
 			return
@@ -144,8 +144,8 @@ func (w *World) pullIdle(d int, dt float64) {
 		if t == nil {
 			return
 		}
-		looks := float64(x.idle * dt / every)
-		if w.random.Float() >= 1-exact.Exp(-float64(looks*w.cpus[t.cpu].waits)) {
+		looks := x.idle * dt / every
+		if w.random.Float() >= 1-exact.Exp(-(looks*w.cpus[t.cpu].waits)) {
 			return
 		}
 		w.put(t, to)
@@ -292,7 +292,7 @@ func (w *World) moveRunning(from int, to []int) bool {
 	for _, t := range w.cpus[from].threads {
 		best, most, ties := -1, 0.0, 0
 		for _, i := range to {
-			idle := w.cpus[i].idle() - float64(few*math.Round(w.coreLoad(i)*100)) // of equal ones an idle core's
+			idle := w.cpus[i].idle() - few*math.Round(w.coreLoad(i)*100) // of equal ones an idle core's
 			if w.cpus[i].idle() <= crowded || w.cpus[i].load > w.cpus[from].load-crowded || !has(t.mask, i) {
 				continue
 			}

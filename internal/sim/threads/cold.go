@@ -2,7 +2,10 @@
 
 package threads
 
-import "homenode/internal/sim/memsys"
+import (
+	"homenode/internal/sim"
+	"homenode/internal/sim/memsys"
+)
 
 // cold is what a thread that has come to another LLC must still bring there.
 type cold struct {
@@ -15,7 +18,7 @@ type cold struct {
 // estimate:
 //
 //  1. It leaves behind its part of what its workload holds there: of private regions as
-//     much as each thread, of shared ones all, if nobody of the workload is where it goes.
+//     much as each thread, of shared ones all, if no thread of the workload is where it goes.
 //     No more than the new LLC has.
 //  2. To hold as much again costs a miss each that would have been a hit, by the share of
 //     its requests that were: a stream that an LLC does not help loses nothing.
@@ -34,14 +37,14 @@ func (w *World) chill(t *thread, from, to *cpu) {
 	if g.wl != t.wl || g.llc != from.llc || g.requests <= 0 || g.threads <= 0 {
 		return
 	}
-	work := &t.wl.works[t.wl.demand.Phase]
+	work := &t.wl.Works[t.wl.Demand.Phase]
 	own, shared, accesses, reads := 0.0, 0.0, 0.0, 0.0
 	for i := range work.Regions {
 		r := &work.Regions[i]
 		if r.Shared {
 			shared += r.Bytes
 		} else {
-			own += float64(r.Bytes * g.threads)
+			own += r.Bytes * g.threads
 		}
 		accesses += r.Accesses
 		reads += r.Accesses / r.Parallelism
@@ -53,11 +56,11 @@ func (w *World) chill(t *thread, from, to *cpu) {
 	if shared > 0 && !w.below(t, to.llc) {
 		bytes += g.llcBytes * shared / (own + shared)
 	}
-	bytes = min(bytes, w.c.System.Domains[to.llc].LLC)
+	bytes = min(bytes, w.Config.System.Domains[to.llc].LLC)
 	hits := max(0, 1-(g.local+g.remote)/g.requests) // 2
-	t.cold.lines = float64(bytes / memsys.LineBytes * hits)
-	t.cold.l2 = min(t.cold.lines, w.c.System.L2/memsys.LineBytes)                                   // 4
-	t.cold.each = max(0, w.latency(t, to.node)-w.c.System.LLCCycles) * reads / accesses * t.wl.slow // 3
+	t.cold.lines = bytes / memsys.LineBytes * hits
+	t.cold.l2 = min(t.cold.lines, w.Config.System.L2/memsys.LineBytes)                                   // 4
+	t.cold.each = max(0, w.latency(t, to.node)-w.Config.System.LLCCycles) * reads / accesses * t.wl.Slow // 3
 }
 
 // below says if another thread of a thread's workload is below an LLC.
@@ -74,7 +77,7 @@ func (w *World) below(t *thread, d int) bool {
 func (w *World) latency(t *thread, node int) (cycles float64) {
 	for m := range w.nodes {
 		if share := w.offer(t, m); share > 0 {
-			cycles += float64(share * w.c.System.Latency[node][m])
+			cycles += share * w.Config.System.Latency[node][m]
 		}
 	}
 	return cycles
@@ -85,7 +88,7 @@ func (w *World) warm(wl *workload, dt float64) {
 	for i := range wl.threads {
 		t := &wl.threads[i]
 		if t.cold.paid = 0; t.cold.lines > 0 {
-			need := float64(t.cold.lines*t.cold.each) / w.c.System.Hz / dt
+			need := t.cold.lines * t.cold.each / w.Config.System.Hz / dt
 			t.cold.paid = min(t.got, need)
 		}
 	}
@@ -95,24 +98,24 @@ func (w *World) warm(wl *workload, dt float64) {
 func (t *thread) able() float64 { return t.got - t.cold.paid }
 
 // bring puts down what warm let it bring, and returns its cycles.
-func (w *World) bring(t *thread, dt float64, c *counts) (cycles float64) {
+func (w *World) bring(t *thread, dt float64, c *sim.Counts) (cycles float64) {
 	k := &t.cold
 	if k.lines <= 0 {
 		return 0
 	}
-	cycles = float64(k.paid * dt * w.c.System.Hz)
+	cycles = k.paid * dt * w.Config.System.Hz
 	part := 1.0
-	if need := float64(k.lines * k.each); need > 0 {
+	if need := k.lines * k.each; need > 0 {
 		part = min(1, cycles/need)
 	}
-	lines, l2 := float64(part*k.lines), float64(part*k.l2)
+	lines, l2 := part*k.lines, part*k.l2
 	node := w.cpus[t.cpu].node
 	near := w.offer(t, node)
-	c.local += float64(lines * near)
-	c.remote += float64(lines * (1 - near))
-	c.stall += cycles
-	c.requests += l2
-	c.waits += cycles
+	c.Local += lines * near
+	c.Remote += lines * (1 - near)
+	c.Stall += cycles
+	c.Requests += l2
+	c.Waits += cycles
 	t.win.requests += l2
 	t.win.waits += cycles
 	k.l2 -= l2

@@ -38,7 +38,8 @@ func (u usual) config(nodes int, seed uint64) sim.Config {
 		s := chasing(name, u.threads*nodes)
 		s.Work.Cycles, s.Work.Regions[0].Accesses = 1000, 8
 		if u.share > 0 {
-			s.Demand.Rate = u.share * float64(2*nodes) * c.System.Hz / sim.CyclesAlone(&c.System, &s.Works()[0], 0)
+			work := s.Work.In(sim.PhaseSpec{})
+			s.Demand.Rate = u.share * float64(2*nodes) * c.System.Hz / sim.CyclesAlone(&c.System, &work, 0)
 			s.Demand.Wakes = u.wakes
 		}
 		c.Specs = append(c.Specs, s)
@@ -92,11 +93,11 @@ func both(t *testing.T, u usual, nodes int, part time.Duration, change func(*sim
 		}
 	}
 	busy := min(1, b.cpu/float64(4*nodes))
-	b.moves = float64(swapRate*busy*busy) * (1 - 1/float64(nodes))
+	b.moves = swapRate * busy * busy * (1 - 1/float64(nodes))
 	return a, b
 }
 
-// TestDefaultLikeSim holds threads that nobody pins, under Linux without NUMA balancing, to
+// TestDefaultLikeSim holds threads that are not pinned, under Linux without NUMA balancing, to
 // package sim: how fast memory is left behind, and how often a thread changes nodes.
 // Not comparable, as sim has threads as amounts: what happens to fewer threads than CPUs
 // (sim lets their wake-ups find their own CPU busy), and threads that more than even out.

@@ -73,7 +73,7 @@ func (w *World) distance(a, b int) int {
 	if a == b {
 		return 0
 	}
-	return max(1, w.c.Machine.Distance(w.nodes[a].id, w.nodes[b].id).Or(remoteDistance))
+	return max(1, w.Config.Machine.Distance(w.nodes[a].id, w.nodes[b].id).Or(remoteDistance))
 }
 
 // span is the nodes with CPUs up to a distance, in their order.

@@ -134,7 +134,7 @@ func TestHalfBusyEvenOut(t *testing.T) {
 		mean := 0.0
 		for range 20 {
 			w.Run(500 * time.Millisecond)
-			mean += w.live[0].group.On[0] / 20
+			mean += w.live[0].Group.On[0] / 20
 		}
 		if mean < 3.2 || mean > 4.8 {
 			t.Errorf("share %v: %v threads on node 0", share, mean)
@@ -150,7 +150,7 @@ func TestFewStayTogether(t *testing.T) {
 		w.Apply([]action.Step{{Workload: "/a", Kind: action.PinThread, Thread: x.id, CPUs: c.Machine.Nodes[0].CPUs, Release: true}})
 	}
 	w.Run(20 * time.Second)
-	if on := w.live[0].group.On; on[0] != 2 {
+	if on := w.live[0].Group.On; on[0] != 2 {
 		t.Errorf("they are on %v", on)
 	}
 }

@@ -41,7 +41,7 @@ func (w *World) cyclesOf(t *thread) float64 {
 
 // alone is a guess.
 func (w *World) alone(t *thread) float64 {
-	return sim.CyclesAlone(&w.c.System, &t.wl.works[t.wl.demand.Phase], w.cpus[t.cpu].node)
+	return sim.CyclesAlone(&w.Config.System, &t.wl.Works[t.wl.Demand.Phase], w.cpus[t.cpu].node)
 }
 
 // meanCycles is over all CPU time that its threads got; or else over them.
@@ -69,11 +69,10 @@ func (w *World) solve(dt float64) {
 	w.changed = false
 	w.gather()
 	w.load(dt)
-	if len(w.loads) == 0 {
+	if len(w.Loads) == 0 {
 		return
 	}
-	w.solver.Coarse = coarse
-	w.result = w.solver.Solve(&w.c.System, w.loads)
+	w.result = w.Solver.Solve(&w.Config.System, w.Loads)
 	for i := range w.groups {
 		w.read(i, &w.result.Loads[i])
 	}
@@ -140,25 +139,26 @@ func (w *World) join(k int, wl *workload, t *thread, first int) {
 // CPU time was given by what an operation took last: then there is time for more, if
 // it turns out to take longer.
 func (w *World) load(dt float64) {
-	w.loads, w.room.shares = w.loads[:0], w.room.shares[:0]
+	w.Loads, w.room.shares = w.Loads[:0], w.room.shares[:0]
 	for i := range w.groups {
 		g := &w.groups[i]
 		g.solved = g.cpus
-		wl, cpus := g.wl, max(g.cpus, few) // an LLC that nobody uses at all has no state of affairs
+		wl, cpus := g.wl, max(g.cpus, few) // an LLC without any use has no state of affairs
 		l := memsys.Load{
 			Workload: g.live, Domain: g.llc, CPUs: cpus, Threads: max(g.threads, cpus), Ops: math.Inf(1),
-			Work: &wl.works[wl.demand.Phase], Home: w.home(g, wl.private), Slow: wl.slow, Before: g.cycles,
+			Work: &wl.Works[wl.Demand.Phase], Home: w.home(g, wl.Private), Slow: wl.Slow, Before: g.cycles,
 		}
 		if !wl.closed() {
-			l.Ops = float64(cpus * w.c.System.Hz / g.cycles)
-			l.CPUs = min(g.threads, float64(cpus*spareTime))
+			l.Ops = cpus * w.Config.System.Hz / g.cycles
+			l.CPUs = min(g.threads, cpus*spareTime)
 		}
-		if wl.spec.Work.Adds > 0 {
+		if wl.Spec.Work.Adds > 0 {
 			l.Shared = w.home(g, 0)
 		}
-		w.loads = append(w.loads, l)
+		w.Loads = append(w.Loads, l)
 	}
-	w.loadMovers(dt)
+	w.LoadMovers(dt)
+	w.traffic = w.planned
 }
 
 // spareTime is by how much an operation may turn out to take longer.
@@ -172,11 +172,11 @@ func (w *World) home(g *group, private float64) []float64 {
 		w.room.shares = append(w.room.shares, 0)
 	}
 	home := w.room.shares[at:len(w.room.shares):len(w.room.shares)]
-	m := &g.wl.group.Memory
+	m := &g.wl.Group.Memory
 	all := sum(m.Shared) + sum(m.Mapped)
 	switch {
 	case g.owners == 0 && all <= 0:
-		home[w.host.Zonelist[w.llcs[g.llc].node][0]] = 1
+		home[w.Host.Zonelist[w.llcs[g.llc].node][0]] = 1
 		return home
 	case g.owners == 0:
 		private = 0
@@ -184,9 +184,9 @@ func (w *World) home(g *group, private float64) []float64 {
 		private, all = 1, 1
 	}
 	for k := range home {
-		home[k] = float64((m.Shared[k] + m.Mapped[k]) * ((1 - private) / all))
+		home[k] = (m.Shared[k] + m.Mapped[k]) * ((1 - private) / all)
 		if g.owners > 0 {
-			home[k] += float64(g.private[k] * (private / g.owners))
+			home[k] += g.private[k] * (private / g.owners)
 		}
 	}
 	rest := sum(home)
@@ -205,7 +205,7 @@ func (w *World) read(i int, r *memsys.LoadResult) {
 	g := &w.groups[i]
 	node := w.llcs[g.llc].node
 	f := figures{cycles: r.Cycles, stall: r.Stall, requests: r.L2Misses, llcBytes: r.LLC}
-	f.waits = max(0, r.Stall-w.solver.NearStall(i))
+	f.waits = max(0, r.Stall-w.Solver.NearStall(i))
 	for m, reads := range r.DRAM {
 		if m == node {
 			f.local += reads
@@ -227,18 +227,18 @@ func (w *World) learn() {
 		wl.llc = 0
 		for ; k < len(w.groups) && w.groups[k].live == i; k++ {
 			wl.llc += w.groups[k].llcBytes
-			if wl.mixed {
-				mine, both := w.solver.OwnReads(k, w.loads[k].Work.Regions)
-				own += float64(mine * w.result.Loads[k].Ops)
-				all += float64(both * w.result.Loads[k].Ops)
+			if wl.Mixed {
+				mine, both := w.Solver.OwnReads(k, w.Loads[k].Work.Regions)
+				own += mine * w.result.Loads[k].Ops
+				all += both * w.result.Loads[k].Ops
 			}
 		}
 		if all <= 0 {
 			continue
 		}
-		if math.Abs(own/all-wl.private) > noticed {
+		if math.Abs(own/all-wl.Private) > noticed {
 			w.changed = true
 		}
-		wl.private = own / all
+		wl.Private = own / all
 	}
 }

@@ -55,7 +55,7 @@ func (w *World) looks(v *level, at time.Duration) {
 // (newidle_balance).
 func (w *World) newlyIdle(n int) {
 	for _, i := range w.nodes[n].levels {
-		w.levels[i].next = w.now
+		w.levels[i].next = w.Now()
 	}
 }
 
@@ -153,10 +153,10 @@ func (w *World) difference(v *level, local, busy *crowd) float64 {
 		if v.sibling {
 			a, b = b, a
 		}
-		n = 2 * (float64(b*more) - float64(a*less)) / (a + b)
+		n = 2 * (b*more - a*less) / (a + b)
 	}
 	if vary > few {
-		n += float64(math.Sqrt(vary) * w.random.Normal())
+		n += math.Sqrt(vary) * w.random.Normal()
 	}
 	return math.Floor(n + 0.5)
 }
@@ -281,7 +281,7 @@ func (w *World) lookBusy(v *level, best int, local, busy *crowd) bool {
 			v.failed = 0
 			return false
 		}
-		most = min(float64((there-mean)*busy.size), float64((mean-here)*local.size))
+		most = min((there-mean)*busy.size, (mean-here)*local.size)
 	} else if busy.queue == 0 || local.overloaded() {
 		v.failed = 0
 		return false

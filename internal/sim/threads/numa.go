@@ -36,8 +36,8 @@ type numa struct{ next time.Duration } // when its threads look where to go
 //     (task_numa_placement, task_numa_migrate): a tenth must be gained; to an idle CPU, or
 //     to that of a thread that loses less by the swap.
 func (w *World) numaBalance(wl *workload, seconds float64) {
-	mode := wl.group.Policy.Mode
-	if !w.c.Linux.NUMABalancing || mode == linux.Bind || mode == linux.Interleave {
+	mode := wl.Group.Policy.Mode
+	if !w.Config.Linux.NUMABalancing || mode == linux.Bind || mode == linux.Interleave {
 		return
 	}
 	used := sum(wl.used) / seconds
@@ -45,19 +45,19 @@ func (w *World) numaBalance(wl *workload, seconds float64) {
 		return
 	}
 	for n := range wl.used {
-		wl.group.Used[n] = wl.used[n] / seconds
+		wl.Group.Used[n] = wl.used[n] / seconds
 	}
-	w.open(wl)
-	cpu := w.host.Balance(seconds, &wl.group) // 1
-	w.close(wl)
-	slow := 1 + min(mostSlow, cpu/float64(used*seconds)) // 2
-	if math.Abs(slow-wl.slow) > noticed {
-		wl.slow, w.changed = slow, true
+	w.Open(wl.Workload)
+	cpu := w.Host.Balance(seconds, &wl.Group) // 1
+	w.Close(wl.Workload)
+	slow := 1 + min(mostSlow, cpu/(used*seconds)) // 2
+	if math.Abs(slow-wl.Slow) > noticed {
+		wl.Slow, w.changed = slow, true
 	}
-	if w.now < wl.numa.next || wl.spec.Start.Pinned {
+	if w.Now() < wl.numa.next || wl.Spec.Start.Pinned {
 		return
 	}
-	wl.numa.next = w.now + numaRetry/2 + time.Duration(wl.random.Uint64()%uint64(numaRetry))
+	wl.numa.next = w.Now() + numaRetry/2 + time.Duration(wl.random.Uint64()%uint64(numaRetry))
 	for i := range wl.threads {
 		w.follow(&wl.threads[i]) // 3
 	}
@@ -65,7 +65,7 @@ func (w *World) numaBalance(wl *workload, seconds float64) {
 
 // offer is the share of a thread's faults for pages of a node.
 func (w *World) offer(t *thread, node int) float64 {
-	m, all := &t.wl.group.Memory, float64(len(t.wl.threads))
+	m, all := &t.wl.Group.Memory, float64(len(t.wl.threads))
 	held := sum(t.private) + sum(m.Shared)/all
 	if held <= 0 {
 		return 0
@@ -117,7 +117,7 @@ func (w *World) swap(t *thread, n int) {
 			continue
 		}
 		for _, o := range w.cpus[i].threads {
-			if o.pinned || o.wl.spec.Start.Pinned || !has(o.mask, t.cpu) {
+			if o.pinned || o.wl.Spec.Start.Pinned || !has(o.mask, t.cpu) {
 				continue
 			}
 			if both := gain + w.offer(o, from) - w.offer(o, n); both > best {

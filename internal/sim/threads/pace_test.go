@@ -17,7 +17,7 @@ import (
 // slow as it was where it came from.
 func TestPaceAfterAMove(t *testing.T) {
 	spec := chasing("a", 2)
-	spec.Work.Cycles, spec.Work.Regions[0].Accesses = 100_000, 10 // so few that nobody queues for memory
+	spec.Work.Cycles, spec.Work.Regions[0].Accesses = 100_000, 10 // so few that none queues for memory
 	spec.Work.Barrier, spec.Work.Spin = 10, true
 	spec.Start.Touch = set.FromNodes(0)
 	spec.Memory.Private = 256 * unit.MiB

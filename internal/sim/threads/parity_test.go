@@ -121,7 +121,7 @@ func TestParityOfQueues(t *testing.T) {
 		probe := world(t, c)
 		probe.Run(time.Second)
 		most := probe.Truth()[0].Ops
-		s.Demand.Rate, s.Demand.Wakes = float64(most*(0.2+float64(1.1*r.Float()))), -1
+		s.Demand.Rate, s.Demand.Wakes = most*(0.2+1.1*r.Float()), -1
 		c.Specs = []sim.Spec{s}
 		w := world(t, c)
 		x, err := sim.NewWorld(c)

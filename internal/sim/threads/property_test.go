@@ -3,9 +3,11 @@
 package threads
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,7 +75,8 @@ func drawAny(r *exact.Random, c sim.Config, name string) sim.Spec {
 
 // drawStep is anything that an owner could be asked for.
 func drawStep(r *exact.Random, w *World) action.Step {
-	wl := w.all[r.Below(len(w.all))]
+	all := allOf(w)
+	wl := all[r.Below(len(all))]
 	s := action.Step{Workload: wl.ID}
 	node := w.nodes[r.Below(len(w.nodes))]
 	switch r.Below(6) {
@@ -107,7 +110,7 @@ func TestInvariants(t *testing.T) {
 		w := world(t, c)
 		r := exact.NewRandom(seed, "steps")
 		for range 40 {
-			cpu, dt := threadTime(w), min(w.c.Step, w.next-w.now)
+			cpu, dt := threadTime(w), min(w.Config.Step, untilNext(w))
 			w.Run(dt)
 			checkWorld(t, w, seed, dt.Seconds(), cpu)
 			if r.Below(3) == 0 {
@@ -123,6 +126,30 @@ func TestInvariants(t *testing.T) {
 		}
 	}
 }
+
+// allOf are the workloads of a world, present or not, by ID.
+func allOf(w *World) (all []*workload) {
+	for _, wl := range w.of {
+		all = append(all, wl)
+	}
+	slices.SortFunc(all, func(a, b *workload) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// untilNext is the time until the next workload arrives or departs.
+func untilNext(w *World) time.Duration {
+	next := time.Duration(math.MaxInt64)
+	for _, s := range w.Config.Specs {
+		for _, at := range []time.Duration{s.Arrive, s.Depart} {
+			if at > w.Now() {
+				next = min(next, at-w.Now())
+			}
+		}
+	}
+	return next
+}
+
+func pagesOf(b unit.Bytes) float64 { return math.Ceil(float64(b) / linux.PageBytes) }
 
 func threadTime(w *World) map[int]float64 {
 	all := map[int]float64{}
@@ -148,11 +175,11 @@ func checkWorld(t *testing.T, w *World, seed uint64, dt float64, before map[int]
 				t.Errorf("seed %d: thread %d of %s used %v of %v", seed, x.id, wl.ID, used, dt)
 			}
 		}
-		if limit := wl.spec.CPULimit; limit > 0 && all > limit*dt*(1+1e-6) {
+		if limit := wl.Spec.CPULimit; limit > 0 && all > limit*dt*(1+1e-6) {
 			t.Errorf("seed %d: %s used %v, its quota is %v", seed, wl.ID, all/dt, limit)
 		}
-		if math.Abs(sumCPU-wl.truth.cpu) > 1e-9*sumCPU+1e-12 {
-			t.Errorf("seed %d: threads of %s used %v, it used %v", seed, wl.ID, sumCPU, wl.truth.cpu)
+		if math.Abs(sumCPU-wl.Got.CPU) > 1e-9*sumCPU+1e-12 {
+			t.Errorf("seed %d: threads of %s used %v, it used %v", seed, wl.ID, sumCPU, wl.Got.CPU)
 		}
 	}
 	for i, used := range by {
@@ -183,9 +210,9 @@ func checkPlaces(t *testing.T, w *World, seed uint64) {
 	for n := range w.nodes {
 		held := 0.0
 		for _, wl := range w.live {
-			held += w.anonOn(wl, n) + wl.group.Memory.Mapped[n] + wl.group.Memory.Cache[n]
+			held += w.anonOn(wl, n) + wl.Group.Memory.Mapped[n] + wl.Group.Memory.Cache[n]
 		}
-		if most := w.host.Nodes[n].Pages - w.host.Nodes[n].Other; held > most*(1+1e-9) {
+		if most := w.Host.Nodes[n].Pages - w.Host.Nodes[n].Other; held > most*(1+1e-9) {
 			t.Errorf("seed %d: node %d holds %v pages of %v", seed, n, held, most)
 		}
 	}
@@ -205,12 +232,12 @@ func checkPages(t *testing.T, w *World, wl *workload, seed uint64) {
 			}
 		}
 	}
-	if !reflect.DeepEqual(on, wl.group.On) {
-		t.Errorf("seed %d: %s is on %v, its group on %v", seed, wl.ID, on, wl.group.On)
+	if !reflect.DeepEqual(on, wl.Group.On) {
+		t.Errorf("seed %d: %s is on %v, its group on %v", seed, wl.ID, on, wl.Group.On)
 	}
-	m := wl.spec.Memory
-	want := sim.PagesOf(m.Private) + sim.PagesOf(m.Shared) + wl.grown
-	have := private + sum(wl.group.Memory.Shared) + wl.owed[linux.Private] + wl.owed[linux.Shared]
+	m := wl.Spec.Memory
+	want := pagesOf(m.Private) + pagesOf(m.Shared) + wl.Grown
+	have := private + sum(wl.Group.Memory.Shared) + wl.Owed[linux.Private] + wl.Owed[linux.Shared]
 	if math.Abs(want-have) > 1e-6*want+1e-6 {
 		t.Errorf("seed %d: %s has %v pages, not %v", seed, wl.ID, have, want)
 	}

@@ -5,7 +5,7 @@ package threads
 import "math"
 
 const (
-	// shareRounds of finding who gets what: those who wait for others, or take over from
+	// shareRounds of sharing CPU time: threads that wait for others, or take over from
 	// others, want more or less once the others have theirs. What is not settled then is
 	// in the next step.
 	shareRounds = 4
@@ -22,7 +22,7 @@ const (
 //  2. Each CPU is shared max-min fair by its threads: a thread that wants less than its
 //     part leaves the rest to the others (sched/fair.c: entities of equal weight).
 //  3. What that lets others want: threads of a queue take over what their peers cannot
-//     do; who waits at a barrier does as much as the slowest can; a quota holds back
+//     do; threads at a barrier do as much as the slowest can; a quota holds back
 //     all of a workload's threads (throttle_cfs_rq).
 //  4. A step in which the workload stands still is shorter for all of its threads.
 func (w *World) share(dt float64) {
@@ -48,29 +48,29 @@ func (w *World) share(dt float64) {
 }
 
 // run is the part of a step in which a workload's threads run.
-func (wl *workload) run(dt float64) float64 { return wl.demand.Duty * (1 - wl.demand.Still/dt) }
+func (wl *workload) run(dt float64) float64 { return wl.Demand.Duty * (1 - wl.Demand.Still/dt) }
 
 // wish is number 1.
 func (w *World) wish(wl *workload, dt float64) {
-	run, hz := wl.run(dt), w.c.System.Hz
-	think := wl.spec.Demand.Think.Seconds()
+	run, hz := wl.run(dt), w.Config.System.Hz
+	think := wl.Spec.Demand.Think.Seconds()
 	each := 0.0
-	if !wl.demand.Closed {
-		run = 1 - wl.demand.Still/dt
+	if !wl.Demand.Closed {
+		run = 1 - wl.Demand.Still/dt
 		seconds := w.meanCycles(wl) / hz
-		wl.requests.Admit(dt, seconds, w.servers(wl))
-		wl.need = wl.requests.Wanted(dt) / dt
+		wl.Admit(dt, seconds, w.servers(wl))
+		wl.need = wl.Wanted() / dt
 		each = wl.need * seconds / float64(len(wl.threads))
 	}
 	for i := range wl.threads {
 		t := &wl.threads[i]
 		switch {
-		case !wl.demand.Closed:
+		case !wl.Demand.Closed:
 			t.want = min(run, each)
 		case think > 0:
 			seconds := w.cyclesOf(t) / hz
 			t.want = run * seconds / (seconds + think)
-		case wl.spec.Work.Barrier > 0 && !wl.spec.Work.Spin && wl.pace > 0:
+		case wl.Spec.Work.Barrier > 0 && !wl.Spec.Work.Spin && wl.pace > 0:
 			t.want = min(run, wl.pace*w.cyclesOf(t)/hz)
 		default:
 			t.want = run
@@ -128,15 +128,15 @@ func (c *cpu) level(greedy *thread) float64 {
 	return level
 }
 
-// adjust is number 3; it says if anybody wants something else now.
+// adjust is number 3; it says whether a thread wants something else now.
 func (w *World) adjust(wl *workload, dt float64) (again bool) {
 	switch {
-	case !wl.demand.Closed:
+	case !wl.Demand.Closed:
 		again = w.takeOver(wl, dt)
-	case wl.spec.Work.Barrier > 0:
+	case wl.Spec.Work.Barrier > 0:
 		again = w.hold(wl, dt)
 	}
-	if limit := wl.spec.CPULimit; limit > 0 {
+	if limit := wl.Spec.CPULimit; limit > 0 {
 		got := 0.0
 		for i := range wl.threads {
 			got += wl.threads[i].got
@@ -154,17 +154,17 @@ func (w *World) adjust(wl *workload, dt float64) (again bool) {
 // takeOver lets threads of a queue do what others of it have no time for, each up to its
 // fair part of its CPU.
 func (w *World) takeOver(wl *workload, dt float64) bool {
-	done, room, hz := 0.0, 0.0, w.c.System.Hz
+	done, room, hz := 0.0, 0.0, w.Config.System.Hz
 	for i := range wl.threads {
 		t := &wl.threads[i]
-		done += float64(t.got * hz / w.cyclesOf(t))
+		done += t.got * hz / w.cyclesOf(t)
 	}
 	missing := wl.need - done
 	if missing <= settled*wl.need {
 		return false
 	}
 	for i := range wl.threads {
-		room += float64(w.couldMore(&wl.threads[i], dt) * hz / w.cyclesOf(&wl.threads[i]))
+		room += w.couldMore(&wl.threads[i], dt) * hz / w.cyclesOf(&wl.threads[i])
 	}
 	if room <= few*wl.need {
 		return false
@@ -172,7 +172,7 @@ func (w *World) takeOver(wl *workload, dt float64) bool {
 	part := min(1, missing/room)
 	for i := range wl.threads {
 		t := &wl.threads[i]
-		t.more = float64(part * w.couldMore(t, dt))
+		t.more = part * w.couldMore(t, dt)
 	}
 	for i := range wl.threads {
 		wl.threads[i].want += wl.threads[i].more
@@ -185,24 +185,24 @@ func (w *World) couldMore(t *thread, dt float64) float64 {
 	if t.got < t.want-near {
 		return 0
 	}
-	return max(0, min(1-t.wl.demand.Still/dt, w.cpus[t.cpu].level(t))-t.want)
+	return max(0, min(1-t.wl.Demand.Still/dt, w.cpus[t.cpu].level(t))-t.want)
 }
 
-// hold lets nobody do more between two barriers than the slowest can. How fast that is:
+// hold lets no thread do more between two barriers than the slowest can. How fast that is:
 // a thread that sleeps wants all there is until it waits. Of n threads whose work varies
 // the slowest takes longer than the mean (sim.Spec.Straggle).
 func (w *World) hold(wl *workload, dt float64) bool {
-	pace, run, hz := math.Inf(1), wl.run(dt), w.c.System.Hz
+	pace, run, hz := math.Inf(1), wl.run(dt), w.Config.System.Hz
 	for i := range wl.threads {
 		t := &wl.threads[i]
 		could := t.got
-		if !wl.spec.Work.Spin {
+		if !wl.Spec.Work.Spin {
 			could = min(run, w.cpus[t.cpu].level(t))
 		}
 		pace = min(pace, could*hz/w.cyclesOf(t))
 	}
 	wl.pace = pace / wl.straggle
-	if wl.spec.Work.Spin {
+	if wl.Spec.Work.Spin {
 		return false
 	}
 	again := false
@@ -217,7 +217,7 @@ func (w *World) hold(wl *workload, dt float64) bool {
 
 // clamp holds a quota to the last digit.
 func (wl *workload) clamp() {
-	limit := wl.spec.CPULimit
+	limit := wl.Spec.CPULimit
 	if limit <= 0 {
 		return
 	}
@@ -240,7 +240,7 @@ func (w *World) servers(wl *workload) float64 {
 		c := &w.cpus[t.cpu]
 		could += max(t.got+c.spare/float64(len(c.threads)), c.room/float64(len(c.threads)))
 	}
-	if limit := wl.spec.CPULimit; limit > 0 {
+	if limit := wl.Spec.CPULimit; limit > 0 {
 		could = min(could, limit)
 	}
 	return max(few, min(could, float64(len(wl.threads))))
@@ -266,10 +266,10 @@ func (w *World) measure(dt float64) {
 	}
 }
 
-// works is the CPU time in which a thread does operations: who spins does none.
+// works is the CPU time in which a thread does operations: while it spins, it does none.
 func (w *World) works(t *thread) float64 {
-	if t.wl.spec.Work.Spin && t.wl.spec.Work.Barrier > 0 {
-		return min(t.got, t.wl.pace*w.cyclesOf(t)/w.c.System.Hz)
+	if t.wl.Spec.Work.Spin && t.wl.Spec.Work.Barrier > 0 {
+		return min(t.got, t.wl.pace*w.cyclesOf(t)/w.Config.System.Hz)
 	}
 	return t.got
 }

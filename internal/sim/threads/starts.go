@@ -29,10 +29,10 @@ func (w *World) start(wl *workload) {
 		t := &wl.threads[i]
 		t.want = min(1, wl.want0())
 		switch {
-		case wl.spec.Start.Pinned: // 1
+		case wl.Spec.Start.Pinned: // 1
 			w.tie(t)
 			w.put(t, w.leastLoaded(t, t.mask))
-		case !w.c.Linux.LoadBalance:
+		case !w.Config.Linux.LoadBalance:
 			w.put(t, w.idlestCPU(t, w.anyNode(t)))
 		case i == 0: // 2
 			w.put(t, w.idlestCPU(t, w.newNode(t, w.parentNode(t))))
@@ -44,10 +44,10 @@ func (w *World) start(wl *workload) {
 
 // want0 is what a thread seems to want before anything ran.
 func (wl *workload) want0() float64 {
-	if wl.demand.Closed {
-		return max(wl.demand.Duty, few)
+	if wl.Demand.Closed {
+		return max(wl.Demand.Duty, few)
 	}
-	return max(few, min(1, wl.spec.Demand.Rate*wl.cycles/float64(len(wl.threads))))
+	return max(few, min(1, wl.Spec.Demand.Rate*wl.cycles/float64(len(wl.threads))))
 }
 
 // few of a CPU's time is next to nothing.
@@ -57,9 +57,9 @@ const few = 1e-6
 func (w *World) first(wl *workload) {
 	sum := 0.0
 	for n := range w.nodes {
-		sum += sim.CyclesAlone(&w.c.System, &wl.works[0], n)
+		sum += sim.CyclesAlone(&w.Config.System, &wl.Works[0], n)
 	}
-	wl.cycles = sum / float64(len(w.nodes)) / w.c.System.Hz
+	wl.cycles = sum / float64(len(w.nodes)) / w.Config.System.Hz
 }
 
 // tie pins a thread to a CPU of its own: the set's CPUs in turn, spread over all of them
@@ -109,7 +109,7 @@ func (w *World) siteOf(t *thread, llcs []int) site {
 	return s
 }
 
-// parentNode is where who starts the workload runs: by chance, likelier where more CPUs
+// parentNode is the node of the process that starts the workload: by chance, likelier where more CPUs
 // are idle.
 func (w *World) parentNode(t *thread) int {
 	all, anywhere := 0.0, 0.0

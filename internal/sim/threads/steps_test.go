@@ -52,7 +52,7 @@ func TestPinThread(t *testing.T) {
 		{"elsewhere", "/a", 1, "1", false, action.Done, "1", true},
 		{"given back", "/a", 1, "", false, action.Done, "0-3", false},
 		{"released", "/a", 1, "3", true, action.Done, "0-3", false},
-		{"somebody else's", "/b", 2, "1", false, action.Refused, "0", false},
+		{"another process's", "/b", 2, "1", false, action.Refused, "0", false},
 		{"its owner's", "/c", 3, "1", false, action.Refused, "0-3", false},
 		{"not its thread", "/a", 2, "1", false, action.Gone, "0", false},
 		{"no thread", "/a", 9, "1", false, action.Gone, "", false},

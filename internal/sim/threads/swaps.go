@@ -24,7 +24,7 @@ func (w *World) laySwaps() {
 		for k, i := range w.nodes[n].levels {
 			v := &w.levels[i]
 			share := w.levels[w.nodes[n].levels[0]].cpus / v.cpus
-			if v.swaps = float64(share * share); k == 0 {
+			if v.swaps = share * share; k == 0 {
 				v.swaps = 1
 			}
 			w.nodes[n].swaps += v.swaps
@@ -33,7 +33,7 @@ func (w *World) laySwaps() {
 	}
 }
 
-// swapSometimes is that: a thread changes places with one of a CPU by chance. That it
+// swapSometimes lets a thread change places with one of a CPU by chance. That it
 // happens takes both to be busy, so that on a machine that has idle CPUs it is rare. A
 // swap places two threads anew.
 func (w *World) swapSometimes(at time.Duration) {
@@ -50,7 +50,7 @@ func (w *World) swapSometimes(at time.Duration) {
 		if due {
 			w.swapAny(threads)
 		}
-		rate := float64(float64(threads)*w.swapRate*w.swaps*busy*busy) / 2
+		rate := float64(threads) * w.swapRate * w.swaps * busy * busy / 2
 		wait := swapLook
 		if w.swapDue = false; rate > 0 {
 			if x := w.random.Exponential() / rate; x < swapLook.Seconds() {
@@ -86,7 +86,7 @@ func (w *World) swapAny(threads int) {
 // CPUs. nil: none, or one of them may not.
 func (w *World) partner(t *thread) *thread {
 	n := w.cpus[t.cpu].node
-	x := float64(w.random.Float() * w.swaps)
+	x := w.random.Float() * w.swaps
 	for _, i := range w.nodes[n].levels {
 		v := &w.levels[i]
 		if x -= v.swaps; x >= 0 {
@@ -132,7 +132,7 @@ func (w *World) busyCPU(v *level) int {
 }
 
 // tiedBy says that NUMA balancing wants a thread where it is, and not where the other is
-// (migrate_degrades_locality: who ran for a moment has no preferred node).
+// (migrate_degrades_locality: what ran for a moment has no preferred node).
 func (w *World) tiedBy(t, other *thread) bool {
 	return t.prefer >= 0 && t.prefer == w.cpus[t.cpu].node && t.prefer != w.cpus[other.cpu].node
 }

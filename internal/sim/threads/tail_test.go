@@ -9,6 +9,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
+	"homenode/internal/sim"
 	"homenode/internal/sim/exact"
 	"homenode/internal/unit"
 )
@@ -52,15 +53,15 @@ func TestStopsAreLatency(t *testing.T) {
 // TestStarvedAreLatency: a thread that gets nothing counts, too.
 func TestStarvedAreLatency(t *testing.T) {
 	var l tail
-	wl := &workload{}
-	wl.demand.Duty, wl.spec = 1, &spinSpec
+	wl := &workload{Workload: &sim.Workload{}}
+	wl.Demand.Duty, wl.Spec = 1, &spinSpec
 	threads := []thread{{wl: wl}, {wl: wl}}
 	for range 100 {
 		l.step(&threads[0], 0.01, 10)
 		l.step(&threads[1], 0.01, 0)
 	}
 	if p := l.p99(); p > 0.0011 {
-		t.Fatalf("P99 %v before anybody asks for those that wait", p)
+		t.Fatalf("P99 %v before the threads that wait are counted", p)
 	}
 	if l.unfinished(threads); l.p99() < 0.99 {
 		t.Errorf("P99 %v, a thread waits for a second", l.p99())

@@ -11,7 +11,7 @@ type thread struct {
 	cpu       int        // index in World.cpus; -1: it is not there
 	own       set.CPUSet // its affinity; empty: its workload's CPUs
 	ours      bool       // own was set by a step
-	pinned    bool       // own is somebody else's doing
+	pinned    bool       // own was set by another process
 	mask      []uint64   // CPUs that it may use; wl.mask where own says nothing
 	private   []float64  // pages by node
 	key       uint64     // of where they are, in steps of keySteps
@@ -75,7 +75,7 @@ func (w *World) put(t *thread, cpu int) {
 	t.cpu = cpu
 	to.threads = append(to.threads, t)
 	to.load += t.want
-	t.wl.group.On[to.node]++
+	t.wl.Group.On[to.node]++
 	w.stale, w.tallied = true, false
 }
 
@@ -94,7 +94,7 @@ func (w *World) leave(t *thread) {
 		c.load = 0
 		w.newlyIdle(c.node)
 	}
-	t.wl.group.On[c.node]--
+	t.wl.Group.On[c.node]--
 	t.cpu = -1
 	w.tallied = false
 }
@@ -133,5 +133,5 @@ func (w *World) leastLoaded(t *thread, mask []uint64) int {
 	return best
 }
 
-// near is as good as equal, of CPUs' worth of time.
+// near is up to which difference CPUs' worth of time are equal.
 const near = 1e-6

@@ -49,16 +49,15 @@ type cpu struct {
 
 // layOut numbers the CPUs node by node.
 func (w *World) layOut() {
-	domains := w.c.Domains()
-	n := len(w.c.Machine.Nodes)
-	w.nodes, w.llcs = make([]node, n), make([]llc, len(w.c.System.Domains))
-	w.busy, w.room.count = make([]float64, n), make([]float64, n)
-	for d, dom := range w.c.System.Domains {
+	domains := w.Config.Domains()
+	n := len(w.Config.Machine.Nodes)
+	w.nodes, w.llcs = make([]node, n), make([]llc, len(w.Config.System.Domains))
+	for d, dom := range w.Config.System.Domains {
 		w.llcs[d].node = dom.Node
 		w.nodes[dom.Node].llcs = append(w.nodes[dom.Node].llcs, d)
 	}
 	cores := map[int]int{}
-	for i, m := range w.c.Machine.Nodes {
+	for i, m := range w.Config.Machine.Nodes {
 		w.nodes[i].id, w.nodes[i].set = m.ID, m.CPUs
 		for id := range m.CPUs.All() {
 			at := len(w.cpus)
@@ -77,14 +76,14 @@ func (w *World) layOut() {
 	w.layDomains()
 }
 
-// idle is how likely a CPU has nothing to do when somebody looks: what its threads and
+// idle is how likely a CPU has nothing to do at a look: what its threads and
 // movers leave of its time. Wake-ups, forks, load balancing and NUMA balancing all mean
 // this by idle.
 func (c *cpu) idle() float64 { return max(0, c.room-c.load) }
 
 // coreOf is the index of a CPU's core; one that is not known is of its own.
 func (w *World) coreOf(id int, cores map[int]int) int {
-	for _, c := range w.c.Machine.CPUs {
+	for _, c := range w.Config.Machine.CPUs {
 		k, ok := c.Core.Get()
 		if c.ID != id || !ok {
 			continue

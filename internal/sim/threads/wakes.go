@@ -21,11 +21,11 @@ const wakeCross = 0.002
 // Where a thread wakes up several times a step, it is placed once: the chance is that of
 // any of them.
 func (w *World) wake(dt float64) {
-	if !w.c.Linux.WakePlacement {
+	if !w.Config.Linux.WakePlacement {
 		return
 	}
 	for _, wl := range w.live {
-		if wl.wakeRate <= 0 || wl.spec.Start.Pinned {
+		if wl.wakeRate <= 0 || wl.Spec.Start.Pinned {
 			continue
 		}
 		for i := range wl.threads {
@@ -38,7 +38,7 @@ func (w *World) wake(dt float64) {
 			if busy <= near {
 				continue
 			}
-			w.wakeUp(t, float64(wl.wakeRate*dt*busy))
+			w.wakeUp(t, wl.wakeRate*dt*busy)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (w *World) wakeUp(t *thread, times float64) {
 		return
 	}
 	below := w.cpus[t.cpu].llc
-	if x < 1-exact.Exp(-float64(times*wakeCross)) && len(t.wl.threads) > 1 {
+	if x < 1-exact.Exp(-(times*wakeCross)) && len(t.wl.threads) > 1 {
 		waker := &t.wl.threads[r.Below(len(t.wl.threads))]
 		if w.reaches(w.cpus[t.cpu].node, w.cpus[waker.cpu].node) {
 			below = w.cpus[waker.cpu].llc

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"homenode/internal/cli"
+	"homenode/internal/exit"
+	"homenode/internal/kernel/unix"
+	"homenode/internal/papers"
+	arenareport "homenode/internal/report/arena"
+	"homenode/internal/sim/arena"
+	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/scenario"
+)
+
+func simPapersCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "papers [RESULT]…",
+		Short: "Show the statements of all papers, and what became of them here",
+		Long: "Shows one table of the statements of all papers: what the paper says, what was measured here (all\n" +
+			"of it modelled), and the verdict. It runs no experiment. Figures come from results: of 'sim arena\n" +
+			"--out', and of 'sim run --out' for MAO's figures by service. Without the result of a paper's\n" +
+			"experiment, the statements that need runs cannot be tested.",
+		Example: "  homenode-lab sim papers\n" +
+			"  homenode-lab sim papers all.json rao.json lakew.json mao-feed.json mao-search.json",
+		RunE: func(cmd *cobra.Command, args []string) error { return simPapers(cmd, output, args) },
+	}
+	cli.OutputFlag(cmd, &output)
+	return cmd
+}
+
+func simPapers(cmd *cobra.Command, output string, args []string) error {
+	if err := cli.CheckOutput(output); err != nil {
+		return exit.BadInput(err)
+	}
+	arenas, scenarios, err := readResults(args)
+	if err != nil {
+		return exit.BadInput(err)
+	}
+	r := arena.Result{Schema: arena.Schema, How: experiment.How, Name: "papers", About: "The statements of all papers.", Rows: papers.Statements(arenas, scenarios)}
+	if output == "json" {
+		data, err := arena.Encode(r)
+		if err != nil {
+			return err
+		}
+		_, err = cmd.OutOrStdout().Write(append(data, '\n'))
+		return err
+	}
+	return arenareport.Text(cmd.OutOrStdout(), r, cli.Screen())
+}
+
+// readResults are the arena's and those of scenarios, by what each file is.
+func readResults(paths []string) (arenas []arena.Result, scenarios []scenario.Result, err error) {
+	for _, path := range paths {
+		data, err := unix.ReadAtMost(path, resultLimit)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch whatIs(data) {
+		case anArena:
+			r, err := arena.Decode(data)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", path, err)
+			}
+			arenas = append(arenas, r)
+		case aResult:
+			r, err := scenario.Decode(data)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", path, err)
+			}
+			scenarios = append(scenarios, r)
+		default:
+			return nil, nil, fmt.Errorf("%s: want a result of 'homenode-lab sim arena --out' or 'homenode-lab sim run --out'", path)
+		}
+	}
+	return arenas, scenarios, nil
+}

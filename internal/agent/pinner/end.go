@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pinner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"homenode/internal/journal"
+)
+
+// endLimit is how long a window that is under way may take once the run is told to end.
+// Reading hangs where a process's memory map is locked, or a file of the kernel does not
+// answer. Higher waits longer for what never ends; lower gives up on slow readings, which
+// is safe.
+const endLimit = 10 * time.Second
+
+// watched runs, and does not wait for what hangs:
+//
+//  1. Once it is told to end, the loop has endLimit to come to its end, and then
+//     putBackLimit to put everything back.
+//  2. Of a loop that is stuck the journal is taken away, and everything put back without
+//     it. Its sums are not read: it may go on writing them.
+func (r *run) watched(ctx context.Context) (Summary, error) {
+	over := make(chan error, 1)
+	go func() { over <- r.whole(ctx) }()
+	select {
+	case err := <-over:
+		return r.finish(), err
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(endLimit)
+	defer patience.Stop()
+	select { // 1
+	case err := <-over:
+		return r.finish(), err
+	case <-r.back:
+		patience.Reset(putBackLimit + endLimit)
+	case <-patience.C:
+		return r.without(over)
+	}
+	select {
+	case err := <-over:
+		return r.finish(), err
+	case <-patience.C:
+		return r.without(over)
+	}
+}
+
+// without is number 2.
+func (r *run) without(over <-chan error) (Summary, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), putBackLimit)
+	defer cancel()
+	restored, hung, err := r.o.Actor.PutBackWithout(ctx, func() bool { return len(over) > 0 })
+	if !hung {
+		err = <-over
+		return r.finish(), err
+	}
+	s := Summary{
+		Schema: schema, Period: r.o.Period, Hold: r.o.Hold, DryRun: r.o.Actor.DryRun(), Events: r.o.Reader.EventTable(), Hung: true,
+		Processes: []Process{}, Problems: []string{fmt.Sprintf("the last window hangs for more than %v: what was set is put back without it", endLimit)},
+	}
+	for _, x := range restored {
+		if x.Result == journal.PutBack {
+			s.PutBack++
+		} else if x.Result != journal.Already && x.Result != journal.Vanished {
+			s.Problems = append(s.Problems, x.String())
+		}
+	}
+	for _, p := range s.Problems {
+		r.o.Say(p)
+	}
+	return s, err
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"time"
+
+	"homenode/internal/action"
+	"homenode/internal/actuate"
+	"homenode/internal/control"
+	"homenode/internal/journal"
+	"homenode/internal/kernel"
+	"homenode/internal/machine"
+	"homenode/internal/window"
+)
+
+// Run loops until the context ends or the rounds are over, then puts everything
+// back. Trouble in one round is logged; the next one tries again. A round that hangs does
+// not keep Run from ending: see end.
+func (a *Agent) Run(ctx context.Context) error {
+	r := &running{ended: make(chan error, 1), back: make(chan struct{}), state: a.o.Config.StateDir}
+	r.restore = a.restoreAnew
+	if c := a.o.Config; r.restore == nil {
+		r.restore = func(ctx context.Context) ([]journal.Restored, error) {
+			return restoreSettings(ctx, c.StateDir, c.DirectOwners, c.Runtimes)
+		}
+	}
+	go func() { r.ended <- a.loop(ctx, r) }()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-ctx.Done():
+		return a.end(r)
+	}
+}
+
+func (a *Agent) loop(ctx context.Context, r *running) error {
+	defer a.close()
+	a.o.Log.Info("watching", "period", a.o.Config.Period, "machine", a.status.Machine, "events", a.status.EventTable, "dry_run", a.o.DryRun)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for {
+		began := time.Now()
+		err := a.round(ctx)
+		if err != nil && ctx.Err() == nil {
+			a.totals.FailedRounds++
+			a.o.Log.Error("round", "error", err)
+			a.publishTotals()
+		}
+		a.pulse.beat(time.Now(), a.period(), err)
+		if ctx.Err() != nil || (a.o.Rounds > 0 && a.status.Rounds >= a.o.Rounds) {
+			return a.putBack(r)
+		}
+		if a.o.Play != nil { // as fast as it goes
+			continue
+		}
+		if !a.wait(ctx, timer, began) {
+			return a.putBack(r)
+		}
+	}
+}
+
+// wait waits until the next round is due; false: the context has ended. A new configuration
+// or exclusion ends a calm period, but a window is never shorter than the period: its
+// figures would mean little.
+func (a *Agent) wait(ctx context.Context, timer *time.Timer, began time.Time) bool {
+	for {
+		timer.Reset(a.period() - time.Since(began))
+		select {
+		case <-ctx.Done():
+			return false
+		case <-a.wake:
+			a.quiet = 0
+		case <-timer.C:
+			return true
+		}
+	}
+}
+
+// period is how long until the next window: short while something is under way,
+// longer once nothing was to be done for a while. A reading costs about the same
+// whether anything happens or not.
+func (a *Agent) period() time.Duration {
+	if a.quiet >= calmAfter {
+		return a.o.Config.CalmPeriod
+	}
+	return a.o.Config.Period
+}
+
+// calmAfter is how many windows without a step make it calm. Fewer save more;
+// more follow a change of load sooner.
+const calmAfter = 5
+
+// round is one window of the loop (control.Loop), and what is reported of it.
+func (a *Agent) round(ctx context.Context) error {
+	a.swap()
+	start := time.Now()
+	a.status.Rounds++
+	a.totals.Rounds++
+	a.arrange()
+	r, err := a.control.Round(ctx)
+	if err != nil {
+		return err
+	}
+	a.endGone(ctx, r.Window)
+	took := time.Since(start)
+	a.totals.RoundTimes.add(took)
+	a.tell(r.Window, a.optimizer.Reasons(), took)
+	a.saveHistory(r.Window.At, false)
+	a.publish()
+	a.writeStatus()
+	a.forgetProgram()
+	return nil
+}
+
+// arrange gives the loop its parts, as the configuration of this round says.
+func (a *Agent) arrange() {
+	l := &a.control
+	l.World, l.Policy, l.Applier = host{a}, control.PolicyFunc(a.decide), a.inOrder()
+	l.Actuate, l.Period = a.o.Config.Actuate, a.o.Config.Period
+	l.Decided, l.Took = a.noteDecided, a.noteStep
+}
+
+// inOrder takes steps. All page moves of a window may take one and a half periods
+// together: at their rate they take a period, actuate's turn; the rest is for finding the
+// pages, and for a machine that is slower than the rate. Longer, and an unbind or a drift
+// would wait for more than two periods.
+func (a *Agent) inOrder() control.InOrder {
+	return control.InOrder{Take: a.apply.Apply, Now: time.Now, MoveLimit: a.o.Config.Period * 3 / 2}
+}
+
+// host is the loop's world.
+type host struct{ *Agent }
+
+func (h host) Machine() machine.Machine { return h.reader.Machine() }
+
+// Read names what it reads.
+func (h host) Read(ctx context.Context) (window.Window, error) {
+	var problem error
+	if h.beside != nil {
+		problem = h.beside.Look()
+	}
+	w, err := h.reader.Read(ctx)
+	if err != nil {
+		return window.Window{}, err
+	}
+	if problem != nil {
+		w.Problems = append(w.Problems, problem.Error())
+	}
+	h.name(&w)
+	return w, nil
+}
+
+// decide is the loop's policy. The window is recorded first, as it was read and named.
+func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Action) {
+	a.record(w)
+	a.deciding = time.Now()
+	a.policy, actions = a.optimizer.Step(m, a.o.Config.MAO, a.policy, w)
+	return actions
+}
+
+// noteDecided reports what was decided, before the first step is taken.
+func (a *Agent) noteDecided(r control.Round) {
+	a.totals.DecideTimes.add(time.Since(a.deciding))
+	a.remember(r.Window, r.Actions)
+	a.noteDecisions(r.Window, r.Actions, a.optimizer.Reasons())
+	a.noteWays(r.Window, actuate.News(r.Before, r.After, r.Own))
+	if a.quiet++; len(r.Steps)+len(action.Decided(r.Actions)) > 0 || r.After.Undecided() {
+		a.quiet = 0
+	}
+}
+
+// noteStep reports a step that was taken, or refused.
+func (a *Agent) noteStep(o action.Outcome) {
+	s := o.Step
+	a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
+		"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", o.Detail)
+	a.totals.took(o)
+}
+
+// endGone ends the records of workloads that were bound when they ended.
+func (a *Agent) endGone(ctx context.Context, w window.Window) {
+	if a.journal == nil || ctx.Err() != nil {
+		return
+	}
+	if err := EndGone(a.journal, a.owner, w); err != nil {
+		a.o.Log.Warn("end the records of what is gone", "error", err)
+	}
+}
+
+// EndGone ends the records of workloads that are gone from this window and from the host.
+func EndGone(j *journal.Journal, owner journal.Owner, w window.Window) error {
+	return j.EndGone(owner, func(workload string) bool {
+		_, ok := w.WorkloadIndex(workload)
+		return ok
+	})
+}
+
+// remember keeps the decisions, for `homenode why`.
+func (a *Agent) remember(w window.Window, actions []action.Action) {
+	for _, x := range action.Decided(actions) {
+		a.o.Log.Info("decided", "action", x.String(), "why", x.Reason.String())
+		a.keep(w, x.String(), x.Reason)
+	}
+	for id := range a.past {
+		if _, ok := w.Workload(id); !ok {
+			delete(a.past, id)
+		}
+	}
+}
+
+func (a *Agent) keep(w window.Window, did string, why action.Reason) {
+	past := append(a.past[why.Workload], Decision{At: w.At, Seq: w.Seq, Action: did, Reason: brief(why)})
+	a.past[why.Workload] = past[max(0, len(past)-pastLength):]
+}
+
+func (a *Agent) tell(w window.Window, reasons []action.Reason, took time.Duration) {
+	why := map[string]action.Reason{}
+	for _, r := range reasons {
+		why[r.Workload] = r
+	}
+	a.status.Window, a.status.Problems, a.status.Workloads, a.status.RoundTime = fewProblems(w), len(w.Problems), nil, took
+	a.status.CPUSeconds = kernel.ProcessCPU().Seconds()
+	jobs := a.control.Jobs()
+	for _, wl := range w.Workloads {
+		s := WorkloadStatus{ID: wl.ID, Service: wl.Service, Features: window.FeaturesOf(wl, w.Length), Reason: why[wl.ID], Past: a.past[wl.ID]}
+		if job, ok := jobs.Job(wl.ID); ok {
+			s.Stage, s.Nodes, s.Note, s.Pays, s.Moving, s.Way = job.Stage, job.Nodes, job.Why, job.Pays, job.Moving, job.Way
+		}
+		a.status.Workloads = append(a.status.Workloads, s)
+	}
+	a.tellProblems(w.Problems)
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package papers is what became of the statements of papers: their experiments as plans of
+// the arena, and one table of all statements, a row each.
+//
+//	Experiments ─ Plan ─▶ arena.Run ─▶ Result ─ Judge ─▶ rows ┐
+//	sim/scenarios/mao-*.yaml ─▶ scenario.Result ─ mao.Figures ─┴─▶ Statements
+//
+// Each paper has a folder: papers/mao, papers/rao, papers/lakew.
+//
+// It is NOT for: the policies (policy), running (sim/arena, sim/scenario), or showing
+// (report).
+package papers

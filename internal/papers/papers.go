@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package papers
+
+import (
+	"slices"
+
+	"homenode/internal/papers/lakew"
+	"homenode/internal/papers/mao"
+	"homenode/internal/papers/rao"
+	"homenode/internal/sim/arena"
+	"homenode/internal/sim/scenario"
+)
+
+// Experiment is a plan that comes with homenode, and what its result says of papers.
+type Experiment struct {
+	Name, About string
+	Plan        func() arena.Plan
+	Judge       func(arena.Result) []arena.Row // nil: nothing
+}
+
+// Experiments are all, in the order in which to show them.
+func Experiments() []Experiment {
+	return []Experiment{
+		{"quick", "a small machine under three mixes, about a minute", arena.Quick, mao.Judge},
+		{"all", "all policies on machines of 2 to 36 nodes under all mixes, half an hour on two CPUs", arena.Standard, judgeStandard},
+		{"rao", "Rao et al.'s experiments, and what became of each statement", func() arena.Plan { return rao.Plan(true) }, rao.Judge},
+		{"rao-large", "the same with 256 threads, in part", rao.Large, nil},
+		{"lakew", "Lakew et al.'s experiments, and what became of each statement", func() arena.Plan { return lakew.Plan(true) }, lakew.Judge},
+	}
+}
+
+// judgeStandard is MAO's statements, and what was to be reached.
+func judgeStandard(r arena.Result) []arena.Row { return append(mao.Judge(r), Targets(r)...) }
+
+// Statements is one table of all papers' statements. The results say what was measured; a
+// paper that no arena's result has statements of is judged without runs: some statements
+// need none, and the others cannot be tested.
+func Statements(arenas []arena.Result, scenarios []scenario.Result) []arena.Row {
+	var given []arena.Row
+	for _, r := range arenas {
+		given = append(given, r.Rows...)
+	}
+	var all []arena.Row
+	for _, p := range []struct {
+		name, section string
+		judge         func(arena.Result) []arena.Row
+	}{{mao.Paper, "", mao.Judge}, {rao.Paper, "slides", rao.Judge}, {lakew.Paper, "", lakew.Judge}, {arena.ToReach, "", judgeStandard}} {
+		rows := of(p.name, given)
+		if len(rows) == 0 {
+			rows = of(p.name, p.judge(arena.Result{}))
+		}
+		for _, w := range rows {
+			w.Section = p.section
+			all = append(all, w)
+		}
+		if p.name == mao.Paper {
+			all = append(all, mao.Figures(scenarios)...)
+		}
+	}
+	return all
+}
+
+// of are the rows of one paper.
+func of(paper string, rows []arena.Row) []arena.Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(w arena.Row) bool { return w.Paper != paper })
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rao
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"homenode/internal/policy/brm"
+	"homenode/internal/sim"
+	"homenode/internal/sim/arena"
+	"homenode/internal/sim/arm"
+	"homenode/internal/sim/machines"
+)
+
+// BRM in other ways.
+const (
+	// Inferred is told nothing: no workload is tagged, and it infers which of them care
+	// where they run.
+	Inferred = arm.BRM + ":inferred"
+	// Literal is the algorithm as the slides have it, with nothing of ours but what they
+	// leave open.
+	Literal = arm.BRM + ":literal"
+	// Held ties threads to the node that they were put on. Xen's scheduler takes a vCPU
+	// from another CPU only where it waits; Linux evens nodes out, and takes away what BRM
+	// has put together. It changes places at full nodes as Swap does: else it would tie
+	// eight threads to four CPUs.
+	Held = arm.BRM + ":held"
+	// Swap only changes places with another thread where a node is full.
+	Swap = arm.BRM + ":swap"
+)
+
+// period is the paper's.
+const period = 10 * time.Millisecond
+
+// Plan is the comparison of policies: all mixes with ten seeds; not full: some mixes, two
+// seeds and a shorter time, for tests. Seeds are chance only (where threads start, which is
+// woken first): the mixes were drawn once and are the same for all.
+func Plan(full bool) arena.Plan {
+	p := arena.Plan{
+		Name:     "rao",
+		About:    "Rao et al. (HPCA 2013) again: parallel mixes with spinning barriers, multiprogrammed mixes, loads that do not care, short jobs, and more threads on larger machines.",
+		Policies: []string{arm.None, arm.NUMABalancing, arm.BRM, Inferred, Swap, Held, Literal, arm.HandThreads}, Against: arm.None,
+		Periods: map[string]time.Duration{arm.BRM: period, Inferred: period, Literal: period, Held: period, Swap: period, arm.HandThreads: period},
+		Abouts: map[string]string{
+			Inferred: "BRM that is told nothing: it infers which threads care where they run.",
+			Swap:     "BRM that goes to a full node only where it can change places with another thread.",
+			Held:     "BRM that does so, and ties threads to the node that it put them on, so that Linux's load balancing cannot take them away.",
+			Literal:  "BRM as the slides have it: the mean over all threads is made small, probability goes by ones, the newest period counts alone, full nodes take more.",
+		},
+		Options: func(policy string, _ *arena.Machine, o *arm.Options) {
+			switch policy {
+			case Literal:
+				o.BRM = literal(o.BRM)
+			case Swap:
+				o.BRM.WhenFull = brm.FullSwapOnly
+			case Held:
+				o.BRM.Hold, o.BRM.WhenFull = true, brm.FullSwapOnly
+			}
+		},
+		Configure: func(policy string, c *sim.Config) {
+			if policy == Inferred {
+				c.Specs = untagged(c.Specs)
+			}
+		},
+	}
+	if full {
+		p.Seeds = []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+		p.Mixes = slices.DeleteFunc(mixes(20*time.Second, 10*time.Second, nil), isLarge)
+	} else {
+		p.Seeds = []uint64{1, 2}
+		p.Mixes = mixes(2*time.Second, time.Second, []string{"pair-1", "multi-1", "vmmulti-1", "vmpair-1", "insensitive-1", "short-jobs", "vmscale-16"})
+	}
+	p.Machines = machinesFor(p.Mixes)
+	return p
+}
+
+// Large is of 256 threads: a step of its world takes a tenth of a second. One seed,
+// without the ways of BRM that fewer threads tell enough of.
+func Large() arena.Plan {
+	p := Plan(true)
+	p.Name, p.About = "rao-large", "Rao et al. (HPCA 2013) again, with 256 threads."
+	p.Policies, p.Seeds = []string{arm.None, arm.NUMABalancing, arm.BRM, Held, arm.HandThreads}, []uint64{1}
+	p.Mixes = slices.DeleteFunc(mixes(0, 20*time.Second, nil), func(m arena.Mix) bool { return !isLarge(m) })
+	p.Machines = machinesFor(p.Mixes)
+	return p
+}
+
+func isLarge(m arena.Mix) bool { return strings.HasSuffix(m.Name, "-256") }
+
+func machinesFor(mixes []arena.Mix) (all []arena.Machine) {
+	for _, name := range []string{machines.DualE5620, machines.FourNodes, machines.Opteron, machines.Torus} {
+		if b, ok := machines.Find(name); ok && fitsAny(mixes, name) {
+			host, system := b.Make()
+			all = append(all, arena.Machine{Name: b.Name, About: b.About, Host: host, System: system})
+		}
+	}
+	return all
+}
+
+// literal undoes what is ours in BRM's configuration. How nodes that were never visited
+// are explored stays: the slides do not say, and without it nothing moves.
+func literal(c brm.Config) brm.Config {
+	c.Scope, c.WhenFull = brm.ScopeSystem, brm.FullGo
+	c.Rise, c.Fall, c.Margin, c.MinStall = 1, 1, 0, 0
+	c.Smoothing, c.Settle, c.Samples = 1, 0, 1
+	return c
+}
+
+// mixes are those with these names; nil: all. Larger machines and short jobs have the
+// shorter time.
+func mixes(long, short time.Duration, names []string) (all []arena.Mix) {
+	for _, d := range draw() {
+		all = append(all, d.mix(long))
+	}
+	all = append(all, shortMix(short))
+	for _, s := range scales {
+		all = append(all, scaleMix(Scale, s.threads, s.machine, short), scaleMix(VMScale, s.threads, s.machine, short))
+	}
+	return slices.DeleteFunc(all, func(m arena.Mix) bool { return names != nil && !slices.Contains(names, m.Name) })
+}
+
+func fitsAny(mixes []arena.Mix, machine string) bool {
+	m := arena.Machine{Name: machine}
+	return slices.ContainsFunc(mixes, func(x arena.Mix) bool { return x.Fits(&m) })
+}
+
+// untagged is a copy without what is said of its workloads.
+func untagged(specs []sim.Spec) []sim.Spec {
+	out := slices.Clone(specs)
+	for i := range out {
+		out[i].Sensitive = nil
+	}
+	return out
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rao
+
+import (
+	"homenode/internal/set"
+	"homenode/internal/sim"
+	"homenode/internal/sim/apps"
+)
+
+// The programs, by name (sim/apps): NAS's parallel ones, whose threads spin at barriers;
+// SPEC's of one thread; and those of both that compute and hardly ask for memory.
+var (
+	parallel    = []string{"lu", "sp", "bt", "cg", "mg", "ft", "ua"}
+	single      = []string{"mcf", "lbm", "milc", "soplex", "omnetpp", "libquantum", "gobmk", "sjeng"}
+	insensitive = []string{"ep", "gamess", "povray"}
+)
+
+// specOf is a program of so many threads. All threads are candidates: in Rao's experiments
+// each vCPU was tagged. Memory is first touched where threads are when they start; or
+// it all is where it was put before, as a VM's is where the hypervisor took it from.
+func specOf(program, name string, threads int, touch set.NodeSet) sim.Spec {
+	app, ok := apps.Named(program)
+	if !ok {
+		panic("no application " + program) // the lists are above, and a test asks for all
+	}
+	yes := true
+	s := app.Spec(name, threads, 0)
+	s.Sensitive, s.Start.Touch = &yes, touch
+	return s
+}

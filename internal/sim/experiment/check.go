@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// How figures of a result are known. There is no other way.
+const How = "modelled"
+
+// Start is when every world starts, a Monday: the hour of the day matters to loads that
+// have one.
+var Start = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+
+// CheckForm says what of a result's head cannot be.
+func CheckForm(schema, newest int, how string) error {
+	if schema < 1 || schema > newest {
+		return fmt.Errorf("schema %d: want 1 to %d", schema, newest)
+	}
+	if how != How {
+		return fmt.Errorf("how is %.80q: want %q", how, How)
+	}
+	return nil
+}
+
+// most is beyond every figure of a result; larger ones overflow where they are divided
+// and drawn.
+const most = 1e18
+
+// Check goes over the figures of a result, and keeps the first that cannot be.
+type Check struct{ Err error }
+
+func (c *Check) want(what string, ok bool, v float64, want string) {
+	if !ok && c.Err == nil {
+		c.Err = fmt.Errorf("%.80s: %v: want %s", what, v, want)
+	}
+}
+
+// Positive wants figures that are finite and not negative.
+func (c *Check) Positive(what string, all ...float64) {
+	for _, v := range all {
+		c.want(what, v >= 0 && v <= most && !math.IsInf(v, 0), v, "a number that is not negative, 1e18 at most")
+	}
+}
+
+// Share wants figures of 0 to 1.
+func (c *Check) Share(what string, all ...float64) {
+	for _, v := range all {
+		c.want(what, v >= 0 && v <= 1, v, "0 to 1")
+	}
+}
