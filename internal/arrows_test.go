@@ -40,6 +40,7 @@ owner/cgroup | owner/threads | owner/route | owner/systemd | owner/docker | owne
 owner/manager/managertest > owner/manager
 journal | papers > papers/lakew papers/mao papers/rao
 sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/experiment > sim/arm > sim/apps sim/threads > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/exact | kernel/kerneltest kernel/resctrltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/bpfcount > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
+render/words
 control > actuate | replay | classes
 policy/mao | policy/numad | policy/brm | policy/animal | doctor
 survey | render/field
@@ -55,7 +56,7 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/arm", "sim/exact", "sim/experiment", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "render", "render/field", "render/page", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/arm", "sim/exact", "sim/experiment", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "render", "render/field", "render/page", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/manager/managertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}

@@ -3,11 +3,10 @@
 # The optimizer: how long a round takes, and what its strategies are worth.
 #
 #   A round of 200 workloads on 8 nodes (binding, steady, unbinding), with a reason for
-#   each: p99 of its CPU time at most 100 us (the paper: less than 1 ms). The reasons of what
-#   is done are words by then; of what is left alone rule and numbers are known, and words
-#   are found for who asks. With those of all 200: shown, no target. CPU time of
-#   the thread, not the clock: other load on the host disturbs it less, but does: caches
-#   and siblings are shared. REPEATS=3 runs; the median is judged, all are shown.
+#   each, as a code and figures: p99 of its CPU time at most 300 us (the paper: less than
+#   1 ms). CPU time of the thread, not the clock: other load on the host disturbs it less,
+#   but does: caches and siblings are shared. REPEATS=3 runs; the median is judged, all are
+#   shown.
 #   The paper's Fig. 6: on one day (sim/scenarios/mao-day.yaml, five seeds) strategy B
 #   leaves services unbound for at most half of A's time, and misses no more of the SLA.
 #   With both ways of keeping a service's replicas alike: uniform: bind (the default,
@@ -31,7 +30,7 @@ python3 - "$work" "$repeats" "$out/optimizer.json" <<'PYTHON' || bad=1
 import json, os, statistics, sys
 
 work, repeats, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-LIMIT_US = 100
+LIMIT_US = 300
 runs = [json.load(open(f"{work}/rounds-{i + 1}.json")) for i in range(repeats)]
 unbind = json.load(open(f"{work}/unbind.json"))
 targets = []
@@ -40,14 +39,13 @@ def judge(name, value, limit, unit, spread):
     targets.append({"name": name, "value": value, "limit": limit, "unit": unit, "met": value <= limit, "spread": spread})
     print(f"bench-optimizer: {'ok   ' if value <= limit else 'UNMET'} {name}: {value:.4g} {unit} ({min(spread):.4g} to {max(spread):.4g}), limit {limit:.4g}", flush=True)
 
-for how, words in (("step", "with reasons"), ("told", "with all of them in words"), ("decide", "anew each time, without")):
-    for kind in ("binding", "steady", "unbinding", "all"):
-        p50, p99 = ([r[how][kind]["us"][p] for r in runs] for p in ("p50", "p99"))
-        if kind == "all" and how == "step":
-            judge(f"a round {words}: p99 of its CPU time", statistics.median(p99), LIMIT_US, "us", p99)
-        quiet50, quiet99 = (statistics.median(r[how][kind]["us_least"][p] for r in runs) for p in ("p50", "p99"))
-        print(f"bench-optimizer:       {words}, {kind}: least of five: p50 {quiet50:.0f} us, p99 {quiet99:.0f} us", flush=True)
-        print(f"bench-optimizer:       {words}, {kind}: p50 {statistics.median(p50):.1f} us, p99 {statistics.median(p99):.1f} us", flush=True)
+for kind in ("binding", "steady", "unbinding", "all"):
+    p50, p99 = ([r[kind]["us"][p] for r in runs] for p in ("p50", "p99"))
+    if kind == "all":
+        judge("a round: p99 of its CPU time", statistics.median(p99), LIMIT_US, "us", p99)
+    quiet50, quiet99 = (statistics.median(r[kind]["us_least"][p] for r in runs) for p in ("p50", "p99"))
+    print(f"bench-optimizer:       {kind}: least of five: p50 {quiet50:.0f} us, p99 {quiet99:.0f} us", flush=True)
+    print(f"bench-optimizer:       {kind}: p50 {statistics.median(p50):.1f} us, p99 {statistics.median(p99):.1f} us", flush=True)
 for mode in ("bind", "always"):
     arms = unbind[mode]
     ratio = [b["unbind_ratio"] / a["unbind_ratio"] for a, b in zip(arms["mao-a"], arms["mao-b"])]
@@ -56,7 +54,7 @@ for mode in ("bind", "always"):
     judge(f"Fig. 6, uniform: {mode}: B's missed service level beyond A's", max(more), 0, "of periods", more)
     for i, (n, a, b) in enumerate(zip(arms["none"], arms["mao-a"], arms["mao-b"])):
         print(f"bench-optimizer:       {mode}, seed {i + 1}: unbound A {a['unbind_ratio']:.4f}, B {b['unbind_ratio']:.4f}; missed Linux {n['sla_misses']:.4f}, A {a['sla_misses']:.4f}, B {b['sla_misses']:.4f}", flush=True)
-result = {"schema": 2, "how": "CPU time measured; the day is modelled", "load": os.getloadavg()[0], "host_cpus": os.cpu_count(), "targets": targets, "rounds": runs, "unbind": unbind}
+result = {"schema": 3, "how": "CPU time measured; the day is modelled", "load": os.getloadavg()[0], "host_cpus": os.cpu_count(), "targets": targets, "rounds": runs, "unbind": unbind}
 with open(out + ".new", "w") as f:
     json.dump(result, f, indent=2)
 os.replace(out + ".new", out)

@@ -126,15 +126,15 @@ func TestWhyFromLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	e := decisions.Entry{Schema: 1, At: time.Unix(0, 0), Seq: 7, Action: "bind /d/a\x1b[31m to nodes 1", Kind: action.Bind, Workload: "/d/a", Rule: "mao.bind", Summary: "it has room",
-		Alternatives: []action.Alternative{{Detail: "fits", Chosen: true}}}
+	e := decisions.Entry{Schema: decisions.Schema, At: time.Unix(0, 0), Seq: 7, Action: "bind /d/a\x1b[31m to nodes 1", Kind: action.Bind, Workload: "/d/a", Reason: action.Reason{
+		Rule: "mao.bind", Alternatives: []action.Alternative{{Code: "cpu", Chosen: true}}}}
 	if err := decisions.Write(f, e); err != nil {
 		t.Fatal(err)
 	}
 	if err := whyFromLog(&out, log, "a", "text", noStatus); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.String(); !strings.Contains(got, "window 7: bind /d/a") || !strings.Contains(got, "it has room") || strings.Contains(got, "\x1b") || !strings.Contains(got, "* chosen") {
+	if got := out.String(); !strings.Contains(got, "window 7: bind /d/a") || !strings.Contains(got, "it has room on nodes") || strings.Contains(got, "\x1b") || !strings.Contains(got, "* chosen") {
 		t.Error(got)
 	}
 	if err := whyFromLog(&out, log, "other", "text", noStatus); !errors.Is(err, noStatus) {

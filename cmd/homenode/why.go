@@ -67,7 +67,7 @@ func saySkipped(stderr io.Writer, log string, skipped int) {
 func decisionsOf(found []decisions.Entry) []agent.Decision {
 	all := []agent.Decision{}
 	for _, e := range found {
-		all = append(all, agent.Decision{At: e.At, Seq: e.Seq, Action: e.Action, Reason: e.Reason()})
+		all = append(all, agent.Decision{At: e.At, Seq: e.Seq, Action: e.Action, Reason: e.Reason})
 	}
 	return all
 }

@@ -19,14 +19,14 @@ const (
 	Unbind Kind = "unbind" // give a workload back what it had before
 	Pin    Kind = "pin"    // put one thread on CPUs
 	// Isolate keeps a workload to a part of the last-level caches and of the memory
-	// bandwidth (CAT, MBA), so that others have the rest; with an empty Class, no longer.
+	// bandwidth (CAT, MBA), so that others have the rest. An empty Class ends that.
 	Isolate Kind = "isolate"
-	// Escalate says that this host cannot help: an event with its evidence, for whoever
-	// places workloads on hosts. It never becomes a step.
+	// Escalate says that this host cannot help: an event with its evidence, for the
+	// scheduler that places workloads on hosts. It never becomes a step.
 	Escalate Kind = "escalate"
 )
 
-// Action is one wish of a policy about one workload.
+// Action is what a policy asks for, for one workload.
 type Action struct {
 	Kind     Kind        `json:"kind"`
 	Workload string      `json:"workload"`
@@ -41,7 +41,7 @@ type Action struct {
 	Release bool   `json:"release,omitempty"`
 	Class   *Class `json:"class,omitempty"` // Isolate
 	// Renew, of an Isolate: it was asked for in an earlier window, and still is; nothing
-	// was decided. Who does not ask in a window does not want it any more.
+	// was decided. An isolation that no action asks for in a window ends.
 	Renew  bool   `json:"renew,omitempty"`
 	Reason Reason `json:"reason"`
 }
@@ -66,14 +66,37 @@ type Class struct {
 // None says that nothing is limited.
 func (c Class) None() bool { return c == Class{} }
 
-// Reason is why: the rule that fired, the numbers it looked at, and what else
-// was possible. It is data, so that every face can say it in its own words.
+// Reason is why: the rule that fired and what it looked at. It holds codes and figures;
+// render/words makes the sentence.
 type Reason struct {
-	Rule         string        `json:"rule"` // e.g. "mao.bind", "mao.unbind.B", "mao.keep"
-	Workload     string        `json:"workload"`
-	Summary      string        `json:"summary"` // one sentence, without the numbers' sources
-	Numbers      []Number      `json:"numbers,omitempty"`
+	Rule     string `json:"rule"` // e.g. "mao.bind", "mao.unbind.B", "mao.keep"
+	Workload string `json:"workload"`
+	// What the sentence names, besides figures; which of them a rule sets, its sentence
+	// in render/words shows.
+	Nodes  set.NodeSet `json:"nodes,omitzero"`
+	Other  string      `json:"other,omitempty"`  // another workload
+	Detail string      `json:"detail,omitempty"` // a name, or what the kernel, an owner or a reader said, word for word
+	// Numbers are the figures that the rule looked at. Names are unique.
+	Numbers []Number `json:"numbers,omitempty"`
+	// Cause is the reason behind this one.
+	Cause        *Reason       `json:"cause,omitempty"`
 	Alternatives []Alternative `json:"alternatives,omitempty"`
+}
+
+// Because is the reason with another one behind it.
+func (r Reason) Because(cause Reason) Reason {
+	r.Cause = &cause
+	return r
+}
+
+// Number returns a figure by its name; false if the reason has none of that name.
+func (r Reason) Number(name string) (Number, bool) {
+	for _, n := range r.Numbers {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return Number{}, false
 }
 
 // Number is one figure a rule looked at, next to its limit, if it has one.
@@ -86,14 +109,26 @@ type Number struct {
 	Decides bool `json:"decides,omitempty"`
 }
 
-// Alternative is a placement that was considered. Code is "" for one that fits,
-// else the tightest constraint that it breaks: "cpu", "memory", "bandwidth",
-// "device", "mems", "empty".
+// Counted is a figure that the policy counted itself, such as windows.
+func Counted(name string, v float64, of string) Number {
+	return Number{Name: name, Value: unit.Measured(v, "counted"), Unit: of}
+}
+
+// Alternative is something that was considered: a placement, or one of Name. Code is ""
+// for one that fits, else the tightest constraint that it breaks: "cpu", "memory",
+// "bandwidth", "device", "mems", "empty", "worse".
 type Alternative struct {
-	Nodes  set.NodeSet `json:"nodes"`
-	Code   string      `json:"code"`
-	Detail string      `json:"detail"`
-	Chosen bool        `json:"chosen,omitempty"`
+	Name    string      `json:"name,omitempty"`
+	Nodes   set.NodeSet `json:"nodes"`
+	Code    string      `json:"code"`
+	Figures []Figure    `json:"figures,omitempty"`
+	Chosen  bool        `json:"chosen,omitempty"`
+}
+
+// Figure is one estimate of an alternative. What is unknown is left out.
+type Figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
 }
 
 // Step is one concrete thing to do to a workload through its owner. The
@@ -109,9 +144,9 @@ type Step struct {
 	// the budget is spread over the window. 0: unlimited.
 	Rate      unit.Bytes    `json:"rate_bytes_per_s,omitempty"`
 	MaxStall  time.Duration `json:"max_stall_ns,omitempty"`
-	PageCache bool          `json:"page_cache,omitempty"` // MovePages: pages of its files that nobody maps, too
+	PageCache bool          `json:"page_cache,omitempty"` // MovePages: also pages of its files that no process maps
 	Thread    int           `json:"thread,omitempty"`     // PinThread: which, and CPUs are its; none: what it had before
-	Start     uint64        `json:"start,omitempty"`      // PinThread: when it started, ticks after boot; 0: whoever has the TID
+	Start     uint64        `json:"start,omitempty"`      // PinThread: when it started, ticks after boot; 0: any thread with the TID
 	Release   bool          `json:"release,omitempty"`    // PinThread: it has its affinity back at once, and stays for now
 	HotFirst  bool          `json:"hot_first,omitempty"`  // MovePages: what is accessed now comes first
 	Class     *Class        `json:"class,omitempty"`      // SetClass; an empty one: give back what was before
@@ -139,8 +174,8 @@ type Status string
 const (
 	Done       Status = "done"
 	InProgress Status = "in-progress" // MovePages: budget used up, more is left
-	Refused    Status = "refused"     // the kernel or the owner said no; Detail says why
-	Drifted    Status = "drifted"     // somebody else changed the setting after us
+	Refused    Status = "refused"     // the kernel, the owner or actuate said no; Detail or Why says why
+	Drifted    Status = "drifted"     // another process changed the setting after us
 	Gone       Status = "gone"        // the workload vanished
 	Failed     Status = "failed"
 	DryRun     Status = "dry-run" // it would have been done
@@ -150,7 +185,8 @@ const (
 type Outcome struct {
 	Step   Step   `json:"step"`
 	Status Status `json:"status"`
-	Detail string `json:"detail,omitempty"`
+	Detail string `json:"detail,omitempty"` // what the kernel or an owner said
+	Why    Reason `json:"why,omitzero"`     // of an outcome that actuate itself reports
 	// Stays: refused, and the binding that there was is what it was.
 	Stays bool `json:"stays,omitempty"`
 	// Undone: refused, after it was begun: what was set of it is being put back.
@@ -159,8 +195,8 @@ type Outcome struct {
 	Failed unit.Bytes `json:"failed_bytes,omitempty"` // pages the kernel would not move, this time
 	// HotHome: of MovePages with HotFirst, what is accessed is there; the rest may be left.
 	HotHome bool `json:"hot_home,omitempty"`
-	// Took is how long the step took; 0: not known. It is for who takes the next step: no
-	// recording has it.
+	// Took is how long the step took; 0: not known. Only the running loop uses it: it is
+	// not recorded.
 	Took time.Duration `json:"-"`
 	// CPUSeconds is CPU time the mover itself spent on this step.
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`

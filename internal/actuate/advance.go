@@ -4,7 +4,6 @@ package actuate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"homenode/internal/action"
@@ -100,17 +99,17 @@ func (r *round) move(j *Job, p pages) {
 func (r *round) drifted(j *Job, wl *window.Workload) bool {
 	want := j.CPUs.Intersect(r.online(j.Nodes))
 	have := wl.Binding.CPUs
-	why := ""
+	var why action.Reason
 	switch {
 	case !want.IsEmpty() && !have.IsEmpty() && have != want:
-		why = fmt.Sprintf("its CPUs are %v, not %v", have, want)
+		why = because("actuate.cpus-changed", have.String())
 	case !j.mems().IsEmpty() && !wl.Binding.Mems.IsEmpty() && wl.Binding.Mems != j.mems().Intersect(r.nodeIDs):
-		why = fmt.Sprintf("its mems are %v, not %v", wl.Binding.Mems, j.mems())
+		why = action.Reason{Rule: "actuate.mems-changed", Nodes: wl.Binding.Mems, Detail: j.mems().String()}
 	default:
 		return false
 	}
-	r.tell(*j, action.Drifted, why)
-	j.to(StageDrifted, why)
+	r.report(*j, action.Drifted, why)
+	j.enter(StageDrifted, why)
 	return true
 }
 
@@ -119,10 +118,10 @@ func (r *round) follow(j *Job, wl *window.Workload) {
 	p, known := r.pagesOf(wl, j.Nodes)
 	switch {
 	case (j.Stage == StagePages || j.Stage == StageMems) && !j.mayMove(wl):
-		r.settle(j, "its memory is not to be moved"+pinnedWhy(wl))
+		r.settle(j, because("actuate.not-movable", wl.Binding.PinnedWhy))
 	case j.Stage == StagePages && !known:
 		if j.Idle++; j.Idle >= r.cfg.NoProgressWindows {
-			r.settle(j, "its pages by node are unknown")
+			r.settle(j, because("actuate.pages-unknown", ""))
 		}
 	case j.Stage == StagePages:
 		r.pursue(j, wl, p)
@@ -131,13 +130,6 @@ func (r *round) follow(j *Job, wl *window.Workload) {
 	case known && j.mayMove(wl):
 		r.watch(j, wl, p)
 	}
-}
-
-func pinnedWhy(wl *window.Workload) string {
-	if wl.Binding.PinnedWhy == "" {
-		return ""
-	}
-	return ": " + wl.Binding.PinnedWhy
 }
 
 // threshold is how much may be left for a short set-mems.
@@ -151,10 +143,10 @@ func (r *round) pursue(j *Job, wl *window.Workload, p pages) {
 	r.judge(j, wl, p)
 	little := p.anon <= r.threshold(p)
 	if little && (p.all <= r.threshold(p) || j.Drained || j.Idle >= r.cfg.NoProgressWindows) {
-		r.finish(j, "")
+		r.finish(j, action.Reason{})
 		return
 	}
-	if why := r.staying(j, p); why != "" {
+	if why, stays := r.staying(j, p); stays {
 		j.Waiting = true
 		if little { // what stays is page cache: no reason to leave the mems
 			r.finish(j, why)
@@ -167,9 +159,7 @@ func (r *round) pursue(j *Job, wl *window.Workload, p pages) {
 		r.move(j, p)
 		return
 	}
-	left := r.word("some of its pages stay elsewhere: nothing moves", func() string {
-		return fmt.Sprintf("%v of %v stay elsewhere: nothing moved in %d windows", p.anon, p.total, j.Idle)
-	})
+	left := action.Reason{Rule: "actuate.stuck", Numbers: j.stuck(p)}
 	if float64(p.anon) <= float64(p.total)*float64(r.cfg.ResidualBound) {
 		r.finish(j, left)
 		return
@@ -177,13 +167,19 @@ func (r *round) pursue(j *Job, wl *window.Workload, p pages) {
 	r.settle(j, left)
 }
 
-// finish sets the mems, or is done where they are set already.
-func (r *round) finish(j *Job, why string) {
+// stuck is what stays elsewhere of what is resident, though moves were tried.
+func (j *Job) stuck(p pages) []action.Number {
+	left := action.Number{Name: "bytes_elsewhere", Value: unit.Measured(float64(p.anon), "pages by node"), Limit: unit.Some(float64(p.total)), Unit: "bytes"}
+	return []action.Number{left, action.Counted("windows_without_progress", float64(j.Idle), "windows")}
+}
+
+// finish sets the mems, or is done where they are set already; why is why pages stay.
+func (r *round) finish(j *Job, why action.Reason) {
 	if j.MemsSet {
 		r.settle(j, why)
 		return
 	}
-	j.to(StageMems, why)
+	j.enter(StageMems, why)
 	r.ask(j, action.Step{Kind: action.SetMems, Nodes: j.Nodes})
 }
 
@@ -191,7 +187,7 @@ func (r *round) finish(j *Job, why string) {
 // write would be long: move first.
 func (r *round) askMemsAgain(j *Job, wl *window.Workload, p pages, known bool) {
 	if known && p.anon > max(r.threshold(p), unit.Bytes(float64(p.total)*float64(r.cfg.ResidualBound))) {
-		j.to(StagePages, "")
+		j.enter(StagePages)
 		r.pursue(j, wl, p)
 		return
 	}
@@ -240,7 +236,7 @@ func (r *round) watch(j *Job, wl *window.Workload, p pages) {
 // calm: nothing grows; what was said of its growing is over.
 func (j *Job) calm(patience int) {
 	if j.Grown >= patience {
-		j.Why = ""
+		j.Why = action.Reason{}
 	}
 	j.Grown, j.Turn, j.Credit = 0, 0, 0
 }

@@ -33,7 +33,7 @@ func steady() (machine.Machine, State, window.Window) {
 		for i := range 13 {
 			if seq == 0 && i < 10 || seq == 39 && i >= 10 {
 				wishes = append(wishes, action.Action{Kind: action.Bind, Workload: id(i), Nodes: set.FromNodes(i % 2), Reason: action.Reason{
-					Rule: "mao.bind", Workload: id(i), Summary: "50.0% of its accesses are local, the target is 90.0%; it has room",
+					Rule: "mao.bind", Workload: id(i),
 					Numbers: []action.Number{{Name: "local_access_ratio", Value: unit.Measured(0.5, "perf"), Unit: "ratio"}},
 				}})
 			}
@@ -72,15 +72,5 @@ func BenchmarkSteadyStep(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Step(m, cfg, st, nil, w)
-	}
-}
-
-func BenchmarkSteadyDecide(b *testing.B) {
-	m, st, w := steady()
-	cfg := DefaultConfig()
-	st, _, _ = Decide(m, cfg, st, nil, w)
-	b.ReportAllocs()
-	for b.Loop() {
-		Decide(m, cfg, st, nil, w)
 	}
 }

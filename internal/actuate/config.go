@@ -25,17 +25,17 @@ type Config struct {
 
 	Horizon     time.Duration `yaml:"horizon" json:"horizon"`           // for how long memory is expected to be read as now; longer: more is moved
 	PayRatio    float64       `yaml:"pay_ratio" json:"pay_ratio"`       // what moving saves over the horizon must exceed its cost by this factor
-	WhenUnknown WhenUnknown   `yaml:"when_unknown" json:"when_unknown"` // what to do when nobody can tell whether it pays
+	WhenUnknown WhenUnknown   `yaml:"when_unknown" json:"when_unknown"` // what to do when it is unknown whether moving pays
 	// PingPongDoublings bounds how often the patience doubles with pages that are
 	// moved again and again within the horizon. 0: it never does.
 	PingPongDoublings int           `yaml:"ping_pong_doublings" json:"ping_pong_doublings"`
 	Way               Choice        `yaml:"way" json:"way"`               // whether a bind sets CPUs or moves memory first; see Way
-	PageCache         bool          `yaml:"page_cache" json:"page_cache"` // move pages of its files that nobody maps, too
+	PageCache         bool          `yaml:"page_cache" json:"page_cache"` // also move pages of its files that no process maps
 	HotFirst          bool          `yaml:"hot_first" json:"hot_first"`   // look which pages are accessed, and move those before the others
 	MaxStall          time.Duration `yaml:"max_stall" json:"max_stall"`   // one call of the mover should take no longer; 0: unlimited
 
 	// Turn is how long a window's moves may take at Rate, all together: the budget is
-	// no more than that, however long the window was. Who runs the loop sets it by its
+	// no more than that, however long the window was. The loop sets it by its
 	// period: moving makes windows longer, and longer windows must not mean longer
 	// moves. 0: as long as the window.
 	Turn time.Duration `yaml:"-" json:"turn"`
@@ -44,7 +44,7 @@ type Config struct {
 	Profile *profile.Profile `yaml:"-" json:"-"`
 }
 
-// WhenUnknown is what to do when nobody can tell whether moving pays.
+// WhenUnknown is what to do when it is unknown whether moving pays.
 type WhenUnknown string
 
 // The choices.

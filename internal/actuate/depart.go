@@ -15,8 +15,8 @@ import (
 // waits until that pays, or ends. Whatever is done or not, the choice is made anew in each
 // window until the CPUs are set, from what is known then:
 //
-//  1. Whose ratio is not known, whose memory is not to be moved, and who was told to, has
-//     its CPUs first.
+//  1. What has no known ratio, what has memory that is not to be moved, and what the
+//     configuration says so of, has its CPUs first.
 //  2. CPUs are set once that is the best order for what is left, or once they are as well
 //     off at home as where they are.
 //  3. It ends where no order pays.
@@ -61,19 +61,20 @@ func (r *round) choose(j *Job, wl *window.Workload, p pages, f forecast) Order {
 // commit is number 2 of departs. What is being moved goes on; what waits goes on waiting.
 func (r *round) commit(j *Job) bool {
 	moving := j.Moving
-	j.to(StageCPUs, "")
+	j.enter(StageCPUs)
 	j.Moving = moving
 	return true
 }
 
-// lost is for who has gone ahead and whose pages are not known, or not to be moved, any more.
+// lost is for a workload that has gone ahead, and whose pages are no longer known, or no
+// longer to be moved.
 func (r *round) lost(j *Job, wl *window.Workload, known bool) bool {
 	if known { // as it is bound where it was so from the start
 		j.Way = Way{Order: CPUsFirst}
 		return r.commit(j)
 	}
 	if j.Idle++; j.Idle >= r.cfg.NoProgressWindows {
-		r.stop(j, action.Reason{Rule: "actuate.way.unknown", Summary: "its pages by node are unknown, so its memory cannot go first"})
+		r.stop(j, action.Reason{Rule: "actuate.way.unknown"})
 	}
 	return false
 }
@@ -121,7 +122,7 @@ func workPerCycle(wl *window.Workload) unit.Opt[float64] {
 	return window.IPC(wl.Instructions, wl.Cycles).V
 }
 
-// forecast is false where nobody can tell how local it is now.
+// forecast is false where it is unknown how local it is now.
 func (r *round) forecast(j *Job, wl *window.Workload, p pages) (forecast, bool) {
 	now, known := r.ratioOf(wl).Get()
 	before := now
@@ -185,7 +186,7 @@ func (r *round) weightNow(wl *window.Workload, i int) float64 {
 }
 
 // allThatMoves: what is left cannot be moved, and is page cache but for little. It counts
-// as read by nobody, as for the mems; the windows to come tell.
+// as read by no process, as for the mems; the windows to come tell.
 func (r *round) allThatMoves(j *Job, wl *window.Workload, f forecast) bool {
 	if !j.Drained && j.Idle < r.cfg.NoProgressWindows {
 		return false
@@ -270,10 +271,10 @@ func (r *round) goAhead(j *Job, p pages) {
 			j.Why = r.waits(j, p, wait)
 			return
 		}
-		j.to(StageAhead, "")
+		j.enter(StageAhead)
 		j.Waiting = false
-	} else if why := r.staying(j, p); why != "" {
-		j.to(StageAhead, why)
+	} else if why, stays := r.staying(j, p); stays {
+		j.enter(StageAhead, why)
 		j.Waiting, j.Moving = true, false
 		return
 	}
@@ -281,10 +282,7 @@ func (r *round) goAhead(j *Job, p pages) {
 		return
 	}
 	if j.progress(p); j.Idle >= r.cfg.NoProgressWindows {
-		r.stop(j, action.Reason{
-			Rule:    "actuate.way.stuck",
-			Summary: fmt.Sprintf("%v of %v stay elsewhere: nothing moved in %d windows, and CPUs alone would make it worse", p.all, p.total, j.Idle),
-		})
+		r.stop(j, action.Reason{Rule: "actuate.way.stuck", Numbers: j.stuck(p)})
 		return
 	}
 	r.move(j, p)
@@ -297,15 +295,13 @@ func (r *round) aheadOutcome(j *Job, o *action.Outcome) {
 		j.Drained = true
 	case action.InProgress:
 		j.Drained = o.Moved == 0
-	case action.DryRun:
-		j.to(StageDry, "dry run")
-	case action.Drifted:
-		j.to(StageDrifted, o.Detail)
+	case action.DryRun, action.Drifted:
+		j.ends(o)
 	case action.Refused:
-		r.stop(j, action.Reason{Rule: "actuate.way.refused", Summary: "its pages may not be moved, and CPUs alone would make it worse: " + o.Detail})
+		r.stop(j, because("actuate.way.refused", o.Detail))
 	case action.Failed:
 		if j.Failures++; j.Failures > r.cfg.RetryLimit {
-			r.stop(j, action.Reason{Rule: "actuate.way.failed", Summary: fmt.Sprintf("moving its pages failed %d times: %s", j.Failures, o.Detail)})
+			r.stop(j, failures("actuate.way.failed", j.Failures, o.Detail))
 		}
 	}
 }

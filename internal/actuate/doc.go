@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package actuate turns wishes (Bind, Unbind, Pin, Isolate) into steps that fit into one
+// Package actuate turns actions (Bind, Unbind, Pin, Isolate) into steps that fit into one
 // window each: a pure state machine per workload, spanning windows.
 //
 //	Bind ─▶ cpus ─▶ pages ─────▶ mems ─▶ bound ◀─┐
@@ -12,7 +12,7 @@
 //	         │        └─▶ cpus-only ◀─────┘──────┘
 //	         │                │
 //	Unbind ──┴── any stage ───┴─▶ restoring ─▶ (forgotten)
-//	somebody else changed it ───▶ drifted: no step until Unbind
+//	another process changed it ─▶ drifted: no step until Unbind
 //	the workload vanished ──────▶ (forgotten)
 //
 // Why in steps: on cgroup v2 writing cpuset.mems migrates pages at once, inside
@@ -21,7 +21,7 @@
 //  0. Where CPUs first would make windows worse than the one before (Way): MovePages with
 //     nothing set, until that is over; see way.go and depart.go. Every window on the way is
 //     held against the one before, and what is worse for longer than was expected, or
-//     slower, is undone (undo.go), and told as a refused set-cpus.
+//     slower, is undone (undo.go), and reported as a refused set-cpus.
 //  1. SetCPUs to the online CPUs of the nodes, without reserved ones; of these those
 //     that the Bind names, where it names any. From then on first touch makes new pages
 //     local. A Bind of what is bound to the same nodes, but to other CPUs there, does
@@ -38,7 +38,7 @@
 //     with the CPUs alone and say so. Never for CPUsOnly or PinnedMems: then
 //     pages stay where their owner put them.
 //  4. Bound: every window compare the effective CPUs and mems with what was set.
-//     Another value is drift: nothing is done, the caller is told by an Outcome.
+//     Another value is drift: nothing is done, and an Outcome reports it.
 //     Remote pages that grow again for NoProgressWindows: back to 2, if it pays.
 //
 // When it pays (2, 4): remote loads/s × seconds saved a load over the Horizon exceed
@@ -51,9 +51,9 @@
 // Why anonymous pages decide (3): page cache that no process maps cannot be moved
 // by move_pages alone, nor does the cpuset write migrate it; waiting for it would be
 // waiting for ever. File pages count only until the mover says that is all; with
-// PageCache it moves those that nobody maps, too.
+// PageCache it also moves those that no process maps.
 //
-// A Pin (one thread, one period) is nobody's job: it is passed on as a step at once, as
+// A Pin (one thread, one period) has no job: it is passed on as a step at once, as
 // it is, and its outcome is the policy's affair.
 //
 // An Isolate is kept up, as set-class, while it is asked for in each window:

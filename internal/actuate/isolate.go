@@ -11,11 +11,11 @@ import (
 
 // An isolation is no stage of a binding: a workload may have either, both or none.
 //
-//  1. A class is kept while an Isolate asks for it: what nobody asks for in a window is
+//  1. A class is kept while an Isolate asks for it: what is not asked for in a window is
 //     given back. Binding and unbinding have nothing to do with it; but a Restore gives
 //     back all that a workload had, so what is still wanted is set anew after one.
 //  2. Refused or drifted: it is given back what it had, and is asked for no more. The
-//     policy is told by the outcome.
+//     policy learns of it by the outcome.
 //  3. Failed: it is tried again, less and less often; after RetryLimit as (2).
 //  4. Gone: given back once ForgetAfter windows were without the workload.
 //  5. Giving back is tried until it was done, less and less often.
@@ -62,7 +62,7 @@ func (r *round) classOutcome(o *action.Outcome) {
 		return
 	}
 	it := &r.isolated[i]
-	if *o.Step.Class != it.Class { // of a wish before
+	if *o.Step.Class != it.Class { // of an action before
 		return
 	}
 	giving := it.Class.None()
@@ -91,8 +91,8 @@ func (r *round) classOutcome(o *action.Outcome) {
 	}
 }
 
-// classEvery is in one of how many windows what was done is asked for again, for those
-// who joined the workload since, and to see whether somebody else changed it.
+// classEvery is in one of how many windows what was done is asked for again, for the
+// processes that joined the workload since, and to see whether another one changed it.
 const classEvery = 6
 
 // keepIsolated is number 3 of Step, for classes.
@@ -100,7 +100,7 @@ func (r *round) keepIsolated() {
 	for i := range r.isolated {
 		it := &r.isolated[i]
 		if !it.Class.None() && !slices.Contains(r.asked, it.Workload) {
-			it.giveBack(action.Reason{Rule: "actuate.class.over", Workload: it.Workload, Summary: "nobody asks for it any more"})
+			it.giveBack(action.Reason{Rule: "actuate.class.over", Workload: it.Workload})
 		}
 		if slices.ContainsFunc(r.steps, func(s action.Step) bool { return s.Kind == action.Restore && s.Workload == it.Workload }) {
 			it.Quiet = 0
@@ -121,6 +121,6 @@ func (r *round) keepIsolated() {
 			continue
 		}
 		class := it.Class
-		r.add(action.Step{Kind: action.SetClass, Workload: it.Workload, Class: &class, Reason: it.Reason})
+		r.steps = append(r.steps, action.Step{Kind: action.SetClass, Workload: it.Workload, Class: &class, Reason: it.Reason})
 	}
 }

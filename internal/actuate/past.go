@@ -24,7 +24,7 @@ type Move struct {
 	From  set.NodeSet `json:"from"`
 	To    set.NodeSet `json:"to"`
 	Bytes unit.Bytes  `json:"bytes"`
-	Seq   uint64      `json:"seq"` // the last window that told of it
+	Seq   uint64      `json:"seq"` // the last window with an outcome of it
 	At    time.Time   `json:"at"`  // that window's end
 }
 
@@ -52,31 +52,19 @@ func (r *round) movesOf(workload string) []Move {
 
 // recall copies what of the past is within the horizon.
 func (r *round) recall(past []Past) {
-	count := 0
 	for _, p := range past {
-		count += len(p.Moves)
-	}
-	if count == 0 {
-		return
-	}
-	r.past = make([]Past, 0, len(past))
-	all := make([]Move, 0, count) // of all workloads; each has its own part
-	for _, p := range past {
-		from := len(all)
+		var kept []Move
 		for _, m := range p.Moves {
 			if m.At.After(r.w.At) { // the clock was set back: else it would stay for as long as that
 				m.At = r.w.At
 			}
 			if r.w.At.Sub(m.At) < r.cfg.Horizon {
-				all = append(all, m)
+				kept = append(kept, m)
 			}
 		}
-		if kept := all[from:len(all):len(all)]; len(kept) > 0 {
+		if len(kept) > 0 {
 			r.past = append(r.past, Past{Workload: p.Workload, Moves: kept})
 		}
-	}
-	if len(r.past) == 0 {
-		r.past = nil
 	}
 }
 

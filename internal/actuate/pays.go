@@ -3,9 +3,6 @@
 package actuate
 
 import (
-	"fmt"
-	"slices"
-
 	"homenode/internal/action"
 	"homenode/internal/migration"
 	"homenode/internal/unit"
@@ -21,11 +18,7 @@ func (r *round) judge(j *Job, wl *window.Workload, p pages) {
 		return
 	}
 	cpus := j.Nodes.Intersect(r.withCPUs)
-	weigh := migration.Pays
-	if r.silent {
-		weigh = migration.Weigh
-	}
-	j.Pays = unit.Some(weigh(migration.Stake{
+	j.Pays = unit.Some(migration.Pays(migration.Stake{
 		Bytes: p.all, RemoteRate: r.remoteRate(j, wl, p), Difference: r.costs.Difference(cpus, p.by, j.Nodes), Horizon: r.cfg.Horizon,
 		PerByte: r.costs.Price(p.by, j.Nodes, false), Undone: r.undone(j, p), Ratio: r.cfg.PayRatio,
 		Private: p.anon, Enough: j.Floor + r.threshold(p),
@@ -33,7 +26,7 @@ func (r *round) judge(j *Job, wl *window.Workload, p pages) {
 }
 
 // remoteRate is loads/s of the pages that would move, under the assumption that all
-// of a workload's pages are read alike. Before the CPUs are set nobody reads from
+// of a workload's pages are read alike. Before the CPUs are set no CPU reads from
 // where it will: then these are all loads × the share of the pages that is elsewhere.
 // Afterwards they are the remote loads, all of them where it runs on one node; on
 // several, the pages of one home node are remote for the CPUs of another.
@@ -41,7 +34,7 @@ func (r *round) remoteRate(j *Job, wl *window.Workload, p pages) unit.Value[floa
 	remote, known := wl.RemoteLoads.Get()
 	seconds := r.w.Length.Seconds()
 	if !known || seconds <= 0 {
-		return unit.UnknownValue[float64]("its remote loads are not counted" + because(wl.RemoteLoads.From))
+		return unit.UnknownValue[float64]("its remote loads are not counted" + colon(wl.RemoteLoads.From))
 	}
 	all, ok := wl.Loads()
 	if ok && all == 0 && wl.CPU.Or(1) > 0 {
@@ -49,7 +42,7 @@ func (r *round) remoteRate(j *Job, wl *window.Workload, p pages) unit.Value[floa
 	}
 	if j.Stage == StageCPUs || j.Stage == StageAhead {
 		if !ok {
-			return unit.UnknownValue[float64]("its local loads are not counted" + because(wl.LocalLoads.From))
+			return unit.UnknownValue[float64]("its local loads are not counted" + colon(wl.LocalLoads.From))
 		}
 		return unit.Estimated(all*float64(p.all)/float64(p.total)/seconds, "all loads ("+wl.RemoteLoads.From+") × share of its pages elsewhere")
 	}
@@ -59,7 +52,7 @@ func (r *round) remoteRate(j *Job, wl *window.Workload, p pages) unit.Value[floa
 	return unit.ValueOf(float64(remote)/seconds, wl.RemoteLoads.How, wl.RemoteLoads.From)
 }
 
-func because(why string) string {
+func colon(why string) string {
 	if why == "" {
 		return ""
 	}
@@ -91,51 +84,45 @@ func (r *round) worth(j *Job) bool {
 	return !ok || v.Answer == migration.PaysYes || v.Answer == migration.PaysCannotTell && r.cfg.WhenUnknown == MoveAnyway
 }
 
-// staying is why what is elsewhere is not moved now; "" when it is. What is being
+// staying is why what is elsewhere is not moved now; false when it is. What is being
 // moved stops after NoProgressWindows in a row in which it does not pay: what is
 // left may be read less than what was moved first.
-func (r *round) staying(j *Job, p pages) string {
+func (r *round) staying(j *Job, p pages) (why action.Reason, stays bool) {
 	worth := r.worth(j)
 	wait := r.patience(j, p)
 	switch {
 	case j.Waiting: // since before its CPUs were set
-		return r.waits(j, p, max(r.cfg.NoProgressWindows, wait))
+		return r.waits(j, p, max(r.cfg.NoProgressWindows, wait)), true
 	case j.Moving && worth:
 		j.Turn = 0
-		return ""
+		return why, false
 	case j.Moving:
 		if j.Turn++; j.Turn < r.cfg.NoProgressWindows {
-			return ""
+			return why, false
 		}
-		return j.short()
+		return j.short(), true
 	case !worth:
-		return j.short()
+		return j.short(), true
 	case wait > 0:
-		return r.waits(j, p, wait)
+		return r.waits(j, p, wait), true
 	}
-	return ""
+	return why, false
 }
 
 // short is what the last verdict says.
-func (j *Job) short() string {
+func (j *Job) short() action.Reason {
 	v, _ := j.Pays.Get()
-	return v.Short
+	return v.Short()
 }
 
-func (r *round) waits(j *Job, p pages, windows int) string {
-	return r.word("it waits until moving has paid for long enough", func() string { return r.waitsFor(j, p, windows) })
-}
-
-func (r *round) waitsFor(j *Job, p pages, windows int) string {
-	text := fmt.Sprintf("%v stay elsewhere until moving has paid for %d windows", p.all, windows)
-	switch n := len(r.movesOf(j.Workload)); n {
-	case 0:
-		return text
-	case 1:
-		return fmt.Sprintf("%s: its pages were moved once in the last %v", text, r.cfg.Horizon)
-	default:
-		return fmt.Sprintf("%s: its pages were moved %d times in the last %v", text, n, r.cfg.Horizon)
-	}
+// waits is for how many windows what is elsewhere must have been worth moving.
+func (r *round) waits(j *Job, p pages, windows int) action.Reason {
+	return action.Reason{Rule: "actuate.waits", Numbers: []action.Number{
+		{Name: "bytes_elsewhere", Value: unit.Measured(float64(p.all), "pages by node"), Unit: "bytes"},
+		action.Counted("windows_to_pay", float64(windows), "windows"),
+		action.Counted("moves", float64(len(r.movesOf(j.Workload))), "times"),
+		{Name: "horizon", Value: unit.Measured(r.cfg.Horizon.Seconds(), "configuration"), Unit: "s"},
+	}}
 }
 
 // weigh counts a window of what has settled for or against moving it:
@@ -147,7 +134,7 @@ func (r *round) waitsFor(j *Job, p pages, windows int) string {
 //  3. No sum outlives a horizon in which nothing is read: one window, however busy,
 //     says no more about the next ones than the horizon does.
 //
-// What cannot be told counts as WhenUnknown says.
+// What is unknown counts as WhenUnknown says.
 func (r *round) weigh(j *Job) {
 	j.Credit = min(j.Credit+float64(r.times(j)*r.w.Length.Seconds()), r.cfg.Horizon.Seconds()) // 1, 3
 	if !(j.Credit > 0) {                                                                       // 2
@@ -178,10 +165,10 @@ func (r *round) reconsider(j *Job, wl *window.Workload, p pages) {
 	switch {
 	case p.anon <= r.threshold(p) && !j.MemsSet: // it went by itself
 		j.Waiting = false
-		j.to(StagePages, "")
+		j.enter(StagePages)
 		r.pursue(j, wl, p)
 	case p.all <= r.threshold(p):
-		j.Waiting, j.Turn, j.Credit, j.Why = false, 0, 0, ""
+		j.Waiting, j.Turn, j.Credit, j.Why = false, 0, 0, action.Reason{}
 	default:
 		r.weigh(j)
 		r.begins(j, p, wait)
@@ -204,24 +191,7 @@ func (r *round) begins(j *Job, p pages, wait int) {
 // resume moves again what had settled.
 func (r *round) resume(j *Job, p pages) {
 	j.Waiting = false
-	j.to(StagePages, "")
+	j.enter(StagePages)
 	j.progress(p)
 	r.move(j, p)
-}
-
-// withSum is the job's reason and the sum that its move comes from.
-func (j *Job) withSum() action.Reason {
-	why := j.Reason
-	if v, ok := j.Pays.Get(); ok {
-		why.Summary = joined(why.Summary, v.Sum)
-		why.Numbers = slices.Concat(why.Numbers, v.Numbers)
-	}
-	return why
-}
-
-func joined(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }

@@ -16,6 +16,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/migration"
 	"homenode/internal/policy/mao"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -210,16 +211,16 @@ func broken(cfg Config, w window.Window, wishes []action.Action, old, st State, 
 func unpaid(cfg Config, old State, j Job, s action.Step) string {
 	v, judged := j.Pays.Get()
 	before, _ := old.Job(j.Workload)
-	named := slices.ContainsFunc(s.Reason.Numbers, func(n action.Number) bool { return n.Name == "move_gain" })
+	named := s.Reason.Cause != nil && reflect.DeepEqual(*s.Reason.Cause, v.Sum()) && slices.ContainsFunc(v.Numbers, func(n action.Number) bool { return n.Name == "move_gain" })
 	switch {
-	case !judged || !named || !strings.Contains(s.Reason.Summary, v.Sum):
+	case !judged || !named:
 		return "moves without a sum"
 	case s.Rate != cfg.Rate || s.MaxStall != cfg.MaxStall || s.PageCache != cfg.PageCache || s.HotFirst != cfg.HotFirst:
 		return "moves without its bounds"
 	case before.Moving || v.Answer == migration.PaysYes || v.Answer == migration.PaysCannotTell && cfg.WhenUnknown == MoveAnyway:
 		return ""
 	}
-	return "begins, and does not pay: " + v.Sum
+	return "begins, and does not pay: " + words.Sentence(v.Sum())
 }
 
 // badMems: never before the CPUs, never against PinnedMems, and never with more
@@ -245,7 +246,7 @@ func badMems(cfg Config, w window.Window, wl window.Workload, j Job, cpusDone ma
 		return wl.ID + ": mems, though its memory is not to be moved"
 	case anon > max(limit, bound):
 		return fmt.Sprintf("%s: mems with %v of %v elsewhere", wl.ID, anon, total)
-	case anon > limit && j.Failures == 0 && j.Why == "":
+	case anon > limit && j.Failures == 0 && j.Why.Rule == "":
 		return fmt.Sprintf("%s: mems with %v elsewhere and no word about it", wl.ID, anon)
 	}
 	return ""
@@ -480,7 +481,7 @@ func renumbered(steps []action.Step, st State, ids []int) string {
 	}
 	for _, j := range st.Jobs {
 		v, _ := j.Pays.Get()
-		fmt.Fprintf(&out, "%s %s %s %s; ", j.Workload, j.Stage, at(j.Nodes), v.Sum)
+		fmt.Fprintf(&out, "%s %s %s %s; ", j.Workload, j.Stage, at(j.Nodes), words.Sentence(v.Sum()))
 	}
 	return out.String()
 }

@@ -3,8 +3,6 @@
 package actuate
 
 import (
-	"fmt"
-
 	"homenode/internal/action"
 	"homenode/internal/migration"
 	"homenode/internal/set"
@@ -29,10 +27,10 @@ func (r *round) relocate(j *Job, a action.Action) {
 	cpus := r.usable(a, j.May)
 	switch {
 	case cpus.IsEmpty():
-		r.tellStays(a, noCPU(a))
+		r.reportStays(a, noCPU(a))
 		return
 	case !j.mayHave(a.Nodes):
-		r.tellStays(a, j.onlyMems())
+		r.reportStays(a, j.onlyMems())
 		return
 	}
 	held := r.heldBy(j)
@@ -43,9 +41,9 @@ func (r *round) relocate(j *Job, a action.Action) {
 	}
 	j.Moving, j.Waiting, j.HotHome, j.Floor, j.Pays = false, false, false, 0, unit.None[migration.Verdict]()
 	j.Way, j.Pace = Way{}, Pace{}
-	j.to(StageCPUs, "")
+	j.enter(StageCPUs)
 	if !held.IsEmpty() && !a.Nodes.SubsetOf(held) { // 1
-		j.to(StageWiden, "")
+		j.enter(StageWiden)
 	}
 }
 
@@ -71,12 +69,12 @@ func (j *Job) mayHave(nodes set.NodeSet) bool {
 	return j.MayMems.IsEmpty() || nodes.SubsetOf(j.MayMems)
 }
 
-func (j *Job) onlyMems() string {
-	return fmt.Sprintf("its cgroup may use the memory of nodes %v only", j.MayMems)
+func (j *Job) onlyMems() action.Reason {
+	return action.Reason{Rule: "actuate.only-mems", Nodes: j.MayMems}
 }
 
-// widenOutcome is of number 1. One that does not succeed ends the binding: who asked
-// for more nodes did so because the old ones do not do.
+// widenOutcome is of number 1. One that does not succeed ends the binding: more nodes
+// were asked for because the old ones are not enough.
 func (r *round) widenOutcome(j *Job, o *action.Outcome) {
 	switch o.Status {
 	case action.Done: // in progress: asked for again, until it is done
@@ -84,15 +82,13 @@ func (r *round) widenOutcome(j *Job, o *action.Outcome) {
 		if j.MemsSet = j.Held == j.Nodes; j.MemsSet {
 			j.Held = set.NodeSet{}
 		}
-		j.to(StageCPUs, "")
-	case action.DryRun:
-		j.to(StageDry, "dry run")
-	case action.Drifted:
-		j.to(StageDrifted, o.Detail)
+		j.enter(StageCPUs)
+	case action.DryRun, action.Drifted:
+		j.ends(o)
 	case action.Refused:
-		r.tell(*j, action.Refused, o.Detail)
-		j.to(StageRestoring, o.Detail)
+		r.report(*j, action.Refused, because("actuate.refused", o.Detail))
+		j.ends(o)
 	case action.Failed:
-		r.cpusFailed(j, o.Detail)
+		r.failed(j, o.Detail)
 	}
 }

@@ -3,7 +3,6 @@
 package actuate
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,15 +11,15 @@ import (
 	"testing"
 
 	"homenode/internal/action"
+	"homenode/internal/golden"
 	"homenode/internal/policy/mao"
 	"homenode/internal/profile"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 	"homenode/internal/window/windowtest"
 )
-
-var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
 // script closes the loop: steps are applied by windowtest's toy world, and what
 // became of them comes with the next window. With "mao" MAO makes the wishes.
@@ -149,7 +148,7 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		w := h.Window()
 		fmt.Fprintf(&out, "window %d\n", w.Seq)
 		for _, o := range w.Outcomes {
-			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  was: %v: %s %s", o.Step, o.Status, o.Detail), " "))
+			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  was: %v: %s %s", o.Step, o.Status, words.Became(o)), " "))
 		}
 		if s.useMAO {
 			st, actions, _ := mao.Step(h.Machine, s.maoCfg, s.maoSt, w)
@@ -167,9 +166,9 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		s.st, s.wishes = st, nil
 		if s.ways {
 			for _, news := range News(before, st, told) {
-				fmt.Fprintf(&out, "  news: %s: %s\n", news.Rule, news.Summary)
+				fmt.Fprintf(&out, "  news: %s: %s\n", news.Rule, words.Sentence(news))
 				for _, a := range news.Alternatives {
-					fmt.Fprintf(&out, "    %v\n", a)
+					fmt.Fprintf(&out, "    %s\n", words.Alternative(a))
 				}
 			}
 		}
@@ -182,13 +181,21 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 			fmt.Fprintf(&out, "  %s: isolated to %v\n", i.Workload, &i.Class)
 		}
 		for _, j := range st.Jobs {
-			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  %s: %s %s", j.Workload, j.Stage, j.Why), " "))
+			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("  %s: %s %s", j.Workload, j.Stage, said(j.Why)), " "))
 			if v, ok := j.Pays.Get(); ok && s.sums {
-				fmt.Fprintf(&out, "    %s: %s\n", v.Answer, v.Sum)
+				fmt.Fprintf(&out, "    %s: %s\n", v.Answer, words.Sentence(v.Sum()))
 			}
 		}
 	}
 	return out.String()
+}
+
+// said is a reason in words; "" of none.
+func said(why action.Reason) string {
+	if why.Rule == "" {
+		return ""
+	}
+	return words.Sentence(why)
 }
 
 // read has workloads read what is on one node.
@@ -212,7 +219,7 @@ func (s *script) read(w *window.Window) {
 }
 
 func TestScenarios(t *testing.T) {
-	windowtest.Run(t, "testdata/*.txt", *update, func() windowtest.Script {
+	windowtest.Run(t, "testdata/*.txt", golden.Update(), func() windowtest.Script {
 		return &script{leases: map[string]action.Action{}, hits: map[string]string{}, cfg: DefaultConfig(), maoCfg: mao.DefaultConfig()}
 	})
 }

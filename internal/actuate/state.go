@@ -42,34 +42,34 @@ const (
 	StageBound     Stage = "bound"     // CPUs and mems are set
 	StageCPUsOnly  Stage = "cpus-only" // CPUs are set, mems will not be; Why says why
 	StageDry       Stage = "dry"       // a dry run: nothing was done
-	StageDrifted   Stage = "drifted"   // somebody else changed it
+	StageDrifted   Stage = "drifted"   // another process changed it
 	StageRestoring Stage = "restoring" // restore is asked for, not confirmed
 )
 
 // Job is one workload's way to its binding, or back.
 type Job struct {
-	Workload string      `json:"workload"`
-	Stage    Stage       `json:"stage"`
-	Nodes    set.NodeSet `json:"nodes"`
-	CPUs     set.CPUSet  `json:"cpus"`
-	Wanted   set.CPUSet  `json:"wanted_cpus,omitzero"` // of Nodes, that were asked for by name; empty: all
-	May      set.CPUSet  `json:"may_cpus,omitzero"`    // what it might use before; empty: unknown
-	MayMems  set.NodeSet `json:"may_mems,omitzero"`    // likewise
-	CPUsOnly bool        `json:"cpus_only,omitempty"`
-	MemsSet  bool        `json:"mems_set,omitempty"` // to Nodes
-	Held     set.NodeSet `json:"held,omitzero"`      // what its mems are set to on its way to other nodes; empty: not by us, or to Nodes
-	Why      string      `json:"why,omitempty"`      // of cpus-only, drifted
-	Failures int         `json:"failures,omitempty"` // of the stage's step, in a row
-	Wait     int         `json:"wait,omitempty"`     // restoring: windows until the next try
-	Absent   int         `json:"absent,omitempty"`   // windows in a row without the workload
-	Idle     int         `json:"idle,omitempty"`     // pages: windows without progress
-	Grown    int         `json:"grown,omitempty"`    // steady: windows above Floor + threshold
-	Drained  bool        `json:"drained,omitempty"`  // pages: the mover had nothing more to move
-	Moved    unit.Bytes  `json:"moved_bytes,omitempty"`
-	HotHome  bool        `json:"hot_home,omitempty"` // what it accesses is at home
-	Moving   bool        `json:"moving,omitempty"`   // cpus, pages: a move was asked for
-	Waiting  bool        `json:"waiting,omitempty"`  // settled: what is elsewhere is moved once it pays
-	Asked    bool        `json:"asked,omitempty"`    // a move was asked for and there was no word of it yet
+	Workload string        `json:"workload"`
+	Stage    Stage         `json:"stage"`
+	Nodes    set.NodeSet   `json:"nodes"`
+	CPUs     set.CPUSet    `json:"cpus"`
+	Wanted   set.CPUSet    `json:"wanted_cpus,omitzero"` // of Nodes, that were asked for by name; empty: all
+	May      set.CPUSet    `json:"may_cpus,omitzero"`    // what it might use before; empty: unknown
+	MayMems  set.NodeSet   `json:"may_mems,omitzero"`    // likewise
+	CPUsOnly bool          `json:"cpus_only,omitempty"`
+	MemsSet  bool          `json:"mems_set,omitempty"` // to Nodes
+	Held     set.NodeSet   `json:"held,omitzero"`      // what its mems are set to on its way to other nodes; empty: not by us, or to Nodes
+	Why      action.Reason `json:"why,omitzero"`       // of the stage
+	Failures int           `json:"failures,omitempty"` // of the stage's step, in a row
+	Wait     int           `json:"wait,omitempty"`     // restoring: windows until the next try
+	Absent   int           `json:"absent,omitempty"`   // windows in a row without the workload
+	Idle     int           `json:"idle,omitempty"`     // pages: windows without progress
+	Grown    int           `json:"grown,omitempty"`    // steady: windows above Floor + threshold
+	Drained  bool          `json:"drained,omitempty"`  // pages: the mover had nothing more to move
+	Moved    unit.Bytes    `json:"moved_bytes,omitempty"`
+	HotHome  bool          `json:"hot_home,omitempty"` // what it accesses is at home
+	Moving   bool          `json:"moving,omitempty"`   // cpus, pages: a move was asked for
+	Waiting  bool          `json:"waiting,omitempty"`  // settled: what is elsewhere is moved once it pays
+	Asked    bool          `json:"asked,omitempty"`    // a move was asked for and there was no word of it yet
 	// Turn is, while moving, windows in a row in which that does not pay; of what has
 	// settled, windows since it has paid on the average. Credit is by how much: seconds
 	// × times the cost; see weigh.
@@ -119,9 +119,13 @@ func find(jobs []Job, workload string) (int, bool) {
 	return i, i < len(jobs) && jobs[i].Workload == workload
 }
 
-// to enters a stage; what was counted in the last one is over.
-func (j *Job) to(s Stage, why string) {
-	j.Stage, j.Why = s, why
+// enter begins a stage, with the reason why, if there is one; what was counted in the
+// last one is over.
+func (j *Job) enter(s Stage, why ...action.Reason) {
+	j.Stage, j.Why = s, action.Reason{}
+	if len(why) > 0 {
+		j.Why = why[0]
+	}
 	j.Failures, j.Wait, j.Idle, j.Grown, j.Drained = 0, 0, 0, 0, false
 	j.Turn, j.Credit = 0, 0
 	j.Moving = j.Moving && (s == StagePages || s == StageAhead)

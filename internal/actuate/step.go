@@ -4,7 +4,6 @@ package actuate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"homenode/internal/action"
@@ -18,7 +17,7 @@ import (
 // Step is one window of every job:
 //
 //  1. what became of the last steps (Window.Outcomes),
-//  2. the wishes, one after the other,
+//  2. the actions, one after the other,
 //  3. every job looks at its workload and asks for its next step,
 //  4. the moving ones share the window's budget,
 //  5. and one of them comes first.
@@ -28,57 +27,36 @@ import (
 // to the policy. Neither is an Isolate, which lasts: see isolate.go.
 //
 // It returns the next state, the steps in the order in which to take them
-// (restores first: they make room), and outcomes of its own — a drift seen, a
-// step given up, a wish that cannot be begun — that belong into the next window.
-// Those are told with a set-cpus step, so that a policy need only know one kind
+// (restores first: they make room), and outcomes of its own (a drift seen, a
+// step given up, an action that cannot be begun) that belong into the next window.
+// Those are given for a set-cpus step, so that a policy need only know one kind
 // of end of a binding.
-func Step(m machine.Machine, cfg Config, st State, wishes []action.Action, w window.Window) (State, []action.Step, []action.Outcome) {
-	return newRound(m, cfg, w).run(st, wishes)
-}
-
-// Decide is Step for those who read nothing, such as a simulator of many servers: it
-// does the same in a fraction of the time. The verdicts of its jobs and the reasons
-// of its moves lack the sum in words, and what a job says of why (Why) has no figures.
-// Step goes on from its states, and it from Step's.
-func Decide(m machine.Machine, cfg Config, st State, wishes []action.Action, w window.Window) (State, []action.Step, []action.Outcome) {
-	r := newRound(m, cfg, w)
-	r.silent, r.costs = true, r.costs.Brief()
-	return r.run(st, wishes)
-}
-
-func newRound(m machine.Machine, cfg Config, w window.Window) *round {
-	return &round{m: m, cfg: cfg, w: w, costs: migration.CostsOf(cfg.Profile, m), nodeIDs: m.NodeIDs(), withCPUs: m.NodesWithCPUs()}
-}
-
-// run is the numbers of Step.
-func (r *round) run(st State, wishes []action.Action) (State, []action.Step, []action.Outcome) {
-	r.jobs = slices.Clone(st.Jobs)
-	r.isolated = slices.Clone(st.Isolated)
-	r.elsewhere = make([]migration.NodeBytes, 0, len(r.jobs))
+func Step(m machine.Machine, cfg Config, st State, actions []action.Action, w window.Window) (State, []action.Step, []action.Outcome) {
+	r := &round{
+		m: m, cfg: cfg, w: w, costs: migration.CostsOf(cfg.Profile, m), nodeIDs: m.NodeIDs(), withCPUs: m.NodesWithCPUs(),
+		jobs: slices.Clone(st.Jobs), isolated: slices.Clone(st.Isolated), pace: st.Pace,
+	}
 	r.recall(st.Past)
 	r.recallUndone(st.Undone)
-	r.pace = st.Pace
-	for i := range r.w.Outcomes { // 1
-		r.book(&r.w.Outcomes[i])
-		r.outcome(&r.w.Outcomes[i])
-		r.classOutcome(&r.w.Outcomes[i])
+	for i := range w.Outcomes { // 1
+		r.book(&w.Outcomes[i])
+		r.outcome(&w.Outcomes[i])
+		r.classOutcome(&w.Outcomes[i])
 	}
 	r.journeysGoOn()
-	for _, a := range wishes { // 2
-		r.wish(a)
+	for _, a := range actions { // 2
+		r.act(a)
 	}
 	for i := range r.jobs { // 3
 		r.advance(&r.jobs[i])
 	}
 	r.keepIsolated()
 	r.shareBudget() // 4
-	r.forget()
-	slices.SortStableFunc(r.steps, func(a, b action.Step) int {
-		return cmp.Compare(rank(a.Kind), rank(b.Kind))
-	})
+	r.jobs = slices.DeleteFunc(r.jobs, func(j Job) bool { return j.Stage == stageDone || j.Absent > cfg.ForgetAfter })
+	slices.SortStableFunc(r.steps, func(a, b action.Step) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
 	next := State{Jobs: r.jobs, Past: r.past, Isolated: r.isolated, Undone: r.undos, Pace: r.pace}
 	next.First, next.FirstFor = r.order(st.First, st.FirstFor) // 5
-	return next, r.steps, r.told
+	return next, r.steps, r.outcomes
 }
 
 // rank keeps SetCPUs before MovePages, and restores before all. Threads are put where
@@ -105,21 +83,19 @@ type round struct {
 	isolated []Isolation
 	asked    []string // whose isolation was asked for
 
-	steps []action.Step
-	told  []action.Outcome
+	steps    []action.Step
+	outcomes []action.Outcome // of our own
 
-	silent            bool // nobody reads: no figures in words
 	costs             migration.Costs
-	nodeIDs, withCPUs set.NodeSet           // the machine's
-	elsewhere         []migration.NodeBytes // of all jobs, one after the other; see pagesOf
+	nodeIDs, withCPUs set.NodeSet // the machine's
 }
 
-// word is what is said in words; plain stands for it where nobody reads.
-func (r *round) word(plain string, full func() string) string {
-	if r.silent {
-		return plain
-	}
-	return full()
+// because is a code, and what the kernel, an owner or a reader said.
+func because(rule, detail string) action.Reason { return action.Reason{Rule: rule, Detail: detail} }
+
+// failures is a code, and how often in a row it failed.
+func failures(rule string, n int, detail string) action.Reason {
+	return action.Reason{Rule: rule, Detail: detail, Numbers: []action.Number{action.Counted("failures", float64(n), "times")}}
 }
 
 // workload returns the window's workload with that id.
@@ -160,30 +136,39 @@ func (r *round) outcome(o *action.Outcome) {
 
 // cpusOutcome: refused, or failed too often: put back what may have been done.
 func (r *round) cpusOutcome(j *Job, o *action.Outcome) {
-	if j.Stage != StageCPUs || o.Step.Nodes != j.Nodes || o.Step.CPUs != j.CPUs { // or of a wish that was told no
+	if j.Stage != StageCPUs || o.Step.Nodes != j.Nodes || o.Step.CPUs != j.CPUs { // or of an action that was refused
 		return
 	}
 	switch o.Status {
 	case action.Done, action.InProgress:
-		j.to(StagePages, "")
-	case action.DryRun:
-		j.to(StageDry, "dry run")
-	case action.Drifted:
-		j.to(StageDrifted, o.Detail)
-	case action.Refused:
-		j.to(StageRestoring, o.Detail)
+		j.enter(StagePages)
 	case action.Failed:
-		r.cpusFailed(j, o.Detail)
+		r.failed(j, o.Detail)
+	default:
+		j.ends(o)
 	}
 }
 
-func (r *round) cpusFailed(j *Job, detail string) {
+// ends is for what ends a binding in any stage.
+func (j *Job) ends(o *action.Outcome) {
+	switch o.Status {
+	case action.DryRun:
+		j.enter(StageDry, because("actuate.dry-run", ""))
+	case action.Drifted:
+		j.enter(StageDrifted, because("actuate.changed", o.Detail))
+	case action.Refused:
+		j.enter(StageRestoring, because("actuate.refused", o.Detail))
+	}
+}
+
+// failed gives up after RetryLimit failures.
+func (r *round) failed(j *Job, detail string) {
 	if j.Failures++; j.Failures <= r.cfg.RetryLimit {
 		return
 	}
-	why := fmt.Sprintf("gave up after %d failures: %s", j.Failures, detail)
-	r.tell(*j, action.Refused, why)
-	j.to(StageRestoring, why)
+	why := failures("actuate.failed", j.Failures, detail)
+	r.report(*j, action.Refused, why)
+	j.enter(StageRestoring, why)
 }
 
 // moveOutcome: a refused move leaves the CPUs; the pages will not follow.
@@ -201,9 +186,9 @@ func (r *round) moveOutcome(j *Job, o *action.Outcome) {
 	case action.InProgress:
 		j.Drained = o.Moved == 0
 	case action.Refused:
-		r.settle(j, "its pages may not be moved: "+o.Detail)
+		r.settle(j, because("actuate.moves-refused", o.Detail))
 	case action.Drifted:
-		j.to(StageDrifted, o.Detail)
+		j.ends(o)
 	}
 }
 
@@ -219,14 +204,14 @@ func (r *round) memsOutcome(j *Job, o *action.Outcome) {
 		j.MemsSet, j.Held = true, set.NodeSet{}
 		r.settle(j, j.Why)
 	case action.Drifted:
-		j.to(StageDrifted, o.Detail)
+		j.ends(o)
 	case action.Refused:
 		j.Waiting = false // for nothing: no mems come of it
-		r.settle(j, "setting its mems was refused: "+o.Detail)
+		r.settle(j, because("actuate.mems-refused", o.Detail))
 	case action.Failed:
 		if j.Failures++; j.Failures > r.cfg.RetryLimit {
 			j.Waiting = false
-			r.settle(j, fmt.Sprintf("setting its mems failed %d times: %s", j.Failures, o.Detail))
+			r.settle(j, failures("actuate.mems-failed", j.Failures, o.Detail))
 		}
 	}
 }
@@ -237,12 +222,12 @@ func (r *round) restoreOutcome(j *Job, o *action.Outcome) {
 		return
 	}
 	switch o.Status {
-	case action.Done, action.DryRun, action.Drifted: // drifted: it is somebody else's now
+	case action.Done, action.DryRun, action.Drifted: // drifted: it is another process's now
 		j.Stage = stageDone
 	case action.Refused, action.Failed:
 		j.Failures++
 		j.Wait = 1<<min(j.Failures, longestWait) - 1
-		j.Why = o.Detail
+		j.Why = because("actuate.restore-failed", o.Detail)
 	}
 }
 
@@ -250,22 +235,22 @@ func (r *round) restoreOutcome(j *Job, o *action.Outcome) {
 const longestWait = 6
 
 // settle ends the moving: bound if the mems are set, else with the CPUs alone.
-func (r *round) settle(j *Job, why string) {
+func (r *round) settle(j *Job, why action.Reason) {
 	stage := StageCPUsOnly
 	if j.MemsSet {
 		stage = StageBound
 	}
-	j.to(stage, why)
+	j.enter(stage, why)
 	if wl, ok := r.workload(j.Workload); ok {
 		p, _ := r.pagesOf(wl, j.Nodes)
 		j.Floor = p.anon
 	}
 }
 
-// wish is number 2 of Step.
-func (r *round) wish(a action.Action) {
+// act is number 2 of Step.
+func (r *round) act(a action.Action) {
 	if a.Kind == action.Pin {
-		r.add(action.Step{Kind: action.PinThread, Workload: a.Workload, Thread: a.Thread, CPUs: a.CPUs, Release: a.Release, Reason: a.Reason})
+		r.steps = append(r.steps, action.Step{Kind: action.PinThread, Workload: a.Workload, Thread: a.Thread, CPUs: a.CPUs, Release: a.Release, Reason: a.Reason})
 		return
 	}
 	if a.Kind == action.Isolate {
@@ -286,7 +271,7 @@ func (r *round) wish(a action.Action) {
 		r.jobs = slices.Delete(r.jobs, i, i+1)
 		r.begin(i, a)
 	case r.jobs[i].Stage == StageRestoring:
-		r.tell(newJob(a), action.Refused, "what it had before is still being restored")
+		r.report(newJob(a), action.Refused, because("actuate.restoring", ""))
 	case r.jobs[i].Nodes != a.Nodes:
 		r.relocate(&r.jobs[i], a)
 	case r.jobs[i].Wanted != a.CPUs:
@@ -299,7 +284,7 @@ func (r *round) wish(a action.Action) {
 func (r *round) rebind(j *Job, a action.Action) {
 	cpus := r.usable(a, j.May)
 	if cpus.IsEmpty() {
-		r.tellStays(a, noCPU(a))
+		r.reportStays(a, noCPU(a))
 		return
 	}
 	j.Wanted, j.Reason = a.CPUs, a.Reason
@@ -308,7 +293,7 @@ func (r *round) rebind(j *Job, a action.Action) {
 	}
 	j.CPUs = cpus
 	if j.Stage != StageWiden && j.Stage != StageAhead { // else they come after the mems, or the memory
-		j.to(StageCPUs, "")
+		j.enter(StageCPUs)
 	}
 }
 
@@ -326,11 +311,8 @@ func (r *round) usable(a action.Action, may set.CPUSet) set.CPUSet {
 }
 
 // noCPU is why nothing can be set.
-func noCPU(a action.Action) string {
-	if a.CPUs.IsEmpty() {
-		return fmt.Sprintf("nodes %v have no CPU that it may use", a.Nodes)
-	}
-	return fmt.Sprintf("nodes %v have none of the CPUs %v that it may use", a.Nodes, a.CPUs)
+func noCPU(a action.Action) action.Reason {
+	return action.Reason{Rule: "actuate.no-cpu", Nodes: a.Nodes, Detail: a.CPUs.String()}
 }
 
 func (r *round) unbind(j *Job, why action.Reason) {
@@ -338,7 +320,7 @@ func (r *round) unbind(j *Job, why action.Reason) {
 		return
 	}
 	j.Reason = why
-	j.to(StageRestoring, "")
+	j.enter(StageRestoring)
 }
 
 func newJob(a action.Action) Job {
@@ -350,20 +332,20 @@ func (r *round) begin(i int, a action.Action) {
 	j := newJob(a)
 	wl, ok := r.workload(a.Workload)
 	if !ok {
-		r.tell(j, action.Gone, "it is not in this window")
+		r.report(j, action.Gone, because("actuate.gone", ""))
 		return
 	}
-	if why := r.waitsAfterUndo(a.Workload); why != "" {
-		r.tell(j, action.Refused, why)
+	if why, waits := r.waitsAfterUndo(a.Workload); waits {
+		r.report(j, action.Refused, why)
 		return
 	}
 	j.May, j.MayMems = wl.Binding.CPUs, wl.Binding.Mems
 	j.CPUs = r.usable(a, j.May)
 	switch {
 	case j.CPUs.IsEmpty():
-		r.tell(j, action.Refused, noCPU(a))
+		r.report(j, action.Refused, noCPU(a))
 	case !j.mayHave(a.Nodes):
-		r.tell(j, action.Refused, j.onlyMems())
+		r.report(j, action.Refused, j.onlyMems())
 	default:
 		r.jobs = slices.Insert(r.jobs, i, j)
 	}
@@ -380,45 +362,25 @@ func (r *round) online(nodes set.NodeSet) set.CPUSet {
 	return r.m.CPUsOf(nodes).Intersect(now)
 }
 
-// tell reports an outcome of our own.
-func (r *round) tell(j Job, s action.Status, detail string) {
+// report adds an outcome of our own.
+func (r *round) report(j Job, s action.Status, why action.Reason) {
 	step := action.Step{Kind: action.SetCPUs, Workload: j.Workload, CPUs: j.CPUs, Nodes: j.Nodes, Reason: j.Reason}
-	r.told = append(r.told, action.Outcome{Step: step, Status: s, Detail: detail})
+	r.outcomes = append(r.outcomes, action.Outcome{Step: step, Status: s, Why: why})
 }
 
-// tellStays refuses a wish for other nodes or CPUs: the binding is what it was.
-func (r *round) tellStays(a action.Action, why string) {
-	r.tell(newJob(a), action.Refused, why+": it stays as it is")
-	r.told[len(r.told)-1].Stays = true
+// reportStays refuses other nodes or CPUs: the binding is what it was.
+func (r *round) reportStays(a action.Action, why action.Reason) {
+	r.report(newJob(a), action.Refused, why)
+	r.outcomes[len(r.outcomes)-1].Stays = true
 }
 
-// ask adds a step.
+// ask adds a step of a job. A move's reason has the sum that it comes from as its cause.
 func (r *round) ask(j *Job, s action.Step) {
-	s.Workload = j.Workload
-	if s.Reason = j.Reason; s.Kind == action.MovePages && !r.silent {
-		s.Reason = j.withSum()
-	}
-	r.add(s)
-}
-
-func (r *round) add(s action.Step) {
-	if r.steps == nil {
-		r.steps = make([]action.Step, 0, fewSteps)
+	s.Workload, s.Reason = j.Workload, j.Reason
+	if v, ok := j.Pays.Get(); ok && s.Kind == action.MovePages {
+		s.Reason = s.Reason.Because(v.Sum())
 	}
 	r.steps = append(r.steps, s)
-}
-
-// fewSteps is more than most windows have; each step is some 300 bytes.
-const fewSteps = 4
-
-func (r *round) forget() {
-	over := func(j *Job) bool { return j.Stage == stageDone || j.Absent > r.cfg.ForgetAfter }
-	for i := range r.jobs {
-		if over(&r.jobs[i]) {
-			r.jobs = slices.DeleteFunc(r.jobs, func(j Job) bool { return over(&j) })
-			return
-		}
-	}
 }
 
 // pages are a workload's resident bytes outside its binding.
@@ -435,7 +397,6 @@ func (r *round) pagesOf(wl *window.Workload, nodes set.NodeSet) (pages, bool) {
 		return pages{}, false
 	}
 	var p pages
-	first := len(r.elsewhere)
 	for i := range r.w.Nodes {
 		id, bytes := r.w.Nodes[i].ID, bytesOn(wl, i)
 		p.total += bytes
@@ -445,9 +406,8 @@ func (r *round) pagesOf(wl *window.Workload, nodes set.NodeSet) (pages, bool) {
 		p.all += bytes
 		p.anon += wl.AnonByNode[i].Or(0)
 		p.from = p.from.With(id)
-		r.elsewhere = append(r.elsewhere, migration.NodeBytes{Node: id, Bytes: bytes})
+		p.by = append(p.by, migration.NodeBytes{Node: id, Bytes: bytes})
 	}
-	p.by = r.elsewhere[first:len(r.elsewhere):len(r.elsewhere)]
 	return p, true
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -37,7 +38,7 @@ func TestSlowMachine(t *testing.T) {
 			h.Apply(slowly(steps, speed, waited))
 			for _, j := range st.Jobs {
 				if waited[j.Workload] > (random-1)*firstFor || j.Stage == StageCPUsOnly {
-					t.Fatalf("seed %d window %d: %s waited %d windows, is %s %s", seed, n, j.Workload, waited[j.Workload], j.Stage, j.Why)
+					t.Fatalf("seed %d window %d: %s waited %d windows, is %s %s", seed, n, j.Workload, waited[j.Workload], j.Stage, said(j.Why))
 				}
 				if j.Stage == StageBound && home[j.Workload] == 0 {
 					home[j.Workload] = n
@@ -82,7 +83,7 @@ func TestFirstThatGetsNowhere(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	j, told := getsNowhere(ByEstimate)
-	if j.Stage != stageDone || len(told) != 1 || told[0].Status != action.Refused || !strings.Contains(told[0].Detail, "nothing moved in 3 windows") {
+	if j.Stage != stageDone || len(told) != 1 || told[0].Status != action.Refused || !strings.Contains(words.Became(told[0]), "no page moved in 3 windows") {
 		t.Errorf("%+v %+v", j, told)
 	}
 }

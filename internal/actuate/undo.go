@@ -4,9 +4,7 @@ package actuate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"homenode/internal/action"
@@ -39,7 +37,7 @@ func findUndone(all []Undone, workload string) (int, bool) {
 	return slices.BinarySearchFunc(all, workload, func(u Undone, id string) int { return cmp.Compare(u.Workload, id) })
 }
 
-// recallUndone counts a window of those that wait, and forgets who has been quiet.
+// recallUndone counts a window of those that wait, and forgets those that have been quiet.
 func (r *round) recallUndone(all []Undone) {
 	for _, u := range all {
 		if u.Wait > 0 {
@@ -56,13 +54,15 @@ func (r *round) recallUndone(all []Undone) {
 // length is how many windows it waits.
 func (u Undone) length() int { return undoneWait << min(u.Times-1, longestWait) }
 
-// waitsAfterUndo is why a workload is not bound yet; "" when it may be.
-func (r *round) waitsAfterUndo(workload string) string {
+// waitsAfterUndo is why a workload is not bound yet; false when it may be.
+func (r *round) waitsAfterUndo(workload string) (why action.Reason, waits bool) {
 	i, ok := findUndone(r.undos, workload)
 	if !ok || r.undos[i].Wait == 0 {
-		return ""
+		return why, false
 	}
-	return fmt.Sprintf("its last bind was undone on its way (%d in a row): it waits %d windows", r.undos[i].Times, r.undos[i].Wait)
+	return action.Reason{Rule: "actuate.waits-after-undo", Numbers: []action.Number{
+		action.Counted("undone_in_a_row", float64(r.undos[i].Times), "times"), action.Counted("windows_to_wait", float64(r.undos[i].Wait), "windows"),
+	}}, true
 }
 
 // moved is what a move's outcome says of the mover.
@@ -105,12 +105,8 @@ func (r *round) keepUp(j *Job, o *action.Outcome, took time.Duration) {
 	if w.Late++; w.Late < laggingFor {
 		return
 	}
-	r.undo(j, action.Reason{
-		Rule: "actuate.undone.slow",
-		Summary: fmt.Sprintf("its memory follows at %v/s, less than a third of the %v/s that was measured before; %v of %v had moved",
-			j.lately(), unit.Bytes(w.Rate.Or(0)), w.Moved, w.Bytes),
-		Numbers: append(w.numbers(), action.Number{Name: "rate_lately", Value: unit.Measured(float64(j.lately()), "its own moves"), Limit: unit.Some(w.Rate.Or(0) / lagging), Unit: "bytes/s"}),
-	})
+	lately := action.Number{Name: "rate_lately", Value: unit.Measured(float64(j.lately()), "its own moves"), Limit: unit.Some(w.Rate.Or(0) / lagging), Unit: "bytes/s"}
+	r.undo(j, action.Reason{Rule: "actuate.undone.slow", Numbers: append(w.numbers(), w.movedSoFar(), lately)})
 }
 
 // revised is a way at the rate that was measured since it was estimated.
@@ -136,12 +132,8 @@ func (r *round) late(j *Job) bool {
 	if !w.measured() || elapsed <= lagging*w.estimate().Home || elapsed < laggingFor*r.turn() {
 		return false
 	}
-	r.undo(j, action.Reason{
-		Rule: "actuate.undone.late",
-		Summary: fmt.Sprintf("after %v on its way, where %v was expected, too little of its memory is there: %v were moved, and CPUs would still make it worse",
-			elapsed, w.estimate().Home, w.Moved),
-		Numbers: append(w.numbers(), action.Number{Name: "elapsed", Value: unit.Measured(elapsed.Seconds(), "windows"), Limit: unit.Some(lagging * w.estimate().Home.Seconds()), Unit: "s"}),
-	})
+	took := action.Number{Name: "elapsed", Value: unit.Measured(elapsed.Seconds(), "windows"), Limit: unit.Some(lagging * w.estimate().Home.Seconds()), Unit: "s"}
+	r.undo(j, action.Reason{Rule: "actuate.undone.late", Numbers: append(w.numbers(), w.movedSoFar(), took)})
 	return true
 }
 
@@ -169,17 +161,13 @@ func (r *round) worse(j *Job, wl *window.Workload) bool {
 	if w.Run < 2 || w.Below <= w.allowed() || !known || low.Name == "" {
 		return false
 	}
-	r.undo(j, action.Reason{
-		Rule: "actuate.undone.worse",
-		Summary: fmt.Sprintf("its %s was more than %v below the one before for %v, where %v was expected",
-			strings.ReplaceAll(low.Name, "_", " "), unit.Ratio(tolerated), w.Below, w.allowed()),
-		Numbers: append(w.numbers(), low, action.Number{Name: "below", Value: unit.Measured(w.Below.Seconds(), "windows"), Limit: unit.Some(w.allowed().Seconds()), Unit: "s"}),
-	})
+	below := action.Number{Name: "below", Value: unit.Measured(w.Below.Seconds(), "windows"), Limit: unit.Some(w.allowed().Seconds()), Unit: "s"}
+	r.undo(j, action.Reason{Rule: "actuate.undone.worse", Numbers: append(w.numbers(), low, below)})
 	return true
 }
 
 // fell is what of a window is worse than before, with its limit; a Number without a name:
-// nothing. False: nobody can tell.
+// nothing. False: unknown.
 func (r *round) fell(w *Way, wl *window.Workload) (action.Number, bool) {
 	judged := false
 	if v, ok := window.LocalAccess(wl).Get(); ok && window.LocalSourceOf(wl) == w.Source && readsEnough(wl) {
@@ -221,11 +209,8 @@ func (r *round) forgive(workload string) {
 
 // undo ends a bind on its way: what was there before is put back, and the next bind waits.
 func (r *round) undo(j *Job, why action.Reason) {
-	detail := why.Summary
-	why.Summary = "undone on its way: " + detail
 	r.stop(j, why)
-	told := &r.told[len(r.told)-1]
-	told.Undone, told.Detail = true, detail
+	r.outcomes[len(r.outcomes)-1].Undone = true
 	i, ok := findUndone(r.undos, j.Workload)
 	if !ok {
 		r.undos = slices.Insert(r.undos, i, Undone{Workload: j.Workload})
@@ -235,15 +220,15 @@ func (r *round) undo(j *Job, why action.Reason) {
 	u.Wait = u.length()
 }
 
-// stop ends a bind and tells its policy. What may have been set is put back.
+// stop ends a bind, and its policy learns of it. What may have been set is put back.
 func (r *round) stop(j *Job, why action.Reason) {
 	why.Workload = j.Workload
 	j.Reason = why
-	r.tell(*j, action.Refused, why.Summary)
-	j.to(StageRestoring, why.Summary)
+	r.report(*j, action.Refused, why)
+	j.enter(StageRestoring, why)
 }
 
-// refuseWay is number 3 of departs.
+// refuseWay is number 3 of departs. The figures are those of the order that gains most.
 func (r *round) refuseWay(j *Job) {
 	best := j.Way.Orders[0]
 	for _, e := range j.Way.Orders[1:] {
@@ -251,12 +236,11 @@ func (r *round) refuseWay(j *Job) {
 			best = e
 		}
 	}
+	w := j.Way
+	w.Order = best.Order
 	j.Way.Order = NotAtAll
+	horizon := action.Number{Name: "horizon", Value: unit.Measured(r.cfg.Horizon.Seconds(), "configuration"), Unit: "s"}
 	r.stop(j, action.Reason{
-		Rule: "actuate.way.none",
-		Summary: fmt.Sprintf("not bound: moving %v at %v/s takes %v, and until then it would lose more than it gains in %v, even %s",
-			j.Way.Bytes, unit.Bytes(j.Way.Rate.Or(0)), best.Home, r.cfg.Horizon, best.Order),
-		Numbers:      j.Way.numbers(),
-		Alternatives: j.Way.alternatives(j.Nodes),
+		Rule: "actuate.way.none", Detail: string(best.Order), Numbers: append(w.numbers(), horizon), Alternatives: j.Way.alternatives(j.Nodes),
 	})
 }

@@ -24,7 +24,7 @@ const (
 	NotAtAll    Order = "not-at-all"   // every order costs more than it brings
 )
 
-// Choice is who chooses the order.
+// Choice is what chooses the order.
 type Choice string
 
 // The choices.
@@ -46,7 +46,7 @@ const (
 	priorRate = float64(32 * unit.MiB)
 	// fewLoads counted in a window say nothing of a ratio; as mao's min_loads.
 	fewLoads = 1000
-	// longest is what an estimate says at most: a century means no more to anybody.
+	// longest is what an estimate says at most: a century says no more to a reader.
 	longest = 1000 * time.Hour
 )
 
@@ -132,8 +132,8 @@ func (f forecast) all() float64 { return f.wait + f.own }
 // floor is the least ratio that is planned.
 func (f forecast) floor() float64 { return leastOf(f.before, f.cpus.to, planned) }
 
-// leastOf is a ratio that is less than before by no more than that. Who is bound to where
-// less will be local has other reasons for that; then it is held to the end.
+// leastOf is a ratio that is less than before by no more than that. What is bound to where
+// less will be local is bound for other reasons; then it is held to the end.
 func leastOf(before, end, by float64) float64 { return float64(min(before, end) * (1 - by)) }
 
 // crossing is the share of the memory at home from which CPUs are better off there, too.
@@ -239,8 +239,8 @@ func (f forecast) gain(x float64) float64 {
 // chosen is the order to take. Two things are not bet on: a mover that was not measured,
 // and a move that must wait until it pays. Where CPUs first is no worse only if the memory
 // follows fast, memory goes first then, which measures the mover; and nothing is refused
-// for being slow. Who is bound to where little more is local has other reasons for that,
-// and is not refused for this one.
+// for being slow. What is bound to where little more is local is bound for
+// other reasons, and is not refused for this one.
 func (f forecast) chosen(orders []Estimate, measured, waits bool) Order {
 	cpus, memory, steps := orders[0], orders[1], orders[2]
 	switch {

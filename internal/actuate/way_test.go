@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -186,7 +187,7 @@ func TestNoWindowIsWorse(t *testing.T) {
 				worse++
 			}
 			if time.Duration(below)*h.Length > j.Way.allowed()+h.Length {
-				t.Fatalf("seed %d window %d: below %v for %d windows, %v was expected: %s", seed, n, before, below, j.Way.allowed(), j.Way.Sum())
+				t.Fatalf("seed %d window %d: below %v for %d windows, %v was expected: %s", seed, n, before, below, j.Way.allowed(), words.Sentence(j.Way.Reason("", j.Nodes)))
 			}
 			if j.Way.Over && n > 3 {
 				orders[j.Way.Order]++
@@ -278,7 +279,7 @@ func TestWorkPerCycle(t *testing.T) {
 			h.Apply(steps)
 			st = next
 		}
-		if got := len(all) == 1 && strings.Contains(all[0].Detail, "work per cycle"); got != undone {
+		if got := len(all) == 1 && strings.Contains(words.Became(all[0]), "work per cycle"); got != undone {
 			t.Errorf("%d tasks: %v", tasks, all)
 		}
 	}

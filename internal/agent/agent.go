@@ -70,10 +70,10 @@ type Agent struct {
 	control control.Loop
 	quiet   int // windows in a row without a step
 
-	policy    mao.State
-	optimizer mao.Round // its last round knows why
-	deciding  time.Time // when this round's decision began
-	past      map[string][]Decision
+	policy   mao.State
+	reasons  []action.Reason // of this round
+	deciding time.Time       // when this round's decision began
+	past     map[string][]Decision
 
 	restoreAnew func(context.Context) ([]journal.Restored, error) // nil: restoreSettings
 

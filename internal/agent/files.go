@@ -17,6 +17,7 @@ import (
 	"homenode/internal/agent/history"
 	"homenode/internal/agent/rotate"
 	"homenode/internal/kernel"
+	"homenode/internal/render/words"
 	"homenode/internal/window"
 )
 
@@ -159,7 +160,7 @@ func (a *Agent) noteDecisions(w window.Window, actions []action.Action, reasons 
 // noteWays is for what actuate decided on the way of a binding.
 func (a *Agent) noteWays(w window.Window, news []action.Reason) {
 	for _, r := range news {
-		a.o.Log.Info("on its way", "workload", r.Workload, "why", r.String())
+		a.o.Log.Info("on its way", "workload", r.Workload, "why", words.Full(r))
 		a.keep(w, decisions.WayOf(r), r)
 	}
 	a.noteAll(decisions.Ways(w, news))

@@ -151,7 +151,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%d windows, %q, %v", len(rec.Windows), rec.Config, err)
 		}
 		nodes, err := history.Read(path, a.reader.Machine())
-		if err != nil || len(nodes) != 4 || len(nodes[0].Utilisation()) < 15 {
+		if err != nil || len(nodes) != 4 || len(nodes[0].Utilisation) < 15 {
 			t.Errorf("%+v, %v", nodes, err)
 		}
 		b, _ := newLoop(t, 1, unit.GiB)

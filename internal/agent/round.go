@@ -12,6 +12,8 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/machine"
+	"homenode/internal/policy/mao"
+	"homenode/internal/render/words"
 	"homenode/internal/window"
 )
 
@@ -107,7 +109,7 @@ func (a *Agent) round(ctx context.Context) error {
 	a.endGone(ctx, r.Window)
 	took := time.Since(start)
 	a.totals.RoundTimes.add(took)
-	a.tell(r.Window, a.optimizer.Reasons(), took)
+	a.tell(r.Window, a.reasons, took)
 	a.saveHistory(r.Window.At, false)
 	a.publish()
 	a.writeStatus()
@@ -157,7 +159,7 @@ func (h host) Read(ctx context.Context) (window.Window, error) {
 func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Action) {
 	a.record(w)
 	a.deciding = time.Now()
-	a.policy, actions = a.optimizer.Step(m, a.o.Config.MAO, a.policy, w)
+	a.policy, actions, a.reasons = mao.Step(m, a.o.Config.MAO, a.policy, w)
 	return actions
 }
 
@@ -165,7 +167,7 @@ func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Act
 func (a *Agent) noteDecided(r control.Round) {
 	a.totals.DecideTimes.add(time.Since(a.deciding))
 	a.remember(r.Window, r.Actions)
-	a.noteDecisions(r.Window, r.Actions, a.optimizer.Reasons())
+	a.noteDecisions(r.Window, r.Actions, a.reasons)
 	a.noteWays(r.Window, actuate.News(r.Before, r.After, r.Own))
 	if a.quiet++; len(r.Steps)+len(action.Decided(r.Actions)) > 0 || r.After.Undecided() {
 		a.quiet = 0
@@ -176,7 +178,7 @@ func (a *Agent) noteDecided(r control.Round) {
 func (a *Agent) noteStep(o action.Outcome) {
 	s := o.Step
 	a.o.Log.Info("step", "workload", s.Workload, "step", string(s.Kind), "cpus", s.CPUs.String(), "nodes", s.Nodes.String(),
-		"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", o.Detail)
+		"status", string(o.Status), "moved_bytes", int64(o.Moved), "detail", words.Became(o))
 	a.totals.took(o)
 }
 
@@ -201,7 +203,7 @@ func EndGone(j *journal.Journal, owner journal.Owner, w window.Window) error {
 // remember keeps the decisions, for `homenode why`.
 func (a *Agent) remember(w window.Window, actions []action.Action) {
 	for _, x := range action.Decided(actions) {
-		a.o.Log.Info("decided", "action", x.String(), "why", x.Reason.String())
+		a.o.Log.Info("decided", "action", x.String(), "why", words.Full(x.Reason))
 		a.keep(w, x.String(), x.Reason)
 	}
 	for id := range a.past {

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	statusSchema = 1
+	statusSchema = 2 // 2: reasons are codes and figures
 	statusName   = "status.json"
 	socketName   = "api.sock" // of the API, unless the configuration names another
 	// pastLength is how many decisions are remembered per workload; the decision log has
@@ -68,7 +68,7 @@ type WorkloadStatus struct {
 	Features window.Features `json:"features"`
 	Stage    actuate.Stage   `json:"stage,omitempty"` // of a binding; "" = not bound
 	Nodes    set.NodeSet     `json:"nodes"`           // it is bound to
-	Note     string          `json:"note,omitempty"`  // of the stage
+	Note     action.Reason   `json:"note,omitzero"`   // of the stage
 	// Pays is whether moving what of a bound workload is elsewhere pays; Moving says
 	// that it is being moved.
 	Pays   unit.Opt[migration.Verdict] `json:"pays,omitzero"`
@@ -83,7 +83,7 @@ type WorkloadStatus struct {
 type Decision struct {
 	At     time.Time     `json:"at"`
 	Seq    uint64        `json:"seq"`
-	Action string        `json:"action"` // in words
+	Action string        `json:"action"` // as Action.String has it
 	Reason action.Reason `json:"reason"`
 }
 

@@ -46,8 +46,6 @@ type Loop struct {
 	Applier Applier // needed once there is a step
 	Actuate actuate.Config
 	Period  time.Duration // between two windows; page moves are planned for it
-	// Brief leaves out sentences, where they are not read: see actuate.Decide.
-	Brief bool
 	// Decided is called once a round, before its first step; nil: not at all.
 	Decided func(Round)
 	// Took is called with the outcome of each step, as soon as it is known; nil: not at all.
@@ -111,13 +109,10 @@ func (l *Loop) tell(o action.Outcome) {
 // Plan is what a round would do about these actions in this window. It takes no step and
 // changes nothing.
 func (l *Loop) Plan(w window.Window, actions []action.Action) Round {
-	step, cfg := actuate.Step, l.Actuate
-	if l.Brief {
-		step = actuate.Decide
-	}
+	cfg := l.Actuate
 	cfg.Turn = l.Period
 	r := Round{Window: w, Actions: actions, Before: l.jobs}
-	r.After, r.Steps, r.Own = step(l.World.Machine(), cfg, l.jobs, actions, w)
+	r.After, r.Steps, r.Own = actuate.Step(l.World.Machine(), cfg, l.jobs, actions, w)
 	return r
 }
 

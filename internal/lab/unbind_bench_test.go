@@ -292,16 +292,16 @@ func (r *dayRun) decided(log []byte, from time.Time) error {
 	r.Rules, r.WarmRules = map[string]int{}, map[string]int{}
 	for line := range bytes.Lines(log) {
 		var e struct {
-			At   time.Time
-			Rule string
+			At     time.Time
+			Reason struct{ Rule string }
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("read decision log: %w: %.200q", err, line)
 		}
 		if e.At.Before(from) {
-			r.WarmRules[e.Rule]++
+			r.WarmRules[e.Reason.Rule]++
 		} else {
-			r.Rules[e.Rule]++
+			r.Rules[e.Reason.Rule]++
 		}
 	}
 	return nil

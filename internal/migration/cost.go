@@ -30,18 +30,10 @@ const (
 type Costs struct {
 	profile *profile.Profile // nil: estimates
 	machine *machine.Machine // nil: none
-	brief   bool
 }
 
 // CostsOf goes by a profile of this machine; nil is none.
 func CostsOf(p *profile.Profile, m machine.Machine) Costs { return Costs{profile: p, machine: &m} }
-
-// Brief are the same costs for those who read nothing: where a figure comes from is
-// not said in full.
-func (c Costs) Brief() Costs {
-	c.brief = true
-	return c
-}
 
 // access is what the firmware says of a node's memory.
 func (c Costs) access(node int) []machine.Access {
@@ -104,24 +96,14 @@ func (c Costs) figure(from, to int, huge bool, of func(*profile.Migration) (floa
 			continue
 		}
 		if m.From == from && m.To == to {
-			return unit.ValueOf(v, c.how(), c.source(func() string {
-				return fmt.Sprintf("profile: migration %d to %d, pages of %v", from, to, m.PageSize)
-			})), true
+			return unit.ValueOf(v, c.how(), fmt.Sprintf("profile: migration %d to %d, pages of %v", from, to, m.PageSize)), true
 		}
 		sum, n = sum+v, n+1
 	}
 	if n == 0 {
 		return unit.Value[float64]{}, false
 	}
-	return unit.Estimated(sum/float64(n), c.source(func() string { return "profile: migration, mean of " + pairs(n) })), true
-}
-
-// source is where a figure of the profile comes from.
-func (c Costs) source(full func() string) string {
-	if c.brief {
-		return "profile: migration"
-	}
-	return full()
+	return unit.Estimated(sum/float64(n), "profile: migration, mean of "+pairs(n)), true
 }
 
 func pairs(n int) string {

@@ -4,7 +4,6 @@ package migration
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -12,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/action"
 	"homenode/internal/machine"
 	"homenode/internal/profile"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -252,14 +253,13 @@ func TestSentences(t *testing.T) {
 	back.Undone = 100 * unit.MiB
 	unknown.RemoteRate = unit.UnknownValue[float64]("no event table")
 	for _, c := range []struct{ got, want string }{
-		{Pays(s).Sum, "its remote memory: 512 MiB; 1.2 M remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.35 CPU-s cost"},
-		{Pays(few).Short, "moving 3.2 GiB would cost 2.23 CPU-s and save 0.35 in 10m0s"},
-		{Pays(back).Sum, "its remote memory: 512 MiB; 1.2 M remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.42 CPU-s cost (with that of 100 MiB that were moved here before)"},
-		{Pays(factor).Short, "moving 512 MiB would cost 0.35 CPU-s and save 41.8 in 10m0s (pay_ratio 200)"},
-		{Pays(unknown).Sum, "its remote memory: 512 MiB; what it would save is unknown (no event table), 0.35 CPU-s cost"},
-		{Pays(unknown).Short, "whether moving 512 MiB pays cannot be told: no event table"},
-		{fmt.Sprint(Pays(s).Numbers), "[remote_bytes 5.369e+08 bytes (measured) remote_loads 1.2e+06 1/s (measured) saved_per_load 5.8e-08 s (measured) horizon 600 s (estimated) cost_per_byte 6.5e-10 cpu_s (estimated) move_cost 0.349 cpu_s (estimated) move_gain 41.76 cpu_s (measured, limit 0.349)]"},
-		{short(0) + " " + short(1) + " " + short(99.96) + " " + short(150) + " " + short(0.001) + " " + short(10), "0 1 100 150 0.001 10"},
+		{words.Sentence(Pays(s).Sum()), "its remote memory: 512 MiB; 1,200,000 remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.349 CPU-s cost"},
+		{words.Sentence(Pays(few).Short()), "moving 3.2 GiB would cost 2.23 CPU-s and save 0.348 in 10 min"},
+		{words.Sentence(Pays(back).Sum()), "its remote memory: 512 MiB; 1,200,000 remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.417 CPU-s cost (with that of 100 MiB that were moved here before)"},
+		{words.Sentence(Pays(factor).Short()), "moving 512 MiB would cost 0.349 CPU-s and save 41.8 in 10 min (pay_ratio 200)"},
+		{words.Sentence(Pays(unknown).Sum()), "its remote memory: 512 MiB; what it would save is unknown (no event table), 0.349 CPU-s cost"},
+		{words.Sentence(Pays(unknown).Short()), "it is unknown whether moving 512 MiB pays: no event table"},
+		{words.Full(action.Reason{Rule: "test", Numbers: Pays(s).Numbers}), "test: test [remote_bytes 5.369e+08 bytes (measured); remote_loads 1.2e+06 1/s (measured); saved_per_load 5.8e-08 s (measured); horizon 600 s (estimated); cost_per_byte 6.5e-10 cpu_s (estimated); move_cost 0.349 cpu_s (estimated); move_gain 41.76 cpu_s (measured, limit 0.349)]"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got  %s\nwant %s", c.got, c.want)

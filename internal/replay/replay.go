@@ -24,14 +24,13 @@ type Arm struct {
 
 // Decision is one action of an arm.
 type Decision struct {
-	At       time.Time   `json:"at"`
-	Seq      uint64      `json:"seq"`
-	Workload string      `json:"workload"`
-	Kind     action.Kind `json:"kind"`
-	Nodes    set.NodeSet `json:"nodes,omitzero"`
-	Room     bool        `json:"room,omitempty"` // it makes room for others, or no longer
-	Rule     string      `json:"rule"`
-	Summary  string      `json:"summary"`
+	At       time.Time     `json:"at"`
+	Seq      uint64        `json:"seq"`
+	Workload string        `json:"workload"`
+	Kind     action.Kind   `json:"kind"`
+	Nodes    set.NodeSet   `json:"nodes,omitzero"`
+	Room     bool          `json:"room,omitempty"` // it makes room for others, or no longer
+	Reason   action.Reason `json:"reason"`         // without alternatives
 }
 
 // Replay runs both arms over a recording. It is not safe for concurrent use.
@@ -54,7 +53,6 @@ func New(m machine.Machine, then, now Arm) *Replay {
 
 // side is one arm at work.
 type side struct {
-	round     mao.Round
 	arm       Arm
 	st        mao.State
 	held      map[string]held
@@ -131,19 +129,19 @@ func (s *side) step(m machine.Machine, w window.Window, seq uint64) window.Windo
 		s.pass(&own.Workloads[i], w.Length)
 	}
 	var actions []action.Action
-	s.round.Mute = true
-	s.st, actions = s.round.Step(m, s.arm.MAO, s.st, own)
+	s.st, actions, _ = mao.Step(m, s.arm.MAO, s.st, own)
 	s.last = s.last[:0]
 	for _, x := range actions {
 		room := s.note(x)
-		s.last = append(s.last, Decision{At: w.At, Seq: w.Seq, Workload: x.Workload, Kind: x.Kind, Nodes: x.Nodes, Room: room, Rule: x.Reason.Rule, Summary: x.Reason.Summary})
+		x.Reason.Alternatives = nil // a result holds thousands of decisions
+		s.last = append(s.last, Decision{At: w.At, Seq: w.Seq, Workload: x.Workload, Kind: x.Kind, Nodes: x.Nodes, Room: room, Reason: x.Reason})
 	}
 	s.forget()
 	return own
 }
 
 // bind shows a workload as this arm would have set it. What was set before homenode's own
-// binding nobody recorded: everything.
+// binding is not recorded: it counts as everything.
 func (s *side) bind(m machine.Machine, wl *window.Workload) {
 	h, mine := s.held[wl.ID]
 	b := &wl.Binding

@@ -11,7 +11,7 @@ import (
 )
 
 // Schema is the version of a result's wire form.
-const Schema = 1
+const Schema = 2
 
 // Tally is what an arm did.
 type Tally struct {

@@ -11,6 +11,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
 	"homenode/internal/policy/mao"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
@@ -23,7 +24,6 @@ type isolated struct {
 	t     *testing.T
 	world *World
 	m     machine.Machine
-	round mao.Round
 	st    mao.State
 	jobs  actuate.State
 	told  []action.Outcome
@@ -48,11 +48,12 @@ func (l *isolated) tick(n int, id string) (cycles float64, wl window.Workload) {
 		w := l.world.Window()
 		w.Outcomes = append(l.told, w.Outcomes...)
 		var wishes []action.Action
-		l.st, wishes = l.round.Step(l.m, mao.DefaultConfig(), l.st, w)
+		var reasons []action.Reason
+		l.st, wishes, reasons = mao.Step(l.m, mao.DefaultConfig(), l.st, w)
 		for _, a := range wishes {
 			l.said = append(l.said, string(a.Kind)+" "+a.Workload)
 			l.rules = append(l.rules, a.Reason.Rule)
-			l.t.Logf("window %d: %v: %s", w.Seq, a, a.Reason.Summary)
+			l.t.Logf("window %d: %v: %s", w.Seq, a, words.Sentence(a.Reason))
 		}
 		cfg := actuate.DefaultConfig()
 		cfg.Turn = 10 * time.Second
@@ -61,7 +62,7 @@ func (l *isolated) tick(n int, id string) (cycles float64, wl window.Workload) {
 		l.world.Apply(steps)
 		wl, _ = w.Workload(id)
 		if i, ok := w.WorkloadIndex(id); ok {
-			l.last = l.round.Reason(i)
+			l.last = reasons[i]
 		}
 	}
 	v, ok := l.world.find(id)

@@ -227,7 +227,7 @@ func (m *Model) bindTo(text string) tea.Cmd {
 
 // look asks for a dry run and shows it.
 func (m *Model) look(a action.Action) tea.Cmd {
-	a.Reason = action.Reason{Rule: "top." + string(a.Kind), Workload: a.Workload, Summary: "asked for at the screen of homenode top"}
+	a.Reason = action.Reason{Rule: "top." + string(a.Kind), Workload: a.Workload}
 	m.open(onPlan)
 	m.plan = plan{action: a}
 	actor, ctx := m.o.Actor, m.ctx

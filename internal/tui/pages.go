@@ -8,6 +8,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/render/field"
+	"homenode/internal/render/words"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -173,7 +174,7 @@ func infoPage(f Frame) []text {
 		all = append(all, text{plain, ""}, text{strong, "what became of the last steps"})
 	}
 	for _, o := range f.Window.Outcomes {
-		all = append(all, text{plain, "  " + clean(fmt.Sprintf("%v: %s %s", o.Step, o.Status, o.Detail))})
+		all = append(all, text{plain, "  " + clean(words.Outcome(o))})
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"homenode/internal/render"
+	"homenode/internal/render/words"
 	"homenode/internal/unit"
 )
 
@@ -167,8 +168,8 @@ func outcomes(f Frame) string {
 		}
 	}
 	text := fmt.Sprintf("%v: %s", o.Step, o.Status)
-	if o.Status != "done" && o.Detail != "" {
-		text += ": " + o.Detail
+	if why := words.Became(o); o.Status != "done" && why != "" {
+		text += ": " + why
 	}
 	if len(all) > 1 {
 		text += fmt.Sprintf("  (and %d more)", len(all)-1)

@@ -17,6 +17,7 @@ import (
 	"homenode/internal/policy/brm"
 	"homenode/internal/render"
 	"homenode/internal/render/field"
+	"homenode/internal/render/words"
 	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
@@ -85,7 +86,7 @@ func marked(v unit.Value[float64], format string) string {
 
 // whyBRM says what is held of a process, why, and of how many threads that is.
 func whyBRM(p pinner.Process) string {
-	text := fmt.Sprintf("%s: %s. In the end %s: %s%s.", p.ID, standing(p), p.Reason.Rule, p.Reason.Summary, figuresOf(p.Reason.Numbers))
+	text := fmt.Sprintf("%s: %s. In the end %s: %s%s.", p.ID, standing(p), p.Reason.Rule, words.Sentence(p.Reason), figuresOf(p.Reason.Numbers))
 	if p.Reason.Rule == "" {
 		text = fmt.Sprintf("%s: %s.", p.ID, standing(p))
 	}

@@ -20,7 +20,8 @@ func TestPrintBRM(t *testing.T) {
 		Penalty:   unit.Modelled(212.34, "x"), LocalAccessRatio: unit.Measured(unit.Ratio(0.875), "x"),
 	}
 	none := pinner.Part{CPUByNode: []unit.Value[float64]{{}, {}}}
-	stay := action.Reason{Rule: "brm.stay", Summary: "it stays", Numbers: []action.Number{
+	stay := action.Reason{Rule: "brm.stay", Numbers: []action.Number{
+		{Name: "workload_penalty", Value: unit.Estimated(212.0, "x")}, {Name: "node_response", Value: unit.Estimated(0.5, "x")},
 		{Name: "gain", Value: unit.Estimated(0.21, "x"), Limit: unit.Some(0.03)}, {Name: "stall_share", Value: unit.UnknownValue[float64]("x")},
 	}}
 	s := pinner.Summary{
@@ -38,7 +39,7 @@ func TestPrintBRM(t *testing.T) {
 	}
 	for _, want := range []string{
 		"300 windows of 10ms", "4 moves, ", "CPU NODE 2", "1.50~", "212.3^", "0.875\n", "unknown", "10.5 µs", "2 affinities put back",
-		"pid:12: found to be sensitive. In the end brm.stay: it stays; gain 0.21~ (limit 0.03). Windows by rule: brm.bias 10, brm.stay 290. 1 of 2 threads are pinned by another process. 2 of 2 threads are not counted.",
+		"pid:12: found to be sensitive. In the end brm.stay: its threads are where the penalty is least, or their draw was to stay; workload_penalty 212~, node_response 0.5~, gain 0.21~ (limit 0.03). Windows by rule: brm.bias 10, brm.stay 290. 1 of 2 threads are pinned by another process. 2 of 2 threads are not counted.",
 		"watched, and not moved", "and 17 more",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -112,7 +112,7 @@ func TestProvenanceOfOne(t *testing.T) {
 			t.Errorf("JSON of %s: %s", how, text)
 		}
 		var why strings.Builder
-		Why(&why, agent.WorkloadStatus{ID: wl.ID, Features: window.FeaturesOf(wl, w.Length), Reason: action.Reason{Summary: "s", Numbers: []action.Number{
+		Why(&why, agent.WorkloadStatus{ID: wl.ID, Features: window.FeaturesOf(wl, w.Length), Reason: action.Reason{Rule: "s", Numbers: []action.Number{
 			{Name: "local_access_ratio", Value: func() unit.Value[float64] {
 				v := window.LocalAccessRatio(&wl)
 				if !v.Known() {

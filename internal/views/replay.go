@@ -96,5 +96,5 @@ func decisionText(d *replay.Decision) string {
 	if !d.Nodes.IsEmpty() {
 		text += " to nodes " + d.Nodes.String()
 	}
-	return text + " by " + render.Printable(d.Rule)
+	return text + " by " + render.Printable(d.Reason.Rule)
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/actuate"
 	"homenode/internal/agent"
 	"homenode/internal/render"
 	"homenode/internal/render/field"
+	"homenode/internal/render/words"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -111,20 +111,20 @@ func pages(wl window.Workload) string {
 
 // Why prints the reason for a workload, with its numbers and earlier decisions.
 func Why(w io.Writer, ws agent.WorkloadStatus) {
-	fmt.Fprintf(w, "%s: %s\n", render.Name(ws.ID), render.Printable(ws.Reason.Summary))
+	fmt.Fprintf(w, "%s: %s\n", render.Name(ws.ID), render.Printable(words.Sentence(ws.Reason)))
 	for _, n := range ws.Reason.Numbers {
-		fmt.Fprintln(w, "    "+n.String()+decides(n))
+		fmt.Fprintln(w, "    "+words.Number(n)+decides(n))
 	}
 	printLocal(w, ws.Features)
 	if ws.Stage != "" {
 		fmt.Fprintf(w, "  binding to nodes %s: stage %s", ws.Nodes, ws.Stage)
-		if ws.Note != "" {
-			fmt.Fprintf(w, " (%s)", render.Printable(ws.Note))
+		if ws.Note.Rule != "" {
+			fmt.Fprintf(w, " (%s)", render.Printable(words.Sentence(ws.Note)))
 		}
 		fmt.Fprintln(w)
 	}
 	printPays(w, ws)
-	printWay(w, ws.Way)
+	printWay(w, ws)
 	for _, d := range ws.Past {
 		Decision(w, d)
 	}
@@ -132,15 +132,15 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 
 // Decision prints one, with its numbers and what else was considered.
 func Decision(w io.Writer, d agent.Decision) {
-	fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, render.Printable(fmt.Sprint(d.Action)), render.Printable(d.Reason.Summary))
+	fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, render.Printable(fmt.Sprint(d.Action)), render.Printable(words.Sentence(d.Reason)))
 	for _, n := range d.Reason.Numbers {
-		fmt.Fprintln(w, "    "+n.String())
+		fmt.Fprintln(w, "    "+words.Number(n))
 	}
 	if len(d.Reason.Alternatives) > 0 {
 		fmt.Fprintln(w, "  considered (* chosen):")
 	}
 	for _, a := range d.Reason.Alternatives {
-		fmt.Fprintln(w, "    "+render.Printable(a.String()))
+		fmt.Fprintln(w, "    "+render.Printable(words.Alternative(a)))
 	}
 }
 
@@ -154,13 +154,16 @@ func printLocal(w io.Writer, f window.Features) {
 
 // printWay is what was expected of a binding while its memory follows, what it took, and
 // the orders that were not taken.
-func printWay(w io.Writer, way actuate.Way) {
-	if way.Order == "" {
+func printWay(w io.Writer, ws agent.WorkloadStatus) {
+	if ws.Way.Order == "" {
 		return
 	}
-	fmt.Fprintf(w, "  way there: %s\n", render.Printable(way.Sum()))
-	for _, other := range way.NotTaken() {
-		fmt.Fprintf(w, "    not %s\n", render.Printable(other))
+	why := ws.Way.Reason(ws.ID, ws.Nodes)
+	fmt.Fprintf(w, "  way there: %s\n", render.Printable(words.Sentence(why)))
+	for _, a := range why.Alternatives {
+		if !a.Chosen {
+			fmt.Fprintf(w, "    not %s: %s\n", render.Printable(a.Name), render.Printable(words.Figures(a)))
+		}
 	}
 }
 
@@ -173,15 +176,19 @@ func printPays(w io.Writer, ws agent.WorkloadStatus) {
 	}
 	doing := "moving"
 	if !ws.Moving {
-		doing = "not moving: " + orElse(ws.Note, v.Short)
+		why := ws.Note
+		if why.Rule == "" {
+			why = v.Short()
+		}
+		doing = "not moving: " + words.Sentence(why)
 	}
-	fmt.Fprintf(w, "  %s: %s\n", render.Printable(v.Sum), render.Printable(doing))
+	fmt.Fprintf(w, "  %s: %s\n", render.Printable(words.Sentence(v.Sum())), render.Printable(doing))
 	for _, n := range v.Numbers {
 		from := ""
 		if n.Value.Known() { // of an unknown one it says so already
 			from = " from " + n.Value.From
 		}
-		fmt.Fprintln(w, "    "+render.Printable(n.String()+from)+decides(n))
+		fmt.Fprintln(w, "    "+render.Printable(words.Number(n)+from)+decides(n))
 	}
 }
 
@@ -192,11 +199,4 @@ func decides(n action.Number) string {
 		return "  <- decides"
 	}
 	return ""
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

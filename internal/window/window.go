@@ -11,8 +11,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// Schema is the version of the wire form. Readers refuse a newer one.
-const Schema = 1
+// Schema is the version of the wire form. Readers refuse a newer one. 2: the reasons of
+// outcomes are codes and figures.
+const Schema = 2
 
 // Window is one period of one host.
 type Window struct {

@@ -104,7 +104,7 @@ func TestDecodeRefuses(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"", "unexpected end"}, {"null", "schema 0"}, {"{}", "schema 0"}, {`[]`, "cannot unmarshal"},
 		{string(good) + "{}", "after top-level value"},
-		{edit(`"schema":1`, `"schema":2,"new":1`), "schema 2, this homenode reads up to 1: written by a newer homenode"},
+		{edit(`"schema":2`, `"schema":3,"new":1`), "schema 3, this homenode reads up to 2: written by a newer homenode"},
 		{edit(`"seq":7`, `"sequence":7`), `unknown field "sequence"`},
 		{edit(`"length_ns":2000000000`, `"length_ns":-1`), "length -1ns is negative"},
 		{edit(`"id":2`, `"id":0`), "node 0 at position 1: ids must ascend"},

@@ -74,7 +74,7 @@ func full(t *testing.T) *fake {
 		}
 	}
 	w := h.Window()
-	reason := action.Reason{Rule: "mao.bind", Workload: "/demo/a", Summary: "s", Numbers: []action.Number{{Name: "n", Value: unit.Measured(1.0, "t"), Limit: unit.Some(2.0)}},
+	reason := action.Reason{Rule: "mao.bind", Workload: "/demo/a", Numbers: []action.Number{{Name: "n", Value: unit.Measured(1.0, "t"), Limit: unit.Some(2.0)}},
 		Alternatives: []action.Alternative{{Nodes: set.FromNodes(2), Chosen: true}}}
 	w.Outcomes = []action.Outcome{{Step: action.Step{Kind: action.SetCPUs, Workload: "/demo/a", CPUs: set.FromCPUs(1), Reason: reason}, Status: action.Done}}
 	until := time.Unix(2000, 0).UTC()
@@ -91,7 +91,7 @@ func full(t *testing.T) *fake {
 	}
 	defer f.Close()
 	for i := range 5 {
-		if err := decisions.Write(f, decisions.Entry{Schema: 1, At: time.Unix(int64(1000+i), 0).UTC(), Kind: action.Bind, Workload: "/demo/a", Service: "demo", Rule: "r", Numbers: reason.Numbers, Alternatives: reason.Alternatives}); err != nil {
+		if err := decisions.Write(f, decisions.Entry{Schema: decisions.Schema, At: time.Unix(int64(1000+i), 0).UTC(), Kind: action.Bind, Workload: "/demo/a", Service: "demo", Reason: reason}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,8 +20,9 @@ import (
 	"homenode/internal/window"
 )
 
-// Schema is the version of a line. Readers skip newer ones, and say so.
-const Schema = 1
+// Schema is the version of a line. Readers skip newer ones, and say so. 2: the reason is a
+// code and figures.
+const Schema = 2
 
 // NoAction is the kind of a decision to do nothing.
 const NoAction action.Kind = "none"
@@ -32,35 +33,27 @@ const WayKind action.Kind = "way"
 
 // Entry is one decision.
 type Entry struct {
-	Schema       int                  `json:"schema"`
-	At           time.Time            `json:"at"` // end of the window that it was taken in
-	Seq          uint64               `json:"seq"`
-	Action       string               `json:"action"` // in words
-	Kind         action.Kind          `json:"kind"`
-	Workload     string               `json:"workload"`
-	Service      string               `json:"service,omitempty"`
-	Nodes        set.NodeSet          `json:"nodes,omitzero"`
-	DryRun       bool                 `json:"dry_run,omitempty"`
-	Rule         string               `json:"rule"`
-	Summary      string               `json:"summary"`
-	Numbers      []action.Number      `json:"numbers,omitempty"`
-	Alternatives []action.Alternative `json:"alternatives,omitempty"`
+	Schema   int           `json:"schema"`
+	At       time.Time     `json:"at"` // end of the window that it was taken in
+	Seq      uint64        `json:"seq"`
+	Action   string        `json:"action"` // as Action.String has it
+	Kind     action.Kind   `json:"kind"`
+	Workload string        `json:"workload"`
+	Service  string        `json:"service,omitempty"`
+	Nodes    set.NodeSet   `json:"nodes,omitzero"`
+	DryRun   bool          `json:"dry_run,omitempty"`
+	Reason   action.Reason `json:"reason"`
 }
 
 // Validate says what of an entry cannot be.
 func (e Entry) Validate() error {
 	switch {
-	case e.Schema < 1 || e.Schema > Schema:
-		return fmt.Errorf("schema %d: want 1 to %d", e.Schema, Schema)
-	case e.Kind == "" || e.Workload == "" || e.Rule == "":
-		return errors.New("want kind, workload and rule")
+	case e.Schema != Schema:
+		return fmt.Errorf("schema %d: want %d", e.Schema, Schema)
+	case e.Kind == "" || e.Workload == "" || e.Reason.Rule == "":
+		return errors.New("want kind, workload and the reason's rule")
 	}
 	return nil
-}
-
-// Reason is the entry's, as the policy gave it.
-func (e Entry) Reason() action.Reason {
-	return action.Reason{Rule: e.Rule, Workload: e.Workload, Summary: e.Summary, Numbers: e.Numbers, Alternatives: e.Alternatives}
 }
 
 // Ways makes the entries of what was decided on the ways of bindings.
@@ -71,16 +64,16 @@ func Ways(w window.Window, news []action.Reason) (all []Entry) {
 	return all
 }
 
-// WayOf is the action of such an entry, in words.
+// WayOf is the action of such an entry.
 func WayOf(r action.Reason) string { return "way of " + r.Workload }
 
 // Of makes the entries of one window: its actions, and those workloads for which a
 // place was looked for in vain, when before says another rule of them. It returns
 // what to pass as before with the next window.
-func Of(w window.Window, wishes []action.Action, reasons []action.Reason, before map[string]string) ([]Entry, map[string]string) {
+func Of(w window.Window, actions []action.Action, reasons []action.Reason, before map[string]string) ([]Entry, map[string]string) {
 	var all []Entry
 	acted := map[string]bool{}
-	for _, x := range action.Decided(wishes) {
+	for _, x := range action.Decided(actions) {
 		acted[x.Workload] = true
 		all = append(all, entry(w, x.Kind, x.String(), x.Nodes, x.Reason))
 	}
@@ -100,8 +93,7 @@ func Of(w window.Window, wishes []action.Action, reasons []action.Reason, before
 func entry(w window.Window, kind action.Kind, words string, nodes set.NodeSet, r action.Reason) Entry {
 	wl, _ := w.Workload(r.Workload)
 	return Entry{
-		Schema: Schema, At: w.At, Seq: w.Seq, Action: words, Kind: kind, Workload: r.Workload, Service: wl.Service, Nodes: nodes,
-		Rule: r.Rule, Summary: r.Summary, Numbers: r.Numbers, Alternatives: r.Alternatives,
+		Schema: Schema, At: w.At, Seq: w.Seq, Action: words, Kind: kind, Workload: r.Workload, Service: wl.Service, Nodes: nodes, Reason: r,
 	}
 }
 
@@ -141,12 +133,14 @@ type Key struct {
 	Kind     action.Kind `json:"kind"`
 	Workload string      `json:"workload"`
 	Service  string      `json:"service"`
-	Rule     string      `json:"rule"`
+	Reason   struct {
+		Rule string `json:"rule"`
+	} `json:"reason"`
 }
 
 // says is whether the line is an entry, as far as its key tells.
 func (k Key) says() bool {
-	return Entry{Schema: k.Schema, Kind: k.Kind, Workload: k.Workload, Rule: k.Rule}.Validate() == nil
+	return Entry{Schema: k.Schema, Kind: k.Kind, Workload: k.Workload, Reason: action.Reason{Rule: k.Reason.Rule}}.Validate() == nil
 }
 
 // mostBytes bounds what is kept of a log while it is read for some of its entries.

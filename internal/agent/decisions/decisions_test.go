@@ -22,11 +22,11 @@ import (
 	"homenode/internal/window"
 )
 
-const line = `{"schema":1,"at":"2026-01-01T00:00:12Z","seq":12,"action":"bind /demo/a to nodes 1","kind":"bind","workload":"/demo/a","service":"a","nodes":"1","rule":"mao.bind","summary":"0.5 of its accesses are local","numbers":[{"name":"local_access_ratio","value":{"value":0.5,"how":"modelled","from":"perf r01d3"},"limit":0.9,"unit":"ratio"}],"alternatives":[{"nodes":"0","code":"cpu","detail":"1.2 CPUs left"},{"nodes":"1","code":"","detail":"fits","chosen":true}]}`
+const line = `{"schema":2,"at":"2026-01-01T00:00:12Z","seq":12,"action":"bind /demo/a to nodes 1","kind":"bind","workload":"/demo/a","service":"a","nodes":"1","reason":{"rule":"mao.bind","workload":"/demo/a","nodes":"1","numbers":[{"name":"local_access_ratio","value":{"value":0.5,"how":"modelled","from":"perf r01d3"},"limit":0.9,"unit":"ratio"}],"alternatives":[{"nodes":"0","code":"cpu","figures":[{"name":"cpu_needed","value":1.6},{"name":"cpu_left","value":1.2}]},{"nodes":"1","code":"","figures":[{"name":"cost","value":0.25}],"chosen":true}]}}`
 
 func TestDecodeDecision(t *testing.T) {
 	e, err := Decode([]byte(line))
-	if err != nil || e.Workload != "/demo/a" || e.Kind != action.Bind || len(e.Alternatives) != 2 || e.Numbers[0].Value.How != unit.HowModelled {
+	if err != nil || e.Workload != "/demo/a" || e.Kind != action.Bind || len(e.Reason.Alternatives) != 2 || e.Reason.Numbers[0].Value.How != unit.HowModelled {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	var out bytes.Buffer
@@ -34,8 +34,8 @@ func TestDecodeDecision(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, out.String(), line)
 	}
 	for text, want := range map[string]string{
-		"x": "parse decision", "{}": "schema 0", `{"schema":1}`: "kind", `{"schema":9,"kind":"bind"}`: "schema 9",
-		`{"schema":1,"kind":"bind","workload":"/a","rule":"r","nodes":"z"}`: "parse decision",
+		"x": "parse decision", "{}": "schema 0", `{"schema":2}`: "kind", `{"schema":9,"kind":"bind"}`: "schema 9", `{"schema":1,"kind":"bind"}`: "schema 1",
+		`{"schema":2,"kind":"bind","workload":"/a","reason":{"rule":"r"},"nodes":"z"}`: "parse decision",
 	} {
 		if e, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(e, Entry{}) {
 			t.Errorf("%s: %+v, %v", text, e, err)
@@ -75,7 +75,7 @@ func TestReadDecisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		e := Entry{Schema: 1, Seq: uint64(i), Kind: action.Bind, Workload: fmt.Sprintf("/w%d", i%2), Rule: "r"}
+		e := Entry{Schema: Schema, Seq: uint64(i), Kind: action.Bind, Workload: fmt.Sprintf("/w%d", i%2), Reason: action.Reason{Rule: "r"}}
 		if err := Write(f, e); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestNewest(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(line))
-	f.Add([]byte(`{"schema":1,"kind":"none","workload":"/a","rule":"r"}`))
+	f.Add([]byte(`{"schema":2,"kind":"none","workload":"/a","reason":{"rule":"r"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		e, err := Decode(text)
 		if err != nil {

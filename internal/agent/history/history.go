@@ -74,7 +74,7 @@ func (f File) Validate() error {
 		if !known[h.Node] || i > 0 && h.Node <= f.Nodes[i-1].Node {
 			return fmt.Errorf("history of node %d at position %d: ids must ascend and be the machine's", h.Node, i)
 		}
-		for _, u := range h.Utilisation() {
+		for _, u := range h.Utilisation {
 			// A little more than all CPUs is what two clocks make of all CPUs.
 			if figures++; !(u >= 0 && u <= 2) {
 				return fmt.Errorf("history of node %d: %v is no utilisation", h.Node, u)

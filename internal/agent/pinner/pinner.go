@@ -15,6 +15,7 @@ import (
 	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/machine"
+	"homenode/internal/render/words"
 	"homenode/internal/window"
 )
 
@@ -268,7 +269,7 @@ func (r *run) count(o action.Outcome) {
 		if !r.wishNew(o.Step) {
 			return
 		}
-		r.o.Say(fmt.Sprintf("would put thread %d of %s on CPUs %s: %s", o.Step.Thread, o.Step.Workload, o.Step.CPUs, o.Step.Reason.Summary))
+		r.o.Say(fmt.Sprintf("would put thread %d of %s on CPUs %s: %s", o.Step.Thread, o.Step.Workload, o.Step.CPUs, words.Sentence(o.Step.Reason)))
 		fallthrough
 	case action.Done:
 		r.sum.Moves++

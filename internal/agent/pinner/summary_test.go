@@ -22,13 +22,13 @@ func TestSummarySaysWhy(t *testing.T) {
 		if n++; n > 5 {
 			rule = "brm.stay"
 		}
-		return nil, []action.Reason{{Rule: rule, Workload: "pid:1", Summary: "so"}, {Rule: "x", Workload: "nobody"}}
+		return nil, []action.Reason{{Rule: rule, Workload: "pid:1"}, {Rule: "x", Workload: "nobody"}}
 	}))
 	if err != nil || len(s.Processes) != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	p := s.Processes[0]
-	if p.Reason.Rule != "brm.stay" || p.Reason.Summary != "so" || p.Rules["brm.explore"] != 5 || p.Rules["brm.stay"] != int(s.Windows)-5 || p.Pinned != 1 || p.Uncounted != 3 {
+	if p.Reason.Rule != "brm.stay" || p.Rules["brm.explore"] != 5 || p.Rules["brm.stay"] != int(s.Windows)-5 || p.Pinned != 1 || p.Uncounted != 3 {
 		t.Errorf("%+v", p)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/control"
 	"homenode/internal/journal"
+	"homenode/internal/render/words"
 	"homenode/internal/window"
 )
 
@@ -62,7 +63,7 @@ func (h *Host) planBind(ctx context.Context, a action.Action) ([]string, error) 
 	r := h.plan(a)
 	for _, o := range r.Own {
 		if o.Step.Workload == a.Workload {
-			return nil, errors.New(o.Detail)
+			return nil, errors.New(words.Became(o))
 		}
 	}
 	if busy {
@@ -113,10 +114,10 @@ func (h *Host) planSteps(ctx context.Context, workload string, r control.Round) 
 		if err != nil {
 			return nil, err
 		}
-		lines = append(append(more, lines...), "its memory goes first: "+j.Way.Sum())
+		lines = append(append(more, lines...), "its memory goes first: "+words.Sentence(j.Way.Reason(j.Workload, j.Nodes)))
 	}
 	if v, known := j.Pays.Get(); known && !j.Moving {
-		lines = append(lines, "its pages stay for now: "+v.Short)
+		lines = append(lines, "its pages stay for now: "+words.Sentence(v.Short()))
 	}
 	return lines, nil
 }

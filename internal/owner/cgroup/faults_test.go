@@ -184,7 +184,7 @@ func (s *scene) bound() {
 	s.t.Helper()
 	job, _ := s.jobs.Job("/demo/a")
 	now := s.settings()
-	if now[journal.Setting{Cgroup: "/demo/a", File: cpusFile}] != "2-3" || job.Stage != actuate.StageBound && (job.Stage != actuate.StageCPUsOnly || job.Why == "") {
+	if now[journal.Setting{Cgroup: "/demo/a", File: cpusFile}] != "2-3" || job.Stage != actuate.StageBound && (job.Stage != actuate.StageCPUsOnly || job.Why.Rule == "") {
 		s.t.Errorf("not bound in %d rounds: %+v; %v; %s", sceneRounds, job, now, s.story())
 	}
 }

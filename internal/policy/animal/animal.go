@@ -35,7 +35,7 @@ func (r *round) step() (State, []action.Action, []action.Reason) {
 	return State{VMs: r.vms, Price: r.price}, r.actions, reasons
 }
 
-// Learn is what Step learns of its workloads' behaviour, and no more: nobody gets a place.
+// Learn is what Step learns of its workloads' behaviour, and no more: none gets a place.
 // VMs are in the order of the window's workloads.
 func Learn(m machine.Machine, cfg Config, st State, w window.Window) State {
 	r := newRound(m, cfg, st, w)
@@ -54,8 +54,8 @@ type round struct {
 	vms     []Memory
 	facts   []facts
 	board   *board
-	free    set.CPUSet // nobody's
-	moving  bool       // somebody's memory came closer
+	free    set.CPUSet // not given to any
+	moving  bool       // some memory came closer
 	price   unit.Opt[float64]
 	actions []action.Action
 	reasons []action.Reason
@@ -63,11 +63,11 @@ type round struct {
 
 // facts are what a window says of a workload, or what follows.
 type facts struct {
-	cpus     int     // that it needs; 0: nobody can tell
+	cpus     int     // that it needs; 0: unknown
 	bytes    float64 // anonymous memory; unknown: 0
 	pinned   bool
 	occupied set.CPUSet // CPUs that it has without a place of ours
-	spins    bool       // its threads wait for each other, as far as anybody can tell
+	spins    bool       // its threads wait for each other, as far as their counters show
 	deviates unit.Opt[float64]
 	expected unit.Opt[float64]
 	at       []Share // where its memory is, of 1; Node is an index into board.nodes
@@ -120,8 +120,8 @@ func needs(wl *window.Workload) int {
 
 func ours(wl *window.Workload) bool { return wl.Binding.OursCPUs || wl.Binding.OursMems }
 
-// outcomes is number 1: who was refused, or whose binding somebody changed, has no
-// place, and is left alone for a while. What is still ours is given back.
+// outcomes is number 1: a VM that was refused, or whose binding another process changed,
+// has no place, and is left alone for a while. What is still ours is given back.
 func (r *round) outcomes() {
 	for k := range r.w.Outcomes {
 		o := &r.w.Outcomes[k]
@@ -136,11 +136,14 @@ func (r *round) outcomes() {
 		vm.leave()
 		vm.Retry = r.w.At.Add(r.pause(vm.Refusals))
 		vm.Refusals = min(vm.Refusals+1, mostDoublings)
-		rule, text := "animal.refused", "its binding was refused: "
+		why := action.Reason{Rule: "animal.refused", Detail: o.Detail}
 		if o.Status == action.Drifted {
-			rule, text = "animal.drifted", "somebody else changed its binding: "
+			why.Rule = "animal.drifted"
 		}
-		if why := r.say(i, rule, text+o.Detail); ours(&r.w.Workloads[i]) {
+		if o.Why.Rule != "" {
+			why = why.Because(o.Why)
+		}
+		if why = r.decide(i, why); ours(&r.w.Workloads[i]) {
 			r.unbind(i, why)
 		}
 	}
@@ -199,7 +202,7 @@ func (r *round) paceOf(i int) unit.Opt[float64] {
 func (r *round) cool(vm *Memory) time.Duration { return r.pause(vm.Moves - 1) }
 
 // follow waits for a VM's memory: enough of it is there, or no more comes. While others'
-// is being moved its turn may not have come; but nobody waits for more than a horizon.
+// is being moved its turn may not have come; but none waits for more than a horizon.
 func (r *round) follow(vm *Memory, wl *window.Workload) {
 	if !vm.Settling || vm.Pending {
 		return
@@ -245,10 +248,10 @@ func (r *round) expects(i int) unit.Opt[float64] {
 	return best
 }
 
-// lay is number 3: the board, with all who have CPUs. A VM whose CPUs are no longer all
+// lay is number 3: the board, with all VMs that have CPUs. A VM whose CPUs are no longer all
 // there has no place.
 func (r *round) lay() {
-	var taken set.CPUSet // by those who have no place of ours
+	var taken set.CPUSet // by VMs that have no place of ours
 	for i := range r.vms {
 		f, b := &r.facts[i], r.w.Workloads[i].Binding
 		if b.PinnedCPUs || !r.vms[i].placed() && b.OursCPUs {
@@ -313,7 +316,7 @@ func (r *round) layOne(i int) {
 	}
 	if vm.placed() && !vm.CPUs.SubsetOf(r.free) {
 		vm.leave()
-		r.say(i, "animal.lost", "some of its CPUs are gone, or somebody else's")
+		r.decide(i, action.Reason{Rule: "animal.lost"})
 		return
 	}
 	if !vm.placed() {
@@ -376,10 +379,10 @@ func (r *round) goOn() {
 		switch {
 		case !vm.Pending:
 		case ours(wl):
-			r.unbind(i, r.say(i, "animal.moving", "what it had is being given back"))
+			r.unbind(i, r.decide(i, action.Reason{Rule: "animal.moving.back"}))
 		default:
 			vm.Pending = false
-			r.bind(i, r.say(i, "animal.moving", "it goes on to its new place"))
+			r.bind(i, r.decide(i, action.Reason{Rule: "animal.moving"}))
 		}
 	}
 }

@@ -4,11 +4,10 @@ package animal
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
-	"homenode/internal/unit"
+	"homenode/internal/action"
 )
 
 // arrivals is number 4: those without a place, the largest first: small ones fit in what
@@ -33,14 +32,14 @@ func (r *round) wants(i int) bool {
 	vm, f, wl := &r.vms[i], &r.facts[i], &r.w.Workloads[i]
 	switch {
 	case f.pinned:
-		r.say(i, "animal.skip.pinned", "somebody else pinned it: "+wl.Binding.PinnedWhy)
+		r.decide(i, action.Reason{Rule: "animal.skip.pinned", Detail: wl.Binding.PinnedWhy})
 	case f.cpus <= 0:
-		r.say(i, "animal.skip.size", "neither its tasks nor its quota are known: nobody can tell how many CPUs it needs")
+		r.decide(i, action.Reason{Rule: "animal.skip.size"})
 	case vm.placed() || f.acted:
 	case ours(wl): // of an earlier life, or lost
-		r.unbind(i, r.say(i, "animal.orphan", "it is bound, and has no place: it is given back first"))
+		r.unbind(i, r.decide(i, action.Reason{Rule: "animal.orphan"}))
 	case r.w.At.Before(vm.Retry):
-		r.say(i, "animal.backoff", "it is left alone for a while")
+		r.decide(i, action.Reason{Rule: "animal.backoff"})
 	default:
 		return true
 	}
@@ -54,21 +53,21 @@ func (r *round) arrive(i int) {
 		vm := &r.vms[i]
 		vm.Retry = r.w.At.Add(r.pause(vm.Refusals))
 		vm.Refusals = min(vm.Refusals+1, mostDoublings)
-		r.say(i, "animal.wait", fmt.Sprintf("there is no room for %d CPUs and %v", v.cpus, unit.Bytes(v.bytes)))
+		r.decide(i, action.Reason{Rule: "animal.wait"})
 		return
 	}
-	what := "a free slot suits it"
+	why := action.Reason{Rule: "animal.arrive"}
 	switch {
 	case !suits:
-		what = "no slot suits it, and no few moves make one: the least bad"
+		why.Rule = "animal.arrive.least-bad"
 	case len(plan) > 1:
-		what = fmt.Sprintf("%d others move for it", len(plan)-1)
+		why.Rule, why.Numbers = "animal.arrive.after-moves", []action.Number{moves(len(plan) - 1)}
 	}
-	r.carryOut(plan, func(m move) (rule, text string) {
+	r.carryOut(plan, func(m move) action.Reason {
 		if m.id == i {
-			return "animal.arrive", what
+			return why
 		}
-		return "animal.reshuffle", "it makes room for " + r.w.Workloads[i].ID
+		return action.Reason{Rule: "animal.reshuffle", Other: r.w.Workloads[i].ID}
 	})
 }
 
@@ -95,7 +94,7 @@ func (r *round) cooled(vm *Memory) bool {
 
 // carryOut puts all of a plan on the board, and asks for it: first all leave, then each
 // gets its CPUs.
-func (r *round) carryOut(plan []move, reason func(move) (rule, text string)) {
+func (r *round) carryOut(plan []move, reason func(move) action.Reason) {
 	for _, m := range plan {
 		vm, f := &r.vms[m.id], &r.facts[m.id]
 		if !f.slot.none() {
@@ -104,14 +103,13 @@ func (r *round) carryOut(plan []move, reason func(move) (rule, text string)) {
 		}
 	}
 	for _, m := range plan {
-		rule, text := reason(m)
-		r.assign(m, rule, text)
+		r.assign(m, reason(m))
 	}
 }
 
 // assign gives a VM its place. Other CPUs of the same nodes are set at once; to other
 // nodes it is unbound first, as actuate wants.
-func (r *round) assign(m move, rule, text string) {
+func (r *round) assign(m move, why action.Reason) {
 	i := m.id
 	vm, wl := &r.vms[i], &r.w.Workloads[i]
 	was, had := vm.Nodes, vm.placed()
@@ -125,7 +123,8 @@ func (r *round) assign(m move, rule, text string) {
 	vm.Settling, vm.Still, vm.Since = true, 0, r.w.At
 	vm.Pace.calm()
 	vm.Retry, vm.Refusals = time.Time{}, 0
-	why := r.say(i, rule, fmt.Sprintf("%s: as a %s it goes to nodes %v, CPUs %v", text, r.kind(i), vm.Nodes, vm.CPUs))
+	why.Nodes, why.Detail = vm.Nodes, r.kind(i)
+	why = r.decide(i, why)
 	if ours(wl) && (!had || was != vm.Nodes) {
 		vm.Pending = true
 		r.unbind(i, why)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -105,7 +106,7 @@ func TestArrivalIsFast(t *testing.T) {
 		l.AnonByNode[0] = unit.Measured(unit.Bytes(cpus)*2*unit.GiB, "test")
 		_, _, reasons, tried := counted(t, h, st, h.Window())
 		reason := reasons[len(reasons)-1]
-		t.Logf("%d CPUs: %d tried: %s %s", cpus, tried, reason.Rule, reason.Summary)
+		t.Logf("%d CPUs: %d tried: %s %s", cpus, tried, reason.Rule, words.Sentence(reason))
 		h.Remove(l.ID)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// board is the machine with VMs on it: what is free, and who is beside whom. CPUs of a
+// board is the machine with VMs on it: what is free, and which are neighbours. CPUs of a
 // unit are alike, so that it counts them; which ones a VM gets is said at the end.
 type board struct {
 	cfg    *Config
@@ -53,7 +53,7 @@ type place struct {
 	id    int
 	units []int
 	most  int // CPUs that it has
-	free  int // of them, nobody's
+	free  int // of them, given to none
 	// room is memory that no VM has or will have; bytes are all that there could be.
 	room, bytes float64
 	server      int

@@ -11,7 +11,7 @@ type Class string
 // The classes. Package sim/apps has the same words for what its applications truly are.
 const (
 	Unknown Class = ""
-	Sheep   Class = "sheep"  // is not hurt by sharing a cache, and hurts nobody
+	Sheep   Class = "sheep"  // is not hurt by sharing a cache, and hurts none
 	Rabbit  Class = "rabbit" // is fast with the cache it has alone, and hurt where it has less
 	Devil   Class = "devil"  // accesses much and misses often anyhow: hurts others
 )

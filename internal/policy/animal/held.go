@@ -10,12 +10,12 @@ import (
 )
 
 // Bounds are the least and the most that a workload may hold of one cache, as shares of
-// its size. Where nobody counts that (resctrl's llc_occupancy), what everybody brings in
-// bounds it: what is brought in pushes out anybody's lines, in proportion to what each
-// holds there. So each fill adds to who brings it, and takes from all.
+// its size. Where that is not counted (resctrl's llc_occupancy), what all bring in
+// bounds it: what is brought in pushes out lines of any, in proportion to what each
+// holds there. So each fill adds to the one that brings it, and takes from all.
 //
 // 0 and 1 at first, they are as close together after a while as e^-(what was brought in /
-// the cache's size). What is brought in by who is in no window is not seen, and what is
+// the cache's size). What is brought in by workloads in no window is not seen, and what is
 // counts for the caches where threads are at the window's end: the least is too much by
 // the one, and both may be off by the other.
 type Bounds struct {
@@ -54,7 +54,7 @@ const lineBytes = 64
 // together, as shares of its size.
 type fills struct {
 	of  [][]float64 // by workload, by cache; nil: not known
-	all []float64   // by cache; NaN: somebody's is not known
+	all []float64   // by cache; NaN: that of one is not known
 }
 
 // linesOf are the lines that it brought in: reads for writing are among the misses, and
@@ -90,7 +90,7 @@ func (r *round) fillsOf(sites []Site) fills {
 }
 
 // bound is what i may hold of each cache now. In one that it has just come to, or shares
-// with who is not counted, it may hold anything.
+// with a workload that is not counted, it may hold anything.
 func (l *Look) bound(at Site, i int, f fills) {
 	was := l.Bounds
 	if l.Bounds = nil; len(at.Shares) > 0 {
@@ -121,7 +121,7 @@ func (l *Look) here(at Site) Bounds {
 	return b
 }
 
-// bounded is a sample with what it may hold, where nobody counted that.
+// bounded is a sample with what it may hold, where that was not counted.
 func (s Sample) bounded(b Bounds) Sample {
 	if size, ok := s.Cache.Get(); ok && !s.Held.Known() {
 		s.Low, s.High = unit.Some(b.Low*size), unit.Some(b.High*size)

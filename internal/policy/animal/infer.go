@@ -76,7 +76,7 @@ type Sample struct {
 	Far      unit.Opt[float64] `json:"far"`      // how far that is, in local distances beyond the own
 	Waits    unit.Opt[float64] `json:"waits"`    // cycles waiting for requests, else for memory at all
 	Held     unit.Opt[float64] `json:"held"`     // bytes of a last-level cache, of each that it uses
-	// Low and High bound Held where nobody counts that (Bounds).
+	// Low and High bound Held where that is not counted (Bounds).
 	Low   unit.Opt[float64] `json:"low,omitzero"`
 	High  unit.Opt[float64] `json:"high,omitzero"`
 	Cache unit.Opt[float64] `json:"cache"` // bytes that such a one has
@@ -90,7 +90,7 @@ type Sample struct {
 // mostWaits is cycles of waiting a cycle: 1, and what multiplexing may be off by.
 const mostWaits = 1.5
 
-// fewRequests are so many a cycle that who waits for none of them has a counter that does
+// fewRequests are so many a cycle that a program that waits for none of them has a counter that does
 // not work.
 const fewRequests = 1e-5
 
@@ -156,7 +156,7 @@ func (s Sample) mix(now Sample, weight float64) Sample {
 // Estimate is what Slowdowns would be, from counters alone:
 //
 //  1. Waiting is hits × 1 + reads from memory × DRAM (remote ones × Remote at a distance
-//     of 20; more, the farther they are; where nobody can tell how far, as if at 20), each
+//     of 20; more, the farther they are; where it is unknown how far, as if at 20), each
 //     divided by how many are under way at once. As all of it was counted, that gives
 //     the cycles that one unit of latency costs.
 //  2. Remote: if all reads came from distance 20, against all from the own node, both

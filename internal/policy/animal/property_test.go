@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"homenode/internal/action"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -136,7 +137,7 @@ func broken(h *windowtest.Host, w window.Window, st State, actions []action.Acti
 		if wl.Binding.PinnedCPUs {
 			pinned = pinned.Union(wl.Binding.CPUs)
 		}
-		if reasons[i].Workload != wl.ID || reasons[i].Rule == "" || reasons[i].Summary == "" || st.VMs[i].Workload != wl.ID {
+		if reasons[i].Workload != wl.ID || !words.Has(reasons[i].Rule) || strings.ContainsAny(words.Sentence(reasons[i]), "{}[]") || st.VMs[i].Workload != wl.ID {
 			return fmt.Sprintf("the reason of %s is %+v", wl.ID, reasons[i])
 		}
 	}

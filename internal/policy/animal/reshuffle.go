@@ -58,7 +58,7 @@ func (b *board) rearrange(v want, residents []resident, most int) []move {
 }
 
 // candidates are those that can be moved, and of them those whose going may help a VM: it
-// gets CPUs that suit it, or memory. CPUs of a cache do not suit it while anybody bad for
+// gets CPUs that suit it, or memory. CPUs of a cache do not suit it while a VM bad for
 // it stays there, and more of these than may be moved, or one that cannot be, do stay.
 func (b *board) candidates(v want, residents []resident, most int) (movable, helps []int) {
 	leave := make([]int, len(b.caches)) // how many bad ones each cache can be rid of
@@ -126,7 +126,7 @@ func (b *board) relieve(stays resident, residents []resident, most int) []move {
 		}
 	}
 	if len(bad) == 0 {
-		return nil // nobody's that could be moved
+		return nil // none that could be moved
 	}
 	for k := len(bad); k <= most; k++ {
 		for others := range groups(residents, rest, k-len(bad)) {
@@ -297,7 +297,7 @@ func (b *board) suitable(v want) []slot {
 // there is no room at all.
 func (b *board) find(v want, residents []resident, most int) (plan []move, suits bool) {
 	if b.short(v) {
-		return nil, false // nobody's moving helps
+		return nil, false // no move helps
 	}
 	_, level := b.nearest(v)
 	b.tries = 0

@@ -4,9 +4,9 @@ package animal
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
+	"homenode/internal/action"
 	"homenode/internal/machine"
 	"homenode/internal/unit"
 )
@@ -19,9 +19,9 @@ func (r *round) running() {
 	for _, i := range r.affected() {
 		switch {
 		case busy:
-			r.say(i, "animal.keep.turn", "it is affected, and another move is under way")
+			r.decide(i, action.Reason{Rule: "animal.keep.turn"})
 		case r.board.tired():
-			r.say(i, "animal.keep.turn", "it is affected, and enough was tried for others in this window")
+			r.decide(i, action.Reason{Rule: "animal.keep.tired"})
 		default:
 			busy = r.relieve(i)
 		}
@@ -81,7 +81,7 @@ func (r *round) relieve(i int) (done bool) {
 		return false
 	}
 	if !r.cooled(vm) {
-		r.say(i, "animal.keep.cool", "it is affected, and was moved not long ago")
+		r.decide(i, action.Reason{Rule: "animal.keep.cool"})
 		return false
 	}
 	if vm.Pace.Affected < vm.Pace.Again {
@@ -96,19 +96,24 @@ func (r *round) relieve(i int) (done bool) {
 		return false
 	}
 	gain, price := r.pays(i, before, after, plan)
+	figures := []action.Number{
+		moves(len(plan)),
+		{Name: "gain", Value: unit.Estimated(gain, "what it loses × what moving wins back"), Limit: unit.Some(r.cfg.PayRatio * price), Unit: "cpus"},
+		{Name: "price", Value: unit.Estimated(price, "memory to move × what that took lately"), Unit: "cpus"},
+		{Name: "worse_than_expected", Value: unit.Estimated(f.deviates.Or(0), "counters"), Limit: unit.Some(r.cfg.Threshold), Unit: "ratio"},
+	}
 	if !(gain >= r.cfg.PayRatio*price) {
-		r.say(i, "animal.keep.price", fmt.Sprintf("it is affected: %d moves would win %.2g CPUs' worth, and cost %.2g", len(plan), gain, price))
+		r.decide(i, action.Reason{Rule: "animal.keep.price", Numbers: figures})
 		return false
 	}
-	r.carryOut(plan, func(m move) (rule, text string) {
-		text = fmt.Sprintf("it runs %.0f %% worse than expected; %d moves win %.2g CPUs' worth for %.2g", 100*f.deviates.Or(0), len(plan), gain, price)
+	r.carryOut(plan, func(m move) action.Reason {
 		if m.id != i {
-			text = fmt.Sprintf("it leaves the cache of %s, that runs %.0f %% worse than expected", r.w.Workloads[i].ID, 100*f.deviates.Or(0))
+			return action.Reason{Rule: "animal.interference.leaves", Other: r.w.Workloads[i].ID, Numbers: figures}
 		}
-		return "animal.interference", text
+		return action.Reason{Rule: "animal.interference", Numbers: figures}
 	})
 	vm.Pace.calm()
-	r.say(i, "animal.interference", fmt.Sprintf("it stays, and %d others leave its cache", len(plan)))
+	r.decide(i, action.Reason{Rule: "animal.interference.stays", Numbers: figures})
 	return true
 }
 
@@ -121,7 +126,7 @@ type fate struct {
 // resign: nothing better is known. After a while less is expected.
 func (r *round) resign(i int) {
 	pace := &r.vms[i].Pace
-	r.say(i, "animal.keep.best", "it is affected, and no better place is known")
+	r.decide(i, action.Reason{Rule: "animal.keep.best"})
 	if pace.Affected >= r.cfg.GiveUp {
 		pace.Best, pace.Run = unit.None[float64](), nil
 		pace.calm()
@@ -176,7 +181,7 @@ func sumOf(plan []move) (sum float64) {
 
 // pays is what a plan wins and costs, in CPUs' worth over the horizon: of what the VM
 // loses the share that the benefit matrix says, by the level that it is better by; and
-// CPU time for moving everybody's memory, at what that took lately if it was more than
+// CPU time for moving the memory of all, at what that took lately if it was more than
 // is to be expected: links may be busy.
 func (r *round) pays(i int, before, after fate, plan []move) (gain, price float64) {
 	benefit := r.cfg.Benefit.of(r.classOf(i))

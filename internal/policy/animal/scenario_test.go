@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"homenode/internal/machine"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window/windowtest"
@@ -23,26 +24,26 @@ type script struct {
 	st  State
 }
 
-func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
-	switch words[0] {
+func (s *script) Line(h *windowtest.Host, line []string) (string, error) {
+	switch line[0] {
 	case "config":
-		if err := windowtest.Configure(&s.cfg, words[1:]); err != nil {
+		if err := windowtest.Configure(&s.cfg, line[1:]); err != nil {
 			return "", err
 		}
 		return "", s.cfg.Validate()
 	case "caches": // one of so much for each node
-		size, err := unit.ParseBytes(words[1])
+		size, err := unit.ParseBytes(line[1])
 		giveCaches(&h.Machine, size)
 		return "", err
 	case "is": // is ID CLASS: counters of a program of that class, of 4 MiB of cache
-		return "", is(h, words[1], words[2])
+		return "", is(h, line[1], line[2])
 	case "tick", "skip": // skip says nothing
 		n := 1
-		if len(words) > 1 {
-			n, _ = strconv.Atoi(words[1])
+		if len(line) > 1 {
+			n, _ = strconv.Atoi(line[1])
 		}
 		out := s.tick(h, n)
-		if words[0] == "skip" {
+		if line[0] == "skip" {
 			out = ""
 		}
 		return out, nil
@@ -91,7 +92,7 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		}
 		if n == 1 {
 			for _, r := range reasons {
-				fmt.Fprintf(&out, "  %s %s: %s\n", r.Workload, r.Rule, r.Summary)
+				fmt.Fprintf(&out, "  %s %s: %s\n", r.Workload, r.Rule, words.Sentence(r))
 			}
 		}
 		for _, a := range actions {

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/window"
 )
 
-// Site is where on the machine a workload ran in a window. What nobody can tell is
+// Site is where on the machine a workload ran in a window. What is not known is
 // unknown.
 type Site struct {
 	Cache unit.Opt[unit.Bytes] // size of the last-level caches that it ran in; of several the least
@@ -25,7 +25,7 @@ type Site struct {
 	Far unit.Opt[float64]
 }
 
-// SiteOf looks where its threads are; where nobody reads these, how much CPU time it used
+// SiteOf looks where its threads are; where these are not read, how much CPU time it used
 // on each node. Where it may be says only something if that is one cache: unbound it is
 // the whole machine.
 func SiteOf(m machine.Machine, w *window.Window, wl *window.Workload) Site {
@@ -102,7 +102,7 @@ func cachesOfNodes(m machine.Machine, w *window.Window, wl *window.Workload) ([]
 	return shares, any
 }
 
-// onlyCache is for who may be in one alone.
+// onlyCache is for a workload that may be in one alone.
 func onlyCache(m machine.Machine, wl *window.Workload) ([]float64, bool) {
 	shares, n := make([]float64, len(m.LLCs)), 0
 	for k := range m.LLCs {

@@ -22,7 +22,7 @@ import (
 //  4. Memory is spread over its nodes by the room there is.
 //
 // What is better: a smaller span, then a smaller sum of distances, then better
-// neighbours; then one that its memory has less far to go to; then, who is no sheep gets the least crowded caches, and sheep, who
+// neighbours; then one that its memory has less far to go to; then, what is no sheep gets the least crowded caches, and sheep, which
 // do not mind, fill up what is left; then the node with the lowest number.
 
 // search goes over slots of one VM.

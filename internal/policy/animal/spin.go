@@ -22,7 +22,7 @@ const leastRequests = 1000
 // its instructions are as little a measure. intensity is that of the thread that waits
 // least: spinning or not, it is the program's.
 //
-// false is also where nobody reads threads, where all of them wait alike, and for one
+// false is also where threads are not read, where all of them wait alike, and for one
 // thread.
 func waiting(wl *window.Workload, differ float64) (spins bool, intensity unit.Opt[float64]) {
 	var all []float64

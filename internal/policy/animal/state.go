@@ -13,7 +13,7 @@ import (
 )
 
 // State is what is remembered between windows: a plain value. The zero State is a fresh
-// start. Who is not in a window is forgotten.
+// start. What is not in a window is forgotten.
 type State struct {
 	VMs []Memory `json:"vms,omitempty"` // by workload
 	// Price is seconds of a CPU that moving a GB of memory took lately; unknown: none was.
@@ -23,7 +23,7 @@ type State struct {
 // Memory is what is remembered of a workload.
 type Memory struct {
 	Workload string `json:"workload"`
-	// Its place: CPUs that are nobody else's, their nodes and those of its memory, and
+	// Its place: CPUs that no other VM has, their nodes and those of its memory, and
 	// how its memory is spread there. Empty: it has none.
 	Nodes set.NodeSet `json:"nodes,omitzero"`
 	CPUs  set.CPUSet  `json:"cpus,omitzero"`
@@ -187,7 +187,7 @@ func (l *Look) Doubt(f Infer) string {
 	case !s.Cache.Known():
 		return "which last-level caches it used, or how large they are, is not known"
 	case !s.Held.Known() && !s.Low.Known():
-		return "nobody counts what it holds of a cache"
+		return "what it holds of a cache is not counted"
 	}
 	return "what it may hold of a cache leaves more than one class open"
 }
@@ -230,7 +230,7 @@ func (l *Look) turn(f Infer, intensity float64) Look {
 		next.Says = f.verdict(next.Mean, next.Windows)
 	}
 	past = append(past, Look{Mean: l.Mean, Windows: l.Windows, Back: l.Back})
-	if len(past) > behaviours { // who is known least is forgotten
+	if len(past) > behaviours { // the one that is known least is forgotten
 		least := slices.MinFunc(past, func(a, b Look) int { return cmp.Compare(a.Windows, b.Windows) })
 		i := slices.IndexFunc(past, func(p Look) bool { return p.Windows == least.Windows })
 		past = slices.Delete(past, i, i+1)

@@ -4,7 +4,6 @@ package brm
 
 import (
 	"fmt"
-	"reflect"
 	"testing"
 
 	"homenode/internal/action"
@@ -43,40 +42,9 @@ func BenchmarkStep(b *testing.B) {
 			m, st, w := steady(b, c.threads, c.each)
 			b.ReportAllocs()
 			for b.Loop() {
-				Decide(m, DefaultConfig(), st, w)
-			}
-		})
-	}
-}
-
-// BenchmarkStepWithReasons is what the words cost.
-func BenchmarkStepWithReasons(b *testing.B) {
-	for _, each := range []int{8, 1} {
-		b.Run(fmt.Sprintf("threads=2000/each=%d", each), func(b *testing.B) {
-			m, st, w := steady(b, 2000, each)
-			b.ReportAllocs()
-			for b.Loop() {
 				Step(m, DefaultConfig(), st, w)
 			}
 		})
-	}
-}
-
-// Who wants no words gets the same state and the same actions.
-func TestDecideIsStep(t *testing.T) {
-	for _, each := range []int{1, 4, 50} {
-		m, w := large(100, each)
-		st := State{}
-		for i := range 200 {
-			now := w.window()
-			next, actions, _ := Step(m, DefaultConfig(), st, now)
-			again, same := Decide(m, DefaultConfig(), st, now)
-			if !reflect.DeepEqual(next, again) || !reflect.DeepEqual(actions, same) {
-				t.Fatalf("%d a VM, window %d: Decide differs: %v, %v", each, i, actions, same)
-			}
-			st = next
-			w.apply(t, actions)
-		}
 	}
 }
 

@@ -18,21 +18,6 @@ import (
 // comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
 	r := newRound(m, cfg, w)
-	r.run(st)
-	return r.next, r.actions, r.explain()
-}
-
-// Decide is Step for those who have no use for words: the same next state and the same
-// actions with their whole reasons, and none for workloads that stay as they are. Of many
-// small VMs, saying why nothing is done is most of the work.
-func Decide(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action) {
-	r := newRound(m, cfg, w)
-	r.run(st)
-	r.explainActions()
-	return r.next, r.actions
-}
-
-func (r *round) run(st State) {
 	r.recall(st) // 1
 	r.outcomes()
 	r.measure() // 2
@@ -41,6 +26,7 @@ func (r *round) run(st State) {
 	r.judge()   // 6
 	r.decide()  // 7, 8
 	r.place()   // 9
+	return r.next, r.actions, r.explain()
 }
 
 // round is one Step at work.
@@ -54,22 +40,18 @@ type round struct {
 	load, coreLoad []float64 // CPUs' worth of the window's threads
 	coreCPUs       []int16   // by core
 
-	next    State
-	threads []seen // parallel to next.Threads
-	loads   []load // parallel to the window's workloads
-	system  mean   // of all penalties
-	drift   float64
-	wishes  []wish
-	actions []action.Action
-	moves   int // of the actions; others give threads back what they had
+	next      State
+	threads   []seen // parallel to next.Threads
+	loads     []load // parallel to the window's workloads
+	system    mean   // of all penalties
+	drift     float64
+	proposals []proposal
+	actions   []action.Action
+	moves     int // of the actions; others give threads back what they had
 	// Explorers now, and as many as may be.
 	explorers, mostExplorers int
 	// near holds, for each node, the others from near to far; made when first asked for.
 	near [][]int16
-	// What may be used, of the last thread asked about.
-	may      []bool
-	mayCPUs  set.CPUSet
-	mayKnown bool
 	// Movable threads by node, made when the first node is full.
 	on [][]int32
 }
@@ -77,8 +59,9 @@ type round struct {
 // node is one with CPUs that are online.
 type node struct {
 	id   int
-	cpus []int32 // ascending
-	busy int     // threads on it that want a CPU of it
+	cpus []int32    // ascending
+	set  set.CPUSet // of the same
+	busy int        // threads on it that want a CPU of it
 }
 
 // seen is a thread in this window.
@@ -91,7 +74,7 @@ type seen struct {
 	value    float64 // the scope's penalty
 	known    bool    // value is
 	settled  bool    // its stay is long enough for it to move on
-	moved    bool    // a wish of it was granted
+	moved    bool    // it was granted a move
 }
 
 // load is a workload in this window.
@@ -104,7 +87,7 @@ type load struct {
 	moved, explored   int
 	swapped, full     int
 	released, brought int
-	pinned            int // threads that somebody else tied
+	pinned            int // threads that another process tied
 	knows             int // threads that know more than one node
 }
 
@@ -137,7 +120,7 @@ func (r *round) makeNodes() {
 	}
 	for i := range r.w.Nodes {
 		if cpus := r.w.Nodes[i].CPUs; !cpus.IsEmpty() {
-			n := node{id: r.w.Nodes[i].ID, cpus: make([]int32, 0, cpus.Len())}
+			n := node{id: r.w.Nodes[i].ID, set: cpus, cpus: make([]int32, 0, cpus.Len())}
 			for cpu := range cpus.All() {
 				n.cpus = append(n.cpus, int32(cpu))
 				most = max(most, cpu+1)
@@ -149,7 +132,6 @@ func (r *round) makeNodes() {
 	r.nodeOf, r.coreOf = make([]int16, most), make([]int16, most)
 	r.load, r.coreLoad = make([]float64, most), make([]float64, len(r.m.Cores))
 	r.coreCPUs = make([]int16, len(r.m.Cores))
-	r.may = make([]bool, len(r.nodes))
 	for cpu := range r.nodeOf {
 		r.nodeOf[cpu], r.coreOf[cpu] = none, none
 	}

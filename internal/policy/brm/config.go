@@ -95,7 +95,7 @@ type Config struct {
 	WhenFull Full `yaml:"when_full" json:"when_full"`
 	MaxMoves int  `yaml:"max_moves" json:"max_moves"` // threads a period, of which a change of places takes two; 0: no limit
 
-	// Who is a candidate, where nobody says; see infer.go.
+	// Which workloads are candidates, where the operator does not say; see infer.go.
 	Infer        bool          `yaml:"infer" json:"infer"`
 	MinGain      unit.Ratio    `yaml:"min_gain" json:"min_gain"`           // of its cycles, between its nodes; of a single move half of it
 	InferPeriods int           `yaml:"infer_periods" json:"infer_periods"` // in a row, before it is said so

@@ -14,7 +14,7 @@
 // A step is one period, 10 ms or longer. For each thread of a candidate:
 //
 //  1. What is remembered of it is found again: {node, bias node, prob, unc[node]}, by its
-//     workload and ID. Who is gone is forgotten.
+//     workload and ID. What is gone is forgotten.
 //  2. Its uncore penalty is W/A: cycles with a critical request outstanding, for each
 //     request that left the private caches. With fewer than MinRequests in the period
 //     there is no new figure, and the last one stays: unknown is not zero.
@@ -31,7 +31,7 @@
 //     and Fall 1)
 //  6. Candidates are those with the tag numa_sensitive (paper: vCPUs whose guest's
 //     affinity is restricted); those without any tag are inferred (infer.go; the paper's
-//     future work). Who hardly waits for memory (MinStall) stays where it is.
+//     future work). What hardly waits for memory (MinStall) stays where it is.
 //  7. r is drawn from 0 … 99; if r < prob it goes to the bias node, and prob is reset
 //     (paper). Not before its visit has Samples that count.
 //  8. Where its node is the best that it knows, it goes to see the nearest one that it
@@ -46,8 +46,8 @@
 //     away is left alone (paper). With Hold it stays tied to the node, as long as that has
 //     a CPU for each thread on it.
 //
-// Whom somebody else pinned, whose CPU is unknown, or who was refused just now is never
-// moved. Every workload has one reason in each step.
+// A thread that another process pinned, whose CPU is unknown, or that was refused just now
+// is never moved. Every workload has one reason in each step.
 //
 // What is drawn depends on the state's seed, the step and the thread: the same state and
 // window give the same answer, and neither other threads nor the numbers of nodes

@@ -9,12 +9,12 @@ import (
 	"homenode/internal/window"
 )
 
-// wish is a thread that is to go to a node.
-type wish struct {
+// proposal is a thread that is to go to a node.
+type proposal struct {
 	thread int
 	node   int
 	why    reason
-	order  uint64 // drawn: who comes first has the idle CPUs
+	order  uint64 // drawn: the first have the idle CPUs
 	draw   draw
 }
 
@@ -42,7 +42,7 @@ func (r *round) decide() {
 		for k := l.first; k < l.first+l.count; k++ {
 			t := &r.next.Threads[k]
 			if l.candidate || l.verdict.tagged {
-				t.Home = none // its trial found something, or somebody has said what is so
+				t.Home = none // its trial found something, or the operator has said what is so
 			}
 			switch {
 			case (t.Held || wl.Threads[k-l.first].Ours) && !(r.cfg.Hold && (l.candidate || l.trial) && !r.crowded(t.Node)):
@@ -52,10 +52,10 @@ func (r *round) decide() {
 			}
 		}
 	}
-	slices.SortFunc(r.wishes, func(a, b wish) int { return cmp.Or(cmp.Compare(a.order, b.order), a.thread-b.thread) })
+	slices.SortFunc(r.proposals, func(a, b proposal) int { return cmp.Or(cmp.Compare(a.order, b.order), a.thread-b.thread) })
 }
 
-// movable says that a thread's place is known, is nobody else's doing, and was not
+// movable says that a thread's place is known, is no other process's doing, and was not
 // refused just now.
 func (r *round) movable(k int) bool {
 	s, t := &r.threads[k], &r.next.Threads[k]
@@ -70,11 +70,11 @@ func (r *round) draw(l *load, wl *window.Workload, k int, trying *int) {
 	visits := r.next.visits(k)
 	switch {
 	case !l.candidate && !l.trial: // what a trial sent away, and nothing came of it
-		r.wish(k, t.Home, goesHome, d)
+		r.propose(k, t.Home, goesHome, d)
 	case !s.settled || r.idle(t):
 	case t.Bias != t.Node && t.Bias != none:
 		if r.roomOn(wl, s.th, t.Bias) && d.below(certain) < t.Prob {
-			r.wish(k, t.Bias, byBias, d)
+			r.propose(k, t.Bias, byBias, d)
 		}
 	case r.next.Now < t.Next || r.explorers >= r.mostExplorers || d.below(certain) >= r.cfg.ExploreChance:
 	case l.trial && *trying >= r.cfg.TrialThreads && t.Home == none:
@@ -86,7 +86,7 @@ func (r *round) draw(l *load, wl *window.Workload, k int, trying *int) {
 				*trying++
 			}
 			r.explorers++
-			r.wish(k, to, why, d)
+			r.propose(k, to, why, d)
 		}
 	}
 }
@@ -97,8 +97,8 @@ func (r *round) idle(t *Thread) bool {
 	return ok && stall < float64(r.cfg.MinStall)
 }
 
-func (r *round) wish(k, to int, why reason, d draw) {
-	r.wishes = append(r.wishes, wish{thread: k, node: to, why: why, order: d.next(), draw: d})
+func (r *round) propose(k, to int, why reason, d draw) {
+	r.proposals = append(r.proposals, proposal{thread: k, node: to, why: why, order: d.next(), draw: d})
 }
 
 // unknown is the nearest node that a thread may use and does not know, of the nearest
@@ -164,17 +164,5 @@ const farthest = 256
 
 // roomOn says that a thread may use a CPU of a node.
 func (r *round) roomOn(wl *window.Workload, th *window.Thread, k int) bool {
-	may := mayUse(wl, th)
-	if !r.mayKnown || may != r.mayCPUs {
-		r.mayCPUs, r.mayKnown = may, true
-		for j := range r.may {
-			r.may[j] = false
-		}
-		for cpu := range may.All() {
-			if cpu < len(r.nodeOf) && r.nodeOf[cpu] != none {
-				r.may[r.nodeOf[cpu]] = true
-			}
-		}
-	}
-	return r.may[k]
+	return mayUse(wl, th).Overlaps(r.nodes[k].set)
 }

@@ -8,7 +8,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Which workloads are candidates, where nobody says (the paper's future work). Where
+// Which workloads are candidates, where the operator does not say (the paper's future work). Where
 // threads run matters to a workload if
 //
 //  1. its threads wait for memory: stall share = Σ W / Σ cycles ≥ MinStall, and
@@ -23,10 +23,10 @@ import (
 // Hysteresis: a verdict changes after InferPeriods in a row; and a yes becomes a no only
 // at half the limits. No figure, no change.
 //
-// Who waits for memory and has only ever been on one node has no response. Then there is
+// What waits for memory and has only ever been on one node has no response. Then there is
 // a trial: TrialThreads of its threads explore, for TrialLength. If nothing comes of it,
 // they go home, and the next trial is TrialEvery later, doubling. So the price of not
-// knowing is bounded, and who does not wait for memory never pays it.
+// knowing is bounded, and what does not wait for memory never pays it.
 
 // Memory is what is remembered of a workload.
 type Memory struct {

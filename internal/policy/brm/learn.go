@@ -120,7 +120,7 @@ func (r *round) bias(s *seen, t *Thread, visits []Visit) {
 // workload stay a candidate.
 func (r *round) worth() float64 { return float64(float64(r.cfg.MinGain) * 0.5) }
 
-// worthIt says that a thread gains so much by going from here to there. Who only came to
+// worthIt says that a thread gains so much by going from here to there. One that only came to
 // look goes back for less. A sum's difference is not the thread's own: there the sum
 // decides.
 func (r *round) worthIt(t *Thread, here, there *Visit) bool {

@@ -83,7 +83,7 @@ func TestMaxMovesIsOfMoves(t *testing.T) {
 			win.Workloads[0].Threads[i].Ours = true // and is to be given back, period for period
 		}
 		var actions []action.Action
-		st, actions = Decide(w.machine, cfg, st, win)
+		st, actions, _ = Step(w.machine, cfg, st, win)
 		moved := 0
 		for _, a := range actions {
 			if !a.CPUs.IsEmpty() {
@@ -109,7 +109,7 @@ func TestPinnedIsSaid(t *testing.T) {
 		rule   string
 	}{
 		{unit.Some(true), 2, "brm.pinned"}, {unit.None[bool](), 2, "brm.pinned"},
-		{unit.Some(false), 2, "brm.not-sensitive"}, {unit.Some(true), 1, "brm.stay"},
+		{unit.Some(false), 2, "brm.tagged"}, {unit.Some(true), 1, "brm.stay"},
 	} {
 		w := newToy(1, 2, 4)
 		w.add("/a", 2, 0, func(int) int { return 0 }, byDistance).sensitive = c.tag

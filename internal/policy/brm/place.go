@@ -14,10 +14,10 @@ import (
 // threads use. Higher, and threads that sleep now and then lose their CPU.
 const idleCPU = 0.1
 
-// place is number 9: wishes are granted in the order drawn.
+// place is number 9: proposals are granted in the order drawn.
 func (r *round) place() {
-	for i := range r.wishes {
-		wi := &r.wishes[i]
+	for i := range r.proposals {
+		wi := &r.proposals[i]
 		if r.threads[wi.thread].moved {
 			continue // it changed places with another
 		}
@@ -36,9 +36,9 @@ func (r *round) left() int {
 	return r.cfg.MaxMoves - r.moves
 }
 
-// grant moves a thread to its wish's node: to a CPU that is no busier than its own; else
+// grant moves a thread to the node proposed for it: to a CPU that is no busier than its own; else
 // as WhenFull says.
-func (r *round) grant(wi *wish) {
+func (r *round) grant(wi *proposal) {
 	s := &r.threads[wi.thread]
 	l, wl := &r.loads[s.workload], &r.w.Workloads[s.workload]
 	cpu, used := r.leastLoaded(wi.node, mayUse(wl, s.th), &wi.draw)
@@ -52,7 +52,7 @@ func (r *round) grant(wi *wish) {
 	}
 	full := r.cfg.WhenFull
 	if full == FullSwap && r.crowded(int(r.nodeOf[s.cpu])) {
-		full = FullGo // it leaves no CPU idle: who waits here takes it
+		full = FullGo // it leaves no CPU idle: a thread that waits here takes it
 	}
 	if full == FullSwapOnly || full == FullSwap && wi.why == byBias {
 		if other := r.partner(wi); other != none && r.cfg.MaxMoves != 1 {
@@ -69,7 +69,7 @@ func (r *round) grant(wi *wish) {
 
 // swap lets a thread change places with another; in another period where only one more
 // may be moved in this one.
-func (r *round) swap(wi *wish, other int) {
+func (r *round) swap(wi *proposal, other int) {
 	if r.left() < 2 {
 		return
 	}
@@ -176,7 +176,7 @@ func (r *round) release(l *load, wl *window.Workload, k int) {
 // partner is who changes places with a thread whose node is full (ours; the paper goes
 // there all the same): a candidate there that loses less by it than the thread gains,
 // the one that loses least.
-func (r *round) partner(wi *wish) int {
+func (r *round) partner(wi *proposal) int {
 	from := r.next.Threads[wi.thread].Node
 	gain := r.factor(wi.thread, from, wi.node)
 	best, least := none, 0.0
@@ -194,17 +194,17 @@ func (r *round) partner(wi *wish) int {
 	return best
 }
 
-// pays says that who takes gain times as long gains more by it than another loses who
-// takes loss times as long. Two that are alike must not change places for what is noise.
+// pays says that a thread which takes gain times as long gains more by it than another
+// loses which takes loss times as long. Two that are alike must not change places for what is noise.
 func (r *round) pays(gain, loss float64) bool {
 	return gain == 1 && loss <= 1 || float64(gain*loss) <= 1-r.worth()
 }
 
 // givesWay says that a thread on the full node that another goes to loses less than that
-// one gains: there is nobody for it to change places with, but the kernel can make room.
+// one gains: there is none for it to change places with, but the kernel can make room.
 // Where all have as much to lose it would only take one of them away, which comes back,
 // and so on.
-func (r *round) givesWay(wi *wish) bool {
+func (r *round) givesWay(wi *proposal) bool {
 	from := r.next.Threads[wi.thread].Node
 	gain := r.factor(wi.thread, from, wi.node)
 	for k := range r.threads {

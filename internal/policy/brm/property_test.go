@@ -13,6 +13,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -233,7 +234,7 @@ func checkReasons(t *testing.T, w window.Window, reasons []action.Reason, action
 	}
 	for i, r := range reasons {
 		wl := &w.Workloads[i]
-		if r.Workload != wl.ID || !strings.HasPrefix(r.Rule, "brm.") || r.Summary == "" {
+		if r.Workload != wl.ID || !strings.HasPrefix(r.Rule, "brm.") || !words.Has(r.Rule) || strings.ContainsAny(words.Sentence(r), "{}[]") {
 			t.Fatalf("reason %d is %+v", i, r)
 		}
 		if (len(wl.Threads) == 0) != (r.Rule == "brm.no-threads") {

@@ -57,7 +57,7 @@ func TestStaysWhereCPUsAreIdle(t *testing.T) {
 			st, moves := State{}, 0
 			for range 3000 {
 				var actions []action.Action
-				st, actions = Decide(w.machine, cfg, st, w.window())
+				st, actions, _ = Step(w.machine, cfg, st, w.window())
 				w.apply(t, actions)
 				w.even()
 				moves += len(actions)
@@ -110,7 +110,7 @@ func TestSmallGainsAreLeft(t *testing.T) {
 				l.threads[0].cpu, l.threads[1].cpu = 0, 1 // the kernel's doing
 			}
 			var actions []action.Action
-			st, actions = Decide(w.machine, cfg, st, w.window())
+			st, actions, _ = Step(w.machine, cfg, st, w.window())
 			w.apply(t, actions)
 			if i >= 400 {
 				n += len(actions)

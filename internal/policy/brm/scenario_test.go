@@ -13,6 +13,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -39,29 +40,29 @@ type script struct {
 	counts  map[string][2]float64 // requests and cycles a window
 }
 
-func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
-	switch words[0] {
+func (s *script) Line(h *windowtest.Host, line []string) (string, error) {
+	switch line[0] {
 	case "config":
-		if err := windowtest.Configure(&s.cfg, words[1:]); err != nil {
+		if err := windowtest.Configure(&s.cfg, line[1:]); err != nil {
 			return "", err
 		}
 		return "", s.cfg.Validate()
 	case "tag":
-		h.Load(words[1]).Sensitive = unit.Some(words[2] == "yes")
+		h.Load(line[1]).Sensitive = unit.Some(line[2] == "yes")
 		return "", nil
 	case "thread":
-		return "", s.thread(h, words[1:])
+		return "", s.thread(h, line[1:])
 	case "refused": // refused ID TID: what it was last asked was not done
-		id, err := strconv.Atoi(words[2])
-		h.Report(action.Outcome{Step: action.Step{Kind: action.PinThread, Workload: words[1], Thread: id}, Status: action.Refused, Detail: "EPERM"})
+		id, err := strconv.Atoi(line[2])
+		h.Report(action.Outcome{Step: action.Step{Kind: action.PinThread, Workload: line[1], Thread: id}, Status: action.Refused, Detail: "EPERM"})
 		return "", err
 	case "end": // a thread
-		id, err := strconv.Atoi(words[2])
-		l := h.Load(words[1])
+		id, err := strconv.Atoi(line[2])
+		l := h.Load(line[1])
 		l.Threads = slices.DeleteFunc(l.Threads, func(t window.Thread) bool { return t.ID == id })
 		return "", err
 	case "core": // CPUs that share one
-		cpus, err := set.ParseCPUs(words[1])
+		cpus, err := set.ParseCPUs(line[1])
 		for i := range h.Machine.CPUs {
 			if cpus.Has(h.Machine.CPUs[i].ID) {
 				h.Machine.CPUs[i].Core = unit.Some(len(h.Machine.Cores))
@@ -71,8 +72,8 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 		return "", err
 	case "tick":
 		n := 1
-		if len(words) > 1 {
-			n, _ = strconv.Atoi(words[1])
+		if len(line) > 1 {
+			n, _ = strconv.Atoi(line[1])
 		}
 		return s.tick(h, n), nil
 	case "state":
@@ -181,7 +182,7 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		}
 		for _, r := range reasons {
 			if n == 1 {
-				fmt.Fprintf(&out, "  %s %v\n", r.Workload, r)
+				fmt.Fprintf(&out, "  %s %s\n", r.Workload, words.Full(r))
 			}
 		}
 	}

@@ -98,14 +98,3 @@ func BenchmarkSteadyStep(b *testing.B) {
 		n++
 	}
 }
-
-func BenchmarkSteadyDecide(b *testing.B) {
-	m, windows := steadyHost(rand.New(rand.NewPCG(1, 5)))
-	cfg := DefaultConfig()
-	st, n := steadyState(m, cfg, windows), uint64(600)
-	b.ReportAllocs()
-	for b.Loop() {
-		st, _, _ = Decide(m, cfg, st, nth(windows, n))
-		n++
-	}
-}

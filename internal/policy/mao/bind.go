@@ -4,7 +4,6 @@ package mao
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"homenode/internal/action"
@@ -19,36 +18,33 @@ import (
 //     and nothing speaks against it (standing).
 //  2. Candidates by remote traffic, most first; those whose remote reads are not
 //     known come after, by CPU use. Choice: the paper gives no order.
-//  3. Place one after the other, each seeing what the ones before it took; at
+//  3. Place one after the other, each after what the ones before it took; at
 //     most MaxBindsPerWindow are bound. A service with several replicas is placed as a
-//     whole, and one of which some are bound comes first; see service.go.
+//     whole; one of which some replicas are bound already comes first; see service.go.
 
 func (r *round) bind() {
 	r.owed()
 	for _, i := range r.candidates() { // 3
-		g := r.group(i)
-		switch {
+		switch g := r.groupOf[i]; {
 		case g != nil:
 			r.bindService(g)
 		case r.binds >= r.cfg.MaxBindsPerWindow:
-			r.pass(i, "mao.skip.limit")
+			r.limited(i)
 		default:
-			r.place(i)
+			r.place(i, false)
 		}
 	}
 }
 
-func (r *round) limitWords(i int) wording {
-	return wording{
-		summary: fmt.Sprintf("it would be placed, but this window's limit of %d is used up", r.cfg.MaxBindsPerWindow),
-		numbers: r.loads[i].evidence(),
-	}
+// limited is the reason of one that would be bound, but for this window's limit.
+func (r *round) limited(i int) {
+	most := number("binds", unit.Measured(float64(r.binds), "counted"), float64(r.cfg.MaxBindsPerWindow), "workloads")
+	r.decide(i, action.Reason{Rule: ruleLimit, Numbers: append(r.loads[i].evidence(), most)})
 }
 
 // candidates are numbers 1 and 2 of this file.
 func (r *round) candidates() []int {
-	r.spare.ids = empty(r.spare.ids, len(r.loads))
-	ids := r.spare.ids
+	var ids []int
 	for i := range r.loads {
 		if r.standing(&r.loads[i]) == "" && !r.decided(i) {
 			ids = append(ids, i)
@@ -104,161 +100,107 @@ func (r *round) standing(l *load) string {
 	return ""
 }
 
-// standingFor says in words by which rule an unbound workload is no candidate.
-func (r *round) standingFor(l *load, rule string) string {
-	local, known := l.local.Get()
+// standingReason is why an unbound workload is no candidate, by the rule of standing.
+func (r *round) standingReason(l *load, rule string) action.Reason {
+	why := action.Reason{Rule: rule, Workload: l.ID, Numbers: l.evidence()}
+	add := func(more ...action.Number) { why.Numbers = append(why.Numbers, more...) }
 	switch rule {
 	case "mao.skip.doubts":
-		return "the machine's topology is in doubt: " + r.m.Doubts[0]
+		why.Detail = r.m.Doubts[0]
 	case "mao.keep.aside":
-		return "it makes room for others"
-	case "mao.skip.not-approved":
-		return "its service is not approved for binding"
+		why.Nodes = l.Aside
 	case "mao.skip.pinned":
-		return "somebody else restricts its CPUs" + because(l.Binding.PinnedWhy)
+		why.Detail = l.Binding.PinnedWhy
 	case "mao.skip.backoff":
-		return fmt.Sprintf("it was unbound or refused, and is left alone until window %d", l.NotBefore)
+		add(l.until())
 	case "mao.keep.no-signal":
-		return l.silence(&r.cfg)
+		if l.idle(&r.cfg) {
+			add(number("cpu_used", l.CPU, r.cfg.MinCPU, "cpus"))
+		} else {
+			add(number("dram_reads", derived(l.reads.Or(0), true, "local and remote reads"), float64(r.cfg.MinLoads), "reads"))
+		}
 	case "mao.keep.counted-lately":
-		return l.countedLately(r.w.Seq)
+		add(windows("windows_ago", r.w.Seq-l.LocalAt))
+		if n := len(l.Local); n > 0 {
+			add(figure("ratio_then", derived(float64(l.Local[n-1]), true, "a better source"), "ratio"))
+		}
 	case "mao.keep.on-target":
-		return fmt.Sprintf("%v of its accesses are local, the target is %v%s%s", local, l.target, l.guess(), l.withinError(local))
+		if l.local.Or(0) < l.target {
+			off, ok := window.LocalAccessError(l.Workload).Get()
+			add(figure("estimate_error", derived(float64(off), ok, window.ErrorBasis), "ratio"))
+		}
 	case "mao.skip.too-soon":
-		return fmt.Sprintf("below its target for %d of the %d windows in a row that it takes%s", l.Below, l.patience(&r.cfg), l.guess())
+		below := windows("windows_below", uint64(l.Below))
+		below.Limit = unit.Some(float64(l.patience(&r.cfg)))
+		add(below)
 	}
-	if !known { // mao.keep.unknown
-		return "its local access ratio is unknown" + because(window.LocalAccessRatio(l.Workload).From)
-	}
-	return "its CPU use or its pages by node are unknown, so nothing says where it fits"
-}
-
-func because(why string) string {
-	if why == "" {
-		return ""
-	}
-	return ": " + why
-}
-
-// countedLately is why this window's estimate is not judged.
-func (l *load) countedLately(seq uint64) string {
-	last := "unknown"
-	if n := len(l.Local); n > 0 {
-		last = l.Local[n-1].String()
-	}
-	return fmt.Sprintf("its local access ratio was %s from a better source %d windows ago, and is only estimated in this one: not judged by that", last, seq-l.LocalAt)
-}
-
-// withinError says so when it is below its target by no more than an estimate's error.
-func (l *load) withinError(local unit.Ratio) string {
-	if local >= l.target {
-		return ""
-	}
-	return fmt.Sprintf(": below that by less than an estimate may be off (%v), times estimate_margin", window.LocalAccessError(l.Workload).Or(0))
-}
-
-// guess says so when the local access ratio is no measurement.
-func (l *load) guess() string {
-	v := window.LocalAccessRatio(l.Workload)
-	switch {
-	case v.How != unit.HowEstimated:
-		return ""
-	case window.ByPages(l.Workload):
-		return " (estimated from its pages and CPU time by node)"
-	}
-	return " (estimated from " + v.From + ")"
-}
-
-// evidence is what a candidate is judged by.
-func (l *load) evidence() []action.Number {
-	return []action.Number{l.localNumber(), figure("cpu_demand", l.demandValue(), "cpus"), figure("quota", l.Quota, "cpus")}
+	return why
 }
 
 // bindTo binds workload i to the best that a search found.
 func (r *round) bindTo(i int, s *search, best offer) {
 	l := &r.loads[i]
-	local, nodes := l.local.Or(0), best.nodes(s)
+	nodes := best.nodes(s)
 	l.Nodes, l.Since, l.May = nodes, r.w.Seq, s.mayHave()
-	l.kept = l.keptWords()
 	r.book = nil
 	r.binds++
 	remote := unit.UnknownValue[float64]("no DRAM counters")
 	if n, ok := l.RemoteLoads.Get(); ok {
 		remote = unit.ValueOf(perSecond(n, r.w.Length), l.RemoteLoads.How, l.RemoteLoads.From)
 	}
-	reason := r.decide(i, "mao.bind", wording{
-		summary: fmt.Sprintf("%v of its accesses are local, the target is %v%s; it has room on nodes %v", local, l.target, l.guess(), nodes),
-		numbers: append(l.evidence(),
+	reason := r.decide(i, action.Reason{
+		Rule: "mao.bind", Nodes: nodes,
+		Numbers: append(l.evidence(),
 			figure("remote_loads", remote, "1/s"),
 			figure("expected_local_ratio", derived(best.local, true, "CPU and page shares there"), "ratio"),
 			figure("to_move", derived(float64(best.toMove), true, "pages elsewhere"), "bytes")),
-		alternatives: s.alternatives(best),
+		Alternatives: s.alternatives(best),
 	})
 	r.actions = append(r.actions, action.Action{
 		Kind: action.Bind, Workload: l.ID, Nodes: nodes, CPUsOnly: l.Binding.PinnedMems, Reason: reason,
 	})
 }
 
-// leave gives every workload not decided yet the rule by which nothing was done.
+// Rules that more than one place gives, or asks for.
+const (
+	ruleLimit       = "mao.skip.limit"
+	ruleService     = "mao.skip.service"
+	ruleUnplaceable = "mao.unplaceable" // only as a cause
+)
+
+// leave gives every workload not decided yet the reason why nothing was done.
 func (r *round) leave() {
 	for i := range r.loads {
 		if r.decided(i) {
 			continue
 		}
 		l := &r.loads[i]
-		rule := r.standing(l)
-		switch {
+		switch rule := r.standing(l); {
 		case rule == "":
-			rule = "mao.skip.unbinding"
+			r.decide(i, action.Reason{Rule: "mao.skip.unbinding", Numbers: l.evidence()})
 		case l.bound():
-			rule = "mao.keep.bound"
-			if mean, ok := l.settled(r.w.Seq, r.cfg.SettleWindows); ok && mean < l.target {
-				rule = "mao.keep.below-target"
-			}
+			r.decide(i, r.keeps(l))
+		default:
+			r.decide(i, r.standingReason(l, rule))
 		}
-		r.pass(i, rule)
 	}
 }
 
-// wordsOf is why a workload is left alone, where that follows from the rule.
-func (r *round) wordsOf(i int) wording {
-	l := &r.loads[i]
-	switch rule := r.rules[i]; rule {
-	case "mao.skip.unbinding":
-		return wording{summary: "it would be placed, but something was unbound or widened in this window: first see what that did", numbers: l.evidence()}
-	case "mao.skip.limit":
-		return r.limitWords(i)
-	case "mao.skip.one-node":
-		return wording{summary: "there is only one node with CPUs and memory", numbers: l.evidence()}
-	case "mao.keep.aside":
-		return r.asideWords(l)
-	case "mao.keep.contended":
-		return r.contendedWords(l)
-	case "mao.keep.below-target":
-		mean, _ := l.settled(r.w.Seq, r.cfg.SettleWindows)
-		return wording{
-			summary: fmt.Sprintf("bound to nodes %v since window %d, and still only %v local%s", l.Nodes, l.Since, mean, r.excuse(l)),
-			numbers: r.keeping(l),
-		}
-	case "mao.keep.bound":
-		words := l.kept
-		if words == "" {
-			words = l.keptWords()
-		}
-		return wording{summary: words, numbers: r.keeping(l)}
-	default:
-		return wording{summary: r.standingFor(l, rule), numbers: l.evidence()}
+// keeps is the reason of a binding that stays.
+func (r *round) keeps(l *load) action.Reason {
+	why := action.Reason{Rule: "mao.keep.bound", Nodes: l.Nodes, Numbers: r.keeping(l)}
+	if mean, ok := l.settled(r.w.Seq, r.cfg.SettleWindows); ok && mean < l.target {
+		why.Rule = "mao.keep.below-target"
+		why.Numbers = append(why.Numbers, figure("mean_local", derived(float64(mean), true, "mean of the last windows"), "ratio"))
+		return why.Because(r.excuse(l))
 	}
-}
-
-func (m *Memory) keptWords() string {
-	return fmt.Sprintf("bound to nodes %v since window %d; nothing asks for an unbind", m.Nodes, m.Since)
+	return why
 }
 
 // keeping is what a binding that stays is judged by.
 func (r *round) keeping(l *load) []action.Number {
-	numbers := append(r.slab(4), r.localNumber(l))
-	return r.appendNumbers(numbers, l, r.verdict(l))
+	numbers := append(make([]action.Number, 0, 6), l.localNumber(), action.Counted("since", float64(l.Since), "window"))
+	return r.verdictNumbers(numbers, l, r.verdict(l))
 }
 
 // settled is the mean local ratio of the last windows, once bound long enough.
@@ -274,32 +216,23 @@ func (l *load) settled(seq uint64, windows int) (unit.Ratio, bool) {
 	return sum / unit.Ratio(len(last)), true
 }
 
-func (r *round) excuse(l *load) string {
+// excuse is why a binding stays below its target.
+func (r *round) excuse(l *load) action.Reason {
 	switch {
 	case l.Binding.PinnedMems:
-		return ", because its memory may not be moved" + because(l.Binding.PinnedWhy)
+		return action.Reason{Rule: "mao.below.pinned", Detail: l.Binding.PinnedWhy}
 	case l.Nodes.Len() > 1:
-		return ", because one node's CPUs are not enough for it"
+		return action.Reason{Rule: "mao.below.wide"}
 	}
-	return fmt.Sprintf(": %.0f%% of its pages are elsewhere", 100*share(float64(r.outside(l, l.Nodes)), float64(l.total)))
+	away := derived(share(float64(r.outside(l, l.Nodes)), float64(l.total)), l.pages != nil, "pages by node")
+	return action.Reason{Rule: "mao.below.pages", Numbers: []action.Number{figure("pages_elsewhere", away, "ratio")}}
 }
 
-// outside is how many bytes it has outside these nodes; 0 when unknown. Bytes are whole
-// numbers: it does not matter in which order they are added up.
-func (r *round) outside(l *load, nodes set.NodeSet) unit.Bytes {
-	if l.pages == nil {
-		return 0
-	}
-	sum := l.total
-	if nodes == l.Nodes {
-		for _, j := range r.spanOf(l).at {
-			sum -= l.pages[j]
-		}
-		return sum
-	}
+// outside is how many bytes it has outside these nodes; 0 when unknown.
+func (r *round) outside(l *load, nodes set.NodeSet) (sum unit.Bytes) {
 	for j, p := range l.pages {
-		if nodes.Has(r.nodes[j].id) {
-			sum -= p
+		if !nodes.Has(r.nodes[j].id) {
+			sum += p
 		}
 	}
 	return sum

@@ -31,9 +31,9 @@
 //     local access ratio misses its target, by remote traffic. The placement is
 //     what the paper leaves to the cluster scheduler: the node with enough CPU,
 //     memory and bandwidth left; see place.go.
-//  6. Make room (not in the paper): where the kernel leaves a workload that
-//     nobody bound on CPUs that a bound one needs, while others are idle, it is
-//     kept to nodes that nothing is bound to, its CPUs only; see room.go.
+//  6. Make room (not in the paper): where the kernel leaves an unbound workload
+//     on CPUs that a bound one needs, while others are idle, it is kept to
+//     nodes that nothing is bound to, its CPUs only; see room.go.
 //  7. Follow up (the paper's future work): where a bound workload is at home and still
 //     does worse than it did at the same load, without lack of CPU, a neighbour is
 //     isolated; if nothing helps, that is escalated; see isolate.go.
@@ -51,10 +51,10 @@
 // enforces (cpu.max) can hardly be exceeded, so such a workload stays bound: its
 // quota holds it back, not its binding.
 //
-// Step says why of every workload; Decide decides the same, and says why only of what
-// is done; a Round is for window after window, and finds words when asked. Products are converted before they are added (float64(a*b) + c): compilers
-// for arm64 round such a pair once instead of twice, and a decision must not depend on
-// the machine that it is made on.
+// A reason is a rule and the figures that it looked at; render/words makes the sentence.
+// Products are converted before they are added (float64(a*b) + c): compilers for arm64
+// round such a pair once instead of twice, and a decision must not depend on the machine
+// that it is made on.
 //
 // It is NOT for: acting (actuate, owner), reading (kernel), or deciding which
 // services are approved (the offline side).

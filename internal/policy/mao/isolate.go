@@ -23,26 +23,27 @@ import (
 //     ratio, else misses an instruction: the first that is known (quality.go). What is
 //     not at home yet is the actuator's: it moves the hot pages first.
 //  2. The neighbour that pollutes most: of those that use CPU on its nodes, are not
-//     approved, are nobody's to spare (Never) and are not isolated, the one with the
+//     approved, are not spared (Never) and are not isolated, the one with the
 //     largest share of the last-level caches there, or of the memory traffic; at least
 //     MinShare. A share is of what the caches hold and the controllers served; where that
 //     is not known, of what all that run there have together, if that is known of each
-//     (RMIDs are few). Unknown is no evidence: then nobody is isolated.
+//     (RMIDs are few). Unknown is no evidence: then none is isolated.
 //  3. It is kept to the first of Steps. After Watch windows that must have won back Gain
 //     of what was lost. Then the next step, while it is still worse; once it is not, the
 //     step stays. If it did not help it is given back, and the next neighbour is tried.
 //  4. What stays is given back after Hold windows, to see whether it is still needed; and
 //     when the one is unbound, or the other approved; when either is gone for longer than
 //     a failed reading is.
-//  5. Where nobody is left to try, it is escalated with the evidence. For Cooldown windows
+//  5. Where no neighbour is left to try, it is escalated with the evidence. For Cooldown windows
 //     nothing more is tried, and what it does then is what it is held against.
 //
 // One new isolation a window, of all workloads: each is judged by what it alone did.
 //
 // An isolation is a lease: it is asked for anew in each window in which the state has it
-// (Renew), and actuate gives back what nobody asks for. So there is one truth of it, and
-// nothing that is forgotten here stays behind there. A workload has one reason a window,
-// whatever is done to it: what else happens to a neighbour does not keep it isolated.
+// (Renew), and actuate gives back what is not asked for. So the state alone says what is
+// isolated, and nothing that is forgotten here stays behind there. A workload has one
+// reason a window, whatever is done to it: what else happens to a neighbour does not keep
+// it isolated.
 
 // Isolate bounds what follows when binding is not enough. All figures are our choice.
 type Isolate struct {
@@ -120,7 +121,7 @@ func (r *round) renew() {
 			}
 			class := r.cfg.Isolate.Steps[q.Step-1]
 			r.actions = append(r.actions, action.Action{Kind: action.Isolate, Workload: q.Neighbour, Class: &class, Renew: true,
-				Reason: action.Reason{Rule: "mao.isolate", Workload: q.Neighbour}})
+				Reason: action.Reason{Rule: ruleIsolate, Workload: q.Neighbour}})
 		}
 	}
 }
@@ -129,7 +130,7 @@ func (r *round) renew() {
 func (r *round) freeAll() {
 	for i := range r.loads {
 		if l := &r.loads[i]; l.Quality.neighbour() != "" {
-			r.over(l, l.Quality.free(), "isolation is switched off")
+			r.over(l, l.Quality.free(), action.Reason{Rule: "mao.over.off"})
 		}
 	}
 	for i := range r.absent {
@@ -147,8 +148,8 @@ func (r *round) contended(l *load) bool {
 // isolate is numbers 2 and 5 for workload i: it reports whether a neighbour is isolated.
 func (r *round) isolate(i int) bool {
 	l := &r.loads[i]
-	if r.w.Seq < l.Quality.Quiet {
-		r.pass(i, "mao.keep.contended")
+	if quiet := l.Quality.Quiet; r.w.Seq < quiet {
+		r.decide(i, action.Reason{Rule: "mao.keep.contended", Numbers: append(r.contention(l), action.Counted("until", float64(quiet), "window"))})
 		return false
 	}
 	k, part, what := r.polluter(l)
@@ -159,48 +160,41 @@ func (r *round) isolate(i int) bool {
 	next := *l.Quality
 	next.Neighbour, next.Step, next.Since, next.Before, next.Held = r.loads[k].ID, 1, r.w.Seq, next.Ratio, false
 	l.Quality = &next
-	r.setClass(i, k, part, what)
+	of := number("share_of_"+what, unit.Estimated(part, "of that of its nodes"), float64(r.cfg.Isolate.MinShare), "ratio")
+	r.setClass(i, k, of)
 	return true
 }
 
-func (r *round) contendedWords(l *load) wording {
-	return wording{summary: fmt.Sprintf("it is %.0f%% worse than it was at the same load, nothing here helped, and that was escalated: nothing more is tried before window %d",
-		(l.Quality.Ratio-1)*100, l.Quality.Quiet), numbers: r.contention(l)}
-}
-
 // setClass asks for the step that workload i's quality says, of workload k.
-func (r *round) setClass(i, k int, part float64, what string) {
+func (r *round) setClass(i, k int, more ...action.Number) {
 	l, n := &r.loads[i], &r.loads[k]
 	class := r.cfg.Isolate.Steps[l.Quality.Step-1]
-	numbers := r.contention(l)
-	if what != "" {
-		numbers = append(numbers, number("share_of_"+what, unit.Estimated(part, "of that of its nodes"), float64(r.cfg.Isolate.MinShare), "ratio"))
+	why := action.Reason{Rule: ruleIsolate, Other: l.ID, Numbers: append(r.contention(l), more...), Alternatives: r.otherSteps(n, l.Quality.Step)}
+	for _, part := range classFigures(class) {
+		why.Numbers = append(why.Numbers, figure(part.Name, unit.Measured(part.Value, "configuration"), "ratio"))
 	}
-	reason := r.say(k, "mao.isolate", wording{
-		summary:      fmt.Sprintf("%s is %.0f%% worse than it was at the same load, lacks no CPU, and this is what pollutes most beside it: kept to %s", l.ID, (l.Quality.Ratio-1)*100, classWords(class)),
-		numbers:      numbers,
-		alternatives: r.otherSteps(n, l.Quality.Step),
-	})
-	r.actions = append(r.actions, action.Action{Kind: action.Isolate, Workload: n.ID, Class: &class, Reason: reason})
+	r.actions = append(r.actions, action.Action{Kind: action.Isolate, Workload: n.ID, Class: &class, Reason: r.decideNeighbour(k, why)})
 }
+
+const ruleIsolate = "mao.isolate"
 
 // otherSteps are those that come before and after.
 func (r *round) otherSteps(n *load, step int) (list []action.Alternative) {
 	for i, c := range r.cfg.Isolate.Steps {
-		list = append(list, action.Alternative{Nodes: r.usesNodes(n), Detail: classWords(c), Chosen: i+1 == step})
+		list = append(list, action.Alternative{Nodes: r.usesNodes(n), Figures: classFigures(c), Chosen: i+1 == step})
 	}
 	return list
 }
 
-func classWords(c action.Class) string {
-	var parts []string
+// classFigures are what a class limits.
+func classFigures(c action.Class) (parts []action.Figure) {
 	if c.Cache > 0 {
-		parts = append(parts, fmt.Sprintf("%.0f%% of the caches", float64(c.Cache)*100))
+		parts = append(parts, action.Figure{Name: "cache_allowed", Value: float64(c.Cache)})
 	}
 	if c.Bandwidth > 0 {
-		parts = append(parts, fmt.Sprintf("%.0f%% of the memory bandwidth", float64(c.Bandwidth)*100))
+		parts = append(parts, action.Figure{Name: "bandwidth_allowed", Value: float64(c.Bandwidth)})
 	}
-	return strings.Join(parts, " and ")
+	return parts
 }
 
 // usesNodes are the nodes on which it uses CPU.
@@ -213,7 +207,7 @@ func (r *round) usesNodes(l *load) (nodes set.NodeSet) {
 	return nodes
 }
 
-// polluter is number 2: −1 if there is none, or nobody can tell.
+// polluter is number 2: −1 if there is none, or that is unknown.
 func (r *round) polluter(l *load) (best int, most float64, what string) {
 	llc, traffic := r.wholes(l.Nodes)
 	best = -1
@@ -235,7 +229,7 @@ func (r *round) polluter(l *load) (best int, most float64, what string) {
 }
 
 // wholes are what shares of these nodes' caches and traffic are of: bytes they hold, and
-// bytes their controllers served. 0: nobody can tell.
+// bytes their controllers served. 0: unknown.
 func (r *round) wholes(nodes set.NodeSet) (llc, traffic float64) {
 	toldLLC, toldTraffic := true, true
 	for k := range r.loads {
@@ -280,7 +274,7 @@ func (r *round) cachesOf(nodes set.NodeSet) (size float64) {
 }
 
 // pollution is what it holds of the caches and moves to and from memory, by how much of
-// its CPU use is on these nodes; unknown what is not known. Who does not run there does
+// its CPU use is on these nodes; unknown what is not known. What does not run there does
 // not pollute.
 func (r *round) pollution(l *load, nodes set.NodeSet) (llc, traffic unit.Opt[float64]) {
 	here, all := 0.0, 0.0
@@ -316,16 +310,16 @@ func (r *round) watch(i int, judged bool) {
 	k, here := r.w.WorkloadIndex(q.Neighbour)
 	switch {
 	case !l.bound():
-		r.over(l, q.free(), "what it was isolated for is not bound any more")
+		r.over(l, q.free(), action.Reason{Rule: "mao.over.unbound"})
 	case q.Step > len(r.cfg.Isolate.Steps):
-		r.over(l, q.free(), "the configuration has no such step any more")
+		r.over(l, q.free(), action.Reason{Rule: "mao.over.no-step"})
 	case !here && r.remembers(q.Neighbour): // a failed reading is no farewell
 	case !here:
 		l.Quality = q.free()
 	case r.loads[k].Approved || r.loads[k].bound():
-		r.over(l, q.free(), "its service is approved for binding now")
+		r.over(l, q.free(), action.Reason{Rule: "mao.over.approved"})
 	case r.w.Seq-q.Since >= r.cfg.Isolate.Hold:
-		r.over(l, q.free(), fmt.Sprintf("after %d windows it is given back, to see whether it is still needed", r.w.Seq-q.Since))
+		r.over(l, q.free(), action.Reason{Rule: "mao.over.to-see", Numbers: []action.Number{windows("windows_isolated", r.w.Seq-q.Since)}})
 	case q.Held || !judged || r.w.Seq-q.Since < uint64(r.cfg.Isolate.Watch):
 	default:
 		r.judgeStep(i, k)
@@ -346,14 +340,16 @@ func (r *round) judgeStep(i, k int) {
 		tried := q.free()
 		tried.Tried = append(slices.Clone(q.Tried), q.Neighbour)
 		tried.Tried = tried.Tried[max(0, len(tried.Tried)-mostTried):]
-		r.over(l, tried, fmt.Sprintf("it did not help: %s is %.0f%% worse than it was, %.0f%% before", l.ID, (q.Ratio-1)*100, (q.Before-1)*100))
+		now := timesItsPast(q.Ratio, true)
+		now.Limit = unit.Some(q.Before)
+		r.over(l, tried, action.Reason{Rule: "mao.over.vain", Other: l.ID, Numbers: []action.Number{now}})
 	case q.Worse == 0 || q.Step == len(r.cfg.Isolate.Steps):
 		q.Held, q.Since = true, r.w.Seq
 		l.Quality = &q
 	default:
 		q.Step, q.Since, q.Before = q.Step+1, r.w.Seq, q.Ratio
 		l.Quality = &q
-		r.setClass(i, k, 0, "") // the evidence is that of the first step
+		r.setClass(i, k) // the evidence is that of the first step
 	}
 }
 
@@ -370,29 +366,26 @@ func (r *round) remembers(id string) bool {
 }
 
 // over gives back the neighbour of a workload, which then has this quality.
-func (r *round) over(l *load, next *Quality, why string) {
+func (r *round) over(l *load, next *Quality, cause action.Reason) {
 	id := l.Quality.Neighbour
 	l.Quality = next
-	say := wording{summary: "it may use all of the caches and the memory bandwidth again: " + why}
-	reason := say.reason("mao.isolate.over", id)
+	why := action.Reason{Rule: "mao.isolate.over", Workload: id}.Because(cause)
 	if k, here := r.w.WorkloadIndex(id); here {
-		say.numbers = r.loads[k].evidence()
-		reason = r.say(k, "mao.isolate.over", say)
+		why.Numbers = r.loads[k].evidence()
+		why = r.decideNeighbour(k, why)
 	}
-	r.actions = append(r.actions, action.Action{Kind: action.Isolate, Workload: id, Class: &action.Class{}, Reason: reason})
+	r.actions = append(r.actions, action.Action{Kind: action.Isolate, Workload: id, Class: &action.Class{}, Reason: why})
 }
 
-// say is decide for what is done to a neighbour: its reason goes with the action, and is
-// that of the workload's window only where nothing else was decided for it.
-func (r *round) say(k int, rule string, what wording) action.Reason {
-	reason := what.reason(rule, r.loads[k].ID)
-	if !r.decided(k) {
-		r.rules[k], r.reasons[k] = rule, reason
-	}
-	return reason
+// decideNeighbour is decide for what is done to a neighbour: its reason goes with the
+// action, and is that of the workload's window only where nothing else was decided for it.
+func (r *round) decideNeighbour(k int, why action.Reason) action.Reason {
+	why.Workload = r.loads[k].ID
+	r.decide(k, why)
+	return why
 }
 
-// classOutcome: what was refused, failed, or was changed by somebody else is not tried
+// classOutcome: what was refused, failed, or was changed by another process is not tried
 // again. It is not asked for any more, so actuate gives back what may be left of it.
 func (r *round) classOutcome(o *action.Outcome) {
 	if o.Status != action.Refused && o.Status != action.Failed && o.Status != action.Drifted {
@@ -416,21 +409,16 @@ func (r *round) classOutcome(o *action.Outcome) {
 func (r *round) escalate(i int) {
 	l := &r.loads[i]
 	q := l.Quality
-	tried := "nobody beside it is known to pollute, or may be isolated"
-	if len(q.Tried) > 0 {
-		tried = "isolating " + strings.Join(q.Tried, ", ") + " did not help"
+	why := action.Reason{
+		Rule: "mao.escalate", Nodes: l.Nodes, Detail: strings.Join(q.Tried, ", "),
+		Numbers: append(r.contention(l), windows("windows_worse", uint64(q.Worse))), Alternatives: r.elsewhere(i),
 	}
 	next := *q
 	next.Quiet, next.Tried = r.w.Seq+r.cfg.Isolate.Cooldown, nil
 	next.Worse, next.Ratio = 0, 0 // and how it does now is what it is held against: see unlearn
 	next.Past = q.unlearn(loadOf(l.CPU.Or(0)))
-	reason := r.decide(i, "mao.escalate", wording{
-		summary: fmt.Sprintf("bound to nodes %v and at home, it is %.0f%% worse than it was at the same load for %d windows, without lack of CPU; %s; this host cannot help it",
-			l.Nodes, (q.Ratio-1)*100, q.Worse, tried),
-		numbers: r.contention(l), alternatives: r.elsewhere(i),
-	})
-	r.actions = append(r.actions, action.Action{Kind: action.Escalate, Workload: l.ID, Reason: reason})
 	l.Quality = &next
+	r.actions = append(r.actions, action.Action{Kind: action.Escalate, Workload: l.ID, Reason: r.decide(i, why)})
 }
 
 // elsewhere are the other node sets of this host, as they would be judged for a workload
@@ -462,13 +450,18 @@ func (r *round) contention(l *load) []action.Number {
 		n = number(name, v, q.Past[at].Mean*(1+float64(r.cfg.Isolate.Rise)), metricUnits[name])
 	}
 	numbers := []action.Number{
-		n, figure("times_its_past", derived(q.Ratio, q.Worse > 0, "mean of windows of the same load"), "ratio"),
+		n, timesItsPast(q.Ratio, q.Worse > 0),
 		l.localNumber(), number("cpu_waiting", unit.ValueOf(float64(l.Waiting.Or(0)), l.Waiting.How, l.Waiting.From), float64(r.cfg.Isolate.Pressure), "ratio"),
 	}
 	if t, ok := l.Throttled.Get(); ok {
 		numbers = append(numbers, number("throttled", unit.ValueOf(float64(t), l.Throttled.How, l.Throttled.From), float64(r.cfg.Isolate.Pressure), "ratio"))
 	}
 	return numbers
+}
+
+// timesItsPast is by how many times the metric is above its past.
+func timesItsPast(ratio float64, known bool) action.Number {
+	return figure("times_its_past", derived(ratio, known, "mean of windows of the same load"), "times")
 }
 
 var metricUnits = map[string]string{"latency": "s", "uncore_penalty": "cycles", "memory_stall_ratio": "ratio", "misses_per_instruction": "1/instruction"}

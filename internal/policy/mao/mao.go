@@ -4,7 +4,6 @@ package mao
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -19,24 +18,9 @@ import (
 // and exactly one reason for each of the window's workloads, in their order.
 // The numbers are those of the package comment.
 func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []action.Reason) {
-	var o Round
-	next, actions := o.Step(m, cfg, st, w)
-	return next, actions, o.Reasons()
-}
-
-// Decide is Step for those who have no use for words, such as a simulator of many
-// servers: the same next state, the same actions with their whole reasons, and of
-// each workload the rule that fired, in their order.
-func Decide(m machine.Machine, cfg Config, st State, w window.Window) (State, []action.Action, []string) {
-	var r round
-	r.begin(m, cfg, st, w) // 1
-	next := r.run(st)
-	return next, r.actions, r.rules
-}
-
-// run is numbers 2 to 7 of Step.
-func (r *round) run(st State) State {
-	r.outcomes()                              // 2
+	r := newRound(m, cfg, st, w) // 1
+	r.outcomes()                 // 2
+	r.groupAll()
 	unbound, widened := r.unbind(), r.widen() // 3, 4
 	if !unbound && !widened {
 		r.bind() // 5
@@ -45,11 +29,11 @@ func (r *round) run(st State) State {
 	r.makeRoom()  // 6
 	r.followUp()  // 7
 	r.leave()
-	return r.next(st)
+	return r.next(st), r.actions, r.reasons
 }
 
 // round is one Step at work. It owns what it changes; nodes are parallel to
-// Window.Nodes; loads, rules, reasons to Window.Workloads.
+// Window.Nodes; loads and reasons to Window.Workloads.
 type round struct {
 	m     machine.Machine
 	cfg   Config
@@ -60,28 +44,16 @@ type round struct {
 	// window.
 	memories, absent []Memory
 	actions          []action.Action
-	rules            []string          // "": not decided yet
-	reasons          []action.Reason   // of what was decided with words; else Rule is ""
-	explain          bool              // searches are kept for words that may be asked for; see Round
-	later            []func() wording  // those words; nil: they follow from the rule
+	reasons          []action.Reason   // without a rule: not decided yet
 	book             *ledger           // what nodes have given away; nil: to be added up anew
-	scratch          search            // the last one; its slices are used again
+	wanted           []float64         // see widen.go; nil: to be added up anew
 	apart            unit.Opt[float64] // see remoteDistance
 	binds            int               // in this round
-	numbers          []action.Number   // see slab
-	qualities        []Quality         // see learn
-	likes            []Like
-	spans            []spanOfNodes // see spanned
-	largest          float64       // node's memory; 0: not looked at yet
-	seconds          float64       // the window's length
-	spare            spare
-	wanted           []float64   // see widen.go; nil: to be added up anew
-	mayUse           set.NodeSet // see usable
-	said             string      // see countersOf
-	saidLocal        string
-	saidRemote       string
-	groups           []group // see service.go
-	groupOf          []int32 // by load, of groups; nil: not looked at yet
+	usable           set.NodeSet       // nodes with CPUs to bind to that the machine knows
+	largest          float64           // memory of the node that has most
+	seconds          float64           // the window's length
+	groups           []*group          // see service.go
+	groupOf          []*group          // by load; nil: no other replica is here
 }
 
 // node is a node in this round.
@@ -92,11 +64,8 @@ type node struct {
 	online  float64    // CPUs, reserved ones too
 	memory  unit.Opt[unit.Bytes]
 	busy    unit.Opt[float64] // CPUs; projected, once something is unbound
-	history []float64         // and then recent; see History
-	recent  []float64
-	p95     unit.Opt[float64] // of both; see p95Of
-	past    string            // of both, in words; "": not said yet
-	hasP95  bool
+	history []float64
+	p95     unit.Opt[float64] // of the history; unknown while that is too short
 }
 
 // utilisation is busy/online CPUs.
@@ -107,7 +76,7 @@ func (n *node) utilisation() (float64, bool) {
 
 // load is a workload in this round.
 type load struct {
-	*window.Workload // of the window, which nobody changes
+	*window.Workload // of the window, which is never changed
 	*Memory          // of the next state, round.memories
 	local            unit.Opt[unit.Ratio]
 	source           window.LocalSource // of local
@@ -117,76 +86,33 @@ type load struct {
 	total            unit.Bytes
 	anon             unit.Bytes // in all
 	knowsAnon        bool
-	weaker           bool // its ratio is of a weaker source than lately; see judge
-	rising           bool // it has more anonymous memory than ever
-	span             span // of spanOf; see round.spanOf
-	spanOf           set.NodeSet
+	weaker           bool    // its ratio is of a weaker source than lately; see judge
+	rising           bool    // it has more anonymous memory than ever
 	traffic          float64 // bytes/s between caches and memory, else of DRAM reads; 0 when unknown
 }
 
-// begin is number 1 of Step: it looks at the window and remembers it. What a round
-// before had of slices is used again, but nothing that a state or a reason may share.
-func (r *round) begin(m machine.Machine, cfg Config, st State, w window.Window) {
+// newRound is number 1 of Step: it looks at the window and remembers it.
+func newRound(m machine.Machine, cfg Config, st State, w window.Window) *round {
 	n := len(w.Workloads)
-	*r = round{
-		m: m, cfg: cfg, w: w, explain: r.explain, scratch: r.scratch, spare: r.spare, absent: r.absent[:0],
-		nodes: again(r.nodes, len(w.Nodes)), loads: again(r.loads, n), rules: again(r.rules, n),
-		reasons: again(r.reasons, n), later: r.later, seconds: w.Length.Seconds(),
+	r := &round{
+		m: m, cfg: cfg, w: w, seconds: w.Length.Seconds(),
+		nodes: make([]node, len(w.Nodes)), loads: make([]load, n), memories: make([]Memory, n), reasons: make([]action.Reason, n),
 	}
-	if r.explain {
-		r.later = again(r.later, n)
-	}
+	var usable []int
 	for i := range w.Nodes {
 		r.nodes[i] = r.lookAt(&w.Nodes[i], st)
+		r.largest = max(r.largest, float64(r.nodes[i].memory.Or(0)))
+		if !r.nodes[i].cpus.IsEmpty() {
+			usable = append(usable, r.nodes[i].id)
+		}
 	}
+	r.usable = set.FromNodes(usable...)
 	r.remember(st)
-	r.spare.sets, r.spare.means = r.spare.sets[:0], r.spare.means[:0]
-	r.spare.pages = empty(r.spare.pages, n*len(w.Nodes))
-	pages := r.spare.pages
-	locals := make([]unit.Ratio, 0, localHistory*(len(r.loads)+len(r.absent)))
 	for i := range r.loads {
-		l := &r.loads[i]
-		r.observe(l, pages)
-		locals = l.judge(&r.cfg, w.Seq, locals)
-		pages = pages[:len(pages)+len(l.pages)]
+		r.observe(&r.loads[i])
+		r.loads[i].judge(&r.cfg, w.Seq)
 	}
-	for i := range r.absent {
-		locals = r.absent[i].keepLocal(locals)
-	}
-}
-
-// spare are slices of the last round, to be used again.
-type spare struct {
-	pages   []unit.Bytes
-	seen    []bool
-	ids     []int
-	growing []int
-	over    []int
-	sets    []shortage
-	book    ledger
-	trial   ledger // of allFit
-	means   []mean
-	classes []string // services by load, of groupOf and groups; see service.go
-	groupOf []int32
-	groups  []group
-}
-
-// again is a slice of n zero elements, in the same place if there is room.
-func again[T any](was []T, n int) []T {
-	if cap(was) < n {
-		return make([]T, n)
-	}
-	was = was[:n]
-	clear(was)
-	return was
-}
-
-// empty is a slice with room for n elements, in the same place if there is as much.
-func empty[T any](was []T, n int) []T {
-	if cap(was) < n {
-		return make([]T, 0, n)
-	}
-	return was[:0]
+	return r
 }
 
 func (r *round) lookAt(n *window.Node, st State) node {
@@ -194,29 +120,25 @@ func (r *round) lookAt(n *window.Node, st State) node {
 	online := known.CPUs.Intersect(n.CPUs)
 	cpus, past := online.Minus(r.cfg.ReservedCPUs), st.history(n.ID)
 	return node{
-		id: n.ID, cpus: cpus, count: float64(cpus.Len()), online: float64(online.Len()),
-		memory: n.Memory.V, busy: n.CPUBusy.V, history: past.old, recent: past.recent,
+		id: n.ID, cpus: cpus, count: float64(cpus.Len()), online: float64(online.Len()), memory: n.Memory.V, busy: n.CPUBusy.V,
+		history: past.Utilisation, p95: past.p95(r.cfg.MinHistory),
 	}
 }
 
-// remember matches the window's workloads with the state's. Mostly they are the same,
-// in the same order.
+// remember matches the window's workloads with the state's.
 func (r *round) remember(st State) {
-	r.memories = make([]Memory, len(r.w.Workloads)) // the next state's
-	r.spare.seen = again(r.spare.seen, len(st.Workloads))
-	seen := r.spare.seen
-	next := 0
+	seen := make([]bool, len(st.Workloads))
+	next := 0 // mostly they are the same, in the same order
 	for i := range r.w.Workloads {
 		wl := &r.w.Workloads[i]
+		r.loads[i].Workload, r.loads[i].Memory = wl, &r.memories[i]
+		r.memories[i].Workload = wl.ID
 		k, ok := next, next < len(st.Workloads) && st.Workloads[next].Workload == wl.ID
 		if !ok {
 			k, ok = st.index(wl.ID)
 		}
-		r.loads[i].Workload, r.loads[i].Memory = wl, &r.memories[i]
-		r.memories[i].Workload = wl.ID
 		if ok {
-			r.memories[i], seen[k] = st.Workloads[k], true
-			next = k + 1
+			r.memories[i], seen[k], next = st.Workloads[k], true, k+1
 		}
 	}
 	for k := range st.Workloads {
@@ -227,13 +149,12 @@ func (r *round) remember(st State) {
 	}
 }
 
-// observe fills in what the window says of a workload; its pages go to the end of
-// pages, which has room for them.
-func (r *round) observe(l *load, pages []unit.Bytes) {
+// observe fills in what the window says of a workload.
+func (r *round) observe(l *load) {
 	l.Absent = 0
 	l.local, l.source = window.LocalAccessFrom(l.Workload)
 	l.target = l.Target.Or(r.cfg.Target)
-	l.weigh(len(r.nodes), pages)
+	l.weigh(len(r.nodes))
 	l.grow(&r.cfg, r.seconds)
 	if l.reads = unit.OptOf(l.Loads()); r.w.Length > 0 {
 		bytes, ok := l.Traffic.Get()
@@ -248,29 +169,14 @@ func (r *round) observe(l *load, pages []unit.Bytes) {
 	}
 }
 
-// weigh adds up its memory, by node and in all, in one pass: of 200 workloads it is more
-// than a core's caches hold.
-func (l *load) weigh(nodes int, pages []unit.Bytes) {
-	known := len(l.AnonByNode) > 0
-	l.knowsAnon = known
-	known = known && len(l.AnonByNode) == nodes && len(l.FileByNode) == nodes
-	from := len(pages)
-	for i := range l.AnonByNode {
-		anon, ok := l.AnonByNode[i].Get()
-		l.anon += anon
-		l.knowsAnon = l.knowsAnon && ok
-		if known = known && ok; known {
-			file, ok := l.FileByNode[i].Get()
-			known = ok
-			pages = append(pages, anon+file)
+// weigh adds up its memory, by node and in all.
+func (l *load) weigh(nodes int) {
+	l.anon, l.knowsAnon = window.SumBytes(l.AnonByNode)
+	if pages, ok := l.AppendPagesByNode(make([]unit.Bytes, 0, nodes)); ok && len(pages) == nodes {
+		l.pages = pages
+		for _, p := range pages {
+			l.total += p
 		}
-	}
-	if !known {
-		return
-	}
-	l.pages = pages[from:len(pages):len(pages)]
-	for _, p := range l.pages {
-		l.total += p
 	}
 }
 
@@ -279,15 +185,15 @@ const bytesPerLoad = 64 // a DRAM read fetches a cache line; all CPUs with an ev
 // judge counts the windows below target. An unknown ratio, one from too few reads, or
 // from a weaker source than lately, neither counts nor resets: counters may be another
 // workload's for a while, and what is spread over two nodes is then half local by any
-// estimate. Another source starts anew. It returns locals with the workload's own.
-func (l *load) judge(cfg *Config, seq uint64, locals []unit.Ratio) []unit.Ratio {
+// estimate. Another source starts anew.
+func (l *load) judge(cfg *Config, seq uint64) {
 	local, ok := l.local.Get()
 	if !ok || l.silent(cfg) {
-		return l.keepLocal(locals)
+		return
 	}
 	from := l.source
 	if l.weaker = l.From != 0 && from > l.From && seq >= l.LocalAt && seq-l.LocalAt <= uint64(cfg.EstimateAfter); l.weaker {
-		return l.keepLocal(locals)
+		return
 	}
 	if l.From != from {
 		l.From, l.Below, l.Local = from, 0, nil
@@ -296,7 +202,8 @@ func (l *load) judge(cfg *Config, seq uint64, locals []unit.Ratio) []unit.Ratio 
 	if l.Below++; !l.misses(cfg, local) {
 		l.Below = 0
 	}
-	return l.keepLocal(locals, local)
+	recent := l.Local[max(0, len(l.Local)+1-localHistory):]
+	l.Local = slices.Concat(recent, []unit.Ratio{local}) // the state before keeps its own
 }
 
 // misses says that a ratio is below target: an estimate by its error, where the
@@ -316,18 +223,6 @@ func (l *load) patience(cfg *Config) int {
 	return max(cfg.BindAfter, cfg.EstimateBindAfter)
 }
 
-// keepLocal gives a memory its own copy of its ratios and these, the oldest dropped,
-// at the end of all; it returns all. Memories share one slice, but no part of it.
-func (m *Memory) keepLocal(all []unit.Ratio, and ...unit.Ratio) []unit.Ratio {
-	if len(m.Local)+len(and) == 0 {
-		return all
-	}
-	from := len(all)
-	all = append(append(all, m.Local[max(0, len(m.Local)+len(and)-localHistory):]...), and...)
-	m.Local = all[from:len(all):len(all)]
-	return all
-}
-
 // silent says that this window's ratio means nothing.
 func (l *load) silent(cfg *Config) bool { return l.idle(cfg) || l.quiet(cfg) }
 
@@ -338,20 +233,13 @@ func (l *load) quiet(cfg *Config) bool {
 	return ok && all < float64(cfg.MinLoads)
 }
 
-// silence says why.
-func (l *load) silence(cfg *Config) string {
-	if l.idle(cfg) {
-		return fmt.Sprintf("it used %.3g CPUs, too little to judge by", l.CPU.Or(0))
-	}
-	return fmt.Sprintf("it read DRAM %.0f times, too rarely to judge by", l.reads.Or(0))
-}
-
 // outcomes is number 2 of Step.
 //
-// Refused counts for set-cpus only: actuate has then put everything back, or
-// given up; but for a wider binding that was refused and left as it was. A refused move or set-mems leaves the CPUs bound, and Failed is
-// retried by actuate. A drifted setting is not fought over; what is still ours
-// of it (say the mems, when somebody else changed the CPUs) is given back.
+// Refused counts for set-cpus only: actuate has then put everything back, or given up;
+// except for a wider binding that was refused and left as it was. A refused move or
+// set-mems leaves the CPUs bound, and actuate retries what failed. homenode does not
+// fight over a setting that drifted; what is still ours of it (say the mems, when another
+// process changed the CPUs) is given back.
 func (r *round) outcomes() {
 	for k := range r.w.Outcomes {
 		o := &r.w.Outcomes[k]
@@ -372,10 +260,10 @@ func (r *round) outcomes() {
 			r.staysNarrow(l)
 		case o.Status == action.Refused && o.Step.Kind == action.SetCPUs && l.placed():
 			*l.Memory = l.release(r.cfg, r.w.Seq)
-			r.decide(i, "mao.refused", wording{summary: sentence(refusal(o), o.Detail, l)})
+			r.decide(i, l.ended("mao.refused", o))
 		case o.Status == action.Gone:
 			l.Nodes, l.Aside, l.Since = set.NodeSet{}, set.NodeSet{}, 0
-			r.decide(i, "mao.skip.gone", wording{summary: "it had vanished when it was to be changed; this is a new one of its name, or a late reading"})
+			r.decide(i, action.Reason{Rule: "mao.skip.gone"})
 		}
 	}
 }
@@ -383,24 +271,19 @@ func (r *round) outcomes() {
 func (r *round) drifted(i int, o *action.Outcome) {
 	l := &r.loads[i]
 	*l.Memory = l.release(r.cfg, r.w.Seq)
-	reason := r.decide(i, "mao.drifted", wording{summary: sentence("somebody else changed its binding", o.Detail, l)})
+	reason := r.decide(i, l.ended("mao.drifted", o))
 	if l.Binding.OursCPUs || l.Binding.OursMems {
 		r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: reason})
 	}
 }
 
-func refusal(o *action.Outcome) string {
-	if o.Undone {
-		return "its binding was undone on the way"
+// ended is why a binding is no more.
+func (l *load) ended(rule string, o *action.Outcome) action.Reason {
+	why := action.Reason{Rule: rule, Detail: o.Detail, Numbers: []action.Number{l.until()}}
+	if o.Why.Rule != "" {
+		return why.Because(o.Why)
 	}
-	return "binding it was refused"
-}
-
-func sentence(what, detail string, l *load) string {
-	if detail != "" {
-		what += " (" + detail + ")"
-	}
-	return fmt.Sprintf("%s; left alone until window %d", what, l.NotBefore)
+	return why
 }
 
 func (r *round) outcomeOfAbsent(o *action.Outcome) {
@@ -411,54 +294,23 @@ func (r *round) outcomeOfAbsent(o *action.Outcome) {
 	}
 }
 
-// wording is what a reason says beyond its rule.
-type wording struct {
-	summary      string
-	numbers      []action.Number
-	alternatives []action.Alternative
-}
-
-// decide gives workload i its reason, unless it has one. It is for what is done, or
-// was: an action follows, or may.
-func (r *round) decide(i int, rule string, say wording) action.Reason {
+// decide gives workload i its reason, unless it has one, and returns the one it has.
+func (r *round) decide(i int, why action.Reason) action.Reason {
 	if !r.decided(i) {
-		r.rules[i] = rule
-		r.reasons[i] = say.reason(rule, r.loads[i].ID)
+		why.Workload = r.loads[i].ID
+		r.reasons[i] = why
 	}
 	return r.reasons[i]
 }
 
-func (say wording) reason(rule, id string) action.Reason {
-	return action.Reason{Rule: rule, Workload: id, Summary: say.summary, Numbers: say.numbers, Alternatives: say.alternatives}
-}
-
-// pass is decide for workloads that are left alone: the words are those of the rule
-// (wordsOf), and are found when somebody asks.
-func (r *round) pass(i int, rule string) {
-	if !r.decided(i) {
-		r.rules[i] = rule
-	}
-}
-
-// passSaying is pass where the words do not follow from the rule.
-func (r *round) passSaying(i int, rule string, say func() wording) {
-	if r.decided(i) {
-		return
-	}
-	r.rules[i] = rule
-	if r.explain {
-		r.later[i] = say
-	}
-}
-
-func (r *round) decided(i int) bool { return r.rules[i] != "" }
+func (r *round) decided(i int) bool { return r.reasons[i].Rule != "" }
 
 // next is the state after this round. Utilisations go in as measured, not as
 // projected, and after this round's P95 was taken: a node is judged by its past.
 func (r *round) next(old State) State {
 	st := State{Nodes: r.histories(old), Workloads: r.memories}
 	byID := func(a, b Memory) int { return cmp.Compare(a.Workload, b.Workload) }
-	if kept := r.remembered(); len(kept) > 0 || !r.ordered() {
+	if kept := r.remembered(); len(kept) > 0 || !slices.IsSortedFunc(r.memories, byID) {
 		st.Workloads = slices.Concat(r.memories, kept) // not in place: loads point to memories
 		slices.SortFunc(st.Workloads, byID)
 	}
@@ -468,25 +320,15 @@ func (r *round) next(old State) State {
 	return st
 }
 
-// ordered says that the window's workloads are in the order of their IDs.
-func (r *round) ordered() bool {
-	for i := 1; i < len(r.memories); i++ {
-		if r.memories[i-1].Workload > r.memories[i].Workload {
-			return false
-		}
-	}
-	return true
-}
-
 func (r *round) histories(old State) []History {
-	all := make([]History, 0, len(r.nodes))
+	var all []History
 	for i := range r.nodes {
 		n := node{busy: r.w.Nodes[i].CPUBusy.V, online: r.nodes[i].online}
-		past := History{Node: r.nodes[i].id, old: r.nodes[i].history, recent: r.nodes[i].recent}
+		past := History{Node: r.nodes[i].id, Utilisation: r.nodes[i].history}
 		if u, ok := n.utilisation(); ok {
 			past = past.with(u, r.cfg.HistoryWindows)
 		}
-		if past.len() > 0 {
+		if len(past.Utilisation) > 0 {
 			all = append(all, past)
 		}
 	}
@@ -494,9 +336,6 @@ func (r *round) histories(old State) []History {
 		if _, here := r.w.NodeIndex(h.Node); !here {
 			all = append(all, h)
 		}
-	}
-	if len(all) == 0 {
-		return nil
 	}
 	slices.SortFunc(all, func(a, b History) int { return cmp.Compare(a.Node, b.Node) })
 	return all

@@ -40,29 +40,23 @@ func (l *load) localNumber() action.Number {
 	return number("local_access_ratio", ratio(window.LocalAccessRatio(l.Workload)), float64(l.target), "ratio")
 }
 
-// localNumber is that of a load, many times a round: where it comes from is the same words
-// again and again.
-func (r *round) localNumber(l *load) action.Number {
-	local, ok := l.local.Get()
-	if all, counted := l.reads.Get(); !ok || !counted || !(all > 0) {
-		return l.localNumber()
-	}
-	if r.said == "" || r.saidLocal != l.LocalLoads.From || r.saidRemote != l.RemoteLoads.From {
-		r.saidLocal, r.saidRemote = l.LocalLoads.From, l.RemoteLoads.From
-		r.said = r.saidLocal + ", " + r.saidRemote
-	}
-	v := unit.ValueOf(float64(local), unit.Weakest(l.LocalLoads.How, l.RemoteLoads.How), r.said)
-	return number("local_access_ratio", v, float64(l.target), "ratio")
-}
-
-// slab gives numbers their place in one slice for many reasons.
-func (r *round) slab(n int) []action.Number { return cut(&r.numbers, n, numbersAtOnce) }
-
-// numbersAtOnce is those of some dozen reasons: more keep others in memory for longer.
-const numbersAtOnce = 64
-
 // demandValue is the smoothed CPU use.
 func (l *load) demandValue() unit.Value[float64] {
 	v, ok := l.Demand.Get()
 	return derived(v, ok, "smoothed CPU use")
+}
+
+// evidence is what a candidate is judged by.
+func (l *load) evidence() []action.Number {
+	return []action.Number{l.localNumber(), figure("cpu_demand", l.demandValue(), "cpus"), figure("quota", l.Quota, "cpus")}
+}
+
+// until is the window before which a workload is left alone.
+func (m *Memory) until() action.Number {
+	return action.Counted("until", float64(m.NotBefore), "window")
+}
+
+// windows is a number of windows.
+func windows(name string, n uint64) action.Number {
+	return action.Counted(name, float64(n), "windows")
 }

@@ -4,9 +4,7 @@ package mao
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"homenode/internal/action"
 	"homenode/internal/set"
@@ -23,25 +21,24 @@ type ledger struct {
 	traffic    []float64 // bytes/s of DRAM reads by those that are or stay there
 	company    []int     // bound workloads
 	bound      int
-	total      float64   // bytes/s
-	parts      []float64 // all but company, one after the other
+	total      float64 // bytes/s
 }
 
-// open returns this moment's ledger; a bind closes it (bindTo).
+// open returns this moment's ledger. Whatever changes a binding sets book to nil.
 func (r *round) open() *ledger {
 	if r.book == nil {
-		r.ledger(&r.spare.book)
-		r.book = &r.spare.book
+		r.book = r.ledger()
 	}
 	return r.book
 }
 
-// ledger adds it up, in the place of the one before.
-func (r *round) ledger(b *ledger) {
+// ledger adds it up.
+func (r *round) ledger() *ledger {
 	n := len(r.nodes)
-	parts := again(b.parts, 5*n)
-	part := func(k int) []float64 { return parts[k*n : (k+1)*n : (k+1)*n] }
-	*b = ledger{use: part(0), quota: part(1), cost: part(2), incoming: part(3), traffic: part(4), company: again(b.company, n), parts: parts}
+	b := &ledger{
+		use: make([]float64, n), quota: make([]float64, n), cost: make([]float64, n), incoming: make([]float64, n),
+		traffic: make([]float64, n), company: make([]int, n),
+	}
 	for i := range r.loads {
 		l := &r.loads[i]
 		switch {
@@ -56,23 +53,24 @@ func (r *round) ledger(b *ledger) {
 			r.enterBound(b, &load{Workload: &window.Workload{}, Memory: m})
 		}
 	}
+	return b
 }
 
 // enterBound spreads a bound workload over its nodes by their CPUs.
 func (r *round) enterBound(b *ledger, l *load) {
 	b.bound++
-	on := r.spanOf(l)
+	cpus := r.countOf(l.Nodes)
 	use := r.need(l)
-	quota := min(l.Quota.Or(use), on.count)
+	quota := min(l.Quota.Or(use), cpus)
 	missing := 0.0
 	if !l.Binding.PinnedMems {
 		missing = float64(r.outside(l, l.Nodes))
 	}
-	for _, j := range on.at {
-		if on.count == 0 {
-			break
+	for j := range r.nodes {
+		if cpus == 0 || !l.Nodes.Has(r.nodes[j].id) {
+			continue
 		}
-		share := r.nodes[j].count / on.count
+		share := r.nodes[j].count / cpus
 		b.use[j] += float64(use * share)
 		b.cost[j] += float64(use * share)
 		b.quota[j] += float64(quota * share)
@@ -83,7 +81,7 @@ func (r *round) enterBound(b *ledger, l *load) {
 	b.total += l.traffic
 }
 
-// enterUnbound leaves a workload where it was measured. Pinned by somebody else,
+// enterUnbound leaves a workload where it was measured. Pinned by another process,
 // it holds its CPUs; else the kernel can move it away, so it holds UnboundWeight
 // of them and costs UnboundCost.
 func (r *round) enterUnbound(b *ledger, l *load) {
@@ -251,21 +249,32 @@ func (s *search) tightest() string {
 	return "empty"
 }
 
-// refusal says by which constraint nothing fits, and by how much the set misses that
-// comes closest.
-func (s *search) refusal(code string) wording {
-	say := wording{summary: refusals[code].summary, numbers: s.l.evidence(), alternatives: s.alternatives(offer{})}
+// refusal is by which constraint nothing fits, with the set that comes closest and by
+// how much that one misses it.
+func (s *search) refusal() action.Reason {
+	code := s.tightest()
+	why := action.Reason{Rule: refusals[code].rule, Workload: s.l.ID, Numbers: s.l.evidence(), Alternatives: s.alternatives(offer{})}
 	o, ok := s.closest(code)
 	if !ok {
-		return say
+		return why
 	}
-	say.summary += fmt.Sprintf("; nodes %v come closest: %s", o.nodes(s), o.detail(s))
-	name := map[string]string{"cpu": "cpu_needed", "memory": "memory_needed", "bandwidth": "bandwidth_needed"}[code]
-	of := map[string]string{"cpu": "cpus", "memory": "bytes", "bandwidth": "bytes/s"}[code]
-	if name != "" && o.have >= 0 {
-		say.numbers = append(say.numbers, number(name, derived(o.want, true, "what nodes "+o.nodes(s).String()+" would have to have; limit: what is left there"), o.have, of))
+	why.Nodes = o.nodes(s)
+	if name := refusals[code].needs; name != "" {
+		need := figure(name, derived(o.want, true, "what these nodes would have to have; limit: what is left there"), refusals[code].unit)
+		need.Limit = unit.OptOf(o.have, o.have >= 0)
+		why.Numbers = append(why.Numbers, need)
 	}
-	return say
+	return why
+}
+
+// refusals by the tightest constraint.
+var refusals = map[string]struct{ rule, needs, unit string }{
+	"cpu":       {"mao.skip.cpu", "cpu_needed", "cpus"},
+	"memory":    {"mao.skip.memory", "memory_needed", "bytes"},
+	"bandwidth": {"mao.skip.bandwidth", "bandwidth_needed", "bytes/s"},
+	"device":    {"mao.skip.device", "", ""},
+	"mems":      {"mao.skip.mems", "", ""},
+	"empty":     {"mao.skip.empty", "", ""},
 }
 
 // closest is of the sets that break a constraint the one that does so by least.
@@ -300,70 +309,54 @@ func (s *search) alternatives(chosen offer) []action.Alternative {
 		}
 		return b2i(b.before(a)) - b2i(a.before(b))
 	})
-	list := make([]action.Alternative, 0, min(len(offers), manyAlternatives))
+	var list []action.Alternative
 	for _, o := range offers[:min(len(offers), manyAlternatives)] {
 		list = append(list, action.Alternative{
-			Nodes: o.nodes(s), Code: o.code, Detail: o.detail(s), Chosen: len(chosen.at) > 0 && slices.Equal(o.at, chosen.at),
+			Nodes: o.nodes(s), Code: o.code, Figures: o.figures(s), Chosen: len(chosen.at) > 0 && slices.Equal(o.at, chosen.at),
 		})
 	}
 	for k := range s.rooms {
 		n := &s.rooms[k]
 		if n.code != "" && len(list) < manyAlternatives {
-			list = append(list, action.Alternative{Nodes: set.FromNodes(n.id), Code: n.code, Detail: outDetails[n.code]})
+			list = append(list, action.Alternative{Nodes: set.FromNodes(n.id), Code: n.code})
 		}
-	}
-	if len(list) == 0 {
-		return nil
 	}
 	return list
 }
 
-var outDetails = map[string]string{
-	"empty": "it has no CPUs to bind to, or no memory",
-	"mems":  "its cgroup may not use this node",
-}
-
-// detail says in words how an offer fits, or why not. A bind asks for it of a dozen: it
-// does without fmt where they fit.
-func (o *offer) detail(s *search) string {
-	switch o.code {
-	case "cpu":
-		return fmt.Sprintf("it needs %.2f CPUs, %.2f are left", o.want, o.have)
-	case "memory":
-		if o.have < 0 {
-			return "how much memory is free is unknown"
-		}
-		return fmt.Sprintf("it needs %v, %v are left", unit.Bytes(o.want), unit.Bytes(o.have))
-	case "bandwidth":
-		return fmt.Sprintf("there would be %v/s of DRAM traffic, the limit is %v/s", unit.Bytes(o.want), unit.Bytes(o.have))
-	case "device":
-		return fmt.Sprintf("it has room, and none of its devices, which are on nodes %v", s.l.Near)
+// figures are how an offer fits, or by how much it does not.
+func (o *offer) figures(s *search) []action.Figure {
+	if o.code != "" {
+		return o.missing()
 	}
-	var most [128]byte
-	b := appendFixed(append(most[:0], "cost "...), o.cost, 3)
+	all := []action.Figure{{Name: "cost", Value: o.cost}}
 	if s.l.Binding.PinnedMems {
-		b = append(appendPercent(append(b, ", "...), o.away), " of its memory is elsewhere and stays"...)
+		all = append(all, action.Figure{Name: "memory_that_stays_elsewhere", Value: o.away})
 	} else {
-		b = append(append(append(b, ", "...), o.toMove.String()...), " to move ("...)
-		b = append(appendPercent(b, o.parts[0]), ')')
+		all = append(all, action.Figure{Name: "bytes_to_move", Value: float64(o.toMove)}, action.Figure{Name: "share_to_move", Value: o.parts[0]})
 	}
-	b = appendPercent(append(b, ", others' traffic "...), o.parts[1])
-	b = appendPercent(append(b, ", CPU "...), o.parts[2])
-	b = appendPercent(append(b, ", company "...), o.parts[3])
+	all = append(all, action.Figure{Name: "traffic_of_others", Value: o.parts[1]}, action.Figure{Name: "cpu_of_others", Value: o.parts[2]}, action.Figure{Name: "company", Value: o.parts[3]})
 	if !s.l.Near.IsEmpty() {
-		b = appendPercent(append(b, ", devices "...), o.parts[4])
+		all = append(all, action.Figure{Name: "distance_to_devices", Value: o.parts[4]})
 	}
 	if len(o.at) > 1 {
-		b = append(strconv.AppendInt(append(b, ", distance "...), int64(o.distance), 10), " in all"...)
+		all = append(all, action.Figure{Name: "distance_inside", Value: float64(o.distance)})
 	}
 	if o.short {
-		b = append(b, ", its whole quota does not fit"...)
+		all = append(all, action.Figure{Name: "quota_needed", Value: s.quota.Or(0)})
 	}
-	return string(b)
+	return all
 }
 
-func appendFixed(b []byte, v float64, digits int) []byte {
-	return strconv.AppendFloat(b, v, 'f', digits, 64)
+// missing are what would be needed of the constraint that broke, and what is left.
+func (o *offer) missing() []action.Figure {
+	name := refusals[o.code].needs
+	if name == "" {
+		return nil
+	}
+	left := action.Figure{Name: o.code + "_left", Value: o.have}
+	if o.have < 0 { // unknown
+		return []action.Figure{{Name: name, Value: o.want}}
+	}
+	return []action.Figure{{Name: name, Value: o.want}, left}
 }
-
-func appendPercent(b []byte, v float64) []byte { return append(appendFixed(b, v*100, 0), '%') }

@@ -16,8 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"homenode/internal/action"
-	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -145,7 +143,7 @@ func threadTime() int64 {
 
 // rounds of a kind: how long each took. 150 of binding, then as many steady ones, then
 // unbinding: a node is overloaded in one window of twenty.
-func measure(seed uint64, act func(machine.Machine, Config, State, window.Window) (State, []action.Action)) map[string]*roundFigures {
+func measure(seed uint64) map[string]*roundFigures {
 	all := map[string]*roundFigures{}
 	took, least := map[string][]float64{}, map[string][]float64{}
 	runtime.LockOSThread()
@@ -178,7 +176,7 @@ func measure(seed uint64, act func(machine.Machine, Config, State, window.Window
 				runtime.GC() // what the generator left; else its garbage is paid for in our rounds
 			}
 			begin := threadTime()
-			next, actions := act(b.h.Machine, cfg, st, w)
+			next, actions, _ := Step(b.h.Machine, cfg, st, w)
 			us := float64(threadTime()-begin) / 1e3
 			f := all[kind]
 			if f == nil {
@@ -193,7 +191,7 @@ func measure(seed uint64, act func(machine.Machine, Config, State, window.Window
 			took["all"] = append(took["all"], us)
 			for range times - 1 {
 				begin := threadTime()
-				act(b.h.Machine, cfg, st, w)
+				Step(b.h.Machine, cfg, st, w)
 				us = min(us, float64(threadTime()-begin)/1e3)
 			}
 			least[kind], least["all"] = append(least[kind], us), append(least["all"], us)
@@ -216,28 +214,13 @@ func percentiles(us []float64) map[string]float64 {
 // With HOMENODE_BENCH_OPTIMIZER=FILE the percentiles go there; else it is a test of the
 // rounds: that they bind, hold and unbind.
 func TestRounds(t *testing.T) {
-	var o, told Round
-	figures := map[string]map[string]*roundFigures{
-		"step": measure(1, func(m machine.Machine, c Config, st State, w window.Window) (State, []action.Action) {
-			return o.Step(m, c, st, w)
-		}),
-		"told": measure(1, func(m machine.Machine, c Config, st State, w window.Window) (State, []action.Action) {
-			st, a := told.Step(m, c, st, w)
-			told.Reasons()
-			return st, a
-		}),
-		"decide": measure(1, func(m machine.Machine, c Config, st State, w window.Window) (State, []action.Action) {
-			st, a, _ := Decide(m, c, st, w)
-			return st, a
-		}),
+	figures := measure(1)
+	for _, kind := range []string{"binding", "steady", "unbinding", "all"} {
+		f := figures[kind]
+		t.Logf("%-9s %5d rounds %v, least of %d %v %v", kind, f.Rounds, f.Micros, leastOf, f.Least, f.Actions)
 	}
-	for name, of := range figures {
-		for _, kind := range []string{"binding", "steady", "unbinding", "all"} {
-			t.Logf("%-6s %-9s %5d rounds %v, least of %d %v %v", name, kind, of[kind].Rounds, of[kind].Micros, leastOf, of[kind].Least, of[kind].Actions)
-		}
-		if of["binding"].Actions["mao.bind"] < 500 || of["unbinding"].Actions["mao.unbind.B"] < 30 {
-			t.Errorf("%s: %v, %v: too little happens", name, of["binding"].Actions, of["unbinding"].Actions)
-		}
+	if figures["binding"].Actions["mao.bind"] < 500 || figures["unbinding"].Actions["mao.unbind.B"] < 30 {
+		t.Errorf("%v, %v: too little happens", figures["binding"].Actions, figures["unbinding"].Actions)
 	}
 	if path := os.Getenv(benchFile); path != "" {
 		text, err := json.MarshalIndent(figures, "", "  ")

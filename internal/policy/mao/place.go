@@ -4,9 +4,9 @@ package mao
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
+	"homenode/internal/action"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -16,7 +16,7 @@ import (
 // quota, memory size, memory bandwidth. Our reading:
 //
 //  1. What each node has left (rooms, ledger): online CPUs minus reserved ones,
-//     minus what workloads bound to it use, minus what workloads that others
+//     minus what workloads bound to it use, minus what workloads that other processes
 //     pinned use there. Free memory, plus ReclaimableShare of the page cache,
 //     plus its own pages there, minus FreeReserve and what is on its way there.
 //     Bandwidth, where a limit is known: minus what was measured of the node in this
@@ -61,49 +61,26 @@ type room struct {
 	near    bool              // it has one of its devices, or there are none
 }
 
-// place finds a node set for workload i and binds it, unless nothing fits, or it would
-// not pay.
-func (r *round) place(i int) { r.placeIf(i, true) }
-
-// placeAnyhow is place of one of many, for which it pays together.
-func (r *round) placeAnyhow(i int) { r.placeIf(i, false) }
-
-func (r *round) placeIf(i int, pays bool) {
+// place finds a node set for workload i and binds it, unless nothing fits. It must pay
+// for this workload alone, or the caller knows that it pays for its whole service.
+func (r *round) place(i int, paysTogether bool) {
 	l := &r.loads[i]
 	s := r.newSearch(l)
 	if s.usable < 2 {
-		r.pass(i, "mao.skip.one-node")
+		r.decide(i, action.Reason{Rule: "mao.skip.one-node", Numbers: l.evidence()})
 		return
 	}
 	best, ok := s.run() // 3, 4
 	if !ok {
-		code := s.tightest()
-		kept := s.keep()
-		r.passSaying(i, refusals[code].rule, func() wording { return kept.refusal(code) })
+		r.decide(i, s.refusal())
 		return
 	}
-	now := float64(l.local.Or(0))
-	if pays && best.local < now+float64(r.cfg.MinGain)-rounding { // 5
-		kept := s.keep()
-		r.passSaying(i, "mao.skip.no-gain", func() wording {
-			return wording{
-				summary: fmt.Sprintf("the best placement would make about %.0f%% local, it is %.0f%% now", best.local*100, now*100),
-				numbers: l.evidence(), alternatives: kept.alternatives(offer{}),
-			}
-		})
+	if !paysTogether && best.local < float64(l.local.Or(0))+float64(r.cfg.MinGain)-rounding { // 5
+		expected := figure("expected_local_ratio", derived(best.local, true, "CPU and page shares there"), "ratio")
+		r.decide(i, action.Reason{Rule: "mao.skip.no-gain", Numbers: append(l.evidence(), expected), Alternatives: s.alternatives(offer{})})
 		return
 	}
 	r.bindTo(i, s, best)
-}
-
-// refusals by the tightest constraint.
-var refusals = map[string]struct{ rule, summary string }{
-	"cpu":       {"mao.skip.cpu", "no node set has enough CPU left for what it uses; binding would take CPU away from it"},
-	"memory":    {"mao.skip.memory", "no node set has enough memory left for its pages"},
-	"bandwidth": {"mao.skip.bandwidth", "no node set has enough memory bandwidth left for its traffic"},
-	"device":    {"mao.skip.device", "no node set with one of its devices has room, and require_near demands one"},
-	"mems":      {"mao.skip.mems", "its cgroup may not use any node that has room"},
-	"empty":     {"mao.skip.empty", "no node has both CPUs and memory"},
 }
 
 // search is the placement of one workload.
@@ -135,52 +112,25 @@ type offer struct {
 	local      float64
 }
 
-// newSearch opens a search; the one before it is over.
 func (r *round) newSearch(l *load) *search {
-	book, s := r.open(), &r.scratch // 1
-	if s.rooms == nil {
-		n := len(r.nodes)
-		s.rooms, s.open, s.offers = make([]room, 0, n), make([]int, 0, n), make([]offer, 0, n)
-	}
-	*s = search{r: r, l: l, quota: l.Quota.V, need: r.need(l), memory: r.memoryNeed(l), bound: book.bound, rooms: s.rooms[:0], open: s.open[:0], offers: s.offers[:0]}
+	book := r.open() // 1
+	s := &search{r: r, l: l, quota: l.Quota.V, need: r.need(l), memory: r.memoryNeed(l), bound: book.bound, rooms: make([]room, len(r.nodes))}
 	s.traffic = book.total + l.traffic
 	for j := range r.nodes {
-		o := r.roomFor(l, j, book)
+		o := &s.rooms[j]
+		*o = r.roomFor(l, j, book)
 		if o.code != "empty" {
 			s.usable++
 		}
 		if o.code == "" {
 			s.open = append(s.open, j)
 		}
-		s.rooms = append(s.rooms, o)
 	}
 	return s
 }
 
 // mayHave are the nodes that the workload might be bound to, whatever they have left.
-func (s *search) mayHave() set.NodeSet {
-	var all set.NodeSet
-	for _, j := range s.open {
-		all = all.With(s.rooms[j].id)
-	}
-	return all
-}
-
-// keep is the search for words that may be asked for later: the next one changes it.
-// Nil where nobody will ask.
-func (s *search) keep() *search {
-	if !s.r.explain {
-		return nil
-	}
-	kept := *s
-	kept.rooms, kept.open, kept.offers = slices.Clone(s.rooms), slices.Clone(s.open), slices.Clone(s.offers)
-	for i := range kept.offers {
-		if o := &kept.offers[i]; len(o.at) == 1 { // it lies in open
-			o.at = slices.Clone(o.at)
-		}
-	}
-	return &kept
-}
+func (s *search) mayHave() set.NodeSet { return offer{at: s.open}.nodes(s) }
 
 // need is number 2: the CPUs a workload wants, bound already or not. One that is
 // to be bound will do the same work in less time, without its remote stalls.
@@ -342,13 +292,7 @@ func (s *search) run() (offer, bool) {
 
 // judgeAll looks at all sets of k nodes.
 func (s *search) judgeAll(k int) {
-	if k > 1 {
-		eachSet(s.pool(k), k, func(at []int) { s.offers = append(s.offers, s.judge(at)) })
-		return
-	}
-	for i := range s.open { // mostly there is no need to go further
-		s.offers = append(s.offers, s.judge(s.open[i:i+1:i+1]))
-	}
+	eachSet(s.pool(k), k, func(at []int) { s.offers = append(s.offers, s.judge(at)) })
 }
 
 // largestBruteForce is the most nodes of which all sets are looked at: C(16,8)

@@ -14,6 +14,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -91,7 +92,7 @@ func broken(h *windowtest.Host, cfg Config, old, st State, w window.Window, acti
 		return fmt.Sprintf("%d reasons for %d workloads", len(reasons), len(w.Workloads))
 	}
 	for i, r := range reasons {
-		if r.Workload != w.Workloads[i].ID || r.Rule == "" || r.Summary == "" {
+		if r.Workload != w.Workloads[i].ID || !words.Has(r.Rule) {
 			return fmt.Sprintf("workload %s has the reason %+v", w.Workloads[i].ID, r)
 		}
 	}
@@ -225,7 +226,7 @@ func randomHost(r *rand.Rand) *windowtest.Host {
 	return h
 }
 
-var words = []string{
+var mutations = []string{
 	"approved", "approved", "approved=no", "cpu=?", "cpu=0.01", "cpu=0.5", "cpu=1", "cpu=2.5", "quota=?", "quota=0.5", "quota=2",
 	"anon=?", "anon=64MiB", "anon=1GiB", "anon=8MiB", "file=16MiB", "local=?", "local=0 remote=0", "local=100 remote=1000000",
 	"local=2000000 remote=1000000", "local=1000000 remote=1", "cpus=0", "cpus=", "mems=0", "mems=", "ours=", "ours=cpus", "target=0.5",
@@ -236,7 +237,7 @@ var words = []string{
 func mutate(r *rand.Rand, h *windowtest.Host) {
 	for range 1 + r.IntN(4) {
 		id := fmt.Sprintf("/w%d", r.IntN(6))
-		word := words[r.IntN(len(words))]
+		word := mutations[r.IntN(len(mutations))]
 		line := fmt.Sprintf("workload %s %s", id, word)
 		switch r.IntN(12) {
 		case 0:
@@ -498,15 +499,15 @@ func TestP95(t *testing.T) {
 		n    int
 		want float64
 	}{{1, 1}, {19, 19}, {20, 19}, {21, 20}, {100, 95}, {512, 487}} {
-		n := node{}
+		h := History{}
 		for i := range c.n {
-			n.history = append(n.history, float64((i*7919)%c.n)+1) // 7919 is prime: all of 1…n
+			h.Utilisation = append(h.Utilisation, float64((i*7919)%c.n)+1) // 7919 is prime: all of 1…n
 		}
-		if got, ok := n.p95Of(1); !ok || got != c.want {
+		if got, ok := h.p95(1).Get(); !ok || got != c.want {
 			t.Errorf("P95 of 1…%d is %v, %v; want %v", c.n, got, ok, c.want)
 		}
 	}
-	if _, ok := (&node{history: []float64{1}}).p95Of(2); ok {
+	if (History{Utilisation: []float64{1}}).p95(2).Known() {
 		t.Error("a history that is too short has a P95")
 	}
 }

@@ -66,19 +66,19 @@ func loadOf(cpus float64) int {
 	return 2*exp + b2i(part >= math.Sqrt2/2)
 }
 
-// metrics are what it is judged by, the first of them that is known: what its service says
-// of its latency, the uncore penalty, the memory stall ratio, misses an instruction. More
+// metrics are what it is judged by, the first of them that is known: the latency that its
+// service reports, the uncore penalty, the memory stall ratio, misses an instruction. More
 // is worse.
 var metrics = [...]string{"latency", "uncore_penalty", "memory_stall_ratio", "misses_per_instruction"}
 
-// metricNamed is one of them, for words.
+// metricNamed is one of them, with how it is known.
 func metricNamed(l *load, name string) unit.Value[float64] {
 	x := metricOf(l, name)
 	switch {
 	case name == "misses_per_instruction":
 		return window.MPI(l.Workload)
 	case !(x > 0):
-		return unit.UnknownValue[float64]("it is not told")
+		return unit.UnknownValue[float64]("not known in this window")
 	case name == "latency":
 		return l.Latency
 	case name == "uncore_penalty":
@@ -143,7 +143,7 @@ func (q *Quality) like(load int) (int, bool) {
 	return slices.BinarySearchFunc(q.Past, load, func(l Like, load int) int { return l.Load - load })
 }
 
-// starved says that it lacks CPU, or that nobody can tell: then what is worse is no
+// starved says that it lacks CPU, or that this is unknown: then doing worse is no
 // sign of contention for caches and memory.
 func (r *round) starved(l *load) bool {
 	waiting, known := l.Waiting.Get()
@@ -183,7 +183,7 @@ func (r *round) assess(l *load) (judged bool) {
 	at, ok := q.like(load)
 	switch {
 	case !ok:
-		l.Quality = r.learn(q, at, Like{Load: load, Mean: x, Windows: 1}, true)
+		l.Quality = q.learn(at, Like{Load: load, Mean: x, Windows: 1}, true)
 	case q.Past[at].Windows >= r.cfg.Isolate.MinPast && x > float64(q.Past[at].Mean*(1+float64(r.cfg.Isolate.Rise))):
 		next := *q
 		next.Well = 0
@@ -197,7 +197,7 @@ func (r *round) assess(l *load) (judged bool) {
 		p := q.Past[at]
 		p.Windows = min(p.Windows+1, longPast)
 		p.Mean += (x - p.Mean) / float64(p.Windows)
-		l.Quality = r.learn(q, at, p, false)
+		l.Quality = q.learn(at, p, false)
 	}
 	return true
 }
@@ -220,21 +220,15 @@ func (q *Quality) unlearn(load int) []Like {
 }
 
 // learn is the quality with one entry of its past replaced, or put in; it is not worse.
-// A full past forgets the load that was seen least. In some windows all workloads learn:
-// what they get is cut from a few pieces of memory.
-func (r *round) learn(q *Quality, at int, p Like, anew bool) *Quality {
-	next := cut(&r.qualities, 1, qualitiesAtOnce)[:1]
-	next[0] = *q
-	n := &next[0]
-	n.Worse, n.Ratio = 0, 0
-	if n.Well++; anew {
-		n.Well = 0
-	}
-	n.Past = append(cut(&r.likes, len(q.Past)+b2i(anew), likesAtOnce), q.Past...)
-	if !anew {
+// A full past forgets the load that was seen least.
+func (q *Quality) learn(at int, p Like, anew bool) *Quality {
+	n := *q
+	n.Worse, n.Ratio, n.Past = 0, 0, slices.Clone(q.Past)
+	if n.Well++; !anew {
 		n.Past[at] = p
-		return n
+		return &n
 	}
+	n.Well = 0
 	n.Past = slices.Insert(n.Past, at, p)
 	if len(n.Past) > mostLikes {
 		least := -1
@@ -245,19 +239,5 @@ func (r *round) learn(q *Quality, at int, p Like, anew bool) *Quality {
 		}
 		n.Past = slices.Delete(n.Past, least, least+1)
 	}
-	return n
-}
-
-// A piece that one workload still needs keeps the others' part in memory.
-const qualitiesAtOnce, likesAtOnce = 16, 128
-
-// cut is an empty slice with room for n, from a piece of memory that is shared: none
-// reaches the next.
-func cut[T any](from *[]T, n, piece int) []T {
-	if len(*from)+n > cap(*from) {
-		*from = make([]T, 0, max(n, piece))
-	}
-	at := len(*from)
-	*from = (*from)[:at+n]
-	return (*from)[at : at : at+n]
+	return &n
 }

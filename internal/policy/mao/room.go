@@ -3,7 +3,6 @@
 package mao
 
 import (
-	"fmt"
 	"slices"
 
 	"homenode/internal/action"
@@ -20,12 +19,12 @@ import (
 // fair.c). So:
 //
 //  1. A node is contested if workloads are bound to it, its CPUs are used up,
-//     and workloads that nobody bound use CPU there (squatters).
+//     and unbound workloads use CPU there (squatters).
 //  2. The open nodes are those that nothing is bound to. There is room if all
 //     unbound workloads together use no more CPU than those have.
-//  3. Then they, and all others that nobody bound and that use CPU, get the open
-//     nodes' CPUs, and only those: memory stays where it is. One that somebody
-//     else restricts is left alone.
+//  3. Then they, and all other unbound workloads that use CPU, get the open
+//     nodes' CPUs, and only those: memory stays where it is. A workload that another
+//     process restricts is left alone.
 //  4. It gets everything back when that no longer serves: nothing is bound any
 //     more, a bound workload now is on its nodes, a node went offline, or it uses
 //     all it may while others leave CPU idle.
@@ -37,37 +36,33 @@ func (r *round) keepAside() {
 		if l.Aside.IsEmpty() {
 			continue
 		}
-		if why := r.asideNoMore(l); why != "" {
-			l.Aside = set.NodeSet{}
-			say := "it gets all CPUs back: " + why
-			if !l.Approved { // else it is never asked again, and may be bound at once
-				*l.Memory = l.release(r.cfg, r.w.Seq)
-				say += fmt.Sprintf("; not asked to make room again before window %d", l.NotBefore)
-			}
-			reason := r.decide(i, "mao.room.over", wording{summary: say})
-			r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: reason})
+		cause, over := r.asideOver(l)
+		if !over {
+			r.decide(i, r.standingReason(l, "mao.keep.aside"))
 			continue
 		}
-		r.pass(i, "mao.keep.aside")
+		l.Aside = set.NodeSet{}
+		why := action.Reason{Rule: "mao.room.over"}.Because(cause)
+		if !l.Approved { // else it is never asked again, and may be bound at once
+			*l.Memory = l.release(r.cfg, r.w.Seq)
+			why.Numbers = []action.Number{l.until()}
+		}
+		r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: r.decide(i, why)})
 	}
 }
 
-func (r *round) asideWords(l *load) wording {
-	return wording{summary: fmt.Sprintf("it keeps to nodes %v, to leave the others to what is bound there", l.Aside), numbers: l.evidence()}
-}
-
-// asideNoMore is why a workload need not keep aside any more; "" while it must.
-func (r *round) asideNoMore(l *load) string {
+// asideOver is why a workload need not keep aside any more; false while it must.
+func (r *round) asideOver(l *load) (why action.Reason, over bool) {
 	bound := r.boundNodes()
 	switch {
 	case l.Approved:
-		return "its service is approved for binding now"
+		return action.Reason{Rule: "mao.over.approved"}, true
 	case bound.IsEmpty():
-		return "nothing is bound any more"
-	case !l.Aside.SubsetOf(r.usable()):
-		return "one of its nodes went offline"
+		return action.Reason{Rule: "mao.over.nothing-bound"}, true
+	case !l.Aside.SubsetOf(r.usable):
+		return action.Reason{Rule: "mao.over.offline"}, true
 	case l.Aside.Overlaps(bound):
-		return fmt.Sprintf("workloads are bound to nodes %v now", l.Aside.Intersect(bound))
+		return action.Reason{Rule: "mao.over.bound-there", Nodes: l.Aside.Intersect(bound)}, true
 	}
 	used, cpus, idle := 0.0, 0.0, 0.0
 	for j := range r.nodes {
@@ -82,9 +77,10 @@ func (r *round) asideNoMore(l *load) string {
 		}
 	}
 	if used >= cpus*float64(r.cfg.SaturatedShare) && idle >= r.cfg.RoomIdle {
-		return fmt.Sprintf("nodes %v are used up while others have %.2g CPUs idle", l.Aside, idle)
+		left := number("idle_elsewhere", derived(idle, true, "CPU time of the other nodes"), r.cfg.RoomIdle, "cpus")
+		return action.Reason{Rule: "mao.over.used-up", Nodes: l.Aside, Numbers: []action.Number{left}}, true
 	}
-	return ""
+	return why, false
 }
 
 // boundNodes are the nodes that anything is bound to.
@@ -104,7 +100,7 @@ func (r *round) makeRoom() {
 	if !r.cfg.MakeRoom || len(r.actions) > 0 || r.waiting() {
 		return
 	}
-	open := r.usable().Minus(r.boundNodes()) // 2
+	open := r.usable.Minus(r.boundNodes()) // 2
 	if open.IsEmpty() {
 		return
 	}
@@ -115,17 +111,14 @@ func (r *round) makeRoom() {
 	for _, i := range squatters { // 3
 		l := &r.loads[i]
 		l.Aside = open
-		reason := r.decide(i, "mao.room", wording{
-			summary: fmt.Sprintf("workloads that nobody bound use CPUs that bound ones need, and nodes %v have room for all of them", open),
-			numbers: append(l.evidence(), figure("cpu", l.CPU, "cpus")),
-		})
+		reason := r.decide(i, action.Reason{Rule: "mao.room", Nodes: open, Numbers: append(l.evidence(), figure("cpu", l.CPU, "cpus"))})
 		r.actions = append(r.actions, action.Action{Kind: action.Bind, Workload: l.ID, Nodes: open, CPUsOnly: true, Reason: reason})
 	}
 }
 
 // waiting says that a candidate was not placed for this window's limit.
 func (r *round) waiting() bool {
-	return slices.Contains(r.rules, "mao.skip.limit")
+	return slices.ContainsFunc(r.reasons, func(why action.Reason) bool { return why.Rule == ruleLimit })
 }
 
 // squatters are all that can make room and use CPU, in order, if one of them is

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/render/words"
 	"homenode/internal/window/windowtest"
 )
 
@@ -23,24 +24,24 @@ type script struct {
 	st  State
 }
 
-func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
-	switch words[0] {
+func (s *script) Line(h *windowtest.Host, line []string) (string, error) {
+	switch line[0] {
 	case "config":
-		if err := windowtest.Configure(&s.cfg, words[1:]); err != nil {
+		if err := windowtest.Configure(&s.cfg, line[1:]); err != nil {
 			return "", err
 		}
 		return "", s.cfg.Validate()
 	case "tick": // tick [N] [verbose]: N windows, the last one's answer
-		return s.tick(h, words[1:])
+		return s.tick(h, line[1:])
 	case "state":
 		return s.print()
 	}
 	return "", fmt.Errorf("unknown line")
 }
 
-func (s *script) tick(h *windowtest.Host, words []string) (string, error) {
+func (s *script) tick(h *windowtest.Host, args []string) (string, error) {
 	n, verbose := 1, false
-	for _, word := range words {
+	for _, word := range args {
 		if verbose = word == "verbose"; !verbose {
 			n, _ = strconv.Atoi(word)
 		}
@@ -55,13 +56,13 @@ func (s *script) tick(h *windowtest.Host, words []string) (string, error) {
 			fmt.Fprintln(&out, a)
 		}
 		for _, r := range reasons {
-			text := r.Rule + ": " + r.Summary
+			text := r.Rule + ": " + words.Sentence(r)
 			if verbose {
-				text = r.String()
+				text = words.Full(r)
 			}
 			fmt.Fprintf(&out, "  %s %s\n", r.Workload, text)
 			for _, alt := range r.Alternatives {
-				fmt.Fprintf(&out, "    %v\n", alt)
+				fmt.Fprintf(&out, "    %s\n", words.Alternative(alt))
 			}
 		}
 	}

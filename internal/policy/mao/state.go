@@ -28,9 +28,6 @@ type Memory struct {
 	May   set.NodeSet `json:"may,omitzero"`
 	Was   set.NodeSet `json:"was,omitzero"`
 	Since uint64      `json:"since,omitempty"`
-	// kept says so in words, since it was bound: every window needs them. "": they are to
-	// be made anew.
-	kept string
 	// Aside are the nodes it keeps to, to leave others to what is bound there.
 	Aside set.NodeSet `json:"aside,omitzero"`
 	// Not to be bound before window NotBefore; Backoff is how long that was.
@@ -102,7 +99,7 @@ func (m Memory) release(cfg Config, seq uint64) Memory {
 	}
 	m.Backoff = min(max(2*m.Backoff, cfg.BackoffWindows), cfg.BackoffCap)
 	m.NotBefore = seq + m.Backoff
-	m.Nodes, m.Aside, m.Since, m.kept = set.NodeSet{}, set.NodeSet{}, 0, ""
+	m.Nodes, m.Aside, m.Since = set.NodeSet{}, set.NodeSet{}, 0
 	m.May, m.Was = set.NodeSet{}, set.NodeSet{}
 	return m
 }

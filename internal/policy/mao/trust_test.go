@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -51,7 +52,7 @@ func (p *local) ticks(n, percent int) (bound int, rule string) {
 	for i := range n {
 		st, actions, reasons := Step(p.h.Machine, p.cfg, p.st, p.h.Window())
 		p.st, rule = roundTrip(p.t, st), reasons[0].Rule
-		if reasons[0].Summary == "" {
+		if !words.Has(reasons[0].Rule) {
 			p.t.Fatalf("%s says nothing", rule)
 		}
 		if bound == 0 && len(actions) > 0 && actions[0].Kind == action.Bind {
@@ -285,7 +286,7 @@ func TestEstimateWords(t *testing.T) {
 	p.ticks(1, -1)
 	w := p.h.Window()
 	_, _, reasons := Step(p.h.Machine, p.cfg, p.st, w)
-	if !strings.Contains(reasons[0].Summary, "was 99.0% from a better source 2 windows ago") {
-		t.Error(reasons[0].Summary)
+	if !strings.Contains(words.Sentence(reasons[0]), "was 99.0% by a better source 2 windows ago") {
+		t.Error(words.Sentence(reasons[0]))
 	}
 }

@@ -4,7 +4,6 @@ package mao
 
 import (
 	"cmp"
-	"fmt"
 
 	"homenode/internal/action"
 	"homenode/internal/set"
@@ -22,7 +21,7 @@ import (
 //     least CPU use (paper: "unbinds the instance with the least CPU use").
 //     Choice: the least among those that meet the conditions themselves; the
 //     paper's conditions speak of a container, so one that is within its quota
-//     is never unbound for another's sake.
+//     is never unbound because of another.
 //  4. Project: its CPU time leaves its nodes and spreads over the idle CPUs of
 //     the machine. Back to 2 until none must go: "repeating until balanced". Its
 //     service's other replicas go with it, where they are to be alike.
@@ -49,7 +48,8 @@ func (r *round) unbind() bool {
 		}
 		l := &r.loads[i]
 		nodes := l.Nodes
-		r.release(i, "mao.unbind."+string(r.cfg.Strategy), wording{summary: r.summaryOf(v), numbers: r.numbersOf(l, v)})
+		hot := set.FromNodes(r.nodes[v.hot].id)
+		r.release(i, action.Reason{Rule: "mao.unbind." + string(r.cfg.Strategy), Nodes: hot, Numbers: r.verdictNumbers(nil, l, v)})
 		r.project(l, nodes) // 4
 		r.together(i)
 	}
@@ -59,41 +59,25 @@ func (r *round) unbind() bool {
 // unbindGone is number 1.
 func (r *round) unbindGone(i int) {
 	l := &r.loads[i]
-	if usable := r.usable(); !l.Nodes.SubsetOf(usable) {
-		r.release(i, "mao.unbind.node-gone", wording{summary: fmt.Sprintf("node %v of its binding is offline", l.Nodes.Minus(usable))})
+	if gone := l.Nodes.Minus(r.usable); !gone.IsEmpty() {
+		r.release(i, action.Reason{Rule: "mao.unbind.node-gone", Nodes: gone})
 	} else if !l.Approved {
-		r.release(i, "mao.unbind.not-approved", wording{summary: "its service is no longer approved for binding"})
+		r.release(i, action.Reason{Rule: "mao.unbind.not-approved"})
 	}
 }
 
 // unbindOrphan is number 1 too. It neither starts nor prolongs a back-off.
 func (r *round) unbindOrphan(i int) {
-	reason := r.decide(i, "mao.unbind.orphan", wording{summary: "it is bound by homenode, but nothing here asks for that"})
+	reason := r.decide(i, action.Reason{Rule: "mao.unbind.orphan"})
 	r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: r.loads[i].ID, Reason: reason})
 }
 
-// usable are the nodes with CPUs to bind to that the machine knows.
-func (r *round) usable() set.NodeSet {
-	if !r.mayUse.IsEmpty() {
-		return r.mayUse
-	}
-	ids := make([]int, 0, len(r.nodes))
-	for j := range r.nodes {
-		if n := &r.nodes[j]; !n.cpus.IsEmpty() {
-			ids = append(ids, n.id)
-		}
-	}
-	r.mayUse = set.FromNodes(ids...)
-	return r.mayUse
-}
-
 // release unbinds workload i and lets it back off.
-func (r *round) release(i int, rule string, say wording) {
+func (r *round) release(i int, why action.Reason) {
 	l := &r.loads[i]
 	*l.Memory = l.release(r.cfg, r.w.Seq)
-	say.summary += fmt.Sprintf("; not bound again before window %d", l.NotBefore)
-	reason := r.decide(i, rule, say)
-	r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: reason})
+	why.Numbers = append(why.Numbers, l.until())
+	r.actions = append(r.actions, action.Action{Kind: action.Unbind, Workload: l.ID, Reason: r.decide(i, why)})
 }
 
 // verdict is what a strategy says of one bound workload.
@@ -106,15 +90,14 @@ type verdict struct {
 }
 
 // overloaded are those over their quota, as either strategy demands: unbinding others does
-// not change who they are.
-func (r *round) overloaded() []int {
-	r.spare.over = empty(r.spare.over, len(r.loads))
+// not change which these are.
+func (r *round) overloaded() (over []int) {
 	for i := range r.loads {
 		if l := &r.loads[i]; l.bound() && r.overQuota(l) {
-			r.spare.over = append(r.spare.over, i)
+			over = append(over, i)
 		}
 	}
-	return r.spare.over
+	return over
 }
 
 // mostPressing is the next of these to be unbound; -1 if none must go.
@@ -160,15 +143,15 @@ func (r *round) verdict(l *load) verdict {
 	return v
 }
 
-// strategyB: (1) imbalance, (2) above the node's own P95, (3) over quota. The past is
-// looked at last: that takes longest.
+// strategyB: (1) imbalance, (2) above the node's own P95, (3) over quota.
 func (r *round) strategyB(v *verdict, l *load) {
 	var others float64
 	others, v.known = r.othersMean(v.hot)
 	v.ahead = v.heat - others
+	p95, ok := r.nodes[v.hot].p95.Get()
 	v.must = r.isAhead(*v) && // 1
-		r.overQuota(l) && // 3
-		r.nodes[v.hot].above(v.heat, r.cfg.MinHistory) // 2
+		ok && v.heat > p95 && // 2
+		r.overQuota(l) // 3
 }
 
 // isAhead is condition (1) of strategy B.
@@ -176,125 +159,51 @@ func (r *round) isAhead(v verdict) bool {
 	return v.known && v.ahead >= float64(r.cfg.ImbalanceThreshold)-rounding
 }
 
-const nodeSource = "CPU time of the node / its online CPUs"
-
-// summaryOf says why a workload must go.
-func (r *round) summaryOf(v verdict) string {
-	id := r.nodes[v.hot].id
-	if r.cfg.Strategy == StrategyA {
-		return fmt.Sprintf("it uses all the CPU it may and node %d is %.0f%% busy", id, v.heat*100)
-	}
-	return fmt.Sprintf("it uses all the CPU it may, and node %d is %.0f%% busy: %.0f points more than the others, and more than in 95%% of its past", id, v.heat*100, v.ahead*100)
-}
-
-// numbersOf are what a verdict goes by, whatever it is.
-func (r *round) numbersOf(l *load, v verdict) []action.Number {
-	return r.appendNumbers(nil, l, v)
-}
-
-// appendNumbers appends the condition of each number in the order in which a reader
-// would look: the first that does not hold is why a binding stays.
-func (r *round) appendNumbers(numbers []action.Number, l *load, v verdict) []action.Number {
+// verdictNumbers adds what a verdict goes by, whatever it is, in the order in which a
+// reader would look: the first condition that does not hold is why a binding stays.
+func (r *round) verdictNumbers(numbers []action.Number, l *load, v verdict) []action.Number {
+	const source = "CPU time of the node / its online CPUs"
 	limit, of := r.quotaLimit(l)
 	quota := number(of, l.CPU, limit, "cpus")
 	quota.Decides = !r.overQuota(l)
 	numbers = append(numbers, quota)
-	switch {
-	case v.hot < 0:
+	if v.hot < 0 {
 		return numbers
-	case r.cfg.Strategy == StrategyA:
-		busy := number("node_utilisation", derived(v.heat, true, nodeSource), float64(r.cfg.NodeBusy), "ratio")
+	}
+	if r.cfg.Strategy == StrategyA {
+		busy := number("node_utilisation", derived(v.heat, true, source), float64(r.cfg.NodeBusy), "ratio")
 		busy.Decides = !quota.Decides && !v.must
 		return append(numbers, busy)
 	}
-	n := &r.nodes[v.hot]
-	p95, enough := n.p95Of(r.cfg.MinHistory)
-	if n.past == "" {
-		n.past = fmt.Sprintf("%s; limit: P95 of %d windows of node %d", nodeSource, len(n.history)+len(n.recent), n.id)
-		if !enough {
-			n.past += fmt.Sprintf(", fewer than %d", r.cfg.MinHistory)
-		}
-	}
-	ahead := number("node_ahead_of_others", derived(v.ahead, v.known, nodeSource), float64(r.cfg.ImbalanceThreshold), "ratio")
+	busy := figure("node_utilisation", derived(v.heat, true, source+"; limit: P95 of its past"), "ratio")
+	busy.Limit = r.nodes[v.hot].p95
+	ahead := number("node_ahead_of_others", derived(v.ahead, v.known, source), float64(r.cfg.ImbalanceThreshold), "ratio")
 	ahead.Decides = !quota.Decides && !r.isAhead(v)
-	past := action.Number{Name: "node_utilisation", Value: derived(v.heat, true, n.past), Limit: unit.OptOf(p95, enough), Unit: "ratio"}
-	past.Decides = !quota.Decides && !ahead.Decides && !v.must
-	return append(numbers, ahead, past)
+	busy.Decides = !quota.Decides && !ahead.Decides && !v.must
+	return append(numbers, ahead, busy)
 }
 
 // rounding is below any figure the kernel can give, and above what adding
 // floats in another order can change.
 const rounding = 1e-9
 
-// hottest returns the index and utilisation of the busiest of these nodes.
+// hottest returns the index and utilisation of the busiest of a workload's nodes.
 func (r *round) hottest(l *load) (int, float64) {
 	hot, heat := -1, 0.0
-	for _, i := range r.spanOf(l).at {
-		if u, ok := r.nodes[i].utilisation(); ok && (hot < 0 || u > heat) {
-			hot, heat = int(i), u
+	for j := range r.nodes {
+		if !l.Nodes.Has(r.nodes[j].id) {
+			continue
+		}
+		if u, ok := r.nodes[j].utilisation(); ok && (hot < 0 || u > heat) {
+			hot, heat = j, u
 		}
 	}
 	return hot, heat
 }
 
-// span is a node set by index: of the nodes of this window that are in it.
-type span struct {
-	at    []int32
-	count float64 // CPUs
-}
-
-// spanOf is the span of the nodes that a workload is bound to. Many are bound to the same.
-func (r *round) spanOf(l *load) *span {
-	if l.spanOf != l.Nodes {
-		l.span, l.spanOf = r.spanned(l.Nodes), l.Nodes
-	}
-	return &l.span
-}
-
-func (r *round) spanned(nodes set.NodeSet) span {
-	for k := range r.spans {
-		if r.spans[k].nodes == nodes {
-			return r.spans[k].span
-		}
-	}
-	var s span
-	for j := range r.nodes {
-		if n := &r.nodes[j]; nodes.Has(n.id) {
-			s.at = append(s.at, int32(j))
-			s.count += n.count
-		}
-	}
-	r.spans = append(r.spans, spanOfNodes{nodes, s})
-	return s
-}
-
-// spanOfNodes is a span that was looked up.
-type spanOfNodes struct {
-	nodes set.NodeSet
-	span  span
-}
-
 // othersMean is the mean utilisation of all other nodes that have CPUs; false
 // if there are none or none is known.
 func (r *round) othersMean(hot int) (float64, bool) {
-	if len(r.spare.means) != len(r.nodes) {
-		r.spare.means = again(r.spare.means, len(r.nodes))
-	}
-	m := &r.spare.means[hot]
-	if !m.known {
-		m.of, m.some = r.meanWithout(hot)
-		m.known = true
-	}
-	return m.of, m.some
-}
-
-// mean is of the nodes but one, as long as no utilisation is projected anew.
-type mean struct {
-	of          float64
-	some, known bool
-}
-
-func (r *round) meanWithout(hot int) (float64, bool) {
 	sum, count := 0.0, 0.0
 	for i := range r.nodes {
 		if u, ok := r.nodes[i].utilisation(); ok && i != hot {
@@ -322,7 +231,7 @@ const (
 // quotaLimit is the quota where it is below the CPUs of the binding, else those
 // CPUs, and which of them it is; see the package comment.
 func (r *round) quotaLimit(l *load) (limit float64, of string) {
-	cpus := r.spanOf(l).count
+	cpus := r.countOf(l.Nodes)
 	if quota, ok := l.Quota.Get(); ok && quota < cpus {
 		return quota * r.cfg.QuotaTolerance, ofQuota
 	}
@@ -343,7 +252,6 @@ func (r *round) countOf(nodes set.NodeSet) float64 {
 // project is number 4 of this file: l leaves its nodes. Nodes whose utilisation
 // is unknown stay so.
 func (r *round) project(l *load, nodes set.NodeSet) {
-	r.spare.means = r.spare.means[:0]
 	moved, idleSum := 0.0, 0.0
 	idle := make([]float64, len(r.nodes))
 	for j := range r.nodes {

@@ -4,7 +4,6 @@ package mao
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"homenode/internal/action"
@@ -64,9 +63,6 @@ func (r *round) wants(l *load) float64 {
 	if want <= 0 {
 		return 0
 	}
-	if r.largest == 0 {
-		r.largest = r.largestNode()
-	}
 	if want < r.largest*leastGrowth && !(l.rising && want >= r.largest*leastRising) {
 		return 0
 	}
@@ -81,16 +77,12 @@ func (r *round) widen() bool {
 	if !r.cfg.Widen {
 		return false
 	}
-	growing := empty(r.spare.growing, len(r.loads))
+	var growing []int
 	for i := range r.loads {
 		l := &r.loads[i]
 		if l.Growth > 0 && l.bound() && l.Binding.OursMems && l.pages != nil && !r.decided(i) {
 			growing = append(growing, i)
 		}
-	}
-	r.spare.growing = growing
-	if !r.anyShort(growing) {
-		return false
 	}
 	slices.SortFunc(growing, func(a, b int) int {
 		return cmp.Or(cmp.Compare(r.loads[b].Growth, r.loads[a].Growth), cmp.Compare(r.loads[a].ID, r.loads[b].ID))
@@ -109,83 +101,43 @@ func (r *round) widen() bool {
 	return len(r.actions) > done
 }
 
-// anyShort says that what some of these want, if it wants anything, is more than is left.
-// Mostly nothing does, and then their order does not matter. Few node sets are in use.
-func (r *round) anyShort(growing []int) bool {
-	var last set.NodeSet
-	lastShort := false
-	for n, i := range growing {
-		l := &r.loads[i]
-		if n == 0 || l.Nodes != last {
-			last, lastShort = l.Nodes, r.short(l.Nodes)
-		}
-		if lastShort && r.wants(l) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// short says that all that wants memory on these nodes wants more than is left.
-func (r *round) short(nodes set.NodeSet) bool {
-	for k := range r.spare.sets {
-		if r.spare.sets[k].nodes == nodes {
-			return r.spare.sets[k].short
-		}
-	}
-	short := false
-	if want := r.wantsOn(nodes); want > 0 {
-		left, known := r.memoryLeft(nodes)
-		short = known && want > left
-	}
-	r.spare.sets = append(r.spare.sets, shortage{nodes, short})
-	return short
-}
-
-// shortage is what short found of some nodes.
-type shortage struct {
-	nodes set.NodeSet
-	short bool
-}
-
 // widenOne is number 4.
 func (r *round) widenOne(i int, want, left float64) {
 	l := &r.loads[i]
-	say := wording{numbers: []action.Number{
+	why := action.Reason{Numbers: []action.Number{
 		figure("memory_growth", derived(l.Growth, true, "anonymous memory from window to window, smoothed"), "bytes/s"),
-		number("memory_wanted", derived(want, true, fmt.Sprintf("growth of all that is there in %d windows; limit: what is left", r.cfg.WidenWindows)), left, "bytes"),
+		number("memory_wanted", derived(want, true, "growth of all that is there; limit: what is left"), max(0, left), "bytes"),
+		windows("widen_windows", uint64(r.cfg.WidenWindows)),
 	}}
 	wide, enough, may := l.Nodes, false, r.mayHave(l)
 	for !enough && (r.cfg.MaxNodes == 0 || wide.Len() < r.cfg.MaxNodes) {
 		var next int
-		if next, enough = r.nodeToAdd(wide, may, r.wantsOn(wide), &say); next < 0 {
+		if next, enough = r.nodeToAdd(wide, may, r.wantsOn(wide), &why); next < 0 {
 			break
 		}
 		wide = wide.With(next)
 	}
-	soon := fmt.Sprintf("memory of nodes %v will run out within %d windows: %v are left", l.Nodes, r.cfg.WidenWindows, unit.Bytes(max(0, left)))
+	defer func() { r.book, r.wanted = nil, nil }()
 	if may.SubsetOf(wide) || wide == l.Nodes {
-		say.summary = soon + ", and no other nodes that it may have do"
+		why.Rule, why.Nodes = "mao.unbind.memory", l.Nodes
 		l.Need = l.total + unit.Bytes(r.wants(l))
-		r.release(i, "mao.unbind.memory", say)
-		r.book, r.wanted = nil, nil
+		r.release(i, why)
 		return
 	}
-	say.summary = fmt.Sprintf("%s; it may use nodes %v from now on", soon, wide)
-	say.alternatives = append(say.alternatives, action.Alternative{Nodes: wide, Detail: r.leftDetail(wide), Chosen: true})
+	why.Rule, why.Nodes = "mao.widen", wide
+	chosen := r.alternativeOf(wide, "")
+	chosen.Chosen = true
+	why.Alternatives = append(why.Alternatives, chosen)
 	l.Was, l.Nodes = l.Nodes, wide
-	l.kept = l.keptWords()
-	r.book, r.wanted = nil, nil
-	reason := r.decide(i, "mao.widen", say)
-	r.actions = append(r.actions, action.Action{Kind: action.Bind, Workload: l.ID, Nodes: wide, Reason: reason})
+	r.actions = append(r.actions, action.Action{Kind: action.Bind, Workload: l.ID, Nodes: wide, Reason: r.decide(i, why)})
 }
 
 // mayHave are the nodes that a bound workload can be given.
 func (r *round) mayHave(l *load) set.NodeSet {
 	if l.May.IsEmpty() {
-		return r.usable()
+		return r.usable
 	}
-	return r.usable().Intersect(l.May)
+	return r.usable.Intersect(l.May)
 }
 
 // staysNarrow takes back a widening that was refused: it has the nodes that it had, and
@@ -193,13 +145,12 @@ func (r *round) mayHave(l *load) set.NodeSet {
 func (r *round) staysNarrow(l *load) {
 	l.May = r.mayHave(l).Minus(l.Nodes.Minus(l.Was))
 	l.Nodes, l.Was = l.Was, set.NodeSet{}
-	l.kept = l.keptWords()
 	r.book = nil
 }
 
-// nodeToAdd is the node, of those that may come to a set, that does, and whether that is enough; −1: none has
-// anything left. Those that were looked at become alternatives.
-func (r *round) nodeToAdd(to, may set.NodeSet, want float64, say *wording) (id int, enough bool) {
+// nodeToAdd is the node that a set gets, of those that may come to it, and whether that is
+// enough; −1: none has anything left. The others become alternatives.
+func (r *round) nodeToAdd(to, may set.NodeSet, want float64, why *action.Reason) (id int, enough bool) {
 	book := r.open()
 	type choice struct {
 		id       int
@@ -238,14 +189,14 @@ func (r *round) nodeToAdd(to, may set.NodeSet, want float64, say *wording) (id i
 		if !c.enough {
 			code = "memory"
 		}
-		say.alternatives = append(say.alternatives, action.Alternative{Nodes: to.With(c.id), Code: code, Detail: r.leftDetail(to.With(c.id))})
+		why.Alternatives = append(why.Alternatives, r.alternativeOf(to.With(c.id), code))
 	}
 	return all[0].id, all[0].enough
 }
 
-func (r *round) leftDetail(nodes set.NodeSet) string {
+func (r *round) alternativeOf(nodes set.NodeSet, code string) action.Alternative {
 	left, _ := r.memoryLeft(nodes)
-	return fmt.Sprintf("%v are left there", unit.Bytes(max(0, left)))
+	return action.Alternative{Nodes: nodes, Code: code, Figures: []action.Figure{{Name: "memory_left", Value: max(0, left)}}}
 }
 
 // memoryLeft is number 2 for these nodes together; it may be negative.
@@ -266,14 +217,6 @@ func (r *round) memoryLeft(nodes set.NodeSet) (sum float64, known bool) {
 		sum += float64(free) + cache - reserve - book.incoming[j]
 	}
 	return sum, true
-}
-
-// largestNode is the memory of the node that has most.
-func (r *round) largestNode() (most float64) {
-	for j := range r.nodes {
-		most = max(most, float64(r.nodes[j].memory.Or(0)))
-	}
-	return most
 }
 
 // wantsOn is what all that grows will want of these nodes: what is bound wants as much of

@@ -28,7 +28,7 @@
 // numbers of nodes: a workload is what numad calls a process; its anonymous memory
 // is its size (page cache is told by cgroup only); a node's size is the mean of
 // them, not node 0's; a request never grows to the virtual size; half of the page
-// cache counts as inactive; what somebody pinned is left alone. A move to other
+// cache counts as inactive; what another process pinned is left alone. A move to other
 // nodes takes a window more: actuate unbinds first.
 //
 // It is NOT for: acting (actuate), or being better than numad.

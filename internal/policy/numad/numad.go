@@ -4,7 +4,6 @@ package numad
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -23,8 +22,8 @@ func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []ac
 	s.outcomes()
 	s.goOn()
 	if w.At.Before(st.Next) { // 1
-		s.explain("numad.wait", "it is not yet time for the next scan")
-		return s.next, s.actions, s.reasons
+		reasons := s.explain("numad.wait")
+		return s.next, s.actions, reasons
 	}
 	s.next.Next = w.At.Add(cfg.MaxInterval)
 	for _, i := range s.candidates() { // 3
@@ -33,8 +32,8 @@ func Step(m machine.Machine, cfg Config, st State, w window.Window) (State, []ac
 			break
 		}
 	}
-	s.explain("numad.keep", "it is where it should be, or another one came first")
-	return s.next, s.actions, s.reasons
+	reasons := s.explain("numad.keep")
+	return s.next, s.actions, reasons
 }
 
 // scan is one Step at work. Slices by node are parallel to nodes.
@@ -45,8 +44,8 @@ type scan struct {
 	all     set.NodeSet
 	next    State
 	actions []action.Action
-	reasons []action.Reason
-	needs   []need // parallel to the window's workloads
+	reasons []*action.Reason // nil: not decided yet
+	needs   []need           // parallel to the window's workloads
 }
 
 // node is what one has, and has left.
@@ -66,7 +65,7 @@ type need struct {
 }
 
 func newScan(m machine.Machine, cfg Config, st State, w window.Window) *scan {
-	s := &scan{cfg: cfg, w: w, reasons: make([]action.Reason, len(w.Workloads)), next: State{Next: st.Next}}
+	s := &scan{cfg: cfg, w: w, reasons: make([]*action.Reason, len(w.Workloads)), next: State{Next: st.Next}}
 	for i, n := range w.Nodes { // 2
 		if memory := float64(n.Memory.Or(0)); memory > 0 && n.CPUs.Len() > 0 {
 			s.nodes = append(s.nodes, s.node(m, i, n, memory))
@@ -127,7 +126,7 @@ func (s *scan) needOf(wl window.Workload) need {
 }
 
 // outcomes forgets what did not come to be: a binding that was refused or that
-// somebody changed.
+// another process changed.
 func (s *scan) outcomes() {
 	for _, o := range s.w.Outcomes {
 		i, ok := s.next.find(o.Step.Workload)
@@ -139,7 +138,7 @@ func (s *scan) outcomes() {
 		case o.Status == action.Drifted && !m.Nodes.IsEmpty():
 			m.Nodes, m.Pending = set.NodeSet{}, false
 			if b := s.w.Workloads[i].Binding; b.OursCPUs || b.OursMems {
-				s.unbind(i, s.say(i, "numad.drifted", "somebody else changed its binding: what is left of it is given back"))
+				s.unbind(i, s.decide(i, "numad.drifted"))
 			}
 		case o.Status == action.Refused && o.Step.Kind == action.SetCPUs, o.Status == action.Gone:
 			m.Nodes, m.Pending = set.NodeSet{}, false
@@ -153,7 +152,7 @@ func (s *scan) goOn() {
 		m := &s.next.Workloads[i]
 		if m.Pending && !wl.Binding.OursCPUs && !wl.Binding.OursMems {
 			m.Pending = false
-			s.bind(i, s.say(i, "numad.bind", "it was unbound from other nodes for this"))
+			s.bind(i, s.decide(i, "numad.bind.again"))
 		}
 	}
 }
@@ -167,9 +166,9 @@ func (s *scan) candidates() []int {
 	for i, wl := range s.w.Workloads {
 		switch n := s.needs[i]; {
 		case wl.Binding.PinnedCPUs || wl.Binding.PinnedMems:
-			s.say(i, "numad.skip.pinned", "somebody else pinned it: "+wl.Binding.PinnedWhy)
+			s.decide(i, "numad.skip.pinned").Detail = wl.Binding.PinnedWhy
 		case n.cpus <= s.cfg.MinCPU || n.bytes <= float64(s.cfg.MinMemory):
-			s.say(i, "numad.skip.small", fmt.Sprintf("it uses %.2f CPUs and %v: too little to care", n.cpus, unit.Bytes(n.bytes)))
+			s.decide(i, "numad.skip.small")
 		default:
 			rest = append(rest, i)
 		}
@@ -210,7 +209,10 @@ func (s *scan) place(i int) bool {
 	}
 	bytes := n.bytes / min(1, float64(s.cfg.Utilisation))
 	if !m.Seen.IsZero() && s.w.At.Before(m.Seen.Add(s.cfg.Again)) && !s.better(i, cpus, bytes) { // 4
-		s.say(i, "numad.skip.recent", "it was looked at less than "+s.cfg.Again.String()+" ago")
+		ago := action.Counted("seconds_since", s.w.At.Sub(m.Seen).Seconds(), "s")
+		ago.Limit = unit.Some(s.cfg.Again.Seconds())
+		why := s.decide(i, "numad.skip.recent")
+		why.Numbers = append(why.Numbers, ago)
 		return false
 	}
 	target := s.pick(i, cpus, bytes) // 5
@@ -219,13 +221,13 @@ func (s *scan) place(i int) bool {
 	case target.IsEmpty():
 		return false
 	case target == s.all && m.Nodes.IsEmpty():
-		s.say(i, "numad.keep", "it needs all nodes")
+		s.decide(i, "numad.keep.all")
 		return false
 	case target == m.Nodes && s.away(n, target) <= float64(1-s.cfg.Locality)*n.bytes:
-		s.say(i, "numad.keep", "it is on its nodes, and so is its memory")
+		s.decide(i, "numad.keep.home")
 		return false
 	case target == m.Nodes: // its memory is being moved, or cannot be
-		s.say(i, "numad.keep", "it is on its nodes; its memory follows as it can")
+		s.decide(i, "numad.keep.follows")
 		return false
 	}
 	s.move(i, target)
@@ -240,7 +242,8 @@ func (s *scan) move(i int, target set.NodeSet) {
 	if target == s.all {
 		m.Nodes = set.NodeSet{}
 	}
-	why := s.say(i, "numad.bind", fmt.Sprintf("nodes %v have CPU × memory for its %.2f CPUs and %v", target, s.needs[i].cpus, unit.Bytes(s.needs[i].bytes)))
+	why := s.decide(i, "numad.bind")
+	why.Nodes = target
 	if was.IsEmpty() {
 		s.bind(i, why)
 		return
@@ -249,13 +252,13 @@ func (s *scan) move(i int, target set.NodeSet) {
 	s.unbind(i, why)
 }
 
-func (s *scan) bind(i int, why action.Reason) {
+func (s *scan) bind(i int, why *action.Reason) {
 	id := s.w.Workloads[i].ID
-	s.actions = append(s.actions, action.Action{Kind: action.Bind, Workload: id, Nodes: s.next.Workloads[i].Nodes, Reason: why})
+	s.actions = append(s.actions, action.Action{Kind: action.Bind, Workload: id, Nodes: s.next.Workloads[i].Nodes, Reason: *why})
 }
 
-func (s *scan) unbind(i int, why action.Reason) {
-	s.actions = append(s.actions, action.Action{Kind: action.Unbind, Workload: s.w.Workloads[i].ID, Reason: why})
+func (s *scan) unbind(i int, why *action.Reason) {
+	s.actions = append(s.actions, action.Action{Kind: action.Unbind, Workload: s.w.Workloads[i].ID, Reason: *why})
 }
 
 // away is what of its memory is not on these nodes.
@@ -269,24 +272,25 @@ func (s *scan) away(n need, nodes set.NodeSet) float64 {
 	return sum
 }
 
-// say gives workload i its reason, unless it has one.
-func (s *scan) say(i int, rule, summary string) action.Reason {
-	id := s.w.Workloads[i].ID
-	numbers := []action.Number{
+// decide makes a reason for workload i, which is its reason unless it has one.
+func (s *scan) decide(i int, rule string) *action.Reason {
+	why := &action.Reason{Rule: rule, Workload: s.w.Workloads[i].ID, Numbers: []action.Number{
 		{Name: "cpu", Value: s.w.Workloads[i].CPU, Limit: unit.Some(s.cfg.MinCPU), Unit: "cpus"},
 		{Name: "anon", Value: unit.Estimated(s.needs[i].bytes, "sum by node"), Limit: unit.Some(float64(s.cfg.MinMemory)), Unit: "bytes"},
+	}}
+	if s.reasons[i] == nil {
+		s.reasons[i] = why
 	}
-	r := action.Reason{Rule: rule, Workload: id, Summary: summary, Numbers: numbers}
-	if s.reasons[i].Rule == "" {
-		s.reasons[i] = r
-	}
-	return r
+	return why
 }
 
-// explain gives a reason to all that have none.
-func (s *scan) explain(rule, summary string) {
+// explain gives a reason to all that have none, and returns them all.
+func (s *scan) explain(rule string) []action.Reason {
+	all := make([]action.Reason, len(s.reasons))
 	for i := range s.reasons {
-		s.say(i, rule, summary)
+		s.decide(i, rule)
+		all[i] = *s.reasons[i]
 	}
 	slices.SortStableFunc(s.actions, func(a, b action.Action) int { return cmp.Compare(a.Workload, b.Workload) })
+	return all
 }

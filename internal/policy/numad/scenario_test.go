@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"homenode/internal/action"
+	"homenode/internal/render/words"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 	"homenode/internal/window/windowtest"
@@ -24,13 +25,13 @@ type script struct {
 	st  State
 }
 
-func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
-	if words[0] != "tick" {
+func (s *script) Line(h *windowtest.Host, line []string) (string, error) {
+	if line[0] != "tick" {
 		return "", fmt.Errorf("unknown line")
 	}
 	n := 1
-	if len(words) > 1 {
-		n, _ = strconv.Atoi(words[1])
+	if len(line) > 1 {
+		n, _ = strconv.Atoi(line[1])
 	}
 	var out strings.Builder
 	for range n {
@@ -43,7 +44,7 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 		}
 		if w.Seq == h.Seq && n == 1 {
 			for _, r := range reasons {
-				fmt.Fprintf(&out, "  %s %s: %s\n", r.Workload, r.Rule, r.Summary)
+				fmt.Fprintf(&out, "  %s %s: %s\n", r.Workload, r.Rule, words.Sentence(r))
 			}
 		}
 	}

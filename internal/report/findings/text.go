@@ -10,6 +10,7 @@ import (
 
 	"homenode/internal/doctor"
 	"homenode/internal/render"
+	"homenode/internal/render/words"
 	"homenode/internal/unit"
 )
 
@@ -26,7 +27,7 @@ func Text(w io.Writer, r doctor.Report, o render.TextOptions) error {
 		p.Wrapped("  ", "What is missing: "+r.Verdict.Missing+".")
 	}
 	for _, n := range r.Verdict.Numbers {
-		p.Wrapped("  ", n.String())
+		p.Wrapped("  ", words.Number(n))
 	}
 	for i, f := range r.Findings {
 		p.finding(i+1, f)

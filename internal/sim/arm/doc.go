@@ -3,7 +3,7 @@
 // Package arm is what acts in a simulated world: policies by name, and the loop
 // that lets one of them act.
 //
-//	world ──Window──▶ Policy.Step ──Actions──▶ actuate.Decide ─Steps─▶ world.Apply
+//	world ──Window──▶ Policy.Step ──Actions──▶ actuate.Step ─steps──▶ world.Apply
 //	  ▲                                             │                      │
 //	  └────────────── outcomes in the next window ◀─┴──────────────────────┘
 //

@@ -100,7 +100,7 @@ func (h *hand) outcomes(w window.Window) {
 
 // next is what brings a workload to where it should be.
 func (j *handJob) next(wl window.Workload) []action.Action {
-	a := action.Action{Workload: wl.ID, Reason: action.Reason{Rule: "hand", Workload: wl.ID, Summary: "the search over placements found this the best"}}
+	a := action.Action{Workload: wl.ID, Reason: action.Reason{Rule: "hand", Workload: wl.ID}}
 	switch {
 	case j.is == j.want || j.tries >= mostTries:
 		return nil

@@ -74,7 +74,7 @@ func (h *handThreads) wishes(w window.Window) []action.Action {
 			p.tries++
 			actions = append(actions, action.Action{
 				Kind: action.Pin, Workload: wl.ID, Thread: t.ID, CPUs: p.cpus,
-				Reason: action.Reason{Rule: "hand-threads", Workload: wl.ID, Summary: "the search over placements of threads found this the best"},
+				Reason: action.Reason{Rule: "hand-threads", Workload: wl.ID},
 			})
 		}
 	}

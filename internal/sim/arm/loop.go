@@ -49,7 +49,7 @@ type Counts struct {
 func (l *Loop) Round() window.Window {
 	w := simulated{l}
 	l.loop.World, l.loop.Policy, l.loop.Applier = w, l.Policy, w
-	l.loop.Actuate, l.loop.Period, l.loop.Brief = l.Actuate, l.Period, true
+	l.loop.Actuate, l.loop.Period = l.Actuate, l.Period
 	l.loop.Took = func(o action.Outcome) { l.count(o) } // of a step that was refused at once
 	r, _ := l.loop.Round(context.Background())          // a simulated world can always be read
 	for _, o := range r.Own {

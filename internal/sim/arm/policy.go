@@ -183,14 +183,12 @@ type maoPolicy struct {
 	name   string
 	config mao.Config
 	state  mao.State
-	round  mao.Round
 }
 
 func (p *maoPolicy) Name() string { return p.name }
 
 func (p *maoPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.round.Mute = true
-	p.state, actions = p.round.Step(m, p.config, p.state, w)
+	p.state, actions, _ = mao.Step(m, p.config, p.state, w)
 	return actions
 }
 
@@ -214,7 +212,7 @@ type brmPolicy struct {
 func (p *brmPolicy) Name() string { return BRM }
 
 func (p *brmPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.state, actions = brm.Decide(m, p.config, p.state, w)
+	p.state, actions, _ = brm.Step(m, p.config, p.state, w)
 	return actions
 }
 

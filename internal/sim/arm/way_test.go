@@ -12,6 +12,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
 	"homenode/internal/machine/shapetest"
+	"homenode/internal/render/words"
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/linux"
@@ -125,7 +126,7 @@ func TestNoWindowOnTheWayIsWorse(t *testing.T) {
 					worse++
 				}
 				if limit := max(2*w.Length, expected(last)+w.Length); below > limit {
-					t.Fatalf("seed %d window %d: %v of %v local, for %v: %s", seed, n, ratio, before, below, last.Sum())
+					t.Fatalf("seed %d window %d: %v of %v local, for %v: %+v", seed, n, ratio, before, below, last.Reason("", set.NodeSet{}))
 				}
 			}
 			job, _ := l.Jobs().Job("/a")
@@ -203,10 +204,10 @@ func TestSlowMoverIsUndone(t *testing.T) {
 		switch {
 		case len(b.told) == 0:
 			if job, _ := l.Jobs().Job("/a"); !job.Way.Over {
-				t.Errorf("seed %d: neither home nor undone: %s %s", seed, job.Stage, job.Way.Sum())
+				t.Errorf("seed %d: neither home nor undone: %s %+v", seed, job.Stage, job.Way.Reason("", job.Nodes))
 			}
-		case b.told[0].Step.Reason.Rule != "actuate.undone.slow" || !strings.Contains(b.told[0].Detail, "less than a third of the"):
-			t.Errorf("seed %d: %s %s", seed, b.told[0].Step.Reason.Rule, b.told[0].Detail)
+		case b.told[0].Step.Reason.Rule != "actuate.undone.slow" || !strings.Contains(words.Became(b.told[0]), "less than a third of the"):
+			t.Errorf("seed %d: %s %s", seed, b.told[0].Step.Reason.Rule, words.Became(b.told[0]))
 		case a.Binding.OursCPUs || a.Binding.OursMems:
 			t.Errorf("seed %d: still bound: %+v", seed, a.Binding)
 		default:

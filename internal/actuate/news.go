@@ -3,7 +3,6 @@
 package actuate
 
 import (
-	"fmt"
 	"strings"
 
 	"homenode/internal/action"
@@ -11,49 +10,19 @@ import (
 	"homenode/internal/unit"
 )
 
-// Sum is a way in a sentence: what was expected, and what it took.
-func (w Way) Sum() string {
-	if w.Order == "" {
-		return ""
-	}
+// Reason is a way as a reason: what was expected, what it took, and the orders that were
+// not taken.
+func (w Way) Reason(workload string, nodes set.NodeSet) action.Reason {
+	why := action.Reason{Rule: "actuate.way", Workload: workload, Detail: string(w.Order)}
 	if len(w.Orders) == 0 {
-		return "cpus-first: how local it was before is unknown, so nothing can be expected"
-	}
-	e := w.estimate()
-	text := fmt.Sprintf("%s: %v to move at %v/s (%v: %s), %v expected, windows at least %v local",
-		w.Order, w.Bytes, unit.Bytes(w.Rate.Or(0)), w.Rate.How, w.Rate.From, e.Home, e.Least)
-	if e.Below > 0 {
-		text += fmt.Sprintf(", worse than before for up to %v", e.Below)
-	}
-	if w.Others > 0 {
-		text += fmt.Sprintf("; %v of others may move first", w.Others)
+		why.Rule = "actuate.way.unexpected"
+		return why
 	}
 	if w.Over {
-		text += fmt.Sprintf("; it took %v and moved %v", w.Took, w.Moved)
-		if w.Worst > 0 {
-			text += fmt.Sprintf(", worse for %v", w.Worst)
-		}
+		why.Rule = "actuate.way.home"
 	}
-	return text
-}
-
-// NotTaken are the orders that were not taken, and why not.
-func (w Way) NotTaken() (lines []string) {
-	for _, e := range w.Orders {
-		if e.Order != w.Order {
-			lines = append(lines, string(e.Order)+": "+e.String())
-		}
-	}
-	return lines
-}
-
-// String is "home in 20s, windows at least 31.0% local, worse than before for 10s".
-func (e Estimate) String() string {
-	text := fmt.Sprintf("home in %v, windows at least %v local", e.Home, e.Least)
-	if e.Below == 0 {
-		return text + ", no window worse than before"
-	}
-	return text + fmt.Sprintf(", worse than before for %v", e.Below)
+	why.Numbers, why.Alternatives = w.numbers(), w.alternatives(nodes)
+	return why
 }
 
 // numbers are the figures of a way.
@@ -74,6 +43,9 @@ func (w Way) numbers() []action.Number {
 		{Name: "expected_least_local", Value: estimated(float64(e.Least)), Unit: "ratio"},
 		{Name: "expected_below", Value: estimated(e.Below.Seconds()), Unit: "s"},
 	}
+	if w.Others > 0 {
+		numbers = append(numbers, action.Number{Name: "others_first", Value: estimated(float64(w.Others)), Unit: "bytes"})
+	}
 	if w.Over {
 		numbers = append(numbers,
 			action.Number{Name: "took", Value: unit.Measured(w.Took.Seconds(), "windows"), Unit: "s"},
@@ -83,10 +55,17 @@ func (w Way) numbers() []action.Number {
 	return numbers
 }
 
+// movedSoFar is what has moved of a way that is not over.
+func (w Way) movedSoFar() action.Number {
+	return action.Number{Name: "moved_so_far", Value: unit.Measured(float64(w.Moved), "moves"), Limit: unit.Some(float64(w.Bytes)), Unit: "bytes"}
+}
+
 // alternatives are the orders, as a decision log has placements.
 func (w Way) alternatives(nodes set.NodeSet) (all []action.Alternative) {
 	for _, e := range w.Orders {
-		a := action.Alternative{Nodes: nodes, Detail: string(e.Order) + ": " + e.String(), Chosen: e.Order == w.Order}
+		a := action.Alternative{Name: string(e.Order), Nodes: nodes, Chosen: e.Order == w.Order, Figures: []action.Figure{
+			{Name: "home_s", Value: e.Home.Seconds()}, {Name: "least_local", Value: float64(e.Least)}, {Name: "below_s", Value: e.Below.Seconds()},
+		}}
 		if e.Below > 0 {
 			a.Code = "worse"
 		}
@@ -95,27 +74,23 @@ func (w Way) alternatives(nodes set.NodeSet) (all []action.Alternative) {
 	return all
 }
 
-// same says that there is nothing new to tell of a way.
+// same says that there is nothing new to report of a way.
 func (w Way) same(now Way) bool {
 	return w.Order == now.Order && w.Over == now.Over && w.measured() == now.measured()
 }
 
 // News are the decisions of a Step on ways, for a log: one that was chosen or revised, one
 // that is over, and binds that were refused or undone for it.
-func News(before, after State, told []action.Outcome) (news []action.Reason) {
+func News(before, after State, outcomes []action.Outcome) (news []action.Reason) {
 	for i := range after.Jobs {
 		j := &after.Jobs[i]
 		was, _ := before.Job(j.Workload)
 		if len(j.Way.Orders) == 0 || j.Stage == StageRestoring || was.Nodes == j.Nodes && was.Way.same(j.Way) {
 			continue
 		}
-		rule := "actuate.way"
-		if j.Way.Over {
-			rule = "actuate.way.home"
-		}
-		news = append(news, action.Reason{Rule: rule, Workload: j.Workload, Summary: j.Way.Sum(), Numbers: j.Way.numbers(), Alternatives: j.Way.alternatives(j.Nodes)})
+		news = append(news, j.Way.Reason(j.Workload, j.Nodes))
 	}
-	for _, o := range told {
+	for _, o := range outcomes {
 		if strings.HasPrefix(o.Step.Reason.Rule, "actuate.") {
 			news = append(news, o.Step.Reason)
 		}

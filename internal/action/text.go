@@ -4,49 +4,10 @@ package action
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"homenode/internal/set"
 )
-
-// String says a reason in one line: rule, sentence, then the figures with their
-// limits and how each is known.
-func (r Reason) String() string {
-	parts := make([]string, len(r.Numbers))
-	for i, n := range r.Numbers {
-		parts[i] = n.String()
-	}
-	if len(parts) == 0 {
-		return r.Rule + ": " + r.Summary
-	}
-	return fmt.Sprintf("%s: %s [%s]", r.Rule, r.Summary, strings.Join(parts, "; "))
-}
-
-// String is "local_access_ratio 0.57 ratio (measured, limit 0.9)".
-func (n Number) String() string {
-	limit := ""
-	if l, ok := n.Limit.Get(); ok {
-		limit = ", limit " + figure(l)
-	}
-	v, ok := n.Value.Get()
-	if !ok {
-		return fmt.Sprintf("%s unknown (%s%s)", n.Name, n.Value.From, limit)
-	}
-	return strings.TrimSpace(n.Name+" "+figure(v)+" "+n.Unit) + fmt.Sprintf(" (%v%s)", n.Value.How, limit)
-}
-
-// String is "node 1: fits: …" or "node 1: cpu: …"; the chosen one has a star.
-func (a Alternative) String() string {
-	code, star := a.Code, ""
-	if code == "" {
-		code = "fits"
-	}
-	if a.Chosen {
-		star = " *"
-	}
-	return fmt.Sprintf("nodes %v%s: %s: %s", a.Nodes, star, code, a.Detail)
-}
 
 // String is "bind /demo/a to nodes 1".
 func (a Action) String() string {
@@ -111,9 +72,4 @@ func putThread(id int, cpus set.CPUSet, release bool) string {
 		return fmt.Sprintf(" thread %d to CPUs %v, then free", id, cpus)
 	}
 	return fmt.Sprintf(" thread %d to CPUs %v", id, cpus)
-}
-
-// figure keeps four significant digits: enough to see on which side of a limit.
-func figure(v float64) string {
-	return strconv.FormatFloat(v, 'g', 4, 64)
 }

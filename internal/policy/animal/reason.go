@@ -3,20 +3,22 @@
 package animal
 
 import (
-	"fmt"
-
 	"homenode/internal/action"
 	"homenode/internal/unit"
 )
 
-// say gives workload i its reason, unless it has one.
-func (r *round) say(i int, rule, summary string) action.Reason {
-	why := action.Reason{Rule: rule, Workload: r.w.Workloads[i].ID, Summary: summary, Numbers: r.numbers(i)}
+// decide gives workload i its reason, unless it has one.
+func (r *round) decide(i int, why action.Reason) action.Reason {
+	why.Workload = r.w.Workloads[i].ID
+	why.Numbers = append(r.numbers(i), why.Numbers...)
 	if r.reasons[i].Rule == "" {
 		r.reasons[i] = why
 	}
 	return why
 }
+
+// moves is how many VMs a plan moves.
+func moves(n int) action.Number { return action.Counted("moves", float64(n), "workloads") }
 
 // numbers are what rules look at.
 func (r *round) numbers(i int) []action.Number {
@@ -61,11 +63,11 @@ func (r *round) explain() []action.Reason {
 		switch vm := &r.vms[i]; {
 		case r.reasons[i].Rule != "":
 		case vm.Settling:
-			r.say(i, "animal.keep.settling", "its memory follows")
+			r.decide(i, action.Reason{Rule: "animal.keep.settling"})
 		case r.facts[i].spins:
-			r.say(i, "animal.keep.spin", "its threads wait for each other, and some spin, as far as their counters tell: its instructions do not say how well it runs")
+			r.decide(i, action.Reason{Rule: "animal.keep.spin"})
 		default:
-			r.say(i, "animal.keep", fmt.Sprintf("a %s, it stays on nodes %v", r.kind(i), vm.Nodes))
+			r.decide(i, action.Reason{Rule: "animal.keep", Detail: r.kind(i), Nodes: vm.Nodes})
 		}
 	}
 	return r.reasons
