@@ -43,12 +43,12 @@ sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/experiment
 render/words
 control > actuate | replay | classes
 policy/mao | policy/numad | policy/brm | policy/animal | doctor
-survey
+survey | render/field
 window/windowtest > window
 migration
 action
 profile
-machine/shapetest > machine/machinetest machine | trial | event | lab/shapes
+machine/shapetest > machine/machinetest machine | trial | event | lab/shapes | render/page > render
 set | unit | schema | yamlfile | golden
 `
 
@@ -56,7 +56,7 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/arm", "sim/exact", "sim/experiment", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/arm", "sim/exact", "sim/experiment", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "render", "render/field", "render/page", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/manager/managertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}

@@ -80,7 +80,7 @@ func runDemo(cmd *cobra.Command, f demoFlags) error {
 	if f.output == "json" {
 		return schema.NewEncoder(cmd.OutOrStdout()).Encode(c)
 	}
-	if err := report.Text(cmd.OutOrStdout(), c); err != nil {
+	if err := report.Text(cmd.OutOrStdout(), c, cli.Screen()); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "\nWritten: %s, demo.html and demo.md beside it\n", filepath.Join(f.outDir, "demo.json"))

@@ -16,7 +16,6 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
-	"homenode/internal/report"
 	"homenode/internal/report/simulation"
 	"homenode/internal/schema"
 	"homenode/internal/sim/arm"
@@ -111,8 +110,7 @@ func simRun(cmd *cobra.Command, f simFlags, path string) error {
 }
 
 func simText(w io.Writer, r scenario.Result) error {
-	screen := cli.ScreenOf(0)
-	return simulation.Text(w, r, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+	return simulation.Text(w, r, cli.Screen())
 }
 
 func simCompareCommand() *cobra.Command {

@@ -16,7 +16,6 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/report"
 	arenareport "homenode/internal/report/arena"
 	"homenode/internal/sim/arena"
 )
@@ -85,8 +84,7 @@ func simArena(cmd *cobra.Command, f simArenaFlags, args []string) error {
 		_, err := cmd.OutOrStdout().Write(line)
 		return err
 	}
-	screen := cli.ScreenOf(0)
-	return arenareport.Text(cmd.OutOrStdout(), r, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+	return arenareport.Text(cmd.OutOrStdout(), r, cli.Screen())
 }
 
 // check is what can be told before minutes are spent.
@@ -228,7 +226,7 @@ func known[T any](what string, asked []string, all []T, name func(T) string, exp
 // newArenaBar is a simBar that says what it is of.
 func newArenaBar(w io.Writer, p arena.Plan) *simBar {
 	b := startSimBar(w)
-	if !b.tty {
+	if !cli.IsTerminal(b.w) {
 		fmt.Fprintf(w, "homenode: simulating %s: up to %d machines × %d mixes × %d policies × %d seeds\n", p.Name, len(p.Machines), len(p.Mixes), len(p.Policies), len(p.Seeds))
 	}
 	return b

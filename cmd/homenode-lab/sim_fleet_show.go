@@ -7,51 +7,36 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"homenode/internal/cli"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/fleet"
+	"homenode/internal/unit"
 )
 
 // fleetBar shows how far a fleet is: one line that is rewritten on a terminal, else
 // a line now and then.
 type fleetBar struct {
-	w           io.Writer
-	tty         bool
-	begin, last time.Time
+	*cli.StatusLine
+	begin time.Time
 }
 
 func newFleetBar(w io.Writer) *fleetBar {
-	return &fleetBar{w: w, tty: cli.IsTerminal(w), begin: time.Now(), last: time.Now()}
+	line := cli.NewStatusLine(w)
+	line.Every = 10 * time.Second
+	return &fleetBar{line, time.Now()}
 }
 
 func (b *fleetBar) show(done, all int) {
-	every := 10 * time.Second
-	if b.tty {
-		every = 200 * time.Millisecond
-	}
-	now := time.Now()
-	if now.Sub(b.last) < every {
-		return
-	}
-	b.last = now
-	left := time.Duration(float64(now.Sub(b.begin)) / float64(done) * float64(all-done)).Round(time.Second)
-	line := fmt.Sprintf("%d of %d servers simulated, about %v left", done, all, left)
-	if b.tty {
-		fmt.Fprintf(b.w, "\r\x1b[K%s", line)
-	} else {
-		fmt.Fprintf(b.w, "homenode: %s\n", line)
-	}
+	left := time.Duration(float64(time.Since(b.begin)) / float64(done) * float64(all-done)).Round(time.Second)
+	tail := fmt.Sprintf("%d of %d servers simulated, about %v left", done, all, left)
+	b.ShowBar(cli.Bar{Share: float64(done) / float64(all), Tail: " " + tail}, "", "homenode: "+tail)
 }
 
-func (b *fleetBar) end() {
-	if b.tty {
-		fmt.Fprint(b.w, "\r\x1b[K")
-	}
-}
+func (b *fleetBar) end() { b.Clear() }
 
 // mostServices is how many services the text has: those that use most CPU.
 const mostServices = 20
@@ -67,7 +52,7 @@ func (f simFleetFlags) print(w io.Writer, r fleet.Result) error {
 	fmt.Fprintln(w, fleetAnswer(r))
 	fmt.Fprintf(w, "\n%d services, %.1f workloads a server, %s in windows of %s, without the warm-up; generator %d, seed %d.\n",
 		r.Services, r.Workloads, days(r.Seconds), time.Duration(r.PeriodS*float64(time.Second)), r.Generator, r.Seed)
-	fmt.Fprintf(w, "Every server: %s, %d nodes, %.0f CPUs. Figures: %s.\n", report.Printable(r.Machine), r.Nodes, r.CPUs, report.Printable(r.From))
+	fmt.Fprintf(w, "Every server: %s, %d nodes, %.0f CPUs. Figures: %s.\n", render.Printable(r.Machine), r.Nodes, r.CPUs, render.Printable(r.From))
 	fleetSides(w, r)
 	fleetServices(w, r)
 	fleetRows(w, r, f.dataset)
@@ -125,19 +110,16 @@ func days(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Minute).String()
 }
 
-func change(v *float64) string {
+// optional is a figure that a file may leave out.
+func optional(v *float64) unit.Opt[float64] {
 	if v == nil {
-		return "unknown"
+		return unit.None[float64]()
 	}
-	return fmt.Sprintf("%+.1f %%", 100**v)
+	return unit.Some(*v)
 }
 
-func share(v *float64) string {
-	if v == nil {
-		return "unknown"
-	}
-	return fmt.Sprintf("%.1f %%", 100**v)
-}
+func change(v *float64) string { return render.Show(optional(v), render.Change) }
+func share(v *float64) string  { return render.Show(optional(v), render.Percent) }
 
 func fleetSides(w io.Writer, r fleet.Result) {
 	for _, s := range []struct {
@@ -168,14 +150,19 @@ func fleetServices(w io.Writer, r fleet.Result) {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\nservice\treplicas\tlocal\twith MAO\tlatency\twith MAO\tCPU/op\twith MAO\t")
+	var t render.Table
+	for _, head := range []string{"service", "replicas", "local", "with MAO", "latency", "with MAO", "CPU/op", "with MAO"} {
+		t.Columns = append(t.Columns, render.Column{Head: head})
+	}
 	for _, s := range list[:min(len(list), mostServices)] {
 		a, b := orNoFigures(s.Without), orNoFigures(s.With)
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", report.Printable(s.Name), s.Replicas,
-			share(a.LocalRatio), share(b.LocalRatio), seconds(a.LatencyS), seconds(b.LatencyS), seconds(a.CPUPerOp), seconds(b.CPUPerOp))
+		t.Add(render.Printable(s.Name), strconv.Itoa(s.Replicas), share(a.LocalRatio), share(b.LocalRatio),
+			seconds(a.LatencyS), seconds(b.LatencyS), seconds(a.CPUPerOp), seconds(b.CPUPerOp))
 	}
-	t.Flush()
+	p := render.TextOptions{UTF8: true}.Terminal()
+	p.Line("")
+	p.Table(t)
+	io.WriteString(w, p.String())
 	if more := len(list) - mostServices; more > 0 {
 		fmt.Fprintf(w, "%d more in -o json.\n", more)
 	}
@@ -210,11 +197,7 @@ func seconds(v *float64) string {
 	if v == nil || math.IsInf(*v, 0) {
 		return "-"
 	}
-	digits := time.Microsecond
-	if *v < 1e-3 {
-		digits = 100 * time.Nanosecond
-	}
-	return time.Duration(*v * float64(time.Second)).Round(digits).String()
+	return render.Seconds(*v)
 }
 
 func fleetRows(w io.Writer, r fleet.Result, path string) {
@@ -226,11 +209,11 @@ func fleetRows(w io.Writer, r fleet.Result, path string) {
 		fmt.Fprintf(w, "\n0 rows: %s.\n", skipped(d.Skipped))
 		return
 	}
-	fmt.Fprintf(w, "\n%d rows in %s, %d of them controls that were never bound; without one: %s.\n", d.Rows, report.Printable(path), d.Controls, skipped(d.Skipped))
+	fmt.Fprintf(w, "\n%d rows in %s, %d of them controls that were never bound; without one: %s.\n", d.Rows, render.Printable(path), d.Controls, skipped(d.Skipped))
 	fmt.Fprintln(w, "A gain is that of the whole server's bindings, not of the replica's own alone: docs/limits.md.")
 	fmt.Fprintf(w, "For them MAO leaves a replica alone for %s after it came: it binds later, and less, than without --dataset.\n", days(r.ObservedS))
 	if d.NoiseMeasured {
-		fmt.Fprintf(w, "Their noise: %s.\n", report.Printable(d.Noise))
+		fmt.Fprintf(w, "Their noise: %s.\n", render.Printable(d.Noise))
 	} else {
 		fmt.Fprintln(w, "They have no noise: nobody has measured it yet.")
 	}

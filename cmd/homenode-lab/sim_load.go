@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"homenode/internal/cli"
@@ -120,22 +119,22 @@ func (b besideFile) Tree(name string) (fs.FS, error) {
 // simBar shows how far a simulation is: one line that is rewritten on a terminal,
 // else a line at the start.
 type simBar struct {
+	*cli.StatusLine
 	w     io.Writer
-	tty   bool
 	began time.Time
 	shown time.Time
 }
 
 func newSimBar(w io.Writer, s scenario.Setting) *simBar {
 	b := startSimBar(w)
-	if !b.tty {
+	if !cli.IsTerminal(w) {
 		fmt.Fprintf(w, "homenode: simulating %s: %d arms × %d seeds × %v\n", s.Name, len(s.Arms), len(s.Seeds), s.Lasts)
 	}
 	return b
 }
 
 func startSimBar(w io.Writer) *simBar {
-	return &simBar{w: w, tty: cli.IsTerminal(w), began: time.Now()}
+	return &simBar{StatusLine: cli.NewStatusLine(w), w: w, began: time.Now()}
 }
 
 // simBarEvery is how often the line is rewritten.
@@ -144,20 +143,15 @@ const simBarEvery = 100 * time.Millisecond
 // show is called by one worker at a time.
 func (b *simBar) show(share float64) {
 	now := time.Now()
-	if !b.tty || now.Sub(b.shown) < simBarEvery {
+	if !cli.IsTerminal(b.w) || now.Sub(b.shown) < simBarEvery {
 		return
 	}
 	b.shown = now
-	full := int(share * cli.BarWidth)
 	left := time.Duration(0)
 	if share > 0 {
 		left = time.Duration(float64(now.Sub(b.began)) * (1 - share) / share)
 	}
-	fmt.Fprintf(b.w, "\r\x1b[Ksimulating %s%s %3.0f%%, about %v left", strings.Repeat("#", full), strings.Repeat(".", max(0, cli.BarWidth-full)), share*100, left.Round(time.Second))
+	b.ShowBar(cli.Bar{Head: "simulating ", Share: share, Tail: fmt.Sprintf(" %3.0f%%, about %v left", share*100, left.Round(time.Second))}, "", "")
 }
 
-func (b *simBar) end() {
-	if b.tty {
-		fmt.Fprint(b.w, "\r\x1b[K")
-	}
-}
+func (b *simBar) end() { b.Clear() }

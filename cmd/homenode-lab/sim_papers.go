@@ -11,7 +11,6 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/papers"
-	"homenode/internal/report"
 	arenareport "homenode/internal/report/arena"
 	"homenode/internal/sim/arena"
 	"homenode/internal/sim/experiment"
@@ -52,8 +51,7 @@ func simPapers(cmd *cobra.Command, output string, args []string) error {
 		_, err = cmd.OutOrStdout().Write(append(data, '\n'))
 		return err
 	}
-	screen := cli.ScreenOf(0)
-	return arenareport.Text(cmd.OutOrStdout(), r, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+	return arenareport.Text(cmd.OutOrStdout(), r, cli.Screen())
 }
 
 // readResults are the arena's and those of scenarios, by what each file is.

@@ -16,7 +16,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/journal"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/source"
 )
@@ -154,10 +154,10 @@ func restoreCommand() *cobra.Command {
 func saySuspects(cmd *cobra.Command, state string) {
 	all, err := agent.Suspects(cmd.Context(), state)
 	if err != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), report.Printable("homenode: look for what the damaged journal may have left: "+err.Error()))
+		fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("homenode: look for what the damaged journal may have left: "+err.Error()))
 	}
 	for _, s := range all {
-		fmt.Fprintln(cmd.ErrOrStderr(), report.Printable("may be left: "+s.String()))
+		fmt.Fprintln(cmd.ErrOrStderr(), render.Printable("may be left: "+s.String()))
 	}
 }
 
@@ -172,7 +172,7 @@ func sayRestored(cmd *cobra.Command, output string, dry bool, restored []journal
 		if dry {
 			fmt.Fprint(cmd.OutOrStdout(), "dry run: ")
 		}
-		fmt.Fprintln(cmd.OutOrStdout(), report.Printable(fmt.Sprint(r)))
+		fmt.Fprintln(cmd.OutOrStdout(), render.Printable(fmt.Sprint(r)))
 	}
 	return nil
 }

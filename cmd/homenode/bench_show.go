@@ -14,7 +14,6 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/profile"
-	"homenode/internal/report"
 	reportprofile "homenode/internal/report/profile"
 	"homenode/internal/source"
 )
@@ -51,8 +50,7 @@ func printProfile(w io.Writer, p profile.Profile, face string) error {
 	case "html":
 		return reportprofile.HTML(w, p)
 	}
-	screen := cli.ScreenOf(0)
-	return reportprofile.Text(w, p, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+	return reportprofile.Text(w, p, cli.Screen())
 }
 
 // writePictures draws what the profile has.

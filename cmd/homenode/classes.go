@@ -19,7 +19,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/policy/animal"
 	"homenode/internal/recording"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/source"
 	"homenode/internal/views"
@@ -114,7 +114,7 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 	case own == "":
 		out.Notes = append(out.Notes, "the constants are of simulated machines, not of this one: 'homenode classes --help' says how to get its own")
 	case len(missing) > 0:
-		out.Notes = append(out.Notes, fmt.Sprintf("%s has no %s: those are of simulated machines", own, report.List(missing)))
+		out.Notes = append(out.Notes, fmt.Sprintf("%s has no %s: those are of simulated machines", own, render.List(missing)))
 	}
 	out.Notes = append(out.Notes, cutOff...)
 	if o.output == "json" {
@@ -173,7 +173,7 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 			missing = append(missing, name)
 		}
 		slices.Sort(missing)
-		return exit.BadInput(fmt.Errorf("--reference: %s missing: %s", report.List(missing), want))
+		return exit.BadInput(fmt.Errorf("--reference: %s missing: %s", render.List(missing), want))
 	}
 	f, err := f.Calibrated(r)
 	if err != nil {

@@ -157,7 +157,7 @@ func printReport(w io.Writer, r doctor.Report, face string) error {
 	case "markdown":
 		return findings.Markdown(w, r)
 	}
-	return findings.Text(w, r)
+	return findings.Text(w, r, cli.Screen())
 }
 
 // progressTo shows on a terminal what a command is at; elsewhere it is silent.

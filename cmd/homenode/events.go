@@ -14,7 +14,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
@@ -105,7 +105,7 @@ func eventsOf(name, root string) (eventList, error) {
 		return listEvents(t, ""), nil
 	}
 	cpu := perf.DetectCPU(unix.At(root))
-	return listEvents(event.For(cpu), report.Printable(cpu.Describe())), nil
+	return listEvents(event.For(cpu), render.Printable(cpu.Describe())), nil
 }
 
 func listEvents(t *event.Table, machine string) eventList {

@@ -69,5 +69,5 @@ func maps(ctx context.Context, w io.Writer, cfg kernel.SurveyConfig, output stri
 	if output == "json" {
 		return schema.NewEncoder(w).Encode(out)
 	}
-	return usage.Maps(w, out, cli.ScreenOf(cfg.Biggest))
+	return usage.Maps(w, out, cfg.Biggest, cli.Screen())
 }

@@ -13,7 +13,6 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/migrate"
 	"homenode/internal/migration"
-	"homenode/internal/report"
 	reportmigration "homenode/internal/report/migration"
 )
 
@@ -87,6 +86,5 @@ func printMigration(w io.Writer, r migration.Report, output string) error {
 		_, err = fmt.Fprintf(w, "%s\n", data)
 		return err
 	}
-	screen := cli.ScreenOf(0)
-	return reportmigration.Text(w, r, report.TextOptions{Width: screen.Width, UTF8: !screen.ASCII})
+	return reportmigration.Text(w, r, cli.Screen())
 }

@@ -71,7 +71,7 @@ func TestMigrateRefusesNodes(t *testing.T) {
 		{"--cgroup /demo/a --to 0-1 --from 1,2", "--from 1-2, --to 0-1: node 1 is in both"},
 		{"--cgroup /demo/a --to 1 --from x", "--from: "},
 		{"--cgroup /demo/b --to 1", "move to node 1: the cpuset of cgroup /demo/b allows node 0 only"},
-		{"--cgroup /demo/a --to 2", "move 130MiB to node 2: 128.3MiB are missing: node 2 has 5.9MiB free and 1MiB of page cache that could go, and keeps 5.1MiB; --partial moves what fits"},
+		{"--cgroup /demo/a --to 2", "move 130 MiB to node 2: 128 MiB are missing: node 2 has 5.86 MiB free and 1 MiB of page cache that could go, and keeps 5.12 MiB; --partial moves what fits"},
 	})
 }
 
@@ -107,7 +107,7 @@ func TestMigrateRefusesMode(t *testing.T) {
 		{"--cgroup /system.slice/db.service --to 1 --mode freeze --dry-run", "it is owned by systemd, which may be confused by that: --direct-owner systemd does it all the same"},
 		{"--cgroup /demo/a --to 1 --freeze-limit 1h", "--freeze-limit: that is for another --mode than live"},
 		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 0s", "--freeze-limit 0s: it must be longer than that"},
-		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms", "freeze cgroup /demo/a: moving 120MiB is expected to take 82ms, and it is thawed after --freeze-limit 10ms: give a longer one, or use --mode live"},
+		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms", "freeze cgroup /demo/a: moving 120 MiB is expected to take 82ms, and it is thawed after --freeze-limit 10ms: give a longer one, or use --mode live"},
 		{"--cgroup /demo/a --to 1 --mode freeze --freeze-limit 10ms --partial", "--freeze-limit 10ms"},
 	})
 }
@@ -165,7 +165,7 @@ func TestMigrateOutcomes(t *testing.T) {
 			change: func(f *fakeMigration) { f.moveErr = fmt.Errorf("they have ended: %w", kernel.ErrGone) }},
 		{name: "killed halfway", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "partly done: 40 MiB of 120 MiB moved to node 1; stopped: its processes have ended",
 			change: func(f *fakeMigration) { f.killed(40 * unit.MiB) }},
-		{name: "killed halfway, and where the rest is", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "80MiB are neither elsewhere any more nor were they moved: they were freed, or their process ended",
+		{name: "killed halfway, and where the rest is", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "80 MiB are neither elsewhere any more nor were they moved: they were freed, or their process ended",
 			change: func(f *fakeMigration) { f.killed(40 * unit.MiB) }},
 		{name: "freed half of it", line: "--cgroup /demo/a --to 1", want: "complete: 60 MiB moved to node 1",
 			change: func(f *fakeMigration) {
@@ -179,13 +179,13 @@ func TestMigrateOutcomes(t *testing.T) {
 
 func TestMigrateOutcomesOfWhatStays(t *testing.T) {
 	ends(t, []ending{
-		{name: "failed pages", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "EBUSY: somebody held them",
+		{name: "failed pages", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "EBUSY: another task held them",
 			change: func(f *fakeMigration) { f.result.Of(migration.Anon).Fail("EBUSY", unit.MiB) }},
 		{name: "left on purpose", line: "--cgroup /demo/a --to 1 --leave-shared", want: "complete: 120 MiB moved",
 			change: func(f *fakeMigration) { f.result.Of(migration.Cache).Fail(mover.LeftForeign, unit.MiB) }},
 		{name: "left by the pool", line: "--cgroup /demo/a --to 1 --leave-shared", code: exit.Partly, want: "partly done",
 			change: func(f *fakeMigration) {
-				f.result.Of(migration.Hugetlb).Fail("left: node 1 has no free huge page of 2MiB", 2*unit.MiB)
+				f.result.Of(migration.Hugetlb).Fail("left: node 1 has no free huge page of 2 MiB", 2*unit.MiB)
 			}},
 		{name: "others' is no task", line: "--cgroup /demo/a --to 1 --leave-shared --dry-run", want: "dry run: 105 MiB would be moved to node 1",
 			change: func(f *fakeMigration) { f.census[0].AddForeign(migration.Cache, 0, 15*unit.MiB) }},
@@ -197,27 +197,27 @@ func TestMigrateOutcomesOfWhatStays(t *testing.T) {
 			change: func(f *fakeMigration) { f.census[0].Unread = 1 }},
 		{name: "nor afterwards", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "2 of its processes could not be looked at",
 			change: func(f *fakeMigration) { f.census[1].Unread = 2 }},
-		{name: "not seen", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "5MiB are elsewhere that were not tried",
+		{name: "not seen", line: "--cgroup /demo/a --to 1", code: exit.Partly, want: "5 MiB are elsewhere that were not tried",
 			change: func(f *fakeMigration) { f.census[1].Add(migration.Cache, 0, 5*unit.MiB) }},
-		{name: "allocated meanwhile", line: "--cgroup /demo/a --to 1", want: "512KiB are elsewhere that were not tried",
+		{name: "allocated meanwhile", line: "--cgroup /demo/a --to 1", want: "512 KiB are elsewhere that were not tried",
 			change: func(f *fakeMigration) { f.census[1].Add(migration.Anon, 0, 512*unit.KiB) }},
 	})
 }
 
 func TestMigrateOutcomesOfRoom(t *testing.T) {
 	ends(t, []ending{
-		{name: "partial room", line: "--cgroup /demo/a --to 2 --partial", code: exit.Partly, want: "only 1.7MiB are moved: 128.3MiB are missing"},
+		{name: "partial room", line: "--cgroup /demo/a --to 2 --partial", code: exit.Partly, want: "only 1.74 MiB are moved: 128 MiB are missing"},
 		{name: "no room at all", line: "--cgroup /demo/a --to 2 --partial", code: exit.Bad, err: "none of it fits",
 			change: func(f *fakeMigration) {
 				f.root = migrateTree(t)
 				kerneltest.Write(t, f.root, kerneltest.Files{"/sys/devices/system/node/node2/meminfo": fmt.Sprintf(meminfoText, 2, 2, 0, 2, 2, 2)})
 			}},
 		{name: "a dry run without room", line: "--cgroup /demo/a --to 2 --dry-run", code: exit.Bad, want: "dry run: 130 MiB", err: "are missing"},
-		{name: "pool", line: "--cgroup /demo/a --to 1", code: exit.Bad, err: "2MiB of its huge pages of 2MiB are missing: the pool of these has 6MiB free there (free_hugepages)",
+		{name: "pool", line: "--cgroup /demo/a --to 1", code: exit.Bad, err: "2 MiB of its huge pages of 2 MiB are missing: the pool of these has 6 MiB free there (free_hugepages)",
 			change: func(f *fakeMigration) { f.census[0].AddPool(2*unit.MiB, 0, 8*unit.MiB) }},
 		{name: "pool that does", line: "--cgroup /demo/a --to 1", want: "complete",
 			change: func(f *fakeMigration) { f.census[0].AddPool(2*unit.MiB, 0, 6*unit.MiB) }},
-		{name: "another pool", line: "--cgroup /demo/a --to 1", code: exit.Bad, err: "1GiB of its huge pages of 1GiB are missing: the pool of these has 0B free there",
+		{name: "another pool", line: "--cgroup /demo/a --to 1", code: exit.Bad, err: "1 GiB of its huge pages of 1 GiB are missing: the pool of these has 0 B free there",
 			change: func(f *fakeMigration) { f.census[0].AddPool(unit.GiB, 0, unit.GiB) }},
 		{name: "room for one's own", line: "--cgroup /demo/a --to 1 --leave-shared", want: "complete",
 			change: func(f *fakeMigration) {

@@ -19,7 +19,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 )
 
@@ -91,7 +91,7 @@ func sayReloaded(w io.Writer, output string, r agent.Reloaded) error {
 	}
 	say := func(what string, names []string) {
 		if len(names) > 0 {
-			fmt.Fprintln(w, what+report.Printable(strings.Join(names, ", ")))
+			fmt.Fprintln(w, what+render.Printable(strings.Join(names, ", ")))
 		}
 	}
 	if len(r.Changed)+len(r.Waits) == 0 {

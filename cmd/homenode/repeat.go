@@ -96,5 +96,5 @@ func showVariation(w io.Writer, output string, v trial.Variation) error {
 	case "markdown":
 		return variation.Markdown(w, v)
 	}
-	return variation.Text(w, v, cli.ScreenOf(0).Width)
+	return variation.Text(w, v, cli.Screen())
 }

@@ -18,7 +18,7 @@ import (
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/machine"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/source"
@@ -201,7 +201,7 @@ func (p plan) print(w io.Writer, output string) error {
 		fmt.Fprintf(w, "node %-3d %v of %v free, and %v of page cache that could go\n", r.Node, r.Free, r.Total, r.Cache)
 	}
 	if r, ok := p.Cgroup.Get(); ok {
-		fmt.Fprintf(w, "limit    %s\n", report.Printable(r.String()))
+		fmt.Fprintf(w, "limit    %s\n", render.Printable(r.String()))
 	}
 	for _, text := range p.Warnings {
 		fmt.Fprintf(w, "warning  %s\n", text)

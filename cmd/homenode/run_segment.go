@@ -16,7 +16,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/source"
 	"homenode/internal/unit"
@@ -173,7 +173,7 @@ func printSegment(w io.Writer, q launch.SegmentRequest, res launch.SegmentResult
 	if !q.Nodes.IsEmpty() {
 		policy += " " + q.Nodes.String()
 	}
-	fmt.Fprintf(w, "%s: %s%v, %s\n", report.Printable(res.Name), what, res.Bytes, policy)
+	fmt.Fprintf(w, "%s: %s%v, %s\n", render.Printable(res.Name), what, res.Bytes, policy)
 	present, ok := res.Present.Get()
 	switch {
 	case !ok || present == 0:

@@ -131,11 +131,11 @@ func TestRunSegment(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	name := filepath.Join(dir, "a")
 	for _, c := range []struct{ args, want string }{
-		{"--create 1MiB", name + ": made, 1MiB, bind 0\n"},
+		{"--create 1MiB", name + ": made, 1 MiB, bind 0\n"},
 		{"--touch", "all its pages exist"},
-		{"", "1MiB of it existed and stays where it is: --move moves it"},
-		{"--move --strict", "the 1MiB of it that exist are on nodes 0"},
-		{"--offset 4KiB --length 8KiB", ": 8KiB, bind 0"},
+		{"", "1 MiB of it existed and stays where it is: --move moves it"},
+		{"--move --strict", "the 1 MiB of it that exist are on nodes 0"},
+		{"--offset 4KiB --length 8KiB", ": 8 KiB, bind 0"},
 	} {
 		text, err := statOut(t, append([]string{"run", "--shm", name, "--nodes", "0"}, strings.Fields(c.args)...)...)
 		if err != nil || !strings.Contains(text, c.want) {

@@ -189,7 +189,7 @@ func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error
 	if i > 0 {
 		fmt.Fprintln(w)
 	}
-	screen := cli.ScreenOf(0)
+	screen := cli.Screen()
 	switch {
 	case o.pids != "":
 		return usage.Processes(w, s, screen)

@@ -61,10 +61,10 @@ func TestStatOfATree(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"stat", "--interval", "0"}, []string{"2 nodes, 4 CPUs", "Memory by kind", "unknown", `/m\x2d1`, "1.00MiB/2.01MiB"}},
-		{[]string{"stat", "--interval", "0", "--workload", `m\x2d1`}, []string{`/m\x2d1`, "memory of nodes 0-1", "anon", "2.00MiB"}},
+		{[]string{"stat", "--interval", "0"}, []string{"2 nodes, 4 CPUs", "Memory by kind", "unknown", `/m\x2d1`, "1 MiB/2.01 MiB"}},
+		{[]string{"stat", "--interval", "0", "--workload", `m\x2d1`}, []string{`/m\x2d1`, "memory of nodes 0-1", "anon", "2 MiB"}},
 		{[]string{"stat", "--interval", "0", "--cgroup", fakeTop + `/m\x2d1`}, []string{`/m\x2d1`, "shmem"}},
-		{[]string{"stat", "--pid", "10"}, []string{"process 10 (app): 3.00MiB on 2 nodes", "heap", "shared pages are counted"}},
+		{[]string{"stat", "--pid", "10"}, []string{"process 10 (app): 3 MiB on 2 nodes", "heap", "shared pages are counted"}},
 		{[]string{"maps", "10"}, []string{"process 10 (app)", "The biggest of 2 mappings", "bind:1"}},
 	} {
 		text, err := statOut(t, append(c.args, "--root", tree)...)

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/agent/decisions"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/views"
 )
@@ -99,7 +99,7 @@ func whyFromLog(w io.Writer, log, name, output string, noStatus error) error {
 	}
 	fmt.Fprintf(w, "no agent runs; what is in %s on", log)
 	for _, id := range ids {
-		fmt.Fprint(w, " "+report.Printable(id))
+		fmt.Fprint(w, " "+render.Printable(id))
 	}
 	fmt.Fprintln(w)
 	for _, d := range decisionsOf(found) {

@@ -57,7 +57,7 @@ func TestText(t *testing.T) {
 	o := sample()
 	for _, c := range []struct{ got, want string }{
 		{o[0].Step.String(), "set-cpus /demo/a 2-3"},
-		{o[1].Step.String(), "move-pages /demo/a from 0,2 to 1, at most 64MiB"},
+		{o[1].Step.String(), "move-pages /demo/a from 0,2 to 1, at most 64 MiB"},
 		{Step{Kind: Restore, Workload: "/a"}.String(), "restore /a"},
 		{Step{Kind: SetMems, Workload: "/a", Nodes: set.FromNodes(1)}.String(), "set-mems /a 1"},
 		{Action{Kind: Bind, Workload: "/a", Nodes: set.FromNodes(0, 1), CPUsOnly: true}.String(), "bind /a to nodes 0-1, CPUs only"},

@@ -26,7 +26,7 @@ func TestLLCOfAGuest(t *testing.T) {
 	if got := b.llc(); got != 32*unit.MiB {
 		t.Errorf("buffers of a guest are sized by %v", got)
 	}
-	if text := b.disagree(); !strings.Contains(text, "of 1MiB, the firmware says 32MiB") {
+	if text := b.disagree(); !strings.Contains(text, "of 1 MiB, the firmware says 32 MiB") {
 		t.Errorf("caveat %q", text)
 	}
 	b.how = unit.HowModelled

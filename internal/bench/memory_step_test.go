@@ -40,7 +40,7 @@ func TestNoMemoryStep(t *testing.T) {
 	if slices.Contains(p.Done, profile.Caches) || slices.Contains(p.Done, profile.CacheSharing) || len(p.Caches) != 0 || len(p.WorkingSets) != 0 {
 		t.Errorf("done %v, caches %+v, %d working sets", p.Done, p.Caches, len(p.WorkingSets))
 	}
-	if len(p.Skipped) != 2 || p.Skipped[0].What != "64MiB" || !strings.Contains(p.Skipped[0].Why, "cannot allocate") || p.Skipped[1].Why != errNoDRAM.Error() {
+	if len(p.Skipped) != 2 || p.Skipped[0].What != "64 MiB" || !strings.Contains(p.Skipped[0].Why, "cannot allocate") || p.Skipped[1].Why != errNoDRAM.Error() {
 		t.Errorf("skipped %+v", p.Skipped)
 	}
 	if p, err = Measure(t.Context(), f, o, p); err != nil || len(p.Done) != 3 || len(p.Caches) != 3 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"homenode/internal/exit"
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // Finish prints a command's error and returns its exit code. Names in it come from
@@ -53,7 +53,7 @@ func Sentences(err error) []string {
 	}
 	var lines []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if line = report.Printable(line); line != "" {
+		if line = render.Printable(line); line != "" {
 			lines = append(lines, line)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestStatusLine(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	l := &StatusLine{w: &out, clock: func() time.Time { return now }}
+	l := &StatusLine{w: &out, Every: time.Minute, Clock: func() time.Time { return now }}
 	for _, s := range []struct {
 		stage, text string
 		later       time.Duration
@@ -26,7 +26,7 @@ func TestStatusLine(t *testing.T) {
 		t.Errorf("a log has %q", got)
 	}
 	out.Reset()
-	l = &StatusLine{w: &out, tty: true, clock: time.Now}
+	l = &StatusLine{w: &out, tty: true, Clock: time.Now}
 	l.Show("a", "a1")
 	l.Show("a", "a2")
 	l.Clear()

@@ -10,14 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"homenode/internal/report"
-	"homenode/internal/report/usage"
+	"homenode/internal/render"
 	"homenode/internal/tui"
 )
 
-// ScreenOf looks at where standard output goes: the terminal's width, else
+// Screen looks at where standard output goes: the terminal's width, else
 // COLUMNS, else 120; ASCII where the locale is not UTF-8.
-func ScreenOf(top int) usage.Screen {
+func Screen() render.TextOptions {
 	width, ok := tui.TerminalWidth(os.Stdout)
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); !ok && err == nil {
 		width, ok = columns, true
@@ -25,7 +24,7 @@ func ScreenOf(top int) usage.Screen {
 	if !ok {
 		width = 120
 	}
-	return usage.Screen{Width: width, ASCII: !SpeaksUTF8(os.Getenv), Top: top}
+	return render.TextOptions{Width: width, UTF8: SpeaksUTF8(os.Getenv)}
 }
 
 // SpeaksUTF8 goes by the locale. Where none is set, the C library's is C, which
@@ -38,7 +37,7 @@ func SpeaksUTF8(env func(string) string) bool {
 // Tell says something that is no error, a line each. Names in it are not ours.
 func Tell(w io.Writer, lines []string) {
 	for _, line := range lines {
-		fmt.Fprintln(w, "homenode: "+report.Printable(line))
+		fmt.Fprintln(w, "homenode: "+render.Printable(line))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -271,18 +272,8 @@ func figured(name string, v unit.Value[float64], what string) Evidence {
 	if !ok {
 		return fact(name, "unknown", v.How, v.From)
 	}
-	return fact(name, strings.TrimSpace(number(f)+" "+what), v.How, v.From)
+	return fact(name, strings.TrimSpace(render.Amount(f)+" "+what), v.How, v.From)
 }
-
-// number prints three digits, whole ones from 100 on.
-func number(v float64) string {
-	if v >= 100 || v <= -100 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
-}
-
-func percent(v float64) string { return unit.Ratio(v).String() }
 
 // byNode prints figures by node: "node 0 512MiB, node 1 12MiB".
 func (l look) byNode(print func(i int) string) string {
@@ -297,19 +288,7 @@ func (l look) byNode(print func(i int) string) string {
 
 // spread is evidence of shares by node.
 func (l look) spread(name string, part []float64, how unit.Source, from string) Evidence {
-	return fact(name, l.byNode(func(i int) string { return percent(at(part, i)) }), how, from)
-}
-
-// quoteList says "a", "a and b", "a, b and 3 more".
-func quoteList(items []string, most int) string {
-	if n := len(items); n > most {
-		items = append(slices.Clone(items[:most]), fmt.Sprintf("%d more", n-most))
-	}
-	if len(items) < 2 {
-		return strings.Join(items, "")
-	}
-	last := len(items) - 1
-	return strings.Join(items[:last], ", ") + " and " + items[last]
+	return fact(name, l.byNode(func(i int) string { return render.Percent(at(part, i)) }), how, from)
 }
 
 // place is evidence where a process's far reads come from: mapping and function,
@@ -343,14 +322,4 @@ func total(by []uint64) uint64 {
 // sortBy sorts by a key, ascending; equals keep their order.
 func sortBy[T any](list []T, key func(T) float64) {
 	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
-}
-
-// plural says "1 page", "2 pages", "2 processes".
-func plural(n int, what string) string {
-	if n != 1 && strings.HasSuffix(what, "s") {
-		what += "es"
-	} else if n != 1 {
-		what += "s"
-	}
-	return strconv.Itoa(n) + " " + what
 }

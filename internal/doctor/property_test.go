@@ -416,7 +416,7 @@ func TestVerdict(t *testing.T) {
 			s.Window.Workloads[0].RemoteLoads = unit.Modelled[uint64](50e6, "lab")
 		}, Yes, unit.HowModelled, "by a model"},
 		{"no counters, pages are local", 2, func(s *survey.Survey) { blind(s) }, No, unit.HowUnknown, "lost"},
-		{"no counters, pages are remote", 2, func(s *survey.Survey) { blind(s); keep(s, 0, 0, 1*gib) }, CannotTell, 0, "between 0.0% and 17.3%"},
+		{"no counters, pages are remote", 2, func(s *survey.Survey) { blind(s); keep(s, 0, 0, 1*gib) }, CannotTell, 0, "between 0% and 17.3%"},
 		{"no counters of reads, stalls counted, pages remote", 2, func(s *survey.Survey) {
 			keep(s, 0, 0, 1*gib)
 			s.Window.Workloads[0].RemoteLoads = gone[uint64]()

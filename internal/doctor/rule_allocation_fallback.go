@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -46,7 +47,7 @@ func (l look) fallbackFinding(i int) Finding {
 			figured("wanted and taken here (numa_hit)", l.perSecond(stat.Hit), "pages/s"),
 			fact("taken instead (numa_miss)", l.byNode(func(j int) string {
 				if rate, ok := l.perSecond(l.mem(j).Numastat.Miss).Get(); ok && j != i && rate > 0 {
-					return number(rate) + " pages/s"
+					return render.Amount(rate) + " pages/s"
 				}
 				return ""
 			}), stat.Miss.How, stat.Miss.From),

@@ -5,6 +5,7 @@ package doctor
 import (
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -48,7 +49,7 @@ func balancingThrash(s survey.Survey, c Config) ([]Finding, []Skipped) {
 			shown("numa_balancing", b.Mode),
 			figured("pages moved", l.perSecond(b.PagesMigrated), "pages/s"),
 			figured("hinting faults", l.perSecond(b.HintFaults), "/s"),
-			fact("of these local", percent(local), min(b.HintFaults.How, b.HintLocal.How), b.HintLocal.From),
+			fact("of these local", render.Percent(local), min(b.HintFaults.How, b.HintLocal.How), b.HintLocal.From),
 			figured("table entries taken away", l.perSecond(b.PTEUpdates), "/s"),
 			figured("moves that failed", l.perSecond(b.MigrateFailed), "/s"),
 		},
@@ -124,7 +125,7 @@ func balancingFights(s survey.Survey, c Config) (found []Finding, skipped []Skip
 	evidence := []Evidence{
 		shown("numa_balancing", s.Balancing.Mode),
 		figured("hinting faults", l.perSecond(s.Balancing.HintFaults), "/s"),
-		fact("of these local", percent(local), s.Balancing.HintLocal.How, s.Balancing.HintLocal.From),
+		fact("of these local", render.Percent(local), s.Balancing.HintLocal.How, s.Balancing.HintLocal.From),
 		figured("moves that failed", l.perSecond(s.Balancing.MigrateFailed), "/s"),
 	}
 	for _, w := range s.Window.Workloads { // 3

@@ -5,6 +5,7 @@ package doctor
 import (
 	"fmt"
 
+	"homenode/internal/render"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 )
@@ -19,7 +20,7 @@ func firmwareDoubts(s survey.Survey, _ Config) ([]Finding, []Skipped) {
 		return nil, nil
 	}
 	f := Finding{
-		Title:   fmt.Sprintf("The firmware contradicts itself about the topology: %s", quoteList(s.Machine.Doubts, 1)),
+		Title:   fmt.Sprintf("The firmware contradicts itself about the topology: %s", render.ListFew(s.Machine.Doubts, 1)),
 		Subject: Subject{Kind: SubjectHost}, Cost: unit.UnknownValue[float64]("a wrong map, not a loss"),
 		Cause:    "The tables that the firmware hands over (SRAT, SLIT, the caches of CPUID) do not agree with each other, or the kernel could not read them.",
 		Remedy:   "Update the firmware, and look into its setup for node interleaving and sub-NUMA clustering. Until then homenode binds nothing here.",

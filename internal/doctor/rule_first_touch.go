@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -116,7 +117,7 @@ func (l look) policies(p survey.Process) []string {
 func (l look) touchFinding(p survey.Process, i int, private, cpu []float64) Finding {
 	nodes := l.nodesUsed(cpu, i)
 	f := Finding{
-		Title:   fmt.Sprintf("One thread of %s touched its memory first: %s is on node %d", processName(p), percent(private[i]), l.id(i)),
+		Title:   fmt.Sprintf("One thread of %s touched its memory first: %s is on node %d", processName(p), render.Percent(private[i]), l.id(i)),
 		Subject: ofProcess(p),
 		Evidence: []Evidence{
 			l.spread("private memory", private, unit.HowMeasured, orElse(p.MemoryHow, "numa_maps")),

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -58,7 +59,7 @@ func (l look) remoteOnOneNode() []Evidence {
 		remote, ok := w.RemoteLoads.Get()
 		all, okAll := w.Loads()
 		if ok && okAll && w.RemoteLoads.How >= unit.HowModelled && all > 0 && float64(remote) >= l.c.GuestRemote*all {
-			return []Evidence{fact("remote reads on a machine with one node", fmt.Sprintf("%s of the reads of %s", percent(float64(remote)/all), w.ID), w.RemoteLoads.How, w.RemoteLoads.From)}
+			return []Evidence{fact("remote reads on a machine with one node", fmt.Sprintf("%s of the reads of %s", render.Percent(float64(remote)/all), w.ID), w.RemoteLoads.How, w.RemoteLoads.From)}
 		}
 	}
 	return nil
@@ -68,7 +69,7 @@ func (l look) remoteOnOneNode() []Evidence {
 func (l look) flat() []Evidence {
 	n := len(l.Machine.Nodes)
 	if n == 1 && len(l.Machine.Packages) > 1 {
-		return []Evidence{fact("one node for several packages", plural(len(l.Machine.Packages), "package"), unit.HowMeasured, "sysfs topology")}
+		return []Evidence{fact("one node for several packages", render.Count(len(l.Machine.Packages), "package"), unit.HowMeasured, "sysfs topology")}
 	}
 	far := 0
 	for i, row := range l.Machine.Distances {
@@ -86,7 +87,7 @@ func (l look) flat() []Evidence {
 	if n < 2 || far == 0 {
 		return nil
 	}
-	return []Evidence{fact("all nodes are at distance 10 of each other", plural(n, "node"), unit.HowMeasured, "nodeN/distance")}
+	return []Evidence{fact("all nodes are at distance 10 of each other", render.Count(n, "node"), unit.HowMeasured, "nodeN/distance")}
 }
 
 // spanningCache is number 5.
@@ -149,7 +150,7 @@ func (l look) vcpuNodes(p survey.Process) (ran, may set.NodeSet) {
 
 func (l look) vmFinding(p survey.Process, ran, may set.NodeSet) Finding {
 	f := Finding{
-		Title:   fmt.Sprintf("VM %s sees one node, and its %s run on %s", processName(p), plural(p.Guest.VCPUs, "virtual CPU"), nodeNames(ran)),
+		Title:   fmt.Sprintf("VM %s sees one node, and its %s run on %s", processName(p), render.Count(p.Guest.VCPUs, "virtual CPU"), nodeNames(ran)),
 		Subject: ofProcess(p),
 		Evidence: []Evidence{
 			shown("nodes the guest sees", p.Guest.Nodes),

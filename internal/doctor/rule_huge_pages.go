@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"homenode/internal/render"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 )
@@ -154,7 +155,7 @@ func (l look) poolNodes(pools []pool) string {
 	return nodeNames(l.nodeSet(each(pools, func(p pool) int { return l.id(p.node) })...))
 }
 
-func pagesOf(n uint64) string { return plural(int(min(n, 1<<40)), "page") }
+func pagesOf(n uint64) string { return render.Count(int(min(n, 1<<40)), "page") }
 
 // grow makes a pool so large, or as large as the node's free memory lets it (4);
 // where that is nothing, or unknown, the command looks.

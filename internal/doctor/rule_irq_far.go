@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -122,13 +123,13 @@ func (l look) irqFinding(d device, near int, rate, part float64) Finding {
 	irqs := strings.Join(each(d.irqs, quote), " ")
 	n, _ := l.Machine.Node(near)
 	return Finding{
-		Title:   fmt.Sprintf("Interrupts of %s (%s) are served far from its node %d: %s of them there", d.name, d.key, node, percent(part)),
+		Title:   fmt.Sprintf("Interrupts of %s (%s) are served far from its node %d: %s of them there", d.name, d.key, node, render.Percent(part)),
 		Subject: Subject{Kind: kind, ID: id, Name: d.name},
 		Cost:    unit.Estimated(rate*(1-part)*l.c.IRQExtraSeconds, "interrupts served elsewhere × some cache lines from afar"), // 4
 		Evidence: []Evidence{
-			fact("interrupts", number(rate)+"/s", unit.HowMeasured, "/proc/interrupts"),
+			fact("interrupts", render.Amount(rate)+"/s", unit.HowMeasured, "/proc/interrupts"),
 			fact("served on", l.byNode(func(i int) string {
-				return percent(float64(at(d.counts, i)) / float64(max(1, total(d.counts))))
+				return render.Percent(float64(at(d.counts, i)) / float64(max(1, total(d.counts))))
 			}), unit.HowMeasured, "/proc/interrupts"),
 			fact("attached to", nodeName(node), unit.HowMeasured, "PCI numa_node"),
 			fact("may be served on CPUs", orElse(d.allowed.String(), "unknown"), unit.HowMeasured, "smp_affinity_list"),

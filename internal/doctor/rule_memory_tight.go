@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -50,7 +51,7 @@ func (l look) tightness(k int) tightness {
 	memory := l.Machine.NodesWithMemory()
 	var t tightness
 	if n, ok := g.OOMKills.Get(); ok && n > 0 { // 1
-		t.risks = append(t.risks, plural(int(min(n, 1<<31)), "process")+" killed for want of memory in this period")
+		t.risks = append(t.risks, render.Count(int(min(n, 1<<31)), "process")+" killed for want of memory in this period")
 		t.evidence = append(t.evidence, figured("killed for want of memory", unit.ValueOf(float64(n), g.OOMKills.How, g.OOMKills.From), ""))
 	}
 	if !w.Binding.Mems.IsEmpty() && !memory.SubsetOf(w.Binding.Mems) {
@@ -127,7 +128,7 @@ func (l look) tightFinding(k int, t tightness) Finding {
 	w, g := l.Window.Workloads[k], l.group(k)
 	f := Finding{
 		Title:   "Memory of " + w.ID + " is tight: " + t.risks[0],
-		Subject: ofWorkload(w.ID), Risk: "out of memory: " + quoteList(t.risks, 3),
+		Subject: ofWorkload(w.ID), Risk: "out of memory: " + render.ListFew(t.risks, 3),
 		Cost:     unit.UnknownValue[float64]("a failure, not a loss of time"),
 		Evidence: append(t.evidence, fact("nodes it may use", w.Binding.Mems.String(), unit.HowMeasured, "cpuset.mems.effective")),
 		Cause:    "It has used up what it was given.",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"homenode/internal/render"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 )
@@ -53,7 +54,7 @@ func (l look) cacheFinding(i int, hurt []int) Finding {
 	total, _ := l.total(i).Get()
 	file, _ := l.file(i).Get()
 	f := Finding{
-		Title:   fmt.Sprintf("Page cache fills node %d: %s of %v", id, percent(float64(file)/float64(total)), total),
+		Title:   fmt.Sprintf("Page cache fills node %d: %s of %v", id, render.Percent(float64(file)/float64(total)), total),
 		Subject: onNode(id),
 		Evidence: []Evidence{
 			shown("page cache", l.file(i)), shown("free", l.free(i)), shown("low watermarks", l.mem(i).LowFree),

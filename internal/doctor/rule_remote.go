@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -202,7 +203,7 @@ func (l look) noRoom(w window.Workload, i int, come unit.Bytes) string {
 		return "what is free on " + nodeName(n.ID) + " is unknown"
 	}
 	if room := float64(l.mayRunOn(w, l.nodeSet(n.ID)).Len()) - (busy - own); room < w.CPU.Or(0) {
-		return fmt.Sprintf("%s has %s CPUs' worth left, it uses %s", nodeName(n.ID), number(max(0, room)), number(w.CPU.Or(0)))
+		return fmt.Sprintf("%s has %s CPUs' worth left, it uses %s", nodeName(n.ID), render.Amount(max(0, room)), render.Amount(w.CPU.Or(0)))
 	}
 	if room := free + l.file(i).Or(0); room < come {
 		return fmt.Sprintf("%s has %v left, %v would have to come", nodeName(n.ID), room, come)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -97,7 +98,7 @@ func (l look) functions(all []survey.Function) Evidence {
 	names := each(all, func(f survey.Function) string {
 		return fmt.Sprintf("%s (%d samples, %d writes)", f.Name, f.Samples, f.Writes)
 	})
-	return fact("functions", orElse(quoteList(names, 3), "unknown"), l.Samples.How, l.Samples.From)
+	return fact("functions", orElse(render.ListFew(names, 3), "unknown"), l.Samples.How, l.Samples.From)
 }
 
 func inFunction(all []survey.Function) string {
@@ -146,7 +147,7 @@ func (l look) readOnly(p survey.Place) bool {
 
 // writesSay is the evidence for it.
 func (l look) writesSay(p survey.Place) Evidence {
-	text := fmt.Sprintf("0 beside %d loads: fewer than %s of its accesses write", total(p.Loads), percent(3/float64(total(p.Loads))))
+	text := fmt.Sprintf("0 beside %d loads: fewer than %s of its accesses write", total(p.Loads), render.Percent(3/float64(total(p.Loads))))
 	if n := total(p.Stores); n > 0 {
 		text = fmt.Sprintf("%d, all on %d of the %d pages that were sampled", n, p.Written, p.Pages)
 	}
@@ -166,14 +167,14 @@ func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
 		Evidence: []Evidence{
 			l.counts("sampled loads", p.Loads), l.counts("of these remote", p.Remote),
 			l.writesSay(p),
-			fact("remote", percent(float64(remote)/float64(loads)), l.Samples.How, l.Samples.From), l.functions(p.Functions),
+			fact("remote", render.Percent(float64(remote)/float64(loads)), l.Samples.How, l.Samples.From), l.functions(p.Functions),
 		},
 		Cause:  "There is one copy of it, on one node, and CPUs of several nodes read it. Nobody writes it, so copies cannot differ.",
 		Remedy: "Keep one copy per node: load it once per node, or run one instance of " + processName(proc) + " per node, with its command line for COMMAND….",
 	}
 	f.Cost, f.draws = l.readOnlyCost(p) // 4
 	if p.Latency.Known() {
-		f.Evidence = append(f.Evidence, fact("mean load latency", number(p.Latency.Or(0))+" cycles", l.Samples.How, l.Samples.From))
+		f.Evidence = append(f.Evidence, fact("mean load latency", render.Amount(p.Latency.Or(0))+" cycles", l.Samples.How, l.Samples.From))
 	}
 	if strings.HasPrefix(p.Mapping, "/") {
 		f.Remedy += " It is a file: its page cache is one copy for all, so each node needs a file of its own."

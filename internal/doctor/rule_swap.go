@@ -5,6 +5,7 @@ package doctor
 import (
 	"fmt"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -51,8 +52,8 @@ func (l look) swapFinding(i, other int, in, out float64) Finding {
 		Title:   fmt.Sprintf("The host swaps while node %d has %v free: node %d is full", other, l.free(j).V, id),
 		Subject: onNode(id), Cost: unit.UnknownValue[float64]("swapping is waiting, not CPU time"), Decides: true, // 4
 		Evidence: []Evidence{
-			fact("to swap", number(out)+" pages/s", l.Swapping.Out.How, l.Swapping.Out.From),
-			fact("from swap", number(in)+" pages/s", l.Swapping.In.How, l.Swapping.In.From),
+			fact("to swap", render.Amount(out)+" pages/s", l.Swapping.Out.How, l.Swapping.Out.From),
+			fact("from swap", render.Amount(in)+" pages/s", l.Swapping.In.How, l.Swapping.In.From),
 			shown("free on "+nodeName(id), l.free(i)), shown("low watermarks", l.mem(i).LowFree), shown("free on "+nodeName(other), l.free(j)),
 		},
 		Cause:    "What needs memory on the full node may not use the other one: a cpuset, a bind policy, or zone_reclaim_mode.",

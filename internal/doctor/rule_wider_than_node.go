@@ -5,6 +5,7 @@ package doctor
 import (
 	"fmt"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -61,9 +62,9 @@ func (l look) wide(w window.Workload) string {
 	anon, _ := window.SumBytes(w.AnonByNode)
 	switch {
 	case use > cpus:
-		return fmt.Sprintf("it uses %s CPUs, the largest node has %s", number(use), number(cpus))
+		return fmt.Sprintf("it uses %s CPUs, the largest node has %s", render.Amount(use), render.Amount(cpus))
 	case quota > cpus && use >= highUse*cpus:
-		return fmt.Sprintf("it uses %s of the %s CPUs it may use, the largest node has %s", number(use), number(quota), number(cpus))
+		return fmt.Sprintf("it uses %s of the %s CPUs it may use, the largest node has %s", render.Amount(use), render.Amount(quota), render.Amount(cpus))
 	case anon > memory:
 		return fmt.Sprintf("it has %v of private memory, the largest node %v", anon, memory)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 )
@@ -45,7 +46,7 @@ func zoneReclaim(s survey.Survey, c Config) ([]Finding, []Skipped) {
 		Evidence: []Evidence{
 			shown("zone_reclaim_mode", s.Settings.ZoneReclaim),
 			fact("means", reclaimBits(mode), unit.HowMeasured, "Documentation/admin-guide/sysctl/vm.rst"),
-			fact("page cache", fmt.Sprintf("%v, %s of the memory", file, percent(float64(file)/float64(total))), l.file(0).How, l.file(0).From),
+			fact("page cache", fmt.Sprintf("%v, %s of the memory", file, render.Percent(float64(file)/float64(total))), l.file(0).How, l.file(0).From),
 		},
 		Cause:    "A node that is full reclaims, page cache first, before it takes free memory of another node: what is cached is thrown away next to free memory.",
 		Remedy:   "Switch it off, unless every workload is known to fit its node.",

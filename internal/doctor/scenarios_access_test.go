@@ -109,7 +109,7 @@ var accessScenarios = []scenario{
 	{
 		name: "a table that both nodes read", rule: "read-only-far",
 		make:    func(s *survey.Survey) { far(s, 0, 50); table(s, []uint64{500, 500}, []uint64{0, 450}, nil) },
-		subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"/data/table", "lookup", "fewer than 0.3%", "45.0%"},
+		subject: "100", cost: 0.5 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"/data/table", "lookup", "fewer than 0.30%", "45.0%"},
 		command: []string{"numactl --cpunodebind=0 --membind=0 -- COMMAND…", "each of nodes 0-1"}, absent: []string{"\n"},
 	},
 	{name: "it is written too", rule: "read-only-far", make: func(s *survey.Survey) { table(s, []uint64{500, 500}, []uint64{0, 450}, []uint64{0, 5}) }, quiet: true},
@@ -338,7 +338,7 @@ var accessScenarios = []scenario{
 			fill(s, 0, 100*mib, 60*mib)
 			bound(s, 0, nodeCPUs(s, 0), 0)
 		},
-		subject: "0", want: []string{"5000 pages/s", "5GiB", "/w0"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
+		subject: "0", want: []string{"5,000 pages/s", "5 GiB", "/w0"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
 	},
 	{name: "both are full", rule: "swap-beside-free", make: func(s *survey.Survey) {
 		s.Swapping.Out = known[uint64](50000)

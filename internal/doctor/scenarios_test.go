@@ -44,7 +44,7 @@ var memoryScenarios = []scenario{
 			s.Window.Workloads[1].FileByNode = knownAll(4*gib, 0*gib)
 			s.Groups[1].MemoryUsed = known(5 * gib)
 		},
-		subject: "0", cost: 0.5 * 0.75 * 0.66 / (0.25 + 0.75*1.66), want: []string{"62.5% of 8GiB", "80MiB", "64MiB", "/w0", "node 1 75.0%"},
+		subject: "0", cost: 0.5 * 0.75 * 0.66 / (0.25 + 0.75*1.66), want: []string{"62.5% of 8 GiB", "80 MiB", "64 MiB", "/w0", "node 1 75.0%"},
 		command: []string{"/sys/devices/system/node/node0/reclaim", "/sys/fs/cgroup/w1/memory.reclaim", "drop_caches\nhomenode migrate --cgroup /w0 --to 0"},
 		absent:  []string{"memory.high", "migrate --cgroup /w1"}, remedy: "bring home what went elsewhere",
 	},
@@ -54,7 +54,7 @@ var memoryScenarios = []scenario{
 			fill(s, 1, 6*gib, 70*mib)
 			s.Nodes[1].Numastat.Foreign = known[uint64](50000)
 		},
-		subject: "1", want: []string{"5000 pages/s"}, command: []string{"node1/reclaim"},
+		subject: "1", want: []string{"5,000 pages/s"}, command: []string{"node1/reclaim"},
 	},
 	{name: "cache fills it, nobody is hurt", rule: "page-cache-fills-node", make: func(s *survey.Survey) { fill(s, 0, 5*gib, 80*mib) }, quiet: true},
 	{name: "full of programs, not of cache", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
@@ -145,7 +145,7 @@ var memoryScenarios = []scenario{
 			keep(s, 1, 2*gib, 0) // the stranger
 			run(s, 1, 0, 1)
 		},
-		subject: "0", want: []string{"10000 pages/s", "node 1 10000", "private memory of processes"}, command: []string{"migratepages 101 0 1"},
+		subject: "0", want: []string{"10,000 pages/s", "node 1 10,000", "private memory of processes"}, command: []string{"migratepages 101 0 1"},
 	},
 	{
 		name: "the stranger may not go to the nearest node", rule: "allocation-fallback", nodes: 3,
@@ -174,7 +174,7 @@ var memoryScenarios = []scenario{
 			}
 		},
 		// 50,000 pages/s = 0.19 GiB/s × 0.69 + 100,000 faults × 1 µs + 200,000 entries × 50 ns
-		cost: 0.1907*0.69 + 0.1 + 0.01, want: []string{"40.0%", "50000 pages/s"}, command: []string{"sysctl kernel.numa_balancing=0"},
+		cost: 0.1907*0.69 + 0.1 + 0.01, want: []string{"40.0%", "50,000 pages/s"}, command: []string{"sysctl kernel.numa_balancing=0"},
 	},
 	{name: "it has converged", rule: "balancing-thrash", make: func(s *survey.Survey) {
 		s.Balancing.HintFaults, s.Balancing.HintLocal, s.Balancing.PagesMigrated = known[uint64](1e6), known[uint64](9e5), known[uint64](5e5)
@@ -294,7 +294,7 @@ var memoryScenarios = []scenario{
 	{
 		name: "its memory is wider", rule: "wider-than-node",
 		make:    func(s *survey.Survey) { keep(s, 0, 6*gib, 4*gib); far(s, 0, 40) },
-		subject: "/w0", want: []string{"10GiB", "8GiB"},
+		subject: "/w0", want: []string{"10 GiB", "8 GiB"},
 	},
 	{name: "wide, and local all the same", rule: "wider-than-node", make: func(s *survey.Survey) { run(s, 0, 3, 3); far(s, 0, 5) }, quiet: true},
 	{name: "a wide quota that is not used", rule: "wider-than-node", make: func(s *survey.Survey) { s.Window.Workloads[0].Quota = known(8.0); far(s, 0, 50) }, quiet: true},
@@ -307,7 +307,7 @@ var memoryScenarios = []scenario{
 	{
 		name: "bound to a node that is full", rule: "memory-too-tight",
 		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 0); fill(s, 0, 100*mib, 100*mib) },
-		subject: "/w0", want: []string{"out of memory", "136MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"}, decides: true,
+		subject: "/w0", want: []string{"out of memory", "136 MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"}, decides: true,
 	},
 	{
 		name: "killed", rule: "memory-too-tight",
@@ -329,7 +329,7 @@ var memoryScenarios = []scenario{
 			s.Groups[0].Limited = &survey.Limited{ID: "/up", Used: known(1100 * mib), File: known(100 * mib)}
 			s.Groups[0].MemoryUsed = known(300 * mib)
 		},
-		subject: "/w0", want: []string{"1000MiB of the limit of 1GiB of /up"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/up/memory.max", "w0"}, absent: []string{"w0/memory.max"},
+		subject: "/w0", want: []string{"1000 MiB of the limit of 1 GiB of /up"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/up/memory.max", "w0"}, absent: []string{"w0/memory.max"},
 	},
 	{
 		name: "at the limit of its systemd slice", rule: "memory-too-tight",
@@ -349,7 +349,7 @@ var memoryScenarios = []scenario{
 		make: func(s *survey.Survey) {
 			s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known(1*gib), known(1260*mib)
 		},
-		subject: "/w0", want: []string{"1004MiB of its limit of 1GiB"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/w0/memory.max"},
+		subject: "/w0", want: []string{"1004 MiB of its limit of 1 GiB"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/w0/memory.max"},
 	},
 	{name: "bound, full of cache that can be dropped", rule: "memory-too-tight", make: func(s *survey.Survey) {
 		bound(s, 0, nodeCPUs(s, 0), 0)
@@ -368,7 +368,7 @@ var memoryScenarios = []scenario{
 	{
 		name: "all on node 0", rule: "huge-page-pools",
 		make:    func(s *survey.Survey) { pools(s, 128, 100, 0, 0) },
-		subject: "1", want: []string{"2MiB are unequal: 0 pages on node 1", "128 pages, 100 free"}, command: []string{"echo 64 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "echo 64 > /sys/devices/system/node/node0/"},
+		subject: "1", want: []string{"2 MiB are unequal: 0 pages on node 1", "128 pages, 100 free"}, command: []string{"echo 64 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "echo 64 > /sys/devices/system/node/node0/"},
 	},
 	{
 		name: "equal, but used up on node 0", rule: "huge-page-pools",
@@ -400,7 +400,7 @@ var memoryScenarios = []scenario{
 	{
 		name: "on, on a host that caches", rule: "zone-reclaim",
 		make: func(s *survey.Survey) { s.Settings.ZoneReclaim = known(3); fill(s, 0, 4*gib, 2*gib) },
-		want: []string{"mode is 3", "write dirty pages out", "5GiB"}, command: []string{"sysctl vm.zone_reclaim_mode=0"},
+		want: []string{"mode is 3", "write dirty pages out", "5 GiB"}, command: []string{"sysctl vm.zone_reclaim_mode=0"},
 	},
 	{name: "on, no cache", rule: "zone-reclaim", make: func(s *survey.Survey) { s.Settings.ZoneReclaim = known(1) }, quiet: true},
 	{name: "off", rule: "zone-reclaim", make: func(s *survey.Survey) { fill(s, 0, 4*gib, 2*gib) }, quiet: true},
@@ -413,7 +413,7 @@ var memoryScenarios = []scenario{
 			s.IRQs[1].Counts = []uint64{490000, 10000}
 			s.Machine.Devices = []machine.Device{{Address: "0000:01:00.0", Class: machine.Network, Names: []string{"eth1"}, Node: unit.Some(1)}}
 		},
-		subject: "0000:01:00.0", cost: 49000 * 0.5e-6, want: []string{"eth1", "50000/s", "node 0 98.0%"}, command: []string{"for i in 121; do echo 4-7 > /proc/irq/$i/smp_affinity_list; done", "irqbalance"},
+		subject: "0000:01:00.0", cost: 49000 * 0.5e-6, want: []string{"eth1", "50,000/s", "node 0 98.0%"}, command: []string{"for i in 121; do echo 4-7 > /proc/irq/$i/smp_affinity_list; done", "irqbalance"},
 	},
 	{name: "queues of one device on all nodes", rule: "irq-far", make: func(s *survey.Survey) {
 		s.IRQs[0].Device, s.IRQs[0].Node = s.IRQs[1].Device, s.IRQs[1].Node

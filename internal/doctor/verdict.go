@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"homenode/internal/action"
+	"homenode/internal/render"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -51,7 +52,7 @@ func verdict(s survey.Survey, c Config, found []Finding) Verdict {
 		v.Answer, v.Why = No, "but not nothing: "+t.sentence(most)
 	default: // 7
 		v.Answer, v.How = CannotTell, unit.HowUnknown
-		v.Why = fmt.Sprintf("between %s and %s of the busy CPU time may be lost to remote memory", percent(least/busy), percent(min(1, most/busy)))
+		v.Why = fmt.Sprintf("between %s and %s of the busy CPU time may be lost to remote memory", render.Percent(least/busy), render.Percent(min(1, most/busy)))
 		v.Missing = t.missing()
 	}
 	return v
@@ -74,7 +75,7 @@ func (l look) atOnce(found []Finding) (Verdict, bool) {
 	case !known:
 		return cannot("the CPU time of the nodes is unknown: "+because(busy), "/proc/stat")
 	case used < l.c.IdleCPUs:
-		v, _ := cannot(fmt.Sprintf("nothing ran while we looked: %s CPUs were busy", number(used)), "a look while the load runs")
+		v, _ := cannot(fmt.Sprintf("nothing ran while we looked: %s CPUs were busy", render.Amount(used)), "a look while the load runs")
 		v.Numbers = []action.Number{{Name: "busy", Value: busy, Limit: unit.Some(l.c.IdleCPUs), Unit: "cpus"}}
 		return v, true
 	}
@@ -122,7 +123,7 @@ func (l look) tally() tally {
 	if rest := t.busy.Or(0) - seen; rest > 0 {
 		t.unknown += rest * worst
 		if rest > l.c.IdleCPUs {
-			t.why = append(t.why, fmt.Sprintf("%s CPUs' worth of time belong to no workload in the survey", number(rest)))
+			t.why = append(t.why, fmt.Sprintf("%s CPUs' worth of time belong to no workload in the survey", render.Amount(rest)))
 		}
 	}
 	if t.covered == 0 {
@@ -181,7 +182,7 @@ func (t tally) sentence(lost float64) string {
 	if t.lines > 0 {
 		to += " and to lines that several nodes write"
 	}
-	return fmt.Sprintf("about %s of %s busy CPUs, %s, are lost to %s (%s, cost estimated)", number(lost), number(busy), percent(min(1, lost/busy)), to, how)
+	return fmt.Sprintf("about %s of %s busy CPUs, %s, are lost to %s (%s, cost estimated)", render.Amount(lost), render.Amount(busy), render.Percent(min(1, lost/busy)), to, how)
 }
 
 // numbers are what the findings' costs add up to, or to less: lost, of which so much to

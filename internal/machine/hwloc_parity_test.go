@@ -44,9 +44,9 @@ var hwlocExceptions = map[string]hwlocDiffers{
 	"4fake-4gr1nu1pu":                    {facts: map[string]string{"nodes": "0,2", "online": "0-1"}, hidden: true},
 	"40intel64-4n10c+pci-conflicts": {facts: map[string]string{
 		"packages": "[0,4,8,12,16,20,24,28,32,36 1,5,9,13,17,21,25,29,33,37 2,6,10,14,18,22,26,30,34,38]",
-		"llcs": "L3 0,4,8,12,16,20,24,28,32,36 30MiB; L3 1,5,9,13,17,21,25,29,33,37 30MiB; L2 2 256KiB; " +
-			"L3 3,7,11,15,19,23,27,31,35,39 30MiB; L2 6 256KiB; L2 10 256KiB; L2 14 256KiB; L2 18 256KiB; " +
-			"L2 22 256KiB; L2 26 256KiB; L2 30 256KiB; L2 34 256KiB; L2 38 256KiB"}},
+		"llcs": "L3 0,4,8,12,16,20,24,28,32,36 30 MiB; L3 1,5,9,13,17,21,25,29,33,37 30 MiB; L2 2 256 KiB; " +
+			"L3 3,7,11,15,19,23,27,31,35,39 30 MiB; L2 6 256 KiB; L2 10 256 KiB; L2 14 256 KiB; L2 18 256 KiB; " +
+			"L2 22 256 KiB; L2 26 256 KiB; L2 30 256 KiB; L2 34 256 KiB; L2 38 256 KiB"}},
 }
 
 // Parity: hwloc's reading of the same trees is an independent check. What it

@@ -5,53 +5,39 @@ package migrate
 import (
 	"fmt"
 	"io"
-	"strings"
+	"math"
+	"strconv"
 	"time"
 
 	"homenode/internal/cli"
 	"homenode/internal/kernel/migrate"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
-// bar shows how far a move is: one line that is rewritten on a terminal, else
-// a line now and then.
+// bar shows how far a move is: one line that is rewritten on a terminal, else a line for
+// every tenth of it, and every ten seconds.
 type bar struct {
-	w     io.Writer
-	tty   bool
+	*cli.StatusLine
 	total unit.Bytes
-	now   func() time.Time
-	last  time.Time // a line was printed
-	tenth int       // that was reached by then
 }
 
-const (
-	barColumns = 79 // the 80th is where some terminals wrap
-	barLongest = 20
-	barEvery   = 10 * time.Second // or a tenth of it all, whichever comes first
-)
-
 func newBar(w io.Writer, total unit.Bytes) *bar {
-	return &bar{w: w, tty: cli.IsTerminal(w), total: total, now: time.Now, last: time.Now()}
+	line := cli.NewStatusLine(w)
+	line.Every = 10 * time.Second
+	return &bar{line, total}
 }
 
 func (b *bar) show(p migrate.Progress) {
-	if b.tty {
-		fmt.Fprintf(b.w, "\r\x1b[K%s", b.line(p))
-		return
+	stage := ""
+	if tenth := int(10 * b.share(p)); tenth > 0 {
+		stage = strconv.Itoa(tenth)
 	}
-	tenth := int(10 * b.share(p))
-	if now := b.now(); tenth > b.tenth || now.Sub(b.last) >= barEvery {
-		b.tenth, b.last = tenth, now
-		fmt.Fprintf(b.w, "homenode: moved %v of %v, %s, %s, longest call %s\n", p.Moved, b.total, rateText(p), b.left(p), callText(p.Longest))
-	}
+	b.ShowBar(b.line(p), stage, fmt.Sprintf("homenode: moved %v of %v, %s, %s, longest call %s", p.Moved, b.total, rateText(p), b.left(p), render.Span(p.Longest)))
 }
 
 // end leaves the terminal's line to what follows.
-func (b *bar) end() {
-	if b.tty {
-		fmt.Fprint(b.w, "\r\x1b[K")
-	}
-}
+func (b *bar) end() { b.Clear() }
 
 // share is how much is through, moved or not: 0 to 1.
 func (b *bar) share(p migrate.Progress) float64 {
@@ -61,14 +47,10 @@ func (b *bar) share(p migrate.Progress) float64 {
 	return min(1, max(0, float64(p.Moved+p.Failed)/float64(b.total)))
 }
 
-// line fills what the figures leave of the line with a bar:
-// "anon    ######.............. 1.1GiB of 3.2GiB, 203 MB/s, 12s left, longest 3.2ms".
-func (b *bar) line(p migrate.Progress) string {
-	head := fmt.Sprintf("%-7.7s ", p.Kind)
-	tail := fmt.Sprintf(" %v of %v, %s, %s, longest %s", p.Moved, b.total, rateText(p), b.left(p), callText(p.Longest))
-	wide := min(barLongest, max(0, barColumns-len(head)-len(tail)))
-	full := int(float64(wide) * b.share(p))
-	return head + strings.Repeat("#", full) + strings.Repeat(".", wide-full) + tail
+// line is "anon    ######.............. 1.1 GiB of 3.2 GiB, 203 MB/s, 12 s left, longest 3.2 ms".
+func (b *bar) line(p migrate.Progress) cli.Bar {
+	return cli.Bar{Head: fmt.Sprintf("%-7.7s ", p.Kind), Share: b.share(p),
+		Tail: fmt.Sprintf(" %v of %v, %s, %s, longest %s", p.Moved, b.total, rateText(p), b.left(p), render.Span(p.Longest))}
 }
 
 func rateText(p migrate.Progress) string {
@@ -76,10 +58,7 @@ func rateText(p migrate.Progress) string {
 	if s <= 0 || p.Moved <= 0 {
 		return "- MB/s"
 	}
-	if rate := float64(p.Moved) / s; rate < 9.995e9 {
-		return fmt.Sprintf("%.0f MB/s", rate/1e6)
-	}
-	return fmt.Sprintf("%.0f GB/s", float64(p.Moved)/s/1e9)
+	return render.Rate(float64(p.Moved) / s)
 }
 
 // mostLeft is where an estimate of what is left stops being one.
@@ -95,12 +74,5 @@ func (b *bar) left(p migrate.Progress) string {
 	if left > mostLeft.Seconds() {
 		return "> 100h left"
 	}
-	return time.Duration(left*float64(time.Second)).Round(time.Second).String() + " left"
-}
-
-func callText(d time.Duration) string {
-	if d < time.Millisecond {
-		return d.Round(time.Microsecond).String()
-	}
-	return d.Round(100 * time.Microsecond).String()
+	return render.Seconds(math.Round(left)) + " left"
 }

@@ -10,6 +10,7 @@ import (
 
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/migration"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -21,13 +22,13 @@ func TestMigrateBar(t *testing.T) {
 	} {
 		for _, total := range []unit.Bytes{0, 3 * unit.GiB, 1023*unit.GiB + 900*unit.MiB} {
 			b := &bar{total: total}
-			if line := b.line(p); len(line) > 79 && p.Longest < time.Hour && p.Moved < unit.PiB {
-				t.Errorf("%d columns: %q", len(line), line)
+			if line := b.line(p).String(); render.Width(line) > 79 && p.Longest < time.Hour && p.Moved < unit.PiB {
+				t.Errorf("%d columns: %q", render.Width(line), line)
 			}
 		}
 	}
 	b := &bar{total: 3 * unit.GiB}
-	if got := b.line(migrate.Progress{Moved: 1200 * unit.MiB, Elapsed: 5 * time.Second, Longest: 3210 * time.Microsecond, Kind: migration.Anon}); got != "anon    #######............. 1.2GiB of 3GiB, 252 MB/s, 8s left, longest 3.2ms" {
+	if got := b.line(migrate.Progress{Moved: 1200 * unit.MiB, Elapsed: 5 * time.Second, Longest: 3210 * time.Microsecond, Kind: migration.Anon}).String(); got != "anon    ######.......... 1.17 GiB of 3 GiB, 252 MB/s, 8 s left, longest 3.21 ms" {
 		t.Errorf("%q", got)
 	}
 }
@@ -35,8 +36,9 @@ func TestMigrateBar(t *testing.T) {
 // Where there is no terminal, a line every tenth or ten seconds.
 func TestMigrateBarLines(t *testing.T) {
 	var out bytes.Buffer
-	now := time.Unix(0, 0)
-	b := &bar{w: &out, total: 100 * unit.MiB, now: func() time.Time { return now }, last: now}
+	var now time.Time
+	b := newBar(&out, 100*unit.MiB)
+	b.Clock, now = func() time.Time { return now }, time.Now()
 	for i := range 101 {
 		now = now.Add(100 * time.Millisecond)
 		b.show(migrate.Progress{Moved: unit.Bytes(i) * unit.MiB, Elapsed: time.Second})

@@ -60,8 +60,8 @@ func TestDecisionPerByte(t *testing.T) {
 	}{
 		{"no profile", nil, 0, 1, false, 0.65e-9, unit.HowEstimated, "MAO"},
 		{"no profile, huge", nil, 0, 1, true, 0.65e-9, unit.HowEstimated, "MAO"},
-		{"its pair", measured(), 1, 0, false, 0.325e-9, unit.HowMeasured, "1 to 0, pages of 4KiB"},
-		{"its pair, huge", measured(), 0, 1, true, 0.065e-9, unit.HowMeasured, "pages of 2MiB"},
+		{"its pair", measured(), 1, 0, false, 0.325e-9, unit.HowMeasured, "1 to 0, pages of 4 KiB"},
+		{"its pair, huge", measured(), 0, 1, true, 0.065e-9, unit.HowMeasured, "pages of 2 MiB"},
 		{"another pair, huge", measured(), 1, 0, true, 0.065e-9, unit.HowEstimated, "mean of 1 other pair"},
 		{"other pairs", measured(), 0, 7, false, 0.4875e-9, unit.HowEstimated, "mean of 2 other pairs"},
 		{"nothing in it", &profile.Profile{How: unit.HowMeasured}, 0, 1, false, 0.65e-9, unit.HowEstimated, "MAO"},
@@ -253,12 +253,12 @@ func TestSentences(t *testing.T) {
 	back.Undone = 100 * unit.MiB
 	unknown.RemoteRate = unit.UnknownValue[float64]("no event table")
 	for _, c := range []struct{ got, want string }{
-		{words.Sentence(Pays(s).Sum()), "its remote memory: 512MiB; 1.2 M remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.35 CPU-s cost"},
-		{words.Sentence(Pays(few).Short()), "moving 3.2GiB would cost 2.23 CPU-s and save 0.35 in 10m0s"},
-		{words.Sentence(Pays(back).Sum()), "its remote memory: 512MiB; 1.2 M remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.42 CPU-s cost (with that of 100MiB that were moved here before)"},
-		{words.Sentence(Pays(factor).Short()), "moving 512MiB would cost 0.35 CPU-s and save 41.8 in 10m0s (pay_ratio 200)"},
-		{words.Sentence(Pays(unknown).Sum()), "its remote memory: 512MiB; what it would save is unknown (no event table), 0.35 CPU-s cost"},
-		{words.Sentence(Pays(unknown).Short()), "it is unknown whether moving 512MiB pays: no event table"},
+		{words.Sentence(Pays(s).Sum()), "its remote memory: 512 MiB; 1,200,000 remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.349 CPU-s cost"},
+		{words.Sentence(Pays(few).Short()), "moving 3.2 GiB would cost 2.23 CPU-s and save 0.348 in 10 min"},
+		{words.Sentence(Pays(back).Sum()), "its remote memory: 512 MiB; 1,200,000 remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.417 CPU-s cost (with that of 100 MiB that were moved here before)"},
+		{words.Sentence(Pays(factor).Short()), "moving 512 MiB would cost 0.349 CPU-s and save 41.8 in 10 min (pay_ratio 200)"},
+		{words.Sentence(Pays(unknown).Sum()), "its remote memory: 512 MiB; what it would save is unknown (no event table), 0.349 CPU-s cost"},
+		{words.Sentence(Pays(unknown).Short()), "it is unknown whether moving 512 MiB pays: no event table"},
 		{words.Full(action.Reason{Rule: "test", Numbers: Pays(s).Numbers}), "test: test [remote_bytes 5.369e+08 bytes (measured); remote_loads 1.2e+06 1/s (measured); saved_per_load 5.8e-08 s (measured); horizon 600 s (estimated); cost_per_byte 6.5e-10 cpu_s (estimated); move_cost 0.349 cpu_s (estimated); move_gain 41.76 cpu_s (measured, limit 0.349)]"},
 	} {
 		if c.got != c.want {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -40,13 +41,13 @@ func FingerprintOf(m machine.Machine, cpuModel string) Fingerprint {
 func (f Fingerprint) Differs(other Fingerprint) string {
 	switch {
 	case len(f.Nodes) != len(other.Nodes):
-		return fmt.Sprintf("it has %s, this machine has %d", count(len(f.Nodes), "node"), len(other.Nodes))
+		return fmt.Sprintf("it has %s, this machine has %d", render.Count(len(f.Nodes), "node"), len(other.Nodes))
 	case !slices.Equal(f.Nodes, other.Nodes):
 		return fmt.Sprintf("its nodes are %v, this machine's %v", nodeSet(f.Nodes), nodeSet(other.Nodes))
 	case f.CPUModel != other.CPUModel && f.CPUModel != "" && other.CPUModel != "":
 		return fmt.Sprintf("its CPUs are %q, this machine's %q", f.CPUModel, other.CPUModel)
 	case f.CPUs != other.CPUs:
-		return fmt.Sprintf("it has %s online, this machine has %d", count(f.CPUs, "CPU"), other.CPUs)
+		return fmt.Sprintf("it has %s online, this machine has %d", render.Count(f.CPUs, "CPU"), other.CPUs)
 	}
 	for i, id := range f.Nodes {
 		if why := f.nodeDiffers(other, i, id); why != "" {
@@ -96,13 +97,6 @@ func at[T any](s []T, i int) T {
 	}
 	var zero T
 	return zero
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func orNone(s set.CPUSet) string {

@@ -109,7 +109,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"0 reads for 0":            func(p *Profile) { p.Mixes[0] = Mix{0, 0, bad} },
 		"pause -1":                 func(p *Profile) { p.Loaded[0].Points[0].Pause = -1 },
 		"level 1 at position 1":    func(p *Profile) { p.Caches = append(p.Caches, p.Caches[0]) },
-		"4KiB after 8KiB":          func(p *Profile) { p.WorkingSets[0], p.WorkingSets[1] = p.WorkingSets[1], p.WorkingSets[0] },
+		"4 KiB after 8 KiB":        func(p *Profile) { p.WorkingSets[0], p.WorkingSets[1] = p.WorkingSets[1], p.WorkingSets[0] },
 		"no CPU 9999":              func(p *Profile) { p.CoreToCore[0].CPUs[1] = 9999 },
 		`unknown level "near"`:     func(p *Profile) { p.CacheSharing[0].Level = "near" },
 		"migration: size 0":        func(p *Profile) { p.Migration[0].PageSize = 0 },
@@ -184,7 +184,7 @@ func TestFingerprint(t *testing.T) {
 		`its CPUs are "B", this machine's "A"`:                func(f *Fingerprint) { f.CPUModel = "B" },
 		"it has 5 CPUs online, this machine has 4":            func(f *Fingerprint) { f.CPUs = 5 },
 		"its node 8 has CPUs none, this machine's 2-3":        func(f *Fingerprint) { f.NodeCPUs[1] = set.CPUSet{} },
-		"its node 0 has 1.5GiB of memory, this machine's":     func(f *Fingerprint) { f.Memory[0] += unit.GiB / 2 },
+		"its node 0 has 1.5 GiB of memory, this machine's":    func(f *Fingerprint) { f.Memory[0] += unit.GiB / 2 },
 		"its distance from node 0 to node 8 is 31, this mach": func(f *Fingerprint) { f.Distances[0][1] = unit.Some(31) },
 	} {
 		f := base()

@@ -16,7 +16,7 @@ import (
 	"homenode/internal/kernel/launch"
 	"homenode/internal/lab/model"
 	"homenode/internal/machine"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/source"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
@@ -66,14 +66,7 @@ func machineText(m machine.Machine) string {
 	for _, n := range m.Nodes {
 		online += n.CPUs.Len()
 	}
-	return fmt.Sprintf("%s, %s", plural(len(m.Nodes), "node"), plural(online, "CPU"))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s, %s", render.Count(len(m.Nodes), "node"), render.Count(online, "CPU"))
 }
 
 // runner runs the arms.
@@ -223,7 +216,7 @@ func (r *runner) failed(arm, why string, o launch.Outcome) error {
 	if !r.f.Verbose {
 		for _, stream := range [][]string{o.Stdout, o.Stderr} {
 			for _, line := range stream[max(0, len(stream)-most):] {
-				fmt.Fprintln(r.stderr, "  "+report.Printable(line))
+				fmt.Fprintln(r.stderr, "  "+render.Printable(line))
 			}
 		}
 	}

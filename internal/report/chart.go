@@ -5,6 +5,7 @@ package report
 import (
 	"strconv"
 
+	"homenode/internal/render"
 	"homenode/internal/trial"
 )
 
@@ -83,10 +84,10 @@ func highest(entries []entry, top float64) float64 {
 func newChart(id, title string, entries []entry, top float64, lines []line) chart {
 	c := chart{ID: id, Title: title}
 	top = highest(entries, top)
-	step := TickStep(top)
+	step := render.TickStep(top)
 	x := func(v float64) float64 { return chartLeft + max(0, v)/top*(chartRight-chartLeft) }
 	for i := 0; float64(i)*step <= top*1.0001; i++ {
-		c.Ticks = append(c.Ticks, tickAt(x(float64(i)*step), axisText(float64(i)*step)))
+		c.Ticks = append(c.Ticks, tickAt(x(float64(i)*step), render.Short(float64(i)*step)))
 	}
 	for _, l := range lines {
 		if l.at <= top {
@@ -121,7 +122,7 @@ func tickAt(x float64, text string) tick {
 func newBar(e entry, y float64, x func(float64) float64) bar {
 	mid := y + barTop + barHeight/2
 	b := bar{
-		Label: row{Title: e.arm.Title, Ceiling: e.arm.Name == ceiling}.label(min(36, 45-Runes(e.text))), Class: classOf(e.arm),
+		Label: row{Title: e.arm.Title, Ceiling: e.arm.Name == ceiling}.label(min(36, 45-render.Width(e.text))), Class: classOf(e.arm),
 		Text: e.text, Best: e.best, Known: e.known, LabelY: number(y + barTop - 5), Y: number(y + barTop), MidY: number(mid),
 		CapTop: number(mid - 4), CapEnd: number(mid + 4),
 		MarkTop: number(y + barTop - 3), MarkEnd: number(y + barTop + barHeight + 3),
@@ -158,7 +159,7 @@ func localChart(c trial.Comparison) chart {
 	for i, a := range c.Arms {
 		v, ok := a.LocalAccessRatio.Get()
 		e := entry{arm: a, value: v, known: ok && a.Applicable, spread: a.LocalSpread, scaled: 1}
-		e.text, e.best = said(a, show(a.LocalAccessRatio, ratio)), a.Applicable && cells[i].Cells[0].Best
+		e.text, e.best = said(a, render.Show(a.LocalAccessRatio, render.Ratio)), a.Applicable && cells[i].Cells[0].Best
 		entries = append(entries, e)
 	}
 	var lines []line
@@ -173,19 +174,6 @@ func said(a trial.Arm, text string) string {
 		return notApplicable
 	}
 	return text
-}
-
-// axisText is short: 0.2, 50, 100k, 20M.
-func axisText(v float64) string {
-	for _, scale := range []struct {
-		unit   float64
-		suffix string
-	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if v >= scale.unit {
-			return strconv.FormatFloat(v/scale.unit, 'g', 4, 64) + scale.suffix
-		}
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
 // relativeChart is a service's throughput against the first arm's, on an axis
@@ -220,7 +208,7 @@ func relativeEntries(c trial.Comparison, s trial.Service) []entry {
 		of, _ := a.Service(s.Name)
 		v, known := ops(a, s.Name)
 		e := entry{arm: a, value: v, known: known, spread: of.Spread, scaled: base}
-		e.text, e.best = said(a, show(relative(c, a, s.Name), times)+" ×"), a.Applicable && cells[i].Cells[0].Best
+		e.text, e.best = said(a, render.Show(relative(c, a, s.Name), times)+" ×"), a.Applicable && cells[i].Cells[0].Best
 		if a.Applicable && !known {
 			e.text = unknown
 		}
@@ -238,7 +226,7 @@ func cyclesChart(c trial.Comparison, s trial.Service, id string) (chart, bool) {
 	for i, a := range c.Arms {
 		of, _ := a.Service(s.Name)
 		v, known := of.CyclesPerOp.Get()
-		e := entry{arm: a, value: v, known: known && a.Applicable, scaled: 1, text: said(a, show(of.CyclesPerOp, figure))}
+		e := entry{arm: a, value: v, known: known && a.Applicable, scaled: 1, text: said(a, render.Show(of.CyclesPerOp, figure))}
 		e.best = a.Applicable && cells[i].Cells[column].Best
 		if e.known {
 			top = max(top, v)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/trial"
 )
 
@@ -17,13 +18,13 @@ type fact struct{ Name, Text string }
 func facts(c trial.Comparison) []fact {
 	return []fact{
 		{"how", provenance(c.How)},
-		{"mix", orUnknown(c.Name) + " on machine " + orUnknown(c.Machine) + ", seed " + strconv.FormatUint(c.Seed, 10)},
-		{"command", orUnknown(c.Command)},
-		{"commit", orUnknown(c.Commit)},
-		{"date", date(c.Date)},
-		{"took", positive(c.Seconds, took)},
+		{"mix", render.OrUnknown(c.Name) + " on machine " + render.OrUnknown(c.Machine) + ", seed " + strconv.FormatUint(c.Seed, 10)},
+		{"command", render.OrUnknown(c.Command)},
+		{"commit", render.OrUnknown(c.Commit)},
+		{"date", render.Date(c.Date)},
+		{"took", render.Positive(c.Seconds, render.Took)},
 		{"repeats", repeats(c.Repeats)},
-		{"warm-up", positive(c.WarmupSeconds, modelSeconds) + " in every run"},
+		{"warm-up", render.Positive(c.WarmupSeconds, modelSeconds) + " in every run"},
 		{"peers after a longer warm-up", longFact(c.Long)},
 	}
 }
@@ -33,7 +34,7 @@ func provenance(how string) string {
 	if strings.HasPrefix(how, "modelled") {
 		return how + ": counts are exact, cycles and model-seconds are a model's"
 	}
-	return orUnknown(how)
+	return render.OrUnknown(how)
 }
 
 func repeats(n int) string {
@@ -51,7 +52,7 @@ func longFact(l *trial.Comparison) string {
 	if l == nil {
 		return "not measured for this load: 'make bench-peers'"
 	}
-	return strings.Join([]string{positive(l.WarmupSeconds, modelSeconds), orUnknown(l.How), repeats(l.Repeats), "commit " + orUnknown(l.Commit), date(l.Date)}, ", ")
+	return strings.Join([]string{render.Positive(l.WarmupSeconds, modelSeconds), render.OrUnknown(l.How), repeats(l.Repeats), "commit " + render.OrUnknown(l.Commit), render.Date(l.Date)}, ", ")
 }
 
 func modelSeconds(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) + " model-s" }
@@ -79,7 +80,7 @@ func sureness(c trial.Comparison) string {
 	for _, a := range c.Arms {
 		if s := a.LocalSpread; s.CI.Known() {
 			outside := 2 * math.Pow(0.5, float64(s.N)) // all repeats on one side of it
-			return "With " + count(s.N, "repeat") + ", min–max holds an arm's true median with " + percent(1-outside) + " confidence."
+			return "With " + render.Count(s.N, "repeat") + ", min–max holds an arm's true median with " + render.Percent(1-outside) + " confidence."
 		}
 	}
 	return ""
@@ -92,13 +93,13 @@ func notes(c trial.Comparison) []string {
 	for _, a := range c.Arms {
 		switch {
 		case !a.Applicable:
-			out = append(out, a.Title+": "+notApplicable+": "+orUnknown(a.Why))
+			out = append(out, a.Title+": "+notApplicable+": "+render.OrUnknown(a.Why))
 		case a.Name == balancing && !a.MoverCPUSeconds.Known():
 			out = append(out, a.Title+": mover CPU "+notCountable+": in the tasks' own time")
 		}
 		if a.Unsteady > 0 {
 			out = append(out, fmt.Sprintf("%s: the local access ratio still changed when measuring began, in %d of %s",
-				a.Title, a.Unsteady, count(a.LocalSpread.N, "repeat")))
+				a.Title, a.Unsteady, render.Count(a.LocalSpread.N, "repeat")))
 		}
 	}
 	return out

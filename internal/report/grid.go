@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -129,15 +130,15 @@ func armColumns() []column {
 	local := func(a trial.Arm) unit.Opt[float64] { return a.LocalAccessRatio }
 	return []column{
 		{head: head{"local access", "ratio", ""}, value: local, better: +1,
-			text: func(a trial.Arm) string { return show(local(a), ratio) }},
+			text: func(a trial.Arm) string { return render.Show(local(a), render.Ratio) }},
 		{head: head{"of the repeats", "min–max", "min–max of the repeats"},
-			text: func(a trial.Arm) string { return minToMax(a.LocalSpread, ratio) }},
+			text: func(a trial.Arm) string { return minToMax(a.LocalSpread, render.Ratio) }},
 		{head: head{"pages", "moved", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.PagesMoved }), better: -1,
-			text: func(a trial.Arm) string { return show(a.PagesMoved, Commas) }},
+			text: func(a trial.Arm) string { return render.Show(a.PagesMoved, render.Commas) }},
 		{head: head{"mover CPU", "while measuring", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.MoverCPUShare }), better: -1,
 			text: func(a trial.Arm) string { return countable(a, a.MoverCPUShare, shareOfCPU) }},
 		{head: head{"mover CPU", "in all", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.MoverCPUSeconds }), better: -1,
-			text: func(a trial.Arm) string { return countable(a, a.MoverCPUSeconds, seconds) }},
+			text: func(a trial.Arm) string { return countable(a, a.MoverCPUSeconds, render.Seconds) }},
 	}
 }
 
@@ -156,10 +157,8 @@ func countable(a trial.Arm, o unit.Opt[float64], print func(float64) string) str
 	if !o.Known() && a.Name == balancing {
 		return notCountable
 	}
-	return show(o, print)
+	return render.Show(o, print)
 }
-
-func seconds(v float64) string { return figure(v) + " s" }
 
 // shareOfCPU is often small, and small is not nothing.
 func shareOfCPU(v float64) string {
@@ -198,11 +197,11 @@ func longGrid(l trial.Comparison) grid {
 		columns = append(columns, column{
 			head: head{s.Name, "ops", ""}, better: +1,
 			value: func(a trial.Arm) unit.Opt[float64] { return opsOf(a, s.Name) },
-			text:  func(a trial.Arm) string { return show(opsOf(a, s.Name), figure) },
+			text:  func(a trial.Arm) string { return render.Show(opsOf(a, s.Name), figure) },
 		})
 	}
 	return grid{
-		Caption: "Peers after " + positive(l.WarmupSeconds, modelSeconds) + " of warm-up, homenode as above (ops per model-s)",
+		Caption: "Peers after " + render.Positive(l.WarmupSeconds, modelSeconds) + " of warm-up, homenode as above (ops per model-s)",
 		Heads:   heads(columns),
 		Groups:  []group{{Rows: rows(l.Arms, columns)}},
 	}
@@ -231,7 +230,7 @@ func serviceColumns(c trial.Comparison, name string) []column {
 	plain := func(top, bottom string, better int, get func(trial.Service) unit.Opt[float64], print func(float64) string) column {
 		value := func(a trial.Arm) unit.Opt[float64] { return get(of(a)) }
 		return column{head: head{top, bottom, ""}, better: better, value: value,
-			text: func(a trial.Arm) string { return show(value(a), print) }}
+			text: func(a trial.Arm) string { return render.Show(value(a), print) }}
 	}
 	cpus := plain("CPUs", "used", 0, func(s trial.Service) unit.Opt[float64] { return s.CPUs }, times)
 	cpus.value = nil
@@ -241,9 +240,9 @@ func serviceColumns(c trial.Comparison, name string) []column {
 	return []column{
 		plain("ops per", "model-s", +1, func(s trial.Service) unit.Opt[float64] { return s.OpsPerModelS }, figure),
 		{head: head{"", "spread", "spread"}, text: func(a trial.Arm) string { return plusMinus(of(a).Spread) }},
-		{head: head{"×", "first", "× first arm"}, text: func(a trial.Arm) string { return show(relative(c, a, name), times) }},
+		{head: head{"×", "first", "× first arm"}, text: func(a trial.Arm) string { return render.Show(relative(c, a, name), times) }},
 		plain("cycles", "per op", -1, func(s trial.Service) unit.Opt[float64] { return s.CyclesPerOp }, figure),
-		plain("local", "ratio", +1, func(s trial.Service) unit.Opt[float64] { return s.LocalAccessRatio }, ratio),
+		plain("local", "ratio", +1, func(s trial.Service) unit.Opt[float64] { return s.LocalAccessRatio }, render.Ratio),
 		cpus,
 		p50, p99,
 	}

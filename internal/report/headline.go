@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"homenode/internal/render"
 	"homenode/internal/trial"
 )
 
@@ -34,8 +35,8 @@ func headline(c trial.Comparison) []string {
 
 // afterWarmup names the peers by what they had.
 func afterWarmup(l trial.Comparison) trial.Comparison {
-	l.Arms = each(l.Arms, func(a trial.Arm) trial.Arm {
-		a.Title += " after " + positive(l.WarmupSeconds, modelSeconds)
+	l.Arms = render.Each(l.Arms, func(a trial.Arm) trial.Arm {
+		a.Title += " after " + render.Positive(l.WarmupSeconds, modelSeconds)
 		return a
 	})
 	return l
@@ -64,7 +65,7 @@ func localitySentence(c trial.Comparison, us trial.Arm) string {
 	if !ok {
 		return "homenode's local access ratio is unknown."
 	}
-	text := fmt.Sprintf("Under homenode %s of the sensitive services' memory accesses were local", percent(local))
+	text := fmt.Sprintf("Under homenode %s of the sensitive services' memory accesses were local", render.Percent(local))
 	best, title := math.Inf(-1), ""
 	for _, p := range peers(c) {
 		if v, ok := p.LocalAccessRatio.Get(); ok && v > best {
@@ -75,9 +76,9 @@ func localitySentence(c trial.Comparison, us trial.Arm) string {
 		return text + "; no peer's ratio is known."
 	}
 	if first, ok := c.Arms[0].LocalAccessRatio.Get(); ok && c.Arms[0].Applicable && c.Arms[0].Title != title && c.Arms[0].Name != ours {
-		return fmt.Sprintf("%s, against %s under %s and %s under the best of its peers, which was %s.", text, percent(first), c.Arms[0].Title, percent(best), title)
+		return fmt.Sprintf("%s, against %s under %s and %s under the best of its peers, which was %s.", text, render.Percent(first), c.Arms[0].Title, render.Percent(best), title)
 	}
-	return fmt.Sprintf("%s, against %s under the best of its peers, which was %s.", text, percent(best), title)
+	return fmt.Sprintf("%s, against %s under the best of its peers, which was %s.", text, render.Percent(best), title)
 }
 
 func throughputSentence(c trial.Comparison, us trial.Arm) string {
@@ -99,7 +100,7 @@ func throughputSentence(c trial.Comparison, us trial.Arm) string {
 	if len(names) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("Throughput of %s was %s × the best peer's", List(names), peer)
+	text := fmt.Sprintf("Throughput of %s was %s × the best peer's", render.List(names), peer)
 	if top.low <= top.high {
 		text += fmt.Sprintf(" and %s × that of the placement by hand", top)
 	}
@@ -144,7 +145,7 @@ func targetSentence(targets []trial.Target) string {
 	case len(missed) == 0:
 		return fmt.Sprintf("All %d targets were met.", len(targets))
 	}
-	return fmt.Sprintf("%d of %s NOT MET: %s.", len(missed), count(len(targets), "target"), List(missed))
+	return fmt.Sprintf("%d of %s NOT MET: %s.", len(missed), render.Count(len(targets), "target"), render.List(missed))
 }
 
 // aheadSentences name the best peer wherever it is ahead of homenode.
@@ -153,7 +154,7 @@ func aheadSentences(c trial.Comparison, us trial.Arm) []string {
 	local, known := us.LocalAccessRatio.Get()
 	for _, p := range peers(c) {
 		if v, ok := p.LocalAccessRatio.Get(); ok && known && v > local {
-			out = append(out, fmt.Sprintf("%s is ahead of homenode in local access ratio (%s against %s).", p.Title, ratio(v), ratio(local)))
+			out = append(out, fmt.Sprintf("%s is ahead of homenode in local access ratio (%s against %s).", p.Title, render.Ratio(v), render.Ratio(local)))
 		}
 	}
 	for _, s := range us.Services {
@@ -164,7 +165,7 @@ func aheadSentences(c trial.Comparison, us trial.Arm) []string {
 		}
 		theirs, _ := arm.Service(s.Name)
 		out = append(out, fmt.Sprintf("%s is ahead of homenode in throughput of %s (%s against %s, %s more; %s).",
-			arm.Title, s.Name, figure(best), figure(v), smallPercent((best-v)/v), beyond(s.Spread, theirs.Spread)))
+			arm.Title, s.Name, figure(best), figure(v), render.Percent((best-v)/v), beyond(s.Spread, theirs.Spread)))
 	}
 	return out
 }

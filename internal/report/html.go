@@ -7,8 +7,9 @@ import (
 	"html/template"
 	"io"
 	"strconv"
-	"sync"
 
+	"homenode/internal/render"
+	"homenode/internal/render/page"
 	"homenode/internal/trial"
 )
 
@@ -17,22 +18,13 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-//go:embed style.css
-var styleText string
-
-// Style is the look of all pages.
-func Style() template.CSS { return template.CSS(styleText) }
-
-// page is parsed when it is wanted: every command would pay for it at its start.
-var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"got": got, "verdict": verdict, "unknown": orUnknown, "figure": figure, "each": eachFigure, "style": Style,
-	}).Parse(pageText))
+var document = page.New(pageText, "", template.FuncMap{
+	"got": got, "verdict": verdict, "unknown": render.OrUnknown, "figure": figure, "each": eachFigure,
 })
 
 // HTML writes one self-contained page: no scripts, nothing fetched.
 func HTML(w io.Writer, c trial.Comparison) error {
-	return page().Execute(w, newView(clean(c)))
+	return document().Execute(w, newView(clean(c)))
 }
 
 // view is what the page's template needs; all of it is computed before.

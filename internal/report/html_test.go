@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/render"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -67,7 +68,7 @@ func (s *seen) attributes(list []xml.Attr) {
 func TestDecisionPageIsWellFormedAndSelfContained(t *testing.T) {
 	remote := regexp.MustCompile(`(?i)url\(|@import|https?:|src=|<link|<script|<iframe|<img`)
 	for name, c := range fixtures(t) {
-		page := render(t, HTML, c)
+		page := drawn(t, HTML, c)
 		s := parse(t, page)
 		bare := strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, "") // a name, never fetched
 		bare = strings.ReplaceAll(bare, `[e](http://evil.example/)`, "")           // the hostile fixture's machine, as text
@@ -94,7 +95,7 @@ func TestDecisionPageIsWellFormedAndSelfContained(t *testing.T) {
 }
 
 func TestDecisionPageEscapes(t *testing.T) {
-	page := render(t, HTML, fixtures(t)["hostile"])
+	page := drawn(t, HTML, fixtures(t)["hostile"])
 	if strings.Contains(page, "<script") || strings.Count(page, "</style>") != 1 {
 		t.Error("a name became markup")
 	}
@@ -102,7 +103,7 @@ func TestDecisionPageEscapes(t *testing.T) {
 	if !strings.Contains(s.text, `<script>alert("1")</script>`) {
 		t.Error("the name is not shown as it is")
 	}
-	md := render(t, Markdown, fixtures(t)["hostile"])
+	md := drawn(t, Markdown, fixtures(t)["hostile"])
 	if strings.Contains(md, "<script") || strings.Contains(md, "a|b") || strings.Contains(md, "](http://") {
 		t.Error("a name became Markdown's markup")
 	}
@@ -112,7 +113,7 @@ func TestDecisionPageEscapes(t *testing.T) {
 func TestParityPageHasEveryFigure(t *testing.T) {
 	checked := 0
 	for name, c := range fixtures(t) {
-		words := strings.Join(strings.Fields(parse(t, render(t, HTML, c)).text), " ")
+		words := strings.Join(strings.Fields(parse(t, drawn(t, HTML, c)).text), " ")
 		need := func(what, figure string) {
 			checked++
 			if !strings.Contains(words, strings.Join(strings.Fields(figure), " ")) {
@@ -130,9 +131,9 @@ func TestParityPageHasEveryFigure(t *testing.T) {
 			need("longer", longGrid(*c.Long).Caption)
 			for _, a := range c.Long.Arms {
 				need("longer", a.Title)
-				need("longer, ratio", show(a.LocalAccessRatio, ratio))
+				need("longer, ratio", render.Show(a.LocalAccessRatio, render.Ratio))
 				for _, s := range a.Services {
-					need("longer, throughput", show(s.OpsPerModelS, figure))
+					need("longer, throughput", render.Show(s.OpsPerModelS, figure))
 				}
 			}
 		}
@@ -156,9 +157,9 @@ func needArm(need func(what, figure string), a trial.Arm) {
 			need(what, print(v))
 		}
 	}
-	needOpt("local access ratio", a.LocalAccessRatio, ratio)
-	needOpt("pages moved", a.PagesMoved, Commas)
-	needOpt("mover CPU", a.MoverCPUSeconds, seconds)
+	needOpt("local access ratio", a.LocalAccessRatio, render.Ratio)
+	needOpt("pages moved", a.PagesMoved, render.Commas)
+	needOpt("mover CPU", a.MoverCPUSeconds, render.Seconds)
 	needOpt("mover CPU share", a.MoverCPUShare, shareOfCPU)
 	need("why", a.Why)
 	for _, d := range a.Detail {
@@ -169,7 +170,7 @@ func needArm(need func(what, figure string), a trial.Arm) {
 		need("service", s.Name)
 		needOpt("throughput", s.OpsPerModelS, figure)
 		needOpt("cycles", s.CyclesPerOp, figure)
-		needOpt("local access ratio", s.LocalAccessRatio, ratio)
+		needOpt("local access ratio", s.LocalAccessRatio, render.Ratio)
 		needOpt("CPUs", s.CPUs, times)
 		needOpt("p50", s.LatencyP50us, millis)
 		needOpt("p99", s.LatencyP99us, millis)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/trial"
 )
 
@@ -15,18 +16,20 @@ func Markdown(w io.Writer, c trial.Comparison) error {
 	c = clean(c)
 	var out strings.Builder
 	for _, sentence := range headline(c) {
-		fmt.Fprintf(&out, "%s\n", escape(sentence))
+		fmt.Fprintf(&out, "%s\n", render.EscapeMarkdown(sentence))
 	}
 	out.WriteString(markdownGrid(armGrid(c)))
-	out.WriteString(bullets(notes(c)))
+	if all := notes(c); len(all) > 0 {
+		out.WriteString("\n" + render.MarkdownList(all))
+	}
 	if l, ok := longer(c); ok {
 		g := longGrid(l)
-		fmt.Fprintf(&out, "\n%s:\n%s", escape(g.Caption), markdownGrid(g))
+		fmt.Fprintf(&out, "\n%s:\n%s", render.EscapeMarkdown(g.Caption), markdownGrid(g))
 	}
 	out.WriteString(markdownGrid(serviceGrid(c)))
 	out.WriteString("\n")
 	for _, l := range legend(c, "bold:") {
-		fmt.Fprintf(&out, "%s\n", escape(l))
+		fmt.Fprintf(&out, "%s\n", render.EscapeMarkdown(l))
 	}
 	out.WriteString(markdownTargets(c.Targets))
 	out.WriteString(markdownFacts(facts(c)))
@@ -39,21 +42,8 @@ func markdownFacts(facts []fact) string {
 	for _, f := range facts {
 		lines = append(lines, f.Name+": "+f.Text)
 	}
-	return "\nHow it was measured:\n" + bullets(lines)
+	return "\nHow it was measured:\n\n" + render.MarkdownList(lines)
 }
-
-func bullets(lines []string) string {
-	var out strings.Builder
-	if len(lines) > 0 {
-		out.WriteString("\n")
-	}
-	for _, l := range lines {
-		out.WriteString("- " + escape(l) + "\n")
-	}
-	return out.String()
-}
-
-func tableRow(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
 // markdownGrid has a column for the service where the grid has groups of them.
 func markdownGrid(g grid) string {
@@ -65,14 +55,14 @@ func markdownGrid(g grid) string {
 	for _, h := range g.Heads {
 		top, rule = append(top, h.Long()), append(rule, "---:")
 	}
-	out := "\n" + tableRow(top...) + tableRow(rule...)
+	out := "\n" + render.MarkdownRow(top...) + render.MarkdownRow(rule...)
 	for _, gr := range g.Groups {
 		for i, r := range gr.Rows {
 			var lead []string
 			if grouped {
 				lead = []string{serviceName(gr, i)}
 			}
-			out += tableRow(append(lead, markdownCells(r, len(g.Heads))...)...)
+			out += render.MarkdownRow(append(lead, markdownCells(r, len(g.Heads))...)...)
 		}
 	}
 	return out
@@ -82,11 +72,11 @@ func serviceName(g group, row int) string {
 	if row > 0 {
 		return ""
 	}
-	return escape(g.Title) + " (" + escape(orUnknown(g.Kind)) + ")"
+	return render.EscapeMarkdown(g.Title) + " (" + render.EscapeMarkdown(render.OrUnknown(g.Kind)) + ")"
 }
 
 func markdownCells(r row, columns int) []string {
-	cells := []string{escape(r.label(len(r.Title) + width))}
+	cells := []string{render.EscapeMarkdown(r.label(len(r.Title) + width))}
 	for i := range columns {
 		switch {
 		case r.NotApplicable && i == 0:
@@ -94,9 +84,9 @@ func markdownCells(r row, columns int) []string {
 		case r.NotApplicable:
 			cells = append(cells, "")
 		case r.Cells[i].Best:
-			cells = append(cells, "**"+escape(r.Cells[i].Text)+"**")
+			cells = append(cells, "**"+render.EscapeMarkdown(r.Cells[i].Text)+"**")
 		default:
-			cells = append(cells, escape(r.Cells[i].Text))
+			cells = append(cells, render.EscapeMarkdown(r.Cells[i].Text))
 		}
 	}
 	return cells
@@ -106,21 +96,13 @@ func markdownTargets(targets []trial.Target) string {
 	if len(targets) == 0 {
 		return ""
 	}
-	out := "\n" + tableRow("target", "wanted", "got", "", "note") + tableRow("---", "---", "---:", "---", "---")
+	out := "\n" + render.MarkdownRow("target", "wanted", "got", "", "note") + render.MarkdownRow("---", "---", "---:", "---", "---")
 	for _, t := range targets {
 		mark := verdict(t.Met)
 		if !t.Met {
 			mark = "**" + mark + "**"
 		}
-		out += tableRow(escape(t.Name), escape(t.Want), got(t), mark, escape(t.Note))
+		out += render.MarkdownRow(render.EscapeMarkdown(t.Name), render.EscapeMarkdown(t.Want), got(t), mark, render.EscapeMarkdown(t.Note))
 	}
 	return out
 }
-
-// markup is what GitHub would read as its own: table, HTML, emphasis, code, links, mentions.
-var markup = strings.NewReplacer(
-	`\`, `\\`, `|`, `\|`, `<`, `&lt;`, `>`, `&gt;`, `&`, `&amp;`, `*`, `\*`, `_`, `\_`, "`", "\\`",
-	`[`, `\[`, `]`, `\]`, `~`, `\~`, `@`, `&#64;`, `#`, `\#`, `://`, `&#58;//`,
-)
-
-func escape(text string) string { return markup.Replace(text) }

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"homenode/internal/golden"
+	"homenode/internal/render"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -47,9 +48,9 @@ func fixtures(t *testing.T) map[string]trial.Comparison {
 
 type face func(io.Writer, trial.Comparison) error
 
-func text(w io.Writer, c trial.Comparison) error { return Text(w, c) }
+func text(w io.Writer, c trial.Comparison) error { return Text(w, c, render.TextOptions{UTF8: true}) }
 
-func render(t *testing.T, f face, c trial.Comparison) string {
+func drawn(t *testing.T, f face, c trial.Comparison) string {
 	t.Helper()
 	var first, second bytes.Buffer
 	if err := f(&first, c); err != nil {
@@ -63,10 +64,10 @@ func render(t *testing.T, f face, c trial.Comparison) string {
 
 func TestDecisionGolden(t *testing.T) {
 	for name, c := range fixtures(t) {
-		golden.Check(t, "testdata/"+name+".txt.golden", render(t, text, c))
-		golden.Check(t, "testdata/"+name+".md.golden", render(t, Markdown, c))
+		golden.Check(t, "testdata/"+name+".txt.golden", drawn(t, text, c))
+		golden.Check(t, "testdata/"+name+".md.golden", drawn(t, Markdown, c))
 		if *pages != "" {
-			if err := os.WriteFile(filepath.Join(*pages, name+".html"), []byte(render(t, HTML, c)), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(*pages, name+".html"), []byte(drawn(t, HTML, c)), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -75,7 +76,7 @@ func TestDecisionGolden(t *testing.T) {
 
 func TestDecisionTextFitsTheTerminal(t *testing.T) {
 	for name, c := range fixtures(t) {
-		for i, l := range strings.Split(render(t, text, c), "\n") {
+		for i, l := range strings.Split(drawn(t, text, c), "\n") {
 			if n := utf8.RuneCountInString(l); n > width {
 				t.Errorf("%s: line %d has %d columns, want ≤ %d:\n%s", name, i+1, n, width, l)
 			}
@@ -89,11 +90,13 @@ func TestDecisionTextFitsTheTerminal(t *testing.T) {
 func TestDecisionColourOnlyColours(t *testing.T) {
 	escapes := regexp.MustCompile(`\x1b\[\d*m`)
 	for name, c := range fixtures(t) {
-		coloured := render(t, func(w io.Writer, c trial.Comparison) error { return Text(w, c, Colour(true)) }, c)
-		if !strings.Contains(coloured, red) && !strings.Contains(coloured, green) {
+		coloured := drawn(t, func(w io.Writer, c trial.Comparison) error {
+			return Text(w, c, render.TextOptions{UTF8: true, Colour: true})
+		}, c)
+		if !strings.Contains(coloured, string(render.Red)) && !strings.Contains(coloured, string(render.Green)) {
 			t.Errorf("%s: no colour", name)
 		}
-		if escapes.ReplaceAllString(coloured, "") != render(t, text, c) {
+		if escapes.ReplaceAllString(coloured, "") != drawn(t, text, c) {
 			t.Errorf("%s: colour changed more than colour", name)
 		}
 	}
@@ -129,7 +132,7 @@ func TestDecisionTheBestIsMarkedWhoeverItIs(t *testing.T) {
 		t.Errorf("compared %d figures only", compared)
 	}
 	beaten := fixtures(t)["beaten"]
-	for what, out := range map[string]string{"text": render(t, text, beaten), "markdown": render(t, Markdown, beaten), "page": render(t, HTML, beaten)} {
+	for what, out := range map[string]string{"text": drawn(t, text, beaten), "markdown": drawn(t, Markdown, beaten), "page": drawn(t, HTML, beaten)} {
 		if !strings.Contains(out, "numad (Debian) is ahead of homenode in throughput of search") || !strings.Contains(out, "NOT MET") {
 			t.Errorf("%s hides that numad won", what)
 		}
@@ -141,7 +144,7 @@ func TestDecisionTheBestIsMarkedWhoeverItIs(t *testing.T) {
 func TestDecisionPeersAfterALongerWarmup(t *testing.T) {
 	all := fixtures(t)
 	for what, f := range map[string]face{"text": text, "markdown": Markdown, "page": HTML} {
-		with, without := flat(render(t, f, all["long"])), flat(render(t, f, all["normal"]))
+		with, without := flat(drawn(t, f, all["long"])), flat(drawn(t, f, all["normal"]))
 		for _, want := range []string{
 			"Linux, NUMA balancing on after 120 model-s is ahead of homenode in throughput of search",
 			"Peers after 120 model-s of warm-up, homenode as above (ops per model-s)",
@@ -176,7 +179,7 @@ func TestDecisionWithoutFigures(t *testing.T) {
 	bare := trial.Comparison{Arms: []trial.Arm{{Name: "homenode", Applicable: true, Services: []trial.Service{{Name: "s", Kind: "sensitive"}}}}}
 	for _, c := range []trial.Comparison{none, noArm, bare} {
 		for _, f := range []face{text, Markdown, HTML} {
-			out := render(t, f, c)
+			out := drawn(t, f, c)
 			if !strings.Contains(out, "unknown") || strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
 				t.Errorf("nothing is known, and this is said:\n%s", out)
 			}
@@ -186,7 +189,7 @@ func TestDecisionWithoutFigures(t *testing.T) {
 
 func TestDecisionFigures(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0", 0.00012345: "0.000123", 0.01234: "0.0123", 1: "1.000", 12.345: "12.35", 999.9: "999.9", 999.96: "1,000",
+		0: "0", 0.00012345: "0.0001234", 0.01234: "0.01234", 1: "1.000", 12.345: "12.35", 999.9: "999.9", 999.96: "1,000",
 		-1234567: "-1,234,567", 9999999: "9,999,999", 12345678: "12.35 M", 2.5e12: "2,500 G",
 	} {
 		if have := figure(v); have != want {

@@ -3,210 +3,134 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
+	"homenode/internal/render"
 	"homenode/internal/trial"
 )
 
-// width is the most columns Text uses.
+// width is the columns that Text uses; its tables need them.
 const width = 110
 
-// Option changes how Text prints.
-type Option func(*printer)
-
-// Colour makes Text use ANSI colours; without it there are no escape codes.
-func Colour(on bool) Option { return func(p *printer) { p.colour = on } }
-
 // Text prints the comparison for a terminal of 110 columns.
-func Text(w io.Writer, c trial.Comparison, options ...Option) error {
+func Text(w io.Writer, c trial.Comparison, o render.TextOptions) error {
 	c = clean(c)
-	p := &printer{}
-	for _, set := range options {
-		set(p)
-	}
+	o.Width = width
+	p := &printer{o.Terminal()}
 	for _, sentence := range headline(c) {
-		p.wrapped("", sentence)
+		p.Paragraph("", "   ", sentence)
 	}
 	p.grid(armGrid(c))
 	for _, note := range notes(c) {
-		p.wrapped("  ", note)
+		p.Paragraph("  ", "     ", note)
 	}
 	if l, ok := longer(c); ok {
 		p.grid(longGrid(l))
 	}
 	p.grid(serviceGrid(c))
-	p.line("")
+	p.Line("")
 	for _, l := range legend(c, "*") {
-		p.wrapped("", l)
+		p.Paragraph("", "   ", l)
 	}
 	p.targets(c.Targets)
-	p.facts(facts(c))
-	_, err := io.WriteString(w, p.out.String())
-	return err
-}
-
-// printer gathers the text.
-type printer struct {
-	out    strings.Builder
-	colour bool
-}
-
-// The colours: bold, green, red of every terminal's own palette.
-const (
-	bold  = "\x1b[1m"
-	green = "\x1b[32m"
-	red   = "\x1b[31m"
-	plain = "\x1b[0m"
-)
-
-func (p *printer) paint(code, text string) string {
-	if !p.colour {
-		return text
+	p.Line("")
+	for _, f := range facts(c) {
+		p.Paragraph("", "   ", f.Name+": "+f.Text)
 	}
-	return code + text + plain
+	return p.Flush(w, "comparison")
 }
 
-func (p *printer) line(text string) { p.out.WriteString(strings.TrimRight(text, " ") + "\n") }
-
-// wrapped prints a paragraph; what does not fit is indented.
-func (p *printer) wrapped(indent, text string) {
-	line := indent
-	for i, word := range strings.Fields(text) {
-		if i > 0 && Runes(line)+1+Runes(word) > width {
-			p.line(line)
-			line = indent + "   "
-		} else if i > 0 {
-			line += " "
-		}
-		for Runes(line)+Runes(word) > width { // a word longer than a line
-			cut := width - Runes(line)
-			p.line(line + string([]rune(word)[:cut]))
-			line, word = indent+"   ", string([]rune(word)[cut:])
-		}
-		line += word
-	}
-	p.line(line)
-}
-
-// Runes is how many columns a text takes, where none is wider than one.
-func Runes(text string) int { return utf8.RuneCountInString(text) }
-
-func padLeft(text string, n int) string  { return strings.Repeat(" ", max(0, n-Runes(text))) + text }
-func padRight(text string, n int) string { return text + strings.Repeat(" ", max(0, n-Runes(text))) }
+type printer struct{ render.Terminal }
 
 // label is the arm's name in at most n columns; that it is the ceiling is never cut off.
 func (r row) label(n int) string {
 	const tag = " (ceiling)"
 	if r.Ceiling {
-		return Clip(r.Title, n-len(tag)) + tag
+		return render.Clip(r.Title, n-len(tag)) + tag
 	}
-	return Clip(r.Title, n)
+	return render.Clip(r.Title, n)
 }
 
-// widths are of the cells, and of the arms' names, which get what is left.
-func (g grid) widths() (label int, cells []int) {
-	cells = make([]int, len(g.Heads))
-	left := width - 1 // a last mark
-	for i, h := range g.Heads {
-		cells[i] = max(Runes(h.Top), Runes(h.Bottom))
-		for _, gr := range g.Groups {
-			for _, r := range gr.Rows {
-				if !r.NotApplicable {
-					cells[i] = max(cells[i], Runes(r.Cells[i].Text))
-				}
-			}
-		}
-		left -= cells[i] + 2
+// grid prints a table. The last column of a cell is for the mark of the best.
+func (p *printer) grid(g grid) {
+	t := render.Table{Columns: []render.Column{{Left: true}}, Gap: 1}
+	for _, h := range g.Heads {
+		t.Columns = append(t.Columns, render.Column{Head: h.Top + " \n" + h.Bottom + " "})
 	}
+	p.rows(&t, g, 0)
+	label := 0
 	for _, gr := range g.Groups {
 		for _, r := range gr.Rows {
-			label = max(label, Runes(r.label(width))+2)
+			label = max(label, render.Width(r.label(width))+3)
 		}
 	}
-	return min(label, max(left, 16)), cells
+	label = min(label, max(width-t.Wide(), 16))
+	t.Rows = nil
+	p.rows(&t, g, label)
+	p.Line("")
+	if t.Columns[0].Head = g.Caption + "\n"; render.Width(g.Caption) > label {
+		p.Line(p.Paint(render.Bold, g.Caption))
+		t.Columns[0].Head = "\n"
+	}
+	p.Table(t)
 }
 
-func (p *printer) grid(g grid) {
-	label, cells := g.widths()
-	p.line("")
-	top, bottom := padRight(g.Caption, label), strings.Repeat(" ", label)
-	if Runes(g.Caption) > label {
-		p.line(p.paint(bold, g.Caption))
-		top = bottom
-	}
-	for i, h := range g.Heads {
-		top += "  " + padLeft(h.Top, cells[i])
-		bottom += "  " + padLeft(h.Bottom, cells[i])
-	}
-	p.line(top)
-	p.line(bottom)
+// rows fills the table; the arms' names get so many columns.
+func (p *printer) rows(t *render.Table, g grid, label int) {
 	for _, gr := range g.Groups {
 		if gr.Title != "" {
-			p.line(p.paint(bold, Clip(gr.Title, width/2)) + " (" + Clip(orUnknown(gr.Kind), width/3) + ")")
+			title := make([]string, len(t.Columns))
+			if label > 0 {
+				title[0] = p.Paint(render.Bold, render.Clip(gr.Title, label/2)) + " (" + render.Clip(render.OrUnknown(gr.Kind), label/3) + ")"
+			}
+			t.Add(title...)
 		}
 		for _, r := range gr.Rows {
-			p.row(r, label, cells)
+			t.Add(p.row(r, len(t.Columns), label)...)
 		}
 	}
 }
 
-func (p *printer) row(r row, label int, cells []int) {
-	text := padRight("  "+r.label(label-2), label)
-	if r.Ours {
-		text = p.paint(bold, text)
+func (p *printer) row(r row, columns, label int) []string {
+	cells := make([]string, columns)
+	if label > 0 {
+		cells[0] = "  " + r.label(label-2)
 	}
-	if r.NotApplicable {
-		p.line(text + "  " + notApplicable)
-		return
+	if r.Ours {
+		cells[0] = p.Paint(render.Bold, cells[0])
+	}
+	if r.NotApplicable && columns > 1 {
+		cells[1] = notApplicable
 	}
 	for i, c := range r.Cells {
 		mark := " "
 		if c.Best {
-			mark = p.paint(bold, "*")
+			mark = p.Paint(render.Bold, "*")
 		}
-		gap := " " // the mark before it is the other half
-		if i == 0 {
-			gap = "  "
-		}
-		text += gap + padLeft(c.Text, cells[i]) + mark
+		cells[i+1] = c.Text + mark
 	}
-	p.line(text)
+	return cells
 }
 
 func (p *printer) targets(targets []trial.Target) {
 	if len(targets) == 0 {
 		return
 	}
-	name, want, have := 0, 0, 0
-	for _, t := range targets {
-		name, want, have = max(name, Runes(t.Name)), max(want, Runes(t.Want)), max(have, Runes(got(t)))
-	}
-	name, want = min(name, 56), min(want, 22)
-	p.line("")
-	p.line(p.paint(bold, "Targets"))
-	for _, t := range targets {
-		code := green
-		if !t.Met {
-			code = red
+	t := render.Table{Margin: 2, Columns: []render.Column{{Left: true}, {Left: true, Most: 56}, {Left: true, Most: 22}, {}}}
+	for _, target := range targets {
+		ink := render.Green
+		if !target.Met {
+			ink = render.Red
 		}
-		head := fmt.Sprintf("  %s  %s  %s  got %s", p.paint(code, padRight(verdict(t.Met), 7)),
-			padRight(Clip(t.Name, name), name), padRight(Clip(t.Want, want), want), padLeft(got(t), have))
-		used := 2 + 7 + 2 + name + 2 + want + 6 + have
-		if t.Note == "" || used+2+Runes(t.Note) <= width {
-			p.line(head + "  " + t.Note)
-			continue
-		}
-		p.line(head)
-		p.wrapped("           ", t.Note)
+		t.Add(p.Paint(ink, verdict(target.Met)), target.Name, target.Want, "got "+got(target))
 	}
-}
-
-func (p *printer) facts(facts []fact) {
-	p.line("")
-	for _, f := range facts {
-		p.wrapped("", f.Name+": "+f.Text)
+	p.Line("")
+	p.Line(p.Paint(render.Bold, "Targets"))
+	p.Table(t)
+	for _, target := range targets {
+		if target.Note != "" {
+			p.Paragraph("  "+target.Name+": ", strings.Repeat(" ", 4), target.Note)
+		}
 	}
 }

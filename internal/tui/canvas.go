@@ -6,11 +6,11 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/charmbracelet/x/ansi"
+	"homenode/internal/render"
 )
 
 // style is how a cell looks. The meaning is always in the glyph as well, so that
-// it reads the same without colours and to everybody's eyes.
+// it reads the same without colours and to all eyes.
 type style uint8
 
 const (
@@ -142,7 +142,7 @@ func (c *canvas) line(row []cell, colour, ascii bool) string {
 		}
 		r := at.r
 		if ascii {
-			r = asciiOf(r)
+			r = render.ASCIIRune(r)
 		}
 		b.WriteRune(r)
 	}
@@ -152,31 +152,11 @@ func (c *canvas) line(row []cell, colour, ascii bool) string {
 	return b.String()
 }
 
-// asciiOf is for terminals that do not speak UTF-8.
-func asciiOf(r rune) rune {
-	const from, to = "█▓▒░·─│╭╮╰╯▁▂▃▄▅▆▇▸●◆…→←×≤▾▴", "#=:..-|++++_.,-~=+>*@~><x<v^"
-	if r < 0x80 {
-		return r
-	}
-	i := 0
-	for _, f := range from {
-		if f == r {
-			return rune(to[i])
-		}
-		i++
-	}
-	return '?'
-}
-
-// clean puts text on one line, and a mark where a control, a direction override,
-// a broken byte or something without a width of its own was: names come from
-// cgroups and files that others made, and a terminal obeys what it is sent.
+// clean is render.Printable, with a mark for what has no width of its own, too: a cell
+// holds one character.
 func clean(text string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r) || unicode.Is(unicode.M, r):
+	return render.Printable(strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.M, r) {
 			return '\uFFFD'
 		}
 		return r
@@ -187,75 +167,19 @@ func runeWidth(r rune) int {
 	if r < 0x1100 { // the first wide character, Hangul Jamo
 		return 1
 	}
-	if ansi.StringWidth(string(r)) == 2 {
-		return 2
-	}
-	return 1
+	return max(1, render.Width(string(r)))
 }
 
-func textWidth(text string) int {
-	n := 0
-	for _, r := range text {
-		n += runeWidth(r)
-	}
-	return n
-}
+func textWidth(text string) int { return render.Width(text) }
 
 // fit shortens text to a width, keeping its end where tail is set: of a path,
 // the last part says most.
 func fit(text string, width int, tail bool) string {
-	if textWidth(text) <= width {
-		return text
-	}
-	if width <= 0 {
-		return ""
-	}
-	rs := []rune(text)
-	for textWidth(string(rs)) > width-1 {
-		if tail {
-			rs = rs[1:]
-		} else {
-			rs = rs[:len(rs)-1]
-		}
-	}
 	if tail {
-		return "…" + string(rs)
+		return render.ClipLeft(text, width)
 	}
-	return string(rs) + "…"
+	return render.Clip(text, width)
 }
 
 // wrap breaks text at blanks into lines of at most width; longer words are cut.
-func wrap(text string, width int) []string {
-	width = max(width, 2) // room for one wide character
-	var all []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		for textWidth(word) > width {
-			head := firstOf(word, width)
-			if line != "" {
-				all, line = append(all, line), ""
-			}
-			all, word = append(all, head), word[len(head):]
-		}
-		switch {
-		case line == "":
-			line = word
-		case textWidth(line)+1+textWidth(word) <= width:
-			line += " " + word
-		default:
-			all, line = append(all, line), word
-		}
-	}
-	return append(all, line)
-}
-
-// firstOf is as much of a word as fits.
-func firstOf(word string, width int) string {
-	used := 0
-	for i, r := range word {
-		if used += runeWidth(r); used > width {
-			return word[:i]
-		}
-	}
-	return word
-}
+func wrap(text string, width int) []string { return render.Wrap("", "", text, max(width, 2)) }

@@ -211,29 +211,16 @@ func cpus(v unit.Value[float64]) string {
 
 // short is bytes in at most five characters: "312M", "1.5G".
 func short(b unit.Bytes) string {
-	text := strings.TrimSuffix(strings.TrimSuffix(b.String(), "B"), "i")
-	if text == "" || text == "0" {
-		return "0"
+	v, names := float64(b), "BKMGTP"
+	i := 0
+	for v >= 1023.5 && i < len(names)-1 {
+		v, i = v/1024, i+1
 	}
-	if dot := strings.IndexByte(text, '.'); dot >= 2 { // "21.3G" → "21G"
-		text = text[:dot] + text[len(text)-1:]
+	decimals := 0
+	if v < 9.95 && i > 0 {
+		decimals = 1
 	}
-	return text
-}
-
-// rate is "12.3 GB/s": bandwidth counts in powers of ten.
-func rate(bytesPerSecond float64) string {
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1e12, "TB/s"}, {1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}} {
-		if v := bytesPerSecond / u.size; v >= 99.5 {
-			return fmt.Sprintf("%.0f %s", v, u.name)
-		} else if v >= 1 {
-			return fmt.Sprintf("%.1f %s", v, u.name)
-		}
-	}
-	return fmt.Sprintf("%.0f B/s", bytesPerSecond)
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', decimals, 64), ".0") + strings.TrimSuffix(names[i:i+1], "B")
 }
 
 // binding says in a few characters what a workload is bound to, and by whom.

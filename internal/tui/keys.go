@@ -112,7 +112,7 @@ func (m *Model) workloadKey(name string) tea.Cmd {
 	case "enter":
 		m.open(onDetail)
 	case "w":
-		m.why = "nobody knows: no agent decided about it"
+		m.why = "unknown: no agent decided about it"
 		if m.o.Why != nil {
 			m.why = m.o.Why(m.selected)
 		}

@@ -20,7 +20,7 @@ type Options struct {
 	// Actor may be nil; NoActor then says why nothing can be bound.
 	Actor   Actor
 	NoActor string
-	// Why says why a workload is where it is; nil: nobody knows.
+	// Why says why a workload is where it is; nil: unknown.
 	Why func(id string) string
 	// Speed at which a Tape is played: 1 as it was, +Inf as fast as one can see.
 	Speed  float64

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -124,7 +125,7 @@ func readsText(t traffic) string {
 	if !ok {
 		return "?"
 	}
-	return rate(r) + " " + howMark(unit.HowEstimated)
+	return render.Rate(r) + " " + howMark(unit.HowEstimated)
 }
 
 // bar lays out label, bar and figure; the bar gets what the others leave.
@@ -208,7 +209,7 @@ func localText(t traffic, withRate bool) string {
 	}
 	text := percent(t.local) + howMark(unit.HowEstimated)
 	if r, ok := t.rate.Get(); ok && withRate {
-		text += " " + rate(r)
+		text += " " + render.Rate(r)
 	}
 	return text
 }

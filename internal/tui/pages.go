@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/render/words"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -51,28 +53,25 @@ func (m *Model) detail(f Frame) []text {
 	say := func(name, format string, args ...any) {
 		all = append(all, text{plain, fmt.Sprintf("%-22s ", name) + clean(fmt.Sprintf(format, args...))})
 	}
-	say("service", "%s", orDash(wl.Service))
-	say("owner", "%s", orDash(wl.Owner))
+	say("service", "%s", render.Name(wl.Service))
+	say("owner", "%s", render.Name(wl.Owner))
 	say("approved", "%s", yesNo(wl.Approved, "yes: binding it pays, says the configuration", "no"))
 	say("target", "%s", targetText(wl.Target))
 	for _, b := range bindingLines(wl.Binding) {
 		say(b[0], "%s", b[1])
 	}
 	all = append(all, text{plain, ""})
-	say("tasks", "%s", figure(wl.Tasks, "%d"))
-	say("CPU", "%s", figure(wl.CPU, "%.2f CPUs"))
-	say("quota", "%s", figure(wl.Quota, "%.2f CPUs"))
-	say("throttled", "%s", figure(wl.Throttled, "%v of its quota's periods"))
-	say("some thread waited", "%s", figure(wl.Waiting, "%v of the time"))
-	say("memory limit", "%s", figure(wl.MemoryLimit, "%v"))
-	say("local access ratio", "%s", figure(ft.LocalAccessRatio, "%v")+ft.Within(" ± "))
-	say("local page ratio", "%s", figure(ft.LocalPageRatio, "%v"))
-	say("DRAM reads (MBW)", "%s", bandwidth(ft.MBW))
-	say("stall share (MSR)", "%s", figure(ft.MSR, "%v"))
-	say("anonymous share (NPMR)", "%s", figure(ft.NPMR, "%v"))
-	say("remote reads (RMBR)", "%s", figure(ft.RMBR, "%v"))
-	say("cycles", "%s", figure(wl.Cycles, "%d"))
-	say("instructions", "%s", figure(wl.Instructions, "%d"))
+	x := field.Workload{Workload: &wl, Features: &ft}
+	for _, figure := range field.Workloads {
+		if figure.Of == nil { // by node: in the table below
+			continue
+		}
+		line := figure.Explained(x)
+		if figure.ID == field.LocalAccess.ID {
+			line += ft.Within(" ± ")
+		}
+		say(figure.Name, "%s", line)
+	}
 	all = append(all, text{plain, ""})
 	all = append(all, byNode(wl, f.Window)...)
 	width := max(10, m.w-26)
@@ -88,11 +87,11 @@ func bindingLines(b window.Binding) [][2]string {
 		case ours:
 			return ", set by homenode"
 		case pinned:
-			return ", set by somebody else"
+			return ", set by another process"
 		}
 		return ""
 	}
-	all := [][2]string{{"may use CPUs", orUnknown(b.CPUs.String()) + who(b.OursCPUs, b.PinnedCPUs)}, {"may use memory of", orUnknown(b.Mems.String()) + who(b.OursMems, b.PinnedMems)}}
+	all := [][2]string{{"may use CPUs", render.Or(b.CPUs.String(), "?") + who(b.OursCPUs, b.PinnedCPUs)}, {"may use memory of", render.Or(b.Mems.String(), "?") + who(b.OursMems, b.PinnedMems)}}
 	if b.PinnedWhy != "" {
 		all = append(all, [2]string{"because", b.PinnedWhy})
 	}
@@ -101,7 +100,7 @@ func bindingLines(b window.Binding) [][2]string {
 
 // byNode is a small table; a figure's source is said once, if it is one.
 func byNode(wl window.Workload, w window.Window) []text {
-	all := []text{{dim, fmt.Sprintf("%-6s %10s %12s %12s", "NODE", "CPU", "ANON", "FILE")}}
+	all := []text{{dim, fmt.Sprintf("%-6s %10s %12s %12s", "NODE", field.CPU.Head, field.Anon.Head, "FILE")}}
 	for i, n := range w.Nodes {
 		all = append(all, text{plain, fmt.Sprintf("%-6d %10s %12s %12s", n.ID, cell2(wl.CPUByNode, i, func(f float64) string { return fmt.Sprintf("%.2f", f) }),
 			cell2(wl.AnonByNode, i, unit.Bytes.String), cell2(wl.FileByNode, i, unit.Bytes.String))})
@@ -130,26 +129,7 @@ func sourceOf[T any](by []unit.Value[T]) string {
 	if !by[0].Known() {
 		return "unknown: " + by[0].From
 	}
-	return by[0].How.String() + ", " + by[0].From
-}
-
-// figure is "0.93 (measured, perf …)", or "? (why)".
-func figure[T any](v unit.Value[T], format string) string {
-	x, ok := v.Get()
-	switch {
-	case !ok && v.From == "":
-		return "?"
-	case !ok:
-		return "? (" + v.From + ")"
-	}
-	return fmt.Sprintf(format, x) + fmt.Sprintf(" (%v, %s)", v.How, v.From)
-}
-
-func bandwidth(v unit.Value[float64]) string {
-	if b, ok := v.Get(); ok {
-		return rate(b) + fmt.Sprintf(" (%v, %s)", v.How, v.From)
-	}
-	return figure(v, "%v")
+	return render.Source(by[0].How, by[0].From)
 }
 
 func targetText(t unit.Opt[unit.Ratio]) string {
@@ -157,20 +137,6 @@ func targetText(t unit.Opt[unit.Ratio]) string {
 		return r.String() + " of its reads should be local"
 	}
 	return "none"
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "?"
-	}
-	return s
 }
 
 func yesNo(b bool, yes, no string) string {
@@ -235,7 +201,7 @@ Figures
   on the worse of two machines.
   MSR is memory stall cycles / cycles. BY NODE: a cell's digit is the node.
   A node's local share and reads are estimates: counters know the workload only.
-  BOUND: ● by homenode (cpus: only its CPUs so far), ◆ by somebody else.
+  BOUND: ● by homenode (cpus: only its CPUs so far), ◆ by another process.
 
 Binding
   A bind sets the CPUs, moves the pages that are elsewhere in the background,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/unit"
 )
 
@@ -15,10 +17,14 @@ type layout struct {
 	x                                     struct{ name, service, cpu, cpuBar, pages, pagesBar, local, msr, bound, trend int }
 }
 
+// The widths of figures that render/field has.
+var (
+	cpuWidth   = field.CPU.Width         // "12.3▾"
+	localWidth = field.LocalAccess.Width // "100%M!"
+)
+
 const (
-	cpuWidth   = 5 // "12.3▾"
 	pagesWidth = 5 // "9.9G"
-	localWidth = 6 // "100%M!"
 	nameMin    = 14
 	nameMax    = 44
 	trendMin   = 6
@@ -28,7 +34,7 @@ const (
 // fitColumns gives every column what it needs, then the name and the trend what
 // is left.
 func fitColumns(width int, services bool) layout {
-	l := layout{bar: 8, msr: 5, bound: 8, trend: trendMin}
+	l := layout{bar: 8, msr: field.MSR.Width, bound: 8, trend: trendMin}
 	switch {
 	case width >= 160:
 		l.bar, l.bound = 20, 12
@@ -101,7 +107,7 @@ func (m *Model) table(c *canvas, f Frame, y, bottom int) {
 
 func (m *Model) noRows(f Frame) string {
 	if m.filter != "" {
-		return fmt.Sprintf("none of %s has %q in its name: esc clears the filter", count(len(f.Window.Workloads), "workload"), m.filter)
+		return fmt.Sprintf("none of %s has %q in its name: esc clears the filter", render.Count(len(f.Window.Workloads), "workload"), m.filter)
 	}
 	return "no workload: no cgroup with a process was found"
 }
@@ -115,21 +121,21 @@ func (m *Model) heading(c *canvas, l layout, y, shown, all int) {
 	if l.service > 0 {
 		c.put(l.x.service, y, dim, "SERVICE")
 	}
-	c.right(l.x.cpu+cpuWidth, y, dim, "CPU"+m.order.arrow(byCPU))
+	c.right(l.x.cpu+cpuWidth, y, dim, field.CPU.Head+m.order.arrow(byCPU))
 	c.right(l.x.pages+pagesWidth, y, dim, "MEM"+m.order.arrow(byPages))
 	for _, bar := range []struct {
 		x    int
 		text string
-	}{{l.x.cpuBar, "CPU"}, {l.x.pagesBar, "MEM"}} {
+	}{{l.x.cpuBar, field.CPU.Head}, {l.x.pagesBar, "MEM"}} {
 		if l.bar >= 12 {
 			c.put(bar.x, y, dim, fit(bar.text+" BY NODE", l.bar, false))
 		} else if l.bar > 0 {
 			c.put(bar.x, y, dim, fit("BY NODE", l.bar, false))
 		}
 	}
-	c.right(l.x.local+localWidth, y, dim, "LOCAL"+m.order.arrow(byLocal))
+	c.right(l.x.local+localWidth, y, dim, field.LocalAccess.Head+m.order.arrow(byLocal))
 	if l.msr > 0 {
-		c.right(l.x.msr+l.msr, y, dim, "MSR"+m.order.arrow(byMSR))
+		c.right(l.x.msr+l.msr, y, dim, field.MSR.Head+m.order.arrow(byMSR))
 	}
 	if l.bound > 0 {
 		c.put(l.x.bound, y, dim, "BOUND")

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/render/words"
 	"homenode/internal/unit"
 )
@@ -75,21 +76,14 @@ func machineSize(f Frame) string {
 		b, ok := n.Memory.Get()
 		memory, all = memory+b, all && ok
 	}
-	text := fmt.Sprintf("%s, %s", count(len(f.Window.Nodes), "node"), count(cpus, "CPU"))
+	text := fmt.Sprintf("%s, %s", render.Count(len(f.Window.Nodes), "node"), render.Count(cpus, "CPU"))
 	if len(f.Window.Nodes) == 1 {
-		text = "1 node (no NUMA), " + count(cpus, "CPU")
+		text = "1 node (no NUMA), " + render.Count(cpus, "CPU")
 	}
 	if all {
 		text += ", " + memory.String()
 	}
 	return text
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // state says how time goes by, where that is not simply: now.

@@ -34,18 +34,24 @@ func (p Pages) Bytes(pageSize Bytes) Bytes { return Bytes(p) * pageSize }
 // Pages returns how many whole pages fit in b; pageSize must be positive.
 func (b Bytes) Pages(pageSize Bytes) Pages { return Pages(b / pageSize) }
 
-// String is for people: the largest binary unit that leaves at least 1, with
-// at most one decimal ("1.5GiB", "512MiB", "0B").
+// String is for people: three significant digits, and never fewer than the integer has,
+// in the largest binary unit that leaves at least 1. Zeros at the end of a fraction are
+// left out, so that exact amounts read as they were given: "6.96 GiB", "512 MiB", "0 B".
 func (b Bytes) String() string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	v, i := float64(b), 0
-	for math.Abs(v) >= 1024 && i < len(units)-1 {
+	for math.Abs(v) >= 1023.5 && i < len(units)-1 {
 		v, i = v/1024, i+1
 	}
-	if math.Abs(v) >= 1023.95 && i < len(units)-1 { // would print as 1024.0
-		v, i = v/1024, i+1
+	digits := 0
+	for size := math.Abs(v); i > 0 && digits < 2 && size < 99.95; size *= 10 {
+		digits++
 	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + units[i]
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	if digits > 0 {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text + " " + units[i]
 }
 
 var byteUnits = map[string]int64{

@@ -34,8 +34,9 @@ func TestDecodeBytes(t *testing.T) {
 
 func TestBytesString(t *testing.T) {
 	for b, want := range map[Bytes]string{
-		0: "0B", 1023: "1023B", 1024: "1KiB", 1536: "1.5KiB", 512 * MiB: "512MiB", GiB - 1: "1GiB", 3 * GiB / 2: "1.5GiB",
-		-3 * MiB: "-3MiB", math.MaxInt64: "8192PiB",
+		0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 512 * MiB: "512 MiB", GiB - 1: "1 GiB", 3 * GiB / 2: "1.5 GiB",
+		-3 * MiB: "-3 MiB", math.MaxInt64: "8192 PiB", 7*GiB - 41*MiB: "6.96 GiB", 99*MiB + 980*KiB: "100 MiB", 1023 * MiB: "1023 MiB",
+		12*MiB + 345*KiB: "12.3 MiB",
 	} {
 		if b.String() != want {
 			t.Errorf("%d prints as %s, want %s", int64(b), b, want)
@@ -77,7 +78,7 @@ func TestOpt(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"a":"x"}`), &out); err == nil || out.A.Known() {
 		t.Errorf("malformed: %+v, %v", out.A, err)
 	}
-	if None[int]().Or(7) != 7 || Some(3).Or(7) != 3 || OptOf(3, false).Known() || None[int]().String() != "unknown" || Some(GiB).String() != "1GiB" {
+	if None[int]().Or(7) != 7 || Some(3).Or(7) != 3 || OptOf(3, false).Known() || None[int]().String() != "unknown" || Some(GiB).String() != "1 GiB" {
 		t.Error("Or, OptOf or String is wrong")
 	}
 }
@@ -120,7 +121,7 @@ func TestSource(t *testing.T) {
 	if Weakest(HowMeasured, HowEstimated, HowModelled) != HowEstimated || Weakest() != HowUnknown || Weakest(HowMeasured) != HowMeasured {
 		t.Error("Weakest is wrong")
 	}
-	if Measured(512*MiB, "memory.numa_stat").String() != "512MiB (measured, memory.numa_stat)" || Source(9).String() != "Source(9)" {
+	if Measured(512*MiB, "memory.numa_stat").String() != "512 MiB (measured, memory.numa_stat)" || Source(9).String() != "Source(9)" {
 		t.Error("String is wrong")
 	}
 }

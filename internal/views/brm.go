@@ -7,16 +7,17 @@ import (
 	"io"
 	stdmaps "maps"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/agent/pinner"
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
+	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/render/words"
-	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/unit"
 )
@@ -30,22 +31,21 @@ func BRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error 
 	if s.DryRun {
 		done = "moves would have been made"
 	}
-	fmt.Fprintf(w, "%d windows of %v in %v (%d late), events: %s; %d %s, %d refused, %d left to who pinned them since; %d affinities put back\n",
-		s.Windows, s.Period, s.Ran.Round(time.Millisecond), s.Late, orNone(s.Events), s.Moves, done, s.Refused, s.Drifted, s.PutBack)
-	if err := tenths(w, s, m); err != nil {
+	fmt.Fprintf(w, "%d windows of %v in %v (%d late), events: %s; %d %s, %d refused, %d left as another process pinned them since; %d affinities put back\n",
+		s.Windows, s.Period, s.Ran.Round(time.Millisecond), s.Late, render.Name(s.Events), s.Moves, done, s.Refused, s.Drifted, s.PutBack)
+	t := terminal()
+	t.Table(tenths(s, m))
+	if err := t.Flush(w, "penalties"); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "PENALTY: cycles with an uncore request outstanding, per request. %s\n", markLegend)
-	cost := "unknown"
-	if c, ok := s.ReadCost.Get(); ok {
-		cost = fmt.Sprintf("%.1f%s us", float64(c)/1e3, markOf(s.ReadCost.How))
-	}
+	fmt.Fprintf(w, "PENALTY: cycles with an uncore request outstanding, per request. %s\n", render.MarkLegend)
+	cost := render.Show(s.ReadCost.V, render.Span) + render.Mark(s.ReadCost.How)
 	_, err := fmt.Fprintf(w, "Cost: %.2f s of CPU, %s a thread and window to read.\n", s.CPUSeconds, cost)
 	for _, p := range s.Processes {
-		fmt.Fprintln(w, report.Printable(whyBRM(p)))
+		fmt.Fprintln(w, render.Printable(whyBRM(p)))
 	}
 	for _, p := range s.Problems {
-		fmt.Fprintln(w, "problem: "+report.Printable(p))
+		fmt.Fprintln(w, "problem: "+render.Printable(p))
 	}
 	if s.MoreProblems > 0 {
 		fmt.Fprintf(w, "problem: and %d more\n", s.MoreProblems)
@@ -54,50 +54,34 @@ func BRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error 
 }
 
 // tenths is the table of the first and the last tenth of the windows.
-func tenths(w io.Writer, s pinner.Summary, m machine.Machine) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprint(t, "PROCESS\tTHREADS\tMOVES\tTENTH")
+func tenths(s pinner.Summary, m machine.Machine) render.Table {
+	heads := []string{"PROCESS", "THREADS", "MOVES", "TENTH"}
 	for _, n := range m.Nodes {
-		fmt.Fprintf(t, "\tCPU NODE %d", n.ID)
+		heads = append(heads, fmt.Sprintf("CPU NODE %d", n.ID))
 	}
-	fmt.Fprintln(t, "\tPENALTY\tLOCAL")
+	t := tableOf(append(heads, "PENALTY", field.LocalAccess.Head)...)
 	for _, p := range s.Processes {
-		printTenth(t, p, "first", p.First)
-		printTenth(t, p, "last", p.Last)
+		t.Add(tenth(p, "first", p.First)...)
+		t.Add(tenth(p, "last", p.Last)...)
 	}
-	return t.Flush()
+	return t
 }
 
-func printTenth(w io.Writer, p pinner.Process, which string, part pinner.Part) {
-	fmt.Fprintf(w, "%s\t%d\t%d\t%s", orNone(p.ID), p.Threads, p.Moves, which)
+func tenth(p pinner.Process, which string, part pinner.Part) []string {
+	row := []string{render.Name(p.ID), strconv.Itoa(p.Threads), strconv.Itoa(p.Moves), which}
 	for _, v := range part.CPUByNode {
-		fmt.Fprintf(w, "\t%s", marked(v, "%.2f"))
+		row = append(row, marked(v, "%.2f"))
 	}
 	local := unit.Value[float64]{How: part.LocalAccessRatio.How}
 	if v, ok := part.LocalAccessRatio.Get(); ok {
 		local.V = unit.Some(float64(v))
 	}
-	fmt.Fprintf(w, "\t%s\t%s\n", marked(part.Penalty, "%.1f"), marked(local, "%.3f"))
+	return append(row, marked(part.Penalty, "%.1f"), marked(local, "%.3f"))
 }
 
 // marked is a figure and how it is known.
 func marked(v unit.Value[float64], format string) string {
-	if !v.Known() {
-		return number(v, format)
-	}
-	return number(v, format) + markOf(v.How)
-}
-
-const markLegend = "~ is estimated, ^ modelled; the others are measured."
-
-func markOf(how unit.Source) string {
-	switch how {
-	case unit.HowEstimated:
-		return "~"
-	case unit.HowModelled:
-		return "^"
-	}
-	return ""
+	return number(v.V, format) + render.Mark(v.How)
 }
 
 // whyBRM says what is held of a process, why, and of how many threads that is.
@@ -114,7 +98,7 @@ func whyBRM(p pinner.Process) string {
 		text += " Windows by rule: " + strings.Join(rules, ", ") + "."
 	}
 	if p.Pinned > 0 {
-		text += fmt.Sprintf(" %d of %d threads are pinned by somebody else.", p.Pinned, p.Threads)
+		text += fmt.Sprintf(" %d of %d threads are pinned by another process.", p.Pinned, p.Threads)
 	}
 	if p.Uncounted > 0 {
 		text += fmt.Sprintf(" %d of %d threads are not counted.", p.Uncounted, p.Threads)

@@ -5,13 +5,12 @@ package views
 import (
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"homenode/internal/classes"
 	"homenode/internal/policy/animal"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/unit"
 	"homenode/internal/yamlfile"
@@ -20,28 +19,28 @@ import (
 // Classes: own is the file of constants, if there is one; calibrated: it has all of the
 // machine's.
 func Classes(w io.Writer, r classes.Result, own string, calibrated bool) error {
-	from, right := own, "In the lab the class of 20 real programs was right in 14 seen alone, in 18 seen squeezed, too, in 5 only squeezed; on\nhardware nobody has tried."
+	from, right := own, "In the lab the class of 20 real programs was right in 14 seen alone, in 18 seen squeezed, too, in 5 only squeezed; on\nhardware it was not tried."
 	if own == "" {
 		from = "the defaults, of simulated machines"
 	}
 	if !calibrated {
 		right = "By constants of simulated machines the class of 20 real programs was right in 8, in the lab."
 	}
-	fmt.Fprintf(w, "%d windows, %s to %s\nconstants: %s\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), report.Printable(from))
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "WORKLOAD\tCLASS\tHURT\tHARM\tREMOTE\tSENSITIVE\tHOLDS OF A CACHE\tMARGIN\tWINDOWS")
+	fmt.Fprintf(w, "%d windows, %s to %s\nconstants: %s\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), render.Printable(from))
+	out, t := terminal(), tableOf("WORKLOAD", "CLASS", "HURT", "HARM", "REMOTE", "SENSITIVE", "HOLDS OF A CACHE", "MARGIN", "WINDOWS")
 	var doubts []string
 	for _, wl := range r.Workloads {
 		class := string(wl.Class)
 		if wl.Class == animal.Unknown {
 			class = "unknown"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", orNone(wl.ID), class, slower(wl.Hurt), slower(wl.Harm), slower(wl.Remote), yesNo(wl.Sensitive), held(wl), margin(wl.Margin), wl.Windows)
+		t.Add(render.Name(wl.ID), class, slower(wl.Hurt), slower(wl.Harm), slower(wl.Remote), yesNo(wl.Sensitive), held(wl), margin(wl.Margin), strconv.Itoa(wl.Windows))
 		if wl.Doubt != "" {
-			doubts = append(doubts, fmt.Sprintf("%s: %s", orNone(wl.ID), report.Printable(wl.Doubt)))
+			doubts = append(doubts, fmt.Sprintf("%s: %s", render.Name(wl.ID), render.Printable(wl.Doubt)))
 		}
 	}
-	if err := t.Flush(); err != nil {
+	out.Table(t)
+	if err := out.Flush(w, "classes"); err != nil {
 		return err
 	}
 	if len(doubts) > 0 {
@@ -54,7 +53,7 @@ func Classes(w io.Writer, r classes.Result, own string, calibrated bool) error {
 		"it, with all of its memory at distance 20; holds: the mean; margin: from 0, as near to another class as can be, to 1.\n"+
 		"All is estimated from counters, which are %s.\n%s\n", howCounted(r), right)
 	for _, n := range r.Notes {
-		fmt.Fprintln(w, "note: "+report.Printable(n))
+		fmt.Fprintln(w, "note: "+render.Printable(n))
 	}
 	return nil
 }
@@ -69,22 +68,14 @@ func howCounted(r classes.Result) string {
 			all = append(all, text)
 		}
 	}
-	if len(all) == 0 {
-		return "unknown"
-	}
-	return strings.Join(all, " and ")
+	return render.OrUnknown(render.List(all))
 }
 
-func slower(v unit.Value[float64]) string {
-	if x, ok := v.Get(); ok {
-		return fmt.Sprintf("%.0f %%", 100*x)
-	}
-	return "unknown"
-}
+func slower(v unit.Value[float64]) string { return render.Show(v.V, render.Percent) }
 
 func yesNo(v unit.Opt[bool]) string {
 	if is, ok := v.Get(); !ok {
-		return "unknown"
+		return render.Unknown
 	} else if is {
 		return "yes"
 	}
@@ -98,13 +89,13 @@ func margin(v unit.Opt[float64]) string {
 	return "-"
 }
 
-// held is "120KiB" where that is counted, "about 120KiB" or "100KiB to 120KiB", or unknown.
+// held is "120 KiB" where that is counted, "about 120 KiB" or "100 KiB to 120 KiB", or unknown.
 func held(wl classes.Workload) string {
 	low, ok := wl.Low.Get()
 	high, ok2 := wl.High.Get()
 	switch {
 	case !ok || !ok2:
-		return "unknown"
+		return render.Unknown
 	case low.String() != high.String():
 		return low.String() + " to " + high.String()
 	case wl.Held == unit.HowEstimated:
@@ -128,7 +119,7 @@ func Constants(w io.Writer, f animal.Infer, notes []string, output string) error
 	}
 	fmt.Fprintln(w, "# Constants of a machine, for 'homenode classes --constants'. From:")
 	for _, n := range notes {
-		fmt.Fprintln(w, "#   "+report.Printable(n))
+		fmt.Fprintln(w, "#   "+render.Printable(n))
 	}
 	_, err = w.Write(text)
 	return err

@@ -14,6 +14,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/agent"
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/report/usage"
 	"homenode/internal/set"
 	"homenode/internal/survey"
@@ -89,7 +90,7 @@ func TestProvenanceOfOne(t *testing.T) {
 	for _, wl := range w.Workloads {
 		how := strings.TrimPrefix(wl.ID, "/")
 		var out strings.Builder
-		if err := usage.Workload(&out, surveyOf(w), wl.ID, usage.Screen{Width: 300}); err != nil {
+		if err := usage.Workload(&out, surveyOf(w), wl.ID, render.TextOptions{Width: 300, UTF8: true}); err != nil {
 			t.Fatal(err)
 		}
 		want := "73.0% of its DRAM reads are local (" + how
@@ -162,7 +163,7 @@ func twoNodes() (m machine.Machine) {
 
 func statFace(t *testing.T, w window.Window) string {
 	var out strings.Builder
-	if err := usage.Host(&out, surveyOf(w), usage.Screen{Width: 200}); err != nil {
+	if err := usage.Host(&out, surveyOf(w), render.TextOptions{Width: 200, UTF8: true}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

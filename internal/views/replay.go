@@ -5,11 +5,10 @@ package views
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
+	"homenode/internal/render"
 	"homenode/internal/replay"
-	"homenode/internal/report"
 )
 
 // firstDifferences are shown without --all.
@@ -18,30 +17,16 @@ const firstDifferences = 20
 // Replay prints both sides of a recording, and the first decisions that differ, or all.
 func Replay(w io.Writer, r replay.Result, all bool) error {
 	fmt.Fprintf(w, "%d windows, %s to %s, %v in all\n\n", r.Windows, r.From.Format(time.DateTime), r.To.Format(time.DateTime), r.Length.Round(time.Second))
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "\tBINDS\tUNBINDS\tUNBINDS/BIND\tREBINDS\tROOM\tBOUND\tUNBOUND SHARE")
-	for i, s := range []replay.Side{r.Then, r.Now} {
-		perBind := "unknown"
-		if v, ok := s.UnbindsPerBind.Get(); ok {
-			perBind = fmt.Sprintf("%.2f", v)
-		}
-		fmt.Fprintf(t, "%s: %s\t%d\t%d\t%s\t%d\t%d\t%v\t%v\n", []string{"then", "now"}[i], report.Printable(s.Name), s.Binds, s.Unbinds, perBind, s.Rebinds, s.Room, s.Bound.Round(time.Second), s.UnboundShare)
-	}
-	fmt.Fprintln(t, "\nWORKLOAD\tSERVICE\tBINDS\tUNBINDS\tBOUND\t→ BINDS\tUNBINDS\tBOUND")
-	same := 0
-	for _, wl := range r.Workloads {
-		if wl.Then == wl.Now && wl.Then.Binds+wl.Then.Room == 0 {
-			same++
-			continue
-		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%v\t→ %d\t%d\t%v\n", orNone(wl.ID), orNone(wl.Service), wl.Then.Binds, wl.Then.Unbinds, wl.Then.Bound.Round(time.Second),
-			wl.Now.Binds, wl.Now.Unbinds, wl.Now.Bound.Round(time.Second))
-	}
-	if err := t.Flush(); err != nil {
+	out := terminal()
+	out.Table(sides(r))
+	out.Line("")
+	table, same := decided(r)
+	out.Table(table)
+	if err := out.Flush(w, "replay"); err != nil {
 		return err
 	}
 	if same > 0 {
-		fmt.Fprintf(w, "and %d workloads on which neither decided anything\n", same)
+		fmt.Fprintf(w, "and %d workloads about which nothing was decided\n", same)
 	}
 	printDifferences(w, r, all)
 	fmt.Fprintln(w)
@@ -49,9 +34,35 @@ func Replay(w io.Writer, r replay.Result, all bool) error {
 		fmt.Fprintf(w, "as recorded: then has bound what the recorded agent had in %v of approved workloads' windows\n", v)
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintln(w, "note: "+report.Printable(n))
+		fmt.Fprintln(w, "note: "+render.Printable(n))
 	}
 	return nil
+}
+
+// sides are the recorded decisions and the new ones, in sum.
+func sides(r replay.Result) render.Table {
+	t := tableOf("", "BINDS", "UNBINDS", "UNBINDS/BIND", "REBINDS", "ROOM", "BOUND", "UNBOUND SHARE")
+	for i, s := range []replay.Side{r.Then, r.Now} {
+		t.Add([]string{"then", "now"}[i]+": "+render.Printable(s.Name), whole(s.Binds), whole(s.Unbinds), number(s.UnbindsPerBind, "%.2f"),
+			whole(s.Rebinds), whole(s.Room), render.Span(s.Bound), s.UnboundShare.String())
+	}
+	return t
+}
+
+func whole(n uint64) string { return render.Commas(float64(n)) }
+
+// decided are the workloads about which something was decided; same counts the others.
+func decided(r replay.Result) (t render.Table, same int) {
+	t = tableOf("WORKLOAD", "SERVICE", "BINDS", "UNBINDS", "BOUND", "→ BINDS", "UNBINDS", "BOUND")
+	for _, wl := range r.Workloads {
+		if wl.Then == wl.Now && wl.Then.Binds+wl.Then.Room == 0 {
+			same++
+			continue
+		}
+		t.Add(render.Name(wl.ID), render.Name(wl.Service), whole(wl.Then.Binds), whole(wl.Then.Unbinds), render.Span(wl.Then.Bound),
+			"→ "+whole(wl.Now.Binds), whole(wl.Now.Unbinds), render.Span(wl.Now.Bound))
+	}
+	return t, same
 }
 
 func printDifferences(w io.Writer, r replay.Result, all bool) {
@@ -65,7 +76,7 @@ func printDifferences(w io.Writer, r replay.Result, all bool) {
 		if i == firstDifferences && !all {
 			break
 		}
-		fmt.Fprintf(w, "  %s, window %d, %s: then %s; now %s\n", d.At.Format(time.DateTime), d.Seq, orNone(d.Workload), decisionText(d.Then), decisionText(d.Now))
+		fmt.Fprintf(w, "  %s, window %d, %s: then %s; now %s\n", d.At.Format(time.DateTime), d.Seq, render.Name(d.Workload), decisionText(d.Then), decisionText(d.Now))
 	}
 	if shown := min(total, firstDifferences); !all && total > shown {
 		fmt.Fprintf(w, "  … %d more: --all, or -o json\n", total-shown)
@@ -85,5 +96,5 @@ func decisionText(d *replay.Decision) string {
 	if !d.Nodes.IsEmpty() {
 		text += " to nodes " + d.Nodes.String()
 	}
-	return text + " by " + report.Printable(d.Reason.Rule)
+	return text + " by " + render.Printable(d.Reason.Rule)
 }

@@ -5,46 +5,73 @@ package views
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"homenode/internal/action"
 	"homenode/internal/agent"
+	"homenode/internal/render"
+	"homenode/internal/render/field"
 	"homenode/internal/render/words"
-	"homenode/internal/report"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
 // Status prints the agent's last window and what it did with each workload.
 func Status(w io.Writer, s agent.Status) error {
+	p := terminal()
 	dry := ""
 	if s.DryRun {
 		dry = ", dry run"
 	}
-	fmt.Fprintf(w, "agent %d%s: %d rounds every %s, %.1f s CPU; last window %v ago; events: %s\n", s.PID, dry, s.Rounds, period(s),
-		s.CPUSeconds, max(0, time.Since(s.Window.At)).Round(time.Second), orNone(s.EventTable))
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "NODE\tCPUS\tBUSY\tMEMORY\tFREE")
-	for _, n := range s.Window.Nodes {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", n.ID, n.CPUs, number(n.CPUBusy, "%.2f")+markOf(n.CPUBusy.How), text(n.Memory)+markOf(n.Memory.How), text(n.Free)+markOf(n.Free.How))
+	p.Line(fmt.Sprintf("agent %d%s: %d rounds every %s, %.1f s CPU; last window %v ago; events: %s", s.PID, dry, s.Rounds, period(s),
+		s.CPUSeconds, max(0, time.Since(s.Window.At)).Round(time.Second), render.Name(s.EventTable)))
+	p.Table(nodeTable(s.Window))
+	p.Line("")
+	p.Table(workloadTable(s))
+	p.Line("KNOWN: how the local share is. ±: " + window.ErrorBasis + "; ±?: not known. Others: " + render.MarkLegend)
+	for _, text := range s.Window.Problems {
+		p.Line("could not read: " + render.Printable(text))
 	}
-	fmt.Fprintln(t, "\nWORKLOAD\tSERVICE\tCPU\tLOCAL\tKNOWN\tPAGES BY NODE\tBOUND TO\tSTAGE\tWHY")
-	for i, ws := range s.Workloads {
-		wl := s.Window.Workloads[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orNone(ws.ID), orNone(ws.Service), number(wl.CPU, "%.2f")+markOf(wl.CPU.How),
-			text(ws.Features.LocalAccessRatio), knownHow(ws.Features), pages(wl), orNone(ws.Nodes.String()),
-			orNone(string(ws.Stage)), ws.Reason.Rule)
+	return p.Flush(w, "status")
+}
+
+// terminal is for tables of which nothing is left out: a line may be wider than it.
+func terminal() render.Terminal { return render.TextOptions{UTF8: true}.Terminal() }
+
+// tableOf is a table of words and figures; all stand left.
+func tableOf(heads ...string) render.Table {
+	var t render.Table
+	for _, h := range heads {
+		t.Columns = append(t.Columns, render.Column{Head: h, Left: true})
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	return t
+}
+
+func nodeTable(w window.Window) render.Table {
+	figures := []field.Field[field.Node]{field.NodeBusy, field.NodeMemory, field.NodeFree}
+	t := tableOf("NODE", "CPUS", figures[0].Head, figures[1].Head, figures[2].Head)
+	for i := range w.Nodes {
+		n := field.Node{Node: &w.Nodes[i], Window: &w}
+		row := []string{strconv.Itoa(n.ID), n.CPUs.String()}
+		for _, f := range figures {
+			row = append(row, f.Marked(n))
+		}
+		t.Add(row...)
 	}
-	fmt.Fprintln(w, "KNOWN: how the local share is. ±: "+window.ErrorBasis+"; ±?: not known. Others: "+markLegend)
-	for _, p := range s.Window.Problems {
-		fmt.Fprintln(w, "could not read: "+report.Printable(p))
+	return t
+}
+
+func workloadTable(s agent.Status) render.Table {
+	t := tableOf("WORKLOAD", "SERVICE", field.CPU.Head, field.LocalAccess.Head, "KNOWN", "PAGES BY NODE", "BOUND TO", "STAGE", "WHY")
+	for i := range s.Workloads {
+		ws := &s.Workloads[i]
+		wl := field.Workload{Workload: &s.Window.Workloads[i], Features: &ws.Features}
+		t.Add(render.Name(ws.ID), render.Name(ws.Service), field.CPU.Marked(wl), field.LocalAccess.Text(wl), knownHow(ws.Features),
+			pages(*wl.Workload), render.Name(ws.Nodes.String()), render.Name(string(ws.Stage)), ws.Reason.Rule)
 	}
-	return nil
+	return t
 }
 
 // latePart is by how much a window may be longer than the period before that is said: moves
@@ -65,44 +92,26 @@ func knownHow(f window.Features) string {
 	return f.LocalAccessRatio.How.String() + f.Within(" ±")
 }
 
-// orNone is a name from outside, fit for a terminal.
-func orNone(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return report.Printable(s)
-}
-
-// text prints a value, or that it is unknown.
-func text[T any](v unit.Value[T]) string { return v.V.String() }
-
-func number(v unit.Value[float64], format string) string {
-	f, ok := v.Get()
-	if !ok {
-		return "unknown"
-	}
-	return fmt.Sprintf(format, f)
+// number prints a figure, or that it is unknown.
+func number(v unit.Opt[float64], format string) string {
+	return render.Show(v, func(f float64) string { return fmt.Sprintf(format, f) })
 }
 
 func pages(wl window.Workload) string {
 	by, ok := wl.PagesByNode()
 	if !ok {
-		return "unknown"
-	}
-	parts := make([]string, len(by))
-	for i, b := range by {
-		parts[i] = fmt.Sprintf("%d", int64(b)>>20)
+		return render.Unknown
 	}
 	how := unit.HowMeasured
 	for i := range wl.AnonByNode {
 		how = unit.Weakest(how, wl.AnonByNode[i].How, wl.FileByNode[i].How)
 	}
-	return strings.Join(parts, "/") + " MiB" + markOf(how)
+	return strings.Join(render.Each(by, unit.Bytes.String), "/") + render.Mark(how)
 }
 
 // Why prints the reason for a workload, with its numbers and earlier decisions.
 func Why(w io.Writer, ws agent.WorkloadStatus) {
-	fmt.Fprintf(w, "%s: %s\n", orNone(ws.ID), report.Printable(words.Sentence(ws.Reason)))
+	fmt.Fprintf(w, "%s: %s\n", render.Name(ws.ID), render.Printable(words.Sentence(ws.Reason)))
 	for _, n := range ws.Reason.Numbers {
 		fmt.Fprintln(w, "    "+words.Number(n)+decides(n))
 	}
@@ -110,7 +119,7 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 	if ws.Stage != "" {
 		fmt.Fprintf(w, "  binding to nodes %s: stage %s", ws.Nodes, ws.Stage)
 		if ws.Note.Rule != "" {
-			fmt.Fprintf(w, " (%s)", report.Printable(words.Sentence(ws.Note)))
+			fmt.Fprintf(w, " (%s)", render.Printable(words.Sentence(ws.Note)))
 		}
 		fmt.Fprintln(w)
 	}
@@ -123,7 +132,7 @@ func Why(w io.Writer, ws agent.WorkloadStatus) {
 
 // Decision prints one, with its numbers and what else was considered.
 func Decision(w io.Writer, d agent.Decision) {
-	fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, report.Printable(fmt.Sprint(d.Action)), report.Printable(words.Sentence(d.Reason)))
+	fmt.Fprintf(w, "\n%s, window %d: %s\n  %s\n", d.At.Format(time.DateTime), d.Seq, render.Printable(fmt.Sprint(d.Action)), render.Printable(words.Sentence(d.Reason)))
 	for _, n := range d.Reason.Numbers {
 		fmt.Fprintln(w, "    "+words.Number(n))
 	}
@@ -131,7 +140,7 @@ func Decision(w io.Writer, d agent.Decision) {
 		fmt.Fprintln(w, "  considered (* chosen):")
 	}
 	for _, a := range d.Reason.Alternatives {
-		fmt.Fprintln(w, "    "+report.Printable(words.Alternative(a)))
+		fmt.Fprintln(w, "    "+render.Printable(words.Alternative(a)))
 	}
 }
 
@@ -139,7 +148,7 @@ func Decision(w io.Writer, d agent.Decision) {
 // what is decided by it rests on that.
 func printLocal(w io.Writer, f window.Features) {
 	if off := f.LocalAccessError.Or(0); off > 0 {
-		fmt.Fprintf(w, "  local access ratio: %s; ± %v: %s\n", report.Printable(f.LocalAccessRatio.String()), off, window.ErrorBasis)
+		fmt.Fprintf(w, "  local access ratio: %s; ± %v: %s\n", render.Printable(f.LocalAccessRatio.String()), off, window.ErrorBasis)
 	}
 }
 
@@ -150,10 +159,10 @@ func printWay(w io.Writer, ws agent.WorkloadStatus) {
 		return
 	}
 	why := ws.Way.Reason(ws.ID, ws.Nodes)
-	fmt.Fprintf(w, "  way there: %s\n", report.Printable(words.Sentence(why)))
+	fmt.Fprintf(w, "  way there: %s\n", render.Printable(words.Sentence(why)))
 	for _, a := range why.Alternatives {
 		if !a.Chosen {
-			fmt.Fprintf(w, "    not %s: %s\n", report.Printable(a.Name), report.Printable(words.Figures(a)))
+			fmt.Fprintf(w, "    not %s: %s\n", render.Printable(a.Name), render.Printable(words.Figures(a)))
 		}
 	}
 }
@@ -173,13 +182,13 @@ func printPays(w io.Writer, ws agent.WorkloadStatus) {
 		}
 		doing = "not moving: " + words.Sentence(why)
 	}
-	fmt.Fprintf(w, "  %s: %s\n", report.Printable(words.Sentence(v.Sum())), report.Printable(doing))
+	fmt.Fprintf(w, "  %s: %s\n", render.Printable(words.Sentence(v.Sum())), render.Printable(doing))
 	for _, n := range v.Numbers {
 		from := ""
 		if n.Value.Known() { // of an unknown one it says so already
 			from = " from " + n.Value.From
 		}
-		fmt.Fprintln(w, "    "+report.Printable(words.Number(n)+from)+decides(n))
+		fmt.Fprintln(w, "    "+render.Printable(words.Number(n)+from)+decides(n))
 	}
 }
 

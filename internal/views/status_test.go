@@ -28,7 +28,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 	}
 	const moving = `/a: it is bound
   binding to nodes 1: stage pages
-  its remote memory: 512MiB; 1.2 M remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.35 CPU-s cost: moving
+  its remote memory: 512 MiB; 1,200,000 remote loads/s × 58 ns × 600 s = 41.8 CPU-s saved, 0.349 CPU-s cost: moving
     remote_bytes 5.369e+08 bytes (measured) from pages by node
     remote_loads 1.2e+06 1/s (measured) from perf r01d3
     saved_per_load 5.8e-08 s (measured) from profile: latency
@@ -45,7 +45,7 @@ func TestWhyShowsTheSum(t *testing.T) {
 	ws.Stage, ws.Moving, ws.Pays = actuate.StageCPUsOnly, false, unit.Some(migration.Pays(stake))
 	out.Reset()
 	Why(&out, ws)
-	if got := out.String(); strings.Contains(got, "\x1b") || !strings.Contains(got, "cost: not moving: it is unknown whether moving 512MiB pays: no ") || !strings.Contains(got, "remote_loads unknown (no ") {
+	if got := out.String(); strings.Contains(got, "\x1b") || !strings.Contains(got, "cost: not moving: it is unknown whether moving 512 MiB pays: no ") || !strings.Contains(got, "remote_loads unknown (no ") {
 		t.Errorf("of unknown loads:\n%s", got)
 	}
 }
@@ -63,9 +63,9 @@ func TestWhyShowsTheWay(t *testing.T) {
 		},
 	}}
 	const want = `/a: it is bound
-  way there: in-steps: 1GiB to move at 128MiB/s (measured: its own moves), 10s expected, windows at least 50.0% local; it took 12s and moved 1GiB
-    not cpus-first: home in 10s, windows at least 6.2% local, worse than before for 4s
-    not memory-first: home in 10s, windows at least 50.0% local, no window worse than before
+  way there: in-steps: 1 GiB to move at 128 MiB/s (measured: its own moves), 10 s expected, windows at least 50.0% local; it took 12 s and moved 1 GiB
+    not cpus-first: home in 10 s, windows at least 6.2% local, worse than before for 4 s
+    not memory-first: home in 10 s, windows at least 50.0% local, no window worse than before
 `
 	var out strings.Builder
 	if Why(&out, ws); out.String() != want {
@@ -92,7 +92,7 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 	got := why()
 	for _, want := range []string{
 		"cpu_of_binding 1 cpus (measured, limit 2)  <- decides\n", "node_ahead_of_others 0.22 ratio (measured, limit 0.125)\n",
-		"0.06 CPU-s saved, 2.7e-06 CPU-s cost: not moving: 4KiB of private memory are elsewhere, and no step is made for 2MiB or less\n",
+		"0.06 CPU-s saved, 2.66e-06 CPU-s cost: not moving: 4 KiB of private memory are elsewhere, and no step is made for 2 MiB or less\n",
 		"private_remote_bytes 4096 bytes (measured, limit 2.097e+06) from pages by node  <- decides\n",
 	} {
 		if !strings.Contains(got, want) {
@@ -100,7 +100,7 @@ func TestWhyNamesWhatDecided(t *testing.T) {
 		}
 	}
 	stake.RemoteRate = unit.Measured(1e-3, "perf")
-	if got := why(); !strings.Contains(got, "not moving: moving 4KiB would cost 2.7e-06 CPU-s and save 6e-08 in 10m0s") || strings.Count(got, "<- decides") != 2 {
+	if got := why(); !strings.Contains(got, "not moving: moving 4 KiB would cost 2.66e-06 CPU-s and save 6e-08 in 10 min") || strings.Count(got, "<- decides") != 2 {
 		t.Errorf("it does not pay:\n%s", got)
 	}
 }

@@ -3,8 +3,10 @@
 package metrics
 
 import (
+	"slices"
+
 	"homenode/internal/agent"
-	"homenode/internal/unit"
+	"homenode/internal/render/field"
 	"homenode/internal/window"
 )
 
@@ -34,11 +36,34 @@ func workload(write func(p *printer, in *Input, ws *agent.WorkloadStatus, wl *wi
 	})
 }
 
-// feature is one of a workload's features.
-func feature[T ~float64](of func(f *window.Features) unit.Value[T]) func(p *printer, in *Input) {
-	return workload(func(p *printer, _ *Input, ws *agent.WorkloadStatus, _ *window.Workload, l []string) {
-		value(p, of(&ws.Features), l...)
-	})
+// nodeFamilies are the figures of each node that render/field has.
+func nodeFamilies() (all []family) {
+	for _, f := range field.Nodes {
+		all = append(all, family{"homenode_node_" + f.Metric, gauge, f.Help, after(func(p *printer, in *Input) {
+			eachNode(in, func(n *window.Node, label string) {
+				value(p, f.Of(field.Node{Node: n, Window: &in.View.Status.Window}), "node", label)
+			})
+		})})
+	}
+	return all
+}
+
+// workloadFamilies are the figures of each workload that render/field has.
+func workloadFamilies() (all []family) {
+	for _, f := range field.Workloads {
+		if f.Metric == "" {
+			continue
+		}
+		all = append(all, family{"homenode_workload_" + f.Metric, gauge, f.Help, workload(func(p *printer, in *Input, ws *agent.WorkloadStatus, wl *window.Workload, l []string) {
+			x := field.Workload{Workload: wl, Features: &ws.Features}
+			if f.ByNode != nil {
+				byNode(p, in, l, f.ByNode(x))
+				return
+			}
+			value(p, f.Of(x), l...)
+		})})
+	}
+	return all
 }
 
 // total is one of the agent's counts.
@@ -53,7 +78,7 @@ func ofService(of func(s service) float64) func(p *printer, in *Input) {
 }
 
 // families, in the order in which they are written.
-var families = []family{
+var families = slices.Concat([]family{
 	{"homenode_build_info", gauge, "Always 1; the version is in the label.", func(p *printer, in *Input) { p.add(1, "version", in.Version) }},
 	{"homenode_alive", gauge, "1 while the last round ended within three periods.", func(p *printer, in *Input) { p.add(truth(in.Health.Alive)) }},
 	{"homenode_ready", gauge, "1 while it is alive, the journal is open and the last window is recent.", func(p *printer, in *Input) { p.add(truth(in.Health.Ready)) }},
@@ -79,54 +104,32 @@ var families = []family{
 	{"homenode_decide_seconds", "histogram", "Deciding alone.", after(func(p *printer, in *Input) { p.histogram(in.View.Status.Totals.DecideTimes) })},
 	{"homenode_decisions_total", counter, "Decisions by kind; none: no place was found for a workload.", after(func(p *printer, in *Input) { counted(p, in.View.Status.Totals.Decisions, "kind") })},
 	{"homenode_steps_total", counter, "Steps taken, by what became of them.", after(func(p *printer, in *Input) { counted(p, in.View.Status.Totals.Steps, "step", "status") })},
-	{"homenode_excluded_workloads", gauge, "Workloads that somebody keeps from being bound.", after(func(p *printer, in *Input) { p.add(float64(len(in.View.Status.Excluded))) })},
+	{"homenode_excluded_workloads", gauge, "Workloads that are kept from being bound by hand.", after(func(p *printer, in *Input) { p.add(float64(len(in.View.Status.Excluded))) })},
 
 	{"homenode_node_cpus", gauge, "CPUs of a node that are online.", node(func(p *printer, n *window.Node, l string) { p.add(float64(n.CPUs.Len()), "node", l) })},
-	{"homenode_node_busy_cpus", gauge, "CPUs' worth of time used on a node.", node(func(p *printer, n *window.Node, l string) { value(p, n.CPUBusy, "node", l) })},
-	{"homenode_node_memory_bytes", gauge, "Memory of a node.", node(func(p *printer, n *window.Node, l string) { value(p, n.Memory, "node", l) })},
-	{"homenode_node_free_bytes", gauge, "Free memory of a node.", node(func(p *printer, n *window.Node, l string) { value(p, n.Free, "node", l) })},
-	{"homenode_node_traffic_bytes_per_second", gauge, "Bytes that a node's memory serves.", after(func(p *printer, in *Input) {
-		eachNode(in, func(n *window.Node, l string) {
-			value(p, perSecond(n.Traffic, in.View.Status.Window.Length), "node", l)
-		})
-	})},
+},
+	nodeFamilies(), []family{
+		{"homenode_workloads", gauge, "Workloads that are watched.", after(func(p *printer, in *Input) { p.add(float64(len(in.View.Status.Window.Workloads))) })},
+		{"homenode_workloads_without_series", gauge, "Workloads beyond max_workloads.", after(func(p *printer, in *Input) {
+			p.add(float64(len(in.View.Status.Window.Workloads) - len(in.View.Status.Workloads)))
+		})},
+	},
+	workloadFamilies(), []family{
+		{"homenode_workload_target_ratio", gauge, "Local access ratio that it should have.", workload(func(p *printer, _ *Input, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
+			if t, ok := wl.Target.Get(); ok {
+				p.add(float64(t), l...)
+			}
+		})},
+		{"homenode_workload_approved", gauge, "1 where binding it is approved.", workload(func(p *printer, _ *Input, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
+			p.add(truth(wl.Approved), l...)
+		})},
+		{"homenode_workload_bound", gauge, "1 on each node that it is bound to.", workload(func(p *printer, _ *Input, ws *agent.WorkloadStatus, _ *window.Workload, l []string) {
+			eachOf(ws.Nodes, func(n string) { p.add(1, append(l[:len(l):len(l)], "node", n)...) })
+		})},
 
-	{"homenode_workloads", gauge, "Workloads that are watched.", after(func(p *printer, in *Input) { p.add(float64(len(in.View.Status.Window.Workloads))) })},
-	{"homenode_workloads_without_series", gauge, "Workloads beyond max_workloads.", after(func(p *printer, in *Input) {
-		p.add(float64(len(in.View.Status.Window.Workloads) - len(in.View.Status.Workloads)))
-	})},
-	{"homenode_workload_cpus", gauge, "CPUs' worth of time that a workload used.", workload(func(p *printer, _ *Input, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
-		value(p, wl.CPU, l...)
-	})},
-	{"homenode_workload_waiting_cpus", gauge, "CPUs' worth of time that its threads waited for a CPU.", workload(func(p *printer, _ *Input, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
-		value(p, wl.Waiting, l...)
-	})},
-	{"homenode_workload_memory_bytes", gauge, "Anonymous memory of a workload on a node.", workload(func(p *printer, in *Input, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
-		byNode(p, in, l, wl.AnonByNode)
-	})},
-	{"homenode_workload_local_access_ratio", gauge, "Share of DRAM reads that its CPUs' own nodes served.", feature(func(f *window.Features) unit.Value[unit.Ratio] { return f.LocalAccessRatio })},
-	{"homenode_workload_local_page_ratio", gauge, "Share of pages that are where its CPU time is.", feature(func(f *window.Features) unit.Value[unit.Ratio] { return f.LocalPageRatio })},
-	{"homenode_workload_read_bytes_per_second", gauge, "DRAM reads (MAO's MBW).", feature(func(f *window.Features) unit.Value[float64] { return f.MBW })},
-	{"homenode_workload_memory_stall_ratio", gauge, "Stall cycles over cycles (MAO's MSR).", feature(func(f *window.Features) unit.Value[unit.Ratio] { return f.MSR })},
-	{"homenode_workload_remote_read_ratio", gauge, "Remote DRAM reads over all (MAO's RMBR).", feature(func(f *window.Features) unit.Value[unit.Ratio] { return f.RMBR })},
-	{"homenode_workload_target_ratio", gauge, "Local access ratio that it should have.", workload(func(p *printer, _ *Input, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
-		if t, ok := wl.Target.Get(); ok {
-			p.add(float64(t), l...)
-		}
-	})},
-	{"homenode_workload_latency_seconds", gauge, "What its service says of its quality.", workload(func(p *printer, _ *Input, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
-		value(p, wl.Latency, l...)
-	})},
-	{"homenode_workload_approved", gauge, "1 where binding it is approved.", workload(func(p *printer, _ *Input, _ *agent.WorkloadStatus, wl *window.Workload, l []string) {
-		p.add(truth(wl.Approved), l...)
-	})},
-	{"homenode_workload_bound", gauge, "1 on each node that it is bound to.", workload(func(p *printer, _ *Input, ws *agent.WorkloadStatus, _ *window.Workload, l []string) {
-		eachOf(ws.Nodes, func(n string) { p.add(1, append(l[:len(l):len(l)], "node", n)...) })
-	})},
-
-	{"homenode_service_workloads", gauge, "Workloads of a service on this host.", ofService(func(s service) float64 { return s.workloads })},
-	{"homenode_service_approved_workloads", gauge, "Those that may be bound.", ofService(func(s service) float64 { return s.approved })},
-	{"homenode_service_bound_workloads", gauge, "Those whose CPUs homenode has set.", ofService(func(s service) float64 { return s.bound })},
-	{"homenode_service_unknown_workloads", gauge, "Those with a target whose local access ratio is unknown: they may be below.", ofService(func(s service) float64 { return s.unknown })},
-	{"homenode_service_below_target_workloads", gauge, "Those whose local access ratio is known to be below their target.", ofService(func(s service) float64 { return s.below })},
-}
+		{"homenode_service_workloads", gauge, "Workloads of a service on this host.", ofService(func(s service) float64 { return s.workloads })},
+		{"homenode_service_approved_workloads", gauge, "Those that may be bound.", ofService(func(s service) float64 { return s.approved })},
+		{"homenode_service_bound_workloads", gauge, "Those whose CPUs homenode has set.", ofService(func(s service) float64 { return s.bound })},
+		{"homenode_service_unknown_workloads", gauge, "Those with a target whose local access ratio is unknown: they may be below.", ofService(func(s service) float64 { return s.unknown })},
+		{"homenode_service_below_target_workloads", gauge, "Those whose local access ratio is known to be below their target.", ofService(func(s service) float64 { return s.below })},
+	})

@@ -147,19 +147,10 @@ func (p *printer) histogram(h agent.Histogram) {
 }
 
 // value writes a figure that knows how it is known; nothing where it is unknown.
-func value[T ~float64 | ~int64 | ~uint64 | ~int](p *printer, v unit.Value[T], labels ...string) {
+func value(p *printer, v unit.Value[float64], labels ...string) {
 	if x, ok := v.Get(); ok {
-		p.add(float64(x), append(slices.Clone(labels), "source", v.How.String())...)
+		p.add(x, append(slices.Clone(labels), "source", v.How.String())...)
 	}
-}
-
-// perSecond is a window's amount as a rate; unknown where the window has no length.
-func perSecond(v unit.Value[unit.Bytes], length time.Duration) unit.Value[float64] {
-	b, ok := v.Get()
-	if !ok || length <= 0 {
-		return unit.UnknownValue[float64](v.From)
-	}
-	return unit.ValueOf(float64(b)/length.Seconds(), v.How, v.From)
 }
 
 func truth(yes bool) float64 {
@@ -190,7 +181,7 @@ func eachWorkload(in *Input, f func(ws *agent.WorkloadStatus, wl *window.Workloa
 }
 
 // byNode writes a figure of each node.
-func byNode[T ~float64 | ~int64](p *printer, in *Input, labels []string, by []unit.Value[T]) {
+func byNode(p *printer, in *Input, labels []string, by []unit.Value[float64]) {
 	nodes := in.View.Status.Window.Nodes
 	for i := range min(len(by), len(nodes)) {
 		value(p, by[i], append(slices.Clone(labels), "node", strconv.Itoa(nodes[i].ID))...)

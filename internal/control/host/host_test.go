@@ -147,8 +147,8 @@ func TestTopBindsAsItSaid(t *testing.T) {
 	l := testHost(t, toy)
 	l.tick(t)
 	lines, err := l.Plan(ctx, bindTo("/a", 1))
-	want := []string{`/a cpuset.cpus = "2-3" (now "")`, "then its pages on nodes 0 (100MiB) move to 1, at most 256MiB/s",
-		"its memory goes first: in-steps: 100MiB to move at 32MiB/s (estimated: no move was measured yet), 4s expected, windows at least 50.0% local", `at last /a cpuset.mems = "1" (now "")`}
+	want := []string{`/a cpuset.cpus = "2-3" (now "")`, "then its pages on nodes 0 (100 MiB) move to 1, at most 256 MiB/s",
+		"its memory goes first: in-steps: 100 MiB to move at 32 MiB/s (estimated: no move was measured yet), 4 s expected, windows at least 50.0% local", `at last /a cpuset.mems = "1" (now "")`}
 	if err != nil || !slices.Equal(lines, want) {
 		t.Errorf("plan %q, %v", lines, err)
 	}

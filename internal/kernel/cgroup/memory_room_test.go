@@ -84,7 +84,7 @@ func TestDecodeMemoryRoom(t *testing.T) {
 
 func TestMemoryRoomSays(t *testing.T) {
 	r := MemoryRoom{"/a", "memory.max", 10 * unit.MiB, 6 * unit.MiB, unit.MiB}
-	if got, want := r.String(), "cgroup /a allows 5MiB more (memory.max 10MiB, 6MiB used, of that 1MiB of page cache that could go)"; got != want {
+	if got, want := r.String(), "cgroup /a allows 5 MiB more (memory.max 10 MiB, 6 MiB used, of that 1 MiB of page cache that could go)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

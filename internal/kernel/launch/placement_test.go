@@ -107,9 +107,9 @@ func TestDecisionRoom(t *testing.T) {
 		want  string
 	}{
 		{bind, 700 * unit.MiB, ""},
-		{bind, 701 * unit.MiB, "place 701MiB by bind on nodes 0-1: 1MiB are missing: node 0 has room for 200MiB (100MiB free, 100MiB of page cache), node 1"},
+		{bind, 701 * unit.MiB, "place 701 MiB by bind on nodes 0-1: 1 MiB are missing: node 0 has room for 200 MiB (100 MiB free, 100 MiB of page cache), node 1"},
 		{spread, 400 * unit.MiB, ""},
-		{spread, 500 * unit.MiB, "50MiB are missing"},
+		{spread, 500 * unit.MiB, "50 MiB are missing"},
 	} {
 		if err := Fits(c.p, rooms, c.needs); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v of %v: %v, want %q", c.p.Policy, c.needs, err, c.want)
@@ -119,7 +119,7 @@ func TestDecisionRoom(t *testing.T) {
 		t.Error("unknown room was enough")
 	}
 	tight := []Room{room(0, unit.GiB, 63*unit.MiB, 0), room(1, 100*unit.GiB, 900*unit.MiB, 0), room(2, unit.GiB, 65*unit.MiB, 0)}
-	if w := Warnings(bind, tight); len(w) != 2 || !strings.Contains(w[0], "node 0 has 63MiB free, and 0B of page cache that could go: a program that needs more is killed") {
+	if w := Warnings(bind, tight); len(w) != 2 || !strings.Contains(w[0], "node 0 has 63 MiB free, and 0 B of page cache that could go: a program that needs more is killed") {
 		t.Errorf("%q", w)
 	}
 	if w := Warnings(Placement{Policy: Local}, tight); len(w) != 0 {
@@ -140,7 +140,7 @@ func TestDecisionRoomOfCgroup(t *testing.T) {
 	if err != nil || Allowed(limit, 60*unit.MiB) != nil || Allowed(unit.None[cgroup.MemoryRoom](), unit.PiB) != nil {
 		t.Errorf("%v, %v", limit, err)
 	}
-	want := "4MiB are missing: cgroup /a allows 60MiB more (memory.max 100MiB, 40MiB used"
+	want := "4 MiB are missing: cgroup /a allows 60 MiB more (memory.max 100 MiB, 40 MiB used"
 	if err := Allowed(limit, 64*unit.MiB); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

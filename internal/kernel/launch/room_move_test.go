@@ -37,9 +37,9 @@ func TestDecodeMoveRoom(t *testing.T) {
 	}{
 		{0, 0, 0, 0, ""},
 		{50 * unit.MiB, 0, unit.GiB, unit.GiB + 50*unit.MiB, ""},
-		{51 * unit.MiB, 0, 0, 50 * unit.MiB, "1MiB are missing: node 0 has 50MiB free and 2MiB of page cache that could go, and keeps 2MiB, node 1 has 100KiB free"},
-		{unit.MiB, 8 * unit.MiB, 2 * unit.GiB, unit.GiB + 9*unit.MiB, "1GiB of its huge pages of 1GiB are missing: the pool of these has 1GiB free there"},
-		{0, 10 * unit.MiB, 0, 8 * unit.MiB, "2MiB of its huge pages of 2MiB are missing: the pool of these has 8MiB free there"}, // those of 1 GiB are no room for them
+		{51 * unit.MiB, 0, 0, 50 * unit.MiB, "1 MiB are missing: node 0 has 50 MiB free and 2 MiB of page cache that could go, and keeps 2 MiB, node 1 has 100 KiB free"},
+		{unit.MiB, 8 * unit.MiB, 2 * unit.GiB, unit.GiB + 9*unit.MiB, "1 GiB of its huge pages of 1 GiB are missing: the pool of these has 1 GiB free there"},
+		{0, 10 * unit.MiB, 0, 8 * unit.MiB, "2 MiB of its huge pages of 2 MiB are missing: the pool of these has 8 MiB free there"}, // those of 1 GiB are no room for them
 	} {
 		fits, missing := room.Fit(c.pages, map[unit.Bytes]unit.Bytes{2 * unit.MiB: c.small, unit.GiB: c.huge})
 		if fits != c.fits || !strings.Contains(strings.Join(missing, "; "), c.want) || (c.want == "") != (len(missing) == 0) {

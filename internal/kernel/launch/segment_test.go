@@ -61,7 +61,7 @@ func TestLiveSegmentFile(t *testing.T) {
 	if err := os.Truncate(name, 4096); err != nil {
 		t.Fatal(err)
 	}
-	if err := touch(m.all, every(m.all, m.page)); err == nil || !strings.Contains(err.Error(), "offset 4KiB") {
+	if err := touch(m.all, every(m.all, m.page)); err == nil || !strings.Contains(err.Error(), "offset 4 KiB") {
 		t.Error(err)
 	}
 }
@@ -118,10 +118,10 @@ func TestLiveSegmentRefuses(t *testing.T) {
 		{Segment{File: name + "none"}, "--create SIZE makes it"},
 		{Segment{File: filepath.Dir(name)}, "is a directory"},
 		{Segment{File: empty}, "it is empty"},
-		{Segment{File: name, Create: unit.MiB}, "it is there already, with 12KiB"},
-		{Segment{File: name, Offset: 1}, "must be multiples of its page size, 4KiB"},
-		{Segment{File: name, Offset: 12 * unit.KiB}, "it has 12KiB"},
-		{Segment{File: name, Length: 16 * unit.KiB}, "it has 12KiB"},
+		{Segment{File: name, Create: unit.MiB}, "it is there already, with 12 KiB"},
+		{Segment{File: name, Offset: 1}, "must be multiples of its page size, 4 KiB"},
+		{Segment{File: name, Offset: 12 * unit.KiB}, "it has 12 KiB"},
+		{Segment{File: name, Length: 16 * unit.KiB}, "it has 12 KiB"},
 		{Segment{ID: unit.Some(1 << 30)}, "attach segment 1073741824: there is none"},
 	} {
 		q := on
@@ -165,9 +165,9 @@ func TestLiveSegmentRefusedLeavesNothing(t *testing.T) {
 	}
 	for _, s := range []Segment{onFile, onKey} {
 		s.Offset = 2 * unit.MiB
-		refuse(s, "--offset 2MiB, --length 0B: it has 1MiB")
+		refuse(s, "--offset 2 MiB, --length 0 B: it has 1 MiB")
 		s.Offset, s.Length = 4*unit.KiB, unit.MiB
-		refuse(s, "--offset 4KiB, --length 1MiB: it has 1MiB")
+		refuse(s, "--offset 4 KiB, --length 1 MiB: it has 1 MiB")
 		s.Offset, s.Length = 100, 0
 		refuse(s, "must be multiples of its page size")
 	}

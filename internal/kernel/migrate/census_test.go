@@ -216,7 +216,7 @@ func countOnly(t testing.TB, c *counter, pid int, addrs ...uint64) {
 	}
 }
 
-// kindSums is what was counted, for people: "anon 32MiB, thp 2MiB".
+// kindSums is what was counted, for people: "anon 32 MiB, thp 2 MiB".
 func kindSums(c migration.Census) string {
 	var all []string
 	for _, r := range c.Rows {
@@ -236,11 +236,11 @@ func TestCensusOfPrivateMemory(t *testing.T) {
 	h := holds(t, nil, "anon:33554432")
 	c := liveCounter(t, CensusRequest{})
 	countOnly(t, c, h.pid, h.addrs...)
-	wantSums(t, c, CensusRequest{}, "anon 32MiB")
+	wantSums(t, c, CensusRequest{}, "anon 32 MiB")
 	c = liveCounter(t, CensusRequest{})
 	c.noScan = true
 	countOnly(t, c, h.pid, h.addrs...)
-	wantSums(t, c, CensusRequest{}, "anon 32MiB")
+	wantSums(t, c, CensusRequest{}, "anon 32 MiB")
 }
 
 // Huge pages, as many as the kernel says that there are; seen by their frames, and
@@ -287,7 +287,7 @@ func TestCensusOfForkedMemory(t *testing.T) {
 	c := liveCounter(t, CensusRequest{})
 	countOnly(t, c, h.pid, h.addrs...)
 	countOnly(t, c, h.child, h.addrs...)
-	wantSums(t, c, CensusRequest{}, "anon 8MiB")
+	wantSums(t, c, CensusRequest{}, "anon 8 MiB")
 }
 
 func TestCensusOfSharedMemory(t *testing.T) {
@@ -300,7 +300,7 @@ func TestCensusOfSharedMemory(t *testing.T) {
 		t.Errorf("of one of them: %+v", file.bytes)
 	}
 	countOnly(t, c, a.pid, a.addrs...)
-	wantSums(t, c, req, "shmem 8MiB")
+	wantSums(t, c, req, "shmem 8 MiB")
 	if file := c.files[idOf(t, f)]; file.bytes != 8*unit.MiB || file.Outside {
 		t.Errorf("%+v", file)
 	}
@@ -312,7 +312,7 @@ func TestCensusOfSharedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := c.finish(one)
-	if got := kindSums(res); got != "shmem 4MiB, cache 4MiB" || res.Foreign.Or(0) != 8*unit.MiB || res.Files != 1 || kindSums(res.Own()) != "" {
+	if got := kindSums(res); got != "shmem 4 MiB, cache 4 MiB" || res.Foreign.Or(0) != 8*unit.MiB || res.Files != 1 || kindSums(res.Own()) != "" {
 		t.Errorf("%s, %+v", got, res)
 	}
 }
@@ -381,7 +381,7 @@ func TestCensusOfPool(t *testing.T) {
 		c := liveCounter(t, CensusRequest{})
 		c.noScan = noScan
 		countOnly(t, c, h.pid, h.addrs...)
-		wantSums(t, c, CensusRequest{}, "hugetlb 4MiB")
+		wantSums(t, c, CensusRequest{}, "hugetlb 4 MiB")
 	}
 }
 
@@ -391,7 +391,7 @@ func TestCensusOfSparseMapping(t *testing.T) {
 	before := bytesRead(t)
 	countOnly(t, c, h.pid, h.addrs...)
 	read := bytesRead(t) - before
-	wantSums(t, c, CensusRequest{}, "anon 12KiB")
+	wantSums(t, c, CensusRequest{}, "anon 12 KiB")
 	if t.Logf("%v", read); !c.noScan && read > 16*unit.MiB {
 		t.Errorf("%v were read of a TiB with three pages: all of its pagemap is 2 GiB", read)
 	}
@@ -559,7 +559,7 @@ func TestCensusByMapping(t *testing.T) {
 		}
 	}
 	res, err := newCounter(unix.At(dir), unix.LivePager{}).census(context.Background(), CensusRequest{PIDs: []int{7}})
-	if got := kindSums(res); err != nil || got != "anon 24KiB, shmem 32KiB, hugetlb 4MiB, file 8KiB" || len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "by mapping") ||
+	if got := kindSums(res); err != nil || got != "anon 24 KiB, shmem 32 KiB, hugetlb 4 MiB, file 8 KiB" || len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "by mapping") ||
 		!slices.EqualFunc(res.Pools, []migration.Pool{{PageSize: 2 * unit.MiB, Nodes: []migration.NodeBytes{{Node: 1, Bytes: 4 * unit.MiB}}}}, func(a, b migration.Pool) bool {
 			return a.PageSize == b.PageSize && slices.Equal(a.Nodes, b.Nodes)
 		}) {

@@ -101,7 +101,7 @@ func TestPoolOfHugePages(t *testing.T) {
 	kerneltest.Write(t, m.root, kerneltest.Files{"/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages": "3\n"})
 	r := move(t, m, Request{PIDs: []int{7}})
 	k := *r.Of(migration.Hugetlb)
-	if k.Moved != 3*hugePage || len(k.Failed) != 1 || k.Failed[0] != (migration.Failure{Reason: "no free huge page of 2MiB on node 1", Bytes: hugePage}) || s.passed != 4 {
+	if k.Moved != 3*hugePage || len(k.Failed) != 1 || k.Failed[0] != (migration.Failure{Reason: "no free huge page of 2 MiB on node 1", Bytes: hugePage}) || s.passed != 4 {
 		t.Errorf("%+v, passed %d", r, s.passed)
 	}
 }
@@ -122,7 +122,7 @@ func TestBudgetAndResume(t *testing.T) {
 			}
 			break
 		}
-		if r.Stopped != "the budget of 400KiB is used up" {
+		if r.Stopped != "the budget of 400 KiB is used up" {
 			t.Fatal(r.Stopped)
 		}
 	}
@@ -155,7 +155,7 @@ func TestFailuresAreCounted(t *testing.T) {
 	if k.Moved != 97*smallPage || k.Gone != smallPage || r.Retried != 2 || !r.Complete || s.naps == 0 {
 		t.Errorf("%+v", r)
 	}
-	if text := r.String(); !strings.Contains(text, "not moved: 4KiB EACCES, 4KiB EBUSY") {
+	if text := r.String(); !strings.Contains(text, "not moved: 4 KiB EACCES, 4 KiB EBUSY") {
 		t.Error(text)
 	}
 }
@@ -178,7 +178,7 @@ func TestFullNodes(t *testing.T) {
 	if k := *r.Of(migration.Anon); k.Moved != 1200*smallPage || len(k.Failed) != 1 || k.Failed[0] != (migration.Failure{Reason: "ENOMEM", Bytes: 2800 * smallPage}) {
 		t.Errorf("%+v", r)
 	}
-	if got := strings.Join(r.Problems, "\n"); !strings.Contains(got, "node 1 has no room left for a page of 4KiB") || len(r.Problems) != 2 {
+	if got := strings.Join(r.Problems, "\n"); !strings.Contains(got, "node 1 has no room left for a page of 4 KiB") || len(r.Problems) != 2 {
 		t.Errorf("problems: %s", got)
 	}
 }

@@ -82,7 +82,7 @@ func TestHoleOfOldKernels(t *testing.T) {
 	}
 	defer v.Close()
 	v.stat = false
-	if _, err := rest(v); !errors.Is(err, unix.ErrNotSupported) || !strings.Contains(err.Error(), "it is 1TiB long, of which 4KiB are on its disk") {
+	if _, err := rest(v); !errors.Is(err, unix.ErrNotSupported) || !strings.Contains(err.Error(), "it is 1 TiB long, of which 4 KiB are on its disk") {
 		t.Error(err)
 	}
 }

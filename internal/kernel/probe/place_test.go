@@ -38,7 +38,7 @@ func TestDecisionRoom(t *testing.T) {
 		says string // "" = fits
 	}{
 		{Buffer{Bytes: 220 * unit.MiB, Nodes: one}, ""},
-		{Buffer{Bytes: 256 * unit.MiB, Nodes: one}, "needs 273MiB on node 1 (256MiB and 17MiB to spare), 240MiB are free: 33MiB short"},
+		{Buffer{Bytes: 256 * unit.MiB, Nodes: one}, "needs 273 MiB on node 1 (256 MiB and 17 MiB to spare), 240 MiB are free: 33 MiB short"},
 		{Buffer{Bytes: 256 * unit.MiB, Nodes: both}, ""},
 		{Buffer{Bytes: 512 * unit.MiB, Nodes: both}, "on nodes 0-1 together"},
 		{Buffer{Bytes: 400 * unit.MiB, Nodes: both, Policy: Interleave}, ""},
@@ -67,9 +67,9 @@ func TestDecisionRoomOfCgroup(t *testing.T) {
 	if err := p.room(Buffer{Bytes: 40 * unit.MiB, Nodes: set.FromNodes(1)}); err != nil {
 		t.Error(err)
 	}
-	want := "needs 80.2MiB (64MiB and 16.2MiB to spare), cgroup /a allows 60MiB more (memory.max 100MiB, 40MiB used"
+	want := "needs 80.2 MiB (64 MiB and 16.2 MiB to spare), cgroup /a allows 60 MiB more (memory.max 100 MiB, 40 MiB used"
 	err := p.room(Buffer{Bytes: 64 * unit.MiB, Nodes: set.FromNodes(1)})
-	if !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "20.2MiB short") {
+	if !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "20.2 MiB short") {
 		t.Errorf("%v, want %q", err, want)
 	}
 }

@@ -172,7 +172,7 @@ func TestRefusals(t *testing.T) {
 		"too many parts": {func(j *Job) {
 			j.Buffers[0].Bytes = 64
 			j.Threads = []Thread{{Work: Read}, {Work: Chase}}
-		}, ErrBadJob, "thread 0: read: buffer 0 of 64B has 1 lines for it and the 2 threads"},
+		}, ErrBadJob, "thread 0: read: buffer 0 of 64 B has 1 lines for it and the 2 threads"},
 		"local of nodes": {func(j *Job) { j.Buffers[0].Policy = Local }, ErrBadJob, "takes no nodes"},
 	} {
 		j := job(Chase, 64*unit.KiB)

@@ -2,11 +2,7 @@
 
 package words
 
-import (
-	"fmt"
-
-	"homenode/internal/unit"
-)
+import "homenode/internal/render"
 
 // sentences are by rule; template.go says what stands in braces and brackets.
 var sentences = map[string]string{
@@ -161,7 +157,7 @@ var sentences = map[string]string{
 	"actuate.undone.worse":     "undone on its way: its [local access ratio was {local_access_ratio}, less than {local_access_ratio.limit},][work per cycle was {work_per_cycle}, less than {work_per_cycle.limit},] for {below}, where {below.limit} was expected",
 
 	// Whether moving pages pays.
-	"migration.sum": "its remote memory: {remote_bytes}; [{remote_loads|count} remote loads/s × {saved_per_load|ns} ns × {horizon|short} s = {move_gain|short} CPU-s saved][what it would save is unknown{move_gain|unknown} ({move_gain|from})]" +
+	"migration.sum": "its remote memory: {remote_bytes}; [{remote_loads|short} remote loads/s × {saved_per_load|ns} ns × {horizon|short} s = {move_gain|short} CPU-s saved][what it would save is unknown{move_gain|unknown} ({move_gain|from})]" +
 		"[, {move_cost|short} CPU-s cost][, the cost is unknown{move_cost|unknown} ({move_cost|from})][ (with that of {undone_bytes} that were moved here before)]",
 	"migration.pays":        "moving {remote_bytes} would cost {move_cost|short} CPU-s and save {move_gain|short} in {horizon}[ (pay_ratio {pay_ratio|short})]",
 	"migration.pays-not":    "moving {remote_bytes} would cost [{move_cost|short} CPU-s][an unknown time{move_cost|unknown}] and save [{move_gain|short}{move_gain|some}][nothing{move_gain|none}] in {horizon}[ (pay_ratio {pay_ratio|short})]",
@@ -186,30 +182,30 @@ var codes = map[string]string{
 
 // phrases are for the figures of alternatives.
 var phrases = map[string]func(float64) string{
-	"cost":                        func(v float64) string { return fmt.Sprintf("cost %.3f", v) },
-	"memory_that_stays_elsewhere": func(v float64) string { return percent(v) + " of its memory is elsewhere and stays" },
-	"bytes_to_move":               func(v float64) string { return bytes(v) + " to move" },
-	"share_to_move":               func(v float64) string { return "which is " + percent(v) + " of its memory" },
-	"traffic_of_others":           func(v float64) string { return "others' traffic " + percent(v) },
-	"cpu_of_others":               func(v float64) string { return "CPU " + percent(v) },
-	"company":                     func(v float64) string { return "company " + percent(v) },
-	"distance_to_devices":         func(v float64) string { return "devices " + percent(v) },
-	"distance_inside":             func(v float64) string { return fmt.Sprintf("distance %.0f in all", v) },
-	"quota_needed":                func(v float64) string { return fmt.Sprintf("its whole quota of %.2f CPUs does not fit", v) },
-	"cpu_needed":                  func(v float64) string { return fmt.Sprintf("it needs %.2f CPUs", v) },
-	"cpu_left":                    func(v float64) string { return fmt.Sprintf("%.2f are left", v) },
-	"memory_needed":               func(v float64) string { return "it needs " + bytes(v) },
-	"memory_left":                 func(v float64) string { return bytes(v) + " are left" },
-	"bandwidth_needed":            func(v float64) string { return "there would be " + bytes(v) + "/s of DRAM traffic" },
-	"bandwidth_left":              func(v float64) string { return "the limit is " + bytes(v) + "/s" },
-	"cache_allowed":               func(v float64) string { return percent(v) + " of the caches" },
-	"bandwidth_allowed":           func(v float64) string { return percent(v) + " of the memory bandwidth" },
-	"home_s":                      func(v float64) string { return "home in " + duration(v) },
-	"least_local":                 func(v float64) string { return "windows at least " + unit.Ratio(v).String() + " local" },
+	"cost":                        func(v float64) string { return "cost " + render.Ratio(v) },
+	"memory_that_stays_elsewhere": func(v float64) string { return render.Percent(v) + " of its memory is elsewhere and stays" },
+	"bytes_to_move":               func(v float64) string { return render.Bytes(v) + " to move" },
+	"share_to_move":               func(v float64) string { return "which is " + render.Percent(v) + " of its memory" },
+	"traffic_of_others":           func(v float64) string { return "others' traffic " + render.Percent(v) },
+	"cpu_of_others":               func(v float64) string { return "CPU " + render.Percent(v) },
+	"company":                     func(v float64) string { return "company " + render.Percent(v) },
+	"distance_to_devices":         func(v float64) string { return "devices " + render.Percent(v) },
+	"distance_inside":             func(v float64) string { return "distance " + render.Commas(v) + " in all" },
+	"quota_needed":                func(v float64) string { return "its whole quota of " + cpus(v) + " CPUs does not fit" },
+	"cpu_needed":                  func(v float64) string { return "it needs " + cpus(v) + " CPUs" },
+	"cpu_left":                    func(v float64) string { return cpus(v) + " are left" },
+	"memory_needed":               func(v float64) string { return "it needs " + render.Bytes(v) },
+	"memory_left":                 func(v float64) string { return render.Bytes(v) + " are left" },
+	"bandwidth_needed":            func(v float64) string { return "there would be " + render.Bytes(v) + "/s of DRAM traffic" },
+	"bandwidth_left":              func(v float64) string { return "the limit is " + render.Bytes(v) + "/s" },
+	"cache_allowed":               func(v float64) string { return render.Percent(v) + " of the caches" },
+	"bandwidth_allowed":           func(v float64) string { return render.Percent(v) + " of the memory bandwidth" },
+	"home_s":                      func(v float64) string { return "home in " + render.Seconds(v) },
+	"least_local":                 func(v float64) string { return "windows at least " + render.Percent(v) + " local" },
 	"below_s": func(v float64) string {
 		if v == 0 {
 			return "no window worse than before"
 		}
-		return "worse than before for " + duration(v)
+		return "worse than before for " + render.Seconds(v)
 	},
 }

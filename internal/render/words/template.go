@@ -3,10 +3,10 @@
 package words
 
 import (
-	"fmt"
 	"strings"
 
 	"homenode/internal/action"
+	"homenode/internal/render"
 )
 
 // A template is text with figures of a reason in braces:
@@ -131,10 +131,9 @@ var abouts = map[string]func(action.Number) string{
 
 // forms are other ways to print a known figure.
 var forms = map[string]func(float64) string{
-	"percent": percent,
-	"points":  func(v float64) string { return fmt.Sprintf("%.0f", v*100) }, // of a difference of two ratios
-	"worse":   func(v float64) string { return percent(v - 1) },             // of how many times it is
-	"short":   short,
-	"count":   count,
-	"ns":      func(v float64) string { return short(v * 1e9) },
+	"percent": render.Percent,
+	"points":  func(v float64) string { return render.Commas(v * 100) }, // of a difference of two ratios
+	"worse":   func(v float64) string { return render.Percent(v - 1) },  // of how many times it is
+	"short":   render.Amount,
+	"ns":      func(v float64) string { return render.Amount(v * 1e9) },
 }

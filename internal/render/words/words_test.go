@@ -175,10 +175,10 @@ func TestAlternative(t *testing.T) {
 		a    action.Alternative
 		want string
 	}{
-		{action.Alternative{Nodes: set.FromNodes(1), Chosen: true, Figures: []action.Figure{{Name: "cost", Value: 0.25}, {Name: "bytes_to_move", Value: 1 << 30}}}, "nodes 1 *: fits: cost 0.250, 1GiB to move"},
+		{action.Alternative{Nodes: set.FromNodes(1), Chosen: true, Figures: []action.Figure{{Name: "cost", Value: 0.25}, {Name: "bytes_to_move", Value: 1 << 30}}}, "nodes 1 *: fits: cost 0.250, 1 GiB to move"},
 		{action.Alternative{Nodes: set.FromNodes(0), Code: "cpu", Figures: []action.Figure{{Name: "cpu_needed", Value: 1.6}, {Name: "cpu_left", Value: 0.4}}}, "nodes 0: cpu: it needs 1.60 CPUs, 0.40 are left"},
 		{action.Alternative{Nodes: set.FromNodes(0), Code: "mems"}, "nodes 0: mems: its cgroup may not use this node"},
-		{action.Alternative{Name: "in-steps", Nodes: set.FromNodes(0), Code: "worse", Figures: []action.Figure{{Name: "home_s", Value: 20}, {Name: "below_s", Value: 10}}}, "in-steps: worse: home in 20s, worse than before for 10s"},
+		{action.Alternative{Name: "in-steps", Nodes: set.FromNodes(0), Code: "worse", Figures: []action.Figure{{Name: "home_s", Value: 20}, {Name: "below_s", Value: 10}}}, "in-steps: worse: home in 20 s, worse than before for 10 s"},
 		{action.Alternative{Nodes: set.FromNodes(0), Figures: []action.Figure{{Name: "of_another_version", Value: 7}}}, "nodes 0: fits: of_another_version 7"},
 	} {
 		if got := Alternative(c.a); got != c.want {
@@ -204,10 +204,19 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-func TestFormats(t *testing.T) {
-	got := short(0) + " " + short(1) + " " + short(99.96) + " " + short(150) + " " + short(0.001) + " " + short(10) + "; " + count(1.2e6) + " " + count(3e5) + " " + count(25)
-	if want := "0 1 100 150 0.001 10; 1.2 M 300 k 25"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+// Amounts are as render has them; the number of a window is no count.
+func TestInUnit(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		of   string
+		want string
+	}{
+		{0.25, "ratio", "25.0%"}, {1 << 30, "bytes", "1 GiB"}, {32 << 20, "bytes/s", "32 MiB/s"}, {600, "s", "10 min"}, {0.05, "s", "50 ms"},
+		{1.6, "cpus", "1.60"}, {12345, "window", "12345"}, {12345, "windows", "12,345"}, {0.00125, "", "0.00125"}, {536870912, "1/s", "5.369e+08"},
+	} {
+		if got := inUnit(c.v, c.of); got != c.want {
+			t.Errorf("%v in %q: got %q, want %q", c.v, c.of, got, c.want)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"unicode"
 
 	"homenode/internal/golden"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/arena"
 )
 
@@ -23,7 +23,7 @@ func check(t *testing.T, name, got string) {
 	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
-func text(t *testing.T, r arena.Result, o report.TextOptions) string {
+func text(t *testing.T, r arena.Result, o render.TextOptions) string {
 	t.Helper()
 	var b gobytes.Buffer
 	if err := Text(&b, r, o); err != nil {
@@ -51,9 +51,9 @@ func fixtures() map[string]arena.Result {
 }
 
 func TestDecisionText(t *testing.T) {
-	check(t, "full-100.txt", text(t, fixture(), report.TextOptions{Width: 100, UTF8: true}))
-	check(t, "few-80-ascii.txt", text(t, few(), report.TextOptions{}))
-	check(t, "hostile-80.txt", text(t, hostile(), report.TextOptions{UTF8: true}))
+	check(t, "full-100.txt", text(t, fixture(), render.TextOptions{Width: 100, UTF8: true}))
+	check(t, "few-80-ascii.txt", text(t, few(), render.TextOptions{}))
+	check(t, "hostile-80.txt", text(t, hostile(), render.TextOptions{UTF8: true}))
 }
 
 func TestDecisionHTML(t *testing.T) { check(t, "full.html", html(t, fixture())) }
@@ -62,10 +62,10 @@ func TestDecisionHTML(t *testing.T) { check(t, "full.html", html(t, fixture())) 
 func TestTextFits(t *testing.T) {
 	for name, r := range fixtures() {
 		for _, width := range []int{60, 80, 100, 140} {
-			for line := range strings.Lines(text(t, r, report.TextOptions{Width: width, UTF8: true})) {
+			for line := range strings.Lines(text(t, r, render.TextOptions{Width: width, UTF8: true})) {
 				line = strings.TrimSuffix(line, "\n")
-				if report.Runes(line) > width {
-					t.Errorf("%s at %d: %d columns: %q", name, width, report.Runes(line), line)
+				if render.Width(line) > width {
+					t.Errorf("%s at %d: %d columns: %q", name, width, render.Width(line), line)
 				}
 				if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 					t.Errorf("%s: %q", name, line)
@@ -112,7 +112,7 @@ func TestPageIsWellFormed(t *testing.T) {
 func TestDecisionRefusesWhatIsNotModelled(t *testing.T) {
 	r := fixture()
 	r.How = "measured"
-	for _, err := range []error{Text(io.Discard, r, report.TextOptions{}), HTML(io.Discard, r)} {
+	for _, err := range []error{Text(io.Discard, r, render.TextOptions{}), HTML(io.Discard, r)} {
 		if err == nil || !strings.Contains(err.Error(), "measured") {
 			t.Errorf("%v", err)
 		}
@@ -133,22 +133,17 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestDecisionFullDisk(t *testing.T) {
-	for _, err := range []error{Text(full{}, fixture(), report.TextOptions{}), HTML(full{}, fixture())} {
+	for _, err := range []error{Text(full{}, fixture(), render.TextOptions{}), HTML(full{}, fixture())} {
 		if !errors.Is(err, errFull) {
 			t.Errorf("a full disk: %v", err)
 		}
 	}
 }
 
-func TestFormat(t *testing.T) {
-	for got, want := range map[string]string{
-		times(1.0834): "×1.083", times(0.0312): "×0.0312", times(215.3): "×215", times(48.21): "×48.2", times(0): "×0", digits(9.996): "10.0", times(1234): "×1,234",
-		change(-0.121): "−12.1%", change(0.003): "+0.30%", change(0): "0%", bytes(0): "0", bytes(1.5 * (1 << 30)): "1.5 GiB", counted(2.5): "2.5", counted(812): "812", counted(12.5): "12",
-		count(1, "mix"): "1 mix", count(2, "mix"): "2 mixes", count(3, "policy"): "3 policies", count(288, "CPU"): "288 CPUs", lasted(0.05): "50 ms", lasted(60): "60 s", lasted(600): "10 min",
-		report.List([]string{"a", "b", "c"}): "a, b and c", heat(1): "even", heat(1.5): "up4", heat(0): "down5", heat(50): "up5", heat(0.97): "down2",
-	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
+func TestHeat(t *testing.T) {
+	for speed, want := range map[float64]string{1: "even", 1.5: "up4", 0: "down5", 50: "up5", 0.97: "down2"} {
+		if got := heat(speed); got != want {
+			t.Errorf("%v: %q, want %q", speed, got, want)
 		}
 	}
 }
@@ -171,7 +166,7 @@ func TestMixesThatWereTried(t *testing.T) {
 	r := fixture()
 	r.Mixes = append(r.Mixes, arena.Named{Name: "too-large", About: "It fits nowhere."})
 	var text, page gobytes.Buffer
-	if err := errors.Join(Text(&text, r, report.TextOptions{Width: 120}), HTML(&page, r)); err != nil {
+	if err := errors.Join(Text(&text, r, render.TextOptions{Width: 120}), HTML(&page, r)); err != nil {
 		t.Fatal(err)
 	}
 	for _, said := range []string{text.String(), page.String()} {

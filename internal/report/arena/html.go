@@ -9,9 +9,9 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"sync"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
+	"homenode/internal/render/page"
 	"homenode/internal/sim/arena"
 )
 
@@ -20,13 +20,8 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-// page is parsed when it is wanted: every command would pay for it at its start.
-var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"style":        report.Style,
-		"pictureStyle": func() template.CSS { return pictureStyle },
-		"verdict":      verdictClass,
-	}).Parse(pageText))
+var document = page.New(pageText, pictureStyle, template.FuncMap{
+	"verdict": verdictClass,
 })
 
 // cell is a figure with what is said small below it, and a colour.
@@ -61,9 +56,9 @@ func HTML(w io.Writer, r arena.Result) error {
 		Costs                     []grid
 		Lines                     grid
 		Papers                    []paper
-		Machines, Mixes, Policies []report.Fact
+		Machines, Mixes, Policies []render.Fact
 	}{
-		Name: orText(v.Name, unknown), About: v.About, Lead: v.answer[0], Answer: v.answer[1:], Badges: v.badges(), Notes: v.notes,
+		Name: render.Or(v.Name, unknown), About: v.About, Lead: v.answer[0], Answer: v.answer[1:], Badges: v.badges(), Notes: v.notes,
 		Ranked: len(v.sum.Rankings) > 0, Papers: v.papers, Machines: machines, Mixes: mixes, Policies: policies,
 	}
 	if data.Ranked {
@@ -74,7 +69,7 @@ func HTML(w io.Writer, r arena.Result) error {
 			}
 		}
 	}
-	if err := page().Execute(w, data); err != nil {
+	if err := document().Execute(w, data); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil
@@ -86,7 +81,7 @@ func (v view) badges() (out []string) {
 		what string
 	}{{len(v.Machines), "machine"}, {len(v.Mixes), "mix"}, {len(v.Policies), "policy"}, {len(v.Seeds), "seed"}, {len(v.Rows), "statement"}} {
 		if b.n > 0 {
-			out = append(out, count(b.n, b.what))
+			out = append(out, render.Count(b.n, b.what))
 		}
 	}
 	return out
@@ -131,7 +126,7 @@ func (v view) matrix() grid {
 		if p.Speed.N == 0 {
 			return cell{Text: "none"}
 		}
-		c := cell{Text: times(p.Speed.Median), Small: interval(p.Speed), Class: heat(p.Speed.Median)}
+		c := cell{Text: render.Times(p.Speed.Median), Small: interval(p.Speed), Class: heat(p.Speed.Median)}
 		if p.Rank > 0 {
 			c.Small = "#" + strconv.Itoa(p.Rank) + " · " + c.Small
 		} else {
@@ -165,21 +160,21 @@ func heat(v float64) string {
 // costs are what is beside speed.
 func (v view) costs() []grid {
 	return []grid{
-		v.each("Variation over seeds: sigma / mean", func(p arena.Place) cell { return cell{Text: shownOpt(p.Variation, percent)} }),
-		v.each("99th percentile of the time of an operation, × that of "+v.Against, func(p arena.Place) cell { return cell{Text: shown(p.P99, times), Small: intervalOf(p.P99)} }),
+		v.each("Variation over seeds: sigma / mean", func(p arena.Place) cell { return cell{Text: render.Show(p.Variation, render.Percent)} }),
+		v.each("99th percentile of the time of an operation, × that of "+v.Against, func(p arena.Place) cell { return cell{Text: shown(p.P99, render.Times), Small: intervalOf(p.P99)} }),
 		v.each("Moves of threads and bindings of a run, and bytes moved", func(p arena.Place) cell {
-			c := cell{Text: shown(p.Moves, counted)}
+			c := cell{Text: shown(p.Moves, render.Whole)}
 			if p.MovedB.N > 0 && p.MovedB.Median > 0 {
-				c.Small = bytes(p.MovedB.Median)
+				c.Small = render.Bytes(p.MovedB.Median)
 			}
 			return c
 		}),
-		v.each("Local share of DRAM reads", func(p arena.Place) cell { return cell{Text: shown(p.Local, percent)} }),
+		v.each("Local share of DRAM reads", func(p arena.Place) cell { return cell{Text: shown(p.Local, render.Percent)} }),
 		v.each("At its worst: speed against "+v.Against+", and under which mix", func(p arena.Place) cell {
 			if p.Worst.Speed.N == 0 {
 				return cell{Text: "none"}
 			}
-			return cell{Text: change(p.Worst.Speed.Median - 1), Small: p.Worst.Mix, Class: heat(p.Worst.Speed.Median)}
+			return cell{Text: render.Change(p.Worst.Speed.Median - 1), Small: p.Worst.Mix, Class: heat(p.Worst.Speed.Median)}
 		}),
 	}
 }
@@ -198,11 +193,11 @@ func (v view) lines() grid {
 		row := gridRow{Name: l.Policy + ", " + l.Machine + ", " + l.Mix}
 		slowest := cell{Text: "–"}
 		if l.Slowest != "" {
-			slowest = cell{Text: change(l.SlowestSpeed - 1), Small: l.Slowest}
+			slowest = cell{Text: render.Change(l.SlowestSpeed - 1), Small: l.Slowest}
 		}
 		row.Cells = []cell{
-			{Text: shown(l.Speed, times), Small: intervalOf(l.Speed), Class: heat(l.Speed.Median)}, {Text: shown(l.P99, times), Small: intervalOf(l.P99)}, {Text: shown(l.CPUPerOp, times)},
-			{Text: shown(l.Local, percent)}, {Text: shownOpt(l.Variation, percent)}, {Text: shown(l.Fairness, digits)}, {Text: shown(l.Moves, counted)}, {Text: shown(l.MovedB, bytes)}, slowest,
+			{Text: shown(l.Speed, render.Times), Small: intervalOf(l.Speed), Class: heat(l.Speed.Median)}, {Text: shown(l.P99, render.Times), Small: intervalOf(l.P99)}, {Text: shown(l.CPUPerOp, render.Times)},
+			{Text: shown(l.Local, render.Percent)}, {Text: render.Show(l.Variation, render.Percent)}, {Text: shown(l.Fairness, render.Number)}, {Text: shown(l.Moves, render.Whole)}, {Text: shown(l.MovedB, render.Bytes)}, slowest,
 		}
 		if l.Speed.N == 0 {
 			row.Cells[0].Class = ""

@@ -8,7 +8,7 @@ import (
 	"math"
 	"strconv"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/arena"
 )
 
@@ -108,17 +108,16 @@ func ticks(low, high float64) (all []float64) {
 
 // Picture is the SVG; everything in it was escaped by the canvas.
 func (d dots) Picture() template.HTML {
-	var c report.Canvas
+	var c render.Canvas
 	d.draw(&c)
-	return template.HTML(fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="%[3]s-t">`+"\n<title id=\"%[3]s-t\">%[4]s</title>\n",
-		report.Coordinate(wide), report.Coordinate(d.height()), d.id, report.EscapeXML(d.title+". "+d.sub)) + c.String() + "</svg>")
+	return c.Picture(wide, d.height(), d.id, d.title+". "+d.sub, "")
 }
 
 // ID, Title and Sub are for the template.
 func (d dots) Title() string { return d.title }
 func (d dots) Sub() string   { return d.sub }
 
-func (d dots) draw(c *report.Canvas) {
+func (d dots) draw(c *render.Canvas) {
 	low, high := d.reach()
 	right := wide - dotFigure
 	x := func(v float64) float64 {
@@ -138,7 +137,7 @@ func (d dots) draw(c *report.Canvas) {
 	}
 	y := 4.0
 	for _, g := range d.groups {
-		c.Text(0, y+15, "group", "start", report.FitText(g.name, 12.5, wide))
+		c.Text(0, y+15, "group", "start", render.FitText(g.name, 12.5, wide))
 		y += groupHead
 		for _, r := range g.rows {
 			r.draw(c, x, y+dotRowH/2, right)
@@ -148,8 +147,8 @@ func (d dots) draw(c *report.Canvas) {
 	}
 }
 
-func (r dotRow) draw(c *report.Canvas, x func(float64) float64, mid, right float64) {
-	c.Text(0, mid+4, "name", "start", report.FitText(r.name, 11, dotName-6))
+func (r dotRow) draw(c *render.Canvas, x func(float64) float64, mid, right float64) {
+	c.Text(0, mid+4, "name", "start", render.FitText(r.name, 11, dotName-6))
 	if !r.known {
 		c.Text(right+8, mid+4, "axis", "start", "none")
 		return
@@ -159,14 +158,11 @@ func (r dotRow) draw(c *report.Canvas, x func(float64) float64, mid, right float
 		class += " oracle"
 	}
 	if r.low > 0 {
-		from, to := x(r.low), x(r.high)
-		c.Path(fmt.Sprintf("M%s %sH%sM%s %sV%sM%s %sV%s", num(from), num(mid), num(to), num(from), num(mid-4), num(mid+4), num(to), num(mid-4), num(mid+4)), "whisker")
+		c.Path(render.Whisker(x(r.low), x(r.high), mid), "whisker")
 	}
 	c.Circle(x(r.value), mid, 4, class)
-	c.Text(right+8, mid+4, "figure", "start", times(r.value))
+	c.Text(right+8, mid+4, "figure", "start", render.Times(r.value))
 }
-
-func num(v float64) string { return report.Coordinate(v) }
 
 // sideOf is a colour: by the whole interval where there is one.
 func sideOf(value, low, high float64) string {

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/arena"
 )
 
 // Text prints a result for a terminal.
-func Text(w io.Writer, r arena.Result, o report.TextOptions) error {
+func Text(w io.Writer, r arena.Result, o render.TextOptions) error {
 	v, err := newView(r)
 	if err != nil {
 		return err
@@ -22,55 +22,40 @@ func Text(w io.Writer, r arena.Result, o report.TextOptions) error {
 		p.Wrapped("", s)
 	}
 	if len(v.sum.Rankings) > 1 {
-		p.section("ALL MACHINES")
-		p.Columns(v.rankTable(v.sum.Overall))
+		p.Section("ALL MACHINES")
+		p.Table(v.rankTable(v.sum.Overall))
 	}
 	for _, k := range v.sum.Rankings {
 		title := strings.ToUpper(k.Machine)
 		if text := v.machineText(k.Machine); text != "" {
 			title += " (" + text + ")"
 		}
-		p.section(title)
-		p.Columns(v.rankTable(k))
+		p.Section(title)
+		p.Table(v.rankTable(k))
 		if mixes := v.mixesOn(k.Machine); len(mixes) > 1 {
 			p.Line("")
 			p.Wrapped("  ", "Speed by mix, × that of "+v.Against+":")
-			p.Columns(v.mixTable(k, mixes))
+			p.Table(v.mixTable(k, mixes))
 		}
 	}
 	p.rows(v.papers)
-	p.list("HOW TO READ IT", v.notes)
+	p.List("HOW TO READ IT", v.notes)
 	machines, mixes, policies := v.facts()
 	p.facts("MACHINES", machines)
 	p.facts("MIXES", mixes)
 	p.facts("POLICIES", policies)
 	p.Line("")
 	p.Wrapped("", "All figures are modelled: they say how policies compare in the model, not what a real server will do.")
-	return o.Print(w, &p.Terminal, "result")
+	return p.Flush(w, "result")
 }
 
-type printer struct{ report.Terminal }
+type printer struct{ render.Terminal }
 
-func (p *printer) section(title string) {
-	p.Line("")
-	p.Line(report.Clip(title, p.Width))
-}
-
-func (p *printer) list(title string, lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	p.section(title)
-	for _, l := range lines {
-		p.Wrapped("  ", l)
-	}
-}
-
-func (p *printer) facts(title string, all []report.Fact) {
+func (p *printer) facts(title string, all []render.Fact) {
 	if len(all) == 0 {
 		return
 	}
-	p.section(title)
+	p.Section(title)
 	p.Facts(all, nameWidth)
 }
 
@@ -79,17 +64,17 @@ func (p *printer) rows(papers []paper) {
 	if len(papers) == 0 {
 		return
 	}
-	p.section("THE PAPERS BESIDE US")
+	p.Section("THE PAPERS BESIDE US")
 	p.Wrapped("", "The papers' figures were measured on their machines; ours are modelled.")
 	for _, paper := range papers {
 		for _, w := range paper.Rows {
 			p.Line("")
-			name := report.Clip(paper.Name, nameWidth)
+			name := render.Clip(paper.Name, nameWidth)
 			if w.Section != "" {
-				name += ", " + report.Clip(w.Section, nameWidth)
+				name += ", " + render.Clip(w.Section, nameWidth)
 			}
 			p.Hanging("  "+name+": ", w.Statement)
-			p.Hanging("    ", "theirs "+orText(w.Theirs, "–")+"; ours "+orText(w.Ours, "–")+"; "+strings.ToUpper(string(w.Verdict)))
+			p.Hanging("    ", "theirs "+render.Or(w.Theirs, "–")+"; ours "+render.Or(w.Ours, "–")+"; "+strings.ToUpper(string(w.Verdict)))
 			p.Hanging("    ", w.Sentence)
 		}
 	}
@@ -106,32 +91,32 @@ func rankText(n int) string {
 }
 
 // tableOf begins with the heads; the first keys columns are names.
-func tableOf(keys int, heads ...string) report.Columns {
-	return report.Columns{Keys: keys, Lines: [][]string{heads}, KeyWidth: nameWidth, CellWidth: nameWidth}
+func tableOf(keys int, heads ...string) render.Table {
+	return render.TableOf(keys, nameWidth, nameWidth, heads...)
 }
 
 // rankTable has a line for each policy.
-func (v view) rankTable(k arena.Ranking) report.Columns {
+func (v view) rankTable(k arena.Ranking) render.Table {
 	t := tableOf(2, "rank", "policy", "speed", "interval", "p99", "variation", "moves", "moved", "faster", "slower", "worst", "CPU/op")
 	for _, p := range k.Places {
 		worst := "–"
 		if p.Worst.Speed.N > 0 {
-			worst = change(p.Worst.Speed.Median - 1)
+			worst = render.Change(p.Worst.Speed.Median - 1)
 		}
 		faster, slower := strconv.Itoa(p.Wins), strconv.Itoa(p.Losses)
 		if p.Unknown > 0 {
 			faster, slower = "?", "?"
 		}
-		t.Lines = append(t.Lines, []string{
-			rankText(p.Rank), p.Policy, shown(p.Speed, times), interval(p.Speed), shown(p.P99, times), shownOpt(p.Variation, percent),
-			shown(p.Moves, counted), shown(p.MovedB, bytes), faster, slower, worst, shown(p.CPUPerOp, times),
-		})
+		t.Add(
+			rankText(p.Rank), p.Policy, shown(p.Speed, render.Times), interval(p.Speed), shown(p.P99, render.Times), render.Show(p.Variation, render.Percent),
+			shown(p.Moves, render.Whole), shown(p.MovedB, render.Bytes), faster, slower, worst, shown(p.CPUPerOp, render.Times),
+		)
 	}
 	return t
 }
 
 // mixTable has the median speed under each mix.
-func (v view) mixTable(k arena.Ranking, mixes []string) report.Columns {
+func (v view) mixTable(k arena.Ranking, mixes []string) render.Table {
 	t := tableOf(1, append([]string{"policy"}, mixes...)...)
 	for _, p := range k.Places {
 		row := []string{p.Policy}
@@ -141,9 +126,9 @@ func (v view) mixTable(k arena.Ranking, mixes []string) report.Columns {
 				row = append(row, "–")
 				continue
 			}
-			row = append(row, shown(l.Speed, times))
+			row = append(row, shown(l.Speed, render.Times))
 		}
-		t.Lines = append(t.Lines, row)
+		t.Add(row...)
 	}
 	return t
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/arena"
 	"homenode/internal/sim/arm"
 )
@@ -32,7 +32,7 @@ func newView(r arena.Result) (view, error) {
 	if err := r.Validate(); err != nil {
 		return view{}, fmt.Errorf("show result: %w", err)
 	}
-	v := view{Result: report.Cleaned(r), sum: report.Cleaned(arena.Summarise(r))}
+	v := view{Result: render.Cleaned(r), sum: render.Cleaned(arena.Summarise(r))}
 	v.Mixes = v.tried()
 	for _, w := range v.Rows {
 		i := slices.IndexFunc(v.papers, func(p paper) bool { return p.Name == w.Paper })
@@ -52,30 +52,30 @@ func (v view) sentences() []string {
 	if places := v.sum.Overall.Places; len(places) > 0 {
 		out = append([]string{v.lead(places)}, v.others(places)...)
 	} else if len(v.Rows) > 0 {
-		out = []string{"Modelled: what became of " + count(len(v.Rows), "statement") + " of papers."}
+		out = []string{"Modelled: what became of " + render.Count(len(v.Rows), "statement") + " of papers."}
 	}
 	if len(v.Rows) > 0 {
 		n := map[arena.Verdict]int{}
 		for _, w := range v.Rows {
 			n[w.Verdict]++
 		}
-		out = append(out, fmt.Sprintf("Of %s of papers %d confirmed, %d not confirmed, %d that cannot be tested here.", count(len(v.Rows), "statement"), n[arena.Confirmed], n[arena.NotConfirmed], n[arena.CannotTest]))
+		out = append(out, fmt.Sprintf("Of %s of papers %d confirmed, %d not confirmed, %d that cannot be tested here.", render.Count(len(v.Rows), "statement"), n[arena.Confirmed], n[arena.NotConfirmed], n[arena.CannotTest]))
 	}
 	return out
 }
 
 // lead names the fastest, and whoever cannot be told from it.
 func (v view) lead(places []arena.Place) string {
-	where := "on " + count(len(v.sum.Rankings), "machine") + " under " + count(len(v.Mixes), "mix")
+	where := "on " + render.Count(len(v.sum.Rankings), "machine") + " under " + render.Count(len(v.Mixes), "mix")
 	if len(v.sum.Rankings) == 1 {
-		where = "on " + v.sum.Rankings[0].Machine + " under " + count(len(v.Mixes), "mix")
+		where = "on " + v.sum.Rankings[0].Machine + " under " + render.Count(len(v.Mixes), "mix")
 	}
 	first := places[0]
-	text := "Modelled: of " + count(len(places), "policy") + " " + where + ", " + first.Policy + " was the fastest"
+	text := "Modelled: of " + render.Count(len(places), "policy") + " " + where + ", " + first.Policy + " was the fastest"
 	if v.onlyOne(places) {
 		text = "Modelled: " + first.Policy + " alone, " + where
 	} else {
-		text += ", " + times(first.Speed.Median) + " of " + v.Against + ranged(first.Speed)
+		text += ", " + render.Times(first.Speed.Median) + " of " + v.Against + ranged(first.Speed)
 	}
 	var ties []string
 	for _, p := range places[1:] {
@@ -87,7 +87,7 @@ func (v view) lead(places []arena.Place) string {
 	case first.Rank == 0 && !v.onlyOne(places):
 		text += "; there are too few seeds to tell it from others"
 	case len(ties) > 0:
-		text += "; " + report.List(ties) + " cannot be told from it"
+		text += "; " + render.List(ties) + " cannot be told from it"
 	}
 	return text + "."
 }
@@ -105,16 +105,16 @@ func ranged(e arena.Estimate) string {
 func (v view) others(places []arena.Place) (out []string) {
 	if i := slices.IndexFunc(places, func(p arena.Place) bool { return !oracle(p.Policy) }); i > 0 && places[i].Policy != v.Against {
 		p := places[i]
-		out = append(out, "Of those that do not know what is coming, "+p.Policy+" was the fastest: "+times(p.Speed.Median)+ranged(p.Speed)+".")
+		out = append(out, "Of those that do not know what is coming, "+p.Policy+" was the fastest: "+render.Times(p.Speed.Median)+ranged(p.Speed)+".")
 	}
 	var worst []string
 	for _, p := range places {
 		if p.Policy != v.Against && p.Worst.Speed.N > 0 && p.Worst.Speed.Median < 1-arena.Noticeable {
-			worst = append(worst, p.Policy+" "+change(p.Worst.Speed.Median-1)+" ("+p.Worst.Mix+" on "+p.Worst.Machine+")")
+			worst = append(worst, p.Policy+" "+render.Change(p.Worst.Speed.Median-1)+" ("+p.Worst.Mix+" on "+p.Worst.Machine+")")
 		}
 	}
 	if len(worst) > 0 {
-		out = append(out, "Slower than "+v.Against+" somewhere, at their worst: "+report.List(worst)+".")
+		out = append(out, "Slower than "+v.Against+" somewhere, at their worst: "+render.List(worst)+".")
 	}
 	return out
 }
@@ -137,7 +137,7 @@ func (v view) notesOf() (out []string) {
 		"Speed is operations a second against those under "+v.Against+" with the same seed, the geometric mean over applications; where requests come by themselves, operations a CPU second. More is better.",
 		"p99 is the 99th percentile of the time of an operation, CPU/op CPU time of an operation, both as times those under "+v.Against+". Less is better.",
 		"Variation is sigma / mean of each application's speed over the seeds that have the same workloads, then the mean over applications.",
-		fmt.Sprintf("Policies share a rank where their intervals (95 %%, of the median over seeds) overlap that of the first of them. Faster and slower are lines (a machine and a mix) whose whole interval is more than %s beside 1.", percent(arena.Noticeable)),
+		fmt.Sprintf("Policies share a rank where their intervals (95 %%, of the median over seeds) overlap that of the first of them. Faster and slower are lines (a machine and a mix) whose whole interval is more than %s beside 1.", render.Percent(arena.Noticeable)),
 		"Moves are threads put on another node, and bindings of workloads; with the bytes they are a run's, warm-up included.",
 		"What a policy itself costs to run is not simulated; what moving memory costs is.",
 	)
@@ -147,44 +147,44 @@ func (v view) notesOf() (out []string) {
 func (v view) machineText(name string) string {
 	for _, m := range v.Machines {
 		if m.Name == name && m.Nodes > 0 {
-			return count(m.Nodes, "node") + ", " + count(m.CPUs, "CPU")
+			return render.Count(m.Nodes, "node") + ", " + render.Count(m.CPUs, "CPU")
 		}
 	}
 	return ""
 }
 
 // facts are machines, mixes and policies: what they are, where their figures come from.
-func (v view) facts() (machines, mixes, policies []report.Fact) {
+func (v view) facts() (machines, mixes, policies []render.Fact) {
 	for _, m := range v.Machines {
 		text := m.About
 		if m.From != "" {
 			text += " Figures: " + m.From + "."
 		}
-		machines = append(machines, report.Fact{Name: m.Name, Text: strings.TrimSpace(text)})
+		machines = append(machines, render.Fact{Name: m.Name, Text: strings.TrimSpace(text)})
 	}
 	for _, x := range v.Mixes {
 		text := x.About
 		if x.LastsS > 0 {
-			text += " " + lasted(x.LastsS) + " of model time"
+			text += " " + render.Took(x.LastsS) + " of model time"
 			if x.WarmupS > 0 {
-				text += ", the first " + lasted(x.WarmupS) + " in no figure"
+				text += ", the first " + render.Took(x.WarmupS) + " in no figure"
 			}
 			if x.StepS > 0 {
-				text += ", in steps of " + lasted(x.StepS)
+				text += ", in steps of " + render.Took(x.StepS)
 			}
 			text += "."
 		}
-		mixes = append(mixes, report.Fact{Name: x.Name, Text: strings.TrimSpace(text)})
+		mixes = append(mixes, render.Fact{Name: x.Name, Text: strings.TrimSpace(text)})
 	}
 	for _, p := range v.Policies {
 		text := p.About
 		if p.PeriodS > 0 {
-			text += " Acts every " + lasted(p.PeriodS) + "."
+			text += " Acts every " + render.Took(p.PeriodS) + "."
 		}
 		if p.Name == v.Against {
 			text += " The others are compared with it."
 		}
-		policies = append(policies, report.Fact{Name: p.Name, Text: strings.TrimSpace(text)})
+		policies = append(policies, render.Fact{Name: p.Name, Text: strings.TrimSpace(text)})
 	}
 	return machines, mixes, policies
 }

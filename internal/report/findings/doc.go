@@ -3,7 +3,7 @@
 // Package findings shows a doctor's report to people: as text for a terminal and
 // as Markdown for a ticket.
 //
-//	doctor.Report ──▶ clean ──▶ Text, Markdown
+//	doctor.Report ──▶ Text, Markdown
 //
 // The first line is the verdict. Names come from outside, so nothing that a
 // terminal or Markdown would obey gets through; commands are never broken into

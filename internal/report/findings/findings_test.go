@@ -13,7 +13,7 @@ import (
 
 	"homenode/internal/doctor"
 	"homenode/internal/golden"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/survey"
 )
 
@@ -31,9 +31,11 @@ func saved(t *testing.T, name string) doctor.Report {
 	return doctor.Examine(s, doctor.DefaultConfig())
 }
 
+func text(w io.Writer, r doctor.Report) error { return Text(w, r, render.TextOptions{UTF8: true}) }
+
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"first-touch", "guest", "hostile"} {
-		for ext, face := range map[string]func(io.Writer, doctor.Report) error{"txt": Text, "md": Markdown} {
+		for ext, face := range map[string]func(io.Writer, doctor.Report) error{"txt": text, "md": Markdown} {
 			var out bytes.Buffer
 			if err := face(&out, saved(t, name)); err != nil {
 				t.Fatal(err)
@@ -55,8 +57,8 @@ func checkText(t *testing.T, name, text string) {
 		t.Errorf("%s begins with %.60s", name, text)
 	}
 	for _, line := range strings.Split(text, "\n") {
-		if report.Runes(line) > width && !strings.HasPrefix(line, "   $ ") && !strings.Contains(line, "sum over workloads") {
-			t.Errorf("%s: %d columns: %s", name, report.Runes(line), line)
+		if render.Width(line) > width && !strings.HasPrefix(line, "   $ ") && !strings.Contains(line, "sum over workloads") {
+			t.Errorf("%s: %d columns: %s", name, render.Width(line), line)
 		}
 		if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%s: %q", name, line)
@@ -68,7 +70,7 @@ func checkText(t *testing.T, name, text string) {
 func TestCommandsWhole(t *testing.T) {
 	r := saved(t, "hostile")
 	var out bytes.Buffer
-	if err := Text(&out, r); err != nil {
+	if err := text(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
@@ -86,7 +88,7 @@ func TestCommandsWhole(t *testing.T) {
 }
 
 func TestEmpty(t *testing.T) {
-	for _, face := range []func(io.Writer, doctor.Report) error{Text, Markdown} {
+	for _, face := range []func(io.Writer, doctor.Report) error{text, Markdown} {
 		var out bytes.Buffer
 		if err := face(&out, doctor.Examine(survey.Survey{}, doctor.DefaultConfig())); err != nil || !strings.Contains(out.String(), "cannot tell") {
 			t.Errorf("%v: %s", err, out.String())
@@ -100,7 +102,7 @@ func TestProblems(t *testing.T) {
 	for range 1000 {
 		s.Problems = append(s.Problems, "read <b>")
 	}
-	for ext, face := range map[string]func(io.Writer, doctor.Report) error{"txt": Text, "md": Markdown} {
+	for ext, face := range map[string]func(io.Writer, doctor.Report) error{"txt": text, "md": Markdown} {
 		var out bytes.Buffer
 		if err := face(&out, doctor.Examine(s, doctor.DefaultConfig())); err != nil {
 			t.Fatal(err)

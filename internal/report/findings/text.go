@@ -9,38 +9,38 @@ import (
 	"strings"
 
 	"homenode/internal/doctor"
+	"homenode/internal/render"
 	"homenode/internal/render/words"
-	"homenode/internal/report"
 	"homenode/internal/unit"
 )
 
-// width is the most columns Text uses, commands and single long words apart.
+// width is the most columns Text uses, commands apart.
 const width = 96
 
 // Text prints a report for a terminal. Its first line is the verdict.
-func Text(w io.Writer, r doctor.Report) error {
-	r = clean(r)
-	p := &printer{}
-	p.wrapped("", "  ", headline(r.Verdict))
+func Text(w io.Writer, r doctor.Report, o render.TextOptions) error {
+	r = render.Cleaned(r)
+	o.Width = width
+	p := &printer{o.Terminal()}
+	p.Wrapped("", headline(r.Verdict))
 	if r.Verdict.Missing != "" {
-		p.wrapped("  ", "  ", "What is missing: "+r.Verdict.Missing+".")
+		p.Wrapped("  ", "What is missing: "+r.Verdict.Missing+".")
 	}
 	for _, n := range r.Verdict.Numbers {
-		p.wrapped("  ", "    ", words.Number(n))
+		p.Wrapped("  ", words.Number(n))
 	}
 	for i, f := range r.Findings {
 		p.finding(i+1, f)
 	}
 	if len(r.Findings) == 0 {
-		p.line("\nNothing was found.")
+		p.Line("\nNothing was found.")
 	}
 	if shared(r.Findings) {
-		p.line("")
-		p.wrapped("", "", shareOneLoss)
+		p.Line("")
+		p.Paragraph("", "", shareOneLoss)
 	}
 	p.rest(r)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.Flush(w, "report")
 }
 
 const shareOneLoss = "Findings about one workload are often one loss seen from several sides: they share it, and their costs add up to no more than what is lost."
@@ -74,28 +74,29 @@ func cost(f doctor.Finding) string {
 	if !ok {
 		return "cost unknown: " + f.Cost.From
 	}
-	return fmt.Sprintf("costs about %.3g CPUs' worth of time (%s)", v, source(f.Cost.How, f.Cost.From))
+	return fmt.Sprintf("costs about %s CPUs' worth of time (%s)", render.Amount(v), render.Source(f.Cost.How, f.Cost.From))
 }
 
 // rest is what the rules said that found nothing.
 func (p *printer) rest(r doctor.Report) {
-	p.line("")
+	p.Line("")
 	if len(r.Quiet) > 0 {
-		p.wrapped("", "  ", fmt.Sprintf("Nothing found by %d of %d rules: %s.", len(r.Quiet), r.Rules, strings.Join(r.Quiet, ", ")))
+		p.Wrapped("", fmt.Sprintf("Nothing found by %d of %d rules: %s.", len(r.Quiet), r.Rules, strings.Join(r.Quiet, ", ")))
 	}
-	if len(r.Skipped) > 0 {
-		p.line("Not judged:")
+	p.list("Not judged:", render.Each(r.Skipped, notJudged))
+	p.list("Could not be read:", firstFew(r.Problems))
+}
+
+func (p *printer) list(title string, lines []string) {
+	if len(lines) > 0 {
+		p.Line(title)
 	}
-	for _, s := range r.Skipped {
-		p.wrapped("  ", "    ", s.Rule+": "+s.Why+of(s.Subjects))
-	}
-	if len(r.Problems) > 0 {
-		p.line("Could not be read:")
-	}
-	for _, text := range firstFew(r.Problems) {
-		p.wrapped("  ", "    ", text)
+	for _, l := range lines {
+		p.Wrapped("  ", l)
 	}
 }
+
+func notJudged(s doctor.Skipped) string { return s.Rule + ": " + s.Why + of(s.Subjects) }
 
 // firstFew are the problems that are shown: a broken tree can have thousands.
 func firstFew(problems []string) []string {
@@ -112,56 +113,32 @@ func of(subjects []string) string {
 	if len(subjects) == 0 {
 		return ""
 	}
-	if n := len(subjects); n > most {
-		return fmt.Sprintf(" (%s and %d more)", strings.Join(subjects[:most], ", "), n-most)
-	}
-	return " (" + strings.Join(subjects, ", ") + ")"
+	return " (" + render.ListFew(subjects, most) + ")"
 }
 
-// printer gathers the text.
-type printer struct{ strings.Builder }
-
-func (p *printer) line(text string) { p.WriteString(strings.TrimRight(text, " ") + "\n") }
+type printer struct{ render.Terminal }
 
 func (p *printer) finding(n int, f doctor.Finding) {
-	p.line("")
-	p.wrapped("", "   ", fmt.Sprintf("%d. %s [%s, %s]", n, f.Title, f.Severity, f.Rule))
-	p.wrapped("   ", "     ", cost(f))
+	p.Line("")
+	p.Paragraph("", "   ", fmt.Sprintf("%d. %s [%s, %s]", n, f.Title, f.Severity, f.Rule))
+	p.Wrapped("   ", cost(f))
 	name, value := 0, 0
 	for _, e := range f.Evidence {
-		name, value = max(name, report.Runes(e.Name)), max(value, report.Runes(e.Value))
+		name, value = max(name, render.Width(e.Name)), max(value, render.Width(e.Value))
 	}
 	name, value = min(name, 44), min(value, 34)
 	for _, e := range f.Evidence {
-		p.wrapped("   ", "       ", padded(e.Name, name)+"\u00a0 "+padded(e.Value, value)+"\u00a0 "+source(e.How, e.From))
+		p.Paragraph("   ", "       ", padded(e.Name, name)+"\u00a0 "+padded(e.Value, value)+"\u00a0 "+render.Source(e.How, e.From))
 	}
-	p.wrapped("   ", "        ", "why: "+f.Cause)
-	p.wrapped("   ", "        ", "do:\u00a0 "+f.Remedy)
+	p.Paragraph("   ", "        ", "why: "+f.Cause)
+	p.Paragraph("   ", "        ", "do:\u00a0 "+f.Remedy)
 	for _, c := range f.Commands {
-		p.line("   $ " + c)
+		p.Line("   $ " + c)
 	}
 }
 
-// padded is a column: the blanks in it hold together, so that wrapped leaves them.
+// padded is a column of evidence: the blanks after the text hold together, so that no line
+// ends in them.
 func padded(text string, n int) string {
-	return text + strings.Repeat("\u00a0", max(0, n-report.Runes(text)))
+	return text + strings.Repeat("\u00a0", max(0, n-render.Width(text)))
 }
-
-// wrapped prints a paragraph: first and next are the indents. A no-break space
-// is printed as a blank, and no line breaks there.
-func (p *printer) wrapped(first, next, text string) {
-	line, empty := first, true
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' }) {
-		if !empty && report.Runes(line)+1+report.Runes(strings.TrimRight(word, "\u00a0")) > width {
-			p.line(unbroken(line))
-			line, empty = next, true
-		}
-		if !empty {
-			line += " "
-		}
-		line, empty = line+word, false
-	}
-	p.line(unbroken(line))
-}
-
-func unbroken(line string) string { return strings.ReplaceAll(line, "\u00a0", " ") }

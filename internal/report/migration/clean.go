@@ -4,19 +4,19 @@ package migration
 
 import (
 	"homenode/internal/migration"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
 // clean returns r with every text fit to be shown; what an Opt holds is taken out for
 // that.
 func clean(r migration.Report) migration.Report {
-	r = report.Cleaned(r)
+	r = render.Cleaned(r)
 	r.Result, r.After, r.Heat = inside(r.Result), inside(r.After), inside(r.Heat)
 	return r
 }
 
 func inside[T any](o unit.Opt[T]) unit.Opt[T] {
 	v, ok := o.Get()
-	return unit.OptOf(report.Cleaned(v), ok)
+	return unit.OptOf(render.Cleaned(v), ok)
 }

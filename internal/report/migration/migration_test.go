@@ -14,12 +14,12 @@ import (
 
 	"homenode/internal/golden"
 	"homenode/internal/migration"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
-func text(t *testing.T, r migration.Report, o report.TextOptions) string {
+func text(t *testing.T, r migration.Report, o render.TextOptions) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Text(&b, r, o); err != nil {
@@ -177,10 +177,10 @@ var fixtures = map[string]func() migration.Report{
 
 func TestDecisionText(t *testing.T) {
 	for name, make := range fixtures {
-		golden.Check(t, filepath.Join("testdata", name+"-80.txt.golden"), text(t, make(), report.TextOptions{Width: 80, UTF8: true}))
+		golden.Check(t, filepath.Join("testdata", name+"-80.txt.golden"), text(t, make(), render.TextOptions{Width: 80, UTF8: true}))
 	}
-	golden.Check(t, "testdata/eight-160.txt.golden", text(t, eight(), report.TextOptions{Width: 160, UTF8: true}))
-	golden.Check(t, "testdata/partial-120-ascii.txt.golden", text(t, partial(), report.TextOptions{Width: 120}))
+	golden.Check(t, "testdata/eight-160.txt.golden", text(t, eight(), render.TextOptions{Width: 160, UTF8: true}))
+	golden.Check(t, "testdata/partial-120-ascii.txt.golden", text(t, partial(), render.TextOptions{Width: 120}))
 }
 
 // No line is wider than the terminal, nothing is obeyed by it, and ASCII is ASCII.
@@ -188,11 +188,11 @@ func TestDecisionTextFits(t *testing.T) {
 	for name, make := range fixtures {
 		for _, width := range []int{60, 80, 132} {
 			for _, utf8 := range []bool{true, false} {
-				for line := range strings.Lines(text(t, make(), report.TextOptions{Width: width, UTF8: utf8})) {
+				for line := range strings.Lines(text(t, make(), render.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && r > '~' }
-					if report.Runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
-						t.Errorf("%s at %d: %d columns: %q", name, width, report.Runes(line), line)
+					if render.Width(line) > width || strings.IndexFunc(line, bad) >= 0 {
+						t.Errorf("%s at %d: %d columns: %q", name, width, render.Width(line), line)
 					}
 				}
 			}
@@ -267,7 +267,7 @@ func byNode(x row) (sum unit.Bytes) {
 // What the report cleans is a copy.
 func TestCleanLeavesTheCallers(t *testing.T) {
 	r := hostile()
-	text(t, r, report.TextOptions{})
+	text(t, r, render.TextOptions{})
 	res, _ := r.Result.Get()
 	if !strings.Contains(res.Problems[0], "\x1b") || !strings.Contains(r.Notes[0], "\x1b") {
 		t.Error("the caller's report was changed")
@@ -276,9 +276,7 @@ func TestCleanLeavesTheCallers(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	for got, want := range map[string]string{
-		size(3 * unit.GiB / 2): "1.5 GiB", size(0): "0 B", cell(0): "-", rate(200e6): "200 MB/s", rate(1.234e9): "1.23 GB/s", rate(999.9e6): "1.00 GB/s", rate(12): "12.0 B/s",
-		span(340 * time.Microsecond): "340 µs", span(12340 * time.Microsecond): "12.3 ms", span(15800 * time.Millisecond): "15.8 s", span(123 * time.Second): "2 min 3 s",
-		span(5): "5 ns", limit(20 * time.Millisecond): "20 ms", limit(2500 * time.Millisecond): "2.5 s", limit(200 * time.Second): "3 min 20 s", span(2 * time.Hour): "2h0m0s", count(1, "process"): "1 process", count(12345, "call"): "12,345 calls", count(2, "process"): "2 processes",
+		cell(0): "-", cell(3 * unit.GiB / 2): "1.5 GiB",
 		seconds(unit.Some(-1.0)): unknown, seconds(unit.Some(1e12)): unknown, seconds(unit.Some(0.5)): "500 ms",
 	} {
 		if got != want {
@@ -294,7 +292,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestTextTellsWriteErrors(t *testing.T) {
-	if err := Text(full{}, complete(), report.TextOptions{}); !errors.Is(err, errFull) {
+	if err := Text(full{}, complete(), render.TextOptions{}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 }
@@ -313,7 +311,7 @@ func TestParityJSON(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		again, err := back.Encode()
-		if err != nil || !bytes.Equal(again, data) || text(t, back, report.TextOptions{}) != text(t, r, report.TextOptions{}) {
+		if err != nil || !bytes.Equal(again, data) || text(t, back, render.TextOptions{}) != text(t, r, render.TextOptions{}) {
 			t.Errorf("%s: read back it is another: %v\n%s\n%s", name, err, data, again)
 		}
 		if _, err := migration.DecodeReport(append(bytes.TrimSuffix(data, []byte("}")), []byte(`,"more":1}`)...)); err == nil {
@@ -346,8 +344,8 @@ func FuzzDecodeReport(f *testing.F) {
 		if _, err := r.Encode(); err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(text(t, r, report.TextOptions{Width: 80})) {
-			if line = strings.TrimSuffix(line, "\n"); report.Runes(line) > 80 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+		for line := range strings.Lines(text(t, r, render.TextOptions{Width: 80})) {
+			if line = strings.TrimSuffix(line, "\n"); render.Width(line) > 80 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
 				t.Fatalf("%q", line)
 			}
 		}

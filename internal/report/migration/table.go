@@ -5,19 +5,11 @@ package migration
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"homenode/internal/migration"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
-
-// table is rows of cells; Keys are to the left.
-type table struct {
-	Heads []string // on two lines if there is a line break
-	Keys  int
-	Rows  [][]string
-}
 
 // column is how one figure is taken from a row.
 type column struct {
@@ -27,17 +19,17 @@ type column struct {
 
 // kindTable is before and after by kind. It has a column for every node if that fits
 // the width.
-func kindTable(r migration.Report, width int) table {
+func kindTable(r migration.Report, width int) render.Table {
 	after := outcomeColumns(r)
 	wide := makeTable(r, slices.Concat(nodeColumns(r), after), true)
-	if wide.width() <= width {
+	if wide.Wide() <= width {
 		return wide
 	}
-	if t := makeTable(r, slices.Concat(nodeColumns(r), after), false); t.width() <= width {
+	if t := makeTable(r, slices.Concat(nodeColumns(r), after), false); t.Wide() <= width {
 		return t
 	}
 	t := makeTable(r, slices.Concat(sideColumns(r), after), true)
-	if t.width() <= width {
+	if t.Wide() <= width {
 		return t
 	}
 	return makeTable(r, slices.Concat(sideColumns(r), after), false)
@@ -81,13 +73,13 @@ func toMove(m migration.Mode) string {
 	return "to move"
 }
 
-func makeTable(r migration.Report, columns []column, about bool) table {
-	t := table{Heads: []string{"kind"}, Keys: 1}
+func makeTable(r migration.Report, columns []column, about bool) render.Table {
+	t := render.Table{Margin: 2, Keys: 1, Columns: []render.Column{{Head: "kind", Left: true}}}
 	if about {
-		t.Heads, t.Keys = append(t.Heads, ""), 2
+		t.Keys, t.Columns = 2, append(t.Columns, render.Column{Left: true})
 	}
 	for _, c := range columns {
-		t.Heads = append(t.Heads, c.head)
+		t.Columns = append(t.Columns, render.Column{Head: c.head})
 	}
 	for _, x := range rows(r) {
 		cells := []string{string(x.Kind)}
@@ -97,85 +89,35 @@ func makeTable(r migration.Report, columns []column, about bool) table {
 		for _, c := range columns {
 			cells = append(cells, c.of(x))
 		}
-		t.Rows = append(t.Rows, cells)
+		t.Add(cells...)
 	}
 	return t
 }
 
-// margin is left of a table, columnGap between its columns.
-const (
-	margin    = 2
-	columnGap = 2
-)
-
-func (t table) widths() []int {
-	wide := make([]int, len(t.Heads))
-	for _, cells := range append(report.HeadRows(t.Heads), t.Rows...) {
-		for i, c := range cells {
-			wide[i] = max(wide[i], report.Runes(c))
-		}
-	}
-	return wide
-}
-
-func (t table) width() int {
-	sum := margin
-	for i, w := range t.widths() {
-		if sum += w; i > 0 {
-			sum += columnGap
-		}
-	}
-	return sum
-}
-
-func (t table) lines() (out []string) {
-	wide := t.widths()
-	for _, cells := range append(report.HeadRows(t.Heads), t.Rows...) {
-		line := strings.Repeat(" ", margin)
-		for i, c := range cells {
-			pad := strings.Repeat(" ", wide[i]-report.Runes(c))
-			switch gap := strings.Repeat(" ", columnGap); {
-			case i == 0:
-				line += c + pad
-			case i < t.Keys:
-				line += gap + c + pad
-			default:
-				line += gap + pad + c
-			}
-		}
-		out = append(out, strings.TrimRight(line, " "))
-	}
-	return out
-}
-
 // paceTable is what was expected, and what it came to.
-func paceTable(r migration.Report) table {
-	t := table{Heads: []string{"", "expected"}, Keys: 1}
+func paceTable(r migration.Report) render.Table {
+	t := render.Table{Margin: 2, Keys: 1, Columns: []render.Column{{Left: true}, {Head: "expected"}}}
 	e := r.Estimate
 	perSecond := unit.None[float64]()
 	if s, ok := e.Seconds.Get(); ok && s > 0 {
 		perSecond = unit.Some(float64(e.Bytes) / s)
 	}
-	share := unknown
-	if v, ok := e.BandwidthShare.Get(); ok {
-		share = v.String()
-	}
 	t.Rows = [][]string{
-		{"amount", size(e.Bytes)}, {"time", seconds(e.Seconds.V)}, {"rate", rateOpt(perSecond)},
-		{"CPU time", seconds(e.CPUSeconds.V)}, {"bandwidth", share},
+		{"amount", e.Bytes.String()}, {"time", seconds(e.Seconds.V)}, {"rate", rate(perSecond)},
+		{"CPU time", seconds(e.CPUSeconds.V)}, {"bandwidth", e.BandwidthShare.V.String()},
 	}
 	res, ok := r.Result.Get()
 	if !ok {
 		return t
 	}
 	got, known := res.Rate()
-	t.Heads = append(t.Heads, "achieved")
+	t.Columns = append(t.Columns, render.Column{Head: "achieved"})
 	model, own := byClocks(r)
-	for i, text := range []string{size(res.Moved()), span(res.Time) + model, rateOpt(unit.OptOf(float64(got), known)) + model, span(res.CPU) + own, "not measured"} {
+	for i, text := range []string{res.Moved().String(), render.Span(res.Time) + model, rate(unit.OptOf(float64(got), known)) + model, render.Span(res.CPU) + own, "not measured"} {
 		t.Rows[i] = append(t.Rows[i], text)
 	}
 	if r.Frozen.Known() {
-		t.Rows = append(t.Rows, []string{"frozen", "", seconds(r.Frozen) + model})
+		t.Add("frozen", "", seconds(r.Frozen)+model)
 	}
 	return t
 }
@@ -189,9 +131,4 @@ func byClocks(r migration.Report) (model, own string) {
 	return "", ""
 }
 
-func rateOpt(o unit.Opt[float64]) string {
-	if v, ok := o.Get(); ok {
-		return rate(v)
-	}
-	return unknown
-}
+func rate(o unit.Opt[float64]) string { return render.Show(o, render.Rate) }

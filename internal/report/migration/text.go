@@ -8,30 +8,30 @@ import (
 	"slices"
 
 	"homenode/internal/migration"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
 // Text prints a report for a terminal.
-func Text(w io.Writer, r migration.Report, o report.TextOptions) error {
+func Text(w io.Writer, r migration.Report, o render.TextOptions) error {
 	r = clean(r)
 	p := &printer{Terminal: o.Terminal()}
 	p.Wrapped("", headline(r))
 	for _, line := range about(r) {
 		p.Wrapped("  ", line)
 	}
-	p.section("MEMORY BY KIND")
-	p.table(kindTable(r, p.Width))
+	p.Section("MEMORY BY KIND")
+	p.Table(kindTable(r, p.Width))
 	p.stayed(r)
 	if r.Outcome != migration.Nothing {
-		p.section(paceTitle(r))
-		p.table(paceTable(r))
+		p.Section(paceTitle(r))
+		p.Table(paceTable(r))
 		p.list(sources(r.Estimate))
 		p.list(calls(r))
 	}
-	p.said("PROBLEMS", problems(r))
-	p.said("NOTES", r.Notes)
-	return o.Print(w, &p.Terminal, "report")
+	p.List("PROBLEMS", problems(r))
+	p.List("NOTES", r.Notes)
+	return p.Flush(w, "report")
 }
 
 // paceTitle: a dry run has achieved nothing.
@@ -45,16 +45,16 @@ func paceTitle(r migration.Report) string {
 // headline is the answer in one sentence.
 func headline(r migration.Report) string {
 	to := nodes(r.To)
-	target := orText(r.Target, "a workload")
+	target := render.Or(r.Target, "a workload")
 	switch res, _ := r.Result.Get(); r.Outcome {
 	case migration.Nothing:
 		return target + ": nothing to do: " + why(r)
 	case migration.Planned:
-		return fmt.Sprintf("%s: dry run: %s would be moved to %s", target, size(r.Estimate.Bytes), to)
+		return fmt.Sprintf("%s: dry run: %s would be moved to %s", target, r.Estimate.Bytes.String(), to)
 	case migration.Complete:
-		return fmt.Sprintf("%s: complete: %s moved to %s", target, size(res.Moved()), to)
+		return fmt.Sprintf("%s: complete: %s moved to %s", target, res.Moved().String(), to)
 	default:
-		text := fmt.Sprintf("%s: partly done: %s of %s moved to %s", target, size(res.Moved()), size(asked(r)), to)
+		text := fmt.Sprintf("%s: partly done: %s of %s moved to %s", target, res.Moved().String(), asked(r).String(), to)
 		if res.Stopped != "" {
 			text += "; stopped: " + res.Stopped
 		}
@@ -93,9 +93,9 @@ func about(r migration.Report) []string {
 	if r.Mode != migration.Freeze {
 		way += ", " + limits(r)
 	}
-	who := count(r.Before.Processes, "process") + ", " + count(r.Before.Files, "file")
+	who := render.Count(r.Before.Processes, "process") + ", " + render.Count(r.Before.Files, "file")
 	if foreign, ok := r.Before.Foreign.Get(); ok && foreign > 0 {
-		who += "; other processes use " + size(foreign) + " of it too"
+		who += "; other processes use " + foreign.String() + " of it too"
 		if r.LeaveShared {
 			who += ", which is left"
 		}
@@ -103,21 +103,21 @@ func about(r migration.Report) []string {
 		who += "; how much of it other processes use too is unknown"
 	}
 	if r.Before.Unread > 0 {
-		who += "; " + count(r.Before.Unread, "process") + " could not be looked at"
+		who += "; " + render.Count(r.Before.Unread, "process") + " could not be looked at"
 	}
 	if r.Before.Swapped > 0 {
-		who += "; " + size(r.Before.Swapped) + " are swapped out, on no node"
+		who += "; " + r.Before.Swapped.String() + " are swapped out, on no node"
 	}
-	return []string{way, who, "times by: " + orText(r.Clock, unknown) + ", " + how(r.How)}
+	return []string{way, who, "times by: " + render.Or(r.Clock, unknown) + ", " + render.How(r.How)}
 }
 
 func limits(r migration.Report) string {
 	text := "as fast as it goes"
 	if r.Rate > 0 {
-		text = "at most " + rate(float64(r.Rate))
+		text = "at most " + render.Rate(float64(r.Rate))
 	}
 	if r.MaxStall > 0 {
-		return text + ", no call longer than " + limit(r.MaxStall)
+		return text + ", no call longer than " + render.Span(r.MaxStall)
 	}
 	return text + ", calls of any length"
 }
@@ -126,7 +126,7 @@ func limits(r migration.Report) string {
 // (move_pages(2), and mm/migrate.c).
 var reasons = map[string]string{
 	"EACCES": "several processes map them, and moving those takes CAP_SYS_NICE; or the cpuset does not allow the node",
-	"EBUSY":  "somebody held them: pinned, locked or being written",
+	"EBUSY":  "another task held them: pinned, locked or being written",
 	"ENOMEM": "the node had no room for them",
 	"EFAULT": "they are the zero page, or their mapping went away",
 	"EIO":    "they are dirty, and could not be written back",
@@ -148,7 +148,7 @@ func (p *printer) stayed(r migration.Report) {
 				p.Line("")
 				p.Line("  What stayed, and why")
 			}
-			p.Hanging(fmt.Sprintf("    %-7s  %10s  ", k.Kind, size(f.Bytes)), text)
+			p.Hanging(fmt.Sprintf("    %-7s  %10s  ", k.Kind, f.Bytes.String()), text)
 		}
 	}
 }
@@ -187,22 +187,22 @@ func calls(r migration.Report) (out []string) {
 	if !ok {
 		return out
 	}
-	text := "longest call " + span(res.Longest)
+	text := "longest call " + render.Span(res.Longest)
 	if r.MaxStall > 0 {
-		text += " of at most " + limit(r.MaxStall)
+		text += " of at most " + render.Span(r.MaxStall)
 	}
-	out = append(out, fmt.Sprintf("%s; %s by %s, %s a call at the end", text, count(res.Calls, "call"), count(res.Workers, "worker"), count(res.Batch, "page")))
+	out = append(out, fmt.Sprintf("%s; %s by %s, %s a call at the end", text, render.Count(res.Calls, "call"), render.Count(res.Workers, "worker"), render.Count(res.Batch, "page")))
 	if res.Over > 0 {
-		out = append(out, count(res.Over, "call")+" took longer than was asked for: "+orText(res.OverWhy, "no reason is known"))
+		out = append(out, render.Count(res.Over, "call")+" took longer than was asked for: "+render.Or(res.OverWhy, "no reason is known"))
 	}
 	if res.Retried > 0 {
-		out = append(out, count(res.Retried, "page")+" were busy at first, and tried again")
+		out = append(out, render.Count(res.Retried, "page")+" were busy at first, and tried again")
 	}
 	return out
 }
 
 func heat(h migration.Heat) []string {
-	out := []string{fmt.Sprintf("accessed within %s: %s, by %s (%s), told apart by %s", limit(h.For), size(h.Bytes), orText(h.Source, unknown), how(h.How), orText(h.Unit, unknown))}
+	out := []string{fmt.Sprintf("accessed within %s: %s, by %s (%s), told apart by %s", render.Span(h.For), h.Bytes.String(), render.Or(h.Source, unknown), render.How(h.How), render.Or(h.Unit, unknown))}
 	for _, o := range h.Others {
 		out = append(out, "not used: "+o)
 	}
@@ -228,15 +228,8 @@ func problems(r migration.Report) (out []string) {
 	return out
 }
 
-func orText(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
-
 type printer struct {
-	report.Terminal
+	render.Terminal
 	seen []string
 }
 
@@ -249,31 +242,8 @@ func (p *printer) first(name string) bool {
 	return true
 }
 
-func (p *printer) section(title string) {
-	p.Line("")
-	p.Line(title)
-}
-
-// table prints what kindTable made fit; a line that is too wide all the same, of
-// absurd figures, is cut.
-func (p *printer) table(t table) {
-	for _, line := range t.lines() {
-		if report.Runes(line) > p.Width {
-			line = string([]rune(line)[:p.Width-1]) + "…"
-		}
-		p.Line(line)
-	}
-}
-
 func (p *printer) list(lines []string) {
 	for _, l := range lines {
 		p.Wrapped("  ", l)
-	}
-}
-
-func (p *printer) said(title string, lines []string) {
-	if len(lines) > 0 {
-		p.section(title)
-		p.list(lines)
 	}
 }

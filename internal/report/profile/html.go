@@ -8,10 +8,10 @@ import (
 	"html/template"
 	"io"
 	"slices"
-	"sync"
 
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
+	"homenode/internal/render/page"
 )
 
 // page.tmpl is well-formed XML too: the test reads it as such.
@@ -19,20 +19,14 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-// page is parsed when it is wanted: every command would pay for it at its start.
-var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"style":        report.Style,
-		"pictureStyle": func() template.CSS { return pictureStyle },
-		"picture":      func(p panel) template.HTML { return template.HTML(p.svg()) }, // escaped by the canvas
-		"verdictClass": verdictClass,
-		"short": func(all []table) []table {
-			return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return t.Long })
-		},
-		"long": func(all []table) []table {
-			return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return !t.Long })
-		},
-	}).Parse(pageText))
+var document = page.New(pageText, pictureStyle, template.FuncMap{
+	"verdictClass": verdictClass,
+	"short": func(all []table) []table {
+		return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return t.Long })
+	},
+	"long": func(all []table) []table {
+		return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return !t.Long })
+	},
 })
 
 func verdictClass(v profile.Verdict) string {
@@ -53,13 +47,13 @@ func HTML(w io.Writer, p profile.Profile) error {
 		Badges, Facts        []fact
 		Caveats              []string
 		Sections             []section
-	}{v.headline, how(v.How), orText(v.Clock, "clock unknown"), nil, v.facts, caveats(v.Profile), v.sections}
+	}{v.headline, render.How(v.How), render.Or(v.Clock, "clock unknown"), nil, v.facts, caveats(v.Profile), v.sections}
 	for _, f := range v.facts {
 		if slices.Contains([]string{"clock", "date", "took", "machine"}, f.Name) {
 			data.Badges = append(data.Badges, f)
 		}
 	}
-	if err := page().Execute(w, data); err != nil {
+	if err := document().Execute(w, data); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"homenode/internal/profile"
+	"homenode/internal/render"
 )
 
 // matrix is figures from nodes with CPUs to nodes with memory.
@@ -98,7 +99,7 @@ func latencySection(p profile.Profile) section {
 	m := newMatrix(p, p.Latency)
 	s.Tables = append(s.Tables, m.table("nanoseconds", tenths, same))
 	if slices.ContainsFunc(p.Latency, func(f profile.PairFigure) bool { return f.Cycles.Known() }) {
-		s.Tables = append(s.Tables, m.table("core cycles", digits, cycles))
+		s.Tables = append(s.Tables, m.table("core cycles", render.Number, cycles))
 	}
 	s.Notes = append(m.notes(), s.Notes...)
 	s.Panels = heatPanels(p, profile.Latency)

@@ -17,7 +17,7 @@ import (
 
 	"homenode/internal/golden"
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -26,7 +26,7 @@ func checkGolden(t *testing.T, name, got string) {
 	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
-func text(t *testing.T, p profile.Profile, o report.TextOptions) string {
+func text(t *testing.T, p profile.Profile, o render.TextOptions) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Text(&b, p, o); err != nil {
@@ -43,12 +43,12 @@ func TestDecisionText(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    profile.Profile
-		o    report.TextOptions
+		o    render.TextOptions
 	}{
-		{"ring-80", fake(4), report.TextOptions{UTF8: true}},
-		{"ring-80-ascii", fake(4), report.TextOptions{Width: 80}},
-		{"hostile-80", hostile(), report.TextOptions{UTF8: true}},
-		{"few-80", few(), report.TextOptions{UTF8: true}},
+		{"ring-80", fake(4), render.TextOptions{UTF8: true}},
+		{"ring-80-ascii", fake(4), render.TextOptions{Width: 80}},
+		{"hostile-80", hostile(), render.TextOptions{UTF8: true}},
+		{"few-80", few(), render.TextOptions{UTF8: true}},
 	} {
 		checkGolden(t, c.name+".txt", text(t, c.p, c.o))
 	}
@@ -59,11 +59,11 @@ func TestDecisionTextFits(t *testing.T) {
 	for name, make := range fixtures {
 		for _, width := range []int{60, 80, 132} {
 			for _, utf8 := range []bool{true, false} {
-				for line := range strings.Lines(text(t, make(), report.TextOptions{Width: width, UTF8: utf8})) {
+				for line := range strings.Lines(text(t, make(), render.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && r > '~' }
-					if report.Runes(line) > width || strings.IndexFunc(line, bad) >= 0 {
-						t.Errorf("%s at %d: %d columns: %q", name, width, report.Runes(line), line)
+					if render.Width(line) > width || strings.IndexFunc(line, bad) >= 0 {
+						t.Errorf("%s at %d: %d columns: %q", name, width, render.Width(line), line)
 					}
 				}
 			}
@@ -73,7 +73,7 @@ func TestDecisionTextFits(t *testing.T) {
 
 // What is not known is said to be unknown, with the reason, and never 0.
 func TestDecisionUnknown(t *testing.T) {
-	out := strings.Join(strings.Fields(text(t, fake(4), report.TextOptions{UTF8: true})), " ")
+	out := strings.Join(strings.Fields(text(t, fake(4), render.TextOptions{UTF8: true})), " ")
 	for _, want := range []string{
 		"modelled (lab)", "Caution: This is a virtual machine", "unknown: not enough free memory on node 0: 64 MiB are needed, 12 MiB are free: 1 → 0",
 		"not measured: the time budget of 5m0s was used up", "unknown: the kernel knows no weighted-interleave (6.9 has it): weighted-interleave 0-3 (read)",
@@ -86,7 +86,7 @@ func TestDecisionUnknown(t *testing.T) {
 	if i, j := strings.Index(out, "Caution"), strings.Index(out, "LATENCY"); i < 0 || i > j {
 		t.Error("the caveats do not come first")
 	}
-	if sparse := text(t, few(), report.TextOptions{}); !strings.Contains(sparse, "unknown CPU model: measured") || !strings.Contains(sparse, "not measured: there is one node only") {
+	if sparse := text(t, few(), render.TextOptions{}); !strings.Contains(sparse, "unknown CPU model: measured") || !strings.Contains(sparse, "not measured: there is one node only") {
 		t.Error(sparse)
 	}
 }
@@ -164,7 +164,7 @@ func wellFormed(t *testing.T, name, text string) {
 // Every known figure of the matrices stands in text, picture and page.
 func TestParityFaces(t *testing.T) {
 	p := fake(4)
-	out := map[string]string{"text": text(t, p, report.TextOptions{UTF8: true, Width: 200})}
+	out := map[string]string{"text": text(t, p, render.TextOptions{UTF8: true, Width: 200})}
 	for face, write := range faces {
 		var b bytes.Buffer
 		if err := write(&b, p); err != nil {
@@ -198,7 +198,7 @@ func TestDecisionNothingToDraw(t *testing.T) {
 			t.Errorf("%s: %v, want %q", face, err, want)
 		}
 	}
-	for _, face := range []func(io.Writer, profile.Profile) error{HTML, Curve, func(w io.Writer, p profile.Profile) error { return Text(w, p, report.TextOptions{}) }} {
+	for _, face := range []func(io.Writer, profile.Profile) error{HTML, Curve, func(w io.Writer, p profile.Profile) error { return Text(w, p, render.TextOptions{}) }} {
 		if err := face(full{}, fake(4)); !errors.Is(err, errFull) {
 			t.Errorf("a full disk: %v", err)
 		}
@@ -219,7 +219,7 @@ func TestDecisionHeatMapFits(t *testing.T) {
 		h := heatMap{matrix: newMatrix(p, p.Latency), print: tenths}
 		h.scale()
 		for _, f := range h.at {
-			if v, ok := f.Median.Get(); ok && report.TextWidth(tenths(v), 12) > h.w {
+			if v, ok := f.Median.Get(); ok && render.TextWidth(tenths(v), 12) > h.w {
 				t.Errorf("%d nodes: %s is wider than %v", n, tenths(v), h.w)
 			}
 		}
@@ -250,7 +250,7 @@ func TestDecisionLimits(t *testing.T) {
 func TestCleanLeavesTheCallers(t *testing.T) {
 	p := hostile()
 	before := p.Caveats[0].Text
-	if got := report.Cleaned(p); strings.ContainsRune(got.Caveats[0].Text, '\x1b') || got.Latency[0].Median != p.Latency[0].Median || got.Latency[0].Cycles != p.Latency[0].Cycles {
+	if got := render.Cleaned(p); strings.ContainsRune(got.Caveats[0].Text, '\x1b') || got.Latency[0].Median != p.Latency[0].Median || got.Latency[0].Cycles != p.Latency[0].Cycles {
 		t.Errorf("%q, %v", got.Caveats[0].Text, got.Latency[0])
 	}
 	if p.Caveats[0].Text != before {
@@ -259,15 +259,10 @@ func TestCleanLeavesTheCallers(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	for v, want := range map[float64]string{0: "0.00", 1.234: "1.23", 12.34: "12.3", 99.97: "100", 123.4: "123", 1234567: "1,234,567", 0.0012: "0.0012", -1500: "-1,500"} {
-		if got := digits(v); got != want {
-			t.Errorf("digits(%v) = %q, want %q", v, got, want)
-		}
-	}
-	if got := show(profile.Figure{Median: unit.Some(0.0), N: 3}, digits); got != "0.00" {
+	if got := show(profile.Figure{Median: unit.Some(0.0), N: 3}, render.Number); got != "0" {
 		t.Error(got)
 	}
-	if got := show(profile.Figure{}, digits); got != unknown {
+	if got := show(profile.Figure{}, render.Number); got != unknown {
 		t.Error(got)
 	}
 }
@@ -302,7 +297,7 @@ func TestRates(t *testing.T) {
 		rates []float64
 		want  string
 	}{
-		{[]float64{21.3e9, 6.1e9, 51.2e6}, "GB/s: 21.3 6.10 0.0512"}, {[]float64{55146136, 5.2e6, 512e3, 0}, "MB/s: 55.1 5.20 0.512 0.00"},
+		{[]float64{21.3e9, 6.1e9, 51.2e6}, "GB/s: 21.3 6.10 0.0512"}, {[]float64{55146136, 5.2e6, 512e3, 0}, "MB/s: 55.1 5.20 0.512 0"},
 		{[]float64{999.9e6, 1234567}, "MB/s: 1,000 1.23"}, {[]float64{1e9}, "GB/s: 1.00"}, {nil, "GB/s:"},
 	} {
 		var all []profile.Figure

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"homenode/internal/profile"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -130,11 +131,11 @@ func (g raoGrid) summary(cells []profile.RaoCell, llc unit.Bytes) table {
 	for _, n := range g.threads {
 		for _, sharing := range g.sharings {
 			for _, ws := range g.fewSizes(n, sharing, llc) {
-				row := []string{strconv.Itoa(n), noneOr(sharing), size(ws)}
+				row := []string{strconv.Itoa(n), noneOr(sharing), ws.String()}
 				for _, a := range arrangements {
 					k, cell := raoKey{n, a, ws, sharing}, "-" // not of the grid
 					if _, ok := g.at[k]; ok {
-						cell = show(g.cost(k), digits)
+						cell = show(g.cost(k), render.Number)
 					}
 					row = append(row, cell)
 				}
@@ -149,7 +150,7 @@ func noneOr(b unit.Bytes) string {
 	if b == 0 {
 		return "none"
 	}
-	return size(b)
+	return b.String()
 }
 
 func dominates(cells []profile.RaoCell, threads int, ws, sharing unit.Bytes) string {
@@ -168,8 +169,8 @@ func (g raoGrid) all() table {
 	t := table{Caption: "Every cell", Long: true, Keys: 4, Heads: []string{"threads", "shared", "where", "working set", "ns/op", "cycles/op",
 		"LLC misses/op", "LLC miss rate", "uncore penalty", "requests/op", "critical/op"}}
 	g.each(func(k raoKey, c profile.RaoCell) {
-		t.Rows = append(t.Rows, []string{strconv.Itoa(k.threads), noneOr(k.sharing), k.arrangement.String(), size(k.ws), show(c.PerOp, tenths), show(c.Cycles, digits),
-			show(c.LLCMiss, digits), show(c.MissRate, digits), show(c.Penalty, digits), show(c.Requests, digits), show(c.PenaltyPerOp, digits)})
+		t.Rows = append(t.Rows, []string{strconv.Itoa(k.threads), noneOr(k.sharing), k.arrangement.String(), k.ws.String(), show(c.PerOp, tenths), show(c.Cycles, render.Number),
+			show(c.LLCMiss, render.Number), show(c.MissRate, render.Number), show(c.Penalty, render.Number), show(c.Requests, render.Number), show(c.PenaltyPerOp, render.Number)})
 	})
 	return t
 }
@@ -192,7 +193,7 @@ func (g raoGrid) each(do func(raoKey, profile.RaoCell)) {
 func (g raoGrid) unknowns() unknowns {
 	var u unknowns
 	g.each(func(k raoKey, c profile.RaoCell) {
-		name := fmt.Sprintf("%d threads %v, %s, %s", k.threads, k.arrangement, size(k.ws), sharedText(k.sharing))
+		name := fmt.Sprintf("%d threads %v, %s, %s", k.threads, k.arrangement, k.ws.String(), sharedText(k.sharing))
 		for _, f := range []profile.Figure{c.PerOp, c.Cycles, c.MissRate, c.Penalty} {
 			if !f.Median.Known() {
 				u.add(f, name)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // section is one part of a profile, for all faces.
@@ -41,10 +41,10 @@ type view struct {
 	sections []section
 }
 
-type fact struct{ Name, Text string }
+type fact = render.Fact
 
 func newView(p profile.Profile) view {
-	v := view{Profile: report.Cleaned(p)}
+	v := view{Profile: render.Cleaned(p)}
 	v.headline, v.facts = headline(v.Profile), facts(v.Profile)
 	for _, make := range []func(profile.Profile) section{
 		latencySection, bandwidthSection, mixSection, loadedSection, cacheSection, sharingSection, coreSection,
@@ -59,12 +59,12 @@ func newView(p profile.Profile) view {
 
 // headline is the machine, and how its figures are known.
 func headline(p profile.Profile) string {
-	return "Profile of " + orText(p.Machine.CPUModel, "a machine of an unknown CPU model") + ": " + how(p.How) + "; " +
-		count(p.Machine.CPUs, "CPU") + ", " + nodes(p.Machine)
+	return "Profile of " + render.Or(p.Machine.CPUModel, "a machine of an unknown CPU model") + ": " + render.How(p.How) + "; " +
+		render.Count(p.Machine.CPUs, "CPU") + ", " + nodes(p.Machine)
 }
 
 func nodes(f profile.Fingerprint) string {
-	text, bare := count(len(f.Nodes), "node"), 0
+	text, bare := render.Count(len(f.Nodes), "node"), 0
 	for i := range f.Nodes {
 		if i < len(f.NodeCPUs) && f.NodeCPUs[i].IsEmpty() {
 			bare++
@@ -78,14 +78,14 @@ func nodes(f profile.Fingerprint) string {
 
 func facts(p profile.Profile) []fact {
 	return []fact{
-		{"how known", how(p.How)},
-		{"clock", orText(p.Clock, unknown)},
-		{"machine", orText(p.Origin, unknown)},
-		{"date", date(p.Date)},
-		{"took", took(p.Seconds)},
-		{"complete", orText(parts(p.Done), "no part")},
-		{"command", orText(p.Command, unknown)},
-		{"homenode", orText(p.Version, unknown)},
+		{Name: "how known", Text: render.How(p.How)},
+		{Name: "clock", Text: render.Or(p.Clock, unknown)},
+		{Name: "machine", Text: render.Or(p.Origin, unknown)},
+		{Name: "date", Text: render.Date(p.Date)},
+		{Name: "took", Text: render.Took(p.Seconds)},
+		{Name: "complete", Text: render.Or(parts(p.Done), "no part")},
+		{Name: "command", Text: render.Or(p.Command, unknown)},
+		{Name: "homenode", Text: render.Or(p.Version, unknown)},
 	}
 }
 
@@ -101,7 +101,7 @@ func parts(list []profile.Part) string {
 func caveats(p profile.Profile) []string {
 	var out []string
 	for _, c := range p.Caveats {
-		text := orText(c.Text, c.Code)
+		text := render.Or(c.Text, c.Code)
 		if len(c.Parts) > 0 {
 			text += " (" + parts(c.Parts) + ")"
 		}
@@ -121,7 +121,7 @@ func skips(p profile.Profile, of ...profile.Part) []string {
 		if s.What != "" {
 			what = ", " + s.What
 		}
-		out = append(out, "not measured"+what+": "+orText(s.Why, "no reason is given"))
+		out = append(out, "not measured"+what+": "+render.Or(s.Why, "no reason is given"))
 	}
 	return out
 }
@@ -156,7 +156,7 @@ func (u *unknowns) notes() []string {
 	for _, reason := range u.order {
 		of := u.of[reason]
 		if n := len(of); n > mostUnknown {
-			of = append(slices.Clone(of[:mostUnknown]), count(n-mostUnknown, "other"))
+			of = append(slices.Clone(of[:mostUnknown]), render.Count(n-mostUnknown, "other"))
 		}
 		out = append(out, unknown+": "+reason+": "+strings.Join(of, ", "))
 	}

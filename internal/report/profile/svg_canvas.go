@@ -4,11 +4,12 @@ package profile
 
 import (
 	"fmt"
+	"html/template"
 	"io"
 	"strings"
 
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // panel is one picture: a heat map or a plot, in CSS pixels. The page puts each in
@@ -23,16 +24,15 @@ type panel struct {
 
 // canvas is report's, with a pattern of its own for what is unknown.
 type canvas struct {
-	report.Canvas
+	render.Canvas
 	hatch string // id of the panel's pattern
 }
 
-// SVG is the panel alone, for the page: the page has the style and the title.
-func (p panel) svg() string {
+// Picture is the panel alone, for the page; everything in it was escaped by the canvas.
+func (p panel) Picture() template.HTML {
 	c := canvas{hatch: p.ID + "-hatch"}
 	p.draw(&c)
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="%[3]s-t">`+"\n<title id=\"%[3]s-t\">%[4]s</title>\n",
-		report.Coordinate(p.W), report.Coordinate(p.H), p.ID, report.EscapeXML(p.Title+". "+p.Sub)) + c.defs() + c.String() + "</svg>"
+	return c.Canvas.Picture(p.W, p.H, p.ID, p.Title+". "+p.Sub, c.defs())
 }
 
 func (c *canvas) defs() string {
@@ -66,16 +66,16 @@ func writeSVG(w io.Writer, p profile.Profile, title string, panels []panel) erro
 	}
 	var head canvas
 	right = max(right, 560)
-	head.Text(pageMargin, pageMargin+20, "h1", "start", report.FitText(title, 19, right-pageMargin))
-	head.Text(pageMargin, pageMargin+40, "sub", "start", report.FitText(headline(p), 13, right-pageMargin))
-	head.Text(pageMargin, pageMargin+56, "small", "start", report.FitText(orText(p.Clock, "clock unknown")+"; "+date(p.Date), 11, right-pageMargin))
-	width, height := report.Coordinate(right+pageMargin), report.Coordinate(y+high+pageMargin)
+	head.Text(pageMargin, pageMargin+20, "h1", "start", render.FitText(title, 19, right-pageMargin))
+	head.Text(pageMargin, pageMargin+40, "sub", "start", render.FitText(headline(p), 13, right-pageMargin))
+	head.Text(pageMargin, pageMargin+56, "small", "start", render.FitText(render.Or(p.Clock, "clock unknown")+"; "+render.Date(p.Date), 11, right-pageMargin))
+	width, height := render.Coordinate(right+pageMargin), render.Coordinate(y+high+pageMargin)
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="t">
 <title id="t">%[3]s</title>
 <style>%[4]s%[5]s</style>
 <rect class="paper" width="%[1]s" height="%[2]s"/>
 %[6]s%[7]s</svg>
-`, width, height, report.EscapeXML(title+": "+headline(p)), colours, pictureStyle, head.String(), body.String())
+`, width, height, render.EscapeXML(title+": "+headline(p)), colours, pictureStyle, head.String(), body.String())
 	if err != nil {
 		return fmt.Errorf("write picture: %w", err)
 	}
@@ -86,10 +86,10 @@ func writeSVG(w io.Writer, p profile.Profile, title string, panels []panel) erro
 func (p panel) card(x, y, wide, tall float64) string {
 	c, inner := canvas{}, canvas{hatch: p.ID + "-hatch"}
 	c.Rect(x, y, wide, tall, "frame", 0)
-	c.Text(x+cardPad, y+22, "h2", "start", report.FitText(p.Title, 14, wide-2*cardPad))
-	c.Text(x+cardPad, y+38, "small", "start", report.FitText(p.Sub, 11, wide-2*cardPad))
+	c.Text(x+cardPad, y+22, "h2", "start", render.FitText(p.Title, 14, wide-2*cardPad))
+	c.Text(x+cardPad, y+38, "small", "start", render.FitText(p.Sub, 11, wide-2*cardPad))
 	p.draw(&inner)
-	return c.String() + inner.defs() + fmt.Sprintf(`<g transform="translate(%s %s)">`, report.Coordinate(x+cardPad), report.Coordinate(y+cardTop)) + "\n" + inner.String() + "</g>\n"
+	return c.String() + inner.defs() + fmt.Sprintf(`<g transform="translate(%s %s)">`, render.Coordinate(x+cardPad), render.Coordinate(y+cardTop)) + "\n" + inner.String() + "</g>\n"
 }
 
 // colours are the page's names (report's style), for a picture that stands alone.

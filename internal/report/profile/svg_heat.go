@@ -10,12 +10,12 @@ import (
 	"strconv"
 
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // HeatMap draws latency or bandwidth from node to node as an SVG file.
 func HeatMap(w io.Writer, p profile.Profile, which profile.Part) error {
-	p = report.Cleaned(p)
+	p = render.Cleaned(p)
 	panels := heatPanels(p, which)
 	if len(panels) == 0 {
 		return nothing(p, which)
@@ -27,7 +27,7 @@ func HeatMap(w io.Writer, p profile.Profile, which profile.Part) error {
 func nothing(p profile.Profile, part profile.Part) error {
 	for _, s := range p.Skipped {
 		if s.Part == part && s.What == "" {
-			return fmt.Errorf("draw %s: it was not measured: %s", part, orText(s.Why, "no reason is given"))
+			return fmt.Errorf("draw %s: it was not measured: %s", part, render.Or(s.Why, "no reason is given"))
 		}
 	}
 	return fmt.Errorf("draw %s: the profile has none", part)
@@ -73,7 +73,7 @@ func (h *heatMap) scale() {
 	for _, f := range h.at {
 		if v, ok := f.Median.Get(); ok {
 			h.low, h.high = min(h.low, v), max(h.high, v)
-			letters = max(letters, report.Runes(h.print(v)))
+			letters = max(letters, render.Width(h.print(v)))
 		}
 	}
 	h.w, h.h = 64, 38
@@ -83,7 +83,7 @@ func (h *heatMap) scale() {
 	case n > 6:
 		h.w, h.h = 54, 32
 	}
-	h.w = max(h.w, float64(letters)*12*report.LetterWidth+10)
+	h.w = max(h.w, float64(letters)*12*render.LetterWidth+10)
 }
 
 // share is where a value is between the lowest and the highest. Values that are
@@ -113,22 +113,12 @@ func (h heatMap) draw(c *canvas) {
 }
 
 func (h heatMap) cell(c *canvas, x, y float64, f profile.Figure, local bool) {
-	class, text, colour := "num", "?", "url(#"+c.hatch+")"
-	v, ok := f.Median.Get()
-	if ok {
-		share := h.share(v)
-		text, colour = h.print(v), report.Shade(share)
-		if share > 0.55 {
-			class += " light"
-		}
-	} else {
-		class += " none"
+	if v, ok := f.Median.Get(); ok {
+		c.Cell(x, y, h.w, h.h, h.share(v), h.print(v), local)
+		return
 	}
-	if local {
-		class += " local"
-	}
-	c.Fill(x, y, h.w, h.h, "cell", colour)
-	c.Text(x+h.w/2, y+h.h/2+4.5, class, "middle", text)
+	c.Fill(x, y, h.w, h.h, "cell", "url(#"+c.hatch+")")
+	c.Text(x+h.w/2, y+h.h/2+4.5, "num none", "middle", "?")
 }
 
 // legend is the scale, and the hatch where there is one.
@@ -136,10 +126,10 @@ func (h heatMap) legend(c *canvas, y float64) {
 	const steps, wide = 8, 14.0
 	if !math.IsInf(h.low, 0) {
 		low, high := h.print(h.low), h.print(h.high)
-		x := heatLeft + report.TextWidth(low, 11) + 6
+		x := heatLeft + render.TextWidth(low, 11) + 6
 		c.Text(heatLeft, y+10, "axis", "start", low)
 		for i := range steps {
-			c.Fill(x+float64(i)*wide, y, wide, 12, "cell", report.Shade(float64(i)/(steps-1)*h.share(h.high)))
+			c.Fill(x+float64(i)*wide, y, wide, 12, "cell", render.Shade(float64(i)/(steps-1)*h.share(h.high)))
 		}
 		c.Text(x+steps*wide+6, y+10, "axis", "start", high)
 	}
@@ -154,7 +144,7 @@ const chunk = 6
 
 // Curve draws latency against load as an SVG file.
 func Curve(w io.Writer, p profile.Profile) error {
-	p = report.Cleaned(p)
+	p = render.Cleaned(p)
 	panels := curvePanels(p)
 	if len(panels) == 0 {
 		return nothing(p, profile.Loaded)
@@ -190,7 +180,7 @@ func curvePanels(p profile.Profile) []panel {
 func curvePlot(curves []profile.Curve, r rates) *plot {
 	pl := &plot{xLabel: r.unit, yLabel: "ns", wide: 490}
 	for i, c := range curves {
-		s := line{name: orText(c.Name, "unnamed"), style: i, joined: true}
+		s := line{name: render.Or(c.Name, "unnamed"), style: i, joined: true}
 		for _, pt := range c.Points {
 			x, ok1 := pt.Bandwidth.Median.Get()
 			y, ok2 := pt.Latency.Median.Get()
@@ -213,7 +203,7 @@ func extremes(f profile.Figure, scale float64) *[2]float64 {
 
 // WorkingSet draws latency by working set as an SVG file, with the caches found.
 func WorkingSet(w io.Writer, p profile.Profile) error {
-	p = report.Cleaned(p)
+	p = render.Cleaned(p)
 	panels := workingSetPanels(p)
 	if len(panels) == 0 {
 		return nothing(p, profile.Caches)
@@ -231,7 +221,7 @@ func workingSetPanels(p profile.Profile) []panel {
 	}
 	for _, c := range p.Caches {
 		if b, ok := c.Size.Get(); ok {
-			pl.limits = append(pl.limits, limit{float64(b), "L" + strconv.Itoa(c.Level) + " " + size(b)})
+			pl.limits = append(pl.limits, limit{float64(b), "L" + strconv.Itoa(c.Level) + " " + b.String()})
 		}
 	}
 	if pl.lines = []line{s}; pl.empty() {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -68,7 +68,7 @@ type frame struct {
 	left, right, top, end float64
 	x0, x1, y1            float64 // of the axes, in the figures' units
 	rows                  []int   // of the limits' texts
-	names                 [][2]float64
+	names                 []render.LegendEntry
 	nameRows              int
 }
 
@@ -149,26 +149,16 @@ func (f *frame) placeLimits() {
 
 // limitText is from where to where a limit's text goes.
 func (f frame) limitText(l limit) (from, to float64) {
-	w := report.TextWidth(l.text, 10.5)
+	w := render.TextWidth(l.text, 10.5)
 	from = min(max(f.x(l.x)-w/2, f.left), f.right-w)
 	return from, from + w
 }
 
-// placeNames puts the lines' names in rows below the plot.
+// placeNames puts the lines' names in rows below the plot; a single line needs none.
 func (f *frame) placeNames() {
-	x, row := f.left, 0
-	if len(f.p.lines) < 2 {
-		return
+	if len(f.p.lines) > 1 {
+		f.names, f.nameRows = render.Legend(render.Each(f.p.lines, func(l line) string { return l.name }), f.left, f.right+plotRight)
 	}
-	for _, l := range f.p.lines {
-		w := 30 + report.TextWidth(l.name, 11) + 14
-		if x > f.left && x+w > f.right+plotRight {
-			x, row = f.left, row+1
-		}
-		f.names = append(f.names, [2]float64{x, float64(row)})
-		x += w
-	}
-	f.nameRows = row + 1
 }
 
 func (f frame) draw(c *canvas) {
@@ -183,18 +173,18 @@ func (f frame) draw(c *canvas) {
 		f.drawLine(c, l)
 	}
 	for i, at := range f.names {
-		l, y := f.p.lines[i], f.end+plotFoot+at[1]*nameRow+8
+		l, y := f.p.lines[i], f.end+plotFoot+float64(at.Row)*nameRow+8
 		if l.joined {
-			c.Line(at[0], y-4, at[0]+24, y-4, l.class("curve"))
+			c.Line(at.X, y-4, at.X+24, y-4, l.class("curve"))
 		}
-		c.Path(mark(l.style, at[0]+12, y-4), l.class("dot"))
-		c.Text(at[0]+30, y, "name", "start", report.FitText(l.name, 11, f.right+plotRight-at[0]-30))
+		c.Path(mark(l.style, at.X+12, y-4), l.class("dot"))
+		c.Text(at.X+30, y, "name", "start", render.FitText(l.name, 11, f.right+plotRight-at.X-30))
 	}
 }
 
 func (f frame) drawAxes(c *canvas) {
 	c.Text(f.left-6, plotHead-3, "axis", "end", f.p.yLabel)
-	step := report.TickStep(f.y1)
+	step := render.TickStep(f.y1)
 	for i := 0; float64(i)*step <= f.y1; i++ {
 		v := float64(i) * step
 		class := "grid"
@@ -217,7 +207,7 @@ func (f frame) drawAxes(c *canvas) {
 
 func (f frame) xText(v float64) string {
 	if f.p.xLog {
-		return size(unit.Bytes(v))
+		return unit.Bytes(v).String()
 	}
 	return tickText(v)
 }
@@ -226,7 +216,7 @@ func (f frame) xText(v float64) string {
 func (f frame) xTicks() []float64 {
 	var out []float64
 	if !f.p.xLog {
-		step := report.TickStep(f.x1)
+		step := render.TickStep(f.x1)
 		for i := 0; float64(i)*step <= f.x1; i++ {
 			out = append(out, float64(i)*step)
 		}
@@ -263,7 +253,7 @@ func (f frame) drawLine(c *canvas, l line) {
 		} else {
 			path.WriteString("L")
 		}
-		path.WriteString(report.Coordinate(f.x(pt.x)) + " " + report.Coordinate(f.y(pt.y)))
+		path.WriteString(render.Coordinate(f.x(pt.x)) + " " + render.Coordinate(f.y(pt.y)))
 	}
 	if l.joined && len(l.points) > 1 {
 		c.Path(path.String(), l.class("curve"))
@@ -278,34 +268,34 @@ func (f frame) drawLine(c *canvas, l line) {
 func (f frame) bars(c *canvas, l line, pt point) {
 	const least = 4.0 // pixels: a mark is larger
 	if pt.ys != nil && f.y(pt.ys[0])-f.y(pt.ys[1]) > least {
-		x := report.Coordinate(f.x(pt.x))
-		c.Path("M"+x+" "+report.Coordinate(f.y(pt.ys[0]))+"V"+report.Coordinate(f.y(pt.ys[1]))+whisker(f.x(pt.x), f.y(pt.ys[0]), true)+whisker(f.x(pt.x), f.y(pt.ys[1]), true), l.class("bar"))
+		x := render.Coordinate(f.x(pt.x))
+		c.Path("M"+x+" "+render.Coordinate(f.y(pt.ys[0]))+"V"+render.Coordinate(f.y(pt.ys[1]))+whisker(f.x(pt.x), f.y(pt.ys[0]), true)+whisker(f.x(pt.x), f.y(pt.ys[1]), true), l.class("bar"))
 	}
 	if pt.xs != nil && f.x(pt.xs[1])-f.x(pt.xs[0]) > least {
-		c.Path("M"+report.Coordinate(f.x(pt.xs[0]))+" "+report.Coordinate(f.y(pt.y))+"H"+report.Coordinate(f.x(pt.xs[1]))+whisker(f.x(pt.xs[0]), f.y(pt.y), false)+whisker(f.x(pt.xs[1]), f.y(pt.y), false), l.class("bar"))
+		c.Path("M"+render.Coordinate(f.x(pt.xs[0]))+" "+render.Coordinate(f.y(pt.y))+"H"+render.Coordinate(f.x(pt.xs[1]))+whisker(f.x(pt.xs[0]), f.y(pt.y), false)+whisker(f.x(pt.xs[1]), f.y(pt.y), false), l.class("bar"))
 	}
 }
 
 func whisker(x, y float64, level bool) string {
 	if level {
-		return "M" + report.Coordinate(x-3) + " " + report.Coordinate(y) + "H" + report.Coordinate(x+3)
+		return "M" + render.Coordinate(x-3) + " " + render.Coordinate(y) + "H" + render.Coordinate(x+3)
 	}
-	return "M" + report.Coordinate(x) + " " + report.Coordinate(y-3) + "V" + report.Coordinate(y+3)
+	return "M" + render.Coordinate(x) + " " + render.Coordinate(y-3) + "V" + render.Coordinate(y+3)
 }
 
 // mark is a path around a point: circle, square, triangle, diamond, and the first
 // two turned.
 func mark(style int, x, y float64) string {
-	n := func(dx, dy float64) string { return report.Coordinate(x+dx) + " " + report.Coordinate(y+dy) }
+	n := func(dx, dy float64) string { return render.Coordinate(x+dx) + " " + render.Coordinate(y+dy) }
 	switch style % chunk {
 	case 1:
 		return "M" + n(-3, -3) + "h6v6h-6z"
 	case 2:
-		return "M" + n(0, -4) + "L" + n(3.8, 3) + "H" + report.Coordinate(x-3.8) + "z"
+		return "M" + n(0, -4) + "L" + n(3.8, 3) + "H" + render.Coordinate(x-3.8) + "z"
 	case 3:
 		return "M" + n(0, -4.2) + "L" + n(4.2, 0) + "L" + n(0, 4.2) + "L" + n(-4.2, 0) + "z"
 	case 4:
-		return "M" + n(0, 4) + "L" + n(3.8, -3) + "H" + report.Coordinate(x-3.8) + "z"
+		return "M" + n(0, 4) + "L" + n(3.8, -3) + "H" + render.Coordinate(x-3.8) + "z"
 	case 5:
 		return "M" + n(-4, -1.5) + "h8v3h-8z"
 	}

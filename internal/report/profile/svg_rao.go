@@ -8,13 +8,13 @@ import (
 	"strconv"
 
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
 // Rao draws Rao's grid as an SVG file.
 func Rao(w io.Writer, p profile.Profile) error {
-	p = report.Cleaned(p)
+	p = render.Cleaned(p)
 	panels := raoPanels(p)
 	if len(panels) == 0 {
 		return nothing(p, profile.Rao)
@@ -30,7 +30,7 @@ func raoPanels(p profile.Profile) []panel {
 	for _, n := range g.threads {
 		for _, sharing := range g.sharings {
 			if pl := g.plot(n, sharing, llc); !pl.empty() {
-				title := count(n, "thread") + ", " + sharedText(sharing)
+				title := render.Count(n, "thread") + ", " + sharedText(sharing)
 				out = append(out, pl.panel("rao-"+strconv.Itoa(len(out)), title, g.unit()+" per operation"))
 			}
 		}
@@ -43,7 +43,7 @@ func sharedText(b unit.Bytes) string {
 	if b == 0 {
 		return "nothing shared"
 	}
-	return size(b) + " shared"
+	return b.String() + " shared"
 }
 
 func (g raoGrid) plot(threads int, sharing, llc unit.Bytes) *plot {
@@ -104,7 +104,7 @@ func (g raoGrid) scatters(cells []profile.RaoCell) []panel {
 			penalty.lines, miss.lines = append(penalty.lines, pen), append(miss.lines, mis)
 		}
 	}
-	over := fmt.Sprintf("; %s; %s per load or add", count(r.N, "cell"), g.unit())
+	over := fmt.Sprintf("; %s; %s per load or add", render.Count(r.N, "cell"), g.unit())
 	return []panel{
 		penalty.panel("rao-penalty", "Uncore penalty: "+coefficient(r.Penalty), "W/A"+over),
 		miss.panel("rao-misses", "LLC miss rate: "+coefficient(r.MissRate), "of the same cells"+over),

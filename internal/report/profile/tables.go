@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"homenode/internal/profile"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -41,15 +42,15 @@ func loadedSection(p profile.Profile) section {
 		Sub: "One CPU waits for its loads while others read, with a pause that is shorter from column to column."}
 	r := loadedRates(p.Loaded)
 	for _, c := range p.Loaded {
-		t := table{Caption: orText(c.Name, "unnamed") + " (" + arrow(c.From, c.To) + ")", Heads: []string{"pause"}, Keys: 1}
+		t := table{Caption: render.Or(c.Name, "unnamed") + " (" + arrow(c.From, c.To) + ")", Heads: []string{"pause"}, Keys: 1}
 		load, latency, wide := []string{r.unit}, []string{"ns"}, []string{"ns ±"}
 		var u unknowns
 		for _, pt := range c.Points {
 			t.Heads = append(t.Heads, strconv.Itoa(pt.Pause))
-			load, latency = append(load, show(pt.Bandwidth, r.print)), append(latency, showOpt(pt.Latency.Median, tenths))
+			load, latency = append(load, show(pt.Bandwidth, r.print)), append(latency, render.Show(pt.Latency.Median, tenths))
 			wide = append(wide, wideSpread(pt.Latency))
-			u.add(pt.Bandwidth, fmt.Sprintf("%s, bandwidth at %d", orText(c.Name, "unnamed"), pt.Pause))
-			u.add(pt.Latency, fmt.Sprintf("%s, latency at %d", orText(c.Name, "unnamed"), pt.Pause))
+			u.add(pt.Bandwidth, fmt.Sprintf("%s, bandwidth at %d", render.Or(c.Name, "unnamed"), pt.Pause))
+			u.add(pt.Latency, fmt.Sprintf("%s, latency at %d", render.Or(c.Name, "unnamed"), pt.Pause))
 		}
 		t.Rows = [][]string{load, latency}
 		if slices.ContainsFunc(wide[1:], func(s string) bool { return s != "" }) {
@@ -57,7 +58,7 @@ func loadedSection(p profile.Profile) section {
 		}
 		if len(c.Points) == 0 {
 			t.Rows = nil
-			u.say("it has no points", orText(c.Name, "unnamed"))
+			u.say("it has no points", render.Or(c.Name, "unnamed"))
 		}
 		s = s.with(t, u)
 	}
@@ -80,16 +81,16 @@ func cacheSection(p profile.Profile) section {
 	var u unknowns
 	for _, c := range p.Caches {
 		name := "L" + strconv.Itoa(c.Level)
-		t.Rows = append(t.Rows, []string{name, sizeOpt(c.Size), sizeOpt(c.Next), sizeOpt(c.Firmware), show(c.Latency, tenths)})
+		t.Rows = append(t.Rows, []string{name, c.Size.String(), c.Next.String(), c.Firmware.String(), show(c.Latency, tenths)})
 		if !c.Size.Known() {
-			u.say(orText(c.Why, "no reason is given"), "size of "+name)
+			u.say(render.Or(c.Why, "no reason is given"), "size of "+name)
 		}
 		u.add(c.Latency, "latency of "+name)
 	}
 	s = s.with(t, u)
 	scan := table{Caption: "Latency by working set", Heads: []string{"working set", "ns a load"}, Keys: 1, Long: true}
 	for _, w := range p.WorkingSets {
-		scan.Rows = append(scan.Rows, []string{size(w.Bytes), show(w.Figure, tenths)})
+		scan.Rows = append(scan.Rows, []string{w.Bytes.String(), show(w.Figure, tenths)})
 	}
 	return s.with(scan, unknowns{})
 }
@@ -117,7 +118,7 @@ func (a apart) String() string {
 		}
 		return "other node, distance unknown"
 	}
-	return orText(string(a.level), unknown)
+	return render.Or(string(a.level), unknown)
 }
 
 func near(a, b apart) int {
@@ -242,7 +243,7 @@ func coreSection(p profile.Profile) section {
 		}
 		m := median(all)
 		low, high := unit.OptOf(m.Min, m.N > 0), unit.OptOf(m.Max, m.N > 0)
-		t.Rows = append(t.Rows, []string{k.String(), strconv.Itoa(len(by[k])), showOpt(m.Median, tenths), showOpt(low, tenths), showOpt(high, tenths)})
+		t.Rows = append(t.Rows, []string{k.String(), strconv.Itoa(len(by[k])), render.Show(m.Median, tenths), render.Show(low, tenths), render.Show(high, tenths)})
 	}
 	return s.with(t, u).with(long, unknowns{})
 }
@@ -268,14 +269,14 @@ func migrationSection(p profile.Profile) section {
 		perPage, rate := newMatrix(p, times), newMatrix(p, speeds)
 		perPage.between, rate.between = true, true
 		r := ratesOf(pairFigures(speeds)...)
-		s.Tables = append(s.Tables, perPage.table("µs a page of "+size(page), micros, same), rate.table(r.unit+" in pages of "+size(page), r.print, same))
+		s.Tables = append(s.Tables, perPage.table("µs a page of "+page.String(), micros, same), rate.table(r.unit+" in pages of "+page.String(), r.print, same))
 		notes = append(notes, perPage.notes()...)
 	}
 	s.Notes = append(notes, s.Notes...)
 	return s
 }
 
-func micros(ns float64) string { return digits(ns / 1000) }
+func micros(ns float64) string { return render.Number(ns / 1000) }
 
 // policySection is what numademo shows: policies by kinds of work.
 func policySection(p profile.Profile) section {
@@ -301,7 +302,7 @@ func policySection(p profile.Profile) section {
 		}
 		if !slices.Contains(works, r.Work) {
 			works = append(works, r.Work)
-			heads[r.Work] = orText(r.Work, unknown) + " " + speed.unitOf(r.Unit)
+			heads[r.Work] = render.Or(r.Work, unknown) + " " + speed.unitOf(r.Unit)
 		}
 		at[cell{w, r.Work}] = r
 	}
@@ -311,14 +312,14 @@ func policySection(p profile.Profile) section {
 	}
 	var u unknowns
 	for _, w := range rows {
-		row := []string{orText(w.policy, unknown), cpuName(w.cpu)}
+		row := []string{render.Or(w.policy, unknown), cpuName(w.cpu)}
 		for _, work := range works {
 			r, ok := at[cell{w, work}]
 			if !ok {
 				r.Why = "not measured"
 			}
-			row = append(row, show(r.Figure, speed.printerOf(r.Unit)), showOpt(r.Against, ratio))
-			u.add(r.Figure, fmt.Sprintf("%s (%s)", orText(w.policy, unknown), work))
+			row = append(row, show(r.Figure, speed.printerOf(r.Unit)), render.Show(r.Against, ratio))
+			u.add(r.Figure, fmt.Sprintf("%s (%s)", render.Or(w.policy, unknown), work))
 		}
 		t.Rows = append(t.Rows, row)
 	}

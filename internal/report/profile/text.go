@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // Text prints a profile for a terminal.
-func Text(w io.Writer, p profile.Profile, o report.TextOptions) error {
+func Text(w io.Writer, p profile.Profile, o render.TextOptions) error {
 	v, out := newView(p), &printer{o.Terminal()}
 	out.Wrapped("", v.headline)
 	for _, f := range v.facts {
@@ -26,11 +26,11 @@ func Text(w io.Writer, p profile.Profile, o report.TextOptions) error {
 	for _, s := range v.sections {
 		out.section(s)
 	}
-	return o.Print(w, &out.Terminal, "profile")
+	return out.Flush(w, "profile")
 }
 
 // printer prints a profile.
-type printer struct{ report.Terminal }
+type printer struct{ render.Terminal }
 
 func (p *printer) section(s section) {
 	p.Line("")
@@ -46,7 +46,7 @@ func (p *printer) section(s section) {
 		if t.Caption != "" {
 			p.Wrapped("  ", t.Caption)
 		}
-		p.Columns(t.columns())
+		p.Table(t.columns())
 	}
 	for _, n := range s.Notes {
 		p.Wrapped("  ", n)
@@ -68,6 +68,8 @@ const (
 	cellWidth = 21
 )
 
-func (t table) columns() report.Columns {
-	return report.Columns{Keys: t.Keys, Lines: append(report.HeadRows(t.Heads), t.Rows...), KeyWidth: keyWidth, CellWidth: cellWidth}
+func (t table) columns() render.Table {
+	all := render.TableOf(t.Keys, keyWidth, cellWidth, t.Heads...)
+	all.Rows = t.Rows
+	return all
 }

@@ -3,14 +3,13 @@
 package simulation
 
 import (
-	"fmt"
 	"html/template"
 	"strconv"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
-type canvas struct{ report.Canvas }
+type canvas struct{ render.Canvas }
 
 // panel is one picture in its card, with the table of what it shows.
 type panel struct {
@@ -24,8 +23,7 @@ type panel struct {
 func (p panel) Picture() template.HTML {
 	var c canvas
 	p.draw(&c)
-	return template.HTML(fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="%[3]s-t">`+"\n<title id=\"%[3]s-t\">%[4]s</title>\n",
-		report.Coordinate(wide), report.Coordinate(p.high), p.ID, report.EscapeXML(p.Title+". "+p.Sub)) + c.String() + "</svg>")
+	return c.Canvas.Picture(wide, p.high, p.ID, p.Title+". "+p.Sub, "")
 }
 
 // hues is how many colours there are; arms beyond have them again, paler. The arm

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
@@ -22,7 +23,7 @@ func (v view) armPanels() []panel {
 	var out []panel
 	for i, sub := range []string{"Share of the DRAM reads of all workloads; more is better.", "Instance-time that was not bound, of approved workloads (as in MAO, Fig. 6)."} {
 		m := v.armFigures()[i]
-		b := bars{print: ratio, axis: short, top: 1}
+		b := bars{print: render.Ratio, axis: short, top: 1}
 		g := barGroup{}
 		t := table{Heads: []string{"arm", m.title}, Keys: 1}
 		for k, a := range v.Arms {
@@ -39,7 +40,7 @@ func (v view) armPanels() []panel {
 // changePanels are the services' latency and CPU against the base (as in MAO, Fig. 8).
 func (v view) changePanels() (out []panel) {
 	for _, m := range []figure{v.figureNamed(scenario.Latency), v.figureNamed(scenario.CPUPerOp)} {
-		b := bars{print: change, axis: shortChange}
+		b := bars{print: render.Change, axis: shortChange}
 		t := table{Heads: []string{"service", "arm", "change", "paper"}, Keys: 2}
 		for _, name := range v.services {
 			g := barGroup{name: name}
@@ -83,14 +84,14 @@ func changeCell(s scenario.Spread) cell {
 	if s.N == 0 {
 		return cell{Text: none}
 	}
-	return cell{Text: change(s.Median), Range: changeRange(s)}
+	return cell{Text: render.Change(s.Median), Range: changeRange(s)}
 }
 
 func paperCell(r barRow) cell {
 	if !r.marked {
 		return cell{}
 	}
-	return cell{Text: change(r.mark)}
+	return cell{Text: render.Change(r.mark)}
 }
 
 // moment is one figure of a sample; latency has none where there are no requests.
@@ -247,7 +248,7 @@ func meanOf(points []point) (text, hour string) {
 	if n == 0 {
 		return none, hour
 	}
-	return digits(sum / n), hour
+	return render.Number(sum / n), hour
 }
 
 // short is a figure of an axis.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
@@ -38,11 +39,11 @@ func (v view) gainPanel() (panel, bool) {
 			}
 			from := float64(bin) * width
 			l.points = append(l.points, point{from + width/2, s.Median, s.Min, s.Max})
-			c := cell{Text: change(s.Median)}
+			c := cell{Text: render.Change(s.Median)}
 			if s.N > 1 && s.Min < s.Max {
-				c.Range = change(s.Min) + " to " + change(s.Max)
+				c.Range = render.Change(s.Min) + " to " + render.Change(s.Max)
 			}
-			t.Rows = append(t.Rows, append(words(shortPercent(from)+"–"+shortPercent(from+width), a.Name), c, cell{Text: whole(float64(n))}))
+			t.Rows = append(t.Rows, append(words(shortPercent(from)+"–"+shortPercent(from+width), a.Name), c, cell{Text: render.Whole(float64(n))}))
 		}
 		p.lines = append(p.lines, l)
 	}
@@ -130,7 +131,7 @@ func (v view) spreadPanel() (panel, bool) {
 		p.lines = append(p.lines, l)
 		row := words(a.Name)
 		for _, q := range []float64{0.1, 0.25, 0.5, 0.75, 0.9} {
-			row = append(row, cell{Text: ratio(quantile(all, q))})
+			row = append(row, cell{Text: render.Ratio(quantile(all, q))})
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -196,15 +197,15 @@ func (v view) gains(arm int) []cell {
 	}
 	s := scenario.SpreadOf(all)
 	n := float64(len(all))
-	return []cell{{Text: signed(s.Median), Range: signed(s.Min) + " to " + signed(s.Max)}, {Text: percent(float64(more) / n)}, {Text: percent(float64(less) / n)}}
+	return []cell{{Text: signed(s.Median), Range: signed(s.Min) + " to " + signed(s.Max)}, {Text: render.Percent(float64(more) / n)}, {Text: render.Percent(float64(less) / n)}}
 }
 
 func signed(v float64) string {
 	switch {
 	case v < 0:
-		return "−" + ratio(-v)
+		return "−" + render.Ratio(-v)
 	case v > 0:
-		return "+" + ratio(v)
+		return "+" + render.Ratio(v)
 	}
-	return ratio(v)
+	return render.Ratio(v)
 }

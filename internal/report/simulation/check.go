@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
@@ -23,10 +23,10 @@ func check(r scenario.Result) error {
 		return fmt.Errorf("show result: schema %d is newer than %d", r.Schema, scenario.ResultSchema)
 	}
 	if r.How != modelled && !(r.How == "" && len(r.Arms) == 0) {
-		return fmt.Errorf("show result: how is %q: a scenario's figures are %s", report.Printable(r.How), modelled)
+		return fmt.Errorf("show result: how is %q: a scenario's figures are %s", render.Printable(r.How), modelled)
 	}
 	if r.Against != "" && !slices.ContainsFunc(r.Arms, func(a scenario.Outcome) bool { return a.Name == r.Against }) && len(r.Arms) > 0 {
-		return fmt.Errorf("show result: no arm is called %q, which the others are to be compared with", report.Printable(r.Against))
+		return fmt.Errorf("show result: no arm is called %q, which the others are to be compared with", render.Printable(r.Against))
 	}
 	if err := checkNumbers("", reflect.ValueOf(r)); err != nil {
 		return fmt.Errorf("show result: %w", err)

@@ -5,6 +5,7 @@ package simulation
 import (
 	"math"
 
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
@@ -47,7 +48,7 @@ func (c claimed) what() string {
 	case c.figure.OfServices() && c.Metric != scenario.LocalRatio: // that is of the whole run
 		text += " of all services"
 	}
-	text += ": " + orText(c.Arm, unknown)
+	text += ": " + render.Or(c.Arm, unknown)
 	if c.Absolute() {
 		return text
 	}
@@ -63,7 +64,7 @@ func (c claimed) paper() string {
 	case c.Absolute():
 		return c.figure.print(v)
 	}
-	return change(v)
+	return render.Change(v)
 }
 
 func (c claimed) ours() cell {

@@ -5,6 +5,7 @@ package simulation
 import (
 	"math"
 
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
@@ -27,27 +28,27 @@ const wholeRun = ", whole run"
 func figureOf(m scenario.Metric, seconds float64) figure {
 	switch m.Name {
 	case scenario.Latency:
-		return figure{m, "latency", span}
+		return figure{m, "latency", render.Seconds}
 	case "p99":
-		return figure{m, "p99 latency", span}
+		return figure{m, "p99 latency", render.Seconds}
 	case scenario.CPUPerOp:
-		return figure{m, "CPU per operation", span}
+		return figure{m, "CPU per operation", render.Seconds}
 	case scenario.LocalRatio:
-		return figure{m, "local ratio", ratio}
+		return figure{m, "local ratio", render.Ratio}
 	case "ipc":
-		return figure{m, "IPC", digits}
+		return figure{m, "IPC", render.Number}
 	case scenario.Throughput:
 		return figure{m, "throughput", func(v float64) string { return perSecond(v, seconds) }}
 	case "unbind_ratio":
-		return figure{m, "unbind ratio", ratio}
+		return figure{m, "unbind ratio", render.Ratio}
 	case "moved_bytes":
-		return figure{m, "moved" + wholeRun, size}
+		return figure{m, "moved" + wholeRun, render.Bytes}
 	case "cpu_seconds":
-		return figure{m, "CPU time", cpuTime}
+		return figure{m, "CPU time", render.Seconds}
 	case "binds", "unbinds", "refused":
-		return figure{m, m.Name + wholeRun, whole}
+		return figure{m, m.Name + wholeRun, render.Whole}
 	}
-	return figure{m, m.Name, digits}
+	return figure{m, m.Name, render.Number}
 }
 
 // figureNamed finds one; of a name that no metric has there is no figure.

@@ -5,11 +5,10 @@ package simulation
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
-	"sync"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
+	"homenode/internal/render/page"
 	"homenode/internal/sim/scenario"
 )
 
@@ -18,13 +17,7 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-// page is parsed when it is wanted: every command would pay for it at its start.
-var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"style":        report.Style,
-		"pictureStyle": func() template.CSS { return pictureStyle },
-	}).Parse(pageText))
-})
+var document = page.New(pageText, pictureStyle, nil)
 
 // section is one part of the page.
 type section struct {
@@ -32,7 +25,7 @@ type section struct {
 	Panels         []panel
 	Tables         []table
 	Folded         []table
-	Names          []report.Fact // what is meant by names of the tables
+	Names          []render.Fact // what is meant by names of the tables
 }
 
 // HTML writes one self-contained page: no scripts, nothing fetched.
@@ -48,22 +41,22 @@ func HTML(w io.Writer, r scenario.Result) error {
 		Badges   []string
 		Sections []section
 		Notes    []string
-		Facts    []report.Fact
+		Facts    []render.Fact
 		Modelled string
-	}{orText(v.Scenario, unknown), v.answer[0], v.answer[1:], v.badges(), v.sections(), v.notes, v.facts, v.facts[0].Text}
-	if err := page().Execute(w, data); err != nil {
+	}{render.Or(v.Scenario, unknown), v.answer[0], v.answer[1:], v.badges(), v.sections(), v.notes, v.facts, v.facts[0].Text}
+	if err := document().Execute(w, data); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil
 }
 
 func (v view) badges() []string {
-	out := []string{orText(v.Machine, "machine "+unknown)}
+	out := []string{render.Or(v.Machine, "machine "+unknown)}
 	if len(v.Arms) > 0 {
-		out = append(out, count(len(v.Arms), "arm"), count(len(v.Arms[v.base].Runs), "seed"))
+		out = append(out, render.Count(len(v.Arms), "arm"), render.Count(len(v.Arms[v.base].Runs), "seed"))
 	}
 	if v.Seconds > 0 {
-		out = append(out, lasted(v.Seconds)+" each")
+		out = append(out, render.Took(v.Seconds)+" each")
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
@@ -36,13 +36,13 @@ func TestDecisionPartOfTheSeeds(t *testing.T) {
 	r := fixture(t)
 	r.Arms[0].Runs[2].Services[1].P99S = 0
 	r.Arms[0].Runs[2].Services[1].LatencyS = 0
-	out := text(t, r, report.TextOptions{UTF8: true, Width: 200})
+	out := text(t, r, render.TextOptions{UTF8: true, Width: 200})
 	for _, want := range []string{"(4/5)", "it is of 4 of 5 seeds", "over 4 of 5 seeds"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if out := text(t, fixture(t), report.TextOptions{UTF8: true, Width: 200}); strings.Contains(out, "(4/5)") {
+	if out := text(t, fixture(t), render.TextOptions{UTF8: true, Width: 200}); strings.Contains(out, "(4/5)") {
 		t.Error("all seeds are there")
 	}
 }
@@ -51,14 +51,14 @@ func TestDecisionPartOfTheSeeds(t *testing.T) {
 func TestDecisionNoCeiling(t *testing.T) {
 	r := fixture(t)
 	r.Arms[1].Policy = handPolicy // mao-a's figures are worse than mao-b's
-	for name, out := range map[string]string{"text": text(t, r, report.TextOptions{UTF8: true, Width: 300}), "page": stdhtml.UnescapeString(html(t, r))} {
+	for name, out := range map[string]string{"text": text(t, r, render.TextOptions{UTF8: true, Width: 300}), "page": stdhtml.UnescapeString(html(t, r))} {
 		if strings.Count(out, "is no ceiling there") != 1 || !strings.Contains(out, "mao-b does better than mao-a: more of its reads are local (0.931 against 0.815) and an operation takes less CPU time") {
 			t.Errorf("%s says nothing of it", name)
 		}
 	}
 	r = fixture(t)
 	r.Arms[2].Policy = handPolicy
-	if out := text(t, r, report.TextOptions{UTF8: true}); strings.Contains(out, "ceiling") {
+	if out := text(t, r, render.TextOptions{UTF8: true}); strings.Contains(out, "ceiling") {
 		t.Error("nobody does better than the best")
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"unicode"
 
 	"homenode/internal/golden"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 	"homenode/internal/unit"
 )
@@ -40,7 +40,7 @@ func checkGolden(t *testing.T, name, got string) {
 	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
-func text(t *testing.T, r scenario.Result, o report.TextOptions) string {
+func text(t *testing.T, r scenario.Result, o render.TextOptions) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Text(&b, r, o); err != nil {
@@ -53,14 +53,14 @@ func TestDecisionText(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		r    scenario.Result
-		o    report.TextOptions
+		o    render.TextOptions
 	}{
-		{"full-80", fixture(t), report.TextOptions{UTF8: true}},
-		{"full-100-ascii", fixture(t), report.TextOptions{Width: 100}},
-		{"full-140", fixture(t), report.TextOptions{Width: 140, UTF8: true}},
-		{"empty-80", scenario.Result{}, report.TextOptions{UTF8: true}},
-		{"hostile-80", hostile(t), report.TextOptions{UTF8: true}},
-		{"sparse-80", sparse(t), report.TextOptions{UTF8: true}},
+		{"full-80", fixture(t), render.TextOptions{UTF8: true}},
+		{"full-100-ascii", fixture(t), render.TextOptions{Width: 100}},
+		{"full-140", fixture(t), render.TextOptions{Width: 140, UTF8: true}},
+		{"empty-80", scenario.Result{}, render.TextOptions{UTF8: true}},
+		{"hostile-80", hostile(t), render.TextOptions{UTF8: true}},
+		{"sparse-80", sparse(t), render.TextOptions{UTF8: true}},
 	} {
 		checkGolden(t, c.name+".txt", text(t, c.r, c.o))
 	}
@@ -181,11 +181,11 @@ func TestDecisionTextFits(t *testing.T) {
 	for name, r := range fixtures(t) {
 		for _, width := range []int{60, 80, 100, 140} {
 			for _, utf8 := range []bool{true, false} {
-				for line := range strings.Lines(text(t, r, report.TextOptions{Width: width, UTF8: utf8})) {
+				for line := range strings.Lines(text(t, r, render.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && (r > '~' || r == '?') }
-					if report.Runes(line) > width || strings.IndexFunc(strings.ReplaceAll(line, "\uFFFD", ""), bad) >= 0 && name != "hostile" {
-						t.Errorf("%s at %d: %d columns: %q", name, width, report.Runes(line), line)
+					if render.Width(line) > width || strings.IndexFunc(strings.ReplaceAll(line, "\uFFFD", ""), bad) >= 0 && name != "hostile" {
+						t.Errorf("%s at %d: %d columns: %q", name, width, render.Width(line), line)
 					}
 					if strings.ContainsAny(line, "\x1b\u202e") {
 						t.Errorf("%s: a terminal would obey %q", name, line)
@@ -262,7 +262,7 @@ func TestParityFaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		faces := map[string]string{"text": text(t, r, report.TextOptions{UTF8: true, Width: 4000}), "page": stdhtml.UnescapeString(html(t, r))}
+		faces := map[string]string{"text": text(t, r, render.TextOptions{UTF8: true, Width: 4000}), "page": stdhtml.UnescapeString(html(t, r))}
 		if name == "many" || name == "hostile" || name == "extreme" { // long cells are cut in a terminal
 			delete(faces, "text")
 		}
@@ -275,7 +275,7 @@ func TestParityFaces(t *testing.T) {
 			}
 		}
 		for _, c := range v.claims {
-			want = append(want, c.what(), c.paper(), c.ours().Text, c.ours().Range, orText(c.Why, c.verdict()), c.Note)
+			want = append(want, c.what(), c.paper(), c.ours().Text, c.ours().Range, render.Or(c.Why, c.verdict()), c.Note)
 		}
 		for face, out := range faces {
 			for _, w := range want {
@@ -306,7 +306,7 @@ func TestDecisionRefused(t *testing.T) {
 	} {
 		r := fixture(t)
 		c.change(&r)
-		for _, err := range []error{Text(io.Discard, r, report.TextOptions{}), HTML(io.Discard, r)} {
+		for _, err := range []error{Text(io.Discard, r, render.TextOptions{}), HTML(io.Discard, r)} {
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\x1b") {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -328,7 +328,7 @@ func TestDecisionNone(t *testing.T) {
 	if !slices.Contains(v.notes, "batch has no requests, so it has no latency.") {
 		t.Errorf("%q", v.notes)
 	}
-	out := text(t, fixtures(t)["one-seed"], report.TextOptions{Width: 300})
+	out := text(t, fixtures(t)["one-seed"], render.TextOptions{Width: 300})
 	for _, want := range []string{"(one seed)", "mao-b has one seed: how far figures vary is unknown."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q", want)
@@ -393,7 +393,7 @@ func TestDecisionClaims(t *testing.T) {
 		{of(scenario.Claim{Against: "base", Value: some(-0.05)}), "", "paper −5.0%, ours −15.0% (−20.0% to −10.0%): more, the same way"},
 		{of(scenario.Claim{Against: "base", Value: some(0.05)}), "", "paper +5.0%, ours −15.0% (−20.0% to −10.0%): the other way round"},
 		{of(scenario.Claim{Against: "base"}), "", "paper: no figure in our text, ours −15.0% (−20.0% to −10.0%)"},
-		{of(scenario.Claim{Value: some(1)}), "latency of a: arm", "paper 1.00 s, ours 810 ms (800–935 ms): lower than the paper's"},
+		{of(scenario.Claim{Value: some(1)}), "latency of a: arm", "paper 1 s, ours 810 ms (800–935 ms): lower than the paper's"},
 		{scenario.Claim{Arm: "base", Metric: scenario.LocalRatio, Value: some(0.578)}, "local ratio: base", "paper 0.578, ours 0.500 (0.450–0.550): lower than the paper's"},
 		{scenario.Claim{Arm: "base", Metric: scenario.LocalRatio, Value: some(0)}, "", "paper 0.000, ours 0.500 (0.450–0.550): higher than the paper's"},
 		{scenario.Claim{Arm: "base", Metric: scenario.LocalRatio}, "", "paper: no figure in our text, ours 0.500 (0.450–0.550)"},
@@ -488,13 +488,7 @@ func TestDecisionBest(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	for got, want := range map[string]string{
-		span(0.01234): "12.3 ms", span(3.4e-4): "340 µs", span(0.9996): "1.00 s", size(0): "0", size(1536): "1.50 KiB", cpuTime(7200): "7,200 s", cpuTime(9e6): "2,500 h",
-		lasted(259200): "72.0 h", lasted(60): "60.0 s", lasted(0): unknown, perSecond(7200, 3600): "2.00/s", percent(0.097): "9.7%", percent(0.0004): "0.04%", percent(3): "300%",
-		change(-0.121): "−12.1%", change(0): "0%", change(0.05): "+5.0%", times(0.9034): "×0.903", whole(12): "12", whole(2.5): "2.5", whole(1234): "1,234",
-		joinRange("12.1 ms", "12.5 ms"): "12.1–12.5 ms", joinRange("980 µs", "1.02 ms"): "980 µs–1.02 ms", joinRange("×0.9", "×1"): "0.9–1", digits(0): "0", digits(0.0123): "0.0123",
-		report.List([]string{"a", "b", "c"}): "a, b and c", count(1, "seed"): "1 seed", count(2000, "seed"): "2,000 seeds",
-	} {
+	for got, want := range map[string]string{perSecond(7200, 3600): "2.00/s", perSecond(7200, 0): "7,200", perSecond(25e6, 0): "25.0 M"} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -518,7 +512,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestDecisionFullDisk(t *testing.T) {
-	for _, err := range []error{Text(full{}, fixture(t), report.TextOptions{}), HTML(full{}, fixture(t))} {
+	for _, err := range []error{Text(full{}, fixture(t), render.TextOptions{}), HTML(full{}, fixture(t))} {
 		if !errors.Is(err, errFull) {
 			t.Errorf("a full disk: %v", err)
 		}

@@ -5,7 +5,7 @@ package simulation
 import (
 	"math"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // bars are horizontal, from 0 to either side, in groups: arms, or arms of services.
@@ -115,7 +115,7 @@ func (b bars) draw(c *canvas) {
 	}
 	x := func(v float64) float64 { return barName + float64((v-low)/(high-low)*(right-barName)) }
 	end := b.height() - axisFoot
-	step := report.TickStep(high - low)
+	step := render.TickStep(high - low)
 	for i := math.Ceil(low / step); i*step <= high*1.0001; i++ {
 		class := "grid"
 		if i == 0 {
@@ -127,7 +127,7 @@ func (b bars) draw(c *canvas) {
 	y := 4.0
 	for _, g := range b.groups {
 		if g.name != "" {
-			c.Text(0, y+14, "group", "start", report.FitText(g.name, 12.5, wide))
+			c.Text(0, y+14, "group", "start", render.FitText(g.name, 12.5, wide))
 			y += groupHead
 		}
 		for _, r := range g.rows {
@@ -140,12 +140,12 @@ func (b bars) draw(c *canvas) {
 
 func (b bars) row(c *canvas, r barRow, x func(float64) float64, y, right float64) {
 	mid := y + barRowH/2
-	c.Text(0, mid+4, "name", "start", report.FitText(r.name, 11, barName-6))
+	c.Text(0, mid+4, "name", "start", render.FitText(r.name, 11, barName-6))
 	if r.known {
 		from, to := min(x(0), x(r.value)), max(x(0), x(r.value))
 		c.Rect(from, mid-barThick/2, max(to-from, 0.5), barThick, "fill "+styleOf(r.style), 1.5)
 		if r.high > r.low {
-			c.Path("M"+xy(x(r.low), mid)+"H"+report.Coordinate(x(r.high))+tick(x(r.low), mid)+tick(x(r.high), mid), "whisker")
+			c.Path(render.Whisker(x(r.low), x(r.high), mid), "whisker")
 		}
 		c.Text(right+8, mid+4, "figure", "start", b.print(r.value))
 	} else {
@@ -159,9 +159,7 @@ func (b bars) row(c *canvas, r barRow, x func(float64) float64, y, right float64
 	}
 }
 
-func xy(x, y float64) string { return report.Coordinate(x) + " " + report.Coordinate(y) }
-
-func tick(x, mid float64) string { return "M" + xy(x, mid-4) + "V" + report.Coordinate(mid+4) }
+func xy(x, y float64) string { return render.Coordinate(x) + " " + render.Coordinate(y) }
 
 func diamond(x, y float64) string {
 	return "M" + xy(x, y-5) + "L" + xy(x+5, y) + "L" + xy(x, y+5) + "L" + xy(x-5, y) + "z"

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // plot is lines over two axes that both are linear.
@@ -39,7 +39,6 @@ const (
 	plotHigh  = 180.0
 	plotFoot  = 36.0
 	nameRow   = 16.0
-	nameGap   = 14.0
 )
 
 func (p *plot) empty() bool {
@@ -54,17 +53,8 @@ func (p *plot) empty() bool {
 }
 
 // places puts the lines' names in rows below the plot.
-func (p *plot) places() (at [][2]float64, rows int) {
-	x := plotLeft
-	for _, l := range p.lines {
-		w := 30 + report.TextWidth(l.name, 11) + nameGap
-		if x > plotLeft && x+w > wide {
-			x, rows = plotLeft, rows+1
-		}
-		at = append(at, [2]float64{x, float64(rows)})
-		x += w
-	}
-	return at, rows + 1
+func (p *plot) places() (at []render.LegendEntry, rows int) {
+	return render.Legend(render.Each(p.lines, func(l line) string { return l.name }), plotLeft, wide)
 }
 
 func (p *plot) height() float64 {
@@ -104,7 +94,7 @@ func (p *plot) draw(c *canvas) {
 		x: func(v float64) float64 { return plotLeft + float64((v-p.x0)/(p.x1-p.x0)*(right-plotLeft)) },
 		y: func(v float64) float64 { return end - float64((v-low)/(high-low)*plotHigh) },
 	}
-	step := report.TickStep(high - low)
+	step := render.TickStep(high - low)
 	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
 		class := "grid"
 		if i == 0 {
@@ -131,12 +121,12 @@ func (p *plot) draw(c *canvas) {
 func (p *plot) names(c *canvas, end float64) {
 	at, _ := p.places()
 	for i, l := range p.lines {
-		x, y := at[i][0], end+plotFoot+at[i][1]*nameRow+10
+		x, y := at[i].X, end+plotFoot+float64(at[i].Row)*nameRow+10
 		c.Line(x, y-4, x+24, y-4, "curve "+styleOf(l.style))
 		if l.marks {
 			c.Circle(x+12, y-4, 3, "dot "+styleOf(l.style))
 		}
-		c.Text(x+30, y, "name", "start", report.FitText(l.name, 11, wide-x-30))
+		c.Text(x+30, y, "name", "start", render.FitText(l.name, 11, wide-x-30))
 	}
 }
 
@@ -171,7 +161,7 @@ func (l line) draw(c *canvas, f frame) {
 		var path strings.Builder
 		for i, pt := range part {
 			if l.steps && i > 0 {
-				path.WriteString("H" + report.Coordinate(f.x(pt.x)))
+				path.WriteString("H" + render.Coordinate(f.x(pt.x)))
 			}
 			path.WriteString(moveOrLine(i) + xy(f.x(pt.x), f.y(pt.y)))
 		}
@@ -187,7 +177,7 @@ func (l line) draw(c *canvas, f frame) {
 func (l line) mark(c *canvas, f frame, pt point) {
 	x := f.x(pt.x)
 	if f.y(pt.low)-f.y(pt.high) > 5 {
-		c.Path("M"+xy(x, f.y(pt.low))+"V"+report.Coordinate(f.y(pt.high))+"M"+xy(x-3, f.y(pt.low))+"h6M"+xy(x-3, f.y(pt.high))+"h6", "spread "+styleOf(l.style))
+		c.Path("M"+xy(x, f.y(pt.low))+"V"+render.Coordinate(f.y(pt.high))+"M"+xy(x-3, f.y(pt.low))+"h6M"+xy(x-3, f.y(pt.high))+"h6", "spread "+styleOf(l.style))
 	}
 	c.Circle(x, f.y(pt.y), 3, "dot "+styleOf(l.style))
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
@@ -108,7 +108,7 @@ func (v view) serviceTable(name string) table {
 		}
 		if dropped {
 			s := droppedShare(a, name)
-			row = append(row, cellOf(s, percent).of(s, len(a.Runs)))
+			row = append(row, cellOf(s, render.Percent).of(s, len(a.Runs)))
 		}
 		if a.Name == base.Name && i == v.base { // the measure of the others stands first
 			t.Rows = append([][]cell{row}, t.Rows...)
@@ -128,7 +128,7 @@ func headOf(m figure) string {
 
 func replicasOf(v view, service string) string {
 	if n := replicas(v, service); n > 0 {
-		return " (" + count(n, "replica") + ")"
+		return " (" + render.Count(n, "replica") + ")"
 	}
 	return ""
 }
@@ -139,7 +139,7 @@ func (v view) serviceCell(name string, m figure, arm int) cell {
 	for _, a := range v.Arms {
 		all = append(all, m.Against(a, base, name))
 	}
-	c := cellOf(all[arm], times).of(all[arm], pairs(v.Arms[arm], base))
+	c := cellOf(all[arm], render.Times).of(all[arm], pairs(v.Arms[arm], base))
 	if arm == v.base {
 		c = v.own(m, arm, name)
 	} else if all[arm].N == 0 && m.Over(v.Arms[arm], name).N > 0 { // it has it, the base has not
@@ -181,19 +181,19 @@ func (v view) absoluteTable() table {
 func (v view) claimTable() table {
 	t := table{Caption: "Changes against the arm that is named; of an arm alone, its own figure", Heads: []string{"figure", "what", "paper", "ours", "ours is", "note"}, Keys: 2}
 	for _, c := range v.claims {
-		t.Rows = append(t.Rows, []cell{{Text: orText(c.Figure, unknown)}, {Text: c.what()}, {Text: c.paper()}, c.ours(), {Text: orText(c.Why, c.verdict())}, {Text: c.Note}})
+		t.Rows = append(t.Rows, []cell{{Text: render.Or(c.Figure, unknown)}, {Text: c.what()}, {Text: c.paper()}, c.ours(), {Text: render.Or(c.Why, c.verdict())}, {Text: c.Note}})
 	}
 	return t
 }
 
 // armsAbout says what the arms are.
-func (v view) armsAbout() (out []report.Fact) {
+func (v view) armsAbout() (out []render.Fact) {
 	for i, a := range v.Arms {
-		text := orText(a.About, "policy "+orText(a.Policy, "none"))
+		text := render.Or(a.About, "policy "+render.Or(a.Policy, "none"))
 		if i == v.base {
 			text += " (the others are compared with it)"
 		}
-		out = append(out, report.Fact{Name: a.Name, Text: text})
+		out = append(out, render.Fact{Name: a.Name, Text: text})
 	}
 	return out
 }

@@ -5,12 +5,12 @@ package simulation
 import (
 	"io"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
 // Text prints a result for a terminal.
-func Text(w io.Writer, r scenario.Result, o report.TextOptions) error {
+func Text(w io.Writer, r scenario.Result, o render.TextOptions) error {
 	v, err := newView(r)
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func Text(w io.Writer, r scenario.Result, o report.TextOptions) error {
 		p.section("ARMS", "Median of the seeds; lowest–highest below, where they differ. * is the largest share of local reads.")
 		p.Facts(v.armsAbout(), keyWidth)
 		p.Line("")
-		p.Columns(v.arms.columns())
+		p.Table(v.arms.columns())
 	}
 	if len(v.tables) > 0 {
 		p.section("SERVICES", "Of "+v.Arms[v.base].Name+" the figures; of the others × that, seed by seed: median, and lowest–highest below, where they differ. * is the best median.")
@@ -31,32 +31,22 @@ func Text(w io.Writer, r scenario.Result, o report.TextOptions) error {
 	for _, t := range v.tables {
 		p.Line("")
 		p.Wrapped("  ", t.Caption)
-		p.Columns(t.columns())
+		p.Table(t.columns())
 	}
 	p.claims(v.claims)
-	p.list("NOT TO BE COMPARED, AND HOW TO READ IT", v.notes)
+	p.List("NOT TO BE COMPARED, AND HOW TO READ IT", v.notes)
 	p.section("HOW", "")
 	p.Facts(v.facts, keyWidth)
-	return o.Print(w, &p.Terminal, "result")
+	return p.Flush(w, "result")
 }
 
-type printer struct{ report.Terminal }
+type printer struct{ render.Terminal }
 
 func (p *printer) section(title, sub string) {
 	p.Line("")
 	p.Line(title)
 	if sub != "" {
 		p.Wrapped("", sub)
-	}
-}
-
-func (p *printer) list(title string, lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	p.section(title, "")
-	for _, l := range lines {
-		p.Wrapped("  ", l)
 	}
 }
 
@@ -67,7 +57,7 @@ func (p *printer) claims(all []claimed) {
 	}
 	p.section("THE PAPER'S FIGURES BESIDE OURS", "Changes against the arm that is named; of an arm alone, its own figure. The paper's were measured on its machines, ours are modelled.")
 	for _, c := range all {
-		p.Wrapped("  ", orText(c.Figure, unknown)+": "+c.what())
+		p.Wrapped("  ", render.Or(c.Figure, unknown)+": "+c.what())
 		p.Hanging("    ", c.beside())
 		if c.Note != "" {
 			p.Hanging("    note: ", c.Note)
@@ -88,7 +78,7 @@ func (c claimed) beside() string {
 	if ours.Range != "" {
 		text += " (" + ours.Range + ")"
 	}
-	if why := orText(c.Why, c.verdict()); why != "" {
+	if why := render.Or(c.Why, c.verdict()); why != "" {
 		text += ": " + why
 	}
 	return text
@@ -101,13 +91,9 @@ const (
 	cellWidth = 21
 )
 
-func (t table) columns() report.Columns {
-	return report.Columns{Keys: t.Keys, Lines: t.lines(), KeyWidth: keyWidth, CellWidth: cellWidth}
-}
-
-// lines are the printed lines of a table: two for a row that has ranges.
-func (t table) lines() (out [][]string) {
-	out = report.HeadRows(t.Heads)
+// columns are the printed lines of a table: two for a row that has ranges.
+func (t table) columns() render.Table {
+	all := render.TableOf(t.Keys, keyWidth, cellWidth, t.Heads...)
 	for _, row := range t.Rows {
 		first, second, two := make([]string, len(row)), make([]string, len(row)), false
 		for i, c := range row {
@@ -117,9 +103,9 @@ func (t table) lines() (out [][]string) {
 			}
 			two = two || c.Range != ""
 		}
-		if out = append(out, first); two {
-			out = append(out, second)
+		if all.Add(first...); two {
+			all.Add(second...)
 		}
 	}
-	return out
+	return all
 }

@@ -3,11 +3,12 @@
 package simulation
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/sim/scenario"
 )
 
@@ -23,14 +24,14 @@ type view struct {
 	arms     table
 	tables   []table // a service each
 	notes    []string
-	facts    []report.Fact
+	facts    []render.Fact
 }
 
 func newView(r scenario.Result) (view, error) {
 	if err := check(r); err != nil {
 		return view{}, err
 	}
-	v := view{Result: report.Cleaned(r), base: -1, subject: -1}
+	v := view{Result: render.Cleaned(r), base: -1, subject: -1}
 	v.Arms = slices.DeleteFunc(v.Arms, func(a scenario.Outcome) bool { return len(a.Runs) == 0 })
 	if len(v.Arms) > 0 {
 		v.base = max(v.arm(v.Against), 0)
@@ -105,15 +106,15 @@ func (v view) sentences() []string {
 	case v.subject < 0:
 		a := v.Arms[v.base]
 		return []string{"Modelled: under " + a.Name + " " + v.localOf(v.base) + " of the DRAM reads were local" +
-			ranged(rangeOf(v.local(v.base), ratio), len(a.Runs)) + "; there is no other arm to compare it with."}
+			ranged(rangeOf(v.local(v.base), render.Ratio), len(a.Runs)) + "; there is no other arm to compare it with."}
 	}
 	out := []string{v.lead()}
 	if parts := v.changes(scenario.CPUPerOp); len(parts) > 0 {
-		out = append(out, "CPU time per operation of "+report.List(parts)+".")
+		out = append(out, "CPU time per operation of "+render.List(parts)+".")
 	}
 	local := v.locals()
 	if at := slices.Index(best(local, false), true); at >= 0 && at != v.subject {
-		out = append(out, "The largest share of local reads, "+ratio(local[at].Median)+", was that of "+v.Arms[at].Name+".")
+		out = append(out, "The largest share of local reads, "+render.Ratio(local[at].Median)+", was that of "+v.Arms[at].Name+".")
 	}
 	return out
 }
@@ -130,13 +131,13 @@ func (v view) locals() (all []scenario.Spread) {
 	return all
 }
 
-func (v view) localOf(arm int) string { return ratio(v.local(arm).Median) }
+func (v view) localOf(arm int) string { return render.Ratio(v.local(arm).Median) }
 
 // lead is the answer in one sentence.
 func (v view) lead() string {
 	text := "Modelled: under " + v.Arms[v.subject].Name + " " + v.localOf(v.subject) + " of the DRAM reads were local, against " + v.localOf(v.base) + " under " + v.Arms[v.base].Name
 	if parts := v.changes(scenario.Latency); len(parts) > 0 {
-		text += "; latency of " + report.List(parts)
+		text += "; latency of " + render.List(parts)
 	}
 	return text + "."
 }
@@ -159,7 +160,7 @@ func (v view) changes(metric string) (parts []string) {
 		}
 	}
 	if left > 0 {
-		parts = append(parts, count(left, "other service")+" not worse")
+		parts = append(parts, render.Count(left, "other service")+" not worse")
 	}
 	return parts
 }
@@ -172,10 +173,10 @@ func changeWords(s scenario.Spread, of int, first bool) string {
 		low, high, word = s.Min-1, s.Max-1, "higher"
 	}
 	switch {
-	case s.N < 2 && abs(s.Median-1) < shows:
+	case s.N < 2 && math.Abs(s.Median-1) < shows:
 		return "the same (" + oneOf(of) + ")"
 	case s.N < 2:
-		return percent(abs(s.Median-1)) + " " + word + " (" + oneOf(of) + ")"
+		return render.Percent(math.Abs(s.Median-1)) + " " + word + " (" + oneOf(of) + ")"
 	case s.Min == 1 && s.Max == 1:
 		return "the same"
 	case low <= 0:
@@ -183,20 +184,20 @@ func changeWords(s scenario.Spread, of int, first bool) string {
 	}
 	seeds := ""
 	if s.N < of {
-		seeds = " over " + strconv.Itoa(s.N) + " of " + count(of, "seed")
+		seeds = " over " + strconv.Itoa(s.N) + " of " + render.Count(of, "seed")
 	} else if first {
-		seeds = " over " + count(s.N, "seed")
+		seeds = " over " + render.Count(s.N, "seed")
 	}
-	from, to := strings.TrimSuffix(percent(low), "%")+"–", percent(high)
-	if percent(low) == to {
+	from, to := strings.TrimSuffix(render.Percent(low), "%")+"–", render.Percent(high)
+	if render.Percent(low) == to {
 		from = ""
 	}
-	return percent(abs(s.Median-1)) + " " + word + " (" + from + to + seeds + ")"
+	return render.Percent(math.Abs(s.Median-1)) + " " + word + " (" + from + to + seeds + ")"
 }
 
 func oneOf(seeds int) string {
 	if seeds > 1 {
-		return "one of " + count(seeds, "seed")
+		return "one of " + render.Count(seeds, "seed")
 	}
 	return "one seed"
 }
@@ -204,13 +205,11 @@ func oneOf(seeds int) string {
 // shows is the smallest change that percent prints.
 const shows = 0.00005
 
-func abs(v float64) float64 { return max(v, -v) }
-
 func ranged(text string, seeds int) string {
 	if text == "" {
 		return ""
 	}
-	return " (" + text + " over " + count(seeds, "seed") + ")"
+	return " (" + text + " over " + render.Count(seeds, "seed") + ")"
 }
 
 // notesOf says what cannot be compared, and how to read the rest.
@@ -220,14 +219,14 @@ func (v view) notesOf(r scenario.Result) (out []string) {
 	}
 	for _, a := range r.Arms {
 		if len(a.Runs) == 0 {
-			out = append(out, report.Printable(a.Name)+" has no runs: it is not shown.")
+			out = append(out, render.Printable(a.Name)+" has no runs: it is not shown.")
 		}
 	}
 	base := v.Arms[v.base]
 	for i, a := range v.Arms {
 		n := pairs(a, base)
 		if i != v.base && n < max(len(a.Runs), len(base.Runs)) {
-			out = append(out, a.Name+" and "+base.Name+" have "+count(n, "seed")+" in common, of "+strconv.Itoa(len(a.Runs))+" and "+strconv.Itoa(len(base.Runs))+": only those are compared.")
+			out = append(out, a.Name+" and "+base.Name+" have "+render.Count(n, "seed")+" in common, of "+strconv.Itoa(len(a.Runs))+" and "+strconv.Itoa(len(base.Runs))+": only those are compared.")
 		}
 		if len(a.Runs) == 1 {
 			out = append(out, a.Name+" has one seed: how far figures vary is unknown.")
@@ -258,13 +257,13 @@ func (v view) ceilingNotes() (out []string) {
 		for _, a := range v.Arms {
 			var by []string
 			if l, h := local.Over(a, "").Median, local.Over(hand, "").Median; l > h*(1+alike) {
-				by = append(by, "more of its reads are local ("+ratio(l)+" against "+ratio(h)+")")
+				by = append(by, "more of its reads are local ("+render.Ratio(l)+" against "+render.Ratio(h)+")")
 			}
 			if s := cpu.Against(a, hand, ""); s.N > 0 && s.Median < 1-alike {
 				by = append(by, "an operation takes less CPU time ("+changeWords(s, pairs(a, hand), true)+")")
 			}
 			if a.Policy != handPolicy && len(by) > 0 {
-				out = append(out, a.Name+" does better than "+hand.Name+": "+report.List(by)+". The search by hand is no ceiling there: its oracle is simpler than the world.")
+				out = append(out, a.Name+" does better than "+hand.Name+": "+render.List(by)+". The search by hand is no ceiling there: its oracle is simpler than the world.")
 			}
 		}
 	}
@@ -304,41 +303,41 @@ func (v view) serviceNotes(name string) (out []string) {
 	base := droppedShare(v.Arms[v.base], name).Median
 	for i, a := range v.Arms {
 		if s := droppedShare(a, name); i != v.base && s.N > 0 && s.Median > base+0.001 {
-			out = append(out, a.Name+" dropped "+percent(s.Median)+" of what was asked of "+name+", "+v.Arms[v.base].Name+" "+percent(base)+": its latency is of those that were served.")
+			out = append(out, a.Name+" dropped "+render.Percent(s.Median)+" of what was asked of "+name+", "+v.Arms[v.base].Name+" "+render.Percent(base)+": its latency is of those that were served.")
 		}
 	}
 	return out
 }
 
 // factsOf are the closing lines.
-func (v view) factsOf() []report.Fact {
-	machine := orText(v.Machine, unknown)
+func (v view) factsOf() []render.Fact {
+	machine := render.Or(v.Machine, unknown)
 	if v.Nodes > 0 && v.CPUs > 0 {
-		machine += ": " + count(v.Nodes, "node") + ", " + count(v.CPUs, "CPU")
+		machine += ": " + render.Count(v.Nodes, "node") + ", " + render.Count(v.CPUs, "CPU")
 	}
 	var seeds []string
 	for _, s := range v.Seeds {
 		seeds = append(seeds, strconv.FormatUint(s, 10))
 	}
-	scene := orText(v.Scenario, unknown)
+	scene := render.Or(v.Scenario, unknown)
 	if v.About != "" {
 		scene += ": " + v.About
 	}
 	time, digest := unknown, unknown
 	if v.Seconds > 0 {
-		time = lasted(v.Seconds) + " of each run, without the warm-up"
+		time = render.Took(v.Seconds) + " of each run, without the warm-up"
 	}
 	if v.Digest != "" {
 		digest = v.Digest + " (SHA-256 of the scenario's text)"
 	}
-	return []report.Fact{
+	return []render.Fact{
 		{Name: "how", Text: modelled + " (simulator): nothing here was measured on hardware"},
 		{Name: "scenario", Text: scene},
 		{Name: "machine", Text: machine},
-		{Name: "its figures", Text: orText(v.From, unknown)},
+		{Name: "its figures", Text: render.Or(v.From, unknown)},
 		{Name: "time", Text: time},
-		{Name: "period", Text: lasted(v.PeriodS)},
-		{Name: "seeds", Text: orText(strings.Join(seeds, ", "), unknown)},
+		{Name: "period", Text: render.Took(v.PeriodS)},
+		{Name: "seeds", Text: render.Or(strings.Join(seeds, ", "), unknown)},
 		{Name: "digest", Text: digest},
 		{Name: "to repeat", Text: "homenode-lab sim run FILE, with the file of that digest: the same seeds give the same figures"},
 	}

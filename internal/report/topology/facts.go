@@ -10,13 +10,13 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
 const (
-	unknown = "unknown"
+	unknown = render.Unknown
 	none    = "none"
 	// noWay is the SLIT's "there is no way from here to there" (ACPI 6.5, 5.2.17).
 	noWay = 255
@@ -33,7 +33,8 @@ type facts struct {
 }
 
 func newFacts(m machine.Machine, options ...Option) facts {
-	f := facts{Machine: clean(m), online: m.OnlineCPUs(), noCPUs: m.NodeIDs()}
+	m = render.Cleaned(m)
+	f := facts{Machine: m, online: m.OnlineCPUs(), noCPUs: m.NodeIDs()}
 	f.noCPUs = f.noCPUs.Minus(m.NodesWithCPUs())
 	for _, c := range m.CPUs {
 		if !c.Online {
@@ -54,34 +55,13 @@ func newFacts(m machine.Machine, options ...Option) facts {
 	return f
 }
 
-// clean makes every text fit to be shown: it comes from files of others, and a
-// terminal obeys what it is sent.
-func clean(m machine.Machine) machine.Machine {
-	m.Origin = report.Printable(m.Origin)
-	m.Doubts = printable(m.Doubts)
-	m.Devices = slices.Clone(m.Devices)
-	for i := range m.Devices {
-		d := &m.Devices[i]
-		d.Address, d.Class, d.Names = report.Printable(d.Address), machine.DeviceClass(report.Printable(string(d.Class))), printable(d.Names)
-	}
-	return m
-}
-
-func printable(texts []string) []string {
-	out := make([]string, 0, len(texts))
-	for _, t := range texts {
-		out = append(out, report.Printable(t))
-	}
-	return out
-}
-
 // headline is the machine in one sentence.
 func (f facts) headline() string {
 	where := f.packages()
 	if len(f.Nodes) != 1 {
 		where += " and " + f.nodes()
 	}
-	return fmt.Sprintf("%s (%s) in %s, %s; %s", count(f.online.Len(), "CPU"), f.smt(), where, memoryOf(f.memory), f.farthest())
+	return fmt.Sprintf("%s (%s) in %s, %s; %s", render.Count(f.online.Len(), "CPU"), f.smt(), where, memoryOf(f.memory), f.farthest())
 }
 
 func (f facts) smt() string {
@@ -89,7 +69,7 @@ func (f facts) smt() string {
 	if n, ok := f.threads.Get(); ok {
 		s = "no SMT"
 		if n > 1 {
-			s = count(n, "thread") + " per core"
+			s = render.Count(n, "thread") + " per core"
 			if len(f.Cores)*n != f.online.Len() {
 				s = "up to " + s
 			}
@@ -105,12 +85,12 @@ func (f facts) packages() string {
 	if len(f.Packages) == 0 {
 		return "an unknown number of packages"
 	}
-	return count(len(f.Packages), "package")
+	return render.Count(len(f.Packages), "package")
 }
 
 func (f facts) nodes() string {
 	if f.noCPUs.IsEmpty() {
-		return count(len(f.Nodes), "node")
+		return render.Count(len(f.Nodes), "node")
 	}
 	return fmt.Sprintf("%d nodes, %d of them without CPUs", len(f.Nodes), f.noCPUs.Len())
 }
@@ -146,7 +126,7 @@ func (f facts) spread() spread {
 func (f facts) farthest() string {
 	if len(f.Nodes) == 1 {
 		if lost := f.lost(); !lost.IsEmpty() {
-			return fmt.Sprintf("one node; %s on none that is known", count(lost.Len(), "CPU"))
+			return fmt.Sprintf("one node; %s on none that is known", render.Count(lost.Len(), "CPU"))
 		}
 		return oneNode
 	}
@@ -183,7 +163,7 @@ func times(d int) string {
 func (f facts) about() string {
 	parts := []string{caches("L2", f.L2s), caches("LLC", f.LLCs)}
 	if page, ok := f.PageSize.Get(); ok {
-		parts = append(parts, "pages of "+size(unit.Some(page)))
+		parts = append(parts, "pages of "+page.String())
 	}
 	return strings.Join(parts, "; ")
 }
@@ -209,7 +189,7 @@ func caches(what string, list []machine.Cache) string {
 			parts = append(parts, fmt.Sprintf("%d other kinds", len(kinds)-most))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d × L%d %s for %s each", counts[k], k.level, cacheSize(k.size), count(k.cpus, "CPU")))
+		parts = append(parts, fmt.Sprintf("%d × L%d %s for %s each", counts[k], k.level, cacheSize(k.size), render.Count(k.cpus, "CPU")))
 	}
 	if len(parts) == 0 {
 		return what + " " + unknown
@@ -326,29 +306,18 @@ func deviceName(d machine.Device) string {
 	return d.Address
 }
 
-// size prints bytes as people do: "15.7 GiB".
-func size(o unit.Opt[unit.Bytes]) string {
-	b, ok := o.Get()
-	if !ok {
-		return unknown
-	}
-	text := b.String()
-	digits := strings.TrimRight(text, "BKMGTPi")
-	return digits + " " + text[len(digits):]
-}
-
 func memoryOf(o unit.Opt[unit.Bytes]) string {
 	if !o.Known() {
 		return "memory unknown"
 	}
-	return size(o)
+	return o.String()
 }
 
 func cacheSize(o unit.Opt[unit.Bytes]) string {
 	if !o.Known() {
 		return "(size unknown)"
 	}
-	return size(o)
+	return o.String()
 }
 
 // rate prints bytes per second.
@@ -356,7 +325,7 @@ func rate(o unit.Opt[unit.Bytes]) string {
 	if !o.Known() {
 		return unknown
 	}
-	return size(o) + "/s"
+	return o.String() + "/s"
 }
 
 func nanoseconds(o unit.Opt[int]) string {
@@ -364,21 +333,4 @@ func nanoseconds(o unit.Opt[int]) string {
 		return unknown
 	}
 	return o.String() + " ns"
-}
-
-// count says "1 node", "3 nodes".
-func count(n int, what string) string { return strconv.Itoa(n) + " " + plural(n, what) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return what
-	}
-	return what + "s"
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return none
-	}
-	return text
 }

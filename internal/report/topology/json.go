@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -112,7 +113,7 @@ func newDocument(f facts, problems []string) document {
 		Nodes: f.nodeDocs(), NoCPUs: f.noCPUs, Packages: groupDocs(f.Packages), Dies: groupDocs(f.Dies),
 		LLCs: cacheDocs(f.LLCs), L2s: cacheDocs(f.L2s), Tiers: orEmpty(f.tiers()), Access: f.accessDocs(), Profile: f.profileDocs(),
 		SideCache: f.sideCacheDocs(), Devices: f.deviceDocs(), CoreList: f.coreDocs(), CPUList: orEmpty(f.CPUs),
-		Doubts: orEmpty(f.Doubts), Problems: orEmpty(printable(problems)),
+		Doubts: orEmpty(f.Doubts), Problems: render.Each(problems, render.Printable),
 	}
 }
 

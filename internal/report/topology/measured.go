@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"homenode/internal/machine"
 	"homenode/internal/profile"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -49,10 +48,7 @@ func (f facts) measures() []measure {
 // profileHow is never left out: a modelled figure is not shown as a measured one,
 // nor two CPUs' as the machine's.
 func (f facts) profileHow() string {
-	how := f.profile.How.String()
-	if f.profile.How == unit.HowModelled {
-		how = "modelled (lab)"
-	}
+	how := render.How(f.profile.How)
 	if only := f.profile.Only(); only != "" {
 		how += " with " + only
 	}
@@ -99,7 +95,7 @@ func (f facts) unknownMark(m measure) string {
 	return ""
 }
 
-func (f facts) measuredText(b *strings.Builder) {
+func (f facts) measuredText(b *render.Terminal) {
 	for _, m := range f.measures() {
 		t := table{{"from\\to"}}
 		for _, n := range f.Nodes {
@@ -141,7 +137,7 @@ func (f facts) profileDocs() []profileDoc {
 			if d.Why == "" {
 				d.Why = bandwidth.Why
 			}
-			d.Why = report.Printable(d.Why)
+			d.Why = render.Printable(d.Why)
 			docs = append(docs, d)
 		}
 	}
@@ -161,7 +157,7 @@ func (f facts) measuredPanels() []panel {
 		w, h := 44.0, 28.0
 		for _, from := range f.starts() {
 			for _, to := range f.Nodes {
-				w = max(w, report.TextWidth(m.cell(from.ID, to.ID), 12)+8)
+				w = max(w, render.TextWidth(m.cell(from.ID, to.ID), 12)+8)
 			}
 		}
 		list = append(list, panel{title: m.title, sub: m.sub + ", " + f.profileDate() + f.unknownMark(m),
@@ -180,20 +176,14 @@ func (f facts) drawMeasure(c *canvas, m measure, x, y, w, h float64) {
 		top := y + 18 + float64(i)*h
 		c.right(x+24, top+h/2+4, "head", strconv.Itoa(from.ID))
 		for j, to := range f.Nodes {
-			left, class := x+30+float64(j)*w, "num"
-			if fig, _ := m.of(from.ID, to.ID); fig.Median.Known() {
-				share := (fig.Median.Or(0) - low) / max(high-low, 0.1*high)
-				c.Fill(left, top, w, h, "cell", report.Shade(share))
-				if share > 0.55 {
-					class += " light"
-				}
-			} else {
-				c.Rect(left, top, w, h, "cell none", 0)
+			left := x + 30 + float64(j)*w
+			fig, _ := m.of(from.ID, to.ID)
+			if v, ok := fig.Median.Get(); ok {
+				c.Cell(left, top, w, h, (v-low)/max(high-low, 0.1*high), m.cell(from.ID, to.ID), from.ID == to.ID)
+				continue
 			}
-			if from.ID == to.ID {
-				class += " local"
-			}
-			c.middle(left+w/2, top+h/2+4.5, class, m.cell(from.ID, to.ID))
+			c.Rect(left, top, w, h, "cell none", 0)
+			c.middle(left+w/2, top+h/2+4.5, "num", "?")
 		}
 	}
 }

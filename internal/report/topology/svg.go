@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"homenode/internal/machine"
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // Geometry of the page, in CSS pixels.
@@ -46,10 +46,10 @@ func SVG(w io.Writer, m machine.Machine, options ...Option) error {
 func page(f facts, body string, height float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="t d">`+"\n",
-		report.Coordinate(pageWidth), report.Coordinate(height))
-	fmt.Fprintf(&b, "<title id=\"t\">Topology of %s</title>\n<desc id=\"d\">%s</desc>\n", report.EscapeXML(f.Origin), report.EscapeXML(f.headline()))
+		render.Coordinate(pageWidth), render.Coordinate(height))
+	fmt.Fprintf(&b, "<title id=\"t\">Topology of %s</title>\n<desc id=\"d\">%s</desc>\n", render.EscapeXML(f.Origin), render.EscapeXML(f.headline()))
 	b.WriteString(style + hatch)
-	fmt.Fprintf(&b, `<rect class="page" width="%s" height="%s"/>`+"\n", report.Coordinate(pageWidth), report.Coordinate(height))
+	fmt.Fprintf(&b, `<rect class="page" width="%s" height="%s"/>`+"\n", render.Coordinate(pageWidth), render.Coordinate(height))
 	b.WriteString(body + "</svg>\n")
 	return b.String()
 }
@@ -63,7 +63,7 @@ func (f facts) drawHead(c *canvas) float64 {
 		c.text(pageMargin, y-4, "h1", line)
 	}
 	for _, part := range []string{f.about(), f.Origin} {
-		for _, line := range wrap(part, 13, innerWidth) {
+		for _, line := range render.WrapText(part, 13, innerWidth) {
 			y += 18
 			c.text(pageMargin, y, "sub", line)
 		}
@@ -72,7 +72,7 @@ func (f facts) drawHead(c *canvas) float64 {
 		if i == 6 {
 			d = fmt.Sprintf("%d more", len(f.Doubts)-i)
 		}
-		for _, line := range wrap("⚠ "+d, 13, innerWidth) {
+		for _, line := range render.WrapText("⚠ "+d, 13, innerWidth) {
 			y += 18
 			c.text(pageMargin, y, "doubt", line)
 		}
@@ -86,9 +86,9 @@ func (f facts) drawHead(c *canvas) float64 {
 // headLines breaks a long headline where a person would.
 func headLines(text string) []string {
 	const font = 19
-	lines := wrap(text, font, innerWidth)
+	lines := render.WrapText(text, font, innerWidth)
 	if first, rest, ok := strings.Cut(text, "; "); ok && len(lines) > 1 {
-		lines = append(wrap(first+";", font, innerWidth), wrap(rest, font, innerWidth)...)
+		lines = append(render.WrapText(first+";", font, innerWidth), render.WrapText(rest, font, innerWidth)...)
 	}
 	return lines
 }

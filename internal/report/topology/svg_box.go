@@ -5,7 +5,7 @@ package topology
 import (
 	"strconv"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/set"
 )
 
@@ -41,7 +41,7 @@ func (b *box) arrange(width float64) {
 	top := b.pad
 	if b.label != "" {
 		top += labelHeight - b.pad/2
-		w = max(w, min(report.TextWidth(b.label, 11), width-2*b.pad))
+		w = max(w, min(render.TextWidth(b.label, 11), width-2*b.pad))
 	}
 	for _, k := range b.kids {
 		k.x += b.pad
@@ -100,7 +100,7 @@ func (b *box) draw(c *canvas, x, y float64) {
 		c.Rect(x, y, b.w, b.h, b.class, b.round)
 	}
 	if b.label != "" {
-		c.text(x+b.pad, y+labelHeight-4, "small", report.FitText(b.label, 11, b.w-b.pad+2))
+		c.text(x+b.pad, y+labelHeight-4, "small", render.FitText(b.label, 11, b.w-b.pad+2))
 	}
 	for _, k := range b.kids {
 		k.draw(c, x, y)

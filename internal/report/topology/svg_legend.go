@@ -5,7 +5,7 @@ package topology
 import (
 	"homenode/internal/machine"
 
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // sign is an entry of the legend.
@@ -19,7 +19,7 @@ type sign struct {
 func (f facts) drawLegend(c *canvas, y float64) float64 {
 	x, top := pageMargin, y
 	for _, s := range f.signs() {
-		wide := s.w + 8 + report.TextWidth(s.text, 11) + 22
+		wide := s.w + 8 + render.TextWidth(s.text, 11) + 22
 		if x > pageMargin && x+wide > pageMargin+innerWidth {
 			x, y = pageMargin, y+24
 		}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"homenode/internal/machine"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -168,7 +168,7 @@ func (f facts) notes(n machine.Node) []string {
 		notes = append(notes, "memory tier "+strconv.Itoa(t))
 	}
 	for _, c := range n.SideCaches {
-		notes = append(notes, fmt.Sprintf("memory-side cache %s", size(c.Size)))
+		notes = append(notes, fmt.Sprintf("memory-side cache %s", c.Size.String()))
 	}
 	return notes
 }
@@ -251,7 +251,7 @@ func (f facts) cell(scale float64) cell {
 	if len(f.CPUs) > 0 {
 		last = f.CPUs[len(f.CPUs)-1].ID
 	}
-	wide := max(22, report.TextWidth(strconv.Itoa(last), 11)+8)
+	wide := max(22, render.TextWidth(strconv.Itoa(last), 11)+8)
 	return cell{wide * scale, 20 + 8*(scale-1)}
 }
 
@@ -359,7 +359,7 @@ func (n *nodeBox) draw(c *canvas, x, y float64, most unit.Bytes) {
 	in := n.w - 2*nodePad
 	c.text(x+nodePad, y+20, "name", "node "+strconv.Itoa(n.node.ID))
 	if n.inside != "" {
-		c.text(x+nodePad+report.TextWidth("node "+strconv.Itoa(n.node.ID), 13)*1.1+8, y+20, "small", n.inside)
+		c.text(x+nodePad+render.TextWidth("node "+strconv.Itoa(n.node.ID), 13)*1.1+8, y+20, "small", n.inside)
 	}
 	c.right(x+n.w-nodePad, y+20, "size", memory(n.node))
 	c.Rect(x+nodePad, y+28, in, 6, "track", 3)
@@ -368,7 +368,7 @@ func (n *nodeBox) draw(c *canvas, x, y float64, most unit.Bytes) {
 	}
 	at := y + nodePad + headHeight
 	for _, note := range n.notes {
-		c.text(x+nodePad, at+4, "small", report.FitText(note, 11, in))
+		c.text(x+nodePad, at+4, "small", render.FitText(note, 11, in))
 		at += noteHeight
 	}
 	n.cpus.draw(c, x+nodePad, at)

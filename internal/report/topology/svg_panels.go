@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"homenode/internal/machine"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
@@ -31,7 +31,7 @@ func (f facts) drawPanels(c *canvas, y float64) float64 {
 	panels := f.panels()
 	boxes := make([]*box, len(panels))
 	for i, p := range panels {
-		w := max(p.w, min(report.TextWidth(p.title, 14)*1.1, innerWidth-2*cardPad), min(report.TextWidth(p.sub, 11), innerWidth-2*cardPad))
+		w := max(p.w, min(render.TextWidth(p.title, 14)*1.1, innerWidth-2*cardPad), min(render.TextWidth(p.sub, 11), innerWidth-2*cardPad))
 		boxes[i] = &box{w: w + 2*cardPad, h: cardTop + p.h + cardPad}
 	}
 	_, h := flow(boxes, innerWidth, gap)
@@ -115,7 +115,7 @@ func (f facts) drawDistance(c *canvas, x, y, w, h float64, o unit.Opt[int], loca
 		c.Fill(x, y, w, h, "cell", "#3b4754")
 		class += " light"
 	default:
-		c.Fill(x, y, w, h, "cell", report.Shade(share))
+		c.Fill(x, y, w, h, "cell", render.Shade(share))
 		if share > 0.55 {
 			class += " light"
 		}
@@ -168,7 +168,7 @@ func tablePanel(title, sub string, rows [][]string) panel {
 	total := 0.0
 	for i := range widths {
 		for _, r := range rows {
-			widths[i] = max(widths[i], min(report.TextWidth(r[i], 12), 360)+16)
+			widths[i] = max(widths[i], min(render.TextWidth(r[i], 12), 360)+16)
 		}
 		total += widths[i]
 	}
@@ -189,7 +189,7 @@ func drawRow(c *canvas, row []string, widths []float64, x, y float64, head bool)
 		class = "head"
 	}
 	for i, text := range row {
-		text = report.FitText(text, 12, widths[i])
+		text = render.FitText(text, 12, widths[i])
 		if i < 2 {
 			c.text(x, y, class, text)
 		} else {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"homenode/internal/machine"
-	"homenode/internal/report"
+	"homenode/internal/render"
 )
 
 // tag is a device's small sign: its kind in colour and letters, and its name.
@@ -33,8 +33,8 @@ func tags(devices []machine.Device, width float64) []tag {
 			t = tag{kind: "…", class: "storage", name: fmt.Sprintf("%d more", len(devices)-i)}
 		}
 		head := kindWidth(t.kind)
-		t.name = report.FitText(t.name, 11, width-head-12)
-		t.w = head + report.TextWidth(t.name, 11) + 12
+		t.name = render.FitText(t.name, 11, width-head-12)
+		t.w = head + render.TextWidth(t.name, 11) + 12
 		if x > 0 && x+t.w > width {
 			x, y = 0, y+tagHeight+4
 		}
@@ -48,7 +48,7 @@ func tags(devices []machine.Device, width float64) []tag {
 	return list
 }
 
-func kindWidth(kind string) float64 { return report.TextWidth(kind, 10)*1.15 + 10 }
+func kindWidth(kind string) float64 { return render.TextWidth(kind, 10)*1.15 + 10 }
 
 func tagRows(devices []machine.Device, width float64) float64 {
 	list := tags(devices, width)

@@ -7,37 +7,34 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
 // Text writes a machine for a terminal.
 func Text(w io.Writer, m machine.Machine, options ...Option) error {
-	var b strings.Builder
+	b := &render.Terminal{TextOptions: render.TextOptions{UTF8: true}}
 	f := newFacts(m, options...)
-	fmt.Fprintf(&b, "%s\n%s; %s\n", f.headline(), f.about(), f.Origin)
+	fmt.Fprintf(b, "%s\n%s; %s\n", f.headline(), f.about(), f.Origin)
 	for _, d := range f.Doubts {
-		fmt.Fprintf(&b, "warning: %s\n", d)
+		fmt.Fprintf(b, "warning: %s\n", d)
 	}
-	f.nodeText(&b)
-	f.distanceText(&b)
-	f.measuredText(&b)
-	f.accessText(&b)
-	f.sideCacheText(&b)
-	f.tierText(&b)
-	f.deviceText(&b)
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write topology: %w", err)
-	}
-	return nil
+	f.nodeText(b)
+	f.distanceText(b)
+	f.measuredText(b)
+	f.accessText(b)
+	f.sideCacheText(b)
+	f.tierText(b)
+	f.deviceText(b)
+	return b.Flush(w, "topology")
 }
 
 // widest is how much of a CPU list fits into a table; the full ones come below it.
 const widest = 32
 
-func (f facts) nodeText(b *strings.Builder) {
+func (f facts) nodeText(b *render.Terminal) {
 	tiers, devices := len(f.tiers()) > 0, len(f.Devices) > 0
 	t := table{{"node", "CPUs", "cores", "package", "memory", "LLC"}}
 	if tiers {
@@ -48,9 +45,9 @@ func (f facts) nodeText(b *strings.Builder) {
 	}
 	long := false
 	for _, n := range f.Nodes {
-		cpus, cut := shorten(orNone(n.CPUs.String()), n.CPUs.Len())
+		cpus, cut := shorten(render.Or(n.CPUs.String(), none), n.CPUs.Len())
 		long = long || cut
-		row := []string{strconv.Itoa(n.ID), cpus, f.coresOf(n).String(), f.packageText(n), size(n.Memory), f.cachesOf(n, f.LLCs)}
+		row := []string{strconv.Itoa(n.ID), cpus, f.coresOf(n).String(), f.packageText(n), n.Memory.String(), f.cachesOf(n, f.LLCs)}
 		if tiers {
 			row = append(row, n.Tier.String())
 		}
@@ -114,10 +111,10 @@ func deviceNames(list []machine.Device, most int) string {
 		}
 		names = append(names, deviceName(d))
 	}
-	return orNone(strings.Join(names, " "))
+	return render.Or(strings.Join(names, " "), none)
 }
 
-func (f facts) distanceText(b *strings.Builder) {
+func (f facts) distanceText(b *render.Terminal) {
 	if len(f.Nodes) < 2 {
 		return
 	}
@@ -162,7 +159,7 @@ func distance(d unit.Opt[int]) string {
 	return d.String()
 }
 
-func (f facts) accessText(b *strings.Builder) {
+func (f facts) accessText(b *render.Terminal) {
 	t := table{{"memory of", "seen from", "read", "write", "read", "write"}}
 	for _, n := range f.Nodes {
 		for _, a := range n.Access {
@@ -193,7 +190,7 @@ func initiators(a machine.Access) string {
 	return who
 }
 
-func (f facts) sideCacheText(b *strings.Builder) {
+func (f facts) sideCacheText(b *render.Terminal) {
 	first := true
 	for _, n := range f.Nodes {
 		for _, c := range n.SideCaches {
@@ -201,23 +198,23 @@ func (f facts) sideCacheText(b *strings.Builder) {
 				b.WriteString("\nCaches in front of memory\n")
 				first = false
 			}
-			fmt.Fprintf(b, "  node %d: level %d, %s, lines of %s\n", n.ID, c.Level, size(c.Size), size(c.Line))
+			fmt.Fprintf(b, "  node %d: level %d, %s, lines of %s\n", n.ID, c.Level, c.Size.String(), c.Line.String())
 		}
 	}
 }
 
-func (f facts) tierText(b *strings.Builder) {
+func (f facts) tierText(b *render.Terminal) {
 	tiers := f.tiers()
 	if len(tiers) == 0 {
 		return
 	}
 	b.WriteString("\nMemory tiers (lower is faster)\n")
 	for _, t := range tiers {
-		fmt.Fprintf(b, "  tier %d: %s %s\n", t.Tier, plural(t.Nodes.Len(), "node"), t.Nodes)
+		fmt.Fprintf(b, "  tier %d: %s %s\n", t.Tier, render.Plural(t.Nodes.Len(), "node"), t.Nodes)
 	}
 }
 
-func (f facts) deviceText(b *strings.Builder) {
+func (f facts) deviceText(b *render.Terminal) {
 	if len(f.Devices) == 0 {
 		return
 	}
@@ -228,7 +225,7 @@ func (f facts) deviceText(b *strings.Builder) {
 			if !d.CPUs.IsEmpty() {
 				near, _ = shorten(d.CPUs.String(), d.CPUs.Len())
 			}
-			t = append(t, []string{node, string(d.Class), d.Address, deviceID(d), near, orNone(strings.Join(d.Names, " "))})
+			t = append(t, []string{node, string(d.Class), d.Address, deviceID(d), near, render.Or(strings.Join(d.Names, " "), none)})
 		}
 	}
 	for _, n := range f.Nodes {
@@ -261,23 +258,10 @@ func (f facts) strays() []machine.Device {
 type table [][]string
 
 // write aligns the columns; how has a < or > for each, and > for those it lacks.
-func (t table) write(b *strings.Builder, how string) {
-	width := map[int]int{}
-	for _, row := range t {
-		for i, cell := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
+func (t table) write(p *render.Terminal, how string) {
+	all := render.Table{Margin: 2, Rows: t}
+	for i := range t[0] {
+		all.Columns = append(all.Columns, render.Column{Left: i < len(how) && how[i] == '<'})
 	}
-	for _, row := range t {
-		var line strings.Builder
-		for i, cell := range row {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i < len(how) && how[i] == '<' {
-				line.WriteString(cell + pad + "  ")
-				continue
-			}
-			line.WriteString(pad + cell + "  ")
-		}
-		b.WriteString("  " + strings.TrimRight(line.String(), " ") + "\n")
-	}
+	p.Table(all)
 }

@@ -11,37 +11,13 @@ import (
 	"time"
 
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/unit"
 )
 
-// size prints three digits: 0, 512B, 7.46GiB, 19.0MiB, 262MiB.
-func size(b unit.Bytes) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	v, i := float64(b), 0
-	for v >= 999.5 && i < len(units)-1 {
-		v, i = v/1024, i+1
-	}
-	digits := 2
-	switch {
-	case i == 0 || v >= 99.95:
-		digits = 0
-	case v >= 9.995:
-		digits = 1
-	}
-	if b == 0 {
-		return "0"
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64) + units[i]
-}
+func bytesOf(v unit.Value[unit.Bytes]) string { return v.V.String() }
 
-func bytesOf(v unit.Value[unit.Bytes]) string { return show(v, size) }
-
-func show[T any](v unit.Value[T], print func(T) string) string {
-	if x, ok := v.Get(); ok {
-		return print(x)
-	}
-	return unknown
-}
+func show[T any](v unit.Value[T], print func(T) string) string { return render.Show(v.V, print) }
 
 // perSecond prints a count as a rate: 0, 0.4, 12, 1,234.
 func perSecond(v unit.Value[uint64], length time.Duration) string {
@@ -54,40 +30,18 @@ func perSecond(v unit.Value[uint64], length time.Duration) string {
 
 func rate(v float64) string {
 	if v > 0 && v < 9.95 {
-		return strconv.FormatFloat(v, 'f', 1, 64)
+		return render.Fixed(v, 1)
 	}
-	return thousands(strconv.FormatFloat(v, 'f', 0, 64))
+	return render.Commas(v)
 }
 
 // whole prints a count of things: 8, 1,234.
-func whole(n uint64) string { return thousands(strconv.FormatUint(n, 10)) }
+func whole(n uint64) string { return render.Commas(float64(n)) }
 
-func thousands(digits string) string {
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-func cpus(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+func cpus(v float64) string { return render.Fixed(v, 2) }
 
 func percent(part, whole float64) string {
-	r, ok := unit.RatioOf(part, whole).Get()
-	if !ok {
-		return unknown
-	}
-	return r.String()
-}
-
-// count says "1 node", "2 nodes"; the plural of one word that has its own is given.
-func count(n int, what string) string {
-	switch {
-	case n == 1:
-		return "1 " + what
-	case strings.HasSuffix(what, "s"):
-		return strconv.Itoa(n) + " " + what + "es"
-	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return unit.RatioOf(part, whole).String()
 }
 
 // few is how many nodes are shown each by each; of more, only those with most.
@@ -131,7 +85,7 @@ func byNode[T any](p *page, nodes []machine.Node, by []T, weight func(T) float64
 }
 
 func bytesByNode(p *page, nodes []machine.Node, by []unit.Bytes) string {
-	return byNode(p, nodes, by, func(b unit.Bytes) float64 { return float64(b) }, size)
+	return byNode(p, nodes, by, func(b unit.Bytes) float64 { return float64(b) }, unit.Bytes.String)
 }
 
 // cpusByNode prints CPU time; all unknown is said once.

@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
 // Workload prints one workload of a survey: kinds by node, and what holds it.
-func Workload(w io.Writer, s survey.Survey, id string, screen Screen) error {
-	p := newPage(screen)
+func Workload(w io.Writer, s survey.Survey, id string, o render.TextOptions) error {
+	p := newPage(o)
 	wl, ok := s.Window.Workload(id)
 	if !ok {
 		return fmt.Errorf("print workload %s: it is not in the survey", id)
@@ -27,15 +28,15 @@ func Workload(w io.Writer, s survey.Survey, id string, screen Screen) error {
 		}
 	}
 	p.problems(s.Problems)
-	return p.flush(w)
+	return p.Flush(w, "survey")
 }
 
 func (p *page) headlineOf(s survey.Survey, wl window.Workload) {
-	p.wrapped("", fmt.Sprintf("%s: %s, owner %s", wl.ID, show(wl.Tasks, func(n int) string { return count(n, "thread") }), wl.Owner))
+	p.wrapped("", fmt.Sprintf("%s: %s, owner %s", wl.ID, show(wl.Tasks, func(n int) string { return render.Count(n, "thread") }), wl.Owner))
 	if len(s.Machine.Nodes) == 1 {
 		p.wrapped("", "This host has no NUMA: with one node, all memory is local to every CPU.")
 	}
-	may := fmt.Sprintf("may use CPUs %s and memory of nodes %s", orElse(wl.Binding.CPUs.String(), unknown), orElse(wl.Binding.Mems.String(), unknown))
+	may := fmt.Sprintf("may use CPUs %s and memory of nodes %s", render.Or(wl.Binding.CPUs.String(), unknown), render.Or(wl.Binding.Mems.String(), unknown))
 	if wl.Binding.OursCPUs || wl.Binding.OursMems {
 		may += ", as homenode set it"
 	}
@@ -87,7 +88,7 @@ func estimated(by []unit.Value[float64]) string {
 }
 
 func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {
-	most := limit(g.MemoryLimit, size)
+	most := limit(g.MemoryLimit, unit.Bytes.String)
 	if g.MemoryLimit.Known() {
 		most += " (" + g.MemoryLimit.From + ")"
 	}
@@ -142,19 +143,12 @@ func (r kindRow) sum() unit.Opt[unit.Bytes] {
 	return unit.Some(sum)
 }
 
-func (p *page) optSize(v unit.Opt[unit.Bytes]) string {
-	if b, ok := v.Get(); ok {
-		return size(b)
-	}
-	return unknown
-}
-
 // kinds prints a bar per node where there is room for it side by side, else a row
 // for each kind and node that has something.
 func (p *page) kinds(nodes []machine.Node, rows []kindRow) {
 	rows = append(rows, totalRow(nodes, rows))
 	const label, total, figure, least = 6, 9, 9, 6
-	bar := (p.Width-label-total-2*gap)/max(1, len(nodes)) - figure - 1 - gap
+	bar := (p.Width-label-total-4)/max(1, len(nodes)) - figure - 4
 	if bar >= least {
 		p.sideBySide(nodes, rows, min(bar, 40))
 		return
@@ -187,36 +181,36 @@ func largest(rows []kindRow) float64 {
 }
 
 func (p *page) sideBySide(nodes []machine.Node, rows []kindRow, bar int) {
-	const figure = 8
-	line := pad("kind", 6, true) + "  " + pad("total", 8, false)
+	t := render.Table{Columns: []render.Column{{Head: "kind", Left: true}, {Head: "total"}}}
 	for _, n := range nodes {
-		line += "  " + pad(fmt.Sprintf("node %d", n.ID), figure, false) + " " + pad("", bar, true)
+		t.Columns = append(t.Columns, render.Column{Head: fmt.Sprintf("node %d", n.ID)}, render.Column{Left: true})
 	}
-	p.line(line)
 	most := largest(rows)
 	for _, r := range rows {
-		line := pad(r.name, 6, true) + "  " + pad(p.optSize(r.sum()), 8, false)
+		cells := []string{r.name, r.sum().String()}
 		for _, v := range r.by {
-			line += "  " + pad(p.optSize(v), figure, false) + " " + pad(p.bar(float64(v.Or(0)), most, bar), bar, true)
+			cells = append(cells, v.String(), render.PadRight(p.Bar(float64(v.Or(0)), most, bar), bar))
 		}
-		p.line(line)
+		t.Add(cells...)
 	}
+	p.Table(t)
 }
 
 func (p *page) oneByOne(nodes []machine.Node, rows []kindRow) {
 	most := largest(rows)
-	p.line(pad("kind", 6, true) + "  " + pad("node", 5, false) + "  " + pad("memory", 8, false))
+	t := render.Table{Columns: []render.Column{{Head: "kind", Left: true}, {Head: "node"}, {Head: "memory"}, {Left: true}}}
 	for _, r := range rows {
 		name := r.name
 		for i, v := range r.by {
 			if v.Or(1) == 0 {
 				continue
 			}
-			p.line(pad(name, 6, true) + "  " + pad(fmt.Sprint(nodes[i].ID), 5, false) + "  " + pad(p.optSize(v), 8, false) + " " + p.bar(float64(v.Or(0)), most, min(40, p.Width-26)))
+			t.Add(name, fmt.Sprint(nodes[i].ID), v.String(), p.Bar(float64(v.Or(0)), most, min(40, p.Width-30)))
 			name = ""
 		}
 		if name != "" {
-			p.line(pad(name, 6, true) + "  " + pad("all", 5, false) + "  " + pad("0", 8, false))
+			t.Add(name, "all", "0 B", "")
 		}
 	}
+	p.Table(t)
 }

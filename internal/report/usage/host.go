@@ -9,14 +9,15 @@ import (
 	"strconv"
 	"time"
 
+	"homenode/internal/render"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
 // Host prints nodes, allocations, settings and workloads.
-func Host(w io.Writer, s survey.Survey, screen Screen) error {
-	p := newPage(screen)
+func Host(w io.Writer, s survey.Survey, o render.TextOptions) error {
+	p := newPage(o)
 	p.headline(s)
 	p.memory(s)
 	p.pools(s)
@@ -24,12 +25,12 @@ func Host(w io.Writer, s survey.Survey, screen Screen) error {
 	p.balancing(s)
 	p.workloads(s)
 	p.problems(s.Problems)
-	return p.flush(w)
+	return p.Flush(w, "survey")
 }
 
 // headline says what machine this is; one node plainly.
 func (p *page) headline(s survey.Survey) {
-	text := fmt.Sprintf("%s, %s", count(len(s.Machine.Nodes), "node"), count(s.Machine.OnlineCPUs().Len(), "CPU"))
+	text := fmt.Sprintf("%s, %s", render.Count(len(s.Machine.Nodes), "node"), render.Count(s.Machine.OnlineCPUs().Len(), "CPU"))
 	if s.Length > 0 {
 		text += fmt.Sprintf("; watched for %v", s.Length.Round(10*time.Millisecond))
 	}
@@ -44,8 +45,8 @@ func (p *page) headline(s survey.Survey) {
 
 func (p *page) memory(s survey.Survey) {
 	p.heading("Memory by kind")
-	cols := []column{{title: "node"}, {title: "busy CPUs", rank: 4}, {title: "total"}, {title: "free"}, {title: "anon"}, {title: "file"}, {title: "shmem"},
-		{title: "slab"}, {title: "kernel"}, {title: "huge"}, {title: "other", rank: 5}, {title: "anon THP", rank: 6}, {title: "dirty", rank: 7}}
+	cols := []render.Column{{Head: "node"}, {Head: "busy CPUs", Rank: 4}, {Head: "total"}, {Head: "free"}, {Head: "anon"}, {Head: "file"}, {Head: "shmem"},
+		{Head: "slab", Rank: 2}, {Head: "kernel", Rank: 3}, {Head: "huge"}, {Head: "other", Rank: 5}, {Head: "anon THP", Rank: 6}, {Head: "dirty", Rank: 7}}
 	var rows [][]string
 	for i, n := range s.Nodes {
 		m := n.Memory
@@ -82,7 +83,7 @@ func (p *page) pools(s survey.Survey) {
 		return
 	}
 	p.heading("Huge page pools, pages")
-	p.table([]column{{title: "node"}, {title: "page size"}, {title: "all"}, {title: "free"}, {title: "surplus"}}, rows)
+	p.table([]render.Column{{Head: "node"}, {Head: "page size"}, {Head: "all"}, {Head: "free"}, {Head: "surplus"}}, rows)
 }
 
 // meanings of the counters of numastat (Documentation/admin-guide/numastat.rst).
@@ -101,9 +102,9 @@ func (p *page) allocations(s survey.Survey) {
 		return
 	}
 	p.heading("Allocations, pages/s")
-	cols := []column{{title: "node"}}
+	cols := []render.Column{{Head: "node"}}
 	for _, m := range meanings {
-		cols = append(cols, column{title: m.name})
+		cols = append(cols, render.Column{Head: m.name})
 	}
 	var rows [][]string
 	for _, n := range s.Nodes {
@@ -123,7 +124,7 @@ var balancingModes = map[int]string{0: "off", 1: "on", 2: "for memory tiers only
 
 func (p *page) balancing(s survey.Survey) {
 	b := s.Balancing
-	mode := show(b.Mode, func(m int) string { return orElse(balancingModes[m], "mode "+strconv.Itoa(m)) })
+	mode := show(b.Mode, func(m int) string { return render.Or(balancingModes[m], "mode "+strconv.Itoa(m)) })
 	if !b.Mode.Known() {
 		mode = "unknown (" + b.Mode.From + ")"
 	}
@@ -147,13 +148,6 @@ func swap(set survey.Settings) string {
 	return bytesOf(set.SwapTotal) + ", " + bytesOf(set.SwapFree) + " free"
 }
 
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
-
 // workloads are sorted by memory.
 func (p *page) workloads(s survey.Survey) {
 	if len(s.Window.Workloads) == 0 {
@@ -161,8 +155,8 @@ func (p *page) workloads(s survey.Survey) {
 		return
 	}
 	p.heading("Workloads, by node: " + p.nodeNames(s))
-	cols := []column{{title: "workload", left: true, least: 14}, {title: "CPUs used", left: true}, {title: "memory", left: true},
-		{title: "local reads", left: true}, {title: "CPUs; nodes", left: true, rank: 1}}
+	cols := []render.Column{{Head: "workload", Left: true, Least: 14}, {Head: "CPUs used", Left: true}, {Head: "memory", Left: true},
+		{Head: "local reads", Left: true}, {Head: "CPUs; nodes", Left: true, Rank: 1}}
 	var rows [][]string
 	for _, wl := range sorted(s.Window.Workloads, byMemory) {
 		f := window.FeaturesOf(wl, s.Window.Length)
@@ -238,7 +232,7 @@ func (p *page) pagesOf(s survey.Survey, wl window.Workload) string {
 
 // bound says what a workload may use, and whose doing that is.
 func bound(b window.Binding) string {
-	text := orElse(b.CPUs.String(), unknown) + "; " + orElse(b.Mems.String(), unknown)
+	text := render.Or(b.CPUs.String(), unknown) + "; " + render.Or(b.Mems.String(), unknown)
 	switch {
 	case b.OursCPUs || b.OursMems:
 		text += " homenode's"

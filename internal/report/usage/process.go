@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
 )
@@ -18,31 +19,31 @@ const sharedNote = "shared pages are counted in every process that maps them"
 
 // Processes prints the processes of a survey: of one its kinds by node, of more a
 // row each, largest first.
-func Processes(w io.Writer, s survey.Survey, screen Screen) error {
-	p := newPage(screen)
+func Processes(w io.Writer, s survey.Survey, o render.TextOptions) error {
+	p := newPage(o)
 	if len(s.Processes) == 1 {
 		p.process(s, s.Processes[0])
 	} else {
 		p.manyProcesses(s)
 	}
 	p.problems(s.Problems)
-	return p.flush(w)
+	return p.Flush(w, "survey")
 }
 
 // Maps prints a process's memory by kind with a bar per node, and its biggest
 // mappings.
-func Maps(w io.Writer, s survey.Survey, screen Screen) error {
-	p := newPage(screen)
+func Maps(w io.Writer, s survey.Survey, top int, o render.TextOptions) error {
+	p := newPage(o)
 	for _, pr := range s.Processes {
 		p.process(s, pr)
-		p.biggest(s, pr)
+		p.biggest(s, pr, top)
 	}
 	p.problems(s.Problems)
-	return p.flush(w)
+	return p.Flush(w, "survey")
 }
 
 func name(pr survey.Process) string {
-	return fmt.Sprintf("process %d (%s)", pr.PID, orElse(pr.Name, "no name"))
+	return fmt.Sprintf("process %d (%s)", pr.PID, render.Or(pr.Name, "no name"))
 }
 
 func (p *page) process(s survey.Survey, pr survey.Process) {
@@ -50,13 +51,13 @@ func (p *page) process(s survey.Survey, pr survey.Process) {
 		p.wrapped("", name(pr)+": memory unknown: "+pr.MemoryHow)
 		return
 	}
-	where := "on " + count(len(s.Machine.Nodes), "node")
+	where := "on " + render.Count(len(s.Machine.Nodes), "node")
 	if len(s.Machine.Nodes) == 1 {
 		where = "on the only node: all memory is local to every CPU"
 	}
-	p.wrapped("", fmt.Sprintf("%s: %s %s; %s", name(pr), size(pr.Total()), where, sharedNote))
+	p.wrapped("", fmt.Sprintf("%s: %s %s; %s", name(pr), pr.Total().String(), where, sharedNote))
 	p.running(s, pr)
-	p.line("")
+	p.Line("")
 	var rows []kindRow
 	for k, by := range pr.ByKind {
 		row := kindRow{name: survey.MappingKind(k).String()}
@@ -73,7 +74,7 @@ func (p *page) running(s survey.Survey, pr survey.Process) {
 	if len(pr.CPUByNode) == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s; CPUs used by node: %s%s", count(len(pr.Threads), "thread"), cpusByNode(p, s.Machine.Nodes, pr.CPUByNode), estimated(pr.CPUByNode))
+	text := fmt.Sprintf("%s; CPUs used by node: %s%s", render.Count(len(pr.Threads), "thread"), cpusByNode(p, s.Machine.Nodes, pr.CPUByNode), estimated(pr.CPUByNode))
 	if pr.Allowed.Len() > 0 {
 		text += fmt.Sprintf("; may use CPUs %v, nodes %v", pr.Allowed, pr.Mems)
 	}
@@ -82,7 +83,7 @@ func (p *page) running(s survey.Survey, pr survey.Process) {
 	}
 	p.wrapped("  ", text)
 	if g := pr.Guest; g != nil {
-		p.wrapped("  ", fmt.Sprintf("a virtual machine: %s, %s", count(g.VCPUs, "virtual CPU"), show(g.Nodes, func(n int) string { return count(n, "virtual node") })))
+		p.wrapped("  ", fmt.Sprintf("a virtual machine: %s, %s", render.Count(g.VCPUs, "virtual CPU"), show(g.Nodes, func(n int) string { return render.Count(n, "virtual node") })))
 	}
 }
 
@@ -91,18 +92,18 @@ func (p *page) manyProcesses(s survey.Survey) {
 		p.wrapped("", "This host has no NUMA: with one node, all memory is local to every CPU.")
 	}
 	threads := len(s.Processes) > 0 && len(s.Processes[0].CPUByNode) > 0
-	cols := []column{{title: "PID"}, {title: "name", left: true, least: 8}}
-	perNode := len(s.Machine.Nodes)*(8+gap) <= p.Width-40
+	cols := []render.Column{{Head: "PID"}, {Head: "name", Left: true, Least: 8}}
+	perNode := len(s.Machine.Nodes)*(8+2) <= p.Width-40
 	if perNode {
 		for _, n := range s.Machine.Nodes {
-			cols = append(cols, column{title: fmt.Sprintf("node %d", n.ID)})
+			cols = append(cols, render.Column{Head: fmt.Sprintf("node %d", n.ID)})
 		}
 	} else {
-		cols = append(cols, column{title: "by node", left: true})
+		cols = append(cols, render.Column{Head: "by node", Left: true})
 	}
-	cols = append(cols, column{title: "total"})
+	cols = append(cols, render.Column{Head: "total"})
 	if threads {
-		cols = append(cols, column{title: "CPUs used", left: true, rank: 1})
+		cols = append(cols, render.Column{Head: "CPUs used", Left: true, Rank: 1})
 	}
 	p.table(cols, p.processRows(s, perNode, threads))
 	p.wrapped("  ", sharedNote)
@@ -155,7 +156,7 @@ func (p *page) amounts(nodes []machine.Node, by []unit.Bytes, perNode, known boo
 	for i := range nodes {
 		cell := unknown
 		if known {
-			cell = size(by[i])
+			cell = by[i].String()
 			sum += by[i]
 		}
 		cells = append(cells, cell)
@@ -166,26 +167,29 @@ func (p *page) amounts(nodes []machine.Node, by []unit.Bytes, perNode, known boo
 	if !known {
 		return append(cells, unknown)
 	}
-	return append(cells, size(sum))
+	return append(cells, sum.String())
 }
 
 // biggest prints the mappings that have most memory.
-func (p *page) biggest(s survey.Survey, pr survey.Process) {
+func (p *page) biggest(s survey.Survey, pr survey.Process, most int) {
 	all := sorted(pr.Mappings, func(a, b survey.Mapping) int { return cmp.Compare(b.Bytes(), a.Bytes()) })
 	if len(all) == 0 {
 		return
 	}
-	top := all[:min(len(all), p.Top)]
-	p.heading(fmt.Sprintf("The biggest of %s with memory", count(pr.Resident, "mapping")))
-	cols := []column{{title: "address"}, {title: "total"}, {title: "by node", left: true, rank: 1}, {title: "kind", left: true}, {title: "policy", left: true, rank: 2},
-		{title: "mapped by", rank: 3}, {title: "what", left: true, least: 24}}
-	if len(s.Machine.Nodes) == 1 {
-		cols[2].rank = always // it is the total
-	}
+	top := all[:min(len(all), most)]
+	p.heading(fmt.Sprintf("The biggest of %s with memory", render.Count(pr.Resident, "mapping")))
+	cols := []render.Column{{Head: "address"}, {Head: "total"}, {Head: "by node", Left: true, Rank: 1}, {Head: "kind", Left: true}, {Head: "policy", Left: true, Rank: 2},
+		{Head: "mapped by", Rank: 3}, {Head: "what", Left: true, Least: 24}}
 	var rows [][]string
 	for _, m := range top {
-		rows = append(rows, []string{strconv.FormatUint(m.Start, 16), size(m.Bytes()),
-			bytesByNode(p, s.Machine.Nodes, m.ByNode), m.Kind.String(), m.Policy, strconv.Itoa(max(1, m.Mappers)), orElse(m.Path, "["+m.Kind.String()+"]")})
+		rows = append(rows, []string{strconv.FormatUint(m.Start, 16), m.Bytes().String(),
+			bytesByNode(p, s.Machine.Nodes, m.ByNode), m.Kind.String(), m.Policy, strconv.Itoa(max(1, m.Mappers)), render.Or(m.Path, "["+m.Kind.String()+"]")})
+	}
+	if len(s.Machine.Nodes) == 1 { // by node is the total
+		cols = slices.Delete(cols, 2, 3)
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], 2, 3)
+		}
 	}
 	p.table(cols, rows)
 }

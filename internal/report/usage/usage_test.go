@@ -13,6 +13,7 @@ import (
 
 	"homenode/internal/golden"
 	"homenode/internal/machine"
+	"homenode/internal/render"
 	"homenode/internal/set"
 	"homenode/internal/survey"
 	"homenode/internal/unit"
@@ -118,30 +119,38 @@ func TestGolden(t *testing.T) {
 	long.Problems = []string{"process 9 (secret) belongs to root: reading its memory map needs CAP_SYS_PTRACE or that user"}
 	for _, c := range []struct {
 		name   string
-		screen Screen
-		print  func(io.Writer, Screen) error
+		screen render.TextOptions
+		print  func(io.Writer, render.TextOptions) error
 	}{
-		{"host-2-80", Screen{Width: 80}, func(w io.Writer, s Screen) error { return Host(w, fake(2), s) }},
-		{"host-2-120", Screen{Width: 120}, func(w io.Writer, s Screen) error { return Host(w, fake(2), s) }},
-		{"host-1-80", Screen{Width: 80}, func(w io.Writer, s Screen) error { return Host(w, oneReading(fake(1)), s) }},
-		{"host-8-80", Screen{Width: 80, ASCII: true}, func(w io.Writer, s Screen) error { return Host(w, fake(8), s) }},
-		{"workload-2-80", Screen{Width: 80}, func(w io.Writer, s Screen) error { return Workload(w, fake(2), "/demo/a", s) }},
-		{"workload-v1-2-120", Screen{Width: 120}, func(w io.Writer, s Screen) error {
+		{"host-2-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error { return Host(w, fake(2), s) }},
+		{"host-2-120", render.TextOptions{Width: 120, UTF8: true}, func(w io.Writer, s render.TextOptions) error { return Host(w, fake(2), s) }},
+		{"host-1-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error { return Host(w, oneReading(fake(1)), s) }},
+		{"host-8-80", render.TextOptions{Width: 80}, func(w io.Writer, s render.TextOptions) error { return Host(w, fake(8), s) }},
+		{"workload-2-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error { return Workload(w, fake(2), "/demo/a", s) }},
+		{"workload-v1-2-120", render.TextOptions{Width: 120, UTF8: true}, func(w io.Writer, s render.TextOptions) error {
 			f := fake(2)
 			return Workload(w, f, f.Window.Workloads[1].ID, s)
 		}},
-		{"process-2-80", Screen{Width: 80}, func(w io.Writer, s Screen) error { return Processes(w, processes(2, running), s) }},
-		{"processes-2-80", Screen{Width: 80}, func(w io.Writer, s Screen) error { return Processes(w, long, s) }},
-		{"processes-8-80", Screen{Width: 80}, func(w io.Writer, s Screen) error {
+		{"process-2-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error { return Processes(w, processes(2, running), s) }},
+		{"processes-2-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error { return Processes(w, long, s) }},
+		{"processes-8-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error {
 			return Processes(w, processes(8, fakeProcess(8, 12, "db", 1), fakeProcess(8, 13, "web", 2)), s)
 		}},
-		{"maps-2-80", Screen{Width: 80, Top: 2}, func(w io.Writer, s Screen) error { return Maps(w, processes(2, fakeProcess(2, 12, "db", 1)), s) }},
-		{"maps-2-120", Screen{Width: 120}, func(w io.Writer, s Screen) error { return Maps(w, processes(2, fakeProcess(2, 12, "db", 1)), s) }},
-		{"maps-2-80-ascii", Screen{Width: 80, ASCII: true}, func(w io.Writer, s Screen) error {
-			return Maps(w, processes(2, fakeProcess(2, 12, "db", 1)), s)
+		{"maps-2-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error {
+			return Maps(w, processes(2, fakeProcess(2, 12, "db", 1)), 2, s)
 		}},
-		{"maps-8-80", Screen{Width: 80}, func(w io.Writer, s Screen) error { return Maps(w, processes(8, fakeProcess(8, 12, "db", 1)), s) }},
-		{"maps-1-80", Screen{Width: 80}, func(w io.Writer, s Screen) error { return Maps(w, processes(1, fakeProcess(1, 12, "db", 1)), s) }},
+		{"maps-2-120", render.TextOptions{Width: 120, UTF8: true}, func(w io.Writer, s render.TextOptions) error {
+			return Maps(w, processes(2, fakeProcess(2, 12, "db", 1)), 10, s)
+		}},
+		{"maps-2-80-ascii", render.TextOptions{Width: 80}, func(w io.Writer, s render.TextOptions) error {
+			return Maps(w, processes(2, fakeProcess(2, 12, "db", 1)), 10, s)
+		}},
+		{"maps-8-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error {
+			return Maps(w, processes(8, fakeProcess(8, 12, "db", 1)), 10, s)
+		}},
+		{"maps-1-80", render.TextOptions{Width: 80, UTF8: true}, func(w io.Writer, s render.TextOptions) error {
+			return Maps(w, processes(1, fakeProcess(1, 12, "db", 1)), 10, s)
+		}},
 	} {
 		var out bytes.Buffer
 		if err := c.print(&out, c.screen); err != nil {
@@ -149,10 +158,10 @@ func TestGolden(t *testing.T) {
 		}
 		checkGolden(t, c.name, out.Bytes())
 		for line := range strings.Lines(out.String()) {
-			if n := width(strings.TrimSuffix(line, "\n")); n > c.screen.Width {
+			if n := render.Width(strings.TrimSuffix(line, "\n")); n > c.screen.Width {
 				t.Errorf("%s: %d columns: %s", c.name, n, line)
 			}
-			if strings.ContainsRune(line, '\x1b') || c.screen.ASCII && strings.IndexFunc(line, func(r rune) bool { return r > 126 }) >= 0 {
+			if strings.ContainsRune(line, '\x1b') || !c.screen.UTF8 && strings.IndexFunc(line, func(r rune) bool { return r > 126 }) >= 0 {
 				t.Errorf("%s: not fit for this screen: %q", c.name, line)
 			}
 		}
@@ -171,22 +180,14 @@ func checkGolden(t *testing.T, name string, got []byte) {
 	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
-func TestSize(t *testing.T) {
-	for b, want := range map[unit.Bytes]string{0: "0", 1: "1B", 1023: "1.00KiB", 4096: "4.00KiB", 10235: "10.0KiB", 102300: "99.9KiB", 1048000: "1.00MiB", 7 * unit.TiB: "7.00TiB", 1020 * unit.KiB: "1.00MiB", 999 * unit.MiB: "999MiB"} {
-		if got := size(b); got != want {
-			t.Errorf("%d: %s, want %s", b, got, want)
-		}
-	}
-}
-
 // What is not nothing is seen, and nothing is longer than there is room.
 func TestBar(t *testing.T) {
 	for _, ascii := range []bool{false, true} {
-		p := newPage(Screen{ASCII: ascii})
+		p := newPage(render.TextOptions{UTF8: !ascii})
 		last := 0
 		for part := range 101 {
-			text := p.bar(float64(part), 100, 10)
-			n := width(text)
+			text := p.Bar(float64(part), 100, 10)
+			n := render.Width(text)
 			if (part == 0) != (n == 0) || n > 10 || n < last {
 				t.Errorf("%d %%: %q", part, text)
 			}
@@ -202,13 +203,13 @@ func TestBar(t *testing.T) {
 func TestUnknownIsSaid(t *testing.T) {
 	s := survey.Survey{Length: time.Second, Machine: machine.Machine{Nodes: make([]machine.Node, 2)}, Nodes: make([]survey.Node, 2)}
 	var out bytes.Buffer
-	if err := Host(&out, s, Screen{Width: 200}); err != nil {
+	if err := Host(&out, s, render.TextOptions{Width: 200, UTF8: true}); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), unknown); n < 2*(11+6) {
 		t.Errorf("unknown is said %d times in\n%s", n, out.String())
 	}
-	if err := Workload(io.Discard, s, "/x", Screen{}); err == nil || !strings.Contains(fmt.Sprint(err), "/x") {
+	if err := Workload(io.Discard, s, "/x", render.TextOptions{}); err == nil || !strings.Contains(fmt.Sprint(err), "/x") {
 		t.Errorf("a workload that is not there: %v", err)
 	}
 }

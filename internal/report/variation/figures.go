@@ -5,13 +5,13 @@ package variation
 import (
 	"math"
 	"strconv"
-	"strings"
 
+	"homenode/internal/render"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
-const unknown = "unknown"
+const unknown = render.Unknown
 
 // scale is one unit for all times of a report.
 type scale struct {
@@ -49,23 +49,12 @@ func (s scale) of(seconds float64) string {
 
 func (s scale) span(low, high float64) string { return s.of(low) + "–" + s.of(high) }
 
-// percent has two decimals below 1 %.
-func percent(v float64) string {
-	if math.Abs(v) < 0.01 {
-		return strconv.FormatFloat(v*100, 'f', 2, 64) + "%"
-	}
-	return strconv.FormatFloat(v*100, 'f', 1, 64) + "%"
-}
-
-// times prints a ratio.
-func times(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
-
 func variationOf(s trial.Summary) string {
 	cv, ok := s.Variation()
 	if !ok {
 		return unknown
 	}
-	return percent(cv)
+	return render.Percent(cv)
 }
 
 func interval(s scale, ci trial.Interval) string {
@@ -84,9 +73,9 @@ func against(i int, r unit.Opt[trial.Ratio]) string {
 	case !ok:
 		return unknown
 	case !v.CI.Known():
-		return times(v.Value)
+		return render.Ratio(v.Value)
 	}
-	return times(v.Value) + " (" + times(v.CI.Low) + "–" + times(v.CI.High) + ")"
+	return render.Ratio(v.Value) + " (" + render.Ratio(v.CI.Low) + "–" + render.Ratio(v.CI.High) + ")"
 }
 
 // verdict is what the interval against the first arm says.
@@ -103,42 +92,4 @@ func verdict(i int, r unit.Opt[trial.Ratio]) string {
 		return "faster"
 	}
 	return "slower"
-}
-
-// whole prints a count; medians of even numbers of runs may end in a half.
-func whole(o unit.Opt[float64]) string {
-	v, ok := o.Get()
-	if !ok {
-		return unknown
-	}
-	digits := strconv.FormatFloat(math.Round(v), 'f', 0, 64)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-func size(o unit.Opt[float64]) string {
-	v, ok := o.Get()
-	if !ok {
-		return unknown
-	}
-	return unit.Bytes(v).String()
-}
-
-func cpuTime(s scale, o unit.Opt[float64]) string {
-	v, ok := o.Get()
-	if !ok {
-		return unknown
-	}
-	return s.of(v)
-}
-
-// list says "a", "a and b", "a, b and c".
-func list(items []string) string {
-	if len(items) < 2 {
-		return strings.Join(items, "")
-	}
-	last := len(items) - 1
-	return strings.Join(items[:last], ", ") + " and " + items[last]
 }

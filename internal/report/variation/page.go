@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"homenode/internal/doctor"
-	"homenode/internal/report"
+	"homenode/internal/render"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -29,6 +28,9 @@ type table struct {
 	rows  [][]string
 }
 
+// isWords says that a column holds words: the first and the last.
+func (t table) isWords(i int) bool { return i == 0 || i == len(t.heads)-1 }
+
 func newPage(v trial.Variation) page {
 	v = clean(v)
 	s := scaleOf(v)
@@ -40,7 +42,7 @@ func newPage(v trial.Variation) page {
 	p.line = shellLine(v.Verdict.RepeatableLine)
 	p.notes = append(notes(v), v.Notes...)
 	if len(missing) > 0 && len(v.Arms) > 0 {
-		p.notes = append(p.notes, "Not known of any arm: "+list(missing)+". CPU time in the lab is not the model's; an RSS below homenode's own cannot be told.")
+		p.notes = append(p.notes, "Not known of any arm: "+render.List(missing)+". CPU time in the lab is not the model's; an RSS below homenode's own cannot be told.")
 	}
 	return p
 }
@@ -48,39 +50,21 @@ func newPage(v trial.Variation) page {
 // clean makes every text fit to be shown: the command may come from anywhere.
 // Words of a command keep their blanks; Quote shows what does not print.
 func clean(v trial.Variation) trial.Variation {
-	v.Machine, v.Clock = report.Printable(v.Machine), report.Printable(v.Clock)
-	v.Notes = each(v.Notes, report.Printable)
-	v.Arms = each(v.Arms, func(a trial.Placed) trial.Placed {
-		a.Name, a.About = report.Printable(a.Name), report.Printable(a.About)
-		return a
-	})
-	d := &v.Verdict
-	d.Fastest, d.Steadiest, d.ForRepeatable = report.Printable(d.Fastest), report.Printable(d.Steadiest), report.Printable(d.ForRepeatable)
-	d.FastestTies, d.SteadiestTies = each(d.FastestTies, report.Printable), each(d.SteadiestTies, report.Printable)
+	command, line := v.Command, v.Verdict.RepeatableLine
+	v = render.Cleaned(v)
+	v.Command, v.Verdict.RepeatableLine = command, line
 	return v
 }
 
-func each[T any](list []T, f func(T) T) []T {
-	out := make([]T, len(list))
-	for i, v := range list {
-		out[i] = f(v)
-	}
-	return out
-}
-
 func shellLine(argv []string) string {
-	return strings.Join(each(argv, doctor.Quote), " ")
+	return strings.Join(render.Each(argv, doctor.Quote), " ")
 }
 
 func headline(v trial.Variation) []string {
-	how := v.How.String()
-	if v.How == unit.HowModelled {
-		how = "modelled (lab)"
-	}
 	return []string{
 		"Run time of " + shellLine(v.Command),
-		fmt.Sprintf("%s; %s, %s; %d runs of each arm after %d that do not count; %s in all", v.Machine, how, v.Clock, v.Repeats, v.Warmups,
-			(time.Duration(v.Seconds * float64(time.Second))).Round(time.Second/10)),
+		fmt.Sprintf("%s; %s, %s; %d runs of each arm after %d that do not count; %s in all", v.Machine, render.How(v.How), v.Clock, v.Repeats, v.Warmups,
+			render.Took(v.Seconds)),
 	}
 }
 
@@ -113,13 +97,13 @@ func costTable(v trial.Variation, s scale) (t table, missing []string) {
 		head string
 		of   func(trial.Placed) string
 	}{
-		{"user " + strings.TrimPrefix(s.name, "model-"), func(a trial.Placed) string { return cpuTime(s, a.User) }},
-		{"system", func(a trial.Placed) string { return cpuTime(s, a.System) }},
-		{"largest RSS", func(a trial.Placed) string { return size(a.MaxRSS) }},
-		{"minor faults", func(a trial.Placed) string { return whole(a.MinorFaults) }},
-		{"major", func(a trial.Placed) string { return whole(a.MajorFaults) }},
-		{"waited", func(a trial.Placed) string { return whole(a.Waits) }},
-		{"preempted", func(a trial.Placed) string { return whole(a.Preempted) }},
+		{"user " + strings.TrimPrefix(s.name, "model-"), func(a trial.Placed) string { return render.Show(a.User, s.of) }},
+		{"system", func(a trial.Placed) string { return render.Show(a.System, s.of) }},
+		{"largest RSS", func(a trial.Placed) string { return render.Show(a.MaxRSS, render.Bytes) }},
+		{"minor faults", func(a trial.Placed) string { return render.Show(a.MinorFaults, render.Whole) }},
+		{"major", func(a trial.Placed) string { return render.Show(a.MajorFaults, render.Whole) }},
+		{"waited", func(a trial.Placed) string { return render.Show(a.Waits, render.Whole) }},
+		{"preempted", func(a trial.Placed) string { return render.Show(a.Preempted, render.Whole) }},
 		{"placed on", func(a trial.Placed) string { return a.About }},
 	}
 	t.heads = []string{"arm"}
@@ -162,7 +146,7 @@ func sentences(v trial.Variation) []string {
 func ownVariation(a trial.Placed) string {
 	cv, _ := a.Time.Variation()
 	text := fmt.Sprintf("From run to run, %s varies by %s (coefficient of variation), and the longest run took %s more than the shortest",
-		a.Name, percent(cv), percent(a.Time.Max/a.Time.Min-1))
+		a.Name, render.Percent(cv), render.Percent(a.Time.Max/a.Time.Min-1))
 	if len(a.Run) == 0 {
 		text += "; up to 40% is known where placement is left to chance (Cates, SAS)"
 	}
@@ -188,7 +172,7 @@ func longRuns(v trial.Variation) string {
 	if len(each) == 0 {
 		return ""
 	}
-	return "Runs that took over 10% more than their arm's median: " + list(each) + "."
+	return "Runs that took over 10% more than their arm's median: " + render.List(each) + "."
 }
 
 func fastest(v trial.Variation) string {
@@ -221,7 +205,7 @@ func steadiest(v trial.Variation) string {
 	text := d.Steadiest + " is steadiest"
 	for _, a := range v.Arms {
 		if cv, ok := a.Time.Variation(); ok && a.Name == d.Steadiest {
-			text += ", with a variation of " + percent(cv)
+			text += ", with a variation of " + render.Percent(cv)
 		}
 	}
 	return text + butNot(d.SteadiestTies)
@@ -235,7 +219,7 @@ func butNot(ties []string) string {
 	if len(ties) == 1 {
 		verb = "differs"
 	}
-	return fmt.Sprintf("; %s %s from it within the noise.", list(ties), verb)
+	return fmt.Sprintf("; %s %s from it within the noise.", render.List(ties), verb)
 }
 
 // notes explain the figures.
@@ -246,7 +230,7 @@ func notes(v trial.Variation) []string {
 	}
 	for _, a := range v.Arms {
 		if c := a.Time.CI.Coverage; c > 0 && c < trial.Nominal {
-			out = append(out, fmt.Sprintf("%d runs give the median an interval of %s confidence at most, its min–max: 95%% takes 6.", a.Time.N, percent(c)))
+			out = append(out, fmt.Sprintf("%d runs give the median an interval of %s confidence at most, its min–max: 95%% takes 6.", a.Time.N, render.Percent(c)))
 			break
 		}
 	}

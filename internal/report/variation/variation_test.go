@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"homenode/internal/golden"
+	"homenode/internal/render"
 	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
@@ -61,7 +62,7 @@ func fixtures() map[string]trial.Variation {
 func TestDecisionGolden(t *testing.T) {
 	for name, v := range fixtures() {
 		var text, markdown bytes.Buffer
-		if err := Text(&text, v, 120); err != nil {
+		if err := Text(&text, v, render.TextOptions{Width: 120, UTF8: true}); err != nil {
 			t.Fatal(err)
 		}
 		if err := Markdown(&markdown, v); err != nil {
@@ -82,7 +83,7 @@ func checkGolden(t *testing.T, name, got string) {
 func TestDecisionIsClean(t *testing.T) {
 	v := fixtures()["hostile"]
 	for _, face := range []func(*bytes.Buffer) error{
-		func(b *bytes.Buffer) error { return Text(b, v, 80) },
+		func(b *bytes.Buffer) error { return Text(b, v, render.TextOptions{Width: 80, UTF8: true}) },
 		func(b *bytes.Buffer) error { return Markdown(b, v) },
 	} {
 		var b bytes.Buffer
@@ -102,7 +103,7 @@ func TestDecisionIsClean(t *testing.T) {
 
 func TestDecisionWithoutRuns(t *testing.T) {
 	var b bytes.Buffer
-	if err := Text(&b, trial.Variation{Arms: []trial.Placed{{Name: "as-is"}}}, 20); err != nil || !utf8.Valid(b.Bytes()) || !strings.Contains(b.String(), "no runs to judge by") {
+	if err := Text(&b, trial.Variation{Arms: []trial.Placed{{Name: "as-is"}}}, render.TextOptions{Width: 20}); err != nil || !utf8.Valid(b.Bytes()) || !strings.Contains(b.String(), "no runs to judge by") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	if err := Markdown(&b, trial.Variation{}); err != nil {

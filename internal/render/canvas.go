@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package render
 
 import (
 	"encoding/xml"
 	"fmt"
+	"html/template"
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Canvas collects SVG elements; everything written to it is escaped.
@@ -35,6 +35,54 @@ func box(x, y, w, h float64) string {
 // Line draws a straight line.
 func (c *Canvas) Line(x1, y1, x2, y2 float64, class string) {
 	c.WriteString(`<line class="` + class + `" x1="` + Coordinate(x1) + `" y1="` + Coordinate(y1) + `" x2="` + Coordinate(x2) + `" y2="` + Coordinate(y2) + "\"/>\n")
+}
+
+// Picture is the canvas as an image of its own, for a page: the page has the style. The
+// title says what it shows to who cannot see it; defs is what the elements refer to.
+func (c *Canvas) Picture(wide, high float64, id, title, defs string) template.HTML {
+	return template.HTML(fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="%[3]s-t">`+"\n<title id=\"%[3]s-t\">%[4]s</title>\n",
+		Coordinate(wide), Coordinate(high), id, EscapeXML(title)) + defs + c.String() + "</svg>")
+}
+
+// Cell is a number on a colour, of a map of them: share says how dark. A local figure is
+// from a node to itself.
+func (c *Canvas) Cell(x, y, w, h, share float64, text string, local bool) {
+	class := "num"
+	if share > 0.55 {
+		class += " light"
+	}
+	if local {
+		class += " local"
+	}
+	c.Fill(x, y, w, h, "cell", Shade(share))
+	c.Text(x+w/2, y+h/2+4.5, class, "middle", text)
+}
+
+// Whisker is a path from low to high at a height, with a stroke at either end.
+func Whisker(low, high, y float64) string {
+	n := Coordinate
+	return "M" + n(low) + " " + n(y) + "H" + n(high) + "M" + n(low) + " " + n(y-4) + "V" + n(y+4) + "M" + n(high) + " " + n(y-4) + "V" + n(y+4)
+}
+
+// LegendEntry is where a name stands in a legend: x, and the row.
+type LegendEntry struct {
+	X   float64
+	Row int
+}
+
+// Legend puts names with a sign before each into rows from left to right; rows is how many.
+func Legend(names []string, left, right float64) (at []LegendEntry, rows int) {
+	const sign, gap, font = 30, 14, 11
+	x := left
+	for _, name := range names {
+		w := sign + TextWidth(name, font) + gap
+		if x > left && x+w > right {
+			x, rows = left, rows+1
+		}
+		at = append(at, LegendEntry{x, rows})
+		x += w
+	}
+	return at, rows + 1
 }
 
 // Circle draws a circle.
@@ -76,17 +124,19 @@ const LetterWidth = 0.6
 
 // TextWidth is how wide text is, at most.
 func TextWidth(text string, font float64) float64 {
-	return float64(utf8.RuneCountInString(text)) * font * LetterWidth
+	return float64(Width(text)) * font * LetterWidth
 }
 
 // FitText cuts text to a width.
-func FitText(text string, font, width float64) string {
-	most := int(width / (font * LetterWidth))
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:max(most-1, 0)]) + "…"
-	}
-	return text
+func FitText(text string, font, width float64) string { return Clip(text, letters(font, width)) }
+
+// WrapText breaks text at its blanks into lines of at most a width.
+func WrapText(text string, font, width float64) []string {
+	return Wrap("", "", text, letters(font, width))
 }
+
+// letters is how many fit a width.
+func letters(font, width float64) int { return int(width / (font * LetterWidth)) }
 
 // blues go from near to far; each is darker than the one before.
 var blues = [][3]float64{{237, 244, 251}, {189, 215, 238}, {107, 174, 214}, {33, 113, 181}, {8, 48, 107}}
