@@ -91,7 +91,7 @@ func TestLabRunRefuses(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"homenode run --nodes 0-1 --policy weighted-interleave -- true", "does not have it: Linux has it since 6.9"},
 		{"homenode run --nodes 0-2 -- true", "use node 2: there is no such: this machine has nodes 0-1"},
-		{"homenode run --nodes 1 --needs 4GiB -- true", "place 4GiB by bind on node 1"},
+		{"homenode run --nodes 1 --needs 4GiB -- true", "place 4 GiB by bind on node 1"},
 		{"homenode run --nodes 1 -- /no/such", `start "/no/such": there is no such file`},
 		{"homenode run --shm /tmp/none --nodes 1", "there is no such file: --create SIZE makes it"},
 		{"homenode repeat -n 2 --nodes 7 -- true", "use node 7: there is no such"},
@@ -158,7 +158,7 @@ cat /proc/$!/numa_maps; kill $!; wait $! || true`
 	if r := runs(t, g, strict); r.Exit != 1 || !strings.Contains(r.Stderr, "1536 on node 1 of 2048: nothing was set") {
 		t.Errorf("strict: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
-	if r := runs(t, g, strict+" --move"); r.Exit != 0 || !strings.Contains(r.Stdout, "8MiB of it that exist are on node") {
+	if r := runs(t, g, strict+" --move"); r.Exit != 0 || !strings.Contains(r.Stdout, "8 MiB of it that exist are on node") {
 		t.Errorf("move: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
 	putSegmentToucher(t, g)

@@ -1,5 +1,5 @@
 # Its limit is used up by what cannot be dropped.
-# want: memory-too-tight of its limit of 200MiB
+# want: memory-too-tight of its limit of 200 MiB
 group full
 echo 200M > $base/doctor/full/memory.max
 load full spin --threads 1 --extra 193MiB
