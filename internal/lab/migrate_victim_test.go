@@ -220,7 +220,7 @@ func TestDecodeBenchRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fmt.Sprint(s.Seconds, s.WithStart, s.CallMS, s.OpsBefore, s.OpsDuring, s.OpsAfter, s.Left, s.TailMS.Known(), s.Stayed)
-	if want := "1.5 2 1000 500 100 1000 map[anon:0B cache:50B] false 3"; got != want {
+	if want := "1.5 2 1000 500 100 1000 map[anon:0 B cache:50 B] false 3"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	failed := strings.Replace(printedRun, "exit\n0", "exit\n1", 1)

@@ -29,14 +29,14 @@ func TestBadSpecs(t *testing.T) {
 		{"cpus", `workload "feed": start.cpus 2-5: want CPUs of 0-3: the machine has no CPU 4-5 online`, func(s *Spec) { s.Start.CPUs = set.FromCPUs(2, 3, 4, 5) }},
 		{"bind", `workload "feed": start.bind 7: want nodes of 0-1: the machine has no memory on node 7`, func(s *Spec) { s.Start.Bind = set.FromNodes(7) }},
 		{"pinned", `workload "feed": start.pinned true: want start.cpus, to tie its threads to`, func(s *Spec) { s.Start.Pinned = true }},
-		{"memory", `workload "feed": memory 1TiB in all: want no more than the machine has, 1.5GiB`, func(s *Spec) { s.Memory.Private = unit.TiB }},
-		{"bound memory", `workload "feed": start.bind 1: want nodes with 1GiB: they have 752.6MiB`, func(s *Spec) {
+		{"memory", `workload "feed": memory 1 TiB in all: want no more than the machine has, 1.47 GiB`, func(s *Spec) { s.Memory.Private = unit.TiB }},
+		{"bound memory", `workload "feed": start.bind 1: want nodes with 1.01 GiB: they have 753 MiB`, func(s *Spec) {
 			s.Memory.Private, s.Memory.Shared, s.Start.Bind = unit.GiB, 0, set.FromNodes(1)
 			s.Work.Regions = nil
 		}},
-		{"region", `workload "feed": memory.private 64MiB: want 128MiB or more: the regions of its threads take that`, func(s *Spec) { s.Work.Regions[0].Size = 64 * unit.MiB }},
-		{"private region", `workload "feed": memory.private 0B: want 16MiB or more: the regions of its threads take that`, func(s *Spec) { s.Memory.Private = 0 }},
-		{"shared region", `workload "feed": memory.shared 8MiB: want 32MiB or more: its shared regions take that`, func(s *Spec) { s.Memory.Shared = 0 }},
+		{"region", `workload "feed": memory.private 64 MiB: want 128 MiB or more: the regions of its threads take that`, func(s *Spec) { s.Work.Regions[0].Size = 64 * unit.MiB }},
+		{"private region", `workload "feed": memory.private 0 B: want 16 MiB or more: the regions of its threads take that`, func(s *Spec) { s.Memory.Private = 0 }},
+		{"shared region", `workload "feed": memory.shared 8 MiB: want 32 MiB or more: its shared regions take that`, func(s *Spec) { s.Memory.Shared = 0 }},
 		{"private accesses", `workload "feed": memory.private_accesses 2: want a share, 0 to 1, or -1`, func(s *Spec) { two := 2.0; s.Memory.PrivateAccesses = &two }},
 		{"writes", `workload "feed": work.regions[0].writes 2: want a share, 0 to 1`, func(s *Spec) { s.Work.Regions[0].Writes = 2 }},
 		{"cycles", `workload "feed": work.cycles 0: want more than 0`, func(s *Spec) { s.Work.Cycles = 0 }},
@@ -67,14 +67,14 @@ func TestBadTogether(t *testing.T) {
 		t.Errorf("two of one name: %v", err)
 	}
 	b.Name, a.Memory.Private, b.Memory.Private = "b", unit.GiB, unit.GiB
-	if _, err := NewWorld(testConfig(t, a, b)); err == nil || !strings.Contains(err.Error(), `want no more than the machine has, 1.5GiB`) {
+	if _, err := NewWorld(testConfig(t, a, b)); err == nil || !strings.Contains(err.Error(), `want no more than the machine has, 1.47 GiB`) {
 		t.Errorf("too much together: %v", err)
 	}
 	for _, c := range []struct {
 		one, other set.NodeSet
 		want       string
 	}{
-		{set.FromNodes(0), set.FromNodes(0), `workload "a": start.bind 0: want nodes with 1GiB for all that are bound to nodes 0 then: they have 752.6MiB`},
+		{set.FromNodes(0), set.FromNodes(0), `workload "a": start.bind 0: want nodes with 1 GiB for all that are bound to nodes 0 then: they have 753 MiB`},
 		{set.FromNodes(0), set.FromNodes(1), ""},
 		{set.FromNodes(0), set.NodeSet{}, ""},
 	} {

@@ -159,7 +159,7 @@ func TestRefusals(t *testing.T) {
 		{cpus("missing.service", 1), nil, action.Gone, "systemd knows no such unit"},
 		{cpus("plain.service", 9), nil, action.Refused, "its slice has 0-7 only, not 9"},
 		{cpus("plain.service"), nil, action.Refused, "an empty set"},
-		{mems("own.service", 0), nil, action.Refused, "80MiB of its memory are elsewhere"},
+		{mems("own.service", 0), nil, action.Refused, "80 MiB of its memory are elsewhere"},
 		{mems("own.service", 1), nil, action.Done, ""},
 		{cpus("plain.service/below", 1), nil, action.Refused, "below unit plain.service"},
 		{action.Step{Kind: action.Freeze, Workload: "/system.slice/plain.service"}, nil, action.Refused, "no property"},
