@@ -148,7 +148,7 @@ run "rao counts exactly" "$wall and $exact" rao --threads 2 --ws 100k --sharing 
 run "share counts exactly" "$wall and $exact and d['mode'] == 'share' and d['ws_bytes'] == 64" share --threads 2 --sharing 64 --ops 10000 $none
 run "share --write counts exactly" "$wall and $exact" share --write --threads 2 --sharing 8k --ops 10000 $none
 run "handoff counts exactly" "$wall and p['ops'] == 5120" handoff --threads 2 --ws 16k --ops 2560 $none
-refuses "handoff of one" 2 "between two" handoff --threads 1 --ws 16k --ops 256 $none
+refuses "handoff of one" 2 "needs two threads" handoff --threads 1 --ws 16k --ops 256 $none
 refuses "handoff of half a buffer" 2 "multiple of its 256 lines" handoff --threads 2 --ws 16k --ops 100 $none
 run "chase over a file" "$wall and $exact" chase --threads 2 --ws 64k --ops 10000 --file "$tmp/map" $none
 [ "$(wc -c <"$tmp/map")" -eq 131072 ]
