@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the agent's loop keeps in memory after a day: 8,640 windows of 50 workloads on 8
+# The memory of the agent's loop after a day: 8,640 windows of 50 workloads on 8
 # nodes, through the real policy, state machines, status, decision log, histories,
-# metrics and API: at most 30 MB resident at the end (the peak is reported beside it). The kernel's part (reading, counters) is
-# not in it: the windows come from a recording, steps are taken as done.
+# metrics and API: at most 30 MB resident at the end (the peak is reported beside it). The
+# kernel's part (reading, counters) is left out: the windows come from a recording, steps are
+# taken as done.
 #
 #   ROUNDS=8640  WORKLOADS=50  NODES=8
 #
-# While it plays, its socket is asked for status and metrics once a second, as Prometheus
-# and somebody curious would. Result in build/bench/agent.json; exit code 1 if more.
+# Meanwhile its socket is asked for status and metrics once a second, as by Prometheus and a
+# curious user. Result in build/bench/agent.json; exit code 1 if the limit is exceeded.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p build/bench
@@ -28,7 +29,7 @@ def machine():
             "cpus": [{"id": c, "node": c // CPUS, "online": True} for c in range(nodes * CPUS)]}
 
 def window(seq):
-    """Workloads whose use comes and goes, so that there is something to bind and unbind."""
+    """Workloads with varying use, so that there is something to bind and unbind."""
     loads, busy = [], [0.0] * nodes
     for w in range(workloads):
         cpu = 1.2 + math.sin(seq / 9 + w) + 0.2 * rnd.random()

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The arena with all policies, machines and mixes, Rao's and Lakew's experiments, and
-# what was to be reached:
+# The arena with all policies, machines and mixes, Rao's and Lakew's experiments, and the
+# targets:
 #
 #   BRM within 5 % of placement by hand on the median mix, variation at most 2 %, at
-#   least 25 % faster than the default somewhere, never more than 3 % slower on loads
-#   that do not care; Lakew's ordering (rows of the results that say that they are
+#   least 25 % faster than the default somewhere, never more than 3 % slower on insensitive
+#   loads; Lakew's ordering (rows of the results that say that they are
 #   targets); one step of BRM for 2,000 vCPUs in a millisecond; classes inferred right
 #   in 90 % (a benchmark and a test).
 #

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What counting events per cgroup costs at context switches: perf's groups, BPF, and
+# The cost of counting events per cgroup at context switches: perf's groups, BPF, and
 # BPF in one of 16 ticks, each against not counting, in turns; on this host with the
 # kernel's clock for events (a VM has no PMU), and in the lab with the model's, in
 # instructions. Results in build/bench/count.json and count-lab.json; exit code 1 if
-# what homenode does by default slows runs of 50 µs by more than 0.5 %.
+# homenode's default slows runs of 50 µs by more than 0.5 %.
 set -u
 cd "$(dirname "$0")/.." || exit
 out=$PWD/build/bench

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the estimates of the local access ratio are worth, against the lab's exact
-# counts: adds to build/bench/estimate.json what is not there yet, scenario by scenario,
-# so that it can be broken off and run again, and prints the tables of
-# docs/decisions/0029-estimates.md. FRESH=1 begins anew. A busy host makes it longer and
-# not different.
+# The accuracy of the estimates of the local access ratio, against the lab's exact counts.
+# Adds missing scenarios to build/bench/estimate.json one by one, so that it can be
+# interrupted and run again, and prints the tables of
+# docs/decisions/0029-estimates.md. FRESH=1 begins anew. A busy host makes it longer, not
+# different.
 #   ONLY=part-of-a-name, e.g. two/held
 set -u
 cd "$(dirname "$0")/.." || exit

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the lab costs and what it is worth: CPU time of QEMU with coherence against
+# The cost and the accuracy of the lab: CPU time of QEMU with coherence against
 # without, what `homenode bench` recovers of every shape, and how long the whole
 # profile of shape four takes. Results in build/bench; exit code 1 if a target is
 # not met. The host should have nothing else to do.

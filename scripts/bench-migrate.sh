@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Moving memory: homenode against migrate_pages(2) (what migratepages does), a write to
+# Moving memory: homenode against migrate_pages(2) (as used by migratepages), a write to
 # cpuset.mems and cgroup v1's memory_migrate, in the lab; and against migratepages
 # itself where this machine has two nodes with memory. Results in build/bench; exit
-# code 1 if a target is not met. A busy host makes the lab's part longer and not
-# different; in the other it should have nothing else to do.
+# code 1 if a target is not met. A busy host makes the lab's part longer, not different. For
+# the other part it should have nothing else to do.
 #   REPEATS=5  ONLY=neutral,running,rates,many,one,small,thp,kinds (comma between)
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -17,7 +17,7 @@ export CI=true
 echo "bench-migrate: in the lab"
 HOMENODE_BENCH="$out" HOMENODE_BENCH_REPEATS="${REPEATS:-5}" HOMENODE_BENCH_ONLY="${ONLY:-}" \
 	go test -count=1 -timeout 60m -run 'TestBenchMigrate$' -v ./internal/lab > "$out/migrate.log" 2>&1 || bad=1
-# All of it, but go test's own lines: also what failed.
+# All output but go test's own lines: failures too.
 grep -vE '^ *(=== |--- |ok|FAIL|PASS)' "$out/migrate.log"
 [ -s "$out/migrate.json" ] || { echo "bench-migrate: there is no result: see $out/migrate.log"; bad=1; }
 
@@ -42,7 +42,7 @@ trap 'exit 1' INT TERM
 # left FILE: bytes of private memory in a document of homenode-load pages that are on $from
 left() { sed -n 's/.*"anon":\[\([0-9,]*\)\].*/\1/p' "$1" | cut -d, -f$((from + 1)); }
 
-held() { # a process whose memory is on $from; its id in $holder
+held() { # a process with its memory on $from; its id in $holder
 	rm -f "$dir/ready"
 	"$load" hold --ws $size --thp off --bind-mem "$from" --seconds $((2 * limit)) --ready "$dir/ready" --out "$dir/report" &
 	holder=$!
@@ -50,7 +50,7 @@ held() { # a process whose memory is on $from; its id in $holder
 	until [ -e "$dir/ready" ]; do
 		i=$((i + 1))
 		if [ $i -gt 600 ] || ! kill -0 $holder 2>/dev/null; then
-			echo "bench-migrate: the process that is to be moved does not start: is $size free on node $from?"
+			echo "bench-migrate: the process to be moved does not start: is $size free on node $from?"
 			exit 1
 		fi
 		sleep 0.1

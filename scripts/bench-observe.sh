@@ -1,23 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What observing costs: CPU time of the agent and of cAdvisor, on the same 50 cgroups of
+# The cost of observing: CPU time of the agent and of cAdvisor, on the same 50 cgroups of
 # 10 processes of more than 100 MiB each, at the same period, in turns.
 #
 #   WORKLOADS=50 PROCESSES=10 PERIOD=10 ROUNDS=12 REPEATS=3
 #
 # The memory of a workload's processes is one shared mapping that all of them touched
 # (500 times 100 MiB of their own would not fit most machines), plus 2 MiB of their own:
-# resident and mapped page by page, so walking it costs what it would. One process in
+# resident and mapped page by page, so walking it costs the same. One process in
 # five uses 0.5 ms of CPU time a second, the others sleep.
 #
 # CPU time is the process's own clock (all threads, user and kernel). The agent runs as
 # 'agent --dry-run' with every workload approved, with the calm period switched off.
 # cAdvisor (scripts/cadvisor: its manager from the Go module proxy, without its HTTP
-# server) is told to watch those cgroups alone; once with the metrics that the agent reads
-# too, which it is judged by, and once with its default ones.
+# server) is told to watch only those cgroups: once with the metrics that the agent also
+# reads, which is the run that is judged, and once with its default ones.
 #
-# What the agent does in one of 64 rounds is seen in no run of 12: 'homenode, 128 rounds'
-# runs that many, faster, and tells the CPU time of a round. The larger is judged.
+# A run of 12 rounds does not show what the agent does in one of 64. 'homenode, 128 rounds'
+# runs that many, faster, and reports the CPU time of a round. The larger figure is judged.
 #
 # Result in build/bench/observe.json; exit code 1 if the agent takes more than 0.10 % of
 # one CPU, or more than cAdvisor. What cannot be measured here is skipped with its reason.

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The optimizer: how long a round takes, and what its strategies are worth.
+# The optimizer: the time of a round, and the effect of its strategies.
 #
 #   A round of 200 workloads on 8 nodes (binding, steady, unbinding), with a reason for
 #   each, as a code and figures: p99 of its CPU time at most 300 us (the paper: less than
-#   1 ms). CPU time of the thread, not the clock: other load on the host disturbs it less,
-#   but does: caches and siblings are shared. REPEATS=3 runs; the median is judged, all are
+#   1 ms). CPU time of the thread, not wall time: other load on the host disturbs it less, but
+#   still does, through shared caches and siblings. REPEATS=3 runs; the median is judged, all
+#   are
 #   shown.
 #   The paper's Fig. 6: on one day (sim/scenarios/mao-day.yaml, five seeds) strategy B
 #   leaves services unbound for at most half of A's time, and misses no more of the SLA.

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The same run twice, how far apart: the demonstration's load under Linux alone and placed
+# The difference between two equal runs: the demonstration's load under Linux alone and placed
 # by hand, with one seed. The second run of each pair has two busy loops beside it on the
-# host. Bound services may differ by 3 % at most: build/bench/pairs.json. It goes on where
-# it was broken off; FRESH=1 begins anew.
+# host. Bound services may differ by 3 % at most: build/bench/pairs.json. It continues after
+# an interruption; FRESH=1 begins anew.
 #   PAIRS=10  MIX=first-light  WARMUP=4
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the simulated machine is held to, measured in the lab: adds to
-# internal/sim/parity/testdata (lab.json, noise.json) what is not there yet, scenario by scenario, so
-# that it can be broken off and run again. FRESH=1 begins anew. A repeat of all took 12
-# minutes on a busy host, which makes it longer and not different.
+# Measures in the lab what the simulated machine is compared with. Adds missing scenarios to
+# internal/sim/parity/testdata (lab.json, noise.json) one by one, so that it can be
+# interrupted and run again. FRESH=1 begins anew. A repeat of all took 12 minutes on a busy
+# host. A busy host makes it longer, not different.
 #   REPEATS=3  ONLY=part-of-a-name
 set -u
 cd "$(dirname "$0")/.." || exit

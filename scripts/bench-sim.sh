@@ -7,9 +7,9 @@
 #   at most 20 KB a workload: resident memory / workloads;
 #   the same bytes, of result and data set, with one worker and with two.
 #
-# Time is judged by the clock; CPU time (user + system) / 2 is shown beside it, which
-# other load on the host disturbs least, and is what is compared between sizes. Results
-# with their spread in build/bench/sim.json; exit code 1 if a target is not met.
+# Wall time is judged. CPU time (user + system) / 2 is shown beside it: other load on the host
+# disturbs it least, and sizes are compared by it. Results with their spread in
+# build/bench/sim.json; exit code 1 if a target is not met.
 #
 #   REPEATS=3           of the 1,000 servers; the 10,000 run once a side
 #   SERVERS=1000        instead; the limits shrink with them
@@ -24,7 +24,7 @@ import json, os, statistics, subprocess, sys, tempfile, time
 
 repeats, servers, large = (int(a) for a in sys.argv[1:])
 CPUS, WORKLOADS, SECONDS, BYTES = 2, 20, 60.0, 20_000
-# A tenth for what the larger fleet has to plan, and for noise of the host.
+# A tenth for the larger fleet's planning, and for noise of the host.
 LINEAR = 1.15
 
 def run(side, n):

@@ -39,7 +39,7 @@ skip() {
 }
 measure() { "$tool" "$@" | tee -a "$out.new"; }
 
-# start MODE N FILE: a holder in the background, until it has said its ids.
+# start MODE N FILE: a holder in the background; waits until it has printed its ids.
 start() {
 	mkfifo "$dir/$1.in"
 	"$tool" "$1" "$2" "$3" < "$dir/$1.in" &
@@ -78,8 +78,8 @@ else
 	# shellcheck disable=SC2086 # a word each
 	measure compare stat-pids-vs-cat 1.3 "$repeats" "$hn" stat --pid "$pids" -- cat $files
 	if command -v numastat > /dev/null; then
-		# By name, as one asks for a service's processes; and given the ids, which
-		# spares numastat looking through /proc.
+		# By name, as users ask for a service's processes; and by ids, so that
+		# numastat does not search /proc.
 		measure compare stat-pids-vs-numastat 1 "$repeats" "$hn" stat --pid "$pids" -- numastat -p bench-stat
 		# shellcheck disable=SC2046
 		measure compare stat-pids-vs-numastat-ids 1 "$((2 * repeats))" "$hn" stat --pid "$pids" -- numastat -p $(cat "$dir/pids")

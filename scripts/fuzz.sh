@@ -4,9 +4,9 @@
 # a pattern of their names.
 #   scripts/fuzz.sh [PACKAGE TARGET]    only this one
 #
-# With FUZZLONG=1 instead: ten CPU-minutes for each target whose package, or what
-# the package's tests feed it, changed since it last had them. What was done is
-# in scripts/fuzzed.txt, a line a target: name, a sum of its sources, CPU-minutes.
+# With FUZZLONG=1 instead: ten CPU-minutes for each target if its package, or the input of the
+# package's tests, changed since the last such run. scripts/fuzzed.txt records the runs, one
+# line per target: name, a sum of its sources, CPU-minutes.
 set -eu
 cd "$(dirname "$0")/.."
 time=${FUZZTIME:-30s}
@@ -25,7 +25,7 @@ once() { # package target time: minimising a long seed can take the whole time, 
 
 # A busy host can end a target with "context deadline exceeded" and no input (Go's workers
 # had not stopped in time), or let an input take the ten seconds after which a worker is
-# taken for hung. The first found nothing; the second did not if the input, which Go has
+# taken for hung. The first is no finding. The second is none if the input, which Go has
 # written to testdata, passes alone. Both are tried again.
 busy() { # package target: of a try that failed, its output in $out
 	if ! grep -q 'Failing input' "$out"; then

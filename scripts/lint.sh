@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Format, vet, linters and documents: everything that is checked without running
-# the program. All of them run, so that one call shows all that is wrong.
+# the program. All of them run, so that one call shows all errors.
 set -u
 cd "$(dirname "$0")/.." || exit
 failed=
@@ -31,8 +31,8 @@ scripts_of_guest() {
 
 c_files() { git ls-files '*.c' '*.h'; }
 
-# The list of known vulnerabilities is on the network. Without it nothing is known,
-# which is said and does not fail: a check must also work where there is no network.
+# The list of known vulnerabilities is on the network. Without it the result is unknown. The
+# script says so and does not fail: a check must also work without a network.
 vulnerabilities() {
 	out=$(build/bin/govulncheck ./... 2>&1) && return
 	case $out in

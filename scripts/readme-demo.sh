@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Puts the last demonstration's tables and picture into docs/results/demo.md, and
-# its first sentences into README.md, as they came out.
+# its first sentences into README.md, unchanged.
 #   scripts/readme-demo.sh [DEMO.md]
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ case $commit in
 esac
 git cat-file -e "$commit^{commit}" 2>/dev/null || fail "$demo names commit $commit, which is not in this repository: run 'make demo' again"
 
-# put FILE: what comes in stands between FILE's two marks afterwards.
+# put FILE: puts standard input between FILE's two marks.
 put() {
 	for mark in '<!-- demo -->' '<!-- /demo -->'; do
 		[ "$(grep -cxF -- "$mark" "$1")" -eq 1 ] || fail "$1 needs one line $mark"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# That the capabilities of deploy/systemd/homenode.service suffice, and what fails without
-# each: the system calls that the agent depends on, tried as root with a bounding set, on
-# a process of another user. Needs root, setpriv and python3; changes nothing but its own
+# Tests that the capabilities of deploy/systemd/homenode.service suffice, and what fails
+# without each. It tries the agent's system calls as root with a bounding set, on a process of
+# another user. Needs root, setpriv and python3; changes nothing but its own
 # child and, where there is one, a cpuset cgroup that it makes and removes.
 set -eu
 cd "$(dirname "$0")/.."
@@ -52,11 +52,11 @@ def bpf():
  "cpuset write": cpuset}[what]()
 '''
 
-# what → the capability that it takes; None: none at all, as root.
+# action → the capability that it needs; None: no capability, as root.
 NEEDS = {"cpuset write": None, "sched_setaffinity": "sys_nice", "move_pages of shared pages": "sys_nice", "move_pages": "sys_ptrace",
          "maps": "sys_ptrace", "numa_maps": "sys_ptrace", "perf of a CPU": "perfmon", "bpf map": "bpf"}
 
-# A capability that others make up for: dropped with it.
+# Capabilities that can stand in for another: dropped with it.
 ALSO = {"maps": ["perfmon"], "numa_maps": ["perfmon"]}  # may_access_mm in kernel/fork.c, since 6.15
 
 top = next((t for t in ("/sys/fs/cgroup/cpuset", "/sys/fs/cgroup") if os.path.exists(t + "/cgroup.procs") and os.path.exists(t + "/cpuset.cpus")

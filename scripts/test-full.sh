@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every count that the issues ask for, in pieces. Each piece that passed for this
-# commit is remembered in build/test-full, so that a run that was cut off goes on
-# where it stopped. The result, with commit and seed, is build/test-full/RESULT.
+# Every count that the issues ask for, in pieces. build/test-full records each piece that
+# passed for this commit, so that an interrupted run continues where it stopped. The result,
+# with commit and seed, is build/test-full/RESULT.
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/test-full

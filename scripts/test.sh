@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What CI runs: everything but throughput and latency. The lab after all else: its guests
-# want both cores for themselves.
+# What CI runs: everything but throughput and latency. The lab comes last: its guests need
+# both cores for themselves.
 set -eu
 cd "$(dirname "$0")/.."
 export CI="${CI:-}"
-# The linters are no part of the programs: where a registry cannot be reached, that is said,
-# and what needs none is checked. 'make check' fails there.
+# The linters are not part of the programs. Without a registry the script says so and runs the
+# checks that need none. 'make check' fails then.
 if scripts/tools.sh; then
 	scripts/lint.sh
 else

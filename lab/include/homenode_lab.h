@@ -35,11 +35,11 @@ typedef uint64_t homenode_u64;
 
 /* control.state, as asked for and as applied */
 enum {
-	HOMENODE_OFF = 0, /* nothing is modelled or counted: for boots and preparations */
+	HOMENODE_OFF = 0, /* nothing is modelled or counted: for booting and preparing */
 	HOMENODE_ON = 1,
 };
 
-/* Where a count was made. */
+/* The mode in which an access was counted. */
 enum { HOMENODE_USER = 0,
        HOMENODE_KERNEL = 1,
 };
@@ -59,28 +59,27 @@ enum {
 	HOMENODE_REMOTE_STORES,   /* the same, another node */
 	HOMENODE_STALL_CYCLES,    /* cycles waiting for L2, LLC or DRAM */
 	HOMENODE_UNMAPPED,        /* cached accesses outside every node's memory */
-	/* The uncore penalty's terms (Rao, facts/papers.md §2): A, O and W. A request is
+	/* The uncore penalty's terms (Rao et al., HPCA 2013): A, O and W. A request is
 	 * a read, or a claim of ownership for a write, that leaves the private caches:
 	 * an L2 miss or an upgrade. Critical: the core waits for it. */
 	HOMENODE_UNCORE_REQUESTS, /* A */
 	HOMENODE_UNCORE_OUTSTANDING, /* O: sum of the latencies of all requests, cycles */
 	HOMENODE_UNCORE_CRITICAL, /* W: cycles with at least one outstanding that is critical */
 	/* Coherence. Loads and stores alike. */
-	HOMENODE_TRANSFERS_LOCAL, /* lines that another CPU of the node had modified: from its cache */
+	HOMENODE_TRANSFERS_LOCAL, /* lines modified by another CPU of the node, from its cache */
 	HOMENODE_TRANSFERS_REMOTE, /* the same, a CPU of another node */
 	HOMENODE_UPGRADES,        /* writes to a line that was held shared: ownership, no data */
-	HOMENODE_INVALIDATIONS,   /* copies of other CPUs that this CPU's writes took away */
+	HOMENODE_INVALIDATIONS,   /* copies of other CPUs that this CPU's writes invalidated */
 	HOMENODE_ATOMICS,         /* locked read-modify-writes (counted as stores, too) */
-	HOMENODE_WRITEBACKS,      /* modified lines that its accesses made go to DRAM */
+	HOMENODE_WRITEBACKS,      /* modified lines that its accesses evicted to DRAM */
 	HOMENODE_NCOUNTERS = 32,
 };
 
 /*
  * Access sampling, as hardware's load-latency and store sampling: each vCPU has
  * a few samplers, and each of those counts the accesses that pass its filter and
- * records every period-th.  Both sides run on the vCPU's own thread (the plugin
- * inside the very access), so that nothing here needs a lock or a barrier; `left`
- * alone is written by both.
+ * records every period-th.  Both sides run on the vCPU's own thread (the plugin during the access
+ * itself), so nothing here needs a lock or a barrier. Only `left` is written by both.
  */
 #define HOMENODE_SAMPLERS 4   /* of a vCPU; hardware has one to eight */
 #define HOMENODE_SAMPLES  256 /* ring of a vCPU; the guest empties it every 2 ms */
@@ -100,10 +99,10 @@ struct homenode_lab_sampler {    /* 64 bytes */
 #define HOMENODE_FILTER_KERNEL (1ULL << 35)
 
 struct homenode_lab_sample {     /* 32 bytes */
-	homenode_u64 ip;         /* virtual address of the instruction itself; 0 = none did it */
+	homenode_u64 ip;         /* virtual address of the instruction; 0 = no instruction did it */
 	homenode_u64 addr;       /* virtual address of the data */
 	homenode_u64 clock;      /* the vCPU's model clock */
-	homenode_u64 access;     /* what became of it, below */
+	homenode_u64 access;     /* outcome, below */
 };
 
 /* sample.access: latency in cycles (bits 0-31), where it hit (32-35), home node
@@ -129,7 +128,7 @@ enum {
 #define HOMENODE_ACCESS_KERNEL     (1ULL << 45)
 #define HOMENODE_ACCESS_SAMPLER(a) ((a) >> 48 & 0xf)
 
-/* Latency of an L1 hit, as samples tell it (Skylake's); the model charges none. */
+/* Latency of an L1 hit, as samples report it (Skylake's); the model charges none. */
 #define HOMENODE_L1_LATENCY 4
 
 struct homenode_lab_vcpu {                       /* 2048 bytes */
@@ -144,7 +143,7 @@ struct homenode_lab_vcpu {                       /* 2048 bytes */
 	homenode_u64 sample_head;                    /* plugin: samples put into the ring, ever */
 	homenode_u64 sample_tail;                    /* guest: samples taken out, ever */
 	homenode_u64 ordered;                        /* accesses that waited for the other CPUs' clocks */
-	homenode_u64 unordered;                      /* of these, given up: the host was too late */
+	homenode_u64 unordered;                      /* of these, waits given up: the host was too late */
 	struct homenode_lab_sampler sampler[HOMENODE_SAMPLERS];
 	homenode_u64 reserved[104];
 };
@@ -164,8 +163,8 @@ struct homenode_lab_shared {
 	homenode_u64 state;          /* asked for: OFF, ON */
 	homenode_u64 phase;          /* load programs credit their operations to it */
 	homenode_u64 switch_to;      /* guest address of __switch_to_asm; 0 = unknown */
-	/* 536: written by the host. While all vCPUs are idle, guest time goes so many times as fast
-	 * as the host's. 0: in real time, and no faster while they are busy, either */
+	/* 536: written by the host. While all vCPUs are idle, guest time runs this many times as
+	 * fast as the host's. 0: at most in real time, also while they are busy */
 	homenode_u64 idle_rate;
 	homenode_u64 reserved1[60];
 	/* 1024: status, written by the plugin */
@@ -173,7 +172,7 @@ struct homenode_lab_shared {
 	homenode_u64 model_cycles;   /* the shared model clock; monotone */
 	homenode_u64 heartbeat;      /* counts how often the clock was advanced */
 	homenode_u64 reserved2[125];
-	/* 2048: per node and link, written by the plugin at each look at the queues */
+	/* 2048: per node and link, written by the plugin at each update of the queues */
 	homenode_u64 mc_util_permille[HOMENODE_MAX_NODES];
 	homenode_u64 link_util_permille[HOMENODE_MAX_LINKS];
 	homenode_u64 mc_lines[HOMENODE_MAX_NODES];   /* cache lines served, reads and write-backs, total */

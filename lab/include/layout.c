@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Prints where the words of the shared file lie; schema/lab_layout.golden. */
+/* Prints the offsets of the shared file's words; see schema/lab_layout.golden. */
 #include "homenode_lab.h"
 #include <stddef.h>
 #include <stdio.h>

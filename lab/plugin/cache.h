@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A set-associative cache of line tags.  A tag is the line number + 1 with the dirty
- * bit on top; 0 is empty.  What is replaced is the oldest of the set in an L2, and any
- * at random in an LLC: a working set a little larger than that still hits now and then,
- * as on hardware, whose LLCs replace adaptively; the oldest first would never hit.
+ * bit on top; 0 is empty.  An L2 replaces the oldest line of the set, an LLC a random one. So a
+ * working set a little larger than the LLC still hits now and then, as on hardware, which
+ * replaces adaptively. Replacing the oldest line would never hit.
  *
- * A node's vCPUs use its LLC without a lock. Tags change by compare-and-swap, so that
- * nobody takes away or marks another line than the one it found; what is left of races is a
- * wrong hit or miss now and then, rare against the 0.1 % that the counts are held to. An L2
+ * A node's vCPUs use its LLC without a lock. Tags change by compare-and-swap, so a vCPU removes
+ * or marks only the line that it found. Races still cause a wrong hit or miss now and then, which
+ * is rare against the 0.1 % that the counts are held to. An L2
  * changes under its core's lock (model.h): a tag and its virtual line belong together.
  */
 #ifndef HOMENODE_CACHE_H
@@ -25,14 +25,14 @@
 
 struct homenode_cache {
 	uint64_t *tags;   /* [sets][ways] */
-	uint64_t *vlines; /* [sets][ways], of an L2: the virtual line by which L1 has it */
+	uint64_t *vlines; /* [sets][ways], L2 only: the line's virtual line in L1 */
 	unsigned char *next;  /* [sets], way to replace next; NULL: at random */
-	unsigned char *holes; /* [sets], empty ways; a race may leave one too many */
+	unsigned char *holes; /* [sets], empty ways; a race may count one too many */
 	uint64_t set_mask;
 	unsigned ways;
 };
 
-/* What had to make room: tag 0 = nothing. */
+/* The line that was replaced; tag 0 = none. */
 struct homenode_victim {
 	uint64_t tag, vline;
 };
@@ -71,7 +71,7 @@ static inline int64_t homenode_cache_find(const struct homenode_cache *c, uint64
 	return -1;
 }
 
-/* Make the tag that was found say dirty or clean, or nothing. False: it is another's. */
+/* Marks the found tag dirty or clean, or clears it. False: the way holds another line now. */
 static inline bool homenode_cache_set(struct homenode_cache *c, uint64_t at, uint64_t line, uint64_t to)
 {
 	uint64_t tag = homenode_tag(c, at);
@@ -89,7 +89,7 @@ static inline uint64_t homenode_random(uint64_t *state)
 	return *state ^= *state << 17;
 }
 
-/* Put in a line that is not there: where a line was taken away, else over another. */
+/* Inserts a line that is not in the cache: into an empty way, else in place of another line. */
 static inline struct homenode_victim homenode_cache_put(struct homenode_cache *c, uint64_t line,
 							uint64_t vline, uint64_t dirty, uint64_t *random)
 {
@@ -115,7 +115,7 @@ static inline struct homenode_victim homenode_cache_put(struct homenode_cache *c
 	return victim;
 }
 
-/* Take a line away. Returns its virtual line, if it was there. */
+/* Removes a line. Returns its virtual line, if it was there. */
 static inline bool homenode_cache_drop(struct homenode_cache *c, uint64_t line, uint64_t *vline)
 {
 	int64_t at = homenode_cache_find(c, line);

@@ -9,33 +9,34 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUANTUM_ON  10000ULL /* cycles that a vCPU may be ahead of T; fewer, more waits; more, more skew */
+#define QUANTUM_ON  10000ULL /* cycles that a vCPU may be ahead of T; lower: more waits; higher: more skew */
 #define QUANTUM_OFF 50000ULL
-#define QUEUES_EVERY 25000ULL /* cycles between two looks at controllers and links */
+#define QUEUES_EVERY 25000ULL /* cycles between two updates of controllers and links */
 #define NAP_NS      1000000L  /* the controller's longest: how late a change of state is noticed */
-#define STUCK_NS    20000000L /* a vCPU that waits so long, and saw T stand still, passes a block: an
-			       * exclusive section may run another one that stands at the horizon itself */
+#define STUCK_NS    20000000L /* a vCPU that waits this long while T stands still passes a block:
+			       * the exclusive section may run a vCPU that waits at the horizon
+			       * itself */
 #define CREDIT_NS   5000000ULL /* a controller that overslept, or a host that was suspended, does not catch up */
-#define BEHIND_NS   1000000000LL /* how far away the main loop has the guest's timers, at least */
-#define TIMERS_MOST 1000      /* timers run in one go: one that is always due must not hang the clock */
-#define SLICE_NS    200000ULL /* on the host: shorter, more context switches */
+#define BEHIND_NS   1000000000LL /* least time to the next timer that the main loop is told */
+#define TIMERS_MOST 1000      /* timers run in one go; one that is always due must not hang the clock */
+#define SLICE_NS    200000ULL /* on the host; shorter: more context switches */
 #define SHARING     150000ULL /* cycles after a contended access in which others wait for it */
-#define LOOK_AGAIN  10000ULL  /* cycles after which new ones among these are noticed */
-#define SPINS       32        /* looks at the others before the host's CPU is offered to them */
+#define LOOK_AGAIN  10000ULL  /* cycles until new sharing vCPUs are noticed */
+#define SPINS       32        /* checks of the other vCPUs before yielding the host's CPU */
 
 uint64_t homenode_horizon = QUANTUM_OFF;
 uint64_t homenode_on;
 
 static const struct homenode_host *host; /* NULL: the guest has not started */
 static pthread_mutex_t advancing_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned again;         /* a clock changed that who advances may not have seen */
+static unsigned again;         /* a clock changed; the thread that advances T may have missed it */
 static unsigned controller_turn; /* futex word */
 static unsigned controller_naps;
 static unsigned running;       /* the guest has started */
-static uint64_t newest;        /* the latest clock that any vCPU was told; a bit more each time */
+static uint64_t newest;        /* the latest time told to any vCPU; grows with each answer */
 static uint64_t credit;        /* cycles that idle time may pass; under the lock */
-static uint64_t credit_at;     /* host ns up to which it was given */
-static uint64_t queues_at;     /* T at the last look at the queues */
+static uint64_t credit_at;     /* host ns up to which credit was given */
+static uint64_t queues_at;     /* T at the last update of the queues */
 static pthread_t thread;
 static volatile int stopping;
 
@@ -66,10 +67,10 @@ static void futex_wake(unsigned *word)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* An interrupt for a vCPU waits until the host gives its thread a turn. With more busy
- * vCPUs than host CPUs that is milliseconds at the host's usual slice, in which all others
- * wait for it. Kernels since 6.12 let a thread ask for shorter turns (sched_setattr(2),
- * sched_runtime of SCHED_OTHER); older ones refuse or ignore that, and the run is longer. */
+/* An interrupt for a vCPU waits until the host gives its thread a turn. With more busy vCPUs than
+ * host CPUs this takes milliseconds at the host's usual slice, and all other vCPUs wait. Kernels
+ * since 6.12 let a thread ask for shorter turns (sched_setattr(2),
+ * sched_runtime of SCHED_OTHER); older ones refuse or ignore that, and the run takes longer. */
 static void short_turns(void)
 {
 	/* struct sched_attr, version 0: glibc 2.36 has none, and linux/sched/types.h
@@ -112,13 +113,13 @@ void homenode_clock_host(const struct homenode_host *h)
 	__atomic_store_n(&host, h, __ATOMIC_RELEASE);
 }
 
-/* QEMU's main loop sleeps until the guest's next timer, by a clock that it takes for the
- * host's: with a timer close ahead and a guest that makes little way, it would look again
- * all the time and take a CPU of the host. Timers are run by who advances T; the main loop
- * is told that they are far away.
+/* QEMU's main loop sleeps until the guest's next timer, and takes the guest's clock for the
+ * host's. With a timer close ahead and a slow guest, it would poll all the time and use up a CPU
+ * of the host. The thread that advances T runs the timers, so the main loop is told that they are
+ * far away.
  *
- * A vCPU may be ahead of T, and another that it told the time asks for it next: time
- * must not go back between the two, nor stand still, as no real time-stamp counter does. */
+ * A vCPU may be ahead of T. It may pass the time to another vCPU, which then reads the clock.
+ * Time must not go back or stand still between the two, as with a real time-stamp counter. */
 int64_t homenode_clock_guest_ns(void)
 {
 	uint64_t now = LOAD(&homenode_model.shared->model_cycles), seen;
@@ -164,8 +165,8 @@ static uint64_t timer_due(uint64_t t)
 	return left < 0 ? UINT64_MAX : t + to_cycles((uint64_t)left);
 }
 
-/* Cycles that T may advance by the host's time, where that limits it: while all vCPUs are
- * idle, and in real time. */
+/* Cycles that T may advance by the host's time. That limits T while all vCPUs are idle, and in
+ * real time. */
 static uint64_t earn(const struct homenode_model *m, bool counts)
 {
 	uint64_t now = host_ns(), rate = LOAD(&m->shared->idle_rate);
@@ -212,7 +213,7 @@ static uint64_t quantum(void)
 }
 
 /* A vCPU that waited runs for at least half a quantum: with less, the host mostly switches
- * threads. The slowest vCPU always may run. */
+ * threads. The slowest vCPU may always run. */
 static bool may_run(uint64_t clock)
 {
 	return clock + quantum() / 2 <= LOAD(&homenode_horizon);
@@ -237,8 +238,8 @@ static bool together(const struct homenode_model *m, uint64_t horizon)
 	return true;
 }
 
-/* Enters the state that was asked for. ON is in force once T has caught up with vCPUs that
- * ran ahead while it was OFF; they wait meanwhile. */
+/* Enters the requested state. ON takes effect once T has caught up with the vCPUs that ran ahead
+ * while it was OFF. They wait meanwhile. */
 static void enter(struct homenode_model *m, uint64_t t, uint64_t horizon)
 {
 	struct homenode_lab_shared *s = m->shared;
@@ -247,7 +248,7 @@ static void enter(struct homenode_model *m, uint64_t t, uint64_t horizon)
 	if (want > HOMENODE_ON || want == s->applied)
 		return;
 	if (want == HOMENODE_ON && !homenode_on) {
-		homenode_model_forget_load(m); /* what came before is no load */
+		homenode_model_forget_load(m); /* earlier accesses are no load */
 		queues_at = t;
 	}
 	STORE(&homenode_on, want == HOMENODE_ON);
@@ -278,8 +279,8 @@ static void advance(struct homenode_model *m)
 	wake_waiting(m);
 }
 
-/* One thread at a time advances T. It looks again at what changed meanwhile. False: it is
- * another thread, which has not looked yet. */
+/* One thread at a time advances T, and then checks for changes in the meantime. False: another
+ * thread advances T, and will check. */
 static bool try_advance(struct homenode_model *m)
 {
 	__atomic_store_n(&again, 1, __ATOMIC_SEQ_CST);
@@ -305,7 +306,7 @@ static bool take_kick(struct homenode_vcpu *v)
 	return LOAD(&v->kicked) && __atomic_exchange_n(&v->kicked, 0, __ATOMIC_ACQ_REL);
 }
 
-/* Waits for its turn; false: T stood still for so long that it has to pass a block. */
+/* Waits for its turn. False: T stood still so long that the vCPU has to pass a block. */
 static bool wait_for_turn(struct homenode_model *m, struct homenode_vcpu *v, unsigned seen, uint64_t *since)
 {
 	uint64_t t = LOAD(&m->shared->model_cycles);
@@ -367,7 +368,7 @@ static void wait_for_others(struct homenode_model *m, struct homenode_vcpu *v, u
 		}
 		if (take_kick(v)) {
 			v->pub->unordered++;
-			v->others_reached = v->clock + LOOK_AGAIN; /* not at the next access again */
+			v->others_reached = v->clock + LOOK_AGAIN; /* do not wait again at the next access */
 			return;
 		}
 		if (looks % SPINS)
@@ -392,7 +393,7 @@ bool homenode_clock_order(struct homenode_model *m, struct homenode_vcpu *v, boo
 }
 
 /* Does not run timers that are due now: QEMU holds its lock here, and puts the vCPU to sleep
- * without looking again at what they did. */
+ * without checking what the timers did. */
 void homenode_clock_idle(struct homenode_vcpu *v)
 {
 	self = v;
@@ -403,9 +404,9 @@ void homenode_clock_idle(struct homenode_vcpu *v)
 }
 
 /* A vCPU whose thread had its first turn on the host only after the guest was started never
- * slept: QEMU calls no resume then, and its first block does. Without it, that vCPU held T
- * back nowhere and was told the main loop's time, which is behind: the interval timer was
- * programmed at a time below 0, and was due for ever. On a busy host the boot hung. */
+ * slept. QEMU does not call resume for it, so its first block does. Without that, the vCPU did
+ * not hold T back, and it was told the main loop's time, which is behind. The interval timer was
+ * then programmed at a time below 0 and stayed due for ever: on a busy host the boot hung. */
 void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 {
 	uint64_t t = LOAD(&m->shared->model_cycles);
@@ -422,9 +423,9 @@ void homenode_clock_resume(struct homenode_model *m, struct homenode_vcpu *v)
 	__atomic_store_n(&v->pub->running, 1, __ATOMIC_RELEASE);
 }
 
-/* Advances T where no vCPU does: all are idle, or the one that held T back became idle. Where
- * another thread advances it, that one looks again: to wait for it here would take a CPU of
- * a busy host. */
+/* Advances T where no vCPU does: all are idle, or the one that held T back became idle. If
+ * another thread is advancing T, that thread checks again. Waiting for it here would take up a
+ * CPU of a busy host. */
 static void *controller(void *arg)
 {
 	struct homenode_model *m = arg;

@@ -3,7 +3,7 @@
 #include "model.h"
 #include <string.h>
 
-/* "path <src> <dst> <link>...": the way of the data from dst's memory to src. */
+/* "path <src> <dst> <link>...": the path of the data from dst's memory to src. */
 static bool conf_path(const char *args, struct homenode_conf *c)
 {
 	int src, dst, used, link;

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The directory: for every line of memory, which cores may have it and whether one
- * of them alone. It keeps private caches coherent as MESI does, and says what that
- * costs.
+ * The directory: for every line of memory, which cores may have it, and whether one core has it
+ * alone. It keeps private caches coherent as MESI does, and reports the cost.
  *
- * 1. A read of a line that another core modified takes it from there; both share it
- *    then, and it is clean.
- * 2. A write takes all other copies away. Held shared, that is an upgrade; not held,
- *    the data comes with it. Copies are taken away side by side: the farthest counts.
- * 3. Whoever takes a line from others waits until the transfer before is over: a line
- *    goes from one core to the next, not to two at once.
- * 4. From then on the line is contended: every access of user mode to it asks here,
- *    after all vCPUs that share lines have reached the same model time
- *    (homenode_clock_order), so that who comes first does not depend on the host. After
+ * 1. A read of a line that another core modified takes it from there. Then both share it, and it
+ *    is clean.
+ * 2. A write removes all other copies. If the core holds the line shared, this is an upgrade;
+ *    otherwise the data comes with it. Copies are removed in parallel: the farthest one counts.
+ * 3. A core that takes a line from others waits until the previous transfer is over: a line goes
+ *    from one core to the next, not to two at once.
+ * 4. From then on the line is contended: every user-mode access to it asks here, after all vCPUs
+ *    that share lines have reached the same model time (homenode_clock_order), so that the host
+ *    does not decide which vCPU comes first. After
  *    QUIET cycles without a transfer it is an ordinary line again.
  *
- * Kernel mode takes part, but does not wait: the guest's spinlocks bring their own
- * order. OFF, nothing comes here.
+ * Kernel mode takes part, but does not wait: the guest's spinlocks order its accesses. OFF, no
+ * access comes here.
  *
- * Each entry has a lock of its own, held while its line is put into caches or taken out
- * of them; nobody holds two. A core's lock is taken while one is held, or none.
+ * Each entry has a lock of its own, held while its line is put into caches or taken out of them.
+ * No thread holds two. A core's lock is taken while one of these is held, or none.
  */
 #define _GNU_SOURCE
 #include "clock.h"
@@ -27,8 +26,8 @@
 #include <sys/mman.h>
 
 #define LOCK      (1ULL << 16)
-#define MODIFIED  (1ULL << 17) /* sharers has one core, whose copy alone is right */
-#define EXCLUSIVE (1ULL << 18) /* sharers has one core, memory is right */
+#define MODIFIED  (1ULL << 17) /* sharers has one core, which has the only valid copy */
+#define EXCLUSIVE (1ULL << 18) /* sharers has one core, memory is valid */
 #define CONTENDED (1ULL << 19)
 #define STATES    (MODIFIED | EXCLUSIVE)
 #define LLC(node) (1ULL << (node)) /* bits 0-15 */
@@ -37,8 +36,8 @@
 #define BEFORE_FREE ((1ULL << FREE_SHIFT) - 1)
 
 #define QUIET 150000LL /* cycles, fifteen times the vCPUs' skew */
-#define WAIT_MOST 100000LL /* cycles; a longer wait is somebody's clock, not a queue */
-#define PATIENCE 200 /* looks at a lock before its holder is given the host's CPU */
+#define WAIT_MOST 100000LL /* cycles; a longer wait comes from a vCPU's clock, not from a queue */
+#define PATIENCE 200 /* checks of a lock before yielding the host's CPU to its holder */
 
 int homenode_directory_init(struct homenode_model *m)
 {
@@ -107,7 +106,7 @@ void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core
 	l1_change(m, core, vline, 0);
 }
 
-/* Take the line out of a core's caches. False: it was gone already. */
+/* Removes the line from a core's caches. False: it was not there any more. */
 static bool take_away(struct homenode_model *m, unsigned from, uint64_t line)
 {
 	struct homenode_core *core = &m->core[from];
@@ -121,7 +120,7 @@ static bool take_away(struct homenode_model *m, unsigned from, uint64_t line)
 	return was;
 }
 
-/* The core keeps the line, clean and to read only. */
+/* The core keeps the line, clean and read-only. */
 static void downgrade(struct homenode_model *m, unsigned from, uint64_t line)
 {
 	struct homenode_core *core = &m->core[from];
@@ -202,7 +201,7 @@ static void write_line(struct homenode_model *m, struct homenode_vcpu *v, struct
 		  (taken ? CONTENDED : 0);
 }
 
-/* From now until the line's last transfer ends; negative: it is that long ago. */
+/* Time until the line's last transfer ends; negative: it ended that long ago. */
 static int64_t until_free(uint64_t word, uint64_t clock)
 {
 	return (int64_t)(word - (clock << FREE_SHIFT)) >> FREE_SHIFT;

@@ -13,7 +13,7 @@
 #define ALL_ATTRIBUTES (-1)
 #define TIMER_BYTES 256 /* QEMUTimer has some 64; it is written by timer_init_full */
 #define CODE_BYTES 64   /* of a function, in which the table's use must stand */
-#define TABLE_BYTES 4096 /* an offset beyond is no offset */
+#define TABLE_BYTES 4096 /* a larger value is no offset */
 
 typedef void timer_cb(void *opaque);
 
@@ -92,7 +92,7 @@ static unsigned decode_load(const unsigned char *p, struct load *l)
 
 	*l = (struct load){ .base = p[2] & 7, .to = p[2] >> 3 & 7, .rip = mod == 0 && (p[2] & 7) == 5 };
 	if (l->base == 4 || mod == 3 || (mod == 0 && !l->rip))
-		return 0; /* SIB, registers, no displacement: not what is looked for */
+		return 0; /* SIB, registers, no displacement: not the wanted form */
 	if (mod == 1) {
 		l->disp = (signed char)p[3];
 		return 4;
@@ -101,7 +101,7 @@ static unsigned decode_load(const unsigned char *p, struct load *l)
 	return 7;
 }
 
-/* What only looks like a load may name any address: one that is not mapped is no crash. */
+/* Bytes that only look like a load may name any address. An unmapped one must not crash. */
 static bool read_pointer(const void *from, void **to)
 {
 	struct iovec own = { to, sizeof(*to) }, it = { (void *)from, sizeof(*to) };
@@ -180,7 +180,7 @@ static void count(void *opaque)
 	++*(int *)opaque;
 }
 
-/* A timer of a millisecond must be due after just that, and then run once. */
+/* A timer of a millisecond must be due after exactly a millisecond, and then run once. */
 static const char *check_timer(void)
 {
 	static _Alignas(16) char timer[TIMER_BYTES];

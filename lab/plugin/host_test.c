@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the plugin reads from QEMU's code, on code made by hand: where the table of
- * operations is found, and what it refuses instead of taking it for one.
+ * Reads QEMU's code as the plugin does, on code made by hand: finds the table of operations, and
+ * refuses code that only resembles it.
  */
 #include "host.c"
 #include <sys/mman.h>
@@ -129,7 +129,7 @@ static void offsets_that_are_none(void)
 	}
 }
 
-/* Bytes that are no load may look like one of an address that is not there. */
+/* Bytes that are no load may look like a load from an unmapped address. */
 static void unmapped_is_no_crash(void)
 {
 	mprotect(unmapped, sizeof(unmapped), PROT_NONE);

@@ -74,7 +74,7 @@ static bool stream_follow(struct homenode_vcpu *v, uint64_t line)
 			v->stream_run[i]++;
 		return v->stream_run[i] >= 2;
 	}
-	/* a new one; a run that went on since the last time round gets another chance */
+	/* start a new run; a run that has grown since the last round gets another chance */
 	unsigned i = v->stream_next++ % HOMENODE_STREAMS;
 	for (unsigned tries = 1; v->stream_run[i] >= 2 && tries < HOMENODE_STREAMS; tries++) {
 		v->stream_run[i] = 1;
@@ -92,11 +92,11 @@ struct access {
 	uint64_t vline, line, phys;
 	int home;
 	bool write;
-	unsigned overlap; /* of the latency of DRAM and other cores, 1/overlap is exposed */
+	unsigned overlap; /* 1/overlap of the latency of DRAM and other cores is exposed */
 };
 
-/* A line goes to its memory from the caches of cpu's node: that is whose links carry it.
- * v is whose access made it go. */
+/* A line goes to its memory from the caches of cpu's node, so that node's links carry it. The
+ * access of v evicted it. */
 static void write_back(struct homenode_model *m, struct homenode_vcpu *v, unsigned cpu, uint64_t line)
 {
 	int home = homenode_home(m, line << HOMENODE_LINE_SHIFT);
@@ -112,7 +112,7 @@ static unsigned cpu_of(const struct homenode_model *m, const struct homenode_vcp
 	return (unsigned)(v - m->vcpu);
 }
 
-/* Put a line that is not there into the LLC of the vCPU's node. */
+/* Inserts a line into the LLC of the vCPU's node. It must not be there. */
 static void llc_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
 {
 	struct homenode_victim gone = homenode_cache_put(&m->llc[v->node], line, 0, dirty, &v->random);
@@ -121,7 +121,7 @@ static void llc_put(struct homenode_model *m, struct homenode_vcpu *v, uint64_t 
 		write_back(m, v, cpu_of(m, v), (gone.tag & HOMENODE_TAG) - 1);
 }
 
-/* The same, wherever the line is. */
+/* The same, but the line may be there. */
 static void llc_take(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line, uint64_t dirty)
 {
 	struct homenode_cache *llc = &m->llc[v->node];
@@ -133,8 +133,8 @@ static void llc_take(struct homenode_model *m, struct homenode_vcpu *v, uint64_t
 		homenode_cache_set(llc, (uint64_t)at, line, (line + 1) | dirty);
 }
 
-/* The core's L2 has the line from now on, and knows by which virtual line L1 has it. An
- * alias takes the place of the one before. Returns what had to make room. */
+/* The core's L2 gets the line and its virtual line in L1. An alias replaces the virtual line
+ * before it. Returns the line that was replaced. */
 static struct homenode_victim l2_take(struct access *a)
 {
 	struct homenode_cache *l2 = &a->v->core->l2;
@@ -152,7 +152,7 @@ static struct homenode_victim l2_take(struct access *a)
 	return (struct homenode_victim){ 0 };
 }
 
-/* L1 and L2 take the line; what has to make room in L2 leaves L1, too. */
+/* L1 and L2 take the line. A line replaced in L2 leaves L1, too. */
 static struct homenode_victim private_take(struct access *a, uint64_t rights)
 {
 	homenode_core_lock(a->v->core);
@@ -164,7 +164,7 @@ static struct homenode_victim private_take(struct access *a, uint64_t rights)
 	return gone;
 }
 
-/* What L2 made go, modified, goes to the LLC of the node, unless somebody took it
+/* A modified line that L2 replaced goes to the LLC of the node, unless another core took it
  * meanwhile. */
 static void l2_evict(struct access *a, struct homenode_victim gone)
 {
@@ -174,9 +174,9 @@ static void l2_evict(struct access *a, struct homenode_victim gone)
 		llc_take(a->m, a->v, line, HOMENODE_DIRTY);
 }
 
-/* A request that leaves the private caches: what it exposes, and its part of the
- * uncore penalty's terms. Critical cycles are those exposed: with n requests in
- * flight all the time, each adds an n-th of its latency to them. */
+/* A request that leaves the private caches: the cycles that it exposes, and its part of the
+ * uncore penalty's terms. Critical cycles are the exposed ones: with n requests in flight all the
+ * time, each adds an n-th of its latency. */
 static unsigned request(struct access *a, unsigned where, unsigned latency, unsigned exposed)
 {
 	uint64_t *ctr = a->v->ctr;
@@ -188,9 +188,9 @@ static unsigned request(struct access *a, unsigned where, unsigned latency, unsi
 	return exposed;
 }
 
-/* From the LLC of the vCPU's node, else from DRAM at the page's home node: idle
- * latency by the pair of nodes plus queueing at the controller and on every link of
- * the way. `least`: taking copies away takes that long. */
+/* From the LLC of the vCPU's node, else from DRAM at the page's home node: the pair's idle
+ * latency plus queueing at the controller and on every link of the path. `least`: how long
+ * removing the copies takes. */
 static unsigned fetch(struct access *a, unsigned least)
 {
 	struct homenode_model *m = a->m;
@@ -212,8 +212,8 @@ static unsigned fetch(struct access *a, unsigned least)
 	return request(a, where, lat, hit && !least ? lat : lat / a->overlap);
 }
 
-/* From the private cache of the core that modified it. To read: it becomes clean, in
- * the node's LLC, or across nodes in memory. */
+/* From the private cache of the core that modified it. A read makes it clean: in the node's LLC
+ * or, across nodes, in memory. */
 static unsigned from_peer(struct access *a, const struct homenode_claim *c)
 {
 	struct homenode_vcpu *v = a->v;
@@ -231,8 +231,8 @@ static unsigned from_peer(struct access *a, const struct homenode_claim *c)
 	return request(a, remote ? HOMENODE_HIT_PEER_REMOTE : HOMENODE_HIT_PEER_LOCAL, lat, lat / a->overlap);
 }
 
-/* What the directory says, and the line in the private caches: both while its entry is
- * locked, so that whoever takes the line away finds it. */
+/* Asks the directory and puts the line into the private caches. Both happen while its entry is
+ * locked, so that a core that takes the line away finds it. */
 static struct homenode_claim claim(struct access *a)
 {
 	struct homenode_vcpu *v = a->v;
@@ -249,7 +249,7 @@ static struct homenode_claim claim(struct access *a)
 	return c;
 }
 
-/* Cycles that an access exposes beyond L1, and its counts. */
+/* Cycles that an access exposes beyond L1. Counts them too. */
 static unsigned memory_access(struct access *a, bool in_l1)
 {
 	struct homenode_vcpu *v = a->v;
@@ -276,13 +276,13 @@ static unsigned memory_access(struct access *a, bool in_l1)
 	}
 }
 
-/* 1. The private caches, then what the directory says: the LLC of the vCPU's node,
+/* 1. The private caches, then where the directory says: the LLC of the vCPU's node,
  *    DRAM, or another core's cache.
  * 2. Misses of a sequential stream, and stores (which wait in the store buffer),
  *    overlap: only 1/parallelism of the latency is exposed. A locked access waits
  *    for all of it.
- * 3. L1 takes the line. Modified and alone, later stores hit there; contended, later
- *    accesses come here again. */
+ * 3. L1 takes the line. If it is modified and not shared, later stores hit in L1. If it is
+ *    contended, later accesses come here again. */
 void homenode_model_access(struct homenode_model *m, struct homenode_vcpu *v,
 			   uint64_t vline, uint64_t phys, enum homenode_how how)
 {

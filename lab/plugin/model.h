@@ -31,7 +31,7 @@
 /* What a shape says, in the units of the configuration file. */
 struct homenode_conf {
 	unsigned mhz, time_factor, off_instructions;
-	bool guest_addresses; /* QEMU reports those, and no sums of offsets */
+	bool guest_addresses; /* QEMU reports guest addresses, not sums of offsets */
 	uint64_t l1_bytes, l2_bytes, llc_bytes;
 	unsigned l2_cycles, llc_cycles, stream_parallelism;
 	unsigned mc_cycles, link_cycles; /* service time of one line */
@@ -40,7 +40,7 @@ struct homenode_conf {
 	uint64_t node_bytes[HOMENODE_MAX_NODES];
 	int cpu_node[HOMENODE_MAX_CPUS];
 	unsigned cpu_core[HOMENODE_MAX_CPUS];
-	unsigned cpu_fast[HOMENODE_MAX_CPUS]; /* 0: as the others */
+	unsigned cpu_fast[HOMENODE_MAX_CPUS]; /* 0: as fast as the others */
 	unsigned lat[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned transfer[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	unsigned char path_len[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
@@ -57,20 +57,20 @@ struct homenode_core {
 struct homenode_vcpu {
 	uint64_t *ctr;            /* counters of the mode it runs in */
 	uint64_t clock;           /* model cycles */
-	unsigned fast, fast_rest; /* own cycles to one of the shared clock's; not yet a whole one */
-	unsigned off_rest;        /* instructions that are no whole cycle yet, while OFF */
+	unsigned fast, fast_rest; /* own cycles per cycle of the shared clock; the rest of a cycle */
+	unsigned off_rest;        /* while OFF: instructions short of a whole cycle */
 	bool started;             /* its thread has begun */
-	unsigned turn;            /* futex word: it may go on, or has to look */
+	unsigned turn;            /* futex word: it may go on, or has to check */
 	unsigned waiting, kicked; /* at the horizon; QEMU wants it out of its block */
 	struct homenode_lab_vcpu *pub;
 	int node;
 	unsigned core_id;
 	struct homenode_core *core;
-	uint64_t access;          /* what became of the last access beyond the fast path: HOMENODE_ACCESS() */
+	uint64_t access;          /* outcome of the last access beyond the fast path: HOMENODE_ACCESS() */
 	struct homenode_lab_sample *ring;
 	/* ordering with the other vCPUs (clock.c) */
-	uint64_t shares_until;    /* own clock: until then it counts as one that shares lines */
-	uint64_t others_reached;  /* a clock that all others were seen to have reached */
+	uint64_t shares_until;    /* own clock until which it counts as sharing lines */
+	uint64_t others_reached;  /* a clock that all others have reached */
 	/* SMT (smt.c); sibling NULL: none */
 	struct homenode_vcpu *sibling;
 	unsigned issue_cost;      /* cycles an instruction, × 256 */
@@ -86,17 +86,17 @@ struct homenode_vcpu {
 
 /* A line's entry in the directory. */
 struct homenode_line {
-	uint64_t sharers; /* cores that may have it; a clean copy may be gone without a word */
+	uint64_t sharers; /* cores that may have it; a clean copy may have been dropped unreported */
 	uint64_t word;    /* HOMENODE_DIR_…, nodes whose LLC may have it, clock of the last transfer */
 };
 
-/* How busy a controller or a link is: lines asked for in the cycles before, the
- * further back the less they weigh. */
+/* How busy a controller or a link is: lines requested in the cycles before, with weights that
+ * fall with age. */
 struct homenode_queue {
 	double lines, cycles;
-	double util;     /* no more than it can serve */
-	double pressure; /* cycles that hold a load beyond its capacity back */
-	uint64_t seen;   /* lines at the look before */
+	double util;     /* at most its capacity */
+	double pressure; /* cycles that slow a load beyond its capacity */
+	uint64_t seen;   /* lines at the previous update */
 };
 
 struct homenode_model {
@@ -109,7 +109,7 @@ struct homenode_model {
 	struct homenode_line *directory[HOMENODE_MAX_NODES];
 	struct homenode_cache llc[HOMENODE_MAX_NODES];
 	struct homenode_core core[HOMENODE_MAX_CPUS];
-	/* idle latency plus queueing, rewritten at each look at the queues (clock.c) */
+	/* idle latency plus queueing, rewritten at each update of the queues (clock.c) */
 	unsigned lat_now[HOMENODE_MAX_NODES][HOMENODE_MAX_NODES];
 	struct homenode_queue mc[HOMENODE_MAX_NODES], link[HOMENODE_MAX_LINKS];
 	struct homenode_vcpu vcpu[HOMENODE_MAX_CPUS];
@@ -117,9 +117,9 @@ struct homenode_model {
 
 extern struct homenode_model homenode_model;
 
-/* A vCPU's clock passes n of its cycles. Daemons have periods in seconds, in which CPUs of
- * 50 MHz get next to nothing done: the CPU that a shape keeps for them is as much faster as
- * the time factor says, and so is the work of those daemons on it. */
+/* Advances a vCPU's clock by n of its cycles. Daemons have periods in seconds, in which CPUs of
+ * 50 MHz get next to nothing done. So the CPU that a shape reserves for them is faster by the
+ * time factor, and so is their work on it. */
 static inline void homenode_pass(struct homenode_vcpu *v, uint64_t n)
 {
 	if (__builtin_expect(v->fast > 1, 0)) {
@@ -138,8 +138,7 @@ enum homenode_how { HOMENODE_LOAD,
 		    HOMENODE_ATOMIC,
 };
 
-/* One access of vcpu that its L1 could not serve alone: virtual line, plugin
- * physical address. */
+/* An access of vcpu that its L1 could not serve alone: virtual line, plugin physical address. */
 void homenode_model_access(struct homenode_model *m, struct homenode_vcpu *v,
 			   uint64_t vline, uint64_t phys, enum homenode_how how);
 
@@ -152,20 +151,20 @@ static inline int homenode_home(const struct homenode_model *m, uint64_t phys)
 	return -1;
 }
 
-/* directory.c: what an access has to do with other cores' copies. */
+/* directory.c: what an access needs from other cores' copies. */
 enum homenode_claim_kind {
-	HOMENODE_OWN,     /* nothing: its core has it, and the right to do this */
+	HOMENODE_OWN,     /* nothing: its core has the line and may access it */
 	HOMENODE_FETCH,   /* from LLC or DRAM */
 	HOMENODE_PEER,    /* from the core that modified it */
-	HOMENODE_UPGRADE, /* it has it; others lose it */
+	HOMENODE_UPGRADE, /* its core has it; others lose it */
 };
 struct homenode_claim {
 	struct homenode_line *entry; /* locked; NULL: no directory */
 	uint64_t word;               /* what it will be unlocked with */
 	enum homenode_claim_kind kind;
-	unsigned latency; /* of PEER and UPGRADE; of FETCH: of taking copies away meanwhile */
+	unsigned latency; /* PEER, UPGRADE: of the transfer; FETCH: of removing copies meanwhile */
 	unsigned wait;    /* for transfers of the same line before this one */
-	unsigned from;    /* a core that had it: of PEER, the one that had modified it */
+	unsigned from;    /* a core that had it; for PEER the one that modified it */
 	bool contended;
 };
 int homenode_directory_init(struct homenode_model *m);
@@ -174,14 +173,14 @@ int homenode_directory_init(struct homenode_model *m);
 struct homenode_claim homenode_directory_claim(struct homenode_model *m, struct homenode_vcpu *v,
 					       uint64_t phys, int home, bool write);
 void homenode_directory_done(struct homenode_claim *c);
-/* A modified line left the core's caches for the LLC. False: somebody took it before, or a
+/* A modified line left the core's caches for the LLC. False: another core took it before, or a
  * sibling has it there again. */
 bool homenode_directory_leave(struct homenode_model *m, struct homenode_vcpu *v, uint64_t line);
-/* What a core's L1s have its L2 has, too: the two change together, under the core's lock.
- * Who holds it takes no other. */
+/* A core's L2 has all that its L1s have: they change together, under the core's lock. The thread
+ * that holds the lock takes no other core's. */
 void homenode_core_lock(struct homenode_core *core);
 void homenode_core_unlock(struct homenode_core *core);
-/* Take a virtual line out of the L1 of a core's CPUs. The core is locked. */
+/* Removes a virtual line from the L1s of a core's CPUs. The core is locked. */
 void homenode_l1_drop(struct homenode_model *m, const struct homenode_core *core, uint64_t vline);
 
 /* smt.c: cycles that n instructions take, where a sibling takes issue slots. */
@@ -194,7 +193,7 @@ void homenode_sample(struct homenode_vcpu *v, uint64_t ip, uint64_t addr, uint64
 /* queue.c: recompute queueing from the lines served since the last call, in `cycles`
  * of the model clock. OFF, nothing is counted: no queueing. */
 void homenode_model_queues(struct homenode_model *m, uint64_t cycles);
-/* What was asked for until now is no load of what comes. */
+/* Forgets the load so far. */
 void homenode_model_forget_load(struct homenode_model *m);
 
 static inline void homenode_model_flush_l1(struct homenode_model *m,

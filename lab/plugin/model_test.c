@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The memory model by itself, without QEMU: what must happen to single lines, and
- * what must hold after vCPUs went at the same lines from several threads.
+ * The memory model by itself, without QEMU: what must happen to single lines, and what must hold
+ * after vCPUs have used the same lines from several threads.
  *
  * CPUs 0 and 1 are on node 0, 2 and 3 on node 1; with `smt` 0 and 1 are threads of a
  * core, 2 and 3 as well. All memory is node 0's unless a test says otherwise.
@@ -72,7 +72,7 @@ static void begin_with(bool smt, unsigned l1_bytes, unsigned l2_bytes)
 		}
 	}
 	c->path_len[0][1] = c->path_len[1][0] = 1;
-	c->path[1][0][0] = 1; /* the data's way from node 0's memory to node 1 */
+	c->path[1][0][0] = 1; /* the path of the data from node 0's memory to node 1 */
 	if (homenode_model_init(m, &shared)) {
 		puts("model_test: no memory");
 		exit(1);
@@ -84,7 +84,7 @@ static void begin(bool smt)
 	begin_with(smt, L1, L2);
 }
 
-/* As plugin.c does it. vline: where the program has it; line: where it really is. */
+/* Does what plugin.c does. vline: the program's virtual line; line: the physical one. */
 static unsigned go(unsigned cpu, uint64_t vline, uint64_t phys, enum homenode_how how)
 {
 	struct homenode_vcpu *v = &m->vcpu[cpu];
@@ -129,14 +129,14 @@ static void single_line(void)
 	CHECK("from the other node", at(2, 5, HOMENODE_LOAD), REMOTE_TRANSFER);
 	CHECK("written back at once", count(2, HOMENODE_WRITEBACKS), 1);
 	CHECK("by the way from its owner's node", shared.vcpu[0].writeback[0], 1);
-	CHECK("nobody lost it", at(0, 5, HOMENODE_LOAD), 0);
+	CHECK("no cache lost it", at(0, 5, HOMENODE_LOAD), 0);
 	CHECK("a store exposes a quarter", at(2, 5, HOMENODE_STORE), REMOTE_TRANSFER / 4);
 	CHECK("requests", all(HOMENODE_UNCORE_REQUESTS), 5);
 	CHECK("their latency", all(HOMENODE_UNCORE_OUTSTANDING), 216 + 2 * LOCAL_TRANSFER + 2 * REMOTE_TRANSFER);
 }
 
-/* Two nodes that in turn load and store what fits an LLC but no L2: each line comes from
- * the other's cache or from memory, never from what the own LLC had before. */
+/* Two nodes take turns to load and store data that fits an LLC but no L2. Each line comes from
+ * the other's cache or from memory, never from an old copy in the own LLC. */
 static void no_stale_copies(void)
 {
 	const uint64_t lines = 4096;
@@ -193,8 +193,8 @@ static void issue(void)
 	}
 }
 
-/* Readers that ask for the next line when one has come, `width` on their way: light load
- * waits as M/D/1 says, heavy load gets 98 % of the capacity. */
+/* Readers that request the next line when one arrives, with `width` in flight. Light load waits
+ * as M/D/1 says; heavy load gets 98 % of the capacity. */
 static double closed_loop(unsigned width, double *latency)
 {
 	const uint64_t round = 25000;
@@ -225,9 +225,9 @@ static void queues(void)
 	NEAR("its latency is what the readers' number makes it", latency, 100 * 19 / 0.98, 0.02);
 }
 
-#define STRESSED 50 /* lines, that all want */
+#define STRESSED 50 /* lines that all vCPUs use */
 #define OWN      (1 << 14)
-#define ROUND    500 /* accesses: some more than L1 has lines, so that an audit sees what a race left */
+#define ROUND    500 /* accesses: more than L1 has lines, so that an audit sees the effects of a race */
 #define ROUNDS   2000
 
 static pthread_barrier_t barrier;
@@ -258,7 +258,8 @@ static void *stress(void *arg)
 	return NULL;
 }
 
-/* What L1 may serve alone is in L2, and what a core has modified is its alone. */
+/* Lines that L1 may serve alone are in L2, and no other core has a line that a core has
+ * modified. */
 static void audit_l1(unsigned cpu)
 {
 	const struct homenode_vcpu *v = &m->vcpu[cpu];
@@ -271,7 +272,7 @@ static void audit_l1(unsigned cpu)
 		uint64_t line = ((slot & HOMENODE_L1_LINE) - 1) & ~(1ULL << 20);
 		CHECK("what is in L1 is in L2", homenode_cache_find(&v->core->l2, line) >= 0, 1);
 		if (slot & HOMENODE_L1_WRITE)
-			CHECK("what L1 may write is nobody else's", m->directory[0][line].sharers, 1ULL << v->core_id);
+			CHECK("no other core has what L1 may write", m->directory[0][line].sharers, 1ULL << v->core_id);
 	}
 }
 
@@ -309,7 +310,7 @@ static void threads(bool smt, unsigned l1_bytes, unsigned l2_bytes)
 	for (int i = 0; i < ROUNDS; i++) {
 		pthread_barrier_wait(&barrier);
 		pthread_barrier_wait(&barrier);
-		/* nobody goes on before the next wait */
+		/* no thread goes on before the next wait */
 		audit(smt);
 	}
 	for (int i = 0; i < CPUS; i++)
@@ -347,7 +348,7 @@ int main(void)
 	queues();
 	threads(false, L1, L2);
 	threads(true, L1, L2);
-	threads(false, L1 / 8, L2 / 64); /* next to no room: all the time something has to go */
+	threads(false, L1 / 8, L2 / 64); /* next to no room: lines are replaced all the time */
 	threads(true, L1 / 8, L2 / 64);
 	printf("model_test: %s\n", failures ? "FAILED" : "ok");
 	return failures != 0;

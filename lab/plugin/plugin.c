@@ -5,8 +5,8 @@
  *
  *	-plugin libhomenode_lab.so,shm=FILE,conf=FILE[,off=N]
  *
- * off: instructions that take a cycle while the model is OFF (1).  More make the guest a
- * faster machine while it boots: what waits for its own clock then waits for less.
+ * off: instructions per cycle while the model is OFF (1). A higher value makes the guest a faster
+ * machine while it boots, so a program that waits for the guest's clock sees less of it pass.
  */
 #define _GNU_SOURCE
 #include "clock.h"
@@ -24,10 +24,10 @@
 
 #define API_OLD 1 /* QEMU 7.2 has up to 1 */
 #define API_NEW 4 /* QEMU 10.0 has 2 to 4 */
-#define LOW_MEMORY 0xe0000000ULL /* so much, and some of it is above 4 GiB (pc_init1 in hw/i386/pc_piix.c) */
+#define LOW_MEMORY 0xe0000000ULL /* with this much, some of it is above 4 GiB (pc_init1 in hw/i386/pc_piix.c) */
 #define CODE_MOST 15 /* bytes of an x86 instruction */
-/* What PAUSE takes since Skylake (Intel's optimization manual, Pause Latency). A loop that
- * waits executes little else: with one cycle each it would cost the host 140 times as many
+/* Cycles of a PAUSE since Skylake (Intel's optimization manual, Pause Latency). A waiting loop
+ * executes little else. With one cycle for each it would cost the host 140 times as many
  * instructions. */
 #define PAUSE_CYCLES 140
 
@@ -66,7 +66,7 @@ static void on_block(unsigned int cpu, void *udata)
 	uint64_t block = (uint64_t)udata, n = block & 0xfff;
 	uint64_t pause = unlikely(block & BLOCK_PAUSE) ? PAUSE_CYCLES - 1 : 0;
 
-	if (unlikely(!v->started)) /* QEMU tells only of a vCPU that slept before, see clock.c */
+	if (unlikely(!v->started)) /* QEMU only announces a vCPU that slept before, see clock.c */
 		homenode_clock_resume(m, v);
 	if (likely(__atomic_load_n(&homenode_on, __ATOMIC_RELAXED))) {
 		v->ctr = v->pub->counter[(block & BLOCK_KERNEL) != 0];
@@ -95,9 +95,9 @@ static void sample(struct homenode_vcpu *v, void *insn, uint64_t vaddr, uint64_t
 		homenode_sample(v, (uint64_t)insn, vaddr, access | (store ? HOMENODE_ACCESS_STORE : 0));
 }
 
-/* User mode reaches no kernel address: this is the delivery of an interrupt or of
- * a fault, some eleven accesses, which would otherwise be counted to the program
- * that was interrupted. No instruction does them. */
+/* User mode reaches no kernel address: this is the delivery of an interrupt or of a fault, some
+ * eleven accesses. No instruction makes them, and they would otherwise be counted for the
+ * interrupted program. */
 static void *delivery(struct homenode_vcpu *v, void *insn)
 {
 	uint64_t *kernel = v->pub->counter[HOMENODE_KERNEL];
@@ -108,7 +108,7 @@ static void *delivery(struct homenode_vcpu *v, void *insn)
 	return NULL;
 }
 
-/* A hit in L1 that nobody else has to know of. */
+/* A hit in L1 that concerns no other core. */
 static bool fast_hit(uint64_t slot, uint64_t line, bool store)
 {
 	return store ? slot == ((line + 1) | HOMENODE_L1_WRITE) : (slot | HOMENODE_L1_WRITE) == ((line + 1) | HOMENODE_L1_WRITE);
@@ -145,7 +145,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vad
 		one_access(cpu, info, vaddr, insn, false);
 }
 
-/* A locked read-modify-write comes once, as a store. */
+/* A locked read-modify-write is reported once, as a store. */
 static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *insn)
 {
 	if (likely(!__atomic_load_n(&homenode_on, __ATOMIC_RELAXED)))
@@ -213,7 +213,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
-		/* Separate R and W filters are wrong in 7.2: RW, and ask. */
+		/* Separate R and W filters are wrong in 7.2: use RW, and ask each access. */
 		qemu_plugin_register_vcpu_mem_cb(insn, is_atomic(insn) ? on_atomic : on_access,
 						 QEMU_CB_NO_REGS, QEMU_MEM_RW,
 						 (void *)qemu_plugin_insn_vaddr(insn));
@@ -226,8 +226,8 @@ static int refuse(const char *what, const char *where, const char *why)
 	return -1;
 }
 
-/* The first vCPU is made: QEMU has its accelerator's table since a moment, and no timer of
- * the guest has been set yet. */
+/* The first vCPU has been created: QEMU has just set its accelerator's table, and no timer of the
+ * guest is set yet. */
 static void on_init(qemu_plugin_id_t id, unsigned int cpu)
 {
 	char err[256];
@@ -241,7 +241,7 @@ static void on_init(qemu_plugin_id_t id, unsigned int cpu)
 		refuse("start the clock of", "this QEMU", "cannot create a thread");
 	else
 		return;
-	_exit(1); /* no exit: QEMU's own handlers expect a machine */
+	_exit(1); /* not exit(): QEMU's own handlers expect a machine */
 }
 
 static void on_idle(qemu_plugin_id_t id, unsigned int cpu)

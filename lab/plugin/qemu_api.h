@@ -2,8 +2,8 @@
 /*
  * The part of QEMU's plugin API that the lab uses: version 1 (QEMU 7.2) and version 4
  * (QEMU 9.2 and newer, which refuse 1).  Debian ships no header for 7.2; these are our own
- * declarations of the documented functions (docs/devel/tcg-plugins.rst).  Those that the
- * lab uses are the same in both but for one, qemu_plugin_insn_data.
+ * declarations of the documented functions (docs/devel/tcg-plugins.rst).  All but one that the
+ * lab uses are the same in both; the exception is qemu_plugin_insn_data.
  */
 #ifndef HOMENODE_QEMU_API_H
 #define HOMENODE_QEMU_API_H

@@ -3,20 +3,19 @@
  * Queueing at memory controllers and links.
  *
  * 1. Up to its capacity a server makes a line wait as M/D/1 does: s ρ / (2 (1 − ρ)).
- * 2. Nothing serves more than its capacity. CPUs ask for the next line when one has
- *    come, so latency is what holds them back: while a server is asked for more than
- *    MOST of what it can do, its wait grows by a share of the excess, round by round,
- *    and shrinks again when it is asked for less. It goes by the smoothed load: the host
- *    gives vCPUs their turns in bursts.
+ * 2. Nothing serves more than its capacity. CPUs request the next line when one has arrived, so
+ *    latency slows them down. While the load of a server exceeds MOST of its capacity, its wait
+ *    grows by a share of the excess in each round. It shrinks again when the load is lower. The
+ *    load is smoothed: the host runs vCPUs in bursts.
  */
 #include "model.h"
 #include <math.h>
 
-#define OVER 10000   /* µs of model time that loads are taken over: less, they swing with the host's turns */
+#define OVER 10000   /* µs of model time that loads are averaged over; shorter: they swing with the host's turns */
 #define CAP 0.95     /* M/D/1 is used up to here */
-#define MOST 0.98    /* of the capacity, what a saturating load gets */
-#define GAIN 40.0    /* of the excess, a model-second; much more and it swings */
-#define LEAST 200.0  /* cycles; what the gain works on when there is no wait yet: a DRAM read's order */
+#define MOST 0.98    /* share of the capacity that a saturating load gets */
+#define GAIN 40.0    /* share of the excess per model-second; much higher: it oscillates */
+#define LEAST 200.0  /* cycles that the gain multiplies when there is no wait yet; about a DRAM read */
 #define MOST_LINES 1000 /* the longest queue, in lines */
 
 static double capped(double load)
@@ -43,14 +42,14 @@ static double wait_for(struct homenode_queue *q, uint64_t lines, unsigned servic
 	return wait + q->pressure;
 }
 
-/* Cycles of `cycles` in which a controller served; it cannot do more than serve. */
+/* How many of `cycles` a controller was busy; at most all of them. */
 static uint64_t busy_cycles(uint64_t lines, unsigned service, uint64_t cycles)
 {
 	return lines * service < cycles ? lines * service : cycles;
 }
 
-/* Lines ever served by each controller and carried by each link: DRAM reads come to
- * the CPU, write-backs go the other way, lines of other cores come from their node. */
+/* Lines ever served by each controller and carried by each link: DRAM reads travel to the CPU,
+ * write-backs the other way, and lines of other cores from their node. */
 static void count_lines(const struct homenode_model *m, uint64_t *mc, uint64_t *link)
 {
 	const struct homenode_conf *c = &m->conf;

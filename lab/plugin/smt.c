@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Two threads of a core share its issue slots, one a cycle: who waits for memory
+ * Two threads of a core share its issue slots, one a cycle: a thread that waits for memory
  * leaves them to the other.
  *
  * A thread's rate is its instructions a cycle over the last RATE_CYCLES of its own

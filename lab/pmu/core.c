@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The lab's PMU: gives a QEMU guest, which has none, a core PMU whose counters
- * are kept by the memory model on the host and read through a shared page.
+ * The lab's PMU gives a QEMU guest, which has none, a core PMU. The memory model on the host
+ * keeps its counters, and the guest reads them through a shared page.
  *
  * It registers as "cpu" in the slot of PERF_TYPE_RAW, so that generic hardware
  * events, cache events and raw codes of perf_event_open(2) all reach it, per
  * task, per CPU and per cgroup; no program needs to know about the lab.
  *
- * Sampled are loads by latency and stores (sampling.c). Memory controllers have
- * PMUs of their own (uncore.c).
+ * It samples loads by latency, and stores (sampling.c). Memory controllers have PMUs of their own
+ * (uncore.c).
  *
- * Events that only count share the CPU's `counters` general counters; what finds
- * none waits, and perf rotates (perf_mux_hrtimer). Without one do: cycles and
- * instructions, for which hardware has fixed counters (here for as many events as
- * want one); DRAM by node, the lab's own check; what is sampled, which holds a
- * sampler.
+ * Events that only count share the CPU's `counters` general counters. An event that finds none
+ * waits, and perf rotates (perf_mux_hrtimer). These need no general counter: cycles and
+ * instructions, for which hardware has fixed counters (here enough for any number of events);
+ * DRAM by node, the lab's own check; sampled events, which hold a sampler.
  *
- * To need none is not to be there always. Once a group fails to get on, perf's core
- * (merge_sched_in: can_add_hw = 0) tries no hardware group of that context any more
- * until the next turn, whatever it wants: cycles and DRAM by node, too, wait behind
- * a crowd. They are exact where enabled == running, as in a task of their own.
- *
- * Not there: sampling of other events, rdpmc.
+ * An event without a general counter may still have to wait. Once a group fails to get on, perf's
+ * core (merge_sched_in: can_add_hw = 0) tries no other hardware group of that context until the
+ * next turn, whatever counters it needs. So cycles and DRAM by node also wait behind a crowd.
+ * They are exact where enabled == running, as in a task of their own.
+ * Not supported: sampling of other events, rdpmc.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>
@@ -34,8 +32,8 @@ struct homenode_lab_shared *homenode_lab;
 #define lab homenode_lab
 
 /* 8: Ice Lake-SP's general counters of a logical CPU; Skylake-SP with SMT has 4.
- * Fewer: more multiplexing, and counts are estimates. What counts already when this
- * is lowered goes on until it is rotated out. */
+ * Fewer: more multiplexing, and counts are estimates. Events that count already when this is
+ * lowered go on until they are rotated out. */
 static unsigned int counters = 8;
 module_param(counters, uint, 0644);
 MODULE_PARM_DESC(counters, "general counters of a CPU (default 8; 0 = without limit)");
@@ -125,8 +123,8 @@ static int decode_cache(u64 config, struct meaning *what)
 	return -ENOENT;
 }
 
-/* cmask, inv, edge have no meaning here, but that with any cmask outstanding
- * requests are not summed: the cycles that have one are counted. */
+/* cmask, inv and edge are ignored, with one exception: with any cmask, outstanding requests are
+ * not summed. Instead the cycles with at least one are counted. */
 static u64 code_of(u64 config)
 {
 	u64 code = config & 0xffff;
@@ -196,7 +194,7 @@ static bool needs_counter(const struct perf_event *event)
 	       what.a != HOMENODE_INSTRUCTIONS;
 }
 
-/* What this CPU's counters say now. Runs on the CPU that it reads. */
+/* The present values of this CPU's counters. Runs on the CPU that it reads. */
 static u64 counters_now(struct perf_event *event)
 {
 	struct homenode_lab_vcpu *v = &lab->vcpu[smp_processor_id()];
@@ -278,7 +276,7 @@ static void pmu_del(struct perf_event *event, int flags)
 	perf_event_update_userpage(event);
 }
 
-/* What a group wants of a CPU. */
+/* The counters that a group needs on a CPU. */
 struct demand {
 	unsigned int counters, samplers;
 };
@@ -292,9 +290,9 @@ static void want(struct demand *d, const struct perf_event *event, const struct 
 }
 
 /* A group is on the PMU as a whole or not at all: one that never fits is refused
- * here, as validate_group() of arch/x86/events/core.c does. The core holds the
- * leader's context meanwhile, so the siblings stay. What a new task inherits is let
- * in: to refuse it would make fork(2) fail. */
+ * here, as validate_group() of arch/x86/events/core.c does. The core holds the leader's context
+ * meanwhile, so the siblings stay. Events that a new task inherits are let in: refusing them
+ * would make fork(2) fail. */
 static int check_group(struct perf_event *event)
 {
 	struct perf_event *leader = event->group_leader, *sibling;
@@ -350,8 +348,8 @@ static const struct attribute_group format_group = {
 	.attrs = format_attrs,
 };
 
-/* The first two as perf mem looks for them; the others by the names that the load
- * program has for them, where perf's own do not tell. */
+/* The first two have the names that perf mem looks for. The others have the load program's names,
+ * where perf's own names are unclear. */
 PMU_EVENT_ATTR_STRING(mem-loads, event_mem_loads, "event=0xcd,umask=0x1,ldlat=3");
 PMU_EVENT_ATTR_STRING(mem-stores, event_mem_stores, "event=0xd0,umask=0x82");
 PMU_EVENT_ATTR_STRING(local-loads, event_local_loads, "event=0xd3,umask=0x1");
@@ -422,9 +420,9 @@ static struct pmu pmu = {
 	.read = pmu_read,
 };
 
-/* Only a kprobe can look such a symbol up for a module. Disabled: 6.1's
- * register_kprobe() finds the address all the same, and writes no breakpoint into
- * code that every CPU runs. */
+/* Only a kprobe can look such a symbol up for a module. It is registered disabled: 6.1's
+ * register_kprobe() still finds the address, and writes no breakpoint into code that every CPU
+ * runs. */
 void *homenode_lookup(const char *name)
 {
 	struct kprobe kp = { .symbol_name = name, .flags = KPROBE_FLAG_DISABLED };
@@ -437,8 +435,8 @@ void *homenode_lookup(const char *name)
 	return addr;
 }
 
-/* The plugin empties the virtually tagged L1 at every context switch; it knows
- * one by its address. */
+/* The plugin empties the virtually tagged L1 at every context switch, which it recognises by this
+ * address. */
 static u64 context_switch_address(void)
 {
 	return (u64)(homenode_lookup("__switch_to_asm") ?: homenode_lookup("__switch_to"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the parts of the lab's PMU module share. */
+/* Shared by the parts of the lab's PMU module. */
 #ifndef HOMENODE_PMU_H
 #define HOMENODE_PMU_H
 
@@ -10,10 +10,10 @@
 extern struct homenode_lab_shared *homenode_lab;
 
 /* sampling.c: events that hold one of the vCPU's samplers while they count.
- * All but init and exit run on the CPU they are about, interrupts off. */
+ * All but init and exit run on the CPU that they act on, with interrupts off. */
 int homenode_sampling_init(void);
 void homenode_sampling_exit(void);
-/* Makes event one of these: -ENOENT if it is none and only counts. */
+/* Makes event a sampling event; -ENOENT if it only counts. */
 int homenode_sampling_event(struct perf_event *event);
 bool homenode_samples(const struct perf_event *event);
 int homenode_sampler_claim(struct perf_event *event); /* -EAGAIN: all are taken */
@@ -26,7 +26,7 @@ u64 homenode_sampler_count(struct perf_event *event);
 int homenode_uncore_init(void);
 void homenode_uncore_exit(void);
 
-/* A symbol that the kernel does not export; NULL if it has none of the name. */
+/* A symbol that the kernel does not export; NULL if there is none of that name. */
 void *homenode_lookup(const char *name);
 
 extern const struct attribute_group homenode_identifier_group;

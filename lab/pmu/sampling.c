@@ -7,15 +7,15 @@
  *
  * 1. An event holds one of its vCPU's samplers while it is scheduled in; with
  *    none left, perf rotates (as with hardware's counters).
- * 2. The plugin counts and records inside the very access. It does so on the
- *    vCPU's own thread: what this CPU switched off makes no more samples.
- * 3. perf says of a sample whose it is by asking for the current task. So the
- *    ring is emptied before another task runs (the scheduler's tracepoint), before
- *    the event goes (stop), and every 2 ms, so that it does not fill up.
+ * 2. The plugin counts and records during the access itself, on the vCPU's own thread. So an
+ *    event that this CPU switched off makes no more samples.
+ * 3. perf credits a sample to the current task. So the ring is emptied before another task runs
+ *    (the scheduler's tracepoint), before the event stops, and every 2 ms, so that it does not
+ *    fill up.
  * 4. Samples that found the ring full are reported (PERF_RECORD_LOST_SAMPLES).
- *    Nothing is throttled: a ring every 2 ms is the most there can be.
+ *    Nothing is throttled: at most one ring of samples comes every 2 ms.
  *
- * A sample's time is when the ring was emptied. Call chains and registers are
+ * A sample's time is the time when the ring was emptied. Call chains and registers are
  * refused: they are not those of the access.
  */
 #include <linux/hrtimer.h>
@@ -25,10 +25,10 @@
 
 #include "pmu.h"
 
-#define DRAIN_NS 2000000 /* longer: samples get lost; shorter: interrupts cost the guest */
+#define DRAIN_NS 2000000 /* longer: samples get lost; shorter: more interrupts in the guest */
 
 struct cpu_samplers {
-	struct perf_event *event[HOMENODE_SAMPLERS]; /* that holds it */
+	struct perf_event *event[HOMENODE_SAMPLERS]; /* the event that holds it */
 	u64 lost[HOMENODE_SAMPLERS];                 /* of these, reported */
 	struct hrtimer timer;
 };
@@ -62,12 +62,11 @@ u64 homenode_sampler_count(struct perf_event *event)
 #define SNOOP(what) PERF_MEM_S(SNOOP, what)
 #define FAR         PERF_MEM_S(REMOTE, REMOTE)
 
-/* A line that another CPU had modified is an L3 hit of the node, or one in another
- * node's cache, as Intel tells it: its L3 finds out, and the snoop says HITM. An
- * upgrade found its data in the CPU's private caches and had to leave them for the
- * right to write: the outer one, L2, is where that shows. Snoop HIT says that others
- * had the line, too, unchanged. All else took no line from a CPU. Page walks are not
- * modelled: the TLB is not known. */
+/* A line that another CPU had modified is reported as on Intel: as an L3 hit on the node or in
+ * another node's cache, since the L3 finds it, with snoop HITM. An upgrade found its data in the
+ * CPU's private caches, but needed the right to write from outside: it is reported as L2, the
+ * outer one. Snoop HIT means that others had the line, too, unmodified. All other accesses took
+ * no line from a CPU. Page walks are not modelled, so the TLB level is unknown. */
 static u64 data_source(u64 access)
 {
 	static const u64 where[16] = {
@@ -116,7 +115,7 @@ static void report_lost(struct cpu_samplers *c, struct homenode_lab_vcpu *v)
 	}
 }
 
-/* Sampling stands still meanwhile, as hardware's does in its interrupt. */
+/* Sampling pauses meanwhile, as hardware's does in its interrupt. */
 static void drain(struct cpu_samplers *c)
 {
 	struct homenode_lab_vcpu *v = this_vcpu();
@@ -175,7 +174,7 @@ void homenode_sampler_release(struct perf_event *event)
 	this_cpu_ptr(&samplers)->event[event->hw.idx] = NULL;
 }
 
-/* What was left of the period when the event went is where it goes on. */
+/* The event continues with what was left of the period when it stopped. */
 void homenode_sampler_start(struct perf_event *event)
 {
 	struct homenode_lab_sampler *s = sampler_of(event);
@@ -223,7 +222,7 @@ int homenode_sampling_event(struct perf_event *event)
 
 	if (!filter)
 		return -ENOENT;
-	/* Not precise, hardware has no address either. */
+	/* Not precise: hardware has no address for it either. */
 	if (is_sampling_event(event) &&
 	    (!event->attr.precise_ip || (event->attr.sample_type & NOT_OF_THE_ACCESS)))
 		return -EOPNOTSUPP;
@@ -251,8 +250,8 @@ static void prepare_timers(void)
 	}
 }
 
-/* The tracepoint is hooked for good: a test of one word at a switch costs less
- * than to patch the running scheduler for every event. */
+/* The tracepoint stays hooked: testing one word at each switch costs less than patching the
+ * running scheduler for every event. */
 int homenode_sampling_init(void)
 {
 	prepare_timers();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory controllers' PMUs: uncore_imc_<node>, for a CPU at a time and never
- * for a task, as on hardware. (There the numbers are those of channels.)
+ * The memory controllers' PMUs: uncore_imc_<node>. They count per CPU and never per task, as on
+ * hardware, where the number is a channel's.
  *
- * Lines read and written back are summed from the vCPUs' own counts and exact at
- * any moment; clock and busy cycles are as of the model's last look at its queues (some
- * 25,000 cycles ago at most). Events here never share a counter.
- *
- * Not there: sampling.
+ * Lines read and written back are summed from the vCPUs' own counts and exact at any moment.
+ * Clock and busy cycles are as of the model's last update of its queues (at most some 25,000
+ * cycles ago). Events here never share a counter.
+ * Not supported: sampling.
  */
 #include <linux/device.h>
 
@@ -16,7 +15,7 @@
 struct controller {
 	struct pmu pmu;
 	char name[16];
-	unsigned int node, cpu; /* cpu: whose events count it */
+	unsigned int node, cpu; /* cpu: the CPU that counts its events */
 };
 static struct controller controllers[HOMENODE_MAX_NODES];
 static unsigned int registered;
@@ -153,8 +152,8 @@ static const struct attribute_group *uncore_groups[] = {
 	NULL,
 };
 
-/* The node's first CPU; of a node without CPUs, or one that the kernel was told
- * to ignore (numa=off), the machine's first. */
+/* The node's first CPU; for a node without CPUs, or one that the kernel ignores (numa=off), the
+ * machine's first CPU. */
 static unsigned int cpu_for(unsigned int node)
 {
 	unsigned int cpu = nr_cpu_ids;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that wait for each other every --barrier N ops and spin meanwhile, as
- * those of parallel programs do: the slowest sets the pace, and who waits counts
- * instructions but no work. Not in warm laps.
+ * Threads that wait for each other every --barrier N ops and spin meanwhile, as those of parallel
+ * programs do. The slowest sets the pace; a waiting thread counts instructions but no work. Warm
+ * laps have no barriers.
  */
 #include "load.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock every load program scores by.  In the lab it is the shared model
- * clock (ivshmem BAR 2); elsewhere CLOCK_MONOTONIC, taken as a core of 1000
- * MHz, so that one "cycle" is 1 ns.
+ * The clock that times every load program. In the lab it is the shared model clock (ivshmem BAR
+ * 2). Elsewhere it is CLOCK_MONOTONIC as the clock of a 1000 MHz core, so that one "cycle" is 1
+ * ns.
  */
 #ifndef HOMENODE_CLOCK_H
 #define HOMENODE_CLOCK_H
@@ -48,13 +48,14 @@ static inline uint64_t homenode_clock_now(const struct homenode_clock *c)
 	return ((uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec) * HOMENODE_WALL_MHZ / 1000;
 }
 
-/* Cycles mean something: those of the model, or of the wall clock. */
+/* True if cycles are known: the model's or the wall clock's. */
 static inline bool homenode_clock_counts(const struct homenode_clock *c)
 {
 	return !c->lab || c->lab->applied == HOMENODE_ON;
 }
 
-/* That CPU's own: it ticks with each block of its instructions. For threads that stay there. */
+/* That CPU's own clock: it ticks with each block of its instructions. For threads that stay on
+ * the CPU. */
 static inline uint64_t homenode_clock_cpu(const struct homenode_clock *c, uint64_t cpu)
 {
 	return c->lab && cpu < HOMENODE_MAX_CPUS ? c->lab->vcpu[cpu].clock : homenode_clock_now(c);

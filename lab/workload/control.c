@@ -118,8 +118,8 @@ static uint64_t parse_state(const char *text)
 }
 
 /*
- * A phase must lie wholly inside its state: on the way up the state comes
- * first, on the way down the phase does.
+ * A phase must lie wholly inside its state: switching on sets the state first, switching off sets
+ * the phase first.
  */
 int homenode_control_main(int argc, char **argv)
 {

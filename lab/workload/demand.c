@@ -22,7 +22,7 @@ void homenode_demand_init(struct homenode_demand *d, const struct homenode_run *
 				: (double)run->clock.mhz * 1e6 / o->rate;
 }
 
-/* Always four draws, in one order: the mix of one option does not shift the others. */
+/* Always four draws, in one order: changing one option does not shift the others. */
 void homenode_demand_next(struct homenode_demand *d, struct homenode_request *r)
 {
 	double gap = -log1p(-homenode_rng_unit(&d->rng)) * d->mean_gap;

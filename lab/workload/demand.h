@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request server is asked for: when, and how much work.  A pure
- * function of seed and options; placement cannot change it.
+ * The demand on a request server: arrival times and work. It is a pure function of seed and
+ * options; placement cannot change it.
  */
 #ifndef HOMENODE_DEMAND_H
 #define HOMENODE_DEMAND_H
@@ -9,7 +9,7 @@
 #include "load.h"
 
 struct homenode_request {
-	uint64_t gap;   /* cycles since the previous arrival, or of thinking afterwards */
+	uint64_t gap;   /* cycles since the previous arrival, or of think time afterwards */
 	uint64_t due;   /* model clock; set by the user of the request */
 	uint64_t units; /* fixed work, at least 1 */
 	uint64_t line;  /* where its chase starts */

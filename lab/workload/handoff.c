@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A buffer that goes to and fro: worker 0 stores to every line of it, then worker 1
+ * A buffer that is passed back and forth: worker 0 stores to every line of it, then worker 1
  * chases it, over and over.  One op is one line.  Each line that worker 1 reads was
  * modified in another core's cache just before (transfers), and each that worker 0
  * stores to is held by both (upgrades).
@@ -11,15 +11,15 @@
 
 #include "load.h"
 
-static sem_t turn[2]; /* may the worker go */
+static sem_t turn[2]; /* posted when it is the worker's turn */
 
 static void handoff_allocate(struct homenode_run *run)
 {
 	if (run->opt.threads != 2)
-		homenode_fail(2, "read --threads %llu: a hand-off is between two; use --threads 2",
+		homenode_fail(2, "read --threads %llu: a hand-off needs two threads; use --threads 2",
 			      (unsigned long long)run->opt.threads);
 	if (run->opt.ops == HOMENODE_NONE || run->opt.ops % (run->opt.ws_bytes / HOMENODE_LINE))
-		homenode_fail(2, "read --ops: a hand-off is of the whole buffer; give a multiple of its %llu lines",
+		homenode_fail(2, "read --ops: a hand-off passes the whole buffer; give a multiple of its %llu lines",
 			      (unsigned long long)(run->opt.ws_bytes / HOMENODE_LINE));
 	run->shared = homenode_region_map(&run->opt, run->opt.ws_bytes);
 	sem_init(&turn[0], 0, 1);

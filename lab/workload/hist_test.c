@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The histogram against its dumb twin: a sorted array. */
+/* The histogram against a brute-force version: a sorted array. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

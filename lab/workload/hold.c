@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is touched once and kept until the end: it fills a node, and it is what
- * a mover finds asleep.  --open keeps a file open without mapping it; --fork-when forks
- * once, as soon as that file is there.
+ * Memory that is touched once and kept until the end: it fills a node, and a mover finds it idle.
+ * --open keeps a file open without mapping it; --fork-when forks once, as soon as that file
+ * exists.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * homenode-load: what its parts share.
+/* homenode-load: declarations that its parts share.
  *
  *   options ──► run ──► worker threads ──► tally (per worker, per phase) ──► report
  *                │          │  mode: chase | stream | rao | share | spin | server | hold | handoff | victim
  *              clock      memory
- *
- * Not for: judging a placement.  It only does work and counts it.
+ * It does not judge a placement. It only does work and counts it.
  */
 #ifndef HOMENODE_LOAD_H
 #define HOMENODE_LOAD_H
@@ -46,7 +44,7 @@ struct homenode_range {
 
 /* CPUs or nodes, in the order they were listed. */
 struct homenode_list {
-	uint64_t n; /* 0 = wherever the kernel likes */
+	uint64_t n; /* 0 = the kernel chooses */
 	uint16_t id[HOMENODE_MAX_THREADS];
 };
 
@@ -57,7 +55,7 @@ struct homenode_options {
 	uint64_t thp, touch;         /* the enums above */
 	uint64_t bind_mem, bind_cpu; /* HOMENODE_NONE = not bound */
 	struct homenode_list interleave; /* nodes; page i on the i-th, over and over */
-	struct homenode_list cpus;   /* worker i on the i-th, over and over; --bind-cpu alone is everybody's */
+	struct homenode_list cpus;   /* worker i on the i-th, over and over; --bind-cpu sets one for all workers */
 	uint64_t ops;                /* per thread; open-loop server: requests in all; NONE = no limit */
 	double seconds;              /* model-seconds; 0 = no limit */
 	uint64_t hold;               /* phase to wait for; NONE = start at once */
@@ -117,7 +115,7 @@ struct homenode_worker {
 	struct homenode_hist latency[HOMENODE_PHASES]; /* server, victim; untouched pages cost nothing */
 };
 
-/* Where workers meet; how often they all have, and how many wait. */
+/* A barrier: how often all workers have met, and how many wait now. */
 struct homenode_barrier {
 	_Alignas(128) uint64_t met;
 	_Alignas(128) uint64_t arrived;
@@ -127,7 +125,7 @@ struct homenode_mode {
 	const char *name;
 	bool has_requests;
 	bool has_latency;    /* without requests */
-	bool private_region; /* --file is for something else than the worker's own */
+	bool private_region; /* --file is not for the worker's own region */
 	uint64_t batch; /* ops between two looks at phase and clock */
 	/* Allocates what all workers share; main thread, before the workers start. NULL = nothing */
 	void (*allocate)(struct homenode_run *run);
@@ -177,7 +175,7 @@ const struct homenode_mode *homenode_options_parse(struct homenode_options *o, i
 
 /* memory.c */
 void *homenode_map(const struct homenode_options *o, uint64_t bytes, enum homenode_thp thp);
-/* Of --file if that was given; each region is another part of it. */
+/* Maps --file if it was given; each region is another part of it. */
 struct homenode_region homenode_region_map(const struct homenode_options *o, uint64_t bytes);
 struct homenode_region homenode_region_anonymous(const struct homenode_options *o, uint64_t bytes);
 void homenode_touch_slice(const struct homenode_region *r, uint64_t part, uint64_t parts);

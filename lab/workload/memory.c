@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the memory of a run comes from: mapped, bound, touched, filled. */
+/* The memory of a run: mapped, bound, touched, filled. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 
 #define HUGE_PAGE (2ULL << 20)
 #define NODE_BITS 1024 /* the largest CONFIG_NODES_SHIFT of x86 is 10 */
-#define MPOL_BIND 2    /* linux/mempolicy.h, which needs libnuma's company otherwise */
+#define MPOL_BIND 2    /* linux/mempolicy.h, which would otherwise need libnuma's headers */
 #define MPOL_INTERLEAVE 3
 
 static void set_policy(void *p, uint64_t bytes, int mode, const char *verb, const struct homenode_list *nodes)
@@ -59,7 +59,8 @@ void *homenode_map(const struct homenode_options *o, uint64_t bytes, enum homeno
 			      (unsigned long long)bytes, strerror(errno));
 	if (slack)
 		p = (uint8_t *)(((uintptr_t)p + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
-	/* Without THP in the kernel madvise says EINVAL; then "off" holds anyway and "on" cannot. */
+	/* Without THP in the kernel madvise returns EINVAL; "off" holds anyway then, and "on" is
+	 * impossible. */
 	if (thp != HOMENODE_THP_DEFAULT &&
 	    madvise(p, bytes, thp == HOMENODE_THP_ON ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) && thp == HOMENODE_THP_ON)
 		homenode_fail(1, "ask for huge pages on %llu bytes: %s; use --thp off or default",
@@ -77,7 +78,7 @@ static void *map_file(const struct homenode_options *o, uint64_t bytes)
 	struct stat about;
 	void *p = MAP_FAILED;
 
-	/* a longer one keeps its length: then a part of it is mapped */
+	/* a longer file keeps its length, and a part of it is mapped */
 	if (fd >= 0 && !fstat(fd, &about) && ((uint64_t)about.st_size >= used + size || !ftruncate(fd, (off_t)(used + size))))
 		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)used);
 	if (p == MAP_FAILED)
@@ -132,7 +133,7 @@ static uint64_t *line_word(const struct homenode_region *r, uint64_t line)
  *  1. word 0 of line i holds i;
  *  2. for i from the last line down: swap with a random j < i;
  *  3. indices become pointers.
- * A stop leaves the region unfinished; nobody chases it then.
+ * A stop leaves the region unfinished; then no worker chases it.
  */
 void homenode_build_cycle(const struct homenode_region *r, uint64_t seed, uint64_t stream)
 {

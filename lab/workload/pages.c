@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where memory is, counted without any of homenode's own code, so that it judges it as
- * it does every other mover:
+ * Counts where memory is, without any of homenode's own code, so that homenode is judged like
+ * every other mover:
  *
  *   1. /proc/PID/maps and pagemap: each present page of each process, once, by its frame;
- *   2. /proc/kpageflags: of what kind it is;
- *   3. move_pages(2) without nodes: on which node;
- *   4. each --file is mapped here, its cached pages (mincore) are touched and looked up in
- *      the same way: what of them no process of the list maps is "cache".
+ *   2. /proc/kpageflags: its kind;
+ *   3. move_pages(2) without nodes: its node;
+ *   4. each --file is mapped here, its cached pages (mincore) are touched and looked up in the
+ *      same way. Those that no listed process maps are "cache".
  *
- * Needs root.  Not atomic: processes that stand still are counted exactly.
+ * Needs root.  Not atomic: only processes that do not run are counted exactly.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ enum kind { ANON,
 
 static const char *const kind_names[KINDS] = { "anon", "thp", "shmem", "hugetlb", "file", "cache" };
 
-#define BATCH    512 /* pages of a look */
+#define BATCH    512 /* pages per call */
 #define PRESENT  (1ULL << 63)
 #define SWAPPED  (1ULL << 62)
 #define FRAME    ((1ULL << 55) - 1)
@@ -48,7 +48,7 @@ static int flags_fd;
 
 static void open_frames(void)
 {
-	/* The highest frame is not told anywhere; kpageflags ends behind it. Untouched bits cost nothing. */
+	/* No file gives the highest frame; kpageflags ends behind it. Untouched bits cost nothing. */
 	frames = 1ULL << 28; /* 1 TiB */
 	seen = mmap(NULL, frames / 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	flags_fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
@@ -74,7 +74,7 @@ static bool kind_of(uint64_t frame, enum kind *kind)
 	uint64_t flags;
 
 	if (pread(flags_fd, &flags, 8, (off_t)(frame * 8)) != 8)
-		return false; /* a device's, beyond memory */
+		return false; /* a device's page, beyond memory */
 	if (flags & (FLAG(KPF_ZERO_PAGE) | FLAG(KPF_NOPAGE)))
 		return false;
 	if (flags & FLAG(KPF_HUGE))
@@ -86,7 +86,7 @@ static bool kind_of(uint64_t frame, enum kind *kind)
 	return true;
 }
 
-/* A page that cannot be asked for (the vDSO) has a negative status, and is left out. */
+/* A page that cannot be queried (the vDSO) has a negative status, and is left out. */
 static void count_pages(int pid, void **at, const uint64_t *frame, unsigned long n, bool cache)
 {
 	int status[BATCH];
@@ -160,7 +160,7 @@ static uint64_t count_process(int pid)
 	return 1;
 }
 
-/* Touches what is cached, and only that: nothing is read in. */
+/* Touches cached pages only, so nothing is read in. */
 static void count_cached(uint8_t *base, uint64_t size, int pagemap)
 {
 	static unsigned char cached[BATCH];
@@ -208,7 +208,8 @@ static void print_counts(uint64_t processes)
 	homenode_output_commit(stdout, NULL);
 }
 
-/* --pid and --file may come again and again; a pid may be a list. Processes first: what they map is no cache. */
+/* --pid and --file may be repeated; --pid takes a list. Processes come first: pages that they map
+ * are not cache. */
 int homenode_pages_main(int argc, char **argv)
 {
 	uint64_t processes = 0;

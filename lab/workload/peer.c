@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the other tools do, with nothing around it, timed by the model clock:
+ * The system calls of the other tools, without the tools, timed by the model clock:
  *
  *   peer migrate-pages PID FROM TO   numactl's migratepages: numa_parse_nodestring() of
  *                                    both lists, then one migrate_pages(2) over all of the
  *                                    process (numa_migrate_pages() in libnuma.c)
  *   peer write FILE TEXT             one write(2), as `echo 0 > cpuset.mems` is
  *
- * And what programs without a right see: drop CAP[,CAP] COMMAND…
+ * And what a program without a capability sees: drop CAP[,CAP] COMMAND…
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -127,7 +127,7 @@ static void drop(const char *name)
 	homenode_fail(2, "parse capability \"%s\": use sys_nice, sys_ptrace or sys_admin", name);
 }
 
-/* What leaves the bounding set is not given back by the exec, not even to root. */
+/* An exec does not restore a capability that left the bounding set, not even for root. */
 int homenode_drop_main(int argc, char **argv)
 {
 	if (argc < 4)

@@ -116,7 +116,7 @@ void homenode_perf_open(struct homenode_perf *p, const struct homenode_perf_plan
 	for (unsigned int i = 0; i < p->n; i++) {
 		p->fd[i] = open_event(&plan->event[i], group);
 		p->leads[i] = group < 0;
-		if (p->fd[i] < 0 && group >= 0) { /* does not fit this group: it starts the next one */
+		if (p->fd[i] < 0 && group >= 0) { /* it does not fit this group, so it starts the next one */
 			p->fd[i] = open_event(&plan->event[i], -1);
 			p->leads[i] = true;
 		}
@@ -151,7 +151,8 @@ void homenode_perf_finish(struct homenode_perf *p)
 	for (unsigned int i = 0; i < p->n; i++) {
 		uint64_t v[3]; /* value, time enabled, time running */
 
-		/* A count that was off the PMU for a while would be an estimate, and one that was never on it is no 0: unknown. */
+		/* A count that was off the PMU for a while would be an estimate, and one that was
+		 * never on it is not 0. Both are unknown. */
 		p->whole[i] = read(p->fd[i], v, sizeof(v)) == (ssize_t)sizeof(v) && v[1] == v[2] && v[2] > 0;
 		p->value[i] = p->whole[i] ? v[0] : 0;
 	}

@@ -29,7 +29,7 @@ struct homenode_perf {
 
 /* Names separated by commas, each with an optional :u or :uk; fails on bad input. */
 void homenode_perf_parse(struct homenode_perf_plan *plan, const char *text);
-/* Opens the plan on the calling thread, disabled; fails with exit code 2 when an event is not to be had. */
+/* Opens the plan on the calling thread, disabled; fails with exit code 2 when an event is not available. */
 void homenode_perf_open(struct homenode_perf *p, const struct homenode_perf_plan *plan);
 void homenode_perf_enable(const struct homenode_perf *p);
 void homenode_perf_disable(const struct homenode_perf *p);

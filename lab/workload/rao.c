@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rao's micro-benchmark (HPCA 2013): each thread chases a private working set
- * and every K steps adds atomically to a random line of a region all share.
- * Which placement wins flips with working set, threads and sharing size.
+ * and every K steps adds atomically to a random line of a region that all share. The best
+ * placement depends on working set, threads and sharing size.
  */
 #include "load.h"
 

@@ -9,7 +9,7 @@
 
 #include "load.h"
 
-/* A device or a pipe: a file renamed onto it would take its place, /dev/null's too. */
+/* A device or a pipe: renaming a file onto it would replace it, even /dev/null. */
 static bool is_special(const char *path)
 {
 	struct stat about;
@@ -17,7 +17,7 @@ static bool is_special(const char *path)
 	return !stat(path, &about) && !S_ISREG(about.st_mode);
 }
 
-/* Files are written beside themselves and renamed: a reader sees all or nothing. */
+/* A file is written beside its path and renamed, so that a reader sees all or nothing. */
 FILE *homenode_output_open(const char *path)
 {
 	char *tmp;
@@ -50,7 +50,7 @@ void homenode_output_commit(FILE *f, const char *path)
 	}
 	if (asprintf(&tmp, "%s.tmp", path) < 0)
 		homenode_fail(1, "name a file beside %s: out of memory", path);
-	/* a pipe or a device has nothing to sync: EINVAL is no loss */
+	/* a pipe or a device has nothing to sync: EINVAL is harmless */
 	if (fflush(f) || (fsync(fileno(f)) && errno != EINVAL) || fclose(f) || rename(tmp, path))
 		homenode_fail(1, "write %s: %s; name a file in a writable folder with room", path, strerror(errno));
 	free(tmp);
@@ -105,7 +105,7 @@ static void write_latency(FILE *f, const struct homenode_hist *h, double mhz)
 	fputs("]}", f);
 }
 
-/* Adds up all workers; false: nobody saw the phase. */
+/* Adds up all workers; false: no worker saw the phase. */
 static bool sum_phase(const struct homenode_run *run, unsigned int phase, struct homenode_tally *t,
 		      struct homenode_hist *h)
 {

@@ -46,7 +46,7 @@ static void block_signals(int how)
 
 static bool is_worker(const struct homenode_run *run, uint64_t id)
 {
-	return id < run->opt.threads; /* the other one is the dispatcher */
+	return id < run->opt.threads; /* the last thread is the dispatcher */
 }
 
 /* Step 1 or 2: first touch by main (id 0 of 1) or by worker id. */
@@ -83,7 +83,7 @@ static void work_batches(struct homenode_worker *w)
 	}
 }
 
-/* One batch as long as the run: neither phase nor clock is read inside. */
+/* One batch as long as the run: it reads neither phase nor clock. */
 static void work_counted(struct homenode_worker *w)
 {
 	uint64_t done;
@@ -106,7 +106,7 @@ static void warm_up(struct homenode_worker *w)
 
 		while (n && !homenode_stop.set)
 			n -= run->mode->batch_run(w, n);
-		pthread_barrier_wait(&w->run->warm); /* so that the measured sections overlap */
+		pthread_barrier_wait(&w->run->warm); /* makes the measured sections overlap */
 	}
 }
 
@@ -139,7 +139,7 @@ static void *worker_main(void *arg)
 
 	if (run->opt.cpus.n)
 		homenode_pin(run->opt.cpus.id[s->id % run->opt.cpus.n]);
-	w->run = run; /* first touch of the counters: by their own thread */
+	w->run = run; /* the counters' own thread touches them first */
 	w->id = s->id;
 	w->region = s->region;
 	memset(w->tally, 0, sizeof(w->tally));
@@ -163,7 +163,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* --extra: resident, never used again. */
+/* --extra: memory that stays resident and is never used again. */
 static void touch_extra(struct homenode_run *run)
 {
 	if (run->opt.extra_bytes) {
@@ -209,7 +209,7 @@ static void start_threads(struct homenode_run *run, struct start *s)
 	pthread_barrier_init(&run->touched, NULL, (unsigned int)run->nthreads + 1);
 	pthread_barrier_init(&run->built, NULL, (unsigned int)run->nthreads + 1);
 	pthread_barrier_init(&run->warm, NULL, (unsigned int)run->opt.threads);
-	block_signals(SIG_BLOCK); /* inherited: signals are main's */
+	block_signals(SIG_BLOCK); /* threads inherit this: only main gets signals */
 	for (uint64_t i = 0; i < run->nthreads; i++) {
 		int e = pthread_create(&s[i].thread, NULL, worker_main, &s[i]);
 
@@ -265,7 +265,7 @@ static void wait_end(struct homenode_run *run)
 		}
 		us = (deadline - now) / run->clock.mhz + 1;
 		if (us < 1000)
-			us = 1000; /* the model clock may stand: do not spin on it */
+			us = 1000; /* the model clock may stand still: do not spin on it */
 		wait_wake(homenode_min(us, HOMENODE_NAP_US));
 	}
 	homenode_stop.set = 1;

@@ -6,9 +6,8 @@
  *   closed loop: each worker: request, think, request, …
  *
  * A request is a fixed number of units (loads + register work), so placement
- * changes its time, not its work.  Latency counts from the due time, so a
- * late dispatcher or a worker that waits for a CPU hides nothing (no
- * coordinated omission).
+ * changes its time, not its work.  Latency counts from the due time, so it includes the delay of
+ * a late dispatcher or of a worker that waits for a CPU (no coordinated omission).
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 
 #include "demand.h"
 
-#define UNIT_BATCH 8 /* units between two looks at phase and clock: ≈ 16,000 cycles */
+#define UNIT_BATCH 8 /* units between two checks of phase and clock: ≈ 16,000 cycles */
 
 static struct {
 	pthread_mutex_t lock;
@@ -66,7 +65,7 @@ static bool queue_push(const struct homenode_request *r)
 	return fits;
 }
 
-/* Blocks; false: nothing will come any more. */
+/* Blocks; false: no more requests will come. */
 static bool queue_pop(struct homenode_request *r)
 {
 	bool got = false;
@@ -134,8 +133,8 @@ static void serve(struct homenode_worker *w, const struct homenode_request *r)
 
 /*
  * Sleeps towards a model deadline and keeps the phase's times fresh; false:
- * stopped.  While the clock stands (model off, or between two rounds of its
- * controller) the naps double up to 1 ms, so that waiting costs no CPU.
+ * stopped.  While the clock stands still (model off, or between two rounds of its controller) the
+ * naps double up to 1 ms, so that waiting costs no CPU.
  */
 static bool sleep_until(struct homenode_worker *w, uint64_t deadline)
 {
@@ -152,7 +151,7 @@ static bool sleep_until(struct homenode_worker *w, uint64_t deadline)
 	return !homenode_stop.set;
 }
 
-/* If it is late it issues everything that is due at once, each with its own due time. */
+/* If it is late, it issues all due requests at once, each with its own due time. */
 static void dispatch(struct homenode_worker *w)
 {
 	struct homenode_demand d;
@@ -197,7 +196,7 @@ static void serve_closed(struct homenode_worker *w)
 	homenode_demand_init(&d, w->run, 1 + w->id);
 	for (uint64_t i = 0; i < limit && !homenode_stop.set; i++) {
 		homenode_demand_next(&d, &r);
-		r.due = due; /* the end of the thinking: waiting for a CPU counts */
+		r.due = due; /* the end of the think time: waiting for a CPU counts */
 		w->slot->requests++;
 		serve(w, &r);
 		due = w->now + r.gap;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A load that does not mind where its memory is: registers and a 1 KiB table in L1. */
+/* A load that does not depend on where its memory is: registers and a 1 KiB table in L1. */
 #include "load.h"
 
 #define SPIN_ITERATIONS 256 /* per op */

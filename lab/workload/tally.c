@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who did how much in which phase.  A batch is credited to the phase that was
- * seen when it began, and the clock read at its end closes that phase and
- * opens the next: operations and cycles of a phase always belong together.
+ * Counts each worker's operations by phase. A batch is credited to the phase in which it began.
+ * The clock read at its end closes that phase and opens the next, so operations and cycles of a
+ * phase always belong together.
  */
 #include "load.h"
 

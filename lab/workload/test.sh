@@ -55,7 +55,7 @@ run() { # name, expression, arguments…
 	fi
 }
 
-# The same, some times, until it holds.
+# The same, repeated until it holds.
 tried() { # times, name, expression, arguments…
 	times=$1 all=$passed bad=$failed
 	shift
@@ -81,8 +81,8 @@ refuses() { # name, code, text, arguments…
 	fi
 }
 
-# A run in the background that is told to stop some time after it is ready: longer if the
-# host gave its workers nothing meanwhile.
+# A run in the background that is told to stop some time after it is ready: later if its
+# workers had no CPU time meanwhile.
 stopped() { # name, signal, expression, arguments…
 	name=$1 signal=$2 expression=$3
 	shift 3
@@ -148,13 +148,13 @@ run "rao counts exactly" "$wall and $exact" rao --threads 2 --ws 100k --sharing 
 run "share counts exactly" "$wall and $exact and d['mode'] == 'share' and d['ws_bytes'] == 64" share --threads 2 --sharing 64 --ops 10000 $none
 run "share --write counts exactly" "$wall and $exact" share --write --threads 2 --sharing 8k --ops 10000 $none
 run "handoff counts exactly" "$wall and p['ops'] == 5120" handoff --threads 2 --ws 16k --ops 2560 $none
-refuses "handoff of one" 2 "between two" handoff --threads 1 --ws 16k --ops 256 $none
+refuses "handoff of one" 2 "needs two threads" handoff --threads 1 --ws 16k --ops 256 $none
 refuses "handoff of half a buffer" 2 "multiple of its 256 lines" handoff --threads 2 --ws 16k --ops 100 $none
 run "chase over a file" "$wall and $exact" chase --threads 2 --ws 64k --ops 10000 --file "$tmp/map" $none
 [ "$(wc -c <"$tmp/map")" -eq 131072 ]
 result $? "a file is as long as its regions"
 run "spin counts exactly" "$wall and $exact and d['ws_bytes'] == 1024" spin --threads 2 --ops 10000 $none
-# A worker may begin late on a busy host: what is kept is how long all of it takes at least.
+# A worker may begin late on a busy host: the test only asserts how long the run takes at least.
 begin=$(date +%s%N)
 run "--seconds ends it" "$wall and d['stopped_by'] == 'seconds' and p['end_cycles'] - p['start_cycles'] < 1e10" spin --seconds 0.3 $none
 [ $(($(date +%s%N) - begin)) -ge 300000000 ]
@@ -165,7 +165,7 @@ for mode in chase stream "rao --sharing 4k --share-every 3" "share --sharing 4k"
 	# shellcheck disable=SC2086
 	run "$mode meets every 300 ops" "$wall and p['ops'] == 3 * 1000 and d['barriers'] == 3" $mode --threads 3 $size --barrier 300 --ops 1000 $none
 done
-run "nobody meets without --barrier" "$wall and d['barriers'] is None" chase --threads 2 --ws 8k --ops 100 $none
+run "no thread meets another without --barrier" "$wall and d['barriers'] is None" chase --threads 2 --ws 8k --ops 100 $none
 run "one thread meets itself" "$wall and p['ops'] == 100 and d['barriers'] == 100" chase --ws 8k --ops 100 --barrier 1 $none
 run "--cpus" "$wall and p['ops'] == 300" chase --threads 3 --ops 100 --ws 8k --cpus 0,0-0 $none
 run "--bind-cpu 0" "$wall and p['ops'] == 100" chase --ops 100 --ws 8k --bind-cpu 0 $none
@@ -230,7 +230,7 @@ refuses "hold opens nothing" 2 "No such file" hold --ws 8k --open "$tmp/none" $n
 
 # Stopping.
 stopped "SIGTERM: chase reports" TERM "$wall and p['ops'] > 1000 and d['stopped_by'] == 'signal'" chase --threads 2 --ws 1m $none
-stopped "SIGTERM: who waits at a barrier ends, nobody was more than one ahead" TERM \
+stopped "SIGTERM: a thread that waits at a barrier ends, none was more than one ahead" TERM \
 	"$wall and d['barriers'] > 0 and 3 * 500 * d['barriers'] <= p['ops'] <= 3 * 500 * (d['barriers'] + 1)" chase --threads 3 --ws 64k --barrier 500 $none
 stopped "SIGINT: spin reports" INT "$wall and p['ops'] > 0 and d['stopped_by'] == 'signal'" spin $none
 stopped "SIGTERM: idle open loop reports" TERM "p['ops'] == 0 and p['requests'] == 0 and l['count'] == 0 and l['mean'] is None" server --rate 0.001 --ws 1m --workers 2 $none
@@ -304,13 +304,13 @@ holds "peer writes" "d['return'] == 3 and d['error'] is None and d['end_cycles']
 "$load" peer write /sys/kernel/mm/no 1 >"$tmp/out" 2>/dev/null
 result "$(test $? -eq 2; echo $?)" "peer writes nowhere"
 "$load" peer migrate-pages 999999999 0 0 >"$tmp/out"
-result "$(test $? -eq 1; echo $?)" "peer migrates nobody"
+result "$(test $? -eq 1; echo $?)" "peer migrates no process"
 holds "peer says why not" "d['return'] == -1 and d['error']"
 refuses "peer with a word too few" 2 "use peer migrate-pages" peer migrate-pages 1 0
 refuses "peer with bad nodes" 2 'parse nodes "0,"' peer migrate-pages 1 0, 1
 refuses "peer with a bad process" 2 'parse process "x"' peer migrate-pages x 0 1
 refuses "drop of what is not known" 2 'parse capability "wings"' drop wings true
-refuses "pages of nobody" 2 "not a list" pages --pid x
+refuses "pages of no process" 2 "not a list" pages --pid x
 refuses "pages without a value" 2 "use pages --pid" pages --pid
 if [ "$(id -u)" -eq 0 ] && [ -r /proc/kpageflags ] && grep -q . /proc/self/numa_maps 2>/dev/null; then
 	head -c 3145728 /dev/urandom >"$tmp/cached"
@@ -362,7 +362,7 @@ refuses "write and triad" 2 "exclude each other" stream --write --triad
 refuses "no such node" 2 "bind memory to node 900" chase --bind-mem 900 --ws 8k
 refuses "no such cpu" 2 "pin to cpu 5000" chase --bind-cpu 5000 --ws 8k
 refuses "unknown event" 2 "unknown event" chase --perf cycles,wishes
-# Whether this machine has the event is another question.
+# This machine need not have the event.
 unknown=
 for event in cycles instructions loads stores l1-misses l2-misses llc-misses local-loads remote-loads local-stores \
 	remote-stores stall-cycles uncore-requests uncore-outstanding uncore-critical transfers-local transfers-remote \

@@ -2,7 +2,7 @@
 /*
  * Calibration of the plugin's node map: read lines that lie on a known node
  * and see which node is credited.  (qemu_plugin_hwaddr_phys_addr of QEMU 7.2
- * does not return the guest's physical address, so the map must be proved.)
+ * does not return the guest's physical address, so the map must be checked.)
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -10,8 +10,8 @@
 
 #include "options.h"
 
-/* The LLC replaces at random: of 16 ways that 128 lines came into, one in 4,000 keeps
- * its line. */
+/* The LLC replaces at random: after 128 lines came into 16 ways, one way in 4,000 still has its
+ * old line. */
 #define FLUSH_LLCS 8
 
 struct machine {
@@ -34,7 +34,7 @@ static struct machine read_machine(const struct homenode_options *o)
 	return (struct machine){ .nodes = clock.lab->nnode, .llc_bytes = clock.lab->llc_bytes };
 }
 
-/* Without THP and bound: which frame it is does not depend on luck. */
+/* Bound and without THP, so that the frame does not depend on chance. */
 static struct homenode_region map_bound(const struct homenode_options *o, uint64_t bytes)
 {
 	struct homenode_region r = homenode_region_map(o, bytes);
@@ -51,7 +51,8 @@ static void read_lines(const struct homenode_region *r)
 		(void)*(const volatile uint64_t *)p;
 }
 
-/* "dram0,dram1,…" for all nodes: the report lists every node, so that a wrong credit shows. */
+/* "dram0,dram1,…" for all nodes: the report lists every node, so that an access credited to the
+ * wrong node shows. */
 static void plan_nodes(struct homenode_perf_plan *plan, uint64_t nnode)
 {
 	char text[HOMENODE_MAX_NODES * 8] = "", *p = text;
@@ -86,14 +87,14 @@ int homenode_touch_main(int argc, char **argv)
 	homenode_options_default(&o);
 	homenode_options_read(&o, HOMENODE_IN_TOUCH, "touch", argc, argv, 2);
 	if (o.node == HOMENODE_NONE)
-		homenode_fail(2, "read touch options: no --node; name the node whose memory is to be read");
+		homenode_fail(2, "read touch options: no --node; name the node to read memory of");
 	if (o.perf && strncmp(o.perf, "dram", 4))
 		homenode_fail(2, "parse --perf \"%s\": touch counts DRAM by node only; use dram or leave it out", o.perf);
 	machine = read_machine(&o);
 	plan_nodes(&plan, machine.nodes);
 	o.bind_mem = o.node;
 	o.thp = HOMENODE_THP_OFF;
-	/* on one CPU: what another one has modified comes from its cache, not from DRAM */
+	/* on one CPU: a line that another CPU has modified comes from its cache, not from DRAM */
 	homenode_pin(o.bind_cpu != HOMENODE_NONE ? o.bind_cpu : (uint64_t)sched_getcpu());
 	homenode_perf_open(&perf, &plan);
 	subject = map_bound(&o, o.pages * HOMENODE_PAGE);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a mover may disturb: threads that work on memory of several kinds at once and
+ * A program that a mover may disturb: its threads work on several kinds of memory at once and
  * time every small operation.
  *
  *   op:  --loads dependent loads of the own working set (private memory)
  *        every --file-every-th op as many loads of random lines of the mapped file,
- *        every --map-every-th maps, touches and unmaps a page: that takes the lock
- *        of the address space for writing, which a mover's long call holds up
+ *        every --map-every-th maps, touches and unmaps a page: this takes the lock of the address
+ *        space for writing, which a mover's long call delays
  *
  * Each op's time goes into the histogram of the phase in which it began, and, with the
- * ops, into a series of windows: what the victim did in any part of a move can be told
- * afterwards; what it did while the lab's model was off is not in it.  A thread that has a
- * CPU of its own takes the time from that CPU's model clock, which ticks with each block of
- * instructions; any other takes it from the shared clock, which goes in steps.
+ * ops, into a series of windows, which shows what the victim did in each part of a move. Time
+ * while the lab's model was off is left out. A thread with a CPU of its own reads that CPU's
+ * model clock, which ticks with each block of instructions. Any other thread reads the shared
+ * clock, which advances in steps.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 #include "load.h"
 
 #define WINDOW_MS 10   /* model time; shorter: fewer ops in a window, and more noise */
-#define WINDOWS   8192 /* 82 model-seconds; later ops are counted in no window */
+#define WINDOWS   8192 /* 82 model-seconds; later ops belong to no window */
 
 struct series {
 	uint32_t ops[WINDOWS], longest[WINDOWS]; /* longest: cycles */
@@ -41,7 +41,7 @@ static void victim_allocate(struct homenode_run *run)
 	if (!o->shared_bytes)
 		return;
 	if (!o->file)
-		homenode_fail(2, "read victim options: --shared-bytes without --file; name the file that is mapped");
+		homenode_fail(2, "read victim options: --shared-bytes without --file; name the file to map");
 	file = homenode_region_map(o, o->shared_bytes);
 	homenode_touch_slice(&file, 0, 1);
 }
@@ -63,7 +63,7 @@ static uint64_t op_clock(const struct homenode_worker *w)
 	return homenode_clock_now(&w->run->clock);
 }
 
-/* Random lines: the file may be another victim's, too, so that it holds no chain. */
+/* Random lines: another victim may use the file, too, so it holds no chain. */
 static void read_file(struct homenode_worker *w)
 {
 	for (uint64_t i = 0; i < w->run->opt.loads; i++)
