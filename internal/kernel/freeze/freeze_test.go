@@ -159,7 +159,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// v1 is asked again while it is FREEZING.
+// While v1 is FREEZING, the freeze is requested again.
 func TestWaitAsksAgainV1(t *testing.T) {
 	root := kerneltest.Tree(t, treeV1())
 	f := mustFind(t, root)

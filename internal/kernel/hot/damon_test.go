@@ -21,8 +21,8 @@ import (
 )
 
 // fakeDAMON is a tree that answers to writes as mm/damon/sysfs.c does: numbers make
-// directories, state starts and stops. It is written from the documentation, and
-// proves no more than that we do what it says.
+// directories, state starts and stops. It is written from the documentation, and only
+// proves that we follow that.
 type fakeDAMON struct {
 	t       *testing.T
 	root    unix.Root
@@ -132,7 +132,7 @@ func damonLook(t *testing.T) (*look, *fakeDAMON) {
 	return l, newDAMON(t, l)
 }
 
-// asBefore fails the test unless DAMON is as nobody had touched it.
+// asBefore fails the test unless DAMON is untouched.
 func (f *fakeDAMON) asBefore() {
 	f.t.Helper()
 	if left, _ := filepath.Glob(f.root.Path(kdamonds + "[0-9]*")); f.read(kdamonds+"nr_kdamonds") != "0" || len(left) > 0 {
@@ -190,7 +190,7 @@ func TestDecisionDAMONIsPutBack(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	f.asBefore()
-	// one that cannot be switched off is told
+	// a kdamond that cannot be switched off is reported
 	l, f = damonLook(t)
 	f.refuse = "0/state off"
 	_, err := find(context.Background(), l, []int{12, 13})
@@ -231,14 +231,14 @@ func TestDecisionDAMONRefuses(t *testing.T) {
 	}
 }
 
-// leftover sets up what a run of process pid would leave when it is killed.
+// leftover sets up what a killed run of process pid would leave.
 func (f *fakeDAMON) leftover(pid int, state string) {
 	f.kdamonds("1")
 	f.file(kdamonds+"nr_kdamonds", "1")
 	f.files(path(0, ""), "state", state, "contexts/0/schemes/0/access_pattern/sz/max", fmt.Sprint(markOf(pid)))
 }
 
-// What a killed run left is taken away by the next.
+// What a killed run left is removed by the next.
 func TestDecisionDAMONLeftover(t *testing.T) {
 	for _, state := range []string{"on", "off"} {
 		l, f := damonLook(t)
@@ -250,7 +250,7 @@ func TestDecisionDAMONLeftover(t *testing.T) {
 	}
 }
 
-// CleanLeft takes away that only, and nothing else is written.
+// CleanLeft removes only that, and writes nothing else.
 func TestDecisionCleanLeft(t *testing.T) {
 	for _, c := range []struct {
 		about string
