@@ -42,7 +42,7 @@ type runtimeCase struct {
 	narrow, wide       string // what the cgroup's parent has: node 1, all nodes
 	cgroup             string // a script that prints it
 	setting            string // of the journal
-	drift              string // somebody else sets CPUs 1-3
+	drift              string // another process sets CPUs 1-3
 }
 
 func (c runtimeCase) show(cgroup string) string {
@@ -150,7 +150,7 @@ func leaveDrift(t *testing.T, g *Guest, c runtimeCase, cg string) {
 	time.Sleep(time.Second)
 	mustRun(t, g, "sh", "-c", fmt.Sprintf(endContainerAgent, "TERM"))
 	if now := mustRun(t, g, "sh", "-c", "cat /sys/fs/cgroup"+cg+"/cpuset.cpus"); now != "1-3\n" {
-		t.Errorf("what somebody else set became %q; the agent's log:\n%s", now, mustRun(t, g, "cat", "/tmp/c.log"))
+		t.Errorf("what another process set became %q; the agent's log:\n%s", now, mustRun(t, g, "cat", "/tmp/c.log"))
 	}
 }
 

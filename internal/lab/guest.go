@@ -216,7 +216,7 @@ func (g *Guest) receive(hello chan<- frame) {
 		if f.Op == "hello" {
 			select {
 			case hello <- f:
-			default: // a second hello: nobody waits for it
+			default: // a second hello: no caller waits for it
 			}
 			return true
 		}

@@ -47,7 +47,7 @@ const snapshotHotplug = `cd /sys/fs/cgroup; cat cgroup.subtree_control plug/cgro
 func TestLabHotplugWhileBound(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("HOMENODE_HOTPLUG") == "" {
-		t.Skip("HOMENODE_HOTPLUG is not set: whoever shares the guest would be without CPUs for two minutes; make test-full sets it")
+		t.Skip("HOMENODE_HOTPLUG is not set: the tests that share the guest would be without CPUs for two minutes; make test-full sets it")
 	}
 	g := guest(t, "two", "v2")
 	if r, err := g.Run(t.Context(), "sh", "-c", "[ -w /sys/devices/system/cpu/cpu3/online ]"); err != nil || r.Exit != 0 {

@@ -82,7 +82,7 @@ func scenarios() []scenario {
 }
 
 // kinds shows what moves at all: nothing is timed.
-var kinds = scenario{name: "kinds", about: "private, shared and mapped memory, and page cache nobody maps, asleep", untimed: true, repeats: 2,
+var kinds = scenario{name: "kinds", about: "private, shared and mapped memory, and unmapped page cache, asleep", untimed: true, repeats: 2,
 	contestants: []contestant{liveUntimed, migratesIt, cpusetIt}, files: []string{"/scratch/mig-a"},
 	start: `cached /scratch/mig-a 50331648 2
 truncate -s 16777216 /dev/shm/mig-s

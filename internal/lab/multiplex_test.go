@@ -111,7 +111,7 @@ func tookTurns(t *testing.T, all []counted) {
 			t.Errorf("group %d was on the PMU for %.3f of the time, want a third", i, share)
 		}
 	}
-	if sum < 0.97 || sum > 1.01 { // one always can; the kernel's time between turns is nobody's
+	if sum < 0.97 || sum > 1.01 { // one always can; the kernel's time between turns is no group's
 		t.Errorf("shares of the time add up to %.3f, want 1", sum)
 	}
 	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.005)

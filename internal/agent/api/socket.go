@@ -54,7 +54,7 @@ func removeDead(path string) error {
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		c.Close()
-		return fmt.Errorf("listen on %s: somebody does already: name another one", path)
+		return fmt.Errorf("listen on %s: another process uses it: name another socket", path)
 	}
 	if !unix.NobodyListens(err) {
 		return fmt.Errorf("%s is there already, and whose it is is not known: %w", path, err)

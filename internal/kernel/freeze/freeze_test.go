@@ -154,7 +154,7 @@ func TestWait(t *testing.T) {
 	if err := errors.Join(f.Set(false)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Wait(context.Background()); err == nil || !strings.Contains(err.Error(), "somebody else thawed") {
+	if err := f.Wait(context.Background()); err == nil || !strings.Contains(err.Error(), "another process thawed") {
 		t.Errorf("%v", err)
 	}
 }

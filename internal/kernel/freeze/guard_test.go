@@ -366,7 +366,7 @@ func TestGuardLost(t *testing.T) {
 	select {
 	case <-g.Lost():
 	case <-time.After(20 * time.Second):
-		t.Fatal("nobody noticed")
+		t.Fatal("the loss was not noticed")
 	}
 	if err := g.Release(); err != nil {
 		t.Error(err)

@@ -152,7 +152,7 @@ func (f *Freezer) Wait(ctx context.Context) error {
 		case s.Still:
 			return nil
 		case !s.Own:
-			return fmt.Errorf("freeze %s: somebody else thawed it meanwhile", f.ID)
+			return fmt.Errorf("freeze %s: another process thawed it meanwhile", f.ID)
 		}
 		select {
 		case <-ctx.Done():

@@ -84,7 +84,7 @@ func (d *damon) available() error {
 	}
 	for i := range int(min(n, 1<<10)) {
 		if why := d.foreign(i); why != "" {
-			return fmt.Errorf("somebody else has set it up, which is left as it is: %s: %w", why, unix.ErrNotSupported)
+			return fmt.Errorf("another process has set it up, and it is left as it is: %s: %w", why, unix.ErrNotSupported)
 		}
 	}
 	return nil

@@ -178,7 +178,7 @@ func TestDecisionDAMONIsPutBack(t *testing.T) {
 		f.refuse = w
 		_, err := find(context.Background(), l, []int{12})
 		if err == nil {
-			t.Errorf("write %d, %q, failed, and nobody said so", i, w)
+			t.Errorf("write %d, %q, failed, and no error reported it", i, w)
 		}
 		f.asBefore()
 	}
@@ -206,7 +206,7 @@ func TestDecisionDAMONRefuses(t *testing.T) {
 		{"no DAMON", func(l *look, f *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, "CONFIG_DAMON_SYSFS, since Linux 5.18"},
 		{"no vaddr", func(_ *look, f *fakeDAMON) { f.ops = "paddr\n" }, "it has: paddr"},
 		{"Linux 6.1", func(_ *look, f *fakeDAMON) { f.noTried = true }, "since Linux 6.2"},
-		{"somebody else's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, "somebody else has set it up, which is left as it is: kdamond 0 is off"},
+		{"another process's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, "another process has set it up, and it is left as it is: kdamond 0 is off"},
 		{"ours, of a process that runs", func(_ *look, f *fakeDAMON) { f.leftover(13, "on") }, "kdamond 0 is that of process 13"},
 		{"too many", func(l *look, _ *fakeDAMON) {
 			for i := range 40 {
@@ -262,7 +262,7 @@ func TestDecisionCleanLeft(t *testing.T) {
 		{"off", func(_ *look, f *fakeDAMON) { f.leftover(99999, "off") }, 1, "0"},
 		{"nothing", func(*look, *fakeDAMON) {}, 0, "0"},
 		{"of one that runs", func(_ *look, f *fakeDAMON) { f.leftover(13, "on") }, 0, "1"},
-		{"somebody else's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, 0, "1"},
+		{"another process's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, 0, "1"},
 		{"no DAMON", func(l *look, _ *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, 0, ""},
 	} {
 		l, f := damonLook(t)
@@ -279,7 +279,7 @@ func TestDecisionCleanLeft(t *testing.T) {
 	f.leftover(99999, "on")
 	f.refuse = "nr_kdamonds 0"
 	if _, err := l.cleanLeft(); err == nil {
-		t.Error("it could not be taken away, and nobody said so")
+		t.Error("it could not be taken away, and no error reported it")
 	}
 }
 

@@ -457,7 +457,7 @@ func TestFoundOnce(t *testing.T) {
 		t.Errorf("of one: %+v", one)
 	}
 	if one := called(t, find(t, Config{}, a), name); one.Outside {
-		t.Errorf("nobody asked: %+v", one)
+		t.Errorf("not asked for: %+v", one)
 	}
 	opened := holder(t, "open:"+f.Name())
 	if f := called(t, find(t, Config{Outside: true}, opened), name); !f.Outside || f.Mapped {

@@ -183,7 +183,7 @@ func TestOthers(t *testing.T) {
 		}
 	}
 	if fs.Group(1000) != "theirs" || fs.Group(1001) != "" || fs.Group(2001) != "mon_groups/pqos" || fs.Group(3000) == "" {
-		t.Error("somebody else's task was moved, or ours was not")
+		t.Error("another process's task was moved, or ours was not")
 	}
 	// Another process takes one of our threads: from then on it is left alone.
 	must(t, fs.Write("theirs/tasks", "3000"))

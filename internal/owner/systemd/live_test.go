@@ -197,7 +197,7 @@ func TestLiveDrift(t *testing.T) {
 	}
 }
 
-// TestLiveAsk only sets and unsets: run as somebody else by TestLivePowers.
+// TestLiveAsk only sets and unsets: TestLivePowers runs it as another user.
 func TestLiveAsk(t *testing.T) {
 	liveSystemd(t)
 	b := newLiveBus(kernel.Live().Root())
