@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// CPU is what /proc/cpuinfo and sysfs tell about the CPUs of a machine.
+// CPU is what /proc/cpuinfo and sysfs show of the CPUs of a machine.
 type CPU struct {
 	Vendor                  string // x86: "GenuineIntel", "AuthenticAMD"
 	Family, Model, Stepping int    // x86
@@ -17,8 +17,8 @@ type CPU struct {
 	Identifier              string // of the PMU, where it has one: "homenode-lab v1"
 }
 
-// Match is a kind of CPU that a table serves. Of x86 all but the steppings must be
-// given, of Arm both numbers; the lab is known by its PMU's identifier.
+// Match is a kind of CPU that a table serves. For x86 everything but the steppings must
+// be given, for Arm both numbers; the lab is identified by its PMU.
 type Match struct {
 	Vendor            string
 	Family            int
@@ -28,7 +28,7 @@ type Match struct {
 	Identifier        string
 }
 
-// Takes says whether the CPU is of this kind.
+// Takes reports whether the CPU is of this kind.
 func (m Match) Takes(c CPU) bool {
 	switch {
 	case m.Identifier != "":

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event holds the event tables as data: which events a kind of CPU has for
-// what a window, a thread or an access sample wants to know, and from which list
-// that is known.
+// Package event holds the event tables as data: the events of a kind of CPU for what a
+// window, a thread or an access sample needs, and the list that documents them.
 //
 //		tables/NAME.json ──Parse──▶ Table{CPUs, Reading{Field, Count{Event + Event…} | Why}}
 //		/proc/cpuinfo ──▶ CPU ──For──▶ Table ──▶ perf_event_attr type, config

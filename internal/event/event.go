@@ -9,7 +9,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Field is what an event means.
+// Field is the meaning of an event.
 type Field uint8
 
 // The fields, in the order in which tables have them and in which they are opened.
@@ -69,7 +69,7 @@ type Code struct {
 	Edge  bool   `json:"edge,omitempty"`  // counts when it begins
 }
 
-// Event is one of a PMU's.
+// Event is an event of a PMU.
 type Event struct {
 	Kernel string   // "cpu-cycles", "instructions": then the kernel knows the code
 	Names  []string // the vendor's; of several, the unit mask is that of all of them
@@ -90,7 +90,7 @@ func (e Event) Name() string {
 type Count struct {
 	Events []Event
 	Note   string // what it counts beyond the field, or leaves out
-	Writes bool   // reads for writing are among them; what has none, or who knows, is false
+	Writes bool   // reads for writing are included; false: not, or unknown
 }
 
 // Name is "a + b".
@@ -126,8 +126,7 @@ type Source struct {
 	Version string `json:"version"`
 }
 
-// Table says which events a kind of CPU has for which field. It is shared: do not
-// change it.
+// Table lists the events of a kind of CPU by field. It is shared: do not change it.
 type Table struct {
 	Name, Title string
 	Format      Format // "" where the kernel's own events are all there is
@@ -140,7 +139,7 @@ type Table struct {
 	Readings    [nFields]Reading // by field
 }
 
-// Best is the first way to count a field; false where there is none, and why.
+// Best is the first way to count a field; false where there is none, with the reason.
 func (t *Table) Best(f Field) (c Count, why string, ok bool) {
 	if f >= nFields {
 		return Count{}, "no such field", false
@@ -169,7 +168,7 @@ func (f Format) config(c Code) uint64 {
 	return 0
 }
 
-// widths are how many bits the parts may have: event, unit mask, counter mask.
+// widths are the numbers of bits of the parts: event, unit mask, counter mask.
 func (f Format) widths() (event, umask, cmask int) {
 	switch f {
 	case Intel:

@@ -16,7 +16,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// vendorList is what a vendor's list says of the events used: scripts/check-events.py
+// vendorList is what a vendor's list says of the events used. scripts/check-events.py
 // wrote it from that list.
 type vendorList struct {
 	Table, List, Version string
@@ -276,8 +276,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Where local is known remote is, in as many ways, and both of the same kind of event:
-// their ratio is what they are for. The same of the uncore penalty's terms.
+// Where local is known, remote is known, too, in as many ways, and both of the same kind
+// of event: they are used as a ratio. The same holds for the uncore penalty's terms.
 func TestPairs(t *testing.T) {
 	for _, table := range All() {
 		local, remote := table.Readings[LocalLoads].Counts, table.Readings[RemoteLoads].Counts
@@ -354,7 +354,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// What the reads by node leave out is said where it is: memory behind CXL.
+// What the reads by node leave out is stated at the table: memory behind CXL.
 func TestNotesOfOtherMemory(t *testing.T) {
 	for _, name := range []string{"amd-zen4", "amd-zen5"} {
 		table, _ := ByName(name)
@@ -366,7 +366,7 @@ func TestNotesOfOtherMemory(t *testing.T) {
 	}
 }
 
-// A store is not refused with the reason of loads.
+// A store is not refused with the reason for loads.
 func TestWhyNoStores(t *testing.T) {
 	for _, name := range []string{"intel-spr", "intel-emr", "intel-gnr"} {
 		table, _ := ByName(name)

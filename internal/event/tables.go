@@ -27,9 +27,8 @@ var Names = sync.OnceValue(func() []string {
 	return names
 })
 
-// parsed tables by name. Each is read when first asked for, as most programs need one
-// or two; a table is part of the program, so one that cannot be read is a broken
-// invariant.
+// parsed tables by name. Each is read at its first use, as most programs need one or two.
+// A table is part of the program, so one that cannot be read is a broken invariant.
 var parsed sync.Map
 
 func read(file string) *Table {
@@ -69,11 +68,11 @@ func All() []*Table {
 	return all
 }
 
-// GenericName is the table of CPUs that no table is for.
+// GenericName is the table for CPUs without a table of their own.
 const GenericName = "generic"
 
-// For is the table of a CPU: the one that takes it, else the generic one. The lab's
-// PMU comes before what its CPU says of itself.
+// For is the table of a CPU: the one that takes it, otherwise the generic one. The lab's
+// PMU has precedence over what its CPU reports.
 func For(c CPU) *Table {
 	var found *Table
 	for _, t := range All() {

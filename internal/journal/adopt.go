@@ -7,16 +7,17 @@ import (
 	"fmt"
 )
 
-// Remembering is an Owner whose settings outlive a boot, as those that Docker keeps for
-// each container do. The journal is of one boot: such an owner remembers by himself what
-// he replaced, on a disk, and says so after the next boot.
+// Remembering is an Owner whose settings outlive a boot, such as those that Docker keeps
+// for each container. The journal is of one boot: such an owner keeps its own record on
+// disk of what it replaced, and reports it after the next boot.
 type Remembering interface {
-	// Remembered lists what he replaced and did not put back, in this boot or an earlier.
+	// Remembered lists what the owner replaced and did not put back, in this boot or an
+	// earlier one.
 	Remembered() ([]Entry, error)
 }
 
-// adopt puts on record what an owner remembers of an earlier boot: then it is put back
-// like everything else. What is on record already is this boot's.
+// adopt puts on record what an owner remembers of an earlier boot, so that it is put back
+// like everything else. A setting that is already on record belongs to this boot.
 func (j *Journal) adopt(owner Owner) error {
 	r, ok := owner.(Remembering)
 	if !ok {

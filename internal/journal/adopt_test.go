@@ -16,8 +16,8 @@ type elephant struct {
 
 func (e elephant) Remembered() ([]Entry, error) { return e.all, e.err }
 
-// What an owner remembers of an earlier boot is put back, and stays on record while his
-// service does not answer; what is on record already is not taken twice.
+// What an owner remembers of an earlier boot is put back, and stays on record while the
+// owner's service does not answer. What is already on record is not taken twice.
 func TestRememberedIsPutBack(t *testing.T) {
 	w := newWorld()
 	s := Named(OfContainer, "docker/1a", "cpuset.cpus")

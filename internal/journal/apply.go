@@ -22,8 +22,8 @@ type Applier struct {
 // Wrap puts the journal between the caller and an owner.
 func (j *Journal) Wrap(owner Owner) *Applier { return &Applier{j, owner} }
 
-// Apply takes one step. It is idempotent: a setting that already is what it
-// should be is not written again.
+// Apply takes one step. It is idempotent: a setting that already has the wanted value is
+// not written again.
 func (a *Applier) Apply(ctx context.Context, step action.Step) action.Outcome {
 	switch step.Kind {
 	case action.MovePages:
@@ -46,10 +46,10 @@ func (a *Applier) Apply(ctx context.Context, step action.Step) action.Outcome {
 	return action.Outcome{Step: step, Status: action.Done, Detail: describe(changes)}
 }
 
-// errDrifted says that somebody else changed a setting after us.
-var errDrifted = errors.New("somebody else changed it")
+// errDrifted means that another process changed a setting after us.
+var errDrifted = errors.New("changed by another process")
 
-// outcomeOf turns an error into what became of the step.
+// outcomeOf turns an error into the step's outcome.
 func outcomeOf(step action.Step, err error) action.Outcome {
 	o := action.Outcome{Step: step, Status: action.Failed, Detail: err.Error()}
 	for _, c := range []struct {
@@ -80,11 +80,11 @@ func describe(changes []Change) string {
 
 // change replaces one setting:
 //
-//  1. Read it. A cgroup that was made anew is not the one we knew. What was put back is
-//     its owner's again, whatever it is now.
+//  1. Read it. A cgroup that was made anew is not the one we knew. A setting that was put
+//     back belongs to its owner again, whatever its value is now.
 //  2. If it is neither what we wrote nor what was there before: leave it.
-//  3. If it already is what it should be: done.
-//  4. Put the intent on disk, write, put down what became of it.
+//  3. If it already has the wanted value: done.
+//  4. Put the intent on disk, write the setting, record the outcome.
 func (j *Journal) change(owner Owner, workload string, c Change) error {
 	cur, err := owner.Read(c.Setting) // (1)
 	if err != nil {
@@ -122,14 +122,14 @@ func (j *Journal) change(owner Owner, workload string, c Change) error {
 	return j.write(owner, workload, c, cur) // (4)
 }
 
-// there says that nothing is to be written. What is inherited is a thread's affinity:
-// with a narrow cpuset the kernel shows less than was set, so that only what is on
-// record as just that is there.
+// there reports whether nothing needs to be written. An inherited setting is a thread's
+// affinity. With a narrow cpuset the kernel shows less than was set, so the value counts
+// only if it is on record as exactly this.
 func there(owner Owner, e *Entry, c Change, value string) bool {
 	switch {
 	case e == nil:
 		return value == c.New || !c.Brief && owner.Same(c.Setting, value, c.New)
-	case e.At != 0 && c.Release && !e.back(): // it is held
+	case e.At != 0 && c.Release && !e.back(): // the thread is held
 		return false
 	case e.At != 0:
 		return value == c.New && (e.back() || len(e.Ours) == 1 && e.Ours[0] == c.New)
@@ -137,7 +137,7 @@ func there(owner Owner, e *Entry, c Change, value string) bool {
 	return owner.Same(c.Setting, value, c.New) && !e.Equivalent
 }
 
-// known says that a value is ours, or what was there before us.
+// known reports whether a value is ours, or what was there before us.
 func (j *Journal) known(owner Owner, e Entry, value string) bool {
 	return owner.Same(e.Setting, value, e.Original) || isOurs(owner, e, value)
 }
@@ -146,8 +146,8 @@ func isOurs(owner Owner, e Entry, value string) bool {
 	return slices.ContainsFunc(e.Ours, func(v string) bool { return owner.Same(e.Setting, value, v) })
 }
 
-// hidden says that what is shown may be ours though it is the original, too: of what is
-// inherited the kernel shows only what other limits leave of it.
+// hidden reports whether a value may be ours although it equals the original. Of an
+// inherited setting the kernel shows only what other limits leave of it.
 func hidden(owner Owner, e Entry, value string) bool {
 	return e.At != 0 && value != e.Original && isOurs(owner, e, value)
 }
@@ -165,8 +165,8 @@ func (j *Journal) write(owner Owner, workload string, c Change, cur Current) err
 	return j.add(record{Kind: kindDone, Setting: c.Setting, New: c.New}, false)
 }
 
-// pass writes twice, with nothing in between: what is born there inherits, and is found
-// by what is on record (GiveBack).
+// pass writes twice, with nothing in between. A thread that is born there inherits the
+// value, and is found by what is on record (GiveBack).
 func (j *Journal) pass(owner Owner, workload string, c Change, cur Current) error {
 	r := j.intent(owner, workload, c, cur)
 	if err := j.add(r, false); err != nil {
@@ -191,7 +191,7 @@ func (j *Journal) pass(owner Owner, workload string, c Change, cur Current) erro
 	return j.add(record{Kind: kindDone, Setting: c.Setting, New: r.Old}, false)
 }
 
-// intent says what is about to be written, and what was there before it was ours.
+// intent records what is about to be written. What was there before was ours.
 func (j *Journal) intent(owner Owner, workload string, c Change, cur Current) record {
 	r := record{Kind: kindIntent, Workload: workload, Setting: c.Setting, ID: cur.ID, Old: cur.Value, New: c.New}
 	e := j.ledger[c.Setting]
@@ -207,15 +207,15 @@ func (j *Journal) intent(owner Owner, workload string, c Change, cur Current) re
 	return r
 }
 
-// failed puts down that a write came to nothing.
+// failed records that a write had no effect.
 func (j *Journal) failed(owner Owner, c Change, err error) error {
 	if errors.Is(err, kernel.ErrGone) && !unsure(err) {
 		return j.gone(owner, c.Setting, 1, err)
 	}
 	if unsure(err) {
-		return err // the intent stands: whatever it is then is ours
+		return err // the intent stands: whatever the value is then is ours
 	}
-	if e := j.ledger[c.Setting]; e != nil && len(e.without(c.New)) == 0 { // that ends it
+	if e := j.ledger[c.Setting]; e != nil && len(e.without(c.New)) == 0 { // that ends the record
 		if bad := tell(owner, c.Setting); bad != nil {
 			return errors.Join(err, bad)
 		}
@@ -223,11 +223,11 @@ func (j *Journal) failed(owner Owner, c Change, err error) error {
 	return errors.Join(err, j.add(record{Kind: kindFailed, Setting: c.Setting, New: c.New, Why: err.Error()}, false))
 }
 
-// unsure says that nobody knows what a setting is, or will be.
+// unsure reports whether the present or future value of a setting is unknown.
 func unsure(err error) bool { return errors.Is(err, ErrUnsure) || errors.Is(err, ErrNoAnswer) }
 
-// end ends a record; its owner, who may remember it on his own, first: if we are killed in
-// between, there is a record that ends once more.
+// end ends a record. Its owner, which may keep its own record, is told first: if we are
+// killed in between, there is a record that ends once more.
 func (j *Journal) end(owner Owner, s Setting, why string) error {
 	if err := tell(owner, s); err != nil {
 		return err
@@ -250,7 +250,7 @@ func tell(owner Owner, s Setting) error {
 // DryRun plans steps and takes none. It needs no journal and no lock.
 type DryRun struct{ Owner Owner }
 
-// Apply says what would be done.
+// Apply reports what would be done.
 func (d DryRun) Apply(ctx context.Context, step action.Step) action.Outcome {
 	if step.Kind == action.MovePages || step.Kind == action.Restore {
 		return action.Outcome{Step: step, Status: action.DryRun}

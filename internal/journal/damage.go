@@ -13,16 +13,17 @@ import (
 	"strings"
 )
 
-// ErrDamaged says that a journal of this boot had parts that cannot be read. What they
-// recorded may still be set, and nobody knows of it.
+// ErrDamaged means that a journal of this boot had parts that cannot be read. What they
+// recorded may still be set, and no record of it is left.
 var ErrDamaged = errors.New("the journal was damaged")
 
-// asideOf begins the names of files that keep what was damaged in a boot. Those of another
-// boot are of no concern: its settings are gone.
+// asideOf begins the names of files that keep what was damaged in a boot. Those of
+// another boot do not matter: its settings are gone.
 func asideOf(boot string) string { return logName + ".damaged." + filepath.Base("/"+boot) + "." }
 
-// putAside keeps a damaged log as it is, and goes on with what can be read of it. A kill in
-// between leaves the damaged log, which is put aside once more under the same name.
+// putAside keeps a damaged log as it is, and continues with what can be read of it. A
+// kill in between leaves the damaged log, which is put aside once more under the same
+// name.
 func (j *Journal) putAside(data []byte, damage []string) error {
 	prefix := asideOf(j.boot)
 	name := fmt.Sprintf("%s%08x", prefix, crc32.ChecksumIEEE(data))
@@ -38,8 +39,8 @@ func (j *Journal) putAside(data []byte, damage []string) error {
 	return err
 }
 
-// Damage is ErrDamaged, with where it is kept and what to do, until somebody said that he
-// has looked (ForgetDamage); nil where there is none.
+// Damage is ErrDamaged, with where the damaged log is kept and what to do, until the user
+// confirms having looked (ForgetDamage). It is nil where there is none.
 func (j *Journal) Damage() error { return damageError(j.damaged) }
 
 func damageError(files []string) error {
@@ -51,7 +52,7 @@ func damageError(files []string) error {
 		ErrDamaged, strings.Join(files, ", "), files[len(files)-1])
 }
 
-// ForgetDamage removes what is kept of damaged journals.
+// ForgetDamage removes the copies of damaged journals.
 func (j *Journal) ForgetDamage() error {
 	var errs []error
 	for _, file := range j.damaged {
@@ -73,7 +74,7 @@ func (d *dirStorage) Aside(name string, content []byte) error {
 	return errors.Join(f.Close(), d.syncDir())
 }
 
-// Asides lists the files beside the log whose names begin so.
+// Asides lists the files beside the log whose names begin with prefix.
 func (d *dirStorage) Asides(prefix string) ([]string, error) { return asides(d.dir, prefix) }
 
 func asides(dir, prefix string) (files []string, err error) {

@@ -16,8 +16,8 @@ import (
 	"testing/quick"
 )
 
-// killed are the worlds that the script leaves when it is killed at each point; every is
-// how many points are one step.
+// killed are the worlds that the script leaves when it is killed at each point. every is
+// the number of points in one step.
 func killed(t *testing.T, every int) (all []*world) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -35,7 +35,8 @@ func killed(t *testing.T, every int) (all []*world) {
 	}
 }
 
-// told fails unless all is as before, or somebody is told so: now and by whoever looks next.
+// told fails unless all is as before, or the damage is reported: now and by the next
+// look.
 func told(t *testing.T, w *world, want map[Setting]string, what string) (left bool) {
 	t.Helper()
 	for range 2 {
@@ -49,15 +50,16 @@ func told(t *testing.T, w *world, want map[Setting]string, what string) (left bo
 		if !maps.Equal(w.files, want) {
 			left = true
 			if !errors.Is(j.Damage(), ErrDamaged) {
-				t.Fatalf("%s: left %v, and nobody says so", what, w.files)
+				t.Fatalf("%s: left %v, and it is not reported", what, w.files)
 			}
 		}
 	}
 	return left
 }
 
-// Whichever byte of a journal is another, wherever homenode was killed: all is put back, or
-// the journal says that something may be left, until somebody has looked.
+// Whichever byte of a journal is changed, wherever homenode was killed: all is put back,
+// or the journal reports that something may be left, until the user confirms having
+// looked.
 func TestEveryFlip(t *testing.T) {
 	want, tried, left := newWorld().files, 0, 0
 	for n, w := range killed(t, 1) {
@@ -81,7 +83,7 @@ func TestEveryFlip(t *testing.T) {
 	}
 }
 
-// Zeros, nothing at all, lines that are gone, twice there, or in another order.
+// Zeros, an empty log, and lines that are missing, doubled or in another order.
 func TestOtherDamage(t *testing.T) {
 	for n, w := range killed(t, 7) {
 		lines := bytes.SplitAfter(bytes.TrimSuffix(w.log, []byte("\n")), []byte("\n"))
@@ -104,7 +106,7 @@ func TestOtherDamage(t *testing.T) {
 			}
 			told(t, damaged, newWorld().files, fmt.Sprintf("state %d, %s", n, what))
 			if p := parse(log, boot); len(p.damage) == 0 {
-				t.Errorf("state %d, %s: no word", n, what)
+				t.Errorf("state %d, %s: not reported", n, what)
 			}
 		}
 	}
@@ -186,7 +188,7 @@ func TestAnyNameIsPutBack(t *testing.T) {
 	}
 }
 
-// Several bytes are others, or a part is zeros, or of another file.
+// Several bytes are changed, or a part is zeros, or comes from another file.
 func TestRandomDamage(t *testing.T) {
 	r, tried, left := rand.New(rand.NewPCG(20, 1)), 0, 0
 	worlds, most := killed(t, 1), 50000

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journal makes sure that nothing homenode changed stays behind. It
-// stands between whoever acts and the owner of a cgroup: every setting that is
-// replaced goes to a file first, fsynced, with what was there before.
+// Package journal makes sure that nothing homenode changed stays behind. It stands
+// between the caller that acts and the owner of a cgroup: every setting that is replaced
+// goes to a file first, fsynced, with what was there before.
 //
 //	Step ─▶ Applier.Apply ─▶ Owner.Plan ─▶ for each setting:
 //	          read · drifted? · append intent, fsync · Owner.Write(Permit) · append done
@@ -10,18 +10,18 @@
 //	Restore: newest first, for each outstanding setting, by what it is now:
 //	  what was there before ─▶ nothing to do
 //	  what we wrote         ─▶ put back what was there before
-//	  anything else         ─▶ somebody else's: leave it, and say so
+//	  anything else         ─▶ another process changed it: leave it, and report it
 //
 // What started while a setting was ours may have inherited it (Inheritable: threads).
-// Such a record keeps all that was given, and ends only after heirs were looked for:
+// Such a record keeps all values that were given, and ends only after a search for heirs:
 //
 //	intent · write · write back · done ─▶ GiveBack, twice ─▶ end
 //	                                        └▶ for each heir: intent · write · end
 //
-// Only the journal can make a Permit, and Owner.Write wants one, so nobody acts
-// without it. It may be killed at any point, within Restore too: the next start
-// knows what may have been written. The file is for one boot only, since cgroup
-// settings do not outlive one; an older boot's is put aside.
+// Only the journal can make a Permit, and Owner.Write needs one, so no caller can act
+// without the journal. It may be killed at any point, also within Restore: the next start
+// knows what may have been written. The file is for one boot only, since cgroup settings
+// do not outlive one. The file of an older boot is put aside.
 //
 // It is NOT for: knowing what a cgroup is, or whether an action is wise.
 package journal

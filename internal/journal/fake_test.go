@@ -15,12 +15,12 @@ import (
 	"homenode/internal/kernel"
 )
 
-// crash is what a world panics with when its time has come.
+// crash is what a world panics with at its stop.
 type crash struct{}
 
-// world counts every operation, before and after its effect, and stops dead at
-// the stop-th. What it did until then stays: that is what a killed process
-// leaves. torn > 0 makes that stop happen within an append, after so many bytes.
+// world counts every operation, before and after its effect, and stops dead at the
+// stop-th. What it did until then stays: that is what a killed process leaves. With torn
+// > 0 that stop happens within an append, after that many bytes.
 type world struct {
 	ticks, stop int
 	torn        int
@@ -28,14 +28,14 @@ type world struct {
 	log     []byte
 	archive map[string]string
 	appends []int // ticks at which an append began
-	sizes   []int // and its length
+	sizes   []int // and their lengths
 
 	files     map[Setting]string
 	ids       map[string]uint64
 	populated bool // an emptied set is refused (ENOSPC)
 	writeErr  func(Setting, string) error
 
-	fertile bool // a thread that is pinned starts another at once, which inherits
+	fertile bool // a pinned thread starts another at once, which inherits
 	born    int
 }
 
@@ -180,7 +180,7 @@ func (w *world) Write(p Permit, s Setting, value string) (err error) {
 	return nil
 }
 
-// threadsHad is what fertile threads, and their children without us, have.
+// threadsHad is what fertile threads have, and what their children would have without us.
 const threadsHad = "0-7"
 
 func (w *world) bear(value string) Setting {
@@ -190,7 +190,7 @@ func (w *world) bear(value string) Setting {
 	return s
 }
 
-// Clock goes on with each birth.
+// Clock advances with each birth.
 func (w *world) Clock(s Setting) uint64 {
 	if strings.HasPrefix(s.Cgroup, "thread ") {
 		return uint64(1000 + w.born)

@@ -27,7 +27,7 @@ func (d *fullDisk) full() bool {
 	return d.from > 0 && d.calls >= d.from && (d.to == 0 || d.calls < d.to)
 }
 
-// Append leaves half of the line, as a write that runs out of room does.
+// Append leaves half of the line, as a write without room does.
 func (d *fullDisk) Append(line []byte) error {
 	if d.full() {
 		d.log = append(d.log, line[:len(line)/2]...)
@@ -57,8 +57,8 @@ func (d *fullDisk) Replace(content []byte) error {
 	return d.world.Replace(content)
 }
 
-// Without room for the intent nothing is written to a cgroup; the outcome says why; the
-// file has no half line; and with room again all goes on, and is put back.
+// Without room for the intent, nothing is written to a cgroup. The outcome says why, and
+// the file has no half line. With room again the work continues, and is put back.
 func TestDiskFull(t *testing.T) {
 	steps := []action.Step{cpus("/demo/a", 0, 1), mems("/demo/a", 0), cpus("/demo/b", 2)}
 	for from := 1; from <= 30; from++ {
@@ -98,7 +98,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// onRecord: a journal that is read anew, as after a kill now, has whatever was changed.
+// onRecord: a journal that is read anew, as after a kill now, lists everything that was
+// changed.
 func onRecord(t *testing.T, w *world, about string) {
 	t.Helper()
 	j, err := open(w.clone(), boot)
@@ -112,9 +113,9 @@ func onRecord(t *testing.T, w *world, about string) {
 	}
 }
 
-// A disk that is full while things are put back: what was there before is put back all the
-// same, the error says that this could not be written down, and the next restore finds it
-// done. Only what the kernel will not have as it was waits for room.
+// A disk is full while settings are put back. What was there before is put back all the
+// same, the error says that this could not be recorded, and the next restore finds it
+// done. Only what needs an equivalent waits for room.
 func TestRestoreOnFullDisk(t *testing.T) {
 	for _, populated := range []bool{false, true} {
 		d := &fullDisk{world: newWorld()}
@@ -144,7 +145,7 @@ func TestRestoreOnFullDisk(t *testing.T) {
 	}
 }
 
-// A half line that cannot be cut off: nothing is changed any more, and that is said.
+// A half line cannot be cut off: nothing is changed any more, and the error says so.
 func TestBrokenJournal(t *testing.T) {
 	d := &fullDisk{world: newWorld(), stuck: true}
 	j, err := open(d, boot)
@@ -166,8 +167,8 @@ func TestBrokenJournal(t *testing.T) {
 	}
 }
 
-// Of agents that start at the very same time one gets the journal. The others say who has
-// it, or at least that somebody has.
+// Of agents that start at the very same time one gets the journal. The others report its
+// holder, or at least that it is held.
 func TestTwoAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	if j, err := Open(dir); err != nil {

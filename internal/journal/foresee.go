@@ -9,11 +9,11 @@ import (
 	"slices"
 )
 
-// Foresee says what Restore would do with what the journal in dir has of this boot, and
+// Foresee reports what Restore would do with the journal in dir of this boot, and with
 // what the owner remembers of an earlier one. It changes nothing: no setting, no record.
-// Only the write itself is not foreseen (PutBack): the kernel may want an equivalent, and
-// what threads have inherited is found by Restore. It fails while a homenode runs, which
-// holds the lock, as Restore does.
+// Two things it cannot foresee: the write itself (PutBack), for which the kernel may want
+// an equivalent, and what threads have inherited, which Restore finds. It fails while a
+// homenode runs, since that holds the lock, as Restore does.
 func Foresee(dir, boot string, owner Owner) ([]Restored, error) {
 	if pid, err := Holder(dir); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func Foresee(dir, boot string, owner Owner) ([]Restored, error) {
 	return all, errors.Join(errs...)
 }
 
-// remembered adds what an owner remembers of an earlier boot: it would go on record last,
+// remembered adds what an owner remembers of an earlier boot. It would go on record last,
 // and what is on record last is put back first.
 func remembered(owner Owner, entries []Entry) ([]Entry, error) {
 	o, ok := owner.(Remembering)
@@ -61,8 +61,8 @@ func remembered(owner Owner, entries []Entry) ([]Entry, error) {
 	return append(all, entries...), err
 }
 
-// foresee is what is to become of one setting, by what it is now: PutBack is still to be
-// written, all else needs no write.
+// foresee gives the future of one setting, by its present value: PutBack still needs a
+// write, everything else needs none.
 func foresee(owner Owner, e Entry) (Restored, Current, error) {
 	cur, err := owner.Read(e.Setting)
 	r := Restored{Result: PutBack}
@@ -76,7 +76,7 @@ func foresee(owner Owner, e Entry) (Restored, Current, error) {
 	case e.back(), owner.Same(e.Setting, cur.Value, e.Original) && !hidden(owner, e, cur.Value):
 		r.Result, r.Detail = Already, fmt.Sprintf("it is %q", cur.Value)
 	case !isOurs(owner, e, cur.Value):
-		r.Result, r.Detail = Left, fmt.Sprintf("somebody else made it %q after us; before us it was %q", cur.Value, e.Original)
+		r.Result, r.Detail = Left, fmt.Sprintf("another process set it to %q after us; before us it was %q", cur.Value, e.Original)
 	default:
 		r.Detail = fmt.Sprintf("%q again, is %q", e.Original, cur.Value)
 	}

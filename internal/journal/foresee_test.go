@@ -15,7 +15,7 @@ import (
 	"homenode/internal/kernel"
 )
 
-// foreseen is an owner with a memory, of whom some settings cannot be read.
+// foreseen is an owner with a memory. Some of its settings cannot be read.
 type foreseen struct {
 	elephant
 	fails map[Setting]error
@@ -28,8 +28,8 @@ func (f foreseen) Read(s Setting) (Current, error) {
 	return f.elephant.Read(s)
 }
 
-// What is foreseen is what Restore then does, of every kind, in its order and with its
-// error, and nothing is changed by looking: neither settings nor the journal's file.
+// Foresee announces what Restore then does, of every kind, in the same order and with the
+// same error. The look changes nothing: neither settings nor the journal's file.
 func TestForesee(t *testing.T) {
 	kept := Named(OfContainer, "docker/1a", "cpuset.cpus")
 	other := Named(OfContainer, "docker/1a", "cpuset.mems")
@@ -38,14 +38,14 @@ func TestForesee(t *testing.T) {
 		want Result // of /demo/b's CPUs, or of what is remembered
 		of   Setting
 	}{
-		"put back":      {func(*world, *foreseen) {}, PutBack, cpusB},
-		"somebody else": {func(w *world, _ *foreseen) { w.files[cpusB] = "7" }, Left, cpusB},
-		"as it was":     {func(w *world, _ *foreseen) { w.files[cpusB] = "" }, Already, cpusB},
-		"gone":          {func(w *world, _ *foreseen) { delete(w.ids, "/demo/b") }, Vanished, cpusB},
-		"another one":   {func(w *world, _ *foreseen) { w.ids["/demo/b"] = 77 }, Vanished, cpusB},
-		"no answer":     {func(_ *world, f *foreseen) { f.fails[cpusB] = ErrNoAnswer }, Kept, cpusB},
-		"not permitted": {func(_ *world, f *foreseen) { f.fails[cpusB] = kernel.ErrNotPermitted }, NotDone, cpusB},
-		"unclear":       {func(_ *world, f *foreseen) { f.fails[cpusB] = errors.New("what?") }, NotDone, cpusB},
+		"put back":        {func(*world, *foreseen) {}, PutBack, cpusB},
+		"another process": {func(w *world, _ *foreseen) { w.files[cpusB] = "7" }, Left, cpusB},
+		"as it was":       {func(w *world, _ *foreseen) { w.files[cpusB] = "" }, Already, cpusB},
+		"gone":            {func(w *world, _ *foreseen) { delete(w.ids, "/demo/b") }, Vanished, cpusB},
+		"another one":     {func(w *world, _ *foreseen) { w.ids["/demo/b"] = 77 }, Vanished, cpusB},
+		"no answer":       {func(_ *world, f *foreseen) { f.fails[cpusB] = ErrNoAnswer }, Kept, cpusB},
+		"not permitted":   {func(_ *world, f *foreseen) { f.fails[cpusB] = kernel.ErrNotPermitted }, NotDone, cpusB},
+		"unclear":         {func(_ *world, f *foreseen) { f.fails[cpusB] = errors.New("what?") }, NotDone, cpusB},
 		"remembered": {func(_ *world, f *foreseen) {
 			f.all = []Entry{{Setting: kept, ID: 7, Original: "0-3", Ours: []string{"2"}}}
 		}, PutBack, kept},
@@ -116,9 +116,9 @@ func results(all []Restored) (said []string) {
 	return said
 }
 
-// Beside one that runs, with or without his pid, it fails as Restore does; a newer
-// homenode's journal is an error, also of another boot; of nothing there is nothing, and no
-// folder is made.
+// While a homenode runs, Foresee fails as Restore does, with or without the pid in the
+// lock. The journal of a newer homenode is an error, also of another boot. Without a
+// journal there is nothing to do, and no directory is made.
 func TestForeseeWhereRestoreFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	j, err := Open(dir)

@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// errAbandoned is what whoever still holds an abandoned journal gets.
+// errAbandoned is the error for a caller that still holds an abandoned journal.
 var errAbandoned = errors.New("the journal was given up: nothing is changed any more")
 
-// gate is passed by each write: of a setting, and of the log.
+// Each write passes the gate: of a setting, and of the log.
 type gate struct {
 	mu        sync.Mutex
 	writing   bool
 	abandoned bool
 }
 
-// pass calls write, unless the journal was given up.
+// pass calls write, unless the journal was abandoned.
 func (g *gate) pass(write func() error) error {
 	g.mu.Lock()
 	if g.abandoned {
@@ -34,10 +34,10 @@ func (g *gate) pass(write func() error) error {
 	return write()
 }
 
-// Abandon gives up a journal whose user hangs, and may hold its locks: it is as if the
-// process had been killed there. Nothing is written with it any more, and its directory may
-// be opened again. It is false, and nothing has changed, while a write is under way: that
-// may land after whatever is written next.
+// Abandon takes a journal from a user that hangs and may hold its locks, as if the
+// process had been killed there. Nothing is written with it any more, and its directory
+// may be opened again. It returns false, and changes nothing, while a write is under way:
+// that write may land after whatever is written next.
 func (j *Journal) Abandon() bool {
 	j.gate.mu.Lock()
 	defer j.gate.mu.Unlock()

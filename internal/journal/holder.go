@@ -13,10 +13,9 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Holder tells the pid of whoever holds the journal in dir; "" if nobody does, "unknown"
-// where he could not write it.
-// It neither makes the journal nor keeps its lock, so it may be wrong a moment
-// later: Open decides.
+// Holder returns the pid of the process that holds the journal in dir: "" if none does,
+// "unknown" where the holder could not write its pid. It neither makes the journal nor
+// keeps its lock, so it may be wrong a moment later: Open decides.
 func Holder(dir string) (string, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -28,7 +28,7 @@ func TestHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pid, err := Holder(dir); pid != "unknown" || err != nil {
-		t.Errorf("held by one who could not say so: %q, %v", pid, err)
+		t.Errorf("held by a process that could not write its pid: %q, %v", pid, err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)

@@ -11,48 +11,51 @@ import (
 )
 
 // Inheritable is an Owner of settings that what starts later inherits: a thread has the
-// affinity of the one that started it. Of such a setting a later start is a greater ID.
+// affinity of the thread that started it. For such a setting a later start has a greater
+// ID.
 type Inheritable interface {
-	// Clock is the ID that what starts now would have; 0: this setting is not inherited.
+	// Clock is the ID that a thread started now would have; 0: this setting is not
+	// inherited.
 	Clock(s Setting) uint64
-	// Original is what to record of a value that was there before us, so that Write
-	// gives back just that.
+	// Original returns the value to record for one that was there before us, so that
+	// Write restores exactly that.
 	Original(s Setting, value string) string
-	// Heirs are those of a family that have one of its values now. What it found it
-	// returns with an error, too.
+	// Heirs returns the members of a family that have one of its values now. It returns
+	// those it found with an error, too.
 	Heirs(f Family) ([]Heir, error)
 }
 
-// Family is who may have inherited from a workload's settings.
+// Family describes the threads that may have inherited from a workload's settings.
 type Family struct {
 	Workload string
-	Values   []string                        // that were given
-	Since    uint64                          // the least ID that an heir can have
-	Known    func(s Setting, id uint64) bool // no heirs: what they have is their own
-	Last     bool                            // nobody looks again: who is being started is waited for
+	Values   []string                        // that homenode set
+	Since    uint64                          // the lowest ID that an heir can have
+	Known    func(s Setting, id uint64) bool // true: not an heir, its value is its own
+	Last     bool                            // this is the last look, so it waits for threads that are being started
 }
 
-// Heir has a value that we gave to another one.
+// Heir is a setting that inherited a value which we gave to another one.
 type Heir struct {
 	Setting
 	ID        uint64
-	Inherited string // as it was given
+	Inherited string // as homenode set it
 }
 
-// Know names those that are no heirs, whatever they have: they were seen without our
-// values, or had them before us.
+// Know sets the test for settings that are no heirs, whatever their value: they were seen
+// without our values, or had them before us.
 func (j *Journal) Know(known func(s Setting, id uint64) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.noHeir = known
 }
 
-// looksForHeirs is how often who was put back is kept for. One that began to start
-// another just before may finish just after the first look (copy_process in
-// kernel/fork.c copies the affinity long before anybody can see the new one).
+// looksForHeirs is the number of looks for which a setting that was put back is kept. A
+// thread that was being started just before may appear just after the first look:
+// copy_process in kernel/fork.c copies the affinity long before the new thread is
+// visible.
 const looksForHeirs = 2
 
-// Passing says that somebody who was put back is kept for heirs.
+// Passing reports whether a setting that was put back is kept for its heirs.
 func (j *Journal) Passing() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -64,9 +67,9 @@ func (j *Journal) Passing() bool {
 	return false
 }
 
-// GiveBack gives everybody who inherited a value of ours what we found there. Who is on
-// record himself keeps what he has. It ends the records of those that were put back and
-// have no heirs left.
+// GiveBack restores, on everything that inherited a value of ours, what we found there. A
+// setting that is itself on record keeps its value. GiveBack ends the records of settings
+// that were put back and have no heirs left.
 func (j *Journal) GiveBack(owner Owner) ([]Restored, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -101,7 +104,7 @@ func (j *Journal) Forget(owner Owner) ([]Restored, error) {
 	return all, err
 }
 
-// endInherited ends the records of who was put back, once no heir is left.
+// endInherited ends the records of settings that were put back, once no heir is left.
 func (j *Journal) endInherited(owner Owner, back []Entry) (all []Restored, err error) {
 	const generations = 4
 	for range generations {
@@ -120,8 +123,8 @@ func (j *Journal) endInherited(owner Owner, back []Entry) (all []Restored, err e
 	return all, err
 }
 
-// gone puts down that nothing of ours is on a setting, since it is no more: its heirs may
-// be there all the same.
+// gone records that nothing of ours is on a setting, since it no longer exists. Its heirs
+// may exist all the same.
 func (j *Journal) gone(owner Owner, s Setting, given int, why error) error {
 	e := j.ledger[s]
 	if e == nil || e.At == 0 || len(e.Given) <= given {
@@ -130,7 +133,7 @@ func (j *Journal) gone(owner Owner, s Setting, given int, why error) error {
 	return errors.Join(why, j.add(record{Kind: kindDone, Setting: s, New: e.Original, Why: why.Error()}, false))
 }
 
-// anew ends the record of one whose name is another's now.
+// anew ends the record of a setting whose name now belongs to another thread or group.
 func (j *Journal) anew(owner Owner, e Entry) error {
 	var err error
 	if e.At != 0 {
@@ -143,7 +146,7 @@ func (j *Journal) inherited() []Entry {
 	return j.ledger.entries(func(e Entry) bool { return e.At != 0 })
 }
 
-// heirs finds the heirs of these settings, and gives them what was there before us.
+// heirs finds the heirs of these settings, and restores on them what was there before us.
 func (j *Journal) heirs(owner Owner, of []Entry, last bool) (all []Restored, err error) {
 	in, ok := owner.(Inheritable)
 	if !ok || len(of) == 0 {
@@ -171,7 +174,7 @@ func (j *Journal) heirs(owner Owner, of []Entry, last bool) (all []Restored, err
 
 func (j *Journal) isKnown(s Setting, id uint64) bool { return j.noHeir != nil && j.noHeir(s, id) }
 
-// families are by workload, in the order of the entries.
+// families groups the entries by workload, in their order.
 func families(of []Entry) (all []Family) {
 	for _, e := range of {
 		i := slices.IndexFunc(all, func(f Family) bool { return f.Workload == e.Workload })

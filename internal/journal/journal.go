@@ -17,19 +17,19 @@ type Journal struct {
 	boot    string
 	seq     uint64
 	size    int64 // bytes of whole records in the store
-	least   int64 // what they were when it was shortened last
+	least   int64 // size after it was last shortened
 	ledger  ledger
-	damaged []string                        // files in which what could not be read is kept
-	broken  error                           // the file could not be written: nothing may be changed any more
-	noHeir  func(s Setting, id uint64) bool // who inherited nothing
+	damaged []string                        // files that keep what could not be read
+	broken  error                           // the file could not be written: no setting may be changed any more
+	noHeir  func(s Setting, id uint64) bool // reports that a setting inherited nothing
 
 	gate gate
 
-	inCgroups map[Setting]*Entry // by the cgroup's file where it ends up; nil: the ledger has changed
+	inCgroups map[Setting]*Entry // by the cgroup's file in which it takes effect; nil: the ledger has changed
 }
 
-// Open opens or makes the journal in dir and takes its lock. It fails, naming
-// the other's pid, while another process has it.
+// Open opens or makes the journal in dir and takes its lock. It fails, naming the other
+// process's pid, while another process has it.
 func Open(dir string) (*Journal, error) {
 	boot, err := kernel.BootID(kernel.At("/"))
 	if err != nil {
@@ -46,8 +46,8 @@ func Open(dir string) (*Journal, error) {
 	return j, nil
 }
 
-// open reads what is there. A torn tail, left by a crash within a write, is cut
-// off; another boot's journal is put aside.
+// open reads an existing journal. A torn tail, left by a crash within a write, is cut
+// off. Another boot's journal is put aside.
 func open(store storage, boot string) (*Journal, error) {
 	data, err := store.Load()
 	if err != nil {
@@ -55,7 +55,7 @@ func open(store storage, boot string) (*Journal, error) {
 	}
 	j := &Journal{store: store, boot: boot, ledger: ledger{}}
 	p := parse(data, boot)
-	if data != nil && len(data) == 0 { // it is made with its first line
+	if data != nil && len(data) == 0 { // the file is made with its first line
 		p.say(1, "it is empty")
 	}
 	if err := refuseVersion(p.records); err != nil {
@@ -95,7 +95,7 @@ func refuseVersion(records []record) error {
 	return nil
 }
 
-// startOver makes a journal that holds what the ledger says, and no more.
+// startOver makes a journal that holds the ledger, and no more.
 func (j *Journal) startOver(replace func([]byte) error) error {
 	records := append([]record{{Seq: j.seq, Kind: kindBoot, Version: version, Boot: j.boot}}, j.ledger.snapshot(j.seq)...)
 	var text []byte
@@ -114,22 +114,22 @@ func (j *Journal) startOver(replace func([]byte) error) error {
 	return err
 }
 
-// mostLog and mostGrowth are how long the file may get in a long life: it is in memory
-// (/run), and what changes often (who is in a group, threads) adds to it each time.
+// mostLog and mostGrowth bound the file's length over a long run. The file is in memory
+// (/run), and what changes often (group members, threads) adds to it each time.
 const (
 	mostLog    = 1 << 20
 	mostGrowth = 4
 )
 
-// shorten compacts a file that has grown. Where that fails it is as it was, and is tried
-// again when it has grown as much once more.
+// shorten compacts a file that has grown. If that fails the file is as it was, and
+// shorten tries again when it has grown as much once more.
 func (j *Journal) shorten() {
 	if j.size > mostLog && j.size > mostGrowth*j.least && j.compact() != nil {
 		j.least = j.size
 	}
 }
 
-// Close lets go of the lock. It restores nothing.
+// Close releases the lock. It restores nothing.
 func (j *Journal) Close() error { return j.store.Close() }
 
 // Outstanding lists the settings whose original must be put back, newest first.
@@ -147,8 +147,8 @@ func (j *Journal) Equivalents() []Entry {
 	return j.ledger.entries(func(e Entry) bool { return e.Equivalent })
 }
 
-// Ours says whether the present value of a cgroup's file was set by homenode, through
-// whomever. An original that was put back is not.
+// Ours reports whether the present value of a cgroup's file was set by homenode, directly
+// or through a manager. An original that was put back was not.
 func (j *Journal) Ours(cgroup, file, value string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -162,7 +162,7 @@ func (j *Journal) Ours(cgroup, file, value string) bool {
 	return e != nil && e.Sets(cgroup, file, value)
 }
 
-// OursOf is Ours of the one with that ID only.
+// OursOf is Ours for the cgroup with that ID only.
 func (j *Journal) OursOf(s Setting, id uint64, value string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -170,8 +170,8 @@ func (j *Journal) OursOf(s Setting, id uint64, value string) bool {
 	return e != nil && e.ID == id && e.Has(value)
 }
 
-// Compact shortens the file to what is still of concern. A crash leaves either
-// the old file or the new one.
+// Compact shortens the file to what still matters. A crash leaves either the old file or
+// the new one.
 func (j *Journal) Compact() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -185,10 +185,10 @@ func (j *Journal) compact() error {
 	return j.gate.pass(func() error { return j.startOver(j.store.Replace) })
 }
 
-// add appends a record, on disk before it returns when sync is asked for.
+// add appends a record. With sync it is on disk before add returns.
 //
-// A write that failed may have left half a line: it is cut off, and if that
-// fails too, the journal is broken and permits nothing any more.
+// A write that failed may have left half a line. It is cut off. If that fails too, the
+// journal is broken and permits no further change.
 func (j *Journal) add(r record, sync bool) error {
 	if j.broken != nil {
 		return j.broken

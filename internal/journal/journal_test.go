@@ -75,7 +75,7 @@ func run(t *testing.T, w *world) {
 // check restores and says how the tree differs from what it was.
 func check(t *testing.T, w *world, want map[Setting]string, what string) {
 	t.Helper()
-	w.stop = 0 // it may go on now
+	w.stop = 0 // it may continue now
 	j := mustOpen(t, w)
 	got, err := j.Restore(ctx, w)
 	if err != nil || !maps.Equal(asBefore(w), want) || len(j.Outstanding()) > 0 || len(j.Equivalents()) > 0 && !w.populated {
@@ -83,7 +83,7 @@ func check(t *testing.T, w *world, want map[Setting]string, what string) {
 	}
 	for _, r := range got {
 		if r.Result == Left {
-			t.Fatalf("%s: %v is taken for somebody else's\njournal:\n%s", what, r, w.log)
+			t.Fatalf("%s: %v is taken for another process's change\njournal:\n%s", what, r, w.log)
 		}
 	}
 	again, err := j.Restore(ctx, w)
@@ -92,15 +92,15 @@ func check(t *testing.T, w *world, want map[Setting]string, what string) {
 	}
 }
 
-// asBefore is the tree, where a populated cgroup's equivalent counts as the
-// empty set that the kernel would not have back.
+// asBefore is the tree, where a populated cgroup's equivalent counts as the empty set
+// that the kernel would not accept back.
 func asBefore(w *world) map[Setting]string {
 	files := maps.Clone(w.files)
 	for s, v := range files {
 		if w.populated && v == "0-7" {
 			files[s] = ""
 		}
-		if w.ids[s.Cgroup] >= 1000 && v == threadsHad { // born since, and well
+		if w.ids[s.Cgroup] >= 1000 && v == threadsHad { // born since, with the right value
 			delete(files, s)
 		}
 	}
@@ -121,9 +121,9 @@ func worlds() map[string]*world {
 	return map[string]*world{"controller off": empty, "controller off, populated": full, "controller on": on, "controller on, populated": onFull, "had settings": held}
 }
 
-// TestEveryCrash stops at every operation of the script, before and after its
-// effect; then at every byte of every record; and each time within the restore
-// that follows as well, at every operation. In the end nothing stays behind.
+// TestEveryCrash stops at every operation of the script, before and after its effect;
+// then at every byte of every record; and each time at every operation of the restore
+// that follows. In the end nothing stays behind.
 func TestEveryCrash(t *testing.T) {
 	for name, first := range worlds() {
 		points, restores := 0, 0
@@ -185,7 +185,7 @@ func tornAppends(t *testing.T, first *world, name string) (points int) {
 	return points
 }
 
-// A test of the tests: without the record before the write, a crash loses it.
+// A test of the tests: without the record before the write, a crash loses the original.
 func TestCrashTestSeesALostRecord(t *testing.T) {
 	w := newWorld()
 	_ = mustOpen(t, w)
@@ -250,7 +250,7 @@ func TestDriftIsRespected(t *testing.T) {
 	}
 }
 
-// Somebody who puts the original back has unbound it; a new bind may follow.
+// A process that puts the original back has unbound the cgroup; a new bind may follow.
 func TestOriginalPutBackByOthers(t *testing.T) {
 	w := newWorld()
 	j := mustOpen(t, w)

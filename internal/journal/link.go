@@ -9,17 +9,17 @@ import (
 	"homenode/internal/action"
 )
 
-// Ending is an Owner who remembers by himself what is on record (Remembering), and is
-// told when a record ends, so that the two cannot come to differ.
+// Ending is an Owner that keeps its own record of what is in the journal (Remembering).
+// It is told when a record ends, so that the two cannot come to differ.
 type Ending interface {
-	// Ended says that a setting is no concern of ours any more. The record ends only
-	// where this did not fail.
+	// Ended tells the owner that a setting no longer concerns us. The record ends only if
+	// Ended did not fail.
 	Ended(s Setting) error
 }
 
-// Link is an Owner in a chain of owners: it hands on what is not its own. All that an
-// owner may know is part of it, so that no link can keep from the journal what one behind
-// it knows. It embeds Next.
+// Link is an Owner in a chain of owners. It hands on what is not its own. The interface
+// includes every optional method of an owner, so that no link can hide from the journal
+// what an owner behind it knows. A link embeds Next.
 type Link interface {
 	Owner
 	Overruled
@@ -28,15 +28,15 @@ type Link interface {
 	Inheritable
 }
 
-// Next hands on to the owner behind a link: a link need say only what is its own.
+// Next hands on to the owner behind a link, so that a link defines only its own methods.
 type Next struct {
-	Behind Owner  // nil: nobody acts, and nothing is known
-	Why    string // nobody is behind; no error, as a sentinel in it would end records
+	Behind Owner  // nil: no owner acts, and nothing is known
+	Why    string // no owner is behind; not an error, as a sentinel in it would end records
 }
 
 var _ Link = Next{}
 
-// nobody says that there is nobody to act.
+// nobody is the error for a chain without an owner that can act.
 func (n Next) nobody(what string) error {
 	return fmt.Errorf("act on %s: %s", what, n.Why)
 }

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/kernel"
 )
 
-// asked is a world that may fail to be asked, and is told what ends.
+// asked is a world whose requests may fail, and which records the ends it is told of.
 type asked struct {
 	*world
 	readErr, endErr error
@@ -47,8 +47,9 @@ func bound(t *testing.T, names ...string) (*asked, *Journal) {
 	return a, j
 }
 
-// Which error of whose ends a record: that it is gone, and of a file that its controller
-// is. What keeps us from asking somebody says nothing of what he was asked for before.
+// Which errors end a record: that the setting is gone; for a file also that its
+// controller is gone. An error that keeps us from asking a manager says nothing about
+// what was requested before.
 func TestWhatEndsARecord(t *testing.T) {
 	const file, unit, docker, group = "/demo/a", "unit a.service", "container docker/1a", "resctrl g"
 	for _, c := range []struct {
@@ -78,7 +79,7 @@ func TestWhatEndsARecord(t *testing.T) {
 	}
 }
 
-// An owner is told of every end, before it is one: if that fails the record stays.
+// An owner is told of every end before the record ends. If that fails the record stays.
 func TestOwnersAreTold(t *testing.T) {
 	const docker = "container docker/1a"
 	s := Setting{docker, "f"}
@@ -105,7 +106,8 @@ func TestOwnersAreTold(t *testing.T) {
 	}
 }
 
-// Who does not answer is waited for once in a restore, others all the same.
+// A restore waits once for a manager that does not answer, and asks the others all the
+// same.
 func TestSilentManagerIsAskedOnce(t *testing.T) {
 	a, j := bound(t, "container docker/1a", "container docker/2b", "container docker/3c", "unit a.service", "unit b.service", "/demo/a")
 	a.readErr, a.reads = ErrNoAnswer, 0
@@ -120,7 +122,7 @@ func TestSilentManagerIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A journal that changes all the time stays short, and says the same.
+// A journal that changes all the time stays short, and keeps its meaning.
 func TestLongLifeStaysShort(t *testing.T) {
 	w := newWorld()
 	j := mustOpen(t, w)

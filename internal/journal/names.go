@@ -4,7 +4,7 @@ package journal
 
 import "strings"
 
-// Kind is what a setting is one of. Its name says so: "/demo/a", "unit ssh.service".
+// Kind is the kind of a setting. Its name shows it: "/demo/a", "unit ssh.service".
 type Kind string
 
 // The kinds of settings.
@@ -16,7 +16,7 @@ const (
 	OfResctrl   Kind = "resctrl"   // "resctrl GROUP"
 )
 
-// Kind of a setting; "" for a name that says none.
+// Kind returns the kind of a setting, "" for a name that shows none.
 func (s Setting) Kind() Kind {
 	if strings.HasPrefix(s.Cgroup, "/") {
 		return OfCgroup
@@ -29,7 +29,8 @@ func (s Setting) Kind() Kind {
 	return ""
 }
 
-// Name is a setting's without its kind: "ssh.service", "docker/ID"; of a cgroup its path.
+// Name is a setting's name without its kind: "ssh.service", "docker/ID"; of a cgroup its
+// path.
 func (s Setting) Name() string {
 	if k := s.Kind(); k != OfCgroup && k != "" {
 		return strings.TrimPrefix(s.Cgroup, string(k)+" ")
@@ -37,8 +38,8 @@ func (s Setting) Name() string {
 	return s.Cgroup
 }
 
-// manager is the service that is asked for a setting, "" where none is: "unit",
-// "container docker".
+// manager is the service through which a setting is made: "unit", "container docker". It
+// is "" where there is none.
 func (s Setting) manager() string {
 	switch s.Kind() {
 	case OfUnit:
@@ -55,7 +56,7 @@ func Named(kind Kind, name, file string) Setting {
 	return Setting{Cgroup: string(kind) + " " + name, File: file}
 }
 
-// anew says that what it was a setting of is gone, and something else has its name.
+// anew says that the owner of the setting is gone, and something else has its name.
 func (s Setting) anew() string {
 	switch s.Kind() {
 	case OfCgroup:
@@ -66,11 +67,11 @@ func (s Setting) anew() string {
 	return "another one has its name now"
 }
 
-// properties are what systemd calls a cgroup's files.
+// properties are systemd's names for a cgroup's files.
 var properties = map[string]string{"AllowedCPUs": "cpuset.cpus", "AllowedMemoryNodes": "cpuset.mems"}
 
-// inCgroup is the file of the workload's cgroup in which an owner's setting ends up. A
-// setting of a cgroup is that itself.
+// inCgroup is the file of the workload's cgroup in which an owner's setting takes effect.
+// For a setting of a cgroup that is the setting itself.
 func (e Entry) inCgroup() Setting {
 	switch e.Kind() {
 	case OfUnit:
@@ -81,8 +82,8 @@ func (e Entry) inCgroup() Setting {
 	return e.Setting
 }
 
-// Sets says that the value of a cgroup's file was set by homenode: by a write, or by its
-// owner who was asked to.
+// Sets reports whether the value of a cgroup's file was set by homenode, by a write or
+// through its manager.
 func (e Entry) Sets(cgroup, file, value string) bool {
 	return e.inCgroup() == Setting{cgroup, file} && e.Has(strings.TrimSpace(value))
 }

@@ -51,7 +51,7 @@ func TestOursThroughOwners(t *testing.T) {
 	}
 }
 
-// overruled is a world where somebody wrote to a cgroup of a unit.
+// overruled is a world where another process wrote to a cgroup of a unit.
 type overruled struct {
 	*world
 	by string
@@ -66,7 +66,7 @@ func TestOverruled(t *testing.T) {
 	j := mustOpen(t, w)
 	a := j.Wrap(&o)
 	if out := a.Apply(ctx, cpus("/demo/a", 1)); out.Status != action.Done {
-		t.Errorf("what nobody of us has set: %+v", out)
+		t.Errorf("what homenode did not set: %+v", out)
 	}
 	if out := a.Apply(ctx, cpus("/demo/a", 2)); out.Status != action.Drifted || !strings.Contains(out.Detail, "its cgroup has 5") || w.files[cpusA] != "1" {
 		t.Errorf("%+v", out)
@@ -76,7 +76,8 @@ func TestOverruled(t *testing.T) {
 	}
 }
 
-// Who cannot tell whether a write is done has it on record, whatever it is.
+// An owner that cannot tell whether a write is done keeps it on record, whatever the
+// value is.
 func TestUnsureStaysOnRecord(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		w := newWorld()
@@ -101,7 +102,7 @@ func TestUnsureStaysOnRecord(t *testing.T) {
 	}
 }
 
-// A homenode that knows no units must not end their records.
+// A homenode without support for units must not end their records.
 func TestOlderRefuses(t *testing.T) {
 	w := newWorld()
 	mustOpen(t, w)

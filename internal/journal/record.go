@@ -19,7 +19,7 @@ import (
 // Nothing was released before it: an older journal is refused, as a newer one is.
 const version = 4
 
-// kind says what a record records.
+// kind is the kind of a record.
 type kind string
 
 const (
@@ -28,16 +28,16 @@ const (
 	kindDone       kind = "done"       // New was written
 	kindFailed     kind = "failed"     // New was not written
 	kindEquivalent kind = "equivalent" // New was written, since Old could not be put back
-	kindEnd        kind = "end"        // the setting is no concern of ours any more
+	kindEnd        kind = "end"        // the setting no longer concerns us
 )
 
 // record is one line:
 //
 //	0000007d 1c291ca3 {"seq":3,"kind":"intent","cgroup":"/demo/a",…}
 //
-// the length of the JSON and a CRC-32 (IEEE) of the boot's id and of it, in hexadecimal,
-// before it. The first line, which names the boot, has a CRC of itself alone. Numbers have
-// no gaps: the first line has the one before the next line's.
+// It begins with the length of the JSON and a CRC-32 (IEEE) of the boot's id and the
+// JSON, in hexadecimal. The CRC of the first line, which names the boot, covers only its
+// own JSON. Numbers have no gaps: the first line has the number before the next line's.
 type record struct {
 	Seq      uint64 `json:"seq"`
 	Kind     kind   `json:"kind"`
@@ -73,14 +73,14 @@ func checksum(boot string, text []byte) uint32 {
 	return crc32.Update(crc32.ChecksumIEEE([]byte(boot)), crc32.IEEETable, text)
 }
 
-// texts are all that names and values are in.
+// texts are the fields that hold names and values.
 func (r *record) texts() []*string {
 	return []*string{&r.Workload, &r.Cgroup, &r.File, &r.Old, &r.New, &r.Why}
 }
 
-// asBytes begins a text that is written in hexadecimal: JSON has no bytes that are no
-// UTF-8, and a cgroup's name may be of any but "/" and NUL. No name begins with a NUL, and
-// a text that did would be written so, too.
+// asBytes begins a text that is written in hexadecimal. JSON cannot hold bytes that are
+// not UTF-8, and a cgroup's name may have any byte but "/" and NUL. No name begins with a
+// NUL; a text that did would be written in hexadecimal, too.
 const asBytes = "\x00"
 
 func written(s string) string {
@@ -123,7 +123,7 @@ func parseLine(line []byte, boot string) (record, bool) {
 	return r, uint32(sum) == checksum(boot, text)
 }
 
-// sizeOf is the length of the JSON that a line says it has.
+// sizeOf is the length of the JSON that a line declares.
 func sizeOf(line []byte) (int, bool) {
 	if len(line) < prefix || line[8] != ' ' || line[17] != ' ' {
 		return 0, false
@@ -132,7 +132,7 @@ func sizeOf(line []byte) (int, bool) {
 	return int(size), err == nil
 }
 
-// parsed is what a journal's text says.
+// parsed is the content of a journal's text.
 type parsed struct {
 	records []record
 	good    int      // where the last whole record ends: a torn write may follow
@@ -142,13 +142,13 @@ type parsed struct {
 
 // parse reads a journal.
 //
-//  1. What was torn off by a crash within a write is the last line, and has no newline, and
-//     less than it says it has. Nothing was done by it: a record comes before its write.
-//     The first line is written with the file.
-//  2. All else that is no record is damage, and so is a gap in the numbers. The records
-//     around it still say what must be put back.
-//  3. Without the first line, which says of which boot it is, records are of this boot if
-//     their checksums are.
+//  1. A last line without a newline that is shorter than it declares was torn by a crash
+//     within a write. Nothing was done by it: a record comes before its write. The first
+//     line is written with the file.
+//  2. Any other text that is not a record is damage, and so is a gap in the numbers. The
+//     records around it still say what must be put back.
+//  3. The first line names the boot. Without it, records are of this boot if their
+//     checksums are.
 func parse(data []byte, boot string) (p parsed) {
 	var last *record
 	for n, at := 1, 0; at < len(data); n++ {
@@ -185,14 +185,14 @@ func (p *parsed) say(line int, what string) {
 	p.damage = append(p.damage, fmt.Sprintf("line %d: %s (%v): a setting that it recorded may stay behind", line, what, kernel.ErrMalformed))
 }
 
-// cut gives the first line without its newline, and whether it has one.
+// cut returns the first line without its newline, and whether it has one.
 func cut(data []byte) (line []byte, end bool) {
 	line, _, end = bytes.Cut(data, []byte{'\n'})
 	return line, end
 }
 
-// torn says that a last line may be the beginning of one of ours: all of it is text, and it
-// has less than it says it has, and is no whole JSON either.
+// torn reports whether a last line may be the beginning of one of ours: it is all text,
+// is shorter than it declares, and is not complete JSON.
 func torn(line []byte) bool {
 	if bytes.ContainsFunc(line, func(r rune) bool { return r < ' ' }) {
 		return false

@@ -12,15 +12,15 @@ import (
 	"homenode/internal/kernel"
 )
 
-// Result says what a restore did to one setting.
+// Result is what a restore did to one setting.
 type Result string
 
-// What can become of a setting that is to be put back.
+// The possible results for a setting that is to be put back.
 const (
 	PutBack    Result = "put-back"
-	Already    Result = "already"    // it was what it had been
-	Equivalent Result = "equivalent" // the kernel will not have the original: a value that means the same
-	Left       Result = "left"       // somebody else changed it after us: respected
+	Already    Result = "already"    // it already had its original value
+	Equivalent Result = "equivalent" // the kernel refuses the original: a value that means the same
+	Left       Result = "left"       // another process changed it after us: respected
 	Vanished   Result = "vanished"   // its cgroup or controller is gone
 	Kept       Result = "kept"       // others depend on it, or its owner does not answer; still outstanding
 	NotDone    Result = "failed"     // still outstanding
@@ -85,8 +85,8 @@ func (j *Journal) restoreWhere(ctx context.Context, owner Owner, silent silence,
 	return append(all, heirs...), errors.Join(append(errs, err)...)
 }
 
-// notPutBack is what becomes of a setting when that failed, and the error that is said: none
-// where its manager does not answer.
+// notPutBack returns the result of a setting that could not be put back, and the error to
+// report: none where its manager does not answer.
 func notPutBack(e Entry, err error) (Restored, error) {
 	if errors.Is(err, ErrNoAnswer) {
 		return Restored{Result: Kept, Detail: err.Error()}, nil
@@ -94,8 +94,8 @@ func notPutBack(e Entry, err error) (Restored, error) {
 	return Restored{Result: NotDone, Detail: err.Error()}, fmt.Errorf("restore %s: %w", e.Setting, err)
 }
 
-// silence is which managers have not answered: each is waited for once, or a start would
-// take as long as all of their settings together.
+// silence lists the managers that have not answered. Each is waited for once: otherwise a
+// start would take as long as all of their settings together.
 type silence map[string]error
 
 func (q silence) of(s Setting) error { return q[s.manager()] }
@@ -106,7 +106,7 @@ func (q silence) hear(s Setting, err error) {
 	}
 }
 
-// putBack restores one setting, by what it is now.
+// putBack restores one setting, depending on its present value.
 func (j *Journal) putBack(owner Owner, e Entry) (Restored, error) {
 	r, cur, err := foresee(owner, e)
 	if err != nil {
@@ -131,8 +131,8 @@ func (j *Journal) putBack(owner Owner, e Entry) (Restored, error) {
 	return Restored{}, err
 }
 
-// vanished says that an error of Read means that there is no such setting any more. That
-// what a manager is asked by is not supported says nothing of what he has set: only a file
+// vanished reports whether an error of Read means that the setting no longer exists. An
+// unsupported manager interface says nothing about what the manager has set: only a file
 // is gone with its controller, or its file system.
 func vanished(s Setting, err error) bool {
 	if unsure(err) {
@@ -145,8 +145,8 @@ func vanished(s Setting, err error) bool {
 	return errors.Is(err, kernel.ErrNotSupported) && (kind == OfCgroup || kind == OfResctrl)
 }
 
-// ended ends a record. One with heirs stays until these were looked for: its value is
-// what they are known by.
+// ended ends a record. A record with heirs stays until a search for them, because heirs
+// are recognised by its value.
 func (j *Journal) ended(owner Owner, e Entry, r Result, why string) (Restored, error) {
 	if e.At != 0 {
 		return Restored{Result: r, Detail: why}, nil
@@ -154,7 +154,7 @@ func (j *Journal) ended(owner Owner, e Entry, r Result, why string) (Restored, e
 	return Restored{Result: r, Detail: why}, j.end(owner, e.Setting, string(r))
 }
 
-// putEquivalent writes what comes closest, on record first as any change: if we
+// putEquivalent writes the closest value. It is on record first, like any change: if we
 // are killed in between, the next restore knows it as ours.
 func (j *Journal) putEquivalent(owner Owner, e Entry, cur Current) (Restored, error) {
 	value, err := owner.Equivalent(e.Setting, e.Original)
@@ -174,7 +174,7 @@ func (j *Journal) putEquivalent(owner Owner, e Entry, cur Current) (Restored, er
 	return Restored{Result: Equivalent, Detail: fmt.Sprintf("%q stands for %q", value, e.Original)}, err
 }
 
-// settle forgets equivalents whose controller was switched off again: they are
+// settle forgets equivalents whose controller was switched off again: those settings are
 // exactly as they were. A clean journal is shortened.
 func (j *Journal) settle(owner Owner, silent silence) error {
 	var errs []error

@@ -8,42 +8,42 @@ import (
 	"strings"
 )
 
-// Entry is a setting that is not what it was before homenode came.
+// Entry is a setting whose value differs from the one before homenode.
 type Entry struct {
 	Setting
-	Workload string   `json:"workload"` // the one it was changed for
+	Workload string   `json:"workload"` // the workload it was changed for
 	ID       uint64   `json:"id"`
 	Original string   `json:"original"`
-	Ours     []string `json:"ours"` // what it may be now because of us, newest last
-	// Equivalent: it was restored, to a value that means the same.
+	Ours     []string `json:"ours"` // values it may have now because of us, newest last
+	// Equivalent: it was restored to a value that means the same.
 	Equivalent bool   `json:"equivalent,omitempty"`
 	Since      uint64 `json:"since"` // seq of the first intent
-	// At is the ID that what started at the first intent would have; Given is all that it
-	// was ever made since, which those that started in the meantime may have. 0: nobody
-	// inherits this setting.
+	// At is the ID that a thread started at the first intent would have. Given is every
+	// value set since, which threads started in the meantime may have. 0: this setting is
+	// not inherited.
 	At    uint64   `json:"at,omitempty"`
 	Given []string `json:"given,omitempty"`
 
-	looks int // for heirs that found none, since it was put back
+	looks int // looks that found no heirs since it was put back
 }
 
-// Has says that a value was set by homenode. An original that was put back was not.
+// Has reports whether a value was set by homenode. An original that was put back was not.
 func (e Entry) Has(value string) bool {
 	return !e.Equivalent && value != e.Original && slices.Contains(e.Ours, value)
 }
 
-// back says that it was given back what it had, and is on record for its heirs only.
+// back reports that its original was put back, and that it is on record for its heirs
+// only.
 func (e Entry) back() bool { return e.At != 0 && len(e.Ours) == 1 && e.Ours[0] == e.Original }
 
-// shared says that it was changed for more than its own workload: a controller
-// switched on above. Only a restore of everything puts that back.
+// shared reports whether the setting was changed for more than its own workload: a
+// controller that was switched on above it. Only a restore of everything puts that back.
 func (e Entry) shared() bool { return strings.HasPrefix(e.Cgroup, "/") && e.Cgroup != e.Workload }
 
-// ledger is what all records together say.
+// ledger is the state that all records together give.
 type ledger map[Setting]*Entry
 
-// replay folds one record in. It is the only place where the meaning of records
-// is written down.
+// replay folds one record in. It is the only place that defines the meaning of records.
 func (l ledger) replay(r record) {
 	e := l[r.Setting]
 	switch r.Kind {
@@ -83,7 +83,7 @@ func (e *Entry) without(value string) []string {
 	return slices.DeleteFunc(slices.Clone(e.Ours), func(v string) bool { return v == value })
 }
 
-// entries lists what keep accepts, newest first: settings are put back in the
+// entries lists the entries that keep accepts, newest first: settings are put back in the
 // reverse of the order in which they were first replaced.
 func (l ledger) entries(keep func(Entry) bool) []Entry {
 	var all []Entry
@@ -113,7 +113,8 @@ func (l ledger) snapshot(seq uint64) []record {
 	return all
 }
 
-// records are the fewest of one setting: what it was once given, then what it may be.
+// records are the fewest records for one setting: the values once set, then those it may
+// have now.
 func (e Entry) records() (all []record) {
 	intent := record{Kind: kindIntent, Workload: e.Workload, Setting: e.Setting, ID: e.ID, At: e.At, Old: e.Original}
 	add := func(kind kind, value string) {

@@ -15,7 +15,7 @@ import (
 
 // storage is the journal's file; tests have one that crashes.
 type storage interface {
-	Load() ([]byte, error) // nil: there is none
+	Load() ([]byte, error) // nil: there is no file
 	Append(line []byte) error
 	Sync() error
 	Truncate(size int64) error
@@ -24,7 +24,7 @@ type storage interface {
 	Aside(name string, content []byte) error   // writes another file
 	Asides(prefix string) ([]string, error)    // lists those
 	Remove(file string) error
-	Unlock() // lets another one have it; Close does, too
+	Unlock() // releases the lock; Close does, too
 	Close() error
 }
 
@@ -59,7 +59,7 @@ func openDir(dir string) (*dirStorage, error) {
 	return d, nil
 }
 
-// takeLock holds dir/lock, which tells the pid of whoever holds it.
+// takeLock holds dir/lock, which contains the holder's pid.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -73,8 +73,8 @@ func takeLock(path string) (*os.File, error) {
 		f.Close()
 		return nil, locked(path)
 	}
-	// For people only: on a full disk there is no pid in it, and what must be put back
-	// must be put back all the same.
+	// For people only: on a full disk there is no pid in it, and settings must be put
+	// back all the same.
 	if err := f.Truncate(0); err == nil {
 		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
@@ -85,7 +85,7 @@ func locked(path string) error {
 	return fmt.Errorf("open journal: %s: %w%s: stop it first", filepath.Dir(path), ErrLocked, holder(path))
 }
 
-// holder is ", pid 123", or nothing where that is not written yet, or never will be.
+// holder is ", pid 123", or "" where that is not written yet, or never will be.
 func holder(path string) string {
 	pid, err := unix.ReadAtMost(path, maxLock)
 	if text := strings.TrimSpace(string(pid)); err == nil && text != "" {
@@ -101,7 +101,7 @@ func (d *dirStorage) openLog() (err error) {
 		d.log.Close()
 	}
 	d.log, err = os.OpenFile(d.path(logName), os.O_RDWR|os.O_APPEND, 0o600)
-	if errors.Is(err, fs.ErrNotExist) { // Replace makes it with its first line
+	if errors.Is(err, fs.ErrNotExist) { // Replace makes the file with its first line
 		d.log = nil
 		return nil
 	}
@@ -130,12 +130,13 @@ func (d *dirStorage) Append(line []byte) error {
 func (d *dirStorage) Sync() error               { return d.log.Sync() }
 func (d *dirStorage) Truncate(size int64) error { return d.log.Truncate(size) }
 
-// errReplaced: the new content is there, but its name may not outlive a crash of the
+// errReplaced: the new content is there, but its name may not survive a crash of the
 // machine.
 var errReplaced = errors.New("the directory could not be synced")
 
-// Replace writes beside and renames, then syncs the directory. What is appended later goes
-// to the file that has the name, whatever fails: it is opened before it gets it.
+// Replace writes a file beside the log and renames it, then syncs the directory. The file
+// is opened before it gets the name, so later appends go to the file with that name,
+// whatever fails.
 func (d *dirStorage) Replace(content []byte) error {
 	next := d.path(logName + ".new")
 	f, err := writeSynced(next, content)
@@ -185,7 +186,7 @@ func (d *dirStorage) Archive(name string, content []byte) error {
 	return d.Replace(content)
 }
 
-// Unlock leaves all but the lock as it is: another thread may be within any call.
+// Unlock leaves everything but the lock as it is: another thread may be within any call.
 func (d *dirStorage) Unlock() { d.lock.Close() }
 
 // Close closes the file and, by that, gives up the lock.
@@ -200,9 +201,9 @@ func (d *dirStorage) Close() error {
 	return err
 }
 
-// Peek reads the journal in dir without its lock, for those who only look. One
-// that is not there, or is of another boot, has no entries. One of another version is an
-// error, as for Open. With ErrDamaged there are the entries that can be read.
+// Peek reads the journal in dir without its lock, for readers. A journal that is missing,
+// or is of another boot, has no entries. One of another version is an error, as for Open.
+// With ErrDamaged, Peek returns the entries that can be read.
 func Peek(dir, boot string) ([]Entry, error) {
 	data, err := unix.ReadAtMost(filepath.Join(dir, logName), maxJournal)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,13 +8,14 @@ import (
 	"homenode/internal/kernel"
 )
 
-// mostSwept are looked at in one call: a file each, or a question to a manager. Those that
-// are left over come with the next call, as a map has no order.
+// mostSwept is the number of entries that one call checks: a file each, or a question to
+// a manager. The rest follow in later calls, as a map has no order.
 const mostSwept = 256
 
-// EndGone ends the records of what is there no more, of workloads that their reader does
-// not see any more: nobody will ask for them again, and a long life would gather them all.
-// A cgroup that is only empty keeps its record. What cannot be read keeps it, too.
+// EndGone ends the records of settings that no longer exist, for workloads that their
+// reader no longer sees. No later call would ask for them, and a long run would collect
+// them all. A cgroup that is only empty keeps its record, and so does a setting that
+// cannot be read.
 func (j *Journal) EndGone(owner Owner, seen func(workload string) bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

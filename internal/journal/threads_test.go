@@ -46,7 +46,7 @@ func pin(thread int, release bool, ids ...int) action.Step {
 	return action.Step{Kind: action.PinThread, Workload: "pid:5", Thread: thread, CPUs: set.FromCPUs(ids...), Release: release}
 }
 
-// threadScript holds, lets go, moves on, and binds a cgroup in between.
+// threadScript holds, releases, moves, and binds a cgroup in between.
 var threadScript = []action.Step{
 	pin(7, true, 5), pin(8, false, 2), pin(7, true, 6), cpus("/demo/a", 0, 1), pin(8, false, 3), pin(7, false, 4),
 	pin(8, false), pin(7, true, 1), pin(8, true, 0), restoreStep("pid:5"), pin(7, false, 2),
@@ -70,8 +70,9 @@ func runThreads(t *testing.T, w *world) *Journal {
 	return j
 }
 
-// Stopped at every operation, within every append, and within the restore after it: no
-// thread keeps an affinity of ours, nor do those that they started while they had one.
+// The script is stopped at every operation, within every append, and within the restore
+// after it. No thread keeps an affinity of ours, nor do those that it started while it
+// had one.
 func TestEveryCrashWithThreads(t *testing.T) {
 	everyCrash(t, newThreadWorld())
 	fertile := newThreadWorld()
@@ -117,8 +118,8 @@ type syncs struct {
 
 func (s *syncs) Sync() error { s.n++; return s.world.Sync() }
 
-// What a held thread was is fsynced once; where it goes after that, and what is released
-// at once, not.
+// The original of a held thread is fsynced once. Later moves, and threads that are
+// released at once, are not fsynced.
 func TestThreadsAreSyncedOnce(t *testing.T) {
 	w := newThreadWorld()
 	s := &syncs{world: w}
@@ -169,8 +170,8 @@ func TestThreadsDrift(t *testing.T) {
 	}
 }
 
-// What inherited a value of ours is given back what was there before, whoever has it
-// now, and however late it is seen; what was there before, or is known, is not touched.
+// A thread that inherited a value of ours gets back what was there before, however late
+// it is seen. A thread that was there before, or is known, is not touched.
 func TestHeirs(t *testing.T) {
 	w := newThreadWorld()
 	j := mustOpen(t, w)
@@ -195,8 +196,8 @@ func TestHeirs(t *testing.T) {
 	}
 }
 
-// Who was put back is kept for two looks: one that was being started may be seen late.
-// Then it is forgotten, and what its owner makes of it is no change after us.
+// A thread that was put back is kept for two looks: one that was being started may be
+// seen late. Then it is forgotten, and a change by its owner is no drift.
 func TestReleasedIsForgotten(t *testing.T) {
 	w := newThreadWorld()
 	j := mustOpen(t, w)
@@ -223,7 +224,7 @@ func TestReleasedIsForgotten(t *testing.T) {
 	}
 	a.Apply(ctx, pin(8, false, 2))
 	if a.Apply(ctx, pin(8, true, 2)); w.files[thread8] != "0-3" {
-		t.Errorf("one that is held there already is not released: %v", w.files)
+		t.Errorf("a thread that is held there already is not released: %v", w.files)
 	}
 	w.files[thread7] = "2"
 	if got, err := j.Restore(ctx, w); err != nil || len(got) != 2 || got[1].Result != Already || w.files[thread7] != "2" {
@@ -231,7 +232,8 @@ func TestReleasedIsForgotten(t *testing.T) {
 	}
 }
 
-// A thread's number alone names none, and threads that ended do not stay on record.
+// A thread's number alone does not identify it, and threads that ended do not stay on
+// record.
 func TestNumbersAreUsedAgain(t *testing.T) {
 	w := newThreadWorld()
 	j := mustOpen(t, w)
@@ -283,7 +285,7 @@ func TestReleaseFailsHalfway(t *testing.T) {
 	}
 }
 
-// A shortened journal still knows what was given before, and what is there now.
+// A shortened journal still knows the values set before, and the present value.
 func TestCompactKeepsWhatWasGiven(t *testing.T) {
 	for _, release := range []bool{false, true} {
 		w := newThreadWorld()

@@ -12,10 +12,10 @@ import (
 // ErrHangs: a loop that changes settings hangs, and not everything could be put back.
 var ErrHangs = errors.New("what is on record is put back by 'homenode restore', or the next start")
 
-// TakeFrom takes the journal away from a loop that hangs and may hold its locks, as if the
-// process had been killed there: it can be opened anew, and what hangs changes nothing any
-// more. While the loop is stuck within a write that cannot be: the write may land later.
-// false: the loop has ended meanwhile.
+// TakeFrom takes the journal away from a loop that hangs and may hold its locks, as if
+// the process had been killed there. It can be opened again, and the hanging loop changes
+// nothing any more. That is impossible while the loop is stuck within a write, which may
+// land later. false: the loop has ended meanwhile.
 func (j *Journal) TakeFrom(ctx context.Context, ended func() bool) (taken bool, err error) {
 	for !j.Abandon() {
 		select {

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// ErrNotInstalled says that the lab, or QEMU, is not there.
+// ErrNotInstalled means that the lab, or QEMU, is missing.
 var ErrNotInstalled = errors.New("the lab is not installed")
 
-// Assets are the files lab/build.sh makes.
+// Assets are the files that lab/build.sh makes.
 type Assets struct {
 	QEMU, Kernel, Initramfs, Plugin string
 	Debian                          string // disk of the Debian guest (lab/debian.sh); it need not be there
@@ -37,7 +37,7 @@ func findQEMU() (string, error) {
 	return qemu, nil
 }
 
-// FindAssets looks for QEMU and for what `make lab` builds in dir.
+// FindAssets searches for QEMU and for what `make lab` builds in dir.
 func FindAssets(dir string) (Assets, error) {
 	a := Assets{
 		Kernel:    filepath.Join(dir, "vmlinuz"),

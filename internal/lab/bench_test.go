@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// benchFile is the file of results that a bench's variable names, and how many repeats are
-// asked for: 3 unless told otherwise. Without the variable the test is skipped: it
-// measures, and the script does that.
+// benchFile is the file of results that a bench's variable names, and the number of
+// repeats: 3 by default. Without the variable the test is skipped: it is a measurement,
+// which the script runs.
 func benchFile(t *testing.T, variable, script string) (file string, repeats int) {
 	t.Helper()
 	if file = os.Getenv(variable); file == "" {
@@ -30,8 +30,7 @@ func benchFile(t *testing.T, variable, script string) (file string, repeats int)
 	return file, repeats
 }
 
-// benchOnly are those whose name has what HOMENODE_BENCH_ONLY says in it: all, if it says
-// nothing.
+// benchOnly are those whose name contains HOMENODE_BENCH_ONLY: all, if that is empty.
 func benchOnly[T any](t *testing.T, all []T, name func(T) string) []T {
 	t.Helper()
 	part := os.Getenv("HOMENODE_BENCH_ONLY")

@@ -20,10 +20,10 @@ import (
 // testIdleRate: a test that waits for the guest mostly waits for its timers.
 const testIdleRate = 8
 
-// Tests share guests: a test has one to itself, and hands it on to the next that wants its
-// kind. So there are as many of a kind as tests that run at once ever wanted. A guest that
-// no test has rests (SIGSTOP): an idle one takes some of the host's time, and it does not
-// notice (TestLabSuspended).
+// Tests share guests: a test has one to itself, and hands it on to the next that needs
+// its kind. So there are at most as many of a kind as tests that run at once. A guest
+// without a test rests (SIGSTOP): an idle one takes some of the host's time, and it does
+// not notice (TestLabSuspended).
 var (
 	guestsMu sync.Mutex
 	resting  = map[string][]*Guest{} // by kind
@@ -52,8 +52,8 @@ func guest(t *testing.T, shape, cgroup string) *Guest {
 	return shared(t, shape+"/"+cgroup, labOptionsFor(t, shape, cgroup))
 }
 
-// shared is a guest of a kind. What a failed test leaves in its guest is no other test's
-// trouble: the guest ends with it.
+// shared is a guest of a kind. A failed test does not leave its guest to others: the
+// guest ends with it.
 func shared(t *testing.T, kind string, o Options) *Guest {
 	t.Helper()
 	g := wake(t, kind)
@@ -150,9 +150,9 @@ type loadReport struct {
 	Perf whole `json:"perf"`
 }
 
-// whole are counts of events that were on the PMU all the time. homenode-load gives
-// null for any other, also for one that needs no counter (dram<n>): it waits, too,
-// behind a group of its context that found none.
+// whole are counts of events that were on the PMU all the time. homenode-load gives null
+// for any other, also for one that needs no counter (dram<n>): it also waits behind a
+// group of its context that found no counter.
 type whole map[string]float64
 
 func (w *whole) UnmarshalJSON(data []byte) error {
@@ -180,7 +180,7 @@ func runLoad(t *testing.T, g *Guest, args ...string) loadReport {
 	return r
 }
 
-// within says whether got is want ± share; it fails the test if not.
+// within fails the test if got is not want ± share, and reports it.
 func within(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= share*want) {
@@ -233,9 +233,9 @@ func countEveryNode(t *testing.T, g *Guest) {
 	}
 }
 
-// What fits into a cache does not leave it, wherever the kernel finds pages for it: an
-// L2 of 64 KiB holds four of one colour, so that eight may not fit. Node 0 has what else
-// runs in the guest: another one's caches are more its own.
+// What fits into a cache stays in it, wherever the kernel finds pages for it. An L2 of 64
+// KiB holds four of one colour, so eight may not fit. Everything else in the guest runs
+// on node 0; another node's caches are quieter.
 func countCaches(t *testing.T, g *Guest) {
 	node := deviceNode(g.Shape)
 	cpu, _ := g.Shape.Nodes[node].CPUs.First()
@@ -311,8 +311,8 @@ func sameSet(a, b []int) bool {
 	return len(a) == len(b)
 }
 
-// The guest's clock is the model's: what a program sleeps and computes takes as long by
-// either, model on or off, and the tick comes at its rate.
+// The guest's clock is the model's: what a program sleeps and computes takes equally long
+// by either, model on or off, and the tick comes at its rate.
 func TestLabOneClock(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "four", "v2")
@@ -331,8 +331,8 @@ func TestLabOneClock(t *testing.T) {
 			if guest < 3 || math.Abs(guest-model) > 0.1 {
 				t.Errorf("%s, %s: %.2f s by the guest's clock, %.3f s by the model's", state, what, guest, model)
 			}
-			// an idle CPU has none, so before and after the load there are few; other timers of
-			// the kernel are among them, a few a second
+			// an idle CPU has no tick, so before and after the load there are few; other
+			// timers of the kernel are included, a few a second
 			if what == "busy" && state == "on" && (ticks < 0.98*guestHZ*3 || ticks > 1.06*guestHZ*guest) {
 				t.Errorf("%s, %s: %.0f ticks in %.2f s, want %d a second", state, what, ticks, guest, guestHZ)
 			}
@@ -349,8 +349,8 @@ homenode-load control %s > /dev/null
 look; %s > /dev/null; look
 homenode-load control off > /dev/null`
 
-// A host that stops QEMU for a while, or a debugger that does, is nothing the guest
-// notices: its clock stood still, too.
+// A guest does not notice that a host, or a debugger, stops QEMU for a while: its clock
+// stood still, too.
 func TestLabSuspended(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

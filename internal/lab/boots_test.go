@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// One boot in forty hung on a busy host before the kernel had printed anything: a vCPU whose
-// thread was late did not keep the clock (homenode_clock_resume). HOMENODE_BOOTS is how many are tried, four at a time, so that each has
-// half a CPU of a host with two: every one must answer.
+// One boot in forty hung on a busy host before the kernel had printed anything: a vCPU
+// whose thread was late did not keep the clock (homenode_clock_resume). HOMENODE_BOOTS is
+// the number of boots to try, four at a time, so that each has half a CPU of a host with
+// two: every one must answer.
 func TestLabBoots(t *testing.T) {
 	t.Parallel()
 	n, err := strconv.Atoi(os.Getenv("HOMENODE_BOOTS"))

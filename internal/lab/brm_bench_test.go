@@ -15,7 +15,7 @@ import (
 	"homenode/internal/trial"
 )
 
-// raoProgram is one of a mix, and where its threads are put by hand: to its memory.
+// raoProgram is a program of a mix, and where its threads are put by hand: to its memory.
 type raoProgram struct{ load, hand string }
 
 type raoMix struct {
@@ -24,10 +24,10 @@ type raoMix struct {
 }
 
 // raoMixes are Rao's parallel and multiprogrammed mixes (papers, §2) as far as the load
-// has them and four vCPUs on two nodes hold them: as many threads as CPUs, memory put on
-// a node, threads started wherever Linux likes. Barriers spin, one every 4,096 operations:
-// some 20 ms where sets fit nowhere, 1 ms of hardware (time_factor), as NAS's are. Written
-// before their first run.
+// supports them and four vCPUs on two nodes hold them: as many threads as CPUs, memory
+// put on a node, threads started wherever Linux puts them. Barriers spin, one every 4,096
+// operations: some 20 ms where sets fit nowhere, 1 ms of hardware (time_factor), as in
+// NAS. Written before their first run.
 var raoMixes = []raoMix{
 	{"parallel", []raoProgram{ // sets that fit into no cache, little shared
 		{"rao --threads 2 --ws 2MiB --sharing 4KiB --share-every 64 --thp off --bind-mem 0", "0-1"},
@@ -58,7 +58,7 @@ var raoMixes = []raoMix{
 // moves none.
 var raoArms = []string{"default", "brm", "brm --hold", "by hand"}
 
-// raoRun is what became of one.
+// raoRun is the result of one run.
 type raoRun struct {
 	Mix    string    `json:"mix"`
 	Arm    string    `json:"arm"`

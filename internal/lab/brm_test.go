@@ -10,7 +10,7 @@ import (
 )
 
 // setUpBRM starts a chase of two threads on node 0's CPUs whose memory is on node 1, and
-// then lets it run anywhere; and somebody who sleeps and wakes. The kernel's own
+// then lets it run anywhere; and a process that sleeps and wakes. The kernel's own
 // balancing of memory is off: it would bring the memory instead.
 const setUpBRM = `
 echo 0 > /proc/sys/kernel/numa_balancing
@@ -23,7 +23,7 @@ sh -c 'while :; do sleep 0.2; done' </dev/null >/dev/null 2>&1 & W=$!
 echo $L $W
 `
 
-// startBRM brings the threads to node 0's CPUs, and lets them go.
+// startBRM brings the threads to node 0's CPUs, and releases them.
 const startBRM = `
 for m in 3 f; do
 	for t in /proc/%[1]s/task/*; do taskset -p $m ${t##*/} > /dev/null || exit 1; done
@@ -60,10 +60,10 @@ type brmFigure struct {
 	How   string
 }
 
-// Threads find the node of their memory: most of their time in the end is on its CPUs,
-// and more of their reads are local than in the beginning. Who is not tagged stays where
-// he is, and in the end everybody may run where he might before. How fast depends on
-// chance and on the host: each try is looked at by counts alone.
+// Threads find the node of their memory: at the end most of their time is on its CPUs,
+// and more of their reads are local than at the beginning. An untagged thread stays where
+// it is, and in the end every thread may run where it could before. The speed depends on
+// chance and on the host: each try is judged by counts alone.
 func TestLabBRM(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -92,7 +92,7 @@ func TestLabBRM(t *testing.T) {
 			t.Fatalf("the threads did not find the node of their memory in %d tries", tries)
 		}
 	}
-	// let go of at once, they are where they were put until the kernel moves them
+	// released at once, they stay where they were put until the kernel moves them
 	mustRun(t, g, "sh", "-c", fmt.Sprintf(startBRM, load))
 	s := brmIn(t, g, load, watched, "--period", "50ms", "--for", "10s")
 	judgeBRM(t, s, "pid:"+load, "pid:"+watched)
@@ -111,7 +111,7 @@ func brmIn(t *testing.T, g *Guest, load, watched string, flags ...string) (s brm
 	return s
 }
 
-// judgeBRM says whether they found it, and fails where something must never be.
+// judgeBRM reports whether they found it, and fails on what must never happen.
 func judgeBRM(t *testing.T, s brmSummary, load, watched string) (found bool) {
 	t.Helper()
 	t.Logf("%+v", s)
@@ -131,7 +131,7 @@ func judgeBRM(t *testing.T, s brmSummary, load, watched string) (found bool) {
 	return found
 }
 
-// brmKilled: what kill -9 leaves, `homenode restore` puts back; SIGTERM leaves nothing.
+// brmKilled: `homenode restore` puts back what kill -9 leaves; SIGTERM leaves nothing.
 func brmKilled(t *testing.T, g *Guest, load, watched, before string) {
 	const start = `homenode brm --pid %s --period 50ms --hold </dev/null >/tmp/brm-out 2>&1 & echo $!`
 	affinity := func() string { return mustRun(t, g, "sh", "-c", fmt.Sprintf(affinityBRM, load, watched)) }

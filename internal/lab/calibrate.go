@@ -13,21 +13,21 @@ import (
 	"homenode/internal/set"
 )
 
-// ErrCalibration says that the lab credits memory to the wrong node.
+// ErrCalibration means that the lab credits memory to the wrong node.
 var ErrCalibration = errors.New("the lab's node map is wrong")
 
 const calibrationPages = 64
 
-// touched is what `homenode-load touch` prints: lines read of pages bound to a
-// node, and DRAM accesses counted meanwhile, by home node.
+// touched is the output of `homenode-load touch`: lines read of pages bound to a node,
+// and DRAM accesses counted meanwhile, by home node.
 type touched struct {
 	Node  int      `json:"node"`
 	Lines uint64   `json:"lines"`
 	DRAM  []uint64 `json:"dram"`
 }
 
-// Flat is a note when the guest's kernel was told to hide the nodes: then nothing
-// can be bound to one, and the map cannot be checked. "" = it was not.
+// Flat is a note when the guest's kernel was told to hide the nodes: then nothing can be
+// bound to one, and the map cannot be checked. "" = it was not told so.
 func Flat(cmdline []byte) string {
 	for _, arg := range strings.Fields(string(cmdline)) {
 		if arg == flatArg {
@@ -37,8 +37,8 @@ func Flat(cmdline []byte) string {
 	return ""
 }
 
-// Calibrate runs in the guest: for every node with memory it reads pages bound
-// to it and asks the PMU where they were counted. It leaves the model off.
+// Calibrate runs in the guest: for every node with memory it reads pages bound to it and
+// asks the PMU where they were counted. It leaves the model off.
 func Calibrate(nodes set.NodeSet) error {
 	if err := load("control", "on"); err != nil {
 		return err
@@ -73,7 +73,7 @@ func calibrateNode(node int) error {
 	return checkTouched(t, node)
 }
 
-// parseTouched refuses a count that was not taken (null): it is no 0.
+// parseTouched refuses a count that was not taken (null): it is not 0.
 func parseTouched(out []byte) (touched, error) {
 	var t struct {
 		touched
@@ -91,10 +91,10 @@ func parseTouched(out []byte) (touched, error) {
 	return t.touched, nil
 }
 
-// checkTouched wants every line on its own node, and next to nothing elsewhere.
-// The kernel's and the load program's own accesses are counted too: room for
-// half as many again on the node, and a quarter elsewhere. A wrong map puts every
-// line elsewhere.
+// checkTouched requires every line on its own node, and next to nothing elsewhere. The
+// kernel's and the load program's own accesses are counted too: that leaves room for half
+// as many again on the node, and a quarter elsewhere. A wrong map puts every line
+// elsewhere.
 func checkTouched(t touched, node int) error {
 	if t.Lines == 0 || node >= len(t.DRAM) {
 		return fmt.Errorf("calibrate node %d: %d lines read, %d nodes counted: %w", node, t.Lines, len(t.DRAM), ErrCalibration)

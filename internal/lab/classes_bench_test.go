@@ -25,10 +25,11 @@ import (
 
 type realProgram struct{ name, line string }
 
-// realPrograms are what the guest has of programs that somebody else wrote (busybox's),
-// on data in /trial/NODE. Each line is one piece of work. Written, with the lists of
-// data, before the first run; none was taken out afterwards. Changed for what they took:
-// data for all after gzip's ten model-seconds, the number for factor, which took minutes.
+// realPrograms are programs in the guest that were not written for this test (busybox's),
+// on data in /trial/NODE. Each line is one piece of work. They were written, with the
+// lists of data, before the first run; none was removed afterwards. Two things changed
+// because of the time they took: the data for all after gzip's ten model-seconds, and the
+// number for factor, which took minutes.
 var realPrograms = []realProgram{
 	{"gzip", "gzip -c part"},
 	{"gunzip", "gunzip -c text.gz"},
@@ -52,7 +53,7 @@ var realPrograms = []realProgram{
 	{"bc", `bc -q pi.bc`},
 }
 
-// realData makes the data of a node: words, few of them often, lines, numbers.
+// realData makes the data of a node: words (a few of them frequent), lines, numbers.
 // busybox and the data are on the node: a tmpfs of it.
 const realData = `set -eu
 homenode-load control off > /dev/null
@@ -134,7 +135,7 @@ func (r classesRow) String() string {
 		r.Beside.Class, r.Beside.Sensitive, r.Both.Class, r.Both.Sensitive, s(r.Both.Slowdowns), r.Default.Class, r.Default.Sensitive, r.Model)
 }
 
-// tellClasses prints in how many cases the inference is right.
+// tellClasses prints the number of cases in which the inference is right.
 func tellClasses(f classesFile) {
 	for _, how := range []struct {
 		name string
@@ -171,9 +172,9 @@ func inGroup(group, command, log string) string {
 	return fmt.Sprintf("sh -c 'echo $$ > /sys/fs/cgroup/trial/%s/cgroup.procs; %s' < /dev/null > /dev/null 2> %s &\n", group, command, log)
 }
 
-// tryScript has a command alone or beside a neighbour: CPU 0 is its own, all else but the
-// neighbour is on CPU 3. It prints the neighbour's report: phase 1 is before, phase 2 while
-// work is done.
+// tryScript runs a command alone or beside a neighbour: CPU 0 is its own, everything else
+// but the neighbour is on CPU 3. It prints the neighbour's report: phase 1 is before,
+// phase 2 during the work.
 func tryScript(command, neighbour string, node int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `set -u
@@ -194,14 +195,15 @@ homenode-load control on --phase 1 > /dev/null
 	return b.String()
 }
 
-// work is n pieces of a program's work, in its cgroup, waited for, with the model's clock
-// before and after: who enters a cgroup waits for the kernel a while, which is not work.
+// work is n pieces of a program's work, run in its cgroup to their end, with the model's
+// clock before and after. Entering a cgroup takes a while in the kernel, which is not
+// work.
 func work(line string, n int) string {
 	loop := fmt.Sprintf("homenode-load control on --phase 2 > /tmp/t/begin; i=0; while [ $i -lt %d ]; do ./busybox %s > /dev/null; i=$((i + 1)); done; homenode-load control on --phase 3 > /tmp/t/end", n, line)
 	return strings.TrimSuffix(inGroup("p", loop, "/tmp/t/p.err"), " &\n") + "\necho == begin; cat /tmp/t/begin; echo == end; cat /tmp/t/end\n"
 }
 
-// recordWindows while a program works on and on.
+// recordWindows records while a program works continuously.
 func recordWindows(command string) string {
 	return inGroup("p", command, "/tmp/t/p.err") + `sleep 2
 timeout 100 homenode record --windows /tmp/t/w --for 20s --period 2s --penalty --workload '/trial/*' < /dev/null > /dev/null 2> /tmp/t/r.err || cat /tmp/t/r.err >&2
@@ -292,9 +294,9 @@ func calibrate(ctx context.Context, g *Guest, m machine.Machine) (animal.Infer, 
 	return animal.DefaultConfig().Infer.Calibrated(r)
 }
 
-// tryProgram: how long it takes alone, beside the devil and with its memory on the other
-// node, each against alone in the same repeat; what it does to the rabbit; and what
-// windows tell.
+// tryProgram measures how long the program takes alone, beside the devil and with its
+// memory on the other node, each against alone in the same repeat; its effect on the
+// rabbit; and the windows.
 func tryProgram(ctx context.Context, g *Guest, name, line string, infer animal.Infer, m machine.Machine, repeats int) (row classesRow, err error) {
 	row = classesRow{Program: name}
 	once, err := tryOnce(ctx, g, work(line, 1), noNeighbour, 0)
@@ -347,7 +349,7 @@ func tryProgram(ctx context.Context, g *Guest, name, line string, infer animal.I
 	return row, errors.Join(errs[:]...)
 }
 
-// keepRecording leaves windows beside the results, to be looked at.
+// keepRecording leaves windows beside the results, for inspection.
 func keepRecording(name string, rec window.Recording) error {
 	dir := os.Getenv("HOMENODE_BENCH_CLASSES") + ".windows"
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -367,14 +369,14 @@ func keepRecording(name string, rec window.Recording) error {
 	return err
 }
 
-// asModelled has the shape's caches: QEMU's CPUs tell of others, one for each, that
-// nothing models.
+// asModelled has the shape's caches: QEMU's CPUs report others, one for each, which are
+// not modelled.
 func asModelled(rec window.Recording, m machine.Machine) window.Recording {
 	rec.Machine = m
 	return rec
 }
 
-// inferred is what animal takes /trial/p for after these windows.
+// inferred is animal's class for /trial/p after these windows.
 func inferred(m machine.Machine, infer animal.Infer, windows ...[]window.Window) (animal.Verdict, []animal.Bounds, error) {
 	study := classes.New(m, infer)
 	for _, w := range slices.Concat(windows...) {

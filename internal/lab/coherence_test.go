@@ -28,8 +28,8 @@ const (
 	handing = "handoff --threads 2 --ws 32KiB --thp on --ops 512000 --cpus "
 )
 
-// A buffer that one core modifies and another reads: every line is a transfer at the
-// latency between the two, and every store then an upgrade that takes one copy away.
+// One core modifies a buffer and another reads it: every line is a transfer at the
+// latency between the two, and every later store an upgrade that takes one copy away.
 // Between threads of a core nothing moves.
 func TestLabHandoff(t *testing.T) {
 	t.Parallel()
@@ -69,10 +69,10 @@ func TestLabHandoff(t *testing.T) {
 	})
 }
 
-// Two CPUs that add to one line: after each add the line goes to the other, which has
-// asked meanwhile. An add waits for the other's transfer and for its own: two latencies,
-// less what it does itself between two adds. While one is in the timer's interrupt the
-// other adds alone, thirteen times as fast: so not every add is a transfer.
+// Two CPUs add to one line: after each add the line goes to the other, which has asked
+// for it meanwhile. An add waits for the other's transfer and for its own: two latencies,
+// less its own work between two adds. While one is in the timer's interrupt the other
+// adds alone, thirteen times as fast: so not every add is a transfer.
 func TestLabSharedLine(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "smt", "v2")
@@ -112,8 +112,8 @@ func TestLabUncorePenalty(t *testing.T) {
 	})
 }
 
-// Each line stored to in a buffer that no cache holds comes in once and goes out once;
-// of lines that are only read none goes out.
+// Each line stored to in a buffer that no cache holds comes in once and goes out once.
+// Lines that are only read do not go out.
 func TestLabWriteBacks(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "smt", "v2")
@@ -123,7 +123,8 @@ func TestLabWriteBacks(t *testing.T) {
 		const stores = "stream --write --threads 1 --ws 8MiB --ops 1000000 --cpus 0 --bind-mem 1"
 		p := perfOf(t, g, "writebacks,remote-stores", stores)
 		within(t, "stores: lines in", p["remote-stores"], n, 0.001)
-		// the timer's interrupt pushes some out, too, and has lines of its own; so do other tasks
+		// the timer's interrupt pushes some out, too, and has lines of its own; so do
+		// other tasks
 		all := perfOf(t, g, "writebacks:uk", stores)
 		if p["writebacks"] > 1.001*n || all["writebacks"] < 0.999*n {
 			t.Errorf("stores: %.0f lines out by the program, %.0f with the kernel: want %d between", p["writebacks"], all["writebacks"], n)
@@ -140,7 +141,7 @@ func TestLabWriteBacks(t *testing.T) {
 	})
 }
 
-// PAUSE takes 140 cycles: who waits in a loop gets few rounds of it done.
+// PAUSE takes 140 cycles: a loop that waits completes few rounds.
 func TestLabPause(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -156,7 +157,7 @@ func TestLabPause(t *testing.T) {
 }
 
 // Threads of a core share its issue slots: two that compute take two cycles an
-// instruction; beside one that waits for memory it is next to one.
+// instruction. Beside one that waits for memory it is close to one.
 func TestLabSMT(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "smt", "v2")
@@ -174,7 +175,8 @@ func TestLabSMT(t *testing.T) {
 			t.Run(c.what, func(t *testing.T) {
 				defer background(t, g, c.other)()
 				p := perfOf(t, g, "cycles,instructions", "spin --threads 1 --cpus 0 --ops 20000")
-				// a sibling waits for memory in its ticks, 4 % of its time, and leaves slots then
+				// a sibling waits for memory in its ticks, 4 % of its time, and leaves
+				// slots free then
 				if got := p["cycles"] / p["instructions"]; got < 1+(c.want-1)*0.93-0.02 || got > c.want*1.02 {
 					t.Errorf("%.3f cycles an instruction, want %.3f, or a little less", got, c.want)
 				}
@@ -205,7 +207,7 @@ func background(t *testing.T, g *Guest, args string) (stop func()) {
 	return stop
 }
 
-// stopBackground gives the load 20 seconds: it looks for its end each 4,096 loads.
+// stopBackground gives the load 20 seconds: it checks for its end every 4,096 loads.
 const stopBackground = `
 p=$(cat /tmp/bg.pid) n=0
 kill $p
@@ -226,8 +228,8 @@ func modelTime(t *testing.T, g *Guest, cycles uint64) (now labStatus) {
 	return now
 }
 
-// A controller serves what it can and no more, whatever it is asked for: here twice
-// as much.
+// A controller serves what it can and no more, however much is requested: here twice as
+// much.
 func TestLabCapacity(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "four", "v2")

@@ -14,8 +14,8 @@ import (
 	"homenode/internal/trial"
 )
 
-// costLoads are what the lab's price is measured with: each kind of access that the
-// model tells apart, and two that share lines.
+// costLoads are the loads for measuring the lab's cost: each kind of access that the
+// model distinguishes, and two that share lines.
 var costLoads = []struct{ name, args string }{
 	{"chase, DRAM", "chase --threads 1 --ws 8MiB --cpus 0 --bind-mem 0 --ops 4000000 --perf loads"},
 	{"chase, L2", "chase --threads 1 --ws 32KiB --cpus 0 --bind-mem 0 --ops 16000000 --perf loads"},
@@ -29,9 +29,9 @@ var costLoads = []struct{ name, args string }{
 	{"one line for four", "share --threads 4 --sharing 64 --cpus 0-3 --ops 30000 --perf loads"},
 }
 
-// What coherence costs the host: CPU time of QEMU, of the same loads with the directory
-// and without, in turns. Issue: at most 1.5 times. The last two are not in the sum:
-// without coherence they are other loads, which never wait for a line.
+// The cost of coherence for the host: CPU time of QEMU for the same loads with the
+// directory and without, in turns. Issue: at most 1.5 times. The last two are not in the
+// sum: without coherence they are other loads, which never wait for a line.
 func TestBenchCoherence(t *testing.T) {
 	file := os.Getenv("HOMENODE_BENCH")
 	if file == "" {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// counting is what `homenode-lab count` prints.
+// counting is the output of `homenode-lab count`.
 type counting struct {
 	Cgroups            map[string]map[string][]uint64
 	Files              map[string]int
@@ -28,8 +28,8 @@ const (
 	atRemote       = 4
 )
 
-// countWhile runs scripts, each in a cgroup of its own below /sys/fs/cgroup/MOUNT, all
-// at once, while `homenode-lab count` counts these cgroups.
+// countWhile runs scripts, each in a cgroup of its own below /sys/fs/cgroup/MOUNT, all at
+// once, while `homenode-lab count` counts these cgroups.
 func countWhile(t *testing.T, g *Guest, mount string, args []string, scripts ...string) counting {
 	t.Helper()
 	var b strings.Builder
@@ -45,7 +45,8 @@ func countWhile(t *testing.T, g *Guest, mount string, args []string, scripts ...
 	fmt.Fprintf(&b, "rm -f /ready; homenode-lab count --ready /ready %s %s </dev/null >/count.json 2>/count.err &\ncounter=$!\n", strings.Join(args, " "), list)
 	b.WriteString("until [ -e /ready ]; do kill -0 $counter || { cat /count.err >&2; exit 1; }; sleep 0.1; done\nloads=\n")
 	for i, s := range scripts {
-		// BPF sees who entered a cgroup when it is switched to next, perf at once: sleep is a switch.
+		// BPF sees a task that entered a cgroup at its next switch, perf at once: sleep
+		// is a switch.
 		fmt.Fprintf(&b, "(echo 0 > /sys/fs/cgroup%s/c%d/cgroup.procs; sleep 0.1; exec %s </dev/null >/dev/null 2>&1) & loads=\"$loads $!\"\n", mount, i, s)
 	}
 	b.WriteString("wait $loads\nkill -TERM $counter; wait $counter\ncat /count.json\n")
@@ -57,9 +58,9 @@ func countWhile(t *testing.T, g *Guest, mount string, args []string, scripts ...
 	return c
 }
 
-// A million reads of DRAM are a million to perf's groups and to BPF, of the right node
-// and in the right cgroup, though three cgroups share one CPU. What a sample of the
-// ticks says is near it, in proportion to the instructions.
+// A million reads of DRAM are a million for perf's groups and for BPF, of the right node
+// and in the right cgroup, though three cgroups share one CPU. A sample of the ticks
+// gives a figure near it, in proportion to the instructions.
 func TestLabCountByBPF(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ version, mount, controller string }{{"v2", "", ""}, {"v1", "/cpuset", "cpuset"}} {
@@ -87,9 +88,9 @@ func TestLabCountByBPF(t *testing.T) {
 	}
 }
 
-// judgeSample: what 1 of 16 ticks tell, scaled by the clocks, against all of it. That
-// clocks and counts are of the same stays is what makes it right on average; how far off
-// it is depends on how many stays there were.
+// judgeSample compares what 1 of 16 ticks shows, scaled by the clocks, with the full
+// count. It is right on average because clocks and counts are of the same stays. The
+// error depends on the number of stays.
 func judgeSample(t *testing.T, r counting) {
 	t.Helper()
 	for dir, all := range r.Cgroups["bpf"] {
@@ -126,7 +127,8 @@ func judgeCounts(t *testing.T, g *Guest, r counting) {
 				t.Errorf("%s: %d reads of the wrong node, %d of the right one", dir, far, near)
 			}
 		}
-		// What BPF does not see of a stay that began by entering is next to nothing of a million.
+		// What BPF misses of a stay that began by entering is next to nothing of a
+		// million.
 		for f, n := range r.Cgroups["perf"][dir] {
 			if n > 1_000_000 && f != int(perf.Clock) {
 				compared++
@@ -141,7 +143,7 @@ func judgeCounts(t *testing.T, g *Guest, r counting) {
 	}
 }
 
-// kernelWork is what a way to count adds to a context switch in the lab.
+// kernelWork is what a way of counting adds to a context switch in the lab.
 type kernelWork struct {
 	How     string  `json:"how"`
 	Cgroups int     `json:"cgroups"`
@@ -151,7 +153,7 @@ type kernelWork struct {
 	Added   float64 `json:"added"`
 }
 
-// Two shells of two cgroups on one CPU hand a line to and fro.
+// Two shells of two cgroups on one CPU pass a line back and forth.
 const (
 	pingScript = `i=0; while [ $i -lt 2000 ]; do echo x >&3; read x <&4; i=$((i+1)); done; echo q >&3`
 	pongScript = `while read x <&3 && [ $x = x ]; do echo x >&4; done`

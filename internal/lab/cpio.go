@@ -68,8 +68,8 @@ func parents(name string) []string {
 	return dirs
 }
 
-// programs are what the guest has of homenode: both programs of a folder, by default this
-// program's own.
+// programs are the homenode programs in the guest: both programs of a folder, by default
+// this program's own.
 func programs(dir string) (files []guestFile, err error) {
 	if dir == "" {
 		exe, err := os.Executable()

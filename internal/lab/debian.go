@@ -60,7 +60,7 @@ func (o Options) checkDebian() error {
 	return nil
 }
 
-// debianSerial is how lab/guest/init knows the disk.
+// debianSerial identifies the disk for lab/guest/init.
 const debianSerial = "homenode-root"
 
 // debianArgs are the disk, whose writes QEMU keeps in a file without a name, and
@@ -73,7 +73,7 @@ func debianArgs(p bootPlan) []string {
 	return []string{"-drive", "file=" + p.assets.Debian + ",format=raw,if=none,id=root,snapshot=on", "-device", device}
 }
 
-// Check says what Boot would refuse, before anything is started.
+// Check returns what Boot would refuse, before anything is started.
 func (o Options) Check() error {
 	_, err := o.complete()
 	return err

@@ -19,8 +19,8 @@ mao: {max_binds_per_window: 4, backoff_windows: 1, backoff_cap: 1}
 actuate: {max_stall: 1s}
 `
 
-// containerLoad has its memory on node 1, since its parent has no other at first. It wants
-// two CPUs, and that node has but one that is not reserved.
+// containerLoad has its memory on node 1, because its parent has no other at first. It
+// needs two CPUs, and that node has only one that is not reserved.
 const containerLoad = "/bin/homenode-load chase --threads 2 --ws 4MiB --shared --thp off --ready /web.ready"
 
 const startContainerAgent = `
@@ -31,9 +31,9 @@ echo $! > /tmp/c.pid
 // endContainerAgent waits until it has ended.
 const endContainerAgent = `kill -%s $(cat /tmp/c.pid); while kill -0 $(cat /tmp/c.pid) 2>/dev/null; do sleep 0.1; done`
 
-// programOnNode0 has the program's file there before the container starts: of its 258 pages
-// those that are mapped would move inside the runtime's write, as no agent of one container
-// moves what others may map too.
+// programOnNode0 puts the program's file there before the container starts. Of its 258
+// pages those that are mapped would move inside the runtime's write, as an agent of one
+// container does not move what others may map too.
 const programOnNode0 = "sync; echo 1 > /proc/sys/vm/drop_caches; for f in " + container + "/bin/homenode-load /var/lib/docker/*/*/diff/bin/homenode-load; do [ ! -e $f ] || taskset 1 cat $f > /dev/null; done; "
 
 // runtimeCase is one way to run the container "web".
@@ -42,14 +42,14 @@ type runtimeCase struct {
 	narrow, wide       string // what the cgroup's parent has: node 1, all nodes
 	cgroup             string // a script that prints it
 	setting            string // of the journal
-	drift              string // somebody else sets CPUs 1-3
+	drift              string // another process sets CPUs 1-3
 }
 
 func (c runtimeCase) show(cgroup string) string {
 	return "cd /sys/fs/cgroup" + cgroup + " && cat cpuset.cpus.effective cpuset.mems.effective"
 }
 
-// A container of containerd's, with its own cgroups and with systemd's; one of Docker's.
+// A container of containerd, with its own cgroups and with systemd's; one of Docker.
 func TestLabDebianContainers(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
@@ -89,9 +89,9 @@ func TestLabDebianContainers(t *testing.T) {
 	})
 }
 
-// bindContainer sees a container bound through its runtime: CPUs, then pages, then nodes,
-// and the runtime moves next to nothing. SIGTERM gives back what it might use; after
-// SIGKILL restore does; what somebody else set in between is his.
+// bindContainer checks that a container is bound through its runtime: CPUs, then pages,
+// then nodes, and the runtime moves next to nothing. SIGTERM gives back what it could
+// use; after SIGKILL restore does; a value that another process set in between stays.
 func bindContainer(t *testing.T, g *Guest, c runtimeCase) {
 	start := func() string {
 		t.Helper()
@@ -130,7 +130,7 @@ func bindContainer(t *testing.T, g *Guest, c runtimeCase) {
 	if now := mustRun(t, g, "sh", "-c", c.show(cg)); now != "0-1\n0\n" {
 		t.Errorf("killed, it left %q", now)
 	}
-	// The runtime may not answer in time: then the record is kept, and it is asked again.
+	// The runtime may not answer in time: then the record stays, and it is asked again.
 	said := mustRun(t, g, "sh", "-c", "until homenode restore --config /etc/c.yaml; do sleep 1; done")
 	if after := mustRun(t, g, "sh", "-c", c.show(cg)); after != before || !strings.Contains(said, `stands for ""`) {
 		t.Errorf("after restore: %q, before: %q\n%s", after, before, said)
@@ -150,7 +150,7 @@ func leaveDrift(t *testing.T, g *Guest, c runtimeCase, cg string) {
 	time.Sleep(time.Second)
 	mustRun(t, g, "sh", "-c", fmt.Sprintf(endContainerAgent, "TERM"))
 	if now := mustRun(t, g, "sh", "-c", "cat /sys/fs/cgroup"+cg+"/cpuset.cpus"); now != "1-3\n" {
-		t.Errorf("what somebody else set became %q; the agent's log:\n%s", now, mustRun(t, g, "cat", "/tmp/c.log"))
+		t.Errorf("what another process set became %q; the agent's log:\n%s", now, mustRun(t, g, "cat", "/tmp/c.log"))
 	}
 }
 

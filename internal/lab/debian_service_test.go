@@ -22,7 +22,7 @@ mao: {max_binds_per_window: 4, backoff_windows: 1, backoff_cap: 1}
 actuate: {max_stall: 1s}
 `
 
-// startServed has a unit whose processes are not root's: looking at them and moving their
+// startServed has a unit whose processes are not root's: reading them and moving their
 // pages takes capabilities. Its memory is on node 1, and then it has no binding.
 const startServed = `
 systemctl stop lone 2>/dev/null || true
@@ -34,7 +34,7 @@ systemctl set-property --runtime lone.service AllowedMemoryNodes=0-1 AllowedCPUs
 systemctl set-property --runtime lone.service AllowedMemoryNodes= AllowedCPUs=
 `
 
-// startMade adds a cgroup that nobody manages, also of another user, with its memory on
+// startMade adds a cgroup without a manager, also of another user, with its memory on
 // node 0, where the unit leaves it no CPU.
 const startMade = `
 cd /sys/fs/cgroup; mkdir -p made
@@ -52,18 +52,18 @@ const servedLoad = "homenode-load chase --ws 4MiB --shared --thp off "
 const endServed = `systemctl stop homenode; systemctl stop lone; echo 1 > /sys/fs/cgroup/made/a/cgroup.kill
 n=0; until rmdir /sys/fs/cgroup/made/a || [ $n -ge 20 ]; do n=$((n + 1)); sleep 1; done; rmdir /sys/fs/cgroup/made; rm -rf /run/served /etc/homenode; true`
 
-// showServed is what is set for the unit, that systemd has nothing left over for it, and
-// what the cgroup may use.
+// showServed prints what is set for the unit, that systemd has nothing left over for it,
+// and what the cgroup may use.
 const showServed = `systemctl show -p AllowedCPUs,AllowedMemoryNodes,NeedDaemonReload lone.service
 cd /sys/fs/cgroup/made/a 2>/dev/null && cat cpuset.cpus.effective cpuset.mems.effective || true`
 
 const servedLog = "journalctl -u homenode --no-pager -o cat"
 
-// The unit of deploy/ under a systemd: the agent gets ready, has the four capabilities and
-// no more, counts, binds a unit and a cgroup of processes that are not root's, and moves
-// their pages; who is in its group may read its API, and nobody else; it is reloaded, and
-// not by a bad configuration; killed, it puts back and starts again; at its end all is as
-// it was.
+// The unit of deploy/ under a systemd. The agent gets ready, has the four capabilities
+// and no more, counts, binds a unit and a cgroup of processes that are not root's, and
+// moves their pages. Members of its group may read its API, and no other user. It reloads
+// its configuration, but not a bad one. Killed, it puts back and starts again. At its end
+// everything is as it was.
 func TestLabDebianService(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
@@ -151,7 +151,7 @@ func servedBound(t *testing.T, g *Guest) {
 	})
 }
 
-// servedCounted: it counted by BPF, which is in one of 16 ticks, and was permitted all.
+// servedCounted: it counted by BPF, in one of 16 ticks, and had every permission.
 func servedCounted(t *testing.T, log string) {
 	t.Helper()
 	if !strings.Contains(log, "events=lab") || !strings.Contains(log, "(lab), in one of 16 ticks") || strings.Contains(log, "not permitted") {

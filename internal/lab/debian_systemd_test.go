@@ -85,8 +85,8 @@ services:
 mao: {max_binds_per_window: 4, backoff_windows: 1, backoff_cap: 1}
 `
 
-// startLone has its memory on node 1, and then no binding. Unset at once, the old one
-// would stay in force (docs/decisions/0030).
+// startLone has its memory on node 1, and then no binding. If it were unset at once, the
+// old one would stay in force (docs/decisions/0030).
 const startLone = `
 rm -f /run/lone.ready
 systemd-run --quiet --unit lone -p AllowedMemoryNodes=1 -p AllowedCPUs=0-1 homenode-load chase --threads 2 --ws 6MiB --shared --extra 40MiB --thp off --ready /run/lone.ready
@@ -100,8 +100,8 @@ const startUnitAgent = `
 echo $! > /tmp/u.pid
 `
 
-// showLone is what is set for the unit and what it has. What has no cpuset of its own has
-// its parent's.
+// showLone prints what is set for the unit and what it has. A unit without a cpuset of
+// its own has its parent's.
 const showLone = `systemctl show -p AllowedCPUs,AllowedMemoryNodes,NeedDaemonReload lone.service
 cd /sys/fs/cgroup/system.slice/lone.service
 for f in cpuset.cpus.effective cpuset.mems.effective; do cat $f 2>/dev/null || cat ../$f 2>/dev/null || cat ../../$f; done
@@ -111,8 +111,8 @@ grep -h ^Allowed /run/systemd/transient/lone.service.d/*Allowed*CPUs.conf 2>/dev
 const endUnitAgent = `kill -%s $(cat /tmp/u.pid); while kill -0 $(cat /tmp/u.pid) 2>/dev/null; do sleep 0.1; done`
 
 // The agent binds a unit: CPUs, then its pages, then its nodes, and PID 1 moves next to
-// nothing. SIGTERM puts all back; after SIGKILL restore does; what an admin set in
-// between is his.
+// nothing. SIGTERM puts everything back; after SIGKILL restore does; a value that an
+// admin set in between stays.
 func TestLabDebianUnitAgent(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
@@ -183,7 +183,7 @@ func bindLone(t *testing.T, g *Guest) (log string) {
 	return ""
 }
 
-// movedIn adds up what the agent says that it moved.
+// movedIn adds up the moved pages that the agent reports.
 func movedIn(log string) (bytes int) {
 	for _, word := range strings.Fields(log) {
 		var n int

@@ -95,13 +95,13 @@ func (w seenWorkload) localRatio() float64 {
 	return float64(*w.Local.Value) / float64(*w.Local.Value+*w.Remote.Value)
 }
 
-// statOf is what homenode stat says about every workload.
+// statOf is homenode stat's report on every workload.
 func statOf(t *testing.T, g *Guest) map[string]seenWorkload {
 	t.Helper()
 	var got struct {
 		Window struct{ Workloads []seenWorkload }
 	}
-	// JSON over the port is not for reading by eye, but it is what users script with.
+	// JSON over the port is not meant for reading by eye, but users script with it.
 	out := mustRun(t, g, "homenode", "stat", "--interval", "2s", "--count", "1", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatalf("%v\n%.400s", err, out)
@@ -129,8 +129,8 @@ ctr run -d --rootfs ` + container + ` own /bin/` + debianLoad + `--bind-cpu 0 --
 ctr run -d --runc-systemd-cgroup --cgroup system.slice:containerd:lent --rootfs ` + container + ` lent /bin/` + debianLoad + `--bind-cpu 1 --bind-mem 0 --ready /lent.ready
 `
 
-// Whose a cgroup is, where it may run and where its reads go: of a unit bound by
-// systemd, and of containers that containerd named, with and without systemd.
+// The owner of a cgroup, where it may run and where its reads go: for a unit bound by
+// systemd, and for containers named by containerd, with and without systemd.
 func TestLabDebianOwners(t *testing.T) {
 	t.Parallel()
 	g := debianGuest(t)
@@ -198,7 +198,7 @@ n=0; until rmdir /sys/fs/cgroup/made/a || [ $n -ge 20 ]; do n=$((n + 1)); sleep 
 rmdir /sys/fs/cgroup/made
 true`
 
-// On a host with managers the agent binds what nobody manages, asks systemd for its
+// On a host with managers the agent binds cgroups without a manager, asks systemd for its
 // units, and containerd for its containers, also where the path names no manager.
 func TestLabDebianAgent(t *testing.T) {
 	t.Parallel()

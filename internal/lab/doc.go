@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab boots and drives a NUMA machine that exists nowhere: a QEMU guest
+// Package lab boots and drives a NUMA machine that exists only in software: a QEMU guest
 // with the nodes of a shape, a real Linux kernel, and a modelled memory system
 // (lab/plugin) whose counters come back through perf (lab/pmu).
 //

@@ -16,8 +16,8 @@ import (
 	"homenode/internal/doctor"
 )
 
-// doctorCase is one script of testdata/doctor: what it makes happen in the guest,
-// and what the doctor must then say, or must not.
+// doctorCase is one script of testdata/doctor: what it makes happen in the guest, and
+// what the doctor must then report, or must not.
 //
 //	# shape: two        the lab's shape; default two
 //	# flat              the guest sees one node
@@ -66,8 +66,8 @@ func readDoctorCase(path string) (doctorCase, error) {
 	return c, nil
 }
 
-// Every rule of the doctor in a situation that was made to happen, and in one
-// that is near it, where it must stay silent.
+// Every rule of the doctor in a situation that was made to happen, and in a similar one
+// where it must stay silent.
 func TestLabDoctor(t *testing.T) {
 	t.Parallel()
 	lib, err := os.ReadFile("testdata/doctor/lib.sh")

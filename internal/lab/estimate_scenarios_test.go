@@ -9,18 +9,18 @@ import (
 	"homenode/internal/machine"
 )
 
-// estimateScenario is a workload whose local access ratio is counted and estimated.
-// Its loads are lines of shell, each a process in the workload's cgroup. They were written down before the first run, and not
-// changed after it; those with Mems came after five had shown that balancing leaves
-// nothing remote where it may move pages.
+// estimateScenario is a workload whose local access ratio is counted and estimated. Its
+// loads are lines of shell, each a process in the workload's cgroup. They were written
+// before the first run, and not changed after it. Those with Mems came after five had
+// shown that balancing leaves nothing remote where it may move pages.
 type estimateScenario struct {
 	Name  string
 	Kind  string // what makes it easy or hard
 	Loads []string
-	// After runs once all loads work: "$pids" are theirs.
+	// After runs once all loads work: "$pids" are their processes.
 	After string
-	// Mems, if not empty, is its cpuset.mems: the kernel's balancing can move nothing
-	// out of it, and what it finds remote stays so.
+	// Mems, if not empty, is its cpuset.mems: the kernel's balancing can move nothing out
+	// of it, and what it finds remote stays remote.
 	Mems string
 }
 

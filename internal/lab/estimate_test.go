@@ -45,7 +45,7 @@ type estimatePhase struct {
 	Each       []estimateWindow  `json:"each"`
 }
 
-// estimateWindow is one window: a judge who wants something else begins here.
+// estimateWindow is one window: the raw data for any other judgement.
 type estimateWindow struct {
 	Exact float64           `json:"exact"`
 	Pages unit.Opt[float64] `json:"pages"`
@@ -63,9 +63,9 @@ type estimateFile struct {
 	Rows   []estimateRow `json:"rows"`
 }
 
-// TestBenchEstimate measures what the estimates of the local access ratio are worth
-// (scripts/bench-estimate.sh): HOMENODE_ESTIMATE names the record, to which it adds
-// what is missing there. HOMENODE_ESTIMATE_ONLY is a part of the names.
+// TestBenchEstimate measures how good the estimates of the local access ratio are
+// (scripts/bench-estimate.sh). HOMENODE_ESTIMATE names the record, to which it adds what
+// is missing there. HOMENODE_ESTIMATE_ONLY is a part of the names.
 func TestBenchEstimate(t *testing.T) {
 	path := os.Getenv("HOMENODE_ESTIMATE")
 	if path == "" {
@@ -181,8 +181,8 @@ func tryEstimate(ctx context.Context, g *Guest, shape string, s estimateScenario
 	return row, nil
 }
 
-// judgeEstimate compares, window by window, what was counted with what the same window
-// would say were it not.
+// judgeEstimate compares, window by window, what was counted with the estimate that the
+// same window gives without the counts.
 func judgeEstimate(rec window.Recording) (p estimatePhase, err error) {
 	var exact, pages, pagesOff, hints, hintsOff mean
 	var reads, cpu float64
@@ -240,8 +240,9 @@ func (m mean) value() unit.Opt[float64] {
 	return unit.OptOf(math.Round(m.sum/float64(max(1, m.n))*1e4)/1e4, m.n > 0)
 }
 
-// Where all is on one node, the CPU × page estimate is right; where each thread has memory
-// of its own, it is not, and hint faults are; and hint faults see what they may not move.
+// Where everything is on one node, the CPU × page estimate is right. Where each thread
+// has memory of its own, it is wrong, and hint faults are right; hint faults also see
+// pages that they may not move.
 func TestLabEstimate(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// setUpFrozen starts two processes of 24 MiB each that work, and tells how many seconds
-// a move of all of it takes, from start to end.
+// setUpFrozen starts two processes of 24 MiB each that work, and measures how many
+// seconds a move of all of it takes, from start to end.
 const setUpFrozen = `
 group mig
 for n in a b; do start $n mig chase --threads 1 --ws 8MiB --extra 16MiB --thp off; done
@@ -35,11 +35,11 @@ kill -INT $p; wait $p
 true
 `
 
-// freezeEnd is a way in which homenode and its guard end; $p is homenode, $wait and
-// $part random times. What the file says is the last thing before.
+// freezeEnd is a way in which homenode and its guard end; $p is homenode, $wait and $part
+// random times. The file has the last message before the end.
 type freezeEnd struct{ about, script string }
 
-// The ends of a homenode that does no more than to freeze. Its word is in the file.
+// The ends of a homenode that only freezes. Its message is in the file.
 var freezeEnds = []freezeEnd{
 	{"homenode at random", `sleep $wait; seen; kill -9 $p`},
 	{"homenode while it is frozen", `said; seen; kill -9 $p`},
@@ -49,7 +49,7 @@ var freezeEnds = []freezeEnd{
 	{"guard only: homenode thaws", `said; g=$(pidof homenode-thaw); seen; kill -9 $g; gone; grep -q "thawed after" /tmp/freeze.out || echo "said nothing: exit"`},
 }
 
-// The ends of a homenode that moves. Nothing tells from outside how far it is, but that
+// The ends of a homenode that moves. From outside its progress is not visible, only that
 // the cgroup is frozen.
 var moveEnds = []freezeEnd{
 	{"mover at random", `sleep $wait; seen; kill -9 $p`},
@@ -60,9 +60,9 @@ var moveEnds = []freezeEnd{
 	{"both at random, then the next freeze", `sleep $wait; g=$(pidof homenode-thaw); seen; kill -9 $p $g; gone; homenode freeze --cgroup /mig --for 0s >/dev/null || echo "freeze: exit $?"`},
 }
 
-// endFrozen starts what freezes, ends that, and wants the cgroup thawed and both
-// processes to get on: within a time that only what never comes takes. It prints what
-// was seen.
+// endFrozen starts what freezes, ends it, and requires that the cgroup is thawed and both
+// processes make progress. The time limit is so long that only a hang exceeds it. It
+// prints what was seen.
 const endFrozen = `
 wait=%.3f part=%.3f
 file=$base/mig/cgroup.freeze
@@ -98,8 +98,8 @@ const (
 	movesFrozen = "homenode-mover migrate --cgroup /mig --to $to --mode freeze -o json"
 )
 
-// A cgroup that homenode froze runs again whatever ended homenode, its guard, or both:
-// every other time while homenode moves its memory.
+// A cgroup that homenode froze runs again, whether homenode, its guard, or both ended:
+// every second time while homenode moves its memory.
 func TestLabFrozenIsThawed(t *testing.T) {
 	t.Parallel()
 	for version, usual := range map[string]int{"v2": 12, "v1": 6} {
@@ -119,8 +119,8 @@ func freezeAtRandom(t *testing.T, version string, points int) {
 			starts, ends, wait = movesFrozen, moveEnds, length*rng.Float64()
 		}
 		end := ends[(i/2+points/2)%len(ends)] // v1 begins with others than v2 where it tries fewer
-		// One that was to end while it moves, and came too late as the host got faster, is
-		// tried again, sooner.
+		// A process that was to end while it moves, and came too late because the host
+		// got faster, is tried again, earlier.
 		part := length * rng.Float64() / 4
 		r := moved(t, g, fmt.Sprintf(endFrozen, wait, part, starts, end.script))
 		for range 3 {
@@ -166,7 +166,7 @@ func secondsOf(t *testing.T, g *Guest, script string) float64 {
 	return length
 }
 
-// ctrl-C thaws, and says so.
+// ctrl-C thaws, and reports it.
 func interrupted(t *testing.T, g *Guest) {
 	t.Helper()
 	const interrupt = `rm -f /tmp/freeze.out; : > /tmp/freeze.out; homenode freeze --cgroup /mig --for 60s </dev/null >/tmp/freeze.out 2>/tmp/freeze.err & p=$!

@@ -30,14 +30,14 @@ type Options struct {
 	Cgroup  string        // "v1" or "v2" (default); Debian has v2 only
 	Dir     string        // of the run's files; "" = a temporary one, removed by Close
 	Timeout time.Duration // of the boot, by the guest's own clock; 0 = 2 minutes, 10 with Debian
-	// IdleRate is how fast the guest's clock goes against the host's while all CPUs are
-	// idle; 0 = 1. More is for guests that wait for nothing but their own timers: to one
-	// that waits for the host, the host is that much slower.
+	// IdleRate is how fast the guest's clock runs against the host's while all CPUs are
+	// idle; 0 = 1. A higher value is for guests that wait for nothing but their own
+	// timers: for a guest that waits for the host, the host is that much slower.
 	IdleRate uint64
-	// Flat hides the nodes from the guest's kernel (numa=off): it sees one, while
-	// the model still has the shape's. Such a guest cannot be calibrated.
+	// Flat hides the nodes from the guest's kernel (numa=off): it sees one, while the
+	// model still has the shape's. Such a guest cannot be calibrated.
 	Flat bool
-	// HMAT has the firmware tell latencies and bandwidths, as the shape has them.
+	// HMAT has the firmware report latencies and bandwidths, as the shape has them.
 	HMAT bool
 	// Counters is how many general counters a CPU's PMU has, as hardware has 4 or 8:
 	// more events than that are multiplexed. 0: the PMU module's default.
@@ -101,7 +101,7 @@ func (o Options) plan(dir string) bootPlan {
 	return bootPlan{assets: o.Assets, shape: o.Shape, dir: dir, guest: o.Guest, cgroup: o.Cgroup, flat: o.Flat, hmat: o.HMAT, counters: o.Counters}
 }
 
-// endOf is the end of a file of the run; "" = it is empty, or not there.
+// endOf is the end of a file of the run; "" = the file is empty, or missing.
 func (g *Guest) endOf(name string) []byte {
 	b, _ := os.ReadFile(filepath.Join(g.Dir, name))
 	return tail(b, 600)
@@ -216,7 +216,7 @@ func (g *Guest) receive(hello chan<- frame) {
 		if f.Op == "hello" {
 			select {
 			case hello <- f:
-			default: // a second hello: nobody waits for it
+			default: // a second hello: no caller waits for it
 			}
 			return true
 		}
@@ -318,8 +318,8 @@ func (g *Guest) RunLines(ctx context.Context, line func(string), argv ...string)
 	return r, nil
 }
 
-// interrupt ends a program and returns what it has written to stdout. A guest that hangs
-// is not waited for.
+// interrupt ends a program and returns what it has written to stdout. It does not wait
+// for a guest that hangs.
 func (g *Guest) interrupt(ctx context.Context, run uint64) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*endPatience)
 	defer cancel()
@@ -383,7 +383,7 @@ func (g *Guest) Close() {
 	g.removeDir()
 }
 
-// end gives the guest three seconds if there is a way to tell it.
+// end gives the guest three seconds if the port still works.
 func (g *Guest) end() {
 	grace := time.Duration(0)
 	if g.w != nil && g.w.send(frame{Op: "stop"}) == nil {

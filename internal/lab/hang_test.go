@@ -17,8 +17,8 @@ import (
 	"homenode/internal/lab/model"
 )
 
-// fakeQEMU is what this program says, playing QEMU (TestMain): a hello; or "slow": its clock
-// goes on, slowly, for ever; or "stands": it has none.
+// fakeQEMU is what this program prints when it plays QEMU (TestMain): a hello; or "slow":
+// its clock runs slowly, for ever; or "stands": it has no clock.
 const fakeQEMU = "HOMENODE_FAKE_QEMU"
 
 func playQEMU(says string, args []string) int {
@@ -54,7 +54,7 @@ func playQEMU(says string, args []string) int {
 	return 0
 }
 
-// playClock is a guest whose clock passes 100 ms each time it is looked at.
+// playClock is a guest whose clock advances 100 ms each time it is read.
 func playClock(shared string) {
 	f, err := os.OpenFile(shared, os.O_RDWR, 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func playClock(shared string) {
 	}
 }
 
-// What a guest says at its boot, and that one never answers, is told.
+// What a guest prints at its boot is reported, and so is a guest that never answers.
 func TestDecisionBoot(t *testing.T) {
 	for _, c := range []struct{ about, says, note, fail string }{
 		{"it answers", `{"op":"hello"}`, "", ""},
@@ -93,7 +93,7 @@ func TestDecisionBoot(t *testing.T) {
 	}
 }
 
-// A clock that stands still is a guest that is dead; one that is slow is waited for.
+// A guest whose clock stands still is dead; a slow one is waited for.
 func TestDecisionWatch(t *testing.T) {
 	g := &Guest{Dir: t.TempDir()}
 	shared := filepath.Join(g.Dir, sharedName)

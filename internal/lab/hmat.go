@@ -12,8 +12,8 @@ import (
 // of 2.7 GHz (machine.DefaultModel).
 const hmatGHz = 2.7
 
-// hmatArgs are the latencies (ns) and bandwidths that the firmware tells, from
-// every node with CPUs to every node.
+// hmatArgs are the latencies (ns) and bandwidths that the firmware reports, from every
+// node with CPUs to every node.
 func hmatArgs(s machine.Shape) []string {
 	args := []string{"-machine", "hmat=on"}
 	for from, n := range s.Nodes {
@@ -34,7 +34,7 @@ func hmatLatency(s machine.Shape, from, to int) int {
 	return int(float64(s.Model.DRAMCycles[s.Distances[from][to]])/hmatGHz + 0.5)
 }
 
-// hmatBandwidth is of the narrowest place of the way, in MiB/s.
+// hmatBandwidth is that of the narrowest place on the way, in MiB/s.
 func hmatBandwidth(s machine.Shape, from, to int) int {
 	perLine := s.Model.MCCycles
 	if from != to {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// hotFound is what `homenode-lab hot` prints.
+// hotFound is the output of `homenode-lab hot`.
 type hotFound struct {
 	Heat struct {
 		Source, How, Unit string
@@ -25,8 +25,8 @@ type hotFound struct {
 	Notes []string
 }
 
-// hotScript chases through 4 MiB, with 32 MiB more that are only touched once, and
-// looks what is hot of it.
+// hotScript chases through 4 MiB, with 32 MiB more that are touched only once, and finds
+// what is hot of it.
 const hotScript = `
 rm -f /tmp/hot-ready
 homenode-load chase --ws 4MiB --extra 32MiB %s --bind-cpu 0 --bind-mem 1 --ready /tmp/hot-ready > /dev/null 2>&1 & L=$!
@@ -57,8 +57,8 @@ func findHot(t *testing.T, g *Guest, load, other, flags string) (found hotFound)
 	return found
 }
 
-// findSampled looks until there are samples enough, as the note says that asks for
-// it: how far a program gets in a second depends on the host.
+// findSampled searches until there are enough samples, as the note about it advises: a
+// program's progress in a second depends on the host.
 func findSampled(t *testing.T, g *Guest, load string) (found hotFound) {
 	t.Helper()
 	for seconds := 2; seconds <= 16; seconds *= 2 {
@@ -70,8 +70,8 @@ func findSampled(t *testing.T, g *Guest, load string) (found hotFound) {
 	return found
 }
 
-// What a program goes through is hot, what it only keeps is not: page by page by
-// samples, mapping by mapping by referenced bits.
+// What a program goes through is hot, what it only holds is not: page by page with
+// samples, mapping by mapping with referenced bits.
 func TestLabHot(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

@@ -41,13 +41,13 @@ killall -9 homenode-load homenode-agent; sleep 0.3; homenode-load control off; r
 
 const snapshotHotplug = `cd /sys/fs/cgroup; cat cgroup.subtree_control plug/cgroup.subtree_control plug/a/cpuset.mems plug/a/cpuset.cpus.effective plug/a/cpuset.mems.effective`
 
-// CPUs of a bound workload's node go offline, all of them in the end, and come back: the
-// agent goes on, leaves nobody on a node without CPUs, binds again, and puts back what was
-// there before.
+// CPUs of a bound workload's node go offline, all of them in the end, and come back. The
+// agent continues, leaves no workload on a node without CPUs, binds again, and puts back
+// what was there before.
 func TestLabHotplugWhileBound(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("HOMENODE_HOTPLUG") == "" {
-		t.Skip("HOMENODE_HOTPLUG is not set: whoever shares the guest would be without CPUs for two minutes; make test-full sets it")
+		t.Skip("HOMENODE_HOTPLUG is not set: the tests that share the guest would be without CPUs for two minutes; make test-full sets it")
 	}
 	g := guest(t, "two", "v2")
 	if r, err := g.Run(t.Context(), "sh", "-c", "[ -w /sys/devices/system/cpu/cpu3/online ]"); err != nil || r.Exit != 0 {
@@ -91,7 +91,7 @@ func TestLabHotplugWhileBound(t *testing.T) {
 	}
 }
 
-// plugStatus is what of `homenode status -o json` is looked at.
+// plugStatus is the part of `homenode status -o json` that is checked.
 type plugStatus struct {
 	Window struct {
 		Nodes []struct {

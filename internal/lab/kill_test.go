@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// How many random kill points; `make test-full` asks for more.
+// The number of random kill points; `make test-full` asks for more.
 func killPoints(t *testing.T, usual int) int {
 	t.Helper()
 	if n, err := strconv.Atoi(os.Getenv("HOMENODE_KILL_POINTS")); err == nil {
@@ -41,8 +41,8 @@ mao: {max_binds_per_window: 2, backoff_windows: 1, backoff_cap: 1}
 actuate: {rate: 64MiB}
 `
 
-// setUpKill makes two workloads that the agent wants to bind: one without a
-// cpuset of its own, one whose own says what its parent's says.
+// setUpKill makes two workloads that the agent wants to bind: one without a cpuset of its
+// own, one whose own equals its parent's.
 const setUpKill = `
 base=%s
 mkdir -p $base/kill
@@ -65,8 +65,8 @@ while [ ! -e /tmp/kill-a.ready ] || [ ! -e /tmp/kill-b.ready ]; do sleep 0.1; do
 
 const tearDownKill = `killall -9 homenode-load homenode-agent; while pidof homenode-load homenode-agent >/dev/null; do sleep 0.1; done; homenode-load control off; rm -f /tmp/kill-*; rmdir %[1]s/kill/a %[1]s/kill/b %[1]s/kill; true`
 
-// snapshotKill prints what a workload may use, and everything that is not simply
-// "all that the parent has".
+// snapshotKill prints what a workload may use, and everything that is not simply "all
+// that the parent has".
 const snapshotKill = `
 base=%s
 for d in kill kill/a kill/b; do
@@ -131,7 +131,7 @@ func killAtRandom(t *testing.T, version string, points int) {
 	}
 }
 
-// restoreForeseen restores what a dry run has announced, which changes nothing.
+// restoreForeseen restores what a dry run has announced; the dry run changes nothing.
 func restoreForeseen(t *testing.T, g *Guest, snapshot, left string) {
 	t.Helper()
 	const restore = "homenode restore%s; e=$?; [ $e = 0 ] || [ $e = 4 ]"
@@ -140,7 +140,7 @@ func restoreForeseen(t *testing.T, g *Guest, snapshot, left string) {
 		t.Errorf("a dry run of restore changed\n%s\nto\n%s", left, now)
 	}
 	done := mustRun(t, g, "sh", "-c", fmt.Sprintf(restore, ""))
-	// "SETTING: RESULT: …"; that the kernel will not have the original only writing tells.
+	// "SETTING: RESULT: …"; only the write shows that the kernel refuses the original.
 	what := func(said string) (all []string) {
 		for line := range strings.Lines(said) {
 			parts := strings.SplitN(strings.TrimPrefix(line, "dry run: "), ": ", 3)
@@ -195,8 +195,8 @@ func TestLabAgentTerminated(t *testing.T) {
 	}
 }
 
-// patience is how long, by the guest's own clock, a test waits for what is to come about
-// sooner or later.
+// patience is how long, by the guest's own clock, a test waits for what should happen
+// eventually.
 const patience = 10 * time.Minute
 
 func waitFor(t *testing.T, g *Guest, what string, ok func() bool) {

@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// sample is one run. Times are the model's; what is unknown is absent.
+// sample is one run. Times are the model's; an unknown figure is absent.
 type sample struct {
 	Contestant string                        `json:"contestant"`
 	Repeat     int                           `json:"repeat"`
@@ -42,7 +42,7 @@ type sample struct {
 	Rate       unit.Opt[float64]             `json:"rate_bytes_per_s"`
 	CallMS     unit.Opt[float64]             `json:"longest_call_ms"`
 	Report     unit.Opt[migration.Report]    `json:"report"`
-	// A run that failed does not count, and the bench fails by it.
+	// A run that failed does not count, and makes the bench fail.
 	Failure string `json:"failure,omitempty"`
 }
 
@@ -73,7 +73,7 @@ func sections(out string) map[string]string {
 	return m
 }
 
-// readRun makes a sample of what a run printed.
+// readRun makes a sample of a run's output.
 func readRun(sc scenario, c contestant, out string) (s sample, err error) {
 	in := sections(out)
 	var before, after pagesCounted
@@ -147,20 +147,21 @@ func (s *sample) ofCalls(text string) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// ofVictim: from begin to end the mover's program ran, and from start to stop it moved,
-// as far as that is known; homenode says only how long it moved, so that the worst
-// stretch of that length stands for it.
+// ofVictim: the mover's program ran from begin to end, and moved from start to stop, as
+// far as that is known. homenode reports only how long it moved, so the worst stretch of
+// that length stands for it.
 //
-// Where the victim's own memory comes home, no rate of before or after is what is to be
-// expected during the move. The nearest is a step: the rate before until its pages are at
-// home, and the rate after from then on. When that is, is taken from what the victim did.
+// Where the victim's own memory comes home, neither the rate before nor the rate after is
+// what is to be expected during the move. The nearest is a step: the rate before until
+// its pages are at home, and the rate after from then on. That moment is taken from the
+// victim's rate.
 func (s *sample) ofVictim(text string, begin, end, start, stop uint64) error {
 	var v victimReport
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return fmt.Errorf("read the victim's report: %w: %.300q", err, text)
 	}
 	known := func(f float64) unit.Opt[float64] { return unit.OptOf(f, !math.IsNaN(f)) }
-	// Of the quiet before and after, without the switching on and off.
+	// Of the quiet before and after, without the time of switching on and off.
 	beside := uint64(0.6 * v.MHz * 1e6)
 	before, after := v.rate(begin-beside, begin), v.rate(end, end+beside)
 	s.OpsBefore, s.OpsAfter = known(before), known(after)
@@ -190,7 +191,7 @@ type bench struct {
 	g *Guest
 }
 
-// run adds one run: a sample, whatever comes of it.
+// run adds one run: a sample, whatever its result.
 func (b *bench) run(d *benched, c contestant, r trial.Run) sample {
 	s := b.once(d.scenario, c, r, d.Fastest)
 	d.Samples = append(d.Samples, s)
@@ -219,7 +220,7 @@ func (b *bench) once(sc scenario, c contestant, r trial.Run, fastest float64) sa
 }
 
 // of runs a scenario: warm-ups, then each contestant once a repeat, in an order that is
-// mirrored every second time. The unthrottled warm-ups tell what a share is of.
+// mirrored every second time. Shares are of the rate of the unthrottled warm-ups.
 func (b *bench) of(d *benched) {
 	cs := d.scenario.contestants
 	if !d.scenario.untimed {
@@ -230,8 +231,8 @@ func (b *bench) of(d *benched) {
 	}
 }
 
-// warm: two unthrottled ones where a share is taken of what they measure, else one of
-// the first contestant's.
+// warm: two unthrottled ones where a share is taken of what they measure, otherwise one
+// of the first contestant.
 func (b *bench) warm(d *benched) {
 	n, c := 1, d.scenario.contestants[0]
 	if slices.ContainsFunc(d.scenario.contestants, func(c contestant) bool { return c.share > 0 }) {
@@ -249,7 +250,7 @@ func (b *bench) warm(d *benched) {
 	}
 }
 
-// counts says that nothing is wrong with it; a warm-up is none that counts all the same.
+// counts reports that nothing is wrong with it; a warm-up does not count in any case.
 func (s sample) counts() bool { return s.Failure == "" }
 
 // benched is one scenario under one version of cgroups.
@@ -264,7 +265,7 @@ type benched struct {
 	scenario    scenario
 }
 
-// toBench is what was asked for: only is "" (all) or names, comma between.
+// toBench is the selection: only is "" (all) or names, separated by commas.
 func toBench(only string, repeats int) (all []*benched, err error) {
 	asked := strings.FieldsFunc(only, func(r rune) bool { return r == ',' || r == ' ' })
 	unknown := slices.Clone(asked)
@@ -293,7 +294,7 @@ func toBench(only string, repeats int) (all []*benched, err error) {
 	return all, nil
 }
 
-// onBoot runs, in a guest of its own, all that is asked for under a version of cgroups.
+// onBoot runs, in a guest of its own, everything selected for a version of cgroups.
 func onBoot(t *testing.T, cgroup string, all []*benched) {
 	all = slices.DeleteFunc(slices.Clone(all), func(d *benched) bool { return d.Cgroup != cgroup })
 	if len(all) == 0 {
@@ -314,8 +315,8 @@ func onBoot(t *testing.T, cgroup string, all []*benched) {
 }
 
 // TestBenchMigrate measures homenode's moves against the other tools' (make
-// bench-migrate): what stays behind, how long it takes, what a victim feels. What was
-// measured is written whatever happens to the rest.
+// bench-migrate): what stays behind, how long it takes, what a victim feels. Results are
+// written even if a later scenario fails.
 func TestBenchMigrate(t *testing.T) {
 	dir := os.Getenv("HOMENODE_BENCH")
 	if dir == "" {

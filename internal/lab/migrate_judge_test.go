@@ -15,8 +15,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// completeSlack is the share of a kind that a run may leave more than the best peer.
-// Larger: a page that was busy fails nothing, and a move that skips some is faster.
+// completeSlack is the share of a kind that a run may leave more than the best peer. A
+// larger value tolerates busy pages, but makes a move that skips some look faster.
 const completeSlack = 0.001
 
 // counting are the runs of a contestant that count.
@@ -39,7 +39,7 @@ func (b benched) mine(way string) (names []string) {
 	return names
 }
 
-// of are the runs of several that count.
+// of are the runs of several contestants that count.
 func (b benched) of(names []string) (some []sample) {
 	for _, name := range names {
 		some = append(some, b.counting(name)...)
@@ -66,7 +66,8 @@ func callOf(s sample) unit.Opt[float64]    { return s.CallMS }
 func opsBefore(s sample) unit.Opt[float64] { return s.OpsBefore }
 func opsDuring(s sample) unit.Opt[float64] { return s.OpsDuring }
 
-// opsMean is what the victim would do if it got faster as evenly as all memory comes home.
+// opsMean is what the victim would do if it got faster as evenly as all memory comes
+// home.
 func opsMean(s sample) unit.Opt[float64] {
 	a, ok := s.OpsBefore.Get()
 	b, too := s.OpsAfter.Get()
@@ -120,8 +121,8 @@ func (b benched) toMove(k migration.Kind) (share float64) {
 	return share
 }
 
-// incomplete says which of the runs moved too little to be judged by their speed; "":
-// none. A peer's, too: who leaves pages is not fast.
+// incomplete lists the runs that moved too little to be judged by their speed; "": none.
+// A peer's, too: leaving pages behind is not being fast.
 func (b benched) incomplete(some []sample) string {
 	for _, s := range some {
 		any := false
@@ -139,7 +140,7 @@ func (b benched) incomplete(some []sample) string {
 	return ""
 }
 
-// verdict is what came of a target. One that nobody asked for is neither met nor unmet.
+// verdict is the result for a target. A target without a run is neither met nor unmet.
 type verdict struct {
 	trial.Target
 	NotAsked bool `json:"not_asked,omitempty"`
@@ -155,8 +156,8 @@ func scenarioOf(all []*benched, name, cgroup string) (benched, bool) {
 	return benched{Name: name, Cgroup: cgroup}, false
 }
 
-// bounded are the scenarios in which a call may take 20 ms at most. Not that of huge
-// pages: none of them moves in that time, and none can be moved in parts.
+// bounded are the scenarios in which a call may take 20 ms at most. The one of huge pages
+// is not among them: none of them moves in that time, and none can be moved in parts.
 func bounded(all []*benched) (some []benched) {
 	for _, b := range all {
 		if slices.Contains([]string{"neutral", "running", "rates"}, b.Name) {
@@ -166,7 +167,7 @@ func bounded(all []*benched) (some []benched) {
 	return some
 }
 
-// judgeMigration says what came of each target.
+// judgeMigration gives the verdict for each target.
 func judgeMigration(all []*benched) (vs []verdict) {
 	for _, b := range all {
 		vs = append(vs, judgeRuns(*b))
@@ -217,7 +218,7 @@ func (v verdict) unless(why string) verdict {
 	return v
 }
 
-// judgeRuns: as many runs count as were asked for, of each contestant, and none failed.
+// judgeRuns: the selected number of runs counts, of each contestant, and none failed.
 func judgeRuns(b benched) verdict {
 	fewest := unit.None[float64]()
 	var failed []string
@@ -284,8 +285,8 @@ func most(of []float64) unit.Opt[float64] {
 	return unit.Some(slices.Max(of))
 }
 
-// judgeStall: what the victim felt, by its own clock; the length of a call is homenode's
-// own word. Now and then an op is longer although nothing moves.
+// judgeStall: what the victim felt, by its own clock; homenode itself reports the length
+// of a call. Now and then an op is longer although nothing moves.
 func judgeStall(b benched, asked bool) verdict {
 	name := "stall, " + b.Name + " " + b.Cgroup
 	if !asked {
@@ -301,7 +302,8 @@ func judgeStall(b benched, asked bool) verdict {
 	return v
 }
 
-// allOf is the most of a figure in all of homenode's live runs, and why it does not stand.
+// allOf is the largest value of a figure in all of homenode's live runs, and why it is
+// invalid.
 func allOf(some []benched, of func(sample) unit.Opt[float64]) (figure unit.Opt[float64], why string) {
 	var all []float64
 	for _, b := range some {
@@ -496,7 +498,7 @@ func TestDecisionMovedShare(t *testing.T) {
 	if _, ok := movedShare([]sample{half}, migration.Cache); ok {
 		t.Error("a share of nothing")
 	}
-	// What no peer moves at all, homenode need not; what there is no peer for, it must.
+	// homenode need not move what no peer moves at all; where there is no peer, it must.
 	b := benched{Contestants: []string{liveMax.name, "m"}, Samples: []sample{half}}
 	if got := [2]float64{b.toMove(migration.File), b.toMove(migration.Cache)}; got != [2]float64{0.5, 1} {
 		t.Errorf("to be moved: %v", got)

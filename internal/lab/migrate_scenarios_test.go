@@ -14,14 +14,15 @@ import (
 type contestant struct {
 	name string
 	mems string // that the cgroup may use before; "": all
-	// script moves, and prints what did: a report of homenode's, or calls that were timed.
+	// script moves, and prints the result: a report of homenode's, or calls that were
+	// timed.
 	script   string
 	homenode bool
 	tells    bool    // its calls return how many pages stay
 	share    float64 // of the measured maximum, that the rate is to be; 0: no limit
 }
 
-// Workers and all the rest are what homenode does by itself.
+// Workers and everything else are homenode's defaults.
 const byHomenode = "timeout 200 homenode-mover migrate --cgroup /mig --to 0 -o json </dev/null"
 
 var (
@@ -34,7 +35,7 @@ var (
 	memMigrate  = contestant{name: "memory_migrate", mems: "1", script: "echo 1 > $base/mig/cpuset.memory_migrate; homenode-load peer write $base/mig/cpuset.mems 0"}
 )
 
-// live is homenode at a share of the measured maximum, which RATE stands for.
+// live is homenode at a share of the measured maximum, for which RATE stands.
 func live(share float64) contestant {
 	return contestant{name: fmt.Sprintf("homenode live %.0f%%", 100*share), homenode: true, share: share,
 		script: byHomenode + " --mode live --rate RATE --max-stall 20ms"}
@@ -53,7 +54,7 @@ type scenario struct {
 
 const (
 	sleeper = "for p in %s; do start p$p mig hold --bind-cpu 2 --ws 4k --extra %s --thp %s; done"
-	// What it works on, and how much lies beside that.
+	// What it works on, and how much memory lies beside that.
 	worksOn = "start v mig victim --bind-cpu 2 --cpus 0 --thp off --map-every 50 --ws %s --extra %s"
 )
 
@@ -80,8 +81,8 @@ func scenarios() []scenario {
 	}
 }
 
-// kinds is about what moves at all: nothing is timed.
-var kinds = scenario{name: "kinds", about: "private, shared and mapped memory, and page cache nobody maps, asleep", untimed: true, repeats: 2,
+// kinds shows what moves at all: nothing is timed.
+var kinds = scenario{name: "kinds", about: "private, shared and mapped memory, and unmapped page cache, asleep", untimed: true, repeats: 2,
 	contestants: []contestant{liveUntimed, migratesIt, cpusetIt}, files: []string{"/scratch/mig-a"},
 	start: `cached /scratch/mig-a 50331648 2
 truncate -s 16777216 /dev/shm/mig-s
@@ -115,8 +116,8 @@ echo "== victim"; [ -e /tmp/mig-v.pid ] && finish v
 echo "== errors"; tail -c 2000 /tmp/mig-move.err
 tidy; sleep 0.5`
 
-// quiet is how long nothing moves before and after a move: a victim shows there what it
-// does then.
+// quiet is how long nothing moves before and after a move: it shows the victim's normal
+// rate.
 func (sc scenario) quiet() string {
 	switch {
 	case sc.victim:

@@ -26,8 +26,8 @@ func medianText(v []float64, format string) string {
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", s.Median, s.Min, s.Max)
 }
 
-// ratioText is of the medians where no interval can be told: of one run, or of a victim
-// that did nothing at all during a move.
+// ratioText is that of the medians where there is no interval: for one run, or for a
+// victim that did nothing at all during a move.
 func ratioText(values, base []float64) string {
 	v, ok := trial.Summarise(values)
 	b, too := trial.Summarise(base)
@@ -81,7 +81,7 @@ func (b benched) row(out io.Writer, name string) {
 	fmt.Fprintf(out, "%s\n", told(some))
 }
 
-// runs says how many count, and what came of the others.
+// runs gives the number of runs that count, and the result of the others.
 func (b benched) runs(name string) string {
 	failed := 0
 	for _, s := range b.Samples {
@@ -96,7 +96,7 @@ func (b benched) runs(name string) string {
 	return text
 }
 
-// told is what movers say themselves of pages that stay, and of calls over the bound.
+// told is what movers report themselves of pages that stay, and of calls over the bound.
 func told(some []sample) (text string) {
 	stayed, over, why := int64(0), 0, ""
 	for _, s := range some {

@@ -22,7 +22,7 @@ func moved(t *testing.T, g *Guest, script string) Result {
 	return runs(t, g, ". /tmp/mig-lib.sh\n"+script)
 }
 
-// forMoving makes the shared guest ready; what a test leaves is tidied away.
+// forMoving makes the shared guest ready, and cleans up after the test.
 func forMoving(t *testing.T, version string) *Guest {
 	t.Helper()
 	g := guest(t, "two", version)
@@ -53,8 +53,8 @@ func readyToMove(t *testing.T, g *Guest) {
 	}
 }
 
-// pagesCounted is what homenode-load pages says: bytes by kind and node, by no code of
-// homenode's.
+// pagesCounted is the output of homenode-load pages: bytes by kind and node, with no code
+// of homenode.
 type pagesCounted struct {
 	Bytes   map[migration.Kind][]unit.Bytes `json:"bytes"`
 	Swapped unit.Bytes                      `json:"swapped_bytes"`
@@ -95,7 +95,7 @@ func migrates(t *testing.T, g *Guest, args string, exits ...int) (migration.Repo
 	return report, r
 }
 
-// Counts of pages taken one after the other differ by what a process touched between.
+// Counts of pages taken one after the other differ by what a process touched in between.
 const slackBytes = 64 << 10
 
 func sameCensus(t *testing.T, what string, got, want migration.Census) {
@@ -112,7 +112,7 @@ func sameCensus(t *testing.T, what string, got, want migration.Census) {
 	}
 }
 
-// atHome fails for each kind of which more than one percent is elsewhere.
+// atHome fails for each kind with more than one percent elsewhere.
 func atHome(t *testing.T, what string, c migration.Census, to int, kinds ...migration.Kind) {
 	t.Helper()
 	for _, k := range kinds {
@@ -143,7 +143,7 @@ func TestLabMigrateEveryKind(t *testing.T) {
 	if r := moved(t, g, everyKind); r.Exit != 0 {
 		t.Fatalf("start: exit %d\n%s", r.Exit, r.Stderr)
 	}
-	// What they run is theirs, too: programs, and files that those map.
+	// What they run belongs to them, too: programs, and files that those map.
 	files := []string{"/scratch/mig-a", "/dev/shm/mig-s", "/bin/homenode-load", "/tmp/shmtouch"}
 	before := countPages(t, g, "mig", files...)
 	atHome(t, "before", before, 0, migration.Anon, migration.THP, migration.Hugetlb, migration.File)
@@ -168,7 +168,7 @@ func TestLabMigrateEveryKind(t *testing.T) {
 	}
 }
 
-// refuses: a sentence that has the text, and nothing moved.
+// refuses expects a sentence that has the text, and that nothing moved.
 func refusesToMove(t *testing.T, g *Guest, line, want string) {
 	t.Helper()
 	before := countPages(t, g, "mig")
@@ -192,9 +192,10 @@ func TestLabMigrateRefuses(t *testing.T) {
 	moved(t, g, "echo 0 > $base/mig/cpuset.mems") // it moves what is elsewhere
 	refusesToMove(t, g, "homenode-mover migrate --cgroup /mig --to 1", "cpuset")
 	moved(t, g, "echo 0-1 > $base/mig/cpuset.mems")
-	// All but 64 MiB of node 1, of which some 40 are the kernel's reserve. What other tests
-	// had becomes free a while later, and the page cache that they left would be room, too,
-	// once it is pushed out: so it is filled until it stays full.
+	// Fills all but 64 MiB of node 1, of which some 40 are the kernel's reserve. What
+	// other tests used becomes free a while later, and the page cache that they left
+	// would be room, too, once it is evicted: so the script fills the node until it stays
+	// full.
 	const full = `group mig-full; sync; n=0 still=0
 free() { awk '/MemFree/ {print $4}' /sys/devices/system/node/node1/meminfo; }
 until [ $still -ge 3 ]; do
@@ -217,8 +218,8 @@ done`
 	sameCensus(t, "in part", census, countPages(t, g, "mig", "/bin/homenode-load"))
 }
 
-// Without CAP_SYS_NICE, what one process maps moves; what two map stays, and that is
-// said before and after.
+// Without CAP_SYS_NICE, pages of one process move and pages of two stay, which is
+// reported before and after.
 func TestLabMigrateWithoutNice(t *testing.T) {
 	t.Parallel()
 	g := forMoving(t, "v2")
@@ -238,9 +239,9 @@ func TestLabMigrateWithoutNice(t *testing.T) {
 	atHome(t, "after", countPages(t, g, "mig"), 1, migration.Anon)
 }
 
-// change is what happens to a workload while it is moved, and what is to be seen of it
-// afterwards. The move starts with one process less or more than it ends with, or while
-// a loop counts what it does to a file.
+// change is what happens to a workload while it is moved, and its visible effect
+// afterwards. The move starts with one process less or more than it ends with, or while a
+// loop counts what it does to a file.
 type change struct {
 	name, start, meanwhile, rate string
 	before, after                int // processes
@@ -264,7 +265,7 @@ func cuts(t *testing.T, g *Guest) (n int) {
 	return n
 }
 
-// The workload changes while it is moved: that ends neither homenode nor in silence, and
+// The workload changes while it is moved. That does not end homenode, it is reported, and
 // what is still there comes home.
 func TestLabMigrateMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -340,8 +341,8 @@ func TestLabMigrateFreeze(t *testing.T) {
 	}
 }
 
-// Hot mode says how it knows what is hot, and moves that, and not much else: at most a
-// quarter of what nobody touches.
+// Hot mode reports how it knows what is hot. It moves that, and not much else: at most a
+// quarter of the untouched memory.
 func TestLabMigrateHot(t *testing.T) {
 	t.Parallel()
 	g := forMoving(t, "v2")

@@ -54,14 +54,14 @@ func (v victimReport) perSecond(ops uint64, windows int) float64 {
 	return float64(ops) / (float64(windows) * float64(v.Series.Window) / v.MHz / 1e6)
 }
 
-// lowest is the rate of the slowest stretch of so many model-seconds between two times:
-// of a move that took that long somewhere in there, it is at most that bad.
+// lowest is the rate of the slowest stretch of so many model-seconds between two times: a
+// move that took that long somewhere in there is at most that bad.
 func (v victimReport) lowest(from, to uint64, seconds float64) float64 {
 	return v.against(from, to, seconds, func(uint64) float64 { return 1 })
 }
 
-// against is lowest as a share of what was to be expected, in ops a model-second. A
-// stretch longer than what lies between is all that lies between.
+// against is lowest as a share of the expected rate, in ops a model-second. If the
+// stretch is longer than the time between the two, all of that time is used.
 func (v victimReport) against(from, to uint64, seconds float64, expected func(at uint64) float64) float64 {
 	var ops, want []float64
 	for i, n := range v.Series.Ops {
@@ -90,8 +90,8 @@ func sum(of []float64) (s float64) {
 }
 
 // atHome is when the victim got from one rate to another: the time at which a step from
-// the one to the other fits the windows between best, by least squares. A ramp's is its
-// middle.
+// the one to the other fits the windows between best, by least squares. For a ramp it is
+// the middle.
 func (v victimReport) atHome(from, to uint64, before, after float64) uint64 {
 	at, best, cost := from, 0.0, 0.0 // cost: of a step behind this window, against one at from
 	for i, n := range v.Series.Ops {
@@ -117,7 +117,7 @@ func (v victimReport) longest(from, to uint64) (ms float64) {
 	return ms
 }
 
-// quiet is longest of the whole windows between two times; NaN if there is none.
+// quiet is longest for the whole windows between two times; NaN if there is none.
 func (v victimReport) quiet(from, to uint64) float64 {
 	most := math.NaN()
 	for i, c := range v.Series.Longest {
@@ -168,7 +168,8 @@ func TestDecodeVictim(t *testing.T) {
 	}
 }
 
-// A victim that a mover slows down by a tenth, and whose memory comes home in the middle.
+// A mover slows a victim down by a tenth, and the victim's memory comes home in the
+// middle.
 func TestDecisionAtHome(t *testing.T) {
 	v := victimReport{MHz: 50}
 	v.Series.Window = 500000

@@ -55,8 +55,8 @@ const (
 	multiplexedShare = 0.1
 )
 
-// Three groups of three events that want a counter each; instructions want none.
-// Remote loads are in each.
+// Three groups of three events that need a counter each; instructions need none. Remote
+// loads are in each.
 var crowd = []string{
 	"2d3,8d1,10d1",    // L1 misses, L2 misses
 	"2d3,412e,14a3",   // LLC misses, stall cycles
@@ -66,8 +66,8 @@ var crowd = []string{
 // With room for all, nothing is scaled. On four counters the groups take turns:
 //
 //  1. Each is on the PMU for about a third of the time, and between them always.
-//  2. So what the three saw of one event adds up to all of it.
-//  3. Each scaled count is what it was when there was room.
+//  2. So the three groups' counts of one event add up to the full count.
+//  3. Each scaled count equals the count with room for all.
 //  4. No counter gets lost over the turns: four events still fit.
 func TestLabMultiplexing(t *testing.T) {
 	t.Parallel()
@@ -111,14 +111,14 @@ func tookTurns(t *testing.T, all []counted) {
 			t.Errorf("group %d was on the PMU for %.3f of the time, want a third", i, share)
 		}
 	}
-	if sum < 0.97 || sum > 1.01 { // one always can; the kernel's time between turns is nobody's
+	if sum < 0.97 || sum > 1.01 { // one always can; the kernel's time between turns is no group's
 		t.Errorf("shares of the time add up to %.3f, want 1", sum)
 	}
 	within(t, "remote loads that the three saw", float64(remote), multiplexedOps, 0.005)
 }
 
-// judgeScaled holds a scaled count to its bound. Of events that start-up alone makes, all
-// may fall into one turn.
+// judgeScaled checks a scaled count against its bound. All events that only start-up
+// makes may fall into one turn.
 func judgeScaled(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	const few = multiplexedOps / 20.0
@@ -130,8 +130,8 @@ func judgeScaled(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// What needs no counter waits behind groups that found none: perf tries no more of the
-// context's groups in that turn. So DRAM by node is exact where nothing is crowded,
+// An event that needs no counter waits behind groups that found none: perf tries no more
+// of the context's groups in that turn. So DRAM by node is exact where no group waits,
 // and only there.
 func TestLabMultiplexesWhatNeedsNoCounter(t *testing.T) {
 	t.Parallel()
@@ -156,8 +156,8 @@ homenode-lab groups --group %s --ready /tmp/opened & p=$!
 while [ ! -e /tmp/opened ] && kill -0 $p 2>/dev/null; do sleep 0.05; done
 kill $p 2>/dev/null; wait $p`
 
-// A group that no turn could ever hold is refused; fixed counters are not of the
-// four, nor are samplers, of which there are four, too.
+// A group that no turn could ever hold is refused. Fixed counters do not belong to the
+// four, nor do samplers, of which there are four, too.
 func TestLabRefusesGroupsThatNeverFit(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -187,9 +187,9 @@ func TestLabRefusesGroupsThatNeverFit(t *testing.T) {
 	}
 }
 
-// twiceScript has `homenode stat` watch a cgroup twice over, which no CPU has
-// counters for, while its load does all of its work. However it ends, it leaves no
-// process, no cgroup and no model that is on: other tests share the guest.
+// twiceScript has two `homenode stat` watch a cgroup at once, for which no CPU has enough
+// counters, while its load does all of its work. However it ends, it leaves no process,
+// no cgroup and no model that is on: other tests share the guest.
 const twiceScript = `
 L= K= S1= S2=
 clean() {
@@ -220,9 +220,9 @@ wait $S2 && S2= || fail "reader 2 failed"
 cat /tmp/crowded.load /tmp/crowded.1 /tmp/crowded.2
 `
 
-// The product's own groups share four counters: each of two readers tells what the load
-// did, and that it is an estimate. They take turns, so each saw half of the loads, and
-// scaled them by the time it had.
+// The product's own groups share four counters. Each of two readers reports the load's
+// work, and that the figure is an estimate. They take turns, so each saw half of the
+// loads, and scaled them by the time it had.
 func TestLabProductScales(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -233,7 +233,7 @@ func TestLabProductScales(t *testing.T) {
 	judgeScaled(t, "remote loads, second reader", b, multiplexedOps)
 }
 
-// watchedTwice is what the script says. The load takes some 45 s of the guest's clock.
+// watchedTwice is the script's output. The load takes some 45 s of the guest's clock.
 func watchedTwice(t *testing.T, g *Guest) string {
 	t.Helper()
 	ctx, cancel := g.Within(t.Context(), patience)
@@ -245,7 +245,7 @@ func watchedTwice(t *testing.T, g *Guest) string {
 	return r.Stdout
 }
 
-// readTwice returns the remote loads that each of two readers told.
+// readTwice returns the remote loads that each of two readers reported.
 func readTwice(t *testing.T, g *Guest) (first, second float64) {
 	t.Helper()
 	out := json.NewDecoder(strings.NewReader(watchedTwice(t, g)))

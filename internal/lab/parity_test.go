@@ -18,9 +18,9 @@ import (
 	"homenode/internal/unit"
 )
 
-// What `homenode bench` finds in the lab is what the shape says: latencies within
-// 3 %, bandwidths within 5 %, cache sizes within a step of the scan. Bandwidths, and all
-// shapes but one, only when HOMENODE_PARITY=all.
+// What `homenode bench` measures in the lab agrees with the shape: latencies within 3 %,
+// bandwidths within 5 %, cache sizes within a step of the scan. Bandwidths, and all
+// shapes but one, are compared only when HOMENODE_PARITY=all.
 func TestLabParity(t *testing.T) {
 	t.Parallel()
 	shapes := []string{"two"}
@@ -62,8 +62,8 @@ func measured(t *testing.T, g *Guest, parts string) profile.Profile {
 	return p
 }
 
-// leastDuty is what readers must have of their CPUs' time: with less, the bounds are too
-// far apart to say much.
+// leastDuty is the share of their CPUs' time that readers must have: with less, the
+// bounds are too far apart to mean much.
 const leastDuty = 0.75
 
 // readersDuty has CPUs read node 0's memory for half a model-second.
@@ -84,7 +84,7 @@ func readersDuty(t *testing.T, g *Guest, cpus set.CPUSet) float64 {
 	return work / whole
 }
 
-// recovers says whether got is within share of want, and counts it.
+// recovers checks that got is within share of want, and counts it.
 func recovers(t *testing.T, what string, got unit.Opt[float64], want, share float64) int {
 	t.Helper()
 	v, ok := got.Get()
@@ -99,7 +99,7 @@ func recovers(t *testing.T, what string, got unit.Opt[float64], want, share floa
 	return 1
 }
 
-// between says whether got is within share of two bounds.
+// between checks that got is within share of two bounds.
 func between(t *testing.T, what string, got unit.Opt[float64], low, high, share float64) int {
 	t.Helper()
 	v, ok := got.Get()
@@ -168,11 +168,10 @@ func parityCores(t *testing.T, s machine.Shape, p profile.Profile) (n int) {
 	return n
 }
 
-// While the guest's kernel has a CPU, its reader asks for nothing, and the others wait
-// for less; the kernel has lines of its own. So a bandwidth is between what the shape's
-// figures make of readers that always read, and of readers that load what they share
-// for a part of the time only: for the share that the kernel leaves them, measured in
-// the same boot.
+// While the guest's kernel has a CPU, its reader sends no requests, and the others wait
+// less; the kernel has lines of its own. So a bandwidth lies between two figures from the
+// shape: of readers that always read, and of readers that load what they share for a part
+// of the time only. That part is what the kernel leaves them, measured in the same boot.
 func parityBandwidth(t *testing.T, g *Guest, p profile.Profile) (n int) {
 	s, node := g.Shape, g.Shape.Nodes[deviceNode(g.Shape)].CPUs
 	duty := readersDuty(t, g, node)
@@ -205,7 +204,7 @@ func parityBandwidth(t *testing.T, g *Guest, p profile.Profile) (n int) {
 	return n
 }
 
-// reading is how CPUs read: lines on their way at a time, and instructions for each.
+// reading is how CPUs read: lines in flight at a time, and instructions for each.
 type reading struct{ width, instructions float64 }
 
 // streaming is a probe's `read`; chasing a pointer chase.
@@ -213,18 +212,18 @@ func streaming(s machine.Shape) reading { return reading{float64(s.Model.StreamP
 
 var chasing = reading{1, 1}
 
-// latencyUnder is what one CPU of a node waits for a line of home's memory when it alone
-// reads in such a way: idle latency and what it waits for its own lines before.
+// latencyUnder is how long one CPU of a node waits for a line of home's memory when it is
+// the only reader of this kind: idle latency, and the wait for its own earlier lines.
 func latencyUnder(s machine.Shape, from, home int, how reading) float64 {
 	readers := make([]int, len(s.Nodes))
 	readers[from] = 1
 	return how.width * (1/queueing(s, readers, home, 1, how) - how.instructions)
 }
 
-// queueing is the fixed point that the shape's figures have: lines a cycle that
-// reading CPUs (by node) get from a node's memory. Waits are M/D/1's, and what is
-// asked for more than 98 % waits until it asks for less. A CPU loads them for its duty
-// only; the rest of its time is the guest's kernel's.
+// queueing is the fixed point that follows from the shape's figures: lines a cycle that
+// reading CPUs (by node) get from a node's memory. Waits are M/D/1's. Demand above 98 %
+// waits until it falls. A CPU loads them for its duty only; the rest of its time is the
+// guest's kernel's.
 func queueing(s machine.Shape, readers []int, home int, duty float64, how reading) (lines float64) {
 	type server struct{ service, load, extra, wait float64 }
 	mc := &server{service: float64(s.Model.MCCycles)}

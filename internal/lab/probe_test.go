@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// probed is what `homenode-lab probe` prints.
+// probed is the output of `homenode-lab probe`.
 type probed struct {
 	Threads []struct {
 		Ops                             uint64
@@ -28,8 +28,8 @@ func probeIn(t *testing.T, g *Guest, args ...string) probed {
 	return r
 }
 
-// Parity: what the prober measures is what the lab was told to be. A chase over
-// 4 MiB misses a 512 KiB cache at every load.
+// Parity: the prober measures what the lab was configured to be. A chase over 4 MiB
+// misses a 512 KiB cache at every load.
 func TestLabProbe(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -54,8 +54,8 @@ func TestLabProbe(t *testing.T) {
 	}
 }
 
-// The lab counts an instruction as a cycle: what a loop has beside its loads and
-// stores is bandwidth that it does not measure.
+// The lab counts an instruction as a cycle: the other instructions of a loop, beside its
+// loads and stores, reduce the measured bandwidth.
 func TestLabMixes(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

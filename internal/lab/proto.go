@@ -60,7 +60,7 @@ func (w *wireWriter) send(f frame) error {
 	return nil
 }
 
-// readFrames calls each with every frame until r ends or each says no.
+// readFrames calls each with every frame until r ends or each returns false.
 func readFrames(r io.Reader, each func(frame) bool) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxFrame)

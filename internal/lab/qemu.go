@@ -81,8 +81,8 @@ func qemuArgs(p bootPlan) []string {
 		"console=ttyS0", "quiet", "panic=-1", "tsc=reliable", "clocksource=tsc",
 		"idle=halt", // TCG's mwait spins
 		"nokaslr", "mitigations=off", "nowatchdog", "homenode.cgroup=" + p.cgroup, "homenode.mode=" + mode,
-		// A block translated at one address is run at others, too: sampled
-		// instructions of programs that lie elsewhere each time would be wrong.
+		// A block translated at one address is run at others, too: samples of programs
+		// that lie elsewhere each time would have wrong addresses.
 		"norandmaps",
 	}
 	if p.counters > 0 {
@@ -97,9 +97,9 @@ func qemuArgs(p bootPlan) []string {
 	return append(args, "-serial", serial, "-append", strings.Join(cmdline, " "))
 }
 
-// offOption makes some guests faster machines while the model is off. Debian's systemd has
-// time-outs of 90 s by the guest's clock, for programs by the hundred. A guest with a person
-// before it goes in real time, and its boot takes 39 s of a CPU of 50 MHz.
+// offOption makes some guests faster machines while the model is off. Debian's systemd
+// has time-outs of 90 s by the guest's clock, for programs by the hundred. An interactive
+// guest runs in real time, and its boot takes 39 s of a CPU of 50 MHz.
 func offOption(p bootPlan) string {
 	if p.guest == Debian || p.shell {
 		return ",off=8"
@@ -131,8 +131,8 @@ func deviceNode(s machine.Shape) (last int) {
 	return last
 }
 
-// cpuModel is QEMU's. It says AMD of itself, and only as Intel tells the guest's kernel
-// which CPUs share a core (CPUID leaf 11).
+// cpuModel is QEMU's. It reports AMD as its vendor; only as Intel does it tell the
+// guest's kernel which CPUs share a core (CPUID leaf 11).
 func cpuModel(s machine.Shape) string {
 	model := "max,-erms,-fsrm"
 	if s.Threads > 1 {

@@ -60,7 +60,7 @@ func refused(t *testing.T, o Options, want string) {
 	}
 }
 
-// A QEMU whose symbols or code are not those that the plugin knows is refused, and says so.
+// A QEMU whose symbols or code the plugin does not know is refused, with a message.
 func TestLabRefusesOtherQEMU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no lab boot")

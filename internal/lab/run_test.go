@@ -15,7 +15,7 @@ import (
 	"homenode/internal/trial"
 )
 
-// runs gives an exit code too, where mustRun wants 0.
+// runs also returns an exit code, where mustRun requires 0.
 func runs(t *testing.T, g *Guest, script string) Result {
 	t.Helper()
 	ctx, cancel := g.Within(t.Context(), patience)
@@ -57,8 +57,8 @@ cat /proc/$pid/numa_maps /proc/$pid/comm
 grep Cpus_allowed_list /proc/$pid/status
 kill $pid; wait $pid; cat /tmp/run.log >&2`
 
-// Every policy puts a real program's pages where it says, and the program on the
-// CPUs that follow from it.
+// Every policy puts a real program's pages where it promises, and the program on the CPUs
+// that follow from it.
 func TestLabRunPolicies(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -106,7 +106,7 @@ func TestLabRunRefuses(t *testing.T) {
 	}
 }
 
-// Nodes with room, and a cgroup above that allows less: a sentence, in place of a kill.
+// Nodes with room, and a cgroup above that allows less: a sentence, instead of a kill.
 func TestLabRunMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v2", "v1"} {
@@ -183,8 +183,8 @@ func putSegmentToucher(t *testing.T, g *Guest) {
 	}
 }
 
-// What depends on memory is faster bound to a node than interleaved, in model
-// time, and repeat says so and names the line.
+// A program that depends on memory is faster bound to a node than interleaved, in model
+// time, and repeat reports it and names the line.
 func TestLabRepeat(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")

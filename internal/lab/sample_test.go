@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sampled is what `homenode-lab sample` prints.
+// sampled is the output of `homenode-lab sample`.
 type sampled struct {
 	Samples, Qualified, Lost, Throttled uint64
 	Accesses                            []struct {
@@ -20,9 +20,9 @@ type sampled struct {
 	}
 }
 
-// watchScript starts loads, held until phase 7, has the watcher (which may name
-// the i-th load's pid as $Li) look at them, and lets them run in state count.
-// Nothing is counted before and after.
+// watchScript starts loads, held until phase 7, has the watcher (which may name the i-th
+// load's pid as $Li) watch them, and lets them run in state count. Nothing is counted
+// before and after.
 const watchScript = `
 mkdir -p /tmp/w && rm -f /tmp/w/*
 %s
@@ -80,8 +80,8 @@ func (w watched) samples(t *testing.T) sampled {
 	return s
 }
 
-// mapped says whether an address lies in a mapping of load i whose line in maps
-// holds the text, and that is at least so long.
+// mapped reports whether an address lies in a mapping of load i whose line in maps has
+// the text, and that is at least so long.
 func (w watched) mapped(i int, addr uint64, text string, least uint64) bool {
 	for _, line := range strings.Split(w.maps[i], "\n") {
 		var from, to uint64
@@ -115,7 +115,7 @@ func TestLabSamplesLoads(t *testing.T) {
 		"chase --ws 4MiB --ops 1000000 --warm-laps 0 --bind-cpu 0 --bind-mem 1")
 	s := w.samples(t)
 	near(t, "samples", s.Samples+s.Lost, 1000, 2)
-	// the load looks at its stop word every 4,096 loads, and at the clock
+	// the load checks its stop word every 4,096 loads, and the clock
 	near(t, "loads of at least 100 cycles", s.Qualified, 1_000_000, 1000)
 	if s.Lost != 0 || s.Throttled != 0 {
 		t.Errorf("%d lost, throttled %d times", s.Lost, s.Throttled)
@@ -134,8 +134,8 @@ func TestLabSamplesLoads(t *testing.T) {
 	}
 }
 
-// Two programs take turns on one CPU: whose a sample is does not depend on when
-// the ring was emptied. One of them is in a cgroup that is watched for itself.
+// Two programs take turns on one CPU: the owner of a sample does not depend on when the
+// ring was emptied. One of them is in a cgroup that is watched on its own.
 func TestLabSamplesKnowTheirTask(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -200,7 +200,7 @@ func TestLabSamplesStores(t *testing.T) {
 	near(t, "samples of CPU 2", byCPU[2], 1000, 10+s.Lost)
 }
 
-// More samples than the rings take: it is said, and the count stays right.
+// More samples than the rings take: it is reported, and the count stays right.
 func TestLabSamplesLost(t *testing.T) {
 	t.Parallel()
 	g := guest(t, "two", "v2")
@@ -274,7 +274,7 @@ func variant(t *testing.T, shape string, change func(*Options)) *Guest {
 	return g
 }
 
-// A flat guest sees one node; its server says that it was not calibrated.
+// A flat guest sees one node; its server reports that it was not calibrated.
 func TestLabFlat(t *testing.T) {
 	t.Parallel()
 	g := variant(t, "two", func(o *Options) { o.Flat = true })
@@ -287,7 +287,7 @@ func TestLabFlat(t *testing.T) {
 	}
 }
 
-// What the firmware tells is what the shape says, and the map still holds.
+// The firmware's figures equal the shape's, and the map still holds.
 func TestLabHMAT(t *testing.T) {
 	t.Parallel()
 	g := variant(t, "far", func(o *Options) { o.HMAT = true })

@@ -16,10 +16,9 @@ import (
 	"time"
 )
 
-// Serve is the guest's side: it carries out what the host asks for until the
-// port closes or the host says stop. resultDisk is the raw disk that results
-// leave through. A guest that is not fit for use says so in its hello, and so does
-// one that has a note to make.
+// Serve is the guest's side: it carries out the host's requests until the port closes or
+// the host sends stop. resultDisk is the raw disk through which results leave. A guest
+// that is not fit for use reports it in its hello, and so does one that has a note.
 func Serve(port io.ReadWriter, resultDisk, note string, unfit error) error {
 	s := &server{w: &wireWriter{w: port}, disk: resultDisk, running: map[uint64]*program{}}
 	hello := frame{Op: "hello", Line: note}
@@ -49,7 +48,7 @@ type server struct {
 	running map[uint64]*program
 }
 
-// program is one that runs.
+// program is a running program.
 type program struct {
 	cmd  *exec.Cmd
 	out  output
@@ -74,7 +73,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// endPatience is how long a program that is interrupted may take to put things back.
+// endPatience is how long an interrupted program may take to put things back.
 const endPatience = 5 * time.Second
 
 func (s *server) handle(f frame) {
@@ -92,7 +91,7 @@ func (s *server) handle(f frame) {
 		reply.Err = fmt.Sprintf("unknown operation %q", f.Op)
 	}
 	reply.ID, reply.Done = f.ID, true
-	// A host that is gone cannot be told anything; the guest ends with it.
+	// No message can reach a host that is gone; the guest ends with it.
 	_ = s.w.send(reply)
 }
 
@@ -135,8 +134,8 @@ func (s *server) keep(id uint64, p *program) {
 	}
 }
 
-// end interrupts a program as a terminal does, and returns what it has written: all of it,
-// or after endPatience what there is.
+// end interrupts a program as a terminal does, and returns what it has written: all of
+// it, or after endPatience what there is.
 func (s *server) end(f frame) frame {
 	s.runs.Lock()
 	p := s.running[f.Of]
@@ -162,8 +161,8 @@ func put(f frame) frame {
 	return frame{}
 }
 
-// fetch copies a file onto the result disk and says where it lies. The host
-// reads it before it asks for another, so that space can be used again.
+// fetch copies a file onto the result disk and returns where it lies. The host reads it
+// before it asks for another, so that space can be used again.
 func (s *server) fetch(f frame) frame {
 	data, err := os.ReadFile(f.Path)
 	if err != nil {

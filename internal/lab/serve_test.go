@@ -23,7 +23,7 @@ func pipedGuest(t *testing.T) *Guest {
 	return g
 }
 
-// A program that is interrupted is told so, and what it wrote is not lost.
+// An interrupted program gets the signal, and what it wrote is not lost.
 func TestInterruptedRunKeepsItsOutput(t *testing.T) {
 	g := pipedGuest(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -42,7 +42,7 @@ func TestInterruptedRunKeepsItsOutput(t *testing.T) {
 	}
 }
 
-// One that does not end is left after a while, with what it wrote.
+// A program that does not end is left after a while, with what it wrote.
 func TestInterruptedRunThatStays(t *testing.T) {
 	g := pipedGuest(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -32,11 +32,11 @@ func Shell(ctx context.Context, o Options) error {
 	return nil
 }
 
-// plainNewlines keeps the terminal from putting a carriage return before each
-// newline, until the returned function is called: the guest's terminal has done so
-// already where it should, and a program that draws there (homenode top) moves its
-// cursor down with newlines. QEMU turns off the rest, but not this
-// (qemu_chr_set_echo_stdio, chardev/char-stdio.c). Without a terminal or stty, nothing.
+// plainNewlines keeps the terminal from putting a carriage return before each newline,
+// until the returned function is called. The guest's terminal has done so already where
+// it should, and a program that draws there (homenode top) moves its cursor down with
+// newlines. QEMU turns off the rest, but not this (qemu_chr_set_echo_stdio,
+// chardev/char-stdio.c). Without a terminal or stty it does nothing.
 func plainNewlines(ctx context.Context) (back func()) {
 	stty := func(arg string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, "stty", arg)

@@ -21,8 +21,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// TestBenchSimParity measures what the simulated machine is held to (make
-// bench-sim-parity): HOMENODE_SIM_PARITY names the record, to which it adds what is
+// TestBenchSimParity measures the figures to which the simulated machine is compared
+// (make bench-sim-parity). HOMENODE_SIM_PARITY names the record, to which it adds what is
 // missing there, scenario by scenario. HOMENODE_SIM_PARITY_ONLY is a part of the names.
 func TestBenchSimParity(t *testing.T) {
 	p := openParity(t)
@@ -98,7 +98,7 @@ func originOf(t *testing.T, g *Guest) parity.Origin {
 	}
 }
 
-// measure runs a scenario as often as asked for, a fresh process each time.
+// measure runs a scenario as often as configured, with a fresh process each time.
 func (p *parityBench) measure(t *testing.T, s parity.Scenario) {
 	g := guest(t, s.Shape, "v2")
 	begin := time.Now()
@@ -145,8 +145,8 @@ func threadsOf(l parity.Load) set.CPUSet {
 	return set.CPUSet{}
 }
 
-// parityScript starts all loads with the model off, as nothing of that counts. Phase 1 is
-// until caches and queues have settled: 2 s, as in parity.Simulate. Phase 2 counts.
+// parityScript starts all loads with the model off, as nothing of that counts. Phase 1
+// lasts until caches and queues have settled: 2 s, as in parity.Simulate. Phase 2 counts.
 func parityScript(s parity.Scenario) string {
 	var b strings.Builder
 	b.WriteString(`set -u
@@ -227,8 +227,8 @@ func parityRun(ctx context.Context, g *Guest, s parity.Scenario) ([]parity.Run, 
 	return runs, nil
 }
 
-// ofParity joins what the CPUs counted and what the load says it did. Their stretches of
-// time are not quite the same, so rates are joined.
+// ofParity joins the CPUs' counts and the load's report. Their stretches of time differ
+// slightly, so rates are joined.
 func ofParity(begin, end parityStatus, r parityReport, cpus set.CPUSet) (run parity.Run, err error) {
 	took := end.Cycles - begin.Cycles
 	count := func(name string) (sum float64) {

@@ -21,7 +21,7 @@ import (
 	"homenode/internal/window"
 )
 
-// dayRun is what became of a day under one arm.
+// dayRun is the result of a day under one arm.
 type dayRun struct {
 	Arm    string `json:"arm"`
 	Repeat int    `json:"repeat"`
@@ -44,8 +44,8 @@ type dayRun struct {
 	p99       map[string]map[int]float64
 }
 
-// dayHourSeen is one hour: what replicas used of what they were promised, and how many
-// of six were not bound, on the average of its windows.
+// dayHourSeen is one hour: what replicas used of what they were promised, and how many of
+// six were not bound, as the average of its windows.
 type dayHourSeen struct {
 	Hour    int                `json:"hour"`
 	CPU     map[string]float64 `json:"cpu_of_promised"`
@@ -135,7 +135,7 @@ func dayKeep(file string, data []byte) error {
 	return errors.Join(err, z.Close(), os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, b.Bytes(), 0o644))
 }
 
-// agent is its share of the CPUs.
+// agent is the agent's share of the CPUs.
 func (r *dayRun) agent(in map[string]string) error {
 	var ticks [2]float64
 	for i, name := range []string{"busy0", "busy1"} {
@@ -307,7 +307,7 @@ func (r *dayRun) decided(log []byte, from time.Time) error {
 	return nil
 }
 
-// dayLevel holds the last of a repeat's runs against the service level that the first
+// dayLevel checks the last of a repeat's runs against the service level that the first
 // one sets: 1.5 times the mean p99 of the service's replicas and hours.
 func dayLevel(runs []dayRun) {
 	last := &runs[len(runs)-1]
@@ -360,7 +360,7 @@ func dayTell(r dayRun) {
 		r.Windows, r.Length, r.Top, r.Burst, r.NodeTop, r.AgentCPUs, r.Longest)
 }
 
-// dayJudge holds each repeat's B against its A.
+// dayJudge compares each repeat's B with its A.
 func dayJudge(all []dayRun) (wrong []string) {
 	arms := map[string]dayRun{}
 	for _, r := range all {

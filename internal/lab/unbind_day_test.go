@@ -13,27 +13,27 @@ import (
 // The day of sim/scenarios/mao-day.yaml, shortened: an hour is two windows. Written
 // before strategies A and B first met in it:
 //
-//   - three services of two replicas each, and a batch that nobody approved; what the
-//     services were promised is 92 % of the CPUs that the agent, the script and the batch
-//     leave of the machine's four;
+//   - three services of two replicas each, and an unapproved batch. The services were
+//     promised 92 % of the CPUs that the agent, the script and the batch leave of the
+//     machine's four;
 //   - one day for all, a raised cosine from 35 % of its top at 1h to its top at 13h,
 //     which takes 85 % of what was promised: a server that always runs, and three more
 //     that come and go in the same cgroup;
 //   - bursts of an hour of 1.4 times as much, each service at its own times: every 6, 7
 //     and 5 hours, the first one by the seed;
-//   - what was promised is the cgroup's cpu.max. The kernel holds it to that, so that it
-//     could never be exceeded; cpu.max.burst, as large as a second of it, allows what a
-//     burst at the top of the day takes (1.19 times) for some five seconds: an hour.
+//   - the promise is the cgroup's cpu.max. The kernel enforces that, so it could never be
+//     exceeded. cpu.max.burst, as large as a second of it, allows what a burst at the top
+//     of the day takes (1.19 times) for some five seconds: an hour.
 //
-// Some figures follow from days before the guest's clock was the model's: a round of the
-// agent took about a second of these CPUs of 50 MHz, and a request 1.45 times what was
-// reckoned, so the period is 2.5 s, the agent has one thread that works and no garbage
-// collection, and the batch, which takes what nobody was promised, is small; all CPUs were
-// used up at the top of the day, so what is promised leaves out what the agent and the
-// script take. All times are the guest's and stay what they were: hour, period and the
-// quota's second belong together. What a request and the agent take is to be measured anew
-// (the judge holds the top of the day to 0.75 to 0.95 of what was promised). Bindings move
-// memory at 50 MHz, 5 to 18 s each: the warm-up has five minutes for them.
+// Some figures date from before the guest's clock was the model's. A round of the agent
+// took about a second of these CPUs of 50 MHz, and a request 1.45 times the calculated
+// time. So the period is 2.5 s, the agent has one working thread and no garbage
+// collection, and the batch, which takes what was not promised, is small. All CPUs were
+// used up at the top of the day, so the promise leaves out what the agent and the script
+// take. All times are the guest's and stay what they were: hour, period and the quota's
+// second belong together. The costs of a request and of the agent have to be measured
+// again (the judge requires the top of the day to be 0.75 to 0.95 of what was promised).
+// Bindings move memory at 50 MHz, 5 to 18 s each: the warm-up has five minutes for them.
 const (
 	dayHours   = 24
 	dayHour    = 5  // seconds
@@ -66,12 +66,11 @@ var dayServices = []dayService{
 	{"index", 2, 0.53, 5, "2MiB"},
 }
 
-// dayRequest is what a request takes in all, with the kernel's part, the dispatcher's
-// and the clock ticks': cycles; dayMore of a server that comes and goes, measured on a
-// second day under Linux alone, whose top took 0.92 of what was promised and all CPUs
-// there are. Its own are 150,000 on the average (50 to 250 µs of
-// hardware, which the lab makes 20 times as long), a fifth more with all its memory
-// remote.
+// dayRequest is the whole cost of a request, with the kernel's part, the dispatcher's and
+// the clock ticks': cycles. dayMore is that of a server that comes and goes, measured on
+// a second day under Linux alone, whose top took 0.92 of what was promised and all CPUs
+// there are. The request's own cost is 150,000 on average (50 to 250 µs of hardware,
+// which the lab makes 20 times as long), a fifth more with all its memory remote.
 const (
 	dayRequest = 285e3
 	dayMore    = 400e3
@@ -88,11 +87,11 @@ type dayServer struct {
 	ws    string
 }
 
-// always says that it runs all the time: its latencies are the replica's.
+// always reports that it runs all the time: its latencies are the replica's.
 func (s dayServer) always() bool { return s.From < 0 }
 
-// dayCurve is the day's level at an hour, as a share of its top: so many of the steps as
-// come closest.
+// dayCurve is the day's level at an hour, as a share of its top: the number of steps that
+// comes closest.
 func dayCurve(hour int) (level float64, steps int) {
 	up := (1 + math.Cos(2*math.Pi*float64(hour-dayPeak)/dayHours)) / 2
 	steps = int(math.Round(up * daySteps))
@@ -134,7 +133,7 @@ func (s dayService) servers(group string, first int) []dayServer {
 	return all
 }
 
-// dayBursts says whether a service bursts in an hour.
+// dayBursts reports whether a service bursts in an hour.
 func dayBursts(all []dayServer, group string, hour int) bool {
 	level, _ := dayCurve(hour)
 	sum := 0.0
@@ -171,8 +170,8 @@ func dayReplicas() (all []string) {
 	return all
 }
 
-// dayConfig is the agent's: an arm is a strategy, or "none", in which nobody is approved
-// and the agent only looks on. Back-off as in mao-day.
+// dayConfig is the agent's: an arm is a strategy, or "none", in which no service is
+// approved and the agent only observes. Back-off as in mao-day.
 func dayConfig(arm string) string {
 	var b strings.Builder
 	b.WriteString("period: " + dayPeriod + "\ncalm_period: " + dayPeriod + "\nevents: perf\ncgroups: [\"/day/*\"]\nstate_dir: /tmp/day/state\nrecord: /tmp/day/record.jsonl\nactuate: {max_stall: 400ms}\nservices:\n")
@@ -297,8 +296,8 @@ kill -CONT $(cat s*.pid) 2> /dev/null; kill $(cat s*.pid) 2> /dev/null; wait
 	b.WriteString("for g in $base/day/*/; do n=0; until rmdir $g; do n=$((n + 1)); [ $n -lt 50 ] || exit 1; sleep 0.1; done; done 2> /dev/null\nrmdir $base/day\necho == agent; tail -n 5 agent.log\n")
 }
 
-// The schedule is what its description says: what is promised, the top and the low of
-// the day, and bursts of each service at times of its own.
+// The schedule matches its description: what is promised, the top and the low of the day,
+// and bursts of each service at times of its own.
 func TestDecisionUnbindDay(t *testing.T) {
 	promised := 0.0
 	for _, s := range dayServices {

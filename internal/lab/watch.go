@@ -12,8 +12,8 @@ import (
 	"homenode/internal/lab/model"
 )
 
-// ErrStands says that a guest's clock no longer moves: QEMU hangs. A slow host, or one
-// that was suspended, makes a guest slow; its clock goes on.
+// ErrStands means that a guest's clock no longer moves: QEMU hangs. A slow host, or one
+// that was suspended, makes a guest slow, but its clock still moves.
 var ErrStands = errors.New("the guest's clock stands still")
 
 const (
@@ -66,7 +66,7 @@ func (g *Guest) seconds() float64 {
 	return c.Seconds()
 }
 
-// setIdleRate is of this guest.
+// setIdleRate sets the rate of this guest.
 func (g *Guest) setIdleRate(rate uint64) error {
 	return model.SetIdleRate(filepath.Join(g.Dir, sharedName), rate)
 }

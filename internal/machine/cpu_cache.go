@@ -47,8 +47,8 @@ const (
 	usualIndexes  = 3 // up to here a missing one is a gap, beyond it the end
 )
 
-// leaf is what cache/indexN is. All CPUs of a machine list theirs in one order, as
-// far as they have them.
+// leaf is the meaning of cache/indexN. All CPUs of a machine list their caches in one
+// order, as far as they have them.
 type leaf struct {
 	level int
 	instr bool
@@ -59,11 +59,11 @@ type leaf struct {
 //
 //	/sys/devices/system/cpu/cpuN/cache/index*/{level,type,id,size,shared_cpu_map}
 //
-// Unit: level counts from 1; id since 4.11 (x86), per level. A cache that does
-// not tell its level or its CPUs is unknown, and left out; one without a type is
-// taken for unified. ia64 kernels print an empty shared_cpu_map for what one core
-// has to itself. Not read again is what the first CPU said of L1 and of types,
-// and what earlier CPUs share with this one.
+// Unit: level counts from 1; id since 4.11 (x86), per level. A cache that does not show
+// its level or its CPUs is unknown, and left out; one without a type is taken for
+// unified. ia64 kernels print an empty shared_cpu_map for a cache that belongs to one
+// core. Two things are not read again: what the first CPU shows of L1 and of types, and
+// what earlier CPUs share with this one.
 func (t *tree) caches(m *Machine, levels map[int]*cacheGroups, c CPU) {
 	has := func(level int) bool { return levels[level] != nil && levels[level].has(c.ID) }
 	for i := range t.indexes() {
@@ -91,8 +91,8 @@ func (t *tree) caches(m *Machine, levels map[int]*cacheGroups, c CPU) {
 	t.asked = true
 }
 
-// indexes is how many to ask a CPU for: the first CPU for all, another for what
-// there may be after that; where nothing was, for one.
+// indexes is the number of indexes to read for a CPU: all for the first CPU; for another
+// those that may follow; one where there was none.
 func (t *tree) indexes() int {
 	if !t.asked {
 		return maxCacheIndex + 1

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// What /sys/devices/system/cpu/cpuN/topology says of one CPU:
+// What /sys/devices/system/cpu/cpuN/topology has for one CPU:
 //
 //	core_cpus_list       0-3       CPUs (threads) of its core
 //	die_cpus_list        0-27
@@ -19,11 +19,11 @@ import (
 //	die_id               0         -1: the architecture has no dies
 //	physical_package_id  0         -1: the kernel has no number for it
 //
-// Unit: logical CPU ids. The files core_cpus, die_cpus and package_cpus since
-// 5.3; before, thread_siblings and core_siblings (2.6.16, as masks; *_list since
-// 2.6.26). An offline CPU has no topology directory. Masks are asked before lists,
-// here and elsewhere: in trees edited by hand the lists are those of another
-// machine, and hwloc reads only masks.
+// Unit: logical CPU ids. The files core_cpus, die_cpus and package_cpus since 5.3;
+// before, thread_siblings and core_siblings (2.6.16, as masks; *_list since 2.6.26). An
+// offline CPU has no topology directory. Masks are read before lists, here and elsewhere:
+// in trees edited by hand the lists are those of another machine, and hwloc reads only
+// masks.
 var (
 	coreFiles    = []string{"core_cpus", "core_cpus_list", "thread_siblings", "thread_siblings_list"}
 	dieFiles     = []string{"die_cpus", "die_cpus_list"}
@@ -34,11 +34,11 @@ var (
 //
 //  1. The lists of siblings decide, not the numbers: s390 and POWER7 kernels have
 //     packages without a number (-1). Numbers help only where lists are missing.
-//  2. CPUs are asked in ascending order, and one that an earlier CPU named as its
-//     sibling is not asked again: lists agree, and each costs an open. Where
-//     broken firmware makes them disagree, no CPU ends up in two groups.
-//  3. On AMD's families 15h and 16h the thread siblings are the cores of a module
-//     (see splitsThreads).
+//  2. CPUs are read in ascending order, and one that an earlier CPU named as its sibling
+//     is not read again: lists agree, and each costs an open. Where broken firmware makes
+//     them disagree, no CPU ends up in two groups.
+//  3. On AMD's families 15h and 16h the thread siblings are the cores of a module (see
+//     splitsThreads).
 //  4. A die without a number (-1) is unknown: the kernel then lists the CPU alone.
 func (t *tree) topologies(m *Machine) {
 	var packages, dies, cores groups
@@ -85,9 +85,8 @@ func holder(sets map[int]set.CPUSet, cpu int) unit.Opt[set.CPUSet] {
 	return unit.None[set.CPUSet]()
 }
 
-// siblings reads the first of these files in cpuN/topology that tells something.
-// Kernels do not change in the middle of a tree: the name that served last time
-// is asked first.
+// siblings reads the first of these files in cpuN/topology that has content. Kernels do
+// not change in the middle of a tree: the name that served last time is tried first.
 func (t *tree) siblings(cpu int, names []string) unit.Opt[set.CPUSet] {
 	dir := cpuPath(cpu, "topology/")
 	served, asked := t.served[names[0]]

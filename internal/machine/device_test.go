@@ -93,7 +93,8 @@ func TestHMATAndDevices(t *testing.T) {
 	}
 }
 
-// Whatever single file is missing, empty, cut, binary or NUL-padded: the rest stands.
+// If any single file is missing, empty, cut, binary or NUL-padded, the rest is still
+// read.
 func TestBrokenFilesLeaveTheRest(t *testing.T) {
 	for name, f := range hmatTree() {
 		if f.Mode&fs.ModeSymlink != 0 {

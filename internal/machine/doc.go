@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine describes a host as an immutable value: its nodes, CPUs,
-// caches and SLIT distances, as the kernel tells them or as a shape file of the
-// lab prescribes them.
+// Package machine describes a host as an immutable value: its nodes, CPUs, caches and
+// SLIT distances, as the kernel shows them or as a shape file of the lab prescribes them.
 //
 //	/ of a live host ─┐
 //	recorded tree    ─┴─▶ ParseSysfs ─▶ Machine ─▶ policies, screens, recordings
@@ -11,9 +10,9 @@
 //	                                            ├─▶ Routes()     links from memory to CPU
 //	                                            └─▶ ModelConf()  ─▶ lab/plugin
 //
-// A Machine says only what was read. What was not is unknown (unit.Opt), never
-// a default: node ids may be sparse, a node may lack CPUs or memory, nothing is
-// uniform, and distances are directed.
+// A Machine has only what was read. Everything else is unknown (unit.Opt), never a
+// default: node ids may be sparse, a node may lack CPUs or memory, nothing is uniform,
+// and distances are directed.
 //
 // Where it differs from hwloc on purpose is in docs/decisions/0011.
 //

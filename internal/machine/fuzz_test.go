@@ -89,7 +89,7 @@ func FuzzParsePageSize(f *testing.F) {
 	})
 }
 
-// Whatever a tree holds: no panic, and what comes back is consistent.
+// Whatever a tree holds: no panic, and the result is consistent.
 func FuzzParseSysfs(f *testing.F) {
 	f.Add("0-3", "0-1", "0000000c", "10 20", "Node 0 MemTotal: 1 kB", "0-1", "0")
 	f.Add("0-9", "0-9", "ff", "0 9", "", "9", "-1")

@@ -21,13 +21,14 @@ const cpulessInfo = "HomenodeCPUless"
 // and version 1 as far as its objects mean the same. Any error names the line and
 // comes with the zero Machine.
 //
-//  1. PUs are the online CPUs. What only the root's complete_cpuset has is offline,
-//     or was not allowed to whoever wrote the document: hwloc does not tell which.
-//  2. hwloc gives a node without CPUs the cpuset of its neighbours. So a CPU is of
-//     the node with the smallest cpuset that has it; among equals, of the first,
-//     for hwloc lists the one with CPUs first.
-//  3. A device's node is the one whose CPUs are those of the object it hangs from,
-//     if just one of several nodes has them.
+//  1. PUs are the online CPUs. A CPU that only the root's complete_cpuset has is offline,
+//     or was not allowed to the process that wrote the document: hwloc does not say
+//     which.
+//  2. hwloc gives a node without CPUs the cpuset of its neighbours. So a CPU belongs to
+//     the node with the smallest cpuset that has it; among equals, to the first, for
+//     hwloc lists the one with CPUs first.
+//  3. A device's node is the one whose CPUs are those of the object it hangs from, if
+//     exactly one of several nodes has them.
 //
 // Not in such a document: dies that equal a package, memory tiers, classes of
 // initiators (all of it is called class 1, what hwloc reads), cache ids of

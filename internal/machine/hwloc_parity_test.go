@@ -21,12 +21,12 @@ import (
 	"homenode/internal/unit"
 )
 
-// hwlocDiffers is where hwloc 2.9 says something else of a tree, and what: facts
-// by name. docs/decisions/0011 has the reasons.
+// hwlocDiffers lists where hwloc 2.9 reads a tree differently, and what: facts by name.
+// docs/decisions/0011 has the reasons.
 type hwlocDiffers struct {
 	facts map[string]string
-	// hidden: hwloc leaves out what the recording process was not allowed to use,
-	// or GPU memory. Made to show it, hwloc must agree on everything.
+	// hidden: hwloc leaves out what the recording process was not allowed to use, or GPU
+	// memory. When it is made to show them, hwloc must agree on everything.
 	hidden bool
 }
 
@@ -49,8 +49,8 @@ var hwlocExceptions = map[string]hwlocDiffers{
 			"L2 22 256 KiB; L2 26 256 KiB; L2 30 256 KiB; L2 34 256 KiB; L2 38 256 KiB"}},
 }
 
-// Parity: hwloc's reading of the same trees is an independent check. What it
-// writes must also read back as what we read, and it must read what we write.
+// Parity: hwloc's reading of the same trees is an independent check. Our reading of what
+// it writes must equal our reading of the tree, and it must read what we write.
 func TestParityWithHwloc(t *testing.T) {
 	if _, err := exec.LookPath("lstopo-no-graphics"); err != nil {
 		t.Skip("hwloc is not installed: no lstopo-no-graphics")
@@ -110,7 +110,7 @@ func compareReadings(t *testing.T, m Machine, dir string, differs hwlocDiffers) 
 	return compareFacts(t, "hwloc, showing all,", facts(m), facts(all), nil)
 }
 
-// hwlocReads returns what lstopo makes of an input, by way of its XML.
+// hwlocReads returns lstopo's reading of an input, as XML.
 func hwlocReads(t *testing.T, args ...string) Machine {
 	t.Helper()
 	cmd := exec.Command("lstopo-no-graphics", append(args, "--of", "xml", "-")...)
@@ -148,8 +148,8 @@ func checkCounts(t *testing.T, text []byte, m Machine) {
 	}
 }
 
-// facts are what must be equal, by name. Memory that is unknown or 0 is 0, for
-// hwloc does not tell them apart, nor an unknown distance of a node to itself.
+// facts are what must be equal, by name. Memory that is unknown or 0 is 0, because hwloc
+// does not distinguish them, nor an unknown distance of a node to itself.
 func facts(m Machine) map[string]string {
 	f := map[string]string{
 		"nodes": m.NodeIDs().String(), "online": m.OnlineCPUs().String(),
@@ -177,7 +177,7 @@ func cacheFacts(caches []Cache) string {
 	return strings.Join(all, "; ")
 }
 
-// compareFacts wants every fact of theirs to be ours, but for these exceptions.
+// compareFacts requires every fact of theirs to be ours, apart from these exceptions.
 func compareFacts(t *testing.T, who string, ours, theirs, but map[string]string) int {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(theirs)) {

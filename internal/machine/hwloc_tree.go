@@ -38,12 +38,12 @@ const (
 // hwlocTree nests a machine's objects.
 //
 //  1. Objects that cross another one (each has CPUs that the other lacks) cannot be
-//     nested. Nodes are kept first, then packages, LLCs, L2s, cores, dies; what
-//     crosses an object kept before is returned as left out.
-//  2. A node's memory hangs from the outermost object with just its CPUs; where
-//     there is none, a Group is made, as hwloc does.
-//  3. A node without CPUs hangs near its neighbours (see neighbours), or else from
-//     the machine.
+//     nested. Nodes are kept first, then packages, LLCs, L2s, cores, dies. An object that
+//     crosses one kept before is returned as left out.
+//  2. A node's memory hangs from the outermost object with exactly its CPUs; where there
+//     is none, a Group is made, as hwloc does.
+//  3. A node without CPUs hangs near its neighbours (see neighbours), or else from the
+//     machine.
 func hwlocTree(m Machine) (root *hwlocItem, left []string) {
 	online := m.OnlineCPUs()
 	root = &hwlocItem{kind: "Machine", cpus: online, attrs: [][2]string{{"os_index", "0"}}}

@@ -15,17 +15,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// ErrNotNested says that some of a machine's groups cross each other, which
-// hwloc's tree cannot hold: broken firmware.
+// ErrNotNested means that some of a machine's groups cross each other, which hwloc's tree
+// cannot hold: broken firmware.
 var ErrNotNested = errors.New("not nested")
 
-// WriteHwloc writes a machine as hwloc's XML, version 2.0, which lstopo and every
-// hwloc since 2.0 read. ParseHwloc reads back the nodes with their CPUs, memory,
-// side caches and distances, and CPUs, packages, cores, L2s, LLCs and devices;
-// the rest of what it says there is not in such a document. A distance that is
-// unknown takes the whole matrix with it.
+// WriteHwloc writes a machine as hwloc's XML, version 2.0, which lstopo and every hwloc
+// since 2.0 read. ParseHwloc reads back the nodes with their CPUs, memory, side caches
+// and distances, and CPUs, packages, cores, L2s, LLCs and devices; the document has
+// nothing else of a Machine. One unknown distance removes the whole matrix.
 //
-// ErrNotNested names what had to be left out; the document is whole nonetheless.
+// ErrNotNested names what had to be left out; the document is complete otherwise.
 func WriteHwloc(w io.Writer, m Machine) error {
 	root, left := hwlocTree(m)
 	p := &hwlocPrinter{w: bufio.NewWriter(w), m: m, gp: map[int]int{}}
@@ -153,9 +152,8 @@ func (p *hwlocPrinter) memory(depth int, n Node, at *hwlocItem) {
 
 func decimal(b unit.Opt[unit.Bytes]) string { return strconv.FormatInt(int64(b.Or(0)), 10) }
 
-// deviceCodes are a class and subclass for each class: what exactly the device
-// was, a Machine does not know. osdevTypes are hwloc's block, network, GPU and
-// coprocessor.
+// deviceCodes are a class and subclass for each class: a Machine does not know what
+// exactly the device was. osdevTypes are hwloc's block, network, GPU and coprocessor.
 var (
 	deviceCodes = map[DeviceClass]string{Storage: "0100", Network: "0200", GPU: "0300", Accelerator: "1200"}
 	osdevTypes  = map[DeviceClass]string{Storage: "0", Network: "2", GPU: "1", Accelerator: "5"}
@@ -216,8 +214,8 @@ func (p *hwlocPrinter) numbers(name string, all []int) {
 	}
 }
 
-// memattrs prints what HMAT says, of the class that hwloc would have read: 1, else 0.
-// flags: 1 the higher the better, 2 the lower, 4 as seen by an initiator.
+// memattrs prints HMAT's figures, of the class that hwloc would have read: 1, else 0.
+// flags: 1 higher is better, 2 lower is better, 4 as seen by an initiator.
 func (p *hwlocPrinter) memattrs() {
 	for _, name := range hwlocAttrNames {
 		flags := "5"

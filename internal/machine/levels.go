@@ -30,10 +30,11 @@ type Levels struct {
 	Cut int `json:"cut,omitempty"`
 }
 
-// serverGap is by how many times the distance jumps between servers. Inside one, SLITs
+// serverGap is the factor by which the distance jumps between servers. Inside one, SLITs
 // climb by steps of up to 2 (10, 16, 32 and 33 on a Kunpeng; 40 and 80 where GPUs are
-// nodes); from one server of a coherent system to the next it is 7 (22 and 160, Lakew et
-// al. §4) or 3 and more (13 and 40 on SGI's UV). Less would cut servers into packages.
+// nodes). From one server of a coherent system to the next it is 7 (22 and 160, Lakew et
+// al. §4) or 3 and more (13 and 40 on SGI's UV). A lower value would split servers into
+// packages.
 const serverGap = 3
 
 // noWay is the distance of nodes that cannot reach each other (ACPI 6.5, 5.2.17).
@@ -41,13 +42,14 @@ const noWay = 255
 
 // Levels groups the nodes by the largest gap in their distances:
 //
-//  1. All distances between two nodes, ascending; of both directions the larger. What
-//     is unknown says nothing.
+//  1. All distances between two nodes, ascending; of both directions the larger. An
+//     unknown distance is left out.
 //  2. The largest jump from one to the next, as a ratio; the first of equals. Below
 //     serverGap: one server.
-//  3. Nodes nearer than that jump are of one server, and so is what hangs together.
+//  3. Nodes nearer than that jump belong to one server, and so do all that are connected
+//     by such nodes.
 //
-// A node of which nothing is known is with the first server: one server is the usual.
+// A node without any known distance belongs to the first server: one server is usual.
 func (m Machine) Levels() Levels {
 	distances := m.between() // 1
 	cut, most := 0, 0.0

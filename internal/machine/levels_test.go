@@ -71,7 +71,7 @@ func oneServer(t *testing.T, m Machine) {
 	}
 }
 
-// What is unknown, or no way, neither makes servers nor breaks them.
+// Unknown distances, and "no way", neither make servers nor break them.
 func TestLevelsOfTheUnknown(t *testing.T) {
 	m := torus()
 	for j := range m.Nodes { // node 23: nothing is known

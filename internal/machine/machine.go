@@ -14,19 +14,19 @@ import (
 // (ACPI 6.5, 5.2.17; LOCAL_DISTANCE in include/linux/topology.h).
 const LocalDistance = 10
 
-// SLITExcess is how much of the extra latency that SLIT promises is there, where
-// nobody measured it. Measured: 138/80 and 144/90 ns at the usual 21: 0.66 and 0.55;
-// AMD in one socket at 12: 0.4–0.6 (latency facts; papers, §1).
+// SLITExcess is the part of the extra latency promised by SLIT that is real, where it was
+// not measured. Measured: 138/80 and 144/90 ns at the usual 21: 0.66 and 0.55; AMD in one
+// socket at 12: 0.4–0.6 (latency facts; papers, §1).
 const SLITExcess = 0.6
 
-// LatencyRatio is latency as a multiple of the local one by SLIT distance, with so
-// much of the excess. An estimate.
+// LatencyRatio is latency as a multiple of the local one by SLIT distance, with so much
+// of the excess. An estimate.
 func LatencyRatio(distance int, excess float64) float64 {
 	return 1 + float64((float64(distance)/LocalDistance-1)*excess)
 }
 
-// Machine is a host's topology. It is a value: nobody changes one after it was
-// made, so it may be shared freely; its slices must be treated as read-only.
+// Machine is a host's topology. It is a value that never changes after it was made, so it
+// may be shared freely; its slices must be treated as read-only.
 type Machine struct {
 	// Origin is where the description comes from: "live", "recorded:<name>",
 	// "shape:<name>" or "fake:<what>".
@@ -47,13 +47,13 @@ type Machine struct {
 	// level each CPU has, be it 2 or 3). CPU.L2 and CPU.LLC are indexes.
 	L2s  []Cache `json:"l2s"`
 	LLCs []Cache `json:"llcs"`
-	// PageSize is the base page size. Nothing in sysfs tells it: a live reader
-	// fills it in, a recorded tree may have it.
+	// PageSize is the base page size. Nothing in sysfs shows it: a live reader fills it
+	// in, a recorded tree may have it.
 	PageSize unit.Opt[unit.Bytes] `json:"page_bytes"`
 	// Devices are the PCI devices of interest, by address.
 	Devices []Device `json:"devices,omitempty"`
-	// Doubts are contradictions in what the firmware says, one clause each. A
-	// policy should not bind on a machine that has any.
+	// Doubts are contradictions in the firmware's tables, one clause each. A policy
+	// should not bind on a machine that has any.
 	Doubts []string `json:"doubts,omitempty"`
 }
 
@@ -62,8 +62,8 @@ type Node struct {
 	ID     int                  `json:"id"`
 	CPUs   set.CPUSet           `json:"cpus"`         // online only; empty for a CPU-less node
 	Memory unit.Opt[unit.Bytes] `json:"memory_bytes"` // MemTotal: what the kernel manages; may be a known 0
-	// Access is what the firmware's HMAT says of this memory, by class of
-	// initiator: 0 is the best initiator of any kind, 1 the best CPU.
+	// Access is HMAT's description of this memory, by class of initiator: 0 is the best
+	// initiator of any kind, 1 the best CPU.
 	Access []Access `json:"access,omitempty"`
 	// SideCaches are memory-side caches in front of it, by level.
 	SideCaches []SideCache `json:"side_caches,omitempty"`
@@ -72,7 +72,8 @@ type Node struct {
 }
 
 // Access is the performance of a node's memory as seen from some nodes, from
-// nodeN/accessC/initiators (since 5.2). It is the firmware's word, not a measurement.
+// nodeN/accessC/initiators (since 5.2). It is the firmware's statement, not a
+// measurement.
 type Access struct {
 	Class          int                  `json:"class"`
 	Initiators     set.NodeSet          `json:"initiators"`
@@ -170,9 +171,9 @@ func (m Machine) NodeOf(cpu int) (int, bool) {
 	return c.Node.Get()
 }
 
-// Distance returns the SLIT distance from one node to another: 10 is local, no
-// unit, directed (the way back may differ), 255 is "no way". Unknown when the
-// firmware did not tell or a node does not exist. A node to itself is always known.
+// Distance returns the SLIT distance from one node to another: 10 is local, no unit,
+// directed (the way back may differ), 255 is "no way". Unknown when the firmware does not
+// give it or a node does not exist. A node to itself is always known.
 func (m Machine) Distance(from, to int) unit.Opt[int] {
 	i, ok1 := m.nodeIndex(from)
 	j, ok2 := m.nodeIndex(to)

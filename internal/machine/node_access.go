@@ -49,8 +49,8 @@ func parseUint(text string, most int64) (int64, error) {
 //	/sys/devices/system/node/node2/access1/initiators/{read,write}_{latency,bandwidth}
 //	/sys/devices/system/node/node2/access1/initiators/node0 -> ../../../node0
 //
-// Class 0 (5.2) has the best initiators of any kind, class 1 (5.10) the best
-// among CPUs. A class that names no initiator and no number says nothing.
+// Class 0 (5.2) has the best initiators of any kind, class 1 (5.10) the best among CPUs.
+// A class without an initiator and without a number is left out.
 func (t *tree) access(node int, classes []int) []Access {
 	var all []Access
 	for _, class := range classes {

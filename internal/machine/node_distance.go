@@ -56,9 +56,9 @@ func (t *tree) distances(nodes []Node) [][]unit.Opt[int] {
 	return m
 }
 
-// distanceColumns is what a row's columns may stand for, best first. The kernel
-// prints online nodes; a tree edited by hand may have lost one that the rows
-// still count, and then node/possible fits.
+// distanceColumns are the possible meanings of a row's columns, best first. The kernel
+// prints online nodes. A tree edited by hand may have lost a node that the rows still
+// count; then node/possible fits.
 func (t *tree) distanceColumns(nodes []Node) []set.NodeSet {
 	columns := []set.NodeSet{Machine{Nodes: nodes}.NodeIDs()}
 	for _, name := range []string{"online", "possible"} {

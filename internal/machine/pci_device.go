@@ -105,9 +105,9 @@ func sortDevices(devices []Device) {
 	})
 }
 
-// device reads one device. The kernel says -1 for one whose firmware gave it no
-// node. It then calls every CPU local, or those of a host bridge: they are kept
-// as CPUs, but no node is made out of them.
+// device reads one device. The kernel reports -1 for one whose firmware gave it no node.
+// It then calls every CPU local, or those of a host bridge: they are stored as CPUs, but
+// give no node.
 func (t *tree) device(m *Machine, address string, class DeviceClass, names []string) Device {
 	dir := pciDir + "/" + address
 	d := Device{Address: address, Class: class, Names: names}
@@ -200,8 +200,8 @@ func withoutControllers(names []string) []string {
 	return slices.Compact(names)
 }
 
-// childNames finds the names in the device's own directory, for trees without
-// sys/class. Disks of a controller are deeper down than it looks.
+// childNames finds the names in the device's own directory, for trees without sys/class.
+// Disks of a controller are several levels down.
 func (t *tree) childNames(dir string, class DeviceClass) []string {
 	var names []string
 	switch class {

@@ -18,8 +18,8 @@ import (
 // Ids are decimal, ranges inclusive; "0-31:2/8" means the first 2 of every 8.
 // Printed since 2.6.25 (cpulist files), strides understood since 4.12.
 //
-// Stricter than the kernel on purpose: what it tolerates on write but never
-// prints and a person hardly means ("1,,2", "1 2", "all", "N") is refused.
+// Stricter than the kernel on purpose: it refuses what the kernel tolerates on write but
+// never prints, and what a person hardly means ("1,,2", "1 2", "all", "N").
 
 var (
 	errEmptyField = errors.New("empty field")
@@ -34,10 +34,12 @@ func ParseCPUs(s string) (CPUSet, error) { return parseList[CPU](s) }
 // ParseNodes reads a node list. On error the set is empty.
 func ParseNodes(s string) (NodeSet, error) { return parseList[Node](s) }
 
-// SameCPUs says that two lists have the same members. What is no list is like itself only.
+// SameCPUs reports that two lists have the same members. A text that is not a list equals
+// only itself.
 func SameCPUs(a, b string) bool { return sameList[CPU](a, b) }
 
-// SameNodes says that two lists have the same members. What is no list is like itself only.
+// SameNodes reports that two lists have the same members. A text that is not a list
+// equals only itself.
 func SameNodes(a, b string) bool { return sameList[Node](a, b) }
 
 func sameList[K Kind](a, b string) bool {

@@ -15,7 +15,7 @@ const (
 	MaxNode = 1023 // the largest CONFIG_NODES_SHIFT is 10
 )
 
-// Kind tells what the ids of a set number. CPU and Node are the only kinds.
+// Kind is what the ids of a set number. CPU and Node are the only kinds.
 type Kind interface {
 	~struct{}
 	noun() string

@@ -13,16 +13,16 @@ import (
 // ErrNewer is wrapped when a window was written by a newer homenode.
 var ErrNewer = schema.ErrNewer
 
-// Decode reads one window in its wire form (JSON). It is strict: a newer schema,
-// an unknown field, trailing text, and what cannot be (Validate) are refused. On
-// error the window is the zero Window.
+// Decode reads one window in its wire form (JSON). It is strict: it refuses a newer
+// schema, an unknown field, trailing text, and impossible values (Validate). On error the
+// window is the zero Window.
 func Decode(data []byte) (Window, error) { return schema.Decode[Window](data, "window", Schema) }
 
-// Encode writes the wire form, one line without a newline; what Decode would
-// refuse is refused here.
+// Encode writes the wire form, one line without a newline. It refuses what Decode would
+// refuse.
 func Encode(w Window) ([]byte, error) { return schema.Encode(w, "window") }
 
-// Validate says what of a window cannot be: the invariants that policies rely on.
+// Validate checks the invariants that policies rely on, and returns what is impossible.
 //
 //  1. the schema is one we know, the length is not negative,
 //  2. nodes ascend by id, workloads by ID, none twice,

@@ -8,25 +8,26 @@ import (
 	"homenode/internal/unit"
 )
 
-// What nine of ten scenarios of the lab were within of the exact share of local reads:
-// docs/decisions/0029-estimates.md, measured by scripts/bench-estimate.sh. Of each it is
-// the worst shape's, rounded up (TestErrorsOfTheWorstShape reads the decision's table).
+// The error that nine of ten scenarios of the lab stayed within, against the exact share
+// of local reads: docs/decisions/0029-estimates.md, measured by
+// scripts/bench-estimate.sh. Each constant is that of the worst shape, rounded up
+// (TestErrorsOfTheWorstShape reads the decision's table).
 const (
 	pagesErrorOneSided = unit.Ratio(0.75) // CPU time, or pages, of one node; shape four
-	pagesErrorApart    = unit.Ratio(0.66) // of several, both: who reads what is anybody's guess; shape four
+	pagesErrorApart    = unit.Ratio(0.66) // both on several nodes: which CPU reads which page is unknown; shape four
 	faultsError        = unit.Ratio(0.35) // shape two
 )
 
-// ErrorBasis is what LocalAccessError rests on: it goes wherever that is printed.
+// ErrorBasis is what LocalAccessError rests on: it is printed wherever that is printed.
 const ErrorBasis = "nine of ten of the lab's scenarios, each the mean of its windows, were within, on the worse of two machines (35 scenarios with two nodes, 18 with four)"
 
-// apart is the least share of CPU time and of pages outside of the node with most of
-// them, from which on a workload counts as on several nodes.
+// apart is the smallest share of CPU time and of pages outside the node with most of them
+// that makes a workload count as on several nodes.
 const apart = 0.05
 
 // LocalAccessError is how far an estimated local access ratio may be off, as ErrorBasis
-// says. None where it is counted, unknown, or estimated from counts of a part of the
-// time: how far that is off nobody has measured. 0 where there is but one node.
+// says. None where the ratio is counted, unknown, or estimated from counts of a part of
+// the time: that error was never measured. 0 where there is only one node.
 func LocalAccessError(w *Workload) unit.Opt[unit.Ratio] {
 	v := LocalAccessRatio(w)
 	switch {
@@ -44,7 +45,7 @@ func LocalAccessError(w *Workload) unit.Opt[unit.Ratio] {
 	return unit.Some(pagesErrorOneSided)
 }
 
-// OnSeveral says that both CPU time and pages are on more than one node. If one of
+// OnSeveral reports that both CPU time and pages are on more than one node. If one of
 // them is not, the estimate is wrong only where some pages are read more than others.
 func (w *Workload) OnSeveral() bool {
 	var cpu, mostCPU float64
@@ -60,8 +61,8 @@ func (w *Workload) OnSeveral() bool {
 	return mostCPU < (1-apart)*cpu && float64(mostBytes) < (1-apart)*float64(bytes)
 }
 
-// Within is sign, such as " ± ", and how far an estimated local access ratio may be off in
-// whole percent, "?" where that is not known; "" where the ratio is no estimate.
+// Within is sign, such as " ± ", and how far an estimated local access ratio may be off
+// in whole percent, "?" where that is unknown; "" where the ratio is not an estimate.
 func (f Features) Within(sign string) string {
 	off, ok := f.LocalAccessError.Get()
 	switch {

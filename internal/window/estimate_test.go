@@ -16,8 +16,8 @@ func count(n uint64, how unit.Source) unit.Value[uint64] {
 	return unit.ValueOf(n, how, how.String()+" counter")
 }
 
-// What is better known wins, and says what it is; what an estimate is off by is said
-// of estimates only.
+// The better source wins, and the figure carries its source; only an estimate has an
+// error.
 func TestLocalAccessOrder(t *testing.T) {
 	w := Workload{CPUByNode: cpusOn(1, 0), AnonByNode: bytesOn(unit.MiB, unit.MiB), FileByNode: bytesOn(0, 0)}
 	for _, step := range []struct {
@@ -57,7 +57,7 @@ func TestLocalAccessOrder(t *testing.T) {
 	}
 }
 
-// resctrl's traffic is what the bandwidth is, where it is read; without any it is
+// Where resctrl's traffic is read it is the bandwidth. Without it the bandwidth is
 // unknown, and not 0.
 func TestBandwidth(t *testing.T) {
 	w := Workload{}
@@ -79,7 +79,7 @@ func TestBandwidth(t *testing.T) {
 }
 
 // The constants hold on the worst shape that was measured: they are the largest P90 of
-// the decision's table, rounded up to a percent. Who measures anew changes both.
+// the decision's table, rounded up to a percent. A new measurement changes both.
 func TestErrorsOfTheWorstShape(t *testing.T) {
 	text, err := os.ReadFile("../../docs/decisions/0029-estimates.md")
 	if err != nil {

@@ -21,15 +21,15 @@ type Features struct {
 	RMBR             unit.Value[unit.Ratio] `json:"rmbr"`             // remote / all DRAM reads
 }
 
-// LineBytes is what a DRAM read fetches, on all CPUs with an event table
+// LineBytes is the size of a DRAM read, on all CPUs with an event table
 // (event.Table.LineBytes; TestLineBytes).
 const LineBytes = 64
 
 // FeaturesOf computes the features of one workload over a period.
 //
-// The local access ratio comes from the best there is (LocalAccessRatio), and says
-// from what. MBW is resctrl's where that is read (reads and writes), else what the
-// PMU counts (reads).
+// The local access ratio comes from the best available source (LocalAccessRatio), and
+// carries it. MBW is resctrl's where that is read (reads and writes), otherwise the PMU's
+// (reads).
 func FeaturesOf(w Workload, period time.Duration) Features {
 	f := Features{LocalPageRatio: localPageRatio(&w), LocalAccessRatio: LocalAccessRatio(&w), LocalAccessError: LocalAccessError(&w), MBW: bandwidth(&w, period)}
 	if all, ok := w.Loads(); ok && all > 0 {
@@ -62,7 +62,7 @@ func bandwidth(w *Workload, period time.Duration) unit.Value[float64] {
 	return unit.ValueOf(all*LineBytes/period.Seconds(), how, from+" × 64 B")
 }
 
-// source is what a local access ratio is made from, best first.
+// source is where a local access ratio comes from, best first.
 type source uint8
 
 const (
@@ -86,18 +86,18 @@ func counts(w *Workload) source {
 	return byPages
 }
 
-// LocalSource says from what a local access ratio comes: those of one source may be held
-// against each other. Better ones are less. 0: from nothing yet.
+// LocalSource is the source of a local access ratio: only ratios of one source may be
+// compared. Lower values are better sources. 0: none yet.
 type LocalSource uint8
 
-// What a policy tells apart.
+// The sources that a policy distinguishes.
 const (
 	LocalCounted LocalSource = iota + 1 // by PMU or resctrl: of all that the caches fetched
 	LocalFaults                         // an estimate by NUMA hint faults
 	LocalPages                          // an estimate by CPU × pages
 )
 
-// LocalSourceOf is where LocalAccess has its figure from, if it has one.
+// LocalSourceOf is the source of LocalAccess's figure, if there is one.
 func LocalSourceOf(w *Workload) LocalSource { return sourceOf(counts(w)) }
 
 func sourceOf(by source) LocalSource {
@@ -117,7 +117,7 @@ func sourceOf(by source) LocalSource {
 //  3. local of all NUMA hint faults: an estimate; else
 //  4. Σ CPU share(n) × page share(n): an estimate.
 //
-// What the estimates are worth is in LocalAccessError.
+// LocalAccessError says how reliable the estimates are.
 func LocalAccessRatio(w *Workload) unit.Value[unit.Ratio] {
 	by := counts(w)
 	ratio, why := localOf(w, by)
@@ -135,14 +135,14 @@ func LocalAccessRatio(w *Workload) unit.Value[unit.Ratio] {
 	return unit.Estimated(ratio, pagesFrom)
 }
 
-// ByPages says that nothing better is known of a workload's accesses than where its
-// pages and its CPU time are.
+// ByPages reports that nothing better is known of a workload's accesses than the nodes of
+// its pages and of its CPU time.
 func ByPages(w *Workload) bool { return counts(w) == byPages }
 
 const pagesFrom = "Σ CPU share × page share by node"
 
-// LocalAccess is the figure of LocalAccessRatio, without how it is known: what a
-// policy goes by, of every workload in every window.
+// LocalAccess is the figure of LocalAccessRatio, without how it is known: policies use it
+// for every workload in every window.
 func LocalAccess(w *Workload) unit.Opt[unit.Ratio] {
 	ratio, _ := LocalAccessFrom(w)
 	return ratio
@@ -155,7 +155,7 @@ func LocalAccessFrom(w *Workload) (unit.Opt[unit.Ratio], LocalSource) {
 	return unit.OptOf(ratio, why == ""), sourceOf(by)
 }
 
-// localOf is the figure of a source, the best, or why there is none.
+// localOf is the figure of a source, preferably of the best, or why there is none.
 func localOf(w *Workload, by source) (ratio unit.Ratio, why string) {
 	part := func(local, all float64) (unit.Ratio, string) { return unit.Ratio(min(1, local/all)), "" }
 	switch by {
@@ -179,8 +179,8 @@ func (w *Workload) Loads() (float64, bool) {
 	return float64(local) + float64(remote), okL && okR
 }
 
-// stallRatio is unknown where the two counters contradict each other, which
-// multiplexing (two different stretches of time, both scaled) can bring about.
+// stallRatio is unknown where the two counters contradict each other. Multiplexing can
+// cause that: two different stretches of time, both scaled.
 func stallRatio(w Workload) unit.Value[unit.Ratio] {
 	cycles, okC := w.Cycles.Get()
 	stalls, okS := w.StallCycles.Get()
@@ -213,8 +213,8 @@ func (w Workload) PagesByNode() ([]unit.Bytes, bool) {
 	return w.AppendPagesByNode(make([]unit.Bytes, 0, len(w.AnonByNode)))
 }
 
-// AppendPagesByNode is PagesByNode into a slice that the caller has: it returns the
-// part that was appended; nil when any is unknown.
+// AppendPagesByNode is PagesByNode into a slice of the caller. It returns the appended
+// part; nil when any figure is unknown.
 func (w *Workload) AppendPagesByNode(to []unit.Bytes) ([]unit.Bytes, bool) {
 	if !w.KnowsPages() {
 		return nil, false
@@ -226,7 +226,7 @@ func (w *Workload) AppendPagesByNode(to []unit.Bytes) ([]unit.Bytes, bool) {
 	return to[from:len(to):len(to)], true
 }
 
-// KnowsPages says that anon and file bytes of all nodes are known.
+// KnowsPages reports that anon and file bytes of all nodes are known.
 func (w *Workload) KnowsPages() bool {
 	if len(w.AnonByNode) == 0 || len(w.AnonByNode) != len(w.FileByNode) {
 		return false
@@ -269,12 +269,12 @@ func localPages(w *Workload) (ratio unit.Ratio, why string) {
 	return unit.Ratio(local / allPages / allCPU), ""
 }
 
-// IPC is instructions a cycle. It is no measure of progress where threads spin.
+// IPC is instructions per cycle. It does not measure progress where threads spin.
 func IPC(instructions, cycles unit.Value[uint64]) unit.Value[float64] {
 	return perCount(instructions, cycles, "no cycle was counted")
 }
 
-// MPI is misses an instruction: of the last-level cache, as DRAM reads.
+// MPI is misses per instruction: of the last-level cache, as DRAM reads.
 func MPI(w *Workload) unit.Value[float64] {
 	loads, ok := w.Loads()
 	n, known := w.Instructions.Get()
@@ -290,14 +290,14 @@ func MPI(w *Workload) unit.Value[float64] {
 	return unit.ValueOf(loads/float64(n), how, w.LocalLoads.From+", "+w.RemoteLoads.From+", "+w.Instructions.From)
 }
 
-// UncorePenalty is W/A: cycles that a request which left the private caches stalled its
-// core (Rao, HPCA 2013), as its latency is O/A and its parallelism O/W. Counts of several
-// threads or windows are added up first. Unknown without a request.
+// UncorePenalty is W/A: cycles for which a request that left the private caches stalled
+// its core (Rao, HPCA 2013); its latency is O/A and its parallelism O/W. Counts of
+// several threads or windows are added up first. Unknown without a request.
 func UncorePenalty(waits, requests float64) unit.Opt[float64] {
 	return unit.OptOf(waits/requests, requests > 0)
 }
 
-// perCount is one counter for each of another; none is why it is unknown at 0.
+// perCount is one counter per unit of another; none is the reason why it is unknown at 0.
 func perCount(of, each unit.Value[uint64], none string) unit.Value[float64] {
 	a, ok := of.Get()
 	b, ok2 := each.Get()

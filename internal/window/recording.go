@@ -21,14 +21,13 @@ import (
 //	{"schema":1,"kind":"homenode-windows","period_ns":2000000000,"machine":{…}}
 //	{"schema":1,"seq":1,"at":…,"nodes":[…],"workloads":[…]}
 //
-// Nothing in it names the host it comes from, but the paths of its cgroups, and what
-// its owner wrote into the agent's configuration, which the header may have as text.
-// The machine is the one at the start; CPUs that went off- or online since are
-// in the windows.
+// It does not name its host. It has the paths of the host's cgroups, and what the owner
+// wrote into the agent's configuration, which the header may have as text. The machine is
+// the one at the start; the windows show CPUs that went off- or online since.
 
 const (
-	// RecordingSchema is the version of the header. Readers refuse a newer one. 2 is
-	// one with a configuration.
+	// RecordingSchema is the version of the header. Readers refuse a newer one. 2 is a
+	// header with a configuration.
 	RecordingSchema = 2
 	recordingKind   = "homenode-windows"
 
@@ -44,11 +43,11 @@ const (
 // Recording is what a host did, window by window.
 type Recording struct {
 	Machine machine.Machine
-	Period  time.Duration // that was asked for; each window tells its own length
-	Config  string        // the agent's configuration file then; "": none is known
+	Period  time.Duration // the configured period; each window has its own length
+	Config  string        // the agent's configuration file then; "": unknown
 	Windows []Window
-	// CutOff says that the last line is no whole window, in a sentence; "" if it
-	// is. So ends a recording that was killed.
+	// CutOff says in a sentence that the last line is not a whole window; "" if it is.
+	// The recording of a killed process ends so.
 	CutOff string
 }
 
@@ -69,13 +68,13 @@ func NewRecorder(w io.Writer, m machine.Machine, period time.Duration) (*Recorde
 	return NewRecorderOf(w, m, period, "")
 }
 
-// NewRecorderOf writes a header with the configuration file by which was decided then.
+// NewRecorderOf writes a header with the configuration file that was in force.
 func NewRecorderOf(w io.Writer, m machine.Machine, period time.Duration, config string) (*Recorder, error) {
 	r := &Recorder{w}
 	return r, r.Header(m, period, config)
 }
 
-// Header writes the first line. One without a configuration stays readable by older
+// Header writes the first line. A header without a configuration stays readable for older
 // programs.
 func (r *Recorder) Header(m machine.Machine, period time.Duration, config string) error {
 	h := recordingHeader{Schema: 1, Kind: recordingKind, Period: period, Machine: m, Config: config}
@@ -89,7 +88,7 @@ func (r *Recorder) Header(m machine.Machine, period time.Duration, config string
 	return r.line(bytes.TrimSuffix(line.Bytes(), []byte("\n")))
 }
 
-// RecorderTo goes on with a file that has its header.
+// RecorderTo continues a file that has its header.
 func RecorderTo(w io.Writer) *Recorder { return &Recorder{w} }
 
 // Add writes one window.
@@ -111,9 +110,8 @@ func (r *Recorder) line(line []byte) error {
 	return nil
 }
 
-// ReadRecording reads a whole recording, gzipped or not. An error names the line,
-// and on error the recording is the zero Recording. Only the last line may be cut
-// off.
+// ReadRecording reads a whole recording, gzipped or not. An error names the line, and the
+// recording is then the zero Recording. Only the last line may be cut off.
 func ReadRecording(r io.Reader) (Recording, error) {
 	p, err := OpenRecording(r)
 	if err != nil {
@@ -139,7 +137,7 @@ func ReadRecording(r io.Reader) (Recording, error) {
 	}
 }
 
-// Player reads a recording window by window: one of any length, in the memory of one.
+// Player reads a recording of any length window by window, with the memory of one window.
 type Player struct {
 	Recording // without Windows; CutOff is known at the end
 	in        *bufio.Reader
@@ -165,7 +163,7 @@ func OpenRecording(r io.Reader) (*Player, error) {
 	return p, nil
 }
 
-// Bytes is how much was read, unpacked.
+// Bytes is the number of bytes read, unpacked.
 func (p *Player) Bytes() int { return p.bytes }
 
 // Next is the next window; io.EOF after the last. An error names the line. Only the last
@@ -183,8 +181,8 @@ func (p *Player) Next() (Window, error) {
 	return w, err
 }
 
-// Raw is a line with a window that is not decoded yet: who wants to be quick decodes
-// several side by side, which is most of the work.
+// Raw is a line with a window that is not decoded yet. Decoding is most of the work: a
+// caller in a hurry decodes several in parallel.
 type Raw struct {
 	Line   []byte
 	Number int
@@ -197,7 +195,7 @@ func (p *Player) NextRaw() (Raw, error) {
 	return Raw{Line: line, Number: p.number, whole: whole}, err
 }
 
-// Window decodes it. Where the recording was cut off within it cutOff says so, and there
+// Window decodes it. Where the recording was cut off within it, cutOff says so, and there
 // is no window.
 func (r Raw) Window() (w Window, cutOff string, err error) {
 	w, err = Decode(r.Line)
@@ -229,7 +227,7 @@ func (p *Player) nextLine() (line []byte, whole bool, err error) {
 	return line, whole, nil
 }
 
-// line reads one. That it is the last, without its newline, is no error; a gzip stream
+// line reads one line. A last line without its newline is not an error; a gzip stream
 // that is cut off is one if nothing of a line is left.
 func (p *Player) line() (line []byte, whole bool, err error) {
 	p.number++
@@ -244,7 +242,7 @@ func (p *Player) line() (line []byte, whole bool, err error) {
 	return line, false, err
 }
 
-// wrong says which line. What is no line of ours is shown, so far as a message can.
+// wrong adds the line number. A line of another format is shown, as far as a message can.
 func wrong(number int, line []byte, err error) error {
 	if line == nil {
 		return fmt.Errorf("read recording: line %d: %w", number, err)
@@ -252,7 +250,7 @@ func wrong(number int, line []byte, err error) error {
 	return fmt.Errorf("read recording: line %d %q: %w", number, clip(line), err)
 }
 
-// unzipped goes by gzip's magic bytes (RFC 1952, section 2.3.1).
+// unzipped detects gzip by its magic bytes (RFC 1952, section 2.3.1).
 func unzipped(in *bufio.Reader) (*bufio.Reader, error) {
 	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return in, nil

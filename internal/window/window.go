@@ -44,32 +44,32 @@ type Node struct {
 // parallel to Window.Nodes.
 type Workload struct {
 	ID       string               `json:"id"`       // its cgroup path, e.g. "/demo/a"
-	Service  string               `json:"service"`  // what it is a replica of; "" when no rule says
-	Owner    string               `json:"owner"`    // who manages its cgroup: "none", "systemd", "docker", "kubelet", …
+	Service  string               `json:"service"`  // the service it is a replica of; "" when no rule says
+	Owner    string               `json:"owner"`    // the manager of its cgroup: "none", "systemd", "docker", "kubelet", …
 	Approved bool                 `json:"approved"` // the offline side (now: the config) says binding pays
 	Target   unit.Opt[unit.Ratio] `json:"target"`   // local access ratio it should have
-	// Sensitive is what its operator says of it: whether where its threads run matters
-	// (Rao's tag). Unknown: nobody said, and who wants to know must infer it.
+	// Sensitive is the operator's statement whether it matters where its threads run
+	// (Rao's tag). Unknown: there is none, and a policy that needs it must infer it.
 	Sensitive unit.Opt[bool] `json:"numa_sensitive,omitzero"`
 	// Near are the nodes of the devices that it should be close to (a network card, an
 	// NVMe drive), as its operator says; empty: it does not matter.
 	Near set.NodeSet `json:"near,omitzero"`
-	// Latency is what its service says of its quality, in seconds (the percentile that
-	// its operator chose); unknown: nobody says.
+	// Latency is what its service reports of its quality, in seconds (the percentile that
+	// its operator chose); unknown: no report.
 	Latency unit.Value[float64] `json:"latency_s,omitzero"`
 
 	Tasks unit.Value[int]     `json:"tasks"`
 	CPU   unit.Value[float64] `json:"cpu"`   // CPUs' worth of time used in the period
 	Quota unit.Value[float64] `json:"quota"` // CPUs' worth it may use; unknown = no limit is set
 	// Waiting is the share of the period in which at least one of its threads was
-	// runnable and had no CPU, whatever kept it: other threads (also its own), or its
-	// quota. It is no sum over threads: one of a hundred that waits all the time makes
+	// runnable and had no CPU, whatever the cause: other threads (also its own), or its
+	// quota. It is not a sum over threads: one of a hundred that waits all the time makes
 	// it 1. Throttled is the share of the quota's periods in which that was used up.
 	Waiting   unit.Value[unit.Ratio] `json:"waiting,omitzero"`
 	Throttled unit.Value[unit.Ratio] `json:"throttled,omitzero"`
 	// MemoryLimit is the least limit of its cgroup and those above; unknown = there is none.
 	MemoryLimit unit.Value[unit.Bytes] `json:"memory_limit_bytes,omitzero"`
-	// CPUByNode is CPUs' worth used on each node's CPUs.
+	// CPUByNode is CPUs' worth of time used on each node's CPUs.
 	CPUByNode []unit.Value[float64] `json:"cpu_by_node"`
 	// AnonByNode and FileByNode are resident bytes on each node.
 	AnonByNode []unit.Value[unit.Bytes] `json:"anon_by_node"`
@@ -87,38 +87,38 @@ type Workload struct {
 	UncoreRequests unit.Value[uint64] `json:"uncore_requests,omitzero"`
 	UncoreWaits    unit.Value[uint64] `json:"uncore_waits,omitzero"`
 	// LLCMisses are lines that it brought into last-level caches, reads for writing
-	// included. They are counted only where UncoreRequests have those among them, too, so
-	// that the two can be compared.
+	// included. They are counted only where UncoreRequests include those, too, so that
+	// the two can be compared.
 	LLCMisses unit.Value[uint64] `json:"llc_misses,omitzero"`
-	// LLC is what it holds of all last-level caches at the end of the period (resctrl's
+	// LLC is what it holds in all last-level caches at the end of the period (resctrl's
 	// llc_occupancy), bytes.
 	LLC unit.Value[unit.Bytes] `json:"llc_bytes,omitzero"`
-	// Traffic is what it moved between caches and memory in the period, reads and writes,
-	// LocalTraffic that of it with the memory of its CPUs' own nodes (resctrl's
+	// Traffic is what it moved between caches and memory in the period, reads and writes.
+	// LocalTraffic is the part of it with the memory of its CPUs' own nodes (resctrl's
 	// mbm_total_bytes, mbm_local_bytes).
 	Traffic      unit.Value[unit.Bytes] `json:"traffic_bytes,omitzero"`
 	LocalTraffic unit.Value[unit.Bytes] `json:"local_traffic_bytes,omitzero"`
-	// LocalFaults and RemoteFaults are pages of memory on which the kernel's NUMA balancing
-	// had its threads fault, lately: a sample of the pages that they touch, not of how
-	// often. They are no deltas over the period: the kernel remembers those of the last
-	// scan, half of those before, and so on, and scans every 1 to 60 s of a thread's CPU
-	// time. Each thread's share on its own node weighs as its CPU time; the sum of the two
-	// says how many pages stand behind that.
+	// LocalFaults and RemoteFaults are pages of memory on which the kernel's NUMA
+	// balancing recently made its threads fault: a sample of the pages that they touch,
+	// not of how often. They are not deltas over the period. The kernel remembers those
+	// of the last scan, half of those before, and so on, and scans every 1 to 60 s of a
+	// thread's CPU time. Each thread's share on its own node is weighted by its CPU time;
+	// the sum of the two is the number of pages behind the figure.
 	LocalFaults  unit.Value[uint64] `json:"local_hint_faults,omitzero"`
 	RemoteFaults unit.Value[uint64] `json:"remote_hint_faults,omitzero"`
-	// Threads are its threads (a VM's vCPUs), ascending by ID, where somebody reads them
-	// one by one; nil: nobody does.
+	// Threads are its threads (a VM's vCPUs), ascending by ID, where they are read one by
+	// one; nil: they are not.
 	Threads []Thread `json:"threads,omitempty"`
 
 	Binding Binding `json:"binding"`
-	// Class is how it is isolated now; nil: it is not, or nobody knows.
+	// Class is its present isolation; nil: none, or unknown.
 	Class *action.Class `json:"class,omitempty"`
 }
 
 // Thread is one thread of a workload in one period; a VM's vCPU is one.
 type Thread struct {
 	ID int `json:"id"` // TID; positive, of one thread of the host
-	// Start is when it started, ticks after boot: TIDs are used again. 0: not known.
+	// Start is when it started, ticks after boot: TIDs are used again. 0: unknown.
 	Start uint64 `json:"start,omitempty"`
 	// CPU is the logical CPU that it is on at the end of the period, or was on last.
 	CPU unit.Opt[int] `json:"cpu"`
@@ -129,23 +129,23 @@ type Thread struct {
 	Instructions   unit.Value[uint64] `json:"instructions,omitzero"`
 	UncoreRequests unit.Value[uint64] `json:"uncore_requests,omitzero"`
 	UncoreWaits    unit.Value[uint64] `json:"uncore_waits,omitzero"`
-	// Allowed is its affinity. Ours says that homenode set it and that it still is so;
-	// Pinned that it is narrower than its workload's CPUs and somebody else's doing.
+	// Allowed is its affinity. Ours: homenode set it, and it is still in force. Pinned:
+	// it is narrower than its workload's CPUs, and another process set it.
 	Allowed set.CPUSet `json:"allowed"`
 	Ours    bool       `json:"ours,omitempty"`
 	Pinned  bool       `json:"pinned,omitempty"`
 }
 
-// Binding is what a workload's cgroup is set to now.
+// Binding is the present setting of a workload's cgroup.
 type Binding struct {
 	CPUs set.CPUSet  `json:"cpus"` // effective
 	Mems set.NodeSet `json:"mems"` // effective
-	// Ours says that the CPUs, the mems, were set by homenode and still are.
+	// Ours reports that the CPUs, the mems, were set by homenode and still are.
 	OursCPUs bool `json:"ours_cpus"`
 	OursMems bool `json:"ours_mems"`
-	// Pinned says that somebody else restricts it: its own cpuset is narrower
-	// than its parent's, or its memory has a bind or interleave policy of its
-	// own. PinnedWhy says which. homenode respects both.
+	// Pinned reports that another process restricts it: its own cpuset is narrower than
+	// its parent's, or its memory has a bind or interleave policy of its own. PinnedWhy
+	// says which. homenode respects both.
 	PinnedCPUs bool   `json:"pinned_cpus"`
 	PinnedMems bool   `json:"pinned_mems"`
 	PinnedWhy  string `json:"pinned_why,omitempty"`
@@ -160,8 +160,8 @@ func (w Window) Workload(id string) (Workload, bool) {
 	return w.Workloads[i], true
 }
 
-// WorkloadIndex returns the position of a workload in Workloads. A workload is some
-// 700 bytes: who asks for each of them in each window does without copies.
+// WorkloadIndex returns the position of a workload in Workloads. A workload is some 700
+// bytes, so a caller that asks for each of them in each window avoids copies.
 func (w *Window) WorkloadIndex(id string) (int, bool) {
 	i := sort.Search(len(w.Workloads), func(i int) bool { return w.Workloads[i].ID >= id })
 	return i, i < len(w.Workloads) && w.Workloads[i].ID == id

@@ -32,7 +32,7 @@ import (
 	"homenode/internal/window/windowtest"
 )
 
-// fake is an agent that does as it is told.
+// fake is an agent that does what the test tells it.
 type fake struct {
 	view     *agent.View
 	config   agent.Config
@@ -63,7 +63,7 @@ func (f *fake) Include(id string) bool {
 	return ok
 }
 
-// full is an agent whose every answer has something in it.
+// full is an agent whose answers all have content.
 func full(t *testing.T) *fake {
 	t.Helper()
 	var h windowtest.Host
@@ -111,7 +111,7 @@ func serverOf(t testing.TB, a Agent) *Server {
 	return s
 }
 
-// ask asks as a peer; nil: over TCP.
+// ask sends a request as a peer; nil: over TCP.
 func ask(s *Server, h http.Handler, p *unix.Peer, method, target string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	if p != nil {
@@ -192,7 +192,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Before the first round nothing is known, and health says so with its code.
+// Before the first round nothing is known, and health reports that with its code.
 func TestRoutesBeforeTheFirstRound(t *testing.T) {
 	s := serverOf(t, &fake{excluded: map[string]time.Time{}})
 	h := s.Handler()
@@ -209,7 +209,7 @@ func TestRoutesBeforeTheFirstRound(t *testing.T) {
 	}
 }
 
-// Over TCP there are metrics and health, and nothing that tells of workloads' reasons or
+// Over TCP there are metrics and health. No route there shows workloads' reasons or
 // changes anything.
 func TestPublic(t *testing.T) {
 	s := serverOf(t, full(t))
@@ -239,7 +239,7 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// The socket: its mode, that a dead one is replaced, and who is at the other end.
+// The socket: its mode, that a dead one is replaced, and the peer at the other end.
 func TestSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "api.sock")
 	var l net.Listener
@@ -305,7 +305,7 @@ func TestWriteGroup(t *testing.T) {
 	}
 }
 
-// Every answer is what the document says of it: each path is asked, and the JSON is held
+// Every answer matches the document: each path is requested, and the JSON is checked
 // against the schema.
 func TestDocument(t *testing.T) {
 	a := full(t)
@@ -364,8 +364,8 @@ func checkAnswer(t *testing.T, doc, op map[string]any, id string, w *httptest.Re
 	return 1
 }
 
-// holds says where a value is not as a schema has it: as much of JSON Schema as the
-// document uses.
+// holds returns where a value does not match a schema. It supports as much of JSON Schema
+// as the document uses.
 func holds(doc, schema map[string]any, v any, at string) []string {
 	if ref, ok := schema["$ref"].(string); ok {
 		all := doc["components"].(map[string]any)["schemas"].(map[string]any)
@@ -435,7 +435,7 @@ func holdsType(doc, schema map[string]any, v any, at string) (wrong []string) {
 
 func asList(v any) []any { l, _ := v.([]any); return l }
 
-// No input makes a handler panic or answer with something else than JSON or metrics.
+// No input makes a handler panic or answer with anything but JSON or metrics.
 func FuzzHandlers(f *testing.F) {
 	for _, s := range []string{"/v1/status", "/v1/workloads/%2Fa/why", "/v1/decisions?since=x&limit=9999999999999999999", "//v1//status", "/v1/workloads/a/exclusion?for=-1h", "/v1/%2e%2e/x", "*"} {
 		f.Add("GET", s, "")

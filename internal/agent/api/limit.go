@@ -14,16 +14,16 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// How many connections there may be; root's over the socket are not counted, so that
-// nobody keeps root out. Descriptors are the counters' and the journal's, too.
+// Limits of connections. Root's over the socket are not counted, so that no other user
+// keeps root out. The counters and the journal need descriptors, too.
 const (
 	mostLocal  = 64
 	mostPublic = 16
-	mostOfUser = 16 // of one user over the socket: nobody keeps the others of the group out
+	mostOfUser = 16 // of one user over the socket: no user keeps the others of the group out
 )
 
-// limited is a listener that hangs up where there are too many: who waits in a queue
-// keeps others waiting.
+// limited is a listener that closes new connections where there are too many: a queue
+// would make other clients wait.
 type limited struct {
 	net.Listener
 	most int64
@@ -37,7 +37,7 @@ func limit(l net.Listener, most int64) net.Listener {
 	return &limited{Listener: l, most: most, ofUser: map[uint32]int{}}
 }
 
-// admit says whether there is room, and how it is given back.
+// admit reports whether there is room, and returns how to give it back.
 func (l *limited) admit(uid uint32, known bool) (leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *limited) admit(uid uint32, known bool) (leave func(), ok bool) {
 	}), true
 }
 
-// Accept returns the next one that there is room for.
+// Accept returns the next connection that there is room for.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -81,13 +81,14 @@ type countedConn struct {
 	done func()
 }
 
-// Close may come several times.
+// Close may be called several times.
 func (c *countedConn) Close() error {
 	c.done()
 	return c.Conn.Close()
 }
 
-// peerOf is who is at the other end; false: it is no unix socket, or the kernel does not say.
+// peerOf is the peer of a connection; false if it is no unix socket, or the kernel does
+// not report it.
 func peerOf(c net.Conn) (unix.Peer, bool) {
 	if counted, ok := c.(*countedConn); ok {
 		c = counted.Conn
@@ -101,16 +102,16 @@ func peerOf(c net.Conn) (unix.Peer, bool) {
 }
 
 const (
-	// atOnce bounds how many answers are made side by side: each holds a status as text,
+	// atOnce bounds how many answers are made in parallel: each holds a status as text,
 	// some 300 kB for 50 workloads.
 	atOnce = 4
-	// mostHeld bounds what of finished answers waits for slow readers. Small ones always
-	// go: health, and what came of a reload.
+	// mostHeld bounds the finished answers that wait for slow readers. Small ones are
+	// always sent: health, and the result of a reload.
 	mostHeld  = 16 << 20
 	smallHeld = 64 << 10
 )
 
-// door is what the requests of one listener share. Who reads slowly holds memory, but no
+// door is what the requests of one listener share. A slow reader holds memory, but no
 // slot, and nothing of another listener's.
 type door struct {
 	slots chan struct{}
@@ -119,7 +120,7 @@ type door struct {
 
 func newDoor() *door { return &door{slots: make(chan struct{}, atOnce)} }
 
-// make makes an answer in a slot (slots nil: without one); nil: who asked is gone.
+// make makes an answer in a slot (slots nil: without one); nil: the client is gone.
 func (d *door) make(ctx context.Context, slots chan struct{}, answer func(http.ResponseWriter)) *made {
 	if slots != nil {
 		select {
@@ -150,7 +151,7 @@ func (d *door) send(w http.ResponseWriter, got *made) {
 	if got.code != 0 {
 		w.WriteHeader(got.code)
 	}
-	_, _ = w.Write(got.body.Bytes()) // who asked may be gone
+	_, _ = w.Write(got.body.Bytes()) // the client may be gone
 }
 
 // made is an answer before it is sent.

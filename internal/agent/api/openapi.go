@@ -66,7 +66,7 @@ func (b *schemas) operation(r route) map[string]any {
 	responses := map[string]any{"200": answerOf("as asked", media, content)}
 	for _, code := range r.other {
 		failure := b.of(reflect.TypeFor[Failure]())
-		if r.plain != nil { // health says why in its own words
+		if r.plain != nil { // health has its own texts
 			failure = content
 		}
 		responses[strconv.Itoa(code)] = answerOf(http.StatusText(code), jsonMedia, failure)
@@ -102,9 +102,9 @@ var (
 // of is a type's schema; a struct's is kept by its name, and referred to.
 //
 //  1. unit.Opt[T] is T or null, and unit.Value[T] an object of value, how and from: their
-//     fields say which T.
-//  2. What writes itself as text is a string, and anything else that writes itself may be
-//     anything.
+//     fields give T.
+//  2. A type that writes itself as text is a string. Any other type that writes itself
+//     may be anything.
 func (b *schemas) of(t reflect.Type) map[string]any {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -192,8 +192,8 @@ func (b *schemas) structure(t reflect.Type) map[string]any {
 	return ref
 }
 
-// promoted says that encoding/json lifts an embedded struct's field: it has no name of its
-// own in the JSON.
+// promoted reports that encoding/json lifts an embedded struct's field: the struct has no
+// name of its own in the JSON.
 func promoted(t reflect.Type, f reflect.StructField) bool {
 	return t.FieldByIndex(f.Index[:1]).Tag.Get("json") == ""
 }

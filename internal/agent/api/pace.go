@@ -10,8 +10,9 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// pause is how long a user waits after a costly answer, in times of what it took: he gets a
-// fifth of a CPU at most. shortPause is waited for him, a longer one refused.
+// pause is how long a user waits after a costly answer, as a multiple of its duration: a
+// user gets a fifth of a CPU at most. A wait of up to shortPause is done for the user, a
+// longer one is refused.
 const (
 	pause      = 4
 	shortPause = time.Second
@@ -26,7 +27,7 @@ type pace struct {
 
 func newPace() *pace { return &pace{busy: map[uint32]bool{}, until: map[uint32]time.Time{}} }
 
-// begin is false where the user has an answer under way, or had one too lately. end is
+// begin is false where the user has an answer under way, or had one too recently. end is
 // called after the answer.
 func (p *pace) begin(ctx context.Context, peer unix.Peer) (end func(), ok bool) {
 	if peer.UID == 0 {

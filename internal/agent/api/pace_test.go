@@ -11,8 +11,8 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// A user who asks for costly answers in a loop gets a fifth of the time; others, and root,
-// do not notice.
+// A user who asks for costly answers in a loop gets a fifth of the time; others, and
+// root, are not affected.
 func TestCostlyAnswersArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, ctx := newPace(), context.Background()
@@ -50,7 +50,7 @@ func TestCostlyAnswersArePaced(t *testing.T) {
 	})
 }
 
-// One user's connections leave room for the others'.
+// One user's connections leave room for those of others.
 func TestConnectionsOfOneUser(t *testing.T) {
 	l := limit(nil, mostLocal).(*limited)
 	var leave []func()
@@ -70,7 +70,7 @@ func TestConnectionsOfOneUser(t *testing.T) {
 		f()
 	}
 	leave[0]()
-	leave[0]() // Close may come several times
+	leave[0]() // Close may be called several times
 	if _, ok := l.admit(1000, true); !ok {
 		t.Error("a place was not given back")
 	}

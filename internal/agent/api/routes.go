@@ -16,21 +16,21 @@ import (
 	"homenode/internal/agent/metrics"
 )
 
-// parameter is one of a route: in its path, or a query's.
+// parameter is a parameter of a route: in its path, or in a query.
 type parameter struct {
 	name, about string
 	query       bool
 	kind        string // "string", "integer", "date-time", "duration"
 }
 
-// route is one thing that can be asked for. Handlers answer with a value that becomes
-// JSON, or an error with its status; plain ones write themselves.
+// route is one kind of request. Handlers answer with a value that becomes JSON, or an
+// error with its status; plain ones write themselves.
 type route struct {
 	method, pattern, summary string
 	parameters               []parameter
 	write                    bool // it changes something
 	public                   bool // also over TCP
-	health                   bool // it waits for nobody
+	health                   bool // it never waits
 	slow                     bool // it reads the decision log: one at a time
 	answer                   any  // a zero value of what handle returns
 	other                    []int
@@ -50,7 +50,7 @@ type Workload struct {
 	Service  string `json:"service"`
 	Owner    string `json:"owner"`
 	Approved bool   `json:"approved"`
-	Nodes    string `json:"nodes"` // it is bound to; "": it is not
+	Nodes    string `json:"nodes"` // the nodes it is bound to; "": not bound
 	Stage    string `json:"stage,omitempty"`
 	Rule     string `json:"rule"` // of the last window
 }
@@ -64,7 +64,7 @@ type Why struct {
 // Decisions is the answer to GET /v1/decisions.
 type Decisions struct {
 	Decisions []decisions.Entry `json:"decisions"` // oldest first
-	Skipped   int               `json:"skipped"`   // lines that say nothing
+	Skipped   int               `json:"skipped"`   // lines that cannot be read
 }
 
 // Exclusion is the answer to a change of one.
@@ -100,7 +100,7 @@ const (
 
 var idParameter = parameter{name: "id", about: "a workload: its cgroup path with %2F for each slash, the path's last part, or its service", kind: "string"}
 
-// routes is all there is. It is a function, as the document is one of them.
+// routes lists every route. It is a function, because the document is one of them.
 func routes() []route {
 	return []route{
 		{method: "GET", pattern: "/v1/status", summary: "What the agent saw in its last window, and what it did", answer: agent.Status{}, other: []int{503}, handle: status},
@@ -169,7 +169,7 @@ func workloads(s *Server, _ *http.Request) (any, error) {
 	return out, nil
 }
 
-// whyEarlier is how many entries of the log `why` tells beyond the status.
+// whyEarlier is the number of log entries that `why` returns beyond the status.
 const whyEarlier = 50
 
 func why(s *Server, r *http.Request) (any, error) {
@@ -251,7 +251,7 @@ func exclude(s *Server, r *http.Request) (any, error) {
 	return Exclusion{Workload: ws.ID, Until: &until}, nil
 }
 
-// include takes a path of a workload that is gone, too: an exclusion may outlive one.
+// include also accepts the path of a workload that is gone: an exclusion may outlive it.
 func include(s *Server, r *http.Request) (any, error) {
 	id := r.PathValue("id")
 	if !strings.HasPrefix(id, "/") {
@@ -299,5 +299,5 @@ func (s *Server) sendHealth(w http.ResponseWriter, h agent.Health, ok bool) {
 func writeMetrics(s *Server, w http.ResponseWriter, _ *http.Request) {
 	v, ok := s.agent.View()
 	w.Header().Set("Content-Type", metrics.ContentType)
-	_ = metrics.Write(w, metrics.Input{View: v, Read: ok, Health: s.agent.Health(), Version: s.o.Version, Resident: resident()}) // who asked is gone
+	_ = metrics.Write(w, metrics.Input{View: v, Read: ok, Health: s.agent.Health(), Version: s.o.Version, Resident: resident()}) // the client is gone
 }

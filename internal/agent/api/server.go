@@ -25,7 +25,7 @@ import (
 
 const jsonMedia = "application/json"
 
-// Agent is what the API asks and tells; agent.Agent.
+// Agent is what the API calls; agent.Agent.
 type Agent interface {
 	View() (agent.View, bool)
 	Health() agent.Health
@@ -47,7 +47,7 @@ type Server struct {
 	o        Options
 	write    func(unix.Peer) bool
 	document map[string]any
-	log      chan struct{} // who reads the decision log: one at a time
+	log      chan struct{} // held by the reader of the decision log: one at a time
 	pace     *pace
 }
 
@@ -71,7 +71,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, limit(l, mostLocal), s.Handler(), 30*time.Second)
 }
 
-// ServePublic answers over TCP: metrics and health. Whoever it is gets less time.
+// ServePublic answers over TCP: metrics and health. Clients there get less time.
 func (s *Server) ServePublic(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, limit(l, mostPublic), s.public(newDoor()), 10*time.Second)
 }
@@ -95,7 +95,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, writ
 	return nil
 }
 
-// withPeer remembers who connected.
+// withPeer remembers the peer.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	p, ok := peerOf(c)
 	if !ok {
@@ -104,7 +104,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// quiet is net/http's log: what clients do wrong is no warning.
+// quiet is net/http's log: a client's mistake is not a warning.
 type quiet struct{ log *slog.Logger }
 
 func (q quiet) Write(p []byte) (int, error) {
@@ -112,7 +112,7 @@ func (q quiet) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// peerIn is who asks; where that is not known, nobody in particular.
+// peerIn is the peer of a request; where it is unknown, a peer without rights.
 func peerIn(r *http.Request) unix.Peer {
 	p, ok := r.Context().Value(peerKey{}).(unix.Peer)
 	if !ok {
@@ -121,7 +121,7 @@ func peerIn(r *http.Request) unix.Peer {
 	return p
 }
 
-// Handler answers all routes; who may write is whom the kernel says is at the other end.
+// Handler answers all routes. The kernel's peer credentials decide who may write.
 func (s *Server) Handler() http.Handler {
 	return s.handler(newDoor(), func(route) bool { return true }, func(r *http.Request) bool {
 		p, ok := r.Context().Value(peerKey{}).(unix.Peer)
@@ -129,7 +129,7 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// maxBody is what a request may bring: no route reads one.
+// maxBody bounds the body of a request: no route reads one.
 const maxBody = 64 << 10
 
 func (s *Server) handler(d *door, has func(route) bool, mayWrite func(*http.Request) bool) http.Handler {
@@ -168,7 +168,7 @@ func (s *Server) handler(d *door, has func(route) bool, mayWrite func(*http.Requ
 	})
 }
 
-// notThere answers as JSON where net/http would with text.
+// notThere answers as JSON where net/http would answer with text.
 func (s *Server) notThere(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	probe := &headerOnly{header: http.Header{}}
 	mux.ServeHTTP(probe, r)
@@ -210,8 +210,8 @@ func (s *Server) answer(rt route, mayWrite func(*http.Request) bool, w http.Resp
 	s.send(w, http.StatusOK, v)
 }
 
-// send writes JSON; what cannot be JSON is an error before anything was sent: the encoder
-// writes all at once, at its end.
+// send writes JSON. What cannot be JSON is an error before anything was sent: the encoder
+// writes everything at once, at its end.
 func (s *Server) send(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", jsonMedia)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -219,7 +219,7 @@ func (s *Server) send(w http.ResponseWriter, code int, v any) {
 	if err := schema.NewEncoder(late).Encode(v); err != nil && !late.sent {
 		s.o.Log.Error("api", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = io.WriteString(w, `{"error":"the answer cannot be written"}`+"\n") // who asked is gone
+		_, _ = io.WriteString(w, `{"error":"the answer cannot be written"}`+"\n") // the client is gone
 	}
 }
 

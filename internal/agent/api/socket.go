@@ -15,9 +15,9 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Listen makes the socket: for root, and for the group if one is configured. One that a
-// killed agent left is replaced: nobody answers there. Where somebody does, it is another
-// agent's, or another program's.
+// Listen makes the socket: for root, and for the group if one is configured. A socket
+// that a killed agent left is replaced: no process answers there. If one does, it is
+// another agent, or another program.
 func Listen(c agent.APIConfig) (net.Listener, error) {
 	gid, mode := -1, fs.FileMode(0o600)
 	if c.Group != "" {
@@ -40,7 +40,7 @@ func Listen(c agent.APIConfig) (net.Listener, error) {
 	return l, nil
 }
 
-// removeDead removes a socket only if the kernel says that nobody listens on it.
+// removeDead removes a socket only if the kernel says that no process listens on it.
 func removeDead(path string) error {
 	st, err := os.Lstat(path)
 	switch {
@@ -54,7 +54,7 @@ func removeDead(path string) error {
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		c.Close()
-		return fmt.Errorf("listen on %s: somebody does already: name another one", path)
+		return fmt.Errorf("listen on %s: another process uses it: name another socket", path)
 	}
 	if !unix.NobodyListens(err) {
 		return fmt.Errorf("%s is there already, and whose it is is not known: %w", path, err)
@@ -62,12 +62,12 @@ func removeDead(path string) error {
 	return os.Remove(path)
 }
 
-// listenAs: nobody can connect before it is whose it is to be, whatever the umask: it is
-// made in a folder that only its owner may enter.
+// listenAs sets the owner before any process can connect, whatever the umask: it makes
+// the socket in a folder that only its owner may enter.
 func listenAs(path string, gid int, mode fs.FileMode) (net.Listener, error) {
 	room := path + ".new"
 	first := filepath.Join(room, "s")
-	_ = os.Remove(first) // of one that was killed here
+	_ = os.Remove(first) // left by a process that was killed here
 	_ = os.Remove(room)
 	if err := os.Mkdir(room, 0o700); err != nil {
 		return nil, err
@@ -102,14 +102,14 @@ func give(path string, gid int, mode fs.FileMode) (fs.FileInfo, error) {
 	return os.Lstat(path)
 }
 
-// socket takes its own name away when it closes, and nobody else's.
+// socket removes its own name when it closes, and no other's.
 type socket struct {
 	*net.UnixListener
 	path string
 	made fs.FileInfo
 }
 
-// Close may come several times.
+// Close may be called several times.
 func (s *socket) Close() error {
 	if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.made) {
 		_ = os.Remove(s.path)

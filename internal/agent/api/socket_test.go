@@ -19,7 +19,7 @@ import (
 	"homenode/internal/agent"
 )
 
-// A socket on which somebody listens stays theirs, and who closes removes only their own.
+// A socket on which another process listens stays theirs, and Close removes only its own.
 func TestSocketOfSomebodyElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "api.sock")
 	l, err := Listen(agent.APIConfig{Socket: path})
@@ -51,7 +51,7 @@ func TestSocketOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// Whatever the umask, nobody else may connect at any moment.
+// Whatever the umask, no other user may connect at any moment.
 func TestSocketUmask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	path := filepath.Join(t.TempDir(), "api.sock")
@@ -65,11 +65,11 @@ func TestSocketUmask(t *testing.T) {
 	}
 }
 
-// Who asks for much over TCP and reads nothing keeps nobody from the socket, nor from
+// A client that asks for much over TCP and reads nothing blocks neither the socket nor
 // health over TCP.
 func TestSlowReaders(t *testing.T) {
 	a := full(t)
-	for range 7 { // 256 workloads: an answer that no socket's buffer takes many of
+	for range 7 { // 256 workloads: socket buffers hold only a few such answers
 		a.view.Status.Workloads = append(a.view.Status.Workloads, a.view.Status.Workloads...)
 	}
 	a.view.MaxWorkloads = 10_000
@@ -128,7 +128,8 @@ func waitStuck(t *testing.T, d *door, asked *atomic.Int64, held int64) {
 	}
 }
 
-// Beyond so many connections there is a hang-up, and room again when one ends.
+// Above the limit a connection is closed at once, and there is room again when another
+// ends.
 func TestMostConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -38,7 +38,7 @@ func spreadOf(all []float64) spread {
 	return spread{at(0.5), at(0.25), at(0.75), len(all)}
 }
 
-// row is one way to count so many cgroups, against not counting, in turns.
+// row is one way to count so many cgroups, compared with not counting, in turns.
 type row struct {
 	How      string  `json:"how"`
 	Cgroups  int     `json:"cgroups"`
@@ -52,15 +52,15 @@ type row struct {
 	Files    int     `json:"files"`
 }
 
-// watcher is what is compared.
+// watcher is a way to count.
 type watcher struct {
 	files int
 	round func()
 	close func()
 }
 
-// standIns are events whose reads cost what a clock costs: this is not a PMU, whose
-// registers cost more to write than to read.
+// standIns are events that cost as much to read as a clock. They do not stand for a PMU,
+// whose registers cost more to write than to read.
 func standIns(k int) (all []perf.Event) {
 	for i := range k {
 		all = append(all, perf.Event{Field: perf.Field(i), Type: sys.PERF_TYPE_SOFTWARE, Config: sys.PERF_COUNT_SW_CPU_CLOCK})
@@ -129,24 +129,24 @@ func watch(t *testing.T, how string, events []perf.Event, dirs []string) watcher
 	return watcher{0, func() {}, func() {}}
 }
 
-// threadCPU is what f costs this thread.
+// threadCPU is the CPU time that f takes on this thread.
 func threadCPU(f func()) time.Duration {
 	before := unix.ThreadCPU()
 	f()
 	return unix.ThreadCPU() - before
 }
 
-// What homenode does by default, and what it may add to a switch: MAO's most run
-// intervals are < 100 µs, so the middle of that is taken. The cost of a switch is
-// measured on runs as short as they get, where it stands out; a share of 50 µs cannot be
-// measured to 0.1 % on a shared host.
+// homenode's default, and how much it may add to a switch: MAO's most run intervals are <
+// 100 µs, so the middle of that is taken. The cost of a switch is measured on runs as
+// short as possible, where it stands out; a share of 50 µs cannot be measured to 0.1 % on
+// a shared host.
 const (
 	homenodes  = "bpf/16"
 	allowed    = 0.005
 	typicalRun = 50e3 // ns
 )
 
-// TestBenchCount measures what counting costs at context switches; HOMENODE_BENCH is
+// TestBenchCount measures the cost of counting at context switches; HOMENODE_BENCH is
 // where the result goes (scripts/bench-count.sh).
 func TestBenchCount(t *testing.T) {
 	to := os.Getenv("HOMENODE_BENCH")
@@ -173,7 +173,7 @@ func TestBenchCount(t *testing.T) {
 		if r.How != homenodes {
 			continue
 		}
-		// Where the quartiles are further apart than the limit, nothing is told.
+		// Where the quartiles are further apart than the limit, no result is given.
 		if r.AddedNS.Q3-r.AddedNS.Q1 > allowed*typicalRun {
 			t.Logf("%v: could not tell: the host is too busy", r)
 			continue
@@ -255,7 +255,7 @@ func cgroupCounts() (all []int) {
 	return all
 }
 
-// stepCounts are how much is done between switches; STEPS has others.
+// stepCounts are the amounts of work between switches; STEPS has others.
 func stepCounts() (all []int) {
 	for _, f := range strings.Split(cmp.Or(os.Getenv("STEPS"), "0,80000"), ",") {
 		n, _ := strconv.Atoi(f)

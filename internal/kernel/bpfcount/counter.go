@@ -19,20 +19,22 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Config says what to count and for how many.
+// Config says what to count and for how many cgroups.
 type Config struct {
 	Events   []perf.Event // none: only the clock
 	UserOnly bool
 	CPUs     []int // online
-	// Controller names the cgroup v1 hierarchy that ids are of, as "cpuset"; "" = v2.
+	// Controller names the cgroup v1 hierarchy that ids belong to, such as "cpuset"; "" =
+	// v2.
 	Controller string
-	// Slots is how many cgroups can be told apart: Counter.Slots has how many they came
-	// to be. Memory: Slots × (highest CPU + 1) × 64 bytes, 128 with more than five events,
-	// at most MostLedger; and the same of the heap for each CPU that a cgroup ran on.
+	// Slots is the number of cgroups that can be counted separately; Counter.Slots has
+	// the actual number. Memory: Slots × (highest CPU + 1) × 64 bytes, 128 with more than
+	// five events, at most MostLedger; and the same of the heap for each CPU that a
+	// cgroup ran on.
 	Slots int
-	// Every makes a CPU with many switches count in one of so many ticks, drawn at random;
-	// ≤ 1: in all. More costs the workloads less, and counts are estimates, the clock
-	// among them.
+	// Every makes a CPU with many switches count in one of so many ticks, drawn at
+	// random; ≤ 1: in all. A higher value costs the workloads less; then all counts are
+	// estimates, the clock included.
 	Every int
 }
 
@@ -47,7 +49,7 @@ type Counter struct {
 	memory  *ebpf.Memory
 	files   []int
 	slotOf  map[uint64]uint32
-	ids     [][]uint64 // by slot; one that another slot took since is still listed
+	ids     [][]uint64 // by slot; an id that another slot took since is still listed
 	free    []uint32
 	last    []base // by slot
 	at      []time.Duration
@@ -55,14 +57,14 @@ type Counter struct {
 	none    []uint64 // zeros
 }
 
-// New loads the program and starts it; it counts nobody until Add. On error nothing
+// New loads the program and starts it; it counts no cgroup until Add. On error nothing
 // stays. ErrNotSupported: this kernel cannot; ErrNotPermitted: this process may not.
 func New(cfg Config) (*Counter, error) {
 	if len(cfg.CPUs) == 0 || cfg.Slots < 1 {
 		return nil, errors.New("count by BPF: no CPU or no slot")
 	}
 	c := &Counter{cfg: cfg, cpus: slices.Max(cfg.CPUs) + 1, slotOf: map[uint64]uint32{}}
-	c.stride = (wordValues + len(cfg.Events) + 7) / 8 * 8 // a cache line each: CPUs do not share
+	c.stride = (wordValues + len(cfg.Events) + 7) / 8 * 8 // a cache line each, so that CPUs do not share one
 	c.scratch, c.none = make([]uint64, c.stride), make([]uint64, c.stride)
 	c.cfg.Slots = min(cfg.Slots, max(1, MostLedger/(word*c.stride*c.cpus)-1))
 	c.last, c.at, c.ids = make([]base, c.cfg.Slots+1), make([]time.Duration, c.cfg.Slots+1), make([][]uint64, c.cfg.Slots+1)
@@ -76,12 +78,12 @@ func New(cfg Config) (*Counter, error) {
 	return c, nil
 }
 
-// MostLedger is how many bytes the ledger takes at most: it is mapped, so all of it
-// counts as ours. On 128 CPUs it has room for 2047 cgroups.
+// MostLedger is the most bytes of the ledger: it is mapped, so all of it counts as ours.
+// On 128 CPUs it has room for 2047 cgroups.
 const MostLedger = 16 << 20
 
-// Slots is how many there are, those in use included: as many as were asked for, unless
-// MostLedger is less.
+// Slots is the number of slots, those in use included: as many as were asked for, unless
+// MostLedger allows fewer.
 func (c *Counter) Slots() int { return c.cfg.Slots }
 
 func explain(err error) error {
@@ -96,8 +98,8 @@ func explain(err error) error {
 	return fmt.Errorf("count by BPF: %w", err)
 }
 
-// start makes maps, events, programs. The kernel's types are some 10 MB when they
-// have been looked at, and needed only here.
+// start makes maps, events, programs. The kernel's types take some 10 MB once they are
+// parsed, and are needed only here.
 func (c *Counter) start() error {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -204,23 +206,23 @@ func (c *Counter) Close() {
 	*c = Counter{}
 }
 
-// Files is how many descriptors it holds: of events, maps, program and link.
+// Files is the number of descriptors it holds: of events, maps, program and link.
 func (c *Counter) Files() int { return len(c.files) + len(c.maps) + 2 }
 
-// Has says whether a field is counted.
+// Has reports whether a field is counted.
 func (c *Counter) Has(f perf.Field) bool {
 	return f == perf.Clock || slices.ContainsFunc(c.cfg.Events, func(e perf.Event) bool { return e.Field == f })
 }
 
-// ErrFull says that there is no room left: a Counter with more slots is to be made.
+// ErrFull means that there is no room left: make a Counter with more slots.
 var ErrFull = errors.New("no slot is left")
 
-// full does not say for whom: one reason in a window is enough for all.
+// full does not name the cgroup: one reason in a window is enough for all.
 func (c *Counter) full() error {
 	return fmt.Errorf("count by BPF: %w of %d", ErrFull, c.cfg.Slots)
 }
 
-// Add starts counting a cgroup; what others it has below it are ids of the same slot.
+// Add starts counting a cgroup; the cgroups below it are ids of the same slot.
 func (c *Counter) Add(ids ...uint64) (Slot, error) {
 	if len(c.free) == 0 {
 		return 0, c.full()
@@ -238,9 +240,9 @@ func (c *Counter) Add(ids ...uint64) (Slot, error) {
 // Slot is a cgroup, with those below it, that is counted.
 type Slot uint32
 
-// Replace makes slot's what these cgroups do from now on, and what others do no longer:
-// one that is gone must not keep its place, as new ones come without end. With ErrFull
-// some of them are not counted.
+// Replace makes the slot count these cgroups from now on, and no others: one that is gone
+// must not keep its place, as new ones come without end. With ErrFull some of them are
+// not counted.
 func (c *Counter) Replace(slot Slot, ids ...uint64) error {
 	kept := make(map[uint64]bool, len(ids))
 	for _, id := range ids {
@@ -268,7 +270,7 @@ func (c *Counter) Replace(slot Slot, ids ...uint64) error {
 	return nil
 }
 
-// drop ends an id, unless another slot has it now.
+// drop removes an id, unless another slot has it now.
 func (c *Counter) drop(slot Slot, id uint64) {
 	if c.slotOf[id] == uint32(slot) {
 		_ = c.maps[0].Delete(id) // the map goes with the counter at the latest
@@ -285,8 +287,8 @@ func (c *Counter) Remove(slot Slot) {
 	c.free = append(c.free, uint32(slot))
 }
 
-// Update credits who runs now on each CPU: once a round, before Read. Without it a
-// task that does not leave its CPU would not be seen.
+// Update credits what runs now on each CPU: once a round, before Read. Without it a task
+// that does not leave its CPU would not be seen.
 func (c *Counter) Update() error {
 	var errs []error
 	for _, cpu := range c.cfg.CPUs {
@@ -305,8 +307,8 @@ func (c *Counter) entry(slot Slot, cpu int) ([]uint64, error) {
 	return c.scratch, err
 }
 
-// base is a slot's words at the read before, of those CPUs that it ever ran on: few of
-// many, on the hosts that have many. The zero value was never read.
+// base is a slot's words at the previous read, of those CPUs that it ever ran on: few of
+// many, on hosts with many. The zero value was never read.
 type base struct {
 	place []uint16 // by CPU: 1 + place in words; 0: it did not run there
 	words []uint64
@@ -363,8 +365,9 @@ func (c *Counter) Read(slot Slot, now time.Duration, byCPU []perf.CPUClock) (per
 	return s, nil
 }
 
-// addCPU adds what a CPU counted since last: scaled by its own times, which are those
-// of the cgroup's stay. It returns the time enabled, and that with no counter at all.
+// addCPU adds what a CPU counted since last: scaled by its own times, which are those of
+// the cgroup's stay. It returns the time enabled, and the part of it with no counter at
+// all.
 func (c *Counter) addCPU(s *perf.Sample, cpu int, words, last []uint64) (enabled, lost float64) {
 	delta := func(w int) uint64 { return words[w] - last[w] }
 	clock := delta(wordClock)
@@ -388,5 +391,5 @@ func (c *Counter) addCPU(s *perf.Sample, cpu int, words, last []uint64) (enabled
 	return e, 0
 }
 
-// RoundUp is how many slots to make for n cgroups: there may come some more.
+// RoundUp is the number of slots to make for n cgroups, with room for some more.
 func RoundUp(n int) int { return n + n/4 + 32 }

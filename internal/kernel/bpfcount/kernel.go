@@ -12,7 +12,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// find looks up in the kernel's own BTF where the fields are. subsystem is the
+// find looks up the offsets of the fields in the kernel's own BTF. subsystem is the
 // cgroup v1 controller whose hierarchy is meant; "" = cgroup v2.
 func find(spec *btf.Spec, subsystem string) (layout, error) {
 	var l layout

@@ -21,7 +21,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// TestMain plays the workload when it is asked to.
+// TestMain plays the workload when the environment asks for it.
 func TestMain(m *testing.M) {
 	switch os.Getenv("HOMENODE_CHILD") {
 	case "ping":
@@ -85,8 +85,8 @@ func spin(t *testing.T, dir string) time.Duration {
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
-// software stand in for what a machine without a PMU has not. Clocks do not belong in
-// a group of these: Linux 6.18 then counts nothing in it.
+// software stands in for the events of a machine without a PMU. Clocks do not belong in a
+// group of these: Linux 6.18 then counts nothing in it.
 var software = []perf.Event{
 	{Field: perf.Cycles, Type: sys.PERF_TYPE_SOFTWARE, Config: sys.PERF_COUNT_SW_PAGE_FAULTS},
 	{Field: perf.Instructions, Type: sys.PERF_TYPE_SOFTWARE, Config: sys.PERF_COUNT_SW_PAGE_FAULTS_MIN},
@@ -136,7 +136,7 @@ func TestLiveCounts(t *testing.T) {
 	}
 	read(sb, 0)
 	used, s, clock := time.Duration(0), perf.Sample{}, time.Duration(0)
-	for try := 1; ; try++ { // a host that takes its CPUs away counts that time for the one and not for the other
+	for try := 1; ; try++ { // time that the host steals counts in one of the two figures only
 		used, s = spin(t, a), read(sa, time.Duration(try)*time.Second)
 		clock = time.Duration(s.Total[perf.Clock])
 		if s.OK && clock >= used*8/10 && clock <= used*13/10+20*time.Millisecond {
@@ -160,7 +160,7 @@ func TestLiveCounts(t *testing.T) {
 	t.Logf("clock %v, used %v, page faults %d, %d files", clock, used, s.Total[perf.Cycles], c.Files())
 }
 
-// What runs and does not leave its CPU is seen, too: this very thread.
+// A task that runs and does not leave its CPU is seen, too: this very thread.
 func TestLiveWithoutSwitch(t *testing.T) {
 	c := start(t, 1)
 	self, err := os.ReadFile("/proc/self/cgroup")
@@ -208,7 +208,7 @@ func TestLiveFull(t *testing.T) {
 }
 
 // Cgroups that come and go below a slot's own leave nothing behind: there is room for as
-// many as are there at once, however many there have been.
+// many as exist at once, however many there have been.
 func TestLiveChurn(t *testing.T) {
 	c := start(t, 1) // room for four ids
 	const own = 1 << 40
@@ -256,7 +256,7 @@ func TestLiveTaken(t *testing.T) {
 	}
 }
 
-// The ledger does not grow without end, and says so.
+// The ledger does not grow without end, and reports that.
 func TestLiveMostSlots(t *testing.T) {
 	if c := start(t, 4); c.Slots() != 4 {
 		t.Errorf("%d slots of 4", c.Slots())

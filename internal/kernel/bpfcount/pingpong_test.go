@@ -19,9 +19,9 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// Two processes hand a byte to and fro over pipes, each working a little in between:
-// the worst there is for whoever counts at context switches. System calls are made
-// without telling Go's scheduler, so that it adds no switches of its own.
+// Two processes pass a byte back and forth over pipes, each working a little in between:
+// the worst case for counting at context switches. System calls are made without telling
+// Go's scheduler, so that it adds no switches of its own.
 //
 //	parent ──"N W\n"──▶ ping ◀──byte──▶ pong        ping ──"done\n"──▶ parent
 
@@ -63,7 +63,8 @@ func ready() {
 	fmt.Println(sys.Gettid())
 }
 
-// pong works before it answers, as long as ping does: the steps are in its environment.
+// pong works before it answers, as long as ping does: its environment has the number of
+// steps.
 func pong() {
 	ready()
 	steps, _ := strconv.Atoi(os.Getenv("HOMENODE_STEPS"))
@@ -139,7 +140,7 @@ func newPair(t *testing.T, dirs [2]string, cpus [2]int, steps int) *pair {
 	return p
 }
 
-// used is the CPU time of both, in which what a switch costs is charged to who comes.
+// used is the CPU time of both. The cost of a switch is charged to the task that comes.
 func (p *pair) used() (d time.Duration) {
 	for _, place := range p.places {
 		data, err := os.ReadFile(place)

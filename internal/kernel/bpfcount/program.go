@@ -7,9 +7,9 @@ import (
 )
 
 // An entry of the ledger, and a CPU's state, are words of 8 bytes: the clock, the
-// leader's times, and a value for each event. The state goes on with its owner, the id
-// of the cgroup that the words are the base of (0: of none), and with the tick that it
-// was last decided in whether this CPU counts, and whether it does.
+// leader's times, and a value for each event. The state continues with its owner, which
+// is the id of the cgroup that the words are the base of (0: none). Then come the tick of
+// the last decision whether this CPU counts, and the decision.
 const (
 	wordClock = iota
 	wordEnabled
@@ -32,8 +32,8 @@ const (
 // a workload: not looked up.
 const rootID = 1
 
-// layout is where this kernel's BTF has the fields that lead from a task to the
-// id of its cgroup, in bytes.
+// layout has the offsets, in bytes, of the fields that lead from a task to the id of its
+// cgroup, from this kernel's BTF.
 type layout struct {
 	taskCgroups int16 // task_struct.cgroups
 	setCgroup   int16 // css_set.dfl_cgrp, or css_set.subsys[SUBSYS] (cgroup v1)
@@ -54,7 +54,7 @@ type shape struct {
 	maps
 	cpus  int  // the ledger's stride
 	every int  // a busy CPU counts in one of so many ticks, at random; ≤ 1: always
-	asked bool // the program that credits who runs, without a switch
+	asked bool // the program that credits the running task, without a switch
 }
 
 func (s shape) owner() int16  { return int16(word * (wordValues + len(s.events))) }
@@ -63,8 +63,8 @@ func (s shape) on() int16     { return s.owner() + 2*word } // weight of stays t
 func (s shape) weight() int16 { return s.owner() + 3*word } // of the owner's stay
 func (s shape) seen() int16   { return s.owner() + 4*word } // switches in this tick
 
-// quiet is how many switches in a tick are no reason to sample: a tick is 1 to 10 ms, so
-// all of them cost at most 0.4 % where one costs 1 µs.
+// quiet is the number of switches in a tick up to which there is no sampling: a tick is 1
+// to 10 ms, so all of them cost at most 0.4 % where one costs 1 µs.
 const quiet = 4
 
 // load reads a field of 8 bytes behind the pointer in r.
@@ -88,11 +88,12 @@ func (s shape) idOf(r asm.Register) asm.Instructions {
 // onSwitch is for tp_btf/sched_switch (preempt, prev, next, prev_state). Interrupts
 // are off and the run queue is locked; prev is still the current task.
 //
-//  1. In a tick without counting nothing is to do, unless a stay that began in one
-//     with counting ends: each stay counts whole or not at all, by when it began.
-//  2. Between tasks of one cgroup nothing is to do: what they did is the cgroup's.
-//  3. Neither is it between cgroups that nobody counts.
-//  4. Else what the CPU did since its base goes to prev's cgroup, and the base is new.
+//  1. In a tick without counting there is nothing to do, unless a stay ends that began in
+//     a tick with counting: each stay counts whole or not at all, by when it began.
+//  2. Between tasks of one cgroup there is nothing to do: what they did is the cgroup's.
+//  3. Nor is there between two cgroups that are not counted.
+//  4. Otherwise what the CPU did since its base goes to prev's cgroup, and the base is
+//     new.
 func (s shape) onSwitch() asm.Instructions {
 	all := asm.Instructions{
 		asm.LoadMem(asm.R6, asm.R1, 1*word, asm.DWord),
@@ -119,11 +120,12 @@ func (s shape) onSwitch() asm.Instructions {
 	return append(all, s.account()...) // (4)
 }
 
-// draw goes on where this CPU counts in this tick, or has a stay to end. It keeps R6, R7.
+// draw continues where this CPU counts in this tick, or has a stay to end. It keeps R6,
+// R7.
 //
 //  1. A tick after one with few switches counts: there it costs next to nothing.
-//  2. Others are drawn at random: with every n-th one would see what is done at ticks
-//     always or never. What is drawn stands for n (Horvitz and Thompson, 1952).
+//  2. Others are drawn at random: with every n-th one, work done at ticks would be seen
+//     always or never. A drawn tick stands for n (Horvitz and Thompson, 1952).
 func (s shape) draw() asm.Instructions {
 	all := append(s.stateInto(asm.R9), asm.FnJiffies64.Call(),
 		asm.LoadMem(asm.R8, asm.R9, s.seen(), asm.DWord), asm.Add.Imm(asm.R8, 1),
@@ -163,7 +165,7 @@ func (s shape) stateInto(r asm.Register) asm.Instructions {
 	}
 }
 
-// onAsk credits who runs now on this CPU, without a switch.
+// onAsk credits what runs now on this CPU, without a switch.
 func (s shape) onAsk() asm.Instructions {
 	all := asm.Instructions{asm.FnGetCurrentTaskBtf.Call(), asm.Mov.Reg(asm.R6, asm.R0)}
 	all = append(all, s.cgroupOf(asm.R6)...)
@@ -173,11 +175,11 @@ func (s shape) onAsk() asm.Instructions {
 		asm.StoreMem(asm.RFP, atPrev, asm.R6, asm.DWord),
 	)
 	all = append(all, s.slotOf(asm.R6, atPrev, asm.R8, "prev")...)
-	s.asked = true // who does not leave the CPU is to be seen in any case
+	s.asked = true // a task that does not leave the CPU is seen in any case
 	return append(all, s.account()...)
 }
 
-// slotOf looks an id up; 0 is the slot of all that is not counted.
+// slotOf looks an id up; 0 is the slot of everything that is not counted.
 func (s shape) slotOf(id asm.Register, at int16, into asm.Register, label string) asm.Instructions {
 	done := label + "_done"
 	return asm.Instructions{
@@ -192,11 +194,11 @@ func (s shape) slotOf(id asm.Register, at int16, into asm.Register, label string
 	}
 }
 
-// account: R6 is the id that was here, R7 the one that will be, R8 the slot of R6.
+// account: R6 is the id that was here, R7 the one that comes, R8 the slot of R6.
 //
 //  1. The state of this CPU, in R9.
-//  2. The entry to add to, in R8: the slot's, if the base is its own; else slot 0's,
-//     which nobody reads (a cgroup that was added while it ran has no base yet).
+//  2. The entry to add to, in R8: the slot's, if the base is its own; otherwise slot 0's,
+//     which is never read (a cgroup that was added while it ran has no base yet).
 //  3. Clock and counters: add now − base to the entry, and now is the base.
 //
 // Only this CPU writes these words, and with no switch in between: no lock, no atomics.
@@ -239,8 +241,8 @@ func (s shape) account() asm.Instructions {
 	)
 }
 
-// add credits what a word grew by since the base, times what the stay stands for. now
-// is R0 or R3, and is lost.
+// add credits the growth of a word since the base, times the weight of the stay. now is
+// R0 or R3, and is lost.
 func (s shape) add(now asm.Register, w int) asm.Instructions {
 	at := int16(word * w)
 	all := asm.Instructions{
@@ -258,8 +260,8 @@ func (s shape) add(now asm.Register, w int) asm.Instructions {
 	)
 }
 
-// readEvent reads the i-th event of this CPU; the first one's times are the group's.
-// The others are read without theirs: that spares the kernel looking at its clock
+// readEvent reads the i-th event of this CPU; the first one's times are the group's. The
+// others are read without theirs, which saves the kernel reading its clock
 // (calc_timer_values in kernel/events/core.c). bpf_perf_event_read returns a negated
 // errno instead of a count, which no counter reaches.
 func (s shape) readEvent(i int) asm.Instructions {

@@ -154,12 +154,12 @@ func TestWait(t *testing.T) {
 	if err := errors.Join(f.Set(false)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Wait(context.Background()); err == nil || !strings.Contains(err.Error(), "somebody else thawed") {
+	if err := f.Wait(context.Background()); err == nil || !strings.Contains(err.Error(), "another process thawed") {
 		t.Errorf("%v", err)
 	}
 }
 
-// v1 is asked again while it is FREEZING.
+// While v1 is FREEZING, the freeze is requested again.
 func TestWaitAsksAgainV1(t *testing.T) {
 	root := kerneltest.Tree(t, treeV1())
 	f := mustFind(t, root)

@@ -21,14 +21,14 @@ const (
 	FileV1 = "freezer.state" // since 2.6.28
 )
 
-// Freezer is the freezer of one cgroup, with its files open: it works when none can
-// be opened any more. It is not safe for concurrent use, but for Set.
+// Freezer is the freezer of one cgroup, with its files open: it works even when no file
+// can be opened any more. Only Set is safe for concurrent use.
 type Freezer struct {
-	ID, File string // as the journal names them
+	ID, File string // in the journal's names
 	v2       bool
 	pids     func() ([]int, error)
 	control  *os.File
-	own      *os.File    // says what was asked of this cgroup itself: control, or v1's self_freezing
+	own      *os.File    // what was requested for this cgroup itself: control, or v1's self_freezing
 	state    []unix.Kept // v2: cgroup.freeze, cgroup.events; v1: freezer.state, self_freezing, parent_freezing
 	buf      unix.Buffer
 }
@@ -37,7 +37,7 @@ type Freezer struct {
 // hierarchy that has cpuset.
 //
 //  1. If that is v2, it is the cgroup's own.
-//  2. Else it is that of the cgroup with the same path in the v1 freezer, or in v2.
+//  2. Otherwise it is that of the cgroup with the same path in the v1 freezer, or in v2.
 //     It counts only if the processes there and below are exactly the workload's.
 func Find(live unix.Live, l cgroup.Layout, id string) (*Freezer, error) {
 	if !live.Valid() {
@@ -79,8 +79,8 @@ func fileOf(h cgroup.Hier) string {
 	return FileV1
 }
 
-// same is (2). A process that is forked between the two readings is in one only:
-// asked again, it is in both.
+// same is (2). A process that is forked between the two readings is in one only; after
+// another reading it is in both.
 func same(l cgroup.Layout, h cgroup.Hier, id string) error {
 	if h == l.Cpuset {
 		return nil
@@ -106,8 +106,8 @@ func same(l cgroup.Layout, h cgroup.Hier, id string) error {
 	return fmt.Errorf("freeze %s: the freezer in %s has other processes there, %d of them, than the %d of the workload (%w)", id, h.Mount, len(theirs), len(ours), unix.ErrNotSupported)
 }
 
-// Open opens the freezer of a cgroup by what the journal calls it, whatever
-// processes it has.
+// Open opens the freezer of a cgroup by its name in the journal, whatever processes it
+// has.
 func Open(live unix.Live, l cgroup.Layout, id, file string) (*Freezer, error) {
 	h, names := l.Unified, []string{FileV2, "cgroup.events"}
 	if file == FileV1 {
@@ -121,7 +121,7 @@ func Open(live unix.Live, l cgroup.Layout, id, file string) (*Freezer, error) {
 	for _, name := range names {
 		f.state = append(f.state, unix.Kept{Path: l.Path(h, id, name)})
 	}
-	// Not os.OpenFile, which may make it one that Go polls: a child shares that mode.
+	// Not os.OpenFile, which may make it a file that Go polls: a child shares that mode.
 	fd, err := sys.Open(l.Path(h, id, file), sys.O_RDWR|sys.O_CLOEXEC, 0)
 	if err == nil {
 		f.control = os.NewFile(uintptr(fd), path.Join(id, file))
@@ -147,7 +147,7 @@ func (f *Freezer) openOwn(selfFreezing string) {
 	}
 }
 
-// openError tells a cgroup that is gone from a kernel that lacks the file.
+// openError distinguishes a cgroup that is gone from a kernel that lacks the file.
 func openError(dir, id, file string, err error) error {
 	if unix.Classify(err) != unix.ErrGone {
 		return unix.Explain("open", path.Join(id, file), "write access to cgroup files (root, or a delegated subtree)", err)
@@ -158,7 +158,7 @@ func openError(dir, id, file string, err error) error {
 	return fmt.Errorf("freeze %s: it has no %s: it is the root, or the kernel is older than 5.2 (%w)", id, file, unix.ErrNotSupported)
 }
 
-// Inside says whether a process is in the cgroup, or below.
+// Inside reports whether a process is in the cgroup, or below.
 func (f *Freezer) Inside(pid int) (bool, error) {
 	pids, err := f.pids()
 	return slices.Contains(pids, pid), err

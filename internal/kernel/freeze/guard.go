@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// GuardCommand is the hidden subcommand that is RunGuard. What starts a guard must
-	// have it: it starts itself again.
+	// GuardCommand is the hidden subcommand that is RunGuard. A program that starts a
+	// guard must have it: it starts itself again.
 	GuardCommand = "thaw-guard"
-	// GuardName is what the guard is called in ps: `killall homenode` misses it.
+	// GuardName is the guard's name in ps: `killall homenode` misses it.
 	GuardName = "homenode-thaw"
 
 	guardEnv = "HOMENODE_THAW_GUARD" // set in guards: a program without GuardCommand must not start itself for ever
 
 	saysReady    = "ready"
-	saysFreezing = "freezing" // it will be frozen by its starter from now on
+	saysFreezing = "freezing" // from now on its starter may freeze
 	saysDone     = "done"
 
 	// readyWithin is ample for starting a program, also in the lab. Nothing is frozen
@@ -45,16 +45,17 @@ type Guard struct {
 	gone   chan struct{}
 }
 
-// StartGuard starts the guard of a freezer, before anything is frozen. Once Freeze
-// was called it thaws when this process is gone, or after limit; before, what is
-// frozen is somebody else's. more is for RunGuard to return.
+// StartGuard starts the guard of a freezer, before anything is frozen. After a call of
+// Freeze the guard thaws when this process is gone, or after limit. Before that call, any
+// freeze belongs to another process. RunGuard returns more.
 //
-//  1. A process inside what is to be frozen would never thaw it; its guard starts
+//  1. A process inside the cgroup to be frozen would never thaw it; its guard starts
 //     there too.
 //  2. An earlier guard that is just about to thaw would thaw what is frozen now. So a
-//     guard has a lock on the freezer's file, which it shares with who started it.
-//  3. The socket's other end is closed with the last thread of this process: one that
-//     is within a system call ends that first.
+//     guard has a lock on the freezer's file, which it shares with the process that
+//     started it.
+//  3. The socket's other end is closed with the last thread of this process. A thread
+//     within a system call ends the call first.
 func StartGuard(f *Freezer, limit time.Duration, more ...string) (*Guard, error) {
 	if err := mayGuard(f, limit); err != nil {
 		return nil, err
@@ -68,12 +69,12 @@ func StartGuard(f *Freezer, limit time.Duration, more ...string) (*Guard, error)
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "guard")
 	defer theirs.Close()
-	_ = sys.SetNonblock(pair[0], true) // then Go polls it, and a read has a deadline
+	_ = sys.SetNonblock(pair[0], true) // so that Go polls it, and a read has a deadline
 	g := &Guard{f: f, cmd: guardProgram(f, limit, theirs, more), socket: os.NewFile(uintptr(pair[0]), "guard"), gone: make(chan struct{})}
 	if err := g.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start guard: %w", err), g.socket.Close())
 	}
-	theirs.Close() // or its end would never be seen
+	theirs.Close() // otherwise its end would never be seen
 	if err := g.awaitReady(); err != nil {
 		return nil, errors.Join(err, g.end())
 	}
@@ -110,8 +111,8 @@ func lock(f *Freezer) error {
 	}
 }
 
-// guardProgram is this program again, by what the kernel knows it as: the file may
-// have been replaced, or be gone. It needs nothing of the environment.
+// guardProgram is this program again, by the kernel's own link to it: the file may have
+// been replaced, or be gone. It needs nothing of the environment.
 func guardProgram(f *Freezer, limit time.Duration, socket *os.File, more []string) *exec.Cmd {
 	return &exec.Cmd{
 		Path: "/proc/self/exe", Args: append([]string{GuardName, GuardCommand, f.Value(false), limit.String()}, more...),
@@ -135,28 +136,28 @@ func (g *Guard) awaitReady() error {
 	return g.socket.SetReadDeadline(time.Time{})
 }
 
-// watch ends when the guard does: it has nothing more to say.
+// watch ends when the guard does: the guard sends nothing more.
 func (g *Guard) watch() {
 	_, _ = io.Copy(io.Discard, g.socket)
 	close(g.gone)
 	_ = g.cmd.Wait() // however it ends
 }
 
-// end is for a guard that never got ready.
+// end ends a guard that never got ready.
 func (g *Guard) end() error {
 	_ = g.cmd.Process.Kill()
 	_ = g.cmd.Wait()
 	return g.socket.Close()
 }
 
-// PID is the guard's.
+// PID is the guard's pid.
 func (g *Guard) PID() int { return g.cmd.Process.Pid }
 
-// Lost is closed when the guard is gone: it was killed, or the limit passed, or it
-// was released. Who froze thaws at once then.
+// Lost is closed when the guard is gone: it was killed, or the limit passed, or it was
+// released. The process that froze then thaws at once.
 func (g *Guard) Lost() <-chan struct{} { return g.gone }
 
-// Freeze freezes, and has the guard know before that: from then on it thaws. Without a
+// Freeze freezes, after it has told the guard: from then on the guard thaws. Without a
 // guard that hears, nothing is frozen.
 func (g *Guard) Freeze() error {
 	if _, err := g.socket.Write([]byte(saysFreezing)); err != nil {
@@ -167,12 +168,12 @@ func (g *Guard) Freeze() error {
 
 // Release ends the guard without thawing, after its caller did.
 func (g *Guard) Release() error {
-	_, _ = g.socket.Write([]byte(saysDone)) // fails when it is gone: so be it
+	_, _ = g.socket.Write([]byte(saysDone)) // an error means that the guard is gone: ignored
 	return g.await()
 }
 
-// Abandon has the guard thaw what Freeze froze, since its caller could not: as if
-// that were gone. Where it cannot either, it goes on trying.
+// Abandon has the guard thaw what Freeze froze, since its caller could not, as if the
+// caller were gone. If the guard cannot either, it keeps trying.
 func (g *Guard) Abandon() error {
 	return shutdown(g.socket, sys.SHUT_WR)
 }

@@ -25,24 +25,24 @@ const (
 )
 
 const (
-	// verifyTries, with verifyPause between: somebody else who freezes it at the same
-	// time is fought for a second, no longer.
+	// verifyTries, with verifyPause between: if another process freezes it at the same
+	// time, the guard repeats the thaw for a second, no longer.
 	verifyTries = 10
 	verifyPause = 100 * time.Millisecond
 )
 
-// RunGuard is the guard's life; args are those after GuardCommand. It returns what
-// it was given besides, and whether it was left alone with the cgroup: there may be
-// something on record then, whether it could thaw or not.
+// RunGuard is the guard's life; args are those after GuardCommand. It returns the other
+// arguments it was given, and whether it was left alone with the cgroup. In that case
+// there may be something on record, whether it could thaw or not.
 //
-//  1. Get out of the way of what could end it. Nothing of that must succeed.
-//  2. Say so: only now may its starter freeze.
-//  3. Wait for "done", which ends it; for the end of the socket, which is the end of
-//     its starter; or for the limit.
-//  4. Thaw, if its starter said that it would freeze. Else whoever froze it meanwhile
-//     was somebody else.
+//  1. Protect itself from what could end it. All of that may fail.
+//  2. Report it: only now may its starter freeze.
+//  3. Wait for "done", which ends it; for the end of the socket, which is the end of its
+//     starter; or for the limit.
+//  4. Thaw, if its starter announced a freeze. Otherwise another process froze it
+//     meanwhile.
 func RunGuard(args []string) (alone bool, more []string, err error) {
-	signal.Ignore() // all that can be
+	signal.Ignore() // all signals that can be ignored
 	if len(args) < 2 || os.Getenv(guardEnv) == "" {
 		return false, nil, errors.New("run guard: it is for homenode to start, not for people")
 	}
@@ -67,12 +67,12 @@ func RunGuard(args []string) (alone bool, more []string, err error) {
 	if freezing { // (4)
 		err = thaw(control, own, value)
 	}
-	_ = socket.Close() // a starter that lives knows by this
+	_ = socket.Close() // tells a living starter
 	return true, more, err
 }
 
-// listen ends with "done", or with the socket, or at its deadline: what was said until
-// then counts, and from then on the starter cannot say that it freezes.
+// listen ends with "done", or with the socket, or at its deadline. What was received
+// until then counts, and from then on the starter cannot announce a freeze.
 func listen(socket *os.File) (freezing, done bool) {
 	buf := make([]byte, 16)
 	for {
@@ -86,7 +86,7 @@ func listen(socket *os.File) (freezing, done bool) {
 			if shutdown(socket, sys.SHUT_RD) != nil || socket.SetReadDeadline(time.Time{}) != nil {
 				return freezing, false
 			}
-		default: // an error is as good as the end
+		default: // an error counts as the end
 			return freezing, false
 		}
 	}
@@ -94,8 +94,8 @@ func listen(socket *os.File) (freezing, done bool) {
 
 // hide does what is permitted.
 func hide() {
-	// The name of the process, which is its first thread's; prctl would name the thread
-	// that this happens to run on.
+	// The name of the process is the name of its first thread; prctl would name the
+	// thread that this happens to run on.
 	_ = os.WriteFile("/proc/self/comm", []byte(GuardName), 0)
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
 	root := unix.NewLive().Root()
@@ -103,9 +103,9 @@ func hide() {
 	keepProgram(root)
 }
 
-// keepProgram keeps the program itself in memory, 13 MB that its starter has mapped
-// too: its file may be on a file system that a frozen process serves. All of memory
-// (mlockall) would be 40 MB more that the runtime has mapped and not touched.
+// keepProgram keeps the program itself in memory, 13 MB that its starter has mapped too:
+// its file may be on a file system that a frozen process serves. All of memory (mlockall)
+// would be 40 MB more that the runtime has mapped and not touched.
 func keepProgram(root unix.Root) {
 	var buf unix.Buffer
 	data, err := buf.ReadFile(root.Path("/proc/self/maps"))
@@ -120,7 +120,7 @@ func keepProgram(root unix.Root) {
 	}
 }
 
-// thaw writes until the kernel takes it, or the cgroup is gone: nobody else will.
+// thaw writes until the kernel accepts it, or the cgroup is gone: no other process will.
 func thaw(control, own *os.File, value string) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		_, err := control.WriteAt([]byte(value+"\n"), 0)
@@ -134,9 +134,9 @@ func thaw(control, own *os.File, value string) error {
 	}
 }
 
-// verify reads back what is asked of this cgroup itself, and writes again. On v1 one
-// whose parent is frozen reads FROZEN in freezer.state whatever is asked of it: that
-// is not ours to thaw, and so not what is read where there is another file.
+// verify reads back what is requested for this cgroup itself, and writes again. On v1 a
+// cgroup whose parent is frozen reads FROZEN in freezer.state whatever is requested for
+// it. That is not ours to thaw, so verify reads another file where there is one.
 func verify(control, own *os.File, value string) error {
 	buf := make([]byte, 32)
 	for try := 1; ; try++ {

@@ -24,8 +24,8 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// callerEnv makes the test program one that freezes the fake tree in that directory,
-// in the way that its argument says.
+// callerEnv makes the test program one that freezes the fake tree in that directory, in
+// the way that its argument says.
 const callerEnv = "HOMENODE_TEST_FREEZE"
 
 func TestMain(m *testing.M) {
@@ -37,12 +37,12 @@ func TestMain(m *testing.M) {
 	}
 	if dir := os.Getenv(callerEnv); dir != "" {
 		call(dir, os.Args[1])
-		os.Exit(9) // nobody has ended it: it is no test
+		os.Exit(9) // the parent has not killed it: not a test
 	}
 	os.Exit(m.Run())
 }
 
-// call freezes and waits, or panics. It says its guard's pid, and then that it froze.
+// call freezes and waits, or panics. It prints its guard's pid, and then that it froze.
 func call(dir, how string) {
 	l, err := cgroup.Find(unix.At(dir))
 	must(err)
@@ -135,8 +135,8 @@ func goneProcess(pid int) bool {
 	return err != nil || strings.Contains(string(data), ") Z")
 }
 
-// A caller that is killed at a random point, at any before and after it froze, leaves
-// nothing frozen. What it froze is thawed by its guard, which ends.
+// A caller that is killed at a random point, before or after it froze, leaves nothing
+// frozen. Its guard thaws what it froze, and ends.
 func TestGuardThawsWhenItsCallerIsKilled(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	frozen := 0
@@ -196,7 +196,7 @@ func TestGuardIsHidden(t *testing.T) {
 	if sid, _ := sys.Getsid(g.PID()); string(comm) != GuardName+"\n" || sid != g.PID() {
 		t.Errorf("%q, session %d of %d", comm, sid, g.PID())
 	}
-	// A second one does not come near while it lives.
+	// A second guard cannot interfere while it lives.
 	if l, err := unix.TryLock(mustFind(t, root).control); l || err != nil {
 		t.Errorf("the lock is free: %v, %v", l, err)
 	}
@@ -214,8 +214,8 @@ func TestGuardIsHidden(t *testing.T) {
 	<-g.Lost()
 }
 
-// What its caller has not said to freeze is not the guard's to thaw: the caller was
-// killed before, or took longer than the limit, and somebody else froze.
+// The guard does not thaw what its caller did not announce: the caller was killed before,
+// or took longer than the limit, and another process froze.
 func TestGuardThawsNothingOfOthers(t *testing.T) {
 	root := kerneltest.Tree(t, treeV2())
 	c := startCaller(t, root, "not yet")
@@ -246,8 +246,8 @@ func TestGuardThawsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// What was said before the limit counts, also when it is heard only then; what comes
-// after does not arrive.
+// A message sent before the limit counts, also when it is read only later; a message sent
+// after it does not arrive.
 func TestDecisionListen(t *testing.T) {
 	for _, c := range []struct {
 		says           []string
@@ -283,7 +283,7 @@ func TestDecisionListen(t *testing.T) {
 	}
 }
 
-// On v1 a cgroup below one that is frozen reads FROZEN, thawed or not.
+// On v1 a cgroup below a frozen one reads FROZEN, thawed or not.
 func TestVerifyReadsWhatIsAskedOfTheCgroupItself(t *testing.T) {
 	file := func(text string) *os.File {
 		name := filepath.Join(t.TempDir(), "f")
@@ -366,7 +366,7 @@ func TestGuardLost(t *testing.T) {
 	select {
 	case <-g.Lost():
 	case <-time.After(20 * time.Second):
-		t.Fatal("nobody noticed")
+		t.Fatal("the loss was not noticed")
 	}
 	if err := g.Release(); err != nil {
 		t.Error(err)
@@ -393,8 +393,8 @@ func TestGuardRefused(t *testing.T) {
 	signal.Reset()
 }
 
-// Without descriptors no guard starts, and so nothing is frozen; with a guard, and
-// then none left, both can still thaw.
+// Without descriptors no guard starts, and so nothing is frozen. If descriptors run out
+// after the guard started, both can still thaw.
 func TestGuardWithoutDescriptors(t *testing.T) {
 	root := kerneltest.Tree(t, treeV2())
 	f := mustFind(t, root)

@@ -30,14 +30,14 @@ func leave(root unix.Root) {
 	}
 }
 
-// isKilledBy: cpuset, memory and the like stay as they are, since what they limit
-// does no harm to the guard.
+// isKilledBy: cpuset, memory and the like stay as they are, since their limits do no harm
+// to the guard.
 func isKilledBy(m procfs.Mount) bool {
 	return m.Type == "cgroup2" || m.Type == "cgroup" && (slices.Contains(m.Super, "name=systemd") || slices.Contains(m.Super, "freezer"))
 }
 
-// isRoot says that the mount's top is the hierarchy's root. In a container it may be
-// its own cgroup, which mountinfo calls "/" in a cgroup namespace: that has
+// isRoot reports that the mount's top is the hierarchy's root. In a container it may be
+// its own cgroup, which mountinfo calls "/" in a cgroup namespace: that one has
 // cgroup.events (v2), and lacks release_agent (v1).
 func isRoot(root unix.Root, m procfs.Mount) bool {
 	has := func(file string) bool {

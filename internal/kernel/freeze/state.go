@@ -18,23 +18,23 @@ const (
 	frozenV1, freezingV1, thawedV1 = "FROZEN", "FREEZING", "THAWED"
 )
 
-// State is what a cgroup's freezer says.
+// State is the state of a cgroup's freezer.
 type State struct {
-	Own   bool // it was asked of this cgroup itself
-	Above bool // it was asked of a cgroup above (v2: known once Still only)
+	Own   bool // a freeze was requested for this cgroup itself
+	Above bool // a freeze was requested for a cgroup above (v2: known once Still only)
 	Still bool // every process stands still
 }
 
-// Thawed says that nobody asked for a freeze, here or above.
+// Thawed reports that no freeze was requested, here or above.
 func (s State) Thawed() bool { return s == State{} }
 
-// ParseFreeze reads cgroup.freeze of v2 (since 5.2): what was asked of this cgroup.
+// ParseFreeze reads cgroup.freeze of v2 (since 5.2): what was requested for this cgroup.
 //
 //	0
 func ParseFreeze(data []byte) (bool, error) { return parseBit(FileV2, data) }
 
-// ParseFreezing reads freezer.self_freezing or freezer.parent_freezing of v1 (since
-// 3.8), 0 or 1: what was asked of this cgroup, or of one above.
+// ParseFreezing reads freezer.self_freezing or freezer.parent_freezing of v1 (since 3.8),
+// 0 or 1: what was requested for this cgroup, or for one above.
 func ParseFreezing(data []byte) (bool, error) { return parseBit("freezer.self_freezing", data) }
 
 func parseBit(file string, data []byte) (bool, error) {
@@ -65,7 +65,7 @@ func malformed(file string, data []byte, want string) error {
 	return fmt.Errorf("parse %s: line 1 %q: want %s (%w)", file, data[:min(len(data), 60)], want, unix.ErrMalformed)
 }
 
-// State reads what the freezer says.
+// State reads the state of the freezer.
 func (f *Freezer) State() (State, error) {
 	if f.v2 {
 		return f.stateV2()
@@ -110,9 +110,9 @@ func read[T any](f *Freezer, i int, parse func([]byte) (T, error)) (v T, err err
 	return parse(data)
 }
 
-// Value is what the file says of what was asked of this cgroup itself, and Asked
-// what that means: a cgroup whose parent is frozen reads FROZEN on v1, though nobody
-// asked it.
+// Value is the file's content for what was requested for this cgroup itself, and Asked is
+// its meaning: on v1 a cgroup whose parent is frozen reads FROZEN, though no freeze was
+// requested for it.
 func (f *Freezer) Value(frozen bool) string {
 	switch {
 	case f.v2 && frozen:
@@ -125,14 +125,14 @@ func (f *Freezer) Value(frozen bool) string {
 	return thawedV1
 }
 
-// Asked is the reverse of Value. On v1 FREEZING has been asked as FROZEN has; 0 and 1
-// are what freezer.self_freezing says, too.
+// Asked is the reverse of Value. On v1 both FREEZING and FROZEN mean that a freeze was
+// requested; 0 and 1 are also the values of freezer.self_freezing.
 func Asked(value string) bool {
 	return value == frozenV2 || value == frozenV1 || value == freezingV1
 }
 
-// Set asks for a freeze, or thaws. It opens nothing, and the kernel takes it whatever
-// is full.
+// Set asks for a freeze, or thaws. It opens nothing, and the kernel accepts it even if
+// disks or tables are full.
 func (f *Freezer) Set(frozen bool) error {
 	if _, err := f.control.WriteAt([]byte(f.Value(frozen)+"\n"), 0); err != nil {
 		return unix.Explain("write", f.control.Name(), "", err)
@@ -140,9 +140,9 @@ func (f *Freezer) Set(frozen bool) error {
 	return nil
 }
 
-// Wait waits until every process stands still, or the context ends. On v1 a process
-// may be missed when it is asked in the wrong moment (a fork, a ptrace stop): it is
-// asked again.
+// Wait waits until every process stands still, or the context ends. On v1 a process may
+// be missed if the request comes at the wrong moment (a fork, a ptrace stop): it is
+// requested again.
 func (f *Freezer) Wait(ctx context.Context) error {
 	for pause := 200 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		s, err := f.State()
@@ -152,7 +152,7 @@ func (f *Freezer) Wait(ctx context.Context) error {
 		case s.Still:
 			return nil
 		case !s.Own:
-			return fmt.Errorf("freeze %s: somebody else thawed it meanwhile", f.ID)
+			return fmt.Errorf("freeze %s: another process thawed it meanwhile", f.ID)
 		}
 		select {
 		case <-ctx.Done():

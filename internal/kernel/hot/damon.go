@@ -23,17 +23,17 @@ const kdamonds = "/sys/kernel/mm/damon/admin/kdamonds/"
 // damon has DAMON watch the processes' virtual addresses (sysfs since 5.18, the
 // regions that a scheme tried since 6.2).
 //
-//  1. One kdamond for each process: a tried region does not tell whose it is.
+//  1. One kdamond for each process: a tried region does not name its process.
 //  2. The first half of the time it splits and merges its regions until they fit.
-//  3. Then, as often as an aggregation takes, what it saw accessed is added up.
-//  4. It is switched off and its kdamonds are taken away, whatever happens.
+//  3. Then, once an aggregation, the accessed regions are added up.
+//  4. It is switched off and its kdamonds are removed, whatever happens.
 //
-// After a kill -9 step 4 is missing: the kdamonds stay until another search finds
-// them, or CleanLeft. They are known by their mark, in a bound that no mapping reaches (see
-// markOf); it also has our process id, and while that process runs they are left
-// alone. Until then each costs DAMON's usual bounded overhead, and ends with its
-// process. Killed within the milliseconds before the mark is written, they are off
-// and unmarked, and then nobody's to take away: the sentence names them.
+// After a kill -9 step 4 is missing: the kdamonds stay until another search finds them,
+// or CleanLeft. They are identified by their mark, in a bound that no mapping reaches
+// (see markOf). The mark also has our process id, and while that process runs they are
+// left alone. Until then each costs DAMON's usual bounded overhead, and ends with its
+// process. After a kill within the milliseconds before the mark is written, they are off
+// and unmarked, and no later run may remove them: the message names them.
 type damon struct {
 	*look
 	on   []kdamond
@@ -46,13 +46,13 @@ type kdamond struct{ n, pid int }
 var damonMu sync.Mutex
 
 const (
-	// maxKdamonds bounds their threads, and how long a round of asking takes: each
+	// maxKdamonds bounds their threads, and the length of one round of requests: each
 	// answers after an aggregation.
 	maxKdamonds = 16
-	// looks are how often a page of each region is looked at in an aggregation.
+	// looks is the number of checks of a page of each region in an aggregation.
 	looks = 20
 	// Regions of each process. The most is DAMON's own default: 1,000 of them cost
-	// 400,000 looks a second when the whole search takes one, and fewer the longer it
+	// 400,000 checks a second when the whole search takes one, and fewer the longer it
 	// takes. The least is ten times its default: the finer they begin, the sooner they
 	// fit.
 	minRegions, maxRegions = 100, 1000
@@ -64,7 +64,7 @@ const mark = 0x484f4d45
 
 func markOf(pid int) uint64 { return mark<<32 | uint64(uint32(pid)) }
 
-// owner is whose mark it is; false for none of ours.
+// owner is the pid in a mark; false if the mark is not ours.
 func owner(bound uint64) (int, bool) { return int(uint32(bound)), bound>>32 == mark }
 
 func path(n int, file string) string { return fmt.Sprintf("%s%d/%s", kdamonds, n, file) }
@@ -84,7 +84,7 @@ func (d *damon) available() error {
 	}
 	for i := range int(min(n, 1<<10)) {
 		if why := d.foreign(i); why != "" {
-			return fmt.Errorf("somebody else has set it up, which is left as it is: %s: %w", why, unix.ErrNotSupported)
+			return fmt.Errorf("another process has set it up, and it is left as it is: %s: %w", why, unix.ErrNotSupported)
 		}
 	}
 	return nil
@@ -107,9 +107,10 @@ func (d *damon) foreign(n int) string {
 	return ""
 }
 
-// CleanLeft takes away what searches that were killed left in DAMON, and says how many
-// kdamonds. What somebody else set up stays, and all that is beside it: they are
-// counted together, and go together. Who may not look is not who left them.
+// CleanLeft removes what killed searches left in DAMON, and returns the number of
+// kdamonds. If another process has set up a kdamond, it and all others stay: they are
+// counted together, and removed together. A process without the permission to look did
+// not leave them.
 func CleanLeft(live unix.Live) (int, error) {
 	if !live.Valid() {
 		return 0, fmt.Errorf("switch DAMON off: only the running kernel can be acted upon (%w)", unix.ErrNotSupported)
@@ -119,7 +120,7 @@ func CleanLeft(live unix.Live) (int, error) {
 
 func (l *look) cleanLeft() (int, error) {
 	if !damonMu.TryLock() {
-		return 0, nil // a search of this process: what is there is its own
+		return 0, nil // a search of this process runs: what is there is its own
 	}
 	defer damonMu.Unlock()
 	d := &damon{look: l}
@@ -129,7 +130,7 @@ func (l *look) cleanLeft() (int, error) {
 		return 0, nil
 	case err != nil || n == 0:
 		return 0, err
-	case d.available() != nil: // it is not all ours, and not all left
+	case d.available() != nil: // some are not ours, or still in use
 		return 0, nil
 	}
 	return int(n), d.leave()
@@ -178,7 +179,7 @@ func (d *damon) find(ctx context.Context) (how unit.Source, err error) {
 	}
 }
 
-// begin says what to do and switches on.
+// begin sets everything up and switches on.
 func (d *damon) begin() error {
 	for n, pid := range d.pids {
 		if err := d.setUp(n, pid); err != nil {
@@ -198,7 +199,7 @@ func (d *damon) begin() error {
 	return nil
 }
 
-// setUp writes what one kdamond is to do. The mark comes as early as it can.
+// setUp writes the task of one kdamond. The mark comes as early as possible.
 func (d *damon) setUp(n, pid int) error {
 	if err := d.setAll([]setting{
 		{path(n, "contexts/nr_contexts"), 1},
@@ -233,8 +234,8 @@ func (d *damon) setUp(n, pid int) error {
 	})
 }
 
-// ask has every kdamond tell what was accessed in an aggregation; each answers when
-// its next one ends. One whose process ended is off and tells nothing.
+// ask has every kdamond report what was accessed in an aggregation; each answers when its
+// next one ends. A kdamond whose process ended is off and reports nothing.
 func (d *damon) ask(ctx context.Context) error {
 	for _, k := range d.on {
 		if ctx.Err() != nil {
@@ -279,8 +280,8 @@ func (d *damon) regions(k kdamond) error {
 	return nil
 }
 
-// leave switches off and takes away whatever is set up: available found that it is
-// nobody else's.
+// leave switches off and removes everything that is set up: available found that none of
+// it belongs to another process.
 func (d *damon) leave() error {
 	n, err := d.number(kdamonds + "nr_kdamonds")
 	if n == 0 || err != nil {
@@ -297,7 +298,7 @@ func (d *damon) leave() error {
 	if err := d.set(kdamonds+"nr_kdamonds", 0); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	return nil // what could not be switched off had ended by itself
+	return nil // a kdamond that could not be switched off had ended by itself
 }
 
 type setting struct {

@@ -21,8 +21,8 @@ import (
 )
 
 // fakeDAMON is a tree that answers to writes as mm/damon/sysfs.c does: numbers make
-// directories, state starts and stops. It is written from the documentation, and
-// proves no more than that we do what it says.
+// directories, state starts and stops. It is written from the documentation, and only
+// proves that we follow that.
 type fakeDAMON struct {
 	t       *testing.T
 	root    unix.Root
@@ -132,7 +132,7 @@ func damonLook(t *testing.T) (*look, *fakeDAMON) {
 	return l, newDAMON(t, l)
 }
 
-// asBefore fails the test unless DAMON is as nobody had touched it.
+// asBefore fails the test unless DAMON is untouched.
 func (f *fakeDAMON) asBefore() {
 	f.t.Helper()
 	if left, _ := filepath.Glob(f.root.Path(kdamonds + "[0-9]*")); f.read(kdamonds+"nr_kdamonds") != "0" || len(left) > 0 {
@@ -178,7 +178,7 @@ func TestDecisionDAMONIsPutBack(t *testing.T) {
 		f.refuse = w
 		_, err := find(context.Background(), l, []int{12})
 		if err == nil {
-			t.Errorf("write %d, %q, failed, and nobody said so", i, w)
+			t.Errorf("write %d, %q, failed, and no error reported it", i, w)
 		}
 		f.asBefore()
 	}
@@ -190,7 +190,7 @@ func TestDecisionDAMONIsPutBack(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	f.asBefore()
-	// one that cannot be switched off is told
+	// a kdamond that cannot be switched off is reported
 	l, f = damonLook(t)
 	f.refuse = "0/state off"
 	_, err := find(context.Background(), l, []int{12, 13})
@@ -206,7 +206,7 @@ func TestDecisionDAMONRefuses(t *testing.T) {
 		{"no DAMON", func(l *look, f *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, "CONFIG_DAMON_SYSFS, since Linux 5.18"},
 		{"no vaddr", func(_ *look, f *fakeDAMON) { f.ops = "paddr\n" }, "it has: paddr"},
 		{"Linux 6.1", func(_ *look, f *fakeDAMON) { f.noTried = true }, "since Linux 6.2"},
-		{"somebody else's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, "somebody else has set it up, which is left as it is: kdamond 0 is off"},
+		{"another process's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, "another process has set it up, and it is left as it is: kdamond 0 is off"},
 		{"ours, of a process that runs", func(_ *look, f *fakeDAMON) { f.leftover(13, "on") }, "kdamond 0 is that of process 13"},
 		{"too many", func(l *look, _ *fakeDAMON) {
 			for i := range 40 {
@@ -231,14 +231,14 @@ func TestDecisionDAMONRefuses(t *testing.T) {
 	}
 }
 
-// leftover sets up what a run of process pid would leave when it is killed.
+// leftover sets up what a killed run of process pid would leave.
 func (f *fakeDAMON) leftover(pid int, state string) {
 	f.kdamonds("1")
 	f.file(kdamonds+"nr_kdamonds", "1")
 	f.files(path(0, ""), "state", state, "contexts/0/schemes/0/access_pattern/sz/max", fmt.Sprint(markOf(pid)))
 }
 
-// What a killed run left is taken away by the next.
+// What a killed run left is removed by the next.
 func TestDecisionDAMONLeftover(t *testing.T) {
 	for _, state := range []string{"on", "off"} {
 		l, f := damonLook(t)
@@ -250,7 +250,7 @@ func TestDecisionDAMONLeftover(t *testing.T) {
 	}
 }
 
-// CleanLeft takes away that only, and nothing else is written.
+// CleanLeft removes only that, and writes nothing else.
 func TestDecisionCleanLeft(t *testing.T) {
 	for _, c := range []struct {
 		about string
@@ -262,7 +262,7 @@ func TestDecisionCleanLeft(t *testing.T) {
 		{"off", func(_ *look, f *fakeDAMON) { f.leftover(99999, "off") }, 1, "0"},
 		{"nothing", func(*look, *fakeDAMON) {}, 0, "0"},
 		{"of one that runs", func(_ *look, f *fakeDAMON) { f.leftover(13, "on") }, 0, "1"},
-		{"somebody else's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, 0, "1"},
+		{"another process's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, 0, "1"},
 		{"no DAMON", func(l *look, _ *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, 0, ""},
 	} {
 		l, f := damonLook(t)
@@ -279,7 +279,7 @@ func TestDecisionCleanLeft(t *testing.T) {
 	f.leftover(99999, "on")
 	f.refuse = "nr_kdamonds 0"
 	if _, err := l.cleanLeft(); err == nil {
-		t.Error("it could not be taken away, and nobody said so")
+		t.Error("it could not be taken away, and no error reported it")
 	}
 }
 

@@ -18,8 +18,8 @@ const (
 	base    = 0x7f0000000000
 )
 
-// smapsOf are the mappings of a fake process: so many KiB each, one after the other
-// with a gap; of which so many are referenced, and huge.
+// smapsOf are the mappings of a fake process: their sizes in KiB, with gaps between them,
+// and how much of each is referenced, and huge.
 func smapsOf(areas ...[3]int) string {
 	var b strings.Builder
 	at := uint64(base)

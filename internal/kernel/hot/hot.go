@@ -25,28 +25,28 @@ const (
 	Referenced = "referenced"
 )
 
-// Config says how to look.
+// Config says how to search.
 type Config struct {
-	For     time.Duration // how long, by the wall
+	For     time.Duration // length of the search, wall-clock time
 	Sources []string      // to be tried, in this order; nil: all, the best first
-	// Share is the least share of a mapping's resident bytes that make it hot where
-	// only mappings can be told apart; 0: defaultShare.
+	// Share is the least share of a mapping's resident bytes that makes it hot where only
+	// mappings can be distinguished; 0: defaultShare.
 	Share float64
-	// Period is how many accesses there are to a PMU sample; 0: one that brings
-	// enough samples and costs a few percent of a CPU.
+	// Period is the number of accesses for one PMU sample; 0: a period that brings enough
+	// samples and costs a few percent of a CPU.
 	Period uint64
 	// Least samples make a page hot; 0: one.
 	Least int
 	// Grain is how much of a mapping one hit heats: the aligned bytes around it, a power
-	// of two. More finds more of a large working set in a short look, and heats more that
-	// is cold. 0: a page.
+	// of two. A larger grain finds more of a large working set in a short search, and
+	// heats more cold memory. 0: a page.
 	Grain unit.Bytes
 	// Calls is nil for the kernel's.
 	Calls unix.Sampling
 }
 
-// defaultShare: a mapping moves as a whole. With less than half of it hot, more that
-// is cold would move than what is hot.
+// defaultShare: a mapping moves as a whole. With less than half of it hot, more cold than
+// hot memory would move.
 const defaultShare = 0.5
 
 // source is a way to find hot pages.
@@ -55,16 +55,15 @@ type source struct {
 	make       func(*look) finder
 }
 
-// finder looks. What available or find say against it is a reason to try the next
-// source.
+// finder searches. An error of available or find is a reason to try the next source.
 type finder interface {
-	// available says why it cannot be used; it changes nothing.
+	// available returns why it cannot be used; it changes nothing.
 	available() error
-	// find tells the look what it found, and how that was known.
+	// find reports the pages it found to the look, and how they are known.
 	find(ctx context.Context) (unit.Source, error)
 }
 
-// sources in the order of how well they tell hot from cold.
+// sources in the order of how well they distinguish hot from cold.
 var sources = map[string]source{
 	Samples:    {"PMU samples", "page", func(l *look) finder { return &samples{look: l} }},
 	DAMON:      {"DAMON", "region", func(l *look) finder { return &damon{look: l} }},
@@ -75,8 +74,8 @@ var sources = map[string]source{
 // All are the sources' names, the best first.
 func All() []string { return []string{Samples, DAMON, Idle, Referenced} }
 
-// Find says which pages of the processes were accessed within cfg.For from now on.
-// Processes that end meanwhile are left out. ErrNotSupported comes with what speaks
+// Find returns the pages of the processes that were accessed within cfg.For from now on.
+// Processes that end meanwhile are left out. ErrNotSupported comes with the reason
 // against each source.
 func Find(ctx context.Context, live unix.Live, pids []int, cfg Config) (Pages, error) {
 	if !live.Valid() {
@@ -89,10 +88,10 @@ func Find(ctx context.Context, live unix.Live, pids []int, cfg Config) (Pages, e
 type look struct {
 	root  unix.Root
 	cfg   Config
-	pids  []int // that can be looked at
+	pids  []int // that can be searched
 	buf   unix.Buffer
 	write func(path, value string) error
-	wait  func(ctx context.Context, d time.Duration) error // while the processes go on
+	wait  func(ctx context.Context, d time.Duration) error // while the processes run
 	found map[int][]span
 	notes []string
 }
@@ -176,7 +175,7 @@ func (l *look) try(ctx context.Context, s source) (Pages, error) {
 	return p, nil
 }
 
-// settle makes pages of what was found, by the mappings that there are now.
+// settle makes pages of what was found, by the present mappings.
 func (l *look) settle(p *Pages) error {
 	for _, pid := range l.pids {
 		areas, err := l.smaps(pid)
@@ -197,8 +196,8 @@ func (l *look) settle(p *Pages) error {
 	return nil
 }
 
-// admit sorts out processes that cannot be looked at: who may not open smaps may
-// nothing else of what follows. Ended ones are left out without a word.
+// admit sorts out processes that cannot be searched: without permission to open smaps, no
+// later step is permitted either. Ended processes are left out without a note.
 func (l *look) admit(pids []int) error {
 	var denied error
 	for _, pid := range pids {
@@ -240,11 +239,11 @@ func (l *look) smaps(pid int) ([]procfs.SmapsArea, error) {
 	return areas, unix.Explain("read", path, "CAP_SYS_PTRACE", err)
 }
 
-// tlbNote holds for all that goes by the accessed bits of page tables. The kernel
-// clears them without flushing the TLBs, and a CPU sets one only when it walks the
-// table (clear_refs_write in fs/proc/task_mmu.c flushes for soft-dirty bits only;
+// tlbNote holds for every source that uses the accessed bits of page tables. The kernel
+// clears them without flushing the TLBs, and a CPU sets one only when it walks the table
+// (clear_refs_write in fs/proc/task_mmu.c flushes for soft-dirty bits only;
 // ptep_clear_flush_young in arch/x86/mm/pgtable.c says why). TestLabHot saw two huge
-// pages look idle for a second that a program alone on its CPU went through.
+// pages look idle for a second although a program alone on its CPU went through them.
 const tlbNote = "Pages that stayed in a CPU's TLB all the time look unused: some few that are used most, or huge ones, may be taken for cold."
 
 // wait waits, unless ctx ends before.
@@ -269,7 +268,7 @@ func sentences(errs []error) []string {
 	return all
 }
 
-// nothing says what speaks against every source, and whether it is a privilege.
+// nothing returns the reasons against every source, and whether a privilege is missing.
 func nothing(against []error) error {
 	why := strings.Join(sentences(against), "; ")
 	if errors.Is(errors.Join(against...), unix.ErrNotPermitted) {

@@ -24,15 +24,15 @@ import (
 // writing 0 does nothing; an access clears the bit.
 const bitmapFile = "/sys/kernel/mm/page_idle/bitmap"
 
-// idle marks the pages of the processes idle and looks which did not stay so:
+// idle marks the pages of the processes idle and checks which did not stay so:
 //
-//  1. The frames of their present pages, from pagemap.
+//  1. Read the frames of their present pages, from pagemap.
 //  2. Mark them, and wait.
-//  3. Not marked any more, or at once again: accessed.
+//  3. A page that is no longer marked, or was not markable at once: accessed.
 //  4. But a page that is on no LRU list never takes a mark, nor does the tail of a huge
-//     page (page_idle_get_folio in mm/page_idle.c): by their flags those are left out.
-//     Of them nothing is known; a huge page is told by its head.
-//  5. Which addresses have these frames now, from pagemap again: a page that was
+//     page (page_idle_get_folio in mm/page_idle.c). Their flags identify them, and they
+//     are left out: nothing is known of them. The head stands for a huge page.
+//  5. Find the addresses that have these frames now, from pagemap again. A page that was
 //     moved meanwhile takes its mark along, but not its number, and is unknown.
 type idle struct {
 	*look
@@ -47,8 +47,8 @@ type bitmap interface {
 	io.Closer
 }
 
-// word is a word of the bitmap. 64 frames side by side take 16 bytes; 10 million
-// pages all apart take 160 MB, the 256 Mi of a TiB 64 MiB.
+// word is a word of the bitmap. 64 adjacent frames take 16 bytes; 10 million scattered
+// pages take 160 MB, the 256 Mi of a TiB 64 MiB.
 type word struct {
 	at   uint64 // its index
 	bits uint64
@@ -97,7 +97,7 @@ func (i *idle) find(ctx context.Context) (how unit.Source, err error) {
 	})
 }
 
-// add1 adds a page, which comes after all those before it: no memory for neighbours.
+// add1 adds a page, which comes after all those before it: neighbours take no memory.
 func (i *idle) add1(pid int, addr uint64) {
 	i.found[pid] = join(i.found[pid], span{addr, addr + uint64(unix.PageSize())})
 }
@@ -115,10 +115,10 @@ func (i *idle) mark(ctx context.Context) error {
 	}))
 }
 
-// forget is for the last word, which has fewer than 64 frames where the machine's are
-// no multiple of that: the kernel counts whole words only (page_idle_bitmap_read and
-// _write in mm/page_idle.c end at max_pfn), and says that it did nothing. What is in it
-// is unknown. Any other word that is missing is an error.
+// forget handles the last word, which has fewer than 64 frames where the machine's number
+// of frames is not a multiple of 64. The kernel counts whole words only
+// (page_idle_bitmap_read and _write in mm/page_idle.c end at max_pfn), and returns 0
+// bytes. The content of that word is unknown. Any other missing word is an error.
 func forget(run []word, n int) error {
 	if n/8 != len(run)-1 {
 		return fmt.Errorf("%d of %d bytes from word %d on: %w", n, 8*len(run), run[0].at, io.ErrUnexpectedEOF)
@@ -155,12 +155,12 @@ const (
 	flagZero = 1 << 24
 )
 
-// markable says whether a page with these flags takes a mark.
+// markable reports whether a page with these flags takes a mark.
 func markable(flags uint64) bool {
 	return flags&flagLRU != 0 && flags&(flagTail|flagHuge|flagZero) == 0
 }
 
-// leaveOut keeps what would have stayed marked.
+// leaveOut keeps only pages that would have stayed marked.
 func (i *idle) leaveOut(ctx context.Context) error {
 	f, err := os.Open(i.root.Path(flagsFile))
 	if err != nil {
@@ -185,7 +185,7 @@ func (i *idle) leaveOut(ctx context.Context) error {
 	return nil
 }
 
-// markables has a bit for each frame whose flags say that it takes a mark.
+// markables has a bit for each frame whose flags show that it takes a mark.
 func markables(flags []byte) (bits uint64) {
 	for k := range min(64, len(flags)/8) {
 		if markable(binary.NativeEndian.Uint64(flags[8*k:])) {
@@ -195,10 +195,10 @@ func markables(flags []byte) (bits uint64) {
 	return bits
 }
 
-// runWords bounds a call: the kernel looks up who maps each of its 64 × 128 pages.
+// runWords bounds a call: the kernel looks up the mappings of each of its 64 × 128 pages.
 const runWords = 128
 
-// runs goes through words that stand side by side.
+// runs goes through adjacent words.
 func (i *idle) runs(ctx context.Context, do func(run []word, buf []byte) error) error {
 	buf := make([]byte, 8*runWords)
 	for from := 0; from < len(i.marks); {
@@ -217,8 +217,8 @@ func (i *idle) runs(ctx context.Context, do func(run []word, buf []byte) error) 
 	return nil
 }
 
-// chunkWords are 4 KiB, for the frames of 128 MiB: 1 TiB takes 32 MiB at most, in
-// whatever order its frames come. Longer chunks take more where few frames are used.
+// chunkWords are 4 KiB, for the frames of 128 MiB: 1 TiB takes 32 MiB at most, in any
+// order of its frames. Longer chunks take more where few frames are used.
 const chunkWords = 512
 
 // frameSet has a bit for each frame, by chunk.
@@ -234,7 +234,8 @@ func (s frameSet) add(frame uint64) {
 	c[at%chunkWords] |= 1 << (frame % 64)
 }
 
-// words are the marks of frames, ascending. It empties the set: no memory for both.
+// words are the marks of frames, ascending. It empties the set, so that there is no
+// memory for both.
 func (s frameSet) words() []word {
 	n := 0
 	for _, c := range s {
@@ -270,8 +271,8 @@ func (i *idle) walk(ctx context.Context, each func(pid int, addr, frame uint64))
 	return nil
 }
 
-// tooSparse leaves out what is reserved and hardly used, as address sanitizers do:
-// 64 Mi entries of pagemap take half a second to read, 16 TiB a minute.
+// tooSparse leaves out what is reserved and hardly used, as by address sanitizers: 64 Mi
+// entries of pagemap take half a second to read, 16 TiB a minute.
 func tooSparse(a procfs.SmapsArea) bool {
 	size := a.End - a.Start
 	return size > 256<<30 && uint64(a.RSS)*1024 < size
@@ -298,8 +299,7 @@ func (i *idle) walkOne(ctx context.Context, pid int, each func(addr, frame uint6
 	return nil
 }
 
-// readFrames gives the frame of each page of a range that is present; see
-// presentFrame.
+// readFrames passes the frame of each present page of a range; see presentFrame.
 func readFrames(ctx context.Context, pagemap *os.File, r procfs.Range, each func(addr, frame uint64)) error {
 	size := uint64(unix.PageSize())
 	buf := make([]byte, 32<<10)

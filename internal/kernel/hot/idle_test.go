@@ -32,8 +32,8 @@ func sparse(t *testing.T, path string, words map[int64]uint64) {
 	}
 }
 
-// A process of four pages with frames 70, 71, 72 and 200; a huge page's tail and a
-// page on no list never take a mark; frame 71 stays idle.
+// A process of four pages with frames 70, 71, 72 and 200. A huge page's tail and a page
+// on no list never take a mark; frame 71 stays idle.
 func TestDecisionIdle(t *testing.T) {
 	l := fakeLook(t, kerneltest.Files{
 		"/proc/12/smaps":      smapsOf([3]int{24, 0, 0}),
@@ -46,7 +46,7 @@ func TestDecisionIdle(t *testing.T) {
 	sparse(t, l.root.Path("/proc/12/pagemap"), map[int64]uint64{entry: present | 70, entry + 8: present | 71, entry + 16: present | 72, entry + 24: 1 << 62, entry + 32: present | 200, entry + 40: present | 73})
 	sparse(t, l.root.Path("/proc/kpageflags"), map[int64]uint64{8 * 70: flagLRU, 8 * 71: flagLRU, 8 * 72: flagLRU | flagTail, 8 * 200: flagLRU, 8 * 73: 0})
 	was := make([]byte, 4*8)
-	l.wait = func(ctx context.Context, d time.Duration) error { // the process: what it touches loses its mark
+	l.wait = func(ctx context.Context, d time.Duration) error { // the process runs: what it touches loses its mark
 		var err1 error
 		was, err1 = os.ReadFile(l.root.Path(bitmapFile))
 		err2 := os.WriteFile(l.root.Path(bitmapFile), []byte(words64(0, 1<<(71-64), 0, 0)), 0o644)
@@ -100,7 +100,7 @@ func BenchmarkFrameSet(b *testing.B) {
 	}
 }
 
-// fakeBitmap does as mm/page_idle.c: whole words only, up to max_pfn.
+// fakeBitmap behaves as mm/page_idle.c: whole words only, up to max_pfn.
 type fakeBitmap struct {
 	maxPFN int64
 	words  []byte
@@ -128,8 +128,8 @@ func (f fakeBitmap) WriteAt(buf []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// The last word of a machine whose frames are no multiple of 64 is unknown, and no
-// reason to find nothing.
+// The last word of a machine whose number of frames is not a multiple of 64 is unknown,
+// and no reason to find nothing.
 func TestDecisionIdleLastWord(t *testing.T) {
 	for _, c := range []struct {
 		marks, want []word

@@ -12,8 +12,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Pages are those that were accessed recently. They do not change any more: several
-// goroutines may ask.
+// Pages are those that were accessed recently. They no longer change: several goroutines
+// may read them.
 type Pages struct {
 	spans    map[int][]span // by process, ascending, apart from each other
 	mappings []Mapping
@@ -21,11 +21,11 @@ type Pages struct {
 	notes    []string
 }
 
-// span is [start, end), of whole pages. 16 bytes: 10 million pages of which every
-// other one is hot take 80 MB; side by side they take next to nothing.
+// span is [start, end), of whole pages. 16 bytes: 10 million pages of which every second
+// one is hot take 80 MB; adjacent ones take next to nothing.
 type span struct{ start, end uint64 }
 
-// Mapping is one that a process had when the look ended.
+// Mapping is a mapping that a process had at the end of the search.
 type Mapping struct {
 	PID   int        `json:"pid"`
 	Start uint64     `json:"start"` // addresses
@@ -35,7 +35,7 @@ type Mapping struct {
 	Hot   unit.Bytes `json:"hot_bytes"` // ≤ RSS
 }
 
-// Hot says whether the page at addr was accessed: for the first page of a huge one,
+// Hot reports whether the page at addr was accessed: for the first page of a huge one,
 // whether any part of it was. See migrate.Hot.
 func (p Pages) Hot(pid int, addr uint64) bool {
 	s := p.spans[pid]
@@ -43,18 +43,17 @@ func (p Pages) Hot(pid int, addr uint64) bool {
 	return i < len(s) && s[i].start <= addr
 }
 
-// Heat is how it was found, and how much.
+// Heat says how it was found, and how much.
 func (p Pages) Heat() migration.Heat { return p.heat }
 
-// Mappings are all of the processes, with what is hot of each; by process, ascending.
+// Mappings are those of all processes, with the hot part of each; by process, ascending.
 func (p Pages) Mappings() []Mapping { return p.mappings }
 
-// Notes are what a person must know of it, a sentence each.
+// Notes are what the user must know about the result, a sentence each.
 func (p Pages) Notes() []string { return p.notes }
 
-// settle makes spans of what was found in a process: in order, without overlaps, of
-// whole units (pages, or huge pages), and only where something is mapped. areas
-// ascend.
+// settle makes spans of what was found in a process: in order, without overlaps, of whole
+// units (pages, or huge pages), and only within mappings. areas ascend.
 func settle(found []span, areas []procfs.SmapsArea, grain unit.Bytes) []span {
 	found = merged(found)
 	var all []span
@@ -77,8 +76,8 @@ func up(addr, size uint64) uint64 {
 	return (addr + size - 1) &^ (size - 1)
 }
 
-// hugePage is what a transparent huge page has: PMD size on x86-64, and on arm64
-// with 4 KiB pages.
+// hugePage is the size of a transparent huge page: PMD size on x86-64, and on arm64 with
+// 4 KiB pages.
 const hugePage = 2 << 20
 
 // unitOf is how much of a mapping one hit heats, in bytes: a power of two.
@@ -89,7 +88,7 @@ func unitOf(a procfs.SmapsArea) uint64 {
 	return uint64(a.PageSize)
 }
 
-// merged sorts in place, and makes one of those that touch.
+// merged sorts in place, and joins spans that touch.
 func merged(s []span) []span {
 	byStart := func(a, b span) int { return cmp.Compare(a.start, b.start) }
 	if !slices.IsSortedFunc(s, byStart) {
@@ -102,7 +101,7 @@ func merged(s []span) []span {
 	return into
 }
 
-// join appends one that starts no earlier than the last.
+// join appends a span that starts no earlier than the last.
 func join(s []span, one span) []span {
 	if n := len(s); n > 0 && one.start <= s[n-1].end {
 		s[n-1].end = max(s[n-1].end, one.end)
@@ -111,7 +110,7 @@ func join(s []span, one span) []span {
 	return append(s, one)
 }
 
-// mappingsOf says how much of each mapping is hot: no more than is there, since a
+// mappingsOf computes how much of each mapping is hot: no more than is resident, since a
 // region or a widened hit may have pages that are not.
 func mappingsOf(pid int, spans []span, areas []procfs.SmapsArea) []Mapping {
 	var all []Mapping

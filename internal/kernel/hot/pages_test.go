@@ -49,7 +49,7 @@ func TestDecisionGrain(t *testing.T) {
 	}
 }
 
-// A slow twin that goes page by page says the same.
+// A slow twin that goes page by page gives the same result.
 func TestDecisionSettleBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	const pages = 4 * 512
@@ -110,7 +110,7 @@ func TestDecisionMappings(t *testing.T) {
 	}
 }
 
-// Half of 20 million pages, every other one, is what spans are worst at.
+// Half of 20 million pages, every second one, is the worst case for spans.
 func BenchmarkHotManyPages(b *testing.B) {
 	const pages = 10_000_000
 	s := make([]span, pages)

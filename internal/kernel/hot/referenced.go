@@ -11,10 +11,11 @@ import (
 	"homenode/internal/unit"
 )
 
-// referenced clears the accessed bits of the processes' pages and looks after a
-// while which mappings have some again (/proc/PID/clear_refs since 2.6.22; "1" is
-// for all pages). Bits of other processes that share a page stay as they are
-// (clear_refs_pte_range in fs/proc/task_mmu.c); the page's own referenced flag goes.
+// referenced clears the accessed bits of the processes' pages and checks after a while
+// which mappings have some again (/proc/PID/clear_refs since 2.6.22; "1" is for all
+// pages). Bits of other processes that share a page stay as they are
+// (clear_refs_pte_range in fs/proc/task_mmu.c); the page's own referenced flag is
+// cleared.
 type referenced struct{ *look }
 
 func (r *referenced) available() error {

@@ -63,7 +63,7 @@ func TestDecisionFindRefuses(t *testing.T) {
 	if _, err := Find(context.Background(), unix.Live{}, []int{os.Getpid()}, Config{For: 1}); !errors.Is(err, unix.ErrNotSupported) {
 		t.Errorf("not the running kernel: %v", err)
 	}
-	// a privilege that is missing is told, also when it is the last resort's
+	// a missing privilege is reported, also if the last source lacks it
 	l := fakeLook(t, files.With(kerneltest.Files{"/proc/12/clear_refs": ""}), Config{Sources: []string{Referenced}})
 	l.write = func(string, string) error { return &os.PathError{Err: sys.EACCES} }
 	_, err = find(context.Background(), l, []int{fakePID})
@@ -75,8 +75,8 @@ const (
 	childBytes = 8 << 20
 )
 
-// TestTouchChild is no test: it is the child of those below. It fills two mappings
-// and then touches one of them, over and over.
+// TestTouchChild is the child process of the tests below, not a test. It fills two
+// mappings and then touches one of them, over and over.
 func TestTouchChild(t *testing.T) {
 	if os.Getenv(childEnv) == "" {
 		t.Skip("only as a child of other tests")
@@ -87,7 +87,7 @@ func TestTouchChild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts[i] = mem[4096 : 4096+childBytes] // apart from others: mappings alike become one
+		parts[i] = mem[4096 : 4096+childBytes] // a gap keeps them apart: similar adjacent mappings merge
 		if err := sys.Mprotect(parts[i], sys.PROT_READ|sys.PROT_WRITE); err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +104,8 @@ func TestTouchChild(t *testing.T) {
 	}
 }
 
-// startChild returns the child's pid, and the mapping that it touches and the one that
-// it does not.
+// startChild returns the child's pid, the mapping that it touches, and the one that it
+// does not.
 func startChild(t *testing.T) (pid int, warm, cold uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestTouchChild$", "-test.v")
@@ -127,7 +127,7 @@ func startChild(t *testing.T) (pid int, warm, cold uint64) {
 	return 0, 0, 0
 }
 
-// A mapping that is used and one that is not are told apart, for real.
+// On the real kernel, a used mapping and an unused one are distinguished.
 func TestLiveReferenced(t *testing.T) {
 	pid, warm, cold := startChild(t)
 	p, err := Find(t.Context(), unix.NewLive(), []int{pid, 1 << 30}, Config{For: 300 * time.Millisecond, Sources: []string{Referenced}})
@@ -148,7 +148,8 @@ func TestLiveReferenced(t *testing.T) {
 	t.Logf("%+v %q", p.Heat(), p.Notes())
 }
 
-// Whatever this host has works, and says so; a process that ends does not disturb.
+// Any source of this host works, and reports itself; a process that ends does not
+// disturb.
 func TestLiveFind(t *testing.T) {
 	pid, warm, _ := startChild(t)
 	ends := exec.Command("sleep", "0.1")

@@ -18,16 +18,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// samples goes by PMU samples of loads and stores, all levels: a page that the
-// caches serve is in use, too.
+// samples uses PMU samples of loads and stores, all levels: a page that the caches serve
+// is in use, too.
 //
-//  1. The threads of the processes are sampled, listed anew for each slice of time:
-//     one that lives shorter than that is missed. Of very many threads, all CPUs are,
-//     and what is not of the processes is dropped. That also samples this process,
+//  1. Sample the threads of the processes, listed anew for each slice of time: a thread
+//     that lives shorter than that is missed. For very many threads, sample all CPUs
+//     instead, and drop what is not of the processes. That also samples this process,
 //     which makes some thousand accesses to take in a sample.
-//  2. A first short slice, with a period that is rather too long, finds the period;
-//     then each finds that of the next. All samples count.
-//  3. A page is hot that has enough samples.
+//  2. A first short slice, with a period that is rather too long, finds the period; then
+//     each slice finds that of the next. All samples count.
+//  3. A page with enough samples is hot.
 type samples struct {
 	*look
 	table addr.Table
@@ -46,23 +46,23 @@ type page struct {
 }
 
 const (
-	// Wanted of each kind of access, in samples a second: for each CPU, and at least
-	// of all together. A sample costs the sampled about a microsecond, and 10,000 find 98 of
-	// 100 pages where 2,500 are used alike.
+	// Wanted samples of each kind of access, a second: for each CPU, and at least of all
+	// together. A sample costs the sampled thread about a microsecond, and 10,000 samples
+	// find 98 of 100 pages where 2,500 pages are used alike.
 	cpuRate, leastRate = 1000, 10_000
 	firstPeriod        = 10007
 	leastPeriod        = 101 // bounds what sampling costs by 1 % of accesses
 	mostPeriod         = 50_000_000
 	firstSlice, slice  = 200 * time.Millisecond, 500 * time.Millisecond
-	// maxThreads are sampled one by one: each has two events, of 68 KiB and 50 µs to
-	// open them for each slice.
+	// maxThreads are sampled one by one: each has two events, of 68 KiB and 50 µs to open
+	// them for each slice.
 	maxThreads = 128
-	// leastOfCPUs is the least period when whole CPUs are sampled: a shorter one would
-	// ask for more samples than taking them is itself worth, and feed on itself.
+	// leastOfCPUs is the least period when whole CPUs are sampled. A shorter one would
+	// cost more than the samples are worth, and taking samples would itself be sampled.
 	leastOfCPUs = 10007
 	// maxPages are remembered, some 50 bytes each; hits of further ones are dropped.
 	maxPages = 1 << 22
-	// unseenShare of accesses to pages that no sample hit is told.
+	// unseenShare of accesses to pages that no sample hit is reported.
 	unseenShare = 0.1
 )
 
@@ -85,7 +85,7 @@ func (s *samples) find(ctx context.Context) (unit.Source, error) {
 	return s.table.How, nil
 }
 
-// whom says who is sampled in the next slice.
+// whom returns what is sampled in the next slice.
 type whom func() (addr.Target, []int, error)
 
 func (s *samples) sampleAll(ctx context.Context) (addr.Stats, error) {
@@ -124,7 +124,7 @@ func (s *samples) cpus() ([]int, error) {
 	return cpus.IDs(), nil
 }
 
-// threads are all of the processes now.
+// threads are the present threads of the processes.
 func (s *samples) threads() ([]int, error) {
 	var all []int
 	for _, pid := range s.pids {
@@ -147,8 +147,8 @@ func (s *samples) threads() ([]int, error) {
 	return all, nil
 }
 
-// sample samples loads and stores side by side, each with a period of its own. One
-// of them is enough; what the other lacks is told.
+// sample samples loads and stores in parallel, each with a period of its own. One of them
+// is enough; a failure of the other is reported.
 func (s *samples) sample(ctx context.Context, least uint64, who whom) (addr.Stats, error) {
 	kinds := []addr.Config{{Loads: true, LatencyThreshold: 3}, {Stores: true}}
 	var stats [2]addr.Stats
@@ -182,7 +182,7 @@ func (s *samples) sampleKind(ctx context.Context, cfg addr.Config, least uint64,
 		if err == nil {
 			stats, err = s.collect(ctx, cfg, target, cpus, d)
 		}
-		if errors.Is(err, unix.ErrGone) { // all have ended: what they did before counts
+		if errors.Is(err, unix.ErrGone) { // all have ended: earlier samples count
 			return all, nil
 		}
 		if err != nil {
@@ -240,7 +240,7 @@ func (s *samples) judge() {
 	}
 }
 
-// tell says how much to think of it. The share of accesses that went to pages
+// tell adds notes on how reliable the result is. The share of accesses that went to pages
 // without a sample is about that of pages with one among the samples (Good, The
 // population frequencies of species, 1953; Turing's estimate).
 func (s *samples) tell(stats addr.Stats) {

@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// fakePMU has every ring hold the same samples when its event is disabled.
+// fakePMU puts the same samples into every ring when its event is disabled.
 type fakePMU struct {
 	mu       sync.Mutex
 	next     int

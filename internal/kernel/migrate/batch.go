@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// sizer finds how many pages a call may have so that it takes no longer than a bound.
+// sizer finds how many pages a call may have without taking longer than a bound.
 //
 // A call costs a fixed price and a price per page. The fixed one is large where all
 // CPUs are busy: do_pages_move (mm/migrate.c) first drains every CPU's page lists
 // (lru_cache_disable). In the lab, batches of 8 took 7 times the CPU time of 512 for
 // the same pages, and their calls were no shorter. So:
 //
-//  1. Start with few pages; never take more than twice of what was seen to fit, whose
-//     cost is at most twice that.
-//  2. Fit fixed and per-page price to the calls, the older the less they count. Every
-//     eighth call has half the pages: without that the two cannot be told apart.
-//  3. Aim at half the bound, or at more where the fixed price would eat most of that.
-//  4. Each call over the bound makes the aim a fifth smaller; it grows back by a
-//     thousandth a call, which leaves about one in 200 over.
-//  5. Never fewer pages than what makes a tenth of the call's time useful. Where the
-//     fixed price alone leaves no room for that, the bound cannot be had: it is said,
-//     and the batch is one of which half would take more than 0.7 of the time.
+//  1. Start with few pages. Never take more than twice the pages that were seen to fit:
+//     their cost is at most twice as high.
+//  2. Fit the fixed price and the price per page to the calls; older calls count less.
+//     Every eighth call has half the pages: without that the two prices cannot be
+//     distinguished.
+//  3. Aim at half the bound, or at more where the fixed price would use most of that.
+//  4. Each call over the bound makes the aim a fifth smaller. It grows back by a
+//     thousandth with each call, which leaves about one in 200 over.
+//  5. Never take fewer pages than what makes a tenth of the call's time useful. Where the
+//     fixed price alone leaves no room for that, the bound cannot be kept: the result
+//     says so, and the batch is one of which half would take more than 0.7 of the time.
 type sizer struct {
 	bound time.Duration // 0: none
 	most  int           // pages; also without a bound
-	reach int           // the most pages seen in a call within the bound, of late
-	aim   float64       // what overs left of the aim, (0, 1]
+	reach int           // most pages in a recent call within the bound
+	aim   float64       // what calls over the bound left of the aim, (0, 1]
 	calls int
 	// Moments of pages and seconds, forgotten exponentially.
 	weight, n, t, nn, nt float64
@@ -38,9 +39,9 @@ type sizer struct {
 const (
 	firstShare = 512  // of the most pages, in the first call: 8 small ones, one huge
 	mostPages  = 4096 // of any call: 16 MiB of small pages
-	// sharedPages are of a call without a bound where several workers share the pages,
-	// of one process too: 2 MiB. In the lab three moved 8 MiB of a sleeping process in
-	// 1.1 model-s with it, and in 1.8 with mostPages.
+	// sharedPages is the limit for a call without a bound where several workers share the
+	// pages, also those of one process: 2 MiB. In the lab three workers moved 8 MiB of a
+	// sleeping process in 1.1 model-s with it, and in 1.8 with mostPages.
 	sharedPages  = 512
 	forget       = 0.97 // the 33 last calls or so count
 	probeEvery   = 8    // calls, of which one has half the pages
@@ -48,7 +49,7 @@ const (
 	goalMost     = 0.9  // of the bound, where the fixed price is high
 	keepRate     = 0.8  // of the throughput that the whole bound would give
 	useful       = 0.1  // share of a call's time that pages must have
-	hopelessLoad = 1.5  // pages' time in fixed prices, where the bound cannot be had
+	hopelessLoad = 1.5  // pages' time in fixed prices, where the bound cannot be kept
 	afterOver    = 0.8
 	recovery     = 1.001
 	leastAim     = 0.1
@@ -92,14 +93,14 @@ func (s *sizer) fits() int {
 
 func atMost(pages float64, most int) int { return max(1, int(min(pages, float64(most)))) }
 
-// hopeless says that no useful batch fits into the bound.
+// hopeless reports that no useful batch fits into the bound.
 func (s *sizer) hopeless() bool {
 	fixed, page := s.prices()
 	bound := s.bound.Seconds()
 	return s.bound > 0 && s.weight >= 3 && (fixed > (1-useful)*goalMost*bound || page > bound)
 }
 
-// why says what cannot be had; "" when the bound can.
+// why says what cannot be kept; "" when the bound can.
 func (s *sizer) why(unit string) string {
 	if !s.hopeless() {
 		return ""
@@ -113,7 +114,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Microsecond)
 }
 
-// prices are the fixed one and that of a page, in seconds.
+// prices returns the fixed price and the price per page, in seconds.
 func (s *sizer) prices() (fixed, page float64) {
 	if s.weight == 0 {
 		return 0, 0
@@ -132,13 +133,13 @@ func (s *sizer) prices() (fixed, page float64) {
 	return fixed, page
 }
 
-// expect is what a call of so many pages will take by the fitted prices.
+// expect is the time that a call of so many pages should take by the fitted prices.
 func (s *sizer) expect(pages int) time.Duration {
 	fixed, page := s.prices()
 	return time.Duration((fixed + page*float64(pages)) * float64(time.Second))
 }
 
-// observe learns from a call, and says whether it was over the bound.
+// observe learns from a call, and reports whether it was over the bound.
 func (s *sizer) observe(pages int, took time.Duration) (over bool) {
 	over = s.bound > 0 && took > s.bound
 	s.learn(float64(pages), s.tame(pages, took))
@@ -158,7 +159,7 @@ func (s *sizer) observe(pages int, took time.Duration) (over bool) {
 	return over
 }
 
-// tame keeps a single outlier from bending the prices. Two in a row are a change.
+// tame keeps a single outlier from distorting the prices. Two in a row are a change.
 func (s *sizer) tame(pages int, took time.Duration) float64 {
 	t := took.Seconds()
 	if s.calls < 4 || s.lastOver {

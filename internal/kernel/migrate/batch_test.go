@@ -39,8 +39,8 @@ func (k kernelCost) took(r *rand.Rand, call, calls, pages int) time.Duration {
 	return time.Duration(t)
 }
 
-// best is the throughput, pages a second, of the best batch all of whose calls are
-// within the bound, found by trying each.
+// best is the throughput, pages a second, of the best batch whose calls are all within
+// the bound. It is found by trying each.
 func (k kernelCost) best(bound time.Duration, late bool) (best float64) {
 	fixed, page, outlier := k.fixed, k.page, max(1, k.outlier)
 	if late && k.later > 0 {
@@ -108,7 +108,7 @@ func TestCallsKeepTheBound(t *testing.T) {
 }
 
 // TestHopelessBound: where the fixed price alone is too long, batches stay useful, and
-// it is said.
+// the result says so.
 func TestHopelessBound(t *testing.T) {
 	for _, k := range []kernelCost{
 		{name: "as in the lab", fixed: 25 * time.Millisecond, page: 250 * time.Microsecond},

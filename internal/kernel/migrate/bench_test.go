@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// BenchmarkOwnWork is what CPU time a page costs besides the kernel's calls: the fake pager
-// does nothing.
+// BenchmarkOwnWork measures the CPU time of a page besides the kernel's calls: the fake
+// pager does nothing.
 func BenchmarkOwnWork(b *testing.B) {
 	const pages = 1 << 17
 	s := newSim()

@@ -23,12 +23,12 @@ type worker struct {
 	addrs  []uintptr
 	nodes  []int32
 	status []int32
-	lane   *lane         // that it stays with
+	lane   *lane         // its own
 	still  time.Duration // slept since the clock last moved
 	seen   time.Duration // of the clock
 }
 
-// outcome is what became of a batch.
+// outcome is the result of a batch.
 type outcome struct {
 	tally   tally
 	calls   []sample
@@ -36,7 +36,7 @@ type outcome struct {
 	noRoom  map[int]int // pages by node
 	moved   []page
 	stayed  []page // that failed
-	extra   []page // to be tried page by page, or in another call of Move
+	extra   []page // to be retried page by page, or in another call of Move
 	err     error
 }
 
@@ -47,14 +47,16 @@ type sample struct {
 }
 
 const (
-	tries     = 4 // calls that get nowhere, after which busy pages are given up
+	tries     = 4 // calls without progress, after which busy pages are given up
 	firstWait = time.Millisecond
-	// unset marks a status the kernel did not write: it did not get that far.
+	// unset marks a status that the kernel did not write, because it did not get that
+	// far.
 	unset = -9999
 )
 
-// work moves everything, with one worker in the caller's thread, or several in threads
-// of their own, which end with them: nobody else is to inherit their CPUs.
+// work moves everything, with one worker in the caller's thread, or with several in
+// threads of their own. Those threads end with the workers, so that no other goroutine
+// inherits their CPUs.
 func (r *run) work() {
 	if r.req.Workers <= 1 && r.req.CPUs.IsEmpty() {
 		runtime.LockOSThread()
@@ -107,11 +109,12 @@ func (r *run) loop() {
 // move moves a batch to its node:
 //
 //  1. What moved, is gone or failed for a reason of its own is counted.
-//  2. Pages that were busy, and those that the kernel did not get to, are asked for:
-//     some are home by now. The rest is tried again after a little while, as long as
-//     that gets somewhere.
+//  2. Ask where busy pages are, and those that the kernel did not reach: some have
+//     arrived by now. The rest is tried again after a short wait, as long as there is
+//     progress.
 //  3. Pages that the node has no room for are tried on another.
-//  4. Of huge pages the last small one is asked for: it is home when all of it is.
+//  4. Of a huge page, ask for the last small page: the huge page has arrived when all of
+//     it has.
 func (w *worker) move(b *batch) (o outcome) {
 	tried := set.FromNodes(b.node)
 	todo := b.pages
@@ -153,7 +156,7 @@ func (w *worker) mayRetry(todo []page, try, idle int, o *outcome) bool {
 	case len(todo) == 0:
 		return false
 	case errors.Is(w.r.ctx.Err(), context.Canceled):
-		o.extra = append(o.extra, todo...) // the next call of Move goes on with them
+		o.extra = append(o.extra, todo...) // the next call of Move continues with them
 		return false
 	case idle == tries:
 		o.fail(todo, "EBUSY")
@@ -177,7 +180,7 @@ func (w *worker) call(b *batch, todo []page, o *outcome) ([]int32, error) {
 	left, err := m.pager.MovePages(b.pid, w.addrs, w.nodes, w.status, m.flags)
 	o.calls = append(o.calls, sample{max(1, n-left), m.clock.Now() - began})
 	switch {
-	case errors.Is(err, sys.ENOENT): // before 4.17: nothing of it could be moved; the statuses say why
+	case errors.Is(err, sys.ENOENT): // before 4.17: none of the pages could be moved; the statuses say why
 		err = nil
 	case err != nil && !errors.Is(err, sys.ENOMEM):
 		err = m.explain(b.pid, w.r.req.To.String(), err)
@@ -185,8 +188,9 @@ func (w *worker) call(b *batch, todo []page, o *outcome) ([]int32, error) {
 	return w.status, err
 }
 
-// sort counts what moved and what failed, and returns what to try again, and what had
-// no room. What the kernel did not get to comes first: busy pages may be why.
+// sort counts what moved and what failed. It returns the pages to try again, and those
+// without room. Pages that the kernel did not reach come first: busy pages may be the
+// reason.
 func (w *worker) sort(todo []page, status []int32, o *outcome) (again, noRoom []page) {
 	if len(o.moved) == 0 && !slices.ContainsFunc(status, func(s int32) bool { return !w.r.home(s) }) {
 		o.moved = todo
@@ -215,8 +219,8 @@ func (w *worker) sort(todo []page, status []int32, o *outcome) (again, noRoom []
 	return append(again, busy...), noRoom
 }
 
-// lose counts what is gone. Of a huge page that may be but the first small one: it may
-// have been split meanwhile, or never have been one.
+// lose counts what is gone. Of a huge page that may be only the first small one: it may
+// have been split meanwhile, or never have been a huge page.
 func (o *outcome) lose(p page) {
 	if p.mayBeSplit() {
 		o.extra = append(o.extra, p.smalls(0)...)
@@ -236,7 +240,7 @@ func (o *outcome) fail(pages []page, why string) {
 	}
 }
 
-// stillElsewhere asks where pages are, and counts those that are home by now.
+// stillElsewhere asks where pages are, and counts those that have arrived by now.
 func (w *worker) stillElsewhere(pid int, pages []page, o *outcome) (rest []page, err error) {
 	where, err := w.ask(pid, pages, 0)
 	if err != nil {
@@ -268,8 +272,8 @@ func (w *worker) ask(pid int, pages []page, last uint64) ([]int32, error) {
 	return w.status, w.r.m.ask(pid, w.addrs, w.status)
 }
 
-// elsewhere finds another node for pages that had no room on b's. Without one they
-// stay, and b's node remains for the rest.
+// elsewhere finds another node for pages that had no room on b's. Without one the pages
+// stay, and the rest still goes to b's node.
 func (w *worker) elsewhere(b *batch, again, noRoom []page, tried *set.NodeSet, o *outcome) []page {
 	if o.noRoom == nil {
 		o.noRoom = map[int]int{}
@@ -283,7 +287,7 @@ func (w *worker) elsewhere(b *batch, again, noRoom []page, tried *set.NodeSet, o
 	return append(again, noRoom...)
 }
 
-// broken counts what a call that failed as a whole leaves.
+// broken counts the pages of a call that failed as a whole.
 func (w *worker) broken(err error, pid int, todo []page, o *outcome) {
 	o.err = err
 	if errors.Is(err, unix.ErrNotPermitted) && pid != 0 {
@@ -301,7 +305,7 @@ func (w *worker) broken(err error, pid int, todo []page, o *outcome) {
 	o.extra = append(o.extra, todo...)
 }
 
-// verify counts what moved, huge pages after a look at their last small one.
+// verify counts what moved, huge pages after a check of their last small one.
 func (w *worker) verify(b *batch, o *outcome) {
 	if b.class.pool || b.class.size < hugePage || len(o.moved) == 0 {
 		for _, p := range o.moved {
@@ -321,7 +325,7 @@ func (w *worker) verify(b *batch, o *outcome) {
 	}
 }
 
-// settle takes over what became of a batch.
+// settle records the result of a batch.
 func (r *run) settle(b batch, o outcome) {
 	r.mu.Lock()
 	r.flying[b.pid]--
@@ -358,7 +362,7 @@ func (r *run) settle(b batch, o outcome) {
 	r.tell(false)
 }
 
-// bring queues what is to be tried page by page.
+// bring queues the pages to be tried one by one.
 func (r *run) bring(b batch, extra []page) {
 	for len(extra) > 0 {
 		c := extra[0].class()
@@ -381,13 +385,13 @@ func (r *run) timed(c class, calls []sample) {
 	}
 }
 
-// tell tells how far it is, some times a second.
+// tell reports the progress, some times a second.
 func (r *run) tell(last bool) {
 	if r.req.Progress == nil {
 		return
 	}
 	r.mu.Lock()
-	now := time.Now() // people's, not the model's
+	now := time.Now() // wall-clock time, not the model's
 	due := last || now.Sub(r.told) >= progressEach
 	if due {
 		r.told = now

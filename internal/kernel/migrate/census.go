@@ -18,28 +18,29 @@ import (
 // CensusRequest is what to count.
 type CensusRequest struct {
 	PIDs []int
-	// Cache counts cached pages of their files that none of them has mapped too. That
-	// maps those pages here for a moment.
+	// Cache also counts cached pages of their files that no process has mapped. That maps
+	// those pages here for a moment.
 	Cache   bool
-	Outside bool // who else has the files
+	Outside bool // other processes that have the files
 }
 
-// Census counts which pages of processes are where. The error is for what ended it
-// early; what was counted until then comes with it. Where no process could be looked
-// at, that is an error: that they may not be looked at, or ErrGone.
+// Census counts the pages of processes by node. The error is what ended it early; what
+// was counted until then is returned with it. If no process could be read, that is an
+// error: that reading is not permitted, or ErrGone.
 func (m *Mover) Census(ctx context.Context, req CensusRequest) (migration.Census, error) {
 	return newCounter(m.root, m.pager).census(ctx, req)
 }
 
 // counter makes one census:
 //
-//  1. Find the files: what kind each is, and who else has it.
-//  2. Go through the present pages of each process, each page once: pages of files
-//     go by file and offset, private ones that several mappings share by their frame.
-//     Nothing needs to be remembered of a private page with one mapping.
-//  3. Ask for the node of each in batches; the first of a huge page stands for all.
-//     What move_pages has no node for (the zero page, device memory) is not counted.
-//  4. Of the files, ask for the cached pages that were not among these.
+//  1. Find the files: the kind of each, and which other processes have it.
+//  2. Go through the present pages of each process, each page once: pages of files go by
+//     file and offset, private ones that several mappings share by their frame. A private
+//     page with one mapping needs no memory.
+//  3. Ask for the node of each page in batches; the first page of a huge page stands for
+//     all. Pages without a node for move_pages (the zero page, device memory) are not
+//     counted.
+//  4. Ask for the cached pages of the files that were not among these.
 type counter struct {
 	root   unix.Root
 	pager  unix.Pager
@@ -57,12 +58,12 @@ type counter struct {
 	sums    [][]unit.Bytes // by index of kinds, by node
 	foreign [][]unit.Bytes // of sums
 	pools   map[pooled]unit.Bytes
-	unread  error // of the first process that was not looked at
+	unread  error // of the first process that was not read
 	result  migration.Census
 	alike   map[string]int // problems: how many more there are like the first
 	order   []string
 	twice   unit.Bytes // of private pages that may have been counted before
-	guessed bool       // which pages are huge was
+	guessed bool       // the huge pages were estimated
 }
 
 // countedFile is a file, or a segment of shared memory.
@@ -96,8 +97,8 @@ func (c *counter) census(ctx context.Context, req CensusRequest) (migration.Cens
 	return c.finish(req), err
 }
 
-// seesFrames says whether pagemap shows us frame numbers: of a page that we have
-// for sure.
+// seesFrames reports whether pagemap shows us frame numbers, judged by a page that surely
+// has one.
 func (c *counter) seesFrames() bool {
 	p, err := openPagemap(c.root, os.Getpid())
 	if err != nil {
@@ -154,8 +155,8 @@ func (c *counter) processes(ctx context.Context, pids []int) error {
 	return nil
 }
 
-// nobody says why no process was looked at: nothing was found then, and nothing is
-// known.
+// nobody is the error when no process could be read: then nothing was found, and nothing
+// is known.
 func (c *counter) nobody() error {
 	if c.unread == nil {
 		return fmt.Errorf("count pages: the processes have ended, or have no memory (%w)", unix.ErrGone)
@@ -164,10 +165,10 @@ func (c *counter) nobody() error {
 	if n := c.result.Unread - 1; n > 0 {
 		more = fmt.Sprintf(", nor those of %d more", n)
 	}
-	return fmt.Errorf("count pages: none may be looked at: %w%s", c.unread, more)
+	return fmt.Errorf("count pages: no process may be read: %w%s", c.unread, more)
 }
 
-// problem keeps the first of many alike.
+// problem reports the first of many similar problems.
 func (c *counter) problem(what string, err error) {
 	if kind := unix.Classify(err); kind != nil {
 		what += ", " + kind.Error()
@@ -219,7 +220,7 @@ func (c *counter) finish(req CensusRequest) migration.Census {
 	return c.result
 }
 
-// pooled is huge pages of the pool.
+// pooled counts the huge pages of the pool.
 type pooled struct {
 	page    unit.Bytes
 	node    int

@@ -15,8 +15,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// askAtOnce is how many pages one query has. The kernel takes mmap_lock anew for
-// each 16 of them (do_pages_stat in mm/migrate.c): more save only calls.
+// askAtOnce is the number of pages in one query. The kernel takes mmap_lock anew for each
+// 16 of them (do_pages_stat in mm/migrate.c): larger queries save only calls.
 const askAtOnce = 4096
 
 // question is pages whose node is not known yet.
@@ -26,7 +26,7 @@ type question struct {
 	status []int32
 }
 
-// asked is what a page counts as.
+// asked is how a page is counted.
 type asked struct {
 	kind  int
 	file  *countedFile // nil: private
@@ -36,7 +36,7 @@ type asked struct {
 
 func (q *question) drop() { q.addrs, q.about = q.addrs[:0], q.about[:0] }
 
-// add puts a page into the question, and asks when that is long enough.
+// add puts a page into the question, and asks when the question is long enough.
 func (c *counter) add(pid int, addr uint64, a asked) error {
 	c.ask.addrs, c.ask.about = append(c.ask.addrs, uintptr(addr)), append(c.ask.about, a)
 	if len(c.ask.addrs) < askAtOnce {
@@ -73,14 +73,14 @@ func (c *counter) answer(pid int) error {
 
 func whyNoAnswer(pid int, err error) error {
 	object := fmt.Sprintf("the nodes of pages of process %d", pid)
-	if errors.Is(err, sys.EINVAL) { // find_mm_struct: it has let go of its memory
+	if errors.Is(err, sys.EINVAL) { // find_mm_struct: it has released its memory
 		return fmt.Errorf("ask for %s: it is ending (%w)", object, unix.ErrGone)
 	}
 	return unix.Explain("ask for", object, "CAP_SYS_PTRACE", err)
 }
 
-// spread is the private pages of one mapping, of which is only known how many are
-// huge, not which.
+// spread is the private pages of one mapping for which only the number of huge ones is
+// known.
 type spread struct{ nodes []unit.Bytes }
 
 func (s *spread) add(node int, b unit.Bytes) { sum(&s.nodes, node, b) }
@@ -104,8 +104,8 @@ func (s *spread) split(c *counter, huge, page unit.Bytes) {
 	}
 }
 
-// pageSet is a set of numbers that come in runs: 4 KiB for each 32,768 of which one
-// is in it.
+// pageSet is a set of numbers that come in runs. It takes 4 KiB for each block of 32,768
+// numbers with at least one member.
 type pageSet struct {
 	parts map[uint64]*[512]uint64
 	last  uint64
@@ -131,7 +131,7 @@ func (s *pageSet) find(n uint64, create bool) *[512]uint64 {
 	return part
 }
 
-// add says whether it is new.
+// add reports whether the number is new.
 func (s *pageSet) add(n uint64) bool {
 	word, bit := &s.find(n, true)[n>>6&511], uint64(1)<<(n&63)
 	fresh := *word&bit == 0

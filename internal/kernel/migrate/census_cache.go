@@ -14,8 +14,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// cache counts the cached pages of files that no process has mapped. Of the pool of
-// huge pages these stay Hugetlb: it has room of its own.
+// cache counts the cached pages of files that no process has mapped. Pages of the huge
+// page pool stay Hugetlb: the pool has memory of its own.
 func (c *counter) cache(ctx context.Context) error {
 	for _, f := range c.all {
 		if !f.found {

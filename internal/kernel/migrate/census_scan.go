@@ -32,9 +32,9 @@ const (
 	scanSwapped      = 1 << 4     // PAGE_IS_SWAPPED
 )
 
-// scan gives the ranges between two addresses that have pages, present or swapped
-// out. It leads over holes by whole page tables, where reading pagemap takes 8 bytes
-// a page: 2 GiB of them for a TiB.
+// scan returns the ranges between two addresses that have pages, present or swapped out.
+// It skips holes by whole page tables, where reading pagemap takes 8 bytes a page: 2 GiB
+// for a TiB.
 func (p *pagemap) scan(start, end uint64, each func(from, to uint64) error) error {
 	var found [512]scanRegion
 	var pin runtime.Pinner // the kernel gets its address as a number
@@ -62,7 +62,7 @@ func (p *pagemap) scan(start, end uint64, each func(from, to uint64) error) erro
 	return nil
 }
 
-// eachRegion joins what only its categories part.
+// eachRegion joins regions that differ only in their categories.
 func eachRegion(found []scanRegion, each func(from, to uint64) error) error {
 	for i := 0; i < len(found); {
 		r := found[i]
@@ -76,10 +76,10 @@ func eachRegion(found []scanRegion, each func(from, to uint64) error) error {
 	return nil
 }
 
-// frameTail is another bit of /proc/kpageflags: not the first of its pages.
+// frameTail is another bit of /proc/kpageflags: the frame is not the first of its page.
 const frameTail = 1 << 16
 
-// flags are what the kernel says of a frame.
+// flags returns the kernel's flags of a frame.
 func (f *frames) flags(pfn uint64) (uint64, error) {
 	var word [8]byte
 	if _, err := f.f.ReadAt(word[:], int64(8*pfn)); err != nil {

@@ -30,8 +30,8 @@ import (
 
 const censusHolds = "HOMENODE_TEST_CENSUS"
 
-// The test's binary is also the process that is counted: what it maps is in its
-// environment. It says where, and waits for its end.
+// The test's binary is also the process that is counted. Its environment says what to
+// map. It reports the addresses, and waits for its end.
 func init() {
 	what := os.Getenv(censusHolds)
 	if what == "" {
@@ -47,9 +47,9 @@ func init() {
 	os.Exit(0)
 }
 
-// censusHold maps "anon:BYTES", "thp:BYTES", "fork:BYTES", "sparse:BYTES", "pool:BYTES", or part of
-// what it inherited as descriptor 3: "shared:BYTES", "private:BYTES". With "churn:BYTES" it
-// maps and unmaps next to that all the time.
+// censusHold maps "anon:BYTES", "thp:BYTES", "fork:BYTES", "sparse:BYTES", "pool:BYTES",
+// or part of the file inherited as descriptor 3: "shared:BYTES", "private:BYTES". With
+// "churn:BYTES" it also maps and unmaps beside that all the time.
 func censusHold(word string) error {
 	how, text, _ := strings.Cut(word, ":")
 	var size int
@@ -75,7 +75,7 @@ func censusHold(word string) error {
 	if how == "thp" {
 		mem, advice = mem[hugeChunk-int(at(mem)%hugeChunk):][:size], sys.MADV_HUGEPAGE
 	}
-	if how == "churn" { // what is mapped beside it is not advised either: it merges
+	if how == "churn" { // the mapping beside it has no advice either, so the two merge
 		advice = sys.MADV_NORMAL
 	}
 	if err := sys.Madvise(mem, advice); err != nil && fd < 0 && how != "pool" {
@@ -167,8 +167,8 @@ func holds(t testing.TB, file *os.File, words ...string) held {
 	return h
 }
 
-// liveCounter is a counter that has looked for the files of processes; without the
-// system calls that it needs the test is skipped.
+// liveCounter is a counter that has found the files of processes. Without the system
+// calls that it needs the test is skipped.
 func liveCounter(t testing.TB, req CensusRequest) *counter {
 	t.Helper()
 	c := newCounter(unix.NewLive().Root(), unix.LivePager{})
@@ -187,7 +187,8 @@ func liveCounter(t testing.TB, req CensusRequest) *counter {
 	return c
 }
 
-// countOnly counts the mappings of a process that begin, or have, one of the addresses.
+// countOnly counts the mappings of a process that begin at, or have, one of the
+// addresses.
 func countOnly(t testing.TB, c *counter, pid int, addrs ...uint64) {
 	t.Helper()
 	areas, err := c.areas(pid)
@@ -216,7 +217,7 @@ func countOnly(t testing.TB, c *counter, pid int, addrs ...uint64) {
 	}
 }
 
-// kindSums is what was counted, for people: "anon 32 MiB, thp 2 MiB".
+// kindSums is the count as text: "anon 32 MiB, thp 2 MiB".
 func kindSums(c migration.Census) string {
 	var all []string
 	for _, r := range c.Rows {
@@ -243,8 +244,7 @@ func TestCensusOfPrivateMemory(t *testing.T) {
 	wantSums(t, c, CensusRequest{}, "anon 32 MiB")
 }
 
-// Huge pages, as many as the kernel says that there are; seen by their frames, and
-// estimated without.
+// Huge pages, as many as the kernel reports: seen by their frames, and estimated without.
 func TestCensusOfHugePages(t *testing.T) {
 	h := holds(t, nil, "thp:16777216")
 	for _, hidden := range []bool{false, true} {
@@ -340,8 +340,8 @@ func idOf(t *testing.T, f *os.File) pagecache.ID {
 	return pagecache.ID{Dev: st.Dev, Ino: st.Ino}
 }
 
-// Of 16 MiB a quarter is mapped and read, a quarter mapped and written to (which is
-// private then), and the rest only cached.
+// Of 16 MiB a quarter is mapped and read, a quarter mapped and written to (which makes it
+// private), and the rest only cached.
 func TestCensusOfFile(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	if err != nil {
@@ -397,7 +397,7 @@ func TestCensusOfSparseMapping(t *testing.T) {
 	}
 }
 
-// bytesRead is what this process has read so far.
+// bytesRead is the number of bytes that this process has read so far.
 func bytesRead(t *testing.T) (n unit.Bytes) {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/io")
@@ -410,7 +410,7 @@ func bytesRead(t *testing.T) (n unit.Bytes) {
 	return n
 }
 
-// waitAsleep waits for sleep(1) to have started: from then on its memory stays as it is.
+// waitAsleep waits until sleep(1) has started: from then on its memory stays the same.
 func waitAsleep(t *testing.T, pid int) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
@@ -424,7 +424,7 @@ func waitAsleep(t *testing.T, pid int) {
 	}
 }
 
-// settled is what numa_maps has of a process once that does not change any more.
+// settled is what numa_maps has of a process once that no longer changes.
 func settled(t *testing.T, pid int) (sum unit.Bytes) {
 	t.Helper()
 	for range 50 {
@@ -450,11 +450,11 @@ func settled(t *testing.T, pid int) (sum unit.Bytes) {
 	return 0
 }
 
-// comesTo says that a census has what numa_maps has, less the pages that two
-// segments of a program have in common, one at each border: those count once.
+// comesTo checks that a census has what numa_maps has, less the pages that two segments
+// of a program share, one at each border: those count once.
 func comesTo(got, want unit.Bytes) bool { return got <= want && got >= want-4*4096 }
 
-// A whole process comes to what numa_maps has of it.
+// The census of a whole process equals what numa_maps has of it.
 func TestCensusOfProcess(t *testing.T) {
 	sleep := exec.Command("sleep", "600")
 	if err := sleep.Start(); err != nil {
@@ -517,8 +517,7 @@ func TestCensusOfWhatEnds(t *testing.T) {
 	}
 }
 
-// Where nobody may be looked at, nothing is known: that is an error, and no census of
-// nothing.
+// If no process may be read, nothing is known: that is an error, and not an empty census.
 func TestCensusOfNobody(t *testing.T) {
 	dir := t.TempDir()
 	census := func(pids ...int) (migration.Census, error) {
@@ -542,7 +541,7 @@ func TestCensusOfNobody(t *testing.T) {
 	}
 }
 
-// Without pagemap: by numa_maps, and it says so.
+// Without pagemap it counts by numa_maps, and the result says so.
 func TestCensusByMapping(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

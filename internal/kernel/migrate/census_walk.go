@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// hugeChunk is a transparent huge page, bytes: of x86-64, and of arm64 with pages
-	// of 4 KiB. Larger ones are seen as several of these.
+	// hugeChunk is a transparent huge page, bytes: of x86-64, and of arm64 with pages of
+	// 4 KiB. A larger one is seen as several of these.
 	hugeChunk = 2 << 20
-	// wordsAtOnce is how many pages one read of pagemap has: 512 KiB, 256 MiB of
-	// addresses. A read of holes only is dominated by the copying.
+	// wordsAtOnce is the number of pages in one read of pagemap: 512 KiB, 256 MiB of
+	// addresses. In a read of holes, copying dominates.
 	wordsAtOnce = 1 << 16
 )
 
@@ -41,8 +41,8 @@ func (c *counter) process(ctx context.Context, pid int) error {
 	}
 	p, err := openPagemap(c.root, pid)
 	if err != nil {
-		// ESRCH: it is ending, and has let go of its memory (proc_mem_open in
-		// fs/proc/base.c); a kernel without the file says ENOENT.
+		// ESRCH: it is ending, and has released its memory (proc_mem_open in
+		// fs/proc/base.c). A kernel without the file returns ENOENT.
 		if errors.Is(err, sys.ESRCH) || errors.Is(err, unix.ErrGone) && c.gone(pid) {
 			return err
 		}
@@ -71,8 +71,8 @@ func (c *counter) process(ctx context.Context, pid int) error {
 	return nil
 }
 
-// gone says that a process is not there any more, rather than that the kernel has no
-// such file.
+// gone reports that the process no longer exists, as opposed to a kernel without the
+// file.
 func (c *counter) gone(pid int) bool {
 	_, err := c.buf.ReadFile(c.proc(pid, "stat"))
 	return unix.Classify(err) == unix.ErrGone
@@ -82,7 +82,7 @@ func (c *counter) proc(pid int, file string) string {
 	return c.root.Path(fmt.Sprintf("/proc/%d/%s", pid, file))
 }
 
-// hugeByStart is how much of each mapping is huge, where frames do not tell.
+// hugeByStart is how much of each mapping is huge, where frames are hidden.
 func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
 	if c.frames != nil {
 		return nil, nil
@@ -100,8 +100,8 @@ func (c *counter) hugeByStart(pid int) (map[uint64]unit.Bytes, error) {
 	return by, nil
 }
 
-// areas are the mappings of a process. One that numa_maps has not, or not so, is new or
-// has changed: its pages are looked at all the same.
+// areas are the mappings of a process. A mapping that numa_maps lacks, or shows
+// differently, is new or has changed: its pages are read all the same.
 func (c *counter) areas(pid int) ([]countedArea, error) {
 	mapped, err := readMappings(&c.buf, c.proc(pid, "numa_maps"), c.proc(pid, "maps"))
 	if err != nil {
@@ -122,8 +122,8 @@ func (c *counter) areas(pid int) ([]countedArea, error) {
 	return areas, nil
 }
 
-// fileOf is the file of a mapping. One that was not found, because that was not
-// permitted or it is new, is told by its name and its file system.
+// fileOf is the file of a mapping. A file that was not found, because it is new or
+// reading it is not permitted, is classified by its name and its file system.
 func (c *counter) fileOf(pid int, a procfs.Area, huge bool) *countedFile {
 	if !a.HasFile() {
 		return nil
@@ -166,7 +166,7 @@ func (c *counter) area(ctx context.Context, p *pagemap, pid int, a *countedArea,
 	return nil
 }
 
-// present gives the parts of a mapping that have pages: by PAGEMAP_SCAN, or all of it
+// present returns the parts of a mapping that have pages: by PAGEMAP_SCAN, or all of it
 // unless numa_maps is sure that there are none.
 func (c *counter) present(p *pagemap, a *countedArea, each func(from, to uint64) error) error {
 	if !c.noScan {
@@ -182,7 +182,7 @@ func (c *counter) present(p *pagemap, a *countedArea, each func(from, to uint64)
 	return each(a.Start, a.End)
 }
 
-// poolPages counts huge pages of the pool: the first word of each tells.
+// poolPages counts huge pages of the pool: the first word of each is enough.
 func (c *counter) poolPages(ctx context.Context, p *pagemap, pid int, a *countedArea, from, to uint64) error {
 	var one [1]entry
 	for at := from / a.size * a.size; at < to; at += a.size {
@@ -201,8 +201,8 @@ func (c *counter) poolPages(ctx context.Context, p *pagemap, pid int, a *counted
 	return nil
 }
 
-// smallPages counts what is between two addresses; without PAGEMAP_SCAN up to the
-// last page that numa_maps knows of: behind it may be a TiB of nothing.
+// smallPages counts what is between two addresses. Without PAGEMAP_SCAN it stops at the
+// last page that numa_maps knows: behind it there may be a TiB of holes.
 func (c *counter) smallPages(ctx context.Context, p *pagemap, pid int, a *countedArea, from, to uint64) error {
 	if c.words == nil {
 		c.words = make([]entry, wordsAtOnce)
@@ -231,8 +231,9 @@ func (c *counter) smallPages(ctx context.Context, p *pagemap, pid int, a *counte
 	return nil
 }
 
-// run counts pages that follow each other, and says how many of them numa_maps must
-// have, too: not so the zero page, which has no owner, and, huge, looks like a file's.
+// run counts consecutive pages, and returns how many of them numa_maps must have, too.
+// That excludes the zero page, which has no owner and, if huge, looks like a page of a
+// file.
 func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (seen uint64, err error) {
 	perHuge := int(hugeChunk / a.size)
 	for i := 0; i < len(words); {
@@ -263,9 +264,9 @@ func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (see
 	return seen, nil
 }
 
-// isTHP says that these are one huge page: private, on frames that follow each other,
-// and of which the kernel says so. Smaller ones of several pages (since 6.8) have a
-// head in the middle of it.
+// isTHP reports that these are one huge page: private, on consecutive frames, and marked
+// so by the kernel. Smaller ones of several pages (since 6.8) have a head in the middle
+// of the chunk.
 func (c *counter) isTHP(words []entry) bool {
 	first, ok := words[0].pfn()
 	if !ok || c.frames == nil || first%uint64(len(words)) != 0 {
@@ -281,7 +282,7 @@ func (c *counter) isTHP(words []entry) bool {
 	return err1 == nil && err2 == nil && head&frameTHP != 0 && middle&frameTHP != 0 && middle&frameTail != 0
 }
 
-// freshFrames says that a huge page was not counted yet.
+// freshFrames reports that a huge page was not counted yet.
 func (c *counter) freshFrames(e entry, n int) bool {
 	if e.exclusive() {
 		return true
@@ -329,8 +330,8 @@ func (c *counter) swapped(e entry, a *countedArea) {
 	}
 }
 
-// swappedByStatus is the kernel's own sum, for mappings that have nothing but
-// swapped pages are not gone through without PAGEMAP_SCAN.
+// swappedByStatus is the kernel's own sum. Without PAGEMAP_SCAN, mappings that have only
+// swapped pages are not gone through.
 func (c *counter) swappedByStatus(pid int) {
 	data, err := c.buf.ReadFile(c.proc(pid, "status"))
 	if err != nil {
@@ -341,8 +342,8 @@ func (c *counter) swappedByStatus(pid int) {
 	}
 }
 
-// byMapping counts what numa_maps says: a kind for each mapping, its private pages
-// on its nodes in proportion.
+// byMapping counts by numa_maps: one kind for each mapping, its private pages on its
+// nodes in proportion.
 func (c *counter) byMapping(areas []countedArea) {
 	for _, a := range areas {
 		pages := a.pages.Pages()

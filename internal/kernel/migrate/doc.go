@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrate moves pages that already exist to another node: of processes, and of
-// the files that they have. It holds a rate and the length of each call, and remembers
+// Package migrate moves existing pages to another node: pages of processes, and of the
+// files that they have. It limits the rate and the length of each call, and remembers
 // where it stopped.
 //
 //	numa_maps, maps: mappings with pages elsewhere ─▶ pagemap: present? its frame: where?
@@ -9,7 +9,7 @@
 //	    lanes, one a process ─▶ workers: batches as long as max-stall and rate allow
 //	       └─▶ move_pages ─▶ each page: moved, gone, or failed for a reason
 //
-// Position is kept until all is done: by process in a pass, and of the files in the
-// journey that the processes are on together. It is NOT for: deciding what to move, or
-// freezing who uses it.
+// The position is kept until all is done: by process in a pass, and for the files in the
+// journey that the processes share. It is NOT for: deciding what to move, or freezing the
+// processes that use it.
 package migrate

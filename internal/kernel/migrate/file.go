@@ -14,16 +14,16 @@ import (
 
 // finder finds and opens the files that processes have.
 type finder interface {
-	// find lists them; outside says whether it is to be found out who else has them.
+	// find lists the files; outside asks also which other processes have them.
 	find(ctx context.Context, pids []int, outside bool) ([]cachedFile, []string, error)
 	// open goes through a file from about an offset on. It does not touch or show pages
-	// that skip says are not wanted; nil: all are.
+	// that skip rejects; nil: it shows all.
 	open(f cachedFile, from uint64, skip func(offset uint64) bool) (cachedView, error)
 }
 
 // cachedFile is a file whose pages are, or may be, in memory.
 type cachedFile struct {
-	ids      []fileID // the first is its own, the others may be what maps shows
+	ids      []fileID // the first is its own, the others may be those that maps shows
 	name     string
 	size     int64
 	kind     migration.Kind // File, Shmem, Hugetlb
@@ -37,7 +37,7 @@ type cachedView interface {
 	// next maps the next window; io.EOF at the end. What it returns is valid until the
 	// next call. cut: the file was truncated meanwhile.
 	next(ctx context.Context) (window, error)
-	// position is the offset behind what was returned, or was looked at in vain.
+	// position is the offset behind what was returned, or was searched without a result.
 	position() uint64
 	close() error
 }
@@ -48,13 +48,13 @@ type window struct {
 	cut     bool
 }
 
-// file finds the pages of a file that are in memory, whoever maps them or not. The
-// processes' mappings were moved before: what is elsewhere still is mapped by none, or
-// stayed and is counted.
+// file finds the pages of a file that are in memory, mapped or not. The processes'
+// mappings were moved before: a page that is still elsewhere is mapped by none, or stayed
+// and is counted.
 type file struct {
 	r     *run
 	f     cachedFile
-	v     cachedView // nil: the time is over
+	v     cachedView // nil: the time is up
 	where []int32
 	cut   bool
 }
@@ -71,10 +71,10 @@ func (s *file) scan(int) (found, error) {
 	if s.v == nil {
 		return found{}, nil
 	}
-	if !s.r.settled(nobody) { // the window before is still being moved, or it is over
+	if !s.r.settled(nobody) { // the previous window is still being moved, or the run is over
 		return found{more: true}, nil
 	}
-	s.r.j.offset = s.v.position() // all before is done
+	s.r.j.offset = s.v.position() // everything before is done
 	ctx, cancel := s.r.patience()
 	defer cancel()
 	w, err := s.v.next(ctx)
@@ -117,8 +117,8 @@ func (s *file) sort(w window) found {
 	return f
 }
 
-// counted says of a page that it stays and was counted already; nil when there is none.
-// All that was found before is settled while it is asked.
+// counted reports that a page stays and was counted already; nil when there is none.
+// Before the call, everything found earlier is settled.
 func (r *run) counted(f cachedFile) func(offset uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

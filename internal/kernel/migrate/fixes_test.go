@@ -25,11 +25,11 @@ func within(t *testing.T, limit time.Duration, f func()) {
 	select {
 	case <-done:
 	case <-time.After(limit):
-		t.Fatalf("not at its end after %v", limit)
+		t.Fatalf("did not end within %v", limit)
 	}
 }
 
-// After the deadline, with nothing left to move but files to look through.
+// After the deadline, with nothing left to move but files to search.
 func TestDeadlineEndsTheSearch(t *testing.T) {
 	s := newSim()
 	m, f := sharedFile(t, s)
@@ -52,7 +52,7 @@ func TestDeadlineEndsTheSearch(t *testing.T) {
 	})
 }
 
-// A view that never gets anywhere is not waited for.
+// A view that makes no progress is not waited for.
 func TestDeadlineEndsAStuckFile(t *testing.T) {
 	s := newSim()
 	m, f := sharedFile(t, s)
@@ -81,7 +81,7 @@ func (v stuckView) next(context.Context) (window, error) {
 	return window{}, context.DeadlineExceeded
 }
 
-// Two workers, pages that come back, and no node with room: nobody waits for ever.
+// Two workers, pages that come back, and no node with room: no worker waits for ever.
 func TestNoRoomWakesTheOthers(t *testing.T) {
 	for seed := range 20 {
 		s := newSim()
@@ -96,7 +96,7 @@ func TestNoRoomWakesTheOthers(t *testing.T) {
 				f.file, f.shared = true, true
 			}
 		}
-		show := see{pagemap: true} // frames are hidden: pages others have are waited for
+		show := see{pagemap: true} // frames are hidden: the workers wait for shared pages
 		within(t, 10*time.Second, func() {
 			r := move(t, s.mover(t, show), Request{PIDs: []int{7, 8, 9}, Workers: 4})
 			if !r.Complete {
@@ -111,7 +111,7 @@ func TestMappedTwice(t *testing.T) {
 	for _, show := range []see{all, {pagemap: true}} {
 		for _, a := range []simArea{{path: "/dev/shm/x", ino: 4}, {}} {
 			if a.ino == 0 && !show.frames {
-				continue // nothing tells
+				continue // nothing identifies the page
 			}
 			s := newSim()
 			one, two := s.area(7, hugePage, a), s.area(7, hugePage, a)
@@ -126,7 +126,7 @@ func TestMappedTwice(t *testing.T) {
 	}
 }
 
-// One process that may not be moved does not keep the others from it.
+// One process that may not be moved does not keep the others from being moved.
 func TestOneRefuses(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		s := newSim()
@@ -140,12 +140,12 @@ func TestOneRefuses(t *testing.T) {
 			t.Errorf("%d workers: %+v", workers, r)
 		}
 		if r, err := m.Move(context.Background(), Request{PIDs: []int{8, 99}, To: toOne, Budget: NoBudget}); !errors.Is(err, unix.ErrNotPermitted) || r.Complete {
-			t.Errorf("all that there are refuse: %+v, %v", r, err)
+			t.Errorf("all of them refuse: %+v, %v", r, err)
 		}
 	}
 }
 
-// TestFilesGoOn: each call goes on where the one before stopped, with its list.
+// TestFilesGoOn: each call continues where the previous one stopped, with its list.
 func TestFilesGoOn(t *testing.T) {
 	s := newSim()
 	m, f := sharedFile(t, s)
@@ -177,7 +177,7 @@ func TestForeignFilesAreNotTouched(t *testing.T) {
 	}
 }
 
-// TestProblemsAreGrouped: a sentence for each of thousands of files helps nobody.
+// TestProblemsAreGrouped: a sentence for each of thousands of files helps no reader.
 func TestProblemsAreGrouped(t *testing.T) {
 	s := newSim()
 	m, f := sharedFile(t, s)
@@ -197,7 +197,7 @@ func (closedFiles) open(cachedFile, uint64, func(uint64) bool) (cachedView, erro
 	return nil, unix.Explain("open", "x", "", sys.EACCES)
 }
 
-// A huge page that is split before its call: its first page does not speak for all.
+// A huge page is split before its call: its first page does not stand for the rest.
 func TestHugePageThatIsSplit(t *testing.T) {
 	for _, errno := range []sys.Errno{sys.ENOENT, sys.EBUSY} {
 		s := newSim()
@@ -226,7 +226,7 @@ func TestHugePageThatIsSplit(t *testing.T) {
 	}
 }
 
-// The next workload's pages may be dearer: its first call is small again.
+// The next workload's pages may cost more: its first call is small again.
 func TestNextWorkloadBeginsSmall(t *testing.T) {
 	s := newSim()
 	s.fill(7, s.area(7, 64*hugePage, simArea{}), 30000, 0)

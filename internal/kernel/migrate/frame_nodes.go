@@ -12,10 +12,10 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// frameNodes knows the node of a page frame: which memory block is whose.
+// frameNodes knows the node of a page frame, from the nodes' memory blocks.
 type frameNodes struct {
 	shift uint    // of a frame number
-	node  []int16 // by block; unknownNode where that is not told, or several have it
+	node  []int16 // by block; unknownNode where it is not shown, or several nodes have it
 }
 
 const (
@@ -23,8 +23,8 @@ const (
 	mostBlocks  = 1 << 22
 )
 
-// readFrameNodes reads the links of /sys/devices/system/node/node*/memory* (since
-// 2.6.33) and how large a block is, in hexadecimal; nil where the kernel has none.
+// readFrameNodes reads the links of /sys/devices/system/node/node*/memory* (since 2.6.33)
+// and the size of a block, in hexadecimal; nil where the kernel has none.
 func readFrameNodes(root unix.Root) *frameNodes {
 	var buf unix.Buffer
 	data, err := buf.ReadFile(root.Path("/sys/devices/system/memory/block_size_bytes"))
@@ -80,7 +80,7 @@ func (f *frameNodes) put(block int, node int16) {
 	}
 }
 
-// of is a frame's node; false where that is not known.
+// of is a frame's node; false where it is unknown.
 func (f *frameNodes) of(pfn uint64) (int32, bool) {
 	block := pfn >> f.shift
 	if block >= uint64(len(f.node)) || f.node[block] < 0 {

@@ -9,40 +9,41 @@ import (
 	"homenode/internal/unit"
 )
 
-// journey is all calls of Move that it takes to bring some processes home: what is
-// kept from one to the next beside the passes through their mappings.
+// journey is all calls of Move that together move some processes: the state kept from one
+// call to the next beside the passes through their mappings.
 type journey struct {
 	of   aim
 	pids []int
-	used int // the last Move that went on with it
+	used int // the last Move that continued it
 
-	// The files, and how far they were gone through.
+	// The files, and how much of them is done.
 	files    []cachedFile
 	listed   int // the Move that listed them; 0: none yet
 	listedOf []int
 	done     map[fileID]bool
-	at       fileID // the one that is not done
-	offset   uint64 // before which all of it is
+	at       fileID // the first that is not done
+	offset   uint64 // everything before it is done
 
 	foreign map[fileID]*foreignFile
-	stay    keySet // pages that failed, and that other mappings may have
+	stay    keySet // pages that failed, and that other mappings may share
 	refused map[int]error
-	bound   time.Duration // that sizers are for
-	several bool          // workers; sizers are for that, too
+	bound   time.Duration // the bound of the sizers
+	several bool          // several workers, which the sizers also depend on
 	sizers  map[class]*sizer
 }
 
-// foreignFile is one that is left to others.
+// foreignFile is a file that is left to other processes.
 type foreignFile struct {
 	bytes unit.Bytes            // mapped by the processes, by numa_maps
 	seen  map[uint64][2]float64 // pages of the mapping at an offset: elsewhere, all
 }
 
-// listLife is how many calls of Move a list of files is used for: others come to share
-// them meanwhile, and reading what every process of the host has is dear.
+// listLife is the number of calls of Move that use one list of files. Other processes
+// come to share the files meanwhile, and reading what every process of the host has is
+// expensive.
 const listLife = 16
 
-// journeyOf goes on with the one that some of the processes are on, or begins one.
+// journeyOf continues the journey that some of the processes are on, or begins one.
 func (m *Mover) journeyOf(req Request) *journey {
 	m.journeys = slices.DeleteFunc(m.journeys, func(j *journey) bool { return m.moves-j.used > passLife })
 	var found *journey
@@ -66,8 +67,8 @@ func (m *Mover) forget(j *journey) {
 	m.journeys = slices.DeleteFunc(m.journeys, func(other *journey) bool { return other == j })
 }
 
-// sizer is kept from call to call: what a batch costs does not change with it. Another
-// workload's pages may be dearer.
+// sizer is kept from call to call: the cost of a batch does not change between them.
+// Another workload's pages may cost more.
 func (j *journey) sizer(c class) *sizer {
 	s := j.sizers[c]
 	if s == nil {
@@ -81,7 +82,7 @@ func (j *journey) sizer(c class) *sizer {
 	return s
 }
 
-// fresh says that the list of files is of these processes, and of late.
+// fresh reports that the list of files is of these processes, and recent.
 func (j *journey) fresh(pids, of []int, moves int) bool {
 	return j.listed > 0 && moves-j.listed < listLife && !slices.ContainsFunc(pids, func(pid int) bool { return !slices.Contains(of, pid) })
 }
@@ -92,7 +93,7 @@ func (j *journey) finished(f cachedFile) {
 	j.at, j.offset = fileID{}, 0
 }
 
-// from is where to go on in a file.
+// from is where to continue in a file.
 func (j *journey) from(f cachedFile) uint64 {
 	if j.at != f.ids[0] {
 		j.at, j.offset = f.ids[0], 0
@@ -100,8 +101,9 @@ func (j *journey) from(f cachedFile) uint64 {
 	return j.offset
 }
 
-// share counts a mapping of a file that is left, and says how many pages of it are new
-// to the count. Several processes that map the same of it count once.
+// share counts a mapping of a file that is left, and returns how many of its pages were
+// not counted before. If several processes map the same part of it, that part counts
+// once.
 func (f *foreignFile) share(offset uint64, elsewhere, all float64, size uint64) (fresh float64) {
 	seen := f.seen[offset]
 	fresh = max(0, elsewhere-seen[0])

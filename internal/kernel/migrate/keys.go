@@ -4,18 +4,19 @@ package migrate
 
 import "homenode/internal/migration"
 
-// pageKey is a place in a file, or a frame: a page is known by it that several mappings
-// have.
+// pageKey is a place in a file, or a frame. It identifies a page that several mappings
+// share.
 type pageKey struct {
 	fileID
 	offset uint64 // bytes; of a frame as if all frames were one file
 }
 
-// frameKey is none of a file's: there is no such device.
+// frameKey is the device of no file.
 var frameKey = fileID{Dev: 1<<64 - 1}
 
-// keys are of a page, or of all small ones of a huge page: others may map them one by
-// one. None of a page that nothing else can have, and where the kernel hides it.
+// keys are those of a page, or of all small pages of a huge one, which others may map one
+// by one. A page that nothing else can share has none, nor does one that the kernel
+// hides.
 func (p page) keys(each func(pageKey)) {
 	if p.area == nil {
 		return
@@ -35,7 +36,7 @@ func (p page) keys(each func(pageKey)) {
 // keySet is a set of pages, a bit each: 1 GiB of them takes 32 KiB.
 type keySet map[fileID]*pageSet
 
-// add says whether it is new.
+// add reports whether the key is new.
 func (s keySet) add(k pageKey) bool {
 	in := s[k.fileID]
 	if in == nil {
@@ -63,9 +64,9 @@ func (s *pageSet) remove(n uint64) {
 	}
 }
 
-// claim takes a page that other mappings may have, before it is asked where that is;
-// false when somebody has it already, or it is known to stay. So each is counted once:
-// whoever claims it later asks after it was moved.
+// claim takes a page that other mappings may share, before asking where it is. It returns
+// false when another worker has it already, or it is known to stay. So each page is
+// counted once: a later claim asks after it was moved.
 func (r *run) claim(p *page) bool {
 	free := true
 	p.keys(func(k pageKey) {
@@ -93,7 +94,7 @@ func (r *run) release(pages []page) {
 	}
 }
 
-// remember keeps a page that stays from being tried and counted again where another
+// remember prevents that a page that stays is tried and counted again where another
 // process maps it, or as page cache.
 func (r *run) remember(p page) {
 	p.keys(func(k pageKey) { r.j.stay.add(k) })

@@ -17,7 +17,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// kill ends a process: its memory is gone, and the kernel knows it no more.
+// kill ends a process: its memory is gone, and the kernel no longer knows it.
 func (s *sim) kill(t *testing.T, m *Mover, pid int) {
 	s.spaces[pid], s.whole[pid] = nil, sys.ESRCH
 	if err := os.RemoveAll(m.root.Path(fmt.Sprintf("/proc/%d", pid))); err != nil {
@@ -37,7 +37,7 @@ func private(r *rand.Rand, s *sim, pids int) (all []int) {
 	return all
 }
 
-// elsewhere is what there is to move of processes.
+// elsewhere is what is to be moved of processes.
 func (s *sim) elsewhere(req Request, pids ...int) (sum unit.Bytes) {
 	seen := map[*frame]bool{}
 	for _, pid := range pids {
@@ -84,7 +84,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// killing kills whose pages a system call is about, now and then.
+// killing sometimes kills the process that a system call is about.
 func (s *sim) killing(t *testing.T, m *Mover, r *rand.Rand, dead map[int]bool) pagerFunc {
 	in := 1 + r.IntN(12)
 	return func(pid int, addrs []uintptr, nodes, status []int32, flags int) (int, error) {

@@ -10,17 +10,17 @@ import (
 	"homenode/internal/migration"
 )
 
-// lane is a process, or the files: what was found there and waits to be moved.
-// Workers that move pages of one process wait for each other in the kernel, so each
-// has a lane of its own where there are several.
+// lane is a process, or the files, with the pages that were found there and wait to be
+// moved. Workers that move pages of one process wait for each other in the kernel, so
+// with several workers each has a lane of its own.
 type lane struct {
 	pid      int
 	source   source // nil: all was found
 	pass     *pass  // of a process
 	queue    [queues][]page
 	room     [queues][]page // of queue, to be used again
-	scanning bool           // by a worker, without the lock
-	refused  error          // it is to be left
+	scanning bool           // a worker scans, without the lock
+	refused  error          // the process is to be left
 }
 
 // Queues by what a batch may have in common.
@@ -53,7 +53,7 @@ func (l *lane) put(pages []page) {
 	}
 }
 
-// add copies pages into a queue: who found them uses their place again.
+// add copies pages into a queue: the caller reuses its slice.
 func (l *lane) add(i int, pages []page) {
 	q := l.queue[i]
 	if len(q)+len(pages) > cap(q) {
@@ -67,7 +67,7 @@ func (l *lane) add(i int, pages []page) {
 	l.queue[i] = append(q, pages...)
 }
 
-// sameClass is how many of the first pages, up to most, are of a class.
+// sameClass is the number of leading pages, up to most, that share a class.
 func sameClass(pages []page, c class, most int) int {
 	most = min(most, len(pages))
 	for i := range most {
@@ -100,9 +100,9 @@ func (l *lane) drain() (all []page) {
 	return all
 }
 
-// pick is the batch of a lane that would be next, its pages still in their queue. Of a
-// process that has more, only full batches are taken; of a file all of a window,
-// before the next one takes its place.
+// pick is the next batch of a lane; its pages stay in their queue. For a process with
+// more to come, only full batches are taken. For a file everything of a window is taken,
+// before the next window replaces it.
 func (r *run) pick(l *lane) (batch, bool) {
 	for i, q := range l.queue {
 		if len(q) == 0 {
@@ -118,20 +118,20 @@ func (r *run) pick(l *lane) (batch, bool) {
 	return batch{}, false
 }
 
-// todo is what a worker does next: move a batch, look for pages in a lane, or open
-// another one.
+// todo is a worker's next task: move a batch, search a lane for pages, or open another
+// lane.
 type todo struct {
 	batch batch
 	look  *lane
 	open  bool
 }
 
-// next is what a worker does next; false when there is nothing, now:
+// next is a worker's next task; false when there is none at present:
 //
 //  1. What came back is moved before anything else.
 //  2. Each worker stays with its lane,
 //  3. or opens one,
-//  4. or helps others with theirs.
+//  4. or helps other workers with theirs.
 func (r *run) next(w *worker) (todo, bool) {
 	r.lanes = slices.DeleteFunc(r.lanes, (*lane).finished)
 	if len(r.extra) > 0 { // (1)
@@ -158,7 +158,7 @@ func (r *run) next(w *worker) (todo, bool) {
 	return todo{}, false
 }
 
-// of is what is to do in a lane.
+// of is the task in a lane.
 func (r *run) of(l *lane) (todo, bool) {
 	if b, ok := r.pick(l); ok {
 		return todo{batch: b}, true
@@ -169,10 +169,10 @@ func (r *run) of(l *lane) (todo, bool) {
 	return todo{}, false
 }
 
-// mayOpen says that another lane may be opened. Files come after all processes: what
-// is elsewhere then is mapped by none, or stayed. And so do those that were forked
-// meanwhile. Where frames are hidden, pages that several processes have cannot be
-// told: then it is one process after the other.
+// mayOpen reports that another lane may be opened. Files come after all processes: what
+// is elsewhere then is mapped by none, or stayed. Processes that were forked meanwhile
+// come after the files. Where frames are hidden, pages that several processes share
+// cannot be identified: then it is one process after the other.
 func (r *run) mayOpen() bool {
 	most := max(1, r.req.Workers)
 	if r.frames == nil {
@@ -182,12 +182,12 @@ func (r *run) mayOpen() bool {
 	return !r.over && !r.opening && (idle || r.plan.at < len(r.plan.pids) && len(r.lanes) < most)
 }
 
-// busy says that others are at something that may bring more to do.
+// busy reports that other workers are at something that may bring more to do.
 func (r *run) busy() bool {
 	return r.opening || r.flights() > 0 || slices.ContainsFunc(r.lanes, func(l *lane) bool { return l.scanning })
 }
 
-// look finds more pages of a lane, without the lock meanwhile.
+// look searches a lane for more pages, meanwhile without the lock.
 func (r *run) look(l *lane) {
 	want := max(leastAhead, min(scanAhead*r.want(class{size: smallPage}), scanAhead*mostPages))
 	r.waste()
@@ -200,8 +200,7 @@ func (r *run) look(l *lane) {
 	r.changed.Broadcast()
 }
 
-// waste counts what is done after the deadline without having moved anything: it may
-// not go on for ever.
+// waste counts work after the deadline that moved nothing: it may not go on for ever.
 func (r *run) waste() {
 	if r.ctx.Err() != nil {
 		r.late++
@@ -228,8 +227,8 @@ func (r *run) looked(l *lane, f found, err error) {
 }
 
 // ended counts the private memory of a process as gone with it: what was found, and what
-// numa_maps had and was not looked for yet. What is shared, or of a file, outlives it:
-// who has it still moves it.
+// numa_maps had and was not searched yet. What is shared, or of a file, outlives the
+// process: other processes that have it still move it.
 func (r *run) ended(pid int) {
 	if pid == 0 {
 		return
@@ -250,7 +249,7 @@ func (r *run) ended(pid int) {
 				t.lose(p)
 			}
 		}
-		if !l.scanning { // else who scans comes here again
+		if !l.scanning { // otherwise the scanning worker comes here again
 			l.end()
 			l.pass.lose(&t)
 		}
@@ -258,9 +257,9 @@ func (r *run) ended(pid int) {
 	t.addTo(&r.res)
 }
 
-// lose counts private memory that a pass has not come to, and ends it.
+// lose counts private memory that a pass has not reached, and ends the pass.
 func (p *pass) lose(t *tally) {
-	if p == nil || p.of.hot { // what of it is hot is not known
+	if p == nil || p.of.hot { // how much of it is hot is unknown
 		return
 	}
 	for _, a := range p.areas {
@@ -272,7 +271,7 @@ func (p *pass) lose(t *tally) {
 }
 
 // refuse leaves a process that may not be moved, and counts its pages: those that were
-// found, and those that numa_maps has and that nobody looked for yet.
+// found, and those that numa_maps has and that were not searched yet.
 func (r *run) refuse(pid int, err error) {
 	if r.j.refused[pid] == nil {
 		r.j.refused[pid] = err
@@ -292,14 +291,14 @@ func (r *run) refuse(pid int, err error) {
 			r.remember(p)
 		}
 		t.addTo(&r.res)
-		if !l.scanning { // else who scans comes here again
+		if !l.scanning { // otherwise the scanning worker comes here again
 			l.end()
 			r.leaveRest(l.pass, why)
 		}
 	}
 }
 
-// leaveRest counts what a pass would still come to, and ends it.
+// leaveRest counts what a pass would still reach, and ends the pass.
 func (r *run) leaveRest(p *pass, why string) {
 	if p == nil {
 		return
@@ -314,7 +313,7 @@ func (r *run) leaveRest(p *pass, why string) {
 	p.at = len(p.areas)
 }
 
-// refusedAll is why when no process could be moved.
+// refusedAll is the reason when no process could be moved.
 func (r *run) refusedAll() error {
 	var first error
 	for _, pid := range r.plan.pids {
@@ -329,5 +328,5 @@ func (r *run) refusedAll() error {
 	return first
 }
 
-// kindOfRefused is what memory counts as of which no kind is told.
+// kindOfRefused is the kind under which memory of unknown kind is counted.
 const kindOfRefused = migration.Anon

@@ -17,7 +17,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// liveRun is a run on this machine for which every page is elsewhere.
+// liveRun is a run on this machine that treats every page as elsewhere.
 func liveRun(t *testing.T, pid int) *run {
 	t.Helper()
 	m, err := NewMover(unix.NewLive(), Config{Shared: true})
@@ -29,8 +29,8 @@ func liveRun(t *testing.T, pid int) *run {
 	return r
 }
 
-// TestLiveCache finds the cached pages of a file that nobody maps, and moves them to
-// where they are.
+// TestLiveCache finds the cached pages of a file that no process maps, and moves them to
+// the node where they are.
 func TestLiveCache(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	if err := os.WriteFile(path, make([]byte, unit.MiB), 0o600); err != nil {

@@ -17,21 +17,21 @@ type mapping struct {
 	// sure says that numa_maps has exactly this mapping. If not, its counts are a guess,
 	// and the pages themselves must be asked.
 	sure bool
-	// unsized: a mapping that is not sure, and may be of huge pages of the pool. Then
-	// nothing tells the size of its pages.
+	// unsized: a mapping that is not sure, and may be of huge pages of the pool. Then the
+	// size of its pages is unknown.
 	unsized bool
 }
 
 // mostReadings is how often the two files are read until they agree. A program that maps
-// and unmaps all the time may never let them: what does not agree then is not sure, and
-// costs a walk through its addresses.
+// and unmaps all the time may never let them. A mapping that does not agree then is not
+// sure, and costs a walk through its addresses.
 const mostReadings = 3
 
 // readMappings joins maps, which knows the ends and the files, with numa_maps, which
-// knows the pages. The kernel shows the two one after the other, and the process goes on
-// meanwhile: a mapping grows, shrinks, splits, or merges with its neighbour
-// (vma_merge in mm/mmap.c), so that it begins elsewhere in the second file. Mappings are
-// therefore matched by overlap.
+// knows the pages. The kernel shows the two one after the other, and the process runs
+// meanwhile: a mapping grows, shrinks, splits, or merges with its neighbour (vma_merge in
+// mm/mmap.c), so that it begins elsewhere in the second file. Mappings are therefore
+// matched by overlap.
 func readMappings(buf *unix.Buffer, numaMaps, maps string) ([]mapping, error) {
 	const need = "CAP_SYS_PTRACE"
 	for n := 1; ; n++ {
@@ -49,14 +49,14 @@ func readMappings(buf *unix.Buffer, numaMaps, maps string) ([]mapping, error) {
 	}
 }
 
-// joinMappings gives each mapping of maps the lines of numa_maps that begin in it, or in
-// front of it where no mapping is any more: they may have reached into it. So each line
-// counts once. A mapping is sure if a single line begins where it does.
+// joinMappings gives each mapping of maps the lines of numa_maps that begin in it, or
+// before it where there is no longer a mapping: those may have reached into it. So each
+// line counts once. A mapping is sure if a single line begins where it does.
 func joinMappings(lines []procfs.VMA, areas []procfs.Area) (all []mapping) {
 	lines = newest(lines, func(v procfs.VMA) uint64 { return v.Start })
 	wasHuge := false // the line before
 	for _, a := range apart(areas) {
-		if a.Path == "[vsyscall]" { // the kernel's own, and not in numa_maps
+		if a.Path == "[vsyscall]" { // the kernel's own page, and not in numa_maps
 			continue
 		}
 		n := 0
@@ -107,8 +107,8 @@ func plus(sum, v procfs.VMA) procfs.VMA {
 }
 
 // newest leaves out what a later line covers. The kernel prints some mappings, lets the
-// process go on, and looks for the mapping at the address where it stopped: one that has
-// grown downwards meanwhile is printed again, as it is now.
+// process run, and looks for the mapping at the address where it stopped. A mapping that
+// has grown downwards meanwhile is printed again, as it is now.
 func newest[T any](all []T, start func(T) uint64) (kept []T) {
 	for _, one := range all {
 		for len(kept) > 0 && start(kept[len(kept)-1]) >= start(one) {

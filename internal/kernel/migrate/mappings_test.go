@@ -20,7 +20,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// joined prints what join came to: "1000-4000 sure 3, 5000-6000 ? 0", pages on node 0.
+// joined prints the result of join: "1000-4000 sure 3, 5000-6000 ? 0", pages on node 0.
 func joined(t *testing.T, numaMaps, maps string) string {
 	t.Helper()
 	lines, err1 := procfs.ParseNumaMaps([]byte(numaMaps))
@@ -73,8 +73,8 @@ func TestDecisionJoin(t *testing.T) {
 	}
 }
 
-// space is an address space of 64 pages: which mapping each is of, 0 for none. Pages of a
-// mapping are all there, on node 0 if the mapping's number is odd.
+// space is an address space of 64 pages: the mapping of each, 0 for none. The pages of a
+// mapping are all present, on node 0 if the mapping's number is odd.
 type space [64]int
 
 func (s space) each(f func(from, to, of int)) {
@@ -120,7 +120,7 @@ func (s *space) change(r *rand.Rand) {
 }
 
 // TestPropertyNoPageIsSkipped: whatever a process does to its mappings between the two
-// readings, a page that was on node 0 all the time is in a mapping that is gone through.
+// readings, a page that was on node 0 all the time is in a mapping that is searched.
 func TestPropertyNoPageIsSkipped(t *testing.T) {
 	sure := 0
 	for seed := range uint64(20000) {
@@ -159,8 +159,8 @@ func TestPropertyNoPageIsSkipped(t *testing.T) {
 	}
 }
 
-// A process maps and unmaps next to a stable mapping each time that it is read: all of
-// the stable one is moved, whatever can be seen.
+// A process maps and unmaps next to a stable mapping each time that it is read. All of
+// the stable mapping is moved, whatever can be seen.
 func TestMergedBetweenReadings(t *testing.T) {
 	for _, show := range []see{all, {pagemap: true}, {}} {
 		s := newSim()
@@ -175,7 +175,7 @@ func TestMergedBetweenReadings(t *testing.T) {
 	}
 }
 
-// churn maps and unmaps next to a stable mapping, as fast as it goes, until it is killed.
+// churn maps and unmaps next to a stable mapping, as fast as it can, until it is killed.
 // Nothing else maps there: the hole was cut out of the mapping.
 func churn(mem []byte) {
 	const hole = 8 * smallPage
@@ -195,8 +195,8 @@ func churn(mem []byte) {
 }
 
 // TestLiveChurn is the same with a real process: a single reading has all of the stable
-// mapping, or knows that it does not. Where only one node is, its pages are found as if
-// node 9 were their home.
+// mapping, or knows that it does not. On a machine with one node, its pages are searched
+// as if node 9 were their target.
 func TestLiveChurn(t *testing.T) {
 	const size, hole = 40 << 20, 8 * smallPage
 	h := holds(t, nil, fmt.Sprintf("churn:%d", size))

@@ -22,8 +22,8 @@ import (
 type Config struct {
 	// Pager is nil for the kernel's.
 	Pager unix.Pager
-	// Shared moves pages that other processes map too (CAP_SYS_NICE). Their other
-	// users then find them on our node.
+	// Shared also moves pages that other processes map (CAP_SYS_NICE). Those processes
+	// then find them on our node.
 	Shared bool
 	// Clock is nil for the machine's own.
 	Clock Clock
@@ -38,18 +38,18 @@ type Mover struct {
 	sleep  func(context.Context, time.Duration) // of the machine's time
 	finder finder
 	buf    unix.Buffer
-	pass   map[int]*pass // by pid: where it stopped
-	// journeys have what processes share.
+	pass   map[int]*pass // by pid: where the last call stopped
+	// journeys have the state that processes share.
 	journeys []*journey
 	moves    int         // calls of Move so far
 	nodes    *frameNodes // nil: unknown
 }
 
-// passLife is how many calls of Move a pass is kept for without being used: its
-// process ended, or its workload is not moved any more. Several workloads take turns.
+// passLife is the number of calls of Move after which an unused pass is dropped: its
+// process ended, or its workload is no longer moved. Several workloads take turns.
 const passLife = 64
 
-// NewMover wants the running kernel.
+// NewMover needs the running kernel.
 func NewMover(live unix.Live, cfg Config) (*Mover, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("move pages: only the running kernel can be acted upon (%w)", unix.ErrNotSupported)
@@ -74,11 +74,11 @@ func newMover(root unix.Root, cfg Config) *Mover {
 	return m
 }
 
-// Move moves pages of the processes to req.To until all were gone through, the budget
-// is used up, or ctx is done. What is left to do then goes on in the next call, where
-// this one stopped. A ctx whose deadline has passed already still moves one batch, or
-// short turns would never get anywhere. The error is for what makes going on useless;
-// what was moved until then is in the result all the same.
+// Move moves pages of the processes to req.To until all were gone through, the budget is
+// used up, or ctx is done. The next call continues where this one stopped. A ctx whose
+// deadline has passed already still moves one batch: otherwise short turns would make no
+// progress. The error means that continuing is useless; the result still has what was
+// moved until then.
 func (m *Mover) Move(ctx context.Context, req Request) (migration.Result, error) {
 	if req.To.IsEmpty() {
 		return migration.Result{}, errors.New("move pages: no node to move to")
@@ -119,7 +119,7 @@ func (m *Mover) ask(pid int, addrs []uintptr, where []int32) error {
 	return nil
 }
 
-// explain tells what the errnos of the whole call mean (kernel_move_pages and
+// explain turns the errnos of the whole call into errors (kernel_move_pages and
 // do_pages_move in mm/migrate.c).
 func (m *Mover) explain(pid int, to string, err error) error {
 	object := fmt.Sprintf("pages of process %d", pid)
@@ -129,7 +129,7 @@ func (m *Mover) explain(pid int, to string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, sys.EINVAL): // find_mm_struct: it has let go of its memory, it is ending
+	case errors.Is(err, sys.EINVAL): // find_mm_struct: it has released its memory, it is ending
 		return fmt.Errorf("move %s: it is ending (%w)", object, unix.ErrGone)
 	case errors.Is(err, sys.EACCES) && pid == 0:
 		return fmt.Errorf("move %s: %w: the cpuset.mems that we run in does not have all of nodes %s (%w)", object, err, to, unix.ErrNotPermitted)
@@ -151,7 +151,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			<-timer.C // turns that are over may still have a batch to wait for
+			<-timer.C // a turn that is over may still have to wait for a batch
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (c machineClock) Now() time.Duration { return time.Since(c.began) }
 func (machineClock) Name() string         { return "monotonic clock" }
 func (machineClock) How() unit.Source     { return unit.HowMeasured }
 
-// aimAt notes which nodes' pages are to be moved.
+// aimAt notes the nodes from which pages are to be moved.
 func (r *run) aimAt(from, to set.NodeSet) {
 	r.req.From, r.req.To = from, to
 	r.away = make([]bool, mostNodes)
@@ -177,7 +177,7 @@ func (r *run) aimAt(from, to set.NodeSet) {
 // mostNodes is more than Linux has (NODES_SHIFT is 10 at most).
 const mostNodes = 1 << 10
 
-// elsewhere says that a page on this node is to be moved.
+// elsewhere reports that a page on this node is to be moved.
 func (r *run) elsewhere(node int) bool {
 	if node < len(r.away) {
 		return r.away[node]
@@ -185,7 +185,7 @@ func (r *run) elsewhere(node int) bool {
 	return migration.Elsewhere(node, r.req.From, r.req.To)
 }
 
-// home says that a status is a node the page may stay on.
+// home reports that a status is a node on which the page may stay.
 func (r *run) home(status int32) bool { return status >= 0 && !r.elsewhere(int(status)) }
 
 // end is the result of a run.
@@ -210,7 +210,7 @@ func (r *run) end() (migration.Result, error) {
 	return r.res, r.err
 }
 
-// overWhy is what of MaxStall cannot be had, by the classes that were moved.
+// overWhy says which part of MaxStall cannot be kept, by the classes that were moved.
 func (r *run) overWhy() string {
 	if r.res.Over == 0 {
 		return ""

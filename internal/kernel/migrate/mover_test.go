@@ -52,8 +52,8 @@ func TestMovesEverything(t *testing.T) {
 	}
 }
 
-// One address moves a huge page: the other 511 must not be passed, whether the kernel
-// says what is huge or not.
+// One address moves a huge page. The other 511 must not be passed, whether the kernel
+// shows which pages are huge or not.
 func TestHugePagesByTheirHead(t *testing.T) {
 	for _, show := range []see{all, {pagemap: true}, {}} {
 		s := newSim()
@@ -131,7 +131,7 @@ func TestBudgetAndResume(t *testing.T) {
 	}
 }
 
-// What a pass was begun for is part of it.
+// The nodes for which a pass was begun are part of it.
 func TestOtherAimBeginsAnew(t *testing.T) {
 	s := newSim()
 	s.fill(7, s.area(7, hugePage, simArea{}), 100, 0)
@@ -160,7 +160,7 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 }
 
-// The kernel may give up midway and leave the statuses after that unset.
+// The kernel may give up midway and leave the remaining statuses unset.
 func TestAbortedCalls(t *testing.T) {
 	s := newSim()
 	s.fill(7, s.area(7, 4*hugePage, simArea{}), 2000, 0)
@@ -323,7 +323,7 @@ func TestMaxStallOfARun(t *testing.T) {
 	}
 }
 
-// The rate is held by the clock, whatever looking for pages and calls take of it.
+// The rate is held by the clock, however long searches and calls take.
 func TestRateIsHeld(t *testing.T) {
 	for _, rate := range []unit.Bytes{10 * unit.MiB, 40 * unit.MiB, 100 * unit.MiB} {
 		for _, workers := range []int{1, 3} {
@@ -370,8 +370,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// Workloads take turns, and each turn may be over before it has begun: every call still
-// gets somewhere, and none starts another's pass anew.
+// Workloads take turns, and each turn may be over before it has begun. Every call still
+// makes progress, and none restarts another workload's pass.
 func TestTurnsThatAreTooShort(t *testing.T) {
 	s := newSim()
 	s.fill(7, s.area(7, 4*hugePage, simArea{}), 2047, 0)
@@ -391,8 +391,8 @@ func TestTurnsThatAreTooShort(t *testing.T) {
 	}
 }
 
-// TestSparseMapping is 1 GiB of address space with 3 pages in it: what is not there
-// must not be asked for page by page.
+// TestSparseMapping is 1 GiB of address space with 3 pages in it: missing pages must not
+// be asked for one by one.
 func TestSparseMapping(t *testing.T) {
 	s := newSim()
 	at := s.area(7, 1<<30, simArea{})
@@ -416,8 +416,8 @@ func (f pagerFunc) MovePages(pid int, addrs []uintptr, nodes, status []int32, fl
 	return f(pid, addrs, nodes, status, flags)
 }
 
-// TestLive moves a real process's pages to node 0. Where that is the only node nothing
-// is to do, and exactly that must come out.
+// TestLive moves a real process's pages to node 0. Where that is the only node there is
+// nothing to do, and the result must say exactly that.
 func TestLive(t *testing.T) {
 	sleep := exec.Command("sleep", "600")
 	if err := sleep.Start(); err != nil {
@@ -442,8 +442,8 @@ func TestLive(t *testing.T) {
 	liveCalls(t, pid)
 }
 
-// liveCalls finds the process's pages, as if node 9 were their home, and moves them to
-// where they are.
+// liveCalls finds the process's pages, as if node 9 were their target, and moves them to
+// the node where they are.
 func liveCalls(t *testing.T, pid int) {
 	m, _ := NewMover(unix.NewLive(), Config{})
 	r := newRun(context.Background(), m, Request{PIDs: []int{pid}, To: set.FromNodes(9), Budget: NoBudget})

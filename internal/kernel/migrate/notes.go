@@ -8,7 +8,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// alike are problems of one sort, of which only the first are told one by one.
+// alike counts problems of one sort, of which only the first are reported one by one.
 type alike struct {
 	last int // in Problems
 	told int
@@ -17,7 +17,7 @@ type alike struct {
 
 const mostAlike = 3
 
-// problem tells of something; sort says what it is alike to.
+// problem reports something; sort groups similar problems.
 func (r *run) problem(sort, format string, args ...any) {
 	a := r.alike[sort]
 	if a == nil {
@@ -48,7 +48,7 @@ func sortOf(what string, err error) string {
 	return what
 }
 
-// sum says how many more there were of each sort.
+// sum appends how many more there were of each sort.
 func (r *run) sum() {
 	for _, a := range r.alike {
 		if a.more > 0 {

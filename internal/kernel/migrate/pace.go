@@ -8,18 +8,18 @@ import (
 	"homenode/internal/unit"
 )
 
-// pacer holds a rate: a batch is due when what was moved before it, and itself, would
-// have been moved at that rate.
+// pacer holds a rate: a batch is due when everything moved before it, and the batch
+// itself, would have been moved at that rate.
 //
 //  1. A batch is begun so that it ends when it is due.
-//  2. Time lost, to looking for pages or to a slow call, is caught up, but never at
+//  2. Time lost, to searching for pages or to a slow call, is caught up, but never at
 //     more than twice the rate.
-//  3. Of a longer loss only a second is: who asked for a rate did not ask for a minute
-//     at twice of it.
+//  3. Of a longer loss only a second is caught up: a minute at twice the rate is not what
+//     the caller asked for.
 type pacer struct {
 	rate unit.Bytes // a second; 0: unlimited
 	from time.Duration
-	done unit.Bytes    // begun since, less what did not move
+	done unit.Bytes    // begun since then, less what did not move
 	last time.Duration // when the last batch was begun
 	size unit.Bytes    // of it
 }
@@ -40,7 +40,7 @@ func (p *pacer) most() unit.Bytes {
 	return max(1, p.rate/batchShare)
 }
 
-// wait is how long a batch must still wait that will take so long.
+// wait is how long a batch that takes so long must still wait.
 func (p *pacer) wait(now time.Duration, size unit.Bytes, takes time.Duration) time.Duration {
 	if p.rate == 0 {
 		return 0

@@ -10,8 +10,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// TestPacer: time lost is caught up, within the rate over all and never at more than
-// twice of it.
+// TestPacer: time lost is caught up, within the rate overall and never at more than twice
+// the rate.
 func TestPacer(t *testing.T) {
 	const rate = 100 * unit.MiB
 	for seed := range uint64(50) {
@@ -24,7 +24,7 @@ func TestPacer(t *testing.T) {
 			size := unit.Bytes(1+r.IntN(2000)) * 4096
 			takes := time.Duration(r.IntN(5)) * time.Millisecond
 			if i == 100 {
-				now += time.Second // looking for pages
+				now += time.Second // searching for pages
 				burstFrom, burstBytes = now, 0
 			}
 			for w := p.wait(now, size, takes); w > 0; w = p.wait(now, size, takes) {

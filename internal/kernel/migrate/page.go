@@ -16,8 +16,8 @@ const (
 	hugePage  = 2 << 20 // bytes; PMD size on x86-64 and on arm64 with 4 KiB pages
 )
 
-// page is what the kernel is given one address of: a small page, or a huge one by its
-// first byte.
+// page is what one address stands for in a call: a small page, or a huge one by its first
+// byte.
 type page struct {
 	addr uint64
 	size uint64 // bytes
@@ -25,13 +25,13 @@ type page struct {
 	// looks like a transparent huge page, but the kernel hides whether it is one.
 	looks bool
 	area  *area // of a process; nil: of a file that is mapped here
-	// shared is its frame when other mappings may have it too; 0: they have not, or the
-	// kernel hides it.
+	// shared is its frame when other mappings may share it. 0: none does, or the kernel
+	// hides it.
 	shared  uint64
-	claimed bool // so that nobody else moves it, by its key
+	claimed bool // by its key, so that no other worker moves it
 }
 
-// class is what pages have in common that are moved in one call.
+// class is what the pages of one call have in common.
 type class struct {
 	size uint64
 	pool bool // hugetlb
@@ -48,7 +48,7 @@ func (p *page) class() class {
 	return class{size: p.size}
 }
 
-// noun is a page of this class for people.
+// noun is the name of a page of this class in texts.
 func (c class) noun() string {
 	if c.size >= hugePage {
 		return "huge page of " + unit.Bytes(c.size).String()
@@ -56,14 +56,13 @@ func (c class) noun() string {
 	return "page of " + unit.Bytes(c.size).String()
 }
 
-// mayBeSplit says of a transparent huge page that its first address does not speak for
+// mayBeSplit reports that the first address of a transparent huge page may not stand for
 // all of it.
 func (p page) mayBeSplit() bool {
 	return p.area != nil && p.kind != migration.Hugetlb && p.size > p.area.size
 }
 
-// smalls are the small pages of something that looked like a huge one, from the one at
-// index first on.
+// smalls are the small pages of what looked like a huge one, beginning at index first.
 func (p page) smalls(first int) []page {
 	small := p.area.size
 	kind := p.kind
@@ -88,14 +87,14 @@ func bytesOf(pages []page) (sum unit.Bytes) {
 	return sum
 }
 
-// outlives says that a page may remain when the process ends: it is a file's, shared
-// memory, or another process's too.
+// outlives reports that a page may remain when the process ends: it belongs to a file, to
+// shared memory, or to another process too.
 func (p page) outlives() (yes bool) {
 	p.keys(func(pageKey) { yes = true })
 	return yes
 }
 
-// tally is what became of pages.
+// tally is the outcome of pages.
 type tally struct {
 	moved, gone sums
 	failed      map[reason]unit.Bytes
@@ -148,16 +147,16 @@ func (t tally) addTo(res *migration.Result) (moved unit.Bytes) {
 	return moved
 }
 
-// LeftForeign is the reason of pages that were left because of Request.LeaveForeign:
-// the only one that a person asked for.
+// LeftForeign is the reason of pages that were left because of Request.LeaveForeign. It
+// is the only reason that the user asked for.
 const LeftForeign = "left: processes outside of it use it too"
 
-// noPool is a reason that is no errno.
+// noPool is a reason that is not an errno.
 func noPool(nodes string, c class) string {
 	return fmt.Sprintf("no free %s on node %s", c.noun(), nodes)
 }
 
-// name is an errno's, for people.
+// name is an errno's name for texts.
 func name(status int32) string {
 	if n := sys.ErrnoName(sys.Errno(-status)); n != "" {
 		return n

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// fileID is how a mapping and a file are found to be of one another.
+// fileID matches a mapping with a file.
 type fileID = pagecache.ID
 
 // pageCache is kernel/pagecache as a finder.

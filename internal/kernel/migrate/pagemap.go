@@ -15,17 +15,17 @@ import (
 // entry is a page's word in /proc/PID/pagemap (since 2.6.25;
 // Documentation/admin-guide/mm/pagemap.rst):
 //
-//	bits 0-54 frame number (0 without CAP_SYS_ADMIN, since 4.2) · 56 mapped by nobody
-//	else · 61 of a file, or shared memory · 62 swapped out · 63 present
+//	bits 0-54 frame number (0 without CAP_SYS_ADMIN, since 4.2) · 56 mapped by no
+//	other mapping · 61 of a file, or shared memory · 62 swapped out · 63 present
 type entry uint64
 
 func (e entry) present() bool { return e>>63&1 == 1 }
 func (e entry) swapped() bool { return e>>62&1 == 1 }
 
-// file says that it is a page of a file or of shared memory; else it is private.
+// file reports a page of a file or of shared memory; otherwise it is private.
 func (e entry) file() bool { return e>>61&1 == 1 }
 
-// exclusive says that no other mapping has the page.
+// exclusive reports that no other mapping has the page.
 func (e entry) exclusive() bool { return e>>56&1 == 1 }
 
 // pfn is the frame; false when the kernel hides it.
@@ -49,8 +49,8 @@ func openPagemap(root unix.Root, pid int) (*pagemap, error) {
 	return &pagemap{f: f, page: uint64(unix.PageSize())}, nil
 }
 
-// read fills into with the pages from start on, and returns how many there were:
-// fewer where the address space ends, none of a process that is ending.
+// read fills into with the pages from start on, and returns their number: fewer where the
+// address space ends, none of a process that is ending.
 func (p *pagemap) read(start uint64, into []entry) (int, error) {
 	if len(into) == 0 {
 		return 0, nil
@@ -65,8 +65,8 @@ func (p *pagemap) read(start uint64, into []entry) (int, error) {
 
 func (p *pagemap) close() { _ = p.f.Close() }
 
-// ending turns the end of pagemap into ErrGone: a process without memory has none
-// (pagemap_read in fs/proc/task_mmu.c returns 0).
+// ending turns the end of pagemap into ErrGone: for a process without memory pagemap_read
+// in fs/proc/task_mmu.c returns 0.
 func ending(err error) error {
 	if errors.Is(err, io.EOF) {
 		return unix.ErrGone
@@ -74,10 +74,10 @@ func ending(err error) error {
 	return err
 }
 
-// frames reads what the kernel says of page frames.
+// frames reads the kernel's flags of page frames.
 type frames struct{ f *os.File }
 
-// openFrames wants CAP_SYS_ADMIN.
+// openFrames needs CAP_SYS_ADMIN.
 func openFrames(root unix.Root) (*frames, error) {
 	path := root.Path("/proc/kpageflags")
 	f, err := os.Open(path)
@@ -94,7 +94,7 @@ const (
 	frameTHP  = 1 << 22
 )
 
-// thpHead says whether a frame is the first of a transparent huge page.
+// thpHead reports whether a frame is the first of a transparent huge page.
 func (f *frames) thpHead(pfn uint64) (bool, error) {
 	flags, err := f.flags(pfn)
 	return flags&frameTHP != 0 && flags&frameHead != 0, err

@@ -13,16 +13,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// pass is one way through a process's mappings.
+// pass is one walk through a process's mappings.
 type pass struct {
 	start uint64 // of the process, in ticks: a pid may be reused
 	of    aim
-	used  int     // the last Move that went on with it
+	used  int     // the last Move that continued it
 	areas []*area // ascending
 	at    int     // the first that is not done
 }
 
-// aim is what a pass was begun for; another one begins a new pass.
+// aim is the purpose of a pass; another aim begins a new pass.
 type aim struct {
 	from, to     set.NodeSet
 	leaveForeign bool
@@ -38,10 +38,10 @@ type area struct {
 	start      uint64 // bytes
 	next, end  uint64 // what is not done yet
 	size       uint64 // of its pages, bytes
-	elsewhere  uint64 // pages, by numa_maps when the pass began
+	elsewhere  uint64 // pages, by numa_maps at the beginning of the pass
 	sure       bool   // numa_maps has this very mapping: elsewhere is all there was
 	found      uint64 // of them
-	taken      uint64 // of these, what was handed out and has not come back
+	taken      uint64 // of these, pages that were handed out and have not come back
 	kind       migration.Kind
 	mostlyAnon bool   // a file's, but by numa_maps most pages are private copies
 	file       fileID // zero: none
@@ -49,9 +49,9 @@ type area struct {
 	foreign    bool   // a file that is to be left: only private copies are moved
 }
 
-// rewind makes the pass go on with a page that was found but not done.
+// rewind makes the pass continue with a page that was found but not done.
 func (p page) rewind() {
-	if p.area == nil || p.area.pass == nil { // a file's: its window is gone through again
+	if p.area == nil || p.area.pass == nil { // a file's: its window is searched again
 		return
 	}
 	p.area.next, p.area.found = min(p.area.next, p.addr), 0
@@ -142,7 +142,7 @@ func (r *run) area(pid int, m mapping) *area {
 	return a
 }
 
-// ofFile notes of which file a mapping is; false when all of it is left to others.
+// ofFile notes the file of a mapping; false when all of it is left to others.
 func (r *run) ofFile(pid int, m mapping, a *area) bool {
 	a.file = pagecache.IDOf(r.m.root, pid, m.Area)
 	left := r.j.foreign[a.file]

@@ -17,17 +17,17 @@ import (
 	"homenode/internal/unit"
 )
 
-// plan is what a run goes through: the processes, those that were forked meanwhile,
-// then the files.
+// plan is the order of a run: the processes, those that were forked meanwhile, then the
+// files.
 type plan struct {
 	pids   []int
 	at     int
 	rounds int // of listing processes anew
 	fileAt int
-	files  bool // it is at them
+	files  bool // it has reached the files
 }
 
-// mostRounds bounds a race with a program that forks faster than it is moved.
+// mostRounds bounds a race with a program that forks faster than its processes are moved.
 const mostRounds = 4
 
 // open opens the next lane, without the lock meanwhile.
@@ -49,7 +49,7 @@ func (r *run) open(w *worker) {
 	case err == nil && src != nil:
 		w.lane = &lane{pid: src.pid(), source: src, pass: passIn(src)}
 		r.lanes = append(r.lanes, w.lane)
-	case err != nil && r.patient.Err() != nil: // goOn says why
+	case err != nil && r.patient.Err() != nil: // goOn sets the reason
 	case err == nil:
 		r.over = pid == nobody && r.plan.at == len(r.plan.pids)
 	case pid != nobody && errors.Is(err, unix.ErrGone):
@@ -64,14 +64,14 @@ func (r *run) open(w *worker) {
 	r.changed.Broadcast()
 }
 
-// loseBefore counts what an earlier call had still to come to of a process that ended.
+// loseBefore counts what an earlier call had not yet reached of a process that ended.
 func (r *run) loseBefore(pid int) {
 	var t tally
 	r.m.pass[pid].lose(&t)
 	t.addTo(&r.res)
 }
 
-// passIn is the pass that a source goes through; nil of files.
+// passIn is the pass of a source; nil for files.
 func passIn(s source) *pass {
 	if p, ok := s.(*process); ok {
 		return p.p
@@ -106,7 +106,7 @@ func (r *run) opened(pid int) (source, error) {
 	return r.nextFile()
 }
 
-// forked lists the processes anew and says whether there are more.
+// forked lists the processes anew and reports whether there are more.
 func (r *run) forked() bool {
 	if r.req.Again == nil || r.plan.rounds == mostRounds {
 		return false
@@ -132,8 +132,8 @@ func (r *run) forked() bool {
 	return true
 }
 
-// unseen counts the resident memory of a process whose mappings may not be read: on
-// which nodes it is, and of which kind, is not told.
+// unseen counts the resident memory of a process whose mappings may not be read: its
+// nodes and kinds are unknown.
 func (r *run) unseen(pid int, err error) {
 	var buf unix.Buffer
 	data, err2 := buf.ReadFile(r.m.proc(pid, "statm"))
@@ -145,8 +145,8 @@ func (r *run) unseen(pid int, err error) {
 	}
 }
 
-// list finds the files that the processes have, unless that was done of late. Only
-// being cancelled ends it: half a list is none.
+// list finds the files that the processes have, unless that was done recently. Only a
+// cancellation ends it: half a list is useless.
 func (r *run) list() error {
 	r.mu.Lock()
 	pids := slices.Clone(r.plan.pids)
@@ -167,7 +167,7 @@ func (r *run) list() error {
 	return nil
 }
 
-// leave notes which files are left to others; what was counted of them stays.
+// leave notes the files that are left to others; what was counted of them stays.
 func (j *journey) leave(files []cachedFile, foreign bool) {
 	old := j.foreign
 	j.foreign = map[fileID]*foreignFile{}
@@ -193,7 +193,7 @@ func (r *run) nextFile() (source, error) {
 		}
 		if left := r.j.foreign[f.ids[0]]; left != nil {
 			if !r.leaveFile(f, left) {
-				return &file{r: r, f: f}, nil // after some of these goOn ends it
+				return &file{r: r, f: f}, nil // after some of these goOn ends the run
 			}
 			r.j.finished(f)
 			if r.ctx.Err() != nil {
@@ -211,9 +211,9 @@ func (r *run) nextFile() (source, error) {
 	return nil, nil
 }
 
-// leaveFile counts the cached pages of a file that is left, without touching them:
-// on which nodes those are that the processes do not map is not told, and all count.
-// False when the time is over before.
+// leaveFile counts the cached pages of a file that is left, without touching them. The
+// nodes of those that the processes do not map are unknown, and all count. It returns
+// false when the time is over before.
 func (r *run) leaveFile(f cachedFile, left *foreignFile) bool {
 	var cached unit.Bytes
 	v, err := r.m.finder.open(f, r.j.from(f), func(uint64) bool {
@@ -245,7 +245,7 @@ func (r *run) leaveFile(f cachedFile, left *foreignFile) bool {
 	return true
 }
 
-// unwind makes the passes go on with what was found and not done.
+// unwind makes the passes continue with what was found and not done.
 func (r *run) unwind() {
 	for _, l := range r.lanes {
 		for _, p := range l.drain() {
@@ -259,7 +259,7 @@ func (r *run) unwind() {
 	}
 }
 
-// another is a node for pages that the ones tried had no room for.
+// another is a node for pages that had no room on the nodes tried so far.
 func (r *run) another(b *batch, n int, tried set.NodeSet) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

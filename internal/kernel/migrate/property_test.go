@@ -16,8 +16,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// TestEveryPageOnce is the property: each page that was elsewhere, and no other, ends
-// in exactly one of the counts, and what moved is what a brute-force twin moves.
+// TestEveryPageOnce is the property: each page that was elsewhere, and no other, ends in
+// exactly one of the counts, and what moved is what a brute-force twin moves.
 func TestEveryPageOnce(t *testing.T) {
 	for seed := range seeds() {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -53,7 +53,7 @@ func TestEveryPageOnce(t *testing.T) {
 	}
 }
 
-// seeds is 40, or what HOMENODE_SEEDS says.
+// seeds is 40, or the value of HOMENODE_SEEDS.
 func seeds() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("HOMENODE_SEEDS"), 10, 32); err == nil {
 		return n
@@ -118,7 +118,7 @@ func behaving(r *rand.Rand, f *frame, i int) *frame {
 	return f
 }
 
-// twin says what has to come out: each page on its own.
+// twin returns the expected result: each page on its own.
 func (s *sim) twin(req Request) (want counts, home int) {
 	seen := map[*frame]bool{}
 	for _, space := range s.spaces {

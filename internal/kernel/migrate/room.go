@@ -13,15 +13,15 @@ import (
 	"homenode/internal/unit"
 )
 
-// room is what the target nodes have left.
+// room is the free memory of the target nodes.
 type room struct {
 	root unix.Root
 	buf  unix.Buffer
 	to   set.NodeSet
 	free map[int]unit.Bytes // by node, an estimate from the beginning on
-	// pool has the free huge pages of hugetlb, from the first asked for on. Beyond them
-	// Linux may take one from its free memory (alloc_migrate_hugetlb_folio): it is
-	// tried, and the refusal is the answer.
+	// pool has the free huge pages of hugetlb, from the first request on. Beyond them
+	// Linux may take one from its free memory (alloc_migrate_hugetlb_folio): it is tried,
+	// and the refusal is the answer.
 	pool map[slot]int
 	none map[slot]int // pages in a row that had no room
 	full map[slot]bool
@@ -33,8 +33,8 @@ type slot struct {
 	node  int
 }
 
-// noRoomLimit is how many pages in a row a node may refuse. A node at its low
-// watermark refuses some while kswapd makes room.
+// noRoomLimit is the number of pages in a row that a node may refuse before it counts as
+// full. A node at its low watermark refuses some while kswapd frees memory.
 const noRoomLimit = 64
 
 func newRoom(root unix.Root, to set.NodeSet) *room {
@@ -52,8 +52,8 @@ func newRoom(root unix.Root, to set.NodeSet) *room {
 	return r
 }
 
-// choose is the node with the most room for up to n pages, and for how many of them.
-// Taking from its estimate makes several nodes take turns.
+// choose returns the node with the most room for up to n pages, and for how many of them.
+// It subtracts from the estimate, so that several nodes take turns.
 func (r *room) choose(c class, n int, not set.NodeSet) (node, pages int, ok bool) {
 	for at := range r.to.Minus(not).All() {
 		s := slot{c, at}
@@ -92,8 +92,8 @@ func (r *room) take(c class, node, n int) {
 	}
 }
 
-// free1 is how many huge pages a node's pool has (hugepages-*kB/free_hugepages, since
-// 2.6.27 by node); none where it says nothing.
+// free1 is the number of free huge pages in a node's pool (hugepages-*kB/free_hugepages,
+// since 2.6.27 by node); none where the file is missing.
 func (r *room) free1(s slot) int {
 	if n, known := r.pool[s]; known {
 		return n
@@ -108,7 +108,7 @@ func (r *room) free1(s slot) int {
 	return r.pool[s]
 }
 
-// refused counts pages that a node had no room for, and says when it is full by that.
+// refused counts pages that a node had no room for, and reports when that makes it full.
 func (r *room) refused(c class, node, pages int) (full bool) {
 	s := slot{c, node}
 	r.none[s] += pages
@@ -121,7 +121,7 @@ func (r *room) refused(c class, node, pages int) (full bool) {
 
 func (r *room) accepted(c class, node int) { r.none[slot{c, node}] = 0 }
 
-// why is why pages of a class stay when no node has room for them.
+// why is the reason why pages of a class stay when no node has room for them.
 func (r *room) why(c class) string {
 	if c.pool {
 		return noPool(r.to.String(), c)

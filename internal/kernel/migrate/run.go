@@ -16,13 +16,12 @@ import (
 	"homenode/internal/unit"
 )
 
-// run is one Move. Workers take batches from it, move them, and settle what became of
-// them:
+// run is one Move. Workers take batches from it, move them, and record the results:
 //
 //	plan ─▶ lane: source ─scan▶ queues by class ─take▶ batch ─▶ worker: move_pages ─▶ settle
 //	                              ▲───── what only looked like a huge page ──────────────┘
 //
-// One worker at a time looks for pages of a lane, without holding the lock.
+// One worker at a time searches a lane for pages, without holding the lock.
 type run struct {
 	m   *Mover
 	ctx context.Context
@@ -37,16 +36,16 @@ type run struct {
 	began   time.Duration // by the clock
 	flying  map[int]int   // batches being moved, by pid
 	begun   int           // batches
-	late    int           // looks for pages after the deadline
+	late    int           // searches for pages after the deadline
 	extra   []batch       // to be moved before anything else is looked for
 	lanes   []*lane
 	opening bool // a worker opens the next lane
-	over    bool // the plan is at its end
+	over    bool // the plan is done
 	room    *room
 	pace    pacer
-	budget  unit.Bytes // that is left
+	budget  unit.Bytes // remaining
 	tried   map[class]bool
-	claims  keySet       // pages in a queue or on their way that other mappings may have
+	claims  keySet       // pages in a queue or being moved that other mappings may share
 	gone    map[int]bool // processes that ended
 	alike   map[string]*alike
 	away    []bool          // by node: its pages are to be moved
@@ -69,13 +68,13 @@ type batch struct {
 	pages []page
 	node  int
 	lane  *lane // nil: of extra
-	from  int   // its queue
+	from  int   // its queue in the lane
 }
 
 const (
 	scanAhead    = 4    // batches
 	leastAhead   = 4096 // pages: fewer make more queries
-	lateLooks    = 16   // without anything to move; each is at most lateLook
+	lateLooks    = 16   // searches without a page to move; each lasts lateLook at most
 	lateLook     = time.Second
 	progressEach = 200 * time.Millisecond
 	stillLimit   = 30 * time.Second // of sleep without the clock going on
@@ -108,7 +107,7 @@ func unique(pids []int) (all []int) {
 	return all
 }
 
-// wait makes the end of ctx wake who waits.
+// wait wakes the waiting workers at the end of ctx.
 func (r *run) wait() {
 	patient, cancel := context.WithCancel(context.WithoutCancel(r.ctx))
 	stop := context.AfterFunc(r.ctx, func() {
@@ -123,8 +122,8 @@ func (r *run) wait() {
 	r.ends = append(r.ends, func() { stop() }, cancel)
 }
 
-// patience is ctx, or after its deadline a little more: a short turn is to get
-// somewhere, too.
+// patience is ctx, or after its deadline a little more, so that even a short turn makes
+// progress.
 func (r *run) patience() (context.Context, context.CancelFunc) {
 	if r.ctx.Err() == nil {
 		return r.ctx, func() {}
@@ -146,9 +145,9 @@ func (r *run) close() {
 
 // take gives a worker its next batch; false when there is no more:
 //
-//  1. What others are at may bring something, at the end of it too.
-//  2. A budget that is spent on batches on their way may come back.
-//  3. What no node has room for is counted, and the next thing tried.
+//  1. What other workers are doing may bring more, also at the end of the plan.
+//  2. A budget that is spent on batches being moved may come back.
+//  3. Pages without room on any node are counted, and the next ones tried.
 func (r *run) take(w *worker) (batch, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,8 +212,8 @@ func (r *run) flights() (sum int) {
 	return sum
 }
 
-// settled waits until no batch of other processes is on its way: pages that several
-// have would be counted twice. False when it is over before.
+// settled waits until no batch of other processes is being moved: pages that several
+// processes share would be counted twice. It is false when the run is over before.
 func (r *run) settled(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,7 +232,7 @@ func (r *run) settled(pid int) bool {
 	return false
 }
 
-// want is how many pages a batch should have at most.
+// want is the most pages that a batch should have.
 func (r *run) want(c class) int {
 	n := r.j.sizer(c).pages()
 	n = min(n, int(min(r.pace.most(), r.budget)/unit.Bytes(c.size)))
@@ -262,14 +261,14 @@ func (r *run) paced(w *worker, b batch) bool {
 	return true
 }
 
-// cut takes a picked batch out of its queue and says where to; false when no node has
+// cut takes a picked batch out of its queue and sets its target; false when no node has
 // room for it.
 func (r *run) cut(w *worker, b *batch) bool {
 	node, n, ok := r.room.choose(b.class, len(b.pages), set.NodeSet{})
 	if ok {
 		b.pages = b.pages[:n]
 	}
-	w.pages = append(w.pages[:0], b.pages...) // their place in the queue is used again
+	w.pages = append(w.pages[:0], b.pages...) // their place in the queue is reused
 	b.pages = w.pages
 	r.drop(*b)
 	if !ok {
@@ -280,7 +279,7 @@ func (r *run) cut(w *worker, b *batch) bool {
 			r.remember(p)
 		}
 		t.addTo(&r.res)
-		r.changed.Broadcast() // who waits for all that is on its way waits for this too
+		r.changed.Broadcast() // a worker that waits for all batches waits for this one too
 		return false
 	}
 	b.node = node

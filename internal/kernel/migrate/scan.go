@@ -10,44 +10,44 @@ import (
 	"homenode/internal/migration"
 )
 
-// source is where pages to be moved are found, bit by bit.
+// source is where pages to be moved are found, part by part.
 type source interface {
-	pid() int // whose addresses they are; 0: our own
-	// scan looks for about so many pages. It may find none and yet have more.
+	pid() int // the process of the addresses; 0: our own
+	// scan searches for about so many pages. It may find none and yet have more.
 	scan(want int) (found, error)
 	close()
 }
 
-// found is what a scan came to.
+// found is the result of a scan.
 type found struct {
 	pages []page
-	left  tally // that are elsewhere and left there on purpose
+	left  tally // pages elsewhere that are left there on purpose
 	more  bool
 }
 
 // process finds the pages of a process:
 //
-//  1. Ask pagemap which pages are present: of a mapping of 1 TB with holes that takes
-//     a second or two, where move_pages would take minutes.
-//  2. Where it tells the frame of a page that nobody else maps, the frame tells the
-//     node: which memory is whose does not change.
-//  3. Ask move_pages on which nodes the others are.
-//  4. 2 MiB whose 512 pages are all elsewhere, on one node, may be a huge page: it is
-//     passed by its first page only (passing all is 20 times slower).
+//  1. Ask pagemap which pages are present: for a mapping of 1 TB with holes that takes a
+//     second or two, where move_pages would take minutes.
+//  2. Where pagemap shows the frame of a page with a single mapping, the frame gives the
+//     node: the node of a frame does not change.
+//  3. Ask move_pages for the nodes of the other pages.
+//  4. 2 MiB whose 512 pages are all elsewhere, on one node, may be a huge page: only its
+//     first page is passed (passing all is 20 times slower).
 type process struct {
 	r       *run
 	id      int
 	p       *pass
-	present *pagemap    // nil: it cannot be read; all pages are asked for
-	frames  *frames     // nil: it cannot be read
-	nodes   *frameNodes // nil: not known, or wrong
+	present *pagemap    // nil: unreadable; all pages are asked for
+	frames  *frames     // nil: unreadable
+	nodes   *frameNodes // nil: unknown, or wrong
 	checked bool        // nodes are right
 	span    uint64      // pages read at once
 	entries []entry
 	here    []candidate // to be asked for (3)
 	addrs   []uintptr
 	where   []int32
-	found   found // its pages are used again by the next scan
+	found   found // the next scan reuses its pages
 }
 
 // candidate is a page that is present, or may be.
@@ -63,8 +63,8 @@ const (
 	perChunk  = chunk / smallPage
 	leastSpan = 8 * perChunk // pages
 	mostSpan  = 1 << 16      // pages: 256 MiB
-	looks     = 64           // reads of pagemap in one scan: so often a cancel is seen
-	sparse    = 4 << 30      // bytes: in larger mappings the search ends when all is found
+	looks     = 64           // reads of pagemap in one scan: a cancellation is seen this often
+	sparse    = 4 << 30      // bytes: in larger mappings the search ends when all pages are found
 	chunkMask = chunk - 1    // of an address
 )
 
@@ -112,7 +112,7 @@ func (s *process) scan(want int) (found, error) {
 
 func (s *process) enough(want int) bool { return len(s.here)+len(s.found.pages) >= want }
 
-// look adds what the next span of the present area has.
+// look adds the pages of the next span of the present area.
 func (s *process) look(want int) error {
 	a := s.p.areas[s.p.at]
 	end := a.end
@@ -140,7 +140,7 @@ func (s *process) small() uint64 {
 	return smallPage
 }
 
-// read goes through what is up to end, in whole chunks, until there is enough.
+// read goes through everything up to end, in whole chunks, until there is enough.
 func (s *process) read(a *area, end uint64, want int) error {
 	from, known := a.next, s.present != nil
 	if known {
@@ -177,15 +177,15 @@ func (s *process) read(a *area, end uint64, want int) error {
 	return nil
 }
 
-// guess takes everything for present.
+// guess treats every page as present.
 func (s *process) guess(a *area, to uint64) {
 	for at := a.next; at < to; at += a.size {
 		s.here = append(s.here, candidate{addr: at, area: a})
 	}
 }
 
-// sift goes through a chunk, or a part of one: what the frames tell is sorted at once
-// (2).
+// sift goes through a chunk, or a part of one. Pages whose frames are shown are sorted at
+// once (2).
 func (s *process) sift(a *area, from, to uint64) {
 	step := a.size / s.small()
 	first := min((a.next-from)/s.small(), uint64(len(s.entries)))
@@ -212,7 +212,8 @@ func (s *process) sift(a *area, from, to uint64) {
 	}
 }
 
-// whole sorts a chunk that is one huge page of nobody else (4); false when it is none.
+// whole sorts a chunk that is one huge page with a single mapping (4); false when it is
+// none.
 func (s *process) whole(a *area, words []entry) bool {
 	if a.next&chunkMask != 0 || s.frames == nil {
 		return false
@@ -242,8 +243,8 @@ func (s *process) whole(a *area, words []entry) bool {
 	return huge
 }
 
-// check asks the kernel once where some pages are, and does not believe the frames
-// when that is elsewhere.
+// check asks the kernel once where some pages are. If that differs from what the frames
+// say, the frames are no longer used.
 func (s *process) check(a *area, from uint64) error {
 	const some = 64
 	if s.checked || s.nodes == nil {
@@ -299,8 +300,8 @@ func (s *process) sort() error {
 	return nil
 }
 
-// claim takes the pages that others may have, and leaves out those that somebody has
-// already. Where their frames are hidden it waits for those on their way.
+// claim takes the pages that others may share, and leaves out those already taken. Where
+// their frames are hidden it waits for those being moved.
 func (s *process) claim() {
 	if slices.ContainsFunc(s.here, func(c candidate) bool { return !c.entry.exclusive() && !c.told() }) {
 		s.r.settled(s.id)
@@ -336,7 +337,7 @@ func (c candidate) page() page {
 	return p
 }
 
-// told says that it is known which page it is.
+// told reports that the identity of the page is known.
 func (c candidate) told() (known bool) {
 	c.page().keys(func(pageKey) { known = true })
 	return known
@@ -371,7 +372,7 @@ func (s *process) keep(c candidate, p page, n int) {
 	s.found.pages = append(s.found.pages, p)
 }
 
-// kind is what the mapping says, and of a file's what pagemap says of the page.
+// kind is the mapping's kind; for a file also what pagemap says of the page.
 func (c candidate) kind() migration.Kind {
 	k := c.area.kind
 	if k != migration.File && k != migration.Shmem {
@@ -383,8 +384,8 @@ func (c candidate) kind() migration.Kind {
 	return k
 }
 
-// run512 is 512 when candidate i begins a chunk all of whose small pages are here,
-// elsewhere, and on one node; else 0.
+// run512 is 512 when candidate i begins a chunk whose small pages are all here,
+// elsewhere, and on one node; otherwise 0.
 func (s *process) run512(i int) int {
 	c := s.here[i]
 	if c.addr&chunkMask != 0 || c.area.size >= hugePage || s.where[i] < 0 || !s.r.elsewhere(int(s.where[i])) {
@@ -402,8 +403,9 @@ func (s *process) run512(i int) int {
 	return n
 }
 
-// huge says whether a chunk that run512 found is a huge page: by its frame, or where
-// frames are hidden by guess, which only memory without a file is worth.
+// huge reports whether a chunk that run512 found is a huge page. It decides by its frame,
+// or where frames are hidden by a guess, which is worthwhile only for memory without a
+// file.
 func (s *process) huge(i int) (page, bool) { return s.hugeAt(s.here[i]) }
 
 func (s *process) hugeAt(c candidate) (page, bool) {
@@ -425,7 +427,7 @@ func (s *process) hugeAt(c candidate) (page, bool) {
 	return p, true
 }
 
-// staysOf says that pages of a file failed: which, is looked up.
+// staysOf counts pages of a file that failed: it looks up which.
 func (r *run) staysOf(file fileID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

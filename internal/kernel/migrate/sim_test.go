@@ -28,7 +28,7 @@ type frame struct {
 	pfn    uint64
 	node   int32
 	pages  int   // small ones
-	busy   int   // refuses so many times
+	busy   int   // number of refusals
 	errno  int32 // refuses always
 	gone   bool  // is freed when it is about to be moved
 	file   bool
@@ -36,13 +36,13 @@ type frame struct {
 	moves  int
 }
 
-// sim is a kernel with processes, as do_pages_move treats them.
+// sim is a kernel with processes. It treats them as do_pages_move does.
 type sim struct {
 	mu     sync.Mutex
 	spaces map[int]map[uint64]*frame // by process and small page
 	areas  map[int][]simArea
-	full   map[int]int // small pages that a node still takes; absent: all
-	abort  int         // gives up after so many pages of a call; 0: never
+	full   map[int]int // small pages that still fit on a node; absent: all
+	abort  int         // pages of a call after which it gives up; 0: never
 	whole  map[int]error
 	calls  int
 	most   int // pages of a call
@@ -163,7 +163,7 @@ func (s *sim) one(pid int, addr uint64, to int32) int32 {
 	return to
 }
 
-// nodes tells which frame is where.
+// nodes shows which frame is where.
 func (s *sim) nodes() *frameNodes {
 	f := &frameNodes{shift: 9}
 	for _, space := range s.spaces {
@@ -204,10 +204,11 @@ func (s *sim) sleep(_ context.Context, d time.Duration) {
 	s.naps += d
 }
 
-// see says how much is visible of it.
+// see is how much of it is visible.
 type see struct{ pagemap, frames bool }
 
-// mover writes what the kernel shows of the processes, and makes a mover of it.
+// mover writes the files that the kernel shows of the processes, and makes a mover for
+// them.
 func (s *sim) mover(t testing.TB, show see) *Mover {
 	t.Helper()
 	root := kerneltest.Tree(t, kerneltest.TwoNodes())
@@ -377,7 +378,7 @@ func (v *simView) close() error {
 	return nil
 }
 
-// counts are a result's.
+// counts are those of a result.
 type counts struct{ moved, gone, failed unit.Bytes }
 
 func countsOf(r migration.Result) (s counts) {

@@ -16,16 +16,16 @@ import (
 	"homenode/internal/migration"
 )
 
-// nature is what a file system's files are for us.
+// nature is how homenode treats a file system's files.
 type nature struct {
 	kind migration.Kind // "": they have no page cache, or it cannot move, or they act when opened
-	// served: a process answers for it. Opening its files may wait for one that is
-	// frozen, or that waits for us.
+	// served: a process serves the file system. Opening its files may wait for a process
+	// that is frozen, or that waits for us.
 	served bool
 }
 
-// natures of file systems by the name that mountinfo has. Those not listed keep
-// their files on some disk. rootfs, what an initramfs runs from, is a tmpfs.
+// natures of file systems by their name in mountinfo. Those not listed keep their files
+// on some disk. rootfs, which an initramfs runs from, is a tmpfs.
 var natures = map[string]nature{
 	"tmpfs": {kind: migration.Shmem}, "rootfs": {kind: migration.Shmem}, "devtmpfs": {kind: migration.Shmem}, "hugetlbfs": {kind: migration.Hugetlb},
 	"fuse": {kind: migration.File, served: true}, "fuseblk": {kind: migration.File, served: true},
@@ -50,7 +50,7 @@ type filesystems struct {
 	by     map[uint64]nature // device
 	mounts map[uint64]nature // number of a mount
 	seen   map[uint64]bool   // mount namespaces
-	own    bool              // the kernel's own are in by
+	own    bool              // by has the kernel's own
 }
 
 func newFilesystems(root unix.Root) filesystems {
@@ -60,7 +60,7 @@ func newFilesystems(root unix.Root) filesystems {
 // learn reads the mounts of a process, once for all that share them.
 func (f *filesystems) learn(buf *unix.Buffer, pid int) {
 	ns, err := unix.Inode(f.root.Path(fmt.Sprintf("/proc/%d/ns/mnt", pid)))
-	if err != nil { // it is not told: each process for itself
+	if err != nil { // the namespace is not shown: read for each process
 		ns = 1<<63 | uint64(pid)
 	}
 	if f.seen[ns] {
@@ -81,16 +81,16 @@ func (f *filesystems) learn(buf *unix.Buffer, pid int) {
 	}
 }
 
-// of is the nature of the file system that a file is on. Nobody is asked who may not
+// of is the nature of the file system that a file is on. It asks no server that may not
 // answer: statfs(2) would wait for the server of a FUSE.
 //
 //  1. A file system that is mounted where one of the processes sees it.
 //  2. The same by the mount: files of btrfs and overlayfs have devices that mountinfo
-//     does not.
+//     does not have.
 //  3. What the kernel makes has no path, or a name that only the kernel gives.
 //  4. The kernel's own file systems for shared memory, which are mounted nowhere.
-//  5. Others that nobody sees (unmounted while in use, another namespace's): a real
-//     device is a disk; of what has none anybody may be the server.
+//  5. File systems that no process sees (unmounted while in use, another namespace's): a
+//     real device is a disk; without one, any process may be the server.
 func (f *filesystems) of(st sys.Statx_t, name string) nature {
 	dev := sys.Mkdev(st.Dev_major, st.Dev_minor)
 	if n, known := f.by[dev]; known { // 1
@@ -112,8 +112,8 @@ func (f *filesystems) of(st sys.Statx_t, name string) nature {
 	return nature{kind: migration.File, served: st.Dev_major == 0} // 5
 }
 
-// learnOwn finds the devices of memfd, System V and shared anonymous memory, which are
-// on one file system, and those of their huge pages, one for each size.
+// learnOwn finds the devices of memfd, System V and shared anonymous memory, which are on
+// one file system, and those of their huge pages, one for each size.
 func (f *filesystems) learnOwn() {
 	f.learnMemfd(0, nature{kind: migration.Shmem})
 	sizes, _ := os.ReadDir(f.root.Path("/sys/kernel/mm/hugepages"))

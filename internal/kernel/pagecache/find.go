@@ -20,13 +20,13 @@ import (
 // ID is a file's file system and its number there.
 type ID struct {
 	Dev, Ino uint64
-	// IPC is the IPC namespace of a System V segment; 0 of files. Segments have their
-	// ids for numbers, from 0 on in each namespace, on the file system that memfd and
-	// shared anonymous memory are on, too.
+	// IPC is the IPC namespace of a System V segment; 0 for files. Segments are numbered
+	// by their ids, from 0 in each namespace, and share a file system with memfd and
+	// shared anonymous memory.
 	IPC uint64
 }
 
-// IDOf is the ID of what a mapping of a process maps.
+// IDOf is the ID of the file of a mapping.
 func IDOf(root unix.Root, pid int, a procfs.Area) ID {
 	id := ID{Dev: a.Dev, Ino: a.Inode}
 	if a.SysV() {
@@ -35,7 +35,7 @@ func IDOf(root unix.Root, pid int, a procfs.Area) ID {
 	return id
 }
 
-// ipcOf is a process's IPC namespace; 1 when that is not told.
+// ipcOf is a process's IPC namespace; 1 when it is not shown.
 func ipcOf(root unix.Root, pid int) uint64 {
 	ns, err := unix.Inode(root.Path(fmt.Sprintf("/proc/%d/ns/ipc", pid)))
 	if err != nil {
@@ -44,20 +44,20 @@ func ipcOf(root unix.Root, pid int) uint64 {
 	return ns
 }
 
-// File is one whose pages processes may have in memory.
+// File is a file whose pages processes may have in memory.
 type File struct {
 	ID
 	Name     string         // as maps shows it, or the link of a descriptor; may end in " (deleted)"
 	Size     int64          // when it was found; 0 of a block device
 	Kind     migration.Kind // File (of a disk, or a block device), Shmem or Hugetlb
 	PageSize uint64
-	Holders  []int // of the processes asked about, ascending: that map it or have it open
+	Holders  []int // processes of the request that map it or have it open, ascending
 	Mapped   bool  // one of them maps it
 	// Outside says that other processes map it or have it open too; only with
 	// Config.Outside.
 	Outside bool
-	// Aliases are what maps shows in place of ID: overlayfs and btrfs have two
-	// answers, and a block device has as many as it has names.
+	// Aliases are what maps shows in place of ID: overlayfs and btrfs have two IDs, and a
+	// block device has as many as it has names.
 	Aliases []ID
 
 	block  bool
@@ -66,25 +66,26 @@ type File struct {
 	ways   []way
 }
 
-// way is one by which a file can be opened.
+// way is one way to open a file.
 type way struct {
-	path string // a link of proc that leads to it
+	path string // a link of proc to it
 	root string // else: path is below it
 }
 
-// maxWays are kept for each file: its holders may end.
+// maxWays is the number kept for each file: its holders may end.
 const maxWays = 4
 
 // Config says what to look for.
 type Config struct {
-	Outside bool // who else has the files: reads maps and descriptors of every process
-	// Stop is asked before each process; an error ends it. nil: it goes on to the end.
+	Outside bool // also find other processes with the files: reads maps and descriptors of every process
+	// Stop is called before each process; an error ends the search. nil: it runs to the
+	// end.
 	Stop func() error
 }
 
-// Find finds the files that processes map or have open, each once, in the order in
-// which they are met. A process that ended has none, and neither has a kernel
-// thread. What may not be looked at is a problem, a sentence each.
+// Find finds the files that processes map or have open, each once, in the order in which
+// they are found. A process that ended has none, and neither has a kernel thread. What
+// cannot be read is a problem, one sentence each.
 func Find(root unix.Root, pids []int, cfg Config) (files []File, problems []string, err error) {
 	f := newFinder(root)
 	if cfg.Stop != nil {
@@ -117,7 +118,7 @@ type finder struct {
 	stop  func() error
 	fs    filesystems
 	files []*File
-	by    map[ID]*File // Aliases too; nil: known to be none for us
+	by    map[ID]*File // Aliases too; nil: known to be of no interest
 	disks map[uint64]*File
 	notes map[string]*note
 	order []string
@@ -132,7 +133,7 @@ func (f *finder) proc(pid int, file string) string {
 	return f.root.Path(fmt.Sprintf("/proc/%d/%s", pid, file))
 }
 
-// process looks at what one process maps and has open.
+// process finds what one process maps and has open.
 func (f *finder) process(pid int) error {
 	f.fs.learn(&f.buf, pid)
 	areas, err := procfs.ReadAreas(&f.buf, f.proc(pid, "maps"), procfs.MapsBudget())
@@ -147,7 +148,7 @@ func (f *finder) process(pid int) error {
 	return f.descriptors(pid)
 }
 
-// ended makes no error of a process that is gone.
+// ended drops the error of a process that is gone.
 func ended(err error) error {
 	if unix.Classify(err) == unix.ErrGone {
 		return nil
@@ -155,7 +156,7 @@ func ended(err error) error {
 	return err
 }
 
-// mapping looks at the file of one mapping.
+// mapping finds the file of one mapping.
 func (f *finder) mapping(pid int, a procfs.Area) {
 	id := IDOf(f.root, pid, a)
 	way := way{path: f.proc(pid, fmt.Sprintf("map_files/%x-%x", a.Start, a.End))}
@@ -184,8 +185,8 @@ func (f *finder) mapping(pid int, a procfs.Area) {
 	f.by[id] = file
 }
 
-// identify asks what a mapping's file is, without opening it: through map_files,
-// which also has files without a name, or by its path.
+// identify finds the file of a mapping, without opening it: through map_files, which also
+// has files without a name, or by its path.
 func (f *finder) identify(pid int, a procfs.Area, link way) (sys.Statx_t, way, error) {
 	st, err := statx(sys.AT_FDCWD, link.path)
 	if unix.Classify(err) != unix.ErrNotPermitted {
@@ -207,8 +208,8 @@ func (f *finder) identify(pid int, a procfs.Area, link way) (sys.Statx_t, way, e
 	return st, byPath, nil
 }
 
-// statx asks what a link of proc leads to, or without a path what dir is, and no
-// server for it.
+// statx describes the target of a link of proc, or without a path dir itself. It asks no
+// server of a file system.
 func statx(dir int, path string) (st sys.Statx_t, err error) {
 	for {
 		err = sys.Statx(dir, path, sys.AT_STATX_DONT_SYNC|sys.AT_NO_AUTOMOUNT|sys.AT_EMPTY_PATH, sys.STATX_BASIC_STATS|sys.STATX_MNT_ID, &st)
@@ -220,7 +221,7 @@ func statx(dir int, path string) (st sys.Statx_t, err error) {
 
 func idOf(st sys.Statx_t) ID { return ID{Dev: sys.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino} }
 
-// descriptors looks at what a process has open.
+// descriptors finds what a process has open.
 func (f *finder) descriptors(pid int) error {
 	dir, err := os.Open(f.proc(pid, "fd"))
 	if err != nil {
@@ -230,7 +231,7 @@ func (f *finder) descriptors(pid int) error {
 	for {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
-			if st, err := statx(int(dir.Fd()), name); err == nil { // else it was closed meanwhile
+			if st, err := statx(int(dir.Fd()), name); err == nil { // otherwise it was closed meanwhile
 				f.descriptor(pid, name, st)
 			}
 		}
@@ -256,7 +257,7 @@ func (f *finder) descriptor(pid int, name string, st sys.Statx_t) {
 	}
 }
 
-// file finds or makes the file of what was found; nil when it is none for us.
+// file finds or makes the File of what was found; nil when it is of no interest.
 func (f *finder) file(st sys.Statx_t, ipc uint64, name string) *File {
 	id := idOf(st)
 	id.IPC = ipc
@@ -316,7 +317,7 @@ type note struct {
 	more  int
 }
 
-// note remembers the first of many alike.
+// note keeps the first of many similar reasons.
 func (f *finder) note(what string, err error) {
 	if err == nil {
 		return

@@ -19,7 +19,7 @@ import (
 	"homenode/internal/migration"
 )
 
-// hugeMemfd is as long as a file can be: that takes anybody two calls.
+// hugeMemfd is as long as a file can be: any user can make one with two calls.
 func hugeMemfd(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := sys.MemfdCreate("longest", sys.MFD_CLOEXEC)
@@ -39,7 +39,7 @@ func hugeMemfd(t *testing.T) *os.File {
 	return f
 }
 
-// The longest file there can be is gone through once, and not for ever.
+// The longest possible file is gone through once, and not for ever.
 func TestLongestFile(t *testing.T) {
 	f := hugeMemfd(t)
 	for _, old := range []bool{false, true} {
@@ -87,7 +87,7 @@ func TestHoleOfOldKernels(t *testing.T) {
 	}
 }
 
-// What no process has mounted is asked nothing: a server may never answer.
+// A file system that no process has mounted gets no request: its server may never answer.
 func TestUnseenFilesystems(t *testing.T) {
 	fs := newFilesystems(unix.NewLive().Root())
 	var buf unix.Buffer
@@ -127,7 +127,7 @@ func TestUnseenFilesystems(t *testing.T) {
 	}
 }
 
-// Who looks leaves no trace, whichever way leads to the file.
+// The search leaves no trace, whichever way leads to the file.
 func TestNoAtime(t *testing.T) {
 	f := filled(t, t.TempDir(), 4096)
 	file := here(t, f)

@@ -10,8 +10,8 @@ import (
 	"homenode/internal/migration"
 )
 
-// Kinds tells what a mapping's pages are. Mounts are read once for all processes that
-// share them.
+// Kinds returns the kind of a mapping's pages. Mounts are read once for all processes
+// that share them.
 type Kinds struct {
 	fs  filesystems
 	buf unix.Buffer
@@ -22,10 +22,9 @@ func NewKinds(root unix.Root) *Kinds {
 	return &Kinds{fs: newFilesystems(root)}
 }
 
-// named are files that the kernel makes for memory that has no file system of its own:
+// named are files that the kernel makes for memory without a file system of its own:
 // mmap(MAP_SHARED|MAP_ANONYMOUS) (shmem_zero_setup in mm/shmem.c), System V,
-// memfd_create(2); where POSIX shared memory is kept; and what is no memory that can
-// move.
+// memfd_create(2); the directory of POSIX shared memory; and what is not movable memory.
 var named = []struct {
 	prefix string
 	kind   migration.Kind
@@ -34,8 +33,8 @@ var named = []struct {
 	{"/dev/", ""}, {"anon_inode:", ""}, {"socket:", ""}, {"/dmabuf:", ""},
 }
 
-// Of is the kind of a mapping, private copies of a file's pages aside; "" is of what
-// cannot move. Huge pages of the pool are told by numa_maps only.
+// Of is the kind of a mapping, private copies of a file's pages aside; "" if it cannot
+// move. Only numa_maps shows huge pages of the pool.
 func (k *Kinds) Of(pid int, a procfs.Area) migration.Kind {
 	if !a.HasFile() {
 		return migration.Anon

@@ -14,14 +14,14 @@ import (
 	"homenode/internal/migration"
 )
 
-// Open opens a file for going through its cached pages. It refuses, with the
-// reason, what cannot be gone through:
+// Open opens a file for going through its cached pages. It refuses, with the reason, what
+// cannot be gone through:
 //
 //  1. Files that a process serves (FUSE), or may serve: it may be frozen, or wait for us.
-//  2. Pools of huge pages that do not have all of their pages: which ones is told to
-//     nobody (mincore only knows those that are mapped here), and a touch would take
-//     one more from the pool. Those that processes map are found with them.
-//  3. Files whose pages the kernel does not tell us of.
+//  2. Pools of huge pages that do not have all of their pages. Nothing shows which ones
+//     are missing (mincore only knows those that are mapped here), and a touch would take
+//     one more from the pool. Those that processes map are found with the processes.
+//  3. Files whose pages the kernel does not show us.
 func Open(f File) (*View, error) {
 	object := "pages of " + strconv.Quote(f.Name)
 	if f.served { // 1
@@ -55,15 +55,15 @@ func (f File) open() (*os.File, sys.Stat_t, error) {
 			return file, st, nil
 		}
 		if unix.Classify(err) == unix.ErrGone {
-			err = err2 // others say more
+			err = err2 // the later error says more
 		}
 	}
 	return nil, sys.Stat_t{}, err
 }
 
-// open looks at what it is before it opens it: a process may be another by now.
-// Opening never waits (O_NONBLOCK: for a lease, or a disk to be put in), and leaves
-// the time of the last access as it is where that is allowed.
+// open checks the type before it opens: a process may be another by now. Opening never
+// waits (O_NONBLOCK: for a lease, or for a disk to be inserted), and leaves the access
+// time as it is where that is allowed.
 func (w way) open(f File) (*os.File, sys.Stat_t, error) {
 	var st sys.Stat_t
 	if w.root != "" {
@@ -97,15 +97,15 @@ func (w way) open(f File) (*os.File, sys.Stat_t, error) {
 	return os.NewFile(uintptr(fd), f.Name), st, nil
 }
 
-// quiet lets mmap leave the time of the last access as it is, for who owns the file or
-// has CAP_FOWNER. Opening does not change it.
+// quiet lets mmap leave the access time as it is, if we own the file or have CAP_FOWNER.
+// Opening does not change it.
 func quiet(fd int) {
 	if flags, err := sys.FcntlInt(uintptr(fd), sys.F_GETFL, 0); err == nil {
 		_, _ = sys.FcntlInt(uintptr(fd), sys.F_SETFL, flags|sys.O_NOATIME)
 	}
 }
 
-// is says that this is the file that was found.
+// is reports that this is the file that was found.
 func (f File) is(st sys.Stat_t) bool {
 	mode := uint32(sys.S_IFREG)
 	if f.block {
@@ -132,9 +132,9 @@ func openRetry(path string, flags int) (int, error) {
 	}
 }
 
-// mayLook says whether mincore tells the truth: to those it does not trust with it,
-// it says that everything is cached (can_do_mincore in mm/mincore.c), and we would
-// read the whole file from its disk. cachestat refuses them (since 6.14).
+// mayLook reports whether mincore tells the truth. To processes without the permission it
+// reports that everything is cached (can_do_mincore in mm/mincore.c), and we would read
+// the whole file from its disk. cachestat refuses them (since 6.14).
 func (v *View) mayLook(st sys.Stat_t) error {
 	_, err := v.cached(0, 1)
 	switch {
@@ -153,7 +153,7 @@ func (v *View) mayLook(st sys.Stat_t) error {
 	return nil
 }
 
-// effective says whether we have a capability.
+// effective reports whether we have a capability.
 func effective(capability uint) bool {
 	header := sys.CapUserHeader{Version: sys.LINUX_CAPABILITY_VERSION_3}
 	var data [2]sys.CapUserData

@@ -11,12 +11,12 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// outside marks the files that processes other than pids map or have open, ours
-// left out: what it maps and opens is what it was asked to look at.
+// outside marks the files that processes other than pids map or have open. Our own
+// process is left out: it maps and opens what it was asked to search.
 //
-//  1. Files go by their numbers; those that everybody has already are not looked
-//     for any more.
-//  2. What has no mappings is a kernel thread, or ending: it has no files.
+//  1. Files are identified by their numbers; those that are marked already are not
+//     searched for any more.
+//  2. A process without mappings is a kernel thread, or ending: it has no files.
 func (f *finder) outside(pids []int) error {
 	if len(f.files) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (f *finder) outsider() func(ID) {
 	}
 }
 
-// opened looks at the descriptors of another process.
+// opened reads the descriptors of another process.
 func (f *finder) opened(pid int, found func(ID)) {
 	dir, err := os.Open(f.proc(pid, "fd"))
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *finder) opened(pid int, found func(ID)) {
 	}
 }
 
-// processes are all of proc, as it lists them: ascending.
+// processes are all processes of proc, in its order: ascending.
 func processes(root unix.Root) ([]int, error) {
 	dir, err := os.Open(root.Path("/proc"))
 	if err != nil {

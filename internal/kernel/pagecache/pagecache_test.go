@@ -27,8 +27,8 @@ import (
 
 const holding = "HOMENODE_TEST_HOLDS"
 
-// TestMain is also the process that holds files: what to do is in its environment,
-// one word a line.
+// TestMain is also the process that holds files: its environment says what to do, one
+// word a line.
 func TestMain(m *testing.M) {
 	what := os.Getenv(holding)
 	if what == "" {
@@ -161,7 +161,7 @@ func offsets(t *testing.T, f File) []uint64 {
 	return all
 }
 
-// rest has a time in which nobody goes through the holes of a large file page by page.
+// rest has a deadline: no test walks the holes of a large file page by page.
 func rest(v *View) (all []uint64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -183,7 +183,7 @@ func rest(v *View) (all []uint64, err error) {
 	}
 }
 
-// asMincoreHasIt is another look at the same.
+// asMincoreHasIt is a second, independent look at the same.
 func asMincoreHasIt(t *testing.T, f *os.File) (all []uint64) {
 	t.Helper()
 	st, err := f.Stat()
@@ -255,7 +255,8 @@ func here(t *testing.T, f *os.File) File {
 	return called(t, find(t, Config{}, os.Getpid()), filepath.Base(f.Name()))
 }
 
-// Of a file that is partly cached, exactly that is found, and not more is afterwards.
+// Of a partly cached file exactly the cached pages are found, and no more are cached
+// afterwards.
 func TestViewHasWhatIsCached(t *testing.T) {
 	f := filled(t, t.TempDir(), 80<<20+100)
 	const from, size = 20 << 20, 45 << 20 // over the end of the first window
@@ -332,7 +333,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// Between being seen and being touched: that is SIGBUS.
+// The file is cut between the look and the touch: that is SIGBUS.
 func TestCutShortUnderOurHands(t *testing.T) {
 	f := filled(t, t.TempDir(), 1<<20)
 	v, err := Open(here(t, f))
@@ -409,7 +410,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// What has no name any more, and what never had one.
+// Files whose name is gone, and files that never had one.
 func TestFindWithoutNames(t *testing.T) {
 	f := filled(t, t.TempDir(), 5*4096)
 	pid := holder(t, "gone:"+f.Name(), "memfd", "sysv")
@@ -445,7 +446,7 @@ func TestSegmentsOfNamespaces(t *testing.T) {
 func TestFoundOnce(t *testing.T) {
 	f := filled(t, t.TempDir(), 4096)
 	name := filepath.Base(f.Name())
-	f.Close() // ours does not count anyway
+	f.Close() // our own does not count anyway
 	a, b := holder(t, "map:"+f.Name(), "open:"+f.Name()), holder(t, "map:"+f.Name())
 	both := called(t, find(t, Config{Outside: true}, b, a), name)
 	if want := []int{min(a, b), max(a, b)}; !slices.Equal(both.Holders, want) || !both.Mapped || both.Outside {
@@ -456,7 +457,7 @@ func TestFoundOnce(t *testing.T) {
 		t.Errorf("of one: %+v", one)
 	}
 	if one := called(t, find(t, Config{}, a), name); one.Outside {
-		t.Errorf("nobody asked: %+v", one)
+		t.Errorf("not asked for: %+v", one)
 	}
 	opened := holder(t, "open:"+f.Name())
 	if f := called(t, find(t, Config{Outside: true}, opened), name); !f.Outside || f.Mapped {
@@ -464,7 +465,7 @@ func TestFoundOnce(t *testing.T) {
 	}
 }
 
-// What waits or acts when it is opened is not opened, and neither found.
+// A file that waits or acts when it is opened is neither opened nor found.
 func TestLeavesAlone(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := sys.Mkfifo(fifo, 0o600); err != nil {
@@ -524,10 +525,10 @@ func TestGoneAndKernel(t *testing.T) {
 	}
 }
 
-// Somebody whom mincore does not trust is refused, and does not read it all.
+// A user whom mincore does not trust is refused, and does not read the whole file.
 func TestNotPermitted(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("cannot become somebody else")
+		t.Skip("cannot become another user")
 	}
 	f := filled(t, shm(t), 4096)
 	if err := os.Chmod(f.Name(), 0o644); err != nil {
@@ -541,7 +542,8 @@ func TestNotPermitted(t *testing.T) {
 			errs <- errno
 			return
 		}
-		// Links of our own process are not ours to follow any more: a file by path.
+		// The links of our own process may no longer be followed: a file is found by its
+		// path.
 		file.ways = []way{{root: "/", path: f.Name()}}
 		v, err := Open(file)
 		if err == nil {

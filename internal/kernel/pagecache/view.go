@@ -24,8 +24,8 @@ import (
 // page tables (2 KiB a MiB) and addresses, smaller ones calls.
 const windowSize = 64 << 20
 
-// ErrCut says that a file was cut short while it was gone through: pages that were
-// found may be gone.
+// ErrCut means that a file was cut short during the walk: pages that were found may be
+// gone.
 var ErrCut = errors.New("it was cut short meanwhile")
 
 // Part is cached pages of a file. It is valid until the next call of the view.
@@ -37,8 +37,8 @@ type Part struct {
 
 // View goes through the cached pages of a file. It is not safe for concurrent use.
 type View struct {
-	// Skip says of an offset that its page is not wanted; nil: all are. It saves
-	// touching it.
+	// Skip reports that the page at an offset is not wanted; nil: all are. It saves
+	// touching the page.
 	Skip func(offset uint64) bool
 
 	f      *os.File
@@ -67,19 +67,18 @@ func newView(f *os.File, file File) *View {
 	return &View{f: f, name: file.Name, page: file.PageSize, huge: huge, shmem: file.Kind == migration.Shmem, block: file.block, step: step, span: step, stat: !huge}
 }
 
-// Next returns the next pages that are cached, mapped here; io.EOF at the end, or
-// ErrCut when the file became shorter on the way there. Any other error ends it
-// too.
+// Next returns the next cached pages, mapped here; io.EOF at the end, or ErrCut when the
+// file became shorter in the meantime. Any other error ends the walk too.
 //
-//  1. The size is asked again for each window: files grow and shrink.
-//  2. Where the kernel has cachestat (since 6.5), it leads over what is not cached,
-//     in steps that double: a TiB without a page takes milliseconds. Without it
-//     tmpfs tells its holes; elsewhere what lies over a hole may be cached all the
-//     same, and mincore has to look at each page, some 20 s a TiB: files that are
-//     mostly hole, such as one of 8 EiB that takes its maker a call, are left.
-//  3. One window is mapped; what mincore calls cached is touched, so that it has a
-//     place in our page tables, by which move_pages finds it.
-//  4. It is unmapped with the next call.
+//  1. The size is read again for each window: files grow and shrink.
+//  2. Where the kernel has cachestat (since 6.5), it skips what is not cached, in steps
+//     that double: a TiB without a page takes milliseconds. Without it tmpfs shows its
+//     holes. Elsewhere pages over a hole may be cached all the same, and mincore has to
+//     check each page, some 20 s a TiB. Files that are mostly hole are therefore left,
+//     such as one of 8 EiB that a single call makes.
+//  3. One window is mapped. A page that mincore reports as cached is touched, so that it
+//     is in our page tables, where move_pages finds it.
+//  4. The next call unmaps it.
 func (v *View) Next(ctx context.Context) (Part, error) {
 	for {
 		v.unmap() // 4
@@ -107,10 +106,10 @@ func (v *View) Next(ctx context.Context) (Part, error) {
 	}
 }
 
-// GoTo goes on at an offset, or a little before.
+// GoTo continues at an offset, or a little before.
 func (v *View) GoTo(offset uint64) { v.at = int64(offset) / v.step * v.step }
 
-// Position is behind what was returned, or was looked at in vain.
+// Position is behind what was returned, or was searched in vain.
 func (v *View) Position() uint64 { return uint64(v.at) }
 
 func (v *View) end() error {
@@ -124,7 +123,7 @@ func (v *View) explain(verb string, err error) error {
 	return unix.Explain(verb, strconv.Quote(v.name), "", err)
 }
 
-// measure asks for the size.
+// measure reads the size.
 func (v *View) measure() error {
 	var size int64
 	if v.block {
@@ -145,7 +144,7 @@ func (v *View) measure() error {
 	return nil
 }
 
-// plus ends at the largest offset there is: anybody can make a file of 2^63-1 bytes.
+// plus ends at the largest possible offset: any user can make a file of 2^63-1 bytes.
 func plus(at, more int64) int64 {
 	if at > math.MaxInt64-more {
 		return math.MaxInt64
@@ -153,13 +152,13 @@ func plus(at, more int64) int64 {
 	return at + more
 }
 
-// mostHole is how much of a file may be without blocks where each of its pages has to
-// be looked at: a second and a half for 64 GiB. Smaller leaves files of file systems
-// that compress well.
+// mostHole is how much of a file may be without blocks where each of its pages has to be
+// checked: a second and a half for 64 GiB. A smaller value leaves out files of file
+// systems that compress well.
 const mostHole = 64 << 30
 
-// tooSparse refuses to look at a hole page by page. A file of shared memory has told
-// its holes.
+// tooSparse refuses to check a hole page by page. A file of shared memory has shown its
+// holes.
 func (v *View) tooSparse() error {
 	if v.stat || v.shmem || v.huge || v.block || v.size < mostHole || v.blocks >= (v.size-mostHole)/512 {
 		return nil
@@ -175,7 +174,7 @@ func (v *View) cached(at, length int64) (uint64, error) {
 	return out.Cache, err
 }
 
-// skipHoles goes to the next window that has something.
+// skipHoles goes to the next window that has cached pages.
 func (v *View) skipHoles(ctx context.Context) {
 	for v.stat && v.at < v.size && ctx.Err() == nil {
 		n, err := v.cached(v.at, min(v.span, v.size-v.at))
@@ -218,15 +217,15 @@ func (v *View) show() error {
 	}
 	flags := sys.MAP_SHARED
 	if v.huge {
-		flags |= sys.MAP_NORESERVE // or pages of the pool would be set aside for us
+		flags |= sys.MAP_NORESERVE // otherwise pages of the pool would be reserved for us
 	}
 	window, err := sys.Mmap(int(v.f.Fd()), v.at, length, sys.PROT_READ, flags)
 	if err != nil {
 		return v.explain("map", err)
 	}
 	v.window = window
-	// A page that is dropped before it is touched is read again: without this, with
-	// all that follows it.
+	// A page that is dropped before it is touched is read again: without this, together
+	// with all pages that follow it.
 	_ = sys.Madvise(window, sys.MADV_RANDOM)
 	pages := (uint64(length) + v.page - 1) / v.page
 	if err := v.look(pages); err != nil {
@@ -244,7 +243,7 @@ func (v *View) show() error {
 	return v.touch()
 }
 
-// look asks which pages of the window are cached. All of a pool's are: Open saw to it.
+// look finds the cached pages of the window. Of a pool all are: Open made sure of that.
 func (v *View) look(pages uint64) error {
 	if uint64(len(v.in)) < pages {
 		v.in = make([]byte, pages)
@@ -268,8 +267,8 @@ func (v *View) look(pages uint64) error {
 	return nil
 }
 
-// touch reads a byte of each page of the part. Where the file ends before it, or its
-// disk fails, that is SIGBUS: what is left of the window is dropped.
+// touch reads a byte of each page of the part. Where the file ends before it, or its disk
+// fails, that is SIGBUS: the rest of the window is dropped.
 func (v *View) touch() error {
 	done := readEach(v.window, v.part.Offsets, uint64(v.at))
 	if done == len(v.part.Offsets) {
@@ -280,7 +279,7 @@ func (v *View) touch() error {
 	if err := v.measure(); err != nil {
 		return v.explain("ask for the size of", err)
 	}
-	if at < uint64(v.size) { // it is there, and cannot be had
+	if at < uint64(v.size) { // the page exists, and cannot be read
 		return fmt.Errorf("read the page at offset %d of %q: %w", at, v.name, sys.EIO)
 	}
 	v.cut = true

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// Budget is what events may cost at a time. Descriptors are the process's, and every
-// cgroup with events is more for the kernel to look through at context switches.
+// Budget is the limit for events at a time. Descriptors belong to the process, and with
+// every cgroup that has events the kernel does more at context switches.
 type Budget struct {
 	Files   int // descriptors of events
 	Cgroups int // with events at a time; 0: as many as Files allow
 }
 
-// DefaultBudget gives events three quarters of the open files that are allowed, for the
-// process has others. Lower leaves more workloads without counts in a window.
+// DefaultBudget gives events three quarters of the allowed open files, since the process
+// needs others. A lower share leaves more workloads without counts in a window.
 func DefaultBudget(fileLimit uint64) Budget {
 	n := int(min(fileLimit, 1<<30)) - spareFiles
 	return Budget{Files: max(0, n/4*3)}
@@ -25,34 +25,34 @@ func DefaultBudget(fileLimit uint64) Budget {
 type Candidate struct {
 	ID    string
 	Files int  // descriptors its events take; 0: it cannot be counted
-	Ours  bool // somebody decides by its counts: approved, bound, watched
+	Ours  bool // a decision depends on its counts: approved, bound, watched
 }
 
-// Turns says whose turn it is to be counted, window after window. It is not safe for
+// Turns decides which cgroups are counted, window after window. It is not safe for
 // concurrent use. The zero Turns is ready.
 type Turns struct {
 	now   uint64            // windows
-	since map[string]uint64 // who has events: since which window
-	until map[string]uint64 // who had some: until which window
+	since map[string]uint64 // cgroups with events: the first window
+	until map[string]uint64 // cgroups that had events: the last window
 }
 
-// minStay is how many windows a cgroup keeps its events when others wait: the first
-// sample is only a base, so two windows give one count. More wastes fewer bases, and
-// lets others wait longer.
+// minStay is the number of windows for which a cgroup keeps its events when others wait:
+// the first sample is only a base, so two windows give one count. A higher value wastes
+// fewer bases, and makes others wait longer.
 const minStay = 2
 
-// oursShare of the budget is the most that ours have while others wait. Higher leaves
-// less for finding out who else ought to be looked at.
+// oursShare of the budget is the most that ours have while others wait. A higher value
+// leaves less for finding other candidates.
 const oursShare = 0.75
 
-// Choose says who is to have events in this window, ascending by ID.
+// Choose returns the cgroups that have events in this window, ascending by ID.
 //
-//  1. Who has events for less than minStay windows keeps them. Then ours, who leave the
-//     others their share; then the others; what these leave is ours again.
-//  2. Among equals: who never had any; who has been without for longest; who has had
-//     them for longest.
-//  3. Who waits and does not fit, though it would alone, is not overtaken by others who
-//     wait: room grows within minStay windows.
+//  1. A cgroup that has had events for less than minStay windows keeps them. Then come
+//     ours, which leave the others their share; then the others; the rest is ours again.
+//  2. Among equals: first those that never had events; then those without for longest;
+//     then those that have had them for longest.
+//  3. A waiting cgroup that does not fit now, though it would alone, is not overtaken by
+//     others that wait: room grows within minStay windows.
 //
 // So with room for c of n alike, each has its turn in minStay × ⌈n/c⌉ + 1 windows.
 func (t *Turns) Choose(all []Candidate, b Budget) []string {
@@ -107,7 +107,7 @@ func (b Budget) less(some []Candidate) Budget {
 	return b
 }
 
-// staying are those who have events for less than minStay windows.
+// staying are those that have had events for less than minStay windows.
 func (t *Turns) staying(all []Candidate) (some []Candidate) {
 	for _, c := range all {
 		if rank, _ := t.rank(c); rank == 0 {
@@ -148,15 +148,15 @@ func (t *Turns) sort(all []Candidate) {
 	})
 }
 
-// room is what is left of a budget while it is given out.
+// room is the rest of a budget while it is given out.
 type room struct {
 	left    Budget
 	chosen  map[string]bool
 	counted bool // cgroups are limited, too
 }
 
-// take gives to those who come first, of a part of the room. It says whether somebody
-// waits for room to come: who would fit alone into what these are sure of.
+// take gives a part of the room to the first candidates. It reports whether a candidate
+// waits for room to come: one that would fit alone into what these are sure of.
 func (r *room) take(t *Turns, all []Candidate, part, sure Budget) (waits bool) {
 	part.Files, part.Cgroups = min(part.Files, r.left.Files), min(part.Cgroups, r.left.Cgroups)
 	for _, c := range all {
@@ -175,7 +175,7 @@ func (r *room) take(t *Turns, all []Candidate, part, sure Budget) (waits bool) {
 	return waits
 }
 
-// note remembers who has events from now on, and who no longer has.
+// note remembers which cgroups have events from now on, and which no longer have.
 func (t *Turns) note(chosen map[string]bool) []string {
 	since, ids := map[string]uint64{}, make([]string, 0, len(chosen))
 	for id := range chosen {

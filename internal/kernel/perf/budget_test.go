@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// countedIn plays windows and returns when each had events for two in a row, the most
-// windows it had to wait for that, and how often each was counted.
+// countedIn plays windows. It returns when each cgroup had events for two in a row, the
+// most windows it had to wait for that, and how often each was counted.
 func countedIn(t *testing.T, all []Candidate, b Budget, windows int) (wait map[string]int, times map[string]int) {
 	t.Helper()
 	var turns Turns
@@ -95,7 +95,7 @@ func TestOursFirst(t *testing.T) {
 	}
 }
 
-// Whatever the sizes and the budget: nobody who fits the part for all waits for ever.
+// Whatever the sizes and the budget: no cgroup that fits the common part waits for ever.
 func TestTurnsOfAnySize(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 8))

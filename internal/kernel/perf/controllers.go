@@ -17,13 +17,13 @@ import (
 	"homenode/internal/set"
 )
 
-// Controllers counts what the memory controllers do, by node: one PMU for each,
-// named uncore_imc_*, that counts for a package and never for a task.
+// Controllers counts what the memory controllers do, by node: one PMU for each, named
+// uncore_imc_*, that counts for a package and never for a task.
 //
 //  1. The kernel names one CPU of each package in the PMU's cpumask.
-//  2. What a controller counts belongs to the node of that package, if the package
-//     has one node with memory and no memory of the machine is without CPUs: a
-//     PMU does not tell which node it serves.
+//  2. The counts of a controller belong to the node of that package, if the package has
+//     one node with memory and all memory of the machine is on nodes with CPUs: a PMU
+//     does not name the node it serves.
 type Controllers struct {
 	calls  unix.Sampling
 	events []controllerEvent
@@ -51,7 +51,7 @@ const (
 // controllerNames are the events as sysfs calls them.
 var controllerNames = map[controllerKind]string{casReads: "cas_count_read", clockTicks: "clockticks", queueNotEmpty: "rpq_not_empty", casWrites: "cas_count_write"}
 
-// ControllerSums is what the controllers of one node did since the read before.
+// ControllerSums is the activity of one node's controllers since the previous read.
 type ControllerSums struct {
 	Reads, Writes      uint64 // cache lines
 	Ticks, BusyTicks   uint64
@@ -60,10 +60,9 @@ type ControllerSums struct {
 	Why                error // nothing is known of this node, though it has controllers
 }
 
-// OpenControllers starts counting on every controller. It fails with
-// ErrNotSupported where there are none, and in any case where it is not clear which
-// node one belongs to: what it counts would be missing there. Where only counting
-// fails, that node has no sum.
+// OpenControllers starts counting on every controller. It fails with ErrNotSupported
+// where there are none, and where the node of any controller is unclear: its counts would
+// be missing there. Where only counting fails, that node has no sum.
 func OpenControllers(calls unix.Sampling, root unix.Root, m machine.Machine) (*Controllers, error) {
 	dirs, _ := filepath.Glob(root.Path("/sys/bus/event_source/devices/uncore_imc*"))
 	c := &Controllers{calls: calls, broken: map[int]error{}, Name: "perf uncore_imc"}
@@ -152,7 +151,7 @@ func controllerNode(m machine.Machine, cpu int) (int, error) {
 	return at, nil
 }
 
-// openOn opens the events that the PMU has. Only reads are a must.
+// openOn opens the events that the PMU has. Only reads are required.
 func (c *Controllers) openOn(typ uint32, cpu, node int, text func(string) (string, error)) error {
 	format := func(field string) (bits, error) {
 		s, err := text("format/" + field)
@@ -225,7 +224,7 @@ func (c *Controllers) Read(nodes int) ([]ControllerSums, error) {
 	return sums, nil
 }
 
-// whole says what of a node's sums is known: what all its controllers counted.
+// whole decides which of a node's sums are known: those that all its controllers counted.
 func (c *Controllers) whole(node int, s ControllerSums, n [controllerKinds]int) ControllerSums {
 	if err := c.broken[node]; err != nil {
 		s.Why = err

@@ -128,7 +128,7 @@ func TestControllersThatDidNotRun(t *testing.T) {
 	}
 }
 
-// A sum over some of a node's controllers is none.
+// A sum over only some of a node's controllers is unknown.
 func TestControllersOfWhichOneFails(t *testing.T) {
 	files := controllerFiles("0,2\n")
 	for path, text := range controllerFiles("0,2\n") {

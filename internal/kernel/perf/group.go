@@ -21,7 +21,7 @@ type Config struct {
 	UserOnly bool    // default: user and kernel mode together
 }
 
-// Meter opens groups and keeps an eye on the number of open files.
+// Meter opens groups and limits the number of open files.
 type Meter struct {
 	calls  unix.Perf
 	cfg    Config
@@ -45,8 +45,8 @@ func NewMeter(calls unix.Perf, cfg Config, limit uint64) *Meter {
 	return &Meter{calls: calls, cfg: cfg, lists: cfg.Table.Fewer(), limit: int(min(limit, 1<<30)) - spareFiles, words: make([]uint64, 3+most)}
 }
 
-// choices are the table's events, then less and less. Without clock, cpuacct
-// tells the CPU time by CPU.
+// choices are the table's events, then fewer and fewer. Without clock, cpuacct gives the
+// CPU time by CPU.
 func (m *Meter) choices(clock bool) [][]Event {
 	all := make([][]Event, len(m.lists))
 	for i, list := range m.lists {
@@ -57,7 +57,7 @@ func (m *Meter) choices(clock bool) [][]Event {
 	return all
 }
 
-// Table is what is counted by.
+// Table is the table that is used for counting.
 func (m *Meter) Table() Table { return m.cfg.Table }
 
 // Group counts one cgroup.
@@ -81,15 +81,15 @@ type reading struct {
 	value            [nFields]uint64
 }
 
-// ErrNoEvents says that there is nothing this PMU could count.
+// ErrNoEvents means that this PMU could count none of the events.
 var ErrNoEvents = fmt.Errorf("no event to count: %w", unix.ErrNotSupported)
 
 // Open starts counting the cgroup whose directory is dir, on these CPUs. A CPU
 // that went offline is left out. On error nothing stays open.
 //
-// A PMU that does not know the table's events (ENOENT, EOPNOTSUPP: a VM that
-// has no PMU, or half of one) may know the generic ones, and the kernel always
-// has task-clock: the first list that opens is taken.
+// A PMU that does not know the table's events (ENOENT, EOPNOTSUPP: a VM without a PMU, or
+// with half of one) may know the generic ones, and the kernel always has task-clock: the
+// first list that opens is taken.
 func (m *Meter) Open(dir string, cpus []int, clock bool) (*Group, error) {
 	dirFD, err := m.calls.OpenDir(dir)
 	if err != nil {
@@ -173,10 +173,10 @@ func (g *Group) Close() {
 	g.cpus = nil
 }
 
-// Has says whether the group counts a field.
+// Has reports whether the group counts a field.
 func (g *Group) Has(f Field) bool { return has(g.events, f) }
 
-// Sample is what happened since the read before.
+// Sample is what happened since the previous read.
 type Sample struct {
 	OK      bool // false for the first, which is only a base
 	Total   [nFields]uint64
@@ -188,7 +188,7 @@ type Sample struct {
 	Sampled bool          // counted in a part of the time, and scaled by ScaleBy
 }
 
-// ScaleBy makes what was counted in a part of the time what it was in all of it.
+// ScaleBy scales what was counted in a part of the time to all of it.
 func (s *Sample) ScaleBy(by float64) {
 	s.Sampled = true
 	for f := range s.Total {
@@ -258,10 +258,10 @@ func (r reading) minus(o reading) (d reading) {
 
 // sum adds the CPUs up.
 //
-//  1. A delta of time_enabled longer than the period is the garbage of a first
-//     sample: it is not believed.
+//  1. A delta of time_enabled longer than the period is the garbage of a first sample: it
+//     is not believed.
 //  2. A believable CPU's counts are scaled by its own enabled / running.
-//  3. The others' are scaled by what the believable ones say together.
+//  3. The counts of other CPUs are scaled by the joint ratio of the believable ones.
 func (g *Group) sum(deltas []reading, elapsed time.Duration, byCPU []CPUClock) Sample {
 	s := Sample{OK: true, Elapsed: elapsed, ByCPU: byCPU, Scaled: 1}
 	all, lost := together(deltas, elapsed)
@@ -307,8 +307,8 @@ func (d reading) believable(elapsed time.Duration) bool {
 	return time.Duration(d.enabled) <= elapsed+elapsed/8+20*time.Millisecond && d.running <= d.enabled
 }
 
-// scale is exactly 1 while nothing was multiplexed: up to 0.1 % is the order in
-// which the kernel takes its two times.
+// scale is exactly 1 while nothing was multiplexed: a difference of up to 0.1 % comes
+// from the order in which the kernel takes its two times.
 func (d reading) scale() float64 {
 	if d.running == 0 || d.enabled <= d.running+d.running/1000 {
 		return 1

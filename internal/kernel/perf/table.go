@@ -65,8 +65,8 @@ func (e Event) Name() string {
 	return "perf task-clock"
 }
 
-// Table says which events a kind of CPU has for which field: a choice of an event
-// table's (homenode/internal/event).
+// Table lists the events of a kind of CPU by field: a choice from an event table
+// (homenode/internal/event).
 type Table struct {
 	Name   string
 	How    unit.Source // of the counts; a model's are never "measured"
@@ -83,7 +83,7 @@ var (
 	Generic = Named(event.GenericName) // what every PMU has; the rest stays unknown
 )
 
-// Named is a table by its name; the generic one for a name that is none.
+// Named is a table by its name; the generic one for an unknown name.
 func Named(name string) Table {
 	t, ok := event.ByName(name)
 	if !ok {
@@ -112,9 +112,10 @@ func (t Table) With(fields []Field) Table {
 	return t
 }
 
-// WithPenalty is the table with what classes are inferred from as well, as far as the CPU
-// has events that fit together: requests and waits are of use together only; misses have
-// reads for writing among them, and are compared with requests, so these must, too.
+// WithPenalty is the table with the events from which classes are inferred as well, as
+// far as the CPU has events that fit together. Requests and waits are of use only
+// together. Misses include reads for writing and are compared with requests, so requests
+// must include them, too.
 func (t Table) WithPenalty() Table {
 	fields := slices.Clone(WindowFields)
 	if t.Known != nil {
@@ -129,8 +130,8 @@ func (t Table) WithPenalty() Table {
 	return t.With(fields)
 }
 
-// Fewer are the table's events, then less and less, the last of them none: of these the
-// first list is counted that the PMU takes.
+// Fewer are the table's events, then fewer and fewer, at last none: the first list that
+// the PMU accepts is counted.
 func (t Table) Fewer() [][]Event {
 	all := [][]Event{t.Events}
 	if usual := t.With(WindowFields).Events; len(usual) > 0 && len(usual) < len(t.Events) {
@@ -149,8 +150,8 @@ func docOf(t *event.Table, e event.Event) string {
 // lab's), by family, model and stepping (x86), by implementer and part (arm64).
 func Detect(root unix.Root) Table { return tableOf(event.For(DetectCPU(root))) }
 
-// DetectCPU is what the system below root tells of its CPUs; what cannot be read is
-// not known.
+// DetectCPU is what the system below root shows of its CPUs; what cannot be read is
+// unknown.
 func DetectCPU(root unix.Root) event.CPU {
 	var buf unix.Buffer
 	cpu := event.CPU{}
@@ -192,8 +193,8 @@ func midr(root unix.Root, buf *unix.Buffer, cpu event.CPU) event.CPU {
 	return cpu
 }
 
-// Source is how the value of a field read through this table is to be marked; of an
-// unknown one, why it is.
+// Source is how the value of a field read through this table is to be marked; for an
+// unknown one, why it is unknown.
 func (t Table) Source(f Field) (unit.Source, string) {
 	var names []string
 	for _, e := range t.Events {
@@ -224,7 +225,7 @@ func (t Table) whyNot(f Field) string {
 	return ""
 }
 
-// has says whether a list of events counts a field.
+// has reports whether a list of events counts a field.
 func has(events []Event, f Field) bool {
 	return slices.ContainsFunc(events, func(e Event) bool { return e.Field == f })
 }

@@ -17,8 +17,8 @@ import (
 // TaskField is what a TaskMeter counts of a thread.
 type TaskField int
 
-// The fields, in the order their events are opened. What the uncore penalty is made of
-// comes before what a PMU with few counters can do without.
+// The fields, in the order their events are opened. The terms of the uncore penalty come
+// before what a PMU with few counters can do without.
 const (
 	TaskCycles TaskField = iota
 	TaskInstructions
@@ -47,8 +47,8 @@ var taskFieldEvents = [nTaskFields]event.Field{
 // maxTaskEvents is room for fields that are sums: no table has more (TestTaskEventsFit).
 const maxTaskEvents = 12
 
-// taskEvents are those of a table for threads, in the order of fields. Requests alone
-// tell nothing of the uncore penalty: without waits they are left out.
+// taskEvents are those of a table for threads, in the order of fields. Requests alone say
+// nothing about the uncore penalty: without waits they are left out.
 func taskEvents(t Table) (all []taskEvent) {
 	if t.Known == nil {
 		return nil
@@ -66,9 +66,9 @@ func taskEvents(t Table) (all []taskEvent) {
 	return all
 }
 
-// TaskMeter counts threads one by one, each by one group of events, which one system
-// call reads. A group that the PMU can never hold is refused by the kernel
-// (validate_group in arch/x86/events/core.c): then the meter does with less.
+// TaskMeter counts threads one by one, each by one group of events, which one system call
+// reads. The kernel refuses a group that the PMU can never hold (validate_group in
+// arch/x86/events/core.c): then the meter uses fewer events.
 type TaskMeter struct {
 	calls   unix.Tasks
 	cfg     Config
@@ -81,8 +81,8 @@ type TaskMeter struct {
 	from    [nTaskFields]string // where a figure comes from
 }
 
-// NewTaskMeter prepares to count; limit is the process's limit of open files, beside how
-// many the reader keeps open of each thread that is counted.
+// NewTaskMeter prepares to count. limit is the process's limit of open files, beside the
+// number of files that the reader keeps open for each counted thread.
 func NewTaskMeter(calls unix.Tasks, cfg Config, limit uint64, beside int) *TaskMeter {
 	all := taskEvents(cfg.Table)
 	m := &TaskMeter{calls: calls, cfg: cfg, beside: beside, limit: int(min(limit, 1<<30)) - spareFiles}
@@ -165,7 +165,7 @@ func (m *TaskMeter) Close(g *TaskGroup) {
 	g.fds, g.events = nil, nil
 }
 
-// TaskSample is what a thread did since the read before.
+// TaskSample is what a thread did since the previous read.
 type TaskSample struct {
 	OK bool // false for the first, which is only a base
 	// Time is what it was on a CPU: time_enabled goes on only while it is
@@ -177,8 +177,8 @@ type TaskSample struct {
 	value  [nTaskFields]uint64
 }
 
-// Read takes a sample and allocates nothing. An error is the thread's end, or a PMU's
-// that gave up on it.
+// Read takes a sample and allocates nothing. An error means the thread's end, or that a
+// PMU gave up on it.
 func (m *TaskMeter) Read(g *TaskGroup, s *TaskSample) error {
 	*s = TaskSample{}
 	words := m.words[:3+len(g.events)]
@@ -240,7 +240,7 @@ func (m *TaskMeter) Value(s *TaskSample, f TaskField) unit.Value[uint64] {
 	return unit.Value[uint64]{V: unit.Some(s.value[f]), How: m.cfg.Table.How, From: m.from[f]}
 }
 
-// WhyNot says why a field is not counted; "" where it is.
+// WhyNot is the reason why a field is not counted; "" where it is.
 func (m *TaskMeter) WhyNot(f TaskField) string {
 	has := func(events []taskEvent) bool {
 		return slices.ContainsFunc(events, func(e taskEvent) bool { return e.field == f })
@@ -263,8 +263,8 @@ func (m *TaskMeter) WhyNot(f TaskField) string {
 
 const noEventInTable = "no such event is known for this kind of CPU"
 
-// Usable says why the uncore penalty of threads cannot be counted here: nil, where it
-// can as far as is known before a thread is opened.
+// Usable returns why the uncore penalty of threads cannot be counted here; nil where it
+// can, as far as is known before a thread is opened.
 func (m *TaskMeter) Usable() error {
 	for _, f := range []TaskField{TaskRequests, TaskWaits} {
 		if why := m.WhyNot(f); why != "" {
@@ -274,10 +274,10 @@ func (m *TaskMeter) Usable() error {
 	return nil
 }
 
-// Need says what the uncore penalty takes, and why it is not there.
+// Need says what the uncore penalty needs, and why that is missing.
 func Need(why error) error {
 	return fmt.Errorf("count uncore requests, and the cycles that wait for them: it takes perf events OFFCORE_REQUESTS and OFFCORE_REQUESTS_OUTSTANDING of an Intel server, or the lab's: %w", why)
 }
 
-// Table is what is counted by.
+// Table is the table that is used for counting.
 func (m *TaskMeter) Table() Table { return m.cfg.Table }

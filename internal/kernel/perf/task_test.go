@@ -169,8 +169,8 @@ func TestTaskRefusals(t *testing.T) {
 	}
 }
 
-// What the reader keeps open of each thread comes out of the same limit, and goes back
-// with the thread.
+// The files that the reader keeps open for each thread count against the same limit, and
+// are given back with the thread.
 func TestTaskFiles(t *testing.T) {
 	m := NewTaskMeter(newTasks(6), Config{Table: Lab}, spareFiles+20, 1)
 	a, err1 := m.Open(1)

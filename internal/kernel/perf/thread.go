@@ -13,8 +13,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// ThreadField is what an event of a thread means. These are other fields than a
-// window's: a probe wants the terms of the uncore penalty, not what is remote.
+// ThreadField is the meaning of a thread's event. These differ from a window's fields: a
+// probe needs the terms of the uncore penalty, not remote accesses.
 type ThreadField int
 
 // Fields of a thread's counts, in the order they are opened.
@@ -48,7 +48,7 @@ type ThreadEvent struct {
 	Doc    string
 }
 
-// ThreadTable says which events a kind of CPU has for a thread's fields.
+// ThreadTable lists the events of a kind of CPU by a thread's fields.
 type ThreadTable struct {
 	Name   string
 	How    unit.Source
@@ -73,8 +73,8 @@ func threadTableFor(t Table) ThreadTable {
 	return out
 }
 
-// ThreadGroup counts one thread in user mode. Each event is opened for itself: a
-// group would not run at all on a PMU with fewer counters than it has events.
+// ThreadGroup counts one thread in user mode. Each event is opened on its own: a group
+// would not run at all on a PMU with fewer counters than events.
 type ThreadGroup struct {
 	calls   unix.Sampling
 	live    bool
@@ -113,13 +113,13 @@ func OpenThread(calls unix.Sampling, table ThreadTable) (*ThreadGroup, []error) 
 	return g, problems
 }
 
-// Start and Stop read all counters; nothing is allocated, and Go's scheduler is not
-// let in: what it does to switch threads would be counted.
+// Start and Stop read all counters. They allocate nothing and do not let Go's scheduler
+// in: what it does to switch threads would be counted.
 //
 //go:nosplit
 func (g *ThreadGroup) Start() { g.read(0) }
 
-// Stop ends what Counts tells of. Counting goes on.
+// Stop ends the interval of Counts. Counting goes on.
 //
 //go:nosplit
 func (g *ThreadGroup) Stop() { g.read(1) }

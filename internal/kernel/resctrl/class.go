@@ -15,7 +15,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Unit is what numbers of MB mean on this machine.
+// Unit is the meaning of numbers of MB on this machine.
 type Unit int
 
 // The units of MB.
@@ -25,7 +25,7 @@ const (
 	MiBps                // with mba_MBps
 )
 
-// ReadSchemata reads what a control group may use, "" of the default one.
+// ReadSchemata reads the limits of a control group, "" for the default one.
 func ReadSchemata(fs FS, group string) (Schemata, error) {
 	file := path.Join(group, "schemata")
 	data, err := fs.Read(file)
@@ -35,8 +35,8 @@ func ReadSchemata(fs FS, group string) (Schemata, error) {
 	return ParseSchemata(data)
 }
 
-// ReadClass is what a control group of ours limits its tasks to: the least share of its
-// masks, and of its bandwidths where these are in percent.
+// ReadClass is the limit of a control group of ours: the smallest share of its masks, and
+// of its bandwidths where these are in percent.
 func ReadClass(fs FS, info Info, group string) (action.Class, error) {
 	s, err := ReadSchemata(fs, group)
 	if err != nil {
@@ -73,13 +73,14 @@ var (
 	errShare       = errors.New("want shares from 0 to 1")
 )
 
-// Schemata is what to write for a class, given what the default group has now: that
-// says which domains there are. peak is bytes/s of a domain, which numbers of MB that
-// are no percentages need; 0: not known.
+// Schemata returns what to write for a class, given the schemata of the default group,
+// which lists the domains. peak is bytes/s of a domain. Numbers of MB that are not
+// percentages need it; 0: unknown.
 //
 //  1. Cache: a run of ways, as many as the share rounded up, at least min_cbm_bits, as
-//     high as possible, in no way that is somebody's alone, and in as few as possible of
-//     those that the hardware uses itself (shareable_bits: devices write there).
+//     high as possible. It has no way that is exclusive to another group, and as few as
+//     possible of those that the hardware uses itself (shareable_bits: devices write
+//     there).
 //  2. Bandwidth: the next step that is not below the share (the kernel rounds up, too),
 //     at least min_bandwidth.
 func (i Info) Schemata(c action.Class, now Schemata, u Unit, peak func(domain int) unit.Bytes) (Schemata, error) {

@@ -51,8 +51,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// Whatever the hardware: what is computed is what the kernel takes, and reads back as
-// that class.
+// Whatever the hardware: the kernel accepts what is computed, and it reads back as that
+// class.
 func TestClassProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {

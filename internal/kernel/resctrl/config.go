@@ -10,21 +10,22 @@ import (
 // Config of a Monitor. The zero Config reads what is there and makes no group.
 type Config struct {
 	Off bool
-	// Live has groups made. Only who holds the journal's lock gives it: two homenodes
-	// would remove each other's groups.
+	// Live has groups made. Only a process that holds the journal's lock sets it: two
+	// homenodes would remove each other's groups.
 	Live unix.Live
-	// Most groups at a time; 0: as many as there are RMIDs for. Each costs an interrupt
-	// to a CPU of each cache for each of its files in each round.
+	// Most groups at a time; 0: as many as there are RMIDs for. Each group costs an
+	// interrupt to a CPU of each cache for each of its files in each round.
 	Most int
-	// Reserve are RMIDs left to others; negative: none.
+	// Reserve is the number of RMIDs left to others; negative: none.
 	Reserve int
-	// Turn is the rounds that a group stays once others wait. The first brings no
-	// figure, so that 2 would waste half of the RMIDs.
+	// Turn is the number of rounds that a group stays once others wait. The first brings
+	// no figure, so 2 would waste half of the RMIDs.
 	Turn int
-	// MostRate is bytes/s that one cache's controllers and links can carry; what is more
-	// is no figure.
+	// MostRate is the bytes/s that one cache's controllers and links can carry; anything
+	// higher is not a valid figure.
 	MostRate unit.Bytes
-	// Service names a workload's service, and says whether it is approved; nil: nobody does.
+	// Service names a workload's service, and reports whether it is approved; nil: none
+	// is.
 	Service func(id string) (name string, approved bool)
 }
 

@@ -28,9 +28,9 @@ type domainCounts struct {
 // none stands for an event that is not counted here.
 const none = "not counted here"
 
-// readCounts reads mon_data of a group. On a machine with sub-NUMA clusters the files
-// of a domain are the sum over its nodes (since 6.11, where mon_sub_L3_YY tell them
-// apart); before, the kernel counted a part of them only.
+// readCounts reads mon_data of a group. On a machine with sub-NUMA clusters the files of
+// a domain are the sum over its nodes (since 6.11, where mon_sub_L3_YY has each of them).
+// Before, the kernel counted only a part of them.
 func (m *Monitor) readCounts(dir string, at time.Time) (counts, error) {
 	data := path.Join(dir, "mon_data")
 	names, err := m.fs.Dirs(data)
@@ -75,7 +75,7 @@ func (m *Monitor) readCount(dir, file string) (Count, error) {
 	return ParseCount(data)
 }
 
-// checkClusters is asked once for each domain.
+// checkClusters is called once for each domain.
 func (m *Monitor) checkClusters(id int, dir string) error {
 	nodes, several := m.clusters[id]
 	if !several {
@@ -95,13 +95,13 @@ func (m *Monitor) checkClusters(id int, dir string) error {
 // field is one event of a domain.
 type field func(domainCounts) Count
 
-// since adds up by how much an event grew in all domains. Unknown, with the reason,
-// where any of them does not tell, went back, or grew by more than can be carried:
+// since adds up the growth of an event in all domains. It is unknown, with the reason,
+// where any domain has no figure, went back, or grew by more than can be carried:
 //
 //   - The hardware's counter has 24 bits and more, in units of some 10 KB, and the kernel
-//     extends it each second (mbm_handle_overflow in fs/resctrl/monitor.c); one that it
-//     read too late, or from another RMID's past, is not a figure.
-//   - A delta is not mended: what a wrap would have to be is not known here.
+//     extends it each second (mbm_handle_overflow in fs/resctrl/monitor.c). A counter
+//     that the kernel read too late, or that has another RMID's past, gives no figure.
+//   - A delta is not corrected: the size of a wrap is unknown here.
 func since(event string, before, now counts, of field, most unit.Bytes) unit.Value[unit.Bytes] {
 	unknown := func(format string, args ...any) unit.Value[unit.Bytes] {
 		return unit.UnknownValue[unit.Bytes]("resctrl " + event + ": " + fmt.Sprintf(format, args...))
@@ -129,7 +129,7 @@ func since(event string, before, now counts, of field, most unit.Bytes) unit.Val
 	return unit.Measured(unit.Bytes(sum), "resctrl "+event)
 }
 
-// held is what a workload has of all caches.
+// held is what a workload holds in all caches.
 func (c counts) held() unit.Value[unit.Bytes] {
 	var sum uint64
 	for _, d := range c.domains {
@@ -149,9 +149,9 @@ func (c counts) held() unit.Value[unit.Bytes] {
 // mostCache bounds all caches of a host together.
 const mostCache = 1 << 40
 
-// localWithin keeps what is local within the total. The two files are read one after
-// the other, so that a little more is no wonder; much more is (known of some Intel
-// models: correction factors in fs and arch code).
+// localWithin limits the local figure to the total. The two files are read one after the
+// other, so a little more is normal. Much more is an error (known of some Intel models:
+// correction factors in fs and arch code).
 func localWithin(local, total unit.Value[unit.Bytes]) unit.Value[unit.Bytes] {
 	l, ok1 := local.Get()
 	t, ok2 := total.Get()
@@ -164,8 +164,8 @@ func localWithin(local, total unit.Value[unit.Bytes]) unit.Value[unit.Bytes] {
 	return unit.UnknownValue[unit.Bytes](fmt.Sprintf("resctrl %s: %v, more than the total of %v", fileLocal, l, t))
 }
 
-// contested says that a counter stood still while the PMU counted: it is not this
-// workload's any more.
+// contested reports that a counter stood still while the PMU counted: it no longer
+// belongs to this workload.
 func contested(total unit.Value[unit.Bytes], local, remote unit.Value[uint64]) bool {
 	const many = 1_000_000 // loads from DRAM, 64 MB
 	t, ok := total.Get()

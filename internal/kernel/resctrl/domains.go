@@ -7,16 +7,16 @@ import (
 	"homenode/internal/set"
 )
 
-// Domain is an L3 cache, which is what resctrl counts and limits by.
+// Domain is an L3 cache. resctrl counts and limits by these.
 type Domain struct {
-	ID    int // of the cache in sysfs; mon_L3_XX, and in schemata
+	ID    int // of the cache in sysfs, in mon_L3_XX, and in schemata
 	CPUs  set.CPUSet
 	Nodes set.NodeSet // that its CPUs belong to
 }
 
-// DomainsOf are a machine's L3 caches of which the kernel tells the id, as it finds
-// them. Nodes with several caches (AMD), and caches with several nodes (sub-NUMA
-// clusters), are as common as one of each.
+// DomainsOf are a machine's L3 caches with an id from the kernel, in the kernel's order.
+// Nodes with several caches (AMD), and caches with several nodes (sub-NUMA clusters), are
+// as common as one of each.
 func DomainsOf(m machine.Machine) []Domain {
 	var all []Domain
 	for _, c := range m.LLCs {

@@ -14,17 +14,17 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// FS is a mounted resctrl file system, to read. Paths are below its mount point, ""
+// FS is a mounted resctrl file system, for reading. Paths are below its mount point; ""
 // is the default group.
 type FS interface {
 	// Read is valid until the next Read.
 	Read(file string) ([]byte, error)
 	Dirs(dir string) ([]string, error)
-	// ID tells a group from one that was made again under the same name.
+	// ID distinguishes a group from one that was made again under the same name.
 	ID(dir string) (uint64, error)
 }
 
-// Acts is what can be done to it.
+// Acts is an FS that can be changed.
 type Acts interface {
 	FS
 	Make(dir string) error
@@ -32,18 +32,18 @@ type Acts interface {
 	Write(file, text string) error
 }
 
-// Mount is where it is mounted and how.
+// Mount says where it is mounted and how.
 type Mount struct {
 	Point string // absolute, inside the root
 	MBps  bool   // mba_MBps: MB is in MiB/s, kept by the kernel's feedback
 }
 
-// Errors of Find: neither is a defect of homenode's.
+// Errors of Find: neither is a defect of homenode.
 var (
-	// ErrNotMounted: this machine could, but nobody mounted it.
+	// ErrNotMounted: this machine supports resctrl, but it is not mounted.
 	ErrNotMounted = fmt.Errorf("resctrl is not mounted: mount -t resctrl resctrl %s (%w)", usualPoint, unix.ErrNotSupported)
-	// ErrNoResctrl: the kernel makes the mount point where CPU and kernel have anything
-	// of it (resctrl_init in fs/resctrl/rdtgroup.c, since 4.10), and here it did not.
+	// ErrNoResctrl: the kernel makes the mount point where CPU and kernel support any of
+	// it (resctrl_init in fs/resctrl/rdtgroup.c, since 4.10), and here it did not.
 	ErrNoResctrl = fmt.Errorf("no resctrl: neither RDT nor QoS in this CPU, or not in this kernel (%w)", unix.ErrNotSupported)
 )
 
@@ -72,10 +72,10 @@ func Find(root unix.Root) (Mount, error) {
 	return Mount{}, ErrNotMounted
 }
 
-// At is the file system of a tree, to read.
+// At is the file system of a tree, for reading.
 func At(root unix.Root, m Mount) FS { return &tree{dir: root.Path(m.Point)} }
 
-// Live is the running kernel's, to act upon: it wants the token.
+// Live is the running kernel's, for acting: it needs the token.
 func Live(live unix.Live, m Mount) (Acts, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on resctrl: only the running kernel can be acted upon (%w)", unix.ErrNotSupported)
@@ -111,8 +111,8 @@ func (t *tree) Remove(dir string) error { return unix.RemoveDir(t.at(dir)) }
 
 func (t *tree) Write(file, text string) error { return unix.WriteFile(t.at(file), text) }
 
-// Explain says what failed, with the kernel's own words on it (info/last_cmd_status,
-// since 4.15), where it has any.
+// Explain says what failed, with the kernel's own text (info/last_cmd_status, since
+// 4.15), where there is one.
 func Explain(fs FS, verb, object string, err error) error {
 	if err == nil {
 		return nil
@@ -141,5 +141,5 @@ func clip(text string) string {
 	return text
 }
 
-// IsGone says that a group, or a task, is no more.
+// IsGone reports that a group, or a task, no longer exists.
 func IsGone(err error) bool { return errors.Is(unix.Classify(err), unix.ErrGone) }

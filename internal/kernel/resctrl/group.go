@@ -16,31 +16,32 @@ import (
 	"homenode/internal/window"
 )
 
-// group is a workload's group, as it was left in the round before.
+// group is a workload's group, as the previous round left it.
 type group struct {
 	dir     string
 	control bool // made by the owner, who moves the tasks
 	inode   uint64
-	rounds  int // since it was made or found
+	rounds  int // rounds since it was made or found
 	known   []int
 	looked  int // round in which its tasks were read
 	last    counts
 }
 
-// lookAgain is how many rounds may pass without a look at a group's tasks while the
-// cgroup's threads stay the same. Each look has the kernel go through all threads of
-// the host.
+// lookAgain is the number of rounds that may pass without reading a group's tasks while
+// the cgroup's threads stay the same. For each read the kernel goes through all threads
+// of the host.
 const lookAgain = 16
 
-// follow adds the newcomers of a cgroup to its group, and gives back who left:
+// follow adds new threads of a cgroup to its group, and returns those that left:
 //
 //  1. New threads of a thread in the group are in it by themselves.
-//  2. Those that came from outside are written; one that is gone by now is no matter.
-//  3. Those that are in the group and no longer in the cgroup go back to the default
-//     group. They are looked for after the group's tasks were read: a thread that was
-//     born in between must not be taken for one that left.
+//  2. Threads from outside are written; it does not matter if one has ended by now.
+//  3. Threads that are in the group and no longer in the cgroup go back to the default
+//     group. The cgroup is read after the group's tasks: a thread that was born in
+//     between must not be taken for one that left.
 //
-// It returns how many came from outside, and why the workload cannot have a group.
+// It returns the number of threads from outside, and why the workload cannot have a
+// group.
 func (m *Monitor) follow(id string, g *group, tids TIDs) (joined int, why string) {
 	if m.acts == nil || g.control || m.blind {
 		return 0, ""
@@ -86,7 +87,7 @@ func minus(a, b []int) (rest []int) {
 	return rest
 }
 
-// foreign says that somebody else has grouped some of these threads.
+// foreign reports that another process has grouped some of these threads.
 func (m *Monitor) foreign(tids []int) string {
 	n, where := 0, ""
 	for _, tid := range tids {
@@ -97,7 +98,7 @@ func (m *Monitor) foreign(tids []int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("resctrl: %d of its %d threads are in group %q, which is somebody else's: they are left alone", n, len(tids), clip(where))
+	return fmt.Sprintf("resctrl: %d of its %d threads are in group %q, which another process made: they are left alone", n, len(tids), clip(where))
 }
 
 // add moves threads into a group.
@@ -110,11 +111,11 @@ func (m *Monitor) add(dir string, tids []int) (why string) {
 	return ""
 }
 
-// put moves a thread; one that has ended is no matter. A write for each: several at
-// once, with commas, came with 6.8 only.
+// put moves a thread; it does not matter if it has ended. Each thread takes a write of
+// its own: several in one write, with commas, work only since 6.8.
 func (m *Monitor) put(dir string, tid int) error { return PutTask(m.acts, dir, tid) }
 
-// PutTask moves a thread into a group. What the kernel says (rdtgroup_move_task in
+// PutTask moves a thread into a group. The kernel's errors (rdtgroup_move_task in
 // fs/resctrl/rdtgroup.c):
 //
 //	ESRCH   it has ended: no error here
@@ -135,7 +136,7 @@ func quoted(dir string) string {
 	return dir
 }
 
-// limbo remembers that there was no RMID: the kernel keeps freed ones back until their
+// limbo remembers that there was no RMID: the kernel holds freed ones back until their
 // lines have left the caches (max_threshold_occupancy).
 type limbo struct {
 	why    string
@@ -150,7 +151,8 @@ func (l *limbo) hit(round int, err error) {
 	l.why, l.until = err.Error(), round+l.rounds
 }
 
-// budget is how many monitoring groups there may be, of which held there are.
+// budget is the number of monitoring groups that may exist; held of them are held
+// already.
 func (m *Monitor) budget(held int) int {
 	n := m.info.Monitoring.RMIDs - m.seen.RMIDs - m.cfg.Reserve
 	if m.info.Monitoring.Counters.Known() { // two of them for each group
@@ -165,8 +167,8 @@ func (m *Monitor) budget(held int) int {
 	return max(n, 0)
 }
 
-// rotate is (4) of Round. Groups change hands one by one: where an RMID is not to be
-// had, the others keep theirs.
+// rotate is (4) of Round. Groups change hands one by one: where no RMID is available, the
+// other workloads keep theirs.
 func (m *Monitor) rotate(w *window.Window, tids TIDs) {
 	var all []candidate
 	held := 0
@@ -219,7 +221,7 @@ func (m *Monitor) candidate(wl *window.Workload) (candidate, bool) {
 // sizes are sums over a window.
 type sizes struct {
 	loads, cpu float64
-	counted    bool // everybody's loads are known
+	counted    bool // the loads of all workloads are known
 }
 
 func sizesOf(w *window.Window) sizes {
@@ -233,8 +235,8 @@ func sizesOf(w *window.Window) sizes {
 	return s
 }
 
-// of is a workload's share of all loads from DRAM; where somebody's are not counted, of
-// the CPU time.
+// of is a workload's share of all loads from DRAM. If the loads of any workload are not
+// counted, it is the share of the CPU time.
 func (s sizes) of(wl *window.Workload) float64 {
 	switch {
 	case s.counted && s.loads > 0:
@@ -245,7 +247,7 @@ func (s sizes) of(wl *window.Workload) float64 {
 	return 0
 }
 
-// begin makes a group for a workload, and says whether another can be tried.
+// begin makes a group for a workload, and reports whether another can be tried.
 func (m *Monitor) begin(id string, tids TIDs) bool {
 	now, err := tids(nil, id)
 	if err != nil {
@@ -286,14 +288,14 @@ func (m *Monitor) begin(id string, tids TIDs) bool {
 	slices.Sort(now)
 	g.known, g.looked = now, m.round
 	m.past[id].barred = ""
-	// An RMID's first reading may be of its past, and on AMD has no figure.
+	// An RMID's first reading may be of its past, and on AMD it has no figure.
 	_, err = m.readCounts(dir, time.Time{})
 	m.problem(err)
 	return true
 }
 
-// shares says that a workload above or below this one has a group: a thread can be in
-// one only, and threads of a cgroup are those of the ones below it, too.
+// shares reports that a workload above or below this one has a group. A thread can be in
+// one group only, and the threads of a cgroup include those of the cgroups below it.
 func (m *Monitor) shares(id string) (string, bool) {
 	for other := range m.groups {
 		if strings.HasPrefix(id, other+"/") || strings.HasPrefix(other, id+"/") {

@@ -10,22 +10,22 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Groups is who has groups now.
+// Groups lists the present groups.
 type Groups struct {
 	Mons     []string // monitoring groups of ours, by name, below the default group
 	Controls []string // control groups of ours, by name
-	// RMIDs and CLOSIDs that are used by other groups than Mons, the default one included.
+	// RMIDs and CLOSIDs that groups other than Mons use, the default one included.
 	RMIDs, CLOSIDs int
-	// Foreign are the tasks in somebody else's groups, and which.
+	// Foreign are the tasks in other processes' groups, with the group.
 	Foreign map[int]string
 }
 
-// kernelsOwn are directories of the default group that are no groups.
+// kernelsOwn are directories of the default group that are not groups.
 var kernelsOwn = map[string]bool{"info": true, "mon_groups": true, "mon_data": true}
 
 const monGroups = "mon_groups"
 
-// ReadGroups looks at all groups. With an error the tasks of some are not known.
+// ReadGroups reads all groups. With an error the tasks of some are unknown.
 func ReadGroups(fs FS) (Groups, error) {
 	g := Groups{RMIDs: 1, CLOSIDs: 1, Foreign: map[int]string{}}
 	names, err := fs.Dirs("")
@@ -48,7 +48,7 @@ func ReadGroups(fs FS) (Groups, error) {
 	return g, errors.Join(errs...)
 }
 
-// readMons looks at the monitoring groups of a control group, "" of the default one.
+// readMons reads the monitoring groups of a control group, "" for the default one.
 func (g *Groups) readMons(fs FS, control string) error {
 	dir := path.Join(control, monGroups)
 	names, err := fs.Dirs(dir)
@@ -81,9 +81,9 @@ func (g *Groups) addForeign(fs FS, dir string) error {
 	return err
 }
 
-// Tasks appends the threads of a group. Of the default group the file has those of its
-// monitoring groups, too, and none at all where nothing can be limited
-// (show_rdt_tasks in fs/resctrl/rdtgroup.c).
+// Tasks appends the threads of a group. For the default group the file also has those of
+// its monitoring groups, and none at all where nothing can be limited (show_rdt_tasks in
+// fs/resctrl/rdtgroup.c).
 func Tasks(fs FS, dir string, dst []int) ([]int, error) {
 	file := path.Join(dir, "tasks")
 	data, err := fs.Read(file)

@@ -14,40 +14,40 @@ import (
 	"homenode/internal/unit"
 )
 
-// Info is what info/ says of this machine.
+// Info is the content of info/ on this machine.
 type Info struct {
 	Monitoring Monitoring
-	Resources  []Limit // what can be given out, ascending by name
+	Resources  []Limit // resources that can be limited, ascending by name
 }
 
 // Monitoring is info/L3_MON; the zero value: there is none.
 type Monitoring struct {
-	RMIDs    int // groups of both kinds that can be, the default one included
+	RMIDs    int // most groups of both kinds, the default one included
 	Features []string
 	// Limbo is the occupancy below which a freed RMID can be used again.
 	Limbo unit.Opt[unit.Bytes]
-	// Counters that are free in the domain with the fewest, where they must be assigned
-	// (ABMC); unknown: every group has its own.
+	// Counters is the number of free counters in the domain with the fewest, where they
+	// must be assigned (ABMC); unknown: every group has its own.
 	Counters unit.Opt[int]
 }
 
-// Has says that an event is counted.
+// Has reports that an event is counted.
 func (m Monitoring) Has(event string) bool { return slices.Contains(m.Features, event) }
 
-// Limit is one resource that can be given out: info/L3, info/MB, ….
+// Limit is one resource that can be limited: info/L3, info/MB, ….
 type Limit struct {
 	Name    string
-	CLOSIDs int // control groups that can be, the default one included
+	CLOSIDs int // most control groups, the default one included
 	// Of caches. A mask's bits are ways.
 	Mask, Shareable uint64
 	MinBits         int
 	Sparse          bool
-	Taken           map[int]uint64 // by domain: somebody's alone, or pseudo-locked
-	// Of bandwidth: the least and the step.
+	Taken           map[int]uint64 // by domain: exclusive, or pseudo-locked
+	// Of bandwidth: the minimum and the step.
 	Least, Step uint64
 }
 
-// CLOSIDs is how many control groups there can be, the default one included; 0: none.
+// CLOSIDs is the most control groups, the default one included; 0: none.
 func (i Info) CLOSIDs() int {
 	least := 0
 	for _, r := range i.Resources {
@@ -96,7 +96,7 @@ type infoReader struct {
 	errs []error
 }
 
-// text is a file's; "" with a note, where it must be there.
+// text is a file's content; "" with a note, where the file is required.
 func (r *infoReader) text(file string, must bool) string {
 	data, err := r.fs.Read(file)
 	if err != nil && (must || !IsGone(err)) {
@@ -158,7 +158,7 @@ func (r *infoReader) cache(name string) Limit {
 }
 
 // ParseBitUsage reads info/L3/bit_usage (since 4.19) and returns, by domain, the ways
-// that nobody else can have: exclusive (E) or pseudo-locked (P). The highest way comes
+// that no other group can have: exclusive (E) or pseudo-locked (P). The highest way comes
 // first:
 //
 //	0=SSSSSSSSSSSSSSSSXXXX;1=SSSSSSSSSSSSSSSSEEEE

@@ -21,7 +21,7 @@ const (
 // Words stand in a counter's file in place of a figure (rdtgroup_mondata_show in
 // fs/resctrl/ctrlmondata.c):
 //
-//	Unavailable  the hardware has none now: on AMD, since it gave the counter to another RMID
+//	Unavailable  the hardware has no figure now: on AMD, it gave the counter to another RMID
 //	Error        reading failed
 //	Unassigned   no counter is assigned to this event (ABMC, since 6.18)
 var words = []string{"Unavailable", "Error", "Unassigned"}

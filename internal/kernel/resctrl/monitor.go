@@ -28,14 +28,14 @@ type Monitor struct {
 	fs       FS
 	acts     Acts // nil: groups are read, none is made
 	info     Info
-	clusters map[int]set.NodeSet // domains of several nodes of which it is not known whether they are counted whole
+	clusters map[int]set.NodeSet // domains of several nodes that may be counted in part only
 
 	round    int
 	groups   map[string]*group // by workload
 	past     map[string]*past  // by workload
 	services map[string]*proxy // by name
 	seen     Groups            // of this round
-	blind    bool              // whose tasks are where is not known in this round
+	blind    bool              // the groups of tasks are unknown in this round
 	limbo    limbo
 	errs     []error
 	sizes    sizes
@@ -47,10 +47,11 @@ type past struct {
 	proxy        proxy
 	served       int    // last round in which its group was read; 0: never
 	barred       string // why it has no group
-	until        int    // round at which that is looked at again
+	until        int    // round at which that is checked again
 }
 
-// barFor is how many rounds a workload that cannot have a group is left alone.
+// barFor is the number of rounds for which a workload that cannot have a group is left
+// alone.
 const barFor = 32
 
 // Open prepares to monitor what is mounted. The error is ErrNotMounted, ErrNoResctrl,
@@ -70,8 +71,7 @@ func Open(root unix.Root, cfg Config, m machine.Machine) (*Monitor, error) {
 	return New(acts, acts, cfg, m)
 }
 
-// New is Open of a file system that is at hand. Groups that a killed homenode left are
-// removed.
+// New is Open for a given file system. Groups that a killed homenode left are removed.
 func New(fs FS, acts Acts, cfg Config, m machine.Machine) (*Monitor, error) {
 	info, err := ReadInfo(fs)
 	if err != nil {
@@ -87,10 +87,10 @@ func New(fs FS, acts Acts, cfg Config, m machine.Machine) (*Monitor, error) {
 	return mon, mon.removeLeft()
 }
 
-// SetMachine says that CPUs went on- or offline.
+// SetMachine is called when CPUs went on- or offline.
 func (m *Monitor) SetMachine(to machine.Machine) { m.clusters = severalNodes(DomainsOf(to)) }
 
-// Info is what this machine has.
+// Info returns what this machine has.
 func (m *Monitor) Info() Info { return m.info }
 
 func (m *Monitor) removeLeft() error {
@@ -114,7 +114,7 @@ func (m *Monitor) remove(dir string) error {
 	return Explain(m.fs, "remove", dir, err)
 }
 
-// Close removes the groups that were made. What fails is removed by the next start.
+// Close removes the groups that were made. The next start removes what Close could not.
 func (m *Monitor) Close() error {
 	var errs []error
 	for id, g := range m.groups {
@@ -126,15 +126,18 @@ func (m *Monitor) Close() error {
 	return errors.Join(errs...)
 }
 
-// Round reads one window's figures of all workloads, and says who has a group in the
+// Round reads one window's figures of all workloads, and decides which get a group in the
 // next one:
 //
-//  1. Who has groups: others leave fewer RMIDs for us; theirs are left alone.
-//  2. Each group: newcomers in its cgroup are added, its counters read.
-//  3. Who was measured teaches what its DRAM loads stand for; who was not is estimated.
+//  1. Read the groups. Those of other processes leave fewer RMIDs for us, and are left
+//     alone.
+//  2. For each group: add new threads of its cgroup, read its counters.
+//  3. Workloads that were measured teach what their DRAM loads stand for; the others are
+//     estimated.
 //  4. Groups go round.
 //
-// The error joins what went wrong; what could not be had is unknown and says why.
+// The error joins what went wrong. A figure that could not be read is unknown, with the
+// reason.
 func (m *Monitor) Round(w *window.Window, at time.Time, tids TIDs) error {
 	m.round++
 	m.errs, m.sizes = nil, sizes{}
@@ -159,8 +162,8 @@ func (m *Monitor) problem(err error) {
 	}
 }
 
-// look is (1). Groups of workloads that are gone are given up; control groups of ours
-// stand for the workloads that they were made for.
+// look is (1). Groups of workloads that are gone are removed. A control group of ours
+// stands for the workload that it was made for.
 func (m *Monitor) look(w *window.Window) {
 	var err error
 	m.seen, err = ReadGroups(m.fs)
@@ -189,8 +192,8 @@ func (m *Monitor) look(w *window.Window) {
 	maps.DeleteFunc(m.services, func(name string, _ *proxy) bool { return !named[name] })
 }
 
-// adopt finds the group that a workload has by its name: a control group that the owner
-// made, or, where no group is made here, a running homenode's.
+// adopt finds the existing group of a workload by its name: a control group that the
+// owner made or, where no group is made here, a group of a running homenode.
 func (m *Monitor) adopt(id string) {
 	g, p := m.groups[id], m.past[id]
 	dir, control := p.control, true
@@ -200,7 +203,7 @@ func (m *Monitor) adopt(id string) {
 			return
 		}
 		if !slices.Contains(m.seen.Mons, p.mon) || g != nil && g.control {
-			delete(m.groups, id) // somebody removed it
+			delete(m.groups, id) // another process removed it
 			return
 		}
 	}
@@ -214,7 +217,7 @@ func (m *Monitor) adopt(id string) {
 	}
 }
 
-// drop gives up a workload's group.
+// drop removes a workload's group.
 func (m *Monitor) drop(id string) {
 	g := m.groups[id]
 	if g == nil {
@@ -226,7 +229,7 @@ func (m *Monitor) drop(id string) {
 	}
 }
 
-// bar says why a workload can have no group, for a while.
+// bar sets why a workload can have no group, for some rounds.
 func (m *Monitor) bar(id, why string) {
 	m.drop(id)
 	p := m.past[id]
@@ -256,7 +259,7 @@ func (m *Monitor) measure(wl *window.Workload, at time.Time, tids TIDs) {
 	}
 	before := g.last
 	g.last = now
-	if g.rounds < 2 { // of a window that it was not in from the start
+	if g.rounds < 2 { // the group did not exist from the start of the window
 		return
 	}
 	m.past[wl.ID].served = m.round
@@ -299,7 +302,7 @@ func (m *Monitor) learn(wl *window.Workload) {
 	m.services[name].learn(wl)
 }
 
-// estimate is the second half.
+// estimate is the second half of (3).
 func (m *Monitor) estimate(wl *window.Workload) {
 	why := m.why(wl)
 	name, _ := m.cfg.Service(wl.ID)
@@ -309,7 +312,7 @@ func (m *Monitor) estimate(wl *window.Workload) {
 	}
 }
 
-// why says why there is no figure of resctrl.
+// why is the reason why resctrl has no figure.
 func (m *Monitor) why(wl *window.Workload) string {
 	p := m.past[wl.ID]
 	switch {
@@ -322,12 +325,12 @@ func (m *Monitor) why(wl *window.Workload) string {
 	case m.limbo.why != "":
 		return "resctrl: no group for it now: " + m.limbo.why
 	case m.acts == nil:
-		return "resctrl: nobody has made a group for it"
+		return "resctrl: no group was made for it"
 	}
 	return fmt.Sprintf("resctrl: %d of %d workloads have a group in this window, and it has none", len(m.groups), len(m.past))
 }
 
-// classOf is what a control group limits; nil where that cannot be read.
+// classOf is the limit of a control group; nil where it cannot be read.
 func (m *Monitor) classOf(dir string) *action.Class {
 	c, err := ReadClass(m.fs, m.info, dir)
 	if err != nil {

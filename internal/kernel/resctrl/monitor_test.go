@@ -29,7 +29,8 @@ type bench struct {
 	tids map[string][]int
 	now  time.Time
 	err  error
-	// each workload moves rate bytes a window per thread; loads are counted of counted.
+	// Each workload moves rate bytes a window per thread; of its loads, counted are
+	// counted.
 	rate    map[string]uint64
 	counted map[string]bool
 }
@@ -64,10 +65,10 @@ func (b *bench) of(dst []int, id string) ([]int, error) {
 	return append(dst, b.tids[id]...), nil
 }
 
-// ratioOfLoads: half of what moves is not told by loads.
+// ratioOfLoads: loads show half of what moves.
 const ratioOfLoads = 2
 
-// round lets all move for a window, and reads it.
+// round moves a window's bytes for all workloads, and reads it.
 func (b *bench) round() window.Window {
 	b.now = b.now.Add(10 * time.Second)
 	b.fs.Tick()
@@ -123,8 +124,8 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// Forks are in the group by themselves; who comes from outside is added, and the window
-// in which he came is an estimate; who leaves goes back.
+// Forked threads are in the group by themselves. A thread from outside is added, and the
+// window in which it came is an estimate. A thread that leaves goes back.
 func TestFollow(t *testing.T) {
 	fs := resctrltest.New()
 	b := newBench(t, fs, Config{}, 2, 2)
@@ -170,7 +171,7 @@ type errno struct{ error }
 
 func (e *errno) Unwrap() error { return e.error }
 
-// What somebody else has grouped is left alone, as are his groups.
+// What another process has grouped is left alone, and so are its groups.
 func TestOthers(t *testing.T) {
 	fs := resctrltest.New()
 	b := newBench(t, fs, Config{}, 4, 2)
@@ -182,9 +183,9 @@ func TestOthers(t *testing.T) {
 		}
 	}
 	if fs.Group(1000) != "theirs" || fs.Group(1001) != "" || fs.Group(2001) != "mon_groups/pqos" || fs.Group(3000) == "" {
-		t.Error("somebody else's task was moved, or ours was not")
+		t.Error("another process's task was moved, or ours was not")
 	}
-	// Somebody takes one of ours: it is his from then on.
+	// Another process takes one of our threads: from then on it is left alone.
 	must(t, fs.Write("theirs/tasks", "3000"))
 	if wl := get(b.rounds(1), "/w/002"); wl.Traffic.How != unit.HowEstimated || !strings.Contains(wl.LLC.From, "theirs") || fs.Group(3000) != "theirs" || fs.Group(3001) != "" {
 		t.Errorf("%v; %q %q", wl.Traffic, fs.Group(3000), fs.Group(3001))
@@ -237,8 +238,8 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// More workloads than RMIDs: all get their turn, the big one more often, the approved
-// sooner; those without one are estimated by what was learnt of them.
+// More workloads than RMIDs: all get their turn, large ones more often, approved ones
+// sooner. Those without a group are estimated by what was learnt of them.
 func TestRotation(t *testing.T) {
 	fs := resctrltest.New()
 	fs.RMIDs, fs.Limbo = 8, 1 // default, 2 reserved: 5
@@ -284,7 +285,8 @@ func TestRotation(t *testing.T) {
 	t.Log(turns)
 }
 
-// No RMID to be had: nobody else's group suffers, and it is tried less and less often.
+// No RMID is available: no other workload loses its group, and it is tried less and less
+// often.
 func TestLimbo(t *testing.T) {
 	fs := resctrltest.New()
 	b := newBench(t, fs, Config{}, 3, 1)
@@ -305,7 +307,7 @@ func TestLimbo(t *testing.T) {
 	}
 }
 
-// Figures that cannot be are unknown, whatever they look like.
+// Impossible figures are unknown, whatever they look like.
 func TestUnbelievable(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(fs *resctrltest.FS, g string)
@@ -376,7 +378,7 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-// Of two workloads one of which is above the other only one has a group.
+// Of two workloads, one above the other, only one has a group.
 func TestNested(t *testing.T) {
 	fs := resctrltest.New()
 	b := newBench(t, fs, Config{}, 1, 2)
@@ -395,7 +397,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// Every operation may fail, once or from then on: no panic, no group of somebody else's
+// Every operation may fail, once or from then on: no panic, no group of another process
 // is touched, no figure is wrong, and nothing of ours is left in the end.
 func TestEveryFailure(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
@@ -447,7 +449,7 @@ func TestDomains(t *testing.T) {
 	if len(got) != 2 || got[0].Nodes != set.FromNodes(0, 1) || got[1].ID != 4 || got[1].Nodes != set.FromNodes(1) {
 		t.Errorf("%+v", got)
 	}
-	// A cache of two nodes, and a kernel that does not tell them apart.
+	// A cache of two nodes, and a kernel that does not distinguish them.
 	fs := resctrltest.New()
 	b := newBench(t, fs, Config{}, 1, 1)
 	b.mon.clusters = severalNodes(got)

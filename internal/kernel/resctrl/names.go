@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What homenode makes begins so; nothing else is ever removed or written to.
+// The prefixes of what homenode makes; nothing else is ever removed or written to.
 const (
 	monPrefix = "homenode-mon-" // monitoring groups: a killed homenode's are removed by the next
 	ctlPrefix = "homenode-ctl-" // control groups: the journal removes them
@@ -20,13 +20,13 @@ func MonName(workload string) string { return monPrefix + safe(workload) }
 // ControlName is the control group of a workload.
 func ControlName(workload string) string { return ctlPrefix + safe(workload) }
 
-// IsMon says that a group's name is one that MonName makes.
+// IsMon reports that a group's name is one that MonName makes.
 func IsMon(name string) bool { return ours(name, monPrefix) }
 
-// IsControl says that a group's name is one that ControlName makes.
+// IsControl reports that a group's name is one that ControlName makes.
 func IsControl(name string) bool { return ours(name, ctlPrefix) }
 
-// ours wants the hash, too: somebody may have a "homenode-mon-test" of his own.
+// ours also checks the hash: a user may have a "homenode-mon-test" of their own.
 func ours(name, prefix string) bool {
 	rest, ok := strings.CutPrefix(name, prefix)
 	if !ok || len(rest) < hashLength+1 || rest[len(rest)-hashLength-1] != '-' {
@@ -40,8 +40,8 @@ const (
 	readable   = 40 // of the id, in the name: a name may have 255 bytes
 )
 
-// safe is an id as a part of a file name: what a person can read of it, then a hash of
-// all of it.
+// safe is an id as a part of a file name: the characters that a person can read, then a
+// hash of the whole id.
 func safe(id string) string {
 	text := strings.Map(func(r rune) rune {
 		switch {

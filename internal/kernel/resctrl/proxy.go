@@ -11,15 +11,15 @@ import (
 
 const (
 	lineBytes = 64
-	// fading is what a window before counts for in a ratio: the last four are two thirds
-	// of it. More follows phases later, less follows noise.
+	// fading is the weight of the previous window in a ratio: the last four make up two
+	// thirds of it. A higher value follows phases later, a lower one follows noise.
 	fading = 0.75
 	// fewLoads is too few to learn from: a page that the kernel zeroes is 64 lines.
 	fewLoads = 10_000
 )
 
-// ratio is bytes by resctrl over bytes by DRAM loads (loads × 64 B): what loads do not
-// tell, such as prefetches, stores and write-backs, is in it.
+// ratio is bytes by resctrl over bytes by DRAM loads (loads × 64 B). It covers what loads
+// do not show, such as prefetches, stores and write-backs.
 type ratio struct {
 	bytes, lines float64 // fading sums
 	windows      int
@@ -59,14 +59,14 @@ func (p *proxy) learn(wl *window.Workload) {
 	}
 }
 
-// learnt is who an estimate's ratio comes from.
+// learnt holds the sources of an estimate's ratio.
 type learnt struct {
-	own, service *proxy // nil: nobody
+	own, service *proxy // nil: none
 	name         string // of the service
 }
 
-// estimate gives a workload without a group what its loads make of it; why says why it
-// has none.
+// estimate gives a workload without a group a figure from its loads; why is the reason
+// for the missing group.
 func (l learnt) estimate(wl *window.Workload, why string) {
 	local, ok1 := wl.LocalLoads.Get()
 	remote, ok2 := wl.RemoteLoads.Get()

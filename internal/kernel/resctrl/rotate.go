@@ -11,24 +11,26 @@ import (
 // candidate is a workload that has a group, or might have one.
 type candidate struct {
 	id       string
-	held     int     // rounds that it has had its group; 0: it has none
-	waited   int     // rounds since it was measured last
-	never    bool    // it never was
+	held     int     // rounds with its group; 0: no group
+	waited   int     // rounds since the last measurement
+	never    bool    // never measured
 	size     float64 // what it moves, or its CPU time, as a share of all
 	approved bool
 }
 
-// choose says who gives up a group and who gets one, out of budget of them:
+// choose decides which workloads give up a group and which get one, with budget groups in
+// all:
 //
-//  1. Free groups go to those in most need.
-//  2. Those who had theirs for a turn give way to those in more need, the least needy
-//     first, at most a quarter of the budget in a round: each freed RMID rests in limbo
-//     until its lines have left the caches.
-//  3. Where there are more groups than the budget (others took RMIDs), some are given up.
+//  1. Free groups go to the workloads with the greatest need.
+//  2. Workloads that had a group for a turn give way to those in greater need. The least
+//     needy goes first, at most a quarter of the budget in a round: each freed RMID rests
+//     in limbo until its lines have left the caches.
+//  3. Where there are more groups than the budget (other processes took RMIDs), some are
+//     given up.
 //
-// Need: who was never measured comes first; then rounds waited × weight. A weight lies
-// between 1/4 and 5/4 by size, doubled for approved services: so nobody waits more than
-// ten times as long as another.
+// Need: a workload that was never measured comes first; then rounds waited × weight. A
+// weight lies between 1/4 and 5/4 by size, doubled for approved services: so no workload
+// waits more than ten times as long as another.
 func choose(all []candidate, budget, turn int) (drop, add []string) {
 	all = slices.Clone(all)
 	largest := 0.0
@@ -44,7 +46,7 @@ func choose(all []candidate, budget, turn int) (drop, add []string) {
 		}
 	}
 	slices.SortFunc(waiting, func(a, b candidate) int { return moreNeed(a, b, largest) })
-	slices.SortFunc(held, func(a, b candidate) int { // who gives way first
+	slices.SortFunc(held, func(a, b candidate) int { // the first to give way first
 		return cmp.Or(cmp.Compare(weight(a, largest)*float64(b.held), weight(b, largest)*float64(a.held)), strings.Compare(a.id, b.id))
 	})
 	for len(held) > budget { // 3
@@ -78,7 +80,7 @@ func weight(c candidate, largest float64) float64 {
 	return w
 }
 
-// moreNeed orders the waiting.
+// moreNeed orders the waiting workloads.
 func moreNeed(a, b candidate, largest float64) int {
 	switch {
 	case a.never != b.never && a.never:

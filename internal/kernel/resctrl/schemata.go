@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Schemata is what a control group may use, ascending by resource.
+// Schemata is the limits of a control group, ascending by resource.
 type Schemata []Resource
 
 // Resource is one resource in each of its domains, ascending by domain.
@@ -27,7 +27,7 @@ type DomainValue struct {
 	Value uint64
 }
 
-// isMask says that values of a resource are masks, in hexadecimal.
+// isMask reports that values of a resource are masks, in hexadecimal.
 func isMask(name string) bool { return strings.HasPrefix(name, "L3") || strings.HasPrefix(name, "L2") }
 
 func isBandwidth(name string) bool { return name == "MB" || name == "SMBA" }
@@ -43,7 +43,7 @@ var (
 //	MB:0=100;1= 50
 //	L3:0=fffff;1=0000f
 //
-// Resources that are not known here are left out.
+// Resources that are unknown here are left out.
 func ParseSchemata(data []byte) (Schemata, error) {
 	var s Schemata
 	for _, line := range strings.Split(string(data), "\n") {
@@ -106,7 +106,7 @@ func (s Schemata) Get(name string) (Resource, bool) {
 	return Resource{}, false
 }
 
-// String is as the kernel wants it written: a line a resource, "L3:0=f;1=f".
+// String is the form that the kernel expects: a line a resource, "L3:0=f;1=f".
 func (s Schemata) String() string {
 	lines := make([]string, len(s))
 	for i, r := range s {
@@ -126,8 +126,8 @@ func (r Resource) String() string {
 	return r.Name + ":" + strings.Join(parts, ";")
 }
 
-// Within says that all of s is so in other: resources and domains of which s says
-// nothing may be anything.
+// Within reports that other has everything of s. Resources and domains that s does not
+// mention may have any value.
 func (s Schemata) Within(other Schemata) bool {
 	for _, r := range s {
 		o, ok := other.Get(r.Name)

@@ -13,7 +13,7 @@ import (
 // CPUWords holds a mask of every CPU that a set can have.
 type CPUWords [(set.MaxCPU + 64) / 64]uint64
 
-// Affinity reads and sets on which CPUs a thread may run; tests have a fake one.
+// Affinity reads and sets the CPUs on which a thread may run; tests have a fake one.
 type Affinity interface {
 	// Affinity fills mask and returns how many words of it the kernel knows. It leaves
 	// out CPUs that are offline (sched_getaffinity in kernel/sched/core.c).
@@ -33,8 +33,8 @@ func (LiveAffinity) Affinity(tid int, mask *CPUWords) (int, error) {
 	return int(n) / 8, nil
 }
 
-// SetAffinity returns when a thread that runs has left the CPUs that are not in mask
-// (__set_cpus_allowed_ptr): for a moment it waits.
+// SetAffinity returns when a running thread has left the CPUs that are not in mask
+// (__set_cpus_allowed_ptr): it waits for a moment.
 func (LiveAffinity) SetAffinity(tid int, mask []uint64) error {
 	_, _, errno := sys.Syscall(sys.SYS_SCHED_SETAFFINITY, uintptr(tid), uintptr(8*len(mask)), uintptr(unsafe.Pointer(&mask[0])))
 	if errno != 0 {
@@ -45,14 +45,13 @@ func (LiveAffinity) SetAffinity(tid int, mask []uint64) error {
 
 // Tasks opens and reads perf events of single threads; tests have a fake one.
 type Tasks interface {
-	// OpenInGroup opens one event of a thread on whatever CPU it runs; group is −1 for
-	// a leader.
+	// OpenInGroup opens one event of a thread on any CPU; group is −1 for a leader.
 	OpenInGroup(attr *sys.PerfEventAttr, tid, group int) (int, error)
 	Read(fd int, words []uint64) (int, error)
 	Close(fd int)
 }
 
-// OpenInGroup does not follow what the thread starts: each thread is opened for itself.
+// OpenInGroup does not follow threads that the thread starts: each is opened for itself.
 func (LivePerf) OpenInGroup(attr *sys.PerfEventAttr, tid, group int) (int, error) {
 	return sys.PerfEventOpen(attr, tid, -1, group, sys.PERF_FLAG_FD_CLOEXEC)
 }

@@ -12,14 +12,14 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// ErrTooLarge: a file that any user can make large has more than is read of it.
+// ErrTooLarge: a file that any user can make large is longer than its limit.
 var ErrTooLarge = errors.New("too large")
 
-// Budget bounds what is read of files that a user can make large, as numa_maps: text and
-// time. Several files may share one, and one may be a part of another (Within). Time is
-// looked at between two system calls: how long one takes is up to the kernel.
+// Budget bounds what is read of files that a user can make large, such as numa_maps: text
+// and time. Several files may share one, and one may be a part of another (Within). Time
+// is checked between two system calls: the length of one call is up to the kernel.
 //
-// Nil is without bounds: for a person who asks about one process and can stop waiting.
+// A nil Budget has no bounds: for a user who asks about one process and can stop waiting.
 type Budget struct {
 	bytes, left int64
 	time        time.Duration
@@ -37,7 +37,8 @@ func (b *Budget) Within(bytes int64, length time.Duration) *Budget {
 	return &Budget{bytes: bytes, left: bytes, time: length, until: time.Now().Add(length), of: b}
 }
 
-// Spend is ErrTooLarge once more was read, or it took longer, than there is for it.
+// Spend returns ErrTooLarge once more was read, or more time was used, than the budget
+// has.
 func (b *Budget) Spend(bytes int) error {
 	if b == nil {
 		return nil
@@ -52,7 +53,7 @@ func (b *Budget) Spend(bytes int) error {
 	return b.of.Spend(bytes)
 }
 
-// ReadAtMost reads a file that a person names, of at most so many bytes.
+// ReadAtMost reads a file that a user names, of at most so many bytes.
 func ReadAtMost(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -73,7 +74,7 @@ func readAtMost(f io.Reader, path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// Head reads the first bytes of a file of the kernel that may have any length, as cmdline.
+// Head reads the first bytes of a kernel file of any length, such as cmdline.
 func (buf *Buffer) Head(path string, most int) ([]byte, error) {
 	k := Kept{Path: path}
 	if err := k.open(); err != nil {

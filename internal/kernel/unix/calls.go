@@ -26,7 +26,8 @@ func (LivePerf) Open(attr *sys.PerfEventAttr, cgroupFD, cpu, groupFD int) (int, 
 	return sys.PerfEventOpen(attr, cgroupFD, cpu, groupFD, sys.PERF_FLAG_PID_CGROUP|sys.PERF_FLAG_FD_CLOEXEC)
 }
 
-// OpenOnCPU opens an event of all that runs on one CPU; groupFD is −1 for a leader.
+// OpenOnCPU opens an event for everything that runs on one CPU; groupFD is −1 for a
+// leader.
 func OpenOnCPU(attr *sys.PerfEventAttr, cpu, groupFD int) (int, error) {
 	return sys.PerfEventOpen(attr, -1, cpu, groupFD, sys.PERF_FLAG_FD_CLOEXEC)
 }
@@ -38,8 +39,8 @@ func (LivePerf) Read(fd int, words []uint64) (int, error) {
 	return max(n, 0) / 8, err
 }
 
-// ReadCount reads value, time enabled and time running of one event, which does not
-// wait, without telling Go's scheduler.
+// ReadCount reads value, time enabled and time running of one event. The call does not
+// wait, so Go's scheduler is not told.
 //
 //go:nosplit
 func ReadCount(fd int, words *[3]uint64) bool {
@@ -57,9 +58,9 @@ func (LivePerf) OpenDir(path string) (int, error) {
 
 // Pager moves and locates pages of a process; tests have a fake one.
 type Pager interface {
-	// MovePages moves the pages at addrs to nodes, or only says where they are
-	// when nodes is nil. status[i] is a node or a negated errno. left is the
-	// number of pages the kernel gave up on (since 4.17); their status is not set.
+	// MovePages moves the pages at addrs to nodes, or only reports where they are when
+	// nodes is nil. status[i] is a node or a negated errno. left is the number of pages
+	// the kernel gave up on (since 4.17); their status is not set.
 	MovePages(pid int, addrs []uintptr, nodes, status []int32, flags int) (left int, err error)
 }
 
@@ -122,8 +123,8 @@ func RaiseFileLimit() (uint64, error) {
 	return want.Cur, nil
 }
 
-// TryLock takes an exclusive lock on an open file without waiting; false when
-// somebody else holds it. It ends with the process, however that ends.
+// TryLock takes an exclusive lock on an open file without waiting; false when another
+// process holds it. The lock ends with the process, however that ends.
 func TryLock(f *os.File) (bool, error) {
 	_, err := ignoringEINTR(func() (int, error) { return 0, sys.Flock(int(f.Fd()), sys.LOCK_EX|sys.LOCK_NB) })
 	if err == sys.EWOULDBLOCK {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unix is the thinnest layer over Linux: where the tree of files is,
-// files that stay open between rounds, a few system calls, and the four
-// sentinel errors that every room above knows.
+// Package unix is the thinnest layer over Linux: the root of the file tree, files that
+// stay open between rounds, a few system calls, and the four sentinel errors that every
+// room above knows.
 //
 //	Root("/" or a recorded tree) ──▶ Kept ──▶ bytes
 //	Live (only the running kernel) ──▶ perf_event_open, move_pages, writes

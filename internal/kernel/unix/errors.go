@@ -18,9 +18,8 @@ var (
 	ErrGone         = errors.New("gone")
 )
 
-// Explain wraps err as "verb object: cause" and adds the sentinel it stands
-// for. need names the privilege that was missing when the cause is EPERM or
-// EACCES; "" leaves that to the reader.
+// Explain wraps err as "verb object: cause" and adds the matching sentinel. need names
+// the privilege that was missing when the cause is EPERM or EACCES; "" names none.
 func Explain(verb, object, need string, err error) error {
 	if err == nil {
 		return nil
@@ -44,10 +43,10 @@ func cause(err error) error {
 	return err
 }
 
-// Classify returns the sentinel an errno stands for, nil when none.
+// Classify returns the sentinel for an errno, nil when there is none.
 //
-// ENODEV is what kernfs says of a file whose cgroup was removed while it was
-// open (kernfs_get_active in fs/kernfs/file.c).
+// kernfs returns ENODEV for a file whose cgroup was removed while it was open
+// (kernfs_get_active in fs/kernfs/file.c).
 func Classify(err error) error {
 	for _, c := range classes {
 		if errors.Is(err, c.errno) {
@@ -64,7 +63,7 @@ var classes = []struct{ errno, kind error }{
 	{sys.ENOSYS, ErrNotSupported}, {sys.EOPNOTSUPP, ErrNotSupported},
 }
 
-// Answer is what a probe says.
+// Answer is the result of a probe.
 type Answer int
 
 // A probe that could not tell is asked again next time; it is never cached.

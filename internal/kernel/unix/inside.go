@@ -11,14 +11,14 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// OpenInside opens a regular file of somebody else's tree for reading: root is
-// /proc/PID/root, path as /proc/PID/maps has it.
+// OpenInside opens a regular file of another process's tree for reading: root is
+// /proc/PID/root, path is the path shown in /proc/PID/maps.
 //
-//  1. No link is followed: maps has resolved them, and an absolute one would be
-//     resolved in our root, not in theirs. Where the kernel has no openat2 (before
+//  1. No link is followed: maps has resolved them, and an absolute one would be resolved
+//     in our root, not in that of the process. Where the kernel has no openat2 (before
 //     5.6) nothing is opened.
-//  2. What it is, is asked of what was found, not of its path, and before it is
-//     opened: opening a FIFO waits, opening a device does something.
+//  2. The type is checked on what was found, not on its path, and before it is opened:
+//     opening a FIFO waits, opening a device does something.
 func OpenInside(root, path string) (*os.File, sys.Stat_t, error) {
 	fail := func(err error) (*os.File, sys.Stat_t, error) {
 		return nil, sys.Stat_t{}, &os.PathError{Op: "open", Path: root + path, Err: err}
@@ -61,15 +61,16 @@ func openFound(found int, name string) (*os.File, sys.Stat_t, error) {
 	return os.NewFile(uintptr(fd), name), st, nil
 }
 
-// OpenBeneath opens a regular file for reading that a service keeps in a folder: folder is
-// an administrator's word, path, below it, may be written by anybody.
+// OpenBeneath opens a regular file for reading that a service keeps in a folder. The
+// administrator sets folder; any user may write path, below it.
 //
-//  1. No link is followed, in neither of them, and no other file system is entered below
-//     the folder: a link to trace_pipe would be read for ever, one to a file of root's
-//     alone would be told to all, and a FUSE server need not answer.
-//  2. What it is, is asked before it is opened, as in OpenInside.
-//  3. The file's owner is one of owners, which is told the folder's owner, and it has one
-//     name only: where fs.protected_hardlinks is off, anybody gives any file a second one.
+//  1. No link is followed, in either of them, and no other file system is entered below
+//     the folder. A link to trace_pipe would be read for ever, one to a file that only
+//     root may read would be shown to all, and a FUSE server need not answer.
+//  2. The type is checked before the file is opened, as in OpenInside.
+//  3. allowed accepts the file's owner, given the folder's owner, and the file has only
+//     one name: where fs.protected_hardlinks is off, any user can give any file a second
+//     one.
 func OpenBeneath(folder, path string, allowed func(owner, folderOwner uint32) bool) (*os.File, error) {
 	fail := func(err error) (*os.File, error) {
 		if err == sys.ELOOP || err == sys.ENOTDIR {
@@ -117,9 +118,9 @@ func OpenBeneath(folder, path string, allowed func(owner, folderOwner uint32) bo
 // noOpenat2 is for tests of find without it.
 var noOpenat2 bool
 
-// find opens what lies below a folder with O_PATH, without following a link. Where there
-// is no openat2 (before 5.6, and in containers whose filter does not know it) it goes step
-// by step, which comes to the same as long as no name is "..".
+// find opens what lies below a folder with O_PATH, without following a link. Without
+// openat2 (before 5.6, and in containers whose filter does not know it) it goes step by
+// step, which is equivalent as long as no name is "..".
 func find(dir int, path string, flags, resolve uint64) (int, error) {
 	flags |= sys.O_PATH | sys.O_CLOEXEC | sys.O_NOFOLLOW
 	path = strings.Trim(filepath.Clean("/"+path), "/")

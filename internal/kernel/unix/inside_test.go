@@ -66,7 +66,7 @@ func TestOpenInside(t *testing.T) {
 	}
 }
 
-// Below a tree that is not the kernel's a file is a regular one.
+// Below a tree that is not the kernel's, only a regular file is read.
 func TestReadRefusesWhatIsNoFile(t *testing.T) {
 	dir := hostileTree(t)
 	for _, name := range []string{"fifo", "zero", "bin"} {
@@ -124,7 +124,7 @@ func TestReadIsBounded(t *testing.T) {
 	}
 }
 
-// With and without openat2, only regular files of whom it is allowed are opened, on no
+// With and without openat2, only regular files of allowed owners are opened, without a
 // detour.
 func TestOpenBeneath(t *testing.T) {
 	defer func() { noOpenat2 = false }()

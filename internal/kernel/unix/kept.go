@@ -12,12 +12,12 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// Buffer is what files are read into, over and over. What a read returns is
-// valid until the next one.
+// Buffer is memory for reading files, over and over. The result of a read is valid until
+// the next one.
 type Buffer struct{ b []byte }
 
-// Interfere, in tests only, is called before each system call on a file of the kernel:
-// what is gone between any two of them is gone just then.
+// Interfere, in tests only, is called before each system call on a kernel file, so that a
+// test can remove something between any two of them.
 var Interfere func(path string)
 
 func before(path string) {
@@ -42,16 +42,15 @@ type Kept struct {
 	fd    int // 0 = closed: descriptor 0 is never ours
 }
 
-// looseShare of the descriptors that are allowed may be loose files. Events take three
-// quarters of what is allowed (perf.DefaultBudget), and a fifth leaves the process some
-// for everything else. With more files than that the others are opened for each reading,
-// which costs two system calls more.
+// looseShare is the part of the allowed descriptors that loose files may use. Events take
+// three quarters (perf.DefaultBudget), so a fifth leaves the process some for everything
+// else. Further files are opened for each reading, which costs two system calls more.
 const looseShare = 5
 
-// looseOpen are open now; looseMost may stay so, 0: all.
+// looseOpen are open now; looseMost may stay open, 0: all.
 var looseOpen, looseMost atomic.Int64
 
-// BoundLoose sets how many loose files stay open, by the limit that holds now.
+// BoundLoose sets how many loose files stay open, by the present limit.
 func BoundLoose() {
 	var lim sys.Rlimit
 	if sys.Getrlimit(sys.RLIMIT_NOFILE, &lim) == nil {
@@ -86,10 +85,11 @@ func (k *Kept) Read(buf *Buffer) ([]byte, error) {
 	return k.Read(buf)
 }
 
-// ReadLine returns the present content of a short file, with one system call: /proc makes
-// the whole text anew for each, also for that which only finds the end. The file must be
-// made as one piece (single_open, seq_show), or of lines that are short, as ids are:
-// seq_read_iter in fs/seq_file.c stops early only where the next piece does not fit a page.
+// ReadLine returns the present content of a short file, with one system call. /proc makes
+// the whole text anew for each call, also for the one that only finds the end. The file
+// must be made as one piece (single_open, seq_show), or of short lines such as ids:
+// seq_read_iter in fs/seq_file.c stops early only where the next piece does not fit a
+// page.
 func (k *Kept) ReadLine(buf *Buffer) ([]byte, error) {
 	if err := k.open(); err != nil {
 		return nil, err
@@ -110,17 +110,17 @@ func (k *Kept) ReadLine(buf *Buffer) ([]byte, error) {
 	return k.Read(buf)
 }
 
-// ReadLine is Kept.ReadLine of a file that is not kept.
+// ReadLine is Kept.ReadLine for a file that does not stay open.
 func (buf *Buffer) ReadLine(path string) ([]byte, error) {
 	k := Kept{Path: path}
 	defer k.Close()
 	return k.ReadLine(buf)
 }
 
-// shortFile is less than a page by more than a line.
+// shortFile is less than a page, by more than a line.
 const shortFile = 3 << 10
 
-// pread is without a closure, which would be allocated.
+// pread has no closure, which would be allocated.
 func pread(fd int, into []byte) (int, error) {
 	for {
 		n, err := sys.Pread(fd, into, 0)
@@ -136,7 +136,7 @@ func (k *Kept) open() error {
 	}
 	before(k.Path)
 	fd, err := ignoringEINTR(func() (int, error) {
-		return sys.Open(k.Path, sys.O_RDONLY|sys.O_CLOEXEC|sys.O_NONBLOCK, 0) // a FIFO must not keep us
+		return sys.Open(k.Path, sys.O_RDONLY|sys.O_CLOEXEC|sys.O_NONBLOCK, 0) // a FIFO must not make us wait
 	})
 	if err == nil && !ofKernel(k.Path) {
 		err = regular(fd)
@@ -154,9 +154,9 @@ func (k *Kept) open() error {
 	return nil
 }
 
-// ofKernel says that a file is the running kernel's own, and needs no look at what
-// it is: that is a system call for each of the thousands of files of a survey.
-// Below /proc/PID/root and the like lies a tree like any other.
+// ofKernel reports that a file is the running kernel's own, so its type needs no check:
+// that would be a system call for each of the thousands of files of a survey. Below
+// /proc/PID/root and the like lies a tree like any other.
 func ofKernel(path string) bool {
 	if strings.HasPrefix(path, "/sys/") {
 		return true
@@ -167,8 +167,8 @@ func ofKernel(path string) bool {
 
 var errNotRegular = fmt.Errorf("not a regular file (%w)", ErrMalformed)
 
-// regular refuses devices, FIFOs and directories: in a tree that somebody made a
-// file may be a link to /dev/zero.
+// regular refuses devices, FIFOs and directories: in a tree made by a user, a file may be
+// a link to /dev/zero.
 func regular(fd int) error {
 	var st sys.Stat_t
 	if err := sys.Fstat(fd, &st); err != nil {
@@ -180,7 +180,7 @@ func regular(fd int) error {
 	return nil
 }
 
-// Close lets go of the file; a later Read opens it again.
+// Close closes the file; a later Read opens it again.
 func (k *Kept) Close() {
 	if k.fd != 0 {
 		sys.Close(k.fd)
@@ -192,11 +192,11 @@ func (k *Kept) Close() {
 }
 
 // maxFile bounds a file that is read whole: 1,024 CPUs times 2,000 lines of
-// /proc/interrupts, or the ids of a whole pid_max of 4 Mi. What a user can make larger, as
-// the maps of a process, is read by line.
+// /proc/interrupts, or the ids of a whole pid_max of 4 Mi. A file that a user can make
+// larger, such as the maps of a process, is read by line.
 const maxFile = 32 << 20
 
-// mostKept is what a buffer keeps for the next file.
+// mostKept is the memory that a buffer keeps for the next file.
 const mostKept = 1 << 20
 
 func (buf *Buffer) fill(fd, most int) ([]byte, error) {
@@ -253,7 +253,7 @@ func Inode(path string) (uint64, error) {
 	return st.Ino, nil
 }
 
-// Look is Inode and MayHaveSubdirs in one system call; false for what is no directory.
+// Look is Inode and MayHaveSubdirs in one system call; false if it is not a directory.
 func Look(path string) (inode uint64, subdirs, ok bool) {
 	var st sys.Stat_t
 	if sys.Stat(path, &st) != nil || st.Mode&sys.S_IFMT != sys.S_IFDIR {
@@ -262,8 +262,8 @@ func Look(path string) (inode uint64, subdirs, ok bool) {
 	return st.Ino, st.Nlink != 2, true
 }
 
-// MayHaveSubdirs is false when the link count says that a directory has none.
-// kernfs and most file systems count 2 + subdirectories; others say 1.
+// MayHaveSubdirs is false when the link count shows that a directory has none. kernfs and
+// most file systems count 2 + subdirectories; others return 1.
 func MayHaveSubdirs(path string) bool {
 	before(path)
 	var st sys.Stat_t

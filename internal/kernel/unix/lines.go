@@ -18,12 +18,12 @@ const maxLine = 64 << 10
 
 var errNoNewline = errors.New("no newline at its end: the file is cut off")
 
-// Lines gives each line of a file, numbered from 1 and without its newline, to
-// each, while reading: nothing of the file is kept. The line is valid until each
-// returns. It ends with the first error; what file is called in one is name.
+// Lines passes each line of a file, numbered from 1 and without its newline, to each
+// while reading: nothing of the file is stored. The line is valid until each returns.
+// Lines ends with the first error, which calls the file name.
 //
-// A bigger buffer does not help: seq_file (fs/seq_file.c) hands out a page at a
-// time whatever is asked for, and cat gets no more.
+// A bigger buffer does not help: seq_file (fs/seq_file.c) returns a page at a time,
+// whatever the size of the read.
 func (buf *Buffer) Lines(path, name string, b *Budget, each func(n int, line []byte) error) error {
 	k := Kept{Path: path}
 	if err := k.open(); err != nil {
@@ -67,8 +67,7 @@ func (buf *Buffer) Lines(path, name string, b *Budget, each func(n int, line []b
 	}
 }
 
-// cutOff says what is wrong with a last line that has no newline: the kernel
-// always ends one.
+// cutOff describes a last line without a newline: the kernel always ends its lines.
 func cutOff(name string, n int, tail []byte) error {
 	if len(tail) == 0 {
 		return nil
@@ -76,10 +75,10 @@ func cutOff(name string, n int, tail []byte) error {
 	return fmt.Errorf("parse %s: line %d %q: %w (%w)", name, n, tail[:min(60, len(tail))], errNoNewline, ErrMalformed)
 }
 
-// readPart tells the scheduler where there is a budget: then it is the agent that reads,
-// of anybody's process. One that keeps its memory map locked, as within the mmap of a
-// file whose FUSE server does not answer, makes this read wait for ever; and no signal is
-// handled, nor anything put back, by a process whose scheduler waits for this thread.
+// readPart tells the scheduler where there is a budget: then the agent reads, of any
+// process. A process that keeps its memory map locked, as within the mmap of a file whose
+// FUSE server does not answer, makes this read wait for ever. While Go's scheduler waits
+// for this thread, homenode handles no signal and puts nothing back.
 func readPart(b *Budget, fd int, into []byte) (int, error) {
 	if b == nil {
 		return ignoringEINTR(func() (int, error) { return rawRead(fd, into) })
@@ -87,8 +86,8 @@ func readPart(b *Budget, fd int, into []byte) (int, error) {
 	return ignoringEINTR(func() (int, error) { return sys.Read(fd, into) })
 }
 
-// rawRead does not tell the scheduler that it is in the kernel: for a file of proc
-// that is not waiting, only work. Told, it wakes up a second thread for every page
+// rawRead does not tell the scheduler that it is in the kernel: reading a file of proc is
+// work, not waiting. If it did, the scheduler would wake a second thread for every page
 // that takes the kernel longer than 20 µs, which cost a tenth of the CPU time.
 func rawRead(fd int, into []byte) (int, error) {
 	n, _, errno := sys.RawSyscall(sys.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)))
@@ -98,8 +97,8 @@ func rawRead(fd int, into []byte) (int, error) {
 	return int(n), nil
 }
 
-// Line reads a file of one short line without its newline. What such a file of
-// proc has, it gives in one read: the end is not asked for.
+// Line reads a file of one short line without its newline. proc returns such a file in
+// one read, so there is no second read for the end.
 func (buf *Buffer) Line(path string) ([]byte, error) {
 	k := Kept{Path: path}
 	if err := k.open(); err != nil {

@@ -12,7 +12,7 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// Peer is who is at the other end of a unix socket, as of when it connected.
+// Peer is the process at the other end of a unix socket, as of when it connected.
 type Peer struct {
 	PID    int
 	UID    uint32
@@ -20,10 +20,10 @@ type Peer struct {
 	Groups []uint32 // supplementary ones
 }
 
-// In says that the peer is in a group.
+// In reports that the peer is in a group.
 func (p Peer) In(gid uint32) bool { return p.GID == gid || slices.Contains(p.Groups, gid) }
 
-// PeerOf asks the kernel, which nobody can lie to: SO_PEERCRED (sk_peer_cred in
+// PeerOf asks the kernel, which a peer cannot deceive: SO_PEERCRED (sk_peer_cred in
 // net/core/sock.c) and, since 4.13, SO_PEERGROUPS. Where that is missing the peer has no
 // supplementary groups here.
 func PeerOf(c *net.UnixConn) (Peer, error) {
@@ -47,8 +47,8 @@ func PeerOf(c *net.UnixConn) (Peer, error) {
 	return p, nil
 }
 
-// peerGroups asks twice at most: with too little room the kernel says how much it takes
-// (sk_getsockopt: ERANGE).
+// peerGroups asks twice at most: if the buffer is too small the kernel returns the size
+// it needs (sk_getsockopt: ERANGE).
 func peerGroups(fd uintptr) []uint32 {
 	groups := make([]uint32, 64)
 	for range 2 {
@@ -67,6 +67,6 @@ func peerGroups(fd uintptr) []uint32 {
 	return nil
 }
 
-// NobodyListens is whether connecting to a socket failed because nobody does: what is
-// there is what a killed process left.
+// NobodyListens reports that connecting to a socket failed because no process listens:
+// the socket was left by a killed process.
 func NobodyListens(err error) bool { return errors.Is(err, sys.ECONNREFUSED) }

@@ -11,10 +11,10 @@ import (
 
 const paranoidFile = "/proc/sys/kernel/perf_event_paranoid"
 
-// PerfNeeds is what counting on a CPU needs, for an error that says that it is not
-// permitted. Linux itself knows kernel.perf_event_paranoid of 2 at most
-// (kernel/events/core.c); what Debian's kernels add above that lets nobody count but
-// CAP_SYS_ADMIN, and 3 is their default.
+// PerfNeeds is what counting on a CPU needs, for an error about a missing permission.
+// Linux itself has values of kernel.perf_event_paranoid up to 2 (kernel/events/core.c).
+// With the higher values that Debian's kernels add, only CAP_SYS_ADMIN may count, and 3
+// is their default.
 func PerfNeeds() string {
 	text, err := os.ReadFile(paranoidFile)
 	if err != nil {

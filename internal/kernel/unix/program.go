@@ -11,9 +11,10 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// ForgetProgram unmaps the pages of this program's own file: what starting it has touched,
-// and what the kernel maps around each page that is (fault_around_bytes, and large folios
-// whole). They stay in the page cache; what is used comes back with a fault each.
+// ForgetProgram unmaps the pages of this program's own file: those touched at the start,
+// and those that the kernel maps around each touched page (fault_around_bytes, and large
+// folios whole). They stay in the page cache; a page that is used comes back with a
+// fault.
 func ForgetProgram() error {
 	const file = "/proc/self/smaps"
 	program, err := os.Readlink("/proc/self/exe")
@@ -35,9 +36,10 @@ func ForgetProgram() error {
 
 type mapping struct{ start, end uintptr }
 
-// cleanMappings are those of a program's code and constants, in smaps, that are all as in
-// its file. What was ever written to is not: a dynamic linker relocates constants before
-// it makes them read-only (RELRO), and its content would be lost.
+// cleanMappings are the mappings of a program's code and constants, in smaps, that are
+// unchanged from its file. Mappings that were ever written to are left: a dynamic linker
+// relocates constants before it makes them read-only (RELRO), and their content would be
+// lost.
 //
 //	00400000-0114d000 r-xp 00000000 fe:00 1234  /usr/bin/homenode
 //	Rss:               10184 kB

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Everything goes on, also in a program that is linked dynamically, as tests with
-// os/user and net are.
+// The program keeps running, also when it is linked dynamically, as tests with os/user
+// and net are.
 func TestForgetProgram(t *testing.T) {
 	for range 3 {
 		if err := ForgetProgram(); err != nil {

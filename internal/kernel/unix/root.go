@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Root is where /proc and /sys are looked for: "/" on a live host, a directory
-// in tests and for recorded trees. Everything read goes through one.
+// Root is the root of /proc and /sys: "/" on a live host, a directory in tests and for
+// recorded trees. Everything is read through one.
 type Root struct{ dir string }
 
 // At is a recorded or fake tree. It can be read, never acted upon.
@@ -34,9 +34,9 @@ func (r Root) FS() (fs.FS, error) {
 // String names the tree in messages.
 func (r Root) String() string { return r.Path("/") }
 
-// Live proves that something is about the running kernel. Only NewLive makes a
-// valid one, so that nothing recorded can ever be actuated: appliers and movers
-// ask for a Live, readers for a Root.
+// Live proves that a value is about the running kernel. Only NewLive makes a valid one,
+// so that nothing recorded can ever be actuated: appliers and movers need a Live, readers
+// a Root.
 type Live struct{ ok bool }
 
 // NewLive is the running kernel.

@@ -24,8 +24,8 @@ type Sampling interface {
 
 // Ring is the ring buffer of an event.
 type Ring interface {
-	// Take appends the bytes of all records that came since the last call, whole
-	// and in order, and gives their room back to the kernel.
+	// Take appends the bytes of all records since the last call, whole and in order, and
+	// frees their room for the kernel.
 	Take(into []byte) []byte
 	Close() error
 }
@@ -35,10 +35,10 @@ func (LivePerf) OpenTask(attr *sys.PerfEventAttr, pid, cpu int) (int, error) {
 	return sys.PerfEventOpen(attr, pid, cpu, -1, sys.PERF_FLAG_FD_CLOEXEC)
 }
 
-// Enable lets an event count that was opened disabled.
+// Enable starts an event that was opened disabled.
 func (LivePerf) Enable(fd int) error { return sys.IoctlSetInt(fd, sys.PERF_EVENT_IOC_ENABLE, 0) }
 
-// Disable stops an event; what it sampled is in the ring when this returns.
+// Disable stops an event; its samples are in the ring when this returns.
 func (LivePerf) Disable(fd int) error { return sys.IoctlSetInt(fd, sys.PERF_EVENT_IOC_DISABLE, 0) }
 
 // Ring maps one page of control words and the data behind it.

@@ -14,8 +14,8 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// maxTreeFile bounds one file of a recorded tree: the largest that the kernel
-// writes and we read, zoneinfo of a large machine, has well below 1 MiB.
+// maxTreeFile bounds one file of a recorded tree. The largest kernel file that homenode
+// reads, zoneinfo of a large machine, is well below 1 MiB.
 const maxTreeFile = 16 << 20
 
 var errTooLarge = fmt.Errorf("larger than any file of the kernel's (%w)", ErrTooLarge)
@@ -57,7 +57,7 @@ func (t *treeFS) openAs(name string, flags uint64) (int, error) {
 	return ignoringEINTR(func() (int, error) { return sys.Openat2(t.fd, name, &how) })
 }
 
-// pathError keeps to fs's way of saying it.
+// pathError returns errors in the form of fs.
 func pathError(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -128,7 +128,7 @@ func (t *treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, pathError("readdir", name, err)
 }
 
-// openLink opens what a name stands for without following it.
+// openLink opens a name without following it if it is a link.
 func (t *treeFS) openLink(op, name string) (int, error) {
 	if !fs.ValidPath(name) {
 		return 0, pathError(op, name, fs.ErrInvalid)
@@ -147,7 +147,7 @@ func (t *treeFS) ReadLink(name string) (string, error) {
 	var target [sys.PathMax]byte
 	n, err := sys.Readlinkat(fd, "", target[:])
 	if err != nil {
-		if err == sys.ENOENT { // what an empty path and no link come to
+		if err == sys.ENOENT { // for an empty path and for no link
 			err = sys.EINVAL
 		}
 		return "", pathError("readlink", name, err)

@@ -36,7 +36,7 @@ func trees(t testing.TB, dir string) map[string]fs.FS {
 	return map[string]fs.FS{"openat2": tree, "os.Root": old.FS()}
 }
 
-// Both ways of reading a tree say the same, and neither leaves it.
+// Both ways of reading a tree give the same result, and neither leaves it.
 func TestTreeFS(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "tree")
@@ -111,7 +111,7 @@ func TestTreeFSRefuses(t *testing.T) {
 	}
 }
 
-// What treeFS is for: 2,000 small files.
+// The case that treeFS is for: 2,000 small files.
 func BenchmarkTreeFS(b *testing.B) {
 	dir := b.TempDir()
 	var names []string

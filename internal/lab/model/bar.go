@@ -96,5 +96,5 @@ func (m *Model) Switch(s State) error {
 	return fmt.Errorf("switch model to state %d: still in state %d after %v", s, m.word(offApplied).Load(), switchLimit)
 }
 
-// SetPhase tells the load programs what to credit their operations to.
+// SetPhase sets the phase that the load programs credit their operations to.
 func (m *Model) SetPhase(n uint64) { m.word(offPhase).Store(n) }

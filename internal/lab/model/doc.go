@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model is the lab's memory model as the guest sees it: what it does, and its
+// Package model is the lab's memory model as the guest sees it: its state, and its
 // clocks.
 //
 //	plugin ── shared file ── BAR 2 ── Open ─▶ Clock, ProbeClock, MigrateClock
 //
-// It is all of the lab that homenode itself has: what is measured in there is timed by
+// homenode itself has no other part of the lab. What is measured in the lab is timed by
 // the model's clocks, down to those of single vCPUs, and is marked as modelled. Not for:
 // booting a guest.
 package model

@@ -10,15 +10,15 @@ import (
 	"homenode/internal/unit"
 )
 
-// sharedClock is the model's shared time, as of when it was last advanced. Unlike modelClock it
-// leaves the model's state alone: who moves memory has a victim that goes on.
+// sharedClock is the model's shared time, as of when it was last advanced. Unlike
+// modelClock it leaves the model's state alone: during a move a victim keeps running.
 type sharedClock struct {
 	model *Model
 	mhz   uint64
 }
 
-// MigrateClock is the model's time for who moves memory. It is nil, with a sentence,
-// while the model is off: memory costs nothing then.
+// MigrateClock is the model's time for moving memory. It is nil, with a sentence, while
+// the model is off: memory costs nothing then.
 func (m *Model) MigrateClock() (clock migrate.Clock, note string, err error) {
 	mhz := m.word(OffMHz).Load()
 	if mhz == 0 {

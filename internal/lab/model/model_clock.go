@@ -23,8 +23,8 @@ const (
 	offUserCycle = 0 // counter[HOMENODE_USER][HOMENODE_CYCLES]
 )
 
-// modelClock is the model's time, for the prober: each vCPU's own clock. It switches
-// the model off while nothing is measured, which saves the host's time.
+// modelClock is the model's time, for the prober: each vCPU's own clock. It switches the
+// model off while nothing is measured, which saves the host's time.
 type modelClock struct {
 	model *Model
 	vcpus []byte
@@ -33,8 +33,8 @@ type modelClock struct {
 	state State // to go back to
 }
 
-// ProbeClock maps the clocks of the vCPUs. They keep step with each other to within the
-// plugin's quantum (lab/plugin/clock.h).
+// ProbeClock maps the clocks of the vCPUs. They stay in step to within the plugin's
+// quantum (lab/plugin/clock.h).
 func (m *Model) ProbeClock() (probe.Staged, error) {
 	f, err := os.Open(m.path)
 	if err != nil {
@@ -52,7 +52,7 @@ func (m *Model) ProbeClock() (probe.Staged, error) {
 	return c, nil
 }
 
-// Now has no prologue, as probe's hot loops want it.
+// Now has no prologue, because probe's hot loops need that.
 //
 //go:nosplit
 func (c *modelClock) Now(cpu int) time.Duration {

@@ -2,5 +2,5 @@
 
 package model
 
-// State is what the model does now.
+// State is the present state of the model.
 func (m *Model) State() State { return State(m.word(offApplied).Load()) }

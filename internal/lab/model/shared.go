@@ -25,7 +25,7 @@ const (
 // Bytes is the size of the file: HOMENODE_LAB_BYTES.
 const Bytes = 1 << 20
 
-// Clock is what the plugin says about the model's time, which is the guest's.
+// Clock is the plugin's report of the model's time, which is the guest's.
 type Clock struct {
 	State       uint64 `json:"state"` // 0 off, 1 on
 	MHz         uint64 `json:"mhz"`
@@ -58,9 +58,9 @@ func decodeClock(page []byte) (Clock, error) {
 	return Clock{State: word(offApplied), MHz: word(OffMHz), ModelCycles: word(OffCycles)}, nil
 }
 
-// SetIdleRate says, in a run's shared file, how fast the guest's clock goes against the
-// host's while all CPUs are idle. While they are busy it goes as fast as the host can. 0: in
-// real time, at most.
+// SetIdleRate sets, in a run's shared file, how fast the guest's clock runs against the
+// host's while all CPUs are idle. While they are busy it runs as fast as the host can. 0:
+// in real time, at most.
 func SetIdleRate(path string, rate uint64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

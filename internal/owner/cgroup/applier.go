@@ -18,14 +18,14 @@ import (
 	"homenode/internal/owner/manager"
 )
 
-// Config says what may be written.
+// Config sets what may be written.
 type Config struct {
-	// DirectOwners are owners whose cgroups are written directly all the same
-	// ("systemd", "docker", …). They may overwrite that at any time.
+	// DirectOwners are owners whose cgroups are written directly all the same ("systemd",
+	// "docker", …). They may overwrite that at any time.
 	DirectOwners []string
 	// Mover moves pages; without one MovePages is refused.
 	Mover Mover
-	// Hot looks which pages of processes are accessed; nil: nobody can tell.
+	// Hot finds which pages of processes are accessed; nil: unknown.
 	Hot func(ctx context.Context, pids []int) (migrate.Hot, error)
 }
 
@@ -43,7 +43,7 @@ type Applier struct {
 	moves  int
 }
 
-// The files that are written.
+// The files that Applier writes.
 const (
 	cpusFile    = cgroup.CPUsFile
 	memsFile    = cgroup.MemsFile
@@ -53,8 +53,8 @@ const (
 	controllerOff = "-cpuset"
 )
 
-// New acts on the running kernel. It wants the token that only kernel.Live
-// makes: what was recorded is never acted upon.
+// New acts on the running kernel. It needs the token that only kernel.Live makes: a
+// recorded machine is never acted upon.
 func New(live kernel.LiveToken, cfg Config) (*Applier, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on cgroups: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
@@ -69,7 +69,7 @@ func New(live kernel.LiveToken, cfg Config) (*Applier, error) {
 	return &Applier{cfg: cfg, layout: layout, write: unix.WriteFile}, nil
 }
 
-// Plan says which files a step changes.
+// Plan lists the files that a step changes.
 func (a *Applier) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
 	if err := a.mayAct(step.Workload); err != nil {
 		return nil, err
@@ -81,8 +81,9 @@ func (a *Applier) Plan(_ context.Context, step action.Step) ([]journal.Change, e
 	return append(a.enable(step.Workload), c), nil
 }
 
-// Fits is the file of the workload's cgroup that a step sets, and its value; an error
-// where the cgroups above it do not allow that. Whoever owns the cgroup.
+// Fits returns the file of the workload's cgroup that a step sets, and its value. It
+// fails where the cgroups above do not allow that. The owner of the cgroup does not
+// matter.
 func (a *Applier) Fits(step action.Step) (journal.Change, error) {
 	var buf unix.Buffer
 	parent, err := a.layout.ReadEffective(path.Dir(step.Workload), &buf)
@@ -103,7 +104,7 @@ func (a *Applier) Fits(step action.Step) (journal.Change, error) {
 	return journal.Change{Setting: set, New: value}, err
 }
 
-// mayAct refuses cgroups that somebody manages, and names one that is gone.
+// mayAct refuses cgroups that have a manager, and reports one that is gone.
 func (a *Applier) mayAct(id string) error {
 	var buf unix.Buffer
 	owner := a.layout.Owner(id, &buf)
@@ -146,8 +147,8 @@ func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) 
 	return a.MovePages(ctx, p, step)
 }
 
-// MovePages is Move for a cgroup whose owner has been asked: moving pages writes nothing
-// of his.
+// MovePages is Move for a cgroup whose owner has been asked: moving pages changes none of
+// the owner's settings.
 func (a *Applier) MovePages(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
 	out := action.Outcome{Step: step, Status: action.Refused}
 	if a.cfg.Mover == nil || !p.Valid() {
@@ -162,7 +163,7 @@ func (a *Applier) MovePages(ctx context.Context, p journal.Permit, step action.S
 	}
 	req := migrate.Request{
 		PIDs: pids, From: step.From, To: step.Nodes, Budget: step.Budget, Rate: step.Rate, MaxStall: step.MaxStall,
-		// What others use too is not this workload's to move.
+		// Pages that other processes use too are not moved for this workload.
 		Cache: step.PageCache, LeaveForeign: true,
 	}
 	if first, ok := a.hotFirst(ctx, step, req); ok {
@@ -181,7 +182,7 @@ func (a *Applier) MovePages(ctx context.Context, p journal.Permit, step action.S
 	return out
 }
 
-// move adds what a move did to an outcome.
+// move adds the result of a move to an outcome.
 func (a *Applier) move(ctx context.Context, req migrate.Request, out *action.Outcome) {
 	res, err := a.cfg.Mover.Move(ctx, req)
 	out.Moved += res.Moved()

@@ -229,8 +229,8 @@ func TestBindAndRestoreV1(t *testing.T) {
 	}
 }
 
-// On v1 CPUs that go offline are taken out of every cpuset: what is left of ours
-// is still ours, and what is left of the original is what can be had back.
+// On v1, CPUs that go offline are taken out of every cpuset. What is left of our value is
+// still ours, and what is left of the original is what can be restored.
 func TestHotplugV1(t *testing.T) {
 	a, k := boot(t, v1(), Config{})
 	j := open(t)
@@ -321,7 +321,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestLive binds and restores a cgroup of this very host.
+// TestLive binds and restores a cgroup of this host.
 func TestLive(t *testing.T) {
 	a, err := New(kernel.Live(), Config{})
 	if err != nil {

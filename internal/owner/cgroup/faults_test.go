@@ -26,8 +26,9 @@ import (
 	"homenode/internal/set"
 )
 
-// scene is the loop on one workload, /demo/a: reader, actuate, journal and owner are the
-// real ones, the kernel under them is a tree. Its memory is on node 0 and shall be on 1.
+// scene is the loop on one workload, /demo/a. Reader, actuate, journal and owner are the
+// real ones; the kernel under them is a tree. The memory is on node 0 and is to move to
+// node 1.
 type scene struct {
 	t        *testing.T
 	k        *fakeKernel
@@ -105,7 +106,7 @@ func (s *scene) Move(_ context.Context, req migrate.Request) (migration.Result, 
 	return r, nil
 }
 
-// settings is what all that may be written is now.
+// settings returns the present value of everything that may be written.
 func (s *scene) settings() map[journal.Setting]string {
 	all := map[journal.Setting]string{}
 	for _, w := range []journal.Setting{{Cgroup: "/", File: subtreeFile}, {Cgroup: "/demo", File: subtreeFile}, {Cgroup: "/demo/a", File: cpusFile}, {Cgroup: "/demo/a", File: memsFile}} {
@@ -116,7 +117,7 @@ func (s *scene) settings() map[journal.Setting]string {
 	return all
 }
 
-// round is one window, as the agent's.
+// round is one window, as in the agent.
 func (s *scene) round(bind bool) {
 	s.t.Helper()
 	s.at = s.at.Add(10 * time.Second)
@@ -149,7 +150,7 @@ func (s *scene) round(bind bool) {
 	s.onRecord()
 }
 
-// onRecord: whatever is not as it was is in the journal, with what it is now.
+// onRecord: every value that is not the original is in the journal, as it is now.
 func (s *scene) onRecord() {
 	s.t.Helper()
 	known := append(s.j.Outstanding(), s.j.Equivalents()...)
@@ -166,7 +167,7 @@ func (s *scene) onRecord() {
 
 const sceneRounds = 16 // a way that nothing stops takes 5
 
-// play is a whole life: bound, unbound, ended.
+// play runs a whole life: bound, unbound, ended.
 func (s *scene) play() {
 	s.t.Helper()
 	for range sceneRounds {
@@ -179,7 +180,8 @@ func (s *scene) play() {
 	s.end()
 }
 
-// bound, or at least on the node's CPUs, and the stage says why not more.
+// bound checks that the workload is bound, or at least on the node's CPUs with a stage
+// that says why not more.
 func (s *scene) bound() {
 	s.t.Helper()
 	job, _ := s.jobs.Job("/demo/a")
@@ -218,9 +220,9 @@ func (s *scene) failAt(n int, err error) {
 	}
 }
 
-// Every write of a whole life fails once, with every error: nothing is left half done
-// without a record, the outcome says which error it was, the next rounds go on, and the
-// end leaves all as it was.
+// Every write of a whole life fails once, with every error. Nothing is left half done
+// without a record, the outcome says which error it was, the next rounds continue, and
+// the end leaves everything as it was.
 func TestEveryWriteFails(t *testing.T) {
 	kerneltest.InMemory(t)
 	for _, version := range []string{"v2", "v1"} {
@@ -238,7 +240,7 @@ func TestEveryWriteFails(t *testing.T) {
 	}
 }
 
-// says is what an outcome says of each error, or one of these.
+// says maps each error to what an outcome says of it, or to one of these texts.
 var says = map[sys.Errno][]string{
 	sys.EBUSY:  {"a cgroup below it has more, or it is exclusive", "it has processes of its own", "a cgroup below has it on"},
 	sys.EINVAL: {"invalid argument"},
@@ -263,7 +265,7 @@ func failOnce(t *testing.T, version string, n int, errno sys.Errno) {
 	inLoop := len(s.k.writes) >= n
 	restored, err := s.j.Restore(ctx, s.a)
 	if !inLoop && len(s.j.Outstanding()) > 0 && err == nil && !slices.ContainsFunc(restored, func(r journal.Restored) bool { return r.Result == journal.Kept }) {
-		t.Errorf("the last restore: %v: an error that nobody is told", restored)
+		t.Errorf("the last restore: %v: an error that is not reported", restored)
 	}
 	s.onRecord()
 	s.k.refuse = nil
@@ -272,12 +274,12 @@ func failOnce(t *testing.T, version string, n int, errno sys.Errno) {
 		return o.Status != action.Done && slices.ContainsFunc(says[errno], func(part string) bool { return strings.Contains(o.Detail, part) })
 	})
 	if stood := errno == sys.ENOSPC && strings.Contains(s.story(), "equivalent"); inLoop && !told && !stood {
-		t.Errorf("write %d (%s) failed, and no outcome says so: %s", n, s.k.writes[n-1], s.story())
+		t.Errorf("write %d (%s) failed, and no outcome reports it: %s", n, s.k.writes[n-1], s.story())
 	}
 }
 
-// A cgroup file system that is read-only from some write on: every step is refused with
-// its reason, nothing is lost from the record, and once it can be written again all is
+// A cgroup file system becomes read-only at some write. Every step is refused with its
+// reason, nothing is lost from the record, and once it is writable again everything is
 // put back.
 func TestReadOnlyInTheMiddle(t *testing.T) {
 	kerneltest.InMemory(t)
@@ -308,8 +310,9 @@ func TestReadOnlyInTheMiddle(t *testing.T) {
 	}
 }
 
-// A cgroup that goes away between any two calls of its owner: the step says so or was
-// done, nothing stays on record, nothing is written elsewhere, and the next rounds go on.
+// A cgroup disappears between any two calls of its owner. The step reports it or was
+// done, nothing stays on record, nothing is written elsewhere, and the next rounds
+// continue.
 func TestCgroupGoneWhileActing(t *testing.T) {
 	kerneltest.InMemory(t)
 	calls := func(play func(s *scene), at int) (*scene, int) {

@@ -26,7 +26,7 @@ func (a *Applier) path(s journal.Setting) string {
 // Read reads a setting. Of cgroup.subtree_control only our controller counts:
 // "+cpuset" or "-cpuset".
 func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
-	if !strings.HasPrefix(s.Cgroup, "/") { // to say that it is gone would end its record
+	if !strings.HasPrefix(s.Cgroup, "/") { // reporting it as gone would end its record
 		return journal.Current{}, fmt.Errorf("read %s: it is no cgroup's: another owner puts it back", s)
 	}
 	inode, err := unix.Inode(a.layout.Path(a.layout.Cpuset, s.Cgroup, ""))
@@ -48,8 +48,8 @@ func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
 	return journal.Current{Value: value, ID: inode}, nil
 }
 
-// explain tells a cgroup that is gone from one whose file is not there because
-// the controller is off.
+// explain distinguishes a cgroup that is gone from one that lacks the file because the
+// controller is off.
 func (a *Applier) explain(verb string, s journal.Setting, err error) error {
 	if unix.Classify(err) != kernel.ErrGone {
 		return unix.Explain(verb, s.String(), "write access to cgroup files (root, or a delegated subtree)", err)
@@ -75,7 +75,7 @@ func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	return current == recorded
 }
 
-// isLeft says that current is what the parent has left of recorded.
+// isLeft reports whether current is what the parent has left of recorded.
 func isLeft[K set.Kind](parse func(string) (set.Set[K], error), current, recorded string, parent func() set.Set[K]) bool {
 	c, err1 := parse(current)
 	r, err2 := parse(recorded)
@@ -86,8 +86,8 @@ func isLeft[K set.Kind](parse func(string) (set.Set[K], error), current, recorde
 	return !p.IsEmpty() && c == r.Intersect(p)
 }
 
-// parent is what the parent of a v1 cgroup has; nothing on v2, where the
-// configured value outlives hotplug.
+// parent is the value of a v1 cgroup's parent. It is empty on v2, where the configured
+// value outlives hotplug.
 func (a *Applier) parent(s journal.Setting) cgroup.Effective {
 	if a.layout.Cpuset.V2 {
 		return cgroup.Effective{}
@@ -117,7 +117,7 @@ func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error
 	return a.refusal(s, value, err)
 }
 
-// refusal says what the kernel meant (validate_change and update_cpumask in
+// refusal explains the kernel's error (validate_change and update_cpumask in
 // kernel/cgroup/cpuset.c, cgroup_vet_subtree_control_enable in cgroup.c):
 //
 //	ENOSPC  the set would be empty and there are processes
@@ -142,7 +142,7 @@ func (a *Applier) refusal(s journal.Setting, value string, err error) error {
 	return a.explain("set", s, err)
 }
 
-// outside says that a set is not within what the parent has.
+// outside reports whether a set is outside what the parent has.
 func (a *Applier) outside(s journal.Setting, value string) bool {
 	p := a.parent(s)
 	if s.File == cpusFile {
@@ -153,8 +153,8 @@ func (a *Applier) outside(s journal.Setting, value string) bool {
 	return err == nil && !v.SubsetOf(p.Mems)
 }
 
-// inUse finds a cgroup right below whose cpuset would be lost with the
-// controller: one with a value that means something, or a partition.
+// inUse finds a child cgroup whose cpuset would be lost with the controller: one with a
+// value that restricts, or a partition.
 func (a *Applier) inUse(id string) (string, bool) {
 	var buf unix.Buffer
 	eff, err := a.layout.ReadEffective(id, &buf)
@@ -176,14 +176,15 @@ func (a *Applier) inUse(id string) (string, bool) {
 	return "", false
 }
 
-// means says that a value restricts: it is neither empty nor all there is.
+// means reports whether a value restricts: it is neither empty nor everything there is.
 func means[K set.Kind](parse func(string) (set.Set[K], error), value string, all set.Set[K]) bool {
 	s, err := parse(value)
 	return err != nil || !s.IsEmpty() && s != all
 }
 
-// Equivalent is what comes closest to an original the kernel will not have: of
-// an empty set what the parent has, else what of it the parent still has.
+// Equivalent is the closest value to an original that the kernel refuses. For an empty
+// set it is what the parent has; otherwise it is what the parent still has of the
+// original.
 func (a *Applier) Equivalent(s journal.Setting, original string) (string, error) {
 	var buf unix.Buffer
 	parent, err := a.layout.ReadEffective(path.Dir(s.Cgroup), &buf)
@@ -207,7 +208,7 @@ func closest[K set.Kind](parse func(string) (set.Set[K], error), original string
 	return parent.String(), nil
 }
 
-// statusOf is what became of a step that met err.
+// statusOf is the status of a step that failed with err.
 func statusOf(err error) action.Status {
 	switch {
 	case errors.Is(err, kernel.ErrGone):

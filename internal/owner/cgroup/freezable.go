@@ -11,8 +11,8 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// FreezableFor is the cgroup whose processes are exactly these: what is frozen is a
-// cgroup, not a process.
+// FreezableFor returns the cgroup that holds exactly these processes: the kernel freezes
+// cgroups, not processes.
 func FreezableFor(root kernel.Root, pids []int) (string, error) {
 	l, err := cgroup.Find(root)
 	if err == nil {
@@ -42,7 +42,7 @@ func FreezableFor(root kernel.Root, pids []int) (string, error) {
 	return id, nil
 }
 
-// alone says whom a cgroup has besides.
+// alone reports the other processes of a cgroup.
 func alone(l cgroup.Layout, id string, pids []int, buf *unix.Buffer) error {
 	if id == "/" {
 		return fmt.Errorf("process %d is in the root cgroup, which cannot be frozen (%w): use --mode live", pids[0], kernel.ErrNotSupported)

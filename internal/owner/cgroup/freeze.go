@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// FreezeDir is the freezes' journal, below the state directory: an agent that runs
-	// holds the lock of that one.
+	// FreezeDir is the journal of freezes, below the state directory. A running agent
+	// holds the lock of the state directory's own journal.
 	FreezeDir = "freeze"
-	// FreezeLimit is how long a guard lets a cgroup stand still when nothing is said.
+	// FreezeLimit is the default limit after which a guard thaws a cgroup.
 	FreezeLimit = 5 * time.Minute
-	// frozenWithin bounds the wait until every process stands still: one in
-	// uninterruptible sleep, of a disk or of NFS, keeps the others waiting.
+	// frozenWithin bounds the wait until every process stands still. A process in
+	// uninterruptible sleep, for a disk or for NFS, delays the others.
 	frozenWithin = 10 * time.Second
 )
 
-// FreezeConfig says how to freeze.
+// FreezeConfig is how to freeze.
 type FreezeConfig struct {
 	StateDir     string
-	DirectOwners []string      // as Config's
+	DirectOwners []string      // as in Config
 	Limit        time.Duration // after which the guard thaws, whatever goes on; 0: FreezeLimit
 }
 
@@ -39,7 +39,7 @@ type FreezeConfig struct {
 type Frozen struct {
 	owner   *freezeOwner
 	journal *journal.Journal
-	guard   *freeze.Guard // nil: somebody else froze it, or nobody yet
+	guard   *freeze.Guard // nil: another process froze it, or it is not frozen yet
 	began   time.Time
 
 	mu     sync.Mutex
@@ -48,16 +48,18 @@ type Frozen struct {
 	err    error
 }
 
-// Freeze makes every process of a cgroup stand still. The caller defers Thaw and
-// watches Lost. Three things thaw it: who froze it, the guard when that is gone or
-// late, and the record on disk when both are.
+// Freeze makes every process of a cgroup stand still. The caller defers Thaw and watches
+// Lost. Three things can thaw the cgroup: the process that froze it, the guard when that
+// process is gone or late, and the record on disk when both are gone.
 //
-//  1. Find the freezer, and have its files open.
-//  2. Open the journal, and thaw what an earlier homenode left. No freeze without.
-//  3. What is frozen already is somebody else's: nothing is done to it.
-//  4. Start the guard, and wait until it is ready. Until then, and until we have
-//     written, somebody else may freeze it: again it is theirs.
-//  5. Freeze, on record first, and wait until every process stands still. If that
+//  1. Find the freezer, and open its files.
+//  2. Open the journal, and thaw what an earlier homenode left. Without a journal there
+//     is no freeze.
+//  3. A cgroup that is frozen already belongs to another process: leave it alone.
+//  4. Start the guard, and wait until it is ready. Until we have written, another process
+//     may freeze the cgroup: then it is theirs.
+//  5. Freeze, on record first, and wait until every process stands still. If that takes
+//     too long, or the context ends, thaw.
 //     takes too long, or the context ends, thaw.
 func Freeze(ctx context.Context, live kernel.LiveToken, cfg FreezeConfig, id string) (*Frozen, error) {
 	owner, err := newFreezeOwner(live, cfg.DirectOwners)
@@ -115,8 +117,8 @@ func (f *Frozen) watch(cfg FreezeConfig) error {
 	return err
 }
 
-// leave is for what is not ours, or failed: it does nothing to the cgroup that Thaw
-// has not done.
+// leave releases a cgroup that is not ours, or that failed. It does nothing to the cgroup
+// that Thaw has not done.
 func (f *Frozen) leave(err error) (*Frozen, error) {
 	if !f.thawed {
 		f.thawed = true
@@ -132,8 +134,8 @@ func (f *Frozen) leave(err error) (*Frozen, error) {
 	return f, nil
 }
 
-// stop freezes, unless somebody else did before: then we have not asked for it. It
-// thaws again unless it returns without an error: on a panic too.
+// stop freezes the cgroup, unless another process did so before: then we have not asked
+// for it. It thaws again unless it returns without an error, also on a panic.
 func (f *Frozen) stop(ctx context.Context, id string) (err error) {
 	done := false
 	defer func() {
@@ -143,7 +145,7 @@ func (f *Frozen) stop(ctx context.Context, id string) (err error) {
 	}()
 	f.began = time.Now()
 	o := f.journal.Wrap(f.owner).Apply(ctx, action.Step{Kind: action.Freeze, Workload: id})
-	if !f.owner.asked && (f.owner.taken || o.Status == action.Done) { // the journal: it already is so
+	if !f.owner.asked && (f.owner.taken || o.Status == action.Done) { // the journal: the cgroup already is frozen
 		done = true
 		return nil
 	}
@@ -157,9 +159,9 @@ func (f *Frozen) stop(ctx context.Context, id string) (err error) {
 	return err
 }
 
-// Thaw lets the processes go on, and ends guard and journal. It may be called again.
-// An error says what was not done; the cgroup may be thawed all the same, and if not
-// the guard goes on trying.
+// Thaw lets the processes continue, and ends guard and journal. It may be called again.
+// An error says what was not done. The cgroup may be thawed all the same; if not, the
+// guard keeps trying.
 func (f *Frozen) Thaw() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,14 +173,14 @@ func (f *Frozen) Thaw() error {
 	return f.err
 }
 
-// thaw needs no descriptor and no disk to thaw: if the journal cannot write that it
-// was done, it was. What we never froze is not ours to thaw. The guard is released
-// only from what is known to be thawed, or gone.
+// thaw needs no descriptor and no disk: it thaws even if the journal cannot record it. It
+// does not thaw what we never froze. The guard is released only when the cgroup is known
+// to be thawed, or gone.
 func (f *Frozen) thaw() error {
 	open := f.owner.open
 	_, err := f.journal.RestoreWorkload(context.Background(), f.owner, open.ID)
 	still := f.stillFrozen()
-	if still != nil { // not by the journal's way; then by any
+	if still != nil { // not through the journal, so in any other way
 		err = errors.Join(err, open.Set(false))
 		still = f.stillFrozen()
 	}
@@ -192,7 +194,7 @@ func (f *Frozen) thaw() error {
 	return errors.Join(err, f.guard.Release(), f.close())
 }
 
-// stillFrozen says that we froze it and that it may be so still.
+// stillFrozen reports that we froze the cgroup and that it may still be frozen.
 func (f *Frozen) stillFrozen() error {
 	state, err := f.owner.open.State()
 	switch {
@@ -219,8 +221,8 @@ func (f *Frozen) close() error {
 	return errors.Join(err, f.owner.open.Close())
 }
 
-// inTurn is how long the journal's lock is waited for: the guard of a homenode that
-// was killed clears the record, which takes some milliseconds. Tests wait longer.
+// inTurn bounds the wait for the journal's lock. The guard of a homenode that was killed
+// clears the record, which takes some milliseconds. Tests wait longer.
 var inTurn = 2 * time.Second
 
 func openInTurn(ctx context.Context, dir string) (*journal.Journal, error) {
@@ -232,8 +234,8 @@ func openInTurn(ctx context.Context, dir string) (*journal.Journal, error) {
 	}
 }
 
-// Lost is closed when the guard is gone: it was killed, or the limit passed and it
-// has thawed. The caller thaws at once then.
+// Lost is closed when the guard is gone: it was killed, or the limit passed and it has
+// thawed the cgroup. The caller then thaws at once.
 func (f *Frozen) Lost() <-chan struct{} {
 	if f.guard == nil {
 		return nil
@@ -241,7 +243,8 @@ func (f *Frozen) Lost() <-chan struct{} {
 	return f.guard.Lost()
 }
 
-// For is how long it stood still, so far or in all; 0 when somebody else froze it.
+// For is how long the cgroup stood still, so far or in all; 0 when another process froze
+// it.
 func (f *Frozen) For() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -251,11 +254,11 @@ func (f *Frozen) For() time.Duration {
 	return time.Since(f.began)
 }
 
-// Already says that somebody else had frozen it: its pages are moved as it stands
-// still, and it stays frozen.
+// Already reports that another process had frozen the cgroup. Its pages are moved while
+// it stands still, and it stays frozen.
 func (f *Frozen) Already() bool { return f.guard == nil }
 
-// GuardPID is the guard's; 0 when there is none.
+// GuardPID is the guard's pid; 0 without a guard.
 func (f *Frozen) GuardPID() int {
 	if f.guard == nil {
 		return 0
@@ -263,8 +266,8 @@ func (f *Frozen) GuardPID() int {
 	return f.guard.PID()
 }
 
-// ThawLeft thaws what homenodes that were killed left frozen. While one is at it,
-// that one thaws: the result says that it is kept.
+// ThawLeft thaws what killed homenodes left frozen. If another homenode is thawing, the
+// result says that the record is kept.
 func ThawLeft(ctx context.Context, live kernel.LiveToken, stateDir string) ([]journal.Restored, error) {
 	owner, err := newFreezeOwner(live, nil)
 	if err != nil {
@@ -273,7 +276,7 @@ func ThawLeft(ctx context.Context, live kernel.LiveToken, stateDir string) ([]jo
 	return owner.thawLeft(ctx, filepath.Join(stateDir, FreezeDir))
 }
 
-// thawLeft makes nothing where nothing is.
+// thawLeft creates no journal where there is none.
 func (o *freezeOwner) thawLeft(ctx context.Context, dir string) ([]journal.Restored, error) {
 	boot, err := kernel.BootID(o.live.Root())
 	if err != nil {
@@ -294,7 +297,7 @@ func (o *freezeOwner) thawLeft(ctx context.Context, dir string) ([]journal.Resto
 	return restored, errors.Join(err, j.Damage(), j.Close())
 }
 
-// ForeseeThaw says what ThawLeft would do, and changes nothing.
+// ForeseeThaw reports what ThawLeft would do, and changes nothing.
 func ForeseeThaw(live kernel.LiveToken, stateDir string) ([]journal.Restored, error) {
 	owner, err := newFreezeOwner(live, nil)
 	if err != nil {
@@ -325,10 +328,10 @@ func kept(left []journal.Entry, why error) []journal.Restored {
 	return all
 }
 
-// RunGuard is the guard that Freeze starts; args are those after
-// freeze.GuardCommand. Left alone, it puts back what is on record: the same cgroup may
-// be frozen by somebody else later, and that must not be taken for ours. If it
-// cannot, a homenode that lives will, or the next.
+// RunGuard is the guard that Freeze starts. args are those after freeze.GuardCommand.
+// When its parent is gone, it clears the record: another process may freeze the same
+// cgroup later, and that must not be taken for our freeze. If the guard cannot, a running
+// homenode does, or the next one.
 func RunGuard(args []string) error {
 	alone, more, err := freeze.RunGuard(args)
 	if !alone || len(more) == 0 {

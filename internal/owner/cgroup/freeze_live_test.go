@@ -23,10 +23,10 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// These freeze a process of their own in a cgroup of their own, on whatever machine
-// there is, if that is permitted.
+// These tests freeze a process of their own in a cgroup of their own, on any machine that
+// permits it.
 
-// freezerEnv makes the test program freezeLive, with this state directory.
+// freezerEnv makes the test program run freezeLive, with this state directory.
 const freezerEnv = "HOMENODE_TEST_FREEZE_STATE"
 
 // worker is a cgroup with a process, in the hierarchies of cpuset and of freezers.
@@ -127,7 +127,7 @@ func stateOf(t *testing.T, l cgroup.Layout, id string) freeze.State {
 	return s
 }
 
-// running is false for a process that ended, whether or not its parent has looked.
+// running is false for a process that ended, even before its parent has reaped it.
 func running(pid int) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !bytes.Contains(data, []byte(") Z "))
@@ -142,8 +142,8 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	}
 }
 
-// Killed at any point, and its guard or both too: soon, or after a restore, the
-// process runs, and nothing is on record.
+// homenode is killed at any point, alone, or after or with its guard. Soon, or after a
+// restore, the process runs, and nothing is on record.
 func TestLiveKilledAtRandomPoints(t *testing.T) {
 	l, id, _ := worker(t, "sleep", "600")
 	state := t.TempDir()
@@ -163,7 +163,7 @@ func TestLiveKilledAtRandomPoints(t *testing.T) {
 			}
 			frozen++
 		}
-		if i%6 == 5 { // the guard first, and before anybody notices
+		if i%6 == 5 { // the guard first, before homenode notices
 			_ = syscall.Kill(h.Process.Pid, syscall.SIGSTOP)
 			_ = syscall.Kill(h.guard, syscall.SIGKILL)
 		}
@@ -193,7 +193,7 @@ func TestLiveKilledAtRandomPoints(t *testing.T) {
 	}
 }
 
-// Each freezer that this host has: what computes stops, and goes on.
+// On each freezer of this host, what computes stops, and continues.
 func TestLiveEachFreezer(t *testing.T) {
 	l, id, pid := worker(t, "sh", "-c", "while :; do :; done")
 	for _, h := range []cgroup.Hier{l.Freezer, l.Unified} {
@@ -255,8 +255,8 @@ func TestLivePanicAndLostGuard(t *testing.T) {
 	}
 }
 
-// Somebody freezes the same cgroup after a homenode was killed and its guard had
-// thawed: that is not ours to thaw.
+// After a homenode was killed and its guard had thawed, another process freezes the same
+// cgroup: that is not ours to thaw.
 func TestLiveGuardClearsTheRecord(t *testing.T) {
 	l, id, _ := worker(t, "sleep", "600")
 	state := t.TempDir()
@@ -281,7 +281,7 @@ func TestLiveGuardClearsTheRecord(t *testing.T) {
 	}
 }
 
-// On v1 a cgroup below a frozen one reads FROZEN: the guard thaws what is ours all the
+// On v1 a cgroup below a frozen one reads FROZEN. The guard thaws our freeze all the
 // same, and clears the record.
 func TestLiveBelowAFrozenParent(t *testing.T) {
 	l, parent, pid := worker(t, "sleep", "600")

@@ -15,21 +15,21 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// freezeOwner is the journal.Owner of cgroups' freezers, nobody's or of those that
-// the configuration names.
+// freezeOwner is the journal.Owner of the freezers of cgroups without a manager, or with
+// one that the configuration names.
 type freezeOwner struct {
 	*Applier
 	live kernel.LiveToken
-	// open is the freezer that is acted upon: it is used as long as it is open. nil,
-	// or for another cgroup: freezers are opened by their path.
+	// open is the freezer to act upon, as long as it is open. Where it is nil, or of
+	// another cgroup, freezers are opened by their path.
 	open *freeze.Freezer
-	// guard is told before open is frozen: without one nothing is.
+	// guard is told before open is frozen: without a guard nothing is frozen.
 	guard *freeze.Guard
 	asked bool // we froze open, or tried to
-	taken bool // somebody else had frozen it before we could
+	taken bool // another process had frozen it before we could
 }
 
-// newFreezeOwner wants no cpuset: what was left is thawed without.
+// newFreezeOwner needs no cpuset: thawing works without.
 func newFreezeOwner(live kernel.LiveToken, directOwners []string) (*freezeOwner, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("freeze cgroups: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
@@ -41,7 +41,7 @@ func newFreezeOwner(live kernel.LiveToken, directOwners []string) (*freezeOwner,
 	return &freezeOwner{Applier: &Applier{cfg: Config{DirectOwners: directOwners}, layout: layout}, live: live}, nil
 }
 
-// Plan says which file a Freeze changes.
+// Plan lists the file that a Freeze changes.
 func (o *freezeOwner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
 	if step.Kind != action.Freeze || o.open == nil || o.open.ID != step.Workload {
 		return nil, fmt.Errorf("take step %s for %s: %w: its freezer is not open", step.Kind, step.Workload, journal.ErrRefused)
@@ -52,7 +52,7 @@ func (o *freezeOwner) Plan(_ context.Context, step action.Step) ([]journal.Chang
 	return []journal.Change{{Setting: journal.Setting{Cgroup: o.open.ID, File: o.open.File}, New: o.open.Value(true)}}, nil
 }
 
-// with gives a setting's freezer to do.
+// with calls do with a setting's freezer.
 func (o *freezeOwner) with(s journal.Setting, do func(*freeze.Freezer) error) error {
 	if o.open != nil && o.open.ID == s.Cgroup && o.open.File == s.File {
 		return do(o.open)
@@ -65,8 +65,8 @@ func (o *freezeOwner) with(s journal.Setting, do func(*freeze.Freezer) error) er
 	return do(f)
 }
 
-// Read reads what was asked of the cgroup itself: "FROZEN" because of one above is
-// read as "THAWED".
+// Read reads the state requested for the cgroup itself: "FROZEN" because of a cgroup
+// above reads as "THAWED".
 func (o *freezeOwner) Read(s journal.Setting) (cur journal.Current, err error) {
 	h := o.layout.Unified
 	if s.File == freeze.FileV1 {
@@ -86,13 +86,13 @@ func (o *freezeOwner) Read(s journal.Setting) (cur journal.Current, err error) {
 	return cur, nil
 }
 
-// Same: on v1 what is still FREEZING was asked to be FROZEN.
+// Same: on v1, FREEZING means that FROZEN was requested.
 func (o *freezeOwner) Same(_ journal.Setting, current, recorded string) bool {
 	return freeze.Asked(strings.TrimSpace(current)) == freeze.Asked(strings.TrimSpace(recorded))
 }
 
-// Write freezes, or thaws. What was found thawed may have been frozen by somebody
-// else while the record was written: then it is theirs.
+// Write freezes, or thaws. Another process may have frozen a thawed cgroup while the
+// record was written: then it is theirs.
 func (o *freezeOwner) Write(p journal.Permit, s journal.Setting, value string) error {
 	if !p.Valid() {
 		return fmt.Errorf("set %s: %w: the journal gave no permit", s, journal.ErrRefused)
@@ -105,14 +105,14 @@ func (o *freezeOwner) Write(p journal.Permit, s journal.Setting, value string) e
 
 func (o *freezeOwner) freezeOpen(s journal.Setting) error {
 	if o.guard == nil || o.open == nil || o.open.ID != s.Cgroup || o.open.File != s.File {
-		return fmt.Errorf("set %s: %w: nobody would thaw it: it has no guard", s, journal.ErrRefused)
+		return fmt.Errorf("set %s: %w: it has no guard to thaw it", s, journal.ErrRefused)
 	}
 	state, err := o.open.State()
 	if err != nil {
 		return err
 	}
 	if o.taken = !state.Thawed(); o.taken {
-		return fmt.Errorf("set %s: %w: somebody else has just frozen it", s, journal.ErrRefused)
+		return fmt.Errorf("set %s: %w: another process has just frozen it", s, journal.ErrRefused)
 	}
 	o.asked = true
 	return o.guard.Freeze()

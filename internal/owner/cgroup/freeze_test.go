@@ -25,8 +25,8 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// On a fake tree nothing ever stands still by itself: events say so from the start of
-// the wait, or never.
+// On a fake tree nothing stands still by itself: events reports it from the start of the
+// wait, or never.
 func freezable(t *testing.T, files kerneltest.Files) (*freezeOwner, unix.Root) {
 	t.Helper()
 	kerneltest.InMemory(t)
@@ -36,8 +36,8 @@ func freezable(t *testing.T, files kerneltest.Files) (*freezeOwner, unix.Root) {
 	return &freezeOwner{Applier: a, live: kernel.Live()}, k.root
 }
 
-// standsStill plays the kernel, until the test or its end stops it: what is asked for
-// happens.
+// standsStill plays the kernel, until the test or its end stops it: it does what is asked
+// for.
 func standsStill(t *testing.T, root unix.Root) (end func()) {
 	stop := make(chan struct{})
 	done := make(chan struct{})
@@ -159,7 +159,8 @@ func TestFreezeWithoutRoomForTheRecord(t *testing.T) {
 	}
 }
 
-// The disk is full once it is frozen: it is thawed, and the error says what is left.
+// The disk is full once the cgroup is frozen: it is thawed, and the error says what is
+// left.
 func TestThawWithoutRoomForTheRecord(t *testing.T) {
 	if inChild(t) {
 		return
@@ -191,8 +192,8 @@ func TestThawWithoutRoomForTheRecord(t *testing.T) {
 	}
 }
 
-// inChild runs this test in a process of its own, and says so: a limit on the size of
-// files is the whole process's, and the log of files that the testing package keeps for
+// inChild runs this test in a process of its own, and returns true there. A limit on the
+// size of files applies to the whole process, and the testing package's log of files for
 // go's cache may be written under it. The child has no such log.
 func inChild(t *testing.T) bool {
 	t.Helper()
@@ -209,7 +210,7 @@ func inChild(t *testing.T) bool {
 	return true
 }
 
-// No descriptor is left once it is frozen: it is thawed all the same, and off the
+// No descriptor is left once the cgroup is frozen: it is thawed all the same, and off the
 // record.
 func TestThawWithoutDescriptors(t *testing.T) {
 	o, root := freezable(t, v2())
@@ -236,8 +237,8 @@ func TestThawWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// Whether it is frozen cannot be read once it is: it is thawed all the same, and the
-// guard is not released from what nobody knows to be thawed.
+// Once the cgroup is frozen, its state cannot be read. It is thawed all the same, and the
+// guard is not released, since the thaw is not known.
 func TestThawOfWhatCannotBeRead(t *testing.T) {
 	o, root := freezable(t, v2())
 	stop := standsStill(t, root)
@@ -255,8 +256,8 @@ func TestThawOfWhatCannotBeRead(t *testing.T) {
 	within(t, time.Minute, "the guard thaws, and clears the record", func() bool { return !running(f.GuardPID()) && len(left(t, state)) == 0 })
 }
 
-// pauseFile names the file that a guard writes to before it is ready, as if somebody
-// else froze meanwhile.
+// pauseFile names the file that a guard writes to before it is ready, as if another
+// process froze the cgroup meanwhile.
 const pauseFile = "pause"
 
 func TestFreezeOfWhatOthersFreezeWhileTheGuardStarts(t *testing.T) {
@@ -275,7 +276,7 @@ func TestFreezeOfWhatOthersFreezeWhileTheGuardStarts(t *testing.T) {
 	}
 }
 
-// pausedOwner is frozen by somebody else between what the journal read and its write.
+// pausedOwner is frozen by another process between the journal's read and its write.
 type pausedOwner struct {
 	*freezeOwner
 	pause func()
@@ -286,7 +287,8 @@ func (o pausedOwner) Write(p journal.Permit, s journal.Setting, value string) er
 	return o.freezeOwner.Write(p, s, value)
 }
 
-// Until we have written it is not ours: neither frozen again, nor on record, nor thawed.
+// Until we have written, the cgroup is not ours: it is not frozen again, put on record,
+// or thawed.
 func TestFreezeOfWhatOthersFreezeBeforeWeWrite(t *testing.T) {
 	o, root := freezable(t, v2())
 	state := t.TempDir()
@@ -307,7 +309,7 @@ func TestFreezeOfWhatOthersFreezeBeforeWeWrite(t *testing.T) {
 	if out.Status != action.Refused || !o.taken || o.asked || len(left(t, state)) != 0 {
 		t.Errorf("%+v, taken %v, asked %v, on record %v", out, o.taken, o.asked, left(t, state))
 	}
-	if err := f.stop(ctx, "/demo/a"); err != nil || o.asked { // the journal finds it so already
+	if err := f.stop(ctx, "/demo/a"); err != nil || o.asked { // the journal finds it frozen already
 		t.Errorf("%v, asked %v", err, o.asked)
 	}
 	pid := f.GuardPID()
@@ -320,7 +322,7 @@ func TestFreezeOfWhatOthersFreezeBeforeWeWrite(t *testing.T) {
 	}
 }
 
-// Not every process stands still: it is thawed, and said.
+// Not every process stands still: the cgroup is thawed, and the error says so.
 func TestFreezeThatDoesNotComplete(t *testing.T) {
 	o, root := freezable(t, v2())
 	state := t.TempDir()
@@ -338,7 +340,7 @@ func TestFreezeThatDoesNotComplete(t *testing.T) {
 	}
 }
 
-// Somebody else's freeze is neither ours to ask for nor to end.
+// Another process's freeze is neither ours to ask for nor to end.
 func TestFreezeOfWhatIsFrozen(t *testing.T) {
 	o, root := freezable(t, v2())
 	kerneltest.Write(t, root, kerneltest.Files{top + "/demo/a/cgroup.freeze": "1\n", top + "/demo/a/cgroup.events": "populated 1\nfrozen 1\n"})
@@ -417,7 +419,7 @@ func TestMain(m *testing.M) {
 	}
 	if state := os.Getenv(freezerEnv); state != "" {
 		freezeLive(state, os.Args[1], os.Args[2])
-		os.Exit(9) // nobody has ended it: it is no test
+		os.Exit(9) // the parent has not killed it: not a test
 	}
 	os.Exit(m.Run())
 }
@@ -428,9 +430,10 @@ func pause(state string) {
 	}
 }
 
-// freezeLive is a homenode that freezes a real cgroup, and ends in the way it is told.
+// freezeLive is a homenode that freezes a real cgroup, and ends in the way its arguments
+// say.
 func freezeLive(state, id, how string) {
-	inTurn = time.Minute // the guard of the one before may be slow
+	inTurn = time.Minute // the previous homenode's guard may be slow
 	f, err := Freeze(context.Background(), kernel.Live(), FreezeConfig{StateDir: state}, id)
 	if err != nil {
 		fmt.Println(err)

@@ -10,11 +10,11 @@ import (
 	"homenode/internal/set"
 )
 
-// hotPages is what was found to be accessed in a workload, for as long as it is moved.
+// hotPages are the accessed pages that were found in a workload, kept while it is moved.
 type hotPages struct {
 	to    set.NodeSet
-	pages migrate.Hot // nil: they are there, or nobody can tell
-	at    int         // the move that went by it last
+	pages migrate.Hot // nil: they have arrived, or are unknown
+	at    int         // the last move that used it
 }
 
 func (h hotPages) done() hotPages {
@@ -22,17 +22,17 @@ func (h hotPages) done() hotPages {
 	return h
 }
 
-// hotLife is how many moves, of whatever workload, it is kept for without being used:
-// then another journey begins with another look.
+// hotLife is the number of moves, of any workload, after which unused hot pages are
+// dropped: then another migration begins with another look.
 const hotLife = 64
 
-// hotFirst says what to move before all else: the pages that are accessed now. They
-// are a part of a workload's memory, often a small one, and all that it gains comes
-// from them (MAO names moving the working set as future work).
+// hotFirst chooses what to move before all else: the pages that are accessed now. They
+// are part of a workload's memory, often a small part, and all of the gain comes from
+// them (MAO names moving the working set as future work).
 //
-//  1. One look for a journey: its first move waits for it. What becomes hot later is
+//  1. One look for each migration: its first move waits for it. What becomes hot later is
 //     moved with the rest.
-//  2. When those are home, or nobody can tell which they are, the rest follows.
+//  2. When the hot pages have arrived, or are unknown, the rest follows.
 func (a *Applier) hotFirst(ctx context.Context, step action.Step, req migrate.Request) (migrate.Request, bool) {
 	if !step.HotFirst || a.cfg.Hot == nil {
 		return req, false
@@ -55,6 +55,6 @@ func (a *Applier) hotFirst(ctx context.Context, step action.Step, req migrate.Re
 		a.seen = map[string]hotPages{}
 	}
 	a.seen[step.Workload] = h
-	req.Hot, req.Cache = h.pages, false // pages that nobody maps are not accessed by address
+	req.Hot, req.Cache = h.pages, false // unmapped pages are not accessed by address
 	return req, h.pages != nil          // 2
 }

@@ -39,7 +39,7 @@ type everything struct{}
 
 func (everything) Hot(int, uint64) bool { return true }
 
-// What is accessed comes first, within one budget; one look does for a journey.
+// Accessed pages come first, within one budget. One look is enough for a migration.
 func TestHotFirst(t *testing.T) {
 	m := &twoPart{hot: 3 * unit.MiB, rest: 4 * unit.MiB}
 	looks := 0
@@ -72,7 +72,7 @@ func TestHotFirst(t *testing.T) {
 	}
 }
 
-// Where nobody can tell, or nobody asked, all is moved as it comes.
+// Where hot pages are unknown, or not asked for, pages are moved in any order.
 func TestHotFirstUnknown(t *testing.T) {
 	blind := func(context.Context, []int) (migrate.Hot, error) { return nil, errors.New("no PMU") }
 	for _, first := range []bool{true, false} {

@@ -12,8 +12,8 @@ import (
 	"homenode/internal/set"
 )
 
-// A cgroup's name may be of any bytes but "/" and NUL: each is bound, and put back by the
-// homenode after the one that was killed.
+// A cgroup's name may have any bytes but "/" and NUL. Each is bound, and put back by the
+// homenode that starts after a kill.
 func TestAnyNameIsBoundAndPutBack(t *testing.T) {
 	kerneltest.InMemory(t)
 	files, names := v1(), []string{"\xff\xfe", "é", "\xc3", "a\u2028b", "<&>", `a\x2d`, "\"'", " "}

@@ -23,7 +23,7 @@ const maxAnswer = 1 << 20
 
 // client makes unary gRPC calls over containerd's socket. gRPC is HTTP/2 with a length
 // before each message and the result in the trailers, and net/http speaks that without
-// TLS; why not by a library: docs/decisions/0030-owners.md.
+// TLS. docs/decisions/0030-owners.md says why there is no library.
 type client struct{ *manager.Client }
 
 func newClient(socket string) *client {
@@ -61,7 +61,7 @@ func (c *client) update(namespace, id, file, value string) error {
 		return fmt.Errorf("ask containerd for an update: %w", err)
 	}
 	_, err = c.call(updateMethod, namespace, updateRequest(id, string(resources)))
-	if errors.Is(err, kernel.ErrMalformed) { // it was answered, nobody knows what
+	if errors.Is(err, kernel.ErrMalformed) { // there was an answer, but it cannot be read
 		return fmt.Errorf("%w (%w)", err, journal.ErrUnsure)
 	}
 	return err
@@ -76,7 +76,7 @@ func (c *client) call(method, namespace string, message []byte) (answer []byte, 
 	return answer, err
 }
 
-// send is grpc's doc/PROTOCOL-HTTP2.md.
+// send follows grpc's doc/PROTOCOL-HTTP2.md.
 func (c *client) send(method, namespace string, message []byte) ([]byte, error) {
 	header := http.Header{
 		"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"homenode"},
@@ -93,7 +93,7 @@ func (c *client) send(method, namespace string, message []byte) ([]byte, error) 
 	return unframe(data)
 }
 
-// frame puts before a message that it is not compressed, and its length.
+// frame prepends the length of a message, and that it is not compressed.
 func frame(message []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }
@@ -105,11 +105,11 @@ func unframe(data []byte) ([]byte, error) {
 	return data[5:], nil
 }
 
-// code is gRPC's, of the few that matter here.
+// code is a status of gRPC, of the few that matter here.
 type code int
 
 const (
-	codeNone               code = -1 // whoever answers does not speak gRPC
+	codeNone               code = -1 // the answer is not gRPC
 	codeOK                 code = 0
 	codeCancelled          code = 1
 	codeUnknown            code = 2
@@ -123,7 +123,7 @@ const (
 	codeUnavailable        code = 14
 )
 
-// result reads the trailers; what fails at once has them as headers.
+// result reads the trailers. A call that fails at once has them as headers.
 func result(resp *http.Response) (code, string) {
 	at := resp.Trailer
 	if at.Get("Grpc-Status") == "" {
@@ -140,7 +140,7 @@ func result(resp *http.Response) (code, string) {
 	return code(n), text
 }
 
-// refused tells refusals apart.
+// refused turns a status into an error.
 func (c *client) refused(method string, status code, text string) error {
 	said := fmt.Sprintf("ask containerd for %s: it answers %d %.300q", method, status, text)
 	switch status {

@@ -35,7 +35,7 @@ func TestBindAndPutBack(t *testing.T) {
 		t.Errorf("did %s; the cgroup has %s, %s", got, f.file("cpuset.cpus"), f.file("cpuset.mems"))
 	}
 	if !j.Ours(at, "cpuset.mems", "1") {
-		t.Error("the journal does not know whose the cgroup's value is")
+		t.Error("the journal does not know the owner of the cgroup's value")
 	}
 	got, err := j.Restore(ctx, f.owner()) // a new one, which knows no cgroup
 	if err != nil || len(got) != 2 || got[0].Result != journal.Equivalent || f.file("cpuset.cpus") != "0-7" || f.file("cpuset.mems") != "0-1" {
@@ -138,8 +138,8 @@ func TestSocketWithoutPermission(t *testing.T) {
 	}
 }
 
-// What was asked for and not answered may be done: it stays on record, and is put back as
-// soon as containerd answers.
+// A request without an answer may be done: it stays on record, and is put back as soon as
+// containerd answers.
 func TestNoAnswer(t *testing.T) {
 	f := newFake(t)
 	o, j := f.owner(), open(t, t.TempDir())
@@ -159,7 +159,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// A crash before and after every call, in binding and in putting back.
+// A crash before and after every call, while binding and while restoring.
 func TestEveryCrash(t *testing.T) {
 	points := 0
 	for stop := 1; ; stop++ {
@@ -177,7 +177,7 @@ func TestEveryCrash(t *testing.T) {
 			break
 		}
 		points++
-		// The journal's lock is this process's: it dies with it.
+		// The journal's lock belongs to this process, and goes with it.
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// With much of its memory elsewhere the runtime would wait: its nodes are refused.
+// With much of the memory elsewhere the runtime would wait, so the nodes are refused.
 func TestPagesFirst(t *testing.T) {
 	f := newFake(t)
 	managertest.PagesFirst(t, f.root, f.owner(), setCPUs, setMems)

@@ -9,12 +9,13 @@
 //	        ──Write──▶ containerd.services.tasks.v1.Tasks/Update   {"cpu": {"cpus": "2-3"}}
 //
 // The runtime (runc) sets the cgroup, and with systemd's cgroups the scope's AllowedCPUs.
-// containerd keeps nothing of it: it ends with the task. So what is there is read from
-// the cgroup, and a cgroup that was made anew is another one.
+// containerd keeps no record of it: the setting ends with the task. So the value is read
+// from the cgroup, and a cgroup that was made anew is another one.
 //
-// An empty set means "as it was" to containerd and is refused by the kernel for a cgroup
-// with processes: one that had none gets all that its cgroup's parent has.
+// An empty set means "as it was" to containerd, and the kernel refuses it for a cgroup
+// with processes. A container that had no set therefore gets everything that its cgroup's
+// parent has.
 //
-// It is NOT for: the namespaces moby and k8s.io, whose owners keep books of their own;
+// It is NOT for: the namespaces moby and k8s.io, whose owners keep their own records;
 // making or finding containers; moving pages itself.
 package containerd

@@ -28,9 +28,9 @@ const (
 	rest = " 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 2 0 0 0 0 0\n"
 )
 
-// fakeTasks is a server of containerd's Tasks, of the container "own" in the namespace
-// "default", over HTTP/2 on a unix socket. It wants and answers just the bytes that
-// containerd's own library makes (TestWire holds them to it).
+// fakeTasks is a server of containerd's Tasks, for the container "own" in the namespace
+// "default", over HTTP/2 on a unix socket. It expects and answers exactly the bytes that
+// containerd's own library makes (checked by TestWire).
 type fakeTasks struct {
 	t      *testing.T
 	root   unix.Root
@@ -144,7 +144,7 @@ func (f *fakeTasks) do(method, namespace, message string) (code, string, []byte)
 	return codeOK, "", nil
 }
 
-// owner is a new homenode's.
+// owner is that of a new homenode.
 func (f *fakeTasks) owner() *Owner {
 	f.t.Helper()
 	o, err := newOwner(f.root, Config{Socket: f.socket, Cgroups: managertest.NewCgroups(f.t, f.root, &f.asked)})

@@ -31,22 +31,22 @@ type Owner struct {
 	client *client
 	layout cgroup.Layout
 	buf    unix.Buffer
-	// at is the cgroup of each container that was asked for: containerd need not be
-	// asked before each look. A container that was made anew has a new one, by its inode.
+	// at is the cgroup of each container that was asked for, so that not every read needs
+	// containerd. A container that was made anew has a new cgroup, by its inode.
 	at map[string]string
-	// seen is the ID that was read last: what is on record is of that one.
+	// seen is the ID of the last read: what is on record belongs to it.
 	seen map[journal.Setting]uint64
 }
 
-// Ended forgets where a container is that is no concern of ours any more.
+// Ended forgets the cgroup of a container that no longer concerns us.
 func (o *Owner) Ended(s journal.Setting) error {
 	delete(o.at, s.Name())
 	delete(o.seen, s)
 	return nil
 }
 
-// New acts on the running kernel's containers: it wants the token that only kernel.Live
-// makes. containerd is not asked before there is something to do.
+// New acts on the running kernel's containers: it needs the token that only kernel.Live
+// makes. It does not ask containerd before there is something to do.
 func New(live kernel.LiveToken, cfg Config) (*Owner, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on containerd's containers: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
@@ -75,13 +75,13 @@ func container(s journal.Setting) (namespace, id string, ok bool) {
 	return namespace, id, ok && cut && file && s.Kind() == journal.OfContainer && namespace != "" && id != ""
 }
 
-// Names says that a setting is one of a container of containerd's.
+// Names reports whether a setting belongs to a container of containerd.
 func (o *Owner) Names(s journal.Setting) bool {
 	_, _, ok := container(s)
 	return ok
 }
 
-// Plan says which setting of which container a step changes.
+// Plan lists the container settings that a step changes.
 func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
 	c, err := o.cfg.Cgroups.Fits(step)
 	if err == nil && step.Kind == action.SetMems {
@@ -106,7 +106,7 @@ func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, err
 	return []journal.Change{{Setting: s, New: c.New}}, nil
 }
 
-// mayAct refuses what is in somebody else's books, and what nothing is known of.
+// mayAct refuses containers of other owners, and unknown ones.
 func mayAct(workload string, c cgroup.Container) error {
 	why := ""
 	switch {
@@ -154,7 +154,7 @@ func (o *Owner) inCgroup(s journal.Setting) (journal.Setting, error) {
 	return journal.Setting{Cgroup: at, File: s.File}, nil
 }
 
-// Read reads the container's cgroup: containerd keeps nothing of what was set.
+// Read reads the container's cgroup: containerd does not store what was set.
 func (o *Owner) Read(s journal.Setting) (journal.Current, error) {
 	at, err := o.inCgroup(s)
 	if err != nil {
@@ -171,8 +171,8 @@ func (o *Owner) Read(s journal.Setting) (journal.Current, error) {
 	return cur, err
 }
 
-// anew says that a setting is not of the container any more of which it was read last: one
-// was made anew under its name. What cannot be read is not that.
+// anew reports that a setting no longer belongs to the container from which it was last
+// read, because a container was made anew under its name. A failed read does not count.
 func (o *Owner) anew(s journal.Setting) bool {
 	seen, ok := o.seen[s]
 	cur, err := o.Read(s)
@@ -212,8 +212,9 @@ func (o *Owner) Write(p journal.Permit, s journal.Setting, value string) error {
 	return nil
 }
 
-// letGo gives a container that was made anew between our question and its answer all that
-// its parent has: it has our value by its name alone, and is on nobody's record.
+// letGo gives everything its parent has to a container that was made anew between our
+// question and its answer. That container has our value only because of its name, and is
+// on no record.
 func (o *Owner) letGo(s journal.Setting, value string) error {
 	namespace, id, _ := container(s)
 	all, err := o.Equivalent(s, "")
@@ -221,13 +222,13 @@ func (o *Owner) letGo(s journal.Setting, value string) error {
 		err = o.client.update(namespace, id, s.File, all)
 	}
 	if err != nil {
-		return fmt.Errorf("set %s to %s: the container was made anew meanwhile, has it now, and could not be let go: %w (%w)", s, value, err, journal.ErrUnsure)
+		return fmt.Errorf("set %s to %s: the container was made anew meanwhile, has it now, and could not be released: %w (%w)", s, value, err, journal.ErrUnsure)
 	}
-	return fmt.Errorf("set %s to %s: the container was made anew meanwhile, and is let go again (%w)", s, value, kernel.ErrGone)
+	return fmt.Errorf("set %s to %s: the container was made anew meanwhile, and is released again (%w)", s, value, kernel.ErrGone)
 }
 
-// Equivalent is what stands for an original that nobody can have back: what the parent of
-// the container's cgroup has of it.
+// Equivalent stands for an original that cannot be restored: what the parent of the
+// container's cgroup has of it.
 func (o *Owner) Equivalent(s journal.Setting, original string) (string, error) {
 	at, err := o.inCgroup(s)
 	if err != nil {
@@ -236,7 +237,7 @@ func (o *Owner) Equivalent(s journal.Setting, original string) (string, error) {
 	return o.cfg.Cgroups.Equivalent(at, original)
 }
 
-// Move moves pages: that is nothing of containerd's.
+// Move moves pages: that changes nothing in containerd.
 func (o *Owner) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
 	return o.cfg.Cgroups.MovePages(ctx, p, step)
 }

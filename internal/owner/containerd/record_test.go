@@ -13,7 +13,7 @@ import (
 )
 
 // again makes the container's cgroup anew. The old one stays elsewhere, or the new one
-// could have its number.
+// could get its number.
 func (f *fakeTasks) again(cpus string) {
 	old := f.t.TempDir() + "/old"
 	if err := os.Rename(f.root.Path(top+at), old); err != nil {
@@ -22,7 +22,7 @@ func (f *fakeTasks) again(cpus string) {
 	kerneltest.Write(f.t, f.root, kerneltest.Files{top + at + "/cpuset.cpus": cpus + "\n", top + at + "/cpuset.mems": "\n", top + at + "/cgroup.procs": "70\n"})
 }
 
-// Which answer ends a record: that there is no such container, or that it has stopped.
+// Which answers end a record: that there is no such container, or that it has stopped.
 func TestWhatEndsARecord(t *testing.T) {
 	say := func(c code) func(f *fakeTasks) {
 		return func(f *fakeTasks) { f.fail = func(string) (code, string) { return c, "so" } }
@@ -56,7 +56,7 @@ func TestWhatEndsARecord(t *testing.T) {
 	}
 }
 
-// An update whose answer nobody understands may be done.
+// An update whose answer cannot be read may be done.
 func TestUnsureUpdate(t *testing.T) {
 	for _, c := range []code{codeInternal, codeCancelled, codeNone, codeUnavailable} {
 		f := newFake(t)
@@ -73,7 +73,7 @@ func TestUnsureUpdate(t *testing.T) {
 	}
 }
 
-// late is a container that is made anew between the journal's look and its write.
+// late is a container that is made anew between the journal's read and its write.
 type late struct {
 	*Owner
 	before func()
@@ -101,7 +101,7 @@ func TestMadeAnewMeanwhile(t *testing.T) {
 	}
 }
 
-// How much is elsewhere and cannot be read may be much.
+// If the amount of memory elsewhere cannot be read, it may be large.
 func TestUnknownElsewhere(t *testing.T) {
 	f := newFake(t)
 	j := open(t, t.TempDir())
@@ -114,7 +114,7 @@ func TestUnknownElsewhere(t *testing.T) {
 	}
 }
 
-// Who does not answer in time is not waited for again at once, but is asked later.
+// A manager that does not answer in time is asked again, but not at once.
 func TestSilenceIsWaitedForOnce(t *testing.T) {
 	f := newFake(t)
 	f.close()

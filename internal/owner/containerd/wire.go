@@ -11,7 +11,7 @@ import (
 )
 
 // The messages, of services/tasks/v1/tasks.proto and types/task/task.proto of
-// containerd's API. Their numbers are for ever.
+// The messages, of services/tasks/v1/tasks.proto and types/task/task.proto of
 //
 //	GetRequest         1 container_id
 //	GetResponse        1 process
@@ -27,13 +27,14 @@ const (
 	resourcesType = "types.containerd.io/opencontainers/runtime-spec/1/LinuxResources"
 )
 
-// process is the first of a container.
+// process is the first process of a container.
 type process struct {
 	pid    int
 	status uint64
 }
 
-// running and others are statuses in which a task has a cgroup (Status in task.proto).
+// running and others are the statuses in which a task has a cgroup (Status in
+// task.proto).
 const (
 	statusStopped = 3
 )
@@ -78,8 +79,8 @@ func (p *process) set(n protowire.Number, value uint64, _ []byte) error {
 	return nil
 }
 
-// fields calls each for every field: with its number, or its bytes. What has neither is
-// passed over.
+// fields calls each for every field, with its number or its bytes. It skips fields of
+// other types.
 func fields(data []byte, each func(n protowire.Number, value uint64, part []byte) error) error {
 	for len(data) > 0 {
 		n, kind, size := protowire.ConsumeTag(data)

@@ -19,8 +19,8 @@ import (
 // maxAnswer is far more than a container's description has.
 const maxAnswer = 4 << 20
 
-// Versions of the API that are spoken. CpusetCpus of an update is older than the oldest;
-// the three calls have not changed since.
+// Versions of the API that homenode speaks. CpusetCpus of an update is older than the
+// oldest; the three calls have not changed since.
 const (
 	oldestAPI = 24 // 1.24, Docker 1.12 of 2016
 	newestAPI = 52 // 1.52, Docker 29
@@ -44,7 +44,7 @@ func newClient(socket string) *client {
 type described struct {
 	ID    string `json:"Id"`
 	State struct {
-		Pid int // 0: it does not run
+		Pid int // 0: the container does not run
 	}
 	HostConfig struct {
 		CpusetCpus string
@@ -54,7 +54,7 @@ type described struct {
 
 func (c *client) inspect(id string) (d described, err error) {
 	err = c.call(http.MethodGet, "/containers/"+url.PathEscape(id)+"/json", nil, &d)
-	if err == nil && (d.ID == "" || !strings.HasPrefix(d.ID, id)) { // a proxy's, or a daemon's in trouble
+	if err == nil && (d.ID == "" || !strings.HasPrefix(d.ID, id)) { // from a proxy, or from a daemon in trouble
 		return described{}, fmt.Errorf("ask Docker for container %.80q: it answers with %.80q (%w)", id, d.ID, kernel.ErrMalformed)
 	}
 	return d, err
@@ -82,7 +82,7 @@ func (c *client) negotiate() error {
 	return nil
 }
 
-// errNoCommon: nobody can be asked. That says nothing of what he was asked before.
+// errNoCommon: Docker cannot be asked. That says nothing about earlier requests.
 var errNoCommon = fmt.Errorf("%w: %w that homenode understands", journal.ErrRefused, journal.ErrNoAnswer)
 
 // commonAPI is the newest version of the API that both sides speak, as a path:
@@ -96,7 +96,7 @@ func commonAPI(newest, oldest string) (string, error) {
 	}
 	from, ok := minor(oldest)
 	if !ok {
-		from = oldestAPI // daemons before 1.25 do not say
+		from = oldestAPI // daemons before 1.25 do not report it
 	}
 	switch use := min(theirs, newestAPI); {
 	case theirs < oldestAPI:
@@ -114,8 +114,9 @@ func minor(version string) (int, bool) {
 	return n, ok && err == nil && n >= 0
 }
 
-// call is one request, in the version that both sides speak. A daemon that was exchanged
-// for another one answers 400 to a version it does not know: it is asked again then.
+// call is one request, in the version that both sides speak. After an upgrade or
+// downgrade the daemon answers 400 to a version it does not know; call then negotiates
+// again.
 func (c *client) call(method, path string, body, answer any) error {
 	err := c.once(method, path, body, answer)
 	if errors.Is(err, errVersion) {
@@ -161,7 +162,7 @@ func (c *client) send(method, path string, body, answer any) error {
 	return nil
 }
 
-// refusal is an answer that is no success.
+// refusal is an answer other than success.
 type refusal struct {
 	status int
 	text   string
@@ -174,13 +175,13 @@ func (r *refusal) Unwrap() error { return r.kind }
 // errVersion is the answer to a version of the API that the daemon does not speak.
 var errVersion = errors.New("another version of the API is wanted")
 
-// refused tells refusals apart. What Docker says is in {"message": "…"}.
+// refused turns an answer into an error. Docker's text is in {"message": "…"}.
 //
-//	404  no such container; anything else says it of the question, not of the container
-//	502, 503, 504  a proxy's: it has reached nobody, or has not waited
-//	400  it will not have the value; "not available": CPUs or nodes that are offline
-//	403, 409  not now, or not by us
-//	500  its own trouble: runc's, often
+//	404  no such container; any other text concerns the question, not the container
+//	502, 503, 504  from a proxy: it reached no daemon, or did not wait
+//	400  it refuses the value; "not available": CPUs or nodes that are offline
+//	403, 409  not now, or not for us
+//	500  its own trouble: often runc's
 func refused(call string, status int, data []byte) error {
 	var m struct {
 		Message string `json:"message"`

@@ -8,14 +8,15 @@
 //	journal ──Read───▶ GET  /containers/1a2b/json     HostConfig.CpusetCpus
 //	        ──Write──▶ POST /containers/1a2b/update   {"CpusetCpus": "2-3"}
 //
-// Three things are unlike a cgroup's own file:
+// Three things differ from a cgroup's own file:
 //
-//  1. What Docker was asked for it keeps with the container (hostconfig.json), over a
-//     restart of the container and of the machine. The journal is of one boot, so what
-//     was replaced is remembered in a file of its own, too (Memory).
-//  2. Docker takes an empty set for "as it was": one that had none gets all that its
-//     cgroup's parent has. docker inspect then shows that, until it is made anew.
-//  3. What Docker keeps may be overruled in the cgroup: that is drift, and reported.
+//  1. Docker stores each requested set with the container (hostconfig.json), across
+//     restarts of the container and of the machine. The journal is of one boot, so the
+//     replaced value is also kept in a file of its own (Memory).
+//  2. Docker takes an empty set for "as it was". A container that had no set gets
+//     everything that its cgroup's parent has. docker inspect then shows that, until the
+//     container is made anew.
+//  3. What Docker stores may be overruled in the cgroup: that is drift, and reported.
 //
 // It is NOT for: making or finding containers, or moving pages itself.
 package docker

@@ -47,7 +47,7 @@ func TestBindAndPutBack(t *testing.T) {
 		t.Errorf("did %s; the cgroup has %s, %s", got, f.file("cpuset.cpus"), f.file("cpuset.mems"))
 	}
 	if !j.Ours(at, "cpuset.cpus", "2-3") || j.Ours(at, "cpuset.cpus", "2") {
-		t.Error("the journal does not know whose the cgroup's value is")
+		t.Error("the journal does not know the owner of the cgroup's value")
 	}
 	if data, err := os.ReadFile(memory); err != nil || !strings.Contains(string(data), `"cpuset.mems","original":"","ours":["1"]`) {
 		t.Errorf("remembered %s, %v", data, err)
@@ -61,7 +61,7 @@ func TestBindAndPutBack(t *testing.T) {
 	}
 }
 
-// One that had a set of its own gets just that back.
+// A container that had a set of its own gets exactly that back.
 func TestOriginalSet(t *testing.T) {
 	f := newFake(t)
 	f.cpus = "0-5"
@@ -73,7 +73,7 @@ func TestOriginalSet(t *testing.T) {
 	}
 }
 
-// Drift in Docker's books, and beneath Docker in the cgroup.
+// Drift in Docker's records, and beneath Docker in the cgroup.
 func TestDrift(t *testing.T) {
 	f := newFake(t)
 	o, j := f.owner(""), open(t, t.TempDir())
@@ -94,8 +94,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// A restart of the container makes its cgroup anew, with what Docker keeps: that is still
-// ours to put back.
+// A restart of the container makes its cgroup anew, with the set that Docker stores: that
+// is still ours to put back.
 func TestRestartedContainer(t *testing.T) {
 	f := newFake(t)
 	o, j := f.owner(""), open(t, t.TempDir())
@@ -165,8 +165,8 @@ func TestSocketWithoutPermission(t *testing.T) {
 	}
 }
 
-// What was asked for and not answered may be done later: it stays on record, and is put
-// back as soon as Docker answers.
+// A request without an answer may be done later: it stays on record, and is put back as
+// soon as Docker answers.
 func TestNoAnswer(t *testing.T) {
 	f := newFake(t)
 	o, j := f.owner(""), open(t, t.TempDir())
@@ -194,9 +194,9 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// The machine crashed: the journal is gone, and Docker starts its containers as they were
-// set. What is remembered of them is put back, what somebody changed since is left. A look
-// at that beforehand changes nothing.
+// The machine crashed: the journal is gone, and Docker starts its containers with the
+// stored sets. What the memory file lists is put back, and what another process changed
+// since is left. Foresee changes nothing.
 func TestAfterReboot(t *testing.T) {
 	f := newFake(t)
 	memory := filepath.Join(t.TempDir(), "docker.json")
@@ -229,7 +229,7 @@ func TestAfterReboot(t *testing.T) {
 	}
 }
 
-// A crash before and after every call, in binding and in putting back.
+// A crash before and after every call, while binding and while restoring.
 func TestEveryCrash(t *testing.T) {
 	points := 0
 	for _, reboot := range []bool{false, true} {
@@ -248,7 +248,7 @@ func TestEveryCrash(t *testing.T) {
 				break
 			}
 			points++
-			// The journal's lock is this process's: it dies with it.
+			// The journal's lock belongs to this process, and goes with it.
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +269,7 @@ func TestEveryCrash(t *testing.T) {
 	t.Logf("%d crash points", points)
 }
 
-// With much of its memory elsewhere the runtime would wait: its nodes are refused.
+// With much of the memory elsewhere the runtime would wait, so the nodes are refused.
 func TestPagesFirst(t *testing.T) {
 	f := newFake(t)
 	managertest.PagesFirst(t, f.root, f.owner(""), setCPUs, setMems)

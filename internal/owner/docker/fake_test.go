@@ -29,8 +29,8 @@ const (
 	boot = "6f0c1f9e-0000-4000-8000-000000000001"
 )
 
-// fakeDocker is the three calls that are used, over a unix socket, of one container that
-// is cgroup at of a fake tree: what it is told ends up there.
+// fakeDocker answers the three calls that homenode uses, over a unix socket, for one
+// container. Its cgroup is at in a fake tree; updates end up there.
 type fakeDocker struct {
 	t      *testing.T
 	root   unix.Root
@@ -132,7 +132,7 @@ func (f *fakeDocker) update(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"Warnings":null}`)
 }
 
-// owner is a new homenode's; memory is a file.
+// owner is that of a new homenode; memory is a file.
 func (f *fakeDocker) owner(memory string) *Owner {
 	f.t.Helper()
 	o, err := newOwner(f.root, Config{Socket: f.socket, Memory: memory, Cgroups: managertest.NewCgroups(f.t, f.root, &f.asked)})

@@ -16,11 +16,12 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// remembered is one set of a container that is not what it was. The file is a list:
+// remembered is one set of a container that differs from its original. The file is a
+// list:
 //
 //	[{"boot":"6f0c…","container":"1a2b…","file":"cpuset.cpus","original":"","ours":["2-3"]}]
 type remembered struct {
-	Boot      string   `json:"boot"` // in which it was set last: this one's are in its journal
+	Boot      string   `json:"boot"` // in which it was last set: this boot's sets are in its journal
 	Container string   `json:"container"`
 	File      string   `json:"file"`
 	Original  string   `json:"original"`
@@ -91,7 +92,7 @@ func (o *Owner) save(all []remembered) error {
 }
 
 func replace(file string, data []byte) error {
-	// One name: what a kill leaves of it is used again.
+	// One name: the next save overwrites what a kill leaves.
 	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -111,9 +112,9 @@ func replace(file string, data []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// remember keeps what was there before us, and what may be there from now on. What was
-// remembered of a set that somebody else has changed since is of no use: what he set is
-// what was there before us now. before is what was remembered until then.
+// remember keeps the original, and the values that may be set from now on. If another
+// process has changed the set since, its value is the new original, and the old entry is
+// dropped. before is what was remembered until then.
 func (o *Owner) remember(s journal.Setting, value string) (before, all []remembered, err error) {
 	before, err = o.load()
 	if err != nil || o.cfg.Memory == "" {
@@ -140,8 +141,8 @@ func (o *Owner) remember(s journal.Setting, value string) (before, all []remembe
 	return before, all, o.save(all)
 }
 
-// forget is the end of a write that was done: one that put back what was there, or what
-// stands for it, leaves nothing to remember.
+// forget handles the end of a write: after the original, or an equivalent, was put back
+// there is nothing to remember.
 func (o *Owner) forget(all []remembered, s journal.Setting, value string) error {
 	i := slices.IndexFunc(all, func(r remembered) bool { return r.setting() == s })
 	if i < 0 {
@@ -156,8 +157,9 @@ func (o *Owner) forget(all []remembered, s journal.Setting, value string) error 
 	return o.save(all)
 }
 
-// Ended forgets a setting whose record has ended, however: put back, left to somebody
-// else, or gone. A file that nobody can read remembers nothing that could differ.
+// Ended forgets a setting whose record has ended for any reason: put back, left to
+// another process, or gone. A file that cannot be read remembers nothing that could
+// differ.
 func (o *Owner) Ended(s journal.Setting) error {
 	all, err := o.load()
 	if errors.Is(err, kernel.ErrMalformed) {
@@ -170,10 +172,10 @@ func (o *Owner) Ended(s journal.Setting) error {
 	return o.save(kept)
 }
 
-// Remembered is what an earlier boot set, as far as it is not known to be over. Docker is
-// not asked, and nothing is forgotten, by looking: a restore finds out what is gone, or
-// somebody else's by now, and ends it (Ended). What this boot set is in a journal, maybe of
-// a homenode that runs.
+// Remembered is what an earlier boot set, as far as it is not known to be over. It
+// neither asks Docker nor forgets anything. A restore finds out what is gone, or was
+// changed by another process, and ends it (Ended). What this boot set is in a journal,
+// maybe that of a running homenode.
 func (o *Owner) Remembered() ([]journal.Entry, error) {
 	all, err := o.load()
 	var entries []journal.Entry
@@ -185,7 +187,7 @@ func (o *Owner) Remembered() ([]journal.Entry, error) {
 	return entries, err
 }
 
-// oursIn says that what Docker has is what we set.
+// oursIn reports whether Docker has what we set.
 func (o *Owner) oursIn(r remembered, d described) bool {
 	return slices.ContainsFunc(r.Ours, func(v string) bool { return o.Same(r.setting(), d.value(r.File), v) })
 }

@@ -21,11 +21,11 @@ import (
 // DefaultSocket is where Docker listens.
 const DefaultSocket = "/run/docker.sock"
 
-// Config says where Docker is.
+// Config has the addresses of Docker.
 type Config struct {
 	Socket string // "": DefaultSocket
-	// Memory is the file in which is kept what was replaced, on a disk that outlives a
-	// boot; "": a machine that crashes leaves containers as they were set.
+	// Memory is the file that keeps what was replaced, on a disk that outlives a boot.
+	// "": after a crash of the machine, containers stay as they were set.
 	Memory  string
 	Cgroups manager.Cgroups
 }
@@ -39,8 +39,8 @@ type Owner struct {
 	buf    unix.Buffer
 }
 
-// New acts on the running kernel's containers: it wants the token that only kernel.Live
-// makes. Docker is not asked before there is something to do.
+// New acts on the running kernel's containers: it needs the token that only kernel.Live
+// makes. It does not ask Docker before there is something to do.
 func New(live kernel.LiveToken, cfg Config) (*Owner, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on Docker's containers: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
@@ -63,7 +63,7 @@ func newOwner(root kernel.Root, cfg Config) (*Owner, error) {
 	return &Owner{cfg: cfg, client: newClient(cfg.Socket), layout: layout, boot: boot}, nil
 }
 
-// names are what Docker calls a cgroup's files.
+// names are Docker's names for a cgroup's files.
 var names = map[string]string{cgroup.CPUsFile: "CpusetCpus", cgroup.MemsFile: "CpusetMems"}
 
 const prefix = "docker/"
@@ -74,14 +74,14 @@ func container(s journal.Setting) (id string, ok bool) {
 	return id, ok && s.Kind() == journal.OfContainer && id != "" && names[s.File] != ""
 }
 
-// Names says that a setting is one of a container of Docker's.
+// Names reports whether a setting belongs to a container of Docker.
 func (o *Owner) Names(s journal.Setting) bool {
 	_, ok := container(s)
 	return ok
 }
 
-// Plan says which setting of which container a step changes. A cgroup inside of a
-// container is not Docker's to set.
+// Plan lists the container settings that a step changes. A cgroup inside a container is
+// not Docker's to set.
 func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
 	c, err := o.cfg.Cgroups.Fits(step)
 	if err == nil && step.Kind == action.SetMems {
@@ -108,7 +108,7 @@ func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, err
 	return []journal.Change{{Setting: journal.Named(journal.OfContainer, prefix+d.ID, c.File), New: c.New}}, nil
 }
 
-// Read reads what Docker keeps. A container is known by its id, also after a restart.
+// Read reads what Docker stores. A container is known by its id, also after a restart.
 func (o *Owner) Read(s journal.Setting) (journal.Current, error) {
 	d, err := o.inspect(s)
 	if err != nil {
@@ -148,7 +148,7 @@ func number(id string) uint64 {
 	return n
 }
 
-// Same compares sets by their members. Nothing but Docker changes what it keeps.
+// Same compares sets by their members. Only Docker changes what it stores.
 func (o *Owner) Same(s journal.Setting, current, recorded string) bool {
 	if s.File == cgroup.MemsFile {
 		return set.SameNodes(current, recorded)
@@ -156,8 +156,8 @@ func (o *Owner) Same(s journal.Setting, current, recorded string) bool {
 	return set.SameCPUs(current, recorded)
 }
 
-// Overrules says what the container's cgroup has instead of what Docker keeps: somebody
-// wrote there. Nothing there is nothing instead.
+// Overrules returns what the container's cgroup has instead of what Docker stores, after
+// a direct write. An empty file overrules nothing.
 func (o *Owner) Overrules(s journal.Setting, value string) string {
 	at, err := o.inCgroup(s)
 	if err != nil {
@@ -167,7 +167,7 @@ func (o *Owner) Overrules(s journal.Setting, value string) string {
 	if err != nil || cur.Value == "" || value == "" || o.cfg.Cgroups.Same(at, cur.Value, value) {
 		return ""
 	}
-	return fmt.Sprintf("%s is %q: somebody else wrote there, beneath Docker", at, cur.Value)
+	return fmt.Sprintf("%s is %q: another process wrote there, beneath Docker", at, cur.Value)
 }
 
 // inCgroup is the file in which a setting takes effect.
@@ -183,7 +183,7 @@ func (o *Owner) inCgroup(s journal.Setting) (journal.Setting, error) {
 	return journal.Setting{Cgroup: own, File: s.File}, err
 }
 
-// Write asks Docker for a value. What it replaces is remembered first.
+// Write asks Docker to set a value. The value it replaces is remembered first.
 func (o *Owner) Write(p journal.Permit, s journal.Setting, value string) error {
 	id, ok := container(s)
 	if !p.Valid() || !ok {
@@ -206,8 +206,9 @@ func (o *Owner) Write(p journal.Permit, s journal.Setting, value string) error {
 	return o.forget(now, s, value)
 }
 
-// Equivalent is what stands for an original that Docker, or the kernel, will not have:
-// what the parent of the container's cgroup has; of one that does not run, all there is.
+// Equivalent stands for an original that Docker, or the kernel, refuses: what the parent
+// of the container's cgroup has. For a container that does not run it is everything there
+// is.
 func (o *Owner) Equivalent(s journal.Setting, original string) (string, error) {
 	at, err := o.inCgroup(s)
 	if err != nil {
@@ -216,7 +217,7 @@ func (o *Owner) Equivalent(s journal.Setting, original string) (string, error) {
 	return o.cfg.Cgroups.Equivalent(at, original)
 }
 
-// Move moves pages: that is nothing of Docker's.
+// Move moves pages: that changes nothing in Docker.
 func (o *Owner) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
 	return o.cfg.Cgroups.MovePages(ctx, p, step)
 }

@@ -23,8 +23,8 @@ func (f *fakeDocker) reboot() {
 	kerneltest.Write(f.t, f.root, kerneltest.Files{"/proc/sys/kernel/random/boot_id": nextBoot})
 }
 
-// What somebody set after us is his: it is what there was before us when we bind again,
-// and nothing is put back over it after a reboot.
+// A value that another process sets after us is the original when we bind again, and a
+// reboot does not put anything back over it.
 func TestOthersSetIsNotForgotten(t *testing.T) {
 	f := newFake(t)
 	memory := filepath.Join(t.TempDir(), "docker.json")
@@ -49,8 +49,8 @@ func TestOthersSetIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A memory that is older than what Docker has now, as of a homenode that lost its journal,
-// starts anew with that.
+// A memory file that is older than what Docker has now, such as that of a homenode that
+// lost its journal, starts again with Docker's value.
 func TestStaleMemory(t *testing.T) {
 	f := newFake(t)
 	memory := filepath.Join(t.TempDir(), "docker.json")
@@ -82,7 +82,7 @@ func TestRefusedIsNotRemembered(t *testing.T) {
 	}
 }
 
-// Which answer ends a record: only one of Docker's own that there is no such container.
+// Which answers end a record: only Docker's own answer that there is no such container.
 func TestWhatEndsARecord(t *testing.T) {
 	version := func(f *fakeDocker, text string) { f.version = text }
 	get := func(status int, text string) func(f *fakeDocker) {
@@ -137,7 +137,7 @@ func TestWhatEndsARecord(t *testing.T) {
 	}
 }
 
-// An update that a proxy gave up, or that was asked twice, may be done.
+// An update that a proxy gave up, or that was sent twice, may be done.
 func TestUnsureUpdate(t *testing.T) {
 	f := newFake(t)
 	o, j := f.owner(""), open(t, t.TempDir())
@@ -158,7 +158,7 @@ func TestUnsureUpdate(t *testing.T) {
 	}
 }
 
-// A daemon that was exchanged for one that speaks another version is asked again at once.
+// A daemon that was replaced by one with another version is asked again at once.
 func TestExchangedDaemon(t *testing.T) {
 	f := newFake(t)
 	o := f.owner("")
@@ -176,7 +176,7 @@ func TestExchangedDaemon(t *testing.T) {
 	}
 }
 
-// Who does not answer in time is not waited for again at once, but is asked later.
+// A manager that does not answer in time is asked again, but not at once.
 func TestSilenceIsWaitedForOnce(t *testing.T) {
 	f := newFake(t)
 	f.server.Close()

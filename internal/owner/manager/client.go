@@ -17,17 +17,18 @@ import (
 	"homenode/internal/kernel"
 )
 
-// Daemon is a manager that listens on a unix socket, and what to do where that fails.
+// Daemon is a manager that listens on a unix socket, and what to do when reaching it
+// fails.
 type Daemon struct {
 	Name      string // "Docker"
-	Unit      string // systemd's of it: "docker"
+	Unit      string // its systemd unit: "docker"
 	Socket    string
 	Denied    string // what to do where the socket may not be opened
-	Absent    string // and where nobody listens on it
+	Absent    string // what to do where no process listens on it
 	MaxAnswer int64  // bytes: far more than an answer has
 }
 
-// Client speaks HTTP with a Daemon. What a status means is not known here.
+// Client speaks HTTP with a Daemon. It does not interpret the status.
 type Client struct {
 	Daemon
 	HTTP    http.Client
@@ -35,8 +36,8 @@ type Client struct {
 	Silence Silence
 }
 
-// NewClient makes a Client, whose transport t shall be, but for where it connects to. It
-// does not connect yet.
+// NewClient makes a Client with the transport t, except for the address. It does not
+// connect yet.
 func NewClient(d Daemon, t *http.Transport) *Client {
 	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", d.Socket)
@@ -45,9 +46,9 @@ func NewClient(d Daemon, t *http.Transport) *Client {
 	return &Client{Daemon: d, HTTP: http.Client{Transport: t}, Limit: AnswerLimit}
 }
 
-// Persist asks, and once more where there was no connection: that of a daemon that was
-// started anew is noticed by its first use only. So what is asked may be asked twice; where
-// it changes something, nobody knows whether the first was done.
+// Persist sends a request, and repeats it once if there was no connection: that a daemon
+// was restarted shows only at the first use. So a request may be sent twice. If it
+// changes something, it is unknown whether the first one was done.
 func (c *Client) Persist(changes bool, ask func() error) error {
 	err := ask()
 	if unreached := (*unreachedError)(nil); !errors.As(err, &unreached) {
@@ -60,7 +61,8 @@ func (c *Client) Persist(changes bool, ask func() error) error {
 	return err
 }
 
-// Send is one request. Of the response the body is read, and the trailers are there.
+// Send is one request. The body of the response has been read, and the trailers are
+// there.
 func (c *Client) Send(method, path string, header http.Header, body []byte) (*http.Response, []byte, error) {
 	if c.Silence.Lasts() {
 		return nil, nil, fmt.Errorf("reach %s at %s: %w within %s just now: it is asked again in a moment", c.Name, c.Socket, journal.ErrNoAnswer, c.Limit)
@@ -99,7 +101,7 @@ func (c *Client) unreached(err error) error {
 	return &unreachedError{fmt.Sprintf("reach %s at %s: %s: %s", c.Name, c.Socket, err, c.Absent)}
 }
 
-// unreachedError is that of a connection that was refused, or ended.
+// unreachedError is the error of a connection that was refused, or ended.
 type unreachedError struct{ text string }
 
 func (e *unreachedError) Error() string { return e.text }

@@ -14,12 +14,12 @@ import (
 	"homenode/internal/kernel"
 )
 
-// failing is a way that leads nowhere.
+// failing is a transport that reaches no daemon.
 type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// What is said where there is no answer, what it stands for, and how often is asked.
+// The error where there is no answer, what it wraps, and how often the request is sent.
 func TestWithoutAnswer(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager holds what is common to asking managers of cgroups (PID 1, Docker,
-// containerd) to bind what is theirs, instead of writing behind their back.
+// Package manager holds what is common to managers of cgroups (PID 1, Docker,
+// containerd). homenode asks them to bind their workloads, instead of writing the cgroups
+// directly.
 //
 //	owner/docker ─────┐  Cgroups          what the kernel has of a container (owner/cgroup)
-//	owner/containerd ─┤  LittleElsewhere  nodes are refused while he would wait for long
-//	owner/systemd ────┤  Silence          who has not answered is left alone for a while
-//	                  │  Client           HTTP over his unix socket, the first two's
+//	owner/containerd ─┤  LittleElsewhere  nodes are refused while the manager would wait for long
+//	owner/systemd ────┤  Silence          a manager that has not answered is left alone for a while
+//	                  │  Client           HTTP over the unix socket of the first two
 //	owner/cgroup ─────┘  Fits             what the parent does not have is refused
 //
-// Whoever asks waits: each question has a limit, and one who was silent is not asked again
-// at once. What was asked for and not answered may be done all the same (ErrUnsure).
+// The caller waits: each request has a limit, and a manager that did not answer is not
+// asked again at once. A request without an answer may be done all the same (ErrUnsure).
 //
-// It is NOT for: what an answer means, or which setting is whose; that is each owner's.
+// It is NOT for: what an answer means, or which owner has a setting; each owner decides
+// that.
 package manager

@@ -19,7 +19,7 @@ import (
 
 // Cgroups is owner/cgroup: what the kernel has of a container.
 type Cgroups interface {
-	// Fits is the file of a cgroup that a step sets, and its value.
+	// Fits returns the file of a cgroup that a step sets, and its value.
 	Fits(step action.Step) (journal.Change, error)
 	Read(s journal.Setting) (journal.Current, error)
 	Same(s journal.Setting, current, recorded string) bool
@@ -27,8 +27,8 @@ type Cgroups interface {
 	MovePages(ctx context.Context, p journal.Permit, step action.Step) action.Outcome
 }
 
-// Fits refuses what the kernel would accept and then not honour: on v2 a set outside the
-// parent's is silently replaced by the parent's. The parent is called "parent", or "slice".
+// Fits refuses what the kernel would accept and then not honour: on v2 the parent's set
+// silently replaces a set outside it. The error calls the parent "parent", or "slice".
 func Fits[K set.Kind](s journal.Setting, want, parent set.Set[K], called string) error {
 	if want.IsEmpty() {
 		return fmt.Errorf("set %s: %w: an empty set binds nothing", s, journal.ErrRefused)
@@ -39,14 +39,15 @@ func Fits[K set.Kind](s journal.Setting, want, parent set.Set[K], called string)
 	return nil
 }
 
-// MostElsewhere of a workload's memory may be on other nodes when its own are set: whoever
-// writes that waits until it has moved, about 43 ms (MAO's 0.65 s/GB).
+// MostElsewhere is how much of a workload's memory may be on other nodes when its own are
+// set. The process that writes them waits until it has moved, about 43 ms (MAO's 0.65
+// s/GB).
 const MostElsewhere = 64 * unit.MiB
 
-// LittleElsewhere refuses nodes while so much of what processes map is on others that who,
-// "PID 1" or "Docker and runc", would wait for long. Without the memory controller there is
-// no such file, and actuate has looked at the processes' pages; what is there and cannot be
-// read may be much.
+// LittleElsewhere refuses nodes while too much of what processes map is on others,
+// because who ("PID 1" or "Docker and runc") would wait for long. Without the memory
+// controller there is no such file, and actuate has looked at the processes' pages. If
+// the file exists and cannot be read, the amount may be large.
 func LittleElsewhere(layout cgroup.Layout, step action.Step, most unit.Bytes, who string) error {
 	var buf unix.Buffer
 	elsewhere, err := layout.MappedElsewhere(step.Workload, step.Nodes, &buf)
@@ -62,19 +63,19 @@ func LittleElsewhere(layout cgroup.Layout, step action.Step, most unit.Bytes, wh
 		step.Workload, step.Nodes, journal.ErrRefused, elsewhere, who, most)
 }
 
-// AnswerLimit of one question. An update of a container waits for runc, which takes some
-// 50 ms; PID 1 answers in some 100 µs, but not while it waits for a write to a cgroup.
+// AnswerLimit of one request. An update of a container waits for runc, which takes some
+// 50 ms. PID 1 answers in some 100 µs, but not while it waits for a write to a cgroup.
 const AnswerLimit = 5 * time.Second
 
-// quiet is for how long one who has not answered in time is not asked again: each question
+// quiet is how long a manager that has not answered in time is left alone: each request
 // waits for its limit, and a round has one for each workload.
 const quiet = 10 * time.Second
 
-// Silence is that of one who has not answered in time; the zero Silence is none.
+// Silence records a manager that has not answered in time; the zero Silence records none.
 type Silence struct{ until time.Time }
 
 // Begin is called when an answer did not come in time.
 func (s *Silence) Begin() { s.until = time.Now().Add(quiet) }
 
-// Lasts says that he is not to be asked yet.
+// Lasts reports that the manager is not to be asked yet.
 func (s *Silence) Lasts() bool { return time.Now().Before(s.until) }

@@ -22,8 +22,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Files of a group that the journal knows: the first is the group itself, the last who
-// of its workload is in it.
+// Files of a group in the journal: the first is the group itself, the last the threads of
+// its workload.
 const (
 	File     = "group"
 	Schemata = "schemata"
@@ -45,8 +45,8 @@ func Setting(workload, file string) journal.Setting {
 	return journal.Setting{Cgroup: prefix + resctrl.ControlName(workload), File: file}
 }
 
-// GroupOf is the group of a setting; false for others', and for names that are not ours:
-// nothing of those is ever touched, whatever a journal says.
+// GroupOf is the group of a setting. It is false for other owners' settings and for names
+// that are not ours: those are never touched, whatever a journal says.
 func GroupOf(s journal.Setting) (string, bool) {
 	name, ok := strings.CutPrefix(s.Cgroup, prefix)
 	return name, ok && resctrl.IsControl(name)
@@ -54,14 +54,15 @@ func GroupOf(s journal.Setting) (string, bool) {
 
 // Config of an Applier.
 type Config struct {
-	// Peak is bytes/s of a domain (an L3 cache), which AMD's and mba_MBps' numbers need;
-	// nil: not known, and bandwidth is refused there.
+	// Peak is bytes/s of a domain (an L3 cache), which AMD's and mba_MBps' numbers need.
+	// nil: unknown, and bandwidth is refused there.
 	Peak func(domain int) unit.Bytes
-	// DirectOwners: whoever is left alone is isolated all the same if he is among them.
+	// DirectOwners: workloads of these owners are isolated although homenode leaves them
+	// alone.
 	DirectOwners []string
 }
 
-// Applier is the journal.Owner of resctrl's control groups, and hands on all else.
+// Applier is the journal.Owner of resctrl's control groups, and hands on everything else.
 type Applier struct {
 	journal.Next
 	cfg    Config
@@ -70,14 +71,14 @@ type Applier struct {
 	layout cgroup.Layout
 	noCPUs error // no cpuset here: no workload can be found
 	buf    unix.Buffer
-	of     map[string]string // workload by group, of those planned
+	of     map[string]string // workload by group, of the planned groups
 }
 
-// What of a group is overruled, or outlives a boot: nothing. What the owner behind knows
-// is handed on (Next).
+// No setting of a group is overruled, or outlives a boot. What the owner behind knows is
+// handed on (Next).
 var _ journal.Link = (*Applier)(nil)
 
-// Ended forgets whose a group was that is no more.
+// Ended forgets the workload of a group that no longer exists.
 func (a *Applier) Ended(s journal.Setting) error {
 	if name, ok := GroupOf(s); !ok {
 		return a.Next.Ended(s)
@@ -87,13 +88,13 @@ func (a *Applier) Ended(s journal.Setting) error {
 	return nil
 }
 
-// New acts on the running kernel: it wants the token that only kernel.Live makes. next
-// is the owner of all other settings; where there is none, why says so.
+// New acts on the running kernel: it needs the token that only kernel.Live makes. next is
+// the owner of all other settings. Where there is none, why says the reason.
 func New(live kernel.LiveToken, cfg Config, next journal.Owner, why error) (*Applier, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on resctrl: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
 	}
-	open := func() (resctrl.Acts, bool, error) { // asked each time: it may be mounted later
+	open := func() (resctrl.Acts, bool, error) { // called each time: it may be mounted later
 		m, err := resctrl.Find(live.Root())
 		if err != nil {
 			return nil, false, err
@@ -116,8 +117,8 @@ func newApplier(root unix.Root, cfg Config, open func() (resctrl.Acts, bool, err
 	return a
 }
 
-// Plan says what a class changes: the group, what it may use, who is in it. Nothing of a
-// class is given back by removing the group.
+// Plan lists what a class changes: the group, its limits, its threads. A class of zero is
+// taken back by removing the group.
 func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
 	if step.Kind != action.SetClass {
 		return a.Next.Plan(ctx, step)
@@ -135,7 +136,7 @@ func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change,
 	return []journal.Change{
 		group,
 		{Setting: Setting(step.Workload, Schemata), New: limits.String()},
-		// The group is what must be found again after a crash; who is in it is not.
+		// The group must be found again after a crash; its threads need not.
 		{Setting: Setting(step.Workload, Tasks), New: all, Brief: true},
 	}, nil
 }
@@ -188,15 +189,15 @@ func (a *Applier) mayAct(workload string) error {
 	case path.Clean("/"+workload) != workload || workload == "/":
 		return refuse(workload, "want the path of a cgroup below the root")
 	case cgroup.LeftAlone(owner) && !slices.Contains(a.cfg.DirectOwners, owner):
-		return refuse(workload, "owned by "+owner+", who may group its threads himself: it is observed and left alone; name it in direct_owners to allow that")
+		return refuse(workload, "owned by "+owner+", which may group its threads: it is observed and left alone; name it in direct_owners to allow that")
 	}
 	return nil
 }
 
-// hasRoom refuses what others have grouped, and says when all groups are in use.
+// hasRoom refuses workloads grouped by others, and reports that all groups are in use.
 func (a *Applier) hasRoom(acts resctrl.Acts, info resctrl.Info, workload string) error {
 	groups, err := resctrl.ReadGroups(acts)
-	if err != nil { // whose tasks are where is not known
+	if err != nil { // the groups of its tasks are unknown
 		return fmt.Errorf("isolate %s: %w", workload, err)
 	}
 	tids, err := a.tids(workload)
@@ -215,7 +216,7 @@ func (a *Applier) hasRoom(acts resctrl.Acts, info resctrl.Info, workload string)
 	name := resctrl.ControlName(workload)
 	there := slices.Contains(groups.Controls, name)
 	if _, known := a.of[name]; there && !known { // a start restores all that is on record
-		return refuse(workload, fmt.Sprintf("resctrl group %q is there and on nobody's record: another homenode's, or left by one whose journal is lost; rmdir it", name))
+		return refuse(workload, fmt.Sprintf("resctrl group %q exists and is on no record: it is another homenode's, or left by one whose journal is lost; remove it with rmdir", name))
 	}
 	if n := info.CLOSIDs(); groups.CLOSIDs >= n && !there {
 		return refuse(workload, fmt.Sprintf("all %d control groups of this machine are in use", n))
@@ -226,7 +227,7 @@ func (a *Applier) hasRoom(acts resctrl.Acts, info resctrl.Info, workload string)
 func notForeign(workload string, tids []int, groups resctrl.Groups) error {
 	for _, tid := range tids {
 		if where, ok := groups.Foreign[tid]; ok {
-			return refuse(workload, fmt.Sprintf("its thread %d is in resctrl group %q, which is somebody else's", tid, where))
+			return refuse(workload, fmt.Sprintf("its thread %d is in resctrl group %q, which another process made", tid, where))
 		}
 	}
 	return nil
@@ -239,8 +240,8 @@ func (a *Applier) tids(workload string) ([]int, error) {
 	return a.layout.TIDs(nil, workload, &a.buf)
 }
 
-// unit is what numbers of MB mean. Nothing is written where that is not known: 50 % would
-// be 6 GB/s.
+// unit is the meaning of numbers of MB. Nothing is written where that is unknown: 50 %
+// would be 6 GB/s.
 func (a *Applier) unit(mbps bool) (resctrl.Unit, error) {
 	if mbps {
 		return resctrl.MiBps, nil
@@ -262,8 +263,8 @@ func (a *Applier) unit(mbps bool) (resctrl.Unit, error) {
 	return 0, fmt.Errorf("what its bandwidth is counted in is not known: /proc/cpuinfo names %.40q", cpu.Vendor)
 }
 
-// Read reads a setting. A group has a name that nobody else uses, so that its name is
-// all it is known by: its ID is always the same.
+// Read reads a setting. No other process uses the name of a group of ours, so the name
+// alone identifies it: its ID is always the same.
 func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
 	name, ok := GroupOf(s)
 	if !ok {
@@ -305,12 +306,12 @@ func (a *Applier) value(acts resctrl.Acts, name, file string) (string, error) {
 	return "", fmt.Errorf("read resctrl %s: no such setting as %q (%w)", name, file, kernel.ErrNotSupported)
 }
 
-// missing are the threads of a group's workload that are not in it, of n. Who it was
-// made for is not known after a restart; then nobody is moved any more.
+// missing are the threads of a group's workload that are not in it, out of n. After a
+// restart the group's workload is unknown; then no more threads are moved.
 func (a *Applier) missing(acts resctrl.Acts, name string) (missing []int, n int, err error) {
 	workload, ok := a.of[name]
 	if !ok {
-		return nil, 0, fmt.Errorf("resctrl %s: who it was made for is not known any more (%w)", name, kernel.ErrGone)
+		return nil, 0, fmt.Errorf("resctrl %s: its workload is not known any more (%w)", name, kernel.ErrGone)
 	}
 	tids, err := a.tids(workload)
 	if err != nil {
@@ -329,9 +330,9 @@ func (a *Applier) missing(acts resctrl.Acts, name string) (missing []int, n int,
 	return missing, len(tids), nil
 }
 
-// Same compares. What was recorded of schemata is what was set: other resources may be
-// anything. Who is in a group changes by itself, as threads come: only that all are is a
-// value of ours.
+// Same compares. Of schemata only the resource that was set counts: others may have any
+// value. The threads in a group change by themselves, as new ones start: only "all are in
+// it" is a value of ours.
 func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	if _, ok := GroupOf(s); !ok {
 		return a.Next.Same(s, current, recorded)
@@ -347,7 +348,7 @@ func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	return current == recorded
 }
 
-// Write acts. The permit proves that it is on record.
+// Write acts. The permit proves that the change is on record.
 func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error {
 	name, ok := GroupOf(s)
 	if !ok {
@@ -404,8 +405,9 @@ func setLimits(acts resctrl.Acts, name, value string) error {
 	return resctrl.Explain(acts, "limit", name+" to "+value, err)
 }
 
-// passes is how often newcomers are looked for: what threads of the group start is in it
-// by itself; what one that was not yet in it started in the meantime is found again.
+// passes is the number of searches for new threads. What threads of the group start is in
+// it by itself. A thread that was not in the group yet may have started another in the
+// meantime, which the next pass finds.
 const passes = 4
 
 func (a *Applier) moveIn(acts resctrl.Acts, name string) error {
@@ -430,7 +432,7 @@ func (a *Applier) moveIn(acts resctrl.Acts, name string) error {
 	return nil
 }
 
-// Equivalent: every original can be had again.
+// Equivalent: every original can be restored.
 func (a *Applier) Equivalent(s journal.Setting, original string) (string, error) {
 	if _, ok := GroupOf(s); ok {
 		return original, nil

@@ -11,10 +11,10 @@
 //	Step{set-class /demo/a, none}
 //	                                group    = ""         its threads are in the default group again
 //
-// The group is made for this workload alone and has a name of ours, so that removing it
-// is the whole way back: that is what the journal records first. Threads that somebody
-// else has grouped are refused, and so is a workload whose
-// owner is left alone (kubelet, CRI-O, Podman, libvirt).
+// The group is made for this workload alone and has a name of ours, so removing it undoes
+// everything: that is what the journal records first. Threads that another process has
+// grouped are refused, and so is a workload whose owner is left alone (kubelet, CRI-O,
+// Podman, libvirt).
 //
 // It is NOT for: deciding who is isolated (policy), reading counters (kernel/resctrl).
 package resctrl

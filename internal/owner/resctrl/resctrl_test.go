@@ -27,7 +27,7 @@ var ctx = context.Background()
 
 const cg = "/sys/fs/cgroup"
 
-// host has cgroups /a (threads 10, 11), /b (20) and /a/below (11), and kubelet's.
+// host has the cgroups /a (threads 10, 11), /b (20) and /a/below (11), and kubelet's.
 type host struct {
 	t    *testing.T
 	fs   *resctrltest.FS
@@ -96,7 +96,7 @@ func TestSetAndGiveBack(t *testing.T) {
 		t.Error(got)
 	}
 	if h.fs.Group(10) != group || h.fs.Group(11) != group || h.fs.Group(20) != "" {
-		t.Error("who is in it")
+		t.Error("the threads in it")
 	}
 	h.fs.Start(12) // from outside
 	h.fs.Fork(10, 13)
@@ -105,7 +105,7 @@ func TestSetAndGiveBack(t *testing.T) {
 	if h.fs.Group(12) != group || h.fs.Group(13) != group {
 		t.Error("newcomers")
 	}
-	done(class("/a", 0.5, 0)) // the bandwidth stays as it was: nothing is said of it
+	done(class("/a", 0.5, 0)) // the bandwidth stays as it was: the step does not mention it
 	if got := text(h, "/a"); !strings.HasSuffix(got, "L3:0=3ff00;1=3ff00") {
 		t.Error(got)
 	}
@@ -150,8 +150,8 @@ func TestRefused(t *testing.T) {
 		"limbo":     {class("/a", 0.5, 0), func(h *host) { h.fs.Before = fails("make", sys.EBUSY) }, "busy"},
 		"schemata":  {class("/a", 0.5, 0), func(h *host) { h.fs.Before = fails("write", sys.EINVAL) }, "invalid argument"},
 		"theirs":    {class("/a", 0.5, 0), func(h *host) { h.theirs("theirs") }, `thread 11 is in resctrl group "theirs"`},
-		"monitored": {class("/a", 0.5, 0), func(h *host) { h.theirs("mon_groups/pqos") }, `"mon_groups/pqos", which is somebody else's`},
-		"left":      {class("/a", 0.5, 0), func(h *host) { h.fs.Make(resctrl.ControlName("/a")) }, "nobody's record"},
+		"monitored": {class("/a", 0.5, 0), func(h *host) { h.theirs("mon_groups/pqos") }, `"mon_groups/pqos", which another process made`},
+		"left":      {class("/a", 0.5, 0), func(h *host) { h.fs.Make(resctrl.ControlName("/a")) }, "on no record"},
 		"no CAT":    {class("/a", 0.5, 0), func(h *host) { h.fs.Extra["info/L3/num_closids"] = "0" }, "cannot be parted"},
 		"AMD": {class("/a", 0, 0.5), func(h *host) {
 			kerneltest.Write(h.t, h.root, kerneltest.Files{"/proc/cpuinfo": "processor\t: 0\nvendor_id\t: AuthenticAMD\n"})
@@ -193,7 +193,8 @@ func (h *host) theirs(group string) {
 	}
 }
 
-// Somebody changes our group's limits: reported, not fought; the group goes all the same.
+// Another process changes our group's limits: reported, not fought; the group is removed
+// all the same.
 func TestDrift(t *testing.T) {
 	h := boot(t)
 	a := h.open()
@@ -235,7 +236,7 @@ func TestWithoutResctrl(t *testing.T) {
 	}
 }
 
-// crash is what the file system panics with when its time has come.
+// crash is what the file system panics with at its stop.
 type crash struct{}
 
 func until(f func()) (crashed bool) {
@@ -264,8 +265,8 @@ func at(h *host, stop int) {
 }
 
 // TestEveryCrash stops at every operation of a script, before and after its effect, and
-// then at every operation of the restore that follows: in the end nothing of ours is
-// left, all tasks are where they were, and somebody else's group is as it was.
+// then at every operation of the restore that follows. In the end nothing of ours is
+// left, all tasks are where they were, and the other process's group is as it was.
 func TestEveryCrash(t *testing.T) {
 	script := []action.Step{class("/a", 0.2, 0.5), class("/b", 0.3, 0), class("/a", 0.4, 0.5), class("/a", 0, 0), class("/a", 0.2, 0.5)}
 	points, within := 0, 0
@@ -333,7 +334,7 @@ func (h *host) check(a *Applier, what string) {
 	}
 	for _, r := range got {
 		if r.Result == journal.Left {
-			h.t.Fatalf("%s: %v is taken for somebody else's", what, r)
+			h.t.Fatalf("%s: %v is taken for another process's change", what, r)
 		}
 	}
 }

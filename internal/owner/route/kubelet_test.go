@@ -14,14 +14,15 @@ import (
 	"homenode/internal/set"
 )
 
-// never is an owner who must not be asked: his embedded one is nil.
+// never is an owner that must not be asked: its embedded one is nil.
 type never struct{ journal.Owner }
 
 func (never) Names(journal.Setting) bool { return false }
 
-// Nothing is ever planned, written or moved for what the kubelet owns, whoever else has a
-// part in it: paths of both cgroup drivers, of containerd, CRI-O and Docker beneath it, of
-// kind, and one that only the shim tells. Nor for CRI-O's own, or podman's.
+// Nothing is ever planned, written or moved for what the kubelet owns, whatever other
+// manager has a part in it: paths of both cgroup drivers, of containerd, CRI-O and Docker
+// beneath it, of kind, and one that only the shim tells. The same holds for CRI-O's own
+// cgroups, and podman's.
 func TestKubeletIsLeftAlone(t *testing.T) {
 	const id = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 	const stat = "20 (containerd-shim) S 1 20 20 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 2 0 0 0 0 0\n"

@@ -16,32 +16,32 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Manager acts for the workloads of one owner. He moves their pages himself (Move), by
-// whatever mover he was made with.
+// Manager acts for the workloads of one owner. It moves their pages itself (Move), by the
+// mover it was made with.
 type Manager interface {
 	journal.Owner
-	// Names says that a setting is one of his.
+	// Names reports whether a setting is one of the manager's.
 	Names(s journal.Setting) bool
 }
 
-// Config says who there is.
+// Config lists the owners that can act.
 type Config struct {
 	// Direct are owners whose cgroups are written directly all the same.
 	Direct []string
 	// Cgroups writes cgroups.
 	Cgroups journal.Owner
-	// Managers by the owner of a workload's cgroup, as kernel/cgroup names him. Whoever
-	// is not here is left alone.
+	// Managers by the owner of a workload's cgroup, as kernel/cgroup names it. An owner
+	// that is not listed is left alone.
 	Managers map[string]Manager
 }
 
-// Router is the journal.Owner of whatever has a cgroup.
+// Router is the journal.Owner of everything that has a cgroup.
 type Router struct {
 	cfg    Config
 	layout cgroup.Layout
 }
 
-// New acts on the running kernel: it wants the token that only kernel.Live makes.
+// New acts on the running kernel: it needs the token that only kernel.Live makes.
 func New(live kernel.LiveToken, cfg Config) (*Router, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on workloads: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
@@ -57,7 +57,7 @@ func newRouter(root kernel.Root, cfg Config) (*Router, error) {
 	return &Router{cfg: cfg, layout: layout}, nil
 }
 
-// of finds who acts on a workload.
+// of finds the owner that acts on a workload.
 func (r *Router) of(workload string) (journal.Owner, error) {
 	var buf unix.Buffer
 	owner := r.layout.Owner(workload, &buf)
@@ -70,9 +70,9 @@ func (r *Router) of(workload string) (journal.Owner, error) {
 	return nil, fmt.Errorf("act on %s: %w: %s", workload, journal.ErrRefused, leftAlone(owner))
 }
 
-// leftAlone says why nobody acts on an owner's workloads.
+// leftAlone says why homenode does not act on an owner's workloads.
 func leftAlone(owner string) string {
-	const direct = ", and a direct write it would overwrite or be confused by: name it in direct_owners to allow that"
+	const direct = "; it would overwrite a direct write or be confused by it: name it in direct_owners to allow that"
 	switch owner {
 	case cgroup.Kubelet:
 		return "owned by kubelet, whose CPU and memory managers place its pods: it is observed and left alone" + direct
@@ -82,7 +82,7 @@ func leftAlone(owner string) string {
 	return "owned by " + owner + ", which homenode cannot reach here" + direct
 }
 
-// next is the setting's owner, by its name; of a setting that nobody knows there is none.
+// next is the setting's owner, by its name; a setting of an unknown kind has none.
 func (r *Router) next(s journal.Setting) journal.Next {
 	if s.Kind() == journal.OfCgroup {
 		return journal.Next{Behind: r.cfg.Cgroups}
@@ -92,7 +92,7 @@ func (r *Router) next(s journal.Setting) journal.Next {
 			return journal.Next{Behind: m}
 		}
 	}
-	return journal.Next{Why: "nobody here knows settings of this kind: it stays on record"}
+	return journal.Next{Why: "settings of this kind are unknown here: it stays on record"}
 }
 
 // Plan asks the workload's owner.
@@ -133,7 +133,7 @@ func (r *Router) Equivalent(s journal.Setting, original string) (string, error) 
 
 var _ journal.Link = (*Router)(nil)
 
-// Overrules asks the setting's owner, if he can tell.
+// Overrules asks the setting's owner, if that owner supports it.
 func (r *Router) Overrules(s journal.Setting, value string) string {
 	return r.next(s).Overrules(s, value)
 }
@@ -141,8 +141,8 @@ func (r *Router) Overrules(s journal.Setting, value string) string {
 // Ended tells the setting's owner.
 func (r *Router) Ended(s journal.Setting) error { return r.next(s).Ended(s) }
 
-// Clock asks the setting's owner. What is inherited is threads', whose owner is before
-// this one: nobody behind it has heirs.
+// Clock asks the setting's owner. Only threads inherit, and their owner stands before
+// this one: no owner behind it has heirs.
 func (r *Router) Clock(s journal.Setting) uint64 { return r.next(s).Clock(s) }
 
 // Original asks the setting's owner.
@@ -150,7 +150,7 @@ func (r *Router) Original(s journal.Setting, value string) string {
 	return r.next(s).Original(s, value)
 }
 
-// Heirs of a workload that everybody knows of.
+// Heirs of a workload, from every owner.
 func (r *Router) Heirs(f journal.Family) (all []journal.Heir, err error) {
 	for _, owner := range r.all() {
 		heirs, bad := journal.Next{Behind: owner}.Heirs(f)
@@ -159,7 +159,7 @@ func (r *Router) Heirs(f journal.Family) (all []journal.Heir, err error) {
 	return all, err
 }
 
-// all who act, always in the same order.
+// all returns the owners that act, always in the same order.
 func (r *Router) all() []journal.Owner {
 	all := []journal.Owner{r.cfg.Cgroups}
 	for _, name := range slices.Sorted(maps.Keys(r.cfg.Managers)) {
@@ -168,7 +168,7 @@ func (r *Router) all() []journal.Owner {
 	return all
 }
 
-// Remembered asks everybody who remembers more than a boot.
+// Remembered asks every owner that remembers settings of earlier boots.
 func (r *Router) Remembered() (all []journal.Entry, err error) {
 	for _, owner := range r.all() {
 		entries, bad := journal.Next{Behind: owner}.Remembered()

@@ -18,7 +18,7 @@ import (
 
 var ctx = context.Background()
 
-// named is an owner who says who he is.
+// named is an owner that reports its name.
 type named struct {
 	name string
 	kind journal.Kind
@@ -40,7 +40,7 @@ func (n named) Move(_ context.Context, _ journal.Permit, step action.Step) actio
 	return action.Outcome{Step: step, Status: action.Done, Detail: n.name}
 }
 
-// telling can tell what overrules a setting, too.
+// telling can report what overrules a setting, too.
 type telling struct{ named }
 
 func (t telling) Overrules(journal.Setting, string) string { return t.name + " is overruled" }
@@ -75,7 +75,7 @@ func TestWhoActs(t *testing.T) {
 	for _, c := range []struct{ workload, who, why string }{
 		{"/demo/a", "cgroups", ""},
 		{"/system.slice/a.service", "units", ""},
-		{"/system.slice/a.service/below", "units", ""}, // who refuses it
+		{"/system.slice/a.service/below", "units", ""}, // which refuses it
 		{"/default/shim", "containers", ""},
 		{"/system.slice/containerd-lent.scope", "containers", ""},
 		{"/machine.slice/machine-qemu.scope", "cgroups", ""}, // direct_owners
@@ -102,8 +102,8 @@ func TestWhoActs(t *testing.T) {
 	}
 }
 
-// A setting goes to its owner by its name alone; one of a kind that nobody knows is an
-// error that ends no record.
+// A setting goes to its owner by its name alone. A setting of an unknown kind is an error
+// that ends no record.
 func TestWhoseSetting(t *testing.T) {
 	r := boot(t)
 	for _, c := range []struct{ name, who string }{

@@ -20,16 +20,16 @@ import (
 	"homenode/internal/unit"
 )
 
-// Config says what units are bound with.
+// Config says how units are bound.
 type Config struct {
 	// Pages moves the pages of a cgroup's processes; nil: they stay.
 	Pages Pages
-	// MostElsewhere is how much may be on other nodes when a unit's nodes are set: PID 1
-	// waits until the kernel has moved that, about 1 ms per 1.5 MiB (MAO's 0.65 s/GB).
-	// 0: 64 MiB.
+	// MostElsewhere is how much memory may be on other nodes when a unit's nodes are set:
+	// PID 1 waits until the kernel has moved it, about 1 ms per 1.5 MiB (MAO's 0.65
+	// s/GB). 0: 64 MiB.
 	MostElsewhere unit.Bytes
-	// Limit of what one question takes. PID 1 answers in some 100 µs; while it waits for
-	// a write to a cgroup it does not. 0: 5 s.
+	// Limit of one request. PID 1 answers in some 100 µs, but not while it waits for a
+	// write to a cgroup. 0: 5 s.
 	Limit time.Duration
 }
 
@@ -45,11 +45,11 @@ type Applier struct {
 	bus     bus
 	silence manager.Silence                   // PID 1's
 	empty   func(path, property string) error // a drop-in
-	seen    map[journal.Setting]uint64        // the ID that was read last: what is on record is of that one
+	seen    map[journal.Setting]uint64        // the ID that was read last: what is on record belongs to it
 }
 
-// New acts on the running kernel: it wants the token that only kernel.Live makes. It
-// does not connect yet.
+// New acts on the running kernel: it needs the token that only kernel.Live makes. It does
+// not connect yet.
 func New(live kernel.LiveToken, cfg Config) (*Applier, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on units: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
@@ -76,16 +76,16 @@ func Setting(unit, property string) journal.Setting {
 	return journal.Named(journal.OfUnit, unit, property)
 }
 
-// Ended forgets a unit that is no concern of ours any more.
+// Ended forgets a unit that no longer concerns us.
 func (a *Applier) Ended(s journal.Setting) error {
 	delete(a.seen, s)
 	return nil
 }
 
-// Names says that a setting is a unit's.
+// Names reports whether a setting is a unit's.
 func (a *Applier) Names(s journal.Setting) bool { return s.Kind() == journal.OfUnit }
 
-// unitOf is the unit that a setting is of.
+// unitOf is the unit of a setting.
 func unitOf(s journal.Setting) (string, error) {
 	name := s.Name()
 	if s.Kind() != journal.OfUnit || !isUnit(name) || s.File != CPUs && s.File != Mems {
@@ -94,7 +94,7 @@ func unitOf(s journal.Setting) (string, error) {
 	return name, nil
 }
 
-// Plan says which property a step changes.
+// Plan lists the property that a step changes.
 func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
 	name, err := a.mayAct(ctx, step.Workload)
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change,
 	return []journal.Change{c}, nil
 }
 
-// mayAct refuses what is not a whole unit that runs there now.
+// mayAct refuses everything but a whole unit that runs now.
 func (a *Applier) mayAct(ctx context.Context, id string) (string, error) {
 	name, err := UnitOf(id)
 	if err != nil {
@@ -146,8 +146,8 @@ func (a *Applier) mayAct(ctx context.Context, id string) (string, error) {
 	return name, nil
 }
 
-// below finds a cgroup with processes right below a unit's, "" if there is none. What
-// is below that counts, too (cgroup.procs lists no children, PIDs does).
+// below finds a child cgroup of a unit's that has processes, "" if there is none.
+// Processes further below count, too (cgroup.procs does not list them, PIDs does).
 func (a *Applier) below(id string) string {
 	var buf unix.Buffer
 	for _, child := range a.layout.Children(a.layout.Cpuset, id) {
@@ -158,7 +158,7 @@ func (a *Applier) below(id string) string {
 	return ""
 }
 
-// load asks for a unit. One that systemd does not find is gone.
+// load asks for a unit. A unit that systemd does not find is gone.
 func (a *Applier) load(ctx context.Context, verb, name string) (unitState, error) {
 	if a.silence.Lasts() {
 		return unitState{}, explain(verb, "unit "+name, context.DeadlineExceeded)
@@ -178,7 +178,7 @@ func (a *Applier) load(ctx context.Context, verb, name string) (unitState, error
 	return u, nil
 }
 
-// Move moves pages of the unit's processes: nothing of systemd's is written by that.
+// Move moves pages of the unit's processes: that writes no setting of systemd.
 func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) action.Outcome {
 	out := action.Outcome{Step: step, Status: action.Refused}
 	if a.cfg.Pages == nil {
@@ -192,8 +192,8 @@ func (a *Applier) Move(ctx context.Context, p journal.Permit, step action.Step) 
 	return a.cfg.Pages.MovePages(ctx, p, step)
 }
 
-// Overrules says what a unit's cgroup has if that is not what its property says:
-// somebody wrote to it directly, and systemd will write again at any time.
+// Overrules returns what a unit's cgroup has if it differs from the property: another
+// process wrote to it directly, and systemd will write again at any time.
 func (a *Applier) Overrules(s journal.Setting, value string) string {
 	name, err := unitOf(s)
 	if err != nil || value == "" {
@@ -218,7 +218,7 @@ func (a *Applier) notInForce(u unitState, property, value string) string {
 	data, err := buf.ReadFile(a.layout.Path(a.layout.Cpuset, u.Cgroup, file))
 	text := strings.TrimSpace(string(data))
 	if err == nil && !same(property, text, value) && !(a.restrictsNothing(property, value) && a.restrictsNothing(property, text)) {
-		return fmt.Sprintf("%s of its cgroup is %q: somebody wrote to it", file, text)
+		return fmt.Sprintf("%s of its cgroup is %q: another process wrote to it", file, text)
 	}
 	return ""
 }

@@ -97,8 +97,8 @@ func FuzzUnitOf(f *testing.F) {
 	})
 }
 
-// Bound by properties, nodes after CPUs, and as before afterwards: unset without a file
-// left behind, set with what it had.
+// Units are bound by properties, nodes after CPUs, and are as before afterwards: unset
+// without a file left behind, or set to the earlier value.
 func TestBindAndRestore(t *testing.T) {
 	a, f := boot(t)
 	before := f.state()
@@ -130,7 +130,7 @@ func TestBindAndRestore(t *testing.T) {
 	}
 	got, err := j.Restore(ctx, a)
 	after := f.state()
-	// what the unit's own file sets cannot be had again without a word: the same value
+	// what the unit's own file sets can be restored only by a drop-in with the same value
 	if s := after["50-AllowedCPUs.conf of own.service"]; s != "AllowedCPUs= AllowedCPUs=0-5" {
 		t.Errorf("the drop-in of own.service: %q", s)
 	}
@@ -165,7 +165,7 @@ func TestRefusals(t *testing.T) {
 		{action.Step{Kind: action.Freeze, Workload: "/system.slice/plain.service"}, nil, action.Refused, "no property"},
 		{cpus("plain.service", 1), denied, action.Refused, "a polkit rule"},
 		{cpus("plain.service", 1), dbus.Error{Name: "org.freedesktop.DBus.Error.PropertyReadOnly"}, action.Refused, "systemd 244"},
-		{cpus("plain.service", 1), fmt.Errorf("connect: %w", errNotSent), action.Failed, "nobody listens"},
+		{cpus("plain.service", 1), fmt.Errorf("connect: %w", errNotSent), action.Failed, "no process listens"},
 		{cpus("plain.service", 1), context.DeadlineExceeded, action.Failed, "has not answered in time"},
 	} {
 		f.refuse = func(string) error { return c.answer }
@@ -185,7 +185,7 @@ func TestHybrid(t *testing.T) {
 	}
 }
 
-// Somebody else sets the property after us, or writes to the cgroup: drift, and left.
+// Another process sets the property after us, or writes to the cgroup: drift, and left.
 func TestDrift(t *testing.T) {
 	a, f := boot(t)
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
@@ -209,7 +209,7 @@ func TestDrift(t *testing.T) {
 }
 
 // A unit that ends and is made anew at run time has lost what was set, and is another
-// one; any other keeps it, and is put back also while it is stopped.
+// unit. Any other keeps it, and is put back also while it is stopped.
 func TestRestarts(t *testing.T) {
 	a, f := boot(t)
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
@@ -234,7 +234,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// An answer that does not come: nobody knows what it will be, so it stays on record.
+// A missing answer leaves the final value unknown, so the setting stays on record.
 func TestUnsure(t *testing.T) {
 	for _, late := range []bool{false, true} { // systemd does it, or never does
 		a, f := boot(t)
@@ -258,7 +258,8 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
-// systemd takes it, and the cgroup does not have it: that is told, and put back.
+// systemd accepts the value, and the cgroup does not have it: that is reported, and put
+// back.
 func TestNotInForce(t *testing.T) {
 	a, f := boot(t)
 	j := open(t, filepath.Join(t.TempDir(), "journal"))

@@ -19,9 +19,9 @@ import (
 	"homenode/internal/kernel"
 )
 
-// bus is how systemd is asked; a fake in tests.
+// bus sends requests to systemd; tests have a fake.
 type bus interface {
-	// Unit reads what matters of a unit, which systemd loads for that.
+	// Unit reads what matters of a unit. systemd loads the unit for that.
 	Unit(ctx context.Context, name string) (unitState, error)
 	// Set sets one property, until the next boot at most.
 	Set(ctx context.Context, name, property string, mask []byte) error
@@ -30,7 +30,7 @@ type bus interface {
 // unitState is a unit as systemd sees it now.
 type unitState struct {
 	Load      string // "loaded", "not-found", …
-	Cgroup    string // "" while nothing of it runs
+	Cgroup    string // "" while the unit runs nothing
 	Transient bool   // made at run time: gone when it ends
 	Fragment  string // its file
 	DropIns   []string
@@ -38,8 +38,8 @@ type unitState struct {
 	Mems      []byte
 }
 
-// Where systemd listens. Its own socket is for root, wants no dbus-daemon, and is there
-// before one is.
+// The sockets of systemd. Its own socket is for root, needs no dbus-daemon, and exists
+// before one.
 const (
 	private   = "/run/systemd/private"
 	systemBus = "/run/dbus/system_bus_socket"
@@ -48,8 +48,8 @@ const (
 	object  = dbus.ObjectPath("/org/freedesktop/systemd1")
 )
 
-// liveBus talks to systemd itself. The connection is made when it is needed, and anew
-// after trouble: systemd closes all of them when it is executed anew.
+// liveBus talks to systemd itself. It connects when a request needs it, and again after
+// trouble: systemd closes all connections when it re-executes itself.
 type liveBus struct {
 	sockets []string // in the order in which they are tried
 	mu      sync.Mutex
@@ -76,7 +76,7 @@ func (b *liveBus) connect(ctx context.Context) (*dbus.Conn, error) {
 	return nil, fmt.Errorf("connect to systemd: %w (%w)", errors.Join(errs...), errNotSent)
 }
 
-// dial connects to a socket of systemd's, or to a bus, where one has to say hello.
+// dial connects to a socket of systemd's, or to a bus, which wants a Hello first.
 func dial(ctx context.Context, socket string, hello bool) (*dbus.Conn, error) {
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "unix", socket)
@@ -84,7 +84,7 @@ func dial(ctx context.Context, socket string, hello bool) (*dbus.Conn, error) {
 		return nil, err
 	}
 	if end, ok := ctx.Deadline(); ok {
-		_ = raw.SetDeadline(end) // else it waits longer
+		_ = raw.SetDeadline(end) // otherwise it waits longer
 	}
 	conn, err := dbus.DialUnix(raw.(*net.UnixConn))
 	if err != nil {
@@ -103,8 +103,8 @@ func dial(ctx context.Context, socket string, hello bool) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// call asks, and once more on a new connection if the old one had ended: every question
-// may be asked twice.
+// call sends a request, and repeats it on a new connection if the old one had ended:
+// every request may be sent twice.
 func (b *liveBus) call(ctx context.Context, path dbus.ObjectPath, method string, args []any, into ...any) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,7 +162,7 @@ func (b *liveBus) Set(ctx context.Context, name, prop string, mask []byte) error
 	return b.call(ctx, object, service+".Manager.SetUnitProperties", []any{name, runtime, []property{{prop, dbus.MakeVariant(mask)}}})
 }
 
-// explain says what systemd's refusal means, or its silence.
+// explain turns systemd's refusal, or a missing answer, into an error.
 func explain(verb, what string, err error) error {
 	if err == nil {
 		return nil
@@ -177,7 +177,7 @@ func explain(verb, what string, err error) error {
 	return explained{text + need, err, kind}
 }
 
-// explained has the sentinel that a refusal stands for, and what it was made of.
+// explained wraps the sentinel that a refusal stands for, and its cause.
 type explained struct {
 	text      string
 	err, kind error
@@ -192,14 +192,14 @@ func (e explained) Unwrap() []error {
 	return []error{e.err, e.kind}
 }
 
-// reading is what an answer stands for, what it says, and what would have been needed.
+// reading returns the sentinel of an answer, its text, and what would have been needed.
 func reading(err error) (kind error, text, need string) {
 	var said dbus.Error
 	switch {
 	case errors.As(err, &said):
 	case errors.Is(err, context.DeadlineExceeded):
 		return journal.ErrNoAnswer, "systemd has not answered in time", ""
-	default: // nobody listens, or the connection ended
+	default: // no process listens, or the connection ended
 		return journal.ErrNoAnswer, err.Error(), ""
 	}
 	text = "systemd says: " + said.Name
@@ -215,7 +215,7 @@ func reading(err error) (kind error, text, need string) {
 	return kind, text, need
 }
 
-// errorKind is the sentinel that an error's name stands for, nil when none.
+// errorKind is the sentinel for an error's name, nil without one.
 func errorKind(name string) error {
 	const std = "org.freedesktop.DBus.Error."
 	switch name {
@@ -236,12 +236,12 @@ func errorKind(name string) error {
 	return nil
 }
 
-// answered says that systemd, or nobody yet, knows of a question: it was refused, or it
-// was never sent.
+// answered reports that the fate of a request is known: systemd answered it, or it was
+// never sent.
 func answered(err error) bool {
 	var said dbus.Error
 	return err == nil || errors.As(err, &said) && !errors.Is(errorKind(said.Name), journal.ErrNoAnswer) || errors.Is(err, errNotSent)
 }
 
-// errNotSent says that there was nobody to ask.
-var errNotSent = errors.New("nobody listens")
+// errNotSent means that no process listens on the sockets.
+var errNotSent = errors.New("no process listens")

@@ -67,7 +67,7 @@ func (p *peer) hangUp() {
 	p.conns = nil
 }
 
-// heard is which methods it was asked for so far.
+// heard lists the methods that it was asked for so far.
 func (p *peer) heard() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,8 +148,7 @@ func properties(method string, body []any) ([]any, string) {
 	return []any{dbus.MakeVariant(v)}, ""
 }
 
-// What goes over the wire, and what comes back; also right after systemd was executed
-// anew.
+// The messages in both directions; also right after systemd has re-executed itself.
 func TestBusWire(t *testing.T) {
 	set := make(chan []any, 1) // the peer answers in a goroutine of its own
 	p := listen(t, func(method string, body []any) ([]any, string) {
@@ -220,6 +219,6 @@ func TestBusErrors(t *testing.T) {
 	}
 	b := &liveBus{sockets: []string{filepath.Join(t.TempDir(), "none")}}
 	if _, err := b.Unit(ctx, "a.service"); err == nil || !answered(err) || errors.Is(err, kernel.ErrGone) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no server: %v", err)
 	}
 }

@@ -9,13 +9,13 @@
 //	journal ──Write(permit)──▶ SetUnitProperties("a.service", runtime, AllowedCPUs = 0x0c) ──▶ PID 1
 //	                                 └─▶ the unit's cgroup, cpuset.cpus = 2-3
 //
-// PID 1 does the write, and waits for the pages that a narrower AllowedMemoryNodes
-// moves. So pages go first (actuate's order), and with more than a little elsewhere the
+// PID 1 does the write, and waits for the pages that a narrower AllowedMemoryNodes moves.
+// So pages go first (actuate's order). While more than a little memory is elsewhere, the
 // nodes are refused here: the unit keeps its CPUs.
 //
-// Only a workload that is a whole unit is acted upon. What is below one (Delegate=) is
-// the unit's own business, and units of a user's manager are that user's. systemd has
+// Only a workload that is a whole unit is acted upon. The unit itself manages the cgroups
+// below it (Delegate=), and units of a user's manager belong to that user. systemd has
 // these properties on cgroup v2 only.
 //
-// It is NOT for: whose a cgroup is (kernel/cgroup), or moving pages.
+// It is NOT for: finding the owner of a cgroup (kernel/cgroup), or moving pages.
 package systemd

@@ -18,11 +18,11 @@ import (
 
 const top = "/sys/fs/cgroup"
 
-// crash is what a fake panics with when its time has come.
+// crash is what a fake panics with at its stop.
 type crash struct{}
 
-// fakeSystemd does with units and their cgroups' files what PID 1 does. It stops dead
-// at the stop-th operation, before or after its effect.
+// fakeSystemd does with units and their cgroups' files what PID 1 does. It stops dead at
+// the stop-th operation, before or after its effect.
 type fakeSystemd struct {
 	t           *testing.T
 	root        unix.Root
@@ -151,7 +151,7 @@ func boot(t *testing.T) (*Applier, *fakeSystemd) {
 	return a, f
 }
 
-// state is all of systemd that matters, in words.
+// state is all of systemd that matters, as text.
 func (f *fakeSystemd) state() map[string]string {
 	all := map[string]string{}
 	for name, u := range f.units {

@@ -62,7 +62,8 @@ func live(t *testing.T, cfg Config) *Applier {
 	return a
 }
 
-// liveUnits are of every kind of which the drop-in is elsewhere, or the name is hard.
+// liveUnits are of every kind with its own place for the drop-in, or with a difficult
+// name.
 const liveUnits = `
 cd /etc/systemd/system
 printf '[Service]\nExecStart=/bin/sleep infinity\n' > plain.service
@@ -76,7 +77,7 @@ systemd-run --quiet --unit brief sleep infinity
 
 var liveNames = []string{"plain.service", "kept.service", `a-b@c\x2fd.service`, "cpu.service", "brief.service"}
 
-// show is the files by which systemd remembers.
+// show prints the files in which systemd stores properties.
 func show(t *testing.T) string {
 	script := "find /run/systemd/system.control /run/systemd/transient /etc/systemd/system.control -name '*.conf' 2>/dev/null | sort\n"
 	for _, name := range liveNames {
@@ -153,8 +154,8 @@ func TestLiveUnits(t *testing.T) {
 	}
 }
 
-// settings are what is set and what is in force. Without the controller there systemd
-// tells nothing in force: that is everything.
+// settings are the values that are set and those in force. Without the controller systemd
+// reports nothing in force: that means everything.
 func settings(t *testing.T) string {
 	script := ""
 	for _, name := range liveNames {
@@ -163,7 +164,8 @@ func settings(t *testing.T) string {
 	return strings.NewReplacer("EffectiveCPUs=\n", "EffectiveCPUs=0-3\n", "EffectiveMemoryNodes=\n", "EffectiveMemoryNodes=0-1\n").Replace(sh(t, script))
 }
 
-// Others act after us: an admin by systemctl, somebody by a write, the unit's own end.
+// Others act after us: an admin through systemctl, another process by a write, the unit
+// by its own end.
 func TestLiveDrift(t *testing.T) {
 	liveSystemd(t)
 	sh(t, liveUnits)
@@ -195,7 +197,7 @@ func TestLiveDrift(t *testing.T) {
 	}
 }
 
-// TestLiveAsk only sets and unsets: run as somebody else by TestLivePowers.
+// TestLiveAsk only sets and unsets: TestLivePowers runs it as another user.
 func TestLiveAsk(t *testing.T) {
 	liveSystemd(t)
 	b := newLiveBus(kernel.Live().Root())

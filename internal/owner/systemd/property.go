@@ -19,9 +19,9 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Read reads a property. A unit that was made at run time is known by its file, which is
-// made anew with it; any other keeps what was set for it whether it runs or not, and is
-// always the same.
+// Read reads a property. A unit that was made at run time is identified by its file,
+// which is made anew with it. Any other unit keeps what was set for it whether it runs or
+// not, and always has the same ID.
 func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
 	name, err := unitOf(s)
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *Applier) id(u unitState) (uint64, error) {
 	return id, unix.Explain("read", u.Fragment, "", err)
 }
 
-// anew says that another unit has the name of the one that was read last.
+// anew reports that another unit has the name of the one that was read last.
 func (a *Applier) anew(s journal.Setting, u unitState) bool {
 	seen, ok := a.seen[s]
 	id, err := a.id(u)
@@ -68,16 +68,16 @@ func (u unitState) value(property string) (string, error) {
 	return Decode(property, u.CPUs)
 }
 
-// Same compares sets. systemd keeps what it was told, whatever CPUs are online. What was
-// killed between Write's two questions has everything, which is as good as unset.
+// Same compares sets. systemd stores the requested value, whatever CPUs are online. A
+// kill between Write's two requests leaves everything, which equals unset.
 func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	return same(s.File, current, recorded) || recorded == "" && a.restrictsNothing(s.File, current)
 }
 
-// Write sets a property. To unset one takes two questions: systemd writes nothing to the
-// cgroup of what is unset, and the kernel would not have an empty set there while there
-// are processes. So what was set last would stay in force until the unit's next start.
-// Everything there can be, asked for first, restricts nothing.
+// Write sets a property. Unsetting one takes two requests. systemd writes nothing to the
+// cgroup for an unset property, and the kernel refuses an empty set while there are
+// processes, so the last value would stay in force until the unit's next start. Write
+// therefore first asks for everything there can be, which restricts nothing.
 func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error {
 	if !p.Valid() {
 		return fmt.Errorf("set %s: %w: the journal gave no permit", s, journal.ErrRefused)
@@ -107,9 +107,9 @@ func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error
 // write sets a property:
 //
 //  1. Ask. systemd answers before it writes to the cgroup.
-//  2. Ask what it is now: that is answered after it has written. One that was made anew
-//     since it was read is another one.
-//  3. Does the cgroup have it? systemd only logs it if the kernel would not.
+//  2. Ask for the present value: that answer comes after the write. A unit that was made
+//     anew since the read is another one.
+//  3. Does the cgroup have it? If the kernel refused it, systemd only logs that.
 func (a *Applier) write(name string, s journal.Setting, value string) (u unitState, err error) {
 	what := fmt.Sprintf("%s to %q", s, value)
 	mask, err := encode(s.File, value)
@@ -125,9 +125,9 @@ func (a *Applier) write(name string, s journal.Setting, value string) (u unitSta
 	} else if err != nil {
 		return u, fmt.Errorf("%w (%w)", err, journal.ErrUnsure)
 	}
-	if a.anew(s, u) { // it has our value by its name alone, and is on nobody's record
+	if a.anew(s, u) { // it has our value only because of its name, and is on no record
 		err := a.ask(name, s.File, nil)
-		return u, fmt.Errorf("set %s: the unit was made anew meanwhile, and is let go again (%w)", what, errors.Join(kernel.ErrGone, err))
+		return u, fmt.Errorf("set %s: the unit was made anew meanwhile, and is released again (%w)", what, errors.Join(kernel.ErrGone, err))
 	}
 	if now, err := u.value(s.File); err != nil || !same(s.File, now, value) {
 		return u, fmt.Errorf("set %s: systemd says that it is %q (%w)", what, now, errors.Join(journal.ErrUnsure, err))
@@ -152,7 +152,7 @@ func (a *Applier) everything(property string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// restrictsNothing says that a property is unset, or has everything.
+// restrictsNothing reports that a property is unset, or has everything.
 func (a *Applier) restrictsNothing(property, value string) bool {
 	if value == "" {
 		return true
@@ -161,7 +161,7 @@ func (a *Applier) restrictsNothing(property, value string) bool {
 	return err == nil && same(property, value, all)
 }
 
-// ask sets. Whoever gets no answer does not know what becomes of the question.
+// ask sets a property. Without an answer the result is unknown.
 func (a *Applier) ask(name, property string, mask []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.Limit)
 	defer cancel()
@@ -172,8 +172,8 @@ func (a *Applier) ask(name, property string, mask []byte) error {
 	return fmt.Errorf("%w (%w)", err, journal.ErrUnsure)
 }
 
-// dropIn is where systemd keeps what was set at run time (unit_drop_in_dir in its
-// core/unit.c): of a unit that was made at run time beside its file.
+// dropIn is where systemd stores what was set at run time (unit_drop_in_dir in its
+// core/unit.c). For a unit that was made at run time it is beside the unit's file.
 func dropIn(name, property string, transient bool) string {
 	dir := "/run/systemd/system.control"
 	if transient {
@@ -182,12 +182,11 @@ func dropIn(name, property string, transient bool) string {
 	return filepath.Join(dir, name+".d", "50-"+property+".conf")
 }
 
-// tidy empties the file by which systemd remembers that a property is unset: it says
-// nothing that the unit's other files do not, but would outvote what somebody writes into
-// those later. There is no question to systemd for that: Revert would take what others
-// had set with it. Without the file 'systemctl cat' would fail until the next
-// daemon-reload. Where it must stay as it is, it means the same until the next boot, and
-// that is said.
+// tidy empties the file that tells systemd that a property is unset. The file repeats
+// what the unit's other files say, but would override later changes to those. systemd has
+// no request for that: Revert would also remove what others had set. If the file were
+// removed, 'systemctl cat' would fail until the next daemon-reload. A file that cannot be
+// emptied means the same until the next boot, and the error reports it.
 func (a *Applier) tidy(name, property string, u unitState) error {
 	ours := dropIn(name, property, u.Transient)
 	others := slices.DeleteFunc(append([]string{u.Fragment}, u.DropIns...), func(f string) bool { return f == ours || f == "" })
@@ -200,10 +199,11 @@ func (a *Applier) tidy(name, property string, u unitState) error {
 	return nil
 }
 
-// maxUnitFile is read of a unit's file, bytes; systemd reads no line of more than 1 MiB.
+// maxUnitFile bounds what is read of a unit's file, bytes; systemd reads no line of more
+// than 1 MiB.
 const maxUnitFile = 1 << 20
 
-// mentions says that a unit's file sets a property, or may.
+// mentions reports that a unit's file sets a property, or may.
 func (a *Applier) mentions(file, property string) bool {
 	data, err := unix.ReadAtMost(a.layout.Root.Path(file), maxUnitFile)
 	if err != nil { // systemd still lists what was removed
@@ -217,8 +217,8 @@ func (a *Applier) mentions(file, property string) bool {
 	return false
 }
 
-// emptyDropIn leaves a comment. The time of the last change stays: systemd, which knows
-// the file, would want to be reloaded else.
+// emptyDropIn leaves a comment. The time of the last change stays: otherwise systemd,
+// which knows the file, would ask for a reload.
 func emptyDropIn(file, property string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|sys.O_NOFOLLOW, 0)
 	if err != nil {
@@ -238,7 +238,7 @@ func emptyDropIn(file, property string) error {
 	return os.Chtimes(file, info.ModTime(), info.ModTime())
 }
 
-// Equivalent is never asked for: systemd has every original back.
+// Equivalent is never asked for: systemd accepts every original.
 func (a *Applier) Equivalent(s journal.Setting, original string) (string, error) {
 	return "", fmt.Errorf("set %s to %q: %w: nothing else means the same", s, original, journal.ErrRefused)
 }

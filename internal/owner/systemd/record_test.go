@@ -26,7 +26,7 @@ func TestWhatEndsARecord(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		ends bool
-		kept bool // nobody has answered
+		kept bool // no manager has answered
 	}{
 		{dbus.Error{Name: service + ".NoSuchUnit"}, true, false},
 		{dbus.Error{Name: std + "NotSupported"}, false, false},
@@ -50,14 +50,14 @@ func TestWhatEndsARecord(t *testing.T) {
 	}
 }
 
-// A unit of run time that is made anew while systemd is asked has our value by its name
-// alone: it is let go again.
+// A transient unit that is made anew while systemd is asked has our value only because of
+// its name: it is released again.
 func TestMadeAnewMeanwhile(t *testing.T) {
 	a, f := boot(t)
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
 	f.refuse = func(q string) error {
 		if strings.HasPrefix(q, "set") && strings.HasSuffix(q, "=1") {
-			// The old one stays elsewhere, or the new one could have its number.
+			// The old one stays elsewhere, or the new one could get its number.
 			if err := os.Rename(f.root.Path("/run/systemd/transient/brief.service"), filepath.Join(t.TempDir(), "old")); err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,8 @@ func TestMadeAnewMeanwhile(t *testing.T) {
 	}
 }
 
-// What cannot be tidied up is put back all the same, and told.
+// A unit whose drop-in cannot be tidied up is put back all the same, and that is
+// reported.
 func TestUntidy(t *testing.T) {
 	a, f := boot(t)
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
@@ -82,7 +83,7 @@ func TestUntidy(t *testing.T) {
 	}
 }
 
-// How much is elsewhere and cannot be read may be much.
+// If the amount of memory elsewhere cannot be read, it may be large.
 func TestUnknownElsewhere(t *testing.T) {
 	a, f := boot(t)
 	if err := os.Mkdir(f.root.Path(top+"/system.slice/plain.service/memory.numa_stat"), 0o755); err != nil { // EISDIR
@@ -93,7 +94,7 @@ func TestUnknownElsewhere(t *testing.T) {
 	}
 }
 
-// hung is PID 1 that answers nobody.
+// hung is a PID 1 that never answers.
 type hung struct {
 	bus
 	asked int
@@ -105,7 +106,7 @@ func (h *hung) Unit(ctx context.Context, _ string) (unitState, error) {
 	return unitState{}, ctx.Err()
 }
 
-// Who does not answer in time is not waited for again at once.
+// A manager that does not answer in time is not waited for again at once.
 func TestSilenceIsWaitedForOnce(t *testing.T) {
 	a, _ := boot(t)
 	h := &hung{}

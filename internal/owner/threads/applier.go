@@ -37,7 +37,7 @@ func TIDOf(s journal.Setting) (int, bool) {
 	return tid, ok && s.File == File && err == nil && tid > 0
 }
 
-// Applier is the journal.Owner of threads' affinity, and hands on all else.
+// Applier is the journal.Owner of threads' affinity, and hands on everything else.
 type Applier struct {
 	journal.Next
 	root   kernel.Root
@@ -49,9 +49,9 @@ type Applier struct {
 	mask   unix.CPUWords
 }
 
-// New acts on the running kernel: it wants the token that only kernel.Live makes. next
-// is the owner of all other settings; where there is none, why says so, and they stay
-// as they are.
+// New acts on the running kernel: it needs the token that only kernel.Live makes. next is
+// the owner of all other settings. Where there is none, why says the reason, and those
+// settings stay as they are.
 func New(live kernel.LiveToken, next journal.Owner, why error) (*Applier, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on threads: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
@@ -69,7 +69,7 @@ func newApplier(root kernel.Root, calls unix.Affinity, next journal.Owner, why e
 	return a
 }
 
-// Plan says which affinity a step changes.
+// Plan lists the affinity that a step changes.
 func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change, error) {
 	if step.Kind != action.PinThread {
 		return a.Next.Plan(ctx, step)
@@ -84,7 +84,7 @@ func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change,
 	return []journal.Change{c}, nil
 }
 
-// Read reads a thread's affinity; its start is what it is known by.
+// Read reads a thread's affinity; its start time identifies the thread.
 func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
 	tid, ok := TIDOf(s)
 	if !ok {
@@ -101,8 +101,8 @@ func (a *Applier) Read(s journal.Setting) (journal.Current, error) {
 	return journal.Current{Value: set.FromCPUs(set.IDsOf(a.mask[:n])...).String(), ID: start}, nil
 }
 
-// start is when a thread started, in ticks after boot. A zombie has no affinity that
-// would matter.
+// start is when a thread started, in ticks after boot. The affinity of a zombie does not
+// matter.
 func (a *Applier) start(tid int) (uint64, error) {
 	path := fmt.Sprintf("/proc/%d/stat", tid)
 	data, err := a.buf.ReadFile(a.root.Path(path))
@@ -124,9 +124,9 @@ func (a *Applier) start(tid int) (uint64, error) {
 }
 
 // Same compares sets. The kernel leaves out CPUs that are offline, and since 6.2 those
-// that the cpuset does not allow now; where nothing would be left, it shows the whole
-// cpuset (user_cpus_ptr in kernel/sched/core.c). What is left of a recorded set is that
-// set: it comes back when the CPUs do.
+// that the cpuset does not allow now. Where nothing would be left, it shows the whole
+// cpuset (user_cpus_ptr in kernel/sched/core.c). What is left of a recorded set counts as
+// that set: the rest returns when the CPUs do.
 func (a *Applier) Same(s journal.Setting, current, recorded string) bool {
 	tid, ok := TIDOf(s)
 	if !ok {
@@ -177,7 +177,7 @@ func (a *Applier) Write(p journal.Permit, s journal.Setting, value string) error
 	return refusal(s, cpus, a.calls.SetAffinity(tid, cpus.Words()))
 }
 
-// widen gives a thread every CPU there can be, and says whether that came to what its
+// widen gives a thread every possible CPU, and reports whether the result is what its
 // cpuset allows now.
 func (a *Applier) widen(tid int) bool {
 	n, err := a.calls.Affinity(tid, &a.mask)
@@ -195,8 +195,8 @@ func (a *Applier) widen(tid int) bool {
 	return err == nil && set.FromCPUs(set.IDsOf(a.mask[:n])...) == a.cpusetOf(tid)
 }
 
-// cpusetOf is what a thread's cpuset allows of the CPUs that are online; where it is
-// not known, those.
+// cpusetOf is what a thread's cpuset allows of the online CPUs. Where the cpuset is
+// unknown, it is all online CPUs.
 func (a *Applier) cpusetOf(tid int) set.CPUSet {
 	online, err := a.online()
 	if err != nil || a.noCPUs != nil {
@@ -213,7 +213,7 @@ func (a *Applier) cpusetOf(tid int) set.CPUSet {
 	return e.CPUs.Intersect(online)
 }
 
-// refusal says what the kernel meant (sched_setaffinity in kernel/sched/core.c):
+// refusal explains the kernel's error (sched_setaffinity in kernel/sched/core.c):
 //
 //	ESRCH   the thread has ended
 //	EPERM   another user's, and no CAP_SYS_NICE
@@ -226,7 +226,8 @@ func refusal(s journal.Setting, cpus set.CPUSet, err error) error {
 	return unix.Explain("set", fmt.Sprintf("%s to %s", s, cpus), "CAP_SYS_NICE, or to be its user", err)
 }
 
-// Equivalent of an affinity of which nothing is left is all that the cpuset allows.
+// Equivalent of an affinity of which nothing is left is everything that the cpuset
+// allows.
 func (a *Applier) Equivalent(s journal.Setting, original string) (string, error) {
 	if tid, ok := TIDOf(s); ok {
 		return whole + a.cpusetOf(tid).String(), nil
@@ -234,6 +235,6 @@ func (a *Applier) Equivalent(s journal.Setting, original string) (string, error)
 	return a.Next.Equivalent(s, original)
 }
 
-// The kernel has one affinity of a thread: nothing overrules that but what Same knows of,
-// and nobody has to remember it. What the owner behind knows is handed on (Next).
+// The kernel has one affinity for each thread. Only what Same handles overrules it, and
+// it needs no memory of its own. What the owner behind knows is handed on (Next).
 var _ journal.Link = (*Applier)(nil)

@@ -18,8 +18,8 @@ import (
 	"homenode/internal/set"
 )
 
-// whole marks an original that was all that its cpuset allowed: "*0-5". Only when it is
-// recorded can that be told: later the cpuset may be another.
+// whole marks an original that was everything its cpuset allowed: "*0-5". That can be
+// seen only when it is recorded: later the cpuset may be another.
 const whole = "*"
 
 // parse reads a recorded affinity.
@@ -29,12 +29,12 @@ func parse(recorded string) (cpus set.CPUSet, all bool, err error) {
 	return cpus, all, err
 }
 
-// ticks is now in the unit of starts in /proc/PID/stat: hundredths of a second after
-// boot (USER_HZ), those of suspend counted.
+// ticks is the present time in the unit of starts in /proc/PID/stat: hundredths of a
+// second after boot (USER_HZ), suspend included.
 func ticks() uint64 {
 	var now sys.Timespec
 	if err := sys.ClockGettime(sys.CLOCK_BOOTTIME, &now); err != nil {
-		return 1 // everybody may have started since
+		return 1 // any thread may have started since
 	}
 	return max(1, uint64(now.Nano())/1e7)
 }
@@ -47,7 +47,8 @@ func (a *Applier) Clock(s journal.Setting) uint64 {
 	return a.Next.Clock(s)
 }
 
-// Original of a thread that may run wherever its cpuset allows is just that.
+// Original of a thread that may run wherever its cpuset allows is recorded as exactly
+// that.
 func (a *Applier) Original(s journal.Setting, value string) string {
 	tid, ok := TIDOf(s)
 	if !ok {
@@ -60,12 +61,13 @@ func (a *Applier) Original(s journal.Setting, value string) string {
 }
 
 // beingStarted is how long a new thread may have its parent's affinity without being
-// seen (copy_process in kernel/fork.c): some 10 µs, but some 10 ms where its parent has
-// to wait for a CPU meanwhile.
+// visible (copy_process in kernel/fork.c): some 10 µs, or some 10 ms if its parent has to
+// wait for a CPU meanwhile.
 const beingStarted = 50 * time.Millisecond
 
-// Heirs looks at all threads of a process, or in a cgroup. Reading a mask takes a
-// fraction of a microsecond; the start is only read of those that have a family's.
+// Heirs checks all threads of a process, or in a cgroup. Reading a mask takes a fraction
+// of a microsecond. The start is read only for threads that have one of the family's
+// values.
 func (a *Applier) Heirs(f journal.Family) ([]journal.Heir, error) {
 	own, err := a.heirs(f)
 	theirs, err2 := a.Next.Heirs(f)
@@ -112,7 +114,7 @@ func (a *Applier) heirs(f journal.Family) (all []journal.Heir, err error) {
 	return all, nil
 }
 
-// inherited is which of the values a thread has, all of it or what its cpuset leaves.
+// inherited finds the value that a thread has, in full or as far as its cpuset allows.
 func (a *Applier) inherited(tid int, cpus set.CPUSet, texts []string, values []set.CPUSet) int {
 	if i := slices.Index(values, cpus); i >= 0 {
 		return i

@@ -16,7 +16,7 @@ func (f *fakeThreads) narrow(allowed uint64, cpus string) {
 	kerneltest.Write(f.t, f.root, kerneltest.Files{"/sys/fs/cgroup/demo/cpuset.cpus.effective": cpus + "\n"})
 }
 
-// A thread that ended, and whose number is another's, is not touched.
+// A thread that ended, and whose number was reused, is not touched.
 func TestStartIsChecked(t *testing.T) {
 	a, f, j := boot(t)
 	step := pin(11, false, 4)
@@ -28,8 +28,8 @@ func TestStartIsChecked(t *testing.T) {
 	}
 }
 
-// While a thread is held its cpuset leaves but a part of what we gave it, or nothing:
-// the kernel shows that part, or all of the cpuset, and keeps what we gave for later.
+// While a thread is held, its cpuset leaves only a part of what we gave it, or nothing.
+// The kernel shows that part, or all of the cpuset, and stores what we gave for later.
 func TestCpusetNarrowsWhatIsHeld(t *testing.T) {
 	for _, c := range []struct {
 		allowed uint64
@@ -46,8 +46,8 @@ func TestCpusetNarrowsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// What a thread had is told when it is recorded: all of its cpuset, or a choice of its
-// owner's. What the cpuset is when it is put back does not matter.
+// The record says what a thread had: all of its cpuset, or a choice of its owner. The
+// cpuset at the time of the restore does not matter.
 func TestOriginalIsToldAtOnce(t *testing.T) {
 	a, f, j := boot(t)
 	j.Wrap(a).Apply(ctx, pin(10, false, 2)) // had none of its own
@@ -59,11 +59,12 @@ func TestOriginalIsToldAtOnce(t *testing.T) {
 	j.Wrap(a).Apply(ctx, pin(11, false, 1)) // 0-1 by its operator
 	f.narrow(0x3, "0-1")
 	if _, err := j.Restore(ctx, a); err != nil || f.masks[11][0] != 0x3 {
-		t.Errorf("the choice of its owner is lost: %x, %v", f.masks[11], err)
+		t.Errorf("the owner's choice is lost: %x, %v", f.masks[11], err)
 	}
 }
 
-// A thread that was let go of is its owner's: what he changes then is no drift.
+// A thread that was released belongs to its owner: later changes by the owner are no
+// drift.
 func TestReleasedThenCpuset(t *testing.T) {
 	a, f, j := boot(t)
 	for _, c := range []struct {
@@ -88,8 +89,8 @@ func (f *fakeThreads) begin(tid int, start uint64, mask uint64) {
 	kerneltest.Write(f.t, f.root, kerneltest.Files{"/proc/10/task/" + Setting(tid).Cgroup[len(prefix):] + "/stat": "x"})
 }
 
-// Heirs are the threads of the process that started since and have what was given: not
-// older ones, not those that have something else, and none of another process.
+// Heirs are the threads of the process that started since and have what was given. Older
+// threads, threads with another value and threads of other processes are not heirs.
 func TestHeirs(t *testing.T) {
 	a, f, j := boot(t)
 	a.clock = func() uint64 { return 500 }
@@ -116,7 +117,7 @@ func TestHeirs(t *testing.T) {
 	}
 }
 
-// In a cgroup all threads may be heirs, of whatever process.
+// In a cgroup all threads may be heirs, of any process.
 func TestHeirsInACgroup(t *testing.T) {
 	a, f, j := boot(t)
 	a.clock = func() uint64 { return 500 }
@@ -127,7 +128,7 @@ func TestHeirsInACgroup(t *testing.T) {
 	kerneltest.Write(t, f.root, kerneltest.Files{"/sys/fs/cgroup/demo/cgroup.threads": "10\n11\n20\n"})
 	j.Know(func(s journal.Setting, start uint64) bool { return s == Setting(20) && start == 600 })
 	if got, err := j.GiveBack(a); err != nil || len(got) != 0 {
-		t.Errorf("who is known is no heir: %v, %v", got, err)
+		t.Errorf("a known thread is no heir: %v, %v", got, err)
 	}
 	j.Know(nil)
 	got, err := j.Restore(ctx, a)

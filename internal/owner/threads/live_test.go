@@ -23,7 +23,7 @@ import (
 	"homenode/internal/set"
 )
 
-// On this kernel: a real thread is pinned, moved on, and put back.
+// On this kernel a real thread is pinned, moved on, and put back.
 func TestLive(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -66,7 +66,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// What a move costs, with its records.
+// Measures the cost of a move, with its records.
 func BenchmarkMove(b *testing.B) {
 	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
@@ -87,9 +87,9 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
-// breeder has this binary start threads without end, each of which says after two rounds
-// of giving back whether it may run on fewer CPUs than the first one. Of each round it is
-// told, and answers how many have said so.
+// breeder has this binary start threads without end. After two rounds of GiveBack each
+// thread reports whether it may run on fewer CPUs than the first one. The test announces
+// each round, and breeder answers with the number of such reports.
 const breeder = "HOMENODE_TEST_BREEDER"
 
 func TestMain(m *testing.M) {
@@ -110,7 +110,7 @@ func breed() {
 	fmt.Println("ready")
 	in := bufio.NewReader(os.Stdin)
 	in.ReadByte()
-	old := map[string]bool{} // who is there by now will be moved, and is on fewer CPUs at times
+	old := map[string]bool{} // these threads will be moved, and are on fewer CPUs at times
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		panic(err)
@@ -129,7 +129,7 @@ func breed() {
 		gate <- true
 		go func() {
 			runtime.LockOSThread()       // it ends with its goroutine
-			due := rounds.Load() + 1 + 2 // the one that is going on may have missed it
+			due := rounds.Load() + 1 + 2 // the present round may have missed it
 			for rounds.Load() < due && !ending.Load() {
 				sys.Nanosleep(&sys.Timespec{Nsec: 50e6}, nil)
 			}
@@ -150,8 +150,8 @@ func breed() {
 	os.Exit(0)
 }
 
-// A process that keeps starting threads is moved and let go of, over and over: what is
-// born between the two calls is given back soon.
+// A process that keeps starting threads is moved and released, over and over: threads
+// born between the two calls get their CPUs back soon.
 func TestLiveHeirs(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), breeder+"=1")

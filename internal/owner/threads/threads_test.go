@@ -21,7 +21,7 @@ import (
 	"homenode/internal/set"
 )
 
-// fakeThreads are those of a fake kernel of 8 CPUs, one of them offline.
+// fakeThreads are the threads of a fake kernel with 8 CPUs, one of them offline.
 type fakeThreads struct {
 	t      *testing.T
 	root   unix.Root
@@ -107,7 +107,7 @@ func TestReleaseLeavesNothing(t *testing.T) {
 	if got := strings.Join(f.calls, " "); got != "11=10 11=3 11=10 11=3 11=10 11=3" {
 		t.Errorf("%s", got)
 	}
-	// all that its cpuset allows becomes all there can be: then the cpuset alone decides
+	// everything its cpuset allows becomes every possible CPU: then the cpuset alone decides
 	j.Wrap(a).Apply(ctx, pin(10, true, 4))
 	if f.masks[10][0] != ^uint64(0) {
 		t.Errorf("%x", f.masks[10])
@@ -118,7 +118,7 @@ func TestReleaseLeavesNothing(t *testing.T) {
 	}
 }
 
-// Where the cpuset is wider than its files say, a thread still gets just what it had.
+// Where the cpuset is wider than its files say, a thread still gets exactly what it had.
 func TestCpusetIsNotWhatItSeems(t *testing.T) {
 	a, f, j := boot(t)
 	f.allowed = 0x7f
@@ -149,7 +149,7 @@ func TestHoldAndRestore(t *testing.T) {
 	}
 }
 
-// Somebody else's change stays, and so does a thread that only has the number.
+// Another process's change stays, and so does a thread that only has the number.
 func TestOthersAreLeftAlone(t *testing.T) {
 	a, f, j := boot(t)
 	apply := j.Wrap(a)
@@ -203,8 +203,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// CPUs that went offline are no change by somebody else; where nothing is left of an
-// original, all that the cpuset allows stands for it.
+// CPUs that went offline are no change by another process. Where nothing is left of an
+// original, everything that the cpuset allows stands for it.
 func TestHotplug(t *testing.T) {
 	a, f, j := boot(t)
 	if !a.Same(Setting(10), "0-5", "0-5,7") || a.Same(Setting(10), "0-4", "0-5") || a.Same(Setting(10), "", "7") {
@@ -234,7 +234,7 @@ func (cgroups) Write(journal.Permit, journal.Setting, string) error             
 func (cgroups) Equivalent(journal.Setting, string) (string, error)                   { return "", nil }
 func (cgroups) Move(context.Context, journal.Permit, action.Step) (o action.Outcome) { return o }
 
-// A record of cgroups stays while nobody can act on them.
+// A record of cgroups stays while no owner can act on them.
 func TestOtherRecordsStay(t *testing.T) {
 	a, _, j := boot(t)
 	with := newApplier(a.root, a.calls, cgroups{}, nil)

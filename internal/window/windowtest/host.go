@@ -7,8 +7,8 @@
 //	workload /a approved cpu=1.6 anon=64MiB,0,0,0 …    what it does, until said otherwise
 //	tick                                               one window; its output follows "----"
 //
-// It is for tests only, and deliberately naive: figures are what the script
-// says. It is NOT a simulator (internal/sim) and knows nothing of Linux.
+// It is for tests only, and deliberately naive: figures are those of the script. It is
+// NOT a simulator (internal/sim) and knows nothing of Linux.
 package windowtest
 
 import (
@@ -31,11 +31,11 @@ type Host struct {
 	Machine machine.Machine
 	Length  time.Duration
 	Seq     uint64
-	Mover   unit.Bytes // what a move does at most in a window; 0: its budget
+	Mover   unit.Bytes // limit of a move in a window; 0: its budget
 	nodes   []node
 	loads   []*Load
 	pending []action.Outcome
-	faults  map[string]action.Outcome // "workload kind" → what becomes of its next such step
+	faults  map[string]action.Outcome // "workload kind" → outcome of its next such step
 }
 
 type node struct {
@@ -155,7 +155,7 @@ func at[T any](by []unit.Value[T], i int) (v T) {
 	return v
 }
 
-// Line reads one line of a script; false when it is none of this package's.
+// Line reads one line of a script; false when it does not belong to this package.
 func (h *Host) Line(line string) (bool, error) {
 	words := Words(line)
 	switch words[0] {
@@ -182,8 +182,8 @@ func (h *Host) Line(line string) (bool, error) {
 	return false, nil
 }
 
-// Words splits at blanks, but not inside "…". Quotes around a whole word or a
-// whole value (KEY="…") are dropped; those of JSON stay.
+// Words splits at blanks, but not inside "…". Quotes around a whole word or a whole value
+// (KEY="…") are dropped; those of JSON stay.
 func Words(line string) []string {
 	quoted := false
 	fields := strings.FieldsFunc(line, func(r rune) bool {

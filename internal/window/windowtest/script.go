@@ -17,9 +17,9 @@ type Script interface {
 	Line(h *Host, words []string) (string, error)
 }
 
-// Run plays every script that matches, each in a subtest. The output of a line
-// stands below it, after "----", up to a blank line; with update it is written,
-// else compared.
+// Run plays every script that matches, each in a subtest. The output of a line stands
+// below it, after "----", up to a blank line. With update it is written, otherwise
+// compared.
 func Run(t *testing.T, pattern string, update bool, start func() Script) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -95,8 +95,8 @@ func firstDifference(want, got string) string {
 	return fmt.Sprintf("more lines: %q", b[min(len(a), len(b)):])
 }
 
-// Configure decodes "KEY=VALUE" words over a config; a value that is no JSON is
-// taken as a string.
+// Configure decodes "KEY=VALUE" words over a config; a value that is not JSON is taken as
+// a string.
 func Configure(cfg any, words []string) error {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")

@@ -147,9 +147,9 @@ func (h *Host) Spread(l *Load) {
 	}
 }
 
-// outcomeLine reads "outcome ID KIND STATUS [DETAIL]" (comes with the next
-// window) or "fault ID KIND STATUS [DETAIL]" (becomes of the next such step). "undone" is
-// a refusal of what had begun.
+// outcomeLine reads "outcome ID KIND STATUS [DETAIL]" (comes with the next window) or
+// "fault ID KIND STATUS [DETAIL]" (the outcome of the next such step). "undone" is a
+// refusal of what had begun.
 func (h *Host) outcomeLine(words []string) error {
 	if len(words) < 4 {
 		return fmt.Errorf("want: %s ID KIND STATUS [DETAIL]", words[0])

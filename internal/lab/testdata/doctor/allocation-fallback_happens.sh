@@ -1,4 +1,4 @@
-# Node 0 is nearly full of somebody's memory; what a service allocates there
+# Node 0 is nearly full of another process's memory; what a service allocates there
 # falls to node 1.
 # want: allocation-fallback
 # for: 4s

@@ -1,4 +1,4 @@
-# Threads on both nodes read one table, which nobody writes.
+# Threads on both nodes read one table, which no process writes.
 # want: read-only-far
 group table
 load table chase --threads 4 --ws 8MiB --shared --touch main

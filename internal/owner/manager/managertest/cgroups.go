@@ -17,14 +17,14 @@ import (
 	"homenode/internal/kernel/unix"
 )
 
-// Cgroups is what owner/cgroup does, of a fake tree.
+// Cgroups does what owner/cgroup does, on a fake tree.
 type Cgroups struct {
 	layout cgroup.Layout
 	buf    unix.Buffer
 	moves  *[]string
 }
 
-// NewCgroups adds each move to what its manager was asked for.
+// NewCgroups adds each move to the requests that its manager got.
 func NewCgroups(t *testing.T, root kernel.Root, asked *[]string) *Cgroups {
 	t.Helper()
 	layout, err := cgroup.Find(root)
@@ -34,7 +34,7 @@ func NewCgroups(t *testing.T, root kernel.Root, asked *[]string) *Cgroups {
 	return &Cgroups{layout: layout, moves: asked}
 }
 
-// Fits says what a step sets.
+// Fits returns what a step sets.
 func (c *Cgroups) Fits(step action.Step) (journal.Change, error) {
 	file, value := cgroup.CPUsFile, step.CPUs.String()
 	if step.Kind == action.SetMems {
@@ -56,7 +56,7 @@ func (c *Cgroups) Read(s journal.Setting) (journal.Current, error) {
 // Same compares the texts.
 func (c *Cgroups) Same(_ journal.Setting, current, recorded string) bool { return current == recorded }
 
-// Equivalent of nothing is all that the parent has.
+// Equivalent of an empty set is everything that the parent has.
 func (c *Cgroups) Equivalent(s journal.Setting, original string) (string, error) {
 	e, err := c.layout.ReadEffective(path.Dir(s.Cgroup), &c.buf)
 	if original != "" {

@@ -38,8 +38,8 @@ func Must(t *testing.T, j *journal.Journal, o journal.Owner, steps ...action.Ste
 	}
 }
 
-// PagesFirst checks that with much of its memory elsewhere, where the runtime would wait,
-// a workload's nodes are refused, and its CPUs are not.
+// PagesFirst checks that a workload's nodes are refused, and its CPUs are not, while much
+// of its memory is elsewhere and the runtime would wait.
 func PagesFirst(t *testing.T, root kernel.Root, o journal.Owner, setCPUs, setMems action.Step) {
 	t.Helper()
 	j := Open(t, t.TempDir())
@@ -55,12 +55,12 @@ func PagesFirst(t *testing.T, root kernel.Root, o journal.Owner, setCPUs, setMem
 	Must(t, j, o, setMems)
 }
 
-// WaitsOnce checks that who does not answer in time is not waited for again at once, but
-// is asked later. Nobody listens on the client's socket yet; listen starts the one who
+// WaitsOnce checks that a manager that does not answer in time is asked again, but not at
+// once. No process listens on the client's socket yet; listen starts the server that
 // answers.
 func WaitsOnce(t *testing.T, c *manager.Client, listen func(), ask func() error) {
 	t.Helper()
-	l, err := net.Listen("unix", c.Socket) // takes connections, and says nothing
+	l, err := net.Listen("unix", c.Socket) // accepts connections, and never answers
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Denied is the way to a socket that may not be opened; root may open all.
+// Denied is the transport to a socket that may not be opened; root may open all.
 type Denied struct{}
 
 // RoundTrip fails.
@@ -39,7 +39,7 @@ func (c *Crashing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Crashed says whether f was stopped.
+// Crashed reports whether f was stopped.
 func Crashed(f func()) (yes bool) {
 	defer func() {
 		if r := recover(); r != nil {
