@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,14 +54,25 @@ func guest(t *testing.T, shape, cgroup string) *Guest {
 }
 
 // shared is a guest of a kind. A failed test does not leave its guest to others: the
-// guest ends with it.
+// guest ends with it. A test that leaves something running fails.
 func shared(t *testing.T, kind string, o Options) *Guest {
 	t.Helper()
 	g := wake(t, kind)
 	if g == nil {
 		g = boot(t, o)
 	}
+	before := inUse(t, g)
 	t.Cleanup(func() {
+		for look := 0; !t.Failed(); look++ {
+			left := slices.DeleteFunc(inUse(t, g), func(what string) bool { return slices.Contains(before, what) })
+			if len(left) == 0 {
+				break
+			}
+			if look == 20 {
+				t.Errorf("it left in the guest: %q", left)
+			}
+			time.Sleep(100 * time.Millisecond) // what was killed is still ending
+		}
 		if t.Failed() {
 			ctx, cancel := g.Within(context.Background(), patience)
 			defer cancel()
@@ -76,6 +88,25 @@ func shared(t *testing.T, kind string, o Options) *Guest {
 	})
 	return g
 }
+
+// inUse is what a later test in the same guest would measure with its own: programs, the
+// model, settings of the kernel.
+func inUse(t *testing.T, g *Guest) []string {
+	t.Helper()
+	var found []string
+	for line := range strings.Lines(mustRun(t, g, "sh", "-c", lookAround)) {
+		found = append(found, strings.TrimSpace(line))
+	}
+	return found
+}
+
+const lookAround = `
+for p in /proc/[0-9]*; do
+	[ $p != /proc/$$ ] && readlink $p/exe > /dev/null && echo "program $(tr '\0' ' ' < $p/cmdline)"
+done
+homenode-load status | grep -o '"asked":"[a-z]*"'
+cd /proc/sys && grep -s . kernel/numa_balancing vm/zone_reclaim_mode kernel/perf_event_max_sample_rate
+true`
 
 func boot(t *testing.T, o Options) *Guest {
 	t.Helper()
