@@ -20,5 +20,5 @@ make -s -C lab/plugin test OUT="$PWD/build/lab"
 sh lab/workload/test.sh build/lab/homenode-load
 # shellcheck disable=SC2046
 go test -timeout 80m $(go list ./... | grep -v '/internal/lab$')
-go test -timeout 80m ./internal/lab
+go test -timeout 80m -parallel 3 ./internal/lab
 FUZZTIME="${FUZZTIME:-3s}" scripts/fuzz.sh

@@ -24,8 +24,12 @@ func underModel(t *testing.T, g *Guest, f func()) {
 }
 
 const (
-	handed  = 1000 * 512 // lines: 1,000 laps over 32 KiB
-	handing = "handoff --threads 2 --ws 32KiB --thp on --ops 512000 --cpus "
+	handed = 1000 * 512 // lines: 1,000 laps over 32 KiB
+	// What the guest's kernel evicts from an L2 of 256 KiB depends on where its own data
+	// happens to be: 0.1 to 8 % of the lines were seen. What must hold for each line is
+	// therefore a sum of counts; this only bounds the kernel's part.
+	kernelEvicts = 0.10
+	handing      = "handoff --threads 2 --ws 32KiB --thp on --ops 512000 --cpus "
 )
 
 // One core modifies a buffer and another reads it: every line is a transfer at the
@@ -52,19 +56,24 @@ func TestLabHandoff(t *testing.T) {
 			what := "handed over by CPUs " + c.cpus + ": "
 			within(t, what+"requests", p["uncore-requests"], handed, 0.001)
 			within(t, what+"L2 misses", p["l2-misses"], handed, 0.001)
-			// what the guest's kernel pushed out of the writer's L2 comes from LLC or DRAM
-			within(t, what+c.near, p[c.near], handed, 0.005)
+			// The guest's kernel evicts some lines from the writer's L2. They come from its
+			// node's LLC, or from the reader's own memory. That part is counted, and bounded apart.
+			within(t, what+c.near, p[c.near], handed, kernelEvicts)
 			if p[c.far] > 0.001*handed {
 				t.Errorf("%s%s: %.0f, want none", what, c.far, p[c.far])
 			}
-			within(t, what+"latency of all requests", p["uncore-outstanding"], latency*handed, 0.005)
-			within(t, what+"cycles", p["cycles"], (latency+1)*handed, 0.02)
+			evicted := p["l2-misses"] - p[c.near] - p["llc-misses"]
+			waits := latency*p[c.near] + float64(g.Shape.Model.LLCCycles)*evicted + float64(g.Shape.Model.DRAMCycles[10])*p["llc-misses"]
+			within(t, what+"latency of all requests", p["uncore-outstanding"], waits, 0.005)
+			within(t, what+"cycles", p["cycles"], waits+handed, 0.02)
 
-			p = perfOf(t, g, "upgrades,invalidations,uncore-requests,uncore-critical", handing+c.cpus+" --write")
-			within(t, what+"upgrades", p["upgrades"], handed, 0.02) // the rest was not held any more
-			within(t, what+"invalidations", p["invalidations"], handed, 0.005)
+			p = perfOf(t, g, "upgrades,invalidations,l2-misses,uncore-requests,uncore-critical", handing+c.cpus+" --write")
+			within(t, what+"upgrades", p["upgrades"], handed, kernelEvicts)
+			// a store to a line that the kernel evicted is a miss, not an upgrade
+			within(t, what+"upgrades and misses of stores", p["upgrades"]+p["l2-misses"], p["uncore-requests"], 0.001)
+			within(t, what+"copies taken away", p["invalidations"], p["uncore-requests"], kernelEvicts)
 			within(t, what+"cycles that stores expose", p["uncore-critical"],
-				float64(g.Shape.Model.Transfer(c.distance)/g.Shape.Model.StreamParallelism)*handed, 0.01)
+				float64(g.Shape.Model.Transfer(c.distance)/g.Shape.Model.StreamParallelism)*p["uncore-requests"], 0.01)
 		}
 	})
 }
