@@ -33,22 +33,22 @@ cmd/homenode | cmd/homenode-lab
 views | recording > control/host | migrate | repeat | bench/host
 source
 cli/clitest > cli
-agent/serve > agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/pinner | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
+agent/serve > agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/threadagent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
 exit | lab/model
 bench
-owner/cgroup | owner/threads | owner/route | owner/systemd | owner/docker | owner/containerd | owner/resctrl
-owner/manager/managertest > owner/manager
+owner/cgroup | owner/affinity | owner/dispatch | owner/systemd | owner/docker | owner/containerd | owner/resctrl
+owner/ownerclient/clienttest > owner/ownerclient
 journal | papers > papers/lakew papers/mao papers/rao
-sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/experiment > sim/arm > sim/apps sim/threads > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/exact | kernel/kerneltest kernel/resctrltest > kernel/threads > kernel > kernel/places > kernel/probe kernel/launch > kernel/freeze kernel/hot kernel/migrate > kernel/bpfcount > kernel/addr kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
+sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/harness > sim/runner > sim/apps sim/threadworld > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/detmath | kernel/kerneltest kernel/resctrltest > kernel/threadreader > kernel > kernel/attribution > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
 render/words
-control > actuate | replay | classes
-policy/mao | policy/numad | policy/brm | policy/animal | doctor
-survey | render/field
+control > actuate | replay | interference
+policy/mao | policy/numad | policy/brm | policy/vmmap | doctor
+snapshot | render/field
 window/windowtest > window
 migration
 action
 profile
-machine/shapetest > machine/machinetest machine | trial | event | lab/shapes | render/page > render
+machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/page > render
 set | unit | schema | yamlfile | golden
 `
 
@@ -56,10 +56,10 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/arm", "sim/exact", "sim/experiment", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threads", "render", "render/field", "render/page", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/page", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
 
 // helpers are for tests: no product code imports them, and they may read files.
-var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/manager/managertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}
+var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/ownerclient/clienttest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}
 
 // impure is what pure packages do not import; "net/" stands for all below it.
 var impure = []string{"os", "os/", "log", "log/", "net", "net/", "math/rand", "syscall", "golang.org/x/sys/"}
@@ -385,7 +385,7 @@ func TestArrowsFindsWhatIsWrong(t *testing.T) {
 		{"machine", `import "os"`, "is pure and imports os"},
 		{"machine", `import "io/fs"`, ""},
 		{"window", `import _ "net/http"`, "is pure and imports net/http"},
-		{"trial", `import "log/slog"`, "is pure and imports log/slog"},
+		{"experiment", `import "log/slog"`, "is pure and imports log/slog"},
 		{"actuate", `import "math/rand"`, "is pure and imports math/rand"},
 		{"actuate", `import "math/rand/v2"; var r = rand.New(rand.NewPCG(1, 2))`, ""},
 		{"control", `import "homenode/internal/agent"`, "arrows point down only"},

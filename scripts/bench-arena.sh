@@ -53,9 +53,9 @@ def go(*args):
 out = go("-run", "xxx", "-bench", "Step/threads=2000", "-benchtime", "100x", "./internal/policy/brm/").stdout
 found = re.findall(r"(Benchmark\S*=2000\S*)\s+\d+\s+([\d.]+) ns/op", out)
 judge("BRM: one step for 2,000 vCPUs in a millisecond", all(float(ns) <= 1e6 for _, ns in found) if found else None, "; ".join(f"{n}: {float(ns) / 1e6:.2f} ms" for n, ns in found) or "no benchmark of that name")
-done = go("-run", "TestClassesAreInferred", "-v", "./internal/sim/arm/")
+done = go("-run", "TestClassesAreInferred", "-v", "./internal/sim/runner/")
 ran = [l for l in done.stdout.splitlines() if l.startswith("--- ")]
-judge("classes inferred right in 90 % (tests of sim/arm)", done.returncode == 0 if ran else None, f"{len(ran)} tests, exit code {done.returncode}")
+judge("classes inferred right in 90 % (tests of sim/runner)", done.returncode == 0 if ran else None, f"{len(ran)} tests, exit code {done.returncode}")
 
 with open("build/bench/arena.json.new", "w") as f:
     json.dump({"schema": 1, "commit": commit, "load": os.getloadavg()[0], "results": files, "targets": targets}, f, indent=2)

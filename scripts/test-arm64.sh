@@ -16,7 +16,7 @@ run() { # package, tests
 	passed=$(grep -c '^--- PASS' "$out/log") || { echo "test-arm64: $1: no test called $2" >&2; exit 1; }
 	echo "test-arm64: $1: $passed goldens are the same"
 }
-run internal/sim/exact 'TestBits'
+run internal/sim/detmath 'TestBits'
 run internal/sim 'TestSameBytes'
 run internal/sim/scenario 'TestGolden'
 run internal/sim/fleet 'TestGeneratorIsFrozen'

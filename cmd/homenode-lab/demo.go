@@ -18,11 +18,11 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/experiment"
 	"homenode/internal/lab"
 	"homenode/internal/lab/demo"
 	"homenode/internal/report"
 	"homenode/internal/schema"
-	"homenode/internal/trial"
 )
 
 type demoFlags struct {
@@ -89,7 +89,7 @@ func runDemo(cmd *cobra.Command, f demoFlags) error {
 
 // compareDemo runs the comparison and keeps each run as it comes. demo.json is left
 // alone until all of them are there.
-func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c trial.Comparison, runs []demo.RunResult, err error) {
+func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c experiment.Comparison, runs []demo.RunResult, err error) {
 	kept, err := newKeptRuns(f)
 	if err != nil {
 		return c, nil, err
@@ -184,7 +184,7 @@ func demoOptions(cmd *cobra.Command, f demoFlags) (demo.Options, error) {
 	if err := mix.CheckOn(boot.Shape); err != nil {
 		return demo.Options{}, exit.BadInput(fmt.Errorf("mix %s: %w", path, err))
 	}
-	var long *trial.Comparison
+	var long *experiment.Comparison
 	if slices.Contains(f.arms, demo.ArmHomenode) { // else there is nothing to show beside
 		if long, err = storedPeers(beside(path, peersSuffix), demo.LoadSum(mix, boot.Shape), cmd.ErrOrStderr()); err != nil {
 			return demo.Options{}, exit.BadInput(err)
@@ -263,7 +263,7 @@ func mixFile(dir, mix string) (string, error) {
 
 // storedPeers reads what peers reached with a longer warm-up ('make bench-peers').
 // Of another load it says nothing, and is not shown.
-func storedPeers(path, load string, stderr io.Writer) (*trial.Comparison, error) {
+func storedPeers(path, load string, stderr io.Writer) (*experiment.Comparison, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -271,7 +271,7 @@ func storedPeers(path, load string, stderr io.Writer) (*trial.Comparison, error)
 	if err != nil {
 		return nil, fmt.Errorf("read stored peers: %w", err)
 	}
-	var c trial.Comparison
+	var c experiment.Comparison
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, fmt.Errorf("read stored peers %s: %w", path, err)
 	}
@@ -282,7 +282,7 @@ func storedPeers(path, load string, stderr io.Writer) (*trial.Comparison, error)
 	return &c, nil
 }
 
-func writeComparison(dir string, c trial.Comparison) error {
+func writeComparison(dir string, c experiment.Comparison) error {
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func writeComparison(dir string, c trial.Comparison) error {
 	if err := cli.ReplaceFile(filepath.Join(dir, "demo.json"), append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	for name, write := range map[string]func(io.Writer, trial.Comparison) error{"demo.html": report.HTML, "demo.md": report.Markdown} {
+	for name, write := range map[string]func(io.Writer, experiment.Comparison) error{"demo.html": report.HTML, "demo.md": report.Markdown} {
 		var page bytes.Buffer
 		if err := write(&page, c); err != nil {
 			return err

@@ -17,8 +17,8 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/exit"
+	"homenode/internal/experiment"
 	"homenode/internal/lab/demo"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -81,7 +81,7 @@ func TestDemoStoredPeers(t *testing.T) {
 	if c, err := storedPeers(path, "a", &said); c != nil || err != nil || said.Len() > 0 {
 		t.Errorf("none is stored: %v, %v, %s", c, err, &said)
 	}
-	data, err := json.Marshal(trial.Comparison{Load: "a", WarmupSeconds: 120})
+	data, err := json.Marshal(experiment.Comparison{Load: "a", WarmupSeconds: 120})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/exit"
-	"homenode/internal/kernel/hot"
+	"homenode/internal/kernel/hotness"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/schema"
@@ -18,14 +18,14 @@ import (
 
 // hotReport is what `homenode-lab hot` prints.
 type hotReport struct {
-	Heat     migration.Heat `json:"heat"`
-	Mappings []hot.Mapping  `json:"mappings"`
-	Notes    []string       `json:"notes"`
+	Heat     migration.Heat    `json:"heat"`
+	Mappings []hotness.Mapping `json:"mappings"`
+	Notes    []string          `json:"notes"`
 }
 
 // labHot is for the lab's tests: which memory of processes is hot, as JSON.
 func labHot() *cobra.Command {
-	var cfg hot.Config
+	var cfg hotness.Config
 	var pids []int
 	cmd := &cobra.Command{
 		Use: "hot", Hidden: true, Short: "Look which pages of processes are accessed, and print how much of each mapping", Args: cobra.NoArgs,
@@ -33,7 +33,7 @@ func labHot() *cobra.Command {
 			if len(pids) == 0 {
 				return exit.BadInput(errors.New("look for hot pages: no process is given: use --pid"))
 			}
-			p, err := hot.Find(cmd.Context(), unix.NewLive(), pids, cfg)
+			p, err := hotness.Find(cmd.Context(), unix.NewLive(), pids, cfg)
 			if err != nil {
 				return err
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/exit"
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/lab/model"
 	"homenode/internal/schema"
@@ -34,12 +34,12 @@ type probeFlags struct {
 
 // probeReport is what `homenode-lab probe` prints of a thread, and of pages moved.
 type probeReport struct {
-	Clock    string               `json:"clock"`
-	Threads  []probe.ThreadResult `json:"threads,omitempty"`
-	NSPerOp  []float64            `json:"ns_per_op,omitempty"`
-	Moved    *probe.Moved         `json:"moved,omitempty"`
-	Problems []string             `json:"problems,omitempty"`
-	WallMS   int64                `json:"wall_ms"`
+	Clock    string                  `json:"clock"`
+	Threads  []membench.ThreadResult `json:"threads,omitempty"`
+	NSPerOp  []float64               `json:"ns_per_op,omitempty"`
+	Moved    *membench.Moved         `json:"moved,omitempty"`
+	Problems []string                `json:"problems,omitempty"`
+	WallMS   int64                   `json:"wall_ms"`
 }
 
 // labProbe is for the lab's tests: one job by the model's clock, as JSON.
@@ -78,7 +78,7 @@ func probeOnce(cmd *cobra.Command, f probeFlags) error {
 	if err != nil {
 		return err
 	}
-	p, err := probe.New(unix.NewLive(), clock)
+	p, err := membench.New(unix.NewLive(), clock)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func probeOnce(cmd *cobra.Command, f probeFlags) error {
 	return schema.NewEncoder(cmd.OutOrStdout()).Encode(r)
 }
 
-func probeJob(cmd *cobra.Command, p *probe.Prober, f probeFlags, r *probeReport) error {
+func probeJob(cmd *cobra.Command, p *membench.Prober, f probeFlags, r *probeReport) error {
 	size, err := unit.ParseBytes(f.bytes)
 	if err != nil {
 		return exit.BadInput(err)
@@ -110,7 +110,7 @@ func probeJob(cmd *cobra.Command, p *probe.Prober, f probeFlags, r *probeReport)
 	}
 	if f.work == "move" {
 		first, _ := cpus.First()
-		moved, err := p.Move(cmd.Context(), probe.Move{From: f.node, To: f.to, Bytes: size, Huge: f.huge, CPU: first})
+		moved, err := p.Move(cmd.Context(), membench.Move{From: f.node, To: f.to, Bytes: size, Huge: f.huge, CPU: first})
 		r.Moved = &moved
 		return err
 	}
@@ -120,11 +120,11 @@ func probeJob(cmd *cobra.Command, p *probe.Prober, f probeFlags, r *probeReport)
 			return exit.BadInput(err)
 		}
 	}
-	j := probe.Job{Length: f.length, Warm: f.warm}
+	j := membench.Job{Length: f.length, Warm: f.warm}
 	for i, cpu := range cpus.IDs() {
-		t := probe.Thread{CPU: cpu, Work: probe.Work(f.work), Pause: f.pause, Owner: f.owner, Reads: f.reads, Writes: f.writes, Count: true}
+		t := membench.Thread{CPU: cpu, Work: membench.Work(f.work), Pause: f.pause, Owner: f.owner, Reads: f.reads, Writes: f.writes, Count: true}
 		if !f.shared || i == 0 {
-			j.Buffers = append(j.Buffers, probe.Buffer{Bytes: size, Policy: probe.Policy(f.policy), Nodes: nodes, Huge: f.huge})
+			j.Buffers = append(j.Buffers, membench.Buffer{Bytes: size, Policy: membench.Policy(f.policy), Nodes: nodes, Huge: f.huge})
 		}
 		t.Buffer = len(j.Buffers) - 1
 		j.Threads = append(j.Threads, t)

@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/exit"
-	"homenode/internal/kernel/addr"
+	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/schema"
 )
 
-// sampledAccess is an addr.Access as `homenode-lab sample` prints it.
+// sampledAccess is an sampling.Access as `homenode-lab sample` prints it.
 type sampledAccess struct {
 	PID    int    `json:"pid"`
 	TID    int    `json:"tid"`
@@ -41,8 +41,8 @@ type sampleReport struct {
 }
 
 type sampleFlags struct {
-	cfg     addr.Config
-	target  addr.Target
+	cfg     sampling.Config
+	target  sampling.Target
 	seconds float64
 	ready   string
 }
@@ -68,7 +68,7 @@ func labSample() *cobra.Command {
 }
 
 func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
-	table, err := addr.Detect(unix.NewLive().Root())
+	table, err := sampling.Detect(unix.NewLive().Root())
 	if err != nil {
 		return exit.BadInput(err)
 	}
@@ -77,7 +77,7 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := addr.Open(unix.LivePerf{}, f.cfg, f.target, onlineCPUs(m))
+	s, err := sampling.Open(unix.LivePerf{}, f.cfg, f.target, onlineCPUs(m))
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func sampleAccesses(cmd *cobra.Command, f sampleFlags) error {
 		}
 	}
 	r := sampleReport{Accesses: []sampledAccess{}}
-	stats, err := s.Collect(cmd.Context(), time.Duration(f.seconds*float64(time.Second)), func(a addr.Access) {
+	stats, err := s.Collect(cmd.Context(), time.Duration(f.seconds*float64(time.Second)), func(a sampling.Access) {
 		r.Accesses = append(r.Accesses, sampledAccess{a.PID, a.TID, a.CPU, a.Addr, a.IP, a.Time, a.Weight, a.Level.String(), a.Store, a.Kernel, a.Modified})
 	})
 	if err != nil {

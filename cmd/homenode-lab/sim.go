@@ -18,8 +18,8 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/report/simulation"
 	"homenode/internal/schema"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 	"homenode/internal/sim/scenario"
 )
 
@@ -247,7 +247,7 @@ func simPoliciesCommand() *cobra.Command {
 				return err
 			}
 			var rows [][2]string
-			for _, k := range arm.Policies() {
+			for _, k := range runner.Policies() {
 				rows = append(rows, [2]string{k.Name, k.About})
 			}
 			return simList(cmd.OutOrStdout(), output, "What may act in the simulated world; all that comes of it is modelled.", rows)

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/papers"
 	arenareport "homenode/internal/report/arena"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/harness"
 	"homenode/internal/sim/scenario"
 )
 
@@ -42,7 +42,7 @@ func simPapers(cmd *cobra.Command, output string, args []string) error {
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	r := arena.Result{Schema: arena.Schema, How: experiment.How, Name: "papers", About: "The statements of all papers.", Rows: papers.Statements(arenas, scenarios)}
+	r := arena.Result{Schema: arena.Schema, How: harness.How, Name: "papers", About: "The statements of all papers.", Rows: papers.Statements(arenas, scenarios)}
 	if output == "json" {
 		data, err := arena.Encode(r)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"homenode/internal/cli/clitest"
 	"homenode/internal/exit"
 	"homenode/internal/kernel/launch"
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/source"
@@ -32,25 +32,25 @@ type stubProber struct {
 	after func(jobs int)
 }
 
-func (s *stubProber) Clock() probe.Clock           { return probe.Monotonic() }
+func (s *stubProber) Clock() membench.Clock        { return membench.Monotonic() }
 func (s *stubProber) Free(int) (unit.Bytes, error) { return 64 * unit.GiB, nil }
-func (s *stubProber) Conditions() (probe.Conditions, error) {
-	return probe.Conditions{CPUModel: "Stub"}, nil
+func (s *stubProber) Conditions() (membench.Conditions, error) {
+	return membench.Conditions{CPUModel: "Stub"}, nil
 }
 
-func (s *stubProber) Run(ctx context.Context, j probe.Job) (r probe.Result, err error) {
+func (s *stubProber) Run(ctx context.Context, j membench.Job) (r membench.Result, err error) {
 	if s.jobs++; s.after != nil {
 		s.after(s.jobs)
 	}
 	for range j.Threads {
 		ops := uint64(j.Length / (100 * time.Nanosecond))
-		r.Threads = append(r.Threads, probe.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: j.Length})
+		r.Threads = append(r.Threads, membench.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: j.Length})
 	}
 	return r, ctx.Err()
 }
 
-func (s *stubProber) Move(ctx context.Context, m probe.Move) (probe.Moved, error) {
-	return probe.Moved{Pages: 1, Size: m.Bytes, Elapsed: time.Millisecond}, ctx.Err()
+func (s *stubProber) Move(ctx context.Context, m membench.Move) (membench.Moved, error) {
+	return membench.Moved{Pages: 1, Size: m.Bytes, Elapsed: time.Millisecond}, ctx.Err()
 }
 
 // stub has bench measure a stub.

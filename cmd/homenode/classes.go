@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"homenode/internal/classes"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
-	"homenode/internal/policy/animal"
+	"homenode/internal/interference"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/recording"
 	"homenode/internal/render"
 	"homenode/internal/schema"
@@ -88,7 +88,7 @@ func runClasses(ctx context.Context, w io.Writer, files []string, o classesOptio
 
 // tell prints what the workloads of recordings are.
 func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) error {
-	f, own := animal.DefaultConfig().Infer, ""
+	f, own := vmmap.DefaultConfig().Infer, ""
 	var missing []string
 	if o.constants != "" {
 		var err error
@@ -106,7 +106,7 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 		return exit.With(exit.Nothing, errors.New("the recording has no workload: 'homenode record --workload' says which cgroups to watch"))
 	}
 	all := len(out.Workloads)
-	out.Workloads = slices.DeleteFunc(out.Workloads, func(wl classes.Workload) bool { return !o.matches(wl.ID) })
+	out.Workloads = slices.DeleteFunc(out.Workloads, func(wl interference.Workload) bool { return !o.matches(wl.ID) })
 	if len(out.Workloads) == 0 {
 		return exit.With(exit.Nothing, fmt.Errorf("none of %d workloads matches --workload %q", all, o.workload))
 	}
@@ -135,11 +135,11 @@ func (o classesOptions) matches(id string) bool {
 
 // calibrate prints the constants that all references give.
 func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
-	f := animal.DefaultConfig().Infer
-	var r animal.References
-	into := map[string]*animal.Sample{"rabbit": &r.Rabbit, "devil": &r.Devil, "memory": &r.Memory, "far": &r.Far, "crowded": &r.Crowded}
+	f := vmmap.DefaultConfig().Infer
+	var r vmmap.References
+	into := map[string]*vmmap.Sample{"rabbit": &r.Rabbit, "devil": &r.Devil, "memory": &r.Memory, "far": &r.Far, "crowded": &r.Crowded}
 	const want = "want rabbit, devil, memory, far and crowded, each once, =RECORDING"
-	var first *classes.Study
+	var first *interference.Study
 	var notes []string
 	partly := false
 	files := map[string]bool{}
@@ -186,19 +186,19 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 }
 
 // sample is of the load, on the machine of the first reference.
-func (o classesOptions) sample(first, study *classes.Study) (animal.Sample, error) {
+func (o classesOptions) sample(first, study *interference.Study) (vmmap.Sample, error) {
 	if other := first.Another(study.Machine()); other != "" {
-		return animal.Sample{}, errors.New(other)
+		return vmmap.Sample{}, errors.New(other)
 	}
 	id, err := o.load(study)
 	if err != nil {
-		return animal.Sample{}, err
+		return vmmap.Sample{}, err
 	}
 	return study.Sample(id)
 }
 
 // load is the one workload of a reference's recording that is meant.
-func (o classesOptions) load(s *classes.Study) (string, error) {
+func (o classesOptions) load(s *interference.Study) (string, error) {
 	all := s.IDs()
 	ids := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !o.matches(id) })
 	if len(ids) != 1 {

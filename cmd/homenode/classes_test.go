@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/classes"
 	"homenode/internal/exit"
-	"homenode/internal/policy/animal"
+	"homenode/internal/interference"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/source"
 	"homenode/internal/views"
 )
@@ -54,11 +54,11 @@ func TestClassesCommand(t *testing.T) {
 	if err := runClasses(t.Context(), &out, []string{classesFixture("gzip-alone")}, o); err != nil {
 		t.Fatal(err)
 	}
-	var r classes.Result
+	var r interference.Result
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r.Workloads) != 1 || r.Constants != f {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	if wl := r.Workloads[0]; wl.Class != animal.Rabbit || wl.Sensitive.Or(true) || wl.Counted.String() != "modelled" || len(r.Notes) != 0 {
+	if wl := r.Workloads[0]; wl.Class != vmmap.Rabbit || wl.Sensitive.Or(true) || wl.Counted.String() != "modelled" || len(r.Notes) != 0 {
 		t.Errorf("gzip: %+v, notes %q", wl, r.Notes)
 	}
 	out.Reset()
@@ -111,7 +111,7 @@ func TestClassesInDoubt(t *testing.T) {
 
 // What is printed is read back as it was, the least figures too.
 func TestConstantsReadBack(t *testing.T) {
-	f := animal.DefaultConfig().Infer
+	f := vmmap.DefaultConfig().Infer
 	f.Crowd, f.DevilRate, f.DRAM = 1e-9, 3e-5, 12345
 	file := filepath.Join(t.TempDir(), "c")
 	var text bytes.Buffer

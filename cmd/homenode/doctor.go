@@ -18,38 +18,38 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/report/findings"
 	"homenode/internal/schema"
+	"homenode/internal/snapshot"
 	"homenode/internal/source"
-	"homenode/internal/survey"
 )
 
 // maxProcesses are looked into: the largest. Their numa_maps cost as much as their
 // memory is large.
 const maxProcesses = 200
 
-// readSurvey looks at this host for so long, with all that its PMUs can tell.
-var readSurvey = func(ctx context.Context, d time.Duration, progress func(string)) (survey.Survey, error) {
-	cfg := kernel.SurveyConfig{
+// readSnapshot looks at this host for so long, with all that its PMUs can tell.
+var readSnapshot = func(ctx context.Context, d time.Duration, progress func(string)) (snapshot.Snapshot, error) {
+	cfg := kernel.SnapshotConfig{
 		Interval: d, Processes: kernel.Selection{All: true, Max: maxProcesses, Others: true},
 		Threads: true, Mappings: true, IRQs: true, Progress: progress,
 	}
 	cfg.LiveProbes()
-	s, err := kernel.NewSurveyor(cfg)
+	s, err := kernel.NewSnapshotter(cfg)
 	if err != nil {
-		return survey.Survey{}, exit.BadInput(err)
+		return snapshot.Snapshot{}, exit.BadInput(err)
 	}
 	defer s.Close()
 	return s.Read(ctx)
 }
 
 const (
-	surveyLimit = 1 << 28 // bytes: a survey of 10,000 processes with mappings is about 100 MiB
-	lookMin     = 100 * time.Millisecond
+	snapshotLimit = 1 << 28 // bytes: a snapshot of 10,000 processes with mappings is about 100 MiB
+	lookMin       = 100 * time.Millisecond
 )
 
 type doctorOptions struct {
-	look               time.Duration
-	survey, save, face string
-	profile            string
+	look                 time.Duration
+	snapshot, save, face string
+	profile              string
 }
 
 func doctorCommand() *cobra.Command {
@@ -71,32 +71,32 @@ func doctorCommand() *cobra.Command {
 			if err := printReport(cmd.OutOrStdout(), doctor.Examine(s, c), o.face); err != nil {
 				return err
 			}
-			return partSurveyed(s)
+			return partSnapshoted(s)
 		},
 	}
 	cmd.Flags().DurationVar(&o.look, "for", 5*time.Second, "how long to look")
-	cmd.Flags().StringVar(&o.survey, "survey", "", "judge this saved survey instead of the host")
-	cmd.Flags().StringVar(&o.save, "save", "", "save the survey to this file")
+	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "judge this saved snapshot instead of the host")
+	cmd.Flags().StringVar(&o.save, "save", "", "save the snapshot to this file")
 	profileFlag(cmd, &o.profile)
 	cli.OutputFlag(cmd, &o.face, "markdown")
 	return cmd
 }
 
-// read returns the survey, and the thresholds with what was measured before.
-func (o doctorOptions) read(ctx context.Context, progress func(string)) (survey.Survey, doctor.Config, error) {
+// read returns the snapshot, and the thresholds with what was measured before.
+func (o doctorOptions) read(ctx context.Context, progress func(string)) (snapshot.Snapshot, doctor.Config, error) {
 	c := doctor.DefaultConfig()
 	if err := cli.CheckOutput(o.face, "markdown"); err != nil {
-		return survey.Survey{}, c, err
+		return snapshot.Snapshot{}, c, err
 	}
-	if o.survey != "" {
-		s, err := readSurveyFile(o.survey)
+	if o.snapshot != "" {
+		s, err := readSnapshotFile(o.snapshot)
 		if err == nil {
 			err = o.addProfile(&c, s.Machine, "")
 		}
 		return s, c, err
 	}
 	if o.look < lookMin {
-		return survey.Survey{}, c, exit.BadInput(fmt.Errorf("--for is %v: want at least %v", o.look, lookMin))
+		return snapshot.Snapshot{}, c, exit.BadInput(fmt.Errorf("--for is %v: want at least %v", o.look, lookMin))
 	}
 	if o.profile != "" { // before the look: it takes seconds
 		m, _, err := source.Live()
@@ -104,10 +104,10 @@ func (o doctorOptions) read(ctx context.Context, progress func(string)) (survey.
 			err = o.addProfile(&c, m, source.LiveCPUModel())
 		}
 		if err != nil {
-			return survey.Survey{}, c, err
+			return snapshot.Snapshot{}, c, err
 		}
 	}
-	s, err := readSurvey(ctx, o.look, progress)
+	s, err := readSnapshot(ctx, o.look, progress)
 	return s, c, err
 }
 
@@ -120,30 +120,30 @@ func (o doctorOptions) addProfile(c *doctor.Config, m machine.Machine, cpuModel 
 	return err
 }
 
-func readSurveyFile(path string) (survey.Survey, error) {
-	data, err := unix.ReadAtMost(path, surveyLimit)
+func readSnapshotFile(path string) (snapshot.Snapshot, error) {
+	data, err := unix.ReadAtMost(path, snapshotLimit)
 	if err != nil {
-		return survey.Survey{}, exit.BadInput(fmt.Errorf("read survey: %w", err))
+		return snapshot.Snapshot{}, exit.BadInput(fmt.Errorf("read snapshot: %w", err))
 	}
-	s, err := survey.Decode(data)
+	s, err := snapshot.Decode(data)
 	if err != nil {
-		return survey.Survey{}, exit.BadInput(fmt.Errorf("%s: %w", path, err))
+		return snapshot.Snapshot{}, exit.BadInput(fmt.Errorf("%s: %w", path, err))
 	}
 	return s, nil
 }
 
-// store writes the survey. Only its owner may read it: it has names of processes
+// store writes the snapshot. Only its owner may read it: it has names of processes
 // and files in it.
-func (o doctorOptions) store(s survey.Survey) error {
+func (o doctorOptions) store(s snapshot.Snapshot) error {
 	if o.save == "" {
 		return nil
 	}
-	data, err := survey.Encode(s)
+	data, err := snapshot.Encode(s)
 	if err != nil {
 		return err
 	}
 	if err := cli.ReplaceFile(o.save, append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("save survey: %w", err)
+		return fmt.Errorf("save snapshot: %w", err)
 	}
 	return nil
 }

@@ -17,10 +17,10 @@ import (
 	"homenode/internal/cli/clitest"
 	"homenode/internal/doctor"
 	"homenode/internal/exit"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 )
 
-const savedSurvey = "../../internal/doctor/testdata/first-touch.survey.json"
+const savedSnapshot = "../../internal/doctor/testdata/first-touch.snapshot.json"
 
 func doctorOutput(t *testing.T, args ...string) string {
 	t.Helper()
@@ -34,16 +34,16 @@ func doctorOutput(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// A saved survey is judged without looking at this host, as text and as JSON.
-func TestDoctorSavedSurvey(t *testing.T) {
-	text := doctorOutput(t, "--survey", savedSurvey)
+// A saved snapshot is judged without looking at this host, as text and as JSON.
+func TestDoctorSavedSnapshot(t *testing.T) {
+	text := doctorOutput(t, "--snapshot", savedSnapshot)
 	for _, want := range []string{"Is NUMA this machine's bottleneck? yes", "first-touch", "$ numactl --interleave=0-1 -- COMMAND…  # in place of postgres, PID 100 of /w0"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	var r doctor.Report
-	data := doctorOutput(t, "--survey", savedSurvey, "-o", "json")
+	data := doctorOutput(t, "--snapshot", savedSnapshot, "-o", "json")
 	if err := json.Unmarshal([]byte(data), &r); err != nil || r.Verdict.Answer != doctor.Yes || len(r.Findings) < 2 {
 		t.Errorf("%v: %s", err, data)
 	}
@@ -54,16 +54,16 @@ func TestDoctorSavedSurvey(t *testing.T) {
 
 // What was looked at live can be saved, and is judged alike from the file.
 func TestDoctorSave(t *testing.T) {
-	old := readSurvey
-	defer func() { readSurvey = old }()
+	old := readSnapshot
+	defer func() { readSnapshot = old }()
 	var looked time.Duration
-	readSurvey = func(_ context.Context, d time.Duration, _ func(string)) (survey.Survey, error) {
+	readSnapshot = func(_ context.Context, d time.Duration, _ func(string)) (snapshot.Snapshot, error) {
 		looked = d
-		return readSurveyFile(savedSurvey)
+		return readSnapshotFile(savedSnapshot)
 	}
 	file := filepath.Join(t.TempDir(), "s.json")
 	live := doctorOutput(t, "--for", "2s", "--save", file)
-	if again := doctorOutput(t, "--survey", file); again != live || looked != 2*time.Second {
+	if again := doctorOutput(t, "--snapshot", file); again != live || looked != 2*time.Second {
 		t.Errorf("looked for %v; live:\n%s\nagain:\n%s", looked, live, again)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -71,16 +71,16 @@ func TestDoctorSave(t *testing.T) {
 	}
 }
 
-// A survey has names of processes and files in it: whatever was there before, only
+// A snapshot has names of processes and files in it: whatever was there before, only
 // its owner may read it, and nothing else is written to.
 func TestDoctorSaveOver(t *testing.T) {
 	dir := t.TempDir()
 	old := clitest.WriteFile(t, filepath.Join(dir, "old.json"), "old\n")
-	doctorOutput(t, "--survey", savedSurvey, "--save", old)
+	doctorOutput(t, "--snapshot", savedSnapshot, "--save", old)
 	if info, err := os.Stat(old); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("over a file that others may read: %v %v", info, err)
 	}
-	if _, err := readSurveyFile(old); err != nil {
+	if _, err := readSnapshotFile(old); err != nil {
 		t.Error(err)
 	}
 	other, link := clitest.WriteFile(t, filepath.Join(dir, "other"), "kept\n"), filepath.Join(dir, "link")
@@ -88,7 +88,7 @@ func TestDoctorSaveOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, to := range []string{link, os.DevNull, dir} {
-		if code, text := runCaught(t, "doctor", "--survey", savedSurvey, "--save", to); code != exit.Bad || !strings.Contains(text, "not a regular file") {
+		if code, text := runCaught(t, "doctor", "--snapshot", savedSnapshot, "--save", to); code != exit.Bad || !strings.Contains(text, "not a regular file") {
 			t.Errorf("%s: exit code %d, %s", to, code, text)
 		}
 	}
@@ -102,7 +102,7 @@ func TestDoctorSaveOver(t *testing.T) {
 
 // As Markdown it goes into a ticket; only doctor does so.
 func TestDoctorMarkdown(t *testing.T) {
-	if text := doctorOutput(t, "--survey", savedSurvey, "-o", "markdown"); !strings.HasPrefix(text, "**Is NUMA this machine's bottleneck? yes") || !strings.Contains(text, "\n### 1. ") {
+	if text := doctorOutput(t, "--snapshot", savedSnapshot, "-o", "markdown"); !strings.HasPrefix(text, "**Is NUMA this machine's bottleneck? yes") || !strings.Contains(text, "\n### 1. ") {
 		t.Error(text)
 	}
 	if code, text := runCaught(t, "stat", "-o", "markdown"); code != exit.Bad || !strings.Contains(text, "want text or json") {
@@ -124,7 +124,7 @@ func TestProgress(t *testing.T) {
 
 // What could not be read is said, and is the exit code.
 func TestDoctorPartly(t *testing.T) {
-	s, err := readSurveyFile(savedSurvey)
+	s, err := readSnapshotFile(savedSnapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestDoctorPartly(t *testing.T) {
 		cmd := doctorCommand()
 		var out bytes.Buffer
 		cmd.SetOut(&out)
-		cmd.SetArgs([]string{"--survey", file, "-o", face})
+		cmd.SetArgs([]string{"--snapshot", file, "-o", face})
 		var code exit.Error
 		if err := cmd.ExecuteContext(context.Background()); !errors.As(err, &code) || code.Code != exit.Partly || !strings.Contains(out.String(), s.Problems[0]) {
 			t.Errorf("%s: %v: %s", face, err, out.String())
@@ -157,11 +157,11 @@ func TestDoctorBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"doctor", "--survey", "none.json"}, "none.json"},
-		{[]string{"doctor", "--survey", file("\x00\x01")}, "parse survey"},
-		{[]string{"doctor", "--survey", file(`{"schema":9}`)}, "schema 9"},
-		{[]string{"doctor", "--survey", file(`{"schema":1,"colour":1}`)}, "colour"},
-		{[]string{"doctor", "--survey", savedSurvey, "-o", "xml"}, "text, json or markdown"},
+		{[]string{"doctor", "--snapshot", "none.json"}, "none.json"},
+		{[]string{"doctor", "--snapshot", file("\x00\x01")}, "parse snapshot"},
+		{[]string{"doctor", "--snapshot", file(`{"schema":9}`)}, "schema 9"},
+		{[]string{"doctor", "--snapshot", file(`{"schema":1,"colour":1}`)}, "colour"},
+		{[]string{"doctor", "--snapshot", savedSnapshot, "-o", "xml"}, "text, json or markdown"},
 		{[]string{"doctor", "--for", "1ms"}, "--for"},
 		{[]string{"doctor", "x"}, "no arguments"},
 	} {

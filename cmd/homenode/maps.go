@@ -42,7 +42,7 @@ func mapsCommand() *cobra.Command {
 			if err := checkFolder(root); err != nil {
 				return exit.BadInput(err)
 			}
-			cfg := kernel.SurveyConfig{Reader: kernel.Config{Root: kernel.At(root)}, OnlyProcesses: true, Processes: processes, Biggest: top}
+			cfg := kernel.SnapshotConfig{Reader: kernel.Config{Root: kernel.At(root)}, OnlyProcesses: true, Processes: processes, Biggest: top}
 			return maps(cmd.Context(), cmd.OutOrStdout(), cfg, output)
 		},
 	}
@@ -52,9 +52,9 @@ func mapsCommand() *cobra.Command {
 	return cmd
 }
 
-func maps(ctx context.Context, w io.Writer, cfg kernel.SurveyConfig, output string) error {
+func maps(ctx context.Context, w io.Writer, cfg kernel.SnapshotConfig, output string) error {
 	oneShot(1)
-	s, err := kernel.NewSurveyor(cfg)
+	s, err := kernel.NewSnapshotter(cfg)
 	if err != nil {
 		return exit.BadInput(err)
 	}

@@ -16,11 +16,11 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/agent"
-	"homenode/internal/agent/pinner"
+	"homenode/internal/agent/threadagent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/threads"
+	"homenode/internal/kernel/threadreader"
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
 	"homenode/internal/set"
@@ -28,53 +28,53 @@ import (
 	"homenode/internal/window"
 )
 
-// brmOptions are the flags of brm.
-type brmOptions struct {
+// pinOptions are the flags of pin.
+type pinOptions struct {
 	pids, watch, config, state, output string
 	cgroups                            []string
 	period, length                     time.Duration
 	hold, dry, infer, user             bool
 }
 
-func brmCommand() *cobra.Command { return brmFlags(&brmOptions{}) }
+func pinCommand() *cobra.Command { return pinFlags(&pinOptions{}) }
 
-func brmFlags(o *brmOptions) *cobra.Command {
+func pinFlags(o *pinOptions) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "brm",
+		Use:   "pin",
 		Short: "Move single threads to the node where the machine waits least for memory",
-		Long: "Bias Random Migration (Rao et al., HPCA 2013): counts each thread's uncore penalty, the cycles it waits for a\n" +
-			"request that left its core's caches, and moves threads, by chance and by bias, to nodes where everybody waits less.\n" +
-			"Processes and cgroups that are named are tagged as sensitive to where they run; nobody else is moved.\n\n" +
-			"A moved thread has its affinity back at once, and stays until the kernel moves it; --hold keeps it there until the\n" +
+		Long: "Bias Random Migration (Rao et al., HPCA 2013). It counts each thread's uncore penalty: the cycles that the thread\n" +
+			"stalls on requests beyond its core's caches. It moves threads at random, with a bias to nodes where threads stall less.\n" +
+			"The named processes and cgroups are taken as sensitive to where they run. No other thread is moved.\n\n" +
+			"A moved thread gets its affinity back at once, and stays until the kernel moves it. --hold keeps it there until the\n" +
 			"end. After a kill, 'homenode restore' or the next start puts back what was held.",
 		Args: cli.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runBRM(cmd, *o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runPin(cmd, *o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.pids, "pid", "", "processes: 12 or 12,34")
-	f.StringSliceVar(&o.cgroups, "cgroup", nil, "cgroups by a pattern of their paths, /demo/*")
-	f.StringVar(&o.watch, "watch", "", "processes that are counted with the others, and never moved")
-	f.BoolVar(&o.infer, "infer", false, "find out which of them are sensitive, instead of taking all for it")
-	f.DurationVar(&o.period, "period", pinner.DefaultPeriod, "between two looks, 10ms to 1h")
-	f.DurationVar(&o.length, "for", 0, "end after that; 0: when it is stopped")
-	f.BoolVar(&o.hold, "hold", false, "keep a thread on the node where it was put, while that has a CPU for each")
-	f.BoolVar(&o.dry, "dry-run", false, "decide and say, but move nobody")
-	f.BoolVar(&o.user, "user-only", false, "count in user mode only")
-	f.StringVar(&o.config, "config", "", "settings of the policy (YAML)")
+	f.StringVar(&o.pids, "pid", "", "process ids: 12 or 12,34")
+	f.StringSliceVar(&o.cgroups, "cgroup", nil, "cgroups whose path matches a pattern: /demo/*")
+	f.StringVar(&o.watch, "watch", "", "process ids to count and never move")
+	f.BoolVar(&o.infer, "infer", false, "find out which processes are sensitive, instead of taking all as sensitive")
+	f.DurationVar(&o.period, "period", threadagent.DefaultPeriod, "time between two windows, 10ms to 1h")
+	f.DurationVar(&o.length, "for", 0, "time to run; 0: until it is stopped")
+	f.BoolVar(&o.hold, "hold", false, "keep a moved thread on its node while the node has a CPU for each such thread")
+	f.BoolVar(&o.dry, "dry-run", false, "decide and report, but move no thread")
+	f.BoolVar(&o.user, "user-only", false, "count user mode only")
+	f.StringVar(&o.config, "config", "", "file with settings of the policy (YAML)")
 	f.StringVar(&o.state, "state", agent.DefaultStateDir, "folder of the journal")
 	cli.OutputFlag(cmd, &o.output)
 	return cmd
 }
 
-func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
+func runPin(cmd *cobra.Command, o pinOptions) (err error) {
 	cfg, rc, err := o.check(cmd.Flags().Changed)
 	if err != nil {
 		return exit.BadInput(err)
 	}
 	say := func(line string) { cli.Tell(cmd.ErrOrStderr(), []string{line}) }
-	var held *pinner.Journalled // what is ours is asked once it is there
+	var held *threadagent.Journalled // what is ours is asked once it is there
 	rc.Ours = func(tid int, start uint64, cpus set.CPUSet) bool { return held != nil && held.Ours(tid, start, cpus) }
-	reader, err := threads.NewReader(rc)
+	reader, err := threadreader.NewReader(rc)
 	if err != nil {
 		return notReadable(err)
 	}
@@ -87,7 +87,7 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 	if err := reader.Usable(); err != nil {
 		return exit.BadInput(err)
 	}
-	var actor pinner.Actor = pinner.Dry{}
+	var actor threadagent.Actor = threadagent.Dry{}
 	if !o.dry {
 		if held, err = takeThreads(cmd.Context(), o.state, say); err != nil {
 			return exit.Precondition(err)
@@ -99,8 +99,8 @@ func runBRM(cmd *cobra.Command, o brmOptions) (err error) {
 		}()
 		actor = held
 	}
-	p := brmPolicy{cfg: cfg, verdicts: map[string]brm.Verdict{}}
-	sum, err := pinner.Run(cmd.Context(), pinner.Options{
+	p := pinPolicy{cfg: cfg, verdicts: map[string]brm.Verdict{}}
+	sum, err := threadagent.Run(cmd.Context(), threadagent.Options{
 		Reader: reader, Policy: p.step, Actor: actor, Period: cfg.Period, For: o.length, Hold: cfg.Hold, Stay: len(o.cgroups) > 0, Say: say,
 	})
 	hung = sum.Hung
@@ -121,26 +121,26 @@ func notReadable(err error) error {
 }
 
 // takeThreads takes the journal, and puts back what was left.
-func takeThreads(ctx context.Context, state string, say func(string)) (*pinner.Journalled, error) {
+func takeThreads(ctx context.Context, state string, say func(string)) (*threadagent.Journalled, error) {
 	owner, err := agent.Owners(nil, agent.Runtimes{DockerMemory: agent.DefaultDockerMemory})
 	if err != nil {
 		return nil, err
 	}
-	j, restored, err := pinner.Open(ctx, state, owner)
+	j, restored, err := threadagent.Open(ctx, state, owner)
 	for _, r := range restored {
 		say("left by an earlier homenode: " + r.String())
 	}
 	return j, err
 }
 
-// brmPolicy keeps the policy's state, and what it inferred, also of processes that ended.
-type brmPolicy struct {
+// pinPolicy keeps the policy's state, and what it inferred, also of processes that ended.
+type pinPolicy struct {
 	cfg      brm.Config
 	state    brm.State
 	verdicts map[string]brm.Verdict
 }
 
-func (p *brmPolicy) step(m machine.Machine, w window.Window) (a []action.Action, why []action.Reason) {
+func (p *pinPolicy) step(m machine.Machine, w window.Window) (a []action.Action, why []action.Reason) {
 	p.state, a, why = brm.Step(m, p.cfg, p.state, w)
 	for i := range p.state.Workloads {
 		p.verdicts[p.state.Workloads[i].Workload] = p.state.Workloads[i].Verdict
@@ -149,7 +149,7 @@ func (p *brmPolicy) step(m machine.Machine, w window.Window) (a []action.Action,
 }
 
 // judge gives the processes without a tag their verdicts.
-func (p *brmPolicy) judge(all []pinner.Process) {
+func (p *pinPolicy) judge(all []threadagent.Process) {
 	for i := range all {
 		if !all[i].Sensitive.Known() {
 			all[i].Verdict = string(p.verdicts[all[i].ID])
@@ -158,8 +158,8 @@ func (p *brmPolicy) judge(all []pinner.Process) {
 }
 
 // check also says what to read.
-func (o brmOptions) check(given func(flag string) bool) (cfg brm.Config, rc threads.Config, err error) {
-	rc = threads.Config{UserOnly: o.user, Cgroups: o.cgroups}
+func (o pinOptions) check(given func(flag string) bool) (cfg brm.Config, rc threadreader.Config, err error) {
+	rc = threadreader.Config{UserOnly: o.user, Cgroups: o.cgroups}
 	if rc.PIDs, err = processIDs("--pid", o.pids); err == nil {
 		rc.Watched, err = processIDs("--watch", o.watch)
 	}
@@ -170,7 +170,7 @@ func (o brmOptions) check(given func(flag string) bool) (cfg brm.Config, rc thre
 		cfg, err = o.settings(given)
 	}
 	if err == nil {
-		if err = pinner.CheckPeriod(cfg.Period); err != nil {
+		if err = threadagent.CheckPeriod(cfg.Period); err != nil {
 			err = fmt.Errorf("%s: %w", o.periodFrom(given), err)
 		}
 	}
@@ -178,7 +178,7 @@ func (o brmOptions) check(given func(flag string) bool) (cfg brm.Config, rc thre
 	return cfg, rc, err
 }
 
-func (o brmOptions) checkFlags() (err error) {
+func (o pinOptions) checkFlags() (err error) {
 	for _, g := range o.cgroups {
 		if _, bad := path.Match(g, "/"); bad != nil || !strings.HasPrefix(g, "/") || path.Clean(g) == "/" {
 			err = errors.Join(err, fmt.Errorf("--cgroup %q is no pattern of a cgroup path: want e.g. /demo/*", g))
@@ -196,7 +196,7 @@ func (o brmOptions) checkFlags() (err error) {
 }
 
 // periodFrom says where the period was set.
-func (o brmOptions) periodFrom(given func(flag string) bool) string {
+func (o pinOptions) periodFrom(given func(flag string) bool) string {
 	if o.config == "" || given("period") {
 		return "--period"
 	}

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"homenode/internal/agent/pinner"
+	"homenode/internal/agent/threadagent"
 	"homenode/internal/policy/brm"
 )
 
 // settings puts the command line and the file together. What both say must be the same.
-func (o brmOptions) settings(given func(flag string) bool) (brm.Config, error) {
-	cfg, written, err := pinner.ReadSettings(o.config)
+func (o pinOptions) settings(given func(flag string) bool) (brm.Config, error) {
+	cfg, written, err := threadagent.ReadSettings(o.config)
 	if err != nil {
 		return brm.Config{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/agent/pinner"
+	"homenode/internal/agent/threadagent"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
@@ -21,8 +21,8 @@ import (
 
 // A verdict is the policy's only where the operator gave none.
 func TestBRMVerdicts(t *testing.T) {
-	p := brmPolicy{verdicts: map[string]brm.Verdict{"a": brm.Sensitive, "b": brm.Sensitive}}
-	all := []pinner.Process{{ID: "a"}, {ID: "b", Sensitive: unit.Some(false)}, {ID: "c"}}
+	p := pinPolicy{verdicts: map[string]brm.Verdict{"a": brm.Sensitive, "b": brm.Sensitive}}
+	all := []threadagent.Process{{ID: "a"}, {ID: "b", Sensitive: unit.Some(false)}, {ID: "c"}}
 	p.judge(all)
 	if all[0].Verdict != "sensitive" || all[1].Verdict != "" || all[2].Verdict != "" {
 		t.Errorf("%+v", all)
@@ -38,7 +38,7 @@ func TestBRMFlagsAndFile(t *testing.T) {
 		hold, infer bool
 		err         string
 	}{
-		{"", "", pinner.DefaultPeriod, false, false, ""},
+		{"", "", threadagent.DefaultPeriod, false, false, ""},
 		{"infer: true\nperiod: 20ms\nhold: true\n", "", 20 * time.Millisecond, true, true, ""},
 		{"infer: true\nperiod: 20ms\n", "--infer --period=20ms --hold", 20 * time.Millisecond, true, true, ""},
 		{"margin: 0.1\n", "--infer --period=20ms", 20 * time.Millisecond, false, true, ""},
@@ -51,8 +51,8 @@ func TestBRMFlagsAndFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o := brmOptions{pids: "12", config: file}
-		cmd := brmFlags(&o)
+		o := pinOptions{pids: "12", config: file}
+		cmd := pinFlags(&o)
 		if err := cmd.Flags().Parse(strings.Fields(c.flags)); err != nil {
 			t.Fatal(err)
 		}

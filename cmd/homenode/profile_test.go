@@ -75,13 +75,13 @@ func TestTopoProfile(t *testing.T) {
 
 // With a profile the doctor weighs remote reads by what they were measured to cost.
 func TestDoctorProfile(t *testing.T) {
-	s, err := readSurveyFile(savedSurvey)
+	s, err := readSnapshotFile(savedSnapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
 	worst := func(args ...string) float64 {
 		var r doctor.Report
-		if err := json.Unmarshal([]byte(doctorOutput(t, append(args, "--survey", savedSurvey, "-o", "json")...)), &r); err != nil {
+		if err := json.Unmarshal([]byte(doctorOutput(t, append(args, "--snapshot", savedSnapshot, "-o", "json")...)), &r); err != nil {
 			t.Fatal(err)
 		}
 		cost := 0.0
@@ -100,7 +100,7 @@ func TestDoctorProfile(t *testing.T) {
 func TestProfileBadInput(t *testing.T) {
 	four, dir := profileOf(t, shapeMachine(t, "four")), t.TempDir()
 	topo := []string{"topo", "--shape", "two", "--profile"}
-	examine := []string{"doctor", "--survey", savedSurvey, "--profile"}
+	examine := []string{"doctor", "--snapshot", savedSnapshot, "--profile"}
 	for _, c := range []struct{ file, want string }{
 		{four, "is of another machine: it has 4 nodes, this machine has 2"},
 		{filepath.Join(dir, "none.json"), "none.json"},

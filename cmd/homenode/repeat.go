@@ -12,10 +12,10 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/experiment"
 	"homenode/internal/repeat"
 	"homenode/internal/report/variation"
 	"homenode/internal/schema"
-	"homenode/internal/trial"
 )
 
 type repeatFlags struct {
@@ -89,7 +89,7 @@ func runRepeat(cmd *cobra.Command, f repeatFlags, argv []string) error {
 	return showVariation(cmd.OutOrStdout(), f.output, v)
 }
 
-func showVariation(w io.Writer, output string, v trial.Variation) error {
+func showVariation(w io.Writer, output string, v experiment.Variation) error {
 	switch output {
 	case "json":
 		return schema.NewEncoder(w).Encode(v)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"homenode/internal/exit"
+	"homenode/internal/experiment"
 	"homenode/internal/kernel/launch"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -186,7 +186,7 @@ func TestRepeatRefuses(t *testing.T) {
 func TestRepeatForReal(t *testing.T) {
 	needNode0(t)
 	text, err := statOut(t, "repeat", "-n", "3", "--arms", "as-is", "-o", "json", "--", "sleep", "0.02")
-	var v trial.Variation
+	var v experiment.Variation
 	if err != nil || json.Unmarshal([]byte(text), &v) != nil || len(v.Arms) != 1 || v.Arms[0].Time.N != 3 || v.Arms[0].Time.Min < 0.02 || v.How != unit.HowMeasured {
 		t.Errorf("%v\n%s", err, text)
 	}

@@ -21,7 +21,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/report/usage"
 	"homenode/internal/schema"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 )
 
 // statOptions are the flags of stat.
@@ -62,11 +62,11 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 	if err := o.check(); err != nil {
 		return exit.BadInput(err)
 	}
-	cfg, id, err := o.survey()
+	cfg, id, err := o.snapshot()
 	if err != nil {
 		return exit.BadInput(err)
 	}
-	s, err := kernel.NewSurveyor(cfg)
+	s, err := kernel.NewSnapshotter(cfg)
 	if err != nil {
 		return exit.BadInput(err)
 	}
@@ -86,7 +86,7 @@ func stat(ctx context.Context, w io.Writer, o statOptions) error {
 		if err != nil {
 			return err
 		}
-		if err := partSurveyed(out); err != nil {
+		if err := partSnapshoted(out); err != nil {
 			partly = err
 		}
 	}
@@ -136,10 +136,10 @@ func checkFolder(root string) error {
 	return nil
 }
 
-// survey says what to look at, and which workload that is.
-func (o statOptions) survey() (cfg kernel.SurveyConfig, id string, err error) {
+// snapshot says what to look at, and which workload that is.
+func (o statOptions) snapshot() (cfg kernel.SnapshotConfig, id string, err error) {
 	root := kernel.At(o.root)
-	cfg = kernel.SurveyConfig{Reader: kernel.Config{Root: root}, Interval: o.interval}
+	cfg = kernel.SnapshotConfig{Reader: kernel.Config{Root: root}, Interval: o.interval}
 	switch {
 	case o.pids != "":
 		cfg.OnlyProcesses = true
@@ -173,8 +173,8 @@ func selection(pids string) (kernel.Selection, error) {
 	return s, nil
 }
 
-// print shows one survey; the second and later after an empty line.
-func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error {
+// print shows one snapshot; the second and later after an empty line.
+func (o statOptions) print(w io.Writer, s snapshot.Snapshot, id string, i int) error {
 	if o.pids != "" && o.pids != "all" && noneKnown(s) {
 		return exit.BadInput(errors.New(strings.Join(s.Problems, "; ")))
 	}
@@ -199,7 +199,7 @@ func (o statOptions) print(w io.Writer, s survey.Survey, id string, i int) error
 	return usage.Host(w, s, screen)
 }
 
-func noneKnown(s survey.Survey) bool {
+func noneKnown(s snapshot.Snapshot) bool {
 	for _, p := range s.Processes {
 		if p.Known() {
 			return false
@@ -208,9 +208,9 @@ func noneKnown(s survey.Survey) bool {
 	return true
 }
 
-// partSurveyed is the exit code when something could not be read. What, has been
+// partSnapshoted is the exit code when something could not be read. What, has been
 // printed.
-func partSurveyed(s survey.Survey) error {
+func partSnapshoted(s snapshot.Snapshot) error {
 	if len(s.Problems) > 0 {
 		return exit.With(exit.Partly, nil)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"homenode/internal/exit"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 )
 
 // statOut runs a command line in this process and returns what it printed.
@@ -76,7 +76,7 @@ func TestStatOfATree(t *testing.T) {
 	}
 }
 
-// JSON is the survey, one a line.
+// JSON is the snapshot, one a line.
 func TestStatJSON(t *testing.T) {
 	tree := fakeTree(t)
 	text, err := statOut(t, "stat", "--interval", "20ms", "--count", "2", "-o", "json", "--root", tree)
@@ -86,13 +86,13 @@ func TestStatJSON(t *testing.T) {
 	d := json.NewDecoder(strings.NewReader(text))
 	n := 0
 	for ; d.More(); n++ {
-		var s survey.Survey
+		var s snapshot.Snapshot
 		if err := d.Decode(&s); err != nil || len(s.Nodes) != 2 || s.Length < 20*time.Millisecond || s.Nodes[0].Numastat.Hit.Or(9) != 0 {
-			t.Errorf("survey %d: %+v, %v", n, s, err)
+			t.Errorf("snapshot %d: %+v, %v", n, s, err)
 		}
 	}
 	if n != 2 {
-		t.Errorf("%d surveys", n)
+		t.Errorf("%d snapshots", n)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"homenode/internal/control"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/hot"
+	"homenode/internal/kernel/hotness"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/machine"
 	"homenode/internal/owner/cgroup"
@@ -210,8 +210,8 @@ const hotGrain = 2 * unit.MiB
 // half a second: moving waits for it. PMU samples alone: all other ways change what
 // the kernel goes by itself, or take longer.
 func (a *Agent) hotPages(ctx context.Context, pids []int) (migrate.Hot, error) {
-	look := hot.Config{For: min(a.o.Config.Period/4, 500*time.Millisecond), Sources: []string{hot.Samples}, Grain: hotGrain}
-	pages, err := hot.Find(ctx, kernel.Live(), pids, look)
+	look := hotness.Config{For: min(a.o.Config.Period/4, 500*time.Millisecond), Sources: []string{hotness.Samples}, Grain: hotGrain}
+	pages, err := hotness.Find(ctx, kernel.Live(), pids, look)
 	if err != nil {
 		a.o.Log.Debug("which pages are hot is not known: they move in the order of their addresses", "error", err)
 		return nil, err

@@ -7,13 +7,13 @@ import (
 	"homenode/internal/kernel"
 	names "homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/migrate"
+	"homenode/internal/owner/affinity"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/owner/containerd"
+	"homenode/internal/owner/dispatch"
 	"homenode/internal/owner/docker"
 	"homenode/internal/owner/resctrl"
-	"homenode/internal/owner/route"
 	"homenode/internal/owner/systemd"
-	"homenode/internal/owner/threads"
 )
 
 // DefaultDockerMemory outlives a boot, as what Docker is asked for does.
@@ -69,9 +69,9 @@ func withManagers(cfg cgroup.Config, runtimes Runtimes, cgroups *cgroup.Applier)
 	if err != nil {
 		return nil, err
 	}
-	router, err := route.New(kernel.Live(), route.Config{
+	router, err := dispatch.New(kernel.Live(), dispatch.Config{
 		Direct: cfg.DirectOwners, Cgroups: cgroups,
-		Managers: map[string]route.Manager{names.Systemd: units, names.Docker: dockers, names.Containerd: tasks},
+		Managers: map[string]dispatch.Manager{names.Systemd: units, names.Docker: dockers, names.Containerd: tasks},
 	})
 	if err != nil {
 		return nil, err
@@ -97,5 +97,5 @@ func withThreads(directOwners []string, next journal.Link, why error) (journal.L
 	if err != nil {
 		return nil, err
 	}
-	return threads.New(kernel.Live(), groups, nil)
+	return affinity.New(kernel.Live(), groups, nil)
 }

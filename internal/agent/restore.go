@@ -13,7 +13,7 @@ import (
 
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/hot"
+	"homenode/internal/kernel/hotness"
 	"homenode/internal/owner/cgroup"
 )
 
@@ -25,7 +25,7 @@ func (a *Agent) recover(ctx context.Context) error {
 	if err != nil { // the loop does not depend on it, and the next start tries again
 		a.o.Log.Error("thaw what an earlier homenode left frozen", "error", err)
 	}
-	if n, err := hot.CleanLeft(kernel.Live()); err != nil {
+	if n, err := hotness.CleanLeft(kernel.Live()); err != nil {
 		a.o.Log.Error("switch off what a search for hot pages left on", "error", err)
 	} else if n > 0 {
 		a.o.Log.Info("switched off what a search for hot pages left on", "kdamonds", n)
@@ -100,7 +100,7 @@ func (a *Agent) putSettingsBack() error {
 // running agent holds the lock: the error names it.
 func Restore(ctx context.Context, stateDir string, directOwners []string, runtimes Runtimes) ([]journal.Restored, error) {
 	thawed, err := cgroup.ThawLeft(ctx, kernel.Live(), stateDir)
-	_, err1 := hot.CleanLeft(kernel.Live())
+	_, err1 := hotness.CleanLeft(kernel.Live())
 	restored, err2 := restoreSettings(ctx, stateDir, directOwners, runtimes)
 	return append(thawed, restored...), errors.Join(err, err1, err2)
 }

@@ -5,7 +5,7 @@ package bench
 import (
 	"fmt"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/set"
 )
@@ -22,8 +22,8 @@ func planBandwidth(b *bench) plan {
 			pl.have++
 			return
 		}
-		job := probe.Job{Length: lengthRate, Warm: settle}
-		if err := b.addReaders(&job, to, cpus, probe.Thread{Work: probe.Read}); err != nil {
+		job := membench.Job{Length: lengthRate, Warm: settle}
+		if err := b.addReaders(&job, to, cpus, membench.Thread{Work: membench.Read}); err != nil {
 			pl.skipped = append(pl.skipped, profile.Skipped{Part: profile.Bandwidth, What: p.what, Why: err.Error()})
 			return
 		}

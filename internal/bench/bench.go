@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/machine"
 	"homenode/internal/profile"
 	"homenode/internal/set"
@@ -26,14 +26,14 @@ var (
 	errSave = errors.New("save profile")
 )
 
-// Prober does small measured pieces of work: kernel/probe's, or a test's.
+// Prober does small measured pieces of work: kernel/membench's, or a test's.
 type Prober interface {
-	Run(context.Context, probe.Job) (probe.Result, error)
-	Move(context.Context, probe.Move) (probe.Moved, error)
+	Run(context.Context, membench.Job) (membench.Result, error)
+	Move(context.Context, membench.Move) (membench.Moved, error)
 	// Free is the memory of a node that can be used without anything being evicted.
 	Free(node int) (unit.Bytes, error)
-	Conditions() (probe.Conditions, error)
-	Clock() probe.Clock
+	Conditions() (membench.Conditions, error)
+	Clock() membench.Clock
 }
 
 // Options say what to measure, and what of the machine may be used for it.
@@ -110,7 +110,7 @@ func Measure(ctx context.Context, p Prober, o Options, prior profile.Profile) (p
 }
 
 // begin takes over what prior has, if it is of this machine, program and clock.
-func (b *bench) begin(prior profile.Profile, c probe.Conditions, unread error) error {
+func (b *bench) begin(prior profile.Profile, c membench.Conditions, unread error) error {
 	clock := b.prober.Clock()
 	b.huge, b.guest, b.how = c.HugeAllowed.Or(false), c.Hypervisor != "" || clock.How() == unit.HowModelled, clock.How()
 	b.cost, b.made = newCosts(), made{}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -36,15 +36,15 @@ const moveWeight = 2
 type made map[madeBuffer]bool
 
 type madeBuffer struct {
-	probe.Buffer
+	membench.Buffer
 	ordinal int  // of those of one job that are alike
 	cycle   bool // the chase's
 }
 
 // add is a job's size, with the buffers that are new.
-func (m made) add(j probe.Job) size {
+func (m made) add(j membench.Job) size {
 	s := size{nominal: j.Length + j.Warm}
-	alike := map[probe.Buffer]int{}
+	alike := map[membench.Buffer]int{}
 	set := func(k madeBuffer, weight float64) {
 		if !m[k] {
 			s.bytes += weight * float64(k.Bytes)
@@ -52,13 +52,13 @@ func (m made) add(j probe.Job) size {
 		}
 	}
 	for i, b := range j.Buffers {
-		if b.Policy != probe.Local {
+		if b.Policy != membench.Local {
 			b.TouchCPU = 0 // it decides nothing
 		}
 		k := madeBuffer{Buffer: b, ordinal: alike[b]}
 		alike[b]++
 		set(k, 1)
-		if slices.ContainsFunc(j.Threads, func(t probe.Thread) bool { return t.Buffer == i && t.Work == probe.Chase }) {
+		if slices.ContainsFunc(j.Threads, func(t membench.Thread) bool { return t.Buffer == i && t.Work == membench.Chase }) {
 			k.cycle = true
 			set(k, chaseWeight-1)
 		}
@@ -67,7 +67,7 @@ func (m made) add(j probe.Job) size {
 }
 
 // jobSize is a job's size, with the buffers that are new, and its laps.
-func (b *bench) jobSize(m made, j probe.Job) size {
+func (b *bench) jobSize(m made, j membench.Job) size {
 	s := m.add(j)
 	s.nominal += b.lapsOf(j)
 	return s
@@ -75,10 +75,10 @@ func (b *bench) jobSize(m made, j probe.Job) size {
 
 // lapsOf is about what the laps before a measurement take: as often as a set is
 // larger than the cache, a load misses.
-func (b *bench) lapsOf(j probe.Job) time.Duration {
+func (b *bench) lapsOf(j membench.Job) time.Duration {
 	most := time.Duration(0)
 	for _, t := range j.Threads {
-		if t.Work == probe.Chase {
+		if t.Work == membench.Chase {
 			ws := j.Buffers[t.Buffer].Bytes
 			misses := min(1, float64(ws)/float64(b.llc()))
 			most = max(most, time.Duration(misses*float64(j.Laps)*float64(b.lap(ws))))
@@ -87,7 +87,7 @@ func (b *bench) lapsOf(j probe.Job) time.Duration {
 	return most
 }
 
-func moveSize(m probe.Move) size { return size{bytes: moveWeight * float64(m.Bytes)} }
+func moveSize(m membench.Move) size { return size{bytes: moveWeight * float64(m.Bytes)} }
 
 // costs learns what jobs take beyond their nominal time: a line, so much a job and
 // so much a byte, fitted by least squares over all jobs so far. Before the first it

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -49,10 +49,10 @@ func TestBudgetTooSmallForAPart(t *testing.T) {
 
 // Setting a buffer up is charged once, as it is done.
 func TestSetUpIsChargedOnce(t *testing.T) {
-	buffer := probe.Buffer{Bytes: unit.GiB, Policy: probe.Bind, Nodes: set.FromNodes(1)}
-	job := probe.Job{Buffers: []probe.Buffer{buffer}, Threads: []probe.Thread{{Work: probe.Read}}, Length: time.Second}
+	buffer := membench.Buffer{Bytes: unit.GiB, Policy: membench.Bind, Nodes: set.FromNodes(1)}
+	job := membench.Job{Buffers: []membench.Buffer{buffer}, Threads: []membench.Thread{{Work: membench.Read}}, Length: time.Second}
 	b := &bench{cost: newCosts(), made: made{}}
-	p := plan{blocks: [][]piece{{{jobs: []probe.Job{job}}, {jobs: []probe.Job{job}}}}}
+	p := plan{blocks: [][]piece{{{jobs: []membench.Job{job}}, {jobs: []membench.Job{job}}}}}
 	once, all := b.cost.of(size{time.Second, float64(unit.GiB)}), b.estimate(3, p)
 	if again := b.cost.of(size{nominal: time.Second}); all != once+5*again {
 		t.Errorf("six runs are estimated at %v, the first at %v, each other at %v", all, once, again)
@@ -61,7 +61,7 @@ func TestSetUpIsChargedOnce(t *testing.T) {
 	if b.estimate(3, p) >= all {
 		t.Error("a buffer that was set up is charged again")
 	}
-	job.Threads[0].Work = probe.Chase
+	job.Threads[0].Work = membench.Chase
 	if s := b.made.add(job); s.bytes != (chaseWeight-1)*float64(unit.GiB) {
 		t.Errorf("the cycle in it costs %g", s.bytes)
 	}

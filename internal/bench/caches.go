@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -100,12 +100,12 @@ func (b *bench) memoryStep() (profile.SizeFigure, bool) {
 	return last, last.Known() && last.Bytes >= leastMemory
 }
 
-func (b *bench) draws(cpu, node int, ws unit.Bytes) []probe.Job {
+func (b *bench) draws(cpu, node int, ws unit.Bytes) []membench.Job {
 	job := b.chase(cpu, node, ws)
 	if !b.small(ws) || ws > drawsBelow {
 		return jobs(job)
 	}
-	var all []probe.Job
+	var all []membench.Job
 	for i := range unit.Bytes(scanDraws) {
 		// Of a size of its own, a line less each: a prober may keep buffers, and give the
 		// same pages to a job that looks the same.

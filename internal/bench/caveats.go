@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -30,13 +30,13 @@ const (
 
 // watch gathers what decides how far figures can be trusted.
 type watch struct {
-	first  probe.Conditions
+	first  membench.Conditions
 	unread error            // why some of them are unknown
 	prior  []profile.Caveat // of parts measured before; they are named
 	parts  []profile.Part   // measured now, so far
 
 	at     time.Time // the current part's begin
-	before probe.Conditions
+	before membench.Conditions
 	own    time.Duration // at most what our threads ran in this part
 
 	asked, cycles bool // cycles were asked for, and came
@@ -55,7 +55,7 @@ func (w *watch) begin(b *bench, part profile.Part) {
 // invented.
 func (w *watch) ran(took time.Duration, threads int) { w.own += took * time.Duration(threads) }
 
-func (w *watch) counted(job probe.Job, r probe.Result) {
+func (w *watch) counted(job membench.Job, r membench.Result) {
 	for i, t := range job.Threads {
 		w.asked = w.asked || t.Count
 		w.cycles = w.cycles || t.Count && r.Threads[i].Cycles.Known()
@@ -77,7 +77,7 @@ func (w *watch) end(b *bench, part profile.Part) {
 }
 
 // othersLoad is how many of a machine's CPUs others kept busy.
-func othersLoad(before, after probe.Conditions, own, wall time.Duration, cpus int) (float64, bool) {
+func othersLoad(before, after membench.Conditions, own, wall time.Duration, cpus int) (float64, bool) {
 	b0, ok0 := before.Busy.Get()
 	b1, ok1 := after.Busy.Get()
 	if !ok0 || !ok1 || wall < loadLeast {

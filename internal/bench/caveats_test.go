@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -56,7 +56,7 @@ func TestResumeKeepsCaveats(t *testing.T) {
 
 // Ticks over a tiny time are no load, and nobody uses more CPUs than there are.
 func TestOthersLoad(t *testing.T) {
-	at := func(busy time.Duration) probe.Conditions { return probe.Conditions{Busy: unit.Some(busy)} }
+	at := func(busy time.Duration) membench.Conditions { return membench.Conditions{Busy: unit.Some(busy)} }
 	for _, c := range []struct {
 		busy, own, wall time.Duration
 		want            float64

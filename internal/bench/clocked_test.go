@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -15,7 +15,7 @@ import (
 // halting is a machine whose threads stand still for half of the time.
 type halting struct{ *fake }
 
-func (h halting) Run(ctx context.Context, j probe.Job) (probe.Result, error) {
+func (h halting) Run(ctx context.Context, j membench.Job) (membench.Result, error) {
 	r, err := h.fake.Run(ctx, j)
 	for i := range r.Threads {
 		r.Threads[i].Quiet = r.Threads[i].Elapsed / 2
@@ -40,7 +40,7 @@ func TestRatesAreOfAllTheTime(t *testing.T) {
 		last := p.Loaded[0].Points[len(pauses)-1]
 		near(t, how.String()+" loaded bandwidth", last.Bandwidth, want, 0.1)
 	}
-	if pace(probe.ThreadResult{Elapsed: time.Second}) != time.Second {
+	if pace(membench.ThreadResult{Elapsed: time.Second}) != time.Second {
 		t.Error("without batches a pace is of all the time")
 	}
 }

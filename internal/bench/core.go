@@ -5,7 +5,7 @@ package bench
 import (
 	"fmt"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -37,16 +37,16 @@ func planCore(b *bench) plan {
 }
 
 // transferJob has the lines on the reader's node.
-func (b *bench) transferJob(c couple) (probe.Job, error) {
+func (b *bench) transferJob(c couple) (membench.Job, error) {
 	node, err := b.roomNear(c.cpus[0], transferBytes)
 	if err != nil {
-		return probe.Job{}, err
+		return membench.Job{}, err
 	}
 	buffer := b.bound(node, c.cpus[0], transferBytes)
 	buffer.Huge = false
-	return probe.Job{
-		Buffers: []probe.Buffer{buffer},
-		Threads: []probe.Thread{{CPU: c.cpus[0], Work: probe.Transfer, Owner: c.cpus[1], Count: true}},
+	return membench.Job{
+		Buffers: []membench.Buffer{buffer},
+		Threads: []membench.Thread{{CPU: c.cpus[0], Work: membench.Transfer, Owner: c.cpus[1], Count: true}},
 		Length:  lengthMin, Warm: settleChase,
 	}, nil
 }

@@ -10,6 +10,6 @@
 // measured again. Sizes are relative to the last-level cache, which is why caches
 // come first. Pure: the prober does the work, Options.Now tells the time.
 //
-// It is NOT for: touching the machine (kernel/probe), the form of the result
+// It is NOT for: touching the machine (kernel/membench), the form of the result
 // (profile), or showing it (report/profile).
 package bench

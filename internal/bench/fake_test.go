@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/machine"
 	"homenode/internal/profile"
 	"homenode/internal/set"
@@ -65,7 +65,7 @@ type fake struct {
 	setup      time.Duration // of each job
 	perMiB     time.Duration
 	free       map[int]unit.Bytes // where not 1 GiB
-	cond       probe.Conditions
+	cond       membench.Conditions
 	others     float64 // CPUs that others use
 	ownBusy    time.Duration
 	how        unit.Source
@@ -78,7 +78,7 @@ type fake struct {
 func newFake() *fake {
 	return &fake{
 		m: fakeMachine(), now: time.Unix(1e9, 0).UTC(), rng: rand.New(rand.NewPCG(1, 1)), setup: 10 * time.Millisecond, how: unit.HowMeasured,
-		cond: probe.Conditions{CPUModel: "Fake 1", Governor: "performance", Busy: unit.Some(time.Hour), Throttled: unit.Some[uint64](3), Balancing: unit.Some(false), HugeAllowed: unit.Some(true)},
+		cond: membench.Conditions{CPUModel: "Fake 1", Governor: "performance", Busy: unit.Some(time.Hour), Throttled: unit.Some[uint64](3), Balancing: unit.Some(false), HugeAllowed: unit.Some(true)},
 	}
 }
 
@@ -88,7 +88,7 @@ func (fakeClock) Now(int) time.Duration { return 0 }
 func (fakeClock) Name() string          { return "fake clock" }
 func (c fakeClock) How() unit.Source    { return c.how }
 
-func (f *fake) Clock() probe.Clock { return fakeClock{f.how} }
+func (f *fake) Clock() membench.Clock { return fakeClock{f.how} }
 
 func (f *fake) Free(node int) (unit.Bytes, error) {
 	if free, ok := f.free[node]; ok {
@@ -97,7 +97,7 @@ func (f *fake) Free(node int) (unit.Bytes, error) {
 	return unit.GiB, nil
 }
 
-func (f *fake) Conditions() (probe.Conditions, error) {
+func (f *fake) Conditions() (membench.Conditions, error) {
 	c := f.cond
 	if busy, ok := c.Busy.Get(); ok {
 		c.Busy = unit.Some(busy + f.ownBusy)
@@ -117,29 +117,29 @@ func (f *fake) spend(d time.Duration, threads int, what string) {
 
 var errTooOld = errors.New("place memory: the kernel is older than 6.9")
 
-func (f *fake) Run(ctx context.Context, j probe.Job) (probe.Result, error) {
+func (f *fake) Run(ctx context.Context, j membench.Job) (membench.Result, error) {
 	if err := ctx.Err(); err != nil {
-		return probe.Result{}, err
+		return membench.Result{}, err
 	}
 	var bytes unit.Bytes
 	for _, b := range j.Buffers {
 		bytes += b.Bytes
-		if b.Policy == probe.WeightedInterleave {
-			return probe.Result{}, errTooOld
+		if b.Policy == membench.WeightedInterleave {
+			return membench.Result{}, errTooOld
 		}
 	}
 	f.spend(f.setup+j.Length+j.Warm+f.perMiB*time.Duration(bytes/unit.MiB), threadsOf(j), fmt.Sprint(inPages(j.Buffers), j.Threads))
 	if ctx.Err() != nil {
-		return probe.Result{}, ctx.Err()
+		return membench.Result{}, ctx.Err()
 	}
 	rates, use := f.rates(j)
-	var r probe.Result
+	var r membench.Result
 	for i, t := range j.Threads {
 		var ns float64
 		switch t.Work {
-		case probe.Chase:
+		case membench.Chase:
 			ns = f.chase(j, i, use)
-		case probe.Transfer:
+		case membench.Transfer:
 			ns = f.transfer(t)
 		default:
 			ns = 64e9 / rates[i]
@@ -151,7 +151,7 @@ func (f *fake) Run(ctx context.Context, j probe.Job) (probe.Result, error) {
 }
 
 // inPages makes the places of a repeat, and repeats in other places, look alike.
-func inPages(buffers []probe.Buffer) []probe.Buffer {
+func inPages(buffers []membench.Buffer) []membench.Buffer {
 	all := slices.Clone(buffers)
 	for i, b := range all {
 		all[i].Bytes = (b.Bytes + pageSize - 1) / pageSize * pageSize
@@ -159,9 +159,9 @@ func inPages(buffers []probe.Buffer) []probe.Buffer {
 	return all
 }
 
-func (f *fake) result(t probe.Thread, ns float64, length time.Duration) probe.ThreadResult {
+func (f *fake) result(t membench.Thread, ns float64, length time.Duration) membench.ThreadResult {
 	ops := uint64(float64(length) / ns)
-	r := probe.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: length}
+	r := membench.ThreadResult{Ops: ops, Bytes: 64 * ops, Elapsed: length}
 	if t.Count && !f.noCounters {
 		n := float64(ops)
 		r.Cycles, r.L2Misses, r.LLCMisses = unit.Some(float64(length)*fakeCycles), unit.Some(n), unit.Some(n/2)
@@ -171,12 +171,12 @@ func (f *fake) result(t probe.Thread, ns float64, length time.Duration) probe.Th
 }
 
 // nodes of a buffer's pages.
-func (f *fake) nodes(b probe.Buffer) []int {
-	if b.Policy == probe.Local {
+func (f *fake) nodes(b membench.Buffer) []int {
+	if b.Policy == membench.Local {
 		node, _ := f.m.NodeOf(b.TouchCPU)
 		return []int{node}
 	}
-	if b.Policy == probe.Preferred || b.Policy == probe.PreferredMany {
+	if b.Policy == membench.Preferred || b.Policy == membench.PreferredMany {
 		return b.Nodes.IDs()[:1]
 	}
 	return b.Nodes.IDs()
@@ -184,12 +184,12 @@ func (f *fake) nodes(b probe.Buffer) []int {
 
 // rates are what streams get: what they can take, less where links or controllers
 // are too slow for all; use is how much of each controller is used.
-func (f *fake) rates(j probe.Job) (rates []float64, use map[int]float64) {
+func (f *fake) rates(j membench.Job) (rates []float64, use map[int]float64) {
 	rates, use = make([]float64, len(j.Threads)), map[int]float64{}
 	link := map[[2]int]float64{}
 	each := func(do func(i, from, to int, share float64)) {
 		for i, t := range j.Threads {
-			if t.Work == probe.Chase || t.Work == probe.Transfer {
+			if t.Work == membench.Chase || t.Work == membench.Transfer {
 				continue
 			}
 			from, _ := f.m.NodeOf(t.CPU)
@@ -221,12 +221,12 @@ func (f *fake) rates(j probe.Job) (rates []float64, use map[int]float64) {
 }
 
 // chase is by working set; chases of one node share its last-level cache.
-func (f *fake) chase(j probe.Job, i int, use map[int]float64) float64 {
+func (f *fake) chase(j membench.Job, i int, use map[int]float64) float64 {
 	t := j.Threads[i]
 	own, _ := f.m.NodeOf(t.CPU)
 	together := unit.Bytes(0)
 	for _, other := range j.Threads {
-		if node, _ := f.m.NodeOf(other.CPU); node == own && other.Work == probe.Chase {
+		if node, _ := f.m.NodeOf(other.CPU); node == own && other.Work == membench.Chase {
 			together += j.Buffers[other.Buffer].Bytes
 		}
 	}
@@ -247,7 +247,7 @@ func (f *fake) chase(j probe.Job, i int, use map[int]float64) float64 {
 	return sum
 }
 
-func (f *fake) transfer(t probe.Thread) float64 {
+func (f *fake) transfer(t membench.Thread) float64 {
 	a, _ := f.m.CPU(t.CPU)
 	b, _ := f.m.CPU(t.Owner)
 	return fakeTransfer(apartOf(f.m, a, b))
@@ -257,7 +257,7 @@ func fakeTransfer(a apart) float64 {
 	return map[profile.Level]float64{profile.SameCore: 8, profile.SameLLC: 48, profile.Between: 5 * float64(a.distance.Or(0))}[a.level]
 }
 
-func (f *fake) Move(ctx context.Context, m probe.Move) (probe.Moved, error) {
+func (f *fake) Move(ctx context.Context, m membench.Move) (membench.Moved, error) {
 	size := f.m.PageSize.Or(pageSize)
 	if m.Huge {
 		size = hugePage
@@ -265,7 +265,7 @@ func (f *fake) Move(ctx context.Context, m probe.Move) (probe.Moved, error) {
 	pages := int(m.Bytes / size)
 	took := time.Duration(pages) * fakePage
 	f.spend(f.setup+took, 1, fmt.Sprint(m))
-	return probe.Moved{Pages: pages, Size: size, Elapsed: took}, ctx.Err()
+	return membench.Moved{Pages: pages, Size: size, Elapsed: took}, ctx.Err()
 }
 
 // options are for a fake.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/set"
 )
@@ -74,15 +74,15 @@ func readLoaded(out outcome) ([]float64, error) {
 	return append(v, rate), err
 }
 
-func (b *bench) loadedJob(c curve, pause int) (probe.Job, error) {
+func (b *bench) loadedJob(c curve, pause int) (membench.Job, error) {
 	ws, err := b.far(c.to)
 	if err != nil {
-		return probe.Job{}, err
+		return membench.Job{}, err
 	}
 	job := b.chase(c.cpu, c.to, ws)
 	job.Warm = settle
 	for _, r := range c.readers {
-		if err := b.addReaders(&job, r.node, r.cpus, probe.Thread{Work: probe.Read, Pause: pause}); err != nil {
+		if err := b.addReaders(&job, r.node, r.cpus, membench.Thread{Work: membench.Read, Pause: pause}); err != nil {
 			return job, err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -17,10 +17,10 @@ import (
 // cramped has room for everything but large buffers, whatever Free says.
 type cramped struct{ *fake }
 
-func (c cramped) Run(ctx context.Context, j probe.Job) (probe.Result, error) {
+func (c cramped) Run(ctx context.Context, j membench.Job) (membench.Result, error) {
 	for _, b := range j.Buffers {
 		if b.Bytes >= 64*unit.MiB {
-			return probe.Result{}, errors.New("map buffer 0: cannot allocate memory")
+			return membench.Result{}, errors.New("map buffer 0: cannot allocate memory")
 		}
 	}
 	return c.fake.Run(ctx, j)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -58,7 +58,7 @@ func planMigration(b *bench) plan {
 }
 
 // readMove gives ns a page, bytes/s, and the bytes of a page.
-func readMove(m probe.Moved, size unit.Bytes) ([]float64, error) {
+func readMove(m membench.Moved, size unit.Bytes) ([]float64, error) {
 	switch {
 	case m.Pages <= 0 || m.Elapsed <= 0:
 		return nil, fmt.Errorf("no page was moved, %d failed", m.Failed)
@@ -109,7 +109,7 @@ func (b *bench) kinds() []bool {
 
 // move is 4096 small pages (fewer where they are larger) or 32 huge ones; a quarter of that where time is a
 // model's, which is some fifty times slower.
-func (b *bench) move(c moveCase) (probe.Move, error) {
+func (b *bench) move(c moveCase) (membench.Move, error) {
 	bytes := 16 * unit.MiB
 	if c.huge {
 		bytes = 64 * unit.MiB
@@ -119,12 +119,12 @@ func (b *bench) move(c moveCase) (probe.Move, error) {
 	}
 	for _, node := range []int{c.from, c.to} {
 		if _, err := b.room(node, bytes, bytes); err != nil {
-			return probe.Move{}, err
+			return membench.Move{}, err
 		}
 	}
 	cpu, ok := b.nearCPU(c.from)
 	if !ok {
-		return probe.Move{}, errors.New("no CPU may be used")
+		return membench.Move{}, errors.New("no CPU may be used")
 	}
-	return probe.Move{From: c.from, To: c.to, Bytes: bytes, Huge: c.huge, CPU: cpu}, nil
+	return membench.Move{From: c.from, To: c.to, Bytes: bytes, Huge: c.huge, CPU: cpu}, nil
 }

@@ -5,7 +5,7 @@ package bench
 import (
 	"fmt"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 )
 
@@ -20,7 +20,7 @@ func planMixes(b *bench) plan {
 	got := figuresOf(&b.profile.Mixes, mixKey, mixed)
 	for _, mix := range mixed {
 		o.offer(fmt.Sprintf("%d:%d", mix[0], mix[1]), got.has(mix), func() (piece, error) {
-			job, err := b.everyHome(probe.Thread{Work: probe.Mixed, Reads: mix[0], Writes: mix[1]})
+			job, err := b.everyHome(membench.Thread{Work: membench.Mixed, Reads: mix[0], Writes: mix[1]})
 			return piece{jobs: jobs(job), read: readRate, keep: func(c [][]float64) {
 				got.put(profile.Mix{Reads: mix[0], Writes: mix[1], Figure: profile.FigureOf(c[0])})
 			}}, err
@@ -30,8 +30,8 @@ func planMixes(b *bench) plan {
 }
 
 // everyHome has all CPUs work on memory of their own node.
-func (b *bench) everyHome(t probe.Thread) (probe.Job, error) {
-	job := probe.Job{Length: lengthRate, Warm: settle}
+func (b *bench) everyHome(t membench.Thread) (membench.Job, error) {
+	job := membench.Job{Length: lengthRate, Warm: settle}
 	for _, node := range b.rows() {
 		home, ok := b.home(node)
 		if !ok {
@@ -44,4 +44,4 @@ func (b *bench) everyHome(t probe.Thread) (probe.Job, error) {
 	return job, nil
 }
 
-func jobs(j ...probe.Job) []probe.Job { return j }
+func jobs(j ...membench.Job) []membench.Job { return j }

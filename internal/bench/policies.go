@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -15,12 +15,12 @@ import (
 // policy is one way of placing the memory of a program.
 type policy struct {
 	name  string
-	mode  probe.Policy
+	mode  membench.Policy
 	nodes set.NodeSet
 }
 
 // works are what is done with it, as numademo does.
-var works = []probe.Work{probe.Read, probe.Write, probe.Copy, probe.Chase}
+var works = []membench.Work{membench.Read, membench.Write, membench.Copy, membench.Chase}
 
 func rowKey(r profile.PolicyRow) [2]string { return [2]string{r.Policy, r.Work} }
 
@@ -59,14 +59,14 @@ func planPolicies(b *bench) plan {
 	return pl
 }
 
-func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, got figures[profile.PolicyRow, [2]string]) piece {
+func (b *bench) policyPiece(p policy, w membench.Work, cpu int, bytes unit.Bytes, got figures[profile.PolicyRow, [2]string]) piece {
 	row := profile.PolicyRow{Policy: p.name, Work: string(w), CPU: cpu, Unit: "bytes/s"}
 	job := b.chase(cpu, 0, bytes)
 	job.Buffers[0].Policy, job.Buffers[0].Nodes = p.mode, p.nodes
 	job.Buffers[0].Huge = job.Buffers[0].Huge && p.hugeEnough(w, bytes)
 	job.Threads[0].Work = w
 	read := readRate
-	if w == probe.Chase {
+	if w == membench.Chase {
 		row.Unit, read = "ns", readChase
 	} else {
 		job.Length, job.Warm = lengthRate, settle
@@ -80,7 +80,7 @@ func (b *bench) policyPiece(p policy, w probe.Work, cpu int, bytes unit.Bytes, g
 	return piece{
 		what: p.name + ", " + string(w), jobs: jobs(job), read: read,
 		keep: func(v [][]float64) {
-			if w == probe.Chase {
+			if w == membench.Chase {
 				keep(timed(v[0], v[1]))
 				return
 			}
@@ -98,10 +98,10 @@ const spreadHuge = 64
 // is done between two looks at the clock. Huge pages make a stream change nodes
 // every 2 MiB, and the median of its batches shows one of them; of a few MiB there
 // is a huge page for each node, if that.
-func (p policy) hugeEnough(w probe.Work, bytes unit.Bytes) bool {
+func (p policy) hugeEnough(w membench.Work, bytes unit.Bytes) bool {
 	switch p.mode {
-	case probe.Interleave, probe.WeightedInterleave, probe.PreferredMany:
-		return w == probe.Chase && bytes >= spreadHuge*hugePage*unit.Bytes(p.nodes.Len())
+	case membench.Interleave, membench.WeightedInterleave, membench.PreferredMany:
+		return w == membench.Chase && bytes >= spreadHuge*hugePage*unit.Bytes(p.nodes.Len())
 	}
 	return true
 }
@@ -109,7 +109,7 @@ func (p policy) hugeEnough(w probe.Work, bytes unit.Bytes) bool {
 // policies are what a program on a node can be given.
 func (b *bench) policies(node int) []policy {
 	has := b.chosen(b.m.NodesWithMemory())
-	all := []policy{{"local", probe.Local, set.NodeSet{}}}
+	all := []policy{{"local", membench.Local, set.NodeSet{}}}
 	if !has.Has(node) {
 		all = nil // local would be another node's
 	}
@@ -118,19 +118,19 @@ func (b *bench) policies(node int) []policy {
 		if !has.Has(id) || id == node {
 			continue
 		}
-		all = append(all, policy{fmt.Sprintf("bind %d", id), probe.Bind, set.FromNodes(id)})
+		all = append(all, policy{fmt.Sprintf("bind %d", id), membench.Bind, set.FromNodes(id)})
 		far, others = id, others.With(id)
 	}
 	if far < 0 || has.Len() < 2 {
 		return all
 	}
-	several := func(mode probe.Policy, nodes set.NodeSet) {
+	several := func(mode membench.Policy, nodes set.NodeSet) {
 		all = append(all, policy{fmt.Sprintf("%s %s", mode, nodes), mode, nodes})
 	}
-	several(probe.Interleave, has)
-	several(probe.Preferred, set.FromNodes(far))
-	several(probe.PreferredMany, others)
-	several(probe.WeightedInterleave, has)
+	several(membench.Interleave, has)
+	several(membench.Preferred, set.FromNodes(far))
+	several(membench.PreferredMany, others)
+	several(membench.WeightedInterleave, has)
 	return all
 }
 
@@ -156,7 +156,7 @@ func (b *bench) against() {
 	rows := slices.Clone(b.profile.Policies)
 	local := map[string]float64{}
 	for _, r := range rows {
-		if v, ok := r.Median.Get(); ok && r.Policy == string(probe.Local) {
+		if v, ok := r.Median.Get(); ok && r.Policy == string(membench.Local) {
 			local[r.Work] = v
 		}
 	}
@@ -167,7 +167,7 @@ func (b *bench) against() {
 			continue
 		}
 		rows[i].Against = unit.Some(v / base)
-		if r.Work == string(probe.Chase) { // less is better
+		if r.Work == string(membench.Chase) { // less is better
 			rows[i].Against = unit.Some(base / v)
 		}
 	}

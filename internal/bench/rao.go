@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -68,7 +68,7 @@ func planRao(b *bench) plan {
 	got := figuresOf(&b.profile.Rao, cellKey, order)
 	for _, c := range order {
 		o.offer(c.String(), got.has(c), func() (piece, error) {
-			again := func(repeat int) []probe.Job { return b.raoJobs(c, nodes, repeat) }
+			again := func(repeat int) []membench.Job { return b.raoJobs(c, nodes, repeat) }
 			return piece{jobs: again(0), again: again, read: readRao, keep: func(v [][]float64) { got.put(raoCell(c, v)) }}, b.raoRoom(c, nodes)
 		})
 	}
@@ -172,11 +172,11 @@ func (b *bench) raoRoom(c cell, nodes []int) error {
 }
 
 // raoJobs are one, or one for each place of a repeat.
-func (b *bench) raoJobs(c cell, nodes []int, repeat int) []probe.Job {
+func (b *bench) raoJobs(c cell, nodes []int, repeat int) []membench.Job {
 	if !b.small(c.ws) || c.ws > raoDrawn*b.llc() {
 		return jobs(b.raoJob(c, nodes, 0))
 	}
-	var all []probe.Job
+	var all []membench.Job
 	for i := range raoDraws {
 		all = append(all, b.raoJob(c, nodes, (repeat*raoDraws+i)%raoPlaces))
 	}
@@ -185,9 +185,9 @@ func (b *bench) raoJobs(c cell, nodes []int, repeat int) []probe.Job {
 
 // raoJob gives each thread its CPU and its buffer, which is so many lines smaller
 // than the cell's working set: another place (draws).
-func (b *bench) raoJob(c cell, nodes []int, place int) probe.Job {
+func (b *bench) raoJob(c cell, nodes []int, place int) membench.Job {
 	used := b.raoUsed(c, nodes)
-	job := probe.Job{Length: b.lengthFor(c.ws), Warm: settleChase}
+	job := membench.Job{Length: b.lengthFor(c.ws), Warm: settleChase}
 	switch {
 	case c.ws <= b.llc()/2:
 		job.Laps = raoFill
@@ -196,14 +196,14 @@ func (b *bench) raoJob(c cell, nodes []int, place int) probe.Job {
 	}
 	for i, cpu := range b.raoCPUs(c, used) {
 		job.Buffers = append(job.Buffers, b.bound(b.memoryOf(c, cpu, used), cpu, c.ws-unit.Bytes(place)*line))
-		job.Threads = append(job.Threads, probe.Thread{CPU: cpu, Work: probe.Chase, Buffer: i, Count: true})
+		job.Threads = append(job.Threads, membench.Thread{CPU: cpu, Work: membench.Chase, Buffer: i, Count: true})
 	}
 	b.share(&job, c, used[0])
 	return job
 }
 
 // share adds the region that all threads add to.
-func (b *bench) share(job *probe.Job, c cell, node int) {
+func (b *bench) share(job *membench.Job, c cell, node int) {
 	if c.sharing == 0 {
 		return
 	}
@@ -277,7 +277,7 @@ func readRao(out outcome) ([]float64, error) {
 }
 
 // raoPerOp adds the threads of one job up.
-func raoPerOp(r probe.Result) ([]float64, error) {
+func raoPerOp(r membench.Result) ([]float64, error) {
 	var ns, ops float64
 	var cycles, l2, llc, requests, critical float64
 	for _, t := range r.Threads {

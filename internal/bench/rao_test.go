@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -73,15 +73,15 @@ func TestDecisionRaoPlaces(t *testing.T) {
 func TestDecisionHugeEnough(t *testing.T) {
 	two := set.FromNodes(0, 2)
 	for _, c := range []struct {
-		mode  probe.Policy
-		work  probe.Work
+		mode  membench.Policy
+		work  membench.Work
 		bytes unit.Bytes
 		want  bool
 	}{
-		{probe.Local, probe.Read, unit.MiB, true}, {probe.Bind, probe.Chase, unit.MiB, true}, {probe.Preferred, probe.Chase, unit.MiB, true},
-		{probe.Interleave, probe.Chase, 4 * unit.MiB, false}, {probe.Interleave, probe.Chase, 256*unit.MiB - 1, false},
-		{probe.Interleave, probe.Chase, 256 * unit.MiB, true}, {probe.Interleave, probe.Read, unit.GiB, false},
-		{probe.WeightedInterleave, probe.Chase, 4 * unit.MiB, false}, {probe.PreferredMany, probe.Copy, 4 * unit.MiB, false},
+		{membench.Local, membench.Read, unit.MiB, true}, {membench.Bind, membench.Chase, unit.MiB, true}, {membench.Preferred, membench.Chase, unit.MiB, true},
+		{membench.Interleave, membench.Chase, 4 * unit.MiB, false}, {membench.Interleave, membench.Chase, 256*unit.MiB - 1, false},
+		{membench.Interleave, membench.Chase, 256 * unit.MiB, true}, {membench.Interleave, membench.Read, unit.GiB, false},
+		{membench.WeightedInterleave, membench.Chase, 4 * unit.MiB, false}, {membench.PreferredMany, membench.Copy, 4 * unit.MiB, false},
 	} {
 		if got := (policy{"", c.mode, two}).hugeEnough(c.work, c.bytes); got != c.want {
 			t.Errorf("%s, %s, %v: %v", c.mode, c.work, c.bytes, got)
@@ -91,11 +91,11 @@ func TestDecisionHugeEnough(t *testing.T) {
 
 // A repeat of a cell is the mean of its places, each of which counts alike.
 func TestDecisionRaoPooled(t *testing.T) {
-	place := func(ops uint64, misses float64) probe.Result {
+	place := func(ops uint64, misses float64) membench.Result {
 		n := unit.Some(float64(ops))
-		return probe.Result{Threads: []probe.ThreadResult{{Ops: ops, Elapsed: 1e6, Cycles: unit.Some(2e6), L2Misses: n, LLCMisses: unit.Some(misses), Requests: n, Critical: n}}}
+		return membench.Result{Threads: []membench.ThreadResult{{Ops: ops, Elapsed: 1e6, Cycles: unit.Some(2e6), L2Misses: n, LLCMisses: unit.Some(misses), Requests: n, Critical: n}}}
 	}
-	got, err := readRao(outcome{jobs: []probe.Result{place(10000, 0), place(5000, 5000)}})
+	got, err := readRao(outcome{jobs: []membench.Result{place(10000, 0), place(5000, 5000)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestDecisionRaoPooled(t *testing.T) {
 	}
 	unknown := place(1, 0)
 	unknown.Threads[0].Cycles = unit.None[float64]()
-	if got, err = readRao(outcome{jobs: []probe.Result{place(1, 0), unknown}}); err != nil || !math.IsNaN(got[1]) || math.IsNaN(got[0]) {
+	if got, err = readRao(outcome{jobs: []membench.Result{place(1, 0), unknown}}); err != nil || !math.IsNaN(got[1]) || math.IsNaN(got[0]) {
 		t.Errorf("%v %v", got, err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/experiment"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -34,11 +34,11 @@ type plan struct {
 type piece struct {
 	what string // for Skipped: "node 0 to node 1"
 	once bool   // measured once, however many repeats: it takes long
-	jobs []probe.Job
+	jobs []membench.Job
 	// again, if not nil, makes the jobs of a repeat, counted from 0: as long as jobs,
 	// which are those of the first.
-	again func(repeat int) []probe.Job
-	move  *probe.Move
+	again func(repeat int) []membench.Job
+	move  *membench.Move
 	// read makes the columns of one repeat; NaN is unknown.
 	read func(outcome) ([]float64, error)
 	// keep puts the repeats, by column, into the profile.
@@ -49,8 +49,8 @@ type piece struct {
 
 // outcome is what the machine answered in one repeat.
 type outcome struct {
-	jobs  []probe.Result
-	moved probe.Moved
+	jobs  []membench.Result
+	moved membench.Moved
 }
 
 // blockSize is how many pieces have their repeats interleaved. More spread a drift
@@ -183,7 +183,7 @@ func (r *runner) block(ctx context.Context, pieces []piece, number int) error {
 	for i, p := range pieces {
 		left[i] = p.runs(r.repeats)
 	}
-	for _, run := range trial.Order(len(pieces), r.repeats, r.o.Seed+uint64(number)+hash(r.part)) {
+	for _, run := range experiment.Order(len(pieces), r.repeats, r.o.Seed+uint64(number)+hash(r.part)) {
 		i := run.Arm
 		if left[i] == 0 {
 			continue
@@ -296,20 +296,20 @@ func (r *runner) piece(ctx context.Context, p piece, repeat int) ([]float64, err
 // full controller are what it is about. In the lab rates are at the median pace as
 // well: its clock leaves the kernel's time out, but not what the kernel's misses
 // made the next batches wait.
-func (b *bench) clocked(j probe.Job, r probe.Result) probe.Result {
+func (b *bench) clocked(j membench.Job, r membench.Result) membench.Result {
 	if b.how == unit.HowModelled {
 		return r
 	}
 	r.Threads = slices.Clone(r.Threads)
 	for i, t := range j.Threads {
-		if t.Work != probe.Chase && t.Work != probe.Transfer {
+		if t.Work != membench.Chase && t.Work != membench.Transfer {
 			r.Threads[i].Quiet = 0
 		}
 	}
 	return r
 }
 
-func (p piece) of(repeat int) []probe.Job {
+func (p piece) of(repeat int) []membench.Job {
 	if p.again == nil {
 		return p.jobs
 	}
@@ -317,10 +317,10 @@ func (p piece) of(repeat int) []probe.Job {
 }
 
 // threadsOf is how many CPUs a job keeps busy.
-func threadsOf(j probe.Job) int {
+func threadsOf(j membench.Job) int {
 	n := len(j.Threads)
 	for _, t := range j.Threads {
-		if t.Work == probe.Transfer { // its owner's, too
+		if t.Work == membench.Transfer { // its owner's, too
 			n++
 		}
 	}

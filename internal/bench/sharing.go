@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/unit"
 )
@@ -86,7 +86,7 @@ func (b *bench) sharingSize() (unit.Bytes, error) {
 	return max(pageSize, unit.Bytes(math.Round(fillLLC*float64(size)))/pageSize*pageSize), nil
 }
 
-func (b *bench) sharingJobs(c couple, ws unit.Bytes) (alone, together probe.Job, err error) {
+func (b *bench) sharingJobs(c couple, ws unit.Bytes) (alone, together membench.Job, err error) {
 	first, err := b.roomNear(c.cpus[0], ws)
 	if err != nil {
 		return alone, together, err
@@ -98,7 +98,7 @@ func (b *bench) sharingJobs(c couple, ws unit.Bytes) (alone, together probe.Job,
 	alone = b.chase(c.cpus[0], first, ws)
 	together = b.chase(c.cpus[0], first, ws)
 	together.Buffers = append(together.Buffers, b.bound(second, c.cpus[1], ws))
-	together.Threads = append(together.Threads, probe.Thread{CPU: c.cpus[1], Work: probe.Chase, Buffer: 1})
+	together.Threads = append(together.Threads, membench.Thread{CPU: c.cpus[1], Work: membench.Chase, Buffer: 1})
 	return alone, together, nil
 }
 

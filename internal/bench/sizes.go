@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/profile"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -247,21 +247,21 @@ func (b *bench) nearCPU(node int) (int, bool) {
 }
 
 // bound is memory of one node, first touched by a CPU.
-func (b *bench) bound(node, cpu int, bytes unit.Bytes) probe.Buffer {
-	return probe.Buffer{Bytes: bytes, Policy: probe.Bind, Nodes: set.FromNodes(node), TouchCPU: cpu, Huge: b.huge}
+func (b *bench) bound(node, cpu int, bytes unit.Bytes) membench.Buffer {
+	return membench.Buffer{Bytes: bytes, Policy: membench.Bind, Nodes: set.FromNodes(node), TouchCPU: cpu, Huge: b.huge}
 }
 
 // chase is one CPU that chases over a working set on a node.
-func (b *bench) chase(cpu, node int, ws unit.Bytes) probe.Job {
-	return probe.Job{
-		Buffers: []probe.Buffer{b.bound(node, cpu, ws)},
-		Threads: []probe.Thread{{CPU: cpu, Work: probe.Chase, Count: true}},
+func (b *bench) chase(cpu, node int, ws unit.Bytes) membench.Job {
+	return membench.Job{
+		Buffers: []membench.Buffer{b.bound(node, cpu, ws)},
+		Threads: []membench.Thread{{CPU: cpu, Work: membench.Chase, Count: true}},
 		Length:  b.lengthFor(ws), Warm: b.warmFor(ws),
 	}
 }
 
 // addReaders gives a job a buffer on a node, and CPUs that read it in order.
-func (b *bench) addReaders(j *probe.Job, node int, cpus set.CPUSet, t probe.Thread) error {
+func (b *bench) addReaders(j *membench.Job, node int, cpus set.CPUSet, t membench.Thread) error {
 	if cpus.IsEmpty() {
 		return nil
 	}
@@ -282,7 +282,7 @@ var errNoOp = errors.New("no operation was finished in the time")
 
 // pace is how long a thread's ops took: without interruptions where they are known
 // and do not count (clocked).
-func pace(t probe.ThreadResult) time.Duration {
+func pace(t membench.ThreadResult) time.Duration {
 	if t.Quiet > 0 {
 		return t.Quiet
 	}
@@ -290,7 +290,7 @@ func pace(t probe.ThreadResult) time.Duration {
 }
 
 // latencyOf is ns and cycles an op of one thread.
-func latencyOf(t probe.ThreadResult) ([]float64, error) {
+func latencyOf(t membench.ThreadResult) ([]float64, error) {
 	if t.Ops == 0 || pace(t) <= 0 {
 		return nil, errNoOp
 	}
@@ -300,7 +300,7 @@ func latencyOf(t probe.ThreadResult) ([]float64, error) {
 
 // rateOf is bytes/s of threads that ran together: the sum of their rates, each over
 // its own time.
-func rateOf(threads []probe.ThreadResult) (float64, error) {
+func rateOf(threads []membench.ThreadResult) (float64, error) {
 	rate := 0.0
 	for _, t := range threads {
 		if t.Bytes == 0 || pace(t) <= 0 {

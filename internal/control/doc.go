@@ -7,8 +7,8 @@
 //	     ▲                                               │                  │         │
 //	     └───────────────────── Outcomes ◀───────────────┴──────────────────┴─────────┘
 //
-// The agent (agent), the thread agent (agent/pinner), the screen (control/host) and the
-// simulator (sim/arm) run it. They differ in their world, policy and applier, in when a
+// The agent (agent), the thread agent (agent/threadagent), the screen (control/host) and the
+// simulator (sim/runner) run it. They differ in their world, policy and applier, in when a
 // round begins, and in what they report.
 //
 // It is pure: clocks and files are those of its users. It is NOT for: choosing (policy),

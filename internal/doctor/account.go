@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -106,16 +106,16 @@ func (l look) charge(all []Finding) {
 }
 
 // contended says that a line is written by threads on several nodes (rule shared-line).
-func (l look) contended(line survey.Line) bool {
+func (l look) contended(line snapshot.Line) bool {
 	return total(line.Loads)+total(line.Stores) >= l.c.MinSamples && line.Writers >= 2 && l.samplers(line.Stores).Len() >= 2
 }
 
 // users are the workloads whose samples a line has.
-func users(line survey.Line) []survey.LineUser {
+func users(line snapshot.Line) []snapshot.LineUser {
 	if len(line.Users) > 0 {
 		return line.Users
 	}
-	return []survey.LineUser{{PID: line.PID, Workload: line.Workload, Samples: total(line.Loads) + total(line.Stores)}}
+	return []snapshot.LineUser{{PID: line.PID, Workload: line.Workload, Samples: total(line.Loads) + total(line.Stores)}}
 }
 
 // sampled is how many samples a workload has, and how many of them are of contended lines;
@@ -150,7 +150,7 @@ func (l look) lineShare(id string) float64 {
 }
 
 // lineCost is the time that is spent waiting for a line, by all who use it.
-func (l look) lineCost(line survey.Line) unit.Value[float64] {
+func (l look) lineCost(line snapshot.Line) unit.Value[float64] {
 	sum, known, why := 0.0, false, ""
 	for _, u := range users(line) {
 		all, _, ok := l.sampled(u.Workload)

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 )
 
 // Commands are pasted into a shell, and names come from outside: a cgroup may be
@@ -55,9 +55,9 @@ func remark(text string) string {
 	}, text)
 }
 
-// cgroupFile is a workload's file in a hierarchy. Where the survey does not say
+// cgroupFile is a workload's file in a hierarchy. Where the snapshot does not say
 // where that is mounted, it is where systemd mounts it.
-func cgroupFile(h survey.Hierarchy, id, file string) string {
+func cgroupFile(h snapshot.Hierarchy, id, file string) string {
 	mount := h.Path
 	if mount == "" {
 		mount = "/sys/fs/cgroup"
@@ -68,7 +68,7 @@ func cgroupFile(h survey.Hierarchy, id, file string) string {
 // again is how a program is started another time, under a policy of numactl. Its
 // arguments are for the reader to fill in: who owns a process may write what it
 // likes into its argv, and that must not become a command of root's.
-func again(p survey.Process, policy, more string) string {
+func again(p snapshot.Process, policy, more string) string {
 	text := fmt.Sprintf("in place of %s, PID %d", p.Name, p.PID)
 	if p.Workload != "" {
 		text += " of " + p.Workload

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
 // Schema is the version of Report's wire form.
 const Schema = 1
 
-// Report is what the doctor says about one survey. It is a value.
+// Report is what the doctor says about one snapshot. It is a value.
 type Report struct {
 	Schema   int           `json:"schema"`
-	At       time.Time     `json:"at"` // of the survey
+	At       time.Time     `json:"at"` // of the snapshot
 	Length   time.Duration `json:"length_ns"`
 	Origin   string        `json:"origin"` // of the machine: "live", "recorded:…"
 	Verdict  Verdict       `json:"verdict"`
@@ -28,7 +28,7 @@ type Report struct {
 	// Quiet are the rules that judged and found nothing.
 	Quiet []string `json:"quiet"`
 	Rules int      `json:"rules"` // how many there are
-	// Problems is what the survey could not read, a sentence each: what is said
+	// Problems is what the snapshot could not read, a sentence each: what is said
 	// rests on the rest.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -137,10 +137,10 @@ type Skipped struct {
 type rule struct {
 	id    string
 	nodes int // it needs at least so many
-	judge func(survey.Survey, Config) ([]Finding, []Skipped)
+	judge func(snapshot.Snapshot, Config) ([]Finding, []Skipped)
 }
 
-// Examine applies every rule to a survey:
+// Examine applies every rule to a snapshot:
 //
 //  1. a rule that needs several nodes is quiet on a machine that has one,
 //  2. the general finding about a workload gives way to one that knows why,
@@ -148,7 +148,7 @@ type rule struct {
 //  4. a finding gets its severity and source from its cost and evidence,
 //  5. risks first, then by cost, the unweighed last; ties by rule and subject,
 //  6. the verdict looks at the losses of all workloads and at what was found.
-func Examine(s survey.Survey, c Config) Report {
+func Examine(s snapshot.Snapshot, c Config) Report {
 	r := Report{
 		Schema: Schema, At: s.At, Length: s.Length, Origin: s.Machine.Origin, Rules: len(rules), Problems: s.Problems,
 		Findings: []Finding{}, Skipped: []Skipped{}, Quiet: []string{},

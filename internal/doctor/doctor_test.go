@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 )
 
-func (c scenario) survey() survey.Survey {
+func (c scenario) snapshot() snapshot.Snapshot {
 	s := healthy(max(c.nodes, 2))
 	if c.nodes == 1 {
 		s = healthy(1)
@@ -28,7 +28,7 @@ func TestRules(t *testing.T) {
 	present, silent, skips := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, c := range scenarios {
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
-			s := c.survey()
+			s := c.snapshot()
 			if err := s.Validate(); err != nil {
 				t.Fatal(err)
 			}

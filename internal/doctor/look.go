@@ -12,15 +12,15 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
-// look is a survey and the thresholds it is judged with. Its methods bear
+// look is a snapshot and the thresholds it is judged with. Its methods bear
 // slices that are shorter than they should be: what is missing is unknown.
 type look struct {
-	survey.Survey
+	snapshot.Snapshot
 	c Config
 }
 
@@ -33,7 +33,7 @@ func at[T any](by []T, i int) (v T) {
 }
 
 // mem is what is known of one node's memory.
-func (l look) mem(i int) survey.Node { return at(l.Nodes, i) }
+func (l look) mem(i int) snapshot.Node { return at(l.Nodes, i) }
 
 // windowNode is the node in the window, by position.
 func (l look) windowNode(i int) window.Node { return at(l.Window.Nodes, i) }
@@ -46,7 +46,7 @@ func (l look) index(id int) (int, bool) {
 	return i, i >= 0
 }
 
-// total, free and file are a node's memory as the survey, else the window, has it.
+// total, free and file are a node's memory as the snapshot, else the window, has it.
 func (l look) total(i int) unit.Value[unit.Bytes] {
 	return either(l.mem(i).Memory.Total, l.windowNode(i).Memory)
 }
@@ -112,7 +112,7 @@ func (l look) perSecond(v unit.Value[uint64]) unit.Value[float64] {
 	return unit.ValueOf(float64(n)/l.Length.Seconds(), v.How, v.From)
 }
 
-func (l look) group(i int) survey.Group { return at(l.Groups, i) }
+func (l look) group(i int) snapshot.Group { return at(l.Groups, i) }
 
 // workload is where one is; -1 when it is not in the window.
 func (l look) workload(id string) int {
@@ -120,13 +120,13 @@ func (l look) workload(id string) int {
 }
 
 // process is a process that was asked for.
-func (l look) process(pid int) (survey.Process, bool) {
+func (l look) process(pid int) (snapshot.Process, bool) {
 	for _, p := range l.Processes {
 		if p.PID == pid {
 			return p, true
 		}
 	}
-	return survey.Process{}, false
+	return snapshot.Process{}, false
 }
 
 // shares are the parts of a whole; nil if any is unknown or all are zero.
@@ -237,11 +237,11 @@ func nodeNames(nodes set.NodeSet) string {
 	return "nodes " + nodes.String()
 }
 
-func processName(p survey.Process) string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) }
+func processName(p snapshot.Process) string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) }
 
 func onNode(id int) Subject        { return Subject{Kind: SubjectNode, ID: strconv.Itoa(id)} }
 func ofWorkload(id string) Subject { return Subject{Kind: SubjectWorkload, ID: id, Workload: id} }
-func ofProcess(p survey.Process) Subject {
+func ofProcess(p snapshot.Process) Subject {
 	return Subject{Kind: SubjectProcess, ID: strconv.Itoa(p.PID), Name: p.Name, Workload: p.Workload}
 }
 
@@ -251,7 +251,7 @@ func skip(why string, subjects ...string) Skipped { return Skipped{Why: why, Sub
 // because is the why of an unknown value.
 func because[T any](v unit.Value[T]) string {
 	if v.From == "" {
-		return "not in this survey"
+		return "not in this snapshot"
 	}
 	return v.From
 }
@@ -293,8 +293,8 @@ func (l look) spread(name string, part []float64, how unit.Source, from string) 
 
 // place is evidence where a process's far reads come from: mapping and function,
 // of the samples that by counts.
-func (l look) place(keep func(survey.Place) bool) []Evidence {
-	var best survey.Place
+func (l look) place(keep func(snapshot.Place) bool) []Evidence {
+	var best snapshot.Place
 	most := uint64(0)
 	for _, p := range l.Samples.Places {
 		if n := total(p.Remote); keep(p) && n > most {

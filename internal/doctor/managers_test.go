@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/window"
 )
 
@@ -49,7 +49,7 @@ func TestSystemdUnit(t *testing.T) {
 		if name != want || ok != (want != "") {
 			t.Errorf("%s: %q %v, want %q", id, name, ok, want)
 		}
-		got := look{survey.Survey{}, DefaultConfig()}.bind(window.Workload{ID: id, Owner: "systemd"}, set.FromCPUs(0), set.FromNodes(0))
+		got := look{snapshot.Snapshot{}, DefaultConfig()}.bind(window.Workload{ID: id, Owner: "systemd"}, set.FromCPUs(0), set.FromNodes(0))
 		if systemctl := strings.Contains(strings.Join(got, ""), "systemctl"); len(got) != 1 || systemctl != ok || systemctl && !strings.Contains(got[0], "--runtime -- "+quote(name)+" ") {
 			t.Errorf("%s: %q", id, got)
 		}

@@ -19,19 +19,19 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/profile"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
-// everything is each scenario, then random surveys.
-func everything(random int) []survey.Survey {
-	var all []survey.Survey
+// everything is each scenario, then random snapshots.
+func everything(random int) []snapshot.Snapshot {
+	var all []snapshot.Snapshot
 	for _, c := range scenarios {
-		all = append(all, c.survey())
+		all = append(all, c.snapshot())
 	}
 	for seed := range random {
-		all = append(all, randomSurvey(rand.New(rand.NewPCG(uint64(seed), 7))))
+		all = append(all, randomSnapshot(rand.New(rand.NewPCG(uint64(seed), 7))))
 	}
 	return all
 }
@@ -56,7 +56,7 @@ func TestRenumbering(t *testing.T) {
 		})
 		got := keys(Examine(renumber(s, to), DefaultConfig()), func(id string) string { return id })
 		if !slices.Equal(got, want) {
-			t.Fatalf("survey %d, nodes to %v:\n%s\nwant\n%s", n, to, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Fatalf("snapshot %d, nodes to %v:\n%s\nwant\n%s", n, to, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		compared += len(want) - 1
 	}
@@ -84,10 +84,10 @@ func TestInvariants(t *testing.T) {
 	for n, s := range everything(1000) {
 		r := Examine(s, DefaultConfig())
 		if again := Examine(s, DefaultConfig()); !reflect.DeepEqual(r, again) {
-			t.Fatalf("survey %d: two answers", n)
+			t.Fatalf("snapshot %d: two answers", n)
 		}
 		if !slices.IsSortedFunc(r.Findings, before) {
-			t.Errorf("survey %d: not in order", n)
+			t.Errorf("snapshot %d: not in order", n)
 		}
 		judged := map[string]bool{}
 		for _, f := range r.Findings {
@@ -97,20 +97,20 @@ func TestInvariants(t *testing.T) {
 		for _, k := range r.Skipped {
 			judged[k.Rule] = true
 			if k.Why == "" {
-				t.Errorf("survey %d: %s was skipped, and does not say why", n, k.Rule)
+				t.Errorf("snapshot %d: %s was skipped, and does not say why", n, k.Rule)
 			}
 		}
 		for _, q := range r.Quiet {
 			if judged[q] {
-				t.Errorf("survey %d: %s is quiet and is not", n, q)
+				t.Errorf("snapshot %d: %s is quiet and is not", n, q)
 			}
 		}
 		if r.Verdict.Why == "" || (r.Verdict.Answer == CannotTell) != (r.Verdict.Missing != "") {
-			t.Errorf("survey %d: verdict %+v", n, r.Verdict)
+			t.Errorf("snapshot %d: verdict %+v", n, r.Verdict)
 		}
 		checkAccount(t, n, r)
 		if _, err := json.Marshal(r); err != nil {
-			t.Errorf("survey %d: %v", n, err)
+			t.Errorf("snapshot %d: %v", n, err)
 		}
 		total += len(r.Findings)
 	}
@@ -132,7 +132,7 @@ func checkAccount(t *testing.T, n int, r Report) {
 		sum += f.Cost.Or(0)
 	}
 	if judged := len(r.Verdict.Numbers) > 1; judged && sum > have+1e-9 {
-		t.Errorf("survey %d: the findings cost %v, and the verdict has %v: %+v", n, sum, have, r.Verdict)
+		t.Errorf("snapshot %d: the findings cost %v, and the verdict has %v: %+v", n, sum, have, r.Verdict)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestStallsOfALineAreNotMemory(t *testing.T) {
 	keep(&s, 0, 512*mib, 512*mib)
 	hotLine(&s, []uint64{400, 400}, []uint64{200, 200})
 	s.Samples.Places[0].Loads, s.Samples.Places[0].Stores = []uint64{425, 425}, []uint64{200, 200}
-	s.Samples.Lines[0].Users = []survey.LineUser{{PID: 100, Workload: "/w0", Samples: 1200}}
+	s.Samples.Lines[0].Users = []snapshot.LineUser{{PID: 100, Workload: "/w0", Samples: 1200}}
 	if got, want := (look{s, DefaultConfig()}).lostCPUs(s.Window.Workloads[0]).cpus.Or(0), base*0.04; math.Abs(got-want) > 1e-9 {
 		t.Errorf("%v lost to remote memory, want %v of %v", got, want, base)
 	}
@@ -184,24 +184,24 @@ func TestFindingsShareOneLoss(t *testing.T) {
 func checkFinding(t *testing.T, n int, f Finding) {
 	t.Helper()
 	if f.Title == "" || f.Cause == "" || f.Remedy == "" || len(f.Evidence) == 0 || len(f.Commands) == 0 || f.Severity == "" {
-		t.Errorf("survey %d: a part of %s is empty: %+v", n, f.Rule, f)
+		t.Errorf("snapshot %d: a part of %s is empty: %+v", n, f.Rule, f)
 	}
 	if c, ok := f.Cost.Get(); ok && c < 0 {
-		t.Errorf("survey %d: %s costs %v", n, f.Rule, c)
+		t.Errorf("snapshot %d: %s costs %v", n, f.Rule, c)
 	}
 	if f.Cost.Known() && f.Cost.How == unit.HowUnknown || !f.Cost.Known() && f.Cost.From == "" {
-		t.Errorf("survey %d: %s: cost %v does not say how, or why not", n, f.Rule, f.Cost)
+		t.Errorf("snapshot %d: %s: cost %v does not say how, or why not", n, f.Rule, f.Cost)
 	}
 	all := strings.Join(f.Commands, "\n")
 	if f.Subject.Kind != SubjectHost && !mentions(all, f) {
-		t.Errorf("survey %d: no command of %s mentions %+v:\n%s", n, f.Rule, f.Subject, all)
+		t.Errorf("snapshot %d: no command of %s mentions %+v:\n%s", n, f.Rule, f.Subject, all)
 	}
 	if strings.Contains(all, "cmdline") || strings.Count(all, "COMMAND") > 1 {
-		t.Errorf("survey %d: %s runs what a process calls itself, or two things for one:\n%s", n, f.Rule, all)
+		t.Errorf("snapshot %d: %s runs what a process calls itself, or two things for one:\n%s", n, f.Rule, all)
 	}
 	for _, c := range f.Commands {
 		if c == "" || strings.ContainsFunc(c, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			t.Errorf("survey %d: command %q of %s", n, c, f.Rule)
+			t.Errorf("snapshot %d: command %q of %s", n, c, f.Rule)
 		}
 	}
 }
@@ -222,11 +222,11 @@ func mentions(commands string, f Finding) bool {
 	return strings.Contains(commands, id)
 }
 
-// The rules bear surveys that no reader would make: slices too short, ids twice.
+// The rules bear snapshots that no reader would make: slices too short, ids twice.
 func TestNoPanicOnBroken(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 1000 {
-		s := randomSurvey(r)
+		s := randomSnapshot(r)
 		for _, cut := range []func(){
 			func() { s.Nodes = s.Nodes[:r.IntN(len(s.Nodes)+1)] },
 			func() { s.Window.Nodes = nil },
@@ -248,11 +248,11 @@ func TestNoPanicOnBroken(t *testing.T) {
 		}
 		Examine(s, DefaultConfig())
 	}
-	Examine(survey.Survey{}, DefaultConfig())
+	Examine(snapshot.Snapshot{}, DefaultConfig())
 	Examine(healthy(2), Config{})
 }
 
-func randomSurvey(r *rand.Rand) survey.Survey {
+func randomSnapshot(r *rand.Rand) snapshot.Snapshot {
 	s := healthy(1 + r.IntN(4))
 	n := len(s.Machine.Nodes)
 	amounts := func() []unit.Bytes {
@@ -295,13 +295,13 @@ func randomSurvey(r *rand.Rand) survey.Survey {
 			}
 		}
 		if r.IntN(3) == 0 {
-			p.Guest = &survey.Guest{VCPUs: 2, Nodes: maybe(r, 1+r.IntN(2)), VCPUThreads: []int{p.Threads[0].TID, p.Threads[1].TID}}
+			p.Guest = &snapshot.Guest{VCPUs: 2, Nodes: maybe(r, 1+r.IntN(2)), VCPUThreads: []int{p.Threads[0].TID, p.Threads[1].TID}}
 		}
 		s.Samples.Places[k].Loads, s.Samples.Places[k].Remote, s.Samples.Places[k].Stores = counts(), counts(), each(counts(), func(c uint64) uint64 { return c * uint64(r.IntN(2)) })
-		line := survey.Line{PID: p.PID, Workload: p.Workload, Bytes: 64 << (6 * r.IntN(2)), Loads: counts(), Stores: counts(), Writers: r.IntN(4)}
+		line := snapshot.Line{PID: p.PID, Workload: p.Workload, Bytes: 64 << (6 * r.IntN(2)), Loads: counts(), Stores: counts(), Writers: r.IntN(4)}
 		if other := s.Processes[r.IntN(len(s.Processes))]; other.PID != p.PID {
 			part := uint64(r.IntN(1 + int(total(line.Loads))))
-			line.Users = []survey.LineUser{{PID: p.PID, Workload: p.Workload, Samples: total(line.Loads) + total(line.Stores) - part}, {PID: other.PID, Workload: other.Workload, Samples: part}}
+			line.Users = []snapshot.LineUser{{PID: p.PID, Workload: p.Workload, Samples: total(line.Loads) + total(line.Stores) - part}, {PID: other.PID, Workload: other.Workload, Samples: part}}
 		}
 		s.Samples.Lines = append(s.Samples.Lines, line)
 	}
@@ -320,7 +320,7 @@ func randomSurvey(r *rand.Rand) survey.Survey {
 		s.Machine.Doubts = []string{"a doubt"}
 	}
 	if r.IntN(5) == 0 {
-		s.Samples = survey.Samples{Why: "no PMU"}
+		s.Samples = snapshot.Samples{Why: "no PMU"}
 	}
 	return s
 }
@@ -337,7 +337,7 @@ func maybe[T any](r *rand.Rand, v T) unit.Value[T] {
 func TestUnknownIsNoZero(t *testing.T) {
 	hidden := 0
 	for _, c := range scenarios {
-		s := c.survey()
+		s := c.snapshot()
 		have := map[string]bool{}
 		for _, f := range Examine(s, DefaultConfig()).Findings {
 			have[f.Rule+f.Subject.ID] = true
@@ -367,7 +367,7 @@ func TestUnknownIsNoZero(t *testing.T) {
 // why is gone.
 var mayAppear = map[string]bool{"remote-workload": true, "wider-than-node": true, "pinned-to-busy-cpu": true}
 
-// figures are the known values in a survey.
+// figures are the known values in a snapshot.
 func figures(v reflect.Value) (all []reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -398,38 +398,38 @@ func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		nodes int
-		make  func(s *survey.Survey)
+		make  func(s *snapshot.Snapshot)
 		want  Answer
 		how   unit.Source
 		why   string
 	}{
-		{"healthy", 2, func(*survey.Survey) {}, No, unit.HowMeasured, "about 0.00"},
-		{"one node", 1, func(*survey.Survey) {}, No, unit.HowMeasured, "one node"},
-		{"a guest whose one node is a lie", 1, func(s *survey.Survey) { s.Hypervisor = known("kvm"); far(s, 0, 30) }, CannotTell, 0, "flat or wrong"},
-		{"no nodes", 2, func(s *survey.Survey) { s.Machine.Nodes = nil }, CannotTell, 0, "no nodes"},
-		{"idle", 2, func(s *survey.Survey) { run(s, 0, 0, 0); run(s, 1, 0, 0.05) }, CannotTell, 0, "nothing ran"},
-		{"CPU time unknown", 2, func(s *survey.Survey) { s.Window.Nodes[0].CPUBusy = gone[float64]() }, CannotTell, 0, "unknown"},
-		{"half remote", 2, func(s *survey.Survey) { far(s, 0, 50) }, Yes, unit.HowMeasured, "are lost"},
-		{"a little", 2, func(s *survey.Survey) { far(s, 0, 15) }, No, unit.HowMeasured, "but not nothing"},
-		{"modelled", 2, func(s *survey.Survey) {
+		{"healthy", 2, func(*snapshot.Snapshot) {}, No, unit.HowMeasured, "about 0.00"},
+		{"one node", 1, func(*snapshot.Snapshot) {}, No, unit.HowMeasured, "one node"},
+		{"a guest whose one node is a lie", 1, func(s *snapshot.Snapshot) { s.Hypervisor = known("kvm"); far(s, 0, 30) }, CannotTell, 0, "flat or wrong"},
+		{"no nodes", 2, func(s *snapshot.Snapshot) { s.Machine.Nodes = nil }, CannotTell, 0, "no nodes"},
+		{"idle", 2, func(s *snapshot.Snapshot) { run(s, 0, 0, 0); run(s, 1, 0, 0.05) }, CannotTell, 0, "nothing ran"},
+		{"CPU time unknown", 2, func(s *snapshot.Snapshot) { s.Window.Nodes[0].CPUBusy = gone[float64]() }, CannotTell, 0, "unknown"},
+		{"half remote", 2, func(s *snapshot.Snapshot) { far(s, 0, 50) }, Yes, unit.HowMeasured, "are lost"},
+		{"a little", 2, func(s *snapshot.Snapshot) { far(s, 0, 15) }, No, unit.HowMeasured, "but not nothing"},
+		{"modelled", 2, func(s *snapshot.Snapshot) {
 			far(s, 0, 50)
 			s.Window.Workloads[0].RemoteLoads = unit.Modelled[uint64](50e6, "lab")
 		}, Yes, unit.HowModelled, "by a model"},
-		{"no counters, pages are local", 2, func(s *survey.Survey) { blind(s) }, No, unit.HowUnknown, "lost"},
-		{"no counters, pages are remote", 2, func(s *survey.Survey) { blind(s); keep(s, 0, 0, 1*gib) }, CannotTell, 0, "between 0% and 17.3%"},
-		{"no counters of reads, stalls counted, pages remote", 2, func(s *survey.Survey) {
+		{"no counters, pages are local", 2, func(s *snapshot.Snapshot) { blind(s) }, No, unit.HowUnknown, "lost"},
+		{"no counters, pages are remote", 2, func(s *snapshot.Snapshot) { blind(s); keep(s, 0, 0, 1*gib) }, CannotTell, 0, "between 0% and 17.3%"},
+		{"no counters of reads, stalls counted, pages remote", 2, func(s *snapshot.Snapshot) {
 			keep(s, 0, 0, 1*gib)
 			s.Window.Workloads[0].RemoteLoads = gone[uint64]()
 		}, Yes, unit.HowEstimated, "estimated from pages"},
-		{"most of the time is nobody's", 2, func(s *survey.Survey) { s.Window.Nodes[0].CPUBusy = known(3.9) }, CannotTell, 0, "between"},
-		{"no reads at all", 2, func(s *survey.Survey) {
+		{"most of the time is nobody's", 2, func(s *snapshot.Snapshot) { s.Window.Nodes[0].CPUBusy = known(3.9) }, CannotTell, 0, "between"},
+		{"no reads at all", 2, func(s *snapshot.Snapshot) {
 			for k := range s.Window.Workloads {
 				s.Window.Workloads[k].LocalLoads, s.Window.Workloads[k].RemoteLoads = known[uint64](0), known[uint64](0)
 				keep(s, k, 512*mib, 512*mib)
 			}
 		}, No, unit.HowMeasured, "about 0 "},
-		{"one node's bandwidth decides", 2, func(s *survey.Survey) { busy(s, 0.92, 0.1) }, Yes, unit.HowMeasured, "saturated"},
-		{"out of memory beside free memory decides", 2, func(s *survey.Survey) {
+		{"one node's bandwidth decides", 2, func(s *snapshot.Snapshot) { busy(s, 0.92, 0.1) }, Yes, unit.HowMeasured, "saturated"},
+		{"out of memory beside free memory decides", 2, func(s *snapshot.Snapshot) {
 			bound(s, 0, nodeCPUs(s, 0), 0)
 			fill(s, 0, 100*mib, 100*mib)
 		}, Yes, unit.HowMeasured, "tight"},
@@ -444,7 +444,7 @@ func TestVerdict(t *testing.T) {
 }
 
 // blind takes the counters away.
-func blind(s *survey.Survey) {
+func blind(s *snapshot.Snapshot) {
 	for k := range s.Window.Workloads {
 		w := &s.Window.Workloads[k]
 		w.LocalLoads, w.RemoteLoads, w.Cycles, w.StallCycles = gone[uint64](), gone[uint64](), gone[uint64](), gone[uint64]()

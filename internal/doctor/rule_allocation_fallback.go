@@ -8,7 +8,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -20,7 +20,7 @@ import (
 //  2. What takes the node's memory: its largest kind, and the workload that has
 //     most of its memory here while it runs elsewhere ("stranger").
 //  3. Cost: what workloads that live here and have memory elsewhere lose.
-func allocationFallback(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func allocationFallback(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for i, n := range s.Machine.Nodes {
 		if total, ok := l.total(i).Get(); ok && total == 0 {
@@ -59,7 +59,7 @@ func (l look) fallbackFinding(i int) Finding {
 	if f.Evidence[2].Value == "" {
 		f.Evidence = append(f.Evidence[:2], f.Evidence[3])
 	}
-	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return at(p.Remote, i) > 0 })...)
+	f.Evidence = append(f.Evidence, l.place(func(p snapshot.Place) bool { return at(p.Remote, i) > 0 })...)
 	hurt := l.displaced(i)
 	f.Cost, f.draws = l.lostOf(hurt...) // 3
 	var whose string

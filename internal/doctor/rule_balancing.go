@@ -7,7 +7,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -21,7 +21,7 @@ import (
 //     table entries × PTESeconds is Slight of the busy time, or more.
 //
 // A workload that has just started looks the same for a minute: the remedy says so.
-func balancingThrash(s survey.Survey, c Config) ([]Finding, []Skipped) {
+func balancingThrash(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 	l := look{s, c}
 	b := s.Balancing
 	local, judged, why := l.hintShare()
@@ -112,7 +112,7 @@ func (l look) balancingCost() unit.Value[float64] {
 //  3. A workload's memory is bound to nodes on which it has no CPUs, or a process's
 //     policy binds its memory to nodes on which it does not run.
 //  4. Cost: what balancing costs, all of it.
-func balancingFights(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func balancingFights(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	local, judged, why := l.hintShare()
 	if why != "" {
@@ -175,7 +175,7 @@ func (l look) failedMoves() float64 {
 
 // boundElsewhere finds a process whose policy binds most of its private memory
 // to nodes that its threads do not run on.
-func (l look) boundElsewhere(p survey.Process) (bound, runs set.NodeSet) {
+func (l look) boundElsewhere(p snapshot.Process) (bound, runs set.NodeSet) {
 	cpu := shares(p.CPUByNode, len(l.Machine.Nodes))
 	policies := l.policies(p)
 	if cpu == nil || len(policies) != 1 || sumOf(p.CPUByNode) < l.c.MinCPU {

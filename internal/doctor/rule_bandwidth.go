@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -21,7 +21,7 @@ import (
 //     pages there, × (1 − latency at half the load / latency at this load), as if
 //     half of the traffic went to the idle node. Loaded latency is that of a dual
 //     Skylake (loadedLatency).
-func bandwidthSaturated(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func bandwidthSaturated(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	busy := make([]unit.Value[unit.Ratio], len(s.Machine.Nodes))
 	known := 0

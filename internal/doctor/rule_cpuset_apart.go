@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -19,7 +19,7 @@ import (
 //  3. In part apart counts only if the workload uses SpreadShare of its CPU time
 //     there; wholly apart counts in any case, unless nobody is in it.
 //  4. Cost: what it loses to remote memory; partly apart, the same.
-func cpusetApart(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func cpusetApart(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for k, w := range s.Window.Workloads {
 		runs := l.nodesOf(w.Binding.CPUs)

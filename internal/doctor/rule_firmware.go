@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -15,7 +15,7 @@ import (
 //
 //  1. One finding for all doubts.
 //  2. Cost: unknown.
-func firmwareDoubts(s survey.Survey, _ Config) ([]Finding, []Skipped) {
+func firmwareDoubts(s snapshot.Snapshot, _ Config) ([]Finding, []Skipped) {
 	if len(s.Machine.Doubts) == 0 {
 		return nil, nil
 	}

@@ -9,7 +9,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -25,7 +25,7 @@ import (
 //  2. TouchShare of its private memory is on one node.
 //  3. No policy asked for that, and the process may use memory of other nodes.
 //  4. Cost: its part of what its workload loses, by CPU time.
-func firstTouch(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func firstTouch(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	if len(s.Processes) == 0 {
 		return nil, []Skipped{skip("no process was looked at")}
@@ -61,7 +61,7 @@ func firstTouch(s survey.Survey, c Config) (found []Finding, skipped []Skipped) 
 }
 
 // touched is numbers 1 to 3: the node, or -1.
-func (l look) touched(p survey.Process, private, cpu []float64) int {
+func (l look) touched(p snapshot.Process, private, cpu []float64) int {
 	i := slices.IndexFunc(private, func(part float64) bool { return part >= l.c.TouchShare })
 	if i < 0 || 1-cpu[i] < l.c.SpreadShare || slices.Max(cpu) >= l.c.TouchShare {
 		return -1
@@ -75,11 +75,11 @@ func (l look) touched(p survey.Process, private, cpu []float64) int {
 
 // private are the parts of a process's private memory by node; nil when unknown
 // or too little.
-func (l look) private(p survey.Process) []float64 {
+func (l look) private(p snapshot.Process) []float64 {
 	n := len(l.Machine.Nodes)
 	by := make([]unit.Bytes, n)
 	sum := unit.Bytes(0)
-	for _, kind := range []survey.MappingKind{survey.Heap, survey.Anon, survey.Huge} {
+	for _, kind := range []snapshot.MappingKind{snapshot.Heap, snapshot.Anon, snapshot.Huge} {
 		for i := range by {
 			by[i] += at(p.ByKind[kind], i)
 			sum += at(p.ByKind[kind], i)
@@ -93,11 +93,11 @@ func (l look) private(p survey.Process) []float64 {
 
 // policies are the memory policies, other than the default, of mappings that hold
 // more than a tenth of the private memory.
-func (l look) policies(p survey.Process) []string {
+func (l look) policies(p snapshot.Process) []string {
 	var out []string
 	by, sum := map[string]unit.Bytes{}, unit.Bytes(0)
 	for _, m := range p.Mappings {
-		if m.Kind != survey.Heap && m.Kind != survey.Anon && m.Kind != survey.Huge {
+		if m.Kind != snapshot.Heap && m.Kind != snapshot.Anon && m.Kind != snapshot.Huge {
 			continue
 		}
 		for _, b := range m.ByNode {
@@ -114,7 +114,7 @@ func (l look) policies(p survey.Process) []string {
 	return out
 }
 
-func (l look) touchFinding(p survey.Process, i int, private, cpu []float64) Finding {
+func (l look) touchFinding(p snapshot.Process, i int, private, cpu []float64) Finding {
 	nodes := l.nodesUsed(cpu, i)
 	f := Finding{
 		Title:   fmt.Sprintf("One thread of %s touched its memory first: %s is on node %d", processName(p), render.Percent(private[i]), l.id(i)),
@@ -131,7 +131,7 @@ func (l look) touchFinding(p survey.Process, i int, private, cpu []float64) Find
 		Commands: []string{again(p, "--interleave="+nodes.String(), "")},
 	}
 	f.Cost, f.draws = l.processLoss(p) // 4
-	f.Evidence = append(f.Evidence, l.place(func(q survey.Place) bool { return q.PID == p.PID })...)
+	f.Evidence = append(f.Evidence, l.place(func(q snapshot.Place) bool { return q.PID == p.PID })...)
 	return f
 }
 
@@ -158,7 +158,7 @@ func (l look) nodesUsed(cpu []float64, with int) set.NodeSet {
 }
 
 // processLoss is a process's part of its workload's loss.
-func (l look) processLoss(p survey.Process) (unit.Value[float64], []draw) {
+func (l look) processLoss(p snapshot.Process) (unit.Value[float64], []draw) {
 	k := l.workload(p.Workload)
 	if k < 0 {
 		return unit.UnknownValue[float64]("it is in no workload of the window, so nothing counts its reads"), nil

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -24,7 +24,7 @@ import (
 //  4. Several nodes, all at distance 10: remote would be as near as local.
 //  5. A last-level cache that spans nodes.
 //  6. Cost: unknown; what the guest cannot see it cannot count.
-func guestTopology(s survey.Survey, c Config) ([]Finding, []Skipped) {
+func guestTopology(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 	l := look{s, c}
 	name, ok := s.Hypervisor.Get()
 	if !ok {
@@ -108,7 +108,7 @@ func (l look) spanningCache() []Evidence {
 //  3. If they may, but did not, and its memory is on that one node, nothing is lost
 //     yet: silent.
 //  4. Cost: its part of what its workload loses.
-func vmFlatTopology(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func vmFlatTopology(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	if len(s.Processes) == 0 {
 		return nil, []Skipped{skip("no process was looked at")}
@@ -135,7 +135,7 @@ func vmFlatTopology(s survey.Survey, c Config) (found []Finding, skipped []Skipp
 	return found, skipped
 }
 
-func (l look) vcpuNodes(p survey.Process) (ran, may set.NodeSet) {
+func (l look) vcpuNodes(p snapshot.Process) (ran, may set.NodeSet) {
 	for _, t := range p.Threads {
 		if !slices.Contains(p.Guest.VCPUThreads, t.TID) {
 			continue
@@ -148,7 +148,7 @@ func (l look) vcpuNodes(p survey.Process) (ran, may set.NodeSet) {
 	return ran, may
 }
 
-func (l look) vmFinding(p survey.Process, ran, may set.NodeSet) Finding {
+func (l look) vmFinding(p snapshot.Process, ran, may set.NodeSet) Finding {
 	f := Finding{
 		Title:   fmt.Sprintf("VM %s sees one node, and its %s run on %s", processName(p), render.Count(p.Guest.VCPUs, "virtual CPU"), nodeNames(ran)),
 		Subject: ofProcess(p),
@@ -170,7 +170,7 @@ func (l look) vmFinding(p survey.Process, ran, may set.NodeSet) Finding {
 
 // vmCommands fit it into the node with most of its memory, of those that it may use
 // and that have the CPUs and the room for it.
-func (l look) vmCommands(p survey.Process, ran set.NodeSet) []string {
+func (l look) vmCommands(p snapshot.Process, ran set.NodeSet) []string {
 	best, most := -1, -1.0
 	part := l.private(p)
 	for i, n := range l.Machine.Nodes {
@@ -191,13 +191,13 @@ func (l look) vmCommands(p survey.Process, ran set.NodeSet) []string {
 }
 
 // vmCPUs are a node's CPUs that the workload of a VM may use.
-func (l look) vmCPUs(p survey.Process, i int) set.CPUSet {
+func (l look) vmCPUs(p snapshot.Process, i int) set.CPUSet {
 	return l.mayRunOn(at(l.Window.Workloads, l.workload(p.Workload)), l.nodeSet(l.id(i)))
 }
 
 // vmFits says that a node has the CPUs for it, and room for the memory that would
 // have to come; not if that is unknown.
-func (l look) vmFits(p survey.Process, i int) bool {
+func (l look) vmFits(p snapshot.Process, i int) bool {
 	if !p.Known() || l.vmCPUs(p, i).Len() < p.Guest.VCPUs || !l.mayUse(at(l.Window.Workloads, l.workload(p.Workload)), i) {
 		return false
 	}

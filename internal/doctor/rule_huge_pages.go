@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -24,7 +24,7 @@ import (
 //  4. A pool grows only into memory that is free on its node, above the low
 //     watermarks, and gives back only pages that are free.
 //  5. The cost is not known: nothing counts accesses to huge pages apart.
-func hugePagePools(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func hugePagePools(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for _, size := range l.poolSizes() {
 		pools, unknown := l.pools(size) // 1
@@ -67,7 +67,7 @@ func usedUp(pools []pool) []pool {
 type pool struct {
 	node        int // position
 	total, free uint64
-	v           survey.HugePool
+	v           snapshot.HugePool
 }
 
 func (l look) poolSizes() []unit.Bytes {
@@ -88,7 +88,7 @@ func (l look) pools(size unit.Bytes) (pools []pool, unknown string) {
 		if n.CPUs.IsEmpty() || l.total(i).Or(1) == 0 {
 			continue
 		}
-		k := slices.IndexFunc(l.mem(i).Pools, func(p survey.HugePool) bool { return p.PageSize == size })
+		k := slices.IndexFunc(l.mem(i).Pools, func(p snapshot.HugePool) bool { return p.PageSize == size })
 		if k < 0 {
 			return nil, fmt.Sprintf("node %d has no figures of it", n.ID)
 		}

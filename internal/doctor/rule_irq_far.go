@@ -10,7 +10,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -24,7 +24,7 @@ import (
 //  3. The device's node serves less than IRQNear of an even spread over the nodes
 //     with CPUs.
 //  4. Cost: what is served elsewhere × IRQExtraSeconds; an estimate.
-func irqFar(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func irqFar(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	if len(s.IRQs) == 0 {
 		return nil, []Skipped{skip("no interrupts were read")}
@@ -94,7 +94,7 @@ func (l look) irqDevices() []device {
 }
 
 // deviceName is what the kernel calls it: "eth0", else the interrupt's name.
-func (l look) deviceName(q survey.IRQ) string {
+func (l look) deviceName(q snapshot.IRQ) string {
 	for _, d := range l.Machine.Devices {
 		if q.Device != "" && d.Address == q.Device && len(d.Names) > 0 {
 			return d.Names[0]

@@ -8,7 +8,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -24,7 +24,7 @@ import (
 //  4. What fails is a risk, not a cost. With free memory on other nodes it is NUMA
 //     that limits the machine, and decides the verdict — by number 2 only: a kill
 //     may come of the workload's own limit, which more nodes do not raise.
-func memoryTooTight(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func memoryTooTight(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for k, w := range s.Window.Workloads {
 		t := l.tightness(k)
@@ -88,11 +88,11 @@ func (l look) nodesTight(w window.Workload, t *tightness) {
 
 // limited is the cgroup whose limit is the tightest, what it uses, and what of that
 // is page cache.
-func (l look) limited(w window.Workload, g survey.Group) survey.Limited {
+func (l look) limited(w window.Workload, g snapshot.Group) snapshot.Limited {
 	if g.Limited != nil {
 		return *g.Limited
 	}
-	own := survey.Limited{ID: w.ID, Used: g.MemoryUsed, File: unit.UnknownValue[unit.Bytes]("its page cache is unknown")}
+	own := snapshot.Limited{ID: w.ID, Used: g.MemoryUsed, File: unit.UnknownValue[unit.Bytes]("its page cache is unknown")}
 	if file, ok := window.SumBytes(w.FileByNode); ok && len(w.FileByNode) > 0 {
 		own.File = unit.ValueOf(file, w.FileByNode[0].How, w.FileByNode[0].From)
 	}
@@ -100,7 +100,7 @@ func (l look) limited(w window.Workload, g survey.Group) survey.Limited {
 }
 
 // limitTight is number 3.
-func (l look) limitTight(w window.Workload, g survey.Group, t *tightness) {
+func (l look) limitTight(w window.Workload, g snapshot.Group, t *tightness) {
 	limit, ok1 := g.MemoryLimit.Get()
 	if !ok1 || limit <= 0 { // no limit is set
 		return
@@ -152,7 +152,7 @@ func (l look) tightFinding(k int, t tightness) Finding {
 }
 
 // tightCommands raise the limit by a quarter where it is set; without one they look.
-func (l look) tightCommands(w window.Workload, g survey.Group) []string {
+func (l look) tightCommands(w window.Workload, g snapshot.Group) []string {
 	limit, ok := g.MemoryLimit.Get()
 	if !ok {
 		return []string{"cat " + cgroupFile(l.Cgroups.Memory, w.ID, "memory.events")}

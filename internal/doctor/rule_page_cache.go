@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -21,7 +21,7 @@ import (
 //  3. It does harm: allocations that were wanted here go elsewhere, or workloads
 //     that live here have private memory elsewhere.
 //  4. Cost: what those workloads lose to remote memory.
-func pageCacheFillsNode(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func pageCacheFillsNode(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for i, n := range s.Machine.Nodes {
 		file, okFile := l.file(i).Get()

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -19,7 +19,7 @@ import (
 //     WaitShare by others; an estimate.
 //  3. Other CPUs of the node have room: FreeCPU of one is idle.
 //  4. Cost: the time it waits.
-func pinnedToBusyCPU(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func pinnedToBusyCPU(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	if len(s.Processes) == 0 {
 		return nil, []Skipped{skip("no process was looked at")}
@@ -61,7 +61,7 @@ func (l look) cpuLoad() map[int]float64 {
 }
 
 // waits is number 2: CPUs' worth of time; unknown when it does not suffer.
-func (l look) waits(t survey.Thread, used, load float64) unit.Value[float64] {
+func (l look) waits(t snapshot.Thread, used, load float64) unit.Value[float64] {
 	if w, ok := t.Waited.Get(); ok {
 		if w < l.c.WaitShare {
 			return unit.UnknownValue[float64]("it does not wait")
@@ -86,7 +86,7 @@ func (l look) roomOnNode(cpu int) (node int, room bool) {
 	return node, okBusy && cpus-busy >= l.c.FreeCPU
 }
 
-func (l look) pinnedFinding(p survey.Process, t survey.Thread, cpu, node int, waited unit.Value[float64], load float64) Finding {
+func (l look) pinnedFinding(p snapshot.Process, t snapshot.Thread, cpu, node int, waited unit.Value[float64], load float64) Finding {
 	i, _ := l.index(node)
 	cpus := l.Machine.Nodes[i].CPUs
 	tid := strconv.Itoa(t.TID)

@@ -9,7 +9,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -29,7 +29,7 @@ import (
 //     is left then must be worth a sentence.
 //  4. Cost: what it loses. Where it would fit: the node with most of its memory that
 //     has the CPUs and the memory for it.
-func remoteWorkload(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func remoteWorkload(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for k, w := range s.Window.Workloads {
 		if cpu, ok := w.CPU.Get(); ok && cpu < c.MinCPU {
@@ -104,7 +104,7 @@ func (l look) remoteFinding(k int, lost loss) Finding {
 	if part, _ := l.anonShares(w); part != nil {
 		f.Evidence = append(f.Evidence, l.spread("private memory", part, w.AnonByNode[0].How, w.AnonByNode[0].From))
 	}
-	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return p.Workload == w.ID })...)
+	f.Evidence = append(f.Evidence, l.place(func(p snapshot.Place) bool { return p.Workload == w.ID })...)
 	i, why := l.fits(w)
 	if i < 0 {
 		f.Remedy = "No single node is known to have room for it (" + why + "): let homenode make room, or spread it evenly over the nodes."
@@ -132,7 +132,7 @@ func (l look) leftBehind(k int, cpus set.CPUSet, lost loss) Finding {
 	if part, _ := l.anonShares(w); part != nil {
 		f.Evidence = append(f.Evidence, l.spread("private memory", part, w.AnonByNode[0].How, w.AnonByNode[0].From))
 	}
-	f.Evidence = append(f.Evidence, l.place(func(p survey.Place) bool { return p.Workload == w.ID })...)
+	f.Evidence = append(f.Evidence, l.place(func(p snapshot.Place) bool { return p.Workload == w.ID })...)
 	to := l.memoryNodes(l.nodesOf(cpus))
 	if !w.Binding.Mems.IsEmpty() {
 		to = to.Intersect(w.Binding.Mems)

@@ -10,7 +10,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -26,7 +26,7 @@ import (
 //  2. Stores from two nodes or more, each with SharedShare of them.
 //  3. Cost: the workload's stall time × its part of the workload's samples, as if
 //     each sampled access stalled alike. A contended line stalls longer than that.
-func sharedLine(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func sharedLine(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	if why := l.noSamples(); why != "" {
 		return nil, []Skipped{skip(why)}
@@ -61,14 +61,14 @@ func (l look) samplers(by []uint64) set.NodeSet {
 	return nodes
 }
 
-func (l look) lineFinding(line survey.Line, writers set.NodeSet) Finding {
+func (l look) lineFinding(line snapshot.Line, writers set.NodeSet) Finding {
 	what, advice := "line", "Give each node, or each thread, its own copy of what is written, each on a cache line of its own (64 bytes; 128 where lines are fetched in pairs), and add them up when they are read."
 	if line.Bytes > 128 {
 		what, advice = "page", "Find the hot line in it with the command; what is written often belongs on a cache line of its own, or into a copy per node."
 	}
 	p, ok := l.process(line.PID)
 	if !ok {
-		p = survey.Process{PID: line.PID, Name: line.Workload, Workload: line.Workload}
+		p = snapshot.Process{PID: line.PID, Name: line.Workload, Workload: line.Workload}
 	}
 	who := ofProcess(p)
 	who.Workload = line.Workload
@@ -94,14 +94,14 @@ func (l look) counts(name string, by []uint64) Evidence {
 	return fact(name, orElse(l.byNode(func(i int) string { return strconv.FormatUint(at(by, i), 10) }), "none"), l.Samples.How, l.Samples.From)
 }
 
-func (l look) functions(all []survey.Function) Evidence {
-	names := each(all, func(f survey.Function) string {
+func (l look) functions(all []snapshot.Function) Evidence {
+	names := each(all, func(f snapshot.Function) string {
 		return fmt.Sprintf("%s (%d samples, %d writes)", f.Name, f.Samples, f.Writes)
 	})
 	return fact("functions", orElse(render.ListFew(names, 3), "unknown"), l.Samples.How, l.Samples.From)
 }
 
-func inFunction(all []survey.Function) string {
+func inFunction(all []snapshot.Function) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -120,7 +120,7 @@ func inFunction(all []survey.Function) string {
 //     parts of their own need no copies, but a home.
 //  3. RemoteShare of them are remote.
 //  4. Cost: its part of the workload's remote samples × what the workload loses.
-func readOnlyFar(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func readOnlyFar(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	if why := l.noSamples(); why != "" {
 		return nil, []Skipped{skip(why)}
@@ -140,13 +140,13 @@ func readOnlyFar(s survey.Survey, c Config) (found []Finding, skipped []Skipped)
 }
 
 // readOnly is the second half of number 1.
-func (l look) readOnly(p survey.Place) bool {
+func (l look) readOnly(p snapshot.Place) bool {
 	stores := total(p.Stores)
 	return stores == 0 || p.Written > 0 && float64(p.Written) <= l.c.WrittenShare*float64(p.Pages) && uint64(3*p.Written) <= stores
 }
 
 // writesSay is the evidence for it.
-func (l look) writesSay(p survey.Place) Evidence {
+func (l look) writesSay(p snapshot.Place) Evidence {
 	text := fmt.Sprintf("0 beside %d loads: fewer than %s of its accesses write", total(p.Loads), render.Percent(3/float64(total(p.Loads))))
 	if n := total(p.Stores); n > 0 {
 		text = fmt.Sprintf("%d, all on %d of the %d pages that were sampled", n, p.Written, p.Pages)
@@ -154,11 +154,11 @@ func (l look) writesSay(p survey.Place) Evidence {
 	return fact("sampled stores", text, l.Samples.How, l.Samples.From)
 }
 
-func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
+func (l look) readOnlyFinding(p snapshot.Place, readers set.NodeSet) Finding {
 	loads, remote := total(p.Loads), total(p.Remote)
 	proc, ok := l.process(p.PID)
 	if !ok {
-		proc = survey.Process{PID: p.PID, Name: p.Name}
+		proc = snapshot.Process{PID: p.PID, Name: p.Name}
 	}
 	proc.Workload = p.Workload
 	f := Finding{
@@ -184,7 +184,7 @@ func (l look) readOnlyFinding(p survey.Place, readers set.NodeSet) Finding {
 	return f
 }
 
-func (l look) readOnlyCost(p survey.Place) (unit.Value[float64], []draw) {
+func (l look) readOnlyCost(p snapshot.Place) (unit.Value[float64], []draw) {
 	k := slices.IndexFunc(l.Window.Workloads, func(w window.Workload) bool { return w.ID == p.Workload })
 	all := uint64(0)
 	for _, q := range l.Samples.Places {

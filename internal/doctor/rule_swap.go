@@ -7,7 +7,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -19,7 +19,7 @@ import (
 //  3. Who swaps: the workload with most private memory on the full node that may
 //     not use the other one.
 //  4. Cost: unknown; swapping is waiting. It decides the verdict.
-func swapBesideFree(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func swapBesideFree(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	in, ok1 := l.perSecond(s.Swapping.In).Get()
 	out, ok2 := l.perSecond(s.Swapping.Out).Get()

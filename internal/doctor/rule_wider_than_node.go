@@ -7,7 +7,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -21,7 +21,7 @@ import (
 //  3. Advice: the fewest nodes that hold it, starting where it has most and going
 //     to the nearest (Machine.Nearest); if that is all of them, interleave or split.
 //  4. Cost: what it loses to remote memory.
-func widerThanNode(s survey.Survey, c Config) (found []Finding, skipped []Skipped) {
+func widerThanNode(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
 	l := look{s, c}
 	for k, w := range s.Window.Workloads {
 		if !w.CPU.Known() && len(w.AnonByNode) == 0 {
@@ -101,10 +101,10 @@ func (l look) wideFinding(k int, why string) Finding {
 }
 
 // firstProcess is the one that started the workload, as far as is known; PID 0: none is.
-func (l look) firstProcess(k int) survey.Process {
+func (l look) firstProcess(k int) snapshot.Process {
 	pids := l.group(k).PIDs
 	if len(pids) == 0 {
-		return survey.Process{}
+		return snapshot.Process{}
 	}
 	p, ok := l.process(pids[0])
 	if !ok {

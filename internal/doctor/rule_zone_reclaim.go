@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -19,7 +19,7 @@ import (
 //  1. It is on.
 //  2. Page cache is ReclaimCache of the memory.
 //  3. Cost: unknown; what is dropped and read again is waiting, not CPU time.
-func zoneReclaim(s survey.Survey, c Config) ([]Finding, []Skipped) {
+func zoneReclaim(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 	l := look{s, c}
 	mode, ok := s.Settings.ZoneReclaim.Get()
 	if !ok {

@@ -7,7 +7,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -17,7 +17,7 @@ type scenario struct {
 	name  string
 	rule  string
 	nodes int // 0 is 2
-	make  func(s *survey.Survey)
+	make  func(s *snapshot.Snapshot)
 
 	quiet   bool     // the rule finds nothing, and could judge
 	skipped string   // part of why it could not judge
@@ -37,7 +37,7 @@ var memoryScenarios = []scenario{
 	// page-cache-fills-node
 	{
 		name: "cache takes node 0, its workload lands on node 1", rule: "page-cache-fills-node",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			fill(s, 0, 5*gib, 80*mib)
 			keep(s, 0, 256*mib, 768*mib)
 			far(s, 0, 75)
@@ -50,87 +50,87 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "cache takes node 1, allocations fall over", rule: "page-cache-fills-node",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			fill(s, 1, 6*gib, 70*mib)
 			s.Nodes[1].Numastat.Foreign = known[uint64](50000)
 		},
 		subject: "1", want: []string{"5,000 pages/s"}, command: []string{"node1/reclaim"},
 	},
-	{name: "cache fills it, nobody is hurt", rule: "page-cache-fills-node", make: func(s *survey.Survey) { fill(s, 0, 5*gib, 80*mib) }, quiet: true},
-	{name: "full of programs, not of cache", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+	{name: "cache fills it, nobody is hurt", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) { fill(s, 0, 5*gib, 80*mib) }, quiet: true},
+	{name: "full of programs, not of cache", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) {
 		fill(s, 0, 1*gib, 80*mib)
 		s.Nodes[0].Numastat.Foreign = known[uint64](50000)
 	}, quiet: true},
-	{name: "cache, and memory is free", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+	{name: "cache, and memory is free", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) {
 		fill(s, 0, 5*gib, 1*gib)
 		s.Nodes[0].Numastat.Foreign = known[uint64](50000)
 	}, quiet: true},
-	{name: "displaced because it may not use the node", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+	{name: "displaced because it may not use the node", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) {
 		fill(s, 0, 5*gib, 80*mib)
 		keep(s, 0, 0, 1*gib)
 		bound(s, 0, nodeCPUs(s, 0), 1)
 	}, quiet: true},
-	{name: "no watermarks", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+	{name: "no watermarks", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) {
 		fill(s, 0, 5*gib, 80*mib)
 		s.Nodes[0].LowFree = gone[unit.Bytes]()
 	}, skipped: "watermarks"},
-	{name: "no numa_foreign", rule: "page-cache-fills-node", make: func(s *survey.Survey) {
+	{name: "no numa_foreign", rule: "page-cache-fills-node", make: func(s *snapshot.Snapshot) {
 		fill(s, 0, 5*gib, 80*mib)
-		s.Nodes[0].Numastat = survey.Numastat{}
+		s.Nodes[0].Numastat = snapshot.Numastat{}
 	}, skipped: "no numa_foreign"},
 
 	// first-touch
 	{
 		name: "one thread touched all, threads on both nodes", rule: "first-touch",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			run(s, 0, 1, 1)
 			keep(s, 0, 2*gib, 0)
 			far(s, 0, 50)
-			s.Samples.Places[0] = survey.Place{
+			s.Samples.Places[0] = snapshot.Place{
 				PID: 100, Workload: "/w0", Name: "load", Mapping: "anon 7f00", Loads: []uint64{500, 500}, Remote: []uint64{0, 480}, Stores: []uint64{1, 1},
-				Functions: []survey.Function{{Name: "sum_rows", Samples: 480}},
+				Functions: []snapshot.Function{{Name: "sum_rows", Samples: 480}},
 			}
 		},
 		subject: "100", cost: 1 * 0.5 * 0.66 / (0.5 + 0.5*1.66), want: []string{"100.0% is on node 0", "node 1 50.0%", "sum_rows", "anon 7f00", "default"},
 		command: []string{"numactl --interleave=0-1 -- COMMAND…  # in place of load, PID 100 of /w0"}, remedy: "the command line of load (100)",
 	},
-	{name: "its threads run where the memory is", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1.8, 0.2); keep(s, 0, 2*gib, 0) }, quiet: true},
-	{name: "99.7 % of its time is on one node: its memory went elsewhere", rule: "first-touch", make: func(s *survey.Survey) {
+	{name: "its threads run where the memory is", rule: "first-touch", make: func(s *snapshot.Snapshot) { run(s, 0, 1.8, 0.2); keep(s, 0, 2*gib, 0) }, quiet: true},
+	{name: "99.7 % of its time is on one node: its memory went elsewhere", rule: "first-touch", make: func(s *snapshot.Snapshot) {
 		run(s, 0, 1.994, 0.006)
 		keep(s, 0, 0, 2*gib)
 		far(s, 0, 99)
 	}, quiet: true},
 	{
 		name: "and a node that it runs on has no memory left", rule: "first-touch",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			run(s, 0, 1, 1)
 			keep(s, 0, 2*gib, 0)
 			fill(s, 1, 5*gib, 80*mib)
 		},
 		subject: "100", want: []string{"Or node 1 had no memory left"}, command: []string{"--interleave=0-1"},
 	},
-	{name: "spread over both nodes", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1, 1); keep(s, 0, 1*gib, 500*mib) }, quiet: true},
-	{name: "bound there on purpose", rule: "first-touch", make: func(s *survey.Survey) {
+	{name: "spread over both nodes", rule: "first-touch", make: func(s *snapshot.Snapshot) { run(s, 0, 1, 1); keep(s, 0, 1*gib, 500*mib) }, quiet: true},
+	{name: "bound there on purpose", rule: "first-touch", make: func(s *snapshot.Snapshot) {
 		run(s, 0, 1, 1)
 		s.Processes[0].Mappings[0].Policy = "bind:0"
 	}, quiet: true},
-	{name: "only that node is allowed", rule: "first-touch", make: func(s *survey.Survey) {
+	{name: "only that node is allowed", rule: "first-touch", make: func(s *snapshot.Snapshot) {
 		run(s, 0, 1, 1)
 		s.Processes[0].Mems = set.FromNodes(0)
 	}, quiet: true},
-	{name: "too little memory to speak of", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 1, 1); keep(s, 0, 1*mib, 0) }, quiet: true},
-	{name: "idle", rule: "first-touch", make: func(s *survey.Survey) { run(s, 0, 0.01, 0.01) }, quiet: true},
-	{name: "no numa_maps", rule: "first-touch", make: func(s *survey.Survey) {
+	{name: "too little memory to speak of", rule: "first-touch", make: func(s *snapshot.Snapshot) { run(s, 0, 1, 1); keep(s, 0, 1*mib, 0) }, quiet: true},
+	{name: "idle", rule: "first-touch", make: func(s *snapshot.Snapshot) { run(s, 0, 0.01, 0.01) }, quiet: true},
+	{name: "no numa_maps", rule: "first-touch", make: func(s *snapshot.Snapshot) {
 		run(s, 0, 1, 1)
-		s.Processes[0].Mappings, s.Processes[0].ByKind, s.Processes[0].MemoryHow = nil, [survey.NKinds][]unit.Bytes{}, "another user's"
+		s.Processes[0].Mappings, s.Processes[0].ByKind, s.Processes[0].MemoryHow = nil, [snapshot.NKinds][]unit.Bytes{}, "another user's"
 	}, skipped: "another user's"},
-	{name: "no CPU time", rule: "first-touch", make: func(s *survey.Survey) { s.Processes[0].CPUByNode = nil }, skipped: "no CPU time"},
-	{name: "no processes", rule: "first-touch", make: func(s *survey.Survey) { s.Processes = nil }, skipped: "no process was looked at"},
+	{name: "no CPU time", rule: "first-touch", make: func(s *snapshot.Snapshot) { s.Processes[0].CPUByNode = nil }, skipped: "no CPU time"},
+	{name: "no processes", rule: "first-touch", make: func(s *snapshot.Snapshot) { s.Processes = nil }, skipped: "no process was looked at"},
 
 	// allocation-fallback
 	{
 		name: "what went elsewhere is brought home", rule: "allocation-fallback",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			fill(s, 0, 500*mib, 70*mib)
 			s.Nodes[0].Numastat.Foreign = known[uint64](100000)
 			keep(s, 0, 200*mib, 800*mib)
@@ -139,7 +139,7 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "node 0 falls over to node 1", rule: "allocation-fallback",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			fill(s, 0, 500*mib, 70*mib)
 			s.Nodes[0].Numastat.Foreign, s.Nodes[1].Numastat.Miss = known[uint64](100000), known[uint64](100000)
 			keep(s, 1, 2*gib, 0) // the stranger
@@ -149,7 +149,7 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "the stranger may not go to the nearest node", rule: "allocation-fallback", nodes: 3,
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			fill(s, 0, 500*mib, 70*mib)
 			s.Nodes[0].Numastat.Foreign = known[uint64](100000)
 			keep(s, 1, 2*gib, 0, 0)
@@ -159,37 +159,37 @@ var memoryScenarios = []scenario{
 		},
 		subject: "0", command: []string{"echo 2 > /sys/fs/cgroup/w1/cpuset.mems"}, remedy: "belongs to containerd",
 	},
-	{name: "a few pages", rule: "allocation-fallback", make: func(s *survey.Survey) { s.Nodes[0].Numastat.Foreign = known[uint64](2000) }, quiet: true},
-	{name: "many, but few of those wanted", rule: "allocation-fallback", make: func(s *survey.Survey) {
+	{name: "a few pages", rule: "allocation-fallback", make: func(s *snapshot.Snapshot) { s.Nodes[0].Numastat.Foreign = known[uint64](2000) }, quiet: true},
+	{name: "many, but few of those wanted", rule: "allocation-fallback", make: func(s *snapshot.Snapshot) {
 		s.Nodes[0].Numastat.Foreign, s.Nodes[0].Numastat.Hit = known[uint64](5000), known[uint64](1e7)
 	}, quiet: true},
-	{name: "no counter", rule: "allocation-fallback", make: func(s *survey.Survey) { s.Nodes[0].Numastat.Foreign = gone[uint64]() }, skipped: "no numa_foreign"},
+	{name: "no counter", rule: "allocation-fallback", make: func(s *snapshot.Snapshot) { s.Nodes[0].Numastat.Foreign = gone[uint64]() }, skipped: "no numa_foreign"},
 
 	// balancing-thrash
 	{
 		name: "pages chase threads", rule: "balancing-thrash",
-		make: func(s *survey.Survey) {
-			s.Balancing = survey.Balancing{
+		make: func(s *snapshot.Snapshot) {
+			s.Balancing = snapshot.Balancing{
 				Mode: known(1), PTEUpdates: known[uint64](2e6), HintFaults: known[uint64](1e6), HintLocal: known[uint64](4e5), PagesMigrated: known[uint64](5e5), MigrateFailed: known[uint64](0),
 			}
 		},
 		// 50,000 pages/s = 0.19 GiB/s × 0.69 + 100,000 faults × 1 µs + 200,000 entries × 50 ns
 		cost: 0.1907*0.69 + 0.1 + 0.01, want: []string{"40.0%", "50,000 pages/s"}, command: []string{"sysctl kernel.numa_balancing=0"},
 	},
-	{name: "it has converged", rule: "balancing-thrash", make: func(s *survey.Survey) {
+	{name: "it has converged", rule: "balancing-thrash", make: func(s *snapshot.Snapshot) {
 		s.Balancing.HintFaults, s.Balancing.HintLocal, s.Balancing.PagesMigrated = known[uint64](1e6), known[uint64](9e5), known[uint64](5e5)
 	}, quiet: true},
-	{name: "it is cheap", rule: "balancing-thrash", make: func(s *survey.Survey) {
+	{name: "it is cheap", rule: "balancing-thrash", make: func(s *snapshot.Snapshot) {
 		s.Balancing.HintFaults, s.Balancing.HintLocal = known[uint64](2000), known[uint64](100)
 	}, quiet: true},
-	{name: "it is off", rule: "balancing-thrash", make: func(s *survey.Survey) { s.Balancing = survey.Balancing{Mode: known(0)} }, quiet: true},
-	{name: "mode unknown", rule: "balancing-thrash", make: func(s *survey.Survey) { s.Balancing.Mode = gone[int]() }, skipped: "unknown"},
-	{name: "no counters", rule: "balancing-thrash", make: func(s *survey.Survey) { s.Balancing.HintFaults = gone[uint64]() }, skipped: "no counters"},
+	{name: "it is off", rule: "balancing-thrash", make: func(s *snapshot.Snapshot) { s.Balancing = snapshot.Balancing{Mode: known(0)} }, quiet: true},
+	{name: "mode unknown", rule: "balancing-thrash", make: func(s *snapshot.Snapshot) { s.Balancing.Mode = gone[int]() }, skipped: "unknown"},
+	{name: "no counters", rule: "balancing-thrash", make: func(s *snapshot.Snapshot) { s.Balancing.HintFaults = gone[uint64]() }, skipped: "no counters"},
 
 	// balancing-fights-binding
 	{
 		name: "a cpuset keeps pages away", rule: "balancing-fights-binding",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			s.Balancing.HintFaults, s.Balancing.HintLocal, s.Balancing.MigrateFailed = known[uint64](1e6), known[uint64](1e5), known[uint64](1e5)
 			bound(s, 0, nodeCPUs(s, 0), 1)
 			s.Window.Workloads[0].Owner = "libvirt"
@@ -198,38 +198,38 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "a policy keeps pages away", rule: "balancing-fights-binding",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			s.Balancing.HintFaults, s.Balancing.HintLocal = known[uint64](1e6), known[uint64](1e5)
 			keep(s, 0, 0, 1*gib)
 			s.Processes[0].Mappings[0].Policy = "bind=static:1"
 		},
 		subject: "100", want: []string{"load (100)"}, command: []string{"migratepages 100 1 0"},
 	},
-	{name: "bound where it runs", rule: "balancing-fights-binding", make: func(s *survey.Survey) {
+	{name: "bound where it runs", rule: "balancing-fights-binding", make: func(s *snapshot.Snapshot) {
 		s.Balancing.HintFaults, s.Balancing.HintLocal = known[uint64](1e6), known[uint64](1e5)
 		bound(s, 0, nodeCPUs(s, 0), 0)
 	}, quiet: true},
-	{name: "bound apart, balancing off", rule: "balancing-fights-binding", make: func(s *survey.Survey) {
+	{name: "bound apart, balancing off", rule: "balancing-fights-binding", make: func(s *snapshot.Snapshot) {
 		s.Balancing.Mode = known(0)
 		bound(s, 0, nodeCPUs(s, 0), 1)
 	}, quiet: true},
-	{name: "bound apart, hardly any faults", rule: "balancing-fights-binding", make: func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},
-	{name: "mode unknown", rule: "balancing-fights-binding", make: func(s *survey.Survey) { s.Balancing.Mode = gone[int]() }, skipped: "unknown"},
+	{name: "bound apart, hardly any faults", rule: "balancing-fights-binding", make: func(s *snapshot.Snapshot) { bound(s, 0, nodeCPUs(s, 0), 1) }, quiet: true},
+	{name: "mode unknown", rule: "balancing-fights-binding", make: func(s *snapshot.Snapshot) { s.Balancing.Mode = gone[int]() }, skipped: "unknown"},
 
 	// cpuset-apart
 	{
 		name: "CPUs on node 0, memory on node 1", rule: "cpuset-apart",
-		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 1); keep(s, 0, 0, 1*gib); far(s, 0, 100) },
+		make:    func(s *snapshot.Snapshot) { bound(s, 0, nodeCPUs(s, 0), 1); keep(s, 0, 0, 1*gib); far(s, 0, 100) },
 		subject: "/w0", cost: 0.5 * 0.66 / 1.66, want: []string{"CPUs 0, memory 1", "100.0%"}, command: []string{"echo 0 > /sys/fs/cgroup/w0/cpuset.mems"},
 	},
 	{
 		name: "half of its CPUs have no memory", rule: "cpuset-apart",
-		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0, 1), 0); run(s, 0, 1, 1); far(s, 0, 50) },
+		make:    func(s *snapshot.Snapshot) { bound(s, 0, nodeCPUs(s, 0, 1), 0); run(s, 0, 1, 1); far(s, 0, 50) },
 		subject: "/w0", want: []string{"partly"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"},
 	},
 	{
 		name: "systemd's unit is told through systemd", rule: "cpuset-apart",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			s.Window.Workloads[1].ID, s.Groups[1].ID, s.Window.Workloads[1].Owner = "/x.slice/db.service", "/x.slice/db.service", "systemd"
 			bound(s, 1, nodeCPUs(s, 1), 0)
 		},
@@ -237,30 +237,30 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "v1 must be told to move the pages; a hostile name is quoted", rule: "cpuset-apart",
-		make: func(s *survey.Survey) {
-			s.Cgroups.Cpuset = survey.Hierarchy{Path: "/sys/fs/cgroup/cpuset"}
+		make: func(s *snapshot.Snapshot) {
+			s.Cgroups.Cpuset = snapshot.Hierarchy{Path: "/sys/fs/cgroup/cpuset"}
 			s.Window.Workloads[1].ID, s.Groups[1].ID = "/x; rm -rf '\n\x1b[2J", "/x; rm -rf '\n\x1b[2J"
 			bound(s, 1, nodeCPUs(s, 1), 0)
 		},
 		subject: "/x; rm -rf '\n\x1b[2J", command: []string{"echo 1 > $'/sys/fs/cgroup/cpuset/x; rm -rf \\'\\x0a\\x1b[2J/cpuset.memory_migrate'", "cpuset.mems'"},
 	},
-	{name: "it may run there, but does not", rule: "cpuset-apart", make: func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0, 1), 0) }, quiet: true},
-	{name: "together", rule: "cpuset-apart", make: func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 1), 1) }, quiet: true},
-	{name: "nobody is in it", rule: "cpuset-apart", make: func(s *survey.Survey) {
+	{name: "it may run there, but does not", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) { bound(s, 0, nodeCPUs(s, 0, 1), 0) }, quiet: true},
+	{name: "together", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) { bound(s, 0, nodeCPUs(s, 1), 1) }, quiet: true},
+	{name: "nobody is in it", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) {
 		bound(s, 0, nodeCPUs(s, 0), 1)
 		run(s, 0, 0, 0)
 		s.Window.Workloads[0].Tasks = known(0)
 	}, quiet: true},
-	{name: "a node without memory has the nearest", rule: "cpuset-apart", make: func(s *survey.Survey) {
+	{name: "a node without memory has the nearest", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) {
 		s.Nodes[0].Memory.Total, s.Window.Nodes[0].Memory = known(unit.Bytes(0)), known(unit.Bytes(0))
 		bound(s, 0, nodeCPUs(s, 0), 1)
 	}, quiet: true},
-	{name: "its cpuset is unknown", rule: "cpuset-apart", make: func(s *survey.Survey) { s.Window.Workloads[0].Binding = window.Binding{} }, skipped: "unknown"},
+	{name: "its cpuset is unknown", rule: "cpuset-apart", make: func(s *snapshot.Snapshot) { s.Window.Workloads[0].Binding = window.Binding{} }, skipped: "unknown"},
 
 	// wider-than-node
 	{
 		name: "six CPUs on nodes of four, of four nodes", rule: "wider-than-node", nodes: 4,
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			run(s, 1, 1, 3, 1, 1)
 			far(s, 1, 60)
 			s.Machine.Distances[1] = []unit.Opt[int]{unit.Some(22), unit.Some(10), unit.Some(30), unit.Some(16)}
@@ -269,12 +269,12 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "it needs both nodes", rule: "wider-than-node",
-		make:    func(s *survey.Survey) { run(s, 0, 3, 3); far(s, 0, 50) },
+		make:    func(s *snapshot.Snapshot) { run(s, 0, 3, 3); far(s, 0, 50) },
 		subject: "/w0", command: []string{"numactl --interleave=0-1 -- COMMAND…"},
 	},
 	{
 		name: "six CPUs, and it may use two of four nodes", rule: "wider-than-node", nodes: 4,
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			run(s, 1, 3, 3, 0, 0)
 			far(s, 1, 60)
 			bound(s, 1, nodeCPUs(s, 0, 1), 0, 1)
@@ -283,7 +283,7 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "six CPUs, and it may not use the nearest node", rule: "wider-than-node", nodes: 4,
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			run(s, 1, 1, 3, 1, 1)
 			far(s, 1, 60)
 			s.Machine.Distances[1] = []unit.Opt[int]{unit.Some(22), unit.Some(10), unit.Some(30), unit.Some(16)}
@@ -293,12 +293,12 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "its memory is wider", rule: "wider-than-node",
-		make:    func(s *survey.Survey) { keep(s, 0, 6*gib, 4*gib); far(s, 0, 40) },
+		make:    func(s *snapshot.Snapshot) { keep(s, 0, 6*gib, 4*gib); far(s, 0, 40) },
 		subject: "/w0", want: []string{"10 GiB", "8 GiB"},
 	},
-	{name: "wide, and local all the same", rule: "wider-than-node", make: func(s *survey.Survey) { run(s, 0, 3, 3); far(s, 0, 5) }, quiet: true},
-	{name: "a wide quota that is not used", rule: "wider-than-node", make: func(s *survey.Survey) { s.Window.Workloads[0].Quota = known(8.0); far(s, 0, 50) }, quiet: true},
-	{name: "wide, and nothing counts its reads", rule: "wider-than-node", make: func(s *survey.Survey) {
+	{name: "wide, and local all the same", rule: "wider-than-node", make: func(s *snapshot.Snapshot) { run(s, 0, 3, 3); far(s, 0, 5) }, quiet: true},
+	{name: "a wide quota that is not used", rule: "wider-than-node", make: func(s *snapshot.Snapshot) { s.Window.Workloads[0].Quota = known(8.0); far(s, 0, 50) }, quiet: true},
+	{name: "wide, and nothing counts its reads", rule: "wider-than-node", make: func(s *snapshot.Snapshot) {
 		run(s, 0, 3, 3)
 		s.Window.Workloads[0].LocalLoads, s.Window.Workloads[0].AnonByNode = gone[uint64](), nil
 	}, skipped: "unknown"},
@@ -306,17 +306,17 @@ var memoryScenarios = []scenario{
 	// memory-too-tight
 	{
 		name: "bound to a node that is full", rule: "memory-too-tight",
-		make:    func(s *survey.Survey) { bound(s, 0, nodeCPUs(s, 0), 0); fill(s, 0, 100*mib, 100*mib) },
+		make:    func(s *snapshot.Snapshot) { bound(s, 0, nodeCPUs(s, 0), 0); fill(s, 0, 100*mib, 100*mib) },
 		subject: "/w0", want: []string{"out of memory", "136 MiB", "free on node 1"}, command: []string{"echo 0-1 > /sys/fs/cgroup/w0/cpuset.mems"}, decides: true,
 	},
 	{
 		name: "killed", rule: "memory-too-tight",
-		make:    func(s *survey.Survey) { s.Groups[1].OOMKills = known[uint64](2) },
+		make:    func(s *snapshot.Snapshot) { s.Groups[1].OOMKills = known[uint64](2) },
 		subject: "/w1", want: []string{"2 processes killed"}, command: []string{"/sys/fs/cgroup/w1/memory.events"},
 	},
 	{
 		name: "killed by its own limit, bound to a node with room", rule: "memory-too-tight",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			bound(s, 0, nodeCPUs(s, 0), 0)
 			s.Groups[0].OOMKills, s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known[uint64](1), known(2*gib), known(300*mib)
 		},
@@ -324,42 +324,42 @@ var memoryScenarios = []scenario{
 	},
 	{
 		name: "at the limit of the cgroup it is in", rule: "memory-too-tight",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			s.Groups[0].MemoryLimit = known(1 * gib)
-			s.Groups[0].Limited = &survey.Limited{ID: "/up", Used: known(1100 * mib), File: known(100 * mib)}
+			s.Groups[0].Limited = &snapshot.Limited{ID: "/up", Used: known(1100 * mib), File: known(100 * mib)}
 			s.Groups[0].MemoryUsed = known(300 * mib)
 		},
 		subject: "/w0", want: []string{"1000 MiB of the limit of 1 GiB of /up"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/up/memory.max", "w0"}, absent: []string{"w0/memory.max"},
 	},
 	{
 		name: "at the limit of its systemd slice", rule: "memory-too-tight",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			rename(s, 1, "/x.slice/db.service", "systemd")
 			s.Groups[1].MemoryLimit = known(1 * gib)
-			s.Groups[1].Limited = &survey.Limited{ID: "/x.slice", Used: known(1100 * mib), File: known(100 * mib)}
+			s.Groups[1].Limited = &snapshot.Limited{ID: "/x.slice", Used: known(1100 * mib), File: known(100 * mib)}
 		},
 		subject: "/x.slice/db.service", command: []string{"systemctl set-property --runtime -- x.slice MemoryMax=1342177280"}, absent: []string{"echo"},
 	},
-	{name: "its own use is above the limit of the cgroup it is in, which has room", rule: "memory-too-tight", make: func(s *survey.Survey) {
+	{name: "its own use is above the limit of the cgroup it is in, which has room", rule: "memory-too-tight", make: func(s *snapshot.Snapshot) {
 		s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known(1*gib), known(1280*mib)
-		s.Groups[0].Limited = &survey.Limited{ID: "/up", Used: known(900 * mib), File: known(100 * mib)}
+		s.Groups[0].Limited = &snapshot.Limited{ID: "/up", Used: known(900 * mib), File: known(100 * mib)}
 	}, quiet: true},
 	{
 		name: "at its limit", rule: "memory-too-tight",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known(1*gib), known(1260*mib)
 		},
 		subject: "/w0", want: []string{"1004 MiB of its limit of 1 GiB"}, command: []string{"echo 1342177280 > /sys/fs/cgroup/w0/memory.max"},
 	},
-	{name: "bound, full of cache that can be dropped", rule: "memory-too-tight", make: func(s *survey.Survey) {
+	{name: "bound, full of cache that can be dropped", rule: "memory-too-tight", make: func(s *snapshot.Snapshot) {
 		bound(s, 0, nodeCPUs(s, 0), 0)
 		fill(s, 0, 3*gib, 100*mib)
 	}, quiet: true},
-	{name: "full, not bound", rule: "memory-too-tight", make: func(s *survey.Survey) { fill(s, 0, 100*mib, 100*mib) }, quiet: true},
-	{name: "at its limit with page cache", rule: "memory-too-tight", make: func(s *survey.Survey) {
+	{name: "full, not bound", rule: "memory-too-tight", make: func(s *snapshot.Snapshot) { fill(s, 0, 100*mib, 100*mib) }, quiet: true},
+	{name: "at its limit with page cache", rule: "memory-too-tight", make: func(s *snapshot.Snapshot) {
 		s.Groups[0].MemoryLimit, s.Groups[0].MemoryUsed = known(1*gib), known(1*gib)
 	}, quiet: true},
-	{name: "bound, free memory unknown", rule: "memory-too-tight", make: func(s *survey.Survey) {
+	{name: "bound, free memory unknown", rule: "memory-too-tight", make: func(s *snapshot.Snapshot) {
 		bound(s, 0, nodeCPUs(s, 0), 0)
 		s.Nodes[0].Memory.Free, s.Window.Nodes[0].Free = gone[unit.Bytes](), gone[unit.Bytes]()
 	}, skipped: "unknown"},
@@ -367,99 +367,99 @@ var memoryScenarios = []scenario{
 	// huge-page-pools
 	{
 		name: "all on node 0", rule: "huge-page-pools",
-		make:    func(s *survey.Survey) { pools(s, 128, 100, 0, 0) },
+		make:    func(s *snapshot.Snapshot) { pools(s, 128, 100, 0, 0) },
 		subject: "1", want: []string{"2 MiB are unequal: 0 pages on node 1", "128 pages, 100 free"}, command: []string{"echo 64 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "echo 64 > /sys/devices/system/node/node0/"},
 	},
 	{
 		name: "equal, but used up on node 0", rule: "huge-page-pools",
-		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30) },
+		make:    func(s *snapshot.Snapshot) { pools(s, 64, 0, 64, 30) },
 		subject: "0", want: []string{"used up on node 0", "64 pages, 0 free"}, command: []string{"echo 80 > /sys/devices/system/node/node0/"},
 	},
 	{
 		name: "the smallest is short, though it has free pages", rule: "huge-page-pools",
-		make:    func(s *survey.Survey) { pools(s, 1000, 400, 10, 5) },
+		make:    func(s *snapshot.Snapshot) { pools(s, 1000, 400, 10, 5) },
 		subject: "1", want: []string{"unequal: 10 pages on node 1"}, command: []string{"echo 505 > /sys/devices/system/node/node1/"}, absent: []string{"node0"},
 	},
 	{
 		name: "no memory for more huge pages", rule: "huge-page-pools",
-		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 65*mib) },
+		make:    func(s *snapshot.Snapshot) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 65*mib) },
 		subject: "0", command: []string{"cat /sys/devices/system/node/node0/meminfo"}, absent: []string{"echo"},
 	},
 	{
 		name: "memory for some more huge pages", rule: "huge-page-pools",
-		make:    func(s *survey.Survey) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 74*mib) },
+		make:    func(s *snapshot.Snapshot) { pools(s, 64, 0, 64, 30); fill(s, 0, 1*gib, 74*mib) },
 		subject: "0", command: []string{"echo 69 > /sys/devices/system/node/node0/"},
 	},
-	{name: "nearly equal", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 64, 10, 60, 8) }, quiet: true},
-	{name: "no pools", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 0, 0, 0, 0) }, quiet: true},
-	{name: "all used up everywhere", rule: "huge-page-pools", make: func(s *survey.Survey) { pools(s, 64, 0, 64, 0) }, quiet: true},
-	{name: "unknown", rule: "huge-page-pools", make: func(s *survey.Survey) { s.Nodes[1].Pools[0].Free = gone[uint64]() }, skipped: "unknown"},
-	{name: "a node without figures", rule: "huge-page-pools", make: func(s *survey.Survey) { s.Nodes[1].Pools = nil }, skipped: "node 1 has no figures"},
+	{name: "nearly equal", rule: "huge-page-pools", make: func(s *snapshot.Snapshot) { pools(s, 64, 10, 60, 8) }, quiet: true},
+	{name: "no pools", rule: "huge-page-pools", make: func(s *snapshot.Snapshot) { pools(s, 0, 0, 0, 0) }, quiet: true},
+	{name: "all used up everywhere", rule: "huge-page-pools", make: func(s *snapshot.Snapshot) { pools(s, 64, 0, 64, 0) }, quiet: true},
+	{name: "unknown", rule: "huge-page-pools", make: func(s *snapshot.Snapshot) { s.Nodes[1].Pools[0].Free = gone[uint64]() }, skipped: "unknown"},
+	{name: "a node without figures", rule: "huge-page-pools", make: func(s *snapshot.Snapshot) { s.Nodes[1].Pools = nil }, skipped: "node 1 has no figures"},
 
 	// zone-reclaim
 	{
 		name: "on, on a host that caches", rule: "zone-reclaim",
-		make: func(s *survey.Survey) { s.Settings.ZoneReclaim = known(3); fill(s, 0, 4*gib, 2*gib) },
+		make: func(s *snapshot.Snapshot) { s.Settings.ZoneReclaim = known(3); fill(s, 0, 4*gib, 2*gib) },
 		want: []string{"mode is 3", "write dirty pages out", "5 GiB"}, command: []string{"sysctl vm.zone_reclaim_mode=0"},
 	},
-	{name: "on, no cache", rule: "zone-reclaim", make: func(s *survey.Survey) { s.Settings.ZoneReclaim = known(1) }, quiet: true},
-	{name: "off", rule: "zone-reclaim", make: func(s *survey.Survey) { fill(s, 0, 4*gib, 2*gib) }, quiet: true},
-	{name: "unknown", rule: "zone-reclaim", make: func(s *survey.Survey) { s.Settings.ZoneReclaim = gone[int]() }, skipped: "unknown"},
+	{name: "on, no cache", rule: "zone-reclaim", make: func(s *snapshot.Snapshot) { s.Settings.ZoneReclaim = known(1) }, quiet: true},
+	{name: "off", rule: "zone-reclaim", make: func(s *snapshot.Snapshot) { fill(s, 0, 4*gib, 2*gib) }, quiet: true},
+	{name: "unknown", rule: "zone-reclaim", make: func(s *snapshot.Snapshot) { s.Settings.ZoneReclaim = gone[int]() }, skipped: "unknown"},
 
 	// irq-far
 	{
 		name: "a NIC of node 1 served on node 0", rule: "irq-far",
-		make: func(s *survey.Survey) {
+		make: func(s *snapshot.Snapshot) {
 			s.IRQs[1].Counts = []uint64{490000, 10000}
 			s.Machine.Devices = []machine.Device{{Address: "0000:01:00.0", Class: machine.Network, Names: []string{"eth1"}, Node: unit.Some(1)}}
 		},
 		subject: "0000:01:00.0", cost: 49000 * 0.5e-6, want: []string{"eth1", "50,000/s", "node 0 98.0%"}, command: []string{"for i in 121; do echo 4-7 > /proc/irq/$i/smp_affinity_list; done", "irqbalance"},
 	},
-	{name: "queues of one device on all nodes", rule: "irq-far", make: func(s *survey.Survey) {
+	{name: "queues of one device on all nodes", rule: "irq-far", make: func(s *snapshot.Snapshot) {
 		s.IRQs[0].Device, s.IRQs[0].Node = s.IRQs[1].Device, s.IRQs[1].Node
 	}, quiet: true},
-	{name: "few interrupts", rule: "irq-far", make: func(s *survey.Survey) { s.IRQs[1].Counts = []uint64{900, 0} }, quiet: true},
-	{name: "its node is unknown", rule: "irq-far", make: func(s *survey.Survey) {
+	{name: "few interrupts", rule: "irq-far", make: func(s *snapshot.Snapshot) { s.IRQs[1].Counts = []uint64{900, 0} }, quiet: true},
+	{name: "its node is unknown", rule: "irq-far", make: func(s *snapshot.Snapshot) {
 		s.IRQs[1].Counts, s.IRQs[1].Node = []uint64{50000, 0}, unit.None[int]()
 	}, skipped: "its node is unknown"},
-	{name: "none read", rule: "irq-far", make: func(s *survey.Survey) { s.IRQs = nil }, skipped: "no interrupts"},
+	{name: "none read", rule: "irq-far", make: func(s *snapshot.Snapshot) { s.IRQs = nil }, skipped: "no interrupts"},
 }
 
 // rename gives a workload another cgroup and manager.
-func rename(s *survey.Survey, k int, id, owner string) {
+func rename(s *snapshot.Snapshot, k int, id, owner string) {
 	s.Window.Workloads[k].ID, s.Window.Workloads[k].Owner, s.Groups[k].ID = id, owner, id
 	s.Processes[k].Workload, s.Samples.Places[k].Workload = id, id
 }
 
-func pools(s *survey.Survey, total0, free0, total1, free1 uint64) {
+func pools(s *snapshot.Snapshot, total0, free0, total1, free1 uint64) {
 	for i, v := range [][2]uint64{{total0, free0}, {total1, free1}} {
 		s.Nodes[i].Pools[0].Total, s.Nodes[i].Pools[0].Free = known(v[0]), known(v[1])
 	}
 }
 
-func busy(s *survey.Survey, by ...unit.Ratio) {
+func busy(s *snapshot.Snapshot, by ...unit.Ratio) {
 	for i, v := range by {
 		s.Nodes[i].Traffic.Busy = known(v)
 	}
 }
 
-func hotLine(s *survey.Survey, loads, stores []uint64) {
-	s.Samples.Lines = []survey.Line{{Writers: 2,
+func hotLine(s *snapshot.Snapshot, loads, stores []uint64) {
+	s.Samples.Lines = []snapshot.Line{{Writers: 2,
 		PID: 100, Workload: "/w0", Addr: 0x7f0000001040, Bytes: 64, Mapping: "[heap]", Loads: loads, Stores: stores,
-		Functions: []survey.Function{{Name: "count_hits", Samples: 100, Writes: 90}},
+		Functions: []snapshot.Function{{Name: "count_hits", Samples: 100, Writes: 90}},
 	}}
 }
 
-func table(s *survey.Survey, loads, remote, stores []uint64) {
-	s.Samples.Places[0] = survey.Place{
+func table(s *snapshot.Snapshot, loads, remote, stores []uint64) {
+	s.Samples.Places[0] = snapshot.Place{
 		PID: 100, Workload: "/w0", Name: "load", Mapping: "/data/table", Loads: loads, Remote: remote, Stores: stores,
-		Common: unit.Some(unit.Ratio(0.9)), Latency: unit.Some(310.0), Functions: []survey.Function{{Name: "lookup", Samples: 900}},
+		Common: unit.Some(unit.Ratio(0.9)), Latency: unit.Some(310.0), Functions: []snapshot.Function{{Name: "lookup", Samples: 900}},
 	}
 }
 
-func vm(s *survey.Survey, nodes int, cpus ...int) {
+func vm(s *snapshot.Snapshot, nodes int, cpus ...int) {
 	p := &s.Processes[0]
-	p.Guest = &survey.Guest{VCPUs: len(cpus), Nodes: known(nodes)}
+	p.Guest = &snapshot.Guest{VCPUs: len(cpus), Nodes: known(nodes)}
 	for i, c := range cpus {
 		p.Threads[i].CPU = c
 		p.Guest.VCPUThreads = append(p.Guest.VCPUThreads, p.Threads[i].TID)
@@ -467,7 +467,7 @@ func vm(s *survey.Survey, nodes int, cpus ...int) {
 }
 
 // pin pins the second thread of the first process; the third one runs there too.
-func pin(s *survey.Survey, cpu int) {
+func pin(s *snapshot.Snapshot, cpu int) {
 	s.Processes[0].Threads[1].CPU, s.Processes[0].Threads[2].CPU = cpu, cpu
 	s.Processes[0].Threads[1].Allowed = set.FromCPUs(cpu)
 }

@@ -9,7 +9,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -28,7 +28,7 @@ import (
 //  6. What is lost at most (unknown workloads at their bound, the time of nobody
 //     with all reads remote) stays below it: no.
 //  7. Else it cannot be told, and what is missing is said.
-func verdict(s survey.Survey, c Config, found []Finding) Verdict {
+func verdict(s snapshot.Snapshot, c Config, found []Finding) Verdict {
 	l := look{s, c}
 	if v, done := l.atOnce(found); done {
 		return v
@@ -67,9 +67,9 @@ func (l look) atOnce(found []Finding) (Verdict, bool) {
 	}
 	switch n := len(l.Machine.Nodes); {
 	case n == 0:
-		return cannot("the survey tells of no nodes", "a kernel with CONFIG_NUMA, or /sys/devices/system/node")
+		return cannot("the snapshot tells of no nodes", "a kernel with CONFIG_NUMA, or /sys/devices/system/node")
 	case slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "guest-topology" }):
-		return cannot("this guest's topology is flat or wrong, so what is local in here says nothing", "a survey of the host below")
+		return cannot("this guest's topology is flat or wrong, so what is local in here says nothing", "a snapshot of the host below")
 	case n == 1:
 		return Verdict{Answer: No, Why: "this machine has one node", How: unit.HowMeasured}, true
 	case !known:
@@ -123,7 +123,7 @@ func (l look) tally() tally {
 	if rest := t.busy.Or(0) - seen; rest > 0 {
 		t.unknown += rest * worst
 		if rest > l.c.IdleCPUs {
-			t.why = append(t.why, fmt.Sprintf("%s CPUs' worth of time belong to no workload in the survey", render.Amount(rest)))
+			t.why = append(t.why, fmt.Sprintf("%s CPUs' worth of time belong to no workload in the snapshot", render.Amount(rest)))
 		}
 	}
 	if t.covered == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trial holds what makes a comparison fair: arms, warm-ups, the order the
+// Package experiment holds what makes a comparison fair: arms, warm-ups, the order the
 // runs come in, their spread, what a difference is worth, and the form of the
 // result.
 //
@@ -11,4 +11,4 @@
 //
 // Pure: it runs nothing; and it gives the same bits everywhere (no fused products), as
 // simulations use it.
-package trial
+package experiment

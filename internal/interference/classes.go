@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package classes
+package interference
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -19,7 +19,7 @@ import (
 // Study learns from windows. It is not safe for concurrent use.
 type Study struct {
 	m        machine.Machine
-	cfg      animal.Config
+	cfg      vmmap.Config
 	seen     map[string]*seen
 	windows  int
 	from, to time.Time
@@ -29,7 +29,7 @@ type Study struct {
 // seen is what was seen of a workload.
 type seen struct {
 	service string
-	memory  animal.Memory
+	memory  vmmap.Memory
 	how     unit.Source // its counters, the weakest of all windows that have any
 	counted bool        // in one window at least it is known how many cycles it ran
 	ran     bool        // and that is more than 0
@@ -37,8 +37,8 @@ type seen struct {
 }
 
 // New begins a study on a machine.
-func New(m machine.Machine, constants animal.Infer) *Study {
-	s := &Study{m: m, cfg: animal.DefaultConfig(), seen: map[string]*seen{}}
+func New(m machine.Machine, constants vmmap.Infer) *Study {
+	s := &Study{m: m, cfg: vmmap.DefaultConfig(), seen: map[string]*seen{}}
 	s.cfg.Infer = constants
 	return s
 }
@@ -59,7 +59,7 @@ func (s *Study) Window(w window.Window) error {
 		s.from = begins
 	}
 	gap := begins.Sub(s.to)
-	st := animal.Learn(s.m, s.cfg, s.known(&w, max(gap, -gap) > w.Length/2), w)
+	st := vmmap.Learn(s.m, s.cfg, s.known(&w, max(gap, -gap) > w.Length/2), w)
 	s.to = w.At
 	for i := range w.Workloads {
 		s.note(&w.Workloads[i], st.VMs[i], w.At)
@@ -69,8 +69,8 @@ func (s *Study) Window(w window.Window) error {
 
 // known are those of a window that were seen before. Bounds of what they hold are of
 // windows without a gap.
-func (s *Study) known(w *window.Window, gap bool) animal.State {
-	var st animal.State
+func (s *Study) known(w *window.Window, gap bool) vmmap.State {
+	var st vmmap.State
 	for i := range w.Workloads {
 		is, ok := s.seen[w.Workloads[i].ID]
 		if !ok {
@@ -81,11 +81,11 @@ func (s *Study) known(w *window.Window, gap bool) animal.State {
 		}
 		st.VMs = append(st.VMs, is.memory)
 	}
-	slices.SortFunc(st.VMs, func(a, b animal.Memory) int { return cmp.Compare(a.Workload, b.Workload) })
+	slices.SortFunc(st.VMs, func(a, b vmmap.Memory) int { return cmp.Compare(a.Workload, b.Workload) })
 	return st
 }
 
-func (s *Study) note(wl *window.Workload, memory animal.Memory, at time.Time) {
+func (s *Study) note(wl *window.Workload, memory vmmap.Memory, at time.Time) {
 	is, ok := s.seen[wl.ID]
 	if !ok {
 		is = &seen{}
@@ -143,23 +143,23 @@ func (s *Study) Another(m machine.Machine) string {
 
 // Result is what a study has found.
 type Result struct {
-	Schema    int          `json:"schema"`
-	Windows   int          `json:"windows"`
-	From      time.Time    `json:"from"`
-	To        time.Time    `json:"to"`
-	Origin    string       `json:"origin"` // of the machine
-	Constants animal.Infer `json:"constants"`
-	Workloads []Workload   `json:"workloads"` // by class, then by name
-	Notes     []string     `json:"notes,omitempty"`
+	Schema    int         `json:"schema"`
+	Windows   int         `json:"windows"`
+	From      time.Time   `json:"from"`
+	To        time.Time   `json:"to"`
+	Origin    string      `json:"origin"` // of the machine
+	Constants vmmap.Infer `json:"constants"`
+	Workloads []Workload  `json:"workloads"` // by class, then by name
+	Notes     []string    `json:"notes,omitempty"`
 }
 
 // Workload is what it is taken for. Figures are shares of its time, estimated.
 type Workload struct {
 	ID        string         `json:"workload"`
 	Service   string         `json:"service,omitempty"`
-	Class     animal.Class   `json:"class"` // "": unknown
+	Class     vmmap.Class    `json:"class"` // "": unknown
 	Sensitive unit.Opt[bool] `json:"sensitive"`
-	// Hurt, Harm and Remote are animal.Slowdowns.
+	// Hurt, Harm and Remote are vmmap.Slowdowns.
 	Hurt   unit.Value[float64] `json:"hurt"`
 	Harm   unit.Value[float64] `json:"harm"`
 	Remote unit.Value[float64] `json:"remote"`
@@ -188,14 +188,14 @@ func (s *Study) Result() Result {
 	if blind {
 		out.Notes = append(out.Notes, "of some workloads requests or waits are not known: 'homenode record --windows FILE --penalty' counts them, where the CPU has events for them ('homenode events')")
 	}
-	order := []animal.Class{animal.Devil, animal.Rabbit, animal.Sheep, animal.Unknown}
+	order := []vmmap.Class{vmmap.Devil, vmmap.Rabbit, vmmap.Sheep, vmmap.Unknown}
 	slices.SortFunc(out.Workloads, func(a, b Workload) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Class), slices.Index(order, b.Class)), cmp.Compare(a.ID, b.ID))
 	})
 	return out
 }
 
-func (is *seen) workload(id string, f animal.Infer) Workload {
+func (is *seen) workload(id string, f vmmap.Infer) Workload {
 	look := &is.memory.Look
 	says, doubt := look.Says, is.doubt(f)
 	value := func(v unit.Opt[float64]) unit.Value[float64] {
@@ -233,7 +233,7 @@ const (
 )
 
 // doubt is Look.Doubt, and what a mean of windows does not tell.
-func (is *seen) doubt(f animal.Infer) string {
+func (is *seen) doubt(f vmmap.Infer) string {
 	switch {
 	case is.memory.Look.Mean.Waits.Known():
 	case !is.counted:
@@ -243,7 +243,7 @@ func (is *seen) doubt(f animal.Infer) string {
 	}
 	look := &is.memory.Look
 	text, curve := look.Doubt(f), look.Mean.Curve
-	if text != "" || len(curve) == 0 || look.Says.Class == animal.Sheep && look.Says.Certain.Or(0) >= sheepMargin {
+	if text != "" || len(curve) == 0 || look.Says.Class == vmmap.Sheep && look.Says.Certain.Or(0) >= sheepMargin {
 		return text
 	}
 	if most := curve[len(curve)-1].Held; most < squeezed {
@@ -254,22 +254,22 @@ func (is *seen) doubt(f animal.Infer) string {
 
 // Sample is the mean of a workload's windows, of its present behaviour: what a reference's
 // recording says.
-func (s *Study) Sample(id string) (animal.Sample, error) {
+func (s *Study) Sample(id string) (vmmap.Sample, error) {
 	is, ok := s.seen[id]
 	if !ok {
-		return animal.Sample{}, fmt.Errorf("no window has a workload %q", id)
+		return vmmap.Sample{}, fmt.Errorf("no window has a workload %q", id)
 	}
 	if look := &is.memory.Look; look.Windows >= s.cfg.Infer.Windows {
 		return look.Mean, nil
 	}
-	return animal.Sample{}, fmt.Errorf("%q behaved alike in %d windows: want %d and more in which all is counted", id, is.memory.Look.Windows, s.cfg.Infer.Windows)
+	return vmmap.Sample{}, fmt.Errorf("%q behaved alike in %d windows: want %d and more in which all is counted", id, is.memory.Look.Windows, s.cfg.Infer.Windows)
 }
 
 // Look is all that is known of a workload.
-func (s *Study) Look(id string) (animal.Look, bool) {
+func (s *Study) Look(id string) (vmmap.Look, bool) {
 	is, ok := s.seen[id]
 	if !ok {
-		return animal.Look{}, false
+		return vmmap.Look{}, false
 	}
 	return is.memory.Look, true
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package classes
+package interference
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 	"homenode/internal/window/windowtest"
@@ -53,7 +53,7 @@ func see(t *testing.T, s *Study, w window.Window) {
 
 func TestStudy(t *testing.T) {
 	h := host(t, 4*unit.MiB)
-	s := New(h.Machine, animal.DefaultConfig().Infer)
+	s := New(h.Machine, vmmap.DefaultConfig().Infer)
 	for what, figures := range programs {
 		runs(t, h, "/"+what+" tasks=1 cpu=1 cpus=0-1 "+figures)
 	}
@@ -71,12 +71,12 @@ func TestStudy(t *testing.T) {
 	if err != nil || r.Windows != 6 || len(r.Workloads) != 4 || !strings.Contains(string(text), `"schema":1`) {
 		t.Fatalf("%v: %s", err, text)
 	}
-	for i, want := range []animal.Class{animal.Devil, animal.Rabbit, animal.Sheep, animal.Unknown} {
+	for i, want := range []vmmap.Class{vmmap.Devil, vmmap.Rabbit, vmmap.Sheep, vmmap.Unknown} {
 		wl := r.Workloads[i]
-		if wl.Class != want || want != animal.Unknown && (wl.ID != "/"+string(want) || !wl.Hurt.Known() || wl.Hurt.How != unit.HowEstimated || wl.Low != wl.High || !wl.Low.Known()) {
+		if wl.Class != want || want != vmmap.Unknown && (wl.ID != "/"+string(want) || !wl.Hurt.Known() || wl.Hurt.How != unit.HowEstimated || wl.Low != wl.High || !wl.Low.Known()) {
 			t.Errorf("%s: %+v", want, wl)
 		}
-		if (wl.Doubt != "") != (want == animal.Unknown) || want == animal.Unknown && !strings.HasPrefix(wl.Doubt, "2 of the 3 windows") {
+		if (wl.Doubt != "") != (want == vmmap.Unknown) || want == vmmap.Unknown && !strings.HasPrefix(wl.Doubt, "2 of the 3 windows") {
 			t.Errorf("%s is in doubt: %q", want, wl.Doubt)
 		}
 	}
@@ -91,7 +91,7 @@ func TestStudyInDoubt(t *testing.T) {
 		"waits": "waits for memory", "local": "reads from memory", "requests": "beyond the private caches", "cycles": "its cycles are not counted",
 	} {
 		h := host(t, 4*unit.MiB)
-		s := New(h.Machine, animal.DefaultConfig().Infer)
+		s := New(h.Machine, vmmap.DefaultConfig().Infer)
 		runs(t, h, "/a tasks=1 cpu=1 cpus=0-1 "+programs["rabbit"])
 		runs(t, h, "/a "+missing+"=?")
 		for range 5 {
@@ -102,12 +102,12 @@ func TestStudyInDoubt(t *testing.T) {
 		if noted := strings.Contains(strings.Join(r.Notes, ""), "--penalty"); noted != (missing == "waits" || missing == "requests") {
 			t.Errorf("without %s: notes %q", missing, r.Notes)
 		}
-		if wl.Class != animal.Unknown || !strings.Contains(wl.Doubt, want) || wl.Hurt.Known() || wl.Hurt.From != wl.Doubt {
+		if wl.Class != vmmap.Unknown || !strings.Contains(wl.Doubt, want) || wl.Hurt.Known() || wl.Hurt.From != wl.Doubt {
 			t.Errorf("without %s: %+v", missing, wl)
 		}
 	}
 	h := host(t, 4*unit.MiB)
-	s := New(h.Machine, animal.DefaultConfig().Infer)
+	s := New(h.Machine, vmmap.DefaultConfig().Infer)
 	runs(t, h, "/idle tasks=1 cpu=0 cpus=0-1 cycles=0 instructions=0 requests=0 local=0 remote=0 waits=0")
 	see(t, s, h.Window())
 	if r := s.Result(); r.Workloads[0].Doubt != "it did not run while it was counted" || len(r.Notes) != 0 {
@@ -118,7 +118,7 @@ func TestStudyInDoubt(t *testing.T) {
 	for k := range h.Machine.CPUs {
 		h.Machine.CPUs[k].LLC = unit.None[int]()
 	}
-	s = New(h.Machine, animal.DefaultConfig().Infer)
+	s = New(h.Machine, vmmap.DefaultConfig().Infer)
 	runs(t, h, "/a tasks=1 cpu=1 cpus=0-1 "+programs["rabbit"])
 	for range 5 {
 		see(t, s, h.Window())
@@ -130,7 +130,7 @@ func TestStudyInDoubt(t *testing.T) {
 
 func TestSample(t *testing.T) {
 	h := host(t, 4*unit.MiB)
-	s := New(h.Machine, animal.DefaultConfig().Infer)
+	s := New(h.Machine, vmmap.DefaultConfig().Infer)
 	runs(t, h, "/a tasks=1 cpu=1 cpus=0-1 "+programs["rabbit"])
 	see(t, s, h.Window())
 	if _, err := s.Sample("/a"); err == nil || !strings.Contains(err.Error(), "in 1 windows: want 3") {
@@ -152,7 +152,7 @@ func TestSample(t *testing.T) {
 
 func TestAnother(t *testing.T) {
 	h := host(t, 4*unit.MiB)
-	s := New(h.Machine, animal.DefaultConfig().Infer)
+	s := New(h.Machine, vmmap.DefaultConfig().Infer)
 	if why := s.Another(host(t, 4*unit.MiB).Machine); why != "" {
 		t.Errorf("the same: %s", why)
 	}
@@ -175,7 +175,7 @@ func TestAnother(t *testing.T) {
 // it is of this one.
 func TestStudyOfTwoPrograms(t *testing.T) {
 	h := host(t, 4*unit.MiB)
-	s := New(h.Machine, animal.DefaultConfig().Infer)
+	s := New(h.Machine, vmmap.DefaultConfig().Infer)
 	runs(t, h, "/a tasks=1 cpu=1 cpus=0-1 "+programs["devil"])
 	for range 5 {
 		see(t, s, h.Window())
@@ -186,7 +186,7 @@ func TestStudyOfTwoPrograms(t *testing.T) {
 		see(t, s, h.Window())
 		wl := s.Result().Workloads[0]
 		switch {
-		case wl.Class == animal.Sheep:
+		case wl.Class == vmmap.Sheep:
 			if wl.Doubt != "" {
 				t.Errorf("window %d: %+v", n, wl)
 			}
@@ -206,14 +206,14 @@ func TestStudyOfTwoPrograms(t *testing.T) {
 // Who was away for a while is still known; what it holds of a cache is not.
 func TestStudyGoesOn(t *testing.T) {
 	h := host(t, 4*unit.MiB)
-	s := New(h.Machine, animal.DefaultConfig().Infer)
+	s := New(h.Machine, vmmap.DefaultConfig().Infer)
 	const counted = "/a tasks=1 cpu=1 cpus=0-1 cycles=1000000000 instructions=500000000 requests=20000000 local=19800000 remote=0 waits=500000000"
 	runs(t, h, counted)
 	for range 5 {
 		see(t, s, h.Window())
 	}
 	before := s.Result().Workloads[0]
-	if before.Class != animal.Devil || before.Held != unit.HowEstimated {
+	if before.Class != vmmap.Devil || before.Held != unit.HowEstimated {
 		t.Fatalf("%+v", before)
 	}
 	if _, err := h.Line("gone /a"); err != nil {
@@ -222,7 +222,7 @@ func TestStudyGoesOn(t *testing.T) {
 	see(t, s, h.Window())
 	runs(t, h, strings.Replace(counted, "local=19800000", "local=100", 1))
 	see(t, s, h.Window())
-	if is := s.Result().Workloads[0]; is.Class != animal.Devil || is.Windows < before.Windows {
+	if is := s.Result().Workloads[0]; is.Class != vmmap.Devil || is.Windows < before.Windows {
 		t.Errorf("back again: %+v", is)
 	}
 	if b := s.seen["/a"].memory.Look.Bounds[0]; b.High-b.Low < 0.5 {
@@ -233,7 +233,7 @@ func TestStudyGoesOn(t *testing.T) {
 // Recordings in the wrong order, or one twice, would be counted as what they are not.
 func TestStudyRefusesThePast(t *testing.T) {
 	h := host(t, 4*unit.MiB)
-	s := New(h.Machine, animal.DefaultConfig().Infer)
+	s := New(h.Machine, vmmap.DefaultConfig().Infer)
 	runs(t, h, "/a tasks=1 cpu=1 cpus=0-1 "+programs["devil"])
 	first := h.Window()
 	see(t, s, first)
@@ -262,13 +262,13 @@ func TestStudySqueezed(t *testing.T) {
 		want bool
 	}{{"512KiB", true}, {"3MiB", false}} {
 		h := host(t, 4*unit.MiB)
-		s := New(h.Machine, animal.DefaultConfig().Infer)
+		s := New(h.Machine, vmmap.DefaultConfig().Infer)
 		runs(t, h, "/a tasks=1 cpu=1 cpus=0-1 "+programs["rabbit"]+" llc="+c.held)
 		for range 5 {
 			see(t, s, h.Window())
 		}
 		wl := s.Result().Workloads[0]
-		if doubt := strings.Contains(wl.Doubt, "never seen with more than 12.5% of a cache"); doubt != c.want || wl.Class != animal.Rabbit {
+		if doubt := strings.Contains(wl.Doubt, "never seen with more than 12.5% of a cache"); doubt != c.want || wl.Class != vmmap.Rabbit {
 			t.Errorf("with %s: %+v", c.held, wl)
 		}
 	}

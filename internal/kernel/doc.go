@@ -4,7 +4,7 @@
 // what its workloads did in a period.
 //
 //	Root ── ReadMachine ──▶ machine.Machine
-//	  ├──── Surveyor.Read ─▶ survey.Survey  (one closer look, on demand)
+//	  ├──── Snapshotter.Read ─▶ snapshot.Snapshot  (one closer look, on demand)
 //	  └──── Reader.Read ──▶ window.Window   (deltas since the Read before)
 //	           ├─ collect_*.go  a collector for each kind of figure
 //	           ├─ cgroup   which hierarchies, which workloads, their files

@@ -56,7 +56,7 @@ func (h *host) nodeCount() int { return len(h.topology.Machine.Nodes) }
 
 func (h *host) pageSize() unit.Bytes { return h.topology.Machine.PageSize.Or(4 * unit.KiB) }
 
-// procPath is a file of a process. A survey makes thousands of them.
+// procPath is a file of a process. A snapshot makes thousands of them.
 func (h *host) procPath(pid int, file string) string { return h.proc + strconv.Itoa(pid) + "/" + file }
 
 // taskPath is a file of a thread.

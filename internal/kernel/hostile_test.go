@@ -105,16 +105,16 @@ func TestSuspects(t *testing.T) {
 
 // What a closer look reads of one process, and of all together, is bounded: the memory of
 // those beyond it is unknown, and the others' is there.
-func TestSurveyIsBounded(t *testing.T) {
+func TestSnapshotIsBounded(t *testing.T) {
 	kerneltest.InMemory(t)
 	small := "7f0000000000 default anon=3 N0=3 kernelpagesize_kB=4\n"
 	for name, bounds := range map[string]MapsBounds{
 		"process": {Process: MapsBound{64 << 10, time.Minute}, Round: MapsBound{8 << 20, time.Minute}},
 		"all":     {Process: MapsBound{8 << 20, time.Minute}, Round: MapsBound{64 << 10, time.Minute}},
 	} {
-		root := fakeSurvey(t)
+		root := fakeSnapshot(t)
 		kerneltest.Write(t, root, kerneltest.Files{"/proc/9/numa_maps": small, "/proc/9/stat": stat(9, 1, 0), "/proc/10/numa_maps": hostileMaps(100), "/proc/10/stat": stat(10, 1, 0)})
-		s, err := NewSurveyor(SurveyConfig{Reader: Config{Root: root}, Processes: Selection{PIDs: []int{9, 10}}, OnlyProcesses: true, Mappings: true, Maps: bounds})
+		s, err := NewSnapshotter(SnapshotConfig{Reader: Config{Root: root}, Processes: Selection{PIDs: []int{9, 10}}, OnlyProcesses: true, Mappings: true, Maps: bounds})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,14 +11,14 @@ import (
 
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
-// SurveyConfig says what to look at. The zero SurveyConfig looks once at the
+// SnapshotConfig says what to look at. The zero SnapshotConfig looks once at the
 // running kernel: no rates, no processes.
-type SurveyConfig struct {
+type SnapshotConfig struct {
 	Reader Config
 	// Interval is the time between the two readings that counts and rates come
 	// from. 0: one reading, and they are unknown.
@@ -36,7 +36,7 @@ type SurveyConfig struct {
 	// nothing for them but numa_maps. Mappings wins.
 	Biggest int
 	// Maps is what may be read of numa_maps and maps: of a process (Process), and in all
-	// (Round). The zero value is surveyMaps.
+	// (Round). The zero value is snapshotMaps.
 	Maps MapsBounds
 	IRQs bool
 	// OnlyProcesses leaves out all the rest: figures of nodes, workloads, the
@@ -61,40 +61,40 @@ type Selection struct {
 }
 
 // Probe measures during the interval, from Start to Stop, and puts what it got into
-// the survey, which until then says why there is nothing. One that does not start is
+// the snapshot, which until then says why there is nothing. One that does not start is
 // neither stopped nor finished.
 type Probe interface {
 	Start(context.Context, machine.Machine) error
 	Stop()
-	Finish(*survey.Survey) error
+	Finish(*snapshot.Snapshot) error
 }
 
-// Surveyor looks closely at a host. It is not safe for concurrent use.
-type Surveyor struct {
-	cfg    SurveyConfig
+// Snapshotter looks closely at a host. It is not safe for concurrent use.
+type Snapshotter struct {
+	cfg    SnapshotConfig
 	reader *Reader // also where there is no workload: then it reads nodes only
 	buf    unix.Buffer
 	kinds  kinds
 	nodeAt []int // by node id: its place in Machine.Nodes, −1 for none
 	maps   *unix.Budget
 	before *reading // nil: none yet
-	// problems of this survey, beside those of the window.
+	// problems of this snapshot, beside those of the window.
 	problems []string
-	started  []Probe // of this survey
+	started  []Probe // of this snapshot
 }
 
 const oneReading = "one reading only: no rate"
 
-// surveyMaps is more than a round of the agent has: a person has asked, waits, and can stop
+// snapshotMaps is more than a round of the agent has: a person has asked, waits, and can stop
 // waiting. A process's bound is that of procfs.MapsBudget.
-var surveyMaps = MapsBounds{Process: MapsBound{256 << 20, 30 * time.Second}, Round: MapsBound{1 << 30, 2 * time.Minute}}
+var snapshotMaps = MapsBounds{Process: MapsBound{256 << 20, 30 * time.Second}, Round: MapsBound{1 << 30, 2 * time.Minute}}
 
 // mostKept are mappings that are kept of a process: as many as procfs keeps of one.
 const mostKept = 1 << 20
 
-// NewSurveyor prepares to look. Without a cgroup hierarchy that could bind a
+// NewSnapshotter prepares to look. Without a cgroup hierarchy that could bind a
 // workload there are no workloads; the rest is still there.
-func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
+func NewSnapshotter(cfg SnapshotConfig) (*Snapshotter, error) {
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}
 	}
@@ -102,10 +102,10 @@ func NewSurveyor(cfg SurveyConfig) (*Surveyor, error) {
 		cfg.Wait = wait
 	}
 	if cfg.Maps == (MapsBounds{}) {
-		cfg.Maps = surveyMaps
+		cfg.Maps = snapshotMaps
 	}
 	cfg.Processes.PIDs = slices.Sorted(slices.Values(cfg.Processes.PIDs))
-	s := &Surveyor{cfg: cfg}
+	s := &Snapshotter{cfg: cfg}
 	var err error
 	switch {
 	case cfg.OnlyProcesses && !cfg.Threads && len(cfg.Processes.Workloads) == 0:
@@ -138,20 +138,20 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // Machine is the topology as last read.
-func (s *Surveyor) Machine() machine.Machine { return s.reader.Machine() }
+func (s *Snapshotter) Machine() machine.Machine { return s.reader.Machine() }
 
 // Close closes every open file.
-func (s *Surveyor) Close() { s.reader.Close() }
+func (s *Snapshotter) Close() { s.reader.Close() }
 
 // Read looks once. The first time, with an interval, it reads twice with the
 // interval in between; after that every Read waits, and reads once.
-func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
+func (s *Snapshotter) Read(ctx context.Context) (snapshot.Snapshot, error) {
 	s.problems, s.started = nil, nil
 	if s.cfg.Interval > 0 && s.before == nil {
 		s.cfg.Progress("first reading")
 		for range 2 { // the first opens counters, which takes a while; all deltas are since the second
 			if _, err := s.window(ctx); err != nil {
-				return survey.Survey{}, err
+				return snapshot.Snapshot{}, err
 			}
 		}
 		s.before = s.read(s.reader.Machine())
@@ -159,7 +159,7 @@ func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
 	}
 	w, err := s.watch(ctx)
 	if err != nil {
-		return survey.Survey{}, err
+		return snapshot.Snapshot{}, err
 	}
 	out := s.assemble(w)
 	for _, p := range s.started {
@@ -173,9 +173,9 @@ func (s *Surveyor) Read(ctx context.Context) (survey.Survey, error) {
 }
 
 // watch waits, with the probes running, and reads the window. They end where
-// Survey.Length does: looking into processes takes seconds on a large host, and
+// Snapshot.Length does: looking into processes takes seconds on a large host, and
 // makes traffic of its own. The last one's Stop is the quickest.
-func (s *Surveyor) watch(ctx context.Context) (window.Window, error) {
+func (s *Snapshotter) watch(ctx context.Context) (window.Window, error) {
 	defer func() {
 		for _, p := range slices.Backward(s.started) {
 			p.Stop()
@@ -189,7 +189,7 @@ func (s *Surveyor) watch(ctx context.Context) (window.Window, error) {
 }
 
 // interval lets the probes run while it waits.
-func (s *Surveyor) interval(ctx context.Context) error {
+func (s *Snapshotter) interval(ctx context.Context) error {
 	if s.cfg.Interval <= 0 {
 		return nil
 	}
@@ -207,20 +207,20 @@ func (s *Surveyor) interval(ctx context.Context) error {
 }
 
 // window reads the window, or what OnlyProcesses leaves of it.
-func (s *Surveyor) window(ctx context.Context) (window.Window, error) {
+func (s *Snapshotter) window(ctx context.Context) (window.Window, error) {
 	if s.cfg.OnlyProcesses {
 		return window.Window{Schema: window.Schema, At: s.now().Round(0)}, nil
 	}
 	return s.reader.Read(ctx)
 }
 
-func (s *Surveyor) now() time.Time { return s.reader.now() }
+func (s *Snapshotter) now() time.Time { return s.reader.now() }
 
-// assemble makes the survey of the second reading.
-func (s *Surveyor) assemble(w window.Window) survey.Survey {
+// assemble makes the snapshot of the second reading.
+func (s *Snapshotter) assemble(w window.Window) snapshot.Snapshot {
 	m := s.reader.Machine()
 	s.nodeAt = nodePlaces(m)
-	out := survey.Survey{Schema: survey.Schema, At: w.At, Machine: m, Window: w}
+	out := snapshot.Snapshot{Schema: snapshot.Schema, At: w.At, Machine: m, Window: w}
 	now := s.read(m)
 	was := s.before
 	if was != nil {
@@ -244,7 +244,7 @@ func (s *Surveyor) assemble(w window.Window) survey.Survey {
 		out.IRQs = s.irqs(since)
 	}
 	out.Processes = s.processes(now.processes, since, out.Length)
-	out.Samples = survey.Samples{Why: orElse(s.cfg.NoSampler, "no sampling of memory accesses was asked for")}
+	out.Samples = snapshot.Samples{Why: orElse(s.cfg.NoSampler, "no sampling of memory accesses was asked for")}
 	return out
 }
 
@@ -255,14 +255,14 @@ func orElse(text, other string) string {
 	return text
 }
 
-func (s *Surveyor) problem(err error) {
+func (s *Snapshotter) problem(err error) {
 	if err != nil {
 		s.problems = append(s.problems, err.Error())
 	}
 }
 
 // file reads a whole file of the tree. The error says which, and what became of it.
-func (s *Surveyor) file(path string) ([]byte, error) {
+func (s *Snapshotter) file(path string) ([]byte, error) {
 	data, err := s.buf.ReadFile(s.cfg.Reader.Root.Path(path))
 	if err != nil {
 		return nil, unix.Explain("read", path, "", err)
@@ -272,7 +272,7 @@ func (s *Surveyor) file(path string) ([]byte, error) {
 
 // parsed reads a file and parses it. What is malformed is a problem too; a file
 // that is not there is only unknown.
-func parsed[T any](s *Surveyor, path string, parse func([]byte) (T, error)) (T, error) {
+func parsed[T any](s *Snapshotter, path string, parse func([]byte) (T, error)) (T, error) {
 	data, err := s.file(path)
 	var v T
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -24,7 +24,7 @@ type groupCount struct {
 }
 
 // countGroups reads the counters of every workload of the window just read.
-func (s *Surveyor) countGroups() map[string]groupCount {
+func (s *Snapshotter) countGroups() map[string]groupCount {
 	all := map[string]groupCount{}
 	for id, w := range s.reader.workloads {
 		c := groupCount{reclaimed: unit.UnknownValue[uint64]("v1 does not count it in memory.stat")}
@@ -39,7 +39,7 @@ func (s *Surveyor) countGroups() map[string]groupCount {
 
 const noMemory = "no memory controller for it"
 
-func (s *Surveyor) groupCounter(w *workload, file string, parse func([]byte) (uint64, error)) unit.Value[uint64] {
+func (s *Snapshotter) groupCounter(w *workload, file string, parse func([]byte) (uint64, error)) unit.Value[uint64] {
 	if !w.memHier.Present() {
 		return unit.UnknownValue[uint64](noMemory)
 	}
@@ -48,23 +48,23 @@ func (s *Surveyor) groupCounter(w *workload, file string, parse func([]byte) (ui
 }
 
 // groups is parallel to the window's workloads.
-func (s *Surveyor) groups(w window.Window, d delta, sizes unit.Opt[[]unit.Bytes]) []survey.Group {
-	out := make([]survey.Group, 0, len(w.Workloads))
+func (s *Snapshotter) groups(w window.Window, d delta, sizes unit.Opt[[]unit.Bytes]) []snapshot.Group {
+	out := make([]snapshot.Group, 0, len(w.Workloads))
 	for _, wl := range w.Workloads {
 		out = append(out, s.group(s.reader.workloads[wl.ID], wl, d, sizes))
 	}
 	return out
 }
 
-func (s *Surveyor) group(w *workload, wl window.Workload, d delta, sizes unit.Opt[[]unit.Bytes]) survey.Group {
-	g := survey.Group{ID: w.ID}
+func (s *Snapshotter) group(w *workload, wl window.Workload, d delta, sizes unit.Opt[[]unit.Bytes]) snapshot.Group {
+	g := snapshot.Group{ID: w.ID}
 	g.ConfiguredCPUs = configured(s, w.cpuset.ownCPUs, set.ParseCPUs)
 	g.ConfiguredMems = configured(s, w.cpuset.ownMems, set.ParseNodes)
 	g.MemoryUsed = s.memoryUsed(w, w.ID)
 	if g.MemoryLimit = wl.MemoryLimit; g.MemoryLimit.Known() {
 		g.MemoryLimit.From = path.Join(w.limitedBy, limitName(w.memHier))
 		if by := w.limitedBy; by != w.ID {
-			g.Limited = &survey.Limited{ID: by, Used: s.memoryUsed(w, by), File: s.pageCache(w, by)}
+			g.Limited = &snapshot.Limited{ID: by, Used: s.memoryUsed(w, by), File: s.pageCache(w, by)}
 		}
 	}
 	g.OOMKills, g.AllocStalls = unit.UnknownValue[uint64](oneReading), unit.UnknownValue[uint64](oneReading)
@@ -96,7 +96,7 @@ func grown(was, now unit.Value[uint64]) unit.Value[uint64] {
 }
 
 // configured reads a cpuset file; no file, or an empty one, is no setting.
-func configured[K set.Kind](s *Surveyor, k *unix.Kept, parse func(string) (set.Set[K], error)) set.Set[K] {
+func configured[K set.Kind](s *Snapshotter, k *unix.Kept, parse func(string) (set.Set[K], error)) set.Set[K] {
 	data, err := k.Read(&s.buf)
 	if err != nil {
 		return set.Set[K]{}
@@ -107,7 +107,7 @@ func configured[K set.Kind](s *Surveyor, k *unix.Kept, parse func(string) (set.S
 }
 
 // memoryUsed is what a cgroup, the workload's own or one above it, uses.
-func (s *Surveyor) memoryUsed(w *workload, id string) unit.Value[unit.Bytes] {
+func (s *Snapshotter) memoryUsed(w *workload, id string) unit.Value[unit.Bytes] {
 	if !w.memHier.Present() {
 		return unit.UnknownValue[unit.Bytes](noMemory)
 	}
@@ -117,7 +117,7 @@ func (s *Surveyor) memoryUsed(w *workload, id string) unit.Value[unit.Bytes] {
 }
 
 // pageCache is what of it is page cache, over all nodes.
-func (s *Surveyor) pageCache(w *workload, id string) unit.Value[unit.Bytes] {
+func (s *Snapshotter) pageCache(w *workload, id string) unit.Value[unit.Bytes] {
 	const file = "memory.numa_stat"
 	v, err := parsed(s, path.Join(w.memHier.Mount, id, file), func(data []byte) (unit.Bytes, error) {
 		stat, err := cgroup.ParseNumaStat(data, w.memHier.V2, s.reader.pageSize())
@@ -131,8 +131,8 @@ func (s *Surveyor) pageCache(w *workload, id string) unit.Value[unit.Bytes] {
 }
 
 // groupMemory splits what the window has by node further, where the kernel does.
-func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMemory {
-	out := make([]survey.GroupMemory, len(wl.AnonByNode))
+func (s *Snapshotter) groupMemory(w *workload, wl window.Workload) []snapshot.GroupMemory {
+	out := make([]snapshot.GroupMemory, len(wl.AnonByNode))
 	var k cgroup.NumaKinds
 	err := fmt.Errorf("v1's memory.numa_stat does not tell it apart (%w)", ErrNotSupported)
 	if w.memHier.V2 {
@@ -141,7 +141,7 @@ func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMe
 	for i, n := range s.reader.topology.Machine.Nodes[:len(out)] {
 		at := func(by map[int]unit.Bytes) procfs.Bytes { return unit.OptOf(by[n.ID], by != nil) }
 		const from = "memory.numa_stat"
-		out[i] = survey.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i], Shmem: opt(at(k.Shmem), err, from),
+		out[i] = snapshot.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i], Shmem: opt(at(k.Shmem), err, from),
 			Slab:   opt(plus(at(k.SlabReclaimable), at(k.SlabUnreclaimable)), err, from),
 			Kernel: opt(plus(at(k.KernelStack), at(k.PageTables)), err, from)}
 		if without, ok := minus(at(k.File), at(k.Shmem)).Get(); ok {
@@ -153,7 +153,7 @@ func (s *Surveyor) groupMemory(w *workload, wl window.Workload) []survey.GroupMe
 
 // pooled are the page sizes of which some node has hugetlb pages; unknown where a
 // node does not say. A pool that could not be read counts as one that has.
-func pooled(nodes []survey.Node) unit.Opt[[]unit.Bytes] {
+func pooled(nodes []snapshot.Node) unit.Opt[[]unit.Bytes] {
 	var sizes []unit.Bytes
 	for _, n := range nodes {
 		if len(n.Pools) == 0 && !n.Memory.Huge.Known() {
@@ -170,7 +170,7 @@ func pooled(nodes []survey.Node) unit.Opt[[]unit.Bytes] {
 
 // groupHuge adds the hugetlb pages, which memory.numa_stat does not have. sizes are
 // those there are pages of: without any, no file need be read.
-func (s *Surveyor) groupHuge(w *workload, sizes unit.Opt[[]unit.Bytes], by []survey.GroupMemory) {
+func (s *Snapshotter) groupHuge(w *workload, sizes unit.Opt[[]unit.Bytes], by []snapshot.GroupMemory) {
 	none := opt(unit.OptOf(unit.Bytes(0), sizes.Known()), nil, "nodeN/hugepages")
 	for i := range by {
 		by[i].Huge = none

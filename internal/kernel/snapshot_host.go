@@ -12,14 +12,14 @@ import (
 
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/procfs"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
 // balancing reads the setting (a kernel without CONFIG_NUMA_BALANCING has no such
 // file) and how far the counters went.
-func (s *Surveyor) balancing(d delta) survey.Balancing {
-	return survey.Balancing{
+func (s *Snapshotter) balancing(d delta) snapshot.Balancing {
+	return snapshot.Balancing{
 		Mode:          number[int](s, "/proc/sys/kernel/numa_balancing"),
 		PTEUpdates:    d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.PTEUpdates }),
 		HintFaults:    d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.HintFaults }),
@@ -30,8 +30,8 @@ func (s *Surveyor) balancing(d delta) survey.Balancing {
 }
 
 // swapping is how far the counters of swapped pages went.
-func swapping(d delta) survey.Swapping {
-	return survey.Swapping{
+func swapping(d delta) snapshot.Swapping {
+	return snapshot.Swapping{
 		In:  d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.SwapIn }),
 		Out: d.vmstat(func(v procfs.Vmstat) procfs.Count { return v.SwapOut }),
 	}
@@ -49,12 +49,12 @@ func (d delta) vmstat(pick func(procfs.Vmstat) procfs.Count) unit.Value[uint64] 
 }
 
 // cgroups is where the hierarchies are whose files a person would write.
-func (s *Surveyor) cgroups() survey.Cgroups {
-	at := func(h cgroup.Hier) survey.Hierarchy { return survey.Hierarchy{Path: h.Mount, V2: h.V2} }
-	return survey.Cgroups{Cpuset: at(s.reader.layout.Cpuset), Memory: at(s.reader.layout.Memory)}
+func (s *Snapshotter) cgroups() snapshot.Cgroups {
+	at := func(h cgroup.Hier) snapshot.Hierarchy { return snapshot.Hierarchy{Path: h.Mount, V2: h.V2} }
+	return snapshot.Cgroups{Cpuset: at(s.reader.layout.Cpuset), Memory: at(s.reader.layout.Memory)}
 }
 
-// self is what this program used itself: a survey costs CPU time, which is not the load of any workload.
+// self is what this program used itself: a snapshot costs CPU time, which is not the load of any workload.
 func self(d delta, length time.Duration) unit.Value[float64] {
 	if d.was == nil || length <= 0 {
 		return unit.UnknownValue[float64](oneReading)
@@ -63,7 +63,7 @@ func self(d delta, length time.Duration) unit.Value[float64] {
 }
 
 // number reads a file of one number.
-func number[T int | uint64](s *Surveyor, path string) unit.Value[T] {
+func number[T int | uint64](s *Snapshotter, path string) unit.Value[T] {
 	v, err := parsed(s, path, func(data []byte) (T, error) {
 		n, err := procfs.ParseCount(path, data)
 		return T(n), err
@@ -71,11 +71,11 @@ func number[T int | uint64](s *Surveyor, path string) unit.Value[T] {
 	return valueOf(v, err, path)
 }
 
-func (s *Surveyor) settings() survey.Settings {
+func (s *Snapshotter) settings() snapshot.Settings {
 	const thp = "/sys/kernel/mm/transparent_hugepage/enabled"
 	mode, err1 := parsed(s, thp, chosen)
 	swap, err2 := parsed(s, "/proc/meminfo", procfs.ParseSwap)
-	return survey.Settings{
+	return snapshot.Settings{
 		ZoneReclaim: number[int](s, "/proc/sys/vm/zone_reclaim_mode"),
 		THP:         valueOf(mode, err1, thp),
 		SwapTotal:   opt(swap.Total, err2, "/proc/meminfo"),
@@ -99,7 +99,7 @@ func chosen(data []byte) (string, error) {
 //     x86 have no such flag.
 //  2. Its name is /sys/hypervisor/type (Xen), else what the firmware calls the
 //     machine.
-func (s *Surveyor) hypervisor() unit.Value[string] {
+func (s *Snapshotter) hypervisor() unit.Value[string] {
 	data, err := s.file("/proc/cpuinfo")
 	flag := unit.None[bool]()
 	if err == nil {
@@ -122,7 +122,7 @@ func (s *Surveyor) hypervisor() unit.Value[string] {
 }
 
 // text reads a small file; "" when it cannot be had.
-func (s *Surveyor) text(path string) string {
+func (s *Snapshotter) text(path string) string {
 	data, err := s.file(path)
 	if err != nil {
 		return ""
@@ -131,7 +131,7 @@ func (s *Surveyor) text(path string) string {
 }
 
 // numberIn reads a number from a small file, where there is one.
-func (s *Surveyor) numberIn(path string) (int, bool) {
+func (s *Snapshotter) numberIn(path string) (int, bool) {
 	n, err := strconv.Atoi(s.text(path))
 	return n, err == nil
 }

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/machine"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -22,7 +22,7 @@ type irqCount struct {
 	byNode []uint64
 }
 
-func (s *Surveyor) countInterrupts(m machine.Machine) map[string]irqCount {
+func (s *Snapshotter) countInterrupts(m machine.Machine) map[string]irqCount {
 	in, err := parsed(s, "/proc/interrupts", procfs.ParseInterrupts)
 	if err != nil {
 		return nil
@@ -49,11 +49,11 @@ func (s *Surveyor) countInterrupts(m machine.Machine) map[string]irqCount {
 }
 
 // irqs lists the interrupts of devices, by number.
-func (s *Surveyor) irqs(d delta) []survey.IRQ {
+func (s *Snapshotter) irqs(d delta) []snapshot.IRQ {
 	devices := s.irqDevices()
-	out := make([]survey.IRQ, 0, len(d.now.interrupts))
+	out := make([]snapshot.IRQ, 0, len(d.now.interrupts))
 	for number, now := range d.now.interrupts {
-		irq := survey.IRQ{Number: number, Name: now.name, Allowed: s.affinity(number)}
+		irq := snapshot.IRQ{Number: number, Name: now.name, Allowed: s.affinity(number)}
 		if d.was != nil {
 			irq.Counts = grownBy(d.was.interrupts[number].byNode, now.byNode)
 		}
@@ -62,7 +62,7 @@ func (s *Surveyor) irqs(d delta) []survey.IRQ {
 		}
 		out = append(out, irq)
 	}
-	slices.SortFunc(out, func(a, b survey.IRQ) int {
+	slices.SortFunc(out, func(a, b snapshot.IRQ) int {
 		return cmp.Or(cmp.Compare(len(a.Number), len(b.Number)), cmp.Compare(a.Number, b.Number))
 	})
 	return out
@@ -82,7 +82,7 @@ func grownBy(was, now []uint64) []uint64 {
 
 // affinity is where an interrupt may be served: effective_affinity_list (since
 // 4.14) is where it really goes, else what was configured.
-func (s *Surveyor) affinity(number string) set.CPUSet {
+func (s *Snapshotter) affinity(number string) set.CPUSet {
 	for _, file := range []string{"effective_affinity_list", "smp_affinity_list"} {
 		text := s.text("/proc/irq/" + number + "/" + file)
 		if text == "" {
@@ -104,7 +104,7 @@ type irqDevice struct {
 
 // irqDevices finds which PCI device has which interrupt: msi_irqs/N (since 3.3),
 // else the old irq file, which is a line that several may share.
-func (s *Surveyor) irqDevices() map[string]irqDevice {
+func (s *Snapshotter) irqDevices() map[string]irqDevice {
 	const dir = "/sys/bus/pci/devices"
 	all := map[string]irqDevice{}
 	entries, err := os.ReadDir(s.cfg.Reader.Root.Path(dir))

@@ -20,13 +20,13 @@ import (
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
 // memory folds numa_maps into bytes by kind and node, while it is read: a process
 // may have 50,000 mappings. A page that several processes map is counted in each.
-func (s *Surveyor) memory(p *survey.Process) error {
+func (s *Snapshotter) memory(p *snapshot.Process) error {
 	f := fold{kinds: &s.kinds, index: s.nodeAt, pid: p.PID, keep: s.cfg.Biggest}
 	if s.cfg.Mappings {
 		f.keep = mostKept
@@ -48,8 +48,8 @@ func (s *Surveyor) memory(p *survey.Process) error {
 }
 
 // newByKind is a table of zeros in one piece.
-func newByKind(nodes int) (by survey.ByKind) {
-	all := make([]unit.Bytes, int(survey.NKinds)*nodes)
+func newByKind(nodes int) (by snapshot.ByKind) {
+	all := make([]unit.Bytes, int(snapshot.NKinds)*nodes)
 	for k := range by {
 		by[k] = all[k*nodes : (k+1)*nodes : (k+1)*nodes]
 	}
@@ -72,9 +72,9 @@ type fold struct {
 	at       procfs.NumaLine
 	lines    int
 	resident int // lines with pages
-	by       survey.ByKind
+	by       snapshot.ByKind
 	keep     int // so many mappings, the biggest
-	mappings []survey.Mapping
+	mappings []snapshot.Mapping
 	least    int        // the smallest of mappings once they are full
 	floor    unit.Bytes // its size
 }
@@ -105,7 +105,7 @@ func (f *fold) line(n int, line []byte) error {
 
 // offer keeps a mapping if it is one of the biggest so far. Most are not, and
 // cost one comparison.
-func (f *fold) offer(kind survey.MappingKind, sum unit.Bytes) {
+func (f *fold) offer(kind snapshot.MappingKind, sum unit.Bytes) {
 	switch {
 	case len(f.mappings) < f.keep:
 		f.mappings = append(f.mappings, f.mapping(kind))
@@ -129,13 +129,13 @@ func (f *fold) findLeast() {
 }
 
 // inOrder is the mappings by address.
-func (f *fold) inOrder() []survey.Mapping {
-	slices.SortFunc(f.mappings, func(a, b survey.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+func (f *fold) inOrder() []snapshot.Mapping {
+	slices.SortFunc(f.mappings, func(a, b snapshot.Mapping) int { return cmp.Compare(a.Start, b.Start) })
 	return f.mappings
 }
 
-func (f *fold) mapping(kind survey.MappingKind) survey.Mapping {
-	m := survey.Mapping{Start: f.at.Start, Kind: kind, Path: f.at.Path(), Policy: string(f.at.Policy),
+func (f *fold) mapping(kind snapshot.MappingKind) snapshot.Mapping {
+	m := snapshot.Mapping{Start: f.at.Start, Kind: kind, Path: f.at.Path(), Policy: string(f.at.Policy),
 		Mappers: int(f.at.MapMax), Dirty: unit.Bytes(f.at.Dirty * f.at.PageSize), ByNode: make([]unit.Bytes, len(f.by[kind]))}
 	for _, p := range f.at.Nodes {
 		m.ByNode[f.index[p.Node]] += unit.Bytes(p.Pages * f.at.PageSize)
@@ -145,7 +145,7 @@ func (f *fold) mapping(kind survey.MappingKind) survey.Mapping {
 
 // areas adds what only /proc/PID/maps tells. A mapping that came or went between
 // the two files keeps no end.
-func (s *Surveyor) areas(p *survey.Process) {
+func (s *Snapshotter) areas(p *snapshot.Process) {
 	areas, err := procfs.ReadAreas(&s.buf, s.reader.procPath(p.PID, "maps"), s.cfg.Maps.Process.begin(s.maps))
 	if unix.Classify(err) == ErrGone || unix.Classify(err) == ErrNotPermitted {
 		return
@@ -171,19 +171,19 @@ type kinds struct {
 	known  bool
 	mounts []procfs.Mount
 	last   []byte // the path asked for last, as printed: neighbours map the same file
-	was    survey.MappingKind
+	was    snapshot.MappingKind
 }
 
-func (k *kinds) of(l *procfs.NumaLine) survey.MappingKind {
+func (k *kinds) of(l *procfs.NumaLine) snapshot.MappingKind {
 	switch {
 	case l.Huge:
-		return survey.Huge
+		return snapshot.Huge
 	case l.Heap:
-		return survey.Heap
+		return snapshot.Heap
 	case l.Stack:
-		return survey.Stack
+		return snapshot.Stack
 	case l.File == nil:
-		return survey.Anon
+		return snapshot.Anon
 	}
 	if !bytes.Equal(l.File, k.last) {
 		k.last = append(k.last[:0], l.File...)
@@ -198,19 +198,19 @@ var sharedNames = [][]byte{[]byte(`/dev/zero\040(deleted)`), []byte("/SYSV"), []
 
 // file tells shared memory from files. A private mapping of /dev/zero is anonymous
 // memory by an old name.
-func (k *kinds) file(l *procfs.NumaLine) survey.MappingKind {
+func (k *kinds) file(l *procfs.NumaLine) snapshot.MappingKind {
 	for _, name := range sharedNames {
 		if bytes.HasPrefix(l.File, name) {
-			return survey.Shared
+			return snapshot.Shared
 		}
 	}
 	switch {
 	case string(l.File) == "/dev/zero":
-		return survey.Anon
+		return snapshot.Anon
 	case k.onTmpfs(l.Path()):
-		return survey.Shared
+		return snapshot.Shared
 	}
-	return survey.File
+	return snapshot.File
 }
 
 // onTmpfs asks the mount that is closest to the file. The root does not count: a
@@ -250,7 +250,7 @@ func refuse(kind error, format string, args ...any) error {
 
 // noMemory says in a sentence why a process's memory is unknown: err is what
 // reading said, nil when the file was empty.
-func (s *Surveyor) noMemory(pid int, err error) error {
+func (s *Snapshotter) noMemory(pid int, err error) error {
 	if errors.Is(err, ErrMalformed) {
 		return err
 	}
@@ -277,7 +277,7 @@ func (s *Surveyor) noMemory(pid int, err error) error {
 
 // notPermitted tells another user's process from one that has more privileges
 // than we (ptrace_may_access in kernel/ptrace.c).
-func (s *Surveyor) notPermitted(who string, pid int) error {
+func (s *Snapshotter) notPermitted(who string, pid int) error {
 	owner, ours := s.ownerOf(pid)
 	if ours {
 		return refuse(ErrNotPermitted, "%s has privileges that this user's processes lack: reading its memory map needs CAP_SYS_PTRACE", who)
@@ -287,7 +287,7 @@ func (s *Surveyor) notPermitted(who string, pid int) error {
 
 // ownerOf names the user of a process, and says whether we are that user. A
 // recorded tree's users are not ours, so they stay numbers.
-func (s *Surveyor) ownerOf(pid int) (name string, ours bool) {
+func (s *Snapshotter) ownerOf(pid int) (name string, ours bool) {
 	data, err := s.buf.ReadFile(s.reader.procPath(pid, "status"))
 	if err != nil {
 		return "another user", false

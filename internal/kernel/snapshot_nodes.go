@@ -14,14 +14,14 @@ import (
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
 // nodes reads what a window does not have about each node.
-func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
+func (s *Snapshotter) nodes(m machine.Machine, d delta) []snapshot.Node {
 	low, err := parsed(s, "/proc/zoneinfo", procfs.ParseZoneinfo)
-	out := make([]survey.Node, len(m.Nodes))
+	out := make([]snapshot.Node, len(m.Nodes))
 	for i, n := range m.Nodes {
 		v := &out[i]
 		v.ID = n.ID
@@ -42,10 +42,10 @@ func (s *Surveyor) nodes(m machine.Machine, d delta) []survey.Node {
 //     is mapped is in AnonPages too; one that is not ends up in Other.
 //  2. AnonPages and Shmem have their huge pages in them.
 //  3. hugetlb pages are in none of the others: all pools, of all sizes.
-func (s *Surveyor) kindsOf(id int, pools []survey.HugePool) survey.Kinds {
+func (s *Snapshotter) kindsOf(id int, pools []snapshot.HugePool) snapshot.Kinds {
 	const from = "node meminfo"
 	m, err := parsed(s, fmt.Sprintf("/sys/devices/system/node/node%d/meminfo", id), procfs.ParseNodeMeminfo)
-	k := survey.Kinds{
+	k := snapshot.Kinds{
 		Total: opt(m.Total, err, from), Free: opt(m.Free, err, from), Anon: opt(m.Anon, err, from),
 		Shmem: opt(m.Shmem, err, from), Slab: opt(m.Slab, err, from), SlabReclaimable: opt(m.SlabReclaimable, err, from),
 		AnonHuge: opt(m.AnonHuge, err, from), Dirty: opt(m.Dirty, err, from), MappedFile: opt(m.Mapped, err, from),
@@ -81,7 +81,7 @@ func minus(whole procfs.Bytes, parts ...procfs.Bytes) procfs.Bytes {
 }
 
 // rest is what no kind accounts for.
-func rest(k survey.Kinds) unit.Value[unit.Bytes] {
+func rest(k snapshot.Kinds) unit.Value[unit.Bytes] {
 	left, ok := k.Total.Get()
 	for _, v := range []unit.Value[unit.Bytes]{k.Free, k.Anon, k.File, k.Shmem, k.Slab, k.Kernel, k.Huge} {
 		b, known := v.Get()
@@ -94,7 +94,7 @@ func rest(k survey.Kinds) unit.Value[unit.Bytes] {
 }
 
 // poolBytes adds the pools of all sizes up. nr_hugepages has the surplus in it.
-func poolBytes(pools []survey.HugePool) (all, free unit.Value[unit.Bytes]) {
+func poolBytes(pools []snapshot.HugePool) (all, free unit.Value[unit.Bytes]) {
 	const from = "node hugepages"
 	var a, f unit.Bytes
 	for _, p := range pools {
@@ -112,13 +112,13 @@ func poolBytes(pools []survey.HugePool) (all, free unit.Value[unit.Bytes]) {
 
 // pools reads nodeN/hugepages/hugepages-SIZEkB (since 2.6.32). No directory: the
 // kernel has no huge pages.
-func (s *Surveyor) pools(id int) []survey.HugePool {
+func (s *Snapshotter) pools(id int) []snapshot.HugePool {
 	dir := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages", id)
 	entries, err := os.ReadDir(s.cfg.Reader.Root.Path(dir))
 	if err != nil && unix.Classify(err) != ErrGone {
 		s.problem(unix.Explain("read", dir, "", err))
 	}
-	var out []survey.HugePool
+	var out []snapshot.HugePool
 	for _, e := range entries {
 		text, _ := strings.CutPrefix(strings.TrimSuffix(e.Name(), "kB"), "hugepages-")
 		kib, err := strconv.ParseUint(text, 10, 32)
@@ -126,14 +126,14 @@ func (s *Surveyor) pools(id int) []survey.HugePool {
 			continue
 		}
 		read := func(file string) unit.Value[uint64] { return number[uint64](s, dir+"/"+e.Name()+"/"+file) }
-		out = append(out, survey.HugePool{PageSize: unit.Bytes(kib) * unit.KiB,
+		out = append(out, snapshot.HugePool{PageSize: unit.Bytes(kib) * unit.KiB,
 			Total: read("nr_hugepages"), Free: read("free_hugepages"), Surplus: read("surplus_hugepages")})
 	}
-	slices.SortFunc(out, func(a, b survey.HugePool) int { return cmp.Compare(a.PageSize, b.PageSize) })
+	slices.SortFunc(out, func(a, b snapshot.HugePool) int { return cmp.Compare(a.PageSize, b.PageSize) })
 	return out
 }
 
-func numastatSince(d delta, id int) survey.Numastat {
+func numastatSince(d delta, id int) snapshot.Numastat {
 	if d.was == nil {
 		return numastatUnknown(oneReading)
 	}
@@ -142,14 +142,14 @@ func numastatSince(d delta, id int) survey.Numastat {
 		return numastatUnknown(err.Error())
 	}
 	const from = "numastat"
-	return survey.Numastat{
+	return snapshot.Numastat{
 		Hit: since(a.v.Hit, b.v.Hit, from), Miss: since(a.v.Miss, b.v.Miss, from), Foreign: since(a.v.Foreign, b.v.Foreign, from),
 		InterleaveHit: since(a.v.InterleaveHit, b.v.InterleaveHit, from),
 		LocalNode:     since(a.v.LocalNode, b.v.LocalNode, from), OtherNode: since(a.v.OtherNode, b.v.OtherNode, from),
 	}
 }
 
-func numastatUnknown(why string) survey.Numastat {
+func numastatUnknown(why string) snapshot.Numastat {
 	u := unit.UnknownValue[uint64](why)
-	return survey.Numastat{Hit: u, Miss: u, Foreign: u, InterleaveHit: u, LocalNode: u, OtherNode: u}
+	return snapshot.Numastat{Hit: u, Miss: u, Foreign: u, InterleaveHit: u, LocalNode: u, OtherNode: u}
 }

@@ -10,18 +10,18 @@ import (
 	"sync"
 	"time"
 
-	"homenode/internal/kernel/addr"
+	"homenode/internal/kernel/attribution"
 	"homenode/internal/kernel/perf"
-	"homenode/internal/kernel/places"
+	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
-// LiveProbes adds to a survey of the running kernel what its PMUs can tell
+// LiveProbes adds to a snapshot of the running kernel what its PMUs can tell
 // beyond counts by workload: sampled accesses and the memory controllers.
-func (c *SurveyConfig) LiveProbes() {
+func (c *SnapshotConfig) LiveProbes() {
 	c.Sampler = &samplingProbe{calls: unix.LivePerf{}, root: c.Reader.Root}
 	c.Uncore = &controllerProbe{calls: unix.LivePerf{}, root: c.Reader.Root}
 }
@@ -54,7 +54,7 @@ func (p *controllerProbe) Stop() {
 }
 
 // Finish implements Probe.
-func (p *controllerProbe) Finish(s *survey.Survey) error {
+func (p *controllerProbe) Finish(s *snapshot.Snapshot) error {
 	if p.why != nil {
 		for i := range s.Nodes {
 			s.Nodes[i].Traffic = unknownTraffic(p.why.Error())
@@ -86,9 +86,9 @@ func (p *controllerProbe) Finish(s *survey.Survey) error {
 	return p.err
 }
 
-func unknownTraffic(why string) survey.Traffic {
+func unknownTraffic(why string) snapshot.Traffic {
 	lines := unit.UnknownValue[uint64](why)
-	return survey.Traffic{Reads: lines, Writes: lines, Busy: unit.UnknownValue[unit.Ratio](why)}
+	return snapshot.Traffic{Reads: lines, Writes: lines, Busy: unit.UnknownValue[unit.Ratio](why)}
 }
 
 const (
@@ -114,12 +114,12 @@ type samplingProbe struct {
 	calls unix.Sampling
 	root  Root
 
-	table  addr.Table
+	table  sampling.Table
 	why    error
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 	mu     sync.Mutex // of what follows
-	folder *places.Folder
+	folder *attribution.Folder
 	lost   uint64
 	kinds  [2]sampledKind // loads, stores
 }
@@ -132,11 +132,11 @@ type sampledKind struct {
 
 // Start implements Probe.
 func (p *samplingProbe) Start(ctx context.Context, m machine.Machine) error {
-	if p.table, p.why = addr.Detect(p.root); p.why != nil {
+	if p.table, p.why = sampling.Detect(p.root); p.why != nil {
 		return nil
 	}
 	at := nodePlaces(m)
-	p.folder = places.New(places.Live(p.root), len(m.Nodes), func(cpu int) int {
+	p.folder = attribution.New(attribution.Live(p.root), len(m.Nodes), func(cpu int) int {
 		if n, ok := m.NodeOf(cpu); ok && n < len(at) {
 			return at[n]
 		}
@@ -144,7 +144,7 @@ func (p *samplingProbe) Start(ctx context.Context, m machine.Machine) error {
 	})
 	p.lost, p.kinds = 0, [2]sampledKind{}
 	ctx, p.stop = context.WithCancel(ctx)
-	for i, cfg := range []addr.Config{{Loads: true, LatencyThreshold: sampleThreshold}, {Stores: true}} {
+	for i, cfg := range []sampling.Config{{Loads: true, LatencyThreshold: sampleThreshold}, {Stores: true}} {
 		cfg.Table, cfg.UserOnly = p.table, true
 		p.done.Add(1)
 		go func() {
@@ -159,10 +159,10 @@ func (p *samplingProbe) Start(ctx context.Context, m machine.Machine) error {
 //
 // A load that starts later would be oversampled: the period is then raised, and
 // never lowered again. Samples from before a raise stand for fewer accesses, which
-// only survey.Samples.From tells.
-func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, kind *sampledKind, cpus []int) error {
+// only snapshot.Samples.From tells.
+func (p *samplingProbe) sample(ctx context.Context, cfg sampling.Config, kind *sampledKind, cpus []int) error {
 	cfg.Period = firstPeriod
-	stats, err := p.collect(ctx, cfg, cpus, firstLook, func(addr.Access) {})
+	stats, err := p.collect(ctx, cfg, cpus, firstLook, func(sampling.Access) {})
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (p *samplingProbe) sample(ctx context.Context, cfg addr.Config, kind *sampl
 	self := os.Getpid()
 	for ctx.Err() == nil {
 		kind.last = cfg.Period
-		stats, err := p.collect(ctx, cfg, cpus, sampleSlice, func(a addr.Access) {
+		stats, err := p.collect(ctx, cfg, cpus, sampleSlice, func(a sampling.Access) {
 			if a.PID == self {
 				return
 			}
@@ -201,10 +201,10 @@ func periodFor(qualified uint64, look time.Duration, least uint64) uint64 {
 	return min(max(uint64(rate/sampleRate), least), mostPeriod)
 }
 
-func (p *samplingProbe) collect(ctx context.Context, cfg addr.Config, cpus []int, d time.Duration, each func(addr.Access)) (addr.Stats, error) {
-	s, err := addr.Open(p.calls, cfg, addr.Target{}, cpus)
+func (p *samplingProbe) collect(ctx context.Context, cfg sampling.Config, cpus []int, d time.Duration, each func(sampling.Access)) (sampling.Stats, error) {
+	s, err := sampling.Open(p.calls, cfg, sampling.Target{}, cpus)
 	if err != nil {
-		return addr.Stats{}, err
+		return sampling.Stats{}, err
 	}
 	defer s.Close()
 	stats, err := s.Collect(ctx, d, each)
@@ -224,15 +224,15 @@ func (p *samplingProbe) Stop() {
 
 // Finish implements Probe. What one kind of access brought is kept when the other
 // cannot be sampled: that is a problem then, not the end.
-func (p *samplingProbe) Finish(s *survey.Survey) error {
+func (p *samplingProbe) Finish(s *snapshot.Snapshot) error {
 	if p.why != nil {
-		s.Samples = survey.Samples{Why: p.why.Error()}
+		s.Samples = snapshot.Samples{Why: p.why.Error()}
 		return nil
 	}
 	loads, stores := p.kinds[0], p.kinds[1]
 	err := errors.Join(loads.err, stores.err)
 	if loads.err != nil && stores.err != nil {
-		s.Samples = survey.Samples{Why: err.Error()}
+		s.Samples = snapshot.Samples{Why: err.Error()}
 		return err
 	}
 	from := fmt.Sprintf("perf samples (%s): %s of at least %d cycles, %s", p.table.Name, loads.text("load"), sampleThreshold, stores.text("store"))

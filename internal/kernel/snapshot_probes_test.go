@@ -13,10 +13,10 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
-	"homenode/internal/kernel/addr"
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 )
 
 // fakeSampling has loads and no stores, or the other way round: each time the
@@ -74,9 +74,9 @@ func (r *oneSample) Take(into []byte) []byte {
 }
 
 // sampled is stopped once so many looks have begun.
-func sampled(t *testing.T, f *fakeSampling, looks int64) (survey.Samples, error) {
+func sampled(t *testing.T, f *fakeSampling, looks int64) (snapshot.Samples, error) {
 	t.Helper()
-	root := fakeSurvey(t)
+	root := fakeSnapshot(t)
 	kerneltest.Write(t, root, kerneltest.Files{"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n"})
 	m, err := ReadMachine(root)
 	if err != nil {
@@ -93,7 +93,7 @@ func sampled(t *testing.T, f *fakeSampling, looks int64) (survey.Samples, error)
 		}
 	}
 	p.Stop()
-	var s survey.Survey
+	var s snapshot.Snapshot
 	err = p.Finish(&s)
 	return s.Samples, err
 }
@@ -103,7 +103,7 @@ func TestOneKindOfSamples(t *testing.T) {
 	for _, c := range []struct {
 		refused uint64
 		from    string
-	}{{addr.Lab.Stores.Config, "one load in 101 of at least 96 cycles, no store"}, {addr.Lab.Loads.Config, "no load of at least 96 cycles, one store in 10007"}} {
+	}{{sampling.Lab.Stores.Config, "one load in 101 of at least 96 cycles, no store"}, {sampling.Lab.Loads.Config, "no load of at least 96 cycles, one store in 10007"}} {
 		f := &fakeSampling{refused: c.refused, qualified: func(int64) uint64 { return 0 }}
 		s, err := sampled(t, f, 2)
 		if s.Why != "" || s.Loads+s.Stores == 0 || !strings.Contains(s.From, c.from) || !errors.Is(err, ErrNotSupported) {
@@ -114,7 +114,7 @@ func TestOneKindOfSamples(t *testing.T) {
 
 // Work that starts after the first look raises the period.
 func TestPeriodRises(t *testing.T) {
-	f := &fakeSampling{refused: addr.Lab.Stores.Config, qualified: func(read int64) uint64 {
+	f := &fakeSampling{refused: sampling.Lab.Stores.Config, qualified: func(read int64) uint64 {
 		if read == 1 {
 			return 0
 		}

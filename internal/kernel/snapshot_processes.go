@@ -14,12 +14,12 @@ import (
 
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 )
 
 // selectProcesses lists the processes to look into, by PID: those that were named,
 // and the largest of the others.
-func (s *Surveyor) selectProcesses() []int {
+func (s *Snapshotter) selectProcesses() []int {
 	var auto []int
 	if s.cfg.Processes.All {
 		auto = s.allProcesses()
@@ -42,7 +42,7 @@ func (s *Surveyor) selectProcesses() []int {
 }
 
 // allProcesses lists /proc.
-func (s *Surveyor) allProcesses() []int {
+func (s *Snapshotter) allProcesses() []int {
 	dir, err := os.Open(s.cfg.Reader.Root.Path("/proc"))
 	var names []string
 	if err == nil {
@@ -61,7 +61,7 @@ func (s *Surveyor) allProcesses() []int {
 
 // largest keeps Selection.Max processes, those with most resident memory. Those
 // that have none (kernel threads) are left out in any case.
-func (s *Surveyor) largest(pids []int) []int {
+func (s *Snapshotter) largest(pids []int) []int {
 	if s.cfg.Processes.Max <= 0 && !s.cfg.Processes.All {
 		return pids
 	}
@@ -93,8 +93,8 @@ func (s *Surveyor) largest(pids []int) []int {
 
 // processes looks into each. One that is gone, or has no memory, is left out, with
 // a problem if it was asked for by number.
-func (s *Surveyor) processes(pids []int, d delta, length time.Duration) []survey.Process {
-	out := make([]survey.Process, 0, len(pids))
+func (s *Snapshotter) processes(pids []int, d delta, length time.Duration) []snapshot.Process {
+	out := make([]snapshot.Process, 0, len(pids))
 	s.maps = s.cfg.Maps.Round.begin(nil)
 	var refused []error
 	for i, pid := range pids {
@@ -127,14 +127,14 @@ func sumUp(refused []error, of int) error {
 
 // process reads one. With an error that is not about its being gone, or having no
 // memory, the rest of it is still good.
-func (s *Surveyor) process(pid int, d delta, length time.Duration) (survey.Process, error) {
-	p := survey.Process{PID: pid}
+func (s *Snapshotter) process(pid int, d delta, length time.Duration) (snapshot.Process, error) {
+	p := snapshot.Process{PID: pid}
 	if comm, err := s.buf.Line(s.reader.procPath(pid, "comm")); err == nil {
 		p.Name = string(comm)
 	}
 	memory := s.memory(&p)
 	if memory != nil {
-		p.ByKind, p.Mappings, p.MemoryHow = survey.ByKind{}, nil, memory.Error()
+		p.ByKind, p.Mappings, p.MemoryHow = snapshot.ByKind{}, nil, memory.Error()
 	}
 	if errors.Is(memory, ErrGone) || errors.Is(memory, errNoMemory) {
 		return p, memory
@@ -150,7 +150,7 @@ func (s *Surveyor) process(pid int, d delta, length time.Duration) (survey.Proce
 }
 
 // allowed reads where the process may run and have memory.
-func (s *Surveyor) allowed(p *survey.Process) {
+func (s *Snapshotter) allowed(p *snapshot.Process) {
 	data, err := s.buf.ReadFile(s.reader.procPath(p.PID, "status"))
 	if err != nil {
 		return
@@ -161,7 +161,7 @@ func (s *Surveyor) allowed(p *survey.Process) {
 }
 
 // workloadOf is the workload whose cgroup, or whose child's, the process is in.
-func (s *Surveyor) workloadOf(pid int) string {
+func (s *Snapshotter) workloadOf(pid int) string {
 	if len(s.reader.workloads) == 0 {
 		return ""
 	}

@@ -38,7 +38,7 @@ type delta struct {
 }
 
 // read takes a reading.
-func (s *Surveyor) read(m machine.Machine) *reading {
+func (s *Snapshotter) read(m machine.Machine) *reading {
 	r := &reading{at: s.now(), self: unix.ProcessCPU(), numastat: map[int]fallible[procfs.Numastat]{}}
 	if !s.cfg.OnlyProcesses {
 		for _, n := range m.Nodes {

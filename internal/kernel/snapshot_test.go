@@ -16,7 +16,7 @@ import (
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/machine"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -56,7 +56,7 @@ b000 default stack anon=7 dirty=7 N1=7 kernelpagesize_kB=4
 c000 default
 `
 
-func fakeSurvey(t *testing.T) Root {
+func fakeSnapshot(t *testing.T) Root {
 	root := fakeV2(t)
 	node := "/sys/devices/system/node/node"
 	kerneltest.Write(t, root, kerneltest.Files{
@@ -108,8 +108,8 @@ func fakeSurvey(t *testing.T) Root {
 	return root
 }
 
-// surveyed surveys a fake tree that changes while it is watched.
-func surveyed(t *testing.T, root Root, cfg SurveyConfig, meanwhile kerneltest.Files) survey.Survey {
+// snapshoted snapshots a fake tree that changes while it is watched.
+func snapshoted(t *testing.T, root Root, cfg SnapshotConfig, meanwhile kerneltest.Files) snapshot.Snapshot {
 	t.Helper()
 	c := &clock{at: time.Unix(1000, 0)}
 	cfg.Reader.Root, cfg.Reader.Now = root, c.now
@@ -118,7 +118,7 @@ func surveyed(t *testing.T, root Root, cfg SurveyConfig, meanwhile kerneltest.Fi
 		kerneltest.Write(t, root, meanwhile)
 		return nil
 	}
-	s, err := NewSurveyor(cfg)
+	s, err := NewSnapshotter(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +130,8 @@ func surveyed(t *testing.T, root Root, cfg SurveyConfig, meanwhile kerneltest.Fi
 	return out
 }
 
-func everything() SurveyConfig {
-	return SurveyConfig{Reader: Config{Roots: []string{"/demo/*"}}, Interval: 2 * time.Second,
+func everything() SnapshotConfig {
+	return SnapshotConfig{Reader: Config{Roots: []string{"/demo/*"}}, Interval: 2 * time.Second,
 		Processes: Selection{All: true}, Threads: true, Mappings: true, IRQs: true}
 }
 
@@ -144,8 +144,8 @@ var meanwhile = kerneltest.Files{
 	"/proc/10/task/11/stat":       strings.Replace(stat(11, 200, 2), "(x)", "(CPU 0/KVM)", 1),
 }
 
-func TestSurveyNodes(t *testing.T) {
-	s := surveyed(t, fakeSurvey(t), everything(), meanwhile)
+func TestSnapshotNodes(t *testing.T) {
+	s := snapshoted(t, fakeSnapshot(t), everything(), meanwhile)
 	if len(s.Problems) != 0 || s.Length != 2*time.Second || len(s.Nodes) != 2 {
 		t.Fatalf("problems %v, length %v, nodes %v", s.Problems, s.Length, s.Nodes)
 	}
@@ -183,8 +183,8 @@ func TestSurveyNodes(t *testing.T) {
 	}
 }
 
-func TestSurveyGroupsAndIRQs(t *testing.T) {
-	s := surveyed(t, fakeSurvey(t), everything(), meanwhile)
+func TestSnapshotGroupsAndIRQs(t *testing.T) {
+	s := snapshoted(t, fakeSnapshot(t), everything(), meanwhile)
 	g := s.Groups[0]
 	if g.ID != "/demo/a" || g.ConfiguredCPUs.String() != "2-3" || !g.ConfiguredMems.IsEmpty() || g.MemoryLimit.Or(0) != 2*unit.MiB ||
 		g.MemoryUsed.Or(0) != 1060864 || g.OOMKills.Or(9) != 2 || g.AllocStalls.Or(0) != 15 || !reflect.DeepEqual(g.PIDs, []int{10}) {
@@ -194,7 +194,7 @@ func TestSurveyGroupsAndIRQs(t *testing.T) {
 	if by == nil || by.ID != "/demo" || by.Used.Or(0) != 2000000 || by.File.Or(0) != 12288 || g.MemoryLimit.From != "/demo/memory.max" {
 		t.Errorf("limited by %+v, limit %v", by, g.MemoryLimit)
 	}
-	want := survey.IRQ{Number: "25", Name: "PCI-MSI 1-edge nvme0q1", Counts: []uint64{10, 100}, Device: "0000:3b:00.0", Node: unit.Some(1)}
+	want := snapshot.IRQ{Number: "25", Name: "PCI-MSI 1-edge nvme0q1", Counts: []uint64{10, 100}, Device: "0000:3b:00.0", Node: unit.Some(1)}
 	if len(s.IRQs) != 2 || s.IRQs[1].Allowed.String() != "2" {
 		t.Fatalf("IRQs: %+v", s.IRQs)
 	}
@@ -203,16 +203,16 @@ func TestSurveyGroupsAndIRQs(t *testing.T) {
 	}
 }
 
-func TestSurveyProcess(t *testing.T) {
-	s := surveyed(t, fakeSurvey(t), everything(), meanwhile)
+func TestSnapshotProcess(t *testing.T) {
+	s := snapshoted(t, fakeSnapshot(t), everything(), meanwhile)
 	if len(s.Processes) != 1 {
 		t.Fatalf("processes: %+v", s.Processes)
 	}
 	p := s.Processes[0]
 	const page = 4096
-	want := survey.ByKind{
-		survey.Heap: {60 * page, 40 * page}, survey.Stack: {0, 7 * page}, survey.Anon: {2 * page, 512 * page},
-		survey.Shared: {10 * page, 0}, survey.File: {2 * page, 4 * page}, survey.Huge: {2 * unit.MiB, 4 * unit.MiB},
+	want := snapshot.ByKind{
+		snapshot.Heap: {60 * page, 40 * page}, snapshot.Stack: {0, 7 * page}, snapshot.Anon: {2 * page, 512 * page},
+		snapshot.Shared: {10 * page, 0}, snapshot.File: {2 * page, 4 * page}, snapshot.Huge: {2 * unit.MiB, 4 * unit.MiB},
 	}
 	if !reflect.DeepEqual(p.ByKind, want) {
 		t.Errorf("by kind: %v, want %v", p.ByKind, want)
@@ -230,10 +230,10 @@ func TestSurveyProcess(t *testing.T) {
 }
 
 // The wire form gives back what it was made of.
-func TestSurveyJSON(t *testing.T) {
-	s := surveyed(t, fakeSurvey(t), everything(), meanwhile)
+func TestSnapshotJSON(t *testing.T) {
+	s := snapshoted(t, fakeSnapshot(t), everything(), meanwhile)
 	data, err := json.Marshal(s)
-	var back survey.Survey
+	var back snapshot.Snapshot
 	if err == nil {
 		err = json.Unmarshal(data, &back)
 	}
@@ -243,10 +243,10 @@ func TestSurveyJSON(t *testing.T) {
 	}
 }
 
-func TestSurveyOneReading(t *testing.T) {
+func TestSnapshotOneReading(t *testing.T) {
 	cfg := everything()
 	cfg.Interval = 0
-	s := surveyed(t, fakeSurvey(t), cfg, nil)
+	s := snapshoted(t, fakeSnapshot(t), cfg, nil)
 	if s.Length != 0 || s.Nodes[0].Numastat.Hit.Known() || s.Balancing.HintFaults.Known() || s.Groups[0].OOMKills.Known() ||
 		s.IRQs[0].Counts != nil || s.Processes[0].CPUByNode[0].Known() || !s.Nodes[0].Memory.Free.Known() {
 		t.Errorf("one reading: %+v", s)
@@ -254,16 +254,16 @@ func TestSurveyOneReading(t *testing.T) {
 }
 
 // Each process whose memory is unknown has its own sentence.
-func TestSurveyRefusals(t *testing.T) {
-	root := fakeSurvey(t)
+func TestSnapshotRefusals(t *testing.T) {
+	root := fakeSnapshot(t)
 	kerneltest.Write(t, root, kerneltest.Files{
 		"/proc/20/comm": "cut\n", "/proc/20/stat": stat(20, 1, 0), "/proc/20/numa_maps": "1000 default anon=1 N0=1\n2000 default ano",
 		"/proc/21/comm": "bin\n", "/proc/21/stat": stat(21, 1, 0), "/proc/21/numa_maps": "\x00\x01\xff\n",
 		"/proc/22/comm": "far\n", "/proc/22/stat": stat(22, 1, 0), "/proc/22/numa_maps": "1000 default anon=1 N7=1\n",
 		"/proc/23/comm": "old\n", "/proc/23/stat": strings.Replace(stat(23, 1, 0), ") S", ") Z", 1), "/proc/23/numa_maps": "",
 	})
-	cfg := SurveyConfig{OnlyProcesses: true, Processes: Selection{PIDs: []int{10, 99, 2, 20, 21, 22, 23}}}
-	s := surveyed(t, root, cfg, nil)
+	cfg := SnapshotConfig{OnlyProcesses: true, Processes: Selection{PIDs: []int{10, 99, 2, 20, 21, 22, 23}}}
+	s := snapshoted(t, root, cfg, nil)
 	all := strings.Join(s.Problems, "\n")
 	for _, want := range []string{
 		"process 99 is gone", "process 2 (kthreadd) is a kernel thread: it has no memory of its own", "process 23 (x) has ended",
@@ -282,15 +282,15 @@ func TestSurveyRefusals(t *testing.T) {
 }
 
 // What is malformed is a problem that names file, line and text; the rest is shown.
-func TestSurveyMalformed(t *testing.T) {
-	root := fakeSurvey(t)
+func TestSnapshotMalformed(t *testing.T) {
+	root := fakeSnapshot(t)
 	kerneltest.Write(t, root, kerneltest.Files{
 		"/sys/devices/system/node/node0/meminfo": "Node 0 MemTotal:  12x kB\n",
 		"/proc/zoneinfo":                         "Node 0, zone\n  low \x00\n",
 		"/proc/interrupts":                       "\xff\xfe",
 		"/proc/vmstat":                           "numa_hint_faults many\n",
 	})
-	s := surveyed(t, root, everything(), nil)
+	s := snapshoted(t, root, everything(), nil)
 	all := strings.Join(s.Problems, "\n")
 	for _, want := range []string{"node0/meminfo: parse node/meminfo: line 1 \"Node 0 MemTotal:  12x kB\"", "parse /proc/zoneinfo: line 2", `parse /proc/interrupts: line 1 "\xff\xfe"`, "parse /proc/vmstat: line 1"} {
 		if !strings.Contains(all, want) {
@@ -303,10 +303,10 @@ func TestSurveyMalformed(t *testing.T) {
 }
 
 // Without a cpuset hierarchy there are nodes and processes, and a sentence.
-func TestSurveyWithoutCgroups(t *testing.T) {
-	root := fakeSurvey(t)
+func TestSnapshotWithoutCgroups(t *testing.T) {
+	root := fakeSnapshot(t)
 	kerneltest.Write(t, root, kerneltest.Files{"/proc/self/mountinfo": "22 1 0:20 / / rw - ext4 /dev/vda rw\n"})
-	s := surveyed(t, root, everything(), meanwhile)
+	s := snapshoted(t, root, everything(), meanwhile)
 	if len(s.Problems) != 1 || !strings.Contains(s.Problems[0], "CONFIG_CPUSETS") || len(s.Window.Nodes) != 2 || s.Groups == nil || len(s.Groups) != 0 ||
 		len(s.Processes) != 1 || !near(s.Processes[0].CPUByNode[1], 0.5) || !s.Nodes[0].Numastat.Hit.Known() {
 		t.Errorf("%+v", s)
@@ -315,27 +315,27 @@ func TestSurveyWithoutCgroups(t *testing.T) {
 
 // memory.numa_stat lacks hugetlb pages: without its own controller, a workload's
 // are unknown, and never 0.
-func TestSurveyGroupHuge(t *testing.T) {
-	root := fakeSurvey(t)
-	if m := surveyed(t, root, everything(), nil).Groups[0].Memory[1]; m.Huge.Known() || !m.Anon.Known() {
+func TestSnapshotGroupHuge(t *testing.T) {
+	root := fakeSnapshot(t)
+	if m := snapshoted(t, root, everything(), nil).Groups[0].Memory[1]; m.Huge.Known() || !m.Anon.Known() {
 		t.Errorf("without a hugetlb controller: %+v", m)
 	}
 	kerneltest.Write(t, root, kerneltest.Files{top + "/demo/a/hugetlb.2MB.numa_stat": "total=6291456 N0=2097152 N1=4194304\n"})
-	s := surveyed(t, root, everything(), nil)
+	s := snapshoted(t, root, everything(), nil)
 	if m := s.Groups[0].Memory; m[0].Huge.Or(0) != 2*unit.MiB || m[1].Huge.Or(0) != 4*unit.MiB {
 		t.Errorf("with one: %+v, problems %v", m, s.Problems)
 	}
 	kerneltest.Write(t, root, kerneltest.Files{"/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages": "0\n"})
-	if m := surveyed(t, root, everything(), nil).Groups[0].Memory[1]; m.Huge.Or(9) != 0 {
+	if m := snapshoted(t, root, everything(), nil).Groups[0].Memory[1]; m.Huge.Or(9) != 0 {
 		t.Errorf("no pages in any pool: %+v", m)
 	}
 }
 
 // Without nodeN/hugepages nothing tells how large the pages are.
-func TestSurveyHugePagesUnknown(t *testing.T) {
-	root := fakeSurvey(t)
+func TestSnapshotHugePagesUnknown(t *testing.T) {
+	root := fakeSnapshot(t)
 	kerneltest.Remove(t, root, "/sys/devices/system/node/node0/hugepages")
-	s := surveyed(t, root, everything(), nil)
+	s := snapshoted(t, root, everything(), nil)
 	if m := s.Nodes[0].Memory; m.Huge.Known() || m.Other.Known() || !m.Anon.Known() || s.Nodes[1].Memory.Huge.Or(9) != 0 || s.Groups[0].Memory[0].Huge.Known() {
 		t.Errorf("%+v, %v", m, s.Nodes[1].Memory.Huge)
 	}
@@ -358,17 +358,17 @@ func (p *fakeProbe) Stop() {
 	}
 }
 
-func (p *fakeProbe) Finish(s *survey.Survey) error {
+func (p *fakeProbe) Finish(s *snapshot.Snapshot) error {
 	p.calls = append(p.calls, "finish")
 	s.Samples.Loads = 7
 	return errors.New("it lost some")
 }
 
-func TestSurveyProbe(t *testing.T) {
+func TestSnapshotProbe(t *testing.T) {
 	cfg := everything()
 	probe := &fakeProbe{}
 	cfg.Sampler = probe
-	s := surveyed(t, fakeSurvey(t), cfg, nil)
+	s := snapshoted(t, fakeSnapshot(t), cfg, nil)
 	if !reflect.DeepEqual(probe.calls, []string{"start", "stop", "finish"}) || s.Samples.Loads != 7 || !reflect.DeepEqual(s.Problems, []string{"it lost some"}) {
 		t.Errorf("%v, %+v, %v", probe.calls, s.Samples, s.Problems)
 	}
@@ -376,18 +376,18 @@ func TestSurveyProbe(t *testing.T) {
 
 // What probes count ends where the rates' length does: not after every process was
 // looked into.
-func TestSurveyStopsProbesBeforeItLooks(t *testing.T) {
-	root := fakeSurvey(t)
+func TestSnapshotStopsProbesBeforeItLooks(t *testing.T) {
+	root := fakeSnapshot(t)
 	cfg := everything()
 	cfg.Uncore = &fakeProbe{stop: func() { kerneltest.Write(t, root, meanwhile) }}
-	if s := surveyed(t, root, cfg, nil); s.Nodes[0].Numastat.Hit.Or(0) != 200 || !near(s.Processes[0].CPUByNode[1], 0.5) {
+	if s := snapshoted(t, root, cfg, nil); s.Nodes[0].Numastat.Hit.Or(0) != 200 || !near(s.Processes[0].CPUByNode[1], 0.5) {
 		t.Errorf("the counters were read before the probe was stopped: %+v, %v", s.Nodes[0].Numastat, s.Processes[0].CPUByNode)
 	}
-	var c SurveyConfig
+	var c SnapshotConfig
 	probe := &fakeProbe{}
 	c.Uncore, c.Interval, c.Reader.Root = probe, time.Second, root
 	c.Wait = func(context.Context, time.Duration) error { return errors.New("told to stop") }
-	s, err := NewSurveyor(c)
+	s, err := NewSnapshotter(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,8 +399,8 @@ func TestSurveyStopsProbesBeforeItLooks(t *testing.T) {
 
 // A process that is among the largest only at the second reading may have run for
 // an hour; a thread that was born in between has not.
-func TestSurveyThreadsWithoutAnEarlierReading(t *testing.T) {
-	root := fakeSurvey(t)
+func TestSnapshotThreadsWithoutAnEarlierReading(t *testing.T) {
+	root := fakeSnapshot(t)
 	kerneltest.Write(t, root, kerneltest.Files{
 		"/proc/uptime": "5000.25 1.00\n", "/proc/30/comm": "grown\n", "/proc/30/stat": stat(30, 360000, 0), "/proc/30/statm": "9 3 0 0 0 0 0\n",
 		"/proc/30/numa_maps": fakeNumaMaps, "/proc/30/task/30/stat": stat(30, 360000, 0),
@@ -408,7 +408,7 @@ func TestSurveyThreadsWithoutAnEarlierReading(t *testing.T) {
 	cfg := everything()
 	cfg.Processes.Max = 1
 	young := strings.Replace(stat(31, 100, 2), " 99 1 1", " 500100 1 1", 1)
-	s := surveyed(t, root, cfg, kerneltest.Files{"/proc/30/statm": "9999 9999 0 0 0 0 0\n", "/proc/30/task/31/stat": young})
+	s := snapshoted(t, root, cfg, kerneltest.Files{"/proc/30/statm": "9999 9999 0 0 0 0 0\n", "/proc/30/task/31/stat": young})
 	if len(s.Processes) != 1 || s.Processes[0].PID != 30 || len(s.Processes[0].Threads) != 2 {
 		t.Fatalf("%+v", s.Processes)
 	}
@@ -419,20 +419,20 @@ func TestSurveyThreadsWithoutAnEarlierReading(t *testing.T) {
 }
 
 // A node that /proc/zoneinfo does not have is unknown, not at 0.
-func TestSurveyZoneinfoLacksANode(t *testing.T) {
-	root := fakeSurvey(t)
+func TestSnapshotZoneinfoLacksANode(t *testing.T) {
+	root := fakeSnapshot(t)
 	kerneltest.Write(t, root, kerneltest.Files{"/proc/zoneinfo": "Node 0, zone   Normal\n        low      20\n"})
-	if s := surveyed(t, root, everything(), nil); !s.Nodes[0].LowFree.Known() || s.Nodes[1].LowFree.Known() {
+	if s := snapshoted(t, root, everything(), nil); !s.Nodes[0].LowFree.Known() || s.Nodes[1].LowFree.Known() {
 		t.Errorf("%v, %v", s.Nodes[0].LowFree, s.Nodes[1].LowFree)
 	}
 }
 
-// TestSurveyLive looks at this very host and process.
-func TestSurveyLive(t *testing.T) {
+// TestSnapshotLive looks at this very host and process.
+func TestSnapshotLive(t *testing.T) {
 	if _, err := os.Stat("/proc/self/numa_maps"); err != nil {
 		t.Skipf("this kernel has no numa_maps: %v", err)
 	}
-	s, err := NewSurveyor(SurveyConfig{Reader: Config{NoPerf: true}, Interval: 100 * time.Millisecond, IRQs: true, Threads: true, Mappings: true,
+	s, err := NewSnapshotter(SnapshotConfig{Reader: Config{NoPerf: true}, Interval: 100 * time.Millisecond, IRQs: true, Threads: true, Mappings: true,
 		Processes: Selection{All: true, Max: 3, PIDs: []int{os.Getpid()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -484,7 +484,7 @@ func FuzzFold(f *testing.F) {
 				resident++
 			}
 		}
-		for _, b := range (survey.Process{ByKind: fold.by}).Bytes() {
+		for _, b := range (snapshot.Process{ByKind: fold.by}).Bytes() {
 			got += b
 		}
 		if whole != nil || got != want || fold.resident != resident || len(fold.mappings) != min(3, resident) {
@@ -494,9 +494,9 @@ func FuzzFold(f *testing.F) {
 }
 
 // Only the biggest mappings are kept, by address, as many as were asked for.
-func TestSurveyBiggest(t *testing.T) {
-	cfg := SurveyConfig{OnlyProcesses: true, Processes: Selection{PIDs: []int{10}}, Biggest: 3}
-	p := surveyed(t, fakeSurvey(t), cfg, nil).Processes[0]
+func TestSnapshotBiggest(t *testing.T) {
+	cfg := SnapshotConfig{OnlyProcesses: true, Processes: Selection{PIDs: []int{10}}, Biggest: 3}
+	p := snapshoted(t, fakeSnapshot(t), cfg, nil).Processes[0]
 	var starts []uint64
 	for _, m := range p.Mappings {
 		starts = append(starts, m.Start)

@@ -12,7 +12,7 @@ import (
 
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -26,7 +26,7 @@ type threadTicks struct {
 }
 
 // countThreads reads the time of every thread of these processes.
-func (s *Surveyor) countThreads(pids []int) map[int]threadTicks {
+func (s *Snapshotter) countThreads(pids []int) map[int]threadTicks {
 	all := map[int]threadTicks{}
 	for _, pid := range pids {
 		for _, tid := range s.threadIDs(pid) {
@@ -44,7 +44,7 @@ func (s *Surveyor) countThreads(pids []int) map[int]threadTicks {
 }
 
 // waited is unknown where the kernel does not account it.
-func (s *Surveyor) waited(pid, tid int) unit.Opt[time.Duration] {
+func (s *Snapshotter) waited(pid, tid int) unit.Opt[time.Duration] {
 	data, err := s.buf.ReadFile(s.reader.taskPath(pid, tid, "schedstat"))
 	if err != nil {
 		return unit.None[time.Duration]()
@@ -55,14 +55,14 @@ func (s *Surveyor) waited(pid, tid int) unit.Opt[time.Duration] {
 }
 
 // threadIDs is empty for a process that has gone.
-func (s *Surveyor) threadIDs(pid int) []int {
+func (s *Snapshotter) threadIDs(pid int) []int {
 	tids, _ := ThreadIDs(s.cfg.Reader.Root, pid)
 	return tids
 }
 
 // threads fills in the threads, those that ran most first, CPU by node, and the
 // guest.
-func (s *Surveyor) threads(p *survey.Process, d delta, length time.Duration) {
+func (s *Snapshotter) threads(p *snapshot.Process, d delta, length time.Duration) {
 	n := len(d.nodes)
 	by := make([]float64, n)
 	known := d.was != nil && length > 0
@@ -72,7 +72,7 @@ func (s *Surveyor) threads(p *survey.Process, d delta, length time.Duration) {
 		if !ok {
 			continue
 		}
-		t := survey.Thread{TID: tid, Name: now.name, CPU: now.cpu, CPUTime: unit.UnknownValue[float64](oneReading)}
+		t := snapshot.Thread{TID: tid, Name: now.name, CPU: now.cpu, CPUTime: unit.UnknownValue[float64](oneReading)}
 		if known {
 			t.CPUTime = usedSince(d.was, tid, now, length)
 			t.Waited = waitedSince(d.was.threads[tid], now, length)
@@ -97,7 +97,7 @@ func (s *Surveyor) threads(p *survey.Process, d delta, length time.Duration) {
 
 // uptime is from /proc/uptime: seconds since boot, with two decimals, and the idle
 // time of all CPUs.
-func (s *Surveyor) uptime() unit.Opt[uint64] {
+func (s *Snapshotter) uptime() unit.Opt[uint64] {
 	data, err := s.buf.ReadFile(s.cfg.Reader.Root.Path("/proc/uptime"))
 	if err != nil {
 		return unit.None[uint64]()
@@ -137,7 +137,7 @@ func waitedSince(was, now threadTicks, length time.Duration) unit.Value[float64]
 	return unit.Measured(min(1, (b-a).Seconds()/length.Seconds()), from)
 }
 
-func (s *Surveyor) threadAllowed(pid, tid int) set.CPUSet {
+func (s *Snapshotter) threadAllowed(pid, tid int) set.CPUSet {
 	data, err := s.buf.ReadFile(s.reader.taskPath(pid, tid, "status"))
 	if err != nil {
 		return set.CPUSet{}
@@ -155,8 +155,8 @@ func (s *Surveyor) threadAllowed(pid, tid int) set.CPUSet {
 //     is then not known here.
 //  3. The nodes of the guest are the "-numa node" arguments; without any the guest
 //     is flat. The command line itself may hold secrets and is not kept.
-func (s *Surveyor) guest(p *survey.Process) *survey.Guest {
-	g := survey.Guest{}
+func (s *Snapshotter) guest(p *snapshot.Process) *snapshot.Guest {
+	g := snapshot.Guest{}
 	for _, t := range p.Threads {
 		if rest, ok := strings.CutPrefix(t.Name, "CPU "); ok && (strings.HasSuffix(rest, "/KVM") || strings.HasSuffix(rest, "/TCG")) {
 			g.VCPUThreads = append(g.VCPUThreads, t.TID)

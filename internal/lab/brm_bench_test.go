@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/trial"
+	"homenode/internal/experiment"
 )
 
 // raoProgram is a program of a mix, and where its threads are put by hand: to its memory.
@@ -141,7 +141,7 @@ homenode-load control on --phase 0 > /dev/null
 		}
 	}
 	if strings.HasPrefix(arm, "brm") {
-		b.WriteString("homenode brm --pid $(cat p* | paste -sd,) --period " + raoPeriod + strings.TrimPrefix(arm, "brm") + " </dev/null >brm 2>&1 & B=$!\n")
+		b.WriteString("homenode pin --pid $(cat p* | paste -sd,) --period " + raoPeriod + strings.TrimPrefix(arm, "brm") + " </dev/null >brm 2>&1 & B=$!\n")
 	}
 	b.WriteString(`homenode-load control on --phase 1 > /dev/null
 sleep 16
@@ -177,7 +177,7 @@ func raoTell(all []raoRun) {
 					ratios = append(ratios, mean(r)/mean(all[i-indexOfArm(arm)]))
 				}
 			}
-			s, ok := trial.Summarise(ratios)
+			s, ok := experiment.Summarise(ratios)
 			if !ok {
 				continue
 			}

@@ -35,7 +35,7 @@ const affinityBRM = `for p in %s %s; do for t in /proc/$p/task/*; do taskset -p 
 
 const tearDownBRM = `kill %s %s; homenode-load control off > /dev/null; rm -f /tmp/brm-*`
 
-// brmSummary is what `homenode brm` prints of a run.
+// brmSummary is what `homenode pin` prints of a run.
 type brmSummary struct {
 	Windows   uint64
 	Moves     int
@@ -104,7 +104,7 @@ func TestLabBRM(t *testing.T) {
 
 func brmIn(t *testing.T, g *Guest, load, watched string, flags ...string) (s brmSummary) {
 	t.Helper()
-	args := append([]string{"homenode", "brm", "--pid", load, "--watch", watched, "-o", "json"}, flags...)
+	args := append([]string{"homenode", "pin", "--pid", load, "--watch", watched, "-o", "json"}, flags...)
 	if err := json.Unmarshal([]byte(mustRun(t, g, args...)), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func judgeBRM(t *testing.T, s brmSummary, load, watched string) (found bool) {
 
 // brmKilled: `homenode restore` puts back what kill -9 leaves; SIGTERM leaves nothing.
 func brmKilled(t *testing.T, g *Guest, load, watched, before string) {
-	const start = `homenode brm --pid %s --period 50ms --hold </dev/null >/tmp/brm-out 2>&1 & echo $!`
+	const start = `homenode pin --pid %s --period 50ms --hold </dev/null >/tmp/brm-out 2>&1 & echo $!`
 	affinity := func() string { return mustRun(t, g, "sh", "-c", fmt.Sprintf(affinityBRM, load, watched)) }
 	for _, signal := range []string{"-KILL", "-TERM"} {
 		mustRun(t, g, "sh", "-c", fmt.Sprintf(startBRM, load))

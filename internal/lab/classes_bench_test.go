@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/classes"
+	"homenode/internal/experiment"
+	"homenode/internal/interference"
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim/apps"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -74,24 +74,24 @@ done
 
 // classesRow is one program.
 type classesRow struct {
-	Program string          `json:"program"`
-	Truth   apps.Finding    `json:"truth"`
-	Hurt    trial.Summary   `json:"hurt"`
-	Harm    trial.Summary   `json:"harm"`
-	Remote  trial.Summary   `json:"remote"`
-	Alone   animal.Verdict  `json:"inferred_alone"`
-	Beside  animal.Verdict  `json:"inferred_beside_the_devil"`
-	Both    animal.Verdict  `json:"inferred_after_both"`
-	Default animal.Verdict  `json:"inferred_alone_by_the_default_constants"`
-	Bounds  []animal.Bounds `json:"bounds_alone"`
-	Model   []float64       `json:"alone_model_seconds"`
+	Program string             `json:"program"`
+	Truth   apps.Finding       `json:"truth"`
+	Hurt    experiment.Summary `json:"hurt"`
+	Harm    experiment.Summary `json:"harm"`
+	Remote  experiment.Summary `json:"remote"`
+	Alone   vmmap.Verdict      `json:"inferred_alone"`
+	Beside  vmmap.Verdict      `json:"inferred_beside_the_devil"`
+	Both    vmmap.Verdict      `json:"inferred_after_both"`
+	Default vmmap.Verdict      `json:"inferred_alone_by_the_default_constants"`
+	Bounds  []vmmap.Bounds     `json:"bounds_alone"`
+	Model   []float64          `json:"alone_model_seconds"`
 }
 
 // classesFile is build/bench/classes.json.
 type classesFile struct {
 	Schema int          `json:"schema"`
 	How    string       `json:"how"`
-	Infer  animal.Infer `json:"calibrated"`
+	Infer  vmmap.Infer  `json:"calibrated"`
 	Rows   []classesRow `json:"rows"`
 }
 
@@ -127,7 +127,7 @@ func TestBenchClasses(t *testing.T) {
 }
 
 func (r classesRow) String() string {
-	s := func(s animal.Slowdowns) string {
+	s := func(s vmmap.Slowdowns) string {
 		return fmt.Sprintf("hurt %5.1f %% harm %5.1f %% remote %5.1f %%", 100*s.Hurt.Or(-0.01), 100*s.Harm.Or(-0.01), 100*s.Remote.Or(-0.01))
 	}
 	return fmt.Sprintf("%-10s %-7s sensitive %-5v %s | alone %-7s %-5v %s | beside the devil %-7s %-5v | after both %-7s %-5v %s | default constants %-7s %-5v | %.2f model-s",
@@ -139,17 +139,17 @@ func (r classesRow) String() string {
 func tellClasses(f classesFile) {
 	for _, how := range []struct {
 		name string
-		of   func(classesRow) animal.Verdict
-	}{{"alone", func(r classesRow) animal.Verdict { return r.Alone }}, {"beside the devil", func(r classesRow) animal.Verdict { return r.Beside }},
-		{"alone and then beside the devil", func(r classesRow) animal.Verdict { return r.Both }},
-		{"alone, default constants", func(r classesRow) animal.Verdict { return r.Default }}} {
+		of   func(classesRow) vmmap.Verdict
+	}{{"alone", func(r classesRow) vmmap.Verdict { return r.Alone }}, {"beside the devil", func(r classesRow) vmmap.Verdict { return r.Beside }},
+		{"alone and then beside the devil", func(r classesRow) vmmap.Verdict { return r.Both }},
+		{"alone, default constants", func(r classesRow) vmmap.Verdict { return r.Default }}} {
 		class, unknown, sensitive := 0, 0, 0
 		for _, r := range f.Rows {
 			v := how.of(r)
 			switch v.Class {
 			case r.Truth.Class:
 				class++
-			case animal.Unknown:
+			case vmmap.Unknown:
 				unknown++
 			}
 			if v.Sensitive == r.Truth.Sensitive {
@@ -160,7 +160,7 @@ func tellClasses(f classesFile) {
 	}
 }
 
-// The neighbours and references of animal.Slowdowns, on CPU 1 and memory of node 0.
+// The neighbours and references of vmmap.Slowdowns, on CPU 1 and memory of node 0.
 const (
 	noNeighbour     = ""
 	devilNeighbour  = "stream --ws 2MiB --thp off --cpus 1 --bind-mem 0"
@@ -258,12 +258,12 @@ func tryOnce(ctx context.Context, g *Guest, command, neighbour string, node int)
 }
 
 // calibrate records the references.
-func calibrate(ctx context.Context, g *Guest, m machine.Machine) (animal.Infer, error) {
-	var r animal.References
+func calibrate(ctx context.Context, g *Guest, m machine.Machine) (vmmap.Infer, error) {
+	var r vmmap.References
 	for _, c := range []struct {
 		name, load, neighbour string
 		node                  int
-		into                  *animal.Sample
+		into                  *vmmap.Sample
 	}{
 		{"rabbit", "chase --ws 256KiB", noNeighbour, 0, &r.Rabbit},
 		{"devil", "stream --ws 2MiB", noNeighbour, 0, &r.Devil},
@@ -274,30 +274,30 @@ func calibrate(ctx context.Context, g *Guest, m machine.Machine) (animal.Infer, 
 		load := fmt.Sprintf("exec homenode-load %s --thp off --cpus 0 --bind-mem %d --seconds 100000", c.load, c.node)
 		got, err := tryOnce(ctx, g, recordWindows(load), c.neighbour, c.node)
 		if err != nil {
-			return animal.Infer{}, fmt.Errorf("%s: %w", c.name, err)
+			return vmmap.Infer{}, fmt.Errorf("%s: %w", c.name, err)
 		}
 		rec := asModelled(got.Recording, m)
 		if err := keepRecording("reference-"+c.name, rec); err != nil {
-			return animal.Infer{}, err
+			return vmmap.Infer{}, err
 		}
-		study := classes.New(m, animal.DefaultConfig().Infer)
+		study := interference.New(m, vmmap.DefaultConfig().Infer)
 		for _, w := range rec.Windows {
 			if err := study.Window(w); err != nil {
-				return animal.Infer{}, fmt.Errorf("%s: %w", c.name, err)
+				return vmmap.Infer{}, fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
 		if *c.into, err = study.Sample("/trial/p"); err != nil {
-			return animal.Infer{}, fmt.Errorf("%s: %w", c.name, err)
+			return vmmap.Infer{}, fmt.Errorf("%s: %w", c.name, err)
 		}
 		fmt.Printf("reference %-8s %v\n", c.name, *c.into)
 	}
-	return animal.DefaultConfig().Infer.Calibrated(r)
+	return vmmap.DefaultConfig().Infer.Calibrated(r)
 }
 
 // tryProgram measures how long the program takes alone, beside the devil and with its
 // memory on the other node, each against alone in the same repeat; its effect on the
 // rabbit; and the windows.
-func tryProgram(ctx context.Context, g *Guest, name, line string, infer animal.Infer, m machine.Machine, repeats int) (row classesRow, err error) {
+func tryProgram(ctx context.Context, g *Guest, name, line string, infer vmmap.Infer, m machine.Machine, repeats int) (row classesRow, err error) {
 	row = classesRow{Program: name}
 	once, err := tryOnce(ctx, g, work(line, 1), noNeighbour, 0)
 	if err != nil {
@@ -321,10 +321,10 @@ func tryProgram(ctx context.Context, g *Guest, name, line string, infer animal.I
 		remote = append(remote, far.Cycles/alone.Cycles-1)
 		harm = append(harm, rabbit.Neighbour[1]/rabbit.Neighbour[2]-1)
 	}
-	row.Hurt, _ = trial.Summarise(hurt)
-	row.Harm, _ = trial.Summarise(harm)
-	row.Remote, _ = trial.Summarise(remote)
-	row.Truth = apps.Finding{App: name, Machine: "lab, shape two", How: unit.HowModelled, From: "scripts/bench-classes.sh", Threads: 1, Distance: m.Distance(0, 1), Slowdowns: animal.Slowdowns{
+	row.Hurt, _ = experiment.Summarise(hurt)
+	row.Harm, _ = experiment.Summarise(harm)
+	row.Remote, _ = experiment.Summarise(remote)
+	row.Truth = apps.Finding{App: name, Machine: "lab, shape two", How: unit.HowModelled, From: "scripts/bench-classes.sh", Threads: 1, Distance: m.Distance(0, 1), Slowdowns: vmmap.Slowdowns{
 		Hurt: unit.Some(row.Hurt.Median), Harm: unit.Some(row.Harm.Median), Remote: unit.Some(row.Remote.Median),
 	}}.Judge()
 	alone, err := tryOnce(ctx, g, recordWindows(onAndOn(line)), noNeighbour, 0)
@@ -345,7 +345,7 @@ func tryProgram(ctx context.Context, g *Guest, name, line string, infer animal.I
 	row.Alone, row.Bounds, errs[0] = inferred(m, infer, windows[0])
 	row.Beside, _, errs[1] = inferred(m, infer, windows[1])
 	row.Both, _, errs[2] = inferred(m, infer, windows[0], windows[1])
-	row.Default, _, errs[3] = inferred(m, animal.DefaultConfig().Infer, windows[0])
+	row.Default, _, errs[3] = inferred(m, vmmap.DefaultConfig().Infer, windows[0])
 	return row, errors.Join(errs[:]...)
 }
 
@@ -377,16 +377,16 @@ func asModelled(rec window.Recording, m machine.Machine) window.Recording {
 }
 
 // inferred is animal's class for /trial/p after these windows.
-func inferred(m machine.Machine, infer animal.Infer, windows ...[]window.Window) (animal.Verdict, []animal.Bounds, error) {
-	study := classes.New(m, infer)
+func inferred(m machine.Machine, infer vmmap.Infer, windows ...[]window.Window) (vmmap.Verdict, []vmmap.Bounds, error) {
+	study := interference.New(m, infer)
 	for _, w := range slices.Concat(windows...) {
 		if err := study.Window(w); err != nil {
-			return animal.Verdict{}, nil, err
+			return vmmap.Verdict{}, nil, err
 		}
 	}
 	look, ok := study.Look("/trial/p")
 	if !ok {
-		return animal.Verdict{}, nil, errors.New("no window has /trial/p")
+		return vmmap.Verdict{}, nil, errors.New("no window has /trial/p")
 	}
 	return look.Says, look.Bounds, nil
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/trial"
+	"homenode/internal/experiment"
 )
 
 // costLoads are the loads for measuring the lab's cost: each kind of access that the
@@ -53,11 +53,11 @@ func TestBenchCoherence(t *testing.T) {
 	var sum [2]float64
 	for i, load := range costLoads {
 		var took [2][]float64
-		for _, run := range trial.Order(2, repeats, 1) {
+		for _, run := range experiment.Order(2, repeats, 1) {
 			took[run.Arm] = append(took[run.Arm], costOf(t, guests[run.Arm], load.args))
 		}
-		off, _ := trial.Summarise(took[0])
-		on, _ := trial.Summarise(took[1])
+		off, _ := experiment.Summarise(took[0])
+		on, _ := experiment.Summarise(took[1])
 		ratio := on.Median / off.Median
 		if i < len(costLoads)-shared {
 			sum[0], sum[1] = sum[0]+off.Median, sum[1]+on.Median

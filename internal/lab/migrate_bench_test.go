@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"homenode/internal/experiment"
 	"homenode/internal/migration"
 	"homenode/internal/set"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -192,13 +192,13 @@ type bench struct {
 }
 
 // run adds one run: a sample, whatever its result.
-func (b *bench) run(d *benched, c contestant, r trial.Run) sample {
+func (b *bench) run(d *benched, c contestant, r experiment.Run) sample {
 	s := b.once(d.scenario, c, r, d.Fastest)
 	d.Samples = append(d.Samples, s)
 	return s
 }
 
-func (b *bench) once(sc scenario, c contestant, r trial.Run, fastest float64) sample {
+func (b *bench) once(sc scenario, c contestant, r experiment.Run, fastest float64) sample {
 	rate := unit.Bytes(c.share * fastest)
 	if c.share > 0 && rate == 0 {
 		return sample{Contestant: c.name, Repeat: r.Repeat, Failure: "failed: no unthrottled run counts, of whose rate this is a share"}
@@ -226,7 +226,7 @@ func (b *bench) of(d *benched) {
 	if !d.scenario.untimed {
 		b.warm(d)
 	}
-	for _, r := range trial.Order(len(cs), d.Repeats, 1) {
+	for _, r := range experiment.Order(len(cs), d.Repeats, 1) {
 		b.run(d, cs[r.Arm], r)
 	}
 }
@@ -240,12 +240,12 @@ func (b *bench) warm(d *benched) {
 	}
 	var fastest []float64
 	for i := range n {
-		s := b.run(d, c, trial.Run{Warm: true, Repeat: i})
+		s := b.run(d, c, experiment.Run{Warm: true, Repeat: i})
 		if rate, ok := s.Rate.Get(); ok && s.counts() {
 			fastest = append(fastest, rate)
 		}
 	}
-	if m, ok := trial.Summarise(fastest); ok {
+	if m, ok := experiment.Summarise(fastest); ok {
 		d.Fastest = m.Median
 	}
 }

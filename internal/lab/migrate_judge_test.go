@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/experiment"
 	"homenode/internal/migration"
 	"homenode/internal/set"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -142,7 +142,7 @@ func (b benched) incomplete(some []sample) string {
 
 // verdict is the result for a target. A target without a run is neither met nor unmet.
 type verdict struct {
-	trial.Target
+	experiment.Target
 	NotAsked bool `json:"not_asked,omitempty"`
 }
 
@@ -196,18 +196,18 @@ func unmet(vs []verdict) (n int) {
 }
 
 func notAsked(name string) verdict {
-	return verdict{Target: trial.Target{Name: name}, NotAsked: true}
+	return verdict{Target: experiment.Target{Name: name}, NotAsked: true}
 }
 
 // least: met if the figure is known and at least the limit; atMost the other way.
 func least(name, want string, got unit.Opt[float64], limit float64, note string) verdict {
 	v, ok := got.Get()
-	return verdict{Target: trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v >= limit, Note: note}}
+	return verdict{Target: experiment.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v >= limit, Note: note}}
 }
 
 func atMost(name, want string, got unit.Opt[float64], limit float64, note string) verdict {
 	v, ok := got.Get()
-	return verdict{Target: trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v <= limit, Note: note}}
+	return verdict{Target: experiment.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v <= limit, Note: note}}
 }
 
 // unless is unmet for that reason; "": as it is.
@@ -274,7 +274,7 @@ func judgeSpeed(b benched, asked bool) verdict {
 		return notAsked(name)
 	}
 	half := b.counting(live50)
-	r, ok := trial.RatioOf(values(half, opsDuring), values(half, opsBefore))
+	r, ok := experiment.RatioOf(values(half, opsDuring), values(half, opsBefore))
 	return least(name, "at half the measured maximum, 94 % of the ops before", unit.OptOf(r.Value, ok), 0.94, interval(r)).unless(b.incomplete(half))
 }
 
@@ -340,8 +340,8 @@ func judgeRates(some []benched) verdict {
 	return atMost(name, "within 10 % of the rate asked for", figure, 0.10, "of all runs: "+strings.Join(shares, ", ")).unless(why)
 }
 
-func interval(r trial.Ratio) string {
-	if r.CI == (trial.Interval{}) {
+func interval(r experiment.Ratio) string {
+	if r.CI == (experiment.Interval{}) {
 		return "too few runs for an interval"
 	}
 	return fmt.Sprintf("%.3f–%.3f, %.0f %% of the time", r.CI.Low, r.CI.High, 100*r.CI.Coverage)
@@ -354,10 +354,10 @@ func judgeFreeze(b benched, asked bool) (vs []verdict) {
 	of, by := b.counting(frozen.name), b.counting(migratesIt.name)
 	mine, peer, why := values(of, seconds), values(by, seconds), b.incomplete(append(of, by...))
 	if b.Name == "many" {
-		faster, ok := trial.RatioOf(peer, mine)
+		faster, ok := experiment.RatioOf(peer, mine)
 		vs = append(vs, least("freeze, "+b.Name, "1.5 times as fast as migrate_pages of one process after the other", unit.OptOf(faster.Value, ok), 1.5, interval(faster)).unless(why))
 	}
-	slower, ok := trial.RatioOf(mine, peer)
+	slower, ok := experiment.RatioOf(mine, peer)
 	return append(vs, atMost("freeze, "+b.Name, "never more than 1.1 times slower than migrate_pages", unit.OptOf(slower.Value, ok), 1.1, interval(slower)).unless(why))
 }
 

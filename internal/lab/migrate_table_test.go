@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/experiment"
 	"homenode/internal/migration"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
 // medianText has the least and the most, too, of more runs than one.
 func medianText(v []float64, format string) string {
-	s, ok := trial.Summarise(v)
+	s, ok := experiment.Summarise(v)
 	switch {
 	case !ok:
 		return "—"
@@ -29,13 +29,13 @@ func medianText(v []float64, format string) string {
 // ratioText is that of the medians where there is no interval: for one run, or for a
 // victim that did nothing at all during a move.
 func ratioText(values, base []float64) string {
-	v, ok := trial.Summarise(values)
-	b, too := trial.Summarise(base)
+	v, ok := experiment.Summarise(values)
+	b, too := experiment.Summarise(base)
 	if !ok || !too || b.Median <= 0 {
 		return "—"
 	}
-	r, ok := trial.RatioOf(values, base)
-	if !ok || r.CI == (trial.Interval{}) {
+	r, ok := experiment.RatioOf(values, base)
+	if !ok || r.CI == (experiment.Interval{}) {
 		return fmt.Sprintf("%.3f", v.Median/b.Median)
 	}
 	return fmt.Sprintf("%.3f (%.3f–%.3f)", r.Value, r.CI.Low, r.CI.High)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -256,7 +256,7 @@ func readTwice(t *testing.T, g *Guest) (first, second float64) {
 	within(t, "lines of node 1", load.Perf["dram1"], multiplexedOps, 0.01)
 	var told [2]float64
 	for i := range told {
-		var s survey.Survey
+		var s snapshot.Snapshot
 		if err := out.Decode(&s); err != nil {
 			t.Fatal(err)
 		}

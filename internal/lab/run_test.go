@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/trial"
+	"homenode/internal/experiment"
 )
 
 // runs also returns an exit code, where mustRun requires 0.
@@ -194,7 +194,7 @@ func TestLabRepeat(t *testing.T) {
 	if r.Exit != 0 {
 		t.Fatalf("exit %d\n%s", r.Exit, r.Stderr)
 	}
-	var v trial.Variation
+	var v experiment.Variation
 	if err := json.Unmarshal([]byte(r.Stdout), &v); err != nil {
 		t.Fatalf("%v\n%s", err, r.Stdout)
 	}
@@ -205,7 +205,7 @@ func TestLabRepeat(t *testing.T) {
 	if len(v.Arms) != 3 || v.How.String() != "modelled" || !strings.Contains(v.Clock, "model clock of the lab") {
 		t.Fatalf("%+v", v)
 	}
-	ratio, ok := trial.RatioOf(v.Arms[2].Time.Values, v.Arms[1].Time.Values)
+	ratio, ok := experiment.RatioOf(v.Arms[2].Time.Values, v.Arms[1].Time.Values)
 	if !ok || ratio.Value < 1.1 || !ratio.Differs() {
 		t.Errorf("interleaved against bound: %+v", ratio)
 	}

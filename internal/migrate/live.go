@@ -14,7 +14,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/freeze"
-	"homenode/internal/kernel/hot"
+	"homenode/internal/kernel/hotness"
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/lab/model"
 	"homenode/internal/migration"
@@ -82,5 +82,5 @@ func liveIsFrozen(id string) (bool, error) {
 }
 
 func liveHot(ctx context.Context, pids []int, watch time.Duration) (Heated, error) {
-	return hot.Find(ctx, kernel.Live(), pids, hot.Config{For: watch})
+	return hotness.Find(ctx, kernel.Live(), pids, hotness.Config{For: watch})
 }

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/papers/mao"
 	"homenode/internal/papers/rao"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
+	"homenode/internal/sim/runner"
 	"homenode/internal/sim/scenario"
 	"homenode/internal/unit"
 )
@@ -35,7 +35,7 @@ func made(against string, ops map[string][]float64, order ...string) arena.Resul
 func TestDecisionTargets(t *testing.T) {
 	result := func(hand, brm float64) arena.Result {
 		six := func(v, by float64) []float64 { return []float64{v, v * (1 + by), v, v * (1 - by), v, v} }
-		r := made(arm.None, map[string][]float64{arm.None: six(100, 0), arm.Hand: six(hand, 0), arm.BRM: six(brm, 0.01)}, arm.None, arm.Hand, arm.BRM)
+		r := made(runner.None, map[string][]float64{runner.None: six(100, 0), runner.Hand: six(hand, 0), runner.BRM: six(brm, 0.01)}, runner.None, runner.Hand, runner.BRM)
 		r.Mixes[0].Name = doNotCare
 		for i := range r.Cells {
 			r.Cells[i].Mix = doNotCare
@@ -61,12 +61,12 @@ func TestDecisionTargets(t *testing.T) {
 
 func TestDecisionMAO(t *testing.T) {
 	six := func(v float64) []float64 { return []float64{v, v * 1.01, v, v * 0.99, v, v} }
-	r := made(arm.NUMABalancing, map[string][]float64{arm.NUMABalancing: six(1), arm.MAOA: six(1.05), arm.MAOB: six(1.1)}, arm.NUMABalancing, arm.MAOA, arm.MAOB)
+	r := made(runner.NUMABalancing, map[string][]float64{runner.NUMABalancing: six(1), runner.MAOA: six(1.05), runner.MAOB: six(1.1)}, runner.NUMABalancing, runner.MAOA, runner.MAOB)
 	for i := range r.Cells {
 		switch c := &r.Cells[i]; c.Policy {
-		case arm.NUMABalancing:
+		case runner.NUMABalancing:
 			c.LocalRatio = 0.55
-		case arm.MAOA:
+		case runner.MAOA:
 			c.Unbinds = 3
 		default:
 			c.LocalRatio = 0.9
@@ -148,7 +148,7 @@ func TestStatements(t *testing.T) {
 
 // Whatever result can be read can be judged.
 func FuzzJudge(f *testing.F) {
-	r := made(arm.None, map[string][]float64{arm.None: {1, 2}, arm.Hand: {2, 2}, arm.BRM: {3, 2}}, arm.None, arm.Hand, arm.BRM)
+	r := made(runner.None, map[string][]float64{runner.None: {1, 2}, runner.Hand: {2, 2}, runner.BRM: {3, 2}}, runner.None, runner.Hand, runner.BRM)
 	data, err := arena.Encode(r)
 	if err != nil {
 		f.Fatal(err)

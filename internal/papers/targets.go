@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
+	"homenode/internal/experiment"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
-	"homenode/internal/trial"
+	"homenode/internal/sim/runner"
 )
 
 // What BRM was to reach: set before there was an arena.
@@ -33,7 +33,7 @@ func Targets(r arena.Result) []arena.Row {
 
 // known are lines of BRM that have a speed, under one mix or all ("").
 func known(r arena.Result, against, mix string) (all []arena.Line) {
-	for _, l := range arena.Compare(r, arm.BRM, against) {
+	for _, l := range arena.Compare(r, runner.BRM, against) {
 		if l.Speed.N > 0 && (mix == "" || l.Mix == mix) {
 			all = append(all, l)
 		}
@@ -53,10 +53,10 @@ func percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
 func besideHand(r arena.Result) arena.Finding {
 	var speeds []float64
-	for _, l := range known(r, arm.Hand, "") {
+	for _, l := range known(r, runner.Hand, "") {
 		speeds = append(speeds, l.Speed.Median)
 	}
-	s, ok := trial.Summarise(speeds)
+	s, ok := experiment.Summarise(speeds)
 	if !ok {
 		return arena.NoRuns
 	}
@@ -66,7 +66,7 @@ func besideHand(r arena.Result) arena.Finding {
 
 func varies(r arena.Result) arena.Finding {
 	sum, n, worst := 0.0, 0, arena.Line{}
-	for _, l := range known(r, arm.BRM, "") {
+	for _, l := range known(r, runner.BRM, "") {
 		if v, ok := l.Variation.Get(); ok {
 			if sum, n = sum+v, n+1; v >= worst.Variation.Or(0) {
 				worst = l

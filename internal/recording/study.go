@@ -9,14 +9,14 @@ import (
 	"io"
 	"os"
 
-	"homenode/internal/classes"
-	"homenode/internal/policy/animal"
+	"homenode/internal/interference"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/source"
 	"homenode/internal/window"
 )
 
 // Study plays recordings, one after the other. cutOff says which end within a window.
-func Study(ctx context.Context, files []string, f animal.Infer, stderr *os.File) (study *classes.Study, cutOff []string, err error) {
+func Study(ctx context.Context, files []string, f vmmap.Infer, stderr *os.File) (study *interference.Study, cutOff []string, err error) {
 	for _, file := range files {
 		in, err := os.Open(file)
 		if err != nil {
@@ -25,7 +25,7 @@ func Study(ctx context.Context, files []string, f animal.Infer, stderr *os.File)
 		p, err := window.OpenRecording(in)
 		if err == nil {
 			if study == nil {
-				study = classes.New(p.Machine, f)
+				study = interference.New(p.Machine, f)
 			}
 			err = studyOne(ctx, study, p, newProgress(stderr, in))
 		}
@@ -40,7 +40,7 @@ func Study(ctx context.Context, files []string, f animal.Infer, stderr *os.File)
 	return study, cutOff, nil
 }
 
-func studyOne(ctx context.Context, study *classes.Study, p *window.Player, show *progress) error {
+func studyOne(ctx context.Context, study *interference.Study, p *window.Player, show *progress) error {
 	defer show.end()
 	if other := study.Another(p.Machine); other != "" {
 		return fmt.Errorf("it is of another machine: %s", other)

@@ -12,13 +12,13 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/exit"
+	"homenode/internal/experiment"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/launch"
 	"homenode/internal/lab/model"
 	"homenode/internal/machine"
 	"homenode/internal/render"
 	"homenode/internal/source"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // Compare runs a command again and again, and compares.
-func Compare(ctx context.Context, o Options, argv []string, stderr io.Writer) (v trial.Variation, err error) {
+func Compare(ctx context.Context, o Options, argv []string, stderr io.Writer) (v experiment.Variation, err error) {
 	m, _, err := source.Live()
 	if err != nil {
 		return v, err
@@ -48,7 +48,7 @@ func Compare(ctx context.Context, o Options, argv []string, stderr io.Writer) (v
 		return v, exit.BadInput(err)
 	}
 	r := newRunner(stderr, o, argv, arms)
-	v = trial.Variation{Schema: 1, Command: argv, Machine: machineText(m), Date: time.Now().UTC().Truncate(time.Second),
+	v = experiment.Variation{Schema: 1, Command: argv, Machine: machineText(m), Date: time.Now().UTC().Truncate(time.Second),
 		Warmups: o.Warmups, Repeats: o.Runs, Seed: o.Seed, How: r.how, Clock: r.clock, Notes: append(notes, r.notes...)}
 	if err := r.all(ctx, &v); err != nil {
 		return v, err
@@ -112,7 +112,7 @@ func (r *runner) useModel() {
 }
 
 // all runs the first arm once, to see what the command is like, and then the plan.
-func (r *runner) all(ctx context.Context, v *trial.Variation) error {
+func (r *runner) all(ctx context.Context, v *experiment.Variation) error {
 	start := time.Now()
 	defer r.clear()
 	looked := false
@@ -122,8 +122,8 @@ func (r *runner) all(ctx context.Context, v *trial.Variation) error {
 		}
 		looked = true
 	}
-	order := trial.Plan(len(r.arms), r.f.Warmups, r.f.Runs, r.f.Seed)
-	samples := make([][]trial.Sample, len(r.arms))
+	order := experiment.Plan(len(r.arms), r.f.Warmups, r.f.Runs, r.f.Seed)
+	samples := make([][]experiment.Sample, len(r.arms))
 	for i, run := range order {
 		if run.Warm && run.Arm == 0 && run.Repeat == 0 && looked {
 			continue
@@ -141,7 +141,7 @@ func (r *runner) all(ctx context.Context, v *trial.Variation) error {
 		v.Notes = append(v.Notes, "The command ended and left processes in the background: they were ended after each run, and what they did is in no figure.")
 	}
 	for i, a := range r.arms {
-		p := trial.Placed{Name: a.name, About: a.about, Run: a.run}
+		p := experiment.Placed{Name: a.name, About: a.about, Run: a.run}
 		p.Fill(samples[i])
 		v.Arms = append(v.Arms, p)
 	}
@@ -151,12 +151,12 @@ func (r *runner) all(ctx context.Context, v *trial.Variation) error {
 
 // look is the first warm-up. A command that ends at once is refused before it is
 // run again and again, and arms whose node has no room for it are left out.
-func (r *runner) look(ctx context.Context, v *trial.Variation) error {
-	s, err := r.one(ctx, 0, len(r.arms)*(r.f.Warmups+r.f.Runs), trial.Run{Warm: true})
+func (r *runner) look(ctx context.Context, v *experiment.Variation) error {
+	s, err := r.one(ctx, 0, len(r.arms)*(r.f.Warmups+r.f.Runs), experiment.Run{Warm: true})
 	if err != nil {
 		return err
 	}
-	if s.Seconds < trial.StartUp.Seconds() && !r.f.Any {
+	if s.Seconds < experiment.StartUp.Seconds() && !r.f.Any {
 		return r.tooShort(r.arms[0].name, s.Seconds)
 	}
 	if math.IsNaN(s.MaxRSS) {
@@ -184,7 +184,7 @@ func (r *runner) tooShort(arm string, seconds float64) error {
 }
 
 // one runs one arm once.
-func (r *runner) one(ctx context.Context, i, all int, run trial.Run) (trial.Sample, error) {
+func (r *runner) one(ctx context.Context, i, all int, run experiment.Run) (experiment.Sample, error) {
 	a := r.arms[run.Arm]
 	kind, of := "run", r.f.Runs
 	if run.Warm {
@@ -198,13 +198,13 @@ func (r *runner) one(ctx context.Context, i, all int, run trial.Run) (trial.Samp
 	o, err := launch.Run(ctx, kernel.Live(), a.placement, c)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return trial.Sample{}, fmt.Errorf("repeat %s: it was interrupted after %d of %d runs", cli.ShellLine(r.argv), i, all)
+		return experiment.Sample{}, fmt.Errorf("repeat %s: it was interrupted after %d of %d runs", cli.ShellLine(r.argv), i, all)
 	case err != nil:
-		return trial.Sample{}, exit.BadInput(fmt.Errorf("arm %s: %w", a.name, err))
+		return experiment.Sample{}, exit.BadInput(fmt.Errorf("arm %s: %w", a.name, err))
 	}
 	r.left = r.left || o.LeftBehind
 	if why := o.Failed(r.f.Timeout); why != "" {
-		return trial.Sample{}, r.failed(a.name, why, o)
+		return experiment.Sample{}, r.failed(a.name, why, o)
 	}
 	return r.sample(o), nil
 }
@@ -229,8 +229,8 @@ func (r *runner) failed(arm, why string, o launch.Outcome) error {
 
 // sample takes over what was measured. CPU times in the lab are the guest's own,
 // which are no model's.
-func (r *runner) sample(o launch.Outcome) trial.Sample {
-	s := trial.Sample{Seconds: o.Elapsed.Seconds(), User: o.User.Seconds(), System: o.System.Seconds(), MaxRSS: math.NaN(),
+func (r *runner) sample(o launch.Outcome) experiment.Sample {
+	s := experiment.Sample{Seconds: o.Elapsed.Seconds(), User: o.User.Seconds(), System: o.System.Seconds(), MaxRSS: math.NaN(),
 		Minor: float64(o.MinorFaults), Major: float64(o.MajorFaults), Voluntary: float64(o.Voluntary), Involuntary: float64(o.Involuntary)}
 	if b, ok := o.MaxRSS.Get(); ok {
 		s.MaxRSS = float64(b)

@@ -5,8 +5,8 @@ package report
 import (
 	"strconv"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 // chart is horizontal bars, one for each arm, in units of the SVG's view box;
@@ -54,10 +54,10 @@ const (
 
 // entry is one arm's figure for a chart; scaled says what to divide by.
 type entry struct {
-	arm    trial.Arm
+	arm    experiment.Arm
 	value  float64
 	known  bool
-	spread trial.Summary
+	spread experiment.Summary
 	scaled float64
 	text   string
 	best   bool
@@ -140,7 +140,7 @@ func newBar(e entry, y float64, x func(float64) float64) bar {
 	return b
 }
 
-func classOf(a trial.Arm) string {
+func classOf(a experiment.Arm) string {
 	switch a.Name {
 	case ours:
 		return "ours"
@@ -153,7 +153,7 @@ func classOf(a trial.Arm) string {
 func number(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 // localChart is the local access ratio by arm, with the target where there is one.
-func localChart(c trial.Comparison) chart {
+func localChart(c experiment.Comparison) chart {
 	cells := rows(c.Arms, armColumns())
 	var entries []entry
 	for i, a := range c.Arms {
@@ -169,7 +169,7 @@ func localChart(c trial.Comparison) chart {
 	return newChart("local", "Local access ratio by arm", entries, 1, lines)
 }
 
-func said(a trial.Arm, text string) string {
+func said(a experiment.Arm, text string) string {
 	if !a.Applicable {
 		return notApplicable
 	}
@@ -178,7 +178,7 @@ func said(a trial.Arm, text string) string {
 
 // relativeChart is a service's throughput against the first arm's, on an axis
 // that reaches top.
-func relativeChart(c trial.Comparison, s trial.Service, id string, top float64) (chart, bool) {
+func relativeChart(c experiment.Comparison, s experiment.Service, id string, top float64) (chart, bool) {
 	entries := relativeEntries(c, s)
 	if len(entries) == 0 {
 		return chart{}, false
@@ -188,7 +188,7 @@ func relativeChart(c trial.Comparison, s trial.Service, id string, top float64) 
 }
 
 // relativeTop makes all services' charts share one axis: they are compared by eye.
-func relativeTop(c trial.Comparison) float64 {
+func relativeTop(c experiment.Comparison) float64 {
 	top := 1.0
 	for _, s := range services(c) {
 		top = highest(relativeEntries(c, s), top)
@@ -197,7 +197,7 @@ func relativeTop(c trial.Comparison) float64 {
 }
 
 // relativeEntries is empty where the first arm has no figure.
-func relativeEntries(c trial.Comparison, s trial.Service) []entry {
+func relativeEntries(c experiment.Comparison, s experiment.Service) []entry {
 	base, ok := ops(c.Arms[0], s.Name)
 	if !ok || base <= 0 {
 		return nil
@@ -218,7 +218,7 @@ func relativeEntries(c trial.Comparison, s trial.Service) []entry {
 }
 
 // cyclesChart is a service's cycles per operation; it has no spread.
-func cyclesChart(c trial.Comparison, s trial.Service, id string) (chart, bool) {
+func cyclesChart(c experiment.Comparison, s experiment.Service, id string) (chart, bool) {
 	const column = 3 // of serviceColumns
 	cells := rows(c.Arms, serviceColumns(c, s.Name))
 	top := 0.0

@@ -5,13 +5,13 @@ package report
 import (
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 // clean returns c with every text fit to be shown. Markup is escaped by the face that
 // knows its language.
-func clean(c trial.Comparison) trial.Comparison {
+func clean(c experiment.Comparison) experiment.Comparison {
 	c = render.Cleaned(c)
 	nameArms(c.Arms)
 	if c.Long != nil {
@@ -21,7 +21,7 @@ func clean(c trial.Comparison) trial.Comparison {
 }
 
 // nameArms gives every arm a title, in place.
-func nameArms(arms []trial.Arm) {
+func nameArms(arms []experiment.Arm) {
 	for i := range arms {
 		arms[i].Title = render.Or(arms[i].Title, arms[i].Name)
 		arms[i].Why = strings.TrimPrefix(arms[i].Why, "not applicable: ")

@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 // fact is a line of "how it was measured".
 type fact struct{ Name, Text string }
 
-func facts(c trial.Comparison) []fact {
+func facts(c experiment.Comparison) []fact {
 	return []fact{
 		{"how", provenance(c.How)},
 		{"mix", render.OrUnknown(c.Name) + " on machine " + render.OrUnknown(c.Machine) + ", seed " + strconv.FormatUint(c.Seed, 10)},
@@ -48,7 +48,7 @@ func repeats(n int) string {
 }
 
 // longFact says where the figures of the longer warm-up are from.
-func longFact(l *trial.Comparison) string {
+func longFact(l *experiment.Comparison) string {
 	if l == nil {
 		return "not measured for this load: 'make bench-peers'"
 	}
@@ -58,7 +58,7 @@ func longFact(l *trial.Comparison) string {
 func modelSeconds(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) + " model-s" }
 
 // legend explains the marks; best is how the face marks the best of a column.
-func legend(c trial.Comparison, best string) []string {
+func legend(c experiment.Comparison, best string) []string {
 	first := unknown
 	if len(c.Arms) > 0 {
 		first = c.Arms[0].Title
@@ -76,7 +76,7 @@ func legend(c trial.Comparison, best string) []string {
 
 // sureness says what the min–max of so many repeats is worth; "" where the
 // comparison has no intervals: those made before there were any.
-func sureness(c trial.Comparison) string {
+func sureness(c experiment.Comparison) string {
 	for _, a := range c.Arms {
 		if s := a.LocalSpread; s.CI.Known() {
 			outside := 2 * math.Pow(0.5, float64(s.N)) // all repeats on one side of it
@@ -88,7 +88,7 @@ func sureness(c trial.Comparison) string {
 
 // notes say why arms are not applicable, why a figure is not known, and what was
 // not steady yet.
-func notes(c trial.Comparison) []string {
+func notes(c experiment.Comparison) []string {
 	var out []string
 	for _, a := range c.Arms {
 		switch {

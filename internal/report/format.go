@@ -6,8 +6,8 @@ import (
 	"math"
 	"strconv"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 const unknown = render.Unknown
@@ -19,7 +19,7 @@ func times(v float64) string   { return render.Fixed(v, 2) }
 func millis(us float64) string { return figure(us / 1000) }
 
 // minToMax is the range of the repeats. One repeat has none.
-func minToMax(s trial.Summary, print func(float64) string) string {
+func minToMax(s experiment.Summary, print func(float64) string) string {
 	if s.N < 2 {
 		return unknown
 	}
@@ -27,7 +27,7 @@ func minToMax(s trial.Summary, print func(float64) string) string {
 }
 
 // plusMinus is how far the farthest repeat is from the median, relative to it.
-func plusMinus(s trial.Summary) string {
+func plusMinus(s experiment.Summary) string {
 	if s.N < 2 || s.Median == 0 {
 		return unknown
 	}
@@ -37,7 +37,7 @@ func plusMinus(s trial.Summary) string {
 
 // got prints what a target came to, with as many digits as it takes not to
 // round a miss into the limit: 0.9496 missed 0.95, and must not read 0.950.
-func got(t trial.Target) string {
+func got(t experiment.Target) string {
 	v, ok := t.Got.Get()
 	if !ok {
 		return unknown

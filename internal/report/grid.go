@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -64,9 +64,9 @@ type cell struct {
 // column is how one figure is taken from an arm.
 type column struct {
 	head
-	text   func(trial.Arm) string
-	value  func(trial.Arm) unit.Opt[float64] // nil: has no best
-	better int                               // +1 more, −1 less
+	text   func(experiment.Arm) string
+	value  func(experiment.Arm) unit.Opt[float64] // nil: has no best
+	better int                                    // +1 more, −1 less
 }
 
 func heads(columns []column) []head {
@@ -78,7 +78,7 @@ func heads(columns []column) []head {
 }
 
 // rows fills the columns for every arm.
-func rows(arms []trial.Arm, columns []column) []row {
+func rows(arms []experiment.Arm, columns []column) []row {
 	out := make([]row, len(arms))
 	for i, a := range arms {
 		out[i] = row{Title: a.Title, Ours: a.Name == ours, Ceiling: a.Name == ceiling, NotApplicable: !a.Applicable, Span: len(columns)}
@@ -96,7 +96,7 @@ func rows(arms []trial.Arm, columns []column) []row {
 
 // markBest marks the best arm of a column, and whoever reads the same. A column
 // in which fewer than two arms have a figure has no best.
-func markBest(out []row, arms []trial.Arm, c column, i int) {
+func markBest(out []row, arms []experiment.Arm, c column, i int) {
 	if c.value == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func markBest(out []row, arms []trial.Arm, c column, i int) {
 }
 
 // armGrid is locality, and what moving cost.
-func armGrid(c trial.Comparison) grid {
+func armGrid(c experiment.Comparison) grid {
 	columns := armColumns()
 	return grid{
 		Caption: "Local access ratio of the sensitive services, and what moving cost",
@@ -127,24 +127,24 @@ func armGrid(c trial.Comparison) grid {
 }
 
 func armColumns() []column {
-	local := func(a trial.Arm) unit.Opt[float64] { return a.LocalAccessRatio }
+	local := func(a experiment.Arm) unit.Opt[float64] { return a.LocalAccessRatio }
 	return []column{
 		{head: head{"local access", "ratio", ""}, value: local, better: +1,
-			text: func(a trial.Arm) string { return render.Show(local(a), render.Ratio) }},
+			text: func(a experiment.Arm) string { return render.Show(local(a), render.Ratio) }},
 		{head: head{"of the repeats", "min–max", "min–max of the repeats"},
-			text: func(a trial.Arm) string { return minToMax(a.LocalSpread, render.Ratio) }},
-		{head: head{"pages", "moved", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.PagesMoved }), better: -1,
-			text: func(a trial.Arm) string { return render.Show(a.PagesMoved, render.Commas) }},
-		{head: head{"mover CPU", "while measuring", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.MoverCPUShare }), better: -1,
-			text: func(a trial.Arm) string { return countable(a, a.MoverCPUShare, shareOfCPU) }},
-		{head: head{"mover CPU", "in all", ""}, value: cost(func(a trial.Arm) unit.Opt[float64] { return a.MoverCPUSeconds }), better: -1,
-			text: func(a trial.Arm) string { return countable(a, a.MoverCPUSeconds, render.Seconds) }},
+			text: func(a experiment.Arm) string { return minToMax(a.LocalSpread, render.Ratio) }},
+		{head: head{"pages", "moved", ""}, value: cost(func(a experiment.Arm) unit.Opt[float64] { return a.PagesMoved }), better: -1,
+			text: func(a experiment.Arm) string { return render.Show(a.PagesMoved, render.Commas) }},
+		{head: head{"mover CPU", "while measuring", ""}, value: cost(func(a experiment.Arm) unit.Opt[float64] { return a.MoverCPUShare }), better: -1,
+			text: func(a experiment.Arm) string { return countable(a, a.MoverCPUShare, shareOfCPU) }},
+		{head: head{"mover CPU", "in all", ""}, value: cost(func(a experiment.Arm) unit.Opt[float64] { return a.MoverCPUSeconds }), better: -1,
+			text: func(a experiment.Arm) string { return countable(a, a.MoverCPUSeconds, render.Seconds) }},
 	}
 }
 
 // cost leaves arms out that moved nothing: to do nothing is not to do it best.
-func cost(of func(trial.Arm) unit.Opt[float64]) func(trial.Arm) unit.Opt[float64] {
-	return func(a trial.Arm) unit.Opt[float64] {
+func cost(of func(experiment.Arm) unit.Opt[float64]) func(experiment.Arm) unit.Opt[float64] {
+	return func(a experiment.Arm) unit.Opt[float64] {
 		if a.PagesMoved.Or(1) == 0 {
 			return unit.None[float64]()
 		}
@@ -153,7 +153,7 @@ func cost(of func(trial.Arm) unit.Opt[float64]) func(trial.Arm) unit.Opt[float64
 }
 
 // countable prints what a mover cost, or why that is not known.
-func countable(a trial.Arm, o unit.Opt[float64], print func(float64) string) string {
+func countable(a experiment.Arm, o unit.Opt[float64], print func(float64) string) string {
 	if !o.Known() && a.Name == balancing {
 		return notCountable
 	}
@@ -170,7 +170,7 @@ func shareOfCPU(v float64) string {
 }
 
 // serviceGrid has a group for every service.
-func serviceGrid(c trial.Comparison) grid {
+func serviceGrid(c experiment.Comparison) grid {
 	g := grid{Caption: "Services"}
 	for _, s := range services(c) {
 		columns := serviceColumns(c, s.Name)
@@ -182,22 +182,22 @@ func serviceGrid(c trial.Comparison) grid {
 
 // longer is the comparison of homenode as it is in the table with peers that had a
 // longer warm-up; ok is false where none is stored.
-func longer(c trial.Comparison) (l trial.Comparison, ok bool) {
+func longer(c experiment.Comparison) (l experiment.Comparison, ok bool) {
 	us, found := c.Arm(ours)
 	if c.Long == nil || !found {
-		return trial.Comparison{}, false
+		return experiment.Comparison{}, false
 	}
-	return trial.Comparison{Arms: append([]trial.Arm{us}, c.Long.Arms...), WarmupSeconds: c.Long.WarmupSeconds}, true
+	return experiment.Comparison{Arms: append([]experiment.Arm{us}, c.Long.Arms...), WarmupSeconds: c.Long.WarmupSeconds}, true
 }
 
 // longGrid is locality and throughput of these.
-func longGrid(l trial.Comparison) grid {
+func longGrid(l experiment.Comparison) grid {
 	columns := armColumns()[:1]
 	for _, s := range services(l) {
 		columns = append(columns, column{
 			head: head{s.Name, "ops", ""}, better: +1,
-			value: func(a trial.Arm) unit.Opt[float64] { return opsOf(a, s.Name) },
-			text:  func(a trial.Arm) string { return render.Show(opsOf(a, s.Name), figure) },
+			value: func(a experiment.Arm) unit.Opt[float64] { return opsOf(a, s.Name) },
+			text:  func(a experiment.Arm) string { return render.Show(opsOf(a, s.Name), figure) },
 		})
 	}
 	return grid{
@@ -207,17 +207,17 @@ func longGrid(l trial.Comparison) grid {
 	}
 }
 
-func opsOf(a trial.Arm, service string) unit.Opt[float64] {
+func opsOf(a experiment.Arm, service string) unit.Opt[float64] {
 	v, ok := ops(a, service)
 	return unit.OptOf(v, ok)
 }
 
 // services are those of all arms, in the order of their first appearance.
-func services(c trial.Comparison) []trial.Service {
-	var out []trial.Service
+func services(c experiment.Comparison) []experiment.Service {
+	var out []experiment.Service
 	for _, a := range c.Arms {
 		for _, s := range a.Services {
-			if !slices.ContainsFunc(out, func(o trial.Service) bool { return o.Name == s.Name }) {
+			if !slices.ContainsFunc(out, func(o experiment.Service) bool { return o.Name == s.Name }) {
 				out = append(out, s)
 			}
 		}
@@ -225,38 +225,38 @@ func services(c trial.Comparison) []trial.Service {
 	return out
 }
 
-func serviceColumns(c trial.Comparison, name string) []column {
-	of := func(a trial.Arm) trial.Service { s, _ := a.Service(name); return s }
-	plain := func(top, bottom string, better int, get func(trial.Service) unit.Opt[float64], print func(float64) string) column {
-		value := func(a trial.Arm) unit.Opt[float64] { return get(of(a)) }
+func serviceColumns(c experiment.Comparison, name string) []column {
+	of := func(a experiment.Arm) experiment.Service { s, _ := a.Service(name); return s }
+	plain := func(top, bottom string, better int, get func(experiment.Service) unit.Opt[float64], print func(float64) string) column {
+		value := func(a experiment.Arm) unit.Opt[float64] { return get(of(a)) }
 		return column{head: head{top, bottom, ""}, better: better, value: value,
-			text: func(a trial.Arm) string { return render.Show(value(a), print) }}
+			text: func(a experiment.Arm) string { return render.Show(value(a), print) }}
 	}
-	cpus := plain("CPUs", "used", 0, func(s trial.Service) unit.Opt[float64] { return s.CPUs }, times)
+	cpus := plain("CPUs", "used", 0, func(s experiment.Service) unit.Opt[float64] { return s.CPUs }, times)
 	cpus.value = nil
-	p50 := plain("latency", "p50 ms", -1, func(s trial.Service) unit.Opt[float64] { return s.LatencyP50us }, millis)
-	p99 := plain("(inform.)", "p99 ms", -1, func(s trial.Service) unit.Opt[float64] { return s.LatencyP99us }, millis)
+	p50 := plain("latency", "p50 ms", -1, func(s experiment.Service) unit.Opt[float64] { return s.LatencyP50us }, millis)
+	p99 := plain("(inform.)", "p99 ms", -1, func(s experiment.Service) unit.Opt[float64] { return s.LatencyP99us }, millis)
 	p50.Full, p99.Full = "latency p50 ms (informative)", "latency p99 ms (informative)"
 	return []column{
-		plain("ops per", "model-s", +1, func(s trial.Service) unit.Opt[float64] { return s.OpsPerModelS }, figure),
-		{head: head{"", "spread", "spread"}, text: func(a trial.Arm) string { return plusMinus(of(a).Spread) }},
-		{head: head{"×", "first", "× first arm"}, text: func(a trial.Arm) string { return render.Show(relative(c, a, name), times) }},
-		plain("cycles", "per op", -1, func(s trial.Service) unit.Opt[float64] { return s.CyclesPerOp }, figure),
-		plain("local", "ratio", +1, func(s trial.Service) unit.Opt[float64] { return s.LocalAccessRatio }, render.Ratio),
+		plain("ops per", "model-s", +1, func(s experiment.Service) unit.Opt[float64] { return s.OpsPerModelS }, figure),
+		{head: head{"", "spread", "spread"}, text: func(a experiment.Arm) string { return plusMinus(of(a).Spread) }},
+		{head: head{"×", "first", "× first arm"}, text: func(a experiment.Arm) string { return render.Show(relative(c, a, name), times) }},
+		plain("cycles", "per op", -1, func(s experiment.Service) unit.Opt[float64] { return s.CyclesPerOp }, figure),
+		plain("local", "ratio", +1, func(s experiment.Service) unit.Opt[float64] { return s.LocalAccessRatio }, render.Ratio),
 		cpus,
 		p50, p99,
 	}
 }
 
 // ops is a service's throughput in an arm that counts.
-func ops(a trial.Arm, service string) (float64, bool) {
+func ops(a experiment.Arm, service string) (float64, bool) {
 	s, ok := a.Service(service)
 	v, known := s.OpsPerModelS.Get()
 	return v, ok && known && a.Applicable
 }
 
 // relative is a service's throughput against the first arm's.
-func relative(c trial.Comparison, a trial.Arm, service string) unit.Opt[float64] {
+func relative(c experiment.Comparison, a experiment.Arm, service string) unit.Opt[float64] {
 	base, ok := ops(c.Arms[0], service)
 	v, known := ops(a, service)
 	return unit.OptOf(v/base, ok && known && base > 0)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 // headline says in sentences what came out, best news and worst alike:
@@ -16,7 +16,7 @@ import (
 //  2. throughput of the sensitive services, against the best peer and the ceiling;
 //  3. the targets, those missed by name;
 //  4. who is ahead of homenode, and in what, also after a longer warm-up.
-func headline(c trial.Comparison) []string {
+func headline(c experiment.Comparison) []string {
 	us, ok := c.Arm(ours)
 	if !ok || !us.Applicable {
 		return []string{"No run of homenode counted: there is nothing to compare." + because(us.Why)}
@@ -34,8 +34,8 @@ func headline(c trial.Comparison) []string {
 }
 
 // afterWarmup names the peers by what they had.
-func afterWarmup(l trial.Comparison) trial.Comparison {
-	l.Arms = render.Each(l.Arms, func(a trial.Arm) trial.Arm {
+func afterWarmup(l experiment.Comparison) experiment.Comparison {
+	l.Arms = render.Each(l.Arms, func(a experiment.Arm) experiment.Arm {
 		a.Title += " after " + render.Positive(l.WarmupSeconds, modelSeconds)
 		return a
 	})
@@ -50,8 +50,8 @@ func because(why string) string {
 }
 
 // peers are the arms that homenode is compared with: neither it nor the ceiling.
-func peers(c trial.Comparison) []trial.Arm {
-	var out []trial.Arm
+func peers(c experiment.Comparison) []experiment.Arm {
+	var out []experiment.Arm
 	for _, a := range c.Arms {
 		if a.Applicable && a.Name != ours && a.Name != ceiling {
 			out = append(out, a)
@@ -60,7 +60,7 @@ func peers(c trial.Comparison) []trial.Arm {
 	return out
 }
 
-func localitySentence(c trial.Comparison, us trial.Arm) string {
+func localitySentence(c experiment.Comparison, us experiment.Arm) string {
 	local, ok := us.LocalAccessRatio.Get()
 	if !ok {
 		return "homenode's local access ratio is unknown."
@@ -81,7 +81,7 @@ func localitySentence(c trial.Comparison, us trial.Arm) string {
 	return fmt.Sprintf("%s, against %s under the best of its peers, which was %s.", text, render.Percent(best), title)
 }
 
-func throughputSentence(c trial.Comparison, us trial.Arm) string {
+func throughputSentence(c experiment.Comparison, us experiment.Arm) string {
 	var names []string
 	peer, top := newSpan(), newSpan()
 	hand, _ := c.Arm(ceiling)
@@ -108,7 +108,7 @@ func throughputSentence(c trial.Comparison, us trial.Arm) string {
 }
 
 // bestPeer is the peer with the highest throughput of a service.
-func bestPeer(c trial.Comparison, service string) (best float64, arm trial.Arm, ok bool) {
+func bestPeer(c experiment.Comparison, service string) (best float64, arm experiment.Arm, ok bool) {
 	for _, p := range peers(c) {
 		if v, known := ops(p, service); known && v > best {
 			best, arm, ok = v, p, true
@@ -130,7 +130,7 @@ func (s span) String() string {
 	return times(s.low) + " to " + times(s.high)
 }
 
-func targetSentence(targets []trial.Target) string {
+func targetSentence(targets []experiment.Target) string {
 	var missed []string
 	for _, t := range targets {
 		if !t.Met {
@@ -149,7 +149,7 @@ func targetSentence(targets []trial.Target) string {
 }
 
 // aheadSentences name the best peer wherever it is ahead of homenode.
-func aheadSentences(c trial.Comparison, us trial.Arm) []string {
+func aheadSentences(c experiment.Comparison, us experiment.Arm) []string {
 	var out []string
 	local, known := us.LocalAccessRatio.Get()
 	for _, p := range peers(c) {
@@ -171,7 +171,7 @@ func aheadSentences(c trial.Comparison, us trial.Arm) []string {
 }
 
 // beyond says whether the repeats of two arms are apart. b is the higher.
-func beyond(a, b trial.Summary) string {
+func beyond(a, b experiment.Summary) string {
 	switch {
 	case a.N < 2 || b.N < 2:
 		return "spread unknown"

@@ -8,9 +8,9 @@ import (
 	"io"
 	"strconv"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
 	"homenode/internal/render/page"
-	"homenode/internal/trial"
 )
 
 // page.tmpl is well-formed XML too: the test reads it as such.
@@ -23,13 +23,13 @@ var document = page.New(pageText, "", template.FuncMap{
 })
 
 // HTML writes one self-contained page: no scripts, nothing fetched.
-func HTML(w io.Writer, c trial.Comparison) error {
+func HTML(w io.Writer, c experiment.Comparison) error {
 	return document().Execute(w, newView(clean(c)))
 }
 
 // view is what the page's template needs; all of it is computed before.
 type view struct {
-	Comparison     trial.Comparison
+	Comparison     experiment.Comparison
 	Lead           string
 	Sentences      []string
 	Met, Targets   int
@@ -42,12 +42,12 @@ type view struct {
 	Legend, Notes  []string
 	Facts          []fact
 	Repeats        []repeatsRow
-	Movers         []trial.Arm
+	Movers         []experiment.Arm
 }
 
 // panel is a service's chart, or that there is none.
 type panel struct {
-	Service trial.Service
+	Service experiment.Service
 	Chart   chart
 	OK      bool
 }
@@ -55,10 +55,10 @@ type panel struct {
 // repeatsRow is the spread of one figure in one arm.
 type repeatsRow struct {
 	Arm, Figure string
-	Spread      trial.Summary
+	Spread      experiment.Summary
 }
 
-func newView(c trial.Comparison) view {
+func newView(c experiment.Comparison) view {
 	sentences := headline(c)
 	v := view{
 		Comparison: c, Lead: sentences[0], Sentences: sentences[1:], Targets: len(c.Targets), Local: localChart(c),
@@ -94,7 +94,7 @@ func newView(c trial.Comparison) view {
 
 // repeatRows has the repeats of every figure that has a spread, of arms that are
 // not applicable too: what they did is on record, it is only not compared.
-func repeatRows(c trial.Comparison) []repeatsRow {
+func repeatRows(c experiment.Comparison) []repeatsRow {
 	var out []repeatsRow
 	for _, a := range c.Arms {
 		title := a.Title

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -151,7 +151,7 @@ func TestParityPageHasEveryFigure(t *testing.T) {
 	}
 }
 
-func needArm(need func(what, figure string), a trial.Arm) {
+func needArm(need func(what, figure string), a experiment.Arm) {
 	needOpt := func(what string, o unit.Opt[float64], print func(float64) string) {
 		if v, ok := o.Get(); ok && a.Applicable {
 			need(what, print(v))
@@ -178,7 +178,7 @@ func needArm(need func(what, figure string), a trial.Arm) {
 	}
 }
 
-func needSummary(need func(what, figure string), s trial.Summary) {
+func needSummary(need func(what, figure string), s experiment.Summary) {
 	if s.N == 0 {
 		return
 	}

@@ -7,12 +7,12 @@ import (
 	"io"
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 // Markdown prints the comparison as GitHub Markdown, for a README.
-func Markdown(w io.Writer, c trial.Comparison) error {
+func Markdown(w io.Writer, c experiment.Comparison) error {
 	c = clean(c)
 	var out strings.Builder
 	for _, sentence := range headline(c) {
@@ -92,7 +92,7 @@ func markdownCells(r row, columns int) []string {
 	return cells
 }
 
-func markdownTargets(targets []trial.Target) string {
+func markdownTargets(targets []experiment.Target) string {
 	if len(targets) == 0 {
 		return ""
 	}

@@ -15,9 +15,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"homenode/internal/experiment"
 	"homenode/internal/golden"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -25,19 +25,19 @@ import (
 var pages = flag.String("pages", "", "write the fixtures' pages into this folder")
 
 // fixtures are hand-made comparisons (no lab made these figures).
-func fixtures(t *testing.T) map[string]trial.Comparison {
+func fixtures(t *testing.T) map[string]experiment.Comparison {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(paths) < 6 {
 		t.Fatalf("%d fixtures, want at least 6 (%v)", len(paths), err)
 	}
-	out := map[string]trial.Comparison{}
+	out := map[string]experiment.Comparison{}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var c trial.Comparison
+		var c experiment.Comparison
 		if err := json.Unmarshal(data, &c); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -46,11 +46,13 @@ func fixtures(t *testing.T) map[string]trial.Comparison {
 	return out
 }
 
-type face func(io.Writer, trial.Comparison) error
+type face func(io.Writer, experiment.Comparison) error
 
-func text(w io.Writer, c trial.Comparison) error { return Text(w, c, render.TextOptions{UTF8: true}) }
+func text(w io.Writer, c experiment.Comparison) error {
+	return Text(w, c, render.TextOptions{UTF8: true})
+}
 
-func drawn(t *testing.T, f face, c trial.Comparison) string {
+func drawn(t *testing.T, f face, c experiment.Comparison) string {
 	t.Helper()
 	var first, second bytes.Buffer
 	if err := f(&first, c); err != nil {
@@ -90,7 +92,7 @@ func TestDecisionTextFitsTheTerminal(t *testing.T) {
 func TestDecisionColourOnlyColours(t *testing.T) {
 	escapes := regexp.MustCompile(`\x1b\[\d*m`)
 	for name, c := range fixtures(t) {
-		coloured := drawn(t, func(w io.Writer, c trial.Comparison) error {
+		coloured := drawn(t, func(w io.Writer, c experiment.Comparison) error {
 			return Text(w, c, render.TextOptions{UTF8: true, Colour: true})
 		}, c)
 		if !strings.Contains(coloured, string(render.Red)) && !strings.Contains(coloured, string(render.Green)) {
@@ -174,10 +176,10 @@ func TestDecisionPeersAfterALongerWarmup(t *testing.T) {
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func TestDecisionWithoutFigures(t *testing.T) {
-	none := trial.Comparison{}
-	noArm := trial.Comparison{Arms: []trial.Arm{{Name: "homenode", Why: "no run counted"}}}
-	bare := trial.Comparison{Arms: []trial.Arm{{Name: "homenode", Applicable: true, Services: []trial.Service{{Name: "s", Kind: "sensitive"}}}}}
-	for _, c := range []trial.Comparison{none, noArm, bare} {
+	none := experiment.Comparison{}
+	noArm := experiment.Comparison{Arms: []experiment.Arm{{Name: "homenode", Why: "no run counted"}}}
+	bare := experiment.Comparison{Arms: []experiment.Arm{{Name: "homenode", Applicable: true, Services: []experiment.Service{{Name: "s", Kind: "sensitive"}}}}}
+	for _, c := range []experiment.Comparison{none, noArm, bare} {
 		for _, f := range []face{text, Markdown, HTML} {
 			out := drawn(t, f, c)
 			if !strings.Contains(out, "unknown") || strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
@@ -196,7 +198,7 @@ func TestDecisionFigures(t *testing.T) {
 			t.Errorf("figure(%v) = %q, want %q", v, have, want)
 		}
 	}
-	missed := trial.Target{Got: unit.Some(0.94996), Limit: 0.95}
+	missed := experiment.Target{Got: unit.Some(0.94996), Limit: 0.95}
 	if have := got(missed); have != "0.94996" {
 		t.Errorf("0.94996 missed 0.95 and reads %q", have)
 	}

@@ -6,15 +6,15 @@ import (
 	"io"
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 // width is the columns that Text uses; its tables need them.
 const width = 110
 
 // Text prints the comparison for a terminal of 110 columns.
-func Text(w io.Writer, c trial.Comparison, o render.TextOptions) error {
+func Text(w io.Writer, c experiment.Comparison, o render.TextOptions) error {
 	c = clean(c)
 	o.Width = width
 	p := &printer{o.Terminal()}
@@ -113,7 +113,7 @@ func (p *printer) row(r row, columns, label int) []string {
 	return cells
 }
 
-func (p *printer) targets(targets []trial.Target) {
+func (p *printer) targets(targets []experiment.Target) {
 	if len(targets) == 0 {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/set"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/window"
 )
@@ -38,7 +38,7 @@ type Cpuset struct {
 	whyCPUs, whyMems, whyBoth string // why it is pinned; "": it is not
 
 	busy   float64 // share of writes that are refused with EBUSY
-	random exact.Random
+	random detmath.Random
 }
 
 // newCpuset is that of a workload that arrives. Its memory policy is the start's.
@@ -46,7 +46,7 @@ func newCpuset(c Config, s *Spec, id, owner string, policy linux.Policy) Cpuset 
 	own := s.Start.CPUs
 	k := Cpuset{
 		ID: id, Owner: owner, parentCPUs: onlineCPUs(c.Machine), parentMems: c.Machine.NodesWithMemory(),
-		startCPUs: own, ownCPUs: own, busy: c.Linux.Busy, random: exact.NewRandom(c.Seed, id, "busy"),
+		startCPUs: own, ownCPUs: own, busy: c.Linux.Busy, random: detmath.NewRandom(c.Seed, id, "busy"),
 	}
 	k.CPUs, k.Mems = k.parentCPUs, k.parentMems
 	if !own.IsEmpty() {

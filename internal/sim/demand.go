@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 const (
@@ -62,7 +62,7 @@ type clock struct {
 
 // noise is a lognormal process of first order with mean 1.
 type noise struct {
-	random  exact.Random
+	random  detmath.Random
 	sigma   float64
 	knot    int64
 	a, b    float64 // logarithms at knot and at the next one
@@ -76,14 +76,14 @@ func (n *noise) start(seed uint64, id string, deviation float64, arrive time.Dur
 		return
 	}
 	n.started, n.knot = true, int64(arrive/knotEvery)
-	n.random = exact.NewRandom(seed, id, "demand")
-	n.sigma = math.Sqrt(exact.Log(1 + deviation*deviation))
+	n.random = detmath.NewRandom(seed, id, "demand")
+	n.sigma = math.Sqrt(detmath.Log(1 + deviation*deviation))
 	n.a = n.sigma * n.random.Normal()
 	n.b = n.next(n.a)
 }
 
 // keep is the part of a deviation that is left at the next knot: e^(-1/noiseKnots).
-var keep = exact.Exp(-1.0 / noiseKnots)
+var keep = detmath.Exp(-1.0 / noiseKnots)
 
 func (n *noise) next(x float64) float64 {
 	return keep*x + n.sigma*math.Sqrt(1-keep*keep)*n.random.Normal()
@@ -149,14 +149,14 @@ func (a *asking) curved(of *clock, at time.Duration, seconds float64) float64 {
 		return seconds * (c + gain*h/2)
 	}
 	e1, e2 := expMoments(slope * h)
-	return seconds * exact.Exp(x+slope*f) * (c*e1 + gain*h*e2)
+	return seconds * detmath.Exp(x+slope*f) * (c*e1 + gain*h*e2)
 }
 
 // expMoments are the integrals of e^(us) and of s e^(us) over s from 0 to 1. Near 0, where
 // the closed forms cancel, their series, to 1e-16.
 func expMoments(u float64) (one, s float64) {
 	if math.Abs(u) > 1 {
-		e := exact.Exp(u)
+		e := detmath.Exp(u)
 		return (e - 1) / u, (1 + e*(u-1)) / (u * u)
 	}
 	term := 1.0 // uⁿ/n!

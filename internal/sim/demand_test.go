@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"homenode/internal/set"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // The day's load is 1 at its peak, Low half a day later, and the mean in between.
@@ -40,7 +40,7 @@ func TestNoise(t *testing.T) {
 	mean := sum / count
 	near(t, "mean", mean, 1, 0.03)
 	near(t, "deviation", math.Sqrt(squares/count-mean*mean), 0.3, 0.1)
-	near(t, "e^-1/5", keep, exact.Exp(-0.2), 0)
+	near(t, "e^-1/5", keep, detmath.Exp(-0.2), 0)
 }
 
 // The closed forms and the series agree with sums of small pieces.

@@ -13,7 +13,7 @@
 //
 // A world has a population: who runs where, and what that comes to in a step. All else is
 // the world's (Population says what it asks of one). Here threads are amounts by node, all
-// of a workload alike, and a step may be a millisecond or a minute; sim/threads has single
+// of a workload alike, and a step may be a millisecond or a minute; sim/threadworld has single
 // threads. A step of amounts:
 //
 //  1. Demand: each workload's operations asked for, by its load's curve, phase and
@@ -32,7 +32,7 @@
 //
 // It is deterministic: the seed and the start are arguments, and it uses no clock and no
 // order of a map. The same seed gives the same bytes on machines of one architecture
-// (sim/exact). Everything that it says is modelled; docs/limits.md has what it does not
+// (sim/detmath). Everything that it says is modelled; docs/limits.md has what it does not
 // model.
 //
 // It is NOT for: deciding (policy), or for reading scenarios (sim/scenario).

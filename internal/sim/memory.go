@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/unit"
 )
@@ -105,7 +105,7 @@ func (w *World) grow(wl *Workload, seconds float64) {
 		w.touch(wl, linux.Cache, hours*float64(m.CacheGrowth)/linux.PageBytes)
 	}
 	if m.Churn > 0 {
-		share := 1 - exact.Exp(-(hours * m.Churn)) // the same however the time is cut into steps
+		share := 1 - detmath.Exp(-(hours * m.Churn)) // the same however the time is cut into steps
 		w.renew(wl, linux.Private, share*sum(wl.Group.Memory.Private))
 		w.renew(wl, linux.Shared, share*sum(wl.Group.Memory.Shared))
 	}

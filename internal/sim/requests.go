@@ -5,7 +5,7 @@ package sim
 import (
 	"math"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 const (
@@ -122,11 +122,11 @@ func (q *station) refuses(rate, room float64) (share, waiting float64) {
 	if room*(1-load) > 40*q.varies {
 		return 0, math.Inf(1)
 	}
-	log := exact.Log(load)
-	r, last := exact.Exp(log/q.varies), exact.Exp(min(600, room*log/q.varies))
+	log := detmath.Log(load)
+	r, last := detmath.Exp(log/q.varies), detmath.Exp(min(600, room*log/q.varies))
 	free, all, sum := q.power-1, room+1, room*(room+1)/2
 	if math.Abs(1-load) > 1e-9 {
-		free = (exact.Exp(min(600, (1-q.power)*log)) - 1) / (1 - load)
+		free = (detmath.Exp(min(600, (1-q.power)*log)) - 1) / (1 - load)
 	}
 	if math.Abs(room*(1-r)) > 1e-4 {
 		all = (1 - r*last) / (1 - r)
@@ -143,5 +143,5 @@ func (q *station) settled(rate, mean, waits, dt float64) float64 {
 	full := min(1, waits/max(mean, 1e-300))
 	full *= full
 	full *= full
-	return max(full*full, exact.Exp(-((takes / dt) * (takes / dt))))
+	return max(full*full, detmath.Exp(-((takes / dt) * (takes / dt))))
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/bits"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // tail is the latencies of many requests, for their 99th percentile: a mixture of
@@ -26,7 +26,7 @@ const (
 )
 
 // ln100 is the 99th percentile of an exponential of mean 1.
-var ln100 = exact.Log(100)
+var ln100 = detmath.Log(100)
 
 // add is so many requests of a least latency, at most negative by a rounding or where
 // they vary more than an exponential, and more by chance.
@@ -75,7 +75,7 @@ func (t *tail) beyond(latency float64) (sum float64) {
 		b := &t.bins[bits.TrailingZeros64(left)]
 		part := 1.0
 		if over := latency*b.count - b.least; over > 0 {
-			part = exact.Exp(-over / max(b.scale, 1e-300))
+			part = detmath.Exp(-over / max(b.scale, 1e-300))
 		}
 		sum += b.count * part
 	}

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"homenode/internal/set"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // twin is M/M/k, event by event: requests that come at random, in order, each to the
 // server that is free first. stops are when no server serves. It shares nothing with the
 // formulas.
 func twin(seed uint64, k int, service, rate, seconds float64, stops [][2]float64) (mean float64, all []float64) {
-	r := exact.NewRandom(seed, "twin")
+	r := detmath.NewRandom(seed, "twin")
 	free := make([]float64, k)
 	sum := 0.0
 	for at := r.Exponential() / rate; at < seconds; at += r.Exponential() / rate {

@@ -5,7 +5,7 @@ package sim
 import (
 	"math"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // waiting is how many requests wait, in expectation, while a load stays what it is:
@@ -47,7 +47,7 @@ func (q station) waiting(rate, let, room float64) waiting {
 	x.drift, x.v = rate-capacity, q.varies*capacity
 	x.rest, x.offset, x.delayed = math.Inf(1), q.varies*q.power, 1
 	if load < 1-1e-9 {
-		by := exact.Pow(load, q.power-1)
+		by := detmath.Pow(load, q.power-1)
 		x.delayed = by
 		x.rest = q.varies * load * by / (1 - load)
 		x.offset = q.varies * (1 - load*by) / (1 - load)
@@ -138,14 +138,14 @@ func (x *waiting) run(seconds float64) {
 }
 
 // logBegin is ln 2/π.
-var logBegin = exact.Log(2 / math.Pi)
+var logBegin = detmath.Log(2 / math.Pi)
 
 // speed is dL/dt, and its derivative by L.
 func (x *waiting) speed() (speed, by float64) {
 	z := x.number + x.offset
 	g, slope := 1.0, 0.0
 	if at := -x.drift * z / x.v; at < 1 {
-		g = exact.Exp((1 - at) * logBegin)
+		g = detmath.Exp((1 - at) * logBegin)
 		slope = g * logBegin * x.drift / x.v
 	}
 	return x.drift + x.v*g/z, x.v * (slope - g/z) / z

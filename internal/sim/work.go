@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 )
 
@@ -136,5 +136,5 @@ func (s *Spec) Wakes() float64 {
 // sums of N is so far above their mean.
 func (s *Spec) Straggle() float64 {
 	n := float64(s.Threads)
-	return 1 + math.Sqrt(2*exact.Log(n)*orOne(s.Demand.Spread)/float64(s.Work.Barrier))
+	return 1 + math.Sqrt(2*detmath.Log(n)*orOne(s.Demand.Spread)/float64(s.Work.Barrier))
 }

@@ -3,7 +3,7 @@
 package sim
 
 import (
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
 )
@@ -103,7 +103,7 @@ func (w *World) begin(wl *Workload) {
 	wl.Group = linux.Group{
 		ID: wl.ID, Threads: float64(wl.Spec.Threads), On: make([]float64, n), Used: make([]float64, n),
 		Mems: w.Config.indexes(wl.Mems), Pinned: wl.Spec.Start.Pinned, Quota: wl.Spec.CPULimit,
-		Policy: policy, Random: exact.NewRandom(w.Config.Seed, wl.ID, "linux"),
+		Policy: policy, Random: detmath.NewRandom(w.Config.Seed, wl.ID, "linux"),
 	}
 	w.population.Begin(wl)
 	w.Host.Arrive(&wl.Group)

@@ -68,7 +68,7 @@ type World struct {
 
 // Population is what differs between worlds: how threads are represented, which CPUs they
 // run on, and what they do in a step. There are two: amounts of threads by node (this
-// package), and single threads (sim/threads).
+// package), and single threads (sim/threadworld).
 type Population interface {
 	// Begin places the threads of a workload that arrives. It holds no memory yet.
 	Begin(wl *Workload)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package survey
+package snapshot
 
 import (
 	"errors"
@@ -10,28 +10,28 @@ import (
 	"homenode/internal/unit"
 )
 
-// ErrNewer is wrapped when a survey was written by a newer homenode.
+// ErrNewer is wrapped when a snapshot was written by a newer homenode.
 var ErrNewer = schema.ErrNewer
 
-// Decode reads one survey in its wire form (JSON). It is strict: a newer schema,
+// Decode reads one snapshot in its wire form (JSON). It is strict: a newer schema,
 // an unknown field, trailing text, and what cannot be (Validate) are refused. On
-// error the survey is the zero Survey.
-func Decode(data []byte) (Survey, error) { return schema.Decode[Survey](data, "survey", Schema) }
+// error the snapshot is the zero Snapshot.
+func Decode(data []byte) (Snapshot, error) { return schema.Decode[Snapshot](data, "snapshot", Schema) }
 
 // Encode writes the wire form, one line without a newline; what Decode would
 // refuse is refused here.
-func Encode(s Survey) ([]byte, error) { return schema.Encode(s, "survey") }
+func Encode(s Snapshot) ([]byte, error) { return schema.Encode(s, "snapshot") }
 
-// Validate says what of a survey cannot be: the invariants that its readers rely
+// Validate says what of a snapshot cannot be: the invariants that its readers rely
 // on.
 //
 //  1. the schema is one we know, the length is not negative, the window is valid,
-//  2. the nodes of machine, window and survey are the same, ascending,
+//  2. the nodes of machine, window and snapshot are the same, ascending,
 //  3. CPUs ascend, distances are a square of known or unknown bytes,
 //  4. groups are parallel to the window's workloads, processes ascend,
 //  5. slices by node are empty (unknown) or parallel to the nodes,
 //  6. no amount is negative.
-func (s Survey) Validate() error {
+func (s Snapshot) Validate() error {
 	if s.Schema < 1 || s.Schema > Schema { // 1
 		return fmt.Errorf("schema %d: want 1 to %d", s.Schema, Schema)
 	}
@@ -44,14 +44,14 @@ func (s Survey) Validate() error {
 	return errors.Join(s.validateNodes(), s.validateMachine(), s.validateGroups(), s.validateProcesses(), s.validateSamples())
 }
 
-func (s Survey) validateNodes() error {
+func (s Snapshot) validateNodes() error {
 	n := len(s.Nodes)
 	if len(s.Machine.Nodes) != n || len(s.Window.Nodes) != n { // 2
-		return fmt.Errorf("%d nodes of the machine, %d of the window, %d of the survey: want as many", len(s.Machine.Nodes), len(s.Window.Nodes), n)
+		return fmt.Errorf("%d nodes of the machine, %d of the window, %d of the snapshot: want as many", len(s.Machine.Nodes), len(s.Window.Nodes), n)
 	}
 	for i, node := range s.Nodes {
 		if s.Machine.Nodes[i].ID != node.ID || s.Window.Nodes[i].ID != node.ID {
-			return fmt.Errorf("node at position %d: %d in the machine, %d in the window, %d in the survey", i, s.Machine.Nodes[i].ID, s.Window.Nodes[i].ID, node.ID)
+			return fmt.Errorf("node at position %d: %d in the machine, %d in the window, %d in the snapshot", i, s.Machine.Nodes[i].ID, s.Window.Nodes[i].ID, node.ID)
 		}
 		k := node.Memory
 		if anyNegative(k.Total, k.Free, k.Anon, k.File, k.Shmem, k.Slab, k.Kernel, k.Huge, k.HugeFree, k.Dirty, node.LowFree) { // 6
@@ -64,7 +64,7 @@ func (s Survey) validateNodes() error {
 	return nil
 }
 
-func (s Survey) validateMachine() error {
+func (s Snapshot) validateMachine() error {
 	for i, c := range s.Machine.CPUs { // 3
 		if c.ID < 0 || i > 0 && c.ID <= s.Machine.CPUs[i-1].ID {
 			return fmt.Errorf("cpu %d at position %d: ids must ascend from 0", c.ID, i)
@@ -83,7 +83,7 @@ func (s Survey) validateMachine() error {
 	return nil
 }
 
-func (s Survey) validateGroups() error {
+func (s Snapshot) validateGroups() error {
 	if len(s.Groups) != len(s.Window.Workloads) { // 4
 		return fmt.Errorf("%d groups for %d workloads", len(s.Groups), len(s.Window.Workloads))
 	}
@@ -101,7 +101,7 @@ func (s Survey) validateGroups() error {
 	return nil
 }
 
-func (s Survey) validateProcesses() error {
+func (s Snapshot) validateProcesses() error {
 	for i, p := range s.Processes {
 		if p.PID < 1 || i > 0 && p.PID <= s.Processes[i-1].PID { // 4
 			return fmt.Errorf("process %d at position %d: PIDs must ascend from 1", p.PID, i)
@@ -125,7 +125,7 @@ func (s Survey) validateProcesses() error {
 	return nil
 }
 
-func (s Survey) validateSamples() error {
+func (s Snapshot) validateSamples() error {
 	for _, p := range s.Samples.Places {
 		if err := s.parallel(len(p.Loads), len(p.Remote), len(p.Stores)); err != nil {
 			return fmt.Errorf("samples of process %d: %w", p.PID, err)
@@ -139,7 +139,7 @@ func (s Survey) validateSamples() error {
 	return nil
 }
 
-func (s Survey) parallel(lengths ...int) error {
+func (s Snapshot) parallel(lengths ...int) error {
 	for _, n := range lengths {
 		if n != 0 && n != len(s.Nodes) {
 			return fmt.Errorf("%d figures by node for %d nodes", n, len(s.Nodes))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package survey
+package snapshot
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 	"homenode/internal/window"
 )
 
-func sample() Survey {
+func sample() Snapshot {
 	bytesOn := func(by ...unit.Bytes) []unit.Bytes { return by }
-	s := Survey{
+	s := Snapshot{
 		Schema: Schema, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Length: time.Second,
 		Machine: machine.Machine{
 			Origin: "fake:test", Nodes: []machine.Node{{ID: 0, CPUs: set.FromCPUs(0, 1)}, {ID: 2, CPUs: set.FromCPUs(2)}},
@@ -55,25 +55,25 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	edit := func(change func(*Survey)) Survey { s := sample(); change(&s); return s }
+	edit := func(change func(*Snapshot)) Snapshot { s := sample(); change(&s); return s }
 	for _, c := range []struct {
-		s    Survey
+		s    Snapshot
 		want string
 	}{
-		{edit(func(s *Survey) { s.Schema = 0 }), "schema 0"},
-		{edit(func(s *Survey) { s.Length = -1 }), "negative"},
-		{edit(func(s *Survey) { s.Window.Nodes = nil }), "0 of the window"},
-		{edit(func(s *Survey) { s.Nodes[1].ID = 1 }), "position 1"},
-		{edit(func(s *Survey) { s.Nodes[0].Memory.Free = unit.Measured(unit.Bytes(-1), "x") }), "node 0"},
-		{edit(func(s *Survey) { s.Nodes[0].Traffic.Busy = unit.Measured(unit.Ratio(2), "x") }), "not a share"},
-		{edit(func(s *Survey) { s.Machine.CPUs[1].ID = 0 }), "cpu 0"},
-		{edit(func(s *Survey) { s.Machine.Distances = s.Machine.Distances[:1] }), "distances"},
-		{edit(func(s *Survey) { s.Groups = nil }), "0 groups"},
-		{edit(func(s *Survey) { s.Groups[0].ID = "/b" }), "/b"},
-		{edit(func(s *Survey) { s.Processes[0].PID = 0 }), "process 0"},
-		{edit(func(s *Survey) { s.Processes[0].Mappings[0].ByNode = []unit.Bytes{1} }), "process 7"},
-		{edit(func(s *Survey) { s.IRQs[0].Counts = []uint64{1} }), "irq"},
-		{edit(func(s *Survey) { s.Samples.Lines = []Line{{Stores: []uint64{1}}} }), "line"},
+		{edit(func(s *Snapshot) { s.Schema = 0 }), "schema 0"},
+		{edit(func(s *Snapshot) { s.Length = -1 }), "negative"},
+		{edit(func(s *Snapshot) { s.Window.Nodes = nil }), "0 of the window"},
+		{edit(func(s *Snapshot) { s.Nodes[1].ID = 1 }), "position 1"},
+		{edit(func(s *Snapshot) { s.Nodes[0].Memory.Free = unit.Measured(unit.Bytes(-1), "x") }), "node 0"},
+		{edit(func(s *Snapshot) { s.Nodes[0].Traffic.Busy = unit.Measured(unit.Ratio(2), "x") }), "not a share"},
+		{edit(func(s *Snapshot) { s.Machine.CPUs[1].ID = 0 }), "cpu 0"},
+		{edit(func(s *Snapshot) { s.Machine.Distances = s.Machine.Distances[:1] }), "distances"},
+		{edit(func(s *Snapshot) { s.Groups = nil }), "0 groups"},
+		{edit(func(s *Snapshot) { s.Groups[0].ID = "/b" }), "/b"},
+		{edit(func(s *Snapshot) { s.Processes[0].PID = 0 }), "process 0"},
+		{edit(func(s *Snapshot) { s.Processes[0].Mappings[0].ByNode = []unit.Bytes{1} }), "process 7"},
+		{edit(func(s *Snapshot) { s.IRQs[0].Counts = []uint64{1} }), "irq"},
+		{edit(func(s *Snapshot) { s.Samples.Lines = []Line{{Stores: []uint64{1}}} }), "line"},
 	} {
 		if _, err := Encode(c.s); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
@@ -83,7 +83,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"", "JSON"}, {`{"schema":1,"colour":1}`, "colour"}, {`{"schema":1} x`, "after top-level"},
 		{`{"schema":1,"processes":[{"mappings":[{"kind":"red"}]}]}`, "red"},
 	} {
-		if s, err := Decode([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) || !reflect.DeepEqual(s, Survey{}) {
+		if s, err := Decode([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) || !reflect.DeepEqual(s, Snapshot{}) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)
 		}
 	}
@@ -103,7 +103,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Decode(data)
 		if err != nil {
-			if !reflect.DeepEqual(s, Survey{}) {
+			if !reflect.DeepEqual(s, Snapshot{}) {
 				t.Fatalf("error and value: %+v", s)
 			}
 			return

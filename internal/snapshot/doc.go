@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package survey is one closer look at a host: what a window has no room for,
+// Package snapshot is one closer look at a host: what a window has no room for,
 // because it costs more to read than a round of the agent may cost, or because
 // only a person or the doctor asks for it.
 //
-//	kernel ──▶ Survey{Machine, Window, nodes by kind, processes, IRQs, samples} ──▶ stat, doctor
+//	kernel ──▶ Snapshot{Machine, Window, nodes by kind, processes, IRQs, samples} ──▶ stat, doctor
 //
 // Like a window it is a value: figures say how they are known, and unknown is
-// not zero. A survey can be saved, and judged elsewhere.
+// not zero. A snapshot can be saved, and judged elsewhere.
 //
 // Not for: reading anything (kernel), judging anything (doctor).
-package survey
+package snapshot

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package survey
+package snapshot
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 )
 
 // Process is one process, its threads and its memory. Slices by node are
-// parallel to Survey.Nodes.
+// parallel to Snapshot.Nodes.
 type Process struct {
 	PID      int    `json:"pid"`
 	Name     string `json:"name"`     // comm

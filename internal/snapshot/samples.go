@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package survey
+package snapshot
 
 import (
 	"homenode/internal/unit"
@@ -24,7 +24,7 @@ type Samples struct {
 }
 
 // Place is a mapping and how it was accessed. Slices by node are parallel to
-// Survey.Nodes and count samples.
+// Snapshot.Nodes and count samples.
 type Place struct {
 	PID      int      `json:"pid"`
 	Workload string   `json:"workload"`

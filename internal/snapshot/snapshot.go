@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package survey
+package snapshot
 
 import (
 	"time"
@@ -14,9 +14,9 @@ import (
 // Schema is the version of the wire form. Readers refuse a newer one.
 const Schema = 1
 
-// Survey is one closer look. Counts and rates are of the period Length, which
+// Snapshot is one closer look. Counts and rates are of the period Length, which
 // ends At; amounts are of its end.
-type Survey struct {
+type Snapshot struct {
 	Schema  int             `json:"schema"`
 	At      time.Time       `json:"at"`
 	Length  time.Duration   `json:"length_ns"`

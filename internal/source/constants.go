@@ -8,7 +8,7 @@ import (
 
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/yamlfile"
 )
 
@@ -20,8 +20,8 @@ var ofMachine = []string{"dram", "remote", "devil_rate", "rabbit_rate", "crowd"}
 
 // Constants decodes a file over the defaults; what is unknown, or cannot be, is refused
 // with its line. missing are those of the machine that it has not.
-func Constants(file string) (f animal.Infer, missing []string, err error) {
-	defaults := animal.DefaultConfig().Infer
+func Constants(file string) (f vmmap.Infer, missing []string, err error) {
+	defaults := vmmap.DefaultConfig().Infer
 	data, err := unix.ReadAtMost(file, MaxConstants)
 	if err != nil {
 		return defaults, nil, fmt.Errorf("read constants: %w", err)
@@ -44,8 +44,8 @@ func Constants(file string) (f animal.Infer, missing []string, err error) {
 	return f, missing, nil
 }
 
-func decodeConstants(doc *yamlfile.Document) (animal.Infer, error) {
-	cfg := animal.DefaultConfig()
+func decodeConstants(doc *yamlfile.Document) (vmmap.Infer, error) {
+	cfg := vmmap.DefaultConfig()
 	if err := doc.Decode(&cfg.Infer); err != nil {
 		return cfg.Infer, err
 	}

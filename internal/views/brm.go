@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/agent/pinner"
+	"homenode/internal/agent/threadagent"
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
 	"homenode/internal/render"
@@ -23,7 +23,7 @@ import (
 )
 
 // BRM prints what a run of brm came to: penalties by process, and why each was moved.
-func BRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error {
+func BRM(w io.Writer, s threadagent.Summary, m machine.Machine, output string) error {
 	if output == "json" {
 		return schema.NewEncoder(w).Encode(s)
 	}
@@ -54,7 +54,7 @@ func BRM(w io.Writer, s pinner.Summary, m machine.Machine, output string) error 
 }
 
 // tenths is the table of the first and the last tenth of the windows.
-func tenths(s pinner.Summary, m machine.Machine) render.Table {
+func tenths(s threadagent.Summary, m machine.Machine) render.Table {
 	heads := []string{"PROCESS", "THREADS", "MOVES", "TENTH"}
 	for _, n := range m.Nodes {
 		heads = append(heads, fmt.Sprintf("CPU NODE %d", n.ID))
@@ -67,7 +67,7 @@ func tenths(s pinner.Summary, m machine.Machine) render.Table {
 	return t
 }
 
-func tenth(p pinner.Process, which string, part pinner.Part) []string {
+func tenth(p threadagent.Process, which string, part threadagent.Part) []string {
 	row := []string{render.Name(p.ID), strconv.Itoa(p.Threads), strconv.Itoa(p.Moves), which}
 	for _, v := range part.CPUByNode {
 		row = append(row, marked(v, "%.2f"))
@@ -85,7 +85,7 @@ func marked(v unit.Value[float64], format string) string {
 }
 
 // whyBRM says what is held of a process, why, and of how many threads that is.
-func whyBRM(p pinner.Process) string {
+func whyBRM(p threadagent.Process) string {
 	text := fmt.Sprintf("%s: %s. In the end %s: %s%s.", p.ID, standing(p), p.Reason.Rule, words.Sentence(p.Reason), figuresOf(p.Reason.Numbers))
 	if p.Reason.Rule == "" {
 		text = fmt.Sprintf("%s: %s.", p.ID, standing(p))
@@ -107,7 +107,7 @@ func whyBRM(p pinner.Process) string {
 }
 
 // standing is whether it is held to be sensitive, and who says so.
-func standing(p pinner.Process) string {
+func standing(p threadagent.Process) string {
 	tag, tagged := p.Sensitive.Get()
 	switch {
 	case tagged && tag:

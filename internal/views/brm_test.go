@@ -9,25 +9,25 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/agent/pinner"
+	"homenode/internal/agent/threadagent"
 	"homenode/internal/machine"
 	"homenode/internal/unit"
 )
 
 func TestPrintBRM(t *testing.T) {
-	part := pinner.Part{
+	part := threadagent.Part{
 		CPUByNode: []unit.Value[float64]{unit.Estimated(1.5, "x"), unit.UnknownValue[float64]("x")},
 		Penalty:   unit.Modelled(212.34, "x"), LocalAccessRatio: unit.Measured(unit.Ratio(0.875), "x"),
 	}
-	none := pinner.Part{CPUByNode: []unit.Value[float64]{{}, {}}}
+	none := threadagent.Part{CPUByNode: []unit.Value[float64]{{}, {}}}
 	stay := action.Reason{Rule: "brm.stay", Numbers: []action.Number{
 		{Name: "workload_penalty", Value: unit.Estimated(212.0, "x")}, {Name: "node_response", Value: unit.Estimated(0.5, "x")},
 		{Name: "gain", Value: unit.Estimated(0.21, "x"), Limit: unit.Some(0.03)}, {Name: "stall_share", Value: unit.UnknownValue[float64]("x")},
 	}}
-	s := pinner.Summary{
+	s := threadagent.Summary{
 		Schema: 1, Period: 10 * time.Millisecond, Ran: 3 * time.Second, Windows: 300, Events: "lab", Moves: 4, PutBack: 2,
 		ReadCost: unit.Measured(10500*time.Nanosecond, "x"), Problems: []string{"thread 7 \x1b[31mEVIL"}, MoreProblems: 17,
-		Processes: []pinner.Process{
+		Processes: []threadagent.Process{
 			{ID: "pid:12", Threads: 2, Moves: 4, First: part, Last: none, Reason: stay, Rules: map[string]int{"brm.stay": 290, "brm.bias": 10}, Pinned: 1, Uncounted: 2, Verdict: "sensitive"},
 			{ID: "/demo/\x1b]0;x", First: none, Last: none, Sensitive: unit.Some(false), Reason: action.Reason{Rule: "brm.\x1bx"}},
 		},

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"homenode/internal/classes"
-	"homenode/internal/policy/animal"
+	"homenode/internal/interference"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/unit"
@@ -18,7 +18,7 @@ import (
 
 // Classes: own is the file of constants, if there is one; calibrated: it has all of the
 // machine's.
-func Classes(w io.Writer, r classes.Result, own string, calibrated bool) error {
+func Classes(w io.Writer, r interference.Result, own string, calibrated bool) error {
 	from, right := own, "In the lab the class of 20 real programs was right in 14 seen alone, in 18 seen squeezed, too, in 5 only squeezed; on\nhardware it was not tried."
 	if own == "" {
 		from = "the defaults, of simulated machines"
@@ -31,7 +31,7 @@ func Classes(w io.Writer, r classes.Result, own string, calibrated bool) error {
 	var doubts []string
 	for _, wl := range r.Workloads {
 		class := string(wl.Class)
-		if wl.Class == animal.Unknown {
+		if wl.Class == vmmap.Unknown {
 			class = "unknown"
 		}
 		t.Add(render.Name(wl.ID), class, slower(wl.Hurt), slower(wl.Harm), slower(wl.Remote), yesNo(wl.Sensitive), held(wl), margin(wl.Margin), strconv.Itoa(wl.Windows))
@@ -59,7 +59,7 @@ func Classes(w io.Writer, r classes.Result, own string, calibrated bool) error {
 }
 
 // howCounted is "measured", or what the counters are.
-func howCounted(r classes.Result) string {
+func howCounted(r interference.Result) string {
 	how := map[string]bool{}
 	var all []string
 	for _, wl := range r.Workloads {
@@ -90,7 +90,7 @@ func margin(v unit.Opt[float64]) string {
 }
 
 // held is "120 KiB" where that is counted, "about 120 KiB" or "100 KiB to 120 KiB", or unknown.
-func held(wl classes.Workload) string {
+func held(wl interference.Workload) string {
 	low, ok := wl.Low.Get()
 	high, ok2 := wl.High.Get()
 	switch {
@@ -105,12 +105,12 @@ func held(wl classes.Workload) string {
 }
 
 // Constants is a file for --constants; notes say what they are from.
-func Constants(w io.Writer, f animal.Infer, notes []string, output string) error {
+func Constants(w io.Writer, f vmmap.Infer, notes []string, output string) error {
 	if output == "json" {
 		return schema.NewEncoder(w).Encode(struct {
-			Schema    int          `json:"schema"`
-			From      []string     `json:"from"`
-			Constants animal.Infer `json:"constants"`
+			Schema    int         `json:"schema"`
+			From      []string    `json:"from"`
+			Constants vmmap.Infer `json:"constants"`
 		}{1, notes, f})
 	}
 	text, err := yamlfile.Encode(f)

@@ -5,6 +5,6 @@
 //
 //	a value ─▶ a table, and sentences; names from outside are made fit to print
 //
-// Not for: JSON, which is the values' own; tables of machines and surveys, which are
+// Not for: JSON, which is the values' own; tables of machines and snapshots, which are
 // report's; deciding.
 package views

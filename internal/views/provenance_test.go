@@ -17,7 +17,7 @@ import (
 	"homenode/internal/render"
 	"homenode/internal/report/usage"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/tui"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -90,7 +90,7 @@ func TestProvenanceOfOne(t *testing.T) {
 	for _, wl := range w.Workloads {
 		how := strings.TrimPrefix(wl.ID, "/")
 		var out strings.Builder
-		if err := usage.Workload(&out, surveyOf(w), wl.ID, render.TextOptions{Width: 300, UTF8: true}); err != nil {
+		if err := usage.Workload(&out, snapshotOf(w), wl.ID, render.TextOptions{Width: 300, UTF8: true}); err != nil {
 			t.Fatal(err)
 		}
 		want := "73.0% of its DRAM reads are local (" + how
@@ -147,8 +147,8 @@ func statusFace(t *testing.T, w window.Window) string {
 	return out.String()
 }
 
-func surveyOf(w window.Window) survey.Survey {
-	return survey.Survey{Schema: survey.Schema, Length: w.Length, Window: w, Machine: twoNodes(), Nodes: make([]survey.Node, 2)}
+func snapshotOf(w window.Window) snapshot.Snapshot {
+	return snapshot.Snapshot{Schema: snapshot.Schema, Length: w.Length, Window: w, Machine: twoNodes(), Nodes: make([]snapshot.Node, 2)}
 }
 
 func twoNodes() (m machine.Machine) {
@@ -163,7 +163,7 @@ func twoNodes() (m machine.Machine) {
 
 func statFace(t *testing.T, w window.Window) string {
 	var out strings.Builder
-	if err := usage.Host(&out, surveyOf(w), render.TextOptions{Width: 200, UTF8: true}); err != nil {
+	if err := usage.Host(&out, snapshotOf(w), render.TextOptions{Width: 200, UTF8: true}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pinner
+package threadagent
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
-	"homenode/internal/owner/threads"
+	"homenode/internal/owner/affinity"
 	"homenode/internal/set"
 )
 
@@ -72,7 +72,7 @@ func (a *Journalled) Apply(ctx context.Context, s action.Step) action.Outcome {
 // Know names the threads that inherited nothing.
 func (a *Journalled) Know(known func(tid int, start uint64) bool) {
 	a.j.Know(func(s journal.Setting, start uint64) bool {
-		tid, ok := threads.TIDOf(s)
+		tid, ok := affinity.TIDOf(s)
 		return ok && known(tid, start)
 	})
 }
@@ -106,7 +106,7 @@ func (a *Journalled) PutBackWithout(ctx context.Context, ended func() bool) ([]j
 
 // Ours says whether a thread's affinity was set by homenode and still is so.
 func (a *Journalled) Ours(tid int, start uint64, cpus set.CPUSet) bool {
-	return a.j.OursOf(threads.Setting(tid), start, cpus.String())
+	return a.j.OursOf(affinity.Setting(tid), start, cpus.String())
 }
 
 // Close gives up the lock.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pinner runs the loop (control) for single threads: it observes them every
+// Package threadagent runs the loop (control) for single threads: it observes them every
 // period, has a policy decide, moves them through the journal, and sums up at the end.
 //
 //	every period, from 10 ms up:
-//	  kernel/threads ─▶ Window ─▶ a policy ─▶ Pins ─▶ actuate ─▶ Steps
+//	  kernel/threadreader ─▶ Window ─▶ a policy ─▶ Pins ─▶ actuate ─▶ Steps
 //	        ▲                                                      │
-//	        └── outcomes ◀── journal.Applier ─▶ owner/threads ◀────┘
+//	        └── outcomes ◀── journal.Applier ─▶ owner/affinity ◀────┘
 //	  then, where threads were moved or new ones are pinned: give back what was inherited
 //
 // It starts by putting back what a killed homenode left, and ends by putting back what
 // it still holds itself.
 //
 // It is NOT for: cgroups (agent), or choosing (policy/brm).
-package pinner
+package threadagent

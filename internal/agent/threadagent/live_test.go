@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pinner
+package threadagent
 
 import (
 	"bufio"
@@ -23,10 +23,10 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	kthreads "homenode/internal/kernel/threads"
+	kthreads "homenode/internal/kernel/threadreader"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
-	"homenode/internal/owner/threads"
+	"homenode/internal/owner/affinity"
 	"homenode/internal/set"
 	"homenode/internal/window"
 )
@@ -49,11 +49,11 @@ func TestLiveLoop(t *testing.T) {
 		t.Skip(err)
 	}
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	owner, err := threads.New(kernel.Live(), nil, errors.New("threads only"))
+	owner, err := affinity.New(kernel.Live(), nil, errors.New("threads only"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := owner.Read(threads.Setting(cmd.Process.Pid))
+	before, err := owner.Read(affinity.Setting(cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestLiveLoop(t *testing.T) {
 			t.Errorf("%+v, %v", sum, err)
 		}
 		t.Logf("hold %v: %d windows, %d late, %d moves, %v to read a thread, %.3f s of CPU", hold, sum.Windows, sum.Late, sum.Moves, sum.ReadCost, sum.CPUSeconds)
-		if after, err := owner.Read(threads.Setting(cmd.Process.Pid)); err != nil || after != before {
+		if after, err := owner.Read(affinity.Setting(cmd.Process.Pid)); err != nil || after != before {
 			t.Errorf("hold %v: %v, %v, was %v", hold, after, err, before)
 		}
 		if cpus.Len() > 1 && (ours > 0) != hold {
@@ -110,7 +110,7 @@ func TestOursIsOfAStart(t *testing.T) {
 		t.Skip(err)
 	}
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	owner, err := threads.New(kernel.Live(), nil, errors.New("threads only"))
+	owner, err := affinity.New(kernel.Live(), nil, errors.New("threads only"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestOursIsOfAStart(t *testing.T) {
 	}
 	defer a.Close()
 	tid := cmd.Process.Pid
-	before, err := owner.Read(threads.Setting(tid))
+	before, err := owner.Read(affinity.Setting(tid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,11 +208,11 @@ func TestLiveHoldLeavesNothing(t *testing.T) {
 	if _, err := fmt.Fscanln(out, new(string)); err != nil {
 		t.Fatal(err)
 	}
-	owner, err := threads.New(kernel.Live(), nil, errors.New("threads only"))
+	owner, err := affinity.New(kernel.Live(), nil, errors.New("threads only"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := owner.Read(threads.Setting(cmd.Process.Pid))
+	before, err := owner.Read(affinity.Setting(cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestLiveHoldLeavesNothing(t *testing.T) {
 	narrow := 0
 	for _, e := range tasks {
 		tid, _ := strconv.Atoi(e.Name())
-		if now, err := owner.Read(threads.Setting(tid)); err == nil && now.Value != before.Value {
+		if now, err := owner.Read(affinity.Setting(tid)); err == nil && now.Value != before.Value {
 			narrow++
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pinner
+package threadagent
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func CheckPeriod(p time.Duration) error {
 	return nil
 }
 
-// Reader is kernel/threads.Reader, or a fake.
+// Reader is kernel/threadreader.Reader, or a fake.
 type Reader interface {
 	Read(ctx context.Context) (window.Window, error)
 	Machine() machine.Machine

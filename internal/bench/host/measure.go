@@ -13,7 +13,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/lab/model"
 	"homenode/internal/profile"
 )
@@ -50,7 +50,7 @@ func Live() (bench.Prober, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := probe.New(kernel.Live(), clock)
+	p, err := membench.New(kernel.Live(), clock)
 	if err != nil {
 		return nil, nil, exit.BadInput(errors.Join(err, back()))
 	}
@@ -62,7 +62,7 @@ func Live() (bench.Prober, func() error, error) {
 
 // clock is nil, for the machine's clock, outside the lab. In there it is the
 // model's, which has to be on: one that is off is switched on, and off again afterwards.
-func clock() (clock probe.Clock, back func() error, err error) {
+func clock() (clock membench.Clock, back func() error, err error) {
 	back = func() error { return nil }
 	m, err := model.Open("/sys")
 	if errors.Is(err, fs.ErrPermission) { // the lab, but not for us

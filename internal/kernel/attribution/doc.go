@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package places folds sampled memory accesses into what a person can act on:
+// Package attribution folds sampled memory accesses into what a person can act on:
 // which mapping, which function, which cache lines several nodes write.
 //
-//	addr.Access ──Add──▶ Folder{places by mapping, cache lines} ──Samples──▶ survey.Samples
+//	addr.Access ──Add──▶ Folder{places by mapping, cache lines} ──Samples──▶ snapshot.Samples
 //	                        │ Space: /proc/PID/maps, symbols of the files mapped
 //
 // It is NOT for: sampling (addr), judging (doctor).
-package places
+package attribution

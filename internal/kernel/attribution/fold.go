@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package places
+package attribution
 
 import (
 	"cmp"
 	"slices"
 
-	"homenode/internal/kernel/addr"
-	"homenode/internal/survey"
+	"homenode/internal/kernel/sampling"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -52,9 +52,9 @@ type placeKey struct {
 }
 
 type place struct {
-	survey.Place
+	snapshot.Place
 	cycles, weighed uint64
-	ips             map[uint64]*survey.Function
+	ips             map[uint64]*snapshot.Function
 	pages           map[uint64]bool  // by number: whether it was written
 	loadsBy         map[int][]uint64 // addresses, by TID
 }
@@ -84,7 +84,7 @@ func New(spaces Spaces, nodes int, nodeOf func(cpu int) int) *Folder {
 }
 
 // Add folds one access. What has no user address, or no known CPU, only counts.
-func (f *Folder) Add(a addr.Access) {
+func (f *Folder) Add(a sampling.Access) {
 	if a.Store {
 		f.stores++
 	} else {
@@ -112,7 +112,7 @@ func (f *Folder) process(pid int) *process {
 	return p
 }
 
-func (f *Folder) place(p *process, a addr.Access) *place {
+func (f *Folder) place(p *process, a sampling.Access) *place {
 	area, ok := p.area(a.Addr)
 	if !ok && p.again < maxAgain { // it mapped more since
 		p.again++
@@ -125,7 +125,7 @@ func (f *Folder) place(p *process, a addr.Access) *place {
 	if pl := f.places[key]; pl != nil {
 		return pl
 	}
-	pl := &place{ips: map[uint64]*survey.Function{}, pages: map[uint64]bool{}, loadsBy: map[int][]uint64{}}
+	pl := &place{ips: map[uint64]*snapshot.Function{}, pages: map[uint64]bool{}, loadsBy: map[int][]uint64{}}
 	pl.PID, pl.Name, pl.Start, pl.Mapping = a.PID, p.Name, area.Start, label(area)
 	if !ok {
 		pl.Mapping = "mapped later"
@@ -135,14 +135,14 @@ func (f *Folder) place(p *process, a addr.Access) *place {
 	return pl
 }
 
-func (f *Folder) count(p *place, a addr.Access, node int) {
+func (f *Folder) count(p *place, a sampling.Access, node int) {
 	page := a.Addr >> pageShift
 	if written, known := p.pages[page]; known || f.keep() {
 		p.pages[page] = written || a.Store
 	}
 	fn := p.ips[a.IP]
 	if fn == nil {
-		fn = &survey.Function{}
+		fn = &snapshot.Function{}
 		p.ips[a.IP] = fn
 	}
 	fn.Samples++
@@ -155,7 +155,7 @@ func (f *Folder) count(p *place, a addr.Access, node int) {
 	if all := p.loadsBy[a.TID]; len(all) < maxAddrs && f.keep() {
 		p.loadsBy[a.TID] = append(all, a.Addr)
 	}
-	if a.Level == addr.RemoteDRAM || a.Level == addr.RemoteCache {
+	if a.Level == sampling.RemoteDRAM || a.Level == sampling.RemoteCache {
 		p.Remote[node]++
 	}
 	if a.Weight > 0 {
@@ -172,7 +172,7 @@ func (f *Folder) keep() bool {
 	return true
 }
 
-func (f *Folder) addLine(p *process, a addr.Access, node int) {
+func (f *Folder) addLine(p *process, a sampling.Access, node int) {
 	area, _ := p.area(a.Addr)
 	key := lineKey{pid: a.PID, line: a.Addr >> lineShift}
 	if len(area.Access) == 4 && area.Access[3] == 's' {
@@ -215,29 +215,29 @@ func (l *line) of(pid int, n uint32) {
 }
 
 // users are the processes with samples of a line, most first; none where there is one.
-func (l *line) users() (all []survey.LineUser) {
+func (l *line) users() (all []snapshot.LineUser) {
 	if l.others == nil {
 		return nil
 	}
 	rest := sum(widen(l.loads)) + sum(widen(l.stores))
 	for pid, n := range l.others {
-		all = append(all, survey.LineUser{PID: pid, Samples: uint64(n)})
+		all = append(all, snapshot.LineUser{PID: pid, Samples: uint64(n)})
 		rest -= uint64(n)
 	}
-	all = append(all, survey.LineUser{PID: l.pid, Samples: rest})
-	slices.SortFunc(all, func(a, b survey.LineUser) int {
+	all = append(all, snapshot.LineUser{PID: l.pid, Samples: rest})
+	slices.SortFunc(all, func(a, b snapshot.LineUser) int {
 		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.PID, b.PID))
 	})
 	return all
 }
 
 // Samples is what came together.
-func (f *Folder) Samples(how unit.Source, from string, lost uint64) survey.Samples {
-	return survey.Samples{How: how, From: from, Loads: f.loads, Stores: f.stores, Lost: lost, Places: f.topPlaces(), Lines: f.shared()}
+func (f *Folder) Samples(how unit.Source, from string, lost uint64) snapshot.Samples {
+	return snapshot.Samples{How: how, From: from, Loads: f.loads, Stores: f.stores, Lost: lost, Places: f.topPlaces(), Lines: f.shared()}
 }
 
-func (f *Folder) topPlaces() []survey.Place {
-	var all []survey.Place
+func (f *Folder) topPlaces() []snapshot.Place {
+	var all []snapshot.Place
 	for _, p := range f.places {
 		if p.weighed > 0 {
 			p.Latency = unit.Some(float64(p.cycles) / float64(p.weighed))
@@ -252,7 +252,7 @@ func (f *Folder) topPlaces() []survey.Place {
 		}
 		all = append(all, p.Place)
 	}
-	slices.SortFunc(all, func(a, b survey.Place) int {
+	slices.SortFunc(all, func(a, b snapshot.Place) int {
 		return cmp.Or(cmp.Compare(sum(b.Remote), sum(a.Remote)), cmp.Compare(sum(b.Loads)+sum(b.Stores), sum(a.Loads)+sum(a.Stores)),
 			cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start))
 	})
@@ -297,9 +297,9 @@ func common(loadsBy map[int][]uint64) unit.Opt[unit.Ratio] {
 }
 
 // functions adds instructions up by the function they are in.
-func (f *Folder) functions(pid int, ips map[uint64]*survey.Function) []survey.Function {
+func (f *Folder) functions(pid int, ips map[uint64]*snapshot.Function) []snapshot.Function {
 	p := f.process(pid)
-	by := map[string]*survey.Function{}
+	by := map[string]*snapshot.Function{}
 	for ip, n := range ips {
 		name, known := p.functions[ip]
 		if !known {
@@ -307,16 +307,16 @@ func (f *Folder) functions(pid int, ips map[uint64]*survey.Function) []survey.Fu
 			p.functions[ip] = name
 		}
 		if by[name] == nil {
-			by[name] = &survey.Function{Name: name}
+			by[name] = &snapshot.Function{Name: name}
 		}
 		by[name].Samples += n.Samples
 		by[name].Writes += n.Writes
 	}
-	var all []survey.Function
+	var all []snapshot.Function
 	for _, n := range by {
 		all = append(all, *n)
 	}
-	slices.SortFunc(all, func(a, b survey.Function) int {
+	slices.SortFunc(all, func(a, b snapshot.Function) int {
 		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.Name, b.Name))
 	})
 	return all[:min(len(all), maxFunctions)]
@@ -326,8 +326,8 @@ func (f *Folder) functions(pid int, ips map[uint64]*survey.Function) []survey.Fu
 //  1. Cache lines that do; most written first.
 //  2. Pages that several nodes write though none of their lines is: such a page
 //     can be near one of them only.
-func (f *Folder) shared() []survey.Line {
-	var all []survey.Line
+func (f *Folder) shared() []snapshot.Line {
+	var all []snapshot.Line
 	pages := map[lineKey]*line{}
 	hot := map[lineKey]bool{}
 	for key, l := range f.lines {
@@ -344,19 +344,19 @@ func (f *Folder) shared() []survey.Line {
 			all = append(all, f.line(p, 1<<pageShift))
 		}
 	}
-	slices.SortFunc(all, func(a, b survey.Line) int {
+	slices.SortFunc(all, func(a, b snapshot.Line) int {
 		return cmp.Or(cmp.Compare(sum(b.Stores), sum(a.Stores)), cmp.Compare(sum(b.Loads), sum(a.Loads)),
 			cmp.Compare(a.PID, b.PID), cmp.Compare(a.Addr, b.Addr))
 	})
 	return all[:min(len(all), maxShared)]
 }
 
-func (f *Folder) line(l *line, bytes int) survey.Line {
-	ips := map[uint64]*survey.Function{}
+func (f *Folder) line(l *line, bytes int) snapshot.Line {
+	ips := map[uint64]*snapshot.Function{}
 	for ip, n := range l.ips {
-		ips[ip] = &survey.Function{Samples: uint64(n), Writes: uint64(n)}
+		ips[ip] = &snapshot.Function{Samples: uint64(n), Writes: uint64(n)}
 	}
-	return survey.Line{PID: l.pid, Addr: l.addr, Bytes: bytes, Mapping: l.mapping,
+	return snapshot.Line{PID: l.pid, Addr: l.addr, Bytes: bytes, Mapping: l.mapping,
 		Loads: widen(l.loads), Stores: widen(l.stores), Modified: uint64(l.modified), Writers: len(l.writers), Users: l.users(), Functions: f.functions(l.pid, ips)}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package places
+package attribution
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"slices"
 	"testing"
 
-	"homenode/internal/kernel/addr"
 	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/symbol"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
@@ -31,27 +31,27 @@ func (fakeSpaces) Space(pid int) (Space, bool) {
 
 func newFolder() *Folder { return New(fakeSpaces{}, 2, func(cpu int) int { return cpu / 2 }) }
 
-func load(pid, cpu int, at uint64, level addr.Level) addr.Access {
-	return addr.Access{PID: pid, CPU: cpu, Addr: at, IP: 0x400010, Weight: 300, Level: level}
+func load(pid, cpu int, at uint64, level sampling.Level) sampling.Access {
+	return sampling.Access{PID: pid, CPU: cpu, Addr: at, IP: 0x400010, Weight: 300, Level: level}
 }
 
-func store(pid, cpu int, at uint64) addr.Access {
-	return addr.Access{PID: pid, TID: 10*pid + cpu, CPU: cpu, Addr: at, IP: 0x400020, Store: true}
+func store(pid, cpu int, at uint64) sampling.Access {
+	return sampling.Access{PID: pid, TID: 10*pid + cpu, CPU: cpu, Addr: at, IP: 0x400020, Store: true}
 }
 
 func TestPlaces(t *testing.T) {
 	f := newFolder()
-	f.Add(load(1, 0, 0x600100, addr.LocalDRAM))
-	f.Add(load(1, 2, 0x600200, addr.RemoteDRAM))
+	f.Add(load(1, 0, 0x600100, sampling.LocalDRAM))
+	f.Add(load(1, 2, 0x600200, sampling.RemoteDRAM))
 	f.Add(store(1, 3, 0x600300))
-	f.Add(load(11, 0, 0x600100, addr.LocalDRAM))                                                 // gone
-	f.Add(addr.Access{PID: 1, CPU: 0, Addr: 0xffff888000000000, Kernel: true, IP: 0xffffffff81}) // counts only
+	f.Add(load(11, 0, 0x600100, sampling.LocalDRAM))                                                 // gone
+	f.Add(sampling.Access{PID: 1, CPU: 0, Addr: 0xffff888000000000, Kernel: true, IP: 0xffffffff81}) // counts only
 	s := f.Samples(unit.HowModelled, "test", 3)
 	if s.Loads != 4 || s.Stores != 1 || s.Lost != 3 || len(s.Places) != 1 {
 		t.Fatalf("%+v", s)
 	}
-	want := survey.Place{PID: 1, Name: "served", Mapping: "[heap]", Start: 0x600000, Loads: []uint64{1, 1}, Remote: []uint64{0, 1}, Stores: []uint64{0, 1}, Pages: 1, Written: 1,
-		Latency: unit.Some(300.0), Functions: []survey.Function{{Name: "served+0x1010", Samples: 2}, {Name: "served+0x1020", Samples: 1, Writes: 1}}}
+	want := snapshot.Place{PID: 1, Name: "served", Mapping: "[heap]", Start: 0x600000, Loads: []uint64{1, 1}, Remote: []uint64{0, 1}, Stores: []uint64{0, 1}, Pages: 1, Written: 1,
+		Latency: unit.Some(300.0), Functions: []snapshot.Function{{Name: "served+0x1010", Samples: 2}, {Name: "served+0x1020", Samples: 1, Writes: 1}}}
 	if !reflect.DeepEqual(s.Places[0], want) {
 		t.Errorf("\n got %+v\nwant %+v", s.Places[0], want)
 	}
@@ -62,7 +62,7 @@ func TestSharedLineOfTwoProcesses(t *testing.T) {
 	f := newFolder()
 	f.Add(store(1, 0, 0x10000040))
 	taken := store(2, 2, 0x20000048)
-	taken.Level, taken.Modified = addr.RemoteCache, true
+	taken.Level, taken.Modified = sampling.RemoteCache, true
 	f.Add(taken)
 	f.Add(store(1, 0, 0x600000)) // its own
 	f.Add(store(2, 2, 0x600000)) // another process's heap at the same address
@@ -80,8 +80,8 @@ func TestPageOfTwoNodes(t *testing.T) {
 	f := newFolder()
 	f.Add(store(1, 0, 0x600000))
 	f.Add(store(1, 2, 0x600040))
-	f.Add(load(1, 0, 0x601000, addr.LocalDRAM)) // read only: not of interest
-	f.Add(load(1, 2, 0x601000, addr.RemoteDRAM))
+	f.Add(load(1, 0, 0x601000, sampling.LocalDRAM)) // read only: not of interest
+	f.Add(load(1, 2, 0x601000, sampling.RemoteDRAM))
 	s := f.Samples(unit.HowModelled, "test", 0)
 	if len(s.Lines) != 1 || s.Lines[0].Bytes != 4096 || s.Lines[0].Addr != 0x600000 {
 		t.Fatalf("%+v", s.Lines)
@@ -101,7 +101,7 @@ func TestCommon(t *testing.T) {
 	} {
 		f := newFolder()
 		for range 4000 {
-			a := load(1, rng.IntN(4), 0, addr.LocalDRAM)
+			a := load(1, rng.IntN(4), 0, sampling.LocalDRAM)
 			a.TID = rng.IntN(4)
 			a.Addr = 0x600000 + c.at(a.TID)%0x100000
 			f.Add(a)
@@ -118,10 +118,10 @@ func TestFoldIsBounded(t *testing.T) {
 	f := newFolder()
 	const n = maxAddrs + 1000
 	for i := range n {
-		f.Add(load(1, 0, 0x600000+uint64(i), addr.LocalDRAM))
+		f.Add(load(1, 0, 0x600000+uint64(i), sampling.LocalDRAM))
 	}
 	f.kept = maxKept
-	f.Add(load(1, 1, 0x680000, addr.LocalDRAM))
+	f.Add(load(1, 1, 0x680000, sampling.LocalDRAM))
 	for _, p := range f.places {
 		if len(p.loadsBy[0]) != maxAddrs || len(p.pages) != 2 || p.Loads[0] != n+1 {
 			t.Errorf("%d addresses, %d pages, %d loads", len(p.loadsBy[0]), len(p.pages), p.Loads[0])
@@ -137,15 +137,15 @@ func TestFoldIsBounded(t *testing.T) {
 // The order of accesses does not matter, and nothing is counted twice.
 func TestFoldIsSymmetric(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var all []addr.Access
+	var all []sampling.Access
 	for range 5000 {
-		a := load(1+rng.IntN(2), rng.IntN(4), 0x600000+uint64(rng.IntN(1<<16)), addr.Level(rng.IntN(int(addr.Levels))))
+		a := load(1+rng.IntN(2), rng.IntN(4), 0x600000+uint64(rng.IntN(1<<16)), sampling.Level(rng.IntN(int(sampling.Levels))))
 		if a.Store = rng.IntN(2) == 0; rng.IntN(3) == 0 {
 			a.Addr = uint64(0x10000000*a.PID + rng.IntN(1<<12))
 		}
 		all = append(all, a)
 	}
-	fold := func() survey.Samples {
+	fold := func() snapshot.Samples {
 		f := newFolder()
 		for _, a := range all {
 			f.Add(a)
@@ -155,11 +155,11 @@ func TestFoldIsSymmetric(t *testing.T) {
 	first := fold()
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	second := fold()
-	for _, s := range []*survey.Samples{&first, &second} {
+	for _, s := range []*snapshot.Samples{&first, &second} {
 		for i := range s.Lines { // which process a shared line was seen in first is chance
 			s.Lines[i].PID, s.Lines[i].Addr = 0, s.Lines[i].Addr&0xfff
 		}
-		slices.SortFunc(s.Lines, func(a, b survey.Line) int { return int(a.Addr) - int(b.Addr) })
+		slices.SortFunc(s.Lines, func(a, b snapshot.Line) int { return int(a.Addr) - int(b.Addr) })
 	}
 	var in, out uint64
 	for _, p := range first.Places {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hot finds which pages of processes were accessed recently. It uses whatever
+// Package hotness finds which pages of processes were accessed recently. It uses whatever
 // source the kernel has, and reports which.
 //
 //	PMU samples ─▶ DAMON ─▶ idle page tracking ─▶ referenced bits: the first that works
@@ -28,4 +28,4 @@
 // also where these happen to be small pages: smaps does not show which are huge.
 //
 // It is NOT for: moving them (migrate).
-package hot
+package hotness

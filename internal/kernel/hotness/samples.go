@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hot
+package hotness
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"homenode/internal/kernel/addr"
 	"homenode/internal/kernel/procfs"
+	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -30,7 +30,7 @@ import (
 //  3. A page with enough samples is hot.
 type samples struct {
 	*look
-	table addr.Table
+	table sampling.Table
 
 	of map[int]bool // processes
 
@@ -67,7 +67,7 @@ const (
 )
 
 func (s *samples) available() (err error) {
-	s.table, err = addr.Detect(s.root)
+	s.table, err = sampling.Detect(s.root)
 	return err
 }
 
@@ -86,25 +86,25 @@ func (s *samples) find(ctx context.Context) (unit.Source, error) {
 }
 
 // whom returns what is sampled in the next slice.
-type whom func() (addr.Target, []int, error)
+type whom func() (sampling.Target, []int, error)
 
-func (s *samples) sampleAll(ctx context.Context) (addr.Stats, error) {
-	threads := func() (addr.Target, []int, error) {
+func (s *samples) sampleAll(ctx context.Context) (sampling.Stats, error) {
+	threads := func() (sampling.Target, []int, error) {
 		tids, err := s.threads()
-		return addr.Target{TIDs: tids}, nil, err
+		return sampling.Target{TIDs: tids}, nil, err
 	}
 	tids, err := s.threads()
 	if err != nil {
-		return addr.Stats{}, err
+		return sampling.Stats{}, err
 	}
 	if len(tids) <= maxThreads {
 		return s.sample(ctx, leastPeriod, threads)
 	}
 	cpus, err := s.cpus()
 	if err != nil {
-		return addr.Stats{}, err
+		return sampling.Stats{}, err
 	}
-	stats, err := s.sample(ctx, leastOfCPUs, func() (addr.Target, []int, error) { return addr.Target{}, cpus, nil })
+	stats, err := s.sample(ctx, leastOfCPUs, func() (sampling.Target, []int, error) { return sampling.Target{}, cpus, nil })
 	if errors.Is(err, unix.ErrNotPermitted) {
 		return s.sample(ctx, leastPeriod, threads)
 	}
@@ -149,9 +149,9 @@ func (s *samples) threads() ([]int, error) {
 
 // sample samples loads and stores in parallel, each with a period of its own. One of them
 // is enough; a failure of the other is reported.
-func (s *samples) sample(ctx context.Context, least uint64, who whom) (addr.Stats, error) {
-	kinds := []addr.Config{{Loads: true, LatencyThreshold: 3}, {Stores: true}}
-	var stats [2]addr.Stats
+func (s *samples) sample(ctx context.Context, least uint64, who whom) (sampling.Stats, error) {
+	kinds := []sampling.Config{{Loads: true, LatencyThreshold: 3}, {Stores: true}}
+	var stats [2]sampling.Stats
 	var errs [2]error
 	var done sync.WaitGroup
 	for i, cfg := range kinds {
@@ -160,17 +160,17 @@ func (s *samples) sample(ctx context.Context, least uint64, who whom) (addr.Stat
 	}
 	done.Wait()
 	if errs[0] != nil && errs[1] != nil {
-		return addr.Stats{}, errors.Join(errs[0], errs[1])
+		return sampling.Stats{}, errors.Join(errs[0], errs[1])
 	}
 	for i, name := range []string{"Loads", "Stores"} {
 		if errs[i] != nil {
 			s.note("%s were not sampled: %v.", name, errs[i])
 		}
 	}
-	return addr.Stats{Lost: stats[0].Lost + stats[1].Lost, Throttled: stats[0].Throttled + stats[1].Throttled}, nil
+	return sampling.Stats{Lost: stats[0].Lost + stats[1].Lost, Throttled: stats[0].Throttled + stats[1].Throttled}, nil
 }
 
-func (s *samples) sampleKind(ctx context.Context, cfg addr.Config, least uint64, who whom) (all addr.Stats, err error) {
+func (s *samples) sampleKind(ctx context.Context, cfg sampling.Config, least uint64, who whom) (all sampling.Stats, err error) {
 	cfg.Period = s.cfg.Period
 	if cfg.Period == 0 {
 		cfg.Period = firstPeriod
@@ -178,7 +178,7 @@ func (s *samples) sampleKind(ctx context.Context, cfg addr.Config, least uint64,
 	began := time.Now()
 	for d := min(firstSlice, s.cfg.For/4); d > 0 && ctx.Err() == nil; d = min(slice, s.cfg.For-time.Since(began)) {
 		target, cpus, err := who()
-		var stats addr.Stats
+		var stats sampling.Stats
 		if err == nil {
 			stats, err = s.collect(ctx, cfg, target, cpus, d)
 		}
@@ -186,7 +186,7 @@ func (s *samples) sampleKind(ctx context.Context, cfg addr.Config, least uint64,
 			return all, nil
 		}
 		if err != nil {
-			return addr.Stats{}, err
+			return sampling.Stats{}, err
 		}
 		if s.cfg.Period == 0 { // 2
 			cfg.Period = periodFor(stats.Qualified, d, len(cpus), least)
@@ -206,17 +206,17 @@ func periodFor(qualified uint64, look time.Duration, cpus int, least uint64) uin
 	return min(max(uint64(rate/want), least), mostPeriod) | 1
 }
 
-func (s *samples) collect(ctx context.Context, cfg addr.Config, target addr.Target, cpus []int, d time.Duration) (addr.Stats, error) {
-	sampler, err := addr.Open(s.cfg.Calls, cfg, target, cpus)
+func (s *samples) collect(ctx context.Context, cfg sampling.Config, target sampling.Target, cpus []int, d time.Duration) (sampling.Stats, error) {
+	sampler, err := sampling.Open(s.cfg.Calls, cfg, target, cpus)
 	if err != nil {
-		return addr.Stats{}, err
+		return sampling.Stats{}, err
 	}
 	defer sampler.Close()
 	return sampler.Collect(ctx, d, s.take)
 }
 
 // take counts a sample of one of the processes for its page.
-func (s *samples) take(a addr.Access) {
+func (s *samples) take(a sampling.Access) {
 	if a.Addr == 0 || a.Kernel || !s.of[a.PID] {
 		return
 	}
@@ -243,7 +243,7 @@ func (s *samples) judge() {
 // tell adds notes on how reliable the result is. The share of accesses that went to pages
 // without a sample is about that of pages with one among the samples (Good, The
 // population frequencies of species, 1953; Turing's estimate).
-func (s *samples) tell(stats addr.Stats) {
+func (s *samples) tell(stats sampling.Stats) {
 	if s.total == 0 {
 		s.note("No access of the processes was sampled: they hardly ran, or hardly used memory.")
 		return

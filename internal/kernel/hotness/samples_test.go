@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hot
+package hotness
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
-	"homenode/internal/kernel/addr"
 	"homenode/internal/kernel/kerneltest"
+	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/unit"
 )
@@ -165,7 +165,7 @@ func TestDecisionSamplesTell(t *testing.T) {
 	}
 	s := samples{look: l, hits: map[page]uint32{{12, 0}: 1, {12, 4096}: 1, {12, 8192}: 2}, total: 4}
 	l.notes = nil
-	if s.tell(addr.Stats{}); len(l.notes) != 1 || !strings.Contains(l.notes[0], "4 samples are few for 3 pages: about 0.5") && !strings.Contains(l.notes[0], "50") {
+	if s.tell(sampling.Stats{}); len(l.notes) != 1 || !strings.Contains(l.notes[0], "4 samples are few for 3 pages: about 0.5") && !strings.Contains(l.notes[0], "50") {
 		t.Errorf("%q", l.notes)
 	}
 	l.cfg.Least = 2

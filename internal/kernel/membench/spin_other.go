@@ -2,7 +2,7 @@
 
 //go:build !amd64 && !arm64
 
-package probe
+package membench
 
 // Instructions of a turn of spin, and of a call with no turn: about.
 const (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addr samples memory accesses: every n-th load that takes long enough,
+// Package sampling samples memory accesses: every n-th load that takes long enough,
 // every n-th store, with its data address, its instruction and where it hit.
 //
 //	cgroup | threads | all ──Open──▶ Sampler{CPU or thread × loads, stores}
@@ -18,4 +18,4 @@
 //
 // It is NOT for: counting (package perf), or telling which mapping or function
 // an address belongs to.
-package addr
+package sampling

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package threads reads windows of single threads: of some processes and cgroups,
+// Package threadreader reads windows of single threads: of some processes and cgroups,
 // where each thread is, what it did, and where it may run. It is made for periods from
 // 10 ms up, so what a window costs is what counts.
 //
@@ -18,5 +18,5 @@
 // a thread that runs, and everything else is unknown, with the reason.
 //
 // It is NOT for: workloads' memory (kernel.Reader), what to move (policy), or moving
-// (owner/threads).
-package threads
+// (owner/affinity).
+package threadreader

@@ -155,7 +155,7 @@ func (k *Kept) open() error {
 }
 
 // ofKernel reports that a file is the running kernel's own, so its type needs no check:
-// that would be a system call for each of the thousands of files of a survey. Below
+// that would be a system call for each of the thousands of files of a snapshot. Below
 // /proc/PID/root and the like lies a tree like any other.
 func ofKernel(path string) bool {
 	if strings.HasPrefix(path, "/sys/") {

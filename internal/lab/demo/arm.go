@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"homenode/internal/experiment"
 	"homenode/internal/lab/model"
 	"homenode/internal/set"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -203,7 +203,7 @@ func (r *armRun) warmUp(ctx context.Context) error {
 		r.res.WarmupRatios = append(r.res.WarmupRatios, ratio)
 		r.progress(Step{Stage: StageWarm, Done: want, Of: r.plan.Mix.Warmup, Local: unit.Some(ratio)})
 	}
-	r.res.Steady = trial.Steady(r.res.WarmupRatios, steadyOver, steadyWithin)
+	r.res.Steady = experiment.Steady(r.res.WarmupRatios, steadyOver, steadyWithin)
 	return nil
 }
 

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"homenode/internal/experiment"
 	"homenode/internal/lab"
 	"homenode/internal/machine"
 	"homenode/internal/set"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -29,7 +29,7 @@ type Options struct {
 	// Progress is told what goes on.
 	Progress func(Progress)
 	// Long is a stored comparison of peers with a longer warm-up; nil = none is there.
-	Long *trial.Comparison
+	Long *experiment.Comparison
 	// Keep is called with every run's result as it comes.
 	Keep func(RunResult)
 
@@ -64,7 +64,7 @@ const stageBoot = "booting the lab"
 // Compare boots the lab once and runs every arm in it, interleaved. Whatever ends
 // it, the guest and its files are gone when it returns; what ran until then was
 // kept by Keep.
-func Compare(ctx context.Context, o Options) (trial.Comparison, error) {
+func Compare(ctx context.Context, o Options) (experiment.Comparison, error) {
 	start := time.Now()
 	c := newComparer(o, start)
 	c.say(Step{Stage: stageBoot})
@@ -73,16 +73,16 @@ func Compare(ctx context.Context, o Options) (trial.Comparison, error) {
 	}
 	g, err := o.boot(ctx)
 	if err != nil {
-		return trial.Comparison{}, err
+		return experiment.Comparison{}, err
 	}
 	defer g.Close()
 	c.guest = g
 	if err := g.Put(ctx, agentConfig, 0o644, o.Agent); err != nil {
-		return trial.Comparison{}, err
+		return experiment.Comparison{}, err
 	}
 	for c.at = range c.runs {
 		if err := c.run(ctx); err != nil {
-			return trial.Comparison{}, err
+			return experiment.Comparison{}, err
 		}
 	}
 	r := gather(o, c.results)
@@ -96,7 +96,7 @@ type comparer struct {
 	guest   guest
 	plan    Plan
 	start   time.Time
-	runs    []trial.Run
+	runs    []experiment.Run
 	at      int // the run that goes on
 	results []RunResult
 	eta     *estimator
@@ -104,7 +104,7 @@ type comparer struct {
 
 func newComparer(o Options, start time.Time) *comparer {
 	// Every run warms up by itself: the plan has no runs that only warm up.
-	c := &comparer{o: o, plan: planFor(o), start: start, runs: trial.Plan(len(o.Arms), 0, o.Mix.Repeats, o.Mix.Seed)}
+	c := &comparer{o: o, plan: planFor(o), start: start, runs: experiment.Plan(len(o.Arms), 0, o.Mix.Repeats, o.Mix.Seed)}
 	c.eta = newEstimator(len(c.runs), o.Mix.Warmup+o.Mix.Measure)
 	return c
 }
@@ -249,8 +249,8 @@ func GuestArm(ctx context.Context, plan, result string) error {
 }
 
 // gather folds the runs into medians by arm, and judges the targets.
-func gather(o Options, results []RunResult) trial.Comparison {
-	c := trial.Comparison{
+func gather(o Options, results []RunResult) experiment.Comparison {
+	c := experiment.Comparison{
 		Schema: 1, Name: o.Mix.Name, Machine: o.Boot.Shape.Name, How: "modelled (lab)",
 		Repeats: o.Mix.Repeats, Seed: o.Mix.Seed, WarmupSeconds: o.Mix.Warmup,
 		Load: LoadSum(o.Mix, o.Boot.Shape), Long: o.Long,
@@ -268,8 +268,8 @@ func gather(o Options, results []RunResult) trial.Comparison {
 	return c
 }
 
-func armOf(name string, m Mix, runs []RunResult) trial.Arm {
-	a := trial.Arm{Name: name, Title: Title(name), Applicable: len(runs) > 0}
+func armOf(name string, m Mix, runs []RunResult) experiment.Arm {
+	a := experiment.Arm{Name: name, Title: Title(name), Applicable: len(runs) > 0}
 	if !a.Applicable {
 		a.Why = "it did not run"
 		return a
@@ -297,8 +297,8 @@ func armOf(name string, m Mix, runs []RunResult) trial.Arm {
 	return a
 }
 
-func serviceOf(w Workload, runs []RunResult, i int) trial.Service {
-	s := trial.Service{Name: w.Name, Kind: w.Kind}
+func serviceOf(w Workload, runs []RunResult, i int) experiment.Service {
+	s := experiment.Service{Name: w.Name, Kind: w.Kind}
 	s.Spread, s.OpsPerModelS = median(runs, func(r RunResult) unit.Opt[float64] { return unit.Some(r.Services[i].WorkPerModelS) })
 	_, s.CyclesPerOp = median(runs, func(r RunResult) unit.Opt[float64] { return r.Services[i].CyclesPerOp })
 	_, s.LocalAccessRatio = median(runs, func(r RunResult) unit.Opt[float64] { return r.Services[i].LocalAccessRatio })
@@ -322,13 +322,13 @@ func sensitiveRatioOf(r RunResult) unit.Opt[float64] {
 }
 
 // median summarises one figure over the runs; unknown values are left out.
-func median(runs []RunResult, of func(RunResult) unit.Opt[float64]) (trial.Summary, unit.Opt[float64]) {
+func median(runs []RunResult, of func(RunResult) unit.Opt[float64]) (experiment.Summary, unit.Opt[float64]) {
 	var values []float64
 	for _, r := range runs {
 		if v, ok := of(r).Get(); ok {
 			values = append(values, v)
 		}
 	}
-	s, ok := trial.Summarise(values)
+	s, ok := experiment.Summarise(values)
 	return s, unit.OptOf(s.Median, ok)
 }

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"homenode/internal/experiment"
 	"homenode/internal/machine"
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -240,7 +240,7 @@ func TestDecisionSpreadIsOfBothBoundArms(t *testing.T) {
 		}
 	}
 	targets := gather(Options{Mix: judgeMix(), Arms: Arms}, runs).Targets
-	i := slices.IndexFunc(targets, func(t trial.Target) bool { return strings.Contains(t.Name, "min to max") })
+	i := slices.IndexFunc(targets, func(t experiment.Target) bool { return strings.Contains(t.Name, "min to max") })
 	if i < 0 || targets[i].Met || !strings.Contains(targets[i].Note, Title(ArmByHand)) {
 		t.Errorf("%+v", targets)
 	}

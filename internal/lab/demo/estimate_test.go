@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/trial"
+	"homenode/internal/experiment"
 )
 
 // host plays a comparison: what a model-second of an arm and the ends of a run take,
@@ -31,7 +31,7 @@ const modelOfTest = 24.0
 
 func (h host) play(repeats int) []estimate {
 	var order []string
-	for _, r := range trial.Plan(len(Arms), 0, repeats, 1) {
+	for _, r := range experiment.Plan(len(Arms), 0, repeats, 1) {
 		order = append(order, Arms[r.Arm])
 	}
 	e := newEstimator(len(order), modelOfTest)

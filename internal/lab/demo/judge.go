@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"homenode/internal/trial"
+	"homenode/internal/experiment"
 	"homenode/internal/unit"
 )
 
@@ -24,12 +24,12 @@ var peers = []string{ArmLinux, ArmBalancing, ArmNumad}
 
 // judge holds homenode's arm against the others. A target that cannot be
 // computed is not met.
-func judge(m Mix, c trial.Comparison) []trial.Target {
+func judge(m Mix, c experiment.Comparison) []experiment.Target {
 	ours, ok := c.Arm(ArmHomenode)
 	if !ok || !ours.Applicable {
 		return nil
 	}
-	targets := []trial.Target{localTarget(ours), remoteTarget(c, ours)}
+	targets := []experiment.Target{localTarget(ours), remoteTarget(c, ours)}
 	for _, w := range m.Workloads {
 		switch w.Kind {
 		case Sensitive:
@@ -41,21 +41,21 @@ func judge(m Mix, c trial.Comparison) []trial.Target {
 	return targets
 }
 
-func atLeast(name, want string, got unit.Opt[float64], limit float64, note string) trial.Target {
+func atLeast(name, want string, got unit.Opt[float64], limit float64, note string) experiment.Target {
 	v, ok := got.Get()
-	return trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v >= limit, Note: note}
+	return experiment.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v >= limit, Note: note}
 }
 
-func atMost(name, want string, got unit.Opt[float64], limit float64, note string) trial.Target {
+func atMost(name, want string, got unit.Opt[float64], limit float64, note string) experiment.Target {
 	v, ok := got.Get()
-	return trial.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v <= limit, Note: note}
+	return experiment.Target{Name: name, Want: want, Got: got, Limit: limit, Met: ok && v <= limit, Note: note}
 }
 
-func localTarget(ours trial.Arm) trial.Target {
+func localTarget(ours experiment.Arm) experiment.Target {
 	return atLeast("local access ratio of the bound services", fmt.Sprintf("≥ %.2f", wantLocal), ours.LocalAccessRatio, wantLocal, "")
 }
 
-func remoteTarget(c trial.Comparison, ours trial.Arm) trial.Target {
+func remoteTarget(c experiment.Comparison, ours experiment.Arm) experiment.Target {
 	best, name := math.Inf(1), ""
 	for _, p := range peers {
 		a, ok := c.Arm(p)
@@ -68,13 +68,13 @@ func remoteTarget(c trial.Comparison, ours trial.Arm) trial.Target {
 	return atMost("remote share against the best peer's", fmt.Sprintf("≤ %.2f ×", wantRemote), got, wantRemote, "best peer: "+name)
 }
 
-func ops(a trial.Arm, service string) (float64, bool) {
+func ops(a experiment.Arm, service string) (float64, bool) {
 	s, ok := a.Service(service)
 	v, known := s.OpsPerModelS.Get()
 	return v, ok && known && v > 0
 }
 
-func peerTarget(c trial.Comparison, ours trial.Arm, service string) trial.Target {
+func peerTarget(c experiment.Comparison, ours experiment.Arm, service string) experiment.Target {
 	best, name := 0.0, ""
 	for _, p := range peers {
 		a, ok := c.Arm(p)
@@ -87,7 +87,7 @@ func peerTarget(c trial.Comparison, ours trial.Arm, service string) trial.Target
 		unit.OptOf(v/best, ok && best > 0), wantPeers, "best peer: "+name)
 }
 
-func ceilingTarget(c trial.Comparison, ours trial.Arm, service string) trial.Target {
+func ceilingTarget(c experiment.Comparison, ours experiment.Arm, service string) experiment.Target {
 	a, _ := c.Arm(ArmByHand)
 	ceiling, ok1 := ops(a, service)
 	v, ok2 := ops(ours, service)
@@ -97,7 +97,7 @@ func ceilingTarget(c trial.Comparison, ours trial.Arm, service string) trial.Tar
 
 // spreadTarget is about the two arms in which the service is bound: the wider of
 // their spreads. One repeat has none.
-func spreadTarget(c trial.Comparison, service string) trial.Target {
+func spreadTarget(c experiment.Comparison, service string) experiment.Target {
 	widest, note, known := 0.0, "", false
 	for _, arm := range []string{ArmHomenode, ArmByHand} {
 		a, ok := c.Arm(arm)
@@ -117,7 +117,7 @@ func spreadTarget(c trial.Comparison, service string) trial.Target {
 
 // harmTarget is for what homenode does not bind: not lower than Linux alone by more
 // than the noise, which is the larger relative spread of the two arms' repeats.
-func harmTarget(c trial.Comparison, ours trial.Arm, service string) trial.Target {
+func harmTarget(c experiment.Comparison, ours experiment.Arm, service string) experiment.Target {
 	linux, _ := c.Arm(ArmLinux)
 	base, _ := linux.Service(service)
 	s, _ := ours.Service(service)

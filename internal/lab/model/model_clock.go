@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"homenode/internal/kernel/probe"
+	"homenode/internal/kernel/membench"
 	"homenode/internal/unit"
 )
 
@@ -35,7 +35,7 @@ type modelClock struct {
 
 // ProbeClock maps the clocks of the vCPUs. They stay in step to within the plugin's
 // quantum (lab/plugin/clock.h).
-func (m *Model) ProbeClock() (probe.Staged, error) {
+func (m *Model) ProbeClock() (membench.Staged, error) {
 	f, err := os.Open(m.path)
 	if err != nil {
 		return nil, fmt.Errorf("open model: %w", err)

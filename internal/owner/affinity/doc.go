@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package threads puts single threads on CPUs, by sched_setaffinity(2). It is an owner
+// Package affinity puts single threads on CPUs, by sched_setaffinity(2). It is an owner
 // behind the journal: it cannot act without a permit.
 //
 //	Step{pin-thread, 1240, CPUs 5}           thread 1240 affinity = 5, until it is put back
@@ -19,6 +19,6 @@
 // started since and have a value that was given to another thread of their process or
 // cgroup.
 //
-// It is NOT for: choosing (policy/brm), what threads do (kernel/threads), or cgroups,
+// It is NOT for: choosing (policy/brm), what threads do (kernel/threadreader), or cgroups,
 // whose settings it hands to the owner behind it.
-package threads
+package affinity

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager holds what is common to managers of cgroups (PID 1, Docker,
+// Package ownerclient holds what is common to managers of cgroups (PID 1, Docker,
 // containerd). homenode asks them to bind their workloads, instead of writing the cgroups
 // directly.
 //
@@ -15,4 +15,4 @@
 //
 // It is NOT for: what an answer means, or which owner has a setting; each owner decides
 // that.
-package manager
+package ownerclient

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/owner/manager"
+	"homenode/internal/owner/ownerclient"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -43,7 +43,7 @@ type Applier struct {
 	cfg     Config
 	layout  cgroup.Layout
 	bus     bus
-	silence manager.Silence                   // PID 1's
+	silence ownerclient.Silence               // PID 1's
 	empty   func(path, property string) error // a drop-in
 	seen    map[journal.Setting]uint64        // the ID that was read last: what is on record belongs to it
 }
@@ -63,10 +63,10 @@ func newApplier(root kernel.Root, b bus, cfg Config) (*Applier, error) {
 		return nil, err
 	}
 	if cfg.MostElsewhere == 0 {
-		cfg.MostElsewhere = manager.MostElsewhere
+		cfg.MostElsewhere = ownerclient.MostElsewhere
 	}
 	if cfg.Limit == 0 {
-		cfg.Limit = manager.AnswerLimit
+		cfg.Limit = ownerclient.AnswerLimit
 	}
 	return &Applier{cfg: cfg, layout: layout, bus: b, empty: emptyDropIn, seen: map[journal.Setting]uint64{}}, nil
 }
@@ -108,11 +108,11 @@ func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change,
 	c := journal.Change{Setting: Setting(name, CPUs), New: step.CPUs.String()}
 	switch step.Kind {
 	case action.SetCPUs:
-		err = manager.Fits(c.Setting, step.CPUs, parent.CPUs, "slice")
+		err = ownerclient.Fits(c.Setting, step.CPUs, parent.CPUs, "slice")
 	case action.SetMems:
 		c.Setting.File, c.New = Mems, step.Nodes.String()
-		err = errors.Join(manager.Fits(c.Setting, step.Nodes, parent.Mems, "slice"),
-			manager.LittleElsewhere(a.layout, step, a.cfg.MostElsewhere, "PID 1"))
+		err = errors.Join(ownerclient.Fits(c.Setting, step.Nodes, parent.Mems, "slice"),
+			ownerclient.LittleElsewhere(a.layout, step, a.cfg.MostElsewhere, "PID 1"))
 	default:
 		err = fmt.Errorf("take step %s for %s: %w: no property of a unit does that", step.Kind, step.Workload, journal.ErrRefused)
 	}

@@ -19,13 +19,13 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/owner/manager/managertest"
+	"homenode/internal/owner/ownerclient/clienttest"
 	"homenode/internal/set"
 )
 
 var (
 	ctx  = context.Background()
-	open = managertest.Open
+	open = clienttest.Open
 )
 
 func cpus(unit string, ids ...int) action.Step {

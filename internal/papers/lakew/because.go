@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
+	"homenode/internal/sim/runner"
 )
 
 // Applications are those of the paper, in the order in which to show their curves.
@@ -17,12 +17,12 @@ var Applications = []string{"mpegaudio", "sunflow", "sor", "fft", "derby", "sock
 // because takes a factor apart: what an operation costs, and what of CPU time VMs get; and
 // says what the machine could cost at most, nothing else running.
 func (j *judge) because(groups []*group) string {
-	cost, n := geometric(groups, func(g *group) (float64, bool) { return g.cheaper(arm.SMIPC, j.against) })
-	f, m := factorOf(groups, arm.SMIPC, j.against)
+	cost, n := geometric(groups, func(g *group) (float64, bool) { return g.cheaper(runner.SMIPC, j.against) })
+	f, m := factorOf(groups, runner.SMIPC, j.against)
 	if n == 0 || m == 0 {
 		return ""
 	}
-	was, now := meanLocal(groups, j.against), meanLocal(groups, arm.SMIPC)
+	was, now := meanLocal(groups, j.against), meanLocal(groups, runner.SMIPC)
 	s := fmt.Sprintf("An operation takes %.3g times as much CPU time with Linux alone, and VMs get %.3g times less of it; %.0f %% of DRAM reads are local there, %.0f %% with SM-IPC.",
 		cost, f/cost, 100*was, 100*now)
 	if worst, at := j.worst(groups); worst > 0 {

@@ -11,13 +11,13 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
 	"homenode/internal/sim/apps"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/linux"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/runner"
+	"homenode/internal/sim/threadworld"
 	"homenode/internal/window"
 )
 
@@ -26,7 +26,7 @@ import (
 type Guess struct {
 	App           string
 	Truth         apps.Finding
-	Spread, Homed animal.Verdict
+	Spread, Homed vmmap.Verdict
 }
 
 // When classes are looked at: before any memory could follow, and after all of it has.
@@ -37,19 +37,19 @@ const (
 
 // watching is the mapping that first only looks, and keeps what classes it saw.
 type watching struct {
-	config  animal.Config
-	state   animal.State
+	config  vmmap.Config
+	state   vmmap.State
 	windows int
-	spread  animal.State
+	spread  vmmap.State
 }
 
-func (p *watching) Name() string { return arm.SMIPC }
+func (p *watching) Name() string { return runner.SMIPC }
 
 func (p *watching) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.state, actions, _ = animal.Step(m, p.config, p.state, w)
+	p.state, actions, _ = vmmap.Step(m, p.config, p.state, w)
 	if p.windows++; p.windows <= spreadWindows {
 		for i := range p.state.VMs { // it was not told: it must not believe that they have a place
-			p.state.VMs[i] = animal.Memory{Workload: p.state.VMs[i].Workload, Look: p.state.VMs[i].Look}
+			p.state.VMs[i] = vmmap.Memory{Workload: p.state.VMs[i].Workload, Look: p.state.VMs[i].Look}
 		}
 		p.spread = p.state
 		return nil
@@ -63,15 +63,15 @@ func Classes(m arena.Machine, names ...string) ([]Guess, error) {
 	for i, name := range names {
 		specs = append(specs, vm{Sizes[0], name, i + 1}.spec())
 	}
-	w, err := threads.NewWorld(sim.Config{
+	w, err := threadworld.NewWorld(sim.Config{
 		Machine: m.Host, System: m.System, Linux: linux.DefaultSettings(), Specs: specs, Seed: 1,
 		Start: time.Date(2026, 1, 5, 20, 0, 0, 0, time.UTC), Step: time.Second,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look at classes: %w", err)
 	}
-	p := &watching{config: animal.DefaultConfig()}
-	loop := arm.Loop{World: w, Machine: m.Host, Policy: p, Actuate: arm.Actuate(arm.SMIPC, actuate.DefaultConfig()), Period: period}
+	p := &watching{config: vmmap.DefaultConfig()}
+	loop := runner.Loop{World: w, Machine: m.Host, Policy: p, Actuate: runner.Actuate(runner.SMIPC, actuate.DefaultConfig()), Period: period}
 	for range homedWindows {
 		loop.Round()
 	}
@@ -127,7 +127,7 @@ func (j *judge) inferred() arena.Finding {
 	}
 	n := len(j.guesses)
 	return arena.Found(float64(homed) >= rightly*float64(n), fmt.Sprintf("%d of %d mapped VMs", homed, n),
-		fmt.Sprintf("Of %d applications %d classes and %d sensitivities are right once memory is home; %d and %d while Linux has them all over the machine. 90 %% was asked for of applications drawn at random; a test of sim/arm holds that on other machines (decision 0020).", n, homed, sensitive, spread, before))
+		fmt.Sprintf("Of %d applications %d classes and %d sensitivities are right once memory is home; %d and %d while Linux has them all over the machine. 90 %% was asked for of applications drawn at random; a test of sim/runner holds that on other machines (decision 0020).", n, homed, sensitive, spread, before))
 }
 
 func or(text, other string) string {

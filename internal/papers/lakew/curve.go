@@ -13,7 +13,7 @@ import (
 	"homenode/internal/sim"
 	"homenode/internal/sim/arena"
 	"homenode/internal/sim/linux"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/threadworld"
 )
 
 // Point is how fast an application is in a VM whose memory is at a distance, nothing
@@ -94,7 +94,7 @@ func alone(m arena.Machine, name string, from machine.Node, to int) (float64, er
 			spec.Start.CPUs = spec.Start.CPUs.With(cpu)
 		}
 	}
-	w, err := threads.NewWorld(sim.Config{
+	w, err := threadworld.NewWorld(sim.Config{
 		Machine: m.Host, System: m.System, Linux: linux.DefaultSettings(), Specs: []sim.Spec{spec}, Seed: 1,
 		Start: time.Date(2026, 1, 5, 20, 0, 0, 0, time.UTC), Step: curveStep,
 	})

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // run is one VM in one cell.
@@ -134,11 +134,11 @@ func geometric(groups []*group, of func(*group) (float64, bool)) (mean float64, 
 	sum := 0.0
 	for _, g := range groups {
 		if x, ok := of(g); ok && x > 0 {
-			sum += exact.Log(x)
+			sum += detmath.Log(x)
 			n++
 		}
 	}
-	return exact.Exp(sum / float64(max(1, n))), n
+	return detmath.Exp(sum / float64(max(1, n))), n
 }
 
 // factorOf is the mean factor of a policy over groups, each of which counts alike.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 )
 
 // Paper names the source in rows.
@@ -87,15 +87,15 @@ func Judge(r arena.Result) []arena.Row {
 func judgeWith(r arena.Result, m measured) []arena.Row {
 	j := &judge{groups: groupsOf(r, machines.Torus), seeds: r.Seeds, against: r.Against, measured: m}
 	if j.against == "" {
-		j.against = arm.None
+		j.against = runner.None
 	}
 	return arena.Judge(statements(), j)
 }
 
 // pair is a figure of SM-IPC and of SM-MPI.
 func (j *judge) pair(groups []*group) (ipc, mpi float64, ok bool) {
-	ipc, n := factorOf(groups, arm.SMIPC, j.against)
-	mpi, m := factorOf(groups, arm.SMMPI, j.against)
+	ipc, n := factorOf(groups, runner.SMIPC, j.against)
+	mpi, m := factorOf(groups, runner.SMMPI, j.against)
 	return ipc, mpi, n > 0 && m > 0
 }
 
@@ -105,9 +105,9 @@ func (j *judge) order() arena.Finding {
 	if !ok {
 		return arena.Untested("The result has no runs of both mappings and of Linux alone.")
 	}
-	worst := min(leastFactor(j.groups, arm.SMIPC, j.against, j.seeds), leastFactor(j.groups, arm.SMMPI, j.against, j.seeds))
+	worst := min(leastFactor(j.groups, runner.SMIPC, j.against, j.seeds), leastFactor(j.groups, runner.SMMPI, j.against, j.seeds))
 	sentence := fmt.Sprintf("Geometric mean over applications and sizes; in the worst of %d seeds it is %s, and %s was asked for.", len(j.seeds), times(worst), times(muchFaster))
-	if f, n := factorOf(j.groups, arm.NUMABalancing, j.against); n > 0 {
+	if f, n := factorOf(j.groups, runner.NUMABalancing, j.against); n > 0 {
 		sentence += fmt.Sprintf(" The kernel's NUMA balancing, which the paper does not have, comes to %s.", times(f))
 	}
 	return arena.Found(worst >= muchFaster, both(ipc, mpi), sentence)
@@ -132,7 +132,7 @@ func (j *judge) size() arena.Finding {
 	}
 	sum, n := 0.0, 0
 	for _, g := range j.groups {
-		if f, ok := g.factor(arm.SMIPC, j.against); ok {
+		if f, ok := g.factor(runner.SMIPC, j.against); ok {
 			sum += f
 			n++
 		}
@@ -248,8 +248,8 @@ func (j *judge) spreads() arena.Finding {
 	var loose []string // that no mapping steadies
 	for _, g := range j.groups {
 		b, ok := g.spread(j.against)
-		ipc, ok2 := g.spread(arm.SMIPC)
-		mpi, ok3 := g.spread(arm.SMMPI)
+		ipc, ok2 := g.spread(runner.SMIPC)
+		mpi, ok3 := g.spread(runner.SMMPI)
 		if ok && ok2 && ok3 {
 			before, after = append(before, b), append(after, max(ipc, mpi))
 			falls = append(falls, b/max(ipc, mpi, 1e-6))

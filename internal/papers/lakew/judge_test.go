@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim/apps"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 )
 
@@ -20,7 +20,7 @@ type speeds func(policy, app, size string, seed uint64) float64
 
 // result is one of the first population on the paper's machine.
 func result(seeds int, of speeds) arena.Result {
-	r := arena.Result{Schema: arena.Schema, Against: arm.None}
+	r := arena.Result{Schema: arena.Schema, Against: runner.None}
 	for seed := range uint64(seeds) {
 		r.Seeds = append(r.Seeds, seed+1)
 	}
@@ -43,20 +43,20 @@ func result(seeds int, of speeds) arena.Result {
 func asPublished(policy, app, size string, seed uint64) float64 {
 	factor, spread := 1.0, 0.6
 	for _, t := range theirs {
-		if t.app != app || policy == arm.None || policy == arm.NUMABalancing {
+		if t.app != app || policy == runner.None || policy == runner.NUMABalancing {
 			continue
 		}
-		if factor, spread = t.ipc, 0.02; policy == arm.SMMPI {
+		if factor, spread = t.ipc, 0.02; policy == runner.SMMPI {
 			factor = t.mpi
 		}
 		if size == "large" {
 			factor /= 2
 		}
 	}
-	if app == "neo4j" && policy != arm.None && policy != arm.NUMABalancing {
+	if app == "neo4j" && policy != runner.None && policy != runner.NUMABalancing {
 		factor, spread = 50, 0.02
 	}
-	if app == "mpegaudio" && policy != arm.None && policy != arm.NUMABalancing {
+	if app == "mpegaudio" && policy != runner.None && policy != runner.NUMABalancing {
 		factor, spread = 2, 0.02
 	}
 	return 100 * factor * (1 + spread*float64(int(seed)%3-1))
@@ -73,7 +73,7 @@ var asMeasured = measured{curve: aCurve, guesses: someGuesses()}
 
 func someGuesses() (all []Guess) {
 	for _, app := range Applications {
-		v := animal.Verdict{Class: published[app][0], Sensitive: unit.Some(true)}
+		v := vmmap.Verdict{Class: published[app][0], Sensitive: unit.Some(true)}
 		all = append(all, Guess{App: app, Truth: apps.Finding{Class: v.Class, Sensitive: v.Sensitive}, Spread: v, Homed: v})
 	}
 	return all
@@ -149,7 +149,7 @@ func TestJudgeNoDifference(t *testing.T) {
 // One bad seed of several is enough for "far slower" not to hold.
 func TestJudgeWorstSeed(t *testing.T) {
 	rows := judgeWith(result(5, func(policy, app, size string, seed uint64) float64 {
-		if seed == 3 && policy == arm.SMMPI {
+		if seed == 3 && policy == runner.SMMPI {
 			return 110
 		}
 		return asPublished(policy, app, size, 1)
@@ -177,7 +177,7 @@ func TestJudgeNothing(t *testing.T) {
 // A VM that did nothing with Linux has no factor: it must not become infinite.
 func TestJudgeZero(t *testing.T) {
 	rows := judgeWith(result(3, func(policy, app, size string, seed uint64) float64 {
-		if app == "sor" && policy == arm.None {
+		if app == "sor" && policy == runner.None {
 			return 0
 		}
 		return asPublished(policy, app, size, seed)

@@ -7,8 +7,8 @@ import (
 
 	"homenode/internal/sim"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 )
 
 // Name is the experiment's.
@@ -42,14 +42,14 @@ const (
 
 // policies are compared; the first is what the others are compared with. The paper has no
 // NUMA balancing by the kernel: it is what Linux offers today.
-var policies = []string{arm.None, arm.NUMABalancing, arm.SMIPC, arm.SMMPI}
+var policies = []string{runner.None, runner.NUMABalancing, runner.SMIPC, runner.SMMPI}
 
 // Plan is the experiment; not full: a quick look with a part of the VMs and few seeds.
 func Plan(full bool) arena.Plan {
 	p := arena.Plan{
 		Name: Name, About: "Lakew et al. 2025: virtual machines on six servers that are one machine of 288 cores.",
-		Machines: []arena.Machine{torus()}, Policies: policies, Against: arm.None,
-		Periods: map[string]time.Duration{arm.SMIPC: period, arm.SMMPI: period},
+		Machines: []arena.Machine{torus()}, Policies: policies, Against: runner.None,
+		Periods: map[string]time.Duration{runner.SMIPC: period, runner.SMMPI: period},
 	}
 	if !full {
 		p.Mixes = []arena.Mix{quick()}
@@ -69,7 +69,7 @@ func Plan(full bool) arena.Plan {
 func Why() arena.Plan {
 	p := Plan(true)
 	p.Name, p.Machines = Name+"-why", []arena.Machine{boundless(torus())}
-	p.Policies, p.Seeds, p.Mixes = []string{arm.None, arm.SMIPC}, p.Seeds[:2], p.Mixes[:1]
+	p.Policies, p.Seeds, p.Mixes = []string{runner.None, runner.SMIPC}, p.Seeds[:2], p.Mixes[:1]
 	return p
 }
 

@@ -8,34 +8,34 @@ import (
 	"testing"
 	"time"
 
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
+	"homenode/internal/sim/runner"
 )
 
 // Few VMs, two policies: the orders of the paper, with margins.
 func TestQuickLook(t *testing.T) {
 	p := Plan(false)
-	p.Policies, p.Seeds = []string{arm.None, arm.SMIPC}, p.Seeds[:2]
+	p.Policies, p.Seeds = []string{runner.None, runner.SMIPC}, p.Seeds[:2]
 	r, err := arena.Run(context.Background(), p, 2, func(float64) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	groups := groupsOf(r, r.Machines[0].Name)
 	for _, seed := range p.Seeds {
-		if f := leastFactor(groups, arm.SMIPC, arm.None, []uint64{seed}); !(f > 1.2) {
+		if f := leastFactor(groups, runner.SMIPC, runner.None, []uint64{seed}); !(f > 1.2) {
 			t.Errorf("seed %d: %.3g times as fast as Linux alone, want more than 1.2", seed, f)
 		}
 	}
 	for _, g := range groups {
-		was, _ := g.mean(arm.None, local)
-		now, ok := g.mean(arm.SMIPC, local)
+		was, _ := g.mean(runner.None, local)
+		now, ok := g.mean(runner.SMIPC, local)
 		if ok && now < was+0.2 {
 			t.Errorf("%s in %s VMs: %.2f of its reads are local, %.2f with Linux alone", g.app, g.size, now, was)
 		}
 	}
 	for _, c := range r.Cells {
-		if moved := c.MovedB > 1<<30; moved != (c.Policy == arm.SMIPC) {
+		if moved := c.MovedB > 1<<30; moved != (c.Policy == runner.SMIPC) {
 			t.Errorf("%s, seed %d: %.3g bytes moved", c.Policy, c.Seed, c.MovedB)
 		}
 	}
@@ -77,7 +77,7 @@ func TestClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, g := range all {
-		if g.Homed.Class == animal.Unknown || g.Homed.Sensitive != g.Truth.Sensitive || g.Truth.Class == animal.Unknown {
+		if g.Homed.Class == vmmap.Unknown || g.Homed.Sensitive != g.Truth.Sensitive || g.Truth.Class == vmmap.Unknown {
 			t.Errorf("%s: is %s %v, taken for %s %v", g.App, g.Truth.Class, g.Truth.Sensitive, g.Homed.Class, g.Homed.Sensitive)
 		}
 	}
@@ -86,7 +86,7 @@ func TestClasses(t *testing.T) {
 // What is left open by the paper, in figures that decision 0025 names.
 func TestPlans(t *testing.T) {
 	full, why := Plan(true), Why()
-	if len(full.Mixes) != 2 || full.Against != arm.None || !slices.Contains(full.Policies, arm.SMMPI) || len(full.Seeds) < leastRuns {
+	if len(full.Mixes) != 2 || full.Against != runner.None || !slices.Contains(full.Policies, runner.SMMPI) || len(full.Seeds) < leastRuns {
 		t.Errorf("%+v", full)
 	}
 	for _, m := range full.Mixes {

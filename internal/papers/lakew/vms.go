@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
@@ -113,7 +113,7 @@ func (p population) without(size string) population {
 // other, the first at once.
 func (p population) arrivals(seed uint64) ([]vm, []time.Duration) {
 	all := p.vms()
-	random := exact.NewRandom(seed, "lakew", "arrivals")
+	random := detmath.NewRandom(seed, "lakew", "arrivals")
 	for i := len(all) - 1; i > 0; i-- {
 		k := random.Below(i + 1)
 		all[i], all[k] = all[k], all[i]

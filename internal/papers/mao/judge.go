@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
+	"homenode/internal/sim/runner"
 )
 
 // Paper names the source in rows.
@@ -50,9 +50,9 @@ func missing(policy string) arena.Finding {
 }
 
 func localUnder(r arena.Result) arena.Finding {
-	cells := of(r, arm.NUMABalancing)
+	cells := of(r, runner.NUMABalancing)
 	if len(cells) == 0 {
-		return missing(arm.NUMABalancing)
+		return missing(runner.NUMABalancing)
 	}
 	v := arena.Mean(cells, localRatio)
 	return arena.Found(v-paperLocal <= near && paperLocal-v <= near, fmt.Sprintf("%.1f %%", v*100), fmt.Sprintf("The mean over mixes and seeds of %s is %.1f %%: %s %.0f points of the paper's, which is of another fleet with other loads.", machine, v*100, within(v-paperLocal <= near && paperLocal-v <= near), near*100))
@@ -70,7 +70,7 @@ func within(yes bool) string {
 // ranked is MAO's place beside NUMA balancing, on its machine.
 func ranked(r arena.Result) (arena.Place, bool) {
 	var own []arena.Line
-	for _, l := range arena.Compare(r, arm.MAOB, arm.NUMABalancing) {
+	for _, l := range arena.Compare(r, runner.MAOB, runner.NUMABalancing) {
 		if l.Machine == machine {
 			own = append(own, l)
 		}
@@ -78,13 +78,13 @@ func ranked(r arena.Result) (arena.Place, bool) {
 	if len(own) == 0 {
 		return arena.Place{}, false
 	}
-	return r.PlaceOf(arm.MAOB, own), true
+	return r.PlaceOf(runner.MAOB, own), true
 }
 
 func localGain(r arena.Result) arena.Finding {
-	ours, theirs := of(r, arm.MAOB), of(r, arm.NUMABalancing)
+	ours, theirs := of(r, runner.MAOB), of(r, runner.NUMABalancing)
 	if len(ours) == 0 || len(theirs) == 0 {
-		return missing(arm.MAOB + " and " + arm.NUMABalancing)
+		return missing(runner.MAOB + " and " + runner.NUMABalancing)
 	}
 	a, b := arena.Mean(ours, localRatio), arena.Mean(theirs, localRatio)
 	return arena.Found(a > b, fmt.Sprintf("%+.1f points", (a-b)*100), fmt.Sprintf("%s: %.1f %% against %.1f %%, means over mixes and seeds of %s.", versus, a*100, b*100, machine))
@@ -105,7 +105,7 @@ func lower(ok bool, e arena.Estimate, what, but string) arena.Finding {
 	change := func(ratio float64) string { return fmt.Sprintf("%+.1f", (ratio-1)*100) }
 	switch {
 	case !ok || e.N == 0:
-		return missing(arm.MAOB + " and " + arm.NUMABalancing)
+		return missing(runner.MAOB + " and " + runner.NUMABalancing)
 	case !e.CI.Known():
 		return arena.Finding{Ours: change(e.Median) + " %", Sentence: fmt.Sprintf("%s: %s changed by %s %%, but %d seeds are too few for an interval%s.", versus, what, change(e.Median), e.N, but)}
 	}
@@ -117,9 +117,9 @@ func unbinds(r arena.Result) arena.Finding {
 	a, b := 0, 0
 	for i := range r.Cells {
 		switch c := &r.Cells[i]; c.Policy {
-		case arm.MAOA:
+		case runner.MAOA:
 			a += c.Unbinds
-		case arm.MAOB:
+		case runner.MAOB:
 			b += c.Unbinds
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"homenode/internal/profile"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // figures are a result's, as the paper has them. Run time is the time an operation
@@ -73,7 +73,7 @@ func (f *figures) slower(mix, policy, than string) (ratio float64, ok bool) {
 	if n == 0 {
 		return 0, false
 	}
-	return exact.Exp(sum / float64(n)), true
+	return detmath.Exp(sum / float64(n)), true
 }
 
 // slowerIn is the logarithm of slower for one seed.
@@ -86,7 +86,7 @@ func slowerIn(a, b *arena.Cell) (log float64, ok bool) {
 		if a.Apps[i].ID != b.Apps[i].ID || !(x > 0) || !(y > 0) {
 			return 0, false
 		}
-		log += exact.Log(y / x)
+		log += detmath.Log(y / x)
 	}
 	return log / float64(len(a.Apps)), true
 }
@@ -262,7 +262,7 @@ func relative(list []sample) (out []sample) {
 				return nil
 			}
 		}
-		l := sample{exact.Log(s.time), exact.Log(s.penalty), exact.Log(s.mpi), exact.Log(s.cpi)}
+		l := sample{detmath.Log(s.time), detmath.Log(s.penalty), detmath.Log(s.mpi), detmath.Log(s.cpi)}
 		out = append(out, l)
 		mean = sample{mean.time + l.time/n, mean.penalty + l.penalty/n, mean.mpi + l.mpi/n, mean.cpi + l.cpi/n}
 	}
@@ -292,7 +292,7 @@ func correlationOf(list [][]sample) (r correlation) {
 type told struct{ pairs, penalty, mpi, cpi int }
 
 func toldOf(list [][]sample) (t told) {
-	least := exact.Log(1 + profile.RaoWins)
+	least := detmath.Log(1 + profile.RaoWins)
 	for _, some := range list {
 		for _, fast := range some {
 			for _, slow := range some {

@@ -9,8 +9,8 @@ import (
 
 	"homenode/internal/profile"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 )
 
 // What counts as shown, written down before the first comparison.
@@ -79,10 +79,10 @@ func (f *figures) indexes(families []Family, shown func(correlation) bool) (w ar
 // versus compares BRM with another on mixes, and says what the others come to there.
 func (f *figures) versus(than string, families ...Family) (c compared, others string) {
 	names := f.of(families...)
-	c = f.compare(names, arm.BRM, than)
+	c = f.compare(names, runner.BRM, than)
 	var parts []string
 	for _, p := range f.r.Policies {
-		if o := f.compare(names, p.Name, than); p.Name != arm.BRM && p.Name != than && len(o.ratios) > 0 {
+		if o := f.compare(names, p.Name, than); p.Name != runner.BRM && p.Name != than && len(o.ratios) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", p.Name, signed(medianOf(o.ratios)-1)))
 		}
 	}
@@ -92,7 +92,7 @@ func (f *figures) versus(than string, families ...Family) (c compared, others st
 func signed(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
 func (f *figures) faster() (w arena.Finding) {
-	c, others := f.versus(arm.None, sensitive...)
+	c, others := f.versus(runner.None, sensitive...)
 	if len(c.ratios) == 0 {
 		return arena.NoRuns
 	}
@@ -102,7 +102,7 @@ func (f *figures) faster() (w arena.Finding) {
 	w.Verdict = arena.VerdictOf(1-best >= fasterBy && medianOf(c.ratios) < 1)
 	w.Sentence = fmt.Sprintf("Run time against the default: %s on %s at best, %s on the median of %d mixes, %s on %s at worst. Others, median: %s.",
 		signed(best-1), mix, signed(medianOf(c.ratios)-1), len(c.ratios), signed(loses-1), worst, others)
-	if hand := f.compare(f.of(sensitive...), arm.HandThreads, arm.None); len(hand.ratios) > 0 {
+	if hand := f.compare(f.of(sensitive...), runner.HandThreads, runner.None); len(hand.ratios) > 0 {
 		mix, most := hand.least()
 		w.Sentence += fmt.Sprintf(" By hand %s at best (%s): that is what these loads have to gain without moving memory.", signed(most-1), mix)
 	}
@@ -110,7 +110,7 @@ func (f *figures) faster() (w arena.Finding) {
 }
 
 func (f *figures) hand() (w arena.Finding) {
-	c, others := f.versus(arm.HandThreads, sensitive...)
+	c, others := f.versus(runner.HandThreads, sensitive...)
 	if len(c.ratios) == 0 {
 		return arena.NoRuns
 	}
@@ -119,7 +119,7 @@ func (f *figures) hand() (w arena.Finding) {
 	w.Ours = signed(medianOf(c.ratios)-1) + " on the median mix"
 	w.Verdict = arena.VerdictOf(medianOf(c.ratios) <= 1+closeToHand)
 	w.Sentence = fmt.Sprintf("Run time against the threads pinned by hand: %s on the median of %d mixes, %s (%s) to %s (%s); by family: %s. Others, median: %s. By hand is a search by the memory model, and no ceiling.",
-		signed(medianOf(c.ratios)-1), len(c.ratios), signed(least-1), best, signed(most-1), worst, f.byFamily(arm.BRM, arm.HandThreads), others)
+		signed(medianOf(c.ratios)-1), len(c.ratios), signed(least-1), best, signed(most-1), worst, f.byFamily(runner.BRM, runner.HandThreads), others)
 	return w
 }
 
@@ -136,7 +136,7 @@ func (f *figures) byFamily(policy, than string) string {
 
 func (f *figures) steady() (w arena.Finding) {
 	names := f.of(sensitive...)
-	all := f.variations(names, arm.BRM)
+	all := f.variations(names, runner.BRM)
 	if len(all) == 0 {
 		return arena.NoRuns
 	}
@@ -144,7 +144,7 @@ func (f *figures) steady() (w arena.Finding) {
 	w.Verdict = arena.VerdictOf(meanOf(all) <= steady)
 	var parts []string
 	for _, p := range f.r.Policies {
-		if v := f.variations(names, p.Name); p.Name != arm.BRM && len(v) > 0 {
+		if v := f.variations(names, p.Name); p.Name != runner.BRM && len(v) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %.1f %%", p.Name, 100*meanOf(v)))
 		}
 	}
@@ -154,7 +154,7 @@ func (f *figures) steady() (w arena.Finding) {
 }
 
 func (f *figures) insensitive() (w arena.Finding) {
-	c, others := f.versus(arm.None, Insensitive)
+	c, others := f.versus(runner.None, Insensitive)
 	if len(c.ratios) == 0 {
 		return arena.NoRuns
 	}
@@ -168,7 +168,7 @@ func (f *figures) insensitive() (w arena.Finding) {
 
 // aimFaster is of all mixes, those on larger machines too.
 func (f *figures) aimFaster() (w arena.Finding) {
-	c, _ := f.versus(arm.None, append(slices.Clone(sensitive), Scale, VMScale)...)
+	c, _ := f.versus(runner.None, append(slices.Clone(sensitive), Scale, VMScale)...)
 	if len(c.ratios) == 0 {
 		return arena.NoRuns
 	}
@@ -211,13 +211,13 @@ func (f *figures) scales() (w arena.Finding) {
 }
 
 func (f *figures) scale(mix string) (text string, loses, ok bool) {
-	against, ok := f.slower(mix, arm.BRM, arm.None)
-	hand, ok2 := f.slower(mix, arm.BRM, arm.HandThreads)
+	against, ok := f.slower(mix, runner.BRM, runner.None)
+	hand, ok2 := f.slower(mix, runner.BRM, runner.HandThreads)
 	if !ok || !ok2 {
 		return "", false, false
 	}
 	text = fmt.Sprintf("%s, %s", signed(1/against-1), signed(1/hand-1))
-	if v, ok := f.slower(mix, Literal, arm.None); ok {
+	if v, ok := f.slower(mix, Literal, runner.None); ok {
 		text += fmt.Sprintf(" (%s)", signed(1/v-1))
 	}
 	return text, against > 1+price, true
@@ -226,8 +226,8 @@ func (f *figures) scale(mix string) (text string, loses, ok bool) {
 // shortJobs: what BRM gains where jobs are short, beside what it gains where the same
 // programs stay.
 func (f *figures) shortJobs() (w arena.Finding) {
-	c, others := f.versus(arm.None, Short)
-	long, _ := f.versus(arm.None, Multi)
+	c, others := f.versus(runner.None, Short)
+	long, _ := f.versus(runner.None, Multi)
 	if len(c.ratios) == 0 || len(long.ratios) == 0 {
 		return arena.NoRuns
 	}
@@ -241,10 +241,10 @@ func (f *figures) shortJobs() (w arena.Finding) {
 }
 
 func (f *figures) fair() (w arena.Finding) {
-	with, n := f.fairness(f.of(parallelFamilies...), arm.BRM)
-	without, _ := f.fairness(f.of(parallelFamilies...), arm.None)
-	apps, k := f.fairnessOfApps(f.of(multiFamilies...), arm.BRM)
-	before, _ := f.fairnessOfApps(f.of(multiFamilies...), arm.None)
+	with, n := f.fairness(f.of(parallelFamilies...), runner.BRM)
+	without, _ := f.fairness(f.of(parallelFamilies...), runner.None)
+	apps, k := f.fairnessOfApps(f.of(multiFamilies...), runner.BRM)
+	before, _ := f.fairnessOfApps(f.of(multiFamilies...), runner.None)
 	if n == 0 || k == 0 {
 		return arena.NoRuns
 	}

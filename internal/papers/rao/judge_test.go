@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 )
 
 // made is a result by hand: time an operation takes, penalty and IPC by mix, policy,
@@ -30,9 +30,9 @@ func usual() made {
 			switch {
 			case family == Insensitive, family == Short:
 				return 1
-			case policy == arm.None:
+			case policy == runner.None:
 				return 1.5 * (1 + 10*noise)
-			case policy == arm.HandThreads:
+			case policy == runner.HandThreads:
 				return 1
 			}
 			return 1.02 + noise/4
@@ -45,8 +45,8 @@ func usual() made {
 }
 
 func (m made) result() arena.Result {
-	r := arena.Result{Schema: arena.Schema, How: "modelled", Name: "rao", Against: arm.None, Seeds: []uint64{1, 2, 3, 4}}
-	for _, p := range []string{arm.None, arm.BRM, arm.HandThreads} {
+	r := arena.Result{Schema: arena.Schema, How: "modelled", Name: "rao", Against: runner.None, Seeds: []uint64{1, 2, 3, 4}}
+	for _, p := range []string{runner.None, runner.BRM, runner.HandThreads} {
 		r.Policies = append(r.Policies, arena.Named{Name: p})
 	}
 	for _, mix := range madeMixes {
@@ -94,7 +94,7 @@ func TestJudgeRuns(t *testing.T) {
 		}
 	}
 	brmOn := func(f Family) func(mix, policy string) bool {
-		return func(mix, policy string) bool { return policy == arm.BRM && FamilyOf(mix) == f }
+		return func(mix, policy string) bool { return policy == runner.BRM && FamilyOf(mix) == f }
 	}
 	for _, c := range []struct {
 		what, want string
@@ -104,13 +104,13 @@ func TestJudgeRuns(t *testing.T) {
 		{"IPC tells as well", "nyyyyyyyyyyyy", with(func(m *made) { m.ipc = func(t float64) float64 { return 1 / (t * t) } })},
 		{"misses tell as well", "ynyyyyyyyyyyy", with(func(m *made) { m.mpi = func(t float64) float64 { return 0.01 * t } })},
 		{"BRM as slow as the default", "yynnyyyyynyny", with(slower(1.42, func(mix, p string) bool {
-			return p == arm.BRM && FamilyOf(mix) != Insensitive && FamilyOf(mix) != Short
+			return p == runner.BRM && FamilyOf(mix) != Insensitive && FamilyOf(mix) != Short
 		}))},
 		{"a high price", "yyyyynyyyyyyn", with(slower(1.05, brmOn(Insensitive)))},
 		{"breaks at 16", "yyyyyynyyyyyy", with(slower(1.6, brmOn(Scale)))},
 		{"short jobs gain", "yyyyyyynyyyyy", with(slower(0.7, brmOn(Short)))},
 		{"unfair", "yyyyyyyynyyyy", with(func(m *made) {
-			m.fairness = func(p string) float64 { return map[string]float64{arm.None: 0.98, arm.BRM: 0.9}[p] }
+			m.fairness = func(p string) float64 { return map[string]float64{runner.None: 0.98, runner.BRM: 0.9}[p] }
 		})},
 	} {
 		if got := letters(c.m.result()); got != c.want {

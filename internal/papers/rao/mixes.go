@@ -11,7 +11,7 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/machines"
 )
 
@@ -81,7 +81,7 @@ func draw() (all []drawn) {
 func numbered(f Family, i int) string { return fmt.Sprintf("%s-%d", f, i+1) }
 
 // nodeFor draws the node of a VM's memory.
-func nodeFor(r *exact.Random, vm bool) int {
+func nodeFor(r *detmath.Random, vm bool) int {
 	if !vm {
 		return -1
 	}
@@ -90,7 +90,7 @@ func nodeFor(r *exact.Random, vm bool) int {
 
 // pairs are two different programs each; a pair that was drawn before is drawn again.
 func pairs(f Family, n int, vm bool) (all []drawn) {
-	r := exact.NewRandom(drawSeed, string(f))
+	r := detmath.NewRandom(drawSeed, string(f))
 	for seen := map[[2]int]bool{}; len(all) < n; {
 		first := r.Below(len(parallel))
 		second := (first + 1 + r.Below(len(parallel)-1)) % len(parallel)
@@ -108,7 +108,7 @@ func pairs(f Family, n int, vm bool) (all []drawn) {
 
 // alone are different programs, each by itself.
 func alone(f Family, n, threads int, vm bool) (all []drawn) {
-	r := exact.NewRandom(drawSeed, string(f))
+	r := detmath.NewRandom(drawSeed, string(f))
 	left := slices.Clone(parallel)
 	for i := range n {
 		k := r.Below(len(left))
@@ -120,7 +120,7 @@ func alone(f Family, n, threads int, vm bool) (all []drawn) {
 
 // singles are eight programs, any of them more than once.
 func singles(f Family, n int, vm bool) (all []drawn) {
-	r := exact.NewRandom(drawSeed, string(f))
+	r := detmath.NewRandom(drawSeed, string(f))
 	for i := range n {
 		d := drawn{name: numbered(f, i)}
 		for range 8 {
@@ -198,7 +198,7 @@ var scales = []struct {
 // scaleMix is programs of four threads, of two where there are no more, all in turn.
 func scaleMix(f Family, threads int, machine string, lasts time.Duration) arena.Mix {
 	each := min(4, threads)
-	r := exact.NewRandom(drawSeed, string(f), fmt.Sprint(threads))
+	r := detmath.NewRandom(drawSeed, string(f), fmt.Sprint(threads))
 	d := drawn{name: fmt.Sprintf("%s-%d", f, threads)}
 	for i := range threads / each {
 		e := entry{parallel[i%len(parallel)], each, -1}

@@ -10,25 +10,25 @@ import (
 	"homenode/internal/policy/brm"
 	"homenode/internal/sim"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 )
 
 // BRM in other ways.
 const (
 	// Inferred is told nothing: no workload is tagged, and it infers which of them care
 	// where they run.
-	Inferred = arm.BRM + ":inferred"
+	Inferred = runner.BRM + ":inferred"
 	// Literal is the algorithm as the slides have it, with nothing of ours but what they
 	// leave open.
-	Literal = arm.BRM + ":literal"
+	Literal = runner.BRM + ":literal"
 	// Held ties threads to the node that they were put on. Xen's scheduler takes a vCPU
 	// from another CPU only where it waits; Linux evens nodes out, and takes away what BRM
 	// has put together. It changes places at full nodes as Swap does: else it would tie
 	// eight threads to four CPUs.
-	Held = arm.BRM + ":held"
+	Held = runner.BRM + ":held"
 	// Swap only changes places with another thread where a node is full.
-	Swap = arm.BRM + ":swap"
+	Swap = runner.BRM + ":swap"
 )
 
 // period is the paper's.
@@ -41,15 +41,15 @@ func Plan(full bool) arena.Plan {
 	p := arena.Plan{
 		Name:     "rao",
 		About:    "Rao et al. (HPCA 2013) again: parallel mixes with spinning barriers, multiprogrammed mixes, loads that do not care, short jobs, and more threads on larger machines.",
-		Policies: []string{arm.None, arm.NUMABalancing, arm.BRM, Inferred, Swap, Held, Literal, arm.HandThreads}, Against: arm.None,
-		Periods: map[string]time.Duration{arm.BRM: period, Inferred: period, Literal: period, Held: period, Swap: period, arm.HandThreads: period},
+		Policies: []string{runner.None, runner.NUMABalancing, runner.BRM, Inferred, Swap, Held, Literal, runner.HandThreads}, Against: runner.None,
+		Periods: map[string]time.Duration{runner.BRM: period, Inferred: period, Literal: period, Held: period, Swap: period, runner.HandThreads: period},
 		Abouts: map[string]string{
 			Inferred: "BRM that is told nothing: it infers which threads care where they run.",
 			Swap:     "BRM that goes to a full node only where it can change places with another thread.",
 			Held:     "BRM that does so, and ties threads to the node that it put them on, so that Linux's load balancing cannot take them away.",
 			Literal:  "BRM as the slides have it: the mean over all threads is made small, probability goes by ones, the newest period counts alone, full nodes take more.",
 		},
-		Options: func(policy string, _ *arena.Machine, o *arm.Options) {
+		Options: func(policy string, _ *arena.Machine, o *runner.Options) {
 			switch policy {
 			case Literal:
 				o.BRM = literal(o.BRM)
@@ -81,7 +81,7 @@ func Plan(full bool) arena.Plan {
 func Large() arena.Plan {
 	p := Plan(true)
 	p.Name, p.About = "rao-large", "Rao et al. (HPCA 2013) again, with 256 threads."
-	p.Policies, p.Seeds = []string{arm.None, arm.NUMABalancing, arm.BRM, Held, arm.HandThreads}, []uint64{1}
+	p.Policies, p.Seeds = []string{runner.None, runner.NUMABalancing, runner.BRM, Held, runner.HandThreads}, []uint64{1}
 	p.Mixes = slices.DeleteFunc(mixes(0, 20*time.Second, nil), func(m arena.Mix) bool { return !isLarge(m) })
 	p.Machines = machinesFor(p.Mixes)
 	return p

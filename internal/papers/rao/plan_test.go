@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
+	"homenode/internal/sim/runner"
 )
 
 // Every mix has a machine, and is a load that the machine can have; seeds change nothing
@@ -40,10 +40,10 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%d seeds, %d mixes", len(p.Seeds), len(seen))
 	}
 	for _, policy := range p.Policies {
-		o := arm.Options{}
+		o := runner.Options{}
 		p.Options(policy, nil, &o)
 	}
-	if o := literal(arm.Options{}.BRM); o.Rise != 1 || o.Smoothing != 1 {
+	if o := literal(runner.Options{}.BRM); o.Rise != 1 || o.Smoothing != 1 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -78,5 +78,5 @@ func TestUntagged(t *testing.T) {
 	if c.Specs[0].Sensitive != nil || specs[0].Sensitive == nil {
 		t.Error("tags were not taken, or taken from all")
 	}
-	p.Configure(arm.BRM, &c)
+	p.Configure(runner.BRM, &c)
 }

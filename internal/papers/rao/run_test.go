@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
+	"homenode/internal/sim/runner"
 )
 
 // The short plan, run: rows are judged, what cares gains and what does not loses nothing,
@@ -32,10 +32,10 @@ func TestShortPlan(t *testing.T) {
 		mix, policy string
 		low, high   float64 // run time against the default
 	}{
-		{"vmpair-1", arm.HandThreads, 0.5, 0.95}, {"vmpair-1", arm.BRM, 0.5, 0.97}, {"insensitive-1", arm.BRM, 0.98, 1.03},
-		{"insensitive-1", Inferred, 0.98, 1.03}, {"insensitive-1", arm.HandThreads, 0.98, 1.02}, {"vmscale-16", arm.HandThreads, 0.5, 0.97},
+		{"vmpair-1", runner.HandThreads, 0.5, 0.95}, {"vmpair-1", runner.BRM, 0.5, 0.97}, {"insensitive-1", runner.BRM, 0.98, 1.03},
+		{"insensitive-1", Inferred, 0.98, 1.03}, {"insensitive-1", runner.HandThreads, 0.98, 1.02}, {"vmscale-16", runner.HandThreads, 0.5, 0.97},
 	} {
-		if v, ok := f.slower(c.mix, c.policy, arm.None); !ok || v < c.low || v > c.high {
+		if v, ok := f.slower(c.mix, c.policy, runner.None); !ok || v < c.low || v > c.high {
 			t.Errorf("%s of %s takes %.3f of the default's time, want %.2f to %.2f", c.mix, c.policy, v, c.low, c.high)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package animal is Lakew et al.'s mapping of VMs on multi-level NUMA (arXiv
+// Package vmmap is Lakew et al.'s mapping of VMs on multi-level NUMA (arXiv
 // 2501.01356) as a pure function: what a workload is (sheep, rabbit or devil, sensitive
 // to remote memory or not) is inferred from windows; what arrives gets a slot that suits
 // it; what runs worse than expected is moved, with as few moves as possible.
@@ -42,4 +42,4 @@
 // numbers of nodes but the very last tie.
 //
 // It is NOT for: acting, or moving memory, which follows the CPUs (actuate).
-package animal
+package vmmap

@@ -20,7 +20,7 @@ import (
 )
 
 // givesReasons are the packages whose string literals are rules.
-var givesReasons = []string{"policy", "actuate", "migration", "sim/arm", "tui"}
+var givesReasons = []string{"policy", "actuate", "migration", "sim/runner", "tui"}
 
 var rule = regexp.MustCompile(`^(mao|brm|numad|animal|actuate|migration|hand|hand-threads|top)(\.[A-Za-z-]+)*$`)
 

@@ -9,7 +9,7 @@ import (
 
 	"homenode/internal/render"
 	"homenode/internal/sim/arena"
-	"homenode/internal/sim/arm"
+	"homenode/internal/sim/runner"
 )
 
 // view is what both faces show; all of it was cleaned.
@@ -122,7 +122,7 @@ func (v view) others(places []arena.Place) (out []string) {
 // oracle says that a policy knows what none can.
 func oracle(policy string) bool {
 	name, _, _ := strings.Cut(policy, ":")
-	return strings.HasPrefix(name, arm.Hand)
+	return strings.HasPrefix(name, runner.Hand)
 }
 
 // notesOf is how to read it.

@@ -14,17 +14,17 @@ import (
 	"homenode/internal/doctor"
 	"homenode/internal/golden"
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 )
 
-// The surveys are those of the doctor's tests.
+// The snapshots are those of the doctor's tests.
 func saved(t *testing.T, name string) doctor.Report {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "doctor", "testdata", name+".survey.json"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "doctor", "testdata", name+".snapshot.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := survey.Decode(data)
+	s, err := snapshot.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestCommandsWhole(t *testing.T) {
 func TestEmpty(t *testing.T) {
 	for _, face := range []func(io.Writer, doctor.Report) error{text, Markdown} {
 		var out bytes.Buffer
-		if err := face(&out, doctor.Examine(survey.Survey{}, doctor.DefaultConfig())); err != nil || !strings.Contains(out.String(), "cannot tell") {
+		if err := face(&out, doctor.Examine(snapshot.Snapshot{}, doctor.DefaultConfig())); err != nil || !strings.Contains(out.String(), "cannot tell") {
 			t.Errorf("%v: %s", err, out.String())
 		}
 	}
@@ -98,7 +98,7 @@ func TestEmpty(t *testing.T) {
 
 // What could not be read comes last, clean, and not by the thousand.
 func TestProblems(t *testing.T) {
-	s := survey.Survey{Problems: []string{"of 200 processes, 150 could not be looked into\x1b[2J"}}
+	s := snapshot.Snapshot{Problems: []string{"of 200 processes, 150 could not be looked into\x1b[2J"}}
 	for range 1000 {
 		s.Problems = append(s.Problems, "read <b>")
 	}

@@ -243,7 +243,7 @@ func (v view) notesOf(r scenario.Result) (out []string) {
 		"IPC is shown, but no arm is best by it: threads that wait by spinning retire instructions too.")
 }
 
-// handPolicy is the oracle's (sim/arm).
+// handPolicy is the oracle's (sim/runner).
 const handPolicy = "hand"
 
 // ceilingNotes say where an arm does better than the search by hand, which is taken

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usage prints a survey for a terminal: who uses what, and where.
+// Package usage prints a snapshot for a terminal: who uses what, and where.
 //
-//	survey.Survey ──▶ Host       nodes by kind, allocations, workloads
+//	snapshot.Snapshot ──▶ Host       nodes by kind, allocations, workloads
 //	             ├──▶ Workload   one of them
 //	             ├──▶ Processes  pages by node; of a single one by kind too
 //	             └──▶ Maps       kinds with a bar per node, the biggest mappings

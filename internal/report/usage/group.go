@@ -9,17 +9,17 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
-// Workload prints one workload of a survey: kinds by node, and what holds it.
-func Workload(w io.Writer, s survey.Survey, id string, o render.TextOptions) error {
+// Workload prints one workload of a snapshot: kinds by node, and what holds it.
+func Workload(w io.Writer, s snapshot.Snapshot, id string, o render.TextOptions) error {
 	p := newPage(o)
 	wl, ok := s.Window.Workload(id)
 	if !ok {
-		return fmt.Errorf("print workload %s: it is not in the survey", id)
+		return fmt.Errorf("print workload %s: it is not in the snapshot", id)
 	}
 	p.headlineOf(s, wl)
 	for _, g := range s.Groups {
@@ -28,10 +28,10 @@ func Workload(w io.Writer, s survey.Survey, id string, o render.TextOptions) err
 		}
 	}
 	p.problems(s.Problems)
-	return p.Flush(w, "survey")
+	return p.Flush(w, "snapshot")
 }
 
-func (p *page) headlineOf(s survey.Survey, wl window.Workload) {
+func (p *page) headlineOf(s snapshot.Snapshot, wl window.Workload) {
 	p.wrapped("", fmt.Sprintf("%s: %s, owner %s", wl.ID, show(wl.Tasks, func(n int) string { return render.Count(n, "thread") }), wl.Owner))
 	if len(s.Machine.Nodes) == 1 {
 		p.wrapped("", "This host has no NUMA: with one node, all memory is local to every CPU.")
@@ -87,7 +87,7 @@ func estimated(by []unit.Value[float64]) string {
 	return " (" + how.String() + ")"
 }
 
-func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {
+func (p *page) group(s snapshot.Snapshot, wl window.Workload, g snapshot.Group) {
 	most := limit(g.MemoryLimit, unit.Bytes.String)
 	if g.MemoryLimit.Known() {
 		most += " (" + g.MemoryLimit.From + ")"
@@ -101,14 +101,14 @@ func (p *page) group(s survey.Survey, wl window.Workload, g survey.Group) {
 	var rows []kindRow
 	for _, k := range []struct {
 		name string
-		of   func(survey.GroupMemory) unit.Value[unit.Bytes]
+		of   func(snapshot.GroupMemory) unit.Value[unit.Bytes]
 	}{
-		{"anon", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Anon }},
-		{"file", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.File }},
-		{"shmem", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Shmem }},
-		{"slab", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Slab }},
-		{"kernel", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Kernel }},
-		{"huge", func(m survey.GroupMemory) unit.Value[unit.Bytes] { return m.Huge }},
+		{"anon", func(m snapshot.GroupMemory) unit.Value[unit.Bytes] { return m.Anon }},
+		{"file", func(m snapshot.GroupMemory) unit.Value[unit.Bytes] { return m.File }},
+		{"shmem", func(m snapshot.GroupMemory) unit.Value[unit.Bytes] { return m.Shmem }},
+		{"slab", func(m snapshot.GroupMemory) unit.Value[unit.Bytes] { return m.Slab }},
+		{"kernel", func(m snapshot.GroupMemory) unit.Value[unit.Bytes] { return m.Kernel }},
+		{"huge", func(m snapshot.GroupMemory) unit.Value[unit.Bytes] { return m.Huge }},
 	} {
 		row := kindRow{name: k.name}
 		for _, m := range g.Memory {

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
 
 // Host prints nodes, allocations, settings and workloads.
-func Host(w io.Writer, s survey.Survey, o render.TextOptions) error {
+func Host(w io.Writer, s snapshot.Snapshot, o render.TextOptions) error {
 	p := newPage(o)
 	p.headline(s)
 	p.memory(s)
@@ -25,11 +25,11 @@ func Host(w io.Writer, s survey.Survey, o render.TextOptions) error {
 	p.balancing(s)
 	p.workloads(s)
 	p.problems(s.Problems)
-	return p.Flush(w, "survey")
+	return p.Flush(w, "snapshot")
 }
 
 // headline says what machine this is; one node plainly.
-func (p *page) headline(s survey.Survey) {
+func (p *page) headline(s snapshot.Snapshot) {
 	text := fmt.Sprintf("%s, %s", render.Count(len(s.Machine.Nodes), "node"), render.Count(s.Machine.OnlineCPUs().Len(), "CPU"))
 	if s.Length > 0 {
 		text += fmt.Sprintf("; watched for %v", s.Length.Round(10*time.Millisecond))
@@ -43,7 +43,7 @@ func (p *page) headline(s survey.Survey) {
 	}
 }
 
-func (p *page) memory(s survey.Survey) {
+func (p *page) memory(s snapshot.Snapshot) {
 	p.heading("Memory by kind")
 	cols := []render.Column{{Head: "node"}, {Head: "busy CPUs", Rank: 4}, {Head: "total"}, {Head: "free"}, {Head: "anon"}, {Head: "file"}, {Head: "shmem"},
 		{Head: "slab", Rank: 2}, {Head: "kernel", Rank: 3}, {Head: "huge"}, {Head: "other", Rank: 5}, {Head: "anon THP", Rank: 6}, {Head: "dirty", Rank: 7}}
@@ -60,7 +60,7 @@ func (p *page) memory(s survey.Survey) {
 	p.wrapped("  ", "anon: private memory of processes; file: page cache; shmem: tmpfs and shared memory; huge: hugetlb pages of all sizes, unused ones too; other: what the kernel does not account for")
 }
 
-func busy(s survey.Survey, i int) string {
+func busy(s snapshot.Snapshot, i int) string {
 	if i >= len(s.Window.Nodes) {
 		return unknown
 	}
@@ -69,7 +69,7 @@ func busy(s survey.Survey, i int) string {
 }
 
 // pools prints the hugetlb pools that have pages.
-func (p *page) pools(s survey.Survey) {
+func (p *page) pools(s snapshot.Snapshot) {
 	var rows [][]string
 	for _, n := range s.Nodes {
 		for _, pool := range n.Pools {
@@ -96,7 +96,7 @@ var meanings = []struct{ name, text string }{
 	{"other", "taken here for a CPU of another node: remote from the start"},
 }
 
-func (p *page) allocations(s survey.Survey) {
+func (p *page) allocations(s snapshot.Snapshot) {
 	if s.Length <= 0 {
 		p.heading("Allocations: unknown (one reading only; they are the difference of two)")
 		return
@@ -122,7 +122,7 @@ func (p *page) allocations(s survey.Survey) {
 
 var balancingModes = map[int]string{0: "off", 1: "on", 2: "for memory tiers only", 3: "on, for memory tiers too"}
 
-func (p *page) balancing(s survey.Survey) {
+func (p *page) balancing(s snapshot.Snapshot) {
 	b := s.Balancing
 	mode := show(b.Mode, func(m int) string { return render.Or(balancingModes[m], "mode "+strconv.Itoa(m)) })
 	if !b.Mode.Known() {
@@ -141,7 +141,7 @@ func (p *page) balancing(s survey.Survey) {
 	p.wrapped("", fmt.Sprintf("Transparent huge pages: %v; zone reclaim: %v; swap: %s", set.THP.V, set.ZoneReclaim.V, swap(set)))
 }
 
-func swap(set survey.Settings) string {
+func swap(set snapshot.Settings) string {
 	if total, ok := set.SwapTotal.Get(); ok && total == 0 {
 		return "none"
 	}
@@ -149,7 +149,7 @@ func swap(set survey.Settings) string {
 }
 
 // workloads are sorted by memory.
-func (p *page) workloads(s survey.Survey) {
+func (p *page) workloads(s snapshot.Snapshot) {
 	if len(s.Window.Workloads) == 0 {
 		p.heading("No workload: no cgroup with processes of its own was found.")
 		return
@@ -167,13 +167,13 @@ func (p *page) workloads(s survey.Survey) {
 	if slices.ContainsFunc(s.Window.Workloads, func(wl window.Workload) bool { return mark(wl.CPUByNode) != "" }) {
 		p.wrapped("  ", "CPUs used: ~ is estimated, ^ modelled")
 	}
-	if slices.ContainsFunc(s.Nodes, func(n survey.Node) bool { return n.Memory.Huge.Or(1) > 0 }) {
+	if slices.ContainsFunc(s.Nodes, func(n snapshot.Node) bool { return n.Memory.Huge.Or(1) > 0 }) {
 		p.wrapped("  ", "memory: anon and file, without hugetlb pages; 'homenode stat --workload' has those, where the kernel counts them")
 	}
 	p.wrapped("  ", "CPUs; nodes: what it may use; pinned: somebody else restricts it")
 }
 
-func (p *page) nodeNames(s survey.Survey) string {
+func (p *page) nodeNames(s snapshot.Snapshot) string {
 	if len(s.Machine.Nodes) > few {
 		return "N is a node"
 	}
@@ -222,7 +222,7 @@ func local(f window.Features) string {
 	return v.String() + " " + f.LocalAccessRatio.How.String()
 }
 
-func (p *page) pagesOf(s survey.Survey, wl window.Workload) string {
+func (p *page) pagesOf(s snapshot.Snapshot, wl window.Workload) string {
 	by, ok := wl.PagesByNode()
 	if !ok {
 		return unknown

@@ -10,7 +10,7 @@ import (
 
 const unknown = render.Unknown
 
-// page is a terminal for texts that are not clean yet: a survey of a large host is too
+// page is a terminal for texts that are not clean yet: a snapshot of a large host is too
 // much to copy.
 type page struct{ render.Terminal }
 

@@ -11,15 +11,15 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/render"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
 
 const sharedNote = "shared pages are counted in every process that maps them"
 
-// Processes prints the processes of a survey: of one its kinds by node, of more a
+// Processes prints the processes of a snapshot: of one its kinds by node, of more a
 // row each, largest first.
-func Processes(w io.Writer, s survey.Survey, o render.TextOptions) error {
+func Processes(w io.Writer, s snapshot.Snapshot, o render.TextOptions) error {
 	p := newPage(o)
 	if len(s.Processes) == 1 {
 		p.process(s, s.Processes[0])
@@ -27,26 +27,26 @@ func Processes(w io.Writer, s survey.Survey, o render.TextOptions) error {
 		p.manyProcesses(s)
 	}
 	p.problems(s.Problems)
-	return p.Flush(w, "survey")
+	return p.Flush(w, "snapshot")
 }
 
 // Maps prints a process's memory by kind with a bar per node, and its biggest
 // mappings.
-func Maps(w io.Writer, s survey.Survey, top int, o render.TextOptions) error {
+func Maps(w io.Writer, s snapshot.Snapshot, top int, o render.TextOptions) error {
 	p := newPage(o)
 	for _, pr := range s.Processes {
 		p.process(s, pr)
 		p.biggest(s, pr, top)
 	}
 	p.problems(s.Problems)
-	return p.Flush(w, "survey")
+	return p.Flush(w, "snapshot")
 }
 
-func name(pr survey.Process) string {
+func name(pr snapshot.Process) string {
 	return fmt.Sprintf("process %d (%s)", pr.PID, render.Or(pr.Name, "no name"))
 }
 
-func (p *page) process(s survey.Survey, pr survey.Process) {
+func (p *page) process(s snapshot.Snapshot, pr snapshot.Process) {
 	if !pr.Known() {
 		p.wrapped("", name(pr)+": memory unknown: "+pr.MemoryHow)
 		return
@@ -60,7 +60,7 @@ func (p *page) process(s survey.Survey, pr survey.Process) {
 	p.Line("")
 	var rows []kindRow
 	for k, by := range pr.ByKind {
-		row := kindRow{name: survey.MappingKind(k).String()}
+		row := kindRow{name: snapshot.MappingKind(k).String()}
 		for _, b := range by {
 			row.by = append(row.by, unit.Some(b))
 		}
@@ -70,7 +70,7 @@ func (p *page) process(s survey.Survey, pr survey.Process) {
 }
 
 // running says where the process runs, if its threads were looked at.
-func (p *page) running(s survey.Survey, pr survey.Process) {
+func (p *page) running(s snapshot.Snapshot, pr snapshot.Process) {
 	if len(pr.CPUByNode) == 0 {
 		return
 	}
@@ -87,7 +87,7 @@ func (p *page) running(s survey.Survey, pr survey.Process) {
 	}
 }
 
-func (p *page) manyProcesses(s survey.Survey) {
+func (p *page) manyProcesses(s snapshot.Snapshot) {
 	if len(s.Machine.Nodes) == 1 {
 		p.wrapped("", "This host has no NUMA: with one node, all memory is local to every CPU.")
 	}
@@ -111,13 +111,13 @@ func (p *page) manyProcesses(s survey.Survey) {
 
 // sizedProcess is a process with its memory added up once.
 type sizedProcess struct {
-	at    *survey.Process
+	at    *snapshot.Process
 	by    []unit.Bytes
 	total unit.Bytes
 }
 
 // largestFirst keeps the order of the PIDs among equals.
-func largestFirst(all []survey.Process) []sizedProcess {
+func largestFirst(all []snapshot.Process) []sizedProcess {
 	out := make([]sizedProcess, len(all))
 	for i := range all {
 		out[i] = sizedProcess{at: &all[i], by: all[i].Bytes()}
@@ -129,7 +129,7 @@ func largestFirst(all []survey.Process) []sizedProcess {
 	return out
 }
 
-func (p *page) processRows(s survey.Survey, perNode, threads bool) [][]string {
+func (p *page) processRows(s snapshot.Snapshot, perNode, threads bool) [][]string {
 	sum := make([]unit.Bytes, len(s.Machine.Nodes))
 	rows := make([][]string, 0, len(s.Processes)+1)
 	for _, pr := range largestFirst(s.Processes) {
@@ -171,8 +171,8 @@ func (p *page) amounts(nodes []machine.Node, by []unit.Bytes, perNode, known boo
 }
 
 // biggest prints the mappings that have most memory.
-func (p *page) biggest(s survey.Survey, pr survey.Process, most int) {
-	all := sorted(pr.Mappings, func(a, b survey.Mapping) int { return cmp.Compare(b.Bytes(), a.Bytes()) })
+func (p *page) biggest(s snapshot.Snapshot, pr snapshot.Process, most int) {
+	all := sorted(pr.Mappings, func(a, b snapshot.Mapping) int { return cmp.Compare(b.Bytes(), a.Bytes()) })
 	if len(all) == 0 {
 		return
 	}

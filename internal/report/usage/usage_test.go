@@ -15,7 +15,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/render"
 	"homenode/internal/set"
-	"homenode/internal/survey"
+	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -25,8 +25,8 @@ func known[T any](v T) unit.Value[T] { return unit.Measured(v, "a test") }
 func counted(n uint64) unit.Value[uint64] { return known(n) }
 
 // fake is a machine of so many nodes of 4 CPUs and 64 GiB, watched for 2 s.
-func fake(nodes int) survey.Survey {
-	s := survey.Survey{Schema: survey.Schema, Length: 2 * time.Second, Hypervisor: known("")}
+func fake(nodes int) snapshot.Snapshot {
+	s := snapshot.Snapshot{Schema: snapshot.Schema, Length: 2 * time.Second, Hypervisor: known("")}
 	s.Window.Length = s.Length
 	for i := range nodes {
 		cpus := set.FromCPUs(4*i, 4*i+1, 4*i+2, 4*i+3)
@@ -37,8 +37,8 @@ func fake(nodes int) survey.Survey {
 		s.Window.Nodes = append(s.Window.Nodes, window.Node{ID: i, CPUs: cpus, CPUBusy: known(1.25 * float64(i))})
 		s.Nodes = append(s.Nodes, fakeNode(i))
 	}
-	s.Balancing = survey.Balancing{Mode: known(1), PTEUpdates: counted(9), HintFaults: counted(2468), HintLocal: counted(1234), PagesMigrated: counted(25), MigrateFailed: counted(0)}
-	s.Settings = survey.Settings{ZoneReclaim: known(0), THP: known("madvise"), SwapTotal: known(8 * unit.GiB), SwapFree: known(8 * unit.GiB)}
+	s.Balancing = snapshot.Balancing{Mode: known(1), PTEUpdates: counted(9), HintFaults: counted(2468), HintLocal: counted(1234), PagesMigrated: counted(25), MigrateFailed: counted(0)}
+	s.Settings = snapshot.Settings{ZoneReclaim: known(0), THP: known("madvise"), SwapTotal: known(8 * unit.GiB), SwapFree: known(8 * unit.GiB)}
 	s.Window.Workloads = []window.Workload{fakeWorkload(nodes, "/demo/a", 1), fakeWorkload(nodes, "/system.slice/a-service-with-a-rather-long-name@instance-1.service", 9), {ID: "/new", Owner: "none"}}
 	for i, wl := range s.Window.Workloads {
 		s.Groups = append(s.Groups, fakeGroup(nodes, wl, i == 0))
@@ -46,13 +46,13 @@ func fake(nodes int) survey.Survey {
 	return s
 }
 
-func fakeNode(i int) survey.Node {
+func fakeNode(i int) snapshot.Node {
 	g := func(mib int) unit.Value[unit.Bytes] { return known(unit.Bytes(mib) * unit.MiB) }
-	n := survey.Node{ID: i, Memory: survey.Kinds{Total: g(65536), Free: g(10240), Anon: g(30720), File: g(20480), Shmem: g(512), Slab: g(1024), Kernel: g(96),
+	n := snapshot.Node{ID: i, Memory: snapshot.Kinds{Total: g(65536), Free: g(10240), Anon: g(30720), File: g(20480), Shmem: g(512), Slab: g(1024), Kernel: g(96),
 		Huge: g(2048 * i), Other: g(416), AnonHuge: g(10240), Dirty: g(3)}}
-	n.Numastat = survey.Numastat{Hit: counted(1234567), Miss: counted(uint64(i) * 3), Foreign: counted(0), InterleaveHit: counted(1), LocalNode: counted(1234560), OtherNode: counted(7)}
+	n.Numastat = snapshot.Numastat{Hit: counted(1234567), Miss: counted(uint64(i) * 3), Foreign: counted(0), InterleaveHit: counted(1), LocalNode: counted(1234560), OtherNode: counted(7)}
 	if i == 1 {
-		n.Pools = []survey.HugePool{{PageSize: 2 * unit.MiB, Total: counted(1024), Free: counted(1000), Surplus: counted(0)}, {PageSize: unit.GiB, Total: counted(0), Free: counted(0), Surplus: counted(0)}}
+		n.Pools = []snapshot.HugePool{{PageSize: 2 * unit.MiB, Total: counted(1024), Free: counted(1000), Surplus: counted(0)}, {PageSize: unit.GiB, Total: counted(0), Free: counted(0), Surplus: counted(0)}}
 		n.Memory.Kernel, n.Memory.Other = unit.UnknownValue[unit.Bytes]("x"), unit.UnknownValue[unit.Bytes]("x")
 		n.Numastat.OtherNode = unit.UnknownValue[uint64]("x")
 	}
@@ -70,10 +70,10 @@ func fakeWorkload(nodes int, id string, n int) window.Workload {
 	return wl
 }
 
-func fakeGroup(nodes int, wl window.Workload, v2 bool) survey.Group {
-	g := survey.Group{ID: wl.ID, MemoryLimit: unit.UnknownValue[unit.Bytes]("no limit is set"), MemoryUsed: known(300 * unit.MiB), OOMKills: counted(0)}
+func fakeGroup(nodes int, wl window.Workload, v2 bool) snapshot.Group {
+	g := snapshot.Group{ID: wl.ID, MemoryLimit: unit.UnknownValue[unit.Bytes]("no limit is set"), MemoryUsed: known(300 * unit.MiB), OOMKills: counted(0)}
 	for i := range min(nodes, len(wl.AnonByNode)) {
-		m := survey.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i]}
+		m := snapshot.GroupMemory{Anon: wl.AnonByNode[i], File: wl.FileByNode[i]}
 		if v2 {
 			m.Shmem, m.Slab, m.Kernel, m.Huge = known(unit.MiB), known(unit.Bytes(0)), known(64*unit.KiB), known(24*unit.MiB)
 			g.MemoryLimit = unit.Measured(unit.GiB, "/demo/memory.max")
@@ -83,25 +83,25 @@ func fakeGroup(nodes int, wl window.Workload, v2 bool) survey.Group {
 	return g
 }
 
-func fakeProcess(nodes, pid int, name string, scale unit.Bytes) survey.Process {
-	p := survey.Process{PID: pid, Name: name, Resident: 1234}
+func fakeProcess(nodes, pid int, name string, scale unit.Bytes) snapshot.Process {
+	p := snapshot.Process{PID: pid, Name: name, Resident: 1234}
 	for k := range p.ByKind {
 		p.ByKind[k] = make([]unit.Bytes, nodes)
 		p.ByKind[k][k%nodes] = scale * unit.Bytes(k+1) * unit.MiB
 	}
-	p.ByKind[survey.Stack] = make([]unit.Bytes, nodes)
-	p.ByKind[survey.Heap][nodes-1] += 20 * unit.KiB
+	p.ByKind[snapshot.Stack] = make([]unit.Bytes, nodes)
+	p.ByKind[snapshot.Heap][nodes-1] += 20 * unit.KiB
 	by := make([]unit.Bytes, nodes)
 	by[0] = 5 * unit.MiB
-	p.Mappings = []survey.Mapping{
-		{Start: 0x55d000, Kind: survey.Heap, Policy: "default", ByNode: p.ByKind[survey.Heap]},
-		{Start: 0x7f3c80000000, Kind: survey.Huge, Policy: "weighted interleave:0-1", ByNode: p.ByKind[survey.Huge]},
-		{Start: 0x7f3c90000000, Kind: survey.File, Path: "/usr/lib/some/very/long/path/to/a/library/that/does/not/fit/libevil\x1b[31m.so", Policy: "default", ByNode: by, Mappers: 18},
+	p.Mappings = []snapshot.Mapping{
+		{Start: 0x55d000, Kind: snapshot.Heap, Policy: "default", ByNode: p.ByKind[snapshot.Heap]},
+		{Start: 0x7f3c80000000, Kind: snapshot.Huge, Policy: "weighted interleave:0-1", ByNode: p.ByKind[snapshot.Huge]},
+		{Start: 0x7f3c90000000, Kind: snapshot.File, Path: "/usr/lib/some/very/long/path/to/a/library/that/does/not/fit/libevil\x1b[31m.so", Policy: "default", ByNode: by, Mappers: 18},
 	}
 	return p
 }
 
-func processes(nodes int, all ...survey.Process) survey.Survey {
+func processes(nodes int, all ...snapshot.Process) snapshot.Snapshot {
 	s := fake(nodes)
 	s.Processes = all
 	return s
@@ -112,9 +112,9 @@ func processes(nodes int, all ...survey.Process) survey.Survey {
 func TestGolden(t *testing.T) {
 	running := fakeProcess(2, 7, "qemu-system-x86", 3)
 	running.CPUByNode = []unit.Value[float64]{unit.Estimated(0.5, "x"), unit.Estimated(1.5, "x")}
-	running.Threads, running.Allowed, running.Mems = make([]survey.Thread, 3), set.FromCPUs(0, 1), set.FromNodes(0)
-	running.Workload, running.Guest = "/machine/vm", &survey.Guest{VCPUs: 2, Nodes: known(1)}
-	hidden := survey.Process{PID: 9, Name: "secret", MemoryHow: "process 9 (secret) belongs to root"}
+	running.Threads, running.Allowed, running.Mems = make([]snapshot.Thread, 3), set.FromCPUs(0, 1), set.FromNodes(0)
+	running.Workload, running.Guest = "/machine/vm", &snapshot.Guest{VCPUs: 2, Nodes: known(1)}
+	hidden := snapshot.Process{PID: 9, Name: "secret", MemoryHow: "process 9 (secret) belongs to root"}
 	long := processes(2, fakeProcess(2, 12, "db", 1), hidden, fakeProcess(2, 345678, "a-name-of-15-ch", 999))
 	long.Problems = []string{"process 9 (secret) belongs to root: reading its memory map needs CAP_SYS_PTRACE or that user"}
 	for _, c := range []struct {
@@ -168,9 +168,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func oneReading(s survey.Survey) survey.Survey {
+func oneReading(s snapshot.Snapshot) snapshot.Snapshot {
 	s.Length, s.Window.Length, s.Window.Workloads, s.Groups = 0, 0, nil, nil
-	s.Balancing = survey.Balancing{Mode: unit.UnknownValue[int]("read /proc/sys/kernel/numa_balancing: no such file")}
+	s.Balancing = snapshot.Balancing{Mode: unit.UnknownValue[int]("read /proc/sys/kernel/numa_balancing: no such file")}
 	s.Hypervisor = known("QEMU")
 	return s
 }
@@ -201,7 +201,7 @@ func TestBar(t *testing.T) {
 
 // Unknown is never a number.
 func TestUnknownIsSaid(t *testing.T) {
-	s := survey.Survey{Length: time.Second, Machine: machine.Machine{Nodes: make([]machine.Node, 2)}, Nodes: make([]survey.Node, 2)}
+	s := snapshot.Snapshot{Length: time.Second, Machine: machine.Machine{Nodes: make([]machine.Node, 2)}, Nodes: make([]snapshot.Node, 2)}
 	var out bytes.Buffer
 	if err := Host(&out, s, render.TextOptions{Width: 200, UTF8: true}); err != nil {
 		t.Fatal(err)

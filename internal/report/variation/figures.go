@@ -6,8 +6,8 @@ import (
 	"math"
 	"strconv"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -21,7 +21,7 @@ type scale struct {
 }
 
 // scaleOf gives the shortest median at least three digits before or after the point.
-func scaleOf(v trial.Variation) scale {
+func scaleOf(v experiment.Variation) scale {
 	least := math.Inf(1)
 	for _, a := range v.Arms {
 		if a.Time.N > 0 {
@@ -49,7 +49,7 @@ func (s scale) of(seconds float64) string {
 
 func (s scale) span(low, high float64) string { return s.of(low) + "–" + s.of(high) }
 
-func variationOf(s trial.Summary) string {
+func variationOf(s experiment.Summary) string {
 	cv, ok := s.Variation()
 	if !ok {
 		return unknown
@@ -57,7 +57,7 @@ func variationOf(s trial.Summary) string {
 	return render.Percent(cv)
 }
 
-func interval(s scale, ci trial.Interval) string {
+func interval(s scale, ci experiment.Interval) string {
 	if !ci.Known() {
 		return unknown
 	}
@@ -65,7 +65,7 @@ func interval(s scale, ci trial.Interval) string {
 }
 
 // against is "0.85 (0.82–0.88)"; of the first arm it is 1.
-func against(i int, r unit.Opt[trial.Ratio]) string {
+func against(i int, r unit.Opt[experiment.Ratio]) string {
 	v, ok := r.Get()
 	switch {
 	case i == 0:
@@ -79,12 +79,12 @@ func against(i int, r unit.Opt[trial.Ratio]) string {
 }
 
 // verdict is what the interval against the first arm says.
-func verdict(i int, r unit.Opt[trial.Ratio]) string {
+func verdict(i int, r unit.Opt[experiment.Ratio]) string {
 	v, ok := r.Get()
 	switch {
 	case i == 0 || !ok:
 		return ""
-	case v.CI.Coverage < trial.Nominal:
+	case v.CI.Coverage < experiment.Nominal:
 		return "too few runs"
 	case !v.Differs():
 		return "within noise"

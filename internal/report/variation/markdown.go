@@ -6,12 +6,12 @@ import (
 	"io"
 	"strings"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 // Markdown prints a report as GitHub Markdown.
-func Markdown(w io.Writer, v trial.Variation) error {
+func Markdown(w io.Writer, v experiment.Variation) error {
 	p := newPage(v)
 	var out strings.Builder
 	for i, text := range p.headline {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"homenode/internal/doctor"
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
@@ -31,7 +31,7 @@ type table struct {
 // isWords says that a column holds words: the first and the last.
 func (t table) isWords(i int) bool { return i == 0 || i == len(t.heads)-1 }
 
-func newPage(v trial.Variation) page {
+func newPage(v experiment.Variation) page {
 	v = clean(v)
 	s := scaleOf(v)
 	costs, missing := costTable(v, s)
@@ -49,7 +49,7 @@ func newPage(v trial.Variation) page {
 
 // clean makes every text fit to be shown: the command may come from anywhere.
 // Words of a command keep their blanks; Quote shows what does not print.
-func clean(v trial.Variation) trial.Variation {
+func clean(v experiment.Variation) experiment.Variation {
 	command, line := v.Command, v.Verdict.RepeatableLine
 	v = render.Cleaned(v)
 	v.Command, v.Verdict.RepeatableLine = command, line
@@ -60,7 +60,7 @@ func shellLine(argv []string) string {
 	return strings.Join(render.Each(argv, doctor.Quote), " ")
 }
 
-func headline(v trial.Variation) []string {
+func headline(v experiment.Variation) []string {
 	return []string{
 		"Run time of " + shellLine(v.Command),
 		fmt.Sprintf("%s; %s, %s; %d runs of each arm after %d that do not count; %s in all", v.Machine, render.How(v.How), v.Clock, v.Repeats, v.Warmups,
@@ -68,7 +68,7 @@ func headline(v trial.Variation) []string {
 	}
 }
 
-func timeTable(v trial.Variation, s scale) table {
+func timeTable(v experiment.Variation, s scale) table {
 	first := unknown
 	if len(v.Arms) > 0 {
 		first = v.Arms[0].Name
@@ -82,36 +82,36 @@ func timeTable(v trial.Variation, s scale) table {
 }
 
 // sure heads the interval: "95% CI", or what the runs allow.
-func sure(v trial.Variation) string {
+func sure(v experiment.Variation) string {
 	for _, a := range v.Arms {
-		if c := a.Time.CI.Coverage; c > 0 && c < trial.Nominal {
+		if c := a.Time.CI.Coverage; c > 0 && c < experiment.Nominal {
 			return fmt.Sprintf("%.0f%% CI", 100*c)
 		}
 	}
-	return fmt.Sprintf("%.0f%% CI", 100*trial.Nominal)
+	return fmt.Sprintf("%.0f%% CI", 100*experiment.Nominal)
 }
 
 // costTable leaves out what is unknown of every arm; a note says which.
-func costTable(v trial.Variation, s scale) (t table, missing []string) {
+func costTable(v experiment.Variation, s scale) (t table, missing []string) {
 	columns := []struct {
 		head string
-		of   func(trial.Placed) string
+		of   func(experiment.Placed) string
 	}{
-		{"user " + strings.TrimPrefix(s.name, "model-"), func(a trial.Placed) string { return render.Show(a.User, s.of) }},
-		{"system", func(a trial.Placed) string { return render.Show(a.System, s.of) }},
-		{"largest RSS", func(a trial.Placed) string { return render.Show(a.MaxRSS, render.Bytes) }},
-		{"minor faults", func(a trial.Placed) string { return render.Show(a.MinorFaults, render.Whole) }},
-		{"major", func(a trial.Placed) string { return render.Show(a.MajorFaults, render.Whole) }},
-		{"waited", func(a trial.Placed) string { return render.Show(a.Waits, render.Whole) }},
-		{"preempted", func(a trial.Placed) string { return render.Show(a.Preempted, render.Whole) }},
-		{"placed on", func(a trial.Placed) string { return a.About }},
+		{"user " + strings.TrimPrefix(s.name, "model-"), func(a experiment.Placed) string { return render.Show(a.User, s.of) }},
+		{"system", func(a experiment.Placed) string { return render.Show(a.System, s.of) }},
+		{"largest RSS", func(a experiment.Placed) string { return render.Show(a.MaxRSS, render.Bytes) }},
+		{"minor faults", func(a experiment.Placed) string { return render.Show(a.MinorFaults, render.Whole) }},
+		{"major", func(a experiment.Placed) string { return render.Show(a.MajorFaults, render.Whole) }},
+		{"waited", func(a experiment.Placed) string { return render.Show(a.Waits, render.Whole) }},
+		{"preempted", func(a experiment.Placed) string { return render.Show(a.Preempted, render.Whole) }},
+		{"placed on", func(a experiment.Placed) string { return a.About }},
 	}
 	t.heads = []string{"arm"}
 	for _, a := range v.Arms {
 		t.rows = append(t.rows, []string{a.Name})
 	}
 	for _, c := range columns {
-		if !slices.ContainsFunc(v.Arms, func(a trial.Placed) bool { return c.of(a) != unknown }) {
+		if !slices.ContainsFunc(v.Arms, func(a experiment.Placed) bool { return c.of(a) != unknown }) {
 			missing = append(missing, c.head)
 			continue
 		}
@@ -124,7 +124,7 @@ func costTable(v trial.Variation, s scale) (t table, missing []string) {
 }
 
 // sentences are the answers.
-func sentences(v trial.Variation) []string {
+func sentences(v experiment.Variation) []string {
 	if len(v.Arms) == 0 || v.Arms[0].Time.N < 2 {
 		return []string{"There are no runs to judge by."}
 	}
@@ -136,14 +136,14 @@ func sentences(v trial.Variation) []string {
 		out = append(out, fastest(v), steadiest(v))
 	}
 	if v.Verdict.BelowStartUp {
-		out = append(out, fmt.Sprintf("A run takes less than %v: that is mostly the start of the program, which says nothing about placement.", trial.StartUp))
+		out = append(out, fmt.Sprintf("A run takes less than %v: that is mostly the start of the program, which says nothing about placement.", experiment.StartUp))
 	}
 	return out
 }
 
 // ownVariation is about the first arm. Cates (SAS) names run-to-run variation of
 // up to 40 % as what tells that placement is left to chance.
-func ownVariation(a trial.Placed) string {
+func ownVariation(a experiment.Placed) string {
 	cv, _ := a.Time.Variation()
 	text := fmt.Sprintf("From run to run, %s varies by %s (coefficient of variation), and the longest run took %s more than the shortest",
 		a.Name, render.Percent(cv), render.Percent(a.Time.Max/a.Time.Min-1))
@@ -155,7 +155,7 @@ func ownVariation(a trial.Placed) string {
 
 // longRuns counts runs that stand out: a run in ten that lands on the wrong node is
 // what a comparison of spreads cannot tell from chance, and what a person should see.
-func longRuns(v trial.Variation) string {
+func longRuns(v experiment.Variation) string {
 	const beyond = 1.1
 	var each []string
 	for _, a := range v.Arms {
@@ -175,10 +175,10 @@ func longRuns(v trial.Variation) string {
 	return "Runs that took over 10% more than their arm's median: " + render.List(each) + "."
 }
 
-func fastest(v trial.Variation) string {
+func fastest(v experiment.Variation) string {
 	d := v.Verdict
 	for _, a := range v.Arms[1:] {
-		if r, ok := a.Against.Get(); !ok || r.CI.Coverage < trial.Nominal {
+		if r, ok := a.Against.Get(); !ok || r.CI.Coverage < experiment.Nominal {
 			return "Which arm is fastest cannot be told from so few runs: it takes 4 of each, better 10."
 		}
 	}
@@ -194,7 +194,7 @@ func fastest(v trial.Variation) string {
 	return text + butNot(d.FastestTies)
 }
 
-func steadiest(v trial.Variation) string {
+func steadiest(v experiment.Variation) string {
 	d := v.Verdict
 	switch {
 	case d.FewForSpread:
@@ -223,13 +223,13 @@ func butNot(ties []string) string {
 }
 
 // notes explain the figures.
-func notes(v trial.Variation) []string {
+func notes(v experiment.Variation) []string {
 	out := []string{"CV: standard deviation over mean. CI: of the median, by order statistics; of ratios, Moses' interval of the rank test. Neither assumes a distribution."}
 	if len(v.Arms) > 2 {
 		out = append(out, "Each comparison is by itself: where there is nothing but noise, one of 20 calls a difference.")
 	}
 	for _, a := range v.Arms {
-		if c := a.Time.CI.Coverage; c > 0 && c < trial.Nominal {
+		if c := a.Time.CI.Coverage; c > 0 && c < experiment.Nominal {
 			out = append(out, fmt.Sprintf("%d runs give the median an interval of %s confidence at most, its min–max: 95%% takes 6.", a.Time.N, render.Percent(c)))
 			break
 		}

@@ -5,12 +5,12 @@ package variation
 import (
 	"io"
 
+	"homenode/internal/experiment"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 )
 
 // Text prints a report for a terminal.
-func Text(w io.Writer, v trial.Variation, o render.TextOptions) error {
+func Text(w io.Writer, v experiment.Variation, o render.TextOptions) error {
 	p, out := newPage(v), o.Terminal()
 	for _, text := range p.headline {
 		out.Wrapped("", text)

@@ -11,30 +11,30 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"homenode/internal/experiment"
 	"homenode/internal/golden"
 	"homenode/internal/render"
-	"homenode/internal/trial"
 	"homenode/internal/unit"
 )
 
-func arm(name, about, flags string, seconds ...float64) trial.Placed {
-	p := trial.Placed{Name: name, About: about, Run: strings.Fields(flags)}
-	var runs []trial.Sample
+func arm(name, about, flags string, seconds ...float64) experiment.Placed {
+	p := experiment.Placed{Name: name, About: about, Run: strings.Fields(flags)}
+	var runs []experiment.Sample
 	for _, s := range seconds {
-		runs = append(runs, trial.Sample{Seconds: s, User: s * 0.9, System: 0.01, MaxRSS: 300 << 20, Minor: 12345, Voluntary: 3, Involuntary: math.Round(40 * s)})
+		runs = append(runs, experiment.Sample{Seconds: s, User: s * 0.9, System: 0.01, MaxRSS: 300 << 20, Minor: 12345, Voluntary: 3, Involuntary: math.Round(40 * s)})
 	}
 	p.Fill(runs)
 	return p
 }
 
-func fixture(arms ...trial.Placed) trial.Variation {
-	v := trial.Variation{Schema: 1, Command: []string{"./solver", "input file.dat"}, Machine: "2 nodes, 4 CPUs", How: unit.HowMeasured, Clock: "monotonic clock",
+func fixture(arms ...experiment.Placed) experiment.Variation {
+	v := experiment.Variation{Schema: 1, Command: []string{"./solver", "input file.dat"}, Machine: "2 nodes, 4 CPUs", How: unit.HowMeasured, Clock: "monotonic clock",
 		Date: time.Date(2026, 3, 2, 10, 11, 12, 0, time.UTC), Seconds: 61.23, Warmups: 1, Repeats: arms[0].Time.N, Seed: 1, Arms: arms}
 	v.Judge()
 	return v
 }
 
-func fixtures() map[string]trial.Variation {
+func fixtures() map[string]experiment.Variation {
 	differs := fixture(
 		arm("as-is", "not placed", "", 1.31, 1.62, 1.29, 1.58, 1.33, 1.61, 1.30, 1.55, 1.34, 1.60),
 		arm("node-0", "CPUs and memory of node 0", "--nodes 0 --policy bind", 1.281, 1.279, 1.284, 1.280, 1.278, 1.282, 1.283, 1.279, 1.281, 1.280),
@@ -56,7 +56,7 @@ func fixtures() map[string]trial.Variation {
 	hostile.Judge()
 	single := fixture(arm("as-is", "not placed", "", 0.002, 0.003, 0.002))
 	single.Notes = []string{"This machine has one node: there is nothing to place, and only as-is was measured."}
-	return map[string]trial.Variation{"differs": differs, "noise": noise, "few": few, "hostile": hostile, "single": single}
+	return map[string]experiment.Variation{"differs": differs, "noise": noise, "few": few, "hostile": hostile, "single": single}
 }
 
 func TestDecisionGolden(t *testing.T) {
@@ -103,10 +103,10 @@ func TestDecisionIsClean(t *testing.T) {
 
 func TestDecisionWithoutRuns(t *testing.T) {
 	var b bytes.Buffer
-	if err := Text(&b, trial.Variation{Arms: []trial.Placed{{Name: "as-is"}}}, render.TextOptions{Width: 20}); err != nil || !utf8.Valid(b.Bytes()) || !strings.Contains(b.String(), "no runs to judge by") {
+	if err := Text(&b, experiment.Variation{Arms: []experiment.Placed{{Name: "as-is"}}}, render.TextOptions{Width: 20}); err != nil || !utf8.Valid(b.Bytes()) || !strings.Contains(b.String(), "no runs to judge by") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
-	if err := Markdown(&b, trial.Variation{}); err != nil {
+	if err := Markdown(&b, experiment.Variation{}); err != nil {
 		t.Error(err)
 	}
 }

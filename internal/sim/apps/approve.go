@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
@@ -15,7 +15,7 @@ import (
 // approved is Mix.Make with the word of MAO's offline side on each workload: binding it
 // pays. Its sensitivity model predicts a gain from counters of many servers; here it is
 // the truth, as of an operator who has tried it: with its memory elsewhere the workload
-// is slower by as much as makes an application sensitive (animal.ClassOf). A policy that
+// is slower by as much as makes an application sensitive (vmmap.ClassOf). A policy that
 // acts only where it was told to would else stand still beside others that need no word.
 func approved(make func(machine.Machine, memsys.System, uint64) []sim.Spec) func(machine.Machine, memsys.System, uint64) []sim.Spec {
 	return func(m machine.Machine, y memsys.System, seed uint64) []sim.Spec {
@@ -28,7 +28,7 @@ func approved(make func(machine.Machine, memsys.System, uint64) []sim.Spec) func
 				continue
 			}
 			t.work = workOf(specs[i])
-			_, sensitive := animal.ClassOf(animal.Slowdowns{Remote: unit.Some(t.farther(far))})
+			_, sensitive := vmmap.ClassOf(vmmap.Slowdowns{Remote: unit.Some(t.farther(far))})
 			specs[i].Approved = sensitive.Or(false)
 		}
 		return specs

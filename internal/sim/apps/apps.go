@@ -3,20 +3,20 @@
 package apps
 
 import (
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
 	"homenode/internal/unit"
 )
 
 // Class is how an application behaves beside others in a cache (Xie and Loh's animals,
-// as Lakew uses them). What it means by measurement: animal.ClassOf.
-type Class = animal.Class
+// as Lakew uses them). What it means by measurement: vmmap.ClassOf.
+type Class = vmmap.Class
 
 // The classes.
 const (
-	Sheep  = animal.Sheep
-	Rabbit = animal.Rabbit
-	Devil  = animal.Devil
+	Sheep  = vmmap.Sheep
+	Rabbit = vmmap.Rabbit
+	Devil  = vmmap.Devil
 )
 
 // App is an application of any size.

@@ -5,7 +5,7 @@ package apps
 import (
 	"fmt"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
@@ -35,23 +35,23 @@ func Generate(seed uint64, n int) []App { return generate("g", n, seed, "app") }
 func generate(letter string, n int, seed uint64, keys ...string) []App {
 	var all []App
 	for i := range n {
-		r := exact.NewRandom(seed, append(keys, fmt.Sprint(i))...)
+		r := detmath.NewRandom(seed, append(keys, fmt.Sprint(i))...)
 		all = append(all, draw(&r, fmt.Sprintf("%s%d-%03d", letter, seed, i)).app())
 	}
 	return all
 }
 
 // between is even in its logarithm.
-func between(r *exact.Random, low, high float64) float64 {
-	return low * exact.Exp(r.Float()*exact.Log(high/low))
+func between(r *detmath.Random, low, high float64) float64 {
+	return low * detmath.Exp(r.Float()*detmath.Log(high/low))
 }
 
-func bytesBetween(r *exact.Random, low, high unit.Bytes) unit.Bytes {
+func bytesBetween(r *detmath.Random, low, high unit.Bytes) unit.Bytes {
 	b := unit.Bytes(between(r, float64(low), float64(high)))
 	return b / (4 * unit.KiB) * (4 * unit.KiB)
 }
 
-func draw(r *exact.Random, name string) row {
+func draw(r *detmath.Random, name string) row {
 	a := row{name: name, from: "drawn", kind: server, round: 20e3, cpi: 0.4 + 0.8*r.Float()}
 	switch kind := r.Below(10); {
 	case kind < 3:
@@ -73,14 +73,14 @@ func draw(r *exact.Random, name string) row {
 	return a
 }
 
-func quiet(r *exact.Random) []part {
+func quiet(r *detmath.Random) []part {
 	return []part{
 		{size: bytesBetween(r, 32*unit.KiB, 256*unit.KiB), apki: between(r, 2, 20), mlp: between(r, 1, 4), writes: r.Float() / 2},
 		{size: bytesBetween(r, unit.MiB, 64*unit.MiB), apki: between(r, 0.05, 1), mlp: between(r, 1, 4), writes: r.Float() / 2},
 	}
 }
 
-func reuses(r *exact.Random) []part {
+func reuses(r *detmath.Random) []part {
 	p := part{
 		size: bytesBetween(r, 512*unit.KiB, 3*unit.MiB), shared: r.Below(3) == 0, apki: between(r, 8, 50),
 		mlp: between(r, 1, 2.5), stream: r.Below(4) == 0, writes: r.Float() / 2,
@@ -92,7 +92,7 @@ func reuses(r *exact.Random) []part {
 	return []part{p, {size: 128 * unit.KiB, apki: between(r, 2, 20), mlp: between(r, 1, 4)}}
 }
 
-func floods(r *exact.Random) []part {
+func floods(r *detmath.Random) []part {
 	return []part{
 		{size: bytesBetween(r, 16*unit.MiB, 512*unit.MiB), apki: between(r, 8, 60), mlp: between(r, 1.5, 10), stream: r.Below(4) > 0, writes: r.Float() / 2},
 		{size: 128 * unit.KiB, apki: between(r, 2, 20), mlp: between(r, 1, 4)},

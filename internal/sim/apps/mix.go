@@ -8,7 +8,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
@@ -70,12 +70,12 @@ func (h host) share(cpus int) unit.Bytes {
 
 // deck gives applications in a drawn order; one comes again once all have come.
 type deck struct {
-	r    *exact.Random
+	r    *detmath.Random
 	all  []row
 	left []int
 }
 
-func newDeck(r *exact.Random, all []row) *deck { return &deck{r: r, all: all} }
+func newDeck(r *detmath.Random, all []row) *deck { return &deck{r: r, all: all} }
 
 func (d *deck) next() row {
 	if len(d.left) == 0 {
@@ -92,7 +92,7 @@ func (d *deck) next() row {
 
 // arriving gives specs their times, one after the other, in a drawn order; the first
 // comes at once.
-func arriving(r *exact.Random, specs []sim.Spec) []sim.Spec {
+func arriving(r *detmath.Random, specs []sim.Spec) []sim.Spec {
 	order := make([]int, len(specs))
 	for i := range order {
 		k := r.Below(i + 1)
@@ -139,7 +139,7 @@ func vmsOf(cpus int) []vmType {
 // VMMix are VMs of Lakew's types, each with one of its applications, and memory by cores
 // of which half is touched.
 func VMMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
-	r := exact.NewRandom(seed, "mix", "vms")
+	r := detmath.NewRandom(seed, "mix", "vms")
 	h, d := hostOf(m), newDeck(&r, lakew)
 	var specs []sim.Spec
 	for i, t := range vmsOf(h.cpus) {
@@ -157,7 +157,7 @@ const problem = 48 * unit.MiB
 // ParallelMix is two or three of NAS's programs, ep left out; each has an equal part of
 // the CPUs, a thread a CPU.
 func ParallelMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
-	r := exact.NewRandom(seed, "mix", "parallel")
+	r := detmath.NewRandom(seed, "mix", "parallel")
 	h, d := hostOf(m), newDeck(&r, nas[:len(nas)-1])
 	n := 2 + r.Below(2)
 	var specs []sim.Spec
@@ -171,7 +171,7 @@ func ParallelMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 
 // SingleMix is a program of SPEC's on each CPU, all ten as often, give or take one.
 func SingleMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
-	r := exact.NewRandom(seed, "mix", "multiprogrammed")
+	r := detmath.NewRandom(seed, "mix", "multiprogrammed")
 	h, d := hostOf(m), newDeck(&r, spec2006)
 	var specs []sim.Spec
 	for i := range h.cpus {
@@ -182,7 +182,7 @@ func SingleMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
 }
 
 // together lets all come within one gap: a batch of programs is started at once.
-func together(r *exact.Random, specs []sim.Spec) []sim.Spec {
+func together(r *detmath.Random, specs []sim.Spec) []sim.Spec {
 	for i := range specs {
 		specs[i].Arrive = time.Duration(r.Float() * float64(gap)).Truncate(time.Millisecond)
 	}
@@ -192,7 +192,7 @@ func together(r *exact.Random, specs []sim.Spec) []sim.Spec {
 // InsensitiveMix is programs that compute: on half of the CPUs single-threaded ones, on a
 // quarter each ep and mpegaudio.
 func InsensitiveMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
-	r := exact.NewRandom(seed, "mix", "insensitive")
+	r := detmath.NewRandom(seed, "mix", "insensitive")
 	h, d := hostOf(m), newDeck(&r, spec2006[len(spec2006)-4:])
 	quarter := max(1, h.cpus/4)
 	var specs []sim.Spec
@@ -214,7 +214,7 @@ func InsensitiveMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec 
 // 8/9 of these are theirs. None of them is Generate's: policies' inference of classes is
 // fitted and judged on those, and would know its own.
 func DrawnMix(m machine.Machine, _ memsys.System, seed uint64) []sim.Spec {
-	r := exact.NewRandom(seed, "mix", "mixed-classes")
+	r := detmath.NewRandom(seed, "mix", "mixed-classes")
 	h := hostOf(m)
 	left := int(filled * float64(h.cpus))
 	apps := generate("m", left, seed, "mix", "mixed-classes", "app")

@@ -8,7 +8,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
@@ -28,7 +28,7 @@ const (
 // there are CPUs in all. Their requests come at a rate that takes 0.6 of the CPU time
 // of their threads, at what an operation costs then with all memory local.
 func ServiceMix(m machine.Machine, y memsys.System, seed uint64) []sim.Spec {
-	r := exact.NewRandom(seed, "mix", "services")
+	r := detmath.NewRandom(seed, "mix", "services")
 	h, d := hostOf(m), newDeck(&r, services)
 	node := float64(h.cpus) / float64(m.NodesWithCPUs().Len())
 	var specs []sim.Spec

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
@@ -15,27 +15,27 @@ import (
 // Finding is what an application is on a machine, and by what. Slowdowns measured of a
 // real program make one as well (Judge).
 type Finding struct {
-	App       string           `json:"app"`
-	Machine   string           `json:"machine"`
-	How       unit.Source      `json:"how"`
-	From      string           `json:"from,omitempty"` // who measured it, and how
-	Threads   int              `json:"threads"`
-	Distance  unit.Opt[int]    `json:"distance"` // of the memory that Remote is of
-	Slowdowns animal.Slowdowns `json:"slowdowns"`
-	Class     Class            `json:"class"`
-	Sensitive unit.Opt[bool]   `json:"sensitive"`
+	App       string          `json:"app"`
+	Machine   string          `json:"machine"`
+	How       unit.Source     `json:"how"`
+	From      string          `json:"from,omitempty"` // who measured it, and how
+	Threads   int             `json:"threads"`
+	Distance  unit.Opt[int]   `json:"distance"` // of the memory that Remote is of
+	Slowdowns vmmap.Slowdowns `json:"slowdowns"`
+	Class     Class           `json:"class"`
+	Sensitive unit.Opt[bool]  `json:"sensitive"`
 }
 
 // Judge fills in what follows from the slowdowns.
 func (f Finding) Judge() Finding {
-	f.Class, f.Sensitive = animal.ClassOf(f.Slowdowns)
+	f.Class, f.Sensitive = vmmap.ClassOf(f.Slowdowns)
 	return f
 }
 
-// nominal is the SLIT distance at which remote memory is tried (animal.Slowdowns).
+// nominal is the SLIT distance at which remote memory is tried (vmmap.Slowdowns).
 const nominal = 20
 
-// Truth tries an application in a machine's memory system, as animal.Slowdowns says:
+// Truth tries an application in a machine's memory system, as vmmap.Slowdowns says:
 //
 //  1. It has a thread on half of the cores of one last-level cache, its memory is local.
 //     Cores have one busy CPU at most: what siblings take from each other is not what
@@ -95,7 +95,7 @@ func benchOf(y *memsys.System) int {
 // References' own work for each access: as little as a loop has.
 const referenceCycles = 10
 
-// references are the devil and the rabbit of animal.Slowdowns.
+// references are the devil and the rabbit of vmmap.Slowdowns.
 func (t *trial) references() (devil, rabbit *memsys.Work) {
 	llc := t.y.Domains[t.at].LLC
 	devil = &memsys.Work{Cycles: referenceCycles, Instructions: referenceCycles, Regions: []memsys.Region{

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
@@ -109,7 +109,7 @@ func TestGenerateIsSeeded(t *testing.T) {
 // Measured slowdowns of a real program are a finding by the same definition, and go
 // through JSON.
 func TestMeasured(t *testing.T) {
-	f := Finding{App: "real", Machine: "somewhere", How: unit.HowMeasured, From: "three runs", Slowdowns: animal.Slowdowns{
+	f := Finding{App: "real", Machine: "somewhere", How: unit.HowMeasured, From: "three runs", Slowdowns: vmmap.Slowdowns{
 		Hurt: unit.Some(0.3), Harm: unit.Some(0.1), Remote: unit.Some(0.05),
 	}}.Judge()
 	if f.Class != Rabbit || f.Sensitive != unit.Some(false) {

@@ -8,16 +8,16 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/harness"
 	"homenode/internal/sim/memsys"
+	"homenode/internal/sim/runner"
 )
 
 // Schema is the version of a result's wire form. Readers refuse a newer one.
 const Schema = 1
 
 // How figures of a result are known.
-const How = experiment.How
+const How = harness.How
 
 // Machine is one of a plan.
 type Machine struct {
@@ -55,10 +55,10 @@ type Plan struct {
 	Abouts  map[string]string
 	// Options changes what a policy is given, which is the defaults of all (see
 	// DefaultOptions); nil: nothing is changed. It is called from several workers.
-	Options func(policy string, m *Machine, o *arm.Options)
+	Options func(policy string, m *Machine, o *runner.Options)
 	// Actuate changes how policies act, which is actuate's defaults; nil: nothing is changed.
 	Actuate func(policy string, c *actuate.Config)
-	// Configure changes a world at its start, after arm.Prepare; nil: nothing is changed.
+	// Configure changes a world at its start, after runner.Prepare; nil: nothing is changed.
 	Configure func(policy string, c *sim.Config)
 	// World makes one; nil: of single threads (threads.NewWorld).
 	World func(c sim.Config) (World, error)

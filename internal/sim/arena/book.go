@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/experiment"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
+	"homenode/internal/sim/threadworld"
 	"homenode/internal/window"
 )
 
@@ -29,12 +29,12 @@ type book struct {
 	seen    time.Duration // of the last look
 	apps    map[string]*sums
 	threads map[int]*threadSums
-	all     experiment.Tally
+	all     harness.Tally
 }
 
 // sums are of one workload.
 type sums struct {
-	experiment.Tally
+	harness.Tally
 	spec            *sim.Spec
 	service         string
 	requests, waits float64 // uncore
@@ -50,7 +50,9 @@ type threadSums struct {
 }
 
 // tellsThreads is a world of single threads.
-type tellsThreads interface{ Threads() []threads.ThreadTruth }
+type tellsThreads interface {
+	Threads() []threadworld.ThreadTruth
+}
 
 func newBook(specs []sim.Spec, warmup time.Duration) *book {
 	b := &book{warmup: warmup, apps: map[string]*sums{}, threads: map[int]*threadSums{}}
@@ -99,7 +101,7 @@ func (s *sums) mean(t sim.Truth) {
 }
 
 // lookAtThreads is numbers 2 and 4.
-func (b *book) lookAtThreads(all []threads.ThreadTruth, now time.Duration, counts bool) {
+func (b *book) lookAtThreads(all []threadworld.ThreadTruth, now time.Duration, counts bool) {
 	for _, t := range b.threads {
 		t.here = false
 	}
@@ -137,7 +139,7 @@ func (b *book) window(w window.Window) {
 }
 
 // close makes a cell of it.
-func (b *book) close(j job, counts arm.Counts) Cell {
+func (b *book) close(j job, counts runner.Counts) Cell {
 	c := Cell{
 		Machine: j.machine.Name, Mix: j.mix.Name, Policy: j.policy, Seed: j.seed, Apps: []App{},
 		Moves: counts.Pins + counts.Binds + counts.Asides + counts.Unbinds,
@@ -157,9 +159,9 @@ func (b *book) close(j job, counts arm.Counts) Cell {
 
 func (s *sums) app(id string, fair map[string]float64) App {
 	a := App{
-		ID: id, Service: s.service, Threads: max(1, s.spec.Threads), Rated: s.spec.Demand.Rate > 0, Ops: experiment.Over(s.Ops, s.Seconds), CPUPerOp: s.CPUPerOp(),
-		LocalRatio: s.LocalRatio(), IPC: s.IPC(), MPI: experiment.Over(s.Local+s.Remote, s.Instructions),
-		Penalty: experiment.Over(s.waits, s.requests), P99S: experiment.Over(s.P99, s.Rated), Fairness: 1,
+		ID: id, Service: s.service, Threads: max(1, s.spec.Threads), Rated: s.spec.Demand.Rate > 0, Ops: harness.Over(s.Ops, s.Seconds), CPUPerOp: s.CPUPerOp(),
+		LocalRatio: s.LocalRatio(), IPC: s.IPC(), MPI: harness.Over(s.Local+s.Remote, s.Instructions),
+		Penalty: harness.Over(s.waits, s.requests), P99S: harness.Over(s.P99, s.Rated), Fairness: 1,
 	}
 	if s.Rated == 0 {
 		a.P99S = percentile99(s.each)
@@ -186,7 +188,7 @@ func (b *book) fairness() map[string]float64 {
 	fair := map[string]float64{}
 	for id, m := range most {
 		if m > 0 {
-			fair[id] = experiment.Share(least[id], m)
+			fair[id] = harness.Share(least[id], m)
 		}
 	}
 	return fair

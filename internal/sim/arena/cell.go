@@ -9,9 +9,9 @@ import (
 
 	"homenode/internal/actuate"
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/harness"
 	"homenode/internal/sim/linux"
+	"homenode/internal/sim/runner"
 	"homenode/internal/window"
 )
 
@@ -33,8 +33,8 @@ func (p *Plan) cell(ctx context.Context, j job, tell func(float64)) (Cell, error
 	}
 	name, _ := Kind(j.policy)
 	specs := j.mix.Specs(j.machine, j.seed)
-	c := sim.Config{Machine: j.machine.Host, System: j.machine.System, Linux: linux.DefaultSettings(), Specs: specs, Seed: j.seed, Start: experiment.Start, Step: j.mix.Step}
-	arm.Prepare(name, &c)
+	c := sim.Config{Machine: j.machine.Host, System: j.machine.System, Linux: linux.DefaultSettings(), Specs: specs, Seed: j.seed, Start: harness.Start, Step: j.mix.Step}
+	runner.Prepare(name, &c)
 	if p.Configure != nil {
 		p.Configure(j.policy, &c)
 	}
@@ -47,17 +47,17 @@ func (p *Plan) cell(ctx context.Context, j job, tell func(float64)) (Cell, error
 		p.Options(j.policy, j.machine, &o)
 	}
 	o.Stop = func() bool { return ctx.Err() != nil }
-	policy, err := arm.New(name, o)
+	policy, err := runner.New(name, o)
 	if err != nil {
 		return fail(err)
 	}
 	w := &watched{World: world, ctx: ctx, every: j.mix.Period, lasts: j.mix.Lasts, tell: tell, book: newBook(specs, j.mix.Warmup)}
-	acts := arm.Actuate(name, actuate.DefaultConfig())
+	acts := runner.Actuate(name, actuate.DefaultConfig())
 	if p.Actuate != nil {
 		p.Actuate(j.policy, &acts)
 	}
 	period, _ := p.period(j.policy, j.mix)
-	loop := &arm.Loop{World: w, Machine: j.machine.Host, Policy: policy, Actuate: acts, Period: period}
+	loop := &runner.Loop{World: w, Machine: j.machine.Host, Policy: policy, Actuate: acts, Period: period}
 	for w.now+period <= j.mix.Lasts { // 2
 		loop.Round()
 		if ctx.Err() != nil {

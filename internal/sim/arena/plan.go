@@ -9,19 +9,19 @@ import (
 	"strings"
 	"time"
 
-	"homenode/internal/policy/animal"
 	"homenode/internal/policy/brm"
 	"homenode/internal/policy/mao"
 	"homenode/internal/policy/numad"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/runner"
+	"homenode/internal/sim/threadworld"
 )
 
-// World is what a cell runs in: *threads.World, *sim.World, or a toy. One that also has
-// the method Threads, as threads.World has, tells of single threads.
+// World is what a cell runs in: *threadworld.World, *sim.World, or a toy. One that also has
+// the method Threads, as threadworld.World has, tells of single threads.
 type World interface {
-	arm.World
+	runner.World
 	Truth() []sim.Truth
 }
 
@@ -30,11 +30,11 @@ type World interface {
 // there is to find and cost CPU time, which is not simulated. 0: it never acts.
 func PeriodOf(policy string) time.Duration {
 	switch name, _ := Kind(policy); name {
-	case arm.BRM:
+	case runner.BRM:
 		return 50 * time.Millisecond
-	case arm.None, arm.NUMABalancing, arm.Interleave:
+	case runner.None, runner.NUMABalancing, runner.Interleave:
 		return 0
-	case arm.Hand, arm.SMIPC, arm.SMMPI:
+	case runner.Hand, runner.SMIPC, runner.SMMPI:
 		return time.Second
 	}
 	return 5 * time.Second // numad -i 5, MAO
@@ -48,9 +48,9 @@ func Kind(policy string) (name, suffix string) {
 }
 
 // DefaultOptions are the defaults of all policies.
-func DefaultOptions(m *Machine, specs []sim.Spec) arm.Options {
-	return arm.Options{
-		MAO: mao.DefaultConfig(), Numad: numad.DefaultConfig(), BRM: brm.DefaultConfig(), Animal: animal.DefaultConfig(),
+func DefaultOptions(m *Machine, specs []sim.Spec) runner.Options {
+	return runner.Options{
+		MAO: mao.DefaultConfig(), Numad: numad.DefaultConfig(), BRM: brm.DefaultConfig(), Animal: vmmap.DefaultConfig(),
 		System: m.System, Specs: specs,
 	}
 }
@@ -72,7 +72,7 @@ func (p *Plan) world(c sim.Config) (World, error) {
 	if p.World != nil {
 		return p.World(c)
 	}
-	return threads.NewWorld(c)
+	return threadworld.NewWorld(c)
 }
 
 func (p *Plan) about(policy string) string {
@@ -80,7 +80,7 @@ func (p *Plan) about(policy string) string {
 		return about
 	}
 	name, _ := Kind(policy)
-	for _, k := range arm.Policies() {
+	for _, k := range runner.Policies() {
 		if k.Name == name {
 			return k.About
 		}
@@ -99,7 +99,7 @@ func (p *Plan) check() error {
 		say("policies are compared with %q, which is none of them", p.Against)
 	}
 	for i, policy := range p.Policies {
-		if name, _ := Kind(policy); !arm.Known(name) {
+		if name, _ := Kind(policy); !runner.Known(name) {
 			say("there is no policy %q", name)
 		}
 		if slices.Contains(p.Policies[:i], policy) {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/runner"
+	"homenode/internal/sim/threadworld"
 )
 
 func run(t *testing.T, p Plan, workers int) Result {
@@ -43,7 +43,7 @@ func TestDecisionRun(t *testing.T) {
 		t.Fatalf("%d cells", len(r.Cells))
 	}
 	c := r.Cells[2] // seed 3 of the first policy
-	if c.name() != (&Cell{Machine: "one", Mix: "loops", Policy: arm.None, Seed: 3}).name() || len(c.Apps) != 2 {
+	if c.name() != (&Cell{Machine: "one", Mix: "loops", Policy: runner.None, Seed: 3}).name() || len(c.Apps) != 2 {
 		t.Fatalf("%+v", c)
 	}
 	a, b := c.Apps[0], c.Apps[1]
@@ -75,7 +75,7 @@ func TestRunIsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 // In the world of amounts a real policy runs too.
 func TestRunInTheWorldOfAmounts(t *testing.T) {
 	p := toyPlan()
-	p.Machines, p.Mixes, p.Seeds, p.Policies = p.Machines[:1], p.Mixes[:1], []uint64{1}, []string{arm.None, arm.Hand}
+	p.Machines, p.Mixes, p.Seeds, p.Policies = p.Machines[:1], p.Mixes[:1], []uint64{1}, []string{runner.None, runner.Hand}
 	p.Mixes[0].Specs = func(*Machine, uint64) []sim.Spec {
 		return []sim.Spec{{
 			Name: "a", Threads: 8, Memory: sim.MemorySpec{Private: 8 << 30},
@@ -149,7 +149,7 @@ func TestDecisionBadPlans(t *testing.T) {
 		{func(p *Plan) { p.Seeds = nil }, "0 seeds"},
 		{func(p *Plan) { p.Against = "hand" }, `compared with "hand"`},
 		{func(p *Plan) { p.Policies = append(p.Policies, "luck") }, `no policy "luck"`},
-		{func(p *Plan) { p.Policies = append(p.Policies, arm.None) }, "twice"},
+		{func(p *Plan) { p.Policies = append(p.Policies, runner.None) }, "twice"},
 		{func(p *Plan) { p.Mixes[0].Specs = nil }, "no workloads"},
 		{func(p *Plan) { p.Mixes[0].Period = 0 }, "want a period"},
 	} {
@@ -166,7 +166,7 @@ func TestDecisionPercentileOfStarvedThreads(t *testing.T) {
 	b := newBook([]sim.Spec{{Name: "a", Threads: 1}}, 0)
 	ops := []float64{10, 10, 10, 14}
 	for i, o := range ops {
-		b.lookAtThreads([]threads.ThreadTruth{{Workload: "/a", ID: 1, Ops: o}}, time.Duration(i+1)*time.Second, true)
+		b.lookAtThreads([]threadworld.ThreadTruth{{Workload: "/a", ID: 1, Ops: o}}, time.Duration(i+1)*time.Second, true)
 		b.seen = time.Duration(i+1) * time.Second
 	}
 	if each := b.apps["/a"].each; len(each) != 2 || each[0] != 0.1 || each[1] != 0.75 {

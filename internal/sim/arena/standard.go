@@ -10,8 +10,8 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/sim"
 	"homenode/internal/sim/apps"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 )
 
 // Standard is the full arena: machines × mixes × all policies. Its statistics
@@ -19,14 +19,14 @@ import (
 // rate of moves and the search by hand after a first one in an unfinished world, the mixes
 // of the torus after another: docs/decisions/0022-arena.md says which, when and why.
 func Standard() Plan {
-	memo := &arm.Memo{}
+	memo := &runner.Memo{}
 	p := Plan{
 		Name: "all", About: "All policies on machines of two to 36 nodes, under mixes of the papers' programs and of others.",
-		Against: arm.None, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Policies: policies(),
-		Periods: map[string]time.Duration{arm.BRM: standardStep},
+		Against: runner.None, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Policies: policies(),
+		Periods: map[string]time.Duration{runner.BRM: standardStep},
 		// Placement by hand happens once, when all workloads are there; of many workloads or nodes for
 		// all seeds at once, as a search takes up to minutes there.
-		Options: func(_ string, m *Machine, o *arm.Options) {
+		Options: func(_ string, m *Machine, o *runner.Options) {
 			if o.Patient = true; len(m.Host.Nodes) > manyNodes || len(o.Specs) > manySpecs {
 				o.Memo = memo
 			}
@@ -103,7 +103,7 @@ const (
 
 // policies are all that arm has, in its order.
 func policies() (all []string) {
-	for _, k := range arm.Policies() {
+	for _, k := range runner.Policies() {
 		all = append(all, k.Name)
 	}
 	return all

@@ -7,9 +7,9 @@ import (
 	"math"
 	"slices"
 
-	"homenode/internal/sim/exact"
-	"homenode/internal/sim/experiment"
-	"homenode/internal/trial"
+	"homenode/internal/experiment"
+	"homenode/internal/sim/detmath"
+	"homenode/internal/sim/harness"
 	"homenode/internal/unit"
 )
 
@@ -18,9 +18,9 @@ type Estimate struct {
 	N        int // seeds that have it; 0: there is none, and the rest means nothing
 	Median   float64
 	Min, Max float64
-	// CI is of the median, and unknown where there are too few seeds for trial.Nominal:
+	// CI is of the median, and unknown where there are too few seeds for experiment.Nominal:
 	// six are the fewest.
-	CI trial.Interval
+	CI experiment.Interval
 }
 
 // FewestSeeds is how many it takes for an interval: see trial.medianInterval.
@@ -28,12 +28,12 @@ const FewestSeeds = 6
 
 // EstimateOf leaves out what is not a number.
 func EstimateOf(values []float64) Estimate {
-	s, ok := trial.Summarise(values)
+	s, ok := experiment.Summarise(values)
 	if !ok {
 		return Estimate{}
 	}
 	e := Estimate{N: s.N, Median: s.Median, Min: s.Min, Max: s.Max}
-	if s.CI.Coverage >= trial.Nominal {
+	if s.CI.Coverage >= experiment.Nominal {
 		e.CI = s.CI
 	}
 	return e
@@ -168,14 +168,14 @@ func ratioOf(ours, theirs *Cell, of func(a, b App) (float64, bool)) float64 {
 		case !(v > 0):
 			return 0 // one starved: the geometric mean is 0
 		default:
-			sum += exact.Log(v)
+			sum += detmath.Log(v)
 			n++
 		}
 	}
 	if n == 0 {
 		return math.NaN()
 	}
-	return exact.Exp(sum / n)
+	return detmath.Exp(sum / n)
 }
 
 func (c *Cell) app(id string) (App, bool) {
@@ -214,7 +214,7 @@ func variation(cells []*Cell) unit.Opt[float64] {
 				b, _ := c.app(a.ID)
 				values[i] = b.pace()
 			}
-			if s, ok := trial.Summarise(values); ok {
+			if s, ok := experiment.Summarise(values); ok {
 				if cv, ok := s.Variation(); ok {
 					sum += cv
 					n++
@@ -243,7 +243,7 @@ func sameLoads(cells []*Cell) (groups [][]*Cell) {
 // themselves.
 func (a App) pace() float64 {
 	if a.Rated {
-		return experiment.Over(1, a.CPUPerOp)
+		return harness.Over(1, a.CPUPerOp)
 	}
 	return a.Ops
 }
@@ -409,14 +409,14 @@ func together(ours, theirs []*Cell, of func(a, b App) (float64, bool)) float64 {
 		case v == 0:
 			return 0
 		default:
-			sum += exact.Log(v)
+			sum += detmath.Log(v)
 			n++
 		}
 	}
 	if n == 0 {
 		return math.NaN()
 	}
-	return exact.Exp(sum / n)
+	return detmath.Exp(sum / n)
 }
 
 // Mean is over cells; NaN of none.
@@ -474,5 +474,5 @@ func (r Result) SeedsText() string {
 	if len(r.Seeds) >= FewestSeeds {
 		return ""
 	}
-	return fmt.Sprintf("confidence intervals are unknown: %d seeds are too few for %g %%, %d are the fewest", len(r.Seeds), trial.Nominal*100, FewestSeeds)
+	return fmt.Sprintf("confidence intervals are unknown: %d seeds are too few for %g %%, %d are the fewest", len(r.Seeds), experiment.Nominal*100, FewestSeeds)
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"homenode/internal/sim/arm"
-	"homenode/internal/trial"
+	"homenode/internal/experiment"
+	"homenode/internal/sim/runner"
 )
 
 const skylake = "dual-skylake"
@@ -113,7 +113,7 @@ func TestDecisionFewSeeds(t *testing.T) {
 // creep: c overlaps b, but not a, which opened the rank.
 func TestDecisionRankTies(t *testing.T) {
 	place := func(name string, low, mid, high float64) Place {
-		return Place{Policy: name, Speed: Estimate{N: 6, Median: mid, CI: trial.Interval{Low: low, High: high, Coverage: 0.97}}}
+		return Place{Policy: name, Speed: Estimate{N: 6, Median: mid, CI: experiment.Interval{Low: low, High: high, Coverage: 0.97}}}
 	}
 	for _, c := range []struct {
 		places []Place
@@ -142,7 +142,7 @@ func TestDecisionSide(t *testing.T) {
 		low, high float64
 		want      int
 	}{{1.01, 1.1, 1}, {1.001, 1.002, 0}, {0.9, 0.99, -1}, {0.9, 1.1, 0}, {0.996, 0.999, 0}} {
-		l := Line{Speed: Estimate{CI: trial.Interval{Low: c.low, High: c.high, Coverage: 0.96}}}
+		l := Line{Speed: Estimate{CI: experiment.Interval{Low: c.low, High: c.high, Coverage: 0.96}}}
 		if side, ok := l.Side(); side != c.want || !ok {
 			t.Errorf("%v to %v: %d, want %d", c.low, c.high, side, c.want)
 		}
@@ -151,7 +151,7 @@ func TestDecisionSide(t *testing.T) {
 
 func TestSummaryOfTheToy(t *testing.T) {
 	s := Summarise(run(t, toyPlan(), 2))
-	p, ok := s.Overall.Place(arm.Interleave)
+	p, ok := s.Overall.Place(runner.Interleave)
 	if !ok || math.Abs(p.Speed.Median-0.5) > 1e-9 || p.Worst.Slowest == "" || math.Abs(p.Worst.SlowestSpeed-0.5) > 1e-9 || len(s.Rankings) != 2 || len(s.Lines) != 4*4 {
 		t.Errorf("%+v", p)
 	}

@@ -8,9 +8,9 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/runner"
+	"homenode/internal/sim/threadworld"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -63,11 +63,11 @@ func (w *toy) Truth() (all []sim.Truth) {
 // the CPU time of the others.
 type toyThreads struct{ *toy }
 
-func (w toyThreads) Threads() (all []threads.ThreadTruth) {
+func (w toyThreads) Threads() (all []threadworld.ThreadTruth) {
 	id := 100
 	for _, s := range w.c.Specs {
 		for i := range s.Threads {
-			t := threads.ThreadTruth{Workload: "/" + s.Name, ID: id, CPUSeconds: w.now.Seconds(), Ops: w.pace() * w.now.Seconds() / float64(s.Threads)}
+			t := threadworld.ThreadTruth{Workload: "/" + s.Name, ID: id, CPUSeconds: w.now.Seconds(), Ops: w.pace() * w.now.Seconds() / float64(s.Threads)}
 			if i == s.Threads-1 {
 				t.CPUSeconds /= 2
 			}
@@ -96,8 +96,8 @@ func toyMix(name string) Mix {
 func toyPlan() Plan {
 	return Plan{
 		Name: "toy", About: "a test", Machines: []Machine{toyMachine("one"), toyMachine("two")}, Mixes: []Mix{toyMix("loops"), toyMix("more")},
-		Policies: []string{arm.None, arm.Interleave, arm.MAOB, "mao-b:other"}, Against: arm.None, Seeds: []uint64{1, 2, 3},
-		Periods: map[string]time.Duration{arm.MAOB: 3 * time.Second},
+		Policies: []string{runner.None, runner.Interleave, runner.MAOB, "mao-b:other"}, Against: runner.None, Seeds: []uint64{1, 2, 3},
+		Periods: map[string]time.Duration{runner.MAOB: 3 * time.Second},
 		World: func(c sim.Config) (World, error) {
 			for _, s := range c.Specs {
 				if s.Threads < 1 {

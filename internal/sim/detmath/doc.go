@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exact is the mathematics of the simulator beyond + − × ÷ and the square root
+// Package detmath is the mathematics of the simulator beyond + − × ÷ and the square root
 // that must give the same bits on every machine of an architecture.
 //
 //	same seed ─▶ same random numbers ─▶ same bytes
@@ -15,4 +15,4 @@
 // docs/decisions/0018-simulated-world.md.
 //
 // It is NOT for: speed, or arguments that the simulator does not have.
-package exact
+package detmath

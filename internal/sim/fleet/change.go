@@ -5,7 +5,7 @@ package fleet
 import (
 	"slices"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 const (
@@ -105,7 +105,7 @@ func (c *compared) change(seed uint64, services int) *Change {
 		return change
 	}
 	var all [3][]float64
-	r := exact.NewRandom(seed, "fleet", "bootstrap")
+	r := detmath.NewRandom(seed, "fleet", "bootstrap")
 	for range resamples {
 		c.draw(&s, &r)
 		cpu, latency, local := s.change()
@@ -120,7 +120,7 @@ func (c *compared) change(seed uint64, services int) *Change {
 }
 
 // draw is as many servers as there are, of those there are, some more than once.
-func (c *compared) draw(s *sampled, r *exact.Random) {
+func (c *compared) draw(s *sampled, r *detmath.Random) {
 	clear(s.on)
 	clear(s.off)
 	for range c.on {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // twoServices is a server on which one service takes 1 s an operation, by so much
@@ -39,7 +39,7 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 	for _, paired := range []bool{true, false} {
 		held, fleets := 0, 200
 		for seed := range fleets {
-			r := exact.NewRandom(uint64(seed), "test")
+			r := detmath.NewRandom(uint64(seed), "test")
 			c := compared{paired: paired}
 			for range 40 {
 				load := 1 + float64(0.1*r.Normal())

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
 	"homenode/internal/policy/mao"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
 )
@@ -139,7 +139,7 @@ func (c Config) withMAO() []bool {
 	}
 	all := make([]hashed, c.Size.Servers)
 	for i := range all {
-		r := exact.NewRandom(c.Seed, "fleet", "share", strconv.Itoa(i))
+		r := detmath.NewRandom(c.Seed, "fleet", "share", strconv.Itoa(i))
 		all[i] = hashed{i, r.Uint64()}
 	}
 	slices.SortFunc(all, func(a, b hashed) int {
@@ -160,6 +160,6 @@ func (c Config) withMAO() []bool {
 
 // serverSeed is the seed of a server's world: the same with MAO and without.
 func (c Config) serverSeed(server int) uint64 {
-	r := exact.NewRandom(c.Seed, "fleet", "server", strconv.Itoa(server))
+	r := detmath.NewRandom(c.Seed, "fleet", "server", strconv.Itoa(server))
 	return r.Uint64()
 }

@@ -9,7 +9,7 @@ import (
 	"math"
 
 	"homenode/internal/schema"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // NoiseSchema is the version of noise.json.
@@ -127,7 +127,7 @@ func (n Noise) deviations() []deviation {
 }
 
 // put puts noise on a value; it stays within [0, most].
-func put(v *float64, deviation, most float64, r *exact.Random) {
+func put(v *float64, deviation, most float64, r *detmath.Random) {
 	z := r.Normal() // drawn in any case: figures that are unknown shift no others
 	if v != nil {
 		*v = math.Min(math.Max(float64(*v*(1+float64(deviation*z))), 0), most)
@@ -135,7 +135,7 @@ func put(v *float64, deviation, most float64, r *exact.Random) {
 }
 
 // putGain puts it on the quotient.
-func putGain(v *float64, deviation float64, r *exact.Random) {
+func putGain(v *float64, deviation float64, r *detmath.Random) {
 	z := r.Normal()
 	if v != nil {
 		*v -= float64((1 - *v) * math.Max(float64(deviation*z), -1))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
@@ -122,7 +122,7 @@ func (p *Plan) Specs(server int) []sim.Spec {
 // than its sisters, as no two replicas are alike.
 func (p *Plan) spec(y Stay) sim.Spec {
 	service := &p.Services[y.Service]
-	r := exact.NewRandom(p.Seed, "fleet", "replica", service.Name, strconv.Itoa(int(y.Replica)))
+	r := detmath.NewRandom(p.Seed, "fleet", "replica", service.Name, strconv.Itoa(int(y.Replica)))
 	s := service.Spec
 	s.Name = fmt.Sprintf("%s-%d-%d", service.Name, y.Replica, y.Life)
 	s.Demand.Rate = float64(s.Demand.Rate * span{0.85, 1.15}.between(&r))

@@ -5,7 +5,7 @@ package fleet
 import (
 	"math"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // RowSchema is the version of Row's columns.
@@ -68,7 +68,7 @@ type Row struct {
 }
 
 // disturb puts noise on what a server would measure.
-func (r *Row) disturb(n Noise, random exact.Random) {
+func (r *Row) disturb(n Noise, random detmath.Random) {
 	_, err := n.Measured()
 	r.NoiseMeasured = err == nil
 	for _, f := range []struct {

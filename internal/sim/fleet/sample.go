@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
-	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/detmath"
+	"homenode/internal/sim/harness"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -54,7 +54,7 @@ type subject struct {
 // comparison is the same windows on both sides.
 type comparison struct {
 	windows       int
-	with, without experiment.Tally
+	with, without harness.Tally
 	// CPU of the server's other workloads on the side with MAO, and what of it is
 	// bound ones'.
 	others, othersBound float64
@@ -235,13 +235,13 @@ func (j *job) row(s *subject) Row {
 	} else {
 		s.first.into(&r)
 	}
-	r.disturb(c.Noise, exact.NewRandom(c.Seed, "fleet", "noise", s.id))
+	r.disturb(c.Noise, detmath.NewRandom(c.Seed, "fleet", "noise", s.id))
 	return r
 }
 
 // hash hides names: rows must not be told apart by what they are called.
 func hash(seed uint64, kind, name string) string {
-	r := exact.NewRandom(seed, "fleet", "hash", kind, name)
+	r := detmath.NewRandom(seed, "fleet", "hash", kind, name)
 	return fmt.Sprintf("%016x", r.Uint64())
 }
 

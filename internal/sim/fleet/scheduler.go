@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
@@ -36,7 +36,7 @@ type replica struct {
 	server          int32 // -1: none
 	leaves          int32 // minute in which its life there is over
 	from, hours     int32 // minute of the day in which an elastic one comes, for how many minutes; hours 0: always there
-	random          exact.Random
+	random          detmath.Random
 }
 
 type server struct {
@@ -65,7 +65,7 @@ func newScheduler(p *Plan) *scheduler {
 
 func newReplica(p *Plan, service, number int32) replica {
 	v := &p.Services[service]
-	r := replica{service: service, number: number, server: -1, random: exact.NewRandom(p.Seed, "fleet", "stay", v.Name, strconv.Itoa(int(number)))}
+	r := replica{service: service, number: number, server: -1, random: detmath.NewRandom(p.Seed, "fleet", "stay", v.Name, strconv.Itoa(int(number)))}
 	if r.random.Float() < v.Elastic {
 		peak := int32(v.Spec.Demand.Peak / time.Minute)
 		jitter := int32(r.random.Below(60))

@@ -9,14 +9,14 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 	"homenode/internal/window"
 )
 
 // world is what a server needs of a sim.World.
 type world interface {
-	arm.World
+	runner.World
 	Truth() []sim.Truth
 }
 
@@ -33,7 +33,7 @@ func simWorld(c sim.Config) (world, error) {
 // side is a server's run with MAO or without.
 type side struct {
 	world world
-	loop  *arm.Loop
+	loop  *runner.Loop
 	// Windows × workloads: all, and those that are not bound.
 	all, unbound float64
 }
@@ -42,20 +42,20 @@ type side struct {
 func (j *job) newSide(on bool) (*side, error) {
 	c := j.config
 	w, err := c.newWorld(sim.Config{
-		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: c.serverSeed(j.server), Start: experiment.Start, Step: c.step(),
+		Machine: c.Machine, System: c.System, Linux: c.Linux, Specs: j.specs, Seed: c.serverSeed(j.server), Start: harness.Start, Step: c.step(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("server %d: %w", j.server, err)
 	}
-	name := arm.None
+	name := runner.None
 	if on {
-		name = arm.MAO
+		name = runner.MAO
 	}
-	policy, err := arm.New(name, arm.Options{MAO: c.MAO})
+	policy, err := runner.New(name, runner.Options{MAO: c.MAO})
 	if err != nil {
 		return nil, err
 	}
-	return &side{world: w, loop: &arm.Loop{World: w, Machine: c.Machine, Policy: policy, Actuate: c.Actuate, Period: c.Period}}, nil
+	return &side{world: w, loop: &runner.Loop{World: w, Machine: c.Machine, Policy: policy, Actuate: c.Actuate, Period: c.Period}}, nil
 }
 
 // count is how many of a window's workloads are bound.
@@ -91,13 +91,13 @@ type outcome struct {
 type part struct {
 	ran          bool
 	services     []serviceTally
-	counts       arm.Counts
+	counts       runner.Counts
 	all, unbound float64
 }
 
 type serviceTally struct {
 	service int32
-	experiment.Tally
+	harness.Tally
 }
 
 // run simulates the server.
@@ -154,7 +154,7 @@ func (s *side) pass(i int) {
 // warm forgets at the end of the warm-up what was done before.
 func (j *job) warm(window int, s *side) {
 	if window == j.config.warmWindows() {
-		s.loop.Counts, s.all, s.unbound = arm.Counts{}, 0, 0
+		s.loop.Counts, s.all, s.unbound = runner.Counts{}, 0, 0
 	}
 }
 
@@ -170,7 +170,7 @@ func (j *job) add(p *part, window int, truths []sim.Truth) {
 }
 
 // of finds a service's tally: servers have few.
-func (p *part) of(service int32) *experiment.Tally {
+func (p *part) of(service int32) *harness.Tally {
 	for i := range p.services {
 		if p.services[i].service == service {
 			return &p.services[i].Tally
@@ -187,7 +187,7 @@ func (j *job) close(p *part, s *side) {
 // patient is a policy that leaves workloads alone until they were there for some
 // windows: what is approved was looked at first, as the offline side does.
 type patient struct {
-	arm.Policy
+	runner.Policy
 	windows int
 	seen    map[string]int
 }

@@ -9,7 +9,7 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
@@ -55,11 +55,11 @@ type Service struct {
 type span struct{ low, high float64 }
 
 // between draws evenly.
-func (s span) between(r *exact.Random) float64 { return s.low + float64((s.high-s.low)*r.Float()) }
+func (s span) between(r *detmath.Random) float64 { return s.low + float64((s.high-s.low)*r.Float()) }
 
 // scale draws evenly over the logarithm: sizes, of which few are large.
-func (s span) scale(r *exact.Random) float64 {
-	return float64(s.low * exact.Pow(s.high/s.low, r.Float()))
+func (s span) scale(r *detmath.Random) float64 {
+	return float64(s.low * detmath.Pow(s.high/s.low, r.Float()))
 }
 
 // kind is a sort of service. Spans of sizes are drawn by scale, of shares evenly.
@@ -170,7 +170,7 @@ func catalogue(seed uint64, h Host, servers, workloads int) []Service {
 	all := make([]Service, Services(servers))
 	drawn := make([]draw, len(all))
 	for i := range all { // 1
-		drawn[i] = drawService(exact.NewRandom(seed, "fleet", "service", fmt.Sprint(i)), i)
+		drawn[i] = drawService(detmath.NewRandom(seed, "fleet", "service", fmt.Sprint(i)), i)
 		all[i] = drawn[i].Service
 	}
 	replicate(all, float64(servers)*float64(workloads))
@@ -195,7 +195,7 @@ type draw struct {
 	milliseconds         float64
 }
 
-func drawService(r exact.Random, i int) draw {
+func drawService(r detmath.Random, i int) draw {
 	k := pickKind(&r)
 	d := draw{kind: k, Service: Service{Name: fmt.Sprintf("%s-%03d", k.name, i), Kind: k.name}}
 	d.CPU = k.cpu.scale(&r)
@@ -223,7 +223,7 @@ func drawService(r exact.Random, i int) draw {
 	return d
 }
 
-func pickKind(r *exact.Random) kind {
+func pickKind(r *detmath.Random) kind {
 	at := r.Float()
 	for _, k := range kinds[:len(kinds)-1] {
 		if at -= k.weight; at < 0 {
@@ -235,7 +235,7 @@ func pickKind(r *exact.Random) kind {
 
 // peakHour is in the evening for most, at noon for some: people read and search
 // then; what works for other services may have any hour.
-func peakHour(r *exact.Random) time.Duration {
+func peakHour(r *detmath.Random) time.Duration {
 	hour := 20.5 + r.Normal()
 	switch at := r.Float(); {
 	case at < 0.15:
@@ -247,7 +247,7 @@ func peakHour(r *exact.Random) time.Duration {
 	return time.Duration(minutes%(24*60)) * time.Minute
 }
 
-func (d *draw) memory(s *sim.Spec, r *exact.Random) {
+func (d *draw) memory(s *sim.Spec, r *detmath.Random) {
 	k := d.kind
 	anon := k.anon.scale(r)
 	s.Memory = sim.MemorySpec{
@@ -268,7 +268,7 @@ func replicate(all []Service, total float64) {
 	weights := make([]float64, len(all))
 	var sum float64
 	for i := range all {
-		weights[i] = exact.Pow(float64(i+1), -0.7)
+		weights[i] = detmath.Pow(float64(i+1), -0.7)
 		sum += float64(weights[i] * presence(all[i]))
 	}
 	for i := range all {

@@ -2,26 +2,26 @@
 
 package fleet
 
-import "homenode/internal/sim/experiment"
+import "homenode/internal/sim/harness"
 
 // Figures of a tally that are nil where there is nothing to divide by.
 
-func localRatio(t *experiment.Tally) *float64 { return over(t.Local, t.Local+t.Remote) }
+func localRatio(t *harness.Tally) *float64 { return over(t.Local, t.Local+t.Remote) }
 
 // meanLatency is of a request, seconds.
-func meanLatency(t *experiment.Tally) *float64 { return over(t.Latency, t.Requests) }
+func meanLatency(t *harness.Tally) *float64 { return over(t.Latency, t.Requests) }
 
 // meanP99 is in seconds.
-func meanP99(t *experiment.Tally) *float64 { return over(t.P99, t.Requests) }
+func meanP99(t *harness.Tally) *float64 { return over(t.P99, t.Requests) }
 
 // cpuPerOp is in seconds.
-func cpuPerOp(t *experiment.Tally) *float64 { return over(t.CPU, t.Ops) }
+func cpuPerOp(t *harness.Tally) *float64 { return over(t.CPU, t.Ops) }
 
 // cpi is cycles an instruction.
-func cpi(t *experiment.Tally) *float64 { return over(t.Cycles, t.Instructions) }
+func cpi(t *harness.Tally) *float64 { return over(t.Cycles, t.Instructions) }
 
 // ipc is instructions a cycle.
-func ipc(t *experiment.Tally) *float64 { return over(t.Instructions, t.Cycles) }
+func ipc(t *harness.Tally) *float64 { return over(t.Instructions, t.Cycles) }
 
 func over(a, b float64) *float64 {
 	if !(b > 0) {

@@ -11,7 +11,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 	"homenode/internal/window/windowtest"
@@ -24,7 +24,7 @@ type toy struct {
 	config sim.Config
 	now    time.Duration
 	got    map[string]*sim.Truth
-	random exact.Random
+	random detmath.Random
 }
 
 var toyShape = func() machine.Machine {
@@ -36,7 +36,7 @@ var toyShape = func() machine.Machine {
 func newToy(c sim.Config) (world, error) {
 	h := &windowtest.Host{}
 	h.Shape([]int{0, 1}, 40, 192*unit.GiB)
-	return &toy{Host: h, config: c, got: map[string]*sim.Truth{}, random: exact.NewRandom(c.Seed, "toy")}, nil
+	return &toy{Host: h, config: c, got: map[string]*sim.Truth{}, random: detmath.NewRandom(c.Seed, "toy")}, nil
 }
 
 func (y *toy) Run(d time.Duration) {
@@ -59,7 +59,7 @@ func (y *toy) Apply(steps []action.Step) { y.Host.Apply(steps) }
 func (y *toy) work(s *sim.Spec, seconds float64) {
 	l := y.Load("/" + s.Name)
 	if !l.CPU.Known() { // it is new: its memory is where it began
-		first := exact.NewRandom(y.config.Seed, s.Name)
+		first := detmath.NewRandom(y.config.Seed, s.Name)
 		l.Service, l.Approved = s.Service, s.Approved
 		at := first.Below(2)
 		l.AnonByNode[at] = unit.Measured(s.Memory.Private+s.Memory.Shared, "toy")

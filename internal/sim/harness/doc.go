@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package experiment runs the cells of a plan and adds up what workloads got in them. The
+// Package harness runs the cells of a plan and adds up what workloads got in them. The
 // three kinds of experiment (sim/scenario, sim/arena, sim/fleet) each have a plan and a way
 // to read results; this is what they have in common.
 //
@@ -11,4 +11,4 @@
 // outcomes are taken in the order of cells, whichever is done first.
 //
 // It is NOT for: what a cell is, or statistics over seeds (trial).
-package experiment
+package harness

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // labHost is the lab's: 4 nodes of 2 CPUs, a thread pinned on node 0, 2,048 pages on
@@ -83,7 +83,7 @@ func localOf(kind Kind, wakes, step float64, seed uint64) float64 {
 	h := fakeHost(2, 32, 64)
 	h.Settings.NUMABalancing = true
 	g := fakeGroup("g", 4, 4)
-	g.WakeRate, g.Random = wakes, exact.NewRandom(seed)
+	g.WakeRate, g.Random = wakes, detmath.NewRandom(seed)
 	other := fakeGroup("other", 16, 16)
 	other.Pinned = true
 	h.Arrive(g)

@@ -5,7 +5,7 @@ package linux
 import (
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // busyHost is a server: 2 nodes, 20 groups, in steady state.
@@ -14,7 +14,7 @@ func busyHost() (*Host, []float64) {
 	h.Settings.NUMABalancing = true
 	wants := make([]float64, 20)
 	for i := range wants {
-		g := &Group{ID: sprint("/g", i), Threads: float64(4 + i%8), WakeRate: 500, Policy: Policy{Mode: Local}, Random: exact.NewRandom(uint64(i))}
+		g := &Group{ID: sprint("/g", i), Threads: float64(4 + i%8), WakeRate: 500, Policy: Policy{Mode: Local}, Random: detmath.NewRandom(uint64(i))}
 		h.Arrive(g)
 		wants[i] = 1 + float64(i%5)
 		h.Touch(g, Private, 3*gib)
@@ -51,7 +51,7 @@ func BenchmarkFull(b *testing.B) {
 		h.Settings.NUMABalancing = true
 		wants := make([]float64, n)
 		for i := range wants {
-			g := &Group{ID: sprint("/g", i), Threads: 4, WakeRate: 500, Policy: Policy{Mode: Local}, Random: exact.NewRandom(uint64(i))}
+			g := &Group{ID: sprint("/g", i), Threads: 4, WakeRate: 500, Policy: Policy{Mode: Local}, Random: detmath.NewRandom(uint64(i))}
 			h.Arrive(g)
 			wants[i] = 0.2
 			h.Touch(g, Shared, 40*gib/float64(n))

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // gib is pages of a GiB.
@@ -32,11 +32,11 @@ func fakeHost(nodes int, cpus, gibs float64) *Host {
 
 // fakeGroup has its threads by node as on says.
 func fakeGroup(name string, on ...float64) *Group {
-	return &Group{ID: "/" + name, Threads: sum(on), On: on, Policy: Policy{Mode: Local}, Random: exact.NewRandom(1, name)}
+	return &Group{ID: "/" + name, Threads: sum(on), On: on, Policy: Policy{Mode: Local}, Random: detmath.NewRandom(1, name)}
 }
 
 // randomHost is asymmetric: no two nodes are alike. Some have no CPU or no memory.
-func randomHost(r *exact.Random) *Host {
+func randomHost(r *detmath.Random) *Host {
 	n := 1 + r.Below(4)
 	h := fakeHost(n, 1, 1)
 	h.Settings = Settings{LoadBalance: r.Below(4) > 0, WakePlacement: r.Below(4) > 0, NUMABalancing: r.Below(3) > 0,
@@ -58,9 +58,9 @@ func randomHost(r *exact.Random) *Host {
 	return h
 }
 
-func randomGroup(h *Host, r *exact.Random, name string) *Group {
+func randomGroup(h *Host, r *detmath.Random, name string) *Group {
 	g := &Group{ID: name, Threads: float64(1 + r.Below(16)), Pinned: r.Below(5) == 0, Policy: randomPolicy(h, r),
-		WakeRate: 1000 * r.Float() * float64(r.Below(2)), Random: exact.NewRandom(r.Uint64(), name)}
+		WakeRate: 1000 * r.Float() * float64(r.Below(2)), Random: detmath.NewRandom(r.Uint64(), name)}
 	if r.Below(3) == 0 {
 		g.Quota = g.Threads * r.Float()
 	}
@@ -68,7 +68,7 @@ func randomGroup(h *Host, r *exact.Random, name string) *Group {
 	return g
 }
 
-func randomPolicy(h *Host, r *exact.Random) Policy {
+func randomPolicy(h *Host, r *detmath.Random) Policy {
 	p := Policy{Mode: []Mode{Local, Local, Bind, Interleave}[r.Below(4)]}
 	if p.Mode != Local {
 		p.Nodes = randomNodes(h, r)
@@ -76,7 +76,7 @@ func randomPolicy(h *Host, r *exact.Random) Policy {
 	return p
 }
 
-func randomNodes(h *Host, r *exact.Random) []bool {
+func randomNodes(h *Host, r *detmath.Random) []bool {
 	nodes := make([]bool, len(h.Nodes))
 	for i := range nodes {
 		nodes[i] = r.Below(3) > 0
@@ -85,7 +85,7 @@ func randomNodes(h *Host, r *exact.Random) []bool {
 	return nodes
 }
 
-func randomCPUs(h *Host, r *exact.Random) []float64 {
+func randomCPUs(h *Host, r *detmath.Random) []float64 {
 	cpus := make([]float64, len(h.Nodes))
 	for i, in := range randomNodes(h, r) {
 		if in {
@@ -103,7 +103,7 @@ func randomCPUs(h *Host, r *exact.Random) []float64 {
 
 // step does something random; the choice is by r alone, so that two hosts with
 // generators alike have the same done to them, nodes named by number through to.
-func step(h *Host, r *exact.Random, to func(int) int) {
+func step(h *Host, r *detmath.Random, to func(int) int) {
 	names := func(list []bool) []bool { return renumbered(list, to) }
 	cpus := func(list []float64) []float64 { return renumbered(list, to) }
 	switch kind := r.Below(12); {

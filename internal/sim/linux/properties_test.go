@@ -6,13 +6,13 @@ import (
 	"math"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 func TestPagesAndCPUAreConserved(t *testing.T) {
 	balanced := 0.0
 	for seed := range uint64(2000) {
-		r := exact.NewRandom(seed)
+		r := detmath.NewRandom(seed)
 		h := randomHost(&r)
 		for i := range 40 {
 			step(h, &r, same)
@@ -29,7 +29,7 @@ func TestPagesAndCPUAreConserved(t *testing.T) {
 
 func TestRunGivesNobodyMoreThanItMayHave(t *testing.T) {
 	for seed := range uint64(2000) {
-		r := exact.NewRandom(seed)
+		r := detmath.NewRandom(seed)
 		h := randomHost(&r)
 		wants := []float64{}
 		for range 1 + r.Below(8) {
@@ -55,7 +55,7 @@ func TestRunGivesNobodyMoreThanItMayHave(t *testing.T) {
 
 func TestRenumberingNodesRenumbersTheResult(t *testing.T) {
 	for seed := range uint64(1500) {
-		r := exact.NewRandom(seed)
+		r := detmath.NewRandom(seed)
 		a := randomHost(&r)
 		n := len(a.Nodes)
 		turn := 1 + r.Below(4)
@@ -99,7 +99,7 @@ func TestSameSeedGivesTheSameBits(t *testing.T) {
 	for seed := range uint64(200) {
 		sums := [2]float64{}
 		for i := range sums {
-			r := exact.NewRandom(seed)
+			r := detmath.NewRandom(seed)
 			h := randomHost(&r)
 			for range 40 {
 				step(h, &r, same)
@@ -130,7 +130,7 @@ func total(h *Host) float64 {
 // New pages go nowhere that a group may not have them.
 func TestTouchStaysWithinPolicyAndCpuset(t *testing.T) {
 	for seed := range uint64(2000) {
-		r := exact.NewRandom(seed)
+		r := detmath.NewRandom(seed)
 		h := randomHost(&r)
 		g := randomGroup(h, &r, "g")
 		h.Arrive(g)
@@ -175,9 +175,9 @@ func spread(worlds, steps int) []moments {
 		h := fakeHost(2, 16, 64)
 		h.Settings.NUMABalancing = false
 		g := fakeGroup("g", 6, 2)
-		g.WakeRate, g.Random = 5, exact.NewRandom(uint64(i), "g")
+		g.WakeRate, g.Random = 5, detmath.NewRandom(uint64(i), "g")
 		o := fakeGroup("o", 4, 4)
-		o.WakeRate, o.Random = 3, exact.NewRandom(uint64(i), "o")
+		o.WakeRate, o.Random = 3, detmath.NewRandom(uint64(i), "o")
 		h.Arrive(g)
 		h.Arrive(o)
 		h.Touch(g, Private, 1e6)

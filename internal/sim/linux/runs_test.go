@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 func near(x, y float64) bool { return math.Abs(x-y) <= 1e-9*max(1, math.Abs(y)) }
@@ -96,7 +96,7 @@ func TestThreadsElsewhereTakeUpWhatAFullNodeRefuses(t *testing.T) {
 // The dumb twin of fill: drops of CPU, each to whom has least for its weight.
 func TestFairSharesAreThoseOfDrops(t *testing.T) {
 	for seed := range uint64(1000) {
-		r := exact.NewRandom(seed)
+		r := detmath.NewRandom(seed)
 		h := still(1, float64(1+r.Below(16)), 64)
 		n := 1 + r.Below(6)
 		wants, got := make([]float64, n), make([]float64, n)

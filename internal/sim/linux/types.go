@@ -5,7 +5,7 @@ package linux
 import (
 	"math"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
@@ -55,9 +55,9 @@ type Group struct {
 	// WakeRate is how often a second a thread sleeps and wakes: each wake-up may put it
 	// elsewhere (select_task_rq_fair).
 	WakeRate float64
-	Random   exact.Random // its own: one more group changes nothing for others
-	Scan     Scan         // NUMA balancing's
-	Used     []float64    // CPUs' worth by node, in the last Run
+	Random   detmath.Random // its own: one more group changes nothing for others
+	Scan     Scan           // NUMA balancing's
+	Used     []float64      // CPUs' worth by node, in the last Run
 
 	kept   [2][]float64 // host.go
 	wander wander

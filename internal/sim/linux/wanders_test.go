@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 func TestSwitchedOffThreadsStay(t *testing.T) {
@@ -107,7 +107,7 @@ func TestWanderingFallsWithThreads(t *testing.T) {
 			h := fakeHost(2, threads/2, 64)
 			h.Settings = Settings{WakePlacement: true}
 			g := fakeGroup("g", threads/2, threads/2)
-			g.WakeRate, g.Random = 1e6, exact.NewRandom(seed)
+			g.WakeRate, g.Random = 1e6, detmath.NewRandom(seed)
 			h.Arrive(g)
 			h.Run(60, []float64{threads / 2})
 			mean += g.On[0] / n
@@ -148,7 +148,7 @@ func TestGoneIsTheExponential(t *testing.T) {
 // where CPUs are idle: of 16 CPUs, 2 threads; of the other 8, 14/30 and 16/30.
 func TestArrivalsSpreadBeyondAnEighth(t *testing.T) {
 	h := fakeHost(2, 16, 64)
-	g := &Group{ID: "/g", Threads: 10, Random: exact.NewRandom(1)}
+	g := &Group{ID: "/g", Threads: 10, Random: detmath.NewRandom(1)}
 	h.Arrive(g)
 	first := 2 + 8*14.0/30
 	if !nearAll(g.On, first, 10-first) && !nearAll(g.On, 10-first, first) {
@@ -157,7 +157,7 @@ func TestArrivalsSpreadBeyondAnEighth(t *testing.T) {
 	at := 0
 	for seed := range uint64(1000) {
 		h := fakeHost(2, 16, 64)
-		g := &Group{ID: "/g", Threads: 2, Random: exact.NewRandom(seed)}
+		g := &Group{ID: "/g", Threads: 2, Random: detmath.NewRandom(seed)}
 		h.Arrive(g)
 		if g.On[0] != 2 && g.On[1] != 2 {
 			t.Fatalf("2 threads are not together: %v", g.On)
@@ -178,7 +178,7 @@ func TestArrivalsLookForIdleCPUs(t *testing.T) {
 		busy.Pinned = true
 		h.Arrive(busy)
 		h.Run(1, []float64{12})
-		g := &Group{ID: "/g", Threads: 1, Random: exact.NewRandom(seed)}
+		g := &Group{ID: "/g", Threads: 1, Random: detmath.NewRandom(seed)}
 		h.Arrive(g)
 		at += g.On[0] / 1000
 	}

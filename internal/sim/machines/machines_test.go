@@ -12,7 +12,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/machine/machinetest"
 	"homenode/internal/set"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/unit"
 )
@@ -123,7 +123,7 @@ func TestSolves(t *testing.T) {
 			n = 10
 		}
 		for seed := range uint64(n) {
-			r := exact.NewRandom(seed, y.Name)
+			r := detmath.NewRandom(seed, y.Name)
 			loads := randomLoads(&r, &y)
 			got := new(memsys.Solver).Solve(&y, loads)
 			most = max(most, got.Rounds)
@@ -152,7 +152,7 @@ func TestSolves(t *testing.T) {
 }
 
 // randomLoads are closed loops on most domains, with memory on some nodes.
-func randomLoads(r *exact.Random, y *memsys.System) (loads []memsys.Load) {
+func randomLoads(r *detmath.Random, y *memsys.System) (loads []memsys.Load) {
 	for d := range y.Domains {
 		if r.Float() < 0.2 {
 			continue
@@ -170,7 +170,7 @@ func randomLoads(r *exact.Random, y *memsys.System) (loads []memsys.Load) {
 		loads = append(loads, memsys.Load{
 			Workload: d, Domain: d, CPUs: cpus, Threads: cpus, Ops: math.Inf(1), Slow: 1, Home: home,
 			Work: &memsys.Work{Cycles: 10 + 200*r.Float(), Instructions: 10 + 200*r.Float(), Regions: []memsys.Region{{
-				Bytes: 65536 * exact.Exp(8*r.Float()), Accesses: 2 * r.Float(), Parallelism: 1 + math.Floor(6*r.Float()),
+				Bytes: 65536 * detmath.Exp(8*r.Float()), Accesses: 2 * r.Float(), Parallelism: 1 + math.Floor(6*r.Float()),
 				Stream: r.Float() < 0.4, Writes: math.Max(0, r.Float()-0.5),
 			}}},
 		})
@@ -246,7 +246,7 @@ func TestTorus(t *testing.T) {
 
 func BenchmarkTorus(b *testing.B) {
 	_, y := torus()
-	r := exact.NewRandom(1, "bench")
+	r := detmath.NewRandom(1, "bench")
 	loads := randomLoads(&r, &y)
 	var s memsys.Solver
 	for b.Loop() {

@@ -9,13 +9,13 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/set"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
 // services are workloads with a load in each domain, whose demand moves by some per
 // cent from call to call, as from minute to minute.
-func services(r *exact.Random, sys *System, n int) []Load {
+func services(r *detmath.Random, sys *System, n int) []Load {
 	var loads []Load
 	for w := range n {
 		work := &Work{
@@ -39,7 +39,7 @@ func services(r *exact.Random, sys *System, n int) []Load {
 
 func benchmark(b *testing.B, sys *System, loads []Load) {
 	var s Solver
-	r := exact.NewRandom(7, "demand")
+	r := detmath.NewRandom(7, "demand")
 	base := make([]float64, len(loads))
 	for i := range loads {
 		base[i] = loads[i].Ops
@@ -61,7 +61,7 @@ func benchmark(b *testing.B, sys *System, loads []Load) {
 
 func BenchmarkSolve(b *testing.B) {
 	_, sys := DualSkylake()
-	r := exact.NewRandom(1, "bench")
+	r := detmath.NewRandom(1, "bench")
 	twenty := services(&r, &sys, 20) // the same for any b.N
 	b.Run("20x2", func(b *testing.B) { benchmark(b, &sys, twenty) })
 	eight := shape(b, "opteron")
@@ -71,7 +71,7 @@ func BenchmarkSolve(b *testing.B) {
 
 func TestNoAllocations(t *testing.T) {
 	_, sys := DualSkylake()
-	r := exact.NewRandom(1, "allocations")
+	r := detmath.NewRandom(1, "allocations")
 	loads := randomLoads(&r, &sys, 40)
 	var s Solver
 	s.Solve(&sys, loads)
@@ -108,7 +108,7 @@ func wide(n int) System {
 func BenchmarkCold(b *testing.B) {
 	for _, n := range []int{2, 8, 16, 32} {
 		sys := wide(n)
-		r := exact.NewRandom(1, "cold")
+		r := detmath.NewRandom(1, "cold")
 		loads := services(&r, &sys, 8)
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			rounds := 0
@@ -124,7 +124,7 @@ func BenchmarkCold(b *testing.B) {
 func BenchmarkAdders(b *testing.B) {
 	_, sys := DualSkylake()
 	for _, n := range []int{25, 50, 100, 200} {
-		r := exact.NewRandom(1, "adders")
+		r := detmath.NewRandom(1, "adders")
 		loads := services(&r, &sys, n)
 		for i := range loads {
 			loads[i].Work.Adds, loads[i].Work.Lines = 50, 64

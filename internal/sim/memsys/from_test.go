@@ -12,7 +12,7 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/machine/machinetest"
 	"homenode/internal/profile"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
@@ -34,7 +34,7 @@ func TestRecordedMachines(t *testing.T) {
 				t.Skipf("no system: %v", err)
 			}
 			checkSystem(t, m, &sys)
-			r := exact.NewRandom(1, filepath.Base(archive)) // the same wherever the checkout is
+			r := detmath.NewRandom(1, filepath.Base(archive)) // the same wherever the checkout is
 			for range 50 {
 				if got := new(Solver).Solve(&sys, randomLoads(&r, &sys, 10)); !(got.Residue <= 1e-5) {
 					t.Errorf("residue %v after %d rounds", got.Residue, got.Rounds)

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // Loads come and go, and some have no CPUs at all for a while, or nothing asked of them:
@@ -15,7 +15,7 @@ func TestLoadsWithoutCPUs(t *testing.T) {
 	_, skylake := DualSkylake()
 	for _, sys := range []System{skylake, shape(t, "smt"), shape(t, "four")} {
 		for seed := range uint64(600) {
-			r := exact.NewRandom(seed, "idle", sys.Name)
+			r := detmath.NewRandom(seed, "idle", sys.Name)
 			s := Solver{Keep: seed%2 == 1}
 			loads := randomLoads(&r, &sys, 1+r.Below(6))
 			for step := range 8 {
@@ -30,7 +30,7 @@ func TestLoadsWithoutCPUs(t *testing.T) {
 }
 
 // silence gives loads other CPUs, some of them none or nothing to do.
-func silence(r *exact.Random, loads []Load) {
+func silence(r *detmath.Random, loads []Load) {
 	for i := range loads {
 		l := &loads[i]
 		l.CPUs, l.Ops = 8*r.Float(), math.Inf(1)
@@ -74,7 +74,7 @@ func checkIdle(t *testing.T, seed uint64, step int, sys *System, loads []Load, g
 // A state that is no number is not where the next Solve begins.
 func TestBeginsAnewAfterNaN(t *testing.T) {
 	_, sys := DualSkylake()
-	r := exact.NewRandom(1, "anew")
+	r := detmath.NewRandom(1, "anew")
 	loads := randomLoads(&r, &sys, 6)
 	want := new(Solver).Solve(&sys, loads).Loads[0].Cycles
 	bad := append([]Load{}, loads...)

@@ -6,14 +6,14 @@ import (
 	"math"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // Whatever is limited: it settles, no load holds or moves more than its share, and nothing
 // else is held than there is room for.
 func TestIsolated(t *testing.T) {
 	capped, throttled, bad := 0, 0, 0
-	worlds(t, 1000, "isolated", func(i int, r *exact.Random, sys System, loads []Load, free *Result) {
+	worlds(t, 1000, "isolated", func(i int, r *detmath.Random, sys System, loads []Load, free *Result) {
 		before := make([]LoadResult, len(free.Loads))
 		copy(before, free.Loads)
 		for j := range loads {
@@ -70,7 +70,7 @@ func TestIsolated(t *testing.T) {
 
 // A share of everything is none: the same to rounding.
 func TestWholeShare(t *testing.T) {
-	worlds(t, 200, "whole", func(i int, _ *exact.Random, sys System, loads []Load, free *Result) {
+	worlds(t, 200, "whole", func(i int, _ *detmath.Random, sys System, loads []Load, free *Result) {
 		cycles := make([]float64, len(loads))
 		for j := range loads {
 			cycles[j] = free.Loads[j].Cycles

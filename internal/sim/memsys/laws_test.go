@@ -8,13 +8,13 @@ import (
 	"slices"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // worlds are random systems with random loads, a solver that was never used each.
-func worlds(t *testing.T, n int, name string, each func(i int, r *exact.Random, sys System, loads []Load, got *Result)) {
+func worlds(t *testing.T, n int, name string, each func(i int, r *detmath.Random, sys System, loads []Load, got *Result)) {
 	t.Helper()
-	r := exact.NewRandom(9, name)
+	r := detmath.NewRandom(9, name)
 	shapes := []System{shape(t, "two"), shape(t, "four"), shape(t, "far"), shape(t, "smt")}
 	_, skylake := DualSkylake()
 	shapes = append(shapes, skylake)
@@ -28,7 +28,7 @@ func worlds(t *testing.T, n int, name string, each func(i int, r *exact.Random, 
 // What controllers serve is what loads read and write back; none serves more than it
 // can; an LLC holds what it can; CPUs do what they have time for.
 func TestConserved(t *testing.T) {
-	worlds(t, 1000, "conserved", func(i int, _ *exact.Random, sys System, loads []Load, got *Result) {
+	worlds(t, 1000, "conserved", func(i int, _ *detmath.Random, sys System, loads []Load, got *Result) {
 		lines, held := make([]float64, len(sys.Nodes)), make([]float64, len(sys.Domains))
 		for j, l := range got.Loads {
 			for m := range lines {
@@ -62,7 +62,7 @@ func TestConserved(t *testing.T) {
 
 // Slower memory never makes an operation of anyone who is alone shorter.
 func TestSlowerMemory(t *testing.T) {
-	worlds(t, 500, "slower", func(i int, r *exact.Random, sys System, loads []Load, _ *Result) {
+	worlds(t, 500, "slower", func(i int, r *detmath.Random, sys System, loads []Load, _ *Result) {
 		loads = loads[:1]
 		before := new(Solver).Solve(&sys, loads).Loads[0].Cycles
 		slower := sys
@@ -80,7 +80,7 @@ func TestSlowerMemory(t *testing.T) {
 
 // A clock twice as fast, and nothing else in other cycles, is twice the operations.
 func TestScaled(t *testing.T) {
-	worlds(t, 300, "scaled", func(i int, _ *exact.Random, sys System, loads []Load, got *Result) {
+	worlds(t, 300, "scaled", func(i int, _ *detmath.Random, sys System, loads []Load, got *Result) {
 		sys.Hz *= 2
 		for j := range loads {
 			loads[j].Ops *= 2
@@ -97,7 +97,7 @@ func TestScaled(t *testing.T) {
 // More CPUs never do less, where all that they have in common is servers.
 func TestMoreCPUs(t *testing.T) {
 	sys := shape(t, "four")
-	r := exact.NewRandom(3, "more")
+	r := detmath.NewRandom(3, "more")
 	for i := range 300 {
 		w := randomWork(&r)
 		w.Adds = 0
@@ -118,7 +118,7 @@ func TestMoreCPUs(t *testing.T) {
 
 // Other numbers for the nodes are other numbers in the result, and nothing else.
 func TestRenumbered(t *testing.T) {
-	worlds(t, 500, "renumbered", func(i int, r *exact.Random, sys System, loads []Load, got *Result) {
+	worlds(t, 500, "renumbered", func(i int, r *detmath.Random, sys System, loads []Load, got *Result) {
 		to := make([]int, len(sys.Nodes)) // old node → new
 		for n := range to {
 			k := r.Below(n + 1)
@@ -189,7 +189,7 @@ func renumbered(sys System, to []int) (System, []int) {
 func TestSameBits(t *testing.T) {
 	_, sys := DualSkylake()
 	var s1, s2 Solver
-	r := exact.NewRandom(2, "bits")
+	r := detmath.NewRandom(2, "bits")
 	for range 200 {
 		loads := randomLoads(&r, &sys, 12)
 		a, b := s1.Solve(&sys, loads), s2.Solve(&sys, loads)

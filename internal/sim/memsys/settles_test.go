@@ -6,15 +6,15 @@ import (
 	"math"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // adders are random loads that all add, most to few lines.
-func adders(r *exact.Random, sys *System, n int) []Load {
+func adders(r *detmath.Random, sys *System, n int) []Load {
 	loads := randomLoads(r, sys, n)
 	for i := range loads {
 		if w := loads[i].Work; w.Adds == 0 {
-			w.Adds, w.Lines = r.Float(), math.Ceil(exact.Exp(12*r.Float()))
+			w.Adds, w.Lines = r.Float(), math.Ceil(detmath.Exp(12*r.Float()))
 		}
 	}
 	return loads
@@ -26,7 +26,7 @@ func TestSettles(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		sys   System
-		make  func(*exact.Random, *System, int) []Load
+		make  func(*detmath.Random, *System, int) []Load
 		seeds uint64
 	}{
 		{"some add", skylake, randomLoads, 3000}, {"all add", skylake, adders, 3000},
@@ -34,7 +34,7 @@ func TestSettles(t *testing.T) {
 	} {
 		most := 0
 		for seed := range c.seeds {
-			r := exact.NewRandom(seed, "settles", c.name)
+			r := detmath.NewRandom(seed, "settles", c.name)
 			loads := c.make(&r, &c.sys, 1+r.Below(24))
 			var s Solver
 			cold := s.Solve(&c.sys, loads)
@@ -68,7 +68,7 @@ func TestManyNodesSettle(t *testing.T) {
 		sys := wide(n)
 		most := 0
 		for seed := range uint64(30 * 9 / n) {
-			r := exact.NewRandom(seed, "many")
+			r := detmath.NewRandom(seed, "many")
 			loads := randomLoads(&r, &sys, 3*n)
 			for i := range loads {
 				if seed%3 == 0 {

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"homenode/internal/machine/shapetest"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // shape is a shape of the lab.
 func shape(t testing.TB, name string) System { return FromShape(shapetest.Shape(t, name)) }
 
 // randomLoads are loads of all kinds on a system.
-func randomLoads(r *exact.Random, sys *System, n int) []Load {
+func randomLoads(r *detmath.Random, sys *System, n int) []Load {
 	var loads []Load
 	for w := 0; len(loads) < n; w++ {
 		work := randomWork(r)
@@ -37,7 +37,7 @@ func randomLoads(r *exact.Random, sys *System, n int) []Load {
 	return loads
 }
 
-func randomHome(r *exact.Random, sys *System) []float64 {
+func randomHome(r *detmath.Random, sys *System) []float64 {
 	home, sum := make([]float64, len(sys.Nodes)), 0.0
 	for m := range home {
 		if sys.Nodes[m].Memory > 0 && r.Float() < 0.7 {
@@ -55,16 +55,16 @@ func randomHome(r *exact.Random, sys *System) []float64 {
 	return home
 }
 
-func randomWork(r *exact.Random) *Work {
+func randomWork(r *detmath.Random) *Work {
 	w := &Work{Cycles: 1 + 200*r.Float(), Instructions: 1 + 200*r.Float()}
 	for range 1 + r.Below(2) {
 		w.Regions = append(w.Regions, Region{
-			Bytes: 4096 * exact.Exp(9*r.Float()), Shared: r.Float() < 0.5, Accesses: 3 * r.Float(),
+			Bytes: 4096 * detmath.Exp(9*r.Float()), Shared: r.Float() < 0.5, Accesses: 3 * r.Float(),
 			Parallelism: 1 + math.Floor(6*r.Float()), Stream: r.Float() < 0.4, Writes: math.Max(0, r.Float()-0.5),
 		})
 	}
 	if r.Float() < 0.25 {
-		w.Adds, w.Lines = r.Float(), math.Ceil(exact.Exp(12*r.Float()))
+		w.Adds, w.Lines = r.Float(), math.Ceil(detmath.Exp(12*r.Float()))
 	}
 	return w
 }
@@ -72,7 +72,7 @@ func randomWork(r *exact.Random) *Work {
 func TestRobust(t *testing.T) {
 	for _, name := range []string{"two", "four", "far", "opteron", "smt"} {
 		sys := shape(t, name)
-		r := exact.NewRandom(1, name)
+		r := detmath.NewRandom(1, name)
 		var s Solver
 		bad, most, sum := 0, 0, 0
 		const n = 2000

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // twin is the solver's brute-force twin: everything is moved a little towards what
@@ -396,7 +396,7 @@ func TestTwin(t *testing.T) {
 	if testing.Short() {
 		n = 200
 	}
-	r := exact.NewRandom(5, "twin")
+	r := detmath.NewRandom(5, "twin")
 	compared, unsettled := 0, 0
 	for i := range n {
 		sys := tinySystem(&r)
@@ -426,7 +426,7 @@ func TestTwin(t *testing.T) {
 }
 
 // tinySystem has 1 to 3 nodes and figures of its own.
-func tinySystem(r *exact.Random) System {
+func tinySystem(r *detmath.Random) System {
 	n := 1 + r.Below(3)
 	sys := System{Hz: 5e7, L2: 65536, L2Cycles: 12, LLCCycles: 40, Atomic: 18, Threads: 1 + r.Below(2), Queue: Queue(r.Below(2)), Path: make([][][]int, n)}
 	for c := range n {

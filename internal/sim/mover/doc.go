@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mover is how long moves of pages take in a simulated world, and what they
-// cost. It is one thread, that both kinds of world (sim, sim/threads) have:
+// cost. It is one thread, that both kinds of world (sim, sim/threadworld) have:
 //
 //  1. It moves one page after the other and one move after the other, on the targets'
 //     CPUs, or where those have none, on any. Before the memory system is solved, a move

@@ -8,7 +8,7 @@ import (
 
 	"homenode/internal/sim"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/threadworld"
 )
 
 // TestParityOfThreads is the lab's scenarios in the world of single threads: it says what
@@ -29,7 +29,7 @@ func TestParityOfThreads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := threads.NewWorld(sim.Config{Machine: shape.Machine(), System: memsys.FromShape(shape), Specs: specs, Seed: 1})
+		w, err := threadworld.NewWorld(sim.Config{Machine: shape.Machine(), System: memsys.FromShape(shape), Specs: specs, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

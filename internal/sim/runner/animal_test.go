@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package arm
+package runner
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/set"
 	"homenode/internal/sim"
 	"homenode/internal/sim/apps"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/machines"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/threadworld"
 	"homenode/internal/unit"
 	"homenode/internal/window"
 )
@@ -26,7 +26,7 @@ import (
 // guess is what the policy took one application for, and what it is.
 type guess struct {
 	truth apps.Finding
-	says  animal.Verdict
+	says  vmmap.Verdict
 }
 
 // How a company is spread over caches.
@@ -67,7 +67,7 @@ func seats(m machine.Machine, how string) (all []set.CPUSet) {
 // company puts drawn applications on seats, with neighbours or alone;
 // memory of some is on another node.
 func company(m machine.Machine, y *memsys.System, seed uint64, how string) (specs []sim.Spec, truth []apps.Finding) {
-	r := exact.NewRandom(seed, "company")
+	r := detmath.NewRandom(seed, "company")
 	places := seats(m, how)
 	drawn := apps.Generate(seed, len(places))
 	for k, cpus := range places {
@@ -91,27 +91,27 @@ func company(m machine.Machine, y *memsys.System, seed uint64, how string) (spec
 }
 
 // guesses lets a world of single threads run for some windows of a second.
-func guesses(t *testing.T, name, how string, seed uint64, windows int, cfg animal.Config) (all []guess) {
+func guesses(t *testing.T, name, how string, seed uint64, windows int, cfg vmmap.Config) (all []guess) {
 	t.Helper()
 	return guessesOf(t, name, how, seed, windows, cfg, func(*window.Window) {})
 }
 
 // guessesOf is the same with windows that lack something.
-func guessesOf(t *testing.T, name, how string, seed uint64, windows int, cfg animal.Config, hide func(*window.Window)) (all []guess) {
+func guessesOf(t *testing.T, name, how string, seed uint64, windows int, cfg vmmap.Config, hide func(*window.Window)) (all []guess) {
 	t.Helper()
 	b, _ := machines.Find(name)
 	m, y := b.Make()
 	specs, truth := company(m, &y, seed, how)
-	w, err := threads.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: specs, Seed: seed})
+	w, err := threadworld.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: specs, Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var st animal.State
+	var st vmmap.State
 	for range windows {
 		w.Run(time.Second)
 		now := w.Window()
 		hide(&now)
-		st, _, _ = animal.Step(m, cfg, st, now)
+		st, _, _ = vmmap.Step(m, cfg, st, now)
 	}
 	for i, s := range specs {
 		v, _ := st.Verdict("/" + s.Name)
@@ -135,7 +135,7 @@ func TestClassesAreInferred(t *testing.T) {
 			t.Run(c.how+"/"+name, func(t *testing.T) {
 				var all []guess
 				for seed := range uint64(seeds) {
-					all = append(all, guesses(t, name, c.how, from+seed, windows, animal.DefaultConfig())...)
+					all = append(all, guesses(t, name, c.how, from+seed, windows, vmmap.DefaultConfig())...)
 				}
 				classes, sensitive := confusion(t, all)
 				if len(all) < 50 || classes < c.classes || sensitive < c.sensitive {
@@ -158,7 +158,7 @@ func TestClassesWithoutOccupancy(t *testing.T) {
 			t.Run(c.how+"/"+name, func(t *testing.T) {
 				var all []guess
 				for seed := range uint64(seeds) {
-					all = append(all, guessesOf(t, name, c.how, from+seed, windows, animal.DefaultConfig(), func(w *window.Window) {
+					all = append(all, guessesOf(t, name, c.how, from+seed, windows, vmmap.DefaultConfig(), func(w *window.Window) {
 						for i := range w.Workloads {
 							w.Workloads[i].LLC = unit.Value[unit.Bytes]{}
 						}
@@ -175,10 +175,10 @@ func TestClassesWithoutOccupancy(t *testing.T) {
 // confusion logs the table, and returns the shares that are right.
 func confusion(t *testing.T, all []guess) (classes, sensitive float64) {
 	t.Helper()
-	kinds := []animal.Class{animal.Sheep, animal.Rabbit, animal.Devil, animal.Unknown}
-	count := map[[2]animal.Class]int{}
+	kinds := []vmmap.Class{vmmap.Sheep, vmmap.Rabbit, vmmap.Devil, vmmap.Unknown}
+	count := map[[2]vmmap.Class]int{}
 	for _, g := range all {
-		count[[2]animal.Class{g.truth.Class, g.says.Class}]++
+		count[[2]vmmap.Class{g.truth.Class, g.says.Class}]++
 		if g.truth.Class == g.says.Class {
 			classes++
 		}
@@ -189,7 +189,7 @@ func confusion(t *testing.T, all []guess) (classes, sensitive float64) {
 	for _, truth := range kinds[:3] {
 		line := fmt.Sprintf("%-7s is taken for", truth)
 		for _, says := range kinds {
-			line += fmt.Sprintf(" %s %d", named(says), count[[2]animal.Class{truth, says}])
+			line += fmt.Sprintf(" %s %d", named(says), count[[2]vmmap.Class{truth, says}])
 		}
 		t.Log(line)
 	}
@@ -198,8 +198,8 @@ func confusion(t *testing.T, all []guess) (classes, sensitive float64) {
 	return classes / n, sensitive / n
 }
 
-func named(c animal.Class) string {
-	if c == animal.Unknown {
+func named(c vmmap.Class) string {
+	if c == vmmap.Unknown {
 		return "unknown"
 	}
 	return string(c)
@@ -217,20 +217,20 @@ func spinners(t *testing.T, name, mix string, windows int) (none, all map[bool]i
 	for _, s := range specs {
 		spin["/"+s.Name] = s.Work.Spin && s.Threads > 1
 	}
-	w, err := threads.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: specs, Seed: 1})
+	w, err := threadworld.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: specs, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Run(30 * time.Second)
 	w.Window()
-	var st animal.State
+	var st vmmap.State
 	none, all = map[bool]int{}, map[bool]int{}
 	for range windows {
 		w.Run(time.Second)
 		var reasons []action.Reason
-		st, _, reasons = animal.Step(m, animal.DefaultConfig(), st, w.Window())
+		st, _, reasons = vmmap.Step(m, vmmap.DefaultConfig(), st, w.Window())
 		for _, why := range reasons {
-			k := slices.IndexFunc(why.Numbers, func(n action.Number) bool { return n.Name == string(animal.IPC) })
+			k := slices.IndexFunc(why.Numbers, func(n action.Number) bool { return n.Name == string(vmmap.IPC) })
 			if all[spin[why.Workload]]++; !why.Numbers[k].Value.Known() {
 				none[spin[why.Workload]]++
 			}
@@ -258,15 +258,15 @@ func TestSpinnersAreSeen(t *testing.T) {
 func TestStepEndsInTime(t *testing.T) {
 	b, _ := machines.Find(machines.Kunpeng)
 	m, y := b.Make()
-	w, err := threads.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: apps.SingleMix(m, y, 1), Seed: 5})
+	w, err := threadworld.NewWorld(sim.Config{Machine: m, System: y, Linux: linux.DefaultSettings(), Specs: apps.SingleMix(m, y, 1), Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var st animal.State
+	var st vmmap.State
 	for range 6 {
 		w.Run(time.Second)
-		seen, next := w.Window(), animal.State{}
-		allocs := testing.AllocsPerRun(1, func() { next, _, _ = animal.Step(m, animal.DefaultConfig(), st, seen) })
+		seen, next := w.Window(), vmmap.State{}
+		allocs := testing.AllocsPerRun(1, func() { next, _, _ = vmmap.Step(m, vmmap.DefaultConfig(), st, seen) })
 		if st = next; allocs > 100*float64(len(seen.Workloads)) { // a third of that is usual
 			t.Errorf("%d programs take %v allocations, want 100 each at most", len(seen.Workloads), allocs)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package arm
+package runner
 
 import (
 	"math"
@@ -15,7 +15,7 @@ import (
 	"homenode/internal/sim"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/threadworld"
 	"homenode/internal/unit"
 )
 
@@ -61,7 +61,7 @@ func reader(name string, n int, private unit.Bytes, adds float64) sim.Spec {
 
 // threadTrial is a world of threads with a policy in it.
 type threadTrial struct {
-	world *threads.World
+	world *threadworld.World
 	loop  *Loop
 	m     machine.Machine
 }
@@ -79,7 +79,7 @@ func newThreadTrial(t *testing.T, name string, seed uint64, cfg brm.Config, spec
 	for i := range c.System.Domains {
 		c.System.Domains[i].LLC = float64(12 * unit.MiB) // a shape's is a power of two
 	}
-	w, err := threads.NewWorld(c)
+	w, err := threadworld.NewWorld(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arm is what acts in a simulated world: policies by name, and the loop
+// Package runner is what acts in a simulated world: policies by name, and the loop
 // that lets one of them act.
 //
 //	world ──Window──▶ Policy.Step ──Actions──▶ actuate.Step ─steps──▶ world.Apply
@@ -13,4 +13,4 @@
 //
 // It is NOT for: deciding (policy), scenarios and figures (sim/scenario), or many
 // machines (sim/fleet).
-package arm
+package runner

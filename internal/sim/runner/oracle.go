@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package arm
+package runner
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 )
 
@@ -346,7 +346,7 @@ func (o *Oracle) worth(p Placement, r *memsys.Result) float64 {
 		}
 		speed = max(1e-9, speed)
 		weight := max(1e-3, l.ops*l.cycles/o.sys.Hz)
-		score += weight*exact.Log(speed) + weight*stay*o.stays(p[i], i)
+		score += weight*detmath.Log(speed) + weight*stay*o.stays(p[i], i)
 		weights += weight
 	}
 	return score / max(weights, 1e-9)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package arm
+package runner
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/actuate"
 	"homenode/internal/machine"
-	"homenode/internal/policy/animal"
 	"homenode/internal/policy/brm"
 	"homenode/internal/policy/mao"
 	"homenode/internal/policy/numad"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/window"
@@ -89,7 +89,7 @@ type Options struct {
 	Numad numad.Config
 	BRM   brm.Config
 	// Animal is of SMIPC and SMMPI; the metric is the name's.
-	Animal animal.Config
+	Animal vmmap.Config
 	// What the oracle of Hand knows.
 	System memsys.System
 	Specs  []sim.Spec
@@ -120,8 +120,8 @@ func New(name string, o Options) (Policy, error) {
 	case BRM:
 		return &brmPolicy{config: o.BRM}, o.BRM.Validate()
 	case SMIPC, SMMPI:
-		if o.Animal.Metric = animal.IPC; name == SMMPI {
-			o.Animal.Metric = animal.MPI
+		if o.Animal.Metric = vmmap.IPC; name == SMMPI {
+			o.Animal.Metric = vmmap.MPI
 		}
 		return &animalPolicy{name: name, config: o.Animal}, o.Animal.Validate()
 	}
@@ -218,13 +218,13 @@ func (p *brmPolicy) Step(m machine.Machine, w window.Window) (actions []action.A
 
 type animalPolicy struct {
 	name   string
-	config animal.Config
-	state  animal.State
+	config vmmap.Config
+	state  vmmap.State
 }
 
 func (p *animalPolicy) Name() string { return p.name }
 
 func (p *animalPolicy) Step(m machine.Machine, w window.Window) (actions []action.Action) {
-	p.state, actions, _ = animal.Step(m, p.config, p.state, w)
+	p.state, actions, _ = vmmap.Step(m, p.config, p.state, w)
 	return actions
 }

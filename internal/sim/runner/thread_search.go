@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package arm
+package runner
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 )
 
@@ -187,7 +187,7 @@ func (o *threadOracle) worth(res *memsys.Result) float64 {
 		if o.jobs[j].Spec.Work.Barrier > 0 {
 			ops = slowest * threads
 		}
-		score += threads * exact.Log(ops)
+		score += threads * detmath.Log(ops)
 	}
 	return score / max(1, float64(len(o.threads)))
 }

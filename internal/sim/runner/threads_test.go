@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package arm
+package runner
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 	"homenode/internal/sim"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/threads"
+	"homenode/internal/sim/threadworld"
 	"homenode/internal/unit"
 )
 
@@ -30,7 +30,7 @@ func TestLoopOfThreads(t *testing.T) {
 		})
 	}
 	c := sim.Config{Machine: shape.Machine(), System: memsys.FromShape(shape), Linux: linux.DefaultSettings(), Specs: specs, Seed: 1}
-	w, err := threads.NewWorld(c)
+	w, err := threadworld.NewWorld(c)
 	if err != nil {
 		t.Fatal(err)
 	}

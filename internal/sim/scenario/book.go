@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 )
 
 // book adds up a run, period after period.
@@ -26,7 +26,7 @@ type book struct {
 	seed     uint64
 	services map[string]*sums
 	loads    map[string]*sums
-	all      experiment.Tally
+	all      harness.Tally
 	approved map[string]bool
 	unbound  float64 // instance-seconds of approved workloads
 	there    float64
@@ -39,14 +39,14 @@ type book struct {
 
 // sums is what a service or a workload got.
 type sums struct {
-	experiment.Tally
+	harness.Tally
 	service  string
 	replicas map[string]bool
 }
 
 // moment is a sample in the making.
 type moment struct {
-	experiment.Tally
+	harness.Tally
 	periods        int
 	unbound, there float64 // instance-seconds of approved workloads
 	lasts          float64 // seconds
@@ -67,7 +67,7 @@ func newBook(s *Setting, seed uint64) *book {
 }
 
 // add is one period, which ends so long after the start.
-func (b *book) add(end time.Duration, truth []sim.Truth, loop *arm.Loop) {
+func (b *book) add(end time.Duration, truth []sim.Truth, loop *runner.Loop) {
 	for _, t := range truth {
 		b.all.Add(&t)
 		sumsOf(b.loads, t.Workload, t).Add(&t)
@@ -105,29 +105,29 @@ func sumsOf(all map[string]*sums, name string, t sim.Truth) *sums {
 
 func (m moment) done(hour, cpus float64) Sample {
 	return Sample{
-		Hour: hour, Load: experiment.Over(m.CPU, float64(cpus*m.lasts)), LatencyS: experiment.Over(m.Latency, m.Requests),
-		LocalRatio: m.LocalRatio(), Unbound: experiment.Share(m.unbound, m.there),
+		Hour: hour, Load: harness.Over(m.CPU, float64(cpus*m.lasts)), LatencyS: harness.Over(m.Latency, m.Requests),
+		LocalRatio: m.LocalRatio(), Unbound: harness.Share(m.unbound, m.there),
 	}
 }
 
 // run closes the book; counts are of the whole run. A sample that is not full yet is dropped.
-func (b *book) run(counts arm.Counts) Run {
+func (b *book) run(counts runner.Counts) Run {
 	r := Run{
 		Seed: b.seed, Series: b.series, Binds: counts.Binds, Unbinds: counts.Unbinds, Refused: counts.Refused, MovedB: counts.Moved,
-		UnbindRatio: experiment.Share(b.unbound, b.there), LocalRatio: b.all.LocalRatio(), CPUSeconds: b.all.CPU,
+		UnbindRatio: harness.Share(b.unbound, b.there), LocalRatio: b.all.LocalRatio(), CPUSeconds: b.all.CPU,
 	}
 	for name, s := range b.services {
 		r.Services = append(r.Services, Service{
 			Name: name, Replicas: len(s.replicas), Ops: s.Ops, Asked: s.Asked, Dropped: s.Dropped,
-			LatencyS: experiment.Over(s.Latency, s.Ops), P99S: experiment.Over(s.P99, s.Ops), CPUPerOp: s.CPUPerOp(),
+			LatencyS: harness.Over(s.Latency, s.Ops), P99S: harness.Over(s.P99, s.Ops), CPUPerOp: s.CPUPerOp(),
 			LocalRatio: s.LocalRatio(), IPC: s.IPC(), StalledS: s.Stalled,
 		})
 	}
 	slices.SortFunc(r.Services, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
 	for id, s := range b.loads {
 		r.Workloads = append(r.Workloads, Workload{
-			ID: id, Service: s.service, LocalRatio: s.LocalRatio(), LatencyS: experiment.Over(s.Latency, s.Ops),
-			CPUPerOp: s.CPUPerOp(), BoundShare: experiment.Share(s.Bound, s.Seconds),
+			ID: id, Service: s.service, LocalRatio: s.LocalRatio(), LatencyS: harness.Over(s.Latency, s.Ops),
+			CPUPerOp: s.CPUPerOp(), BoundShare: harness.Share(s.Bound, s.Seconds),
 		})
 	}
 	slices.SortFunc(r.Workloads, func(a, b Workload) int { return cmp.Compare(a.ID, b.ID) })

@@ -10,8 +10,8 @@ import (
 
 	"homenode/internal/machine"
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
 	"homenode/internal/sim/machines"
+	"homenode/internal/sim/runner"
 	"homenode/internal/unit"
 )
 
@@ -126,8 +126,8 @@ func (c *checker) arms(s Scenario, written func(path string) bool) {
 	seen := map[string]bool{}
 	for i, a := range s.Arms {
 		path := fmt.Sprintf("arms[%d]", i)
-		if !arm.Known(a.Policy) {
-			c.add(path+".policy", "there is no %q: want one of %s", a.Policy, quoted(arm.Policies(), func(k arm.Kind) string { return k.Name }))
+		if !runner.Known(a.Policy) {
+			c.add(path+".policy", "there is no %q: want one of %s", a.Policy, quoted(runner.Policies(), func(k runner.Kind) string { return k.Name }))
 			continue
 		}
 		if why := badName(a.Name); why != "" {
@@ -151,10 +151,10 @@ func (c *checker) arms(s Scenario, written func(path string) bool) {
 
 // contradictions are settings of an arm that its policy overrides, or never looks at.
 func (c *checker) contradictions(path string, s Scenario, a Arm, written func(path string) bool) {
-	if a.Policy == arm.NUMABalancing && a.NUMABalancing != nil && !*a.NUMABalancing {
+	if a.Policy == runner.NUMABalancing && a.NUMABalancing != nil && !*a.NUMABalancing {
 		c.add(path+".numa_balancing", "it is false, but its policy is %s: name policy none, or leave it out", a.Policy)
 	}
-	strategy, ok := arm.StrategyOf(a.Policy)
+	strategy, ok := runner.StrategyOf(a.Policy)
 	if !ok {
 		if a.MAO != nil {
 			c.add(path+".mao", "its policy is %s, which has no use for it", a.Policy)

@@ -13,11 +13,11 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/profile"
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/harness"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/machines"
 	"homenode/internal/sim/memsys"
+	"homenode/internal/sim/runner"
 )
 
 // Files are what a scenario names, by the names in it. The caller has a file system, and
@@ -176,9 +176,9 @@ func (s *Setting) builtin(name string) (string, error) {
 // world is an arm's, before its first step.
 func (s *Setting) world(a Arm, seed uint64) sim.Config {
 	c := sim.Config{
-		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: experiment.Start.Add(s.Clock), Step: s.Step,
+		Machine: s.Host, System: s.System, Linux: s.linuxOf(a), Specs: s.Workloads, Seed: seed, Start: harness.Start.Add(s.Clock), Step: s.Step,
 	}
-	arm.Prepare(a.Policy, &c)
+	runner.Prepare(a.Policy, &c)
 	return c
 }
 

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"homenode/internal/policy/animal"
 	"homenode/internal/policy/brm"
 	"homenode/internal/policy/numad"
+	"homenode/internal/policy/vmmap"
 	"homenode/internal/sim"
-	"homenode/internal/sim/arm"
-	"homenode/internal/sim/experiment"
+	"homenode/internal/sim/harness"
+	"homenode/internal/sim/runner"
 )
 
 // Progress is told how much of everything is done, 0 to 1. It may be nil.
@@ -52,23 +52,23 @@ func (s *Setting) Run(ctx context.Context, a Arm, seed uint64, tell Progress) (R
 }
 
 // loop is an arm's policy in a world.
-func (s *Setting) loop(a Arm, w arm.World) (*arm.Loop, error) {
+func (s *Setting) loop(a Arm, w runner.World) (*runner.Loop, error) {
 	c := s.MAO
 	if a.MAO != nil {
 		c = *a.MAO
 	}
-	p, err := arm.New(a.Policy, arm.Options{MAO: c, Numad: numad.DefaultConfig(), BRM: brm.DefaultConfig(), Animal: animal.DefaultConfig(), System: s.System, Specs: s.Workloads})
+	p, err := runner.New(a.Policy, runner.Options{MAO: c, Numad: numad.DefaultConfig(), BRM: brm.DefaultConfig(), Animal: vmmap.DefaultConfig(), System: s.System, Specs: s.Workloads})
 	if err != nil {
 		return nil, err
 	}
-	return &arm.Loop{World: w, Machine: s.Host, Policy: p, Actuate: arm.Actuate(a.Policy, s.Actuate), Period: s.Period}, nil
+	return &runner.Loop{World: w, Machine: s.Host, Policy: p, Actuate: runner.Actuate(a.Policy, s.Actuate), Period: s.Period}, nil
 }
 
 // RunAll is every arm with every seed, a cell each, so many at a time. What it says does
 // not depend on that.
 func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Result, error) {
 	r, seeds := s.result(), len(s.Seeds)
-	err := experiment.Run(ctx, experiment.Plan[Run]{
+	err := harness.Run(ctx, harness.Plan[Run]{
 		Cells: len(s.Arms) * seeds, Workers: workers, Tell: tell,
 		Run: func(ctx context.Context, cell int, tell func(float64)) (Run, error) {
 			return s.Run(ctx, s.Arms[cell/seeds], s.Seeds[cell%seeds], tell)
@@ -84,7 +84,7 @@ func (s *Setting) RunAll(ctx context.Context, workers int, tell Progress) (Resul
 // result is one without figures.
 func (s *Setting) result() Result {
 	r := Result{
-		Schema: ResultSchema, How: experiment.How, Scenario: s.Name, About: s.About, Digest: s.Digest, Machine: s.Host.Origin, From: s.System.From,
+		Schema: ResultSchema, How: harness.How, Scenario: s.Name, About: s.About, Digest: s.Digest, Machine: s.Host.Origin, From: s.System.From,
 		Nodes: len(s.Host.Nodes), CPUs: s.Host.OnlineCPUs().Len(), PeriodS: s.Period.Seconds(), Seconds: s.measures().Seconds(),
 		Seeds: s.Seeds, Against: s.Against,
 	}
@@ -110,8 +110,8 @@ func (s *Setting) aboutOf(a Arm) string {
 	if a.About != "" {
 		return a.About
 	}
-	for _, k := range arm.Policies() {
-		if k.Name == a.Policy || a.Policy == arm.MAO && k.Name == arm.MAOB {
+	for _, k := range runner.Policies() {
+		if k.Name == a.Policy || a.Policy == runner.MAO && k.Name == runner.MAOB {
 			return k.About
 		}
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threads
+package threadworld
 
 import (
 	"math"
 	"time"
 
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 const (
@@ -145,7 +145,7 @@ func (w *World) pullIdle(d int, dt float64) {
 			return
 		}
 		looks := x.idle * dt / every
-		if w.random.Float() >= 1-exact.Exp(-(looks*w.cpus[t.cpu].waits)) {
+		if w.random.Float() >= 1-detmath.Exp(-(looks*w.cpus[t.cpu].waits)) {
 			return
 		}
 		w.put(t, to)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package threads is a simulated world whose population is single threads
+// Package threadworld is a simulated world whose population is single threads
 // (sim.Population): what package sim does with amounts, it does one by one. Each thread is
 // on one CPU, has private memory of its own and counters of its own, so that a policy can
 // move it and chance can strand it.
@@ -27,4 +27,4 @@
 // docs/decisions/0021-threads-world.md.
 //
 // It is NOT for: deciding (policy), or for fleets (sim/fleet).
-package threads
+package threadworld

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threads
+package threadworld
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
 // drawSpec is a workload whose threads and pages stay where they are put.
-func drawSpec(r *exact.Random, m machine.Machine, name string) sim.Spec {
+func drawSpec(r *detmath.Random, m machine.Machine, name string) sim.Spec {
 	size := func(bound int) unit.Bytes { return unit.Bytes(1+r.Below(bound)) * 256 * unit.KiB }
 	s := sim.Spec{Name: name, Threads: 1 + r.Below(6)}
 	w := &s.Work
@@ -59,7 +59,7 @@ func drawSpec(r *exact.Random, m machine.Machine, name string) sim.Spec {
 func TestParityWithSim(t *testing.T) {
 	compared := 0
 	for seed := range uint64(200) {
-		r := exact.NewRandom(seed, "parity")
+		r := detmath.NewRandom(seed, "parity")
 		c := configOf(shapetest.Shape(t, []string{"two", "four", "smt", "far"}[r.Below(4)]))
 		c.Specs = []sim.Spec{drawSpec(&r, c.Machine, "a")}
 		switch r.Below(4) {
@@ -114,7 +114,7 @@ func compareWithSim(t *testing.T, name string, c sim.Config) (compared int) {
 // hand it the same operations.
 func TestParityOfQueues(t *testing.T) {
 	for seed := range uint64(40) {
-		r := exact.NewRandom(seed, "queues")
+		r := detmath.NewRandom(seed, "queues")
 		c := configOf(shapetest.Shape(t, "two"))
 		s := drawSpec(&r, c.Machine, "a")
 		c.Specs = []sim.Spec{s}
@@ -149,7 +149,7 @@ func TestParityOfQueues(t *testing.T) {
 // pace of that; here pace and cycles agree, so that who waits loads nothing.
 func TestParityOfBarriers(t *testing.T) {
 	for seed := range uint64(40) {
-		r := exact.NewRandom(seed, "barriers")
+		r := detmath.NewRandom(seed, "barriers")
 		c := configOf(shapetest.Shape(t, "two"))
 		s := drawSpec(&r, c.Machine, "a")
 		s.Work.Barrier, s.Work.Spin = 1000+r.Below(100000), r.Below(2) == 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threads
+package threadworld
 
 import (
 	"cmp"
@@ -15,14 +15,14 @@ import (
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/linux"
 	"homenode/internal/unit"
 )
 
 // drawConfig is a world of anything.
 func drawConfig(t testing.TB, seed uint64) sim.Config {
-	r := exact.NewRandom(seed, "config")
+	r := detmath.NewRandom(seed, "config")
 	c := configOf(shapetest.Shape(t, []string{"two", "four", "smt", "far"}[r.Below(4)]))
 	c.Seed = seed
 	c.Linux = linux.Settings{
@@ -36,7 +36,7 @@ func drawConfig(t testing.TB, seed uint64) sim.Config {
 	return c
 }
 
-func drawAny(r *exact.Random, c sim.Config, name string) sim.Spec {
+func drawAny(r *detmath.Random, c sim.Config, name string) sim.Spec {
 	s := drawSpec(r, c.Machine, name)
 	s.Start = sim.StartSpec{}
 	all := c.Machine.CPUsOf(c.Machine.NodesWithCPUs()).IDs()
@@ -74,7 +74,7 @@ func drawAny(r *exact.Random, c sim.Config, name string) sim.Spec {
 }
 
 // drawStep is anything that an owner could be asked for.
-func drawStep(r *exact.Random, w *World) action.Step {
+func drawStep(r *detmath.Random, w *World) action.Step {
 	all := allOf(w)
 	wl := all[r.Below(len(all))]
 	s := action.Step{Workload: wl.ID}
@@ -108,7 +108,7 @@ func TestInvariants(t *testing.T) {
 	for seed := range n {
 		c := drawConfig(t, seed)
 		w := world(t, c)
-		r := exact.NewRandom(seed, "steps")
+		r := detmath.NewRandom(seed, "steps")
 		for range 40 {
 			cpu, dt := threadTime(w), min(w.Config.Step, untilNext(w))
 			w.Run(dt)
@@ -248,7 +248,7 @@ func TestSameBytes(t *testing.T) {
 	for seed := range uint64(60) {
 		run := func() any {
 			w := world(t, drawConfig(t, seed))
-			r := exact.NewRandom(seed, "steps")
+			r := detmath.NewRandom(seed, "steps")
 			var all []any
 			for range 30 {
 				w.Run(10 * time.Millisecond)
@@ -326,7 +326,7 @@ func TestFairInTheLongRun(t *testing.T) {
 // TestNoCPUIsIdleForLong: where threads wait for CPUs that they may use, those work.
 func TestNoCPUIsIdleForLong(t *testing.T) {
 	for seed := range uint64(300) {
-		r := exact.NewRandom(seed, "idle")
+		r := detmath.NewRandom(seed, "idle")
 		c := configOf(shapetest.Shape(t, []string{"two", "four", "smt"}[r.Below(3)]))
 		c.Seed = seed
 		cpus := len(c.Machine.CPUs)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threads
+package threadworld
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // renumbered is a shape whose node i is at to[i]; CPUs keep their numbers.
@@ -39,7 +39,7 @@ func renumbered(s machine.Shape, to []int) machine.Shape {
 // TestRenumbering: where threads and pages are given, the nodes' numbers are but names.
 func TestRenumbering(t *testing.T) {
 	for seed := range uint64(200) {
-		r := exact.NewRandom(seed, "renumber")
+		r := detmath.NewRandom(seed, "renumber")
 		s := shapetest.Shape(t, []string{"two", "smt", "far"}[r.Below(3)])
 		to := make([]int, len(s.Nodes))
 		for i := range to {

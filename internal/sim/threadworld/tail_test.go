@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threads
+package threadworld
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"homenode/internal/machine/shapetest"
 	"homenode/internal/set"
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/unit"
 )
 
@@ -18,7 +18,7 @@ import (
 // in its P99 than at the mean, whenever one asks.
 func TestStopsAreLatency(t *testing.T) {
 	for seed := range uint64(40) {
-		r := exact.NewRandom(seed, "stops")
+		r := detmath.NewRandom(seed, "stops")
 		s := chasing("a", 4)
 		s.Memory.Private = unit.Bytes(1+r.Below(3)) * 128 * unit.MiB
 		for i := range s.Work.Regions {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threads
+package threadworld
 
-import "homenode/internal/sim/exact"
+import "homenode/internal/sim/detmath"
 
 // wakeCross is how likely a wake-up whose CPU is busy looks below the LLC of its waker
 // (another thread of the workload) and not below its own: wake_affine must prefer the
@@ -47,11 +47,11 @@ func (w *World) wake(dt float64) {
 func (w *World) wakeUp(t *thread, times float64) {
 	r := &t.wl.random
 	x := r.Float()
-	if x >= 1-exact.Exp(-times) {
+	if x >= 1-detmath.Exp(-times) {
 		return
 	}
 	below := w.cpus[t.cpu].llc
-	if x < 1-exact.Exp(-(times*wakeCross)) && len(t.wl.threads) > 1 {
+	if x < 1-detmath.Exp(-(times*wakeCross)) && len(t.wl.threads) > 1 {
 		waker := &t.wl.threads[r.Below(len(t.wl.threads))]
 		if w.reaches(w.cpus[t.cpu].node, w.cpus[waker.cpu].node) {
 			below = w.cpus[waker.cpu].llc

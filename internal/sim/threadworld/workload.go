@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threads
+package threadworld
 
 import (
 	"slices"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 )
 
 // workload is one replica. Its Group has private pages by the node of their thread while
@@ -14,8 +14,8 @@ import (
 type workload struct {
 	*sim.Workload
 	threads []thread
-	random  exact.Random // of where its threads go
-	mask    []uint64     // of CPUs
+	random  detmath.Random // of where its threads go
+	mask    []uint64       // of CPUs
 
 	key      uint64  // of where its shared pages are
 	straggle float64 // sim.Spec.Straggle; 1: its threads do not wait for each other
@@ -57,7 +57,7 @@ func (w *World) prepare(x *sim.Workload) {
 func (w *World) Begin(x *sim.Workload) {
 	wl := w.of[x]
 	wl.used = make([]float64, len(w.nodes))
-	wl.random = exact.NewRandom(w.Config.Seed, wl.ID, "threads")
+	wl.random = detmath.NewRandom(w.Config.Seed, wl.ID, "threads")
 	wl.Group.Pinned = true // linux.Host leaves its threads where they are
 	w.remask(wl)
 	w.Ask(x, w.Config.Step)

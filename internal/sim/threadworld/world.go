@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threads
+package threadworld
 
 import (
 	"math"
 	"time"
 
 	"homenode/internal/sim"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
 	"homenode/internal/sim/mover"
 )
@@ -31,8 +31,8 @@ type World struct {
 	cores  []core
 	llcs   []llc // parallel to the system's domains
 	levels []level
-	index  []int        // of a CPU by its id; -1: it is not online
-	random exact.Random // of load balancing
+	index  []int          // of a CPU by its id; -1: it is not online
+	random detmath.Random // of load balancing
 
 	of   map[*sim.Workload]*workload
 	live []*workload // that are present, parallel to Host.Groups
@@ -67,7 +67,7 @@ func NewWorld(c sim.Config) (*World, error) {
 	_, err := sim.New(c, defaultStep, func(base *sim.World, all []*sim.Workload) sim.Population {
 		w.World = base
 		w.Solver.Keep, w.Solver.Coarse = true, coarse
-		w.random = exact.NewRandom(c.Seed, "threads", "balance")
+		w.random = detmath.NewRandom(c.Seed, "threads", "balance")
 		w.layOut()
 		for _, wl := range all {
 			w.prepare(wl)

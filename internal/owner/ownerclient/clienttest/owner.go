@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package managertest
+package clienttest
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/owner/manager"
+	"homenode/internal/owner/ownerclient"
 )
 
 // Open opens a journal, and closes it with the test.
@@ -58,7 +58,7 @@ func PagesFirst(t *testing.T, root kernel.Root, o journal.Owner, setCPUs, setMem
 // WaitsOnce checks that a manager that does not answer in time is asked again, but not at
 // once. No process listens on the client's socket yet; listen starts the server that
 // answers.
-func WaitsOnce(t *testing.T, c *manager.Client, listen func(), ask func() error) {
+func WaitsOnce(t *testing.T, c *ownerclient.Client, listen func(), ask func() error) {
 	t.Helper()
 	l, err := net.Listen("unix", c.Socket) // accepts connections, and never answers
 	if err != nil {
@@ -80,7 +80,7 @@ func WaitsOnce(t *testing.T, c *manager.Client, listen func(), ask func() error)
 	}
 	l.Close()
 	listen()
-	c.Silence, c.Limit = manager.Silence{}, manager.AnswerLimit
+	c.Silence, c.Limit = ownerclient.Silence{}, ownerclient.AnswerLimit
 	if err := ask(); err != nil {
 		t.Errorf("later: %v", err)
 	}

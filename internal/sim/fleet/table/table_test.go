@@ -18,13 +18,13 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"homenode/internal/profile"
-	"homenode/internal/sim/exact"
+	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/fleet"
 	"homenode/internal/sim/memsys"
 )
 
 func rows(n int) []fleet.Row {
-	r := exact.NewRandom(1, "rows")
+	r := detmath.NewRandom(1, "rows")
 	some := func() *float64 {
 		v := r.Float()
 		if v < 0.1 {
