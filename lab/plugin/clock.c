@@ -392,6 +392,11 @@ bool homenode_clock_order(struct homenode_model *m, struct homenode_vcpu *v, boo
 	return true;
 }
 
+struct homenode_vcpu *homenode_clock_self(void)
+{
+	return self;
+}
+
 /* Does not run timers that are due now: QEMU holds its lock here, and puts the vCPU to sleep
  * without checking what the timers did. */
 void homenode_clock_idle(struct homenode_vcpu *v)

@@ -43,6 +43,7 @@ int64_t homenode_clock_guest_ns(void);
 void homenode_clock_set_ns(uint64_t ns); /* before the guest starts */
 
 /* On the vCPU's own thread. */
+struct homenode_vcpu *homenode_clock_self(void); /* NULL on other threads, and before its first block */
 void homenode_clock_wait(struct homenode_model *m, struct homenode_vcpu *v);
 /* Number 6, before v touches a contended line. reads_own: a read of what its core has, which may
  * see others' writes as late as they arrive. False: no order here (kernel mode, OFF). */

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "clock.h"
+#include "code.h"
 #include "qemu_api.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -68,6 +69,8 @@ static void on_block(unsigned int cpu, void *udata)
 
 	if (unlikely(!v->started)) /* QEMU only announces a vCPU that slept before, see clock.c */
 		homenode_clock_resume(m, v);
+	if (unlikely(v->unchecked))
+		homenode_code_check(v);
 	if (likely(__atomic_load_n(&homenode_on, __ATOMIC_RELAXED))) {
 		v->ctr = v->pub->counter[(block & BLOCK_KERNEL) != 0];
 		v->ctr[HOMENODE_INSTRUCTIONS] += n;
@@ -85,8 +88,11 @@ static void on_block(unsigned int cpu, void *udata)
 	}
 	homenode_pass(v, n);
 	__atomic_store_n(&v->pub->clock, v->clock, __ATOMIC_RELAXED);
-	if (unlikely(v->clock >= __atomic_load_n(&homenode_horizon, __ATOMIC_RELAXED)))
+	if (unlikely(v->clock >= __atomic_load_n(&homenode_horizon, __ATOMIC_RELAXED))) {
 		homenode_clock_wait(m, v);
+		if (unlikely(v->unsettled))
+			homenode_code_quantum(v, __atomic_load_n(&m->shared->model_cycles, __ATOMIC_RELAXED));
+	}
 }
 
 static void sample(struct homenode_vcpu *v, void *insn, uint64_t vaddr, uint64_t access, bool store)
@@ -207,6 +213,9 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	uint64_t block = n | (addr >> 63 ? BLOCK_KERNEL : 0) | addr << ADDRESS_SHIFT;
 
 	(void)id;
+	struct homenode_vcpu *v = homenode_clock_self();
+	if (v && qemu_plugin_version == API_OLD)
+		homenode_code_translated(v, tb, insn_data.code);
 	if (n && is_pause(qemu_plugin_tb_get_insn(tb, n - 1)))
 		block |= BLOCK_PAUSE;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_CB_NO_REGS, (void *)block);
@@ -325,6 +334,8 @@ HOMENODE_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_i
 		return refuse("use option off", off, "want a number of instructions, 1 or more");
 	if (!insn_data.symbol)
 		return refuse("find", "qemu_plugin_insn_data", "this QEMU does not export it: use QEMU 7.2 or 10.0 as Debian builds it");
+	if (qemu_plugin_version == API_OLD && !homenode_code_init())
+		return refuse("find", "tb_invalidate_phys_range and qemu_ram_addr_from_host", "this QEMU does not export them: use QEMU 7.2 or 10.0 as Debian builds it");
 	m->conf.guest_addresses = qemu_plugin_version == API_NEW;
 	if (m->conf.guest_addresses && memory_bytes(&m->conf) >= LOW_MEMORY)
 		return refuse("use configuration", conf, "its nodes have 3.5 GiB or more, some of it above 4 GiB: use QEMU 7.2, or smaller nodes");

@@ -66,6 +66,7 @@ uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb,
 						 size_t idx);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn); /* in the host's memory; NULL: not RAM */
 /* qemu_plugin_insn_data: version 1 returns the code, 4 copies it and returns how many bytes. */
 typedef const void *qemu_insn_code(const struct qemu_plugin_insn *insn);
 typedef size_t qemu_insn_copy(const struct qemu_plugin_insn *insn, void *to, size_t len);

@@ -210,6 +210,7 @@ int homenode_status_main(int argc, char **argv);
 int homenode_touch_main(int argc, char **argv);
 int homenode_pagecache_main(int argc, char **argv);
 int homenode_peer_main(int argc, char **argv);
+int homenode_patch_main(int argc, char **argv);
 int homenode_drop_main(int argc, char **argv);
 int homenode_pages_main(int argc, char **argv);
 

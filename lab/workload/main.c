@@ -43,6 +43,7 @@ static const char usage[] =
 	"homenode-load touch --node N [--pages P] [--perf dram] [--bind-cpu CPU] [--out FILE]\n"
 	"homenode-load pagecache --file PATH [--bytes BYTES] [--write] [--bind-cpu CPU]: fill the page cache\n"
 	"homenode-load pages --pid P[,P] [--file PATH]…: bytes by kind and node\n"
+	"homenode-load patch ROUNDS: a thread runs code that another one changes\n"
 	"homenode-load peer migrate-pages PID FROM TO | write FILE TEXT: one call, timed\n"
 	"homenode-load drop CAP[,CAP] COMMAND…: run it without these capabilities\n";
 
@@ -112,6 +113,8 @@ int main(int argc, char **argv)
 		return homenode_touch_main(argc, argv);
 	if (!strcmp(argv[1], "pagecache"))
 		return homenode_pagecache_main(argc, argv);
+	if (!strcmp(argv[1], "patch"))
+		return homenode_patch_main(argc, argv);
 	if (!strcmp(argv[1], "peer"))
 		return homenode_peer_main(argc, argv);
 	if (!strcmp(argv[1], "drop"))

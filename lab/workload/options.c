@@ -313,6 +313,6 @@ const struct homenode_mode *homenode_options_parse(struct homenode_options *o, i
 		check(o, modes[i]);
 		return modes[i];
 	}
-	homenode_fail(2, "read mode \"%s\": unknown; use chase, stream, rao, share, spin, server, hold, handoff, victim, touch, pagecache, pages, peer, drop, control or status",
+	homenode_fail(2, "read mode \"%s\": unknown; use chase, stream, rao, share, spin, server, hold, handoff, victim, touch, pagecache, pages, patch, peer, drop, control or status",
 		      argv[1]);
 }

@@ -297,6 +297,9 @@ else
 	echo "skip   interleaving: no NUMA in this kernel"
 fi
 
+"$load" patch 1000 >"$tmp/out"
+holds "a thread sees code that another one changes" "d['rounds'] == 1000 and not d['stale']"
+
 # The peers and the counter.
 : >"$tmp/written"
 "$load" peer write "$tmp/written" 0-1 >"$tmp/out" && [ "$(cat "$tmp/written")" = 0-1 ]
