@@ -27,11 +27,13 @@ import (
 //	# silent: RULE      no finding of that rule, and it was able to judge
 //	# silent: everything   no finding at all
 //	# answer: yes       the verdict
+//	# after: no         the verdict once the commands of what was wanted were run; the
+//	                    finding is gone then
 type doctorCase struct {
-	name, shape, duration, answer string
-	flat, ci                      bool
-	want, silent                  []string
-	script                        string
+	name, shape, duration, answer, after string
+	flat, ci                             bool
+	want, silent                         []string
+	script                               string
 }
 
 func readDoctorCase(path string) (doctorCase, error) {
@@ -58,6 +60,8 @@ func readDoctorCase(path string) (doctorCase, error) {
 			c.silent = append(c.silent, value)
 		case "answer":
 			c.answer = value
+		case "after":
+			c.after = value
 		}
 	}
 	if len(c.want)+len(c.silent) == 0 {
@@ -111,21 +115,59 @@ func tryDoctorCase(t *testing.T, c doctorCase, lib string) {
 	if r := inGuest("tidy 2>/dev/null; set -e\n" + c.script); r.Exit != 0 {
 		t.Fatalf("the situation could not be made: exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
-	on := "" // the CPU that is kept for daemons, where there is one
-	if cpu, ok := g.Shape.Housekeeping.First(); ok {
-		on = fmt.Sprintf("taskset %x ", 1<<cpu)
+	examine := func() doctor.Report {
+		t.Helper()
+		on := "" // the CPU that is kept for daemons, where there is one
+		if cpu, ok := g.Shape.Housekeeping.First(); ok {
+			on = fmt.Sprintf("taskset %x ", 1<<cpu)
+		}
+		r := inGuest("model on >/dev/null; exec " + on + "homenode doctor --for " + c.duration + " -o json")
+		if r.Exit != 0 {
+			t.Fatalf("homenode doctor: exit %d\n%s", r.Exit, r.Stderr)
+		}
+		var report doctor.Report
+		if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
+			t.Fatalf("%v\n%s", err, r.Stdout)
+		}
+		return report
 	}
-	r := inGuest("model on >/dev/null; exec " + on + "homenode doctor --for " + c.duration + " -o json")
-	if r.Exit != 0 {
-		t.Fatalf("homenode doctor: exit %d\n%s", r.Exit, r.Stderr)
-	}
-	var report doctor.Report
-	if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
-		t.Fatalf("%v\n%s", err, r.Stdout)
-	}
+	report := examine()
 	judgeDoctor(t, c, report)
+	if c.after != "" && !t.Failed() {
+		for _, command := range remedies(c, report) {
+			t.Logf("run: %s", command)
+			if r := inGuest(command); r.Exit != 0 {
+				t.Errorf("%s: exit %d: %s", command, r.Exit, r.Stderr)
+			}
+		}
+		report = examine()
+		judgeRemedy(t, c, report)
+	}
 	if t.Failed() {
-		t.Logf("it said: %s\n%s", r.Stdout, r.Stderr)
+		said, _ := json.MarshalIndent(report, "", " ")
+		t.Logf("it said: %s", said)
+	}
+}
+
+// remedies are the commands of the findings that the case wants.
+func remedies(c doctorCase, report doctor.Report) (commands []string) {
+	for _, f := range report.Findings {
+		for _, want := range c.want {
+			if rule, _, _ := strings.Cut(want, " "); f.Rule == rule {
+				commands = append(commands, f.Commands...)
+			}
+		}
+	}
+	return commands
+}
+
+func judgeRemedy(t *testing.T, c doctorCase, report doctor.Report) {
+	t.Helper()
+	if string(report.Verdict.Answer) != c.after {
+		t.Errorf("after its commands: verdict %q, want %q: %s", report.Verdict.Answer, c.after, report.Verdict.Why)
+	}
+	if left := remedies(c, report); len(left) > 0 {
+		t.Errorf("after its commands it says again: %q", left)
 	}
 }
 

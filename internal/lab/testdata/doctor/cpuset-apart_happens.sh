@@ -2,5 +2,6 @@
 # ci
 # want: cpuset-apart /doctor/split
 # answer: yes
+# after: no
 group split 0-1 1
 load split chase --threads 2 --ws 16MiB

@@ -46,6 +46,9 @@ bigfile() {
 	[ -e /scratch/big ] || truncate -s 1400M /scratch/big
 }
 
+# numactl's, which the guest does not have
+migratepages() { homenode-load peer migrate-pages "$1" "$2" "$3" > /dev/null; }
+
 model() { homenode-load control "$1"; }
 
 # tidy: whatever a case did is undone

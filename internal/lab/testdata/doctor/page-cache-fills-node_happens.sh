@@ -2,6 +2,7 @@
 # them; a service on node 0 wants memory, and gets it elsewhere.
 # want: page-cache-fills-node
 # for: 4s
+# after: no
 bigfile
 group backup 0-1
 forever backup dd if=/scratch/big of=/dev/null bs=1M

@@ -3,5 +3,6 @@
 # ci
 # want: remote-workload /doctor/away
 # answer: yes
+# after: no
 group away
 load away chase --threads 1 --ws 16MiB --bind-cpu 0 --bind-mem 1
