@@ -26,8 +26,9 @@ import (
 //     nodes' CPUs, and only those: memory stays where it is. A workload that another
 //     process restricts is left alone.
 //  4. It gets everything back when that no longer serves: nothing is bound any
-//     more, a bound workload now is on its nodes, a node went offline, or it uses
-//     all it may while others leave CPU idle.
+//     more, a bound workload now is on its nodes, a node went offline, or its nodes
+//     are used up, others leave CPU idle, and it waits for a CPU. Two threads on two
+//     CPUs use them up and wait for none. Where waiting is unknown, it is assumed.
 
 // keepAside is number 4, before any binding.
 func (r *round) keepAside() {
@@ -76,7 +77,7 @@ func (r *round) asideOver(l *load) (why action.Reason, over bool) {
 			idle += max(0, n.count-busy)
 		}
 	}
-	if used >= cpus*float64(r.cfg.SaturatedShare) && idle >= r.cfg.RoomIdle {
+	if used >= cpus*float64(r.cfg.SaturatedShare) && idle >= r.cfg.RoomIdle && r.starved(l) {
 		left := number("idle_elsewhere", derived(idle, true, "CPU time of the other nodes"), r.cfg.RoomIdle, "cpus")
 		return action.Reason{Rule: "mao.over.used-up", Nodes: l.Aside, Numbers: []action.Number{left}}, true
 	}

@@ -147,6 +147,30 @@ func TestAsideIsNotBoundAtOnce(t *testing.T) {
 	}
 }
 
+// A hog that has used up the node it keeps to gets all CPUs back while others are idle,
+// unless it waits for none: two threads use up two CPUs without being short of any.
+func TestAsideEndsForLackOfCPU(t *testing.T) {
+	for _, c := range []struct {
+		waiting unit.Value[unit.Ratio]
+		want    int
+	}{
+		{unit.Measured(unit.Ratio(0.01), "cpu.pressure"), 0},
+		{unit.Measured(unit.Ratio(0.6), "cpu.pressure"), 1},
+		{unit.UnknownValue[unit.Ratio]("no PSI"), 1},
+	} {
+		var h windowtest.Host
+		h.Shape([]int{0, 1}, 2, 16*unit.GiB)
+		lines(t, &h, "workload /s approved cpu=1 on=1,0 cpus=0-1 ours=cpus,mems mems=0 anon=1GiB,0 local=1000000 remote=10000",
+			"workload /hog cpu=2 on=0,2 cpus=2-3 ours=cpus mems=0-1 anon=0,1GiB local=10000 remote=1000000")
+		h.Load("/hog").Waiting = c.waiting
+		st := State{Workloads: []Memory{{Workload: "/hog", Aside: set.FromNodes(1)}, {Workload: "/s", Nodes: set.FromNodes(0)}}}
+		_, actions, _ := Step(h.Machine, DefaultConfig(), st, h.Window())
+		if len(actions) != c.want {
+			t.Errorf("waiting %v: %v, want %d actions", c.waiting, actions, c.want)
+		}
+	}
+}
+
 // growing is a workload whose heap grows by 20 MiB a window on the node that it is bound to.
 func growing(t *testing.T, cfg Config, mems string, n int) (st State, said []string) {
 	t.Helper()
