@@ -72,12 +72,14 @@ static void change(uint32_t to)
 /* False: the reader called it often, and still has not seen this value. */
 static bool shows_up(uint32_t want)
 {
-	uint64_t since = __atomic_load_n(&calls, __ATOMIC_ACQUIRE);
+	uint64_t now, since = __atomic_load_n(&calls, __ATOMIC_ACQUIRE);
 
-	while (__atomic_load_n(&seen, __ATOMIC_ACQUIRE) != want)
-		if (__atomic_load_n(&calls, __ATOMIC_ACQUIRE) > since + PATIENCE)
-			return false;
-	return true;
+	do { /* calls first: this thread may lose its CPU between the two */
+		now = __atomic_load_n(&calls, __ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&seen, __ATOMIC_ACQUIRE) == want)
+			return true;
+	} while (now <= since + PATIENCE);
+	return false;
 }
 
 int homenode_patch_main(int argc, char **argv)
