@@ -62,7 +62,7 @@ func watched() (names []string) {
 }
 
 func policies() (names []string) {
-	for _, p := range mempolicy.All() {
+	for _, p := range mempolicy.MemPolicies() {
 		names = append(names, string(p))
 	}
 	return names

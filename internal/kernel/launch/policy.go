@@ -12,23 +12,23 @@ import (
 )
 
 // Policy is a memory policy; "" leaves what is set.
-type Policy = mempolicy.Policy
+type Policy = mempolicy.MemPolicy
 
 // The policies; see mempolicy.
 const (
-	Local              = mempolicy.Local
-	Bind               = mempolicy.Bind
-	Preferred          = mempolicy.Preferred
-	PreferredMany      = mempolicy.PreferredMany
-	Interleave         = mempolicy.Interleave
-	WeightedInterleave = mempolicy.WeightedInterleave
+	Local              = mempolicy.PolicyLocal
+	Bind               = mempolicy.PolicyBind
+	Preferred          = mempolicy.PolicyPreferred
+	PreferredMany      = mempolicy.PolicyPreferredMany
+	Interleave         = mempolicy.PolicyInterleave
+	WeightedInterleave = mempolicy.PolicyWeightedInterleave
 )
 
 // Policies are all names, for help and messages.
-func Policies() string { return mempolicy.Names() }
+func Policies() string { return mempolicy.MemPolicyNames() }
 
 // ParsePolicy reads a policy's name; "" is none.
-func ParsePolicy(text string) (Policy, error) { return mempolicy.Parse(text) }
+func ParsePolicy(text string) (Policy, error) { return mempolicy.ParseMemPolicy(text) }
 
 // refused turns what the kernel said to a policy of nodes that exist, and that
 // this process may use, into a sentence. EINVAL then means that it does not know

@@ -43,9 +43,11 @@ func (liveThread) setAffinity(cpus set.CPUSet) error {
 	return nil
 }
 
-func (liveThread) policy() (int, set.NodeSet, error) { return mempolicy.Get() }
+func (liveThread) policy() (int, set.NodeSet, error) { return mempolicy.GetMemPolicy() }
 
-func (liveThread) setPolicy(mode int, nodes set.NodeSet) error { return mempolicy.Set(mode, nodes) }
+func (liveThread) setPolicy(mode int, nodes set.NodeSet) error {
+	return mempolicy.SetMemPolicy(mode, nodes)
+}
 
 // apply places the thread and returns how to put back what was replaced. On error
 // nothing is left changed.

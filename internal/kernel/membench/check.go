@@ -59,7 +59,7 @@ func checkBuffer(b Buffer, cpus set.CPUSet, nodes set.NodeSet) error {
 	}
 	p := b.policy()
 	if !p.Known() {
-		return fmt.Errorf("policy %q: want %s (%w)", p, mempolicy.Names(), ErrBadJob)
+		return fmt.Errorf("policy %q: want %s (%w)", p, mempolicy.MemPolicyNames(), ErrBadJob)
 	}
 	if p.TakesNodes() && b.Nodes.IsEmpty() {
 		return fmt.Errorf("policy %s: it needs nodes, none are named (%w)", p, ErrBadJob)

@@ -27,16 +27,16 @@ type Job struct {
 }
 
 // Policy is a memory policy.
-type Policy = mempolicy.Policy
+type Policy = mempolicy.MemPolicy
 
 // The policies; see mempolicy.
 const (
-	Local              = mempolicy.Local
-	Bind               = mempolicy.Bind
-	Preferred          = mempolicy.Preferred
-	PreferredMany      = mempolicy.PreferredMany
-	Interleave         = mempolicy.Interleave
-	WeightedInterleave = mempolicy.WeightedInterleave
+	Local              = mempolicy.PolicyLocal
+	Bind               = mempolicy.PolicyBind
+	Preferred          = mempolicy.PolicyPreferred
+	PreferredMany      = mempolicy.PolicyPreferredMany
+	Interleave         = mempolicy.PolicyInterleave
+	WeightedInterleave = mempolicy.PolicyWeightedInterleave
 )
 
 // Buffer is memory of one policy, touched before anything is measured.

@@ -196,7 +196,7 @@ func TestRefusals(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	p := prober(t)
 	cpu := cpus(t, p, 1)[0]
-	for _, policy := range mempolicy.All() {
+	for _, policy := range mempolicy.MemPolicies() {
 		j := job(Read, 64*unit.KiB)
 		j.Threads[0].CPU = cpu
 		j.Buffers[0].Policy, j.Buffers[0].TouchCPU = policy, cpu

@@ -24,9 +24,9 @@ func nodemask(nodes set.NodeSet) (unsafe.Pointer, uintptr) {
 // maxnode − 1 of them (TestLiveHighestBit).
 func maxnode(mask []uint64) uintptr { return uintptr(len(mask)*64 + 1) }
 
-// Get is the calling thread's policy. It needs room for every node that the kernel
+// GetMemPolicy is the calling thread's policy. It needs room for every node that the kernel
 // could have (kernel_get_mempolicy in mm/mempolicy.c refuses less).
-func Get() (mode int, nodes set.NodeSet, err error) {
+func GetMemPolicy() (mode int, nodes set.NodeSet, err error) {
 	var number int32
 	var mask [(set.MaxNode + 64) / 64]uint64
 	_, _, errno := sys.RawSyscall6(sys.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&number)), uintptr(unsafe.Pointer(&mask[0])),
@@ -37,9 +37,9 @@ func Get() (mode int, nodes set.NodeSet, err error) {
 	return int(number), set.FromNodes(set.IDsOf(mask[:])...), nil
 }
 
-// Set sets the calling thread's, which holds it with runtime.LockOSThread. The mode
+// SetMemPolicy sets the calling thread's, which holds it with runtime.LockOSThread. The mode
 // is a number, so that one that Get returned can be put back.
-func Set(mode int, nodes set.NodeSet) error {
+func SetMemPolicy(mode int, nodes set.NodeSet) error {
 	at, bits := nodemask(nodes)
 	_, _, errno := sys.RawSyscall(sys.SYS_SET_MEMPOLICY, uintptr(mode), uintptr(at), bits)
 	return orNil(errno)
@@ -47,7 +47,7 @@ func Set(mode int, nodes set.NodeSet) error {
 
 // Mbind sets the policy of whole pages of this process. The flags are those of
 // unix.Pager: 0 leaves pages that exist where they are.
-func Mbind(mem []byte, p Policy, nodes set.NodeSet, flags int) error {
+func Mbind(mem []byte, p MemPolicy, nodes set.NodeSet, flags int) error {
 	at, bits := nodemask(nodes)
 	_, _, errno := sys.Syscall6(sys.SYS_MBIND, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), uintptr(p.Number()),
 		uintptr(at), bits, uintptr(flags))

@@ -15,20 +15,20 @@ import (
 
 func TestDecodePolicy(t *testing.T) {
 	numbers := map[int]bool{}
-	for _, p := range All() {
-		got, err := Parse(string(p))
-		if err != nil || got != p || !p.Known() || p.TakesNodes() == (p == Local) || p.Number() == 0 || numbers[p.Number()] || !strings.HasPrefix(p.Numactl(), "--") {
+	for _, p := range MemPolicies() {
+		got, err := ParseMemPolicy(string(p))
+		if err != nil || got != p || !p.Known() || p.TakesNodes() == (p == PolicyLocal) || p.Number() == 0 || numbers[p.Number()] || !strings.HasPrefix(p.Numactl(), "--") {
 			t.Errorf("%s: %q, number %d, %q, %v", p, got, p.Number(), p.Numactl(), err)
 		}
 		numbers[p.Number()] = true
 	}
-	if p, err := Parse(""); err != nil || p != "" || p.Known() || p.TakesNodes() || p.Number() != 0 {
+	if p, err := ParseMemPolicy(""); err != nil || p != "" || p.Known() || p.TakesNodes() || p.Number() != 0 {
 		t.Errorf("none: %q, %v", p, err)
 	}
-	if _, err := Parse("membind"); err == nil || !strings.Contains(err.Error(), "want local, bind") {
+	if _, err := ParseMemPolicy("membind"); err == nil || !strings.Contains(err.Error(), "want local, bind") {
 		t.Error(err)
 	}
-	if PreferredMany.Since() != "5.15" || WeightedInterleave.Since() != "6.9" || Bind.Since() != "" {
+	if PolicyPreferredMany.Since() != "5.15" || PolicyWeightedInterleave.Since() != "6.9" || PolicyBind.Since() != "" {
 		t.Error("first kernels")
 	}
 }
@@ -47,14 +47,14 @@ func TestDecisionNodemask(t *testing.T) {
 func TestLiveHighestBit(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := Set(Interleave.Number(), set.FromNodes(0, 63)); err != nil {
+	if err := SetMemPolicy(PolicyInterleave.Number(), set.FromNodes(0, 63)); err != nil {
 		t.Skipf("this kernel refuses a set with a node that is not there: %v", err)
 	}
-	mode, got, err := Get()
-	if err != nil || mode != Interleave.Number() || !got.Has(0) {
+	mode, got, err := GetMemPolicy()
+	if err != nil || mode != PolicyInterleave.Number() || !got.Has(0) {
 		t.Errorf("%d of %s, %v", mode, got, err)
 	}
-	if err := Set(0, set.NodeSet{}); err != nil {
+	if err := SetMemPolicy(0, set.NodeSet{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -67,13 +67,13 @@ func TestLiveMbindLastNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sys.Munmap(mem)
-	if err := Mbind(mem, Bind, set.FromNodes(0), 0); err != nil {
+	if err := Mbind(mem, PolicyBind, set.FromNodes(0), 0); err != nil {
 		t.Skipf("nothing can be bound here: %v", err)
 	}
-	if err := Mbind(mem, Bind, set.FromNodes(set.MaxNode), 0); err == nil {
+	if err := Mbind(mem, PolicyBind, set.FromNodes(set.MaxNode), 0); err == nil {
 		t.Errorf("node %d was taken", set.MaxNode)
 	}
-	if err := Mbind(mem, Local, set.NodeSet{}, 0); err != nil {
+	if err := Mbind(mem, PolicyLocal, set.NodeSet{}, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,68 +8,68 @@ import (
 	"strings"
 )
 
-// Policy is a memory policy, spelled as the kernel does; "" is none.
-type Policy string
+// MemPolicy is a memory policy, spelled as the kernel does; "" is none.
+type MemPolicy string
 
 // The policies of set_mempolicy(2), mbind(2).
 const (
-	Local              Policy = "local"               // the node of the CPU that touches first
-	Bind               Policy = "bind"                // these nodes and no others
-	Preferred          Policy = "preferred"           // this node while it has memory
-	PreferredMany      Policy = "preferred-many"      // these nodes while they have memory
-	Interleave         Policy = "interleave"          // page by page around these nodes
-	WeightedInterleave Policy = "weighted-interleave" // by the weights in /sys/kernel/mm/mempolicy
+	PolicyLocal              MemPolicy = "local"               // the node of the CPU that touches first
+	PolicyBind               MemPolicy = "bind"                // these nodes and no others
+	PolicyPreferred          MemPolicy = "preferred"           // this node while it has memory
+	PolicyPreferredMany      MemPolicy = "preferred-many"      // these nodes while they have memory
+	PolicyInterleave         MemPolicy = "interleave"          // page by page around these nodes
+	PolicyWeightedInterleave MemPolicy = "weighted-interleave" // by the weights in /sys/kernel/mm/mempolicy
 )
 
 // modes are the numbers in include/uapi/linux/mempolicy.h, which x/sys does not
 // all have, and the kernel that has them first.
 var modes = []struct {
-	policy  Policy
+	policy  MemPolicy
 	number  int
 	since   string // "" = older than any that we run on
 	numactl string
 }{
-	{Local, 4, "", "--localalloc"},
-	{Bind, 2, "", "--membind"},
-	{Preferred, 1, "", "--preferred"},
-	{PreferredMany, 5, "5.15", "--preferred-many"},
-	{Interleave, 3, "", "--interleave"},
-	{WeightedInterleave, 6, "6.9", "--weighted-interleave"},
+	{PolicyLocal, 4, "", "--localalloc"},
+	{PolicyBind, 2, "", "--membind"},
+	{PolicyPreferred, 1, "", "--preferred"},
+	{PolicyPreferredMany, 5, "5.15", "--preferred-many"},
+	{PolicyInterleave, 3, "", "--interleave"},
+	{PolicyWeightedInterleave, 6, "6.9", "--weighted-interleave"},
 }
 
-// All are all policies.
-func All() (all []Policy) {
+// MemPolicies are all policies.
+func MemPolicies() (all []MemPolicy) {
 	for _, m := range modes {
 		all = append(all, m.policy)
 	}
 	return all
 }
 
-// Names are all names, for help and messages.
-func Names() string {
+// MemPolicyNames are all names, for help and messages.
+func MemPolicyNames() string {
 	var names []string
-	for _, p := range All() {
+	for _, p := range MemPolicies() {
 		names = append(names, string(p))
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// Parse reads a policy's name; "" is none.
-func Parse(text string) (Policy, error) {
-	if p := Policy(text); p == "" || p.Known() {
+// ParseMemPolicy reads a policy's name; "" is none.
+func ParseMemPolicy(text string) (MemPolicy, error) {
+	if p := MemPolicy(text); p == "" || p.Known() {
 		return p, nil
 	}
-	return "", fmt.Errorf("policy %q: there is no such: want %s", text, Names())
+	return "", fmt.Errorf("policy %q: there is no such: want %s", text, MemPolicyNames())
 }
 
 // Known says that it is one of All.
-func (p Policy) Known() bool { return slices.Contains(All(), p) }
+func (p MemPolicy) Known() bool { return slices.Contains(MemPolicies(), p) }
 
 // TakesNodes says that it is about nodes that are named.
-func (p Policy) TakesNodes() bool { return p.Known() && p != Local }
+func (p MemPolicy) TakesNodes() bool { return p.Known() && p != PolicyLocal }
 
 // Number is the kernel's; 0, MPOL_DEFAULT, of none.
-func (p Policy) Number() int {
+func (p MemPolicy) Number() int {
 	for _, m := range modes {
 		if m.policy == p {
 			return m.number
@@ -79,7 +79,7 @@ func (p Policy) Number() int {
 }
 
 // Since is the first kernel that has it; "" = older than any that we run on.
-func (p Policy) Since() string {
+func (p MemPolicy) Since() string {
 	for _, m := range modes {
 		if m.policy == p {
 			return m.since
@@ -89,7 +89,7 @@ func (p Policy) Since() string {
 }
 
 // Numactl is numactl(8)'s flag for it.
-func (p Policy) Numactl() string {
+func (p MemPolicy) Numactl() string {
 	for _, m := range modes {
 		if m.policy == p {
 			return m.numactl
