@@ -39,7 +39,7 @@ bench
 owner/cgroup | owner/affinity | owner/dispatch | owner/systemd | owner/docker | owner/containerd | owner/resctrl
 owner/ownerclient/clienttest > owner/ownerclient
 journal | papers > papers/lakew papers/mao papers/rao
-sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/harness > sim/runner > sim/apps sim/threadworld > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/detmath | kernel/kerneltest kernel/resctrltest > kernel/threadreader > kernel > kernel/attribution > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
+sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/harness > sim/runner > sim/apps sim/threadworld > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/detmath | kernel/kerneltest kernel/resctrltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix
 render/words
 control > actuate | replay | interference
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor

@@ -5,7 +5,7 @@ package membench
 import (
 	"time"
 
-	"homenode/internal/kernel/mempolicy"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -27,16 +27,16 @@ type Job struct {
 }
 
 // Policy is a memory policy.
-type Policy = mempolicy.MemPolicy
+type Policy = unix.MemPolicy
 
-// The policies; see mempolicy.
+// The policies; see kernel/unix.
 const (
-	Local              = mempolicy.PolicyLocal
-	Bind               = mempolicy.PolicyBind
-	Preferred          = mempolicy.PolicyPreferred
-	PreferredMany      = mempolicy.PolicyPreferredMany
-	Interleave         = mempolicy.PolicyInterleave
-	WeightedInterleave = mempolicy.PolicyWeightedInterleave
+	Local              = unix.PolicyLocal
+	Bind               = unix.PolicyBind
+	Preferred          = unix.PolicyPreferred
+	PreferredMany      = unix.PolicyPreferredMany
+	Interleave         = unix.PolicyInterleave
+	WeightedInterleave = unix.PolicyWeightedInterleave
 )
 
 // Buffer is memory of one policy, touched before anything is measured.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attribution
+package sampling
 
 import (
 	"cmp"
 	"slices"
 
-	"homenode/internal/kernel/sampling"
 	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
@@ -78,13 +77,13 @@ type line struct {
 	others        map[int]uint32    // samples of other processes than pid; nil: none
 }
 
-// New returns an empty Folder for a machine of so many nodes.
-func New(spaces Spaces, nodes int, nodeOf func(cpu int) int) *Folder {
+// NewFolder returns an empty Folder for a machine of so many nodes.
+func NewFolder(spaces Spaces, nodes int, nodeOf func(cpu int) int) *Folder {
 	return &Folder{spaces: spaces, nodes: nodes, nodeOf: nodeOf, pids: map[int]*process{}, places: map[placeKey]*place{}, lines: map[lineKey]*line{}}
 }
 
 // Add folds one access. What has no user address, or no known CPU, only counts.
-func (f *Folder) Add(a sampling.Access) {
+func (f *Folder) Add(a Access) {
 	if a.Store {
 		f.stores++
 	} else {
@@ -112,7 +111,7 @@ func (f *Folder) process(pid int) *process {
 	return p
 }
 
-func (f *Folder) place(p *process, a sampling.Access) *place {
+func (f *Folder) place(p *process, a Access) *place {
 	area, ok := p.area(a.Addr)
 	if !ok && p.again < maxAgain { // it mapped more since
 		p.again++
@@ -135,7 +134,7 @@ func (f *Folder) place(p *process, a sampling.Access) *place {
 	return pl
 }
 
-func (f *Folder) count(p *place, a sampling.Access, node int) {
+func (f *Folder) count(p *place, a Access, node int) {
 	page := a.Addr >> pageShift
 	if written, known := p.pages[page]; known || f.keep() {
 		p.pages[page] = written || a.Store
@@ -155,7 +154,7 @@ func (f *Folder) count(p *place, a sampling.Access, node int) {
 	if all := p.loadsBy[a.TID]; len(all) < maxAddrs && f.keep() {
 		p.loadsBy[a.TID] = append(all, a.Addr)
 	}
-	if a.Level == sampling.RemoteDRAM || a.Level == sampling.RemoteCache {
+	if a.Level == RemoteDRAM || a.Level == RemoteCache {
 		p.Remote[node]++
 	}
 	if a.Weight > 0 {
@@ -172,7 +171,7 @@ func (f *Folder) keep() bool {
 	return true
 }
 
-func (f *Folder) addLine(p *process, a sampling.Access, node int) {
+func (f *Folder) addLine(p *process, a Access, node int) {
 	area, _ := p.area(a.Addr)
 	key := lineKey{pid: a.PID, line: a.Addr >> lineShift}
 	if len(area.Access) == 4 && area.Access[3] == 's' {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threadreader
+package kernel
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
-	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
@@ -21,8 +20,8 @@ import (
 	"homenode/internal/window"
 )
 
-// host is a fake one of two nodes, whose threads do what a test says.
-type host struct {
+// threadHost is a fake one of two nodes, whose threads do what a test says.
+type threadHost struct {
 	t        *testing.T
 	root     unix.Root
 	now      time.Time
@@ -36,7 +35,7 @@ type host struct {
 	inUse    int
 }
 
-func newHost(t *testing.T, lab bool) *host {
+func newThreadHost(t *testing.T, lab bool) *threadHost {
 	f := kerneltest.TwoNodes()
 	f["/proc/self/mountinfo"] = "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 	f["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu\n"
@@ -47,13 +46,13 @@ func newHost(t *testing.T, lab bool) *host {
 	if lab {
 		f["/sys/bus/event_source/devices/cpu/identifier"] = "homenode-lab\n"
 	}
-	h := &host{t: t, root: kerneltest.Tree(t, f), now: time.Unix(1000, 0), next: 10,
+	h := &threadHost{t: t, root: kerneltest.Tree(t, f), now: time.Unix(1000, 0), next: 10,
 		fds: map[int]int{}, members: map[int]int{}, at: map[int][8]uint64{}, affinity: map[int]set.CPUSet{}}
 	return h
 }
 
 // start makes a thread, or changes where it was last.
-func (h *host) start(pid, tid, cpu int, start uint64) {
+func (h *threadHost) start(pid, tid, cpu int, start uint64) {
 	stat := fmt.Sprintf("%d (a (b) c) S 1 1 1 0 -1 0 0 0 0 0 7 3 0 0 20 0 1 0 %d %s17 %d 0 0 0 0 0\n", tid, start, strings.Repeat("0 ", 15), cpu)
 	files := kerneltest.Files{
 		fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid): stat,
@@ -71,7 +70,7 @@ func (h *host) start(pid, tid, cpu int, start uint64) {
 }
 
 // run lets a thread run, and counts.
-func (h *host) run(tid int, ran time.Duration, requests, waits uint64) {
+func (h *threadHost) run(tid int, ran time.Duration, requests, waits uint64) {
 	a := h.at[tid]
 	a[0], a[1] = a[0]+uint64(ran), a[1]+uint64(ran)
 	a[2], a[3], a[4], a[5] = a[2]+1000, a[3]+500, a[4]+requests, a[5]+waits
@@ -79,7 +78,7 @@ func (h *host) run(tid int, ran time.Duration, requests, waits uint64) {
 	h.at[tid] = a
 }
 
-func (h *host) OpenInGroup(_ *sys.PerfEventAttr, tid, group int) (int, error) {
+func (h *threadHost) OpenInGroup(_ *sys.PerfEventAttr, tid, group int) (int, error) {
 	if h.refuse != nil {
 		return 0, h.refuse
 	}
@@ -95,16 +94,16 @@ func (h *host) OpenInGroup(_ *sys.PerfEventAttr, tid, group int) (int, error) {
 	return h.next, nil
 }
 
-func (h *host) Read(fd int, words []uint64) (int, error) {
+func (h *threadHost) Read(fd int, words []uint64) (int, error) {
 	a := h.at[h.fds[fd]]
 	words[0] = uint64(h.members[fd])
 	copy(words[1:], a[:2+h.members[fd]])
 	return 3 + h.members[fd], nil
 }
 
-func (h *host) Close(int) { h.inUse-- }
+func (h *threadHost) Close(int) { h.inUse-- }
 
-func (h *host) Affinity(tid int, mask *unix.CPUWords) (int, error) {
+func (h *threadHost) Affinity(tid int, mask *unix.CPUWords) (int, error) {
 	cpus, ok := h.affinity[tid]
 	if !ok {
 		return 0, sys.ESRCH
@@ -118,13 +117,13 @@ func (h *host) Affinity(tid int, mask *unix.CPUWords) (int, error) {
 	return 1, nil
 }
 
-func (h *host) SetAffinity(int, []uint64) error { return errors.New("a reader sets nothing") }
+func (h *threadHost) SetAffinity(int, []uint64) error { return errors.New("a reader sets nothing") }
 
-func (h *host) open(cfg Config) *Reader {
+func (h *threadHost) open(cfg ThreadConfig) *ThreadReader {
 	h.t.Helper()
 	cfg.Root, cfg.Perf, cfg.Affinity = h.root, h, h
 	cfg.Now = func() time.Time { return h.now }
-	r, err := NewReader(cfg)
+	r, err := NewThreadReader(cfg)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -132,7 +131,7 @@ func (h *host) open(cfg Config) *Reader {
 	return r
 }
 
-func (h *host) read(r *Reader) window.Window {
+func (h *threadHost) read(r *ThreadReader) window.Window {
 	h.t.Helper()
 	h.now = h.now.Add(10 * time.Millisecond)
 	w, err := r.Read(context.Background())
@@ -143,7 +142,7 @@ func (h *host) read(r *Reader) window.Window {
 }
 
 func TestThreadsOfProcesses(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
 	h.start(10, 11, 2, 101)
 	h.start(20, 20, 1, 102)
@@ -152,7 +151,7 @@ func TestThreadsOfProcesses(t *testing.T) {
 		return tid == 20 && start == 102 && cpus == set.FromCPUs(0)
 	}
 	h.affinity[20] = set.FromCPUs(0)
-	r := h.open(Config{PIDs: []int{10}, Watched: []int{20}, Ours: ours, Discover: time.Hour})
+	r := h.open(ThreadConfig{PIDs: []int{10}, Watched: []int{20}, Ours: ours, Discover: time.Hour})
 	if err := r.Usable(); err != nil || r.EventTable() != "lab" {
 		t.Errorf("%v, %q", err, r.EventTable())
 	}
@@ -192,9 +191,9 @@ func TestThreadsOfProcesses(t *testing.T) {
 
 // Threads come and go; one of the same number that started later is another.
 func TestThreadsComeAndGo(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
-	r := h.open(Config{PIDs: []int{10}, Discover: 25 * time.Millisecond})
+	r := h.open(ThreadConfig{PIDs: []int{10}, Discover: 25 * time.Millisecond})
 	h.read(r)
 	h.start(10, 12, 1, 200)
 	if w := h.read(r); len(w.Workloads[0].Threads) != 1 {
@@ -218,23 +217,23 @@ func TestThreadsComeAndGo(t *testing.T) {
 	}
 	kerneltest.Remove(t, h.root, "/proc/10")
 	delete(h.affinity, 10)
-	var told []string
+	var problems []string
 	for range 5 {
 		w := h.read(r)
-		told = append(told, w.Problems...)
+		problems = append(problems, w.Problems...)
 	}
-	if r.Threads() != 0 || !slices.Equal(told, []string{"pid:10 has ended"}) {
-		t.Errorf("%d threads, %q", r.Threads(), told)
+	if r.Threads() != 0 || !slices.Equal(problems, []string{"pid:10 has ended"}) {
+		t.Errorf("%d threads, %q", r.Threads(), problems)
 	}
 }
 
 // Threads have ended only if they are gone: where they cannot be listed, all are still
 // there.
 func TestListingFails(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
 	h.start(10, 11, 1, 101)
-	r := h.open(Config{PIDs: []int{10}})
+	r := h.open(ThreadConfig{PIDs: []int{10}})
 	h.read(r)
 	kerneltest.Remove(t, h.root, "/proc/10/task")
 	kerneltest.Write(t, h.root, kerneltest.Files{"/proc/10/task": "x"}) // any error but that it is not there
@@ -252,11 +251,11 @@ func TestListingFails(t *testing.T) {
 
 // A cgroup that a search does not find is asked itself.
 func TestCgroupIsHidden(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
 	const dir = "/sys/fs/cgroup/demo/"
 	kerneltest.Write(t, h.root, kerneltest.Files{dir + "cgroup.procs": "10\n", dir + "cgroup.threads": "10\n", dir + "cgroup.events": "populated 1\n"})
-	r := h.open(Config{Cgroups: []string{"/demo"}})
+	r := h.open(ThreadConfig{Cgroups: []string{"/demo"}})
 	h.read(r)
 	kerneltest.Write(t, h.root, kerneltest.Files{dir + "cgroup.events": "?", dir + "cgroup.procs": ""})
 	if w := h.read(r); r.Threads() != 1 || len(w.Problems) != 0 {
@@ -271,21 +270,21 @@ func TestCgroupIsHidden(t *testing.T) {
 // Threads that are not counted for lack of descriptors are read, reported once, and counted
 // when others have ended.
 func TestFilesRunOut(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	for tid := 10; tid < 30; tid++ {
 		h.start(10, tid, 0, 100)
 	}
 	h.most = 6 * 15
-	r := h.open(Config{PIDs: []int{10}})
-	var told []string
+	r := h.open(ThreadConfig{PIDs: []int{10}})
+	var problems []string
 	for range 4 {
 		w := h.read(r)
-		if told = append(told, w.Problems...); len(w.Workloads[0].Threads) != 20 {
+		if problems = append(problems, w.Problems...); len(w.Workloads[0].Threads) != 20 {
 			t.Errorf("%d threads", len(w.Workloads[0].Threads))
 		}
 	}
-	if len(told) != 1 || !strings.HasPrefix(told[0], "5 of 20 threads are not counted: ") || !strings.Contains(told[0], "too many open files") {
-		t.Errorf("%q", told)
+	if len(problems) != 1 || !strings.HasPrefix(problems[0], "5 of 20 threads are not counted: ") || !strings.Contains(problems[0], "too many open files") {
+		t.Errorf("%q", problems)
 	}
 	if r.opened != 15 || r.Usable() != nil {
 		t.Errorf("%d are counted; %v", r.opened, r.Usable())
@@ -303,14 +302,14 @@ func TestFilesRunOut(t *testing.T) {
 // Where the cpuset cannot be read, no thread counts as pinned for that; one that is narrower
 // than the others still does.
 func TestCpusetIsUnknown(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	held := map[int]bool{}
 	for tid := 10; tid < 13; tid++ {
 		h.start(10, tid, 0, 100)
 		kerneltest.Write(t, h.root, kerneltest.Files{fmt.Sprintf("/proc/%d/cgroup", tid): "0::/../outside\n"})
 	}
 	h.affinity[12] = set.FromCPUs(1)
-	r := h.open(Config{PIDs: []int{10}, Ours: func(tid int, _ uint64, cpus set.CPUSet) bool { return held[tid] }})
+	r := h.open(ThreadConfig{PIDs: []int{10}, Ours: func(tid int, _ uint64, cpus set.CPUSet) bool { return held[tid] }})
 	check := func(when string, problems int) {
 		t.Helper()
 		w := h.read(r)
@@ -330,7 +329,7 @@ func TestCpusetIsUnknown(t *testing.T) {
 }
 
 func TestThreadsOfCgroups(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	for _, tid := range []int{10, 11, 30} {
 		h.start(tid, tid, 0, 100)
 	}
@@ -338,7 +337,7 @@ func TestThreadsOfCgroups(t *testing.T) {
 		"/sys/fs/cgroup/demo/cgroup.procs": "10\n30\n", "/sys/fs/cgroup/demo/cgroup.threads": "30\n10\n11\n",
 		"/sys/fs/cgroup/demo/cgroup.events": "populated 1\n",
 	})
-	r := h.open(Config{PIDs: []int{30}, Cgroups: []string{"/demo"}, Infer: true})
+	r := h.open(ThreadConfig{PIDs: []int{30}, Cgroups: []string{"/demo"}, Infer: true})
 	w := h.read(r)
 	if len(w.Workloads) != 2 || w.Workloads[0].ID != "/demo" || len(w.Workloads[0].Threads) != 2 || w.Workloads[0].Threads[0].ID != 10 || len(w.Workloads[1].Threads) != 1 {
 		t.Errorf("%+v", w.Workloads)
@@ -353,11 +352,11 @@ func TestThreadsOfCgroups(t *testing.T) {
 
 // Without counters time is known from schedstat, and the rest is unknown, with why.
 func TestThreadsWithoutCounters(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
 	h.refuse = sys.ENOENT
-	r := h.open(Config{PIDs: []int{10}})
-	if err := r.Usable(); !errors.Is(err, kernel.ErrNotSupported) || !strings.Contains(err.Error(), "OFFCORE_REQUESTS") {
+	r := h.open(ThreadConfig{PIDs: []int{10}})
+	if err := r.Usable(); !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "OFFCORE_REQUESTS") {
 		t.Errorf("%v", err)
 	}
 	sched := func(ns int) {
@@ -370,17 +369,17 @@ func TestThreadsWithoutCounters(t *testing.T) {
 	if th.Used != unit.Estimated(0.5, bySchedstat) || th.UncoreRequests.Known() || !strings.Contains(th.UncoreRequests.From, "no such counter") {
 		t.Errorf("%+v", th)
 	}
-	h = newHost(t, false)
+	h = newThreadHost(t, false)
 	h.start(10, 10, 0, 100)
-	if err := h.open(Config{PIDs: []int{10}}).Usable(); !errors.Is(err, kernel.ErrNotSupported) || !strings.Contains(err.Error(), "generic") {
+	if err := h.open(ThreadConfig{PIDs: []int{10}}).Usable(); !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "generic") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestWhoIsRefused(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
-	if _, err := NewReader(Config{Root: h.root, Perf: h, Affinity: h, PIDs: []int{11}}); !errors.Is(err, kernel.ErrGone) {
+	if _, err := NewThreadReader(ThreadConfig{Root: h.root, Perf: h, Affinity: h, PIDs: []int{11}}); !errors.Is(err, ErrGone) {
 		t.Errorf("%v", err)
 	}
 }
@@ -388,11 +387,11 @@ func TestWhoIsRefused(t *testing.T) {
 // Nothing is allocated for a thread that was there before.
 func TestReadAllocatesNothing(t *testing.T) {
 	allocs := func(threads int) float64 {
-		h := newHost(t, true)
+		h := newThreadHost(t, true)
 		for i := range threads {
 			h.start(10, 10+i, i%4, 100)
 		}
-		r := h.open(Config{PIDs: []int{10}, Discover: time.Hour})
+		r := h.open(ThreadConfig{PIDs: []int{10}, Discover: time.Hour})
 		h.read(r)
 		return testing.AllocsPerRun(20, func() {
 			for i := range threads {
@@ -408,11 +407,11 @@ func TestReadAllocatesNothing(t *testing.T) {
 
 // Whether an affinity is ours may change while the affinity does not.
 func TestOursIsAskedAnew(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
 	h.affinity[10] = set.FromCPUs(0)
 	ours := false
-	r := h.open(Config{PIDs: []int{10}, Discover: time.Hour, Ours: func(int, uint64, set.CPUSet) bool { return ours }})
+	r := h.open(ThreadConfig{PIDs: []int{10}, Discover: time.Hour, Ours: func(int, uint64, set.CPUSet) bool { return ours }})
 	for range 4 {
 		th := h.read(r).Workloads[0].Threads[0]
 		if th.Ours != ours || th.Pinned == ours || th.Start != 100 {
@@ -424,10 +423,10 @@ func TestOursIsAskedAnew(t *testing.T) {
 
 // A thread that stands still may have ended, and its number may be another's.
 func TestIdleNumbersAreUsedAgain(t *testing.T) {
-	h := newHost(t, true)
+	h := newThreadHost(t, true)
 	h.start(10, 10, 0, 100)
 	h.start(10, 12, 1, 200)
-	r := h.open(Config{PIDs: []int{10}, Discover: 25 * time.Millisecond})
+	r := h.open(ThreadConfig{PIDs: []int{10}, Discover: 25 * time.Millisecond})
 	h.read(r)
 	h.start(10, 12, 1, 300) // its counters stand still
 	for range 8 {
@@ -440,14 +439,14 @@ func TestIdleNumbersAreUsedAgain(t *testing.T) {
 
 // A CPU that comes back while the machine is read again is there in the next window at
 // the latest.
-func TestHotplugWhileMachineIsRead(t *testing.T) {
+func TestHotplugWhileThreadsAreRead(t *testing.T) {
 	some := kerneltest.Files{"/sys/devices/system/cpu/online": "0-2\n", "/sys/devices/system/node/node1/cpulist": "2\n"}
 	all := kerneltest.Files{"/sys/devices/system/cpu/online": "0-3\n", "/sys/devices/system/node/node1/cpulist": "2-3\n"}
 	t.Cleanup(func() { unix.Interfere = nil })
 	for n, last := 1, false; !last; n++ {
-		h := newHost(t, true)
+		h := newThreadHost(t, true)
 		h.start(10, 10, 0, 100)
-		r := h.open(Config{PIDs: []int{10}})
+		r := h.open(ThreadConfig{PIDs: []int{10}})
 		kerneltest.Write(t, h.root, some)
 		call := 0
 		last = true

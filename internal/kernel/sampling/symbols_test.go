@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbol
+package sampling
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func TestFunctionOfProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			table, err := Read(f)
+			table, err := readSymbols(f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestStrippedProgramHasNoFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	table, err := Read(f)
+	table, err := readSymbols(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestNamesAreNotCopied(t *testing.T) {
 	write(elf.Sym64{})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	table, err := Read(bytes.NewReader(body.Bytes()))
+	table, err := readSymbols(bytes.NewReader(body.Bytes()))
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(exe[:min(len(exe), 4096)])
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table, err := Read(bytes.NewReader(data))
+		table, err := readSymbols(bytes.NewReader(data))
 		if err != nil && table != nil {
 			t.Error("a table beside an error")
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threadreader
+package kernel
 
 import (
 	"slices"
@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	byTaskClock = "perf, time enabled"
-	bySchedstat = "/proc/PID/task/TID/schedstat"
-	byLastCPU   = "last CPU × time of each thread"
-	firstTime   = "no earlier reading of this thread"
+	byTaskClock      = "perf, time enabled"
+	bySchedstat      = "/proc/PID/task/TID/schedstat"
+	threadsByLastCPU = "last CPU × time of each thread"
+	firstTime        = "no earlier reading of this thread"
 )
 
 // readGroup fills in a workload from its threads, and forgets those that ended.
-func (r *Reader) readGroup(g *group, w *window.Workload, length time.Duration) {
+func (r *ThreadReader) readGroup(g *group, w *window.Workload, length time.Duration) {
 	w.Threads = w.Threads[:0]
 	ended := false
 	for _, t := range g.threads {
@@ -50,7 +50,7 @@ func (r *Reader) readGroup(g *group, w *window.Workload, length time.Duration) {
 // readThread reads a thread; false says that it ended. One that was on no CPU in this
 // period is where it was: its file is left alone but once after each look, since its id
 // may be another's by now.
-func (r *Reader) readThread(t *thread) bool {
+func (r *ThreadReader) readThread(t *thread) bool {
 	t.sample = perf.TaskSample{}
 	if t.count != nil {
 		if err := r.meter.Read(t.count, &t.sample); err != nil {
@@ -76,7 +76,7 @@ func (r *Reader) readThread(t *thread) bool {
 }
 
 // readAffinity makes a set only of a mask that changed.
-func (r *Reader) readAffinity(t *thread) bool {
+func (r *ThreadReader) readAffinity(t *thread) bool {
 	n, err := r.cfg.Affinity.Affinity(t.tid, &r.mask)
 	if err != nil {
 		return false
@@ -90,7 +90,7 @@ func (r *Reader) readAffinity(t *thread) bool {
 
 // figures is what is known of a thread. Whether homenode set its affinity is asked each
 // time: that may change while the affinity does not.
-func (r *Reader) figures(g *group, t *thread, length time.Duration) window.Thread {
+func (r *ThreadReader) figures(g *group, t *thread, length time.Duration) window.Thread {
 	th := window.Thread{ID: t.tid, Start: t.start, CPU: t.cpu, Allowed: t.allowed, Used: r.used(t, length)}
 	th.Ours = r.isOurs(t)
 	th.Pinned = !th.Ours && t.allowed != g.cpus && t.allowed.SubsetOf(g.cpus)
@@ -106,13 +106,13 @@ func (r *Reader) figures(g *group, t *thread, length time.Duration) window.Threa
 	return th
 }
 
-func (r *Reader) isOurs(t *thread) bool {
+func (r *ThreadReader) isOurs(t *thread) bool {
 	return r.cfg.Ours != nil && r.cfg.Ours(t.tid, t.start, t.allowed)
 }
 
 // used is a thread's share of a CPU. Time is read a little after the clock is: more
 // than all of it is none.
-func (r *Reader) used(t *thread, length time.Duration) unit.Value[float64] {
+func (r *ThreadReader) used(t *thread, length time.Duration) unit.Value[float64] {
 	if t.count == nil {
 		return r.scheduled(t, length)
 	}
@@ -123,7 +123,7 @@ func (r *Reader) used(t *thread, length time.Duration) unit.Value[float64] {
 }
 
 // scheduled is the same without counters.
-func (r *Reader) scheduled(t *thread, length time.Duration) unit.Value[float64] {
+func (r *ThreadReader) scheduled(t *thread, length time.Duration) unit.Value[float64] {
 	data, err := t.sched.ReadLine(&r.buf)
 	if err != nil {
 		return unit.UnknownValue[float64](bySchedstat + " cannot be read")
@@ -141,7 +141,7 @@ func (r *Reader) scheduled(t *thread, length time.Duration) unit.Value[float64] 
 }
 
 // sum adds the threads of a workload up.
-func (r *Reader) sum(g *group, w *window.Workload) {
+func (r *ThreadReader) sum(g *group, w *window.Workload) {
 	w.Tasks = unit.Measured(len(w.Threads), "/proc/PID/task")
 	if g.pid == 0 {
 		w.Tasks.From = "cgroup.threads"
@@ -150,11 +150,11 @@ func (r *Reader) sum(g *group, w *window.Workload) {
 	var counts [6]adder
 	by := w.CPUByNode
 	for i := range by {
-		by[i] = unit.Estimated(0.0, byLastCPU)
+		by[i] = unit.Estimated(0.0, threadsByLastCPU)
 	}
 	for i := range w.Threads {
 		th, t := &w.Threads[i], g.threads[i]
-		cpu.add(th.Used.V, th.Used.How, th.Used.From)
+		cpu.addFigure(th.Used.V, th.Used.How, th.Used.From)
 		r.atNode(by, th)
 		for f := range counts {
 			v := unit.UnknownValue[uint64](t.why)
@@ -162,7 +162,7 @@ func (r *Reader) sum(g *group, w *window.Workload) {
 				v = r.meter.Value(&t.sample, perf.TaskField(f))
 			}
 			n, ok := v.Get()
-			counts[f].add(unit.OptOf(float64(n), ok), v.How, v.From)
+			counts[f].addFigure(unit.OptOf(float64(n), ok), v.How, v.From)
 		}
 	}
 	w.CPU = unit.Value[float64]{V: unit.OptOf(cpu.sum, cpu.known > 0), How: cpu.how(), From: cpu.from}
@@ -173,7 +173,7 @@ func (r *Reader) sum(g *group, w *window.Workload) {
 }
 
 // atNode credits a thread's time to the node of the CPU that it is on.
-func (r *Reader) atNode(by []unit.Value[float64], th *window.Thread) {
+func (r *ThreadReader) atNode(by []unit.Value[float64], th *window.Thread) {
 	used, ok1 := th.Used.Get()
 	cpu, ok2 := th.CPU.Get()
 	if !ok1 || !ok2 {
@@ -196,7 +196,7 @@ type adder struct {
 	from           string
 }
 
-func (a *adder) add(v unit.Opt[float64], how unit.Source, from string) {
+func (a *adder) addFigure(v unit.Opt[float64], how unit.Source, from string) {
 	x, ok := v.Get()
 	if !ok {
 		a.unknown++

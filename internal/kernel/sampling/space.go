@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attribution
+package sampling
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"homenode/internal/kernel/procfs"
-	"homenode/internal/kernel/symbol"
 	"homenode/internal/kernel/unix"
 )
 
@@ -17,7 +16,7 @@ type Space struct {
 	Name  string // comm
 	areas []procfs.Area
 	// symbols of a mapped file; nil: it has none, or cannot be read
-	symbols func(path string) *symbol.Table
+	symbols func(path string) *symbolTable
 }
 
 // Spaces looks processes up.
@@ -33,12 +32,12 @@ type Spaces interface {
 type live struct {
 	root   unix.Root
 	buf    unix.Buffer
-	tables map[string]*symbol.Table
+	tables map[string]*symbolTable
 	held   int // bytes of all tables
 }
 
-// Live looks processes up below root.
-func Live(root unix.Root) Spaces { return &live{root: root, tables: map[string]*symbol.Table{}} }
+// LiveSpaces looks processes up below root.
+func LiveSpaces(root unix.Root) Spaces { return &live{root: root, tables: map[string]*symbolTable{}} }
 
 func (l *live) Space(pid int) (Space, bool) {
 	areas, err := procfs.ReadAreas(&l.buf, l.root.Path(fmt.Sprintf("/proc/%d/maps", pid)), procfs.MapsBudget())
@@ -51,14 +50,14 @@ func (l *live) Space(pid int) (Space, bool) {
 	}
 	return Space{
 		Name: strings.TrimSpace(string(comm)), areas: areas,
-		symbols: func(path string) *symbol.Table { return l.table(pid, path) },
+		symbols: func(path string) *symbolTable { return l.table(pid, path) },
 	}, true
 }
 
 // maxFile bounds the files whose symbols are read, maxHeld what is kept of them all.
 const maxFile, maxHeld = 2 << 30, 512 << 20
 
-func (l *live) table(pid int, path string) *symbol.Table {
+func (l *live) table(pid int, path string) *symbolTable {
 	f, st, err := unix.OpenInside(l.root.Path(fmt.Sprintf("/proc/%d/root", pid)), path)
 	if err != nil {
 		return nil
@@ -72,7 +71,7 @@ func (l *live) table(pid int, path string) *symbol.Table {
 		return nil
 	}
 	l.tables[key] = nil
-	t, err := symbol.Read(f)
+	t, err := readSymbols(f)
 	if err != nil {
 		return nil
 	}

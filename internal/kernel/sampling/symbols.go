@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbol
+package sampling
 
 import (
 	"cmp"
@@ -15,23 +15,23 @@ import (
 	"unsafe"
 )
 
-// Table is the functions of one file.
-type Table struct {
+// symbolTable is the functions of one file.
+type symbolTable struct {
 	names int // bytes
-	loads []load
+	loads []loadSegment
 	funcs []function // by address
 }
 
-// load is a PT_LOAD segment: what of the file is mapped where.
-type load struct{ off, size, addr uint64 }
+// loadSegment is a PT_LOAD segment: what of the file is mapped where.
+type loadSegment struct{ off, size, addr uint64 }
 
 type function struct {
 	addr, end uint64
 	name      string
 }
 
-// maxFunctions bounds what one file may make us hold (a browser has 400,000).
-const maxFunctions = 1 << 20
+// maxSymbols bounds what one file may make us hold (a browser has 400,000).
+const maxSymbols = 1 << 20
 
 const (
 	// maxHeaders are read of a file: a program has some 40 sections and segments, 64
@@ -42,9 +42,9 @@ const (
 	maxName    = 4 << 10   // a longer one is left out
 )
 
-// Read reads the functions of an ELF file. One that was stripped of both its
+// readSymbols reads the functions of an ELF file. One that was stripped of both its
 // symbol tables has none, which is no error.
-func Read(r io.ReaderAt) (t *Table, err error) {
+func readSymbols(r io.ReaderAt) (t *symbolTable, err error) {
 	defer func() { // debug/elf has panicked on crafted files before
 		if p := recover(); p != nil {
 			t, err = nil, fmt.Errorf("read ELF file: %v", p)
@@ -55,15 +55,15 @@ func Read(r io.ReaderAt) (t *Table, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read ELF file: %w", err)
 	}
-	t = &Table{}
+	t = &symbolTable{}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD {
-			t.loads = append(t.loads, load{p.Off, p.Filesz, p.Vaddr})
+			t.loads = append(t.loads, loadSegment{p.Off, p.Filesz, p.Vaddr})
 		}
 	}
 	head.left = math.MaxInt64 // sections have bounds of their own
 	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
-		if err := t.add(f, f.SectionByType(kind)); err != nil {
+		if err := t.addSection(f, f.SectionByType(kind)); err != nil {
 			return nil, fmt.Errorf("read ELF file: symbols: %w", err)
 		}
 	}
@@ -71,10 +71,10 @@ func Read(r io.ReaderAt) (t *Table, err error) {
 	return t, nil
 }
 
-// add reads the functions of a symbol table. debug/elf would copy each symbol's
+// addSection reads the functions of a symbol table. debug/elf would copy each symbol's
 // name, and 100,000 of them may be one text of 100 MB: here names are parts of one
 // string.
-func (t *Table) add(f *elf.File, s *elf.Section) error {
+func (t *symbolTable) addSection(f *elf.File, s *elf.Section) error {
 	if s == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (t *Table) add(f *elf.File, s *elf.Section) error {
 	if f.Class == elf.ELFCLASS32 {
 		size = elf.Sym32Size
 	}
-	for ; len(data) >= size && len(t.funcs) < maxFunctions; data = data[size:] {
+	for ; len(data) >= size && len(t.funcs) < maxSymbols; data = data[size:] {
 		sym := symbolOf(f, data)
 		if elf.ST_TYPE(sym.Info) != elf.STT_FUNC || elf.SectionIndex(sym.Shndx) == elf.SHN_UNDEF || int64(sym.Name) >= int64(len(text)) {
 			continue
@@ -144,11 +144,11 @@ func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // Bytes is what the table takes in memory, about.
-func (t *Table) Bytes() int { return t.names + len(t.funcs)*int(unsafe.Sizeof(function{})) }
+func (t *symbolTable) Bytes() int { return t.names + len(t.funcs)*int(unsafe.Sizeof(function{})) }
 
 // Function returns the function that the byte at this offset of the file is in.
 // A function without a size (hand-written assembly) reaches to the next one.
-func (t *Table) Function(offset uint64) (string, bool) {
+func (t *symbolTable) Function(offset uint64) (string, bool) {
 	for _, l := range t.loads {
 		if offset < l.off || offset-l.off >= l.size {
 			continue
@@ -158,7 +158,7 @@ func (t *Table) Function(offset uint64) (string, bool) {
 	return "", false
 }
 
-func (t *Table) at(addr uint64) (string, bool) {
+func (t *symbolTable) at(addr uint64) (string, bool) {
 	after := sort.Search(len(t.funcs), func(i int) bool { return t.funcs[i].addr > addr })
 	for i := after - 1; i >= 0 && i >= after-4; i-- { // aliases, and a small one inside a larger
 		f := t.funcs[i]

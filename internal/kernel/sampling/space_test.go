@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attribution
+package sampling
 
 import (
 	"os"
@@ -32,7 +32,7 @@ func TestTablesOfAnothersRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := Live(tree).(*live)
+	l := LiveSpaces(tree).(*live)
 	done := make(chan bool)
 	go func() {
 		defer close(done)

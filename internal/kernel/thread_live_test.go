@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threadreader
+package kernel
 
 import (
 	"bufio"
@@ -85,8 +85,8 @@ func (p softPerf) OpenInGroup(attr *sys.PerfEventAttr, tid, group int) (int, err
 	return p.LivePerf.OpenInGroup(&soft, tid, group)
 }
 
-func liveReader(t testing.TB, pid int) *Reader {
-	r, err := NewReader(Config{PIDs: []int{pid}, Perf: softPerf{}, Discover: time.Hour})
+func liveReader(t testing.TB, pid int) *ThreadReader {
+	r, err := NewThreadReader(ThreadConfig{PIDs: []int{pid}, Perf: softPerf{}, Discover: time.Hour})
 	if err != nil {
 		t.Skipf("no threads can be read here: %v", err)
 	}
@@ -151,7 +151,7 @@ func filesRunOut(t *testing.T, limit uint64) {
 	if err := sys.Setrlimit(sys.RLIMIT_NOFILE, &sys.Rlimit{Cur: limit, Max: limit}); err != nil {
 		t.Skip(err)
 	}
-	r, err := NewReader(Config{PIDs: []int{pid}, Perf: softPerf{}})
+	r, err := NewThreadReader(ThreadConfig{PIDs: []int{pid}, Perf: softPerf{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threadreader
+package kernel
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/unix"
@@ -20,9 +19,9 @@ import (
 	"homenode/internal/window"
 )
 
-// Config says whose threads to read.
-type Config struct {
-	Root kernel.Root // zero: "/"
+// ThreadConfig says whose threads to read.
+type ThreadConfig struct {
+	Root Root // zero: "/"
 	// PIDs are processes, Cgroups globs of cgroup paths: their operator says that it
 	// matters where they run. Watched are processes for which it does not matter.
 	PIDs, Watched []int
@@ -38,12 +37,27 @@ type Config struct {
 	Now      func() time.Time
 }
 
-// Reader reads windows. It is not safe for concurrent use.
-type Reader struct {
-	cfg       Config
+// ThreadReader reads windows of single threads: of some processes and cgroups, where each thread
+// is, what it did, and where it may run. It is made for periods from 10 ms up, so what a
+// window costs is what counts.
+//
+//	each period, of each thread:
+//	  perf group, one read ─▶ time on a CPU, cycles, instructions, A, W, DRAM reads
+//	  task/TID/stat        ─▶ last CPU           (left out where it did not run)
+//	  sched_getaffinity    ─▶ Allowed, Ours, Pinned
+//	some times a second:
+//	  task/, cgroup.threads ─▶ threads that came and went; CPUs that did
+//
+// Files stay open, and nothing is allocated for a thread that was there before. A window
+// is therefore valid until the next Read only. It is not safe for concurrent use.
+//
+// Without counters the time on a CPU is from schedstat, which lags by up to a tick for a
+// thread that runs, and everything else is unknown, with the reason.
+type ThreadReader struct {
+	cfg       ThreadConfig
 	layout    cgroup.Layout
 	noLayout  error
-	topology  kernel.Topology
+	topology  Topology
 	allOnline set.CPUSet
 
 	meter  *perf.TaskMeter // nil: noPerf says why
@@ -70,25 +84,25 @@ type Reader struct {
 	begun    map[string]bool // processes that were there once
 }
 
-// NewReader opens the threads that there are. It fails where there is nothing to read:
+// NewThreadReader opens the threads that there are. It fails where there is nothing to read:
 // no machine, a process that is not there.
-func NewReader(cfg Config) (*Reader, error) {
+func NewThreadReader(cfg ThreadConfig) (*ThreadReader, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	if cfg.Affinity == nil {
 		cfg.Affinity = unix.LiveAffinity{}
 	}
-	r := &Reader{cfg: cfg, topology: kernel.NewTopology(cfg.Root), byTID: map[int]*thread{}, begun: map[string]bool{}, reportedCPUs: map[string]bool{}}
+	r := &ThreadReader{cfg: cfg, topology: NewTopology(cfg.Root), byTID: map[int]*thread{}, begun: map[string]bool{}, reportedCPUs: map[string]bool{}}
 	r.layout, r.noLayout = cgroup.Find(cfg.Root)
 	if len(cfg.Cgroups) > 0 && r.noLayout != nil {
 		return nil, r.noLayout
 	}
 	for _, pid := range slices.Concat(cfg.PIDs, cfg.Watched) {
 		if pid == os.Getpid() && cfg.Root.Path("/") == "/" {
-			return nil, fmt.Errorf("process %d is homenode itself (%w)", pid, kernel.ErrNotSupported)
+			return nil, fmt.Errorf("process %d is homenode itself (%w)", pid, ErrNotSupported)
 		}
-		if _, err := kernel.FindProcess(cfg.Root, pid); err != nil {
+		if _, err := FindProcess(cfg.Root, pid); err != nil {
 			return nil, err
 		}
 	}
@@ -96,7 +110,7 @@ func NewReader(cfg Config) (*Reader, error) {
 		return nil, err
 	}
 	r.openMeter()
-	if err := r.look(); err != nil {
+	if err := r.findThreads(); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -106,7 +120,7 @@ func NewReader(cfg Config) (*Reader, error) {
 // filesOfThread are kept open of a thread that is counted, beside its events: stat.
 const filesOfThread = 1
 
-func (r *Reader) openMeter() {
+func (r *ThreadReader) openMeter() {
 	calls := r.cfg.Perf
 	if calls == nil && r.cfg.Root.Path("/") == "/" {
 		calls = unix.LivePerf{}
@@ -121,10 +135,10 @@ func (r *Reader) openMeter() {
 }
 
 // Usable says why the uncore penalty of these threads is not counted; nil where it is.
-func (r *Reader) Usable() error {
+func (r *ThreadReader) Usable() error {
 	switch {
 	case r.meter == nil:
-		return perf.Need(fmt.Errorf("%s (%w)", r.noPerf, kernel.ErrNotSupported))
+		return perf.Need(fmt.Errorf("%s (%w)", r.noPerf, ErrNotSupported))
 	case r.opened == 0 && r.err != nil:
 		return perf.Need(r.err)
 	}
@@ -132,10 +146,10 @@ func (r *Reader) Usable() error {
 }
 
 // Machine is the topology as last read; it changes when CPUs go on- or offline.
-func (r *Reader) Machine() machine.Machine { return r.topology.Machine }
+func (r *ThreadReader) Machine() machine.Machine { return r.topology.Machine }
 
 // EventTable names the table that counters are read by; "" when none are.
-func (r *Reader) EventTable() string {
+func (r *ThreadReader) EventTable() string {
 	if r.meter == nil {
 		return ""
 	}
@@ -143,13 +157,13 @@ func (r *Reader) EventTable() string {
 }
 
 // CPUTime is what all Reads together cost.
-func (r *Reader) CPUTime() time.Duration { return r.cpu }
+func (r *ThreadReader) CPUTime() time.Duration { return r.cpu }
 
 // Threads is how many threads are read now.
-func (r *Reader) Threads() int { return len(r.byTID) }
+func (r *ThreadReader) Threads() int { return len(r.byTID) }
 
 // Close closes every open file.
-func (r *Reader) Close() {
+func (r *ThreadReader) Close() {
 	for _, t := range r.byTID {
 		r.closeThread(t)
 	}
@@ -159,7 +173,7 @@ func (r *Reader) Close() {
 }
 
 // readMachine (re)reads the topology.
-func (r *Reader) readMachine() error {
+func (r *ThreadReader) readMachine() error {
 	if err := r.topology.Read(&r.buf, r.problem); err != nil {
 		return err
 	}
@@ -181,14 +195,14 @@ func bareNode(n machine.Node) window.Node {
 
 // Read returns what happened since the Read before; the first one only primes. The
 // window is valid until the next Read.
-func (r *Reader) Read(ctx context.Context) (window.Window, error) {
+func (r *ThreadReader) Read(ctx context.Context) (window.Window, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := unix.ThreadCPU()
 	defer func() { r.cpu += unix.ThreadCPU() - began }()
 	now := r.cfg.Now()
 	if now.Sub(r.looked) >= r.cfg.Discover {
-		if err := r.look(); err != nil {
+		if err := r.findThreads(); err != nil {
 			return window.Window{}, err
 		}
 	}
@@ -209,7 +223,7 @@ func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 	return r.w, nil
 }
 
-func (r *Reader) problem(err error) {
+func (r *ThreadReader) problem(err error) {
 	if err != nil {
 		r.problems = append(r.problems, err.Error())
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package threadreader
+package kernel
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
-	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/procfs"
@@ -51,8 +50,8 @@ type thread struct {
 	gone    bool            // it ended since
 }
 
-// look finds new threads, and forgets those that have ended.
-func (r *Reader) look() error {
+// findThreads finds new threads, and forgets those that have ended.
+func (r *ThreadReader) findThreads() error {
 	r.looked = r.cfg.Now()
 	if r.topology.Changed(&r.buf) {
 		if err := r.readMachine(); err != nil {
@@ -85,7 +84,7 @@ func (r *Reader) look() error {
 }
 
 // groupOf is the group of the last look; nil: there was none.
-func (r *Reader) groupOf(id string) *group {
+func (r *ThreadReader) groupOf(id string) *group {
 	i, ok := slices.BinarySearchFunc(r.groups, id, func(g *group, id string) int { return cmp.Compare(g.id, id) })
 	if !ok {
 		return nil
@@ -96,7 +95,7 @@ func (r *Reader) groupOf(id string) *group {
 // found are the processes, in the order they were named, then the cgroups. A process that
 // is named twice belongs to the first. A cgroup that was there and is not found has ended
 // only if its own files say so: a directory that cannot be listed hides it as well.
-func (r *Reader) found() (all []*group, err error) {
+func (r *ThreadReader) found() (all []*group, err error) {
 	tag := unit.Some(true)
 	if r.cfg.Infer {
 		tag = unit.None[bool]()
@@ -129,11 +128,11 @@ func processID(pid int) string { return "pid:" + strconv.Itoa(pid) }
 
 // meet lists a group's threads and opens the new ones. A group that has ended has none.
 // Where they cannot be listed, those of the last look are still there.
-func (r *Reader) meet(g, old *group, taken map[int]bool) {
+func (r *ThreadReader) meet(g, old *group, taken map[int]bool) {
 	tids, err := r.tidsOf(g)
 	switch {
 	case err == nil && len(tids) > 0:
-	case err == nil || errors.Is(err, kernel.ErrGone):
+	case err == nil || errors.Is(err, ErrGone):
 		r.hasEnded(g)
 	default:
 		r.problem(err)
@@ -152,7 +151,7 @@ func (r *Reader) meet(g, old *group, taken map[int]bool) {
 	}
 }
 
-func (r *Reader) hasEnded(g *group) {
+func (r *ThreadReader) hasEnded(g *group) {
 	if r.begun[g.id] {
 		r.begun[g.id] = false
 		r.problem(fmt.Errorf("%s has ended", g.id))
@@ -169,7 +168,7 @@ func withThreadsOf(g *group, tids []int) []int {
 	return slices.Compact(tids)
 }
 
-func (r *Reader) tidsOf(g *group) (tids []int, err error) {
+func (r *ThreadReader) tidsOf(g *group) (tids []int, err error) {
 	own, err := r.ownTIDs(g)
 	if err != nil {
 		return nil, err
@@ -177,7 +176,7 @@ func (r *Reader) tidsOf(g *group) (tids []int, err error) {
 	if g.pid == 0 {
 		tids, err = r.layout.TIDs(nil, g.id, &r.buf)
 	} else {
-		tids, err = kernel.ThreadIDs(r.cfg.Root, g.pid)
+		tids, err = ThreadIDs(r.cfg.Root, g.pid)
 	}
 	tids = slices.DeleteFunc(tids, func(tid int) bool { return slices.Contains(own, tid) })
 	slices.Sort(tids)
@@ -185,16 +184,16 @@ func (r *Reader) tidsOf(g *group) (tids []int, err error) {
 }
 
 // ownTIDs are homenode's own threads: it does not move itself with its cgroup.
-func (r *Reader) ownTIDs(g *group) ([]int, error) {
+func (r *ThreadReader) ownTIDs(g *group) ([]int, error) {
 	if g.pid != 0 || r.cfg.Root.Path("/") != "/" {
 		return nil, nil
 	}
-	return kernel.ThreadIDs(r.cfg.Root, os.Getpid())
+	return ThreadIDs(r.cfg.Root, os.Getpid())
 }
 
 // thread is the one of that id, opened if it is new; nil where it ended, or is the
 // kernel's.
-func (r *Reader) thread(g *group, tid int) *thread {
+func (r *ThreadReader) thread(g *group, tid int) *thread {
 	old := r.byTID[tid]
 	if old != nil && !old.gone {
 		if old.short { // others may have ended since
@@ -207,7 +206,7 @@ func (r *Reader) thread(g *group, tid int) *thread {
 	t.stat.Path, t.sched.Path = r.cfg.Root.Path(dir+"stat"), r.cfg.Root.Path(dir+"schedstat")
 	data, err := t.stat.ReadLine(&r.buf)
 	if err != nil {
-		if !errors.Is(unix.Classify(err), kernel.ErrGone) {
+		if !errors.Is(unix.Classify(err), ErrGone) {
 			r.unread++
 			r.whyUnread = cmp.Or(r.whyUnread, unix.Explain("read", dir+"stat", "", err))
 		}
@@ -229,20 +228,20 @@ func (r *Reader) thread(g *group, tid int) *thread {
 }
 
 // count opens a thread's counters.
-func (r *Reader) count(t *thread) {
+func (r *ThreadReader) count(t *thread) {
 	if r.meter == nil {
 		t.why = r.noPerf
 		return
 	}
 	c, err := r.meter.Open(t.tid)
 	t.short = errors.Is(err, sys.EMFILE) || errors.Is(err, sys.ENFILE)
-	t.refused = err != nil && !errors.Is(err, kernel.ErrGone)
+	t.refused = err != nil && !errors.Is(err, ErrGone)
 	if t.short {
 		t.stat.Close()
 	}
 	if err != nil {
 		t.why = err.Error()
-		if r.err == nil || errors.Is(r.err, kernel.ErrGone) {
+		if r.err == nil || errors.Is(r.err, ErrGone) {
 			r.err = err
 		}
 		return
@@ -251,7 +250,7 @@ func (r *Reader) count(t *thread) {
 	r.opened++
 }
 
-func (r *Reader) closeThread(t *thread) {
+func (r *ThreadReader) closeThread(t *thread) {
 	t.stat.Close()
 	t.sched.Close()
 	if t.count != nil {
@@ -264,7 +263,7 @@ func (r *Reader) closeThread(t *thread) {
 // reportShort reports how many threads are not read, or not counted: when the first are,
 // and whenever the number has doubled. The penalty of a part of the threads is the
 // penalty of that part only.
-func (r *Reader) reportShort() {
+func (r *ThreadReader) reportShort() {
 	uncounted, why := 0, ""
 	for _, g := range r.groups {
 		for _, t := range g.threads {
@@ -282,7 +281,7 @@ func (r *Reader) reportShort() {
 	}
 }
 
-func (r *Reader) grown(reported *int, now int) bool {
+func (r *ThreadReader) grown(reported *int, now int) bool {
 	if now > 0 && now <= 2*(*reported) {
 		return false
 	}
@@ -294,7 +293,7 @@ func (r *Reader) grown(reported *int, now int) bool {
 // its threads may use together stands for it. All CPUs would not do: every narrower
 // thread would count as pinned by another process. Threads that homenode has narrowed
 // say less than the look before did.
-func (r *Reader) bound(g, old *group) {
+func (r *ThreadReader) bound(g, old *group) {
 	if len(g.threads) == 0 {
 		return
 	}
@@ -318,7 +317,7 @@ func (r *Reader) bound(g, old *group) {
 }
 
 // allowedOf is what the cpuset of a group allows, of the CPUs that are online.
-func (r *Reader) allowedOf(g *group) (set.CPUSet, error) {
+func (r *ThreadReader) allowedOf(g *group) (set.CPUSet, error) {
 	if err := r.noLayout; err != nil {
 		return set.CPUSet{}, err
 	}
@@ -331,13 +330,13 @@ func (r *Reader) allowedOf(g *group) (set.CPUSet, error) {
 	}
 	e, err := r.layout.ReadEffective(id, &r.buf)
 	if err == nil && e.CPUs.IsEmpty() {
-		err = fmt.Errorf("cgroup %s has no CPUs (%w)", id, kernel.ErrMalformed)
+		err = fmt.Errorf("cgroup %s has no CPUs (%w)", id, ErrMalformed)
 	}
 	return e.CPUs.Intersect(r.allOnline), err
 }
 
 // prepare makes the workloads that Read fills in.
-func (r *Reader) prepare() {
+func (r *ThreadReader) prepare() {
 	r.w.Workloads = r.w.Workloads[:0]
 	for _, g := range r.groups {
 		n := len(r.w.Nodes)

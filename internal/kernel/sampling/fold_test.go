@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package attribution
+package sampling
 
 import (
 	"fmt"
@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"homenode/internal/kernel/procfs"
-	"homenode/internal/kernel/sampling"
-	"homenode/internal/kernel/symbol"
 	"homenode/internal/snapshot"
 	"homenode/internal/unit"
 )
@@ -26,26 +24,26 @@ func (fakeSpaces) Space(pid int) (Space, bool) {
 	if err != nil {
 		panic(err)
 	}
-	return Space{Name: "served", areas: areas, symbols: func(string) *symbol.Table { return nil }}, pid < 10
+	return Space{Name: "served", areas: areas, symbols: func(string) *symbolTable { return nil }}, pid < 10
 }
 
-func newFolder() *Folder { return New(fakeSpaces{}, 2, func(cpu int) int { return cpu / 2 }) }
+func newFolder() *Folder { return NewFolder(fakeSpaces{}, 2, func(cpu int) int { return cpu / 2 }) }
 
-func load(pid, cpu int, at uint64, level sampling.Level) sampling.Access {
-	return sampling.Access{PID: pid, CPU: cpu, Addr: at, IP: 0x400010, Weight: 300, Level: level}
+func load(pid, cpu int, at uint64, level Level) Access {
+	return Access{PID: pid, CPU: cpu, Addr: at, IP: 0x400010, Weight: 300, Level: level}
 }
 
-func store(pid, cpu int, at uint64) sampling.Access {
-	return sampling.Access{PID: pid, TID: 10*pid + cpu, CPU: cpu, Addr: at, IP: 0x400020, Store: true}
+func store(pid, cpu int, at uint64) Access {
+	return Access{PID: pid, TID: 10*pid + cpu, CPU: cpu, Addr: at, IP: 0x400020, Store: true}
 }
 
 func TestPlaces(t *testing.T) {
 	f := newFolder()
-	f.Add(load(1, 0, 0x600100, sampling.LocalDRAM))
-	f.Add(load(1, 2, 0x600200, sampling.RemoteDRAM))
+	f.Add(load(1, 0, 0x600100, LocalDRAM))
+	f.Add(load(1, 2, 0x600200, RemoteDRAM))
 	f.Add(store(1, 3, 0x600300))
-	f.Add(load(11, 0, 0x600100, sampling.LocalDRAM))                                                 // gone
-	f.Add(sampling.Access{PID: 1, CPU: 0, Addr: 0xffff888000000000, Kernel: true, IP: 0xffffffff81}) // counts only
+	f.Add(load(11, 0, 0x600100, LocalDRAM))                                                 // gone
+	f.Add(Access{PID: 1, CPU: 0, Addr: 0xffff888000000000, Kernel: true, IP: 0xffffffff81}) // counts only
 	s := f.Samples(unit.HowModelled, "test", 3)
 	if s.Loads != 4 || s.Stores != 1 || s.Lost != 3 || len(s.Places) != 1 {
 		t.Fatalf("%+v", s)
@@ -62,7 +60,7 @@ func TestSharedLineOfTwoProcesses(t *testing.T) {
 	f := newFolder()
 	f.Add(store(1, 0, 0x10000040))
 	taken := store(2, 2, 0x20000048)
-	taken.Level, taken.Modified = sampling.RemoteCache, true
+	taken.Level, taken.Modified = RemoteCache, true
 	f.Add(taken)
 	f.Add(store(1, 0, 0x600000)) // its own
 	f.Add(store(2, 2, 0x600000)) // another process's heap at the same address
@@ -80,8 +78,8 @@ func TestPageOfTwoNodes(t *testing.T) {
 	f := newFolder()
 	f.Add(store(1, 0, 0x600000))
 	f.Add(store(1, 2, 0x600040))
-	f.Add(load(1, 0, 0x601000, sampling.LocalDRAM)) // read only: not of interest
-	f.Add(load(1, 2, 0x601000, sampling.RemoteDRAM))
+	f.Add(load(1, 0, 0x601000, LocalDRAM)) // read only: not of interest
+	f.Add(load(1, 2, 0x601000, RemoteDRAM))
 	s := f.Samples(unit.HowModelled, "test", 0)
 	if len(s.Lines) != 1 || s.Lines[0].Bytes != 4096 || s.Lines[0].Addr != 0x600000 {
 		t.Fatalf("%+v", s.Lines)
@@ -101,7 +99,7 @@ func TestCommon(t *testing.T) {
 	} {
 		f := newFolder()
 		for range 4000 {
-			a := load(1, rng.IntN(4), 0, sampling.LocalDRAM)
+			a := load(1, rng.IntN(4), 0, LocalDRAM)
 			a.TID = rng.IntN(4)
 			a.Addr = 0x600000 + c.at(a.TID)%0x100000
 			f.Add(a)
@@ -118,10 +116,10 @@ func TestFoldIsBounded(t *testing.T) {
 	f := newFolder()
 	const n = maxAddrs + 1000
 	for i := range n {
-		f.Add(load(1, 0, 0x600000+uint64(i), sampling.LocalDRAM))
+		f.Add(load(1, 0, 0x600000+uint64(i), LocalDRAM))
 	}
 	f.kept = maxKept
-	f.Add(load(1, 1, 0x680000, sampling.LocalDRAM))
+	f.Add(load(1, 1, 0x680000, LocalDRAM))
 	for _, p := range f.places {
 		if len(p.loadsBy[0]) != maxAddrs || len(p.pages) != 2 || p.Loads[0] != n+1 {
 			t.Errorf("%d addresses, %d pages, %d loads", len(p.loadsBy[0]), len(p.pages), p.Loads[0])
@@ -137,9 +135,9 @@ func TestFoldIsBounded(t *testing.T) {
 // The order of accesses does not matter, and nothing is counted twice.
 func TestFoldIsSymmetric(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var all []sampling.Access
+	var all []Access
 	for range 5000 {
-		a := load(1+rng.IntN(2), rng.IntN(4), 0x600000+uint64(rng.IntN(1<<16)), sampling.Level(rng.IntN(int(sampling.Levels))))
+		a := load(1+rng.IntN(2), rng.IntN(4), 0x600000+uint64(rng.IntN(1<<16)), Level(rng.IntN(int(Levels))))
 		if a.Store = rng.IntN(2) == 0; rng.IntN(3) == 0 {
 			a.Addr = uint64(0x10000000*a.PID + rng.IntN(1<<12))
 		}
