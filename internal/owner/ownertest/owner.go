@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clienttest
+package ownertest
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/owner/ownerclient"
+	"homenode/internal/owner"
 )
 
 // Open opens a journal, and closes it with the test.
@@ -58,14 +58,14 @@ func PagesFirst(t *testing.T, root kernel.Root, o journal.Owner, setCPUs, setMem
 // WaitsOnce checks that a manager that does not answer in time is asked again, but not at
 // once. No process listens on the client's socket yet; listen starts the server that
 // answers.
-func WaitsOnce(t *testing.T, c *ownerclient.Client, listen func(), ask func() error) {
+func WaitsOnce(t *testing.T, c *owner.Client, listen func(), ask func() error) {
 	t.Helper()
 	l, err := net.Listen("unix", c.Socket) // accepts connections, and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Limit = 50 * time.Millisecond
-	if err := ask(); !errors.Is(err, journal.ErrNoAnswer) || !c.Silence.Lasts() {
+	if err := ask(); !errors.Is(err, journal.ErrNoAnswer) || !c.Backoff.Lasts() {
 		t.Errorf("%v", err)
 	}
 	start := time.Now()
@@ -80,7 +80,7 @@ func WaitsOnce(t *testing.T, c *ownerclient.Client, listen func(), ask func() er
 	}
 	l.Close()
 	listen()
-	c.Silence, c.Limit = ownerclient.Silence{}, ownerclient.AnswerLimit
+	c.Backoff, c.Limit = owner.Backoff{}, owner.AnswerLimit
 	if err := ask(); err != nil {
 		t.Errorf("later: %v", err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dispatch
+package owner
 
 import (
 	"context"
@@ -24,8 +24,8 @@ type Manager interface {
 	Names(s journal.Setting) bool
 }
 
-// Config lists the owners that can act.
-type Config struct {
+// RouterConfig lists the owners that can act.
+type RouterConfig struct {
 	// Direct are owners whose cgroups are written directly all the same.
 	Direct []string
 	// Cgroups writes cgroups.
@@ -37,19 +37,19 @@ type Config struct {
 
 // Router is the journal.Owner of everything that has a cgroup.
 type Router struct {
-	cfg    Config
+	cfg    RouterConfig
 	layout cgroup.Layout
 }
 
-// New acts on the running kernel: it needs the token that only kernel.Live makes.
-func New(live kernel.LiveToken, cfg Config) (*Router, error) {
+// NewRouter acts on the running kernel: it needs the token that only kernel.Live makes.
+func NewRouter(live kernel.LiveToken, cfg RouterConfig) (*Router, error) {
 	if !live.Valid() {
 		return nil, fmt.Errorf("act on workloads: only the running kernel can be acted upon (%w)", kernel.ErrNotSupported)
 	}
 	return newRouter(live.Root(), cfg)
 }
 
-func newRouter(root kernel.Root, cfg Config) (*Router, error) {
+func newRouter(root kernel.Root, cfg RouterConfig) (*Router, error) {
 	layout, err := cgroup.Find(root)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (r *Router) Overrules(s journal.Setting, value string) string {
 func (r *Router) Ended(s journal.Setting) error { return r.next(s).Ended(s) }
 
 // Clock asks the setting's owner. Only threads inherit, and their owner stands before
-// this one: no owner behind it has heirs.
+// this one: no owner behind it has inherited settings.
 func (r *Router) Clock(s journal.Setting) uint64 { return r.next(s).Clock(s) }
 
 // Original asks the setting's owner.
@@ -150,11 +150,11 @@ func (r *Router) Original(s journal.Setting, value string) string {
 	return r.next(s).Original(s, value)
 }
 
-// Heirs of a workload, from every owner.
-func (r *Router) Heirs(f journal.Family) (all []journal.Heir, err error) {
+// Inherited of a workload, from every owner.
+func (r *Router) Inherited(f journal.Family) (all []journal.Inherited, err error) {
 	for _, owner := range r.all() {
-		heirs, bad := journal.Next{Behind: owner}.Heirs(f)
-		all, err = append(all, heirs...), errors.Join(err, bad)
+		inherited, bad := journal.Next{Behind: owner}.Inherited(f)
+		all, err = append(all, inherited...), errors.Join(err, bad)
 	}
 	return all, err
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ownerclient
+package owner
 
 import (
 	"context"
@@ -44,11 +44,11 @@ func Fits[K set.Kind](s journal.Setting, want, parent set.Set[K], called string)
 // s/GB).
 const MostElsewhere = 64 * unit.MiB
 
-// LittleElsewhere refuses nodes while too much of what processes map is on others,
+// RefuseSlowMove refuses nodes while too much of what processes map is on others,
 // because who ("PID 1" or "Docker and runc") would wait for long. Without the memory
 // controller there is no such file, and actuate has looked at the processes' pages. If
 // the file exists and cannot be read, the amount may be large.
-func LittleElsewhere(layout cgroup.Layout, step action.Step, most unit.Bytes, who string) error {
+func RefuseSlowMove(layout cgroup.Layout, step action.Step, most unit.Bytes, who string) error {
 	var buf unix.Buffer
 	elsewhere, err := layout.MappedElsewhere(step.Workload, step.Nodes, &buf)
 	switch {
@@ -71,11 +71,11 @@ const AnswerLimit = 5 * time.Second
 // waits for its limit, and a round has one for each workload.
 const quiet = 10 * time.Second
 
-// Silence records a manager that has not answered in time; the zero Silence records none.
-type Silence struct{ until time.Time }
+// Backoff records a manager that has not answered in time; the zero Backoff records none.
+type Backoff struct{ until time.Time }
 
 // Begin is called when an answer did not come in time.
-func (s *Silence) Begin() { s.until = time.Now().Add(quiet) }
+func (s *Backoff) Begin() { s.until = time.Now().Add(quiet) }
 
 // Lasts reports that the manager is not to be asked yet.
-func (s *Silence) Lasts() bool { return time.Now().Before(s.until) }
+func (s *Backoff) Lasts() bool { return time.Now().Before(s.until) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dispatch
+package owner
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func boot(t *testing.T) *Router {
 		"/proc/20/status":                          "Uid:\t0\t0\t0\t0\n",
 		"/proc/20/cmdline":                         "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00default\x00",
 	})
-	r, err := newRouter(root, Config{
+	r, err := newRouter(root, RouterConfig{
 		Direct: []string{cgroup.Libvirt}, Cgroups: named{name: "cgroups"},
 		Managers: map[string]Manager{
 			cgroup.Systemd: telling{named{"units", journal.OfUnit}}, cgroup.Containerd: named{"containers", journal.OfContainer},
@@ -137,7 +137,7 @@ func TestWhoseSetting(t *testing.T) {
 }
 
 func TestLiveOnly(t *testing.T) {
-	if _, err := New(kernel.LiveToken{}, Config{}); !errors.Is(err, kernel.ErrNotSupported) {
+	if _, err := NewRouter(kernel.LiveToken{}, RouterConfig{}); !errors.Is(err, kernel.ErrNotSupported) {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ownerclient
+package owner
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ type Client struct {
 	Daemon
 	HTTP    http.Client
 	Limit   time.Duration // of one call
-	Silence Silence
+	Backoff Backoff
 }
 
 // NewClient makes a Client with the transport t, except for the address. It does not
@@ -64,7 +64,7 @@ func (c *Client) Persist(changes bool, ask func() error) error {
 // Send is one request. The body of the response has been read, and the trailers are
 // there.
 func (c *Client) Send(method, path string, header http.Header, body []byte) (*http.Response, []byte, error) {
-	if c.Silence.Lasts() {
+	if c.Backoff.Lasts() {
 		return nil, nil, fmt.Errorf("reach %s at %s: %w within %s just now: it is asked again in a moment", c.Name, c.Socket, journal.ErrNoAnswer, c.Limit)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Limit)
@@ -92,7 +92,7 @@ func (c *Client) unreached(err error) error {
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("reach %s at %s: %w: %s", c.Name, c.Socket, kernel.ErrNotPermitted, c.Denied)
 	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
-		c.Silence.Begin()
+		c.Backoff.Begin()
 		return fmt.Errorf("reach %s at %s: %w within %s: it is asked again; look at 'systemctl status %s' if that lasts", c.Name, c.Socket, journal.ErrNoAnswer, c.Limit, c.Unit)
 	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) {

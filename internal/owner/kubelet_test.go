@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dispatch
+package owner
 
 import (
 	"path/filepath"
@@ -47,7 +47,7 @@ func TestKubeletIsLeftAlone(t *testing.T) {
 	for path := range owned {
 		files["/sys/fs/cgroup"+path+"/cgroup.procs"] = "20\n"
 	}
-	r, err := newRouter(kerneltest.Tree(t, files), Config{Cgroups: never{}, Managers: map[string]Manager{
+	r, err := newRouter(kerneltest.Tree(t, files), RouterConfig{Cgroups: never{}, Managers: map[string]Manager{
 		cgroup.Systemd: never{}, cgroup.Docker: never{}, cgroup.Containerd: never{},
 	}})
 	if err != nil {
