@@ -33,7 +33,7 @@ cmd/homenode | cmd/homenode-lab
 views | recording > control/host | migrate | repeat | bench/host
 source
 cli/clitest > cli
-agent/serve > agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/threadagent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
+agent/serve > agent > agent/decisions agent/threadagent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
 exit | lab/model
 bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl

@@ -29,7 +29,7 @@ func (r *run) meet(w window.Window, all bool) (strangers int) {
 			r.known[t.ID] = t.Start
 		}
 	}
-	if most := 2*threads + 16; len(r.known) > most || len(r.wished) > most {
+	if most := 2*threads + 16; len(r.known) > most || len(r.planned) > most {
 		r.prune(w)
 	}
 	return strangers
@@ -53,26 +53,26 @@ func (r *run) prune(w window.Window) {
 			delete(r.known, tid)
 		}
 	}
-	for tid := range r.wished {
+	for tid := range r.planned {
 		if !there[tid] {
-			delete(r.wished, tid)
+			delete(r.planned, tid)
 		}
 	}
 }
 
-// lookEvery is the shortest time between two looks for threads that inherited: one takes
+// searchEvery is the shortest time between two searches for threads that inherited: one takes
 // some milliseconds of a process with thousands of threads.
-const lookEvery = 100 * time.Millisecond
+const searchEvery = 100 * time.Millisecond
 
 // giveBack looks for threads that inherited what we gave to those that started them: after
 // a thread was moved, and where a new one is pinned. A thread that is still pinned after
 // it was pinned by another process. When it fails, the next window tries again.
 func (r *run) giveBack(w window.Window, strangers int) {
 	now := r.o.Now()
-	if strangers == 0 && !r.o.Actor.Passing() || !r.looked.IsZero() && now.Sub(r.looked) < lookEvery {
+	if strangers == 0 && !r.o.Actor.Passing() || !r.searched.IsZero() && now.Sub(r.searched) < searchEvery {
 		return
 	}
-	r.looked = now
+	r.searched = now
 	given, err := r.o.Actor.GiveBack()
 	for _, x := range given {
 		if x.Result == journal.PutBack {
@@ -86,22 +86,22 @@ func (r *run) giveBack(w window.Window, strangers int) {
 	r.meet(w, true)
 }
 
-// wish is where a dry run would have put a thread.
-type wish struct {
+// plannedMove is where a dry run would have put a thread.
+type plannedMove struct {
 	start uint64
 	node  int // index; −1: back to what it had
 }
 
-// wishNew is false where a dry run has said this before: since no thread is moved, a policy
+// isNewMove is false where a dry run has said this before: since no thread is moved, a policy
 // asks for the same again and again, though maybe for another CPU of the node.
-func (r *run) wishNew(s action.Step) bool {
-	next := wish{s.Start, -1}
+func (r *run) isNewMove(s action.Step) bool {
+	next := plannedMove{s.Start, -1}
 	for i, n := range r.window.Nodes {
 		if cpu, ok := s.CPUs.First(); ok && n.CPUs.Has(cpu) {
 			next.node = i
 		}
 	}
-	before, ok := r.wished[s.Thread]
-	r.wished[s.Thread] = next
+	before, ok := r.planned[s.Thread]
+	r.planned[s.Thread] = next
 	return !ok || before != next
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package api
+package serve
 
 import (
 	"fmt"
@@ -13,7 +13,6 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/agent/decisions"
-	"homenode/internal/agent/metrics"
 )
 
 // parameter is a parameter of a route: in its path, or in a query.
@@ -118,7 +117,7 @@ func routes() []route {
 		{method: "POST", pattern: "/v1/reload", summary: "Read the configuration again; a bad one changes nothing", write: true, answer: agent.Reloaded{}, other: []int{403, 409, 422}, handle: reload},
 		{method: "GET", pattern: "/v1/healthz", summary: "Whether the loop turns: 503 if not", public: true, health: true, answer: agent.Health{}, plain: healthz, media: jsonMedia, other: []int{503}},
 		{method: "GET", pattern: "/v1/readyz", summary: "Whether the agent can do its work: 503 if not", public: true, health: true, answer: agent.Health{}, plain: readyz, media: jsonMedia, other: []int{503}},
-		{method: "GET", pattern: "/v1/metrics", summary: "Metrics for Prometheus", public: true, plain: writeMetrics, media: metrics.ContentType},
+		{method: "GET", pattern: "/v1/metrics", summary: "Metrics for Prometheus", public: true, plain: writeMetrics, media: metricsType},
 		{method: "GET", pattern: "/v1/openapi.json", summary: "This API, as OpenAPI 3.1", answer: map[string]any{}, handle: func(s *Server, _ *http.Request) (any, error) { return s.document, nil }},
 	}
 }
@@ -298,6 +297,6 @@ func (s *Server) sendHealth(w http.ResponseWriter, h agent.Health, ok bool) {
 
 func writeMetrics(s *Server, w http.ResponseWriter, _ *http.Request) {
 	v, ok := s.agent.View()
-	w.Header().Set("Content-Type", metrics.ContentType)
-	_ = metrics.Write(w, metrics.Input{View: v, Read: ok, Health: s.agent.Health(), Version: s.o.Version, Resident: resident()}) // the client is gone
+	w.Header().Set("Content-Type", metricsType)
+	_ = WriteMetrics(w, MetricsInput{View: v, Read: ok, Health: s.agent.Health(), Version: s.o.Version, Resident: resident()}) // the client is gone
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package metrics
+package serve
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ import (
 )
 
 // input is an agent with everything that may be told.
-func input(workloads int) Input {
+func input(workloads int) MetricsInput {
 	s := agent.Status{Period: 10 * time.Second, CPUSeconds: 1.5}
 	s.Window = window.Window{Schema: 1, At: time.Unix(1000, 5e8), Length: 4 * time.Second, Problems: []string{"x"}, Nodes: []window.Node{
 		{ID: 0, CPUs: set.FromCPUs(0, 1), CPUBusy: unit.Measured(1.5, "t"), Memory: unit.Measured(unit.GiB, "t"), Free: unit.Measured(unit.MiB, "t"), Traffic: unit.Modelled(unit.MiB, "t")},
@@ -49,13 +49,13 @@ func input(workloads int) Input {
 	}
 	s.Totals = agent.Totals{Rounds: 3, Decisions: map[string]uint64{"bind": 2, "none": 1}, Steps: map[string]uint64{"set-cpus done": 1}}
 	s.Totals.RoundTimes.Count, s.Totals.RoundTimes.Counts[2], s.Totals.RoundTimes.Sum = 3, 2, time.Second
-	return Input{View: agent.View{Status: s, MaxWorkloads: 100}, Read: true, Health: agent.Health{Alive: true}, Version: "v1", Resident: unit.Some(unit.MiB)}
+	return MetricsInput{View: agent.View{Status: s, MaxWorkloads: 100}, Read: true, Health: agent.Health{Alive: true}, Version: "v1", Resident: unit.Some(unit.MiB)}
 }
 
-func text(t *testing.T, in Input) string {
+func text(t *testing.T, in MetricsInput) string {
 	t.Helper()
 	var out strings.Builder
-	if err := Write(&out, in); err != nil {
+	if err := WriteMetrics(&out, in); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -87,7 +87,7 @@ func TestDecodeMetrics(t *testing.T) {
 			t.Errorf("no line of the format: %q", line)
 			continue
 		}
-		if _, err := strconv.ParseFloat(m[3], 64); err != nil || seen[m[1]+m[2]] || !slices.Contains(Names(), m[1]) {
+		if _, err := strconv.ParseFloat(m[3], 64); err != nil || seen[m[1]+m[2]] || !slices.Contains(MetricNames(), m[1]) {
 			t.Errorf("%q: %v, or twice, or not in Names", line, err)
 		}
 		seen[m[1]+m[2]] = true
@@ -122,13 +122,13 @@ func TestDecisionMaxWorkloads(t *testing.T) {
 		t.Errorf("%d series", n)
 	}
 	if !strings.Contains(got, "homenode_workloads 10\n") || !strings.Contains(got, "homenode_workloads_without_series 5\n") || len(in.View.Status.Workloads) != 10 {
-		t.Error("what is left out is not told, or the view was changed")
+		t.Error("what is left out is not reported, or the view was changed")
 	}
 }
 
 // Before the first round there is a health, and nothing else.
 func TestMetricsBeforeTheFirstRound(t *testing.T) {
-	got := text(t, Input{})
+	got := text(t, MetricsInput{})
 	if !strings.Contains(got, "homenode_ready 0\n") || strings.Contains(got, "homenode_rounds_total") {
 		t.Error(got)
 	}
@@ -141,7 +141,7 @@ func checkExpr(t *testing.T, where, expr string, labels map[string]map[string]bo
 	t.Helper()
 	names := metricName.FindAllString(expr, -1)
 	for _, name := range names {
-		if !slices.Contains(Names(), name) {
+		if !slices.Contains(MetricNames(), name) {
 			t.Errorf("%s: no metric %s", where, name)
 		}
 	}
@@ -264,7 +264,7 @@ func FuzzEscape(f *testing.F) {
 	f.Add("a\"b\\\n\xff")
 	f.Fuzz(func(t *testing.T, s string) {
 		p := &printer{family: family{name: "x", kind: gauge}}
-		p.add(1, "a", s)
+		p.series(1, "a", s)
 		lines := strings.Split(strings.TrimSuffix(p.out.String(), "\n"), "\n")
 		if m := lineOf.FindStringSubmatch(lines[len(lines)-1]); len(lines) != 3 || m == nil {
 			t.Errorf("%q: %q", s, p.out.String())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package history
+package agent
 
 import (
 	"errors"
@@ -17,30 +17,38 @@ import (
 	"homenode/internal/set"
 )
 
-// Schema is the version of the file. Readers refuse a newer one.
-const Schema = 1
+// What nodes were used in past windows is kept across restarts: MAO's strategy B judges a
+// node by the 95th percentile of its own past, and a restart is no reason to forget it.
+//
+//	mao.State ─ Histories ─▶ history.json ─▶ WithHistories ─▶ mao.State
+//
+// The file is of one machine: nodes and their CPUs. The rest of the state is not kept:
+// bindings are put back when an agent ends, so that a new one starts without.
 
-// ErrOtherMachine says that the file is of another machine, or of this one before its
+// historySchema is the version of the file. Readers refuse a newer one.
+const historySchema = 1
+
+// errOtherMachine says that the file is of another machine, or of this one before its
 // nodes changed.
-var ErrOtherMachine = errors.New("it is of another machine")
+var errOtherMachine = errors.New("it is of another machine")
 
-// Node is what identifies one: its id and all its CPUs, the offline ones too.
-type Node struct {
+// historyNode is what identifies one: its id and all its CPUs, the offline ones too.
+type historyNode struct {
 	ID   int        `json:"id"`
 	CPUs set.CPUSet `json:"cpus"`
 }
 
-// File is the file's content.
-type File struct {
+// historyFile is the file's content.
+type historyFile struct {
 	Schema  int           `json:"schema"`
 	At      time.Time     `json:"at"` // end of the last window in it
-	Machine []Node        `json:"machine"`
+	Machine []historyNode `json:"machine"`
 	Nodes   []mao.History `json:"nodes"`
 }
 
-// Of identifies a machine: nodes and CPUs by number, as a history is by node.
-func Of(m machine.Machine) []Node {
-	nodes := make([]Node, 0, len(m.Nodes))
+// historyNodes identifies a machine: nodes and CPUs by number, as a history is by node.
+func historyNodes(m machine.Machine) []historyNode {
+	nodes := make([]historyNode, 0, len(m.Nodes))
 	for _, n := range m.Nodes {
 		var cpus []int
 		for _, c := range m.CPUs {
@@ -48,7 +56,7 @@ func Of(m machine.Machine) []Node {
 				cpus = append(cpus, c.ID)
 			}
 		}
-		nodes = append(nodes, Node{ID: n.ID, CPUs: set.FromCPUs(cpus...)})
+		nodes = append(nodes, historyNode{ID: n.ID, CPUs: set.FromCPUs(cpus...)})
 	}
 	return nodes
 }
@@ -58,9 +66,9 @@ func Of(m machine.Machine) []Node {
 const maxFigures = 1 << 20
 
 // Validate says what of a file cannot be.
-func (f File) Validate() error {
-	if f.Schema < 1 || f.Schema > Schema {
-		return fmt.Errorf("schema %d: want 1 to %d", f.Schema, Schema)
+func (f historyFile) Validate() error {
+	if f.Schema < 1 || f.Schema > historySchema {
+		return fmt.Errorf("schema %d: want 1 to %d", f.Schema, historySchema)
 	}
 	known := map[int]bool{}
 	for i, n := range f.Machine {
@@ -87,11 +95,13 @@ func (f File) Validate() error {
 	return nil
 }
 
-// Decode reads a file's content.
-func Decode(data []byte) (File, error) { return schema.Decode[File](data, "history", Schema) }
+// decodeHistory reads a file's content.
+func decodeHistory(data []byte) (historyFile, error) {
+	return schema.Decode[historyFile](data, "history", historySchema)
+}
 
-// Read returns the histories of this machine. That there is no file is fs.ErrNotExist.
-func Read(path string, m machine.Machine) ([]mao.History, error) {
+// readHistory returns the histories of this machine. That there is no file is fs.ErrNotExist.
+func readHistory(path string, m machine.Machine) ([]mao.History, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
@@ -103,17 +113,17 @@ func Read(path string, m machine.Machine) ([]mao.History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
-	f, err := Decode(data)
+	f, err := decodeHistory(data)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	if !slices.EqualFunc(f.Machine, Of(m), func(a, b Node) bool { return a.ID == b.ID && a.CPUs.Equal(b.CPUs) }) {
-		return nil, fmt.Errorf("read %s: %w: its nodes are %s", path, ErrOtherMachine, describe(f.Machine))
+	if !slices.EqualFunc(f.Machine, historyNodes(m), func(a, b historyNode) bool { return a.ID == b.ID && a.CPUs.Equal(b.CPUs) }) {
+		return nil, fmt.Errorf("read %s: %w: its nodes are %s", path, errOtherMachine, describe(f.Machine))
 	}
 	return f.Nodes, nil
 }
 
-func describe(nodes []Node) string {
+func describe(nodes []historyNode) string {
 	const most = 8
 	text := ""
 	for i, n := range nodes {
@@ -128,10 +138,10 @@ func describe(nodes []Node) string {
 	return text
 }
 
-// Write replaces the file at once: whoever reads it, after a crash of the machine too,
+// writeHistory replaces the file at once: whoever reads it, after a crash of the machine too,
 // finds the old one or the new one.
-func Write(path string, m machine.Machine, at time.Time, nodes []mao.History) error {
-	data, err := schema.Encode(File{Schema: Schema, At: at, Machine: Of(m), Nodes: nodes}, "history")
+func writeHistory(path string, m machine.Machine, at time.Time, nodes []mao.History) error {
+	data, err := schema.Encode(historyFile{Schema: historySchema, At: at, Machine: historyNodes(m), Nodes: nodes}, "history")
 	if err != nil {
 		return err
 	}

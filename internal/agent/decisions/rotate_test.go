@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rotate
+package decisions
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ func read(t *testing.T, path string) string {
 
 func TestRotate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "log")
-	f, err := Open(Options{Path: path, Max: 10, Keep: 2})
+	f, err := OpenFile(FileOptions{Path: path, Max: 10, Keep: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestRotateAfterCrash(t *testing.T) {
 	if err := os.WriteFile(path, []byte("one\nha"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(Options{Path: path, Max: unit.MiB})
+	f, err := OpenFile(FileOptions{Path: path, Max: unit.MiB})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +63,9 @@ func TestRotateAfterCrash(t *testing.T) {
 // Each file has its head, and a fresh one leaves the old beside it.
 func TestRotateHead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rec")
-	o := Options{Path: path, Max: 12, Keep: 1, Fresh: true, Head: func(w io.Writer) error { _, err := io.WriteString(w, "head\n"); return err }}
+	o := FileOptions{Path: path, Max: 12, Keep: 1, Fresh: true, Head: func(w io.Writer) error { _, err := io.WriteString(w, "head\n"); return err }}
 	for range 2 {
-		f, err := Open(o)
+		f, err := OpenFile(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestRotateHead(t *testing.T) {
 func TestRotateHeadFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rec")
 	full := true
-	f, err := Open(Options{Path: path, Max: 100, Head: func(w io.Writer) error {
+	f, err := OpenFile(FileOptions{Path: path, Max: 100, Head: func(w io.Writer) error {
 		if full {
 			_, err := io.WriteString(w, "he")
 			return errors.Join(err, syscall.ENOSPC)
@@ -114,7 +114,7 @@ func TestRotateFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full here")
 	}
-	f := &File{o: Options{Path: "full", Max: 1000}}
+	f := &File{o: FileOptions{Path: "full", Max: 1000}}
 	var err error
 	if f.f, err = os.OpenFile("/dev/full", os.O_WRONLY, 0); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestRotateFullDisk(t *testing.T) {
 	if f.size != 0 || f.torn {
 		t.Errorf("%d bytes are believed to be there", f.size)
 	}
-	if _, err := Open(Options{Path: "/dev/null/x"}); err == nil {
+	if _, err := OpenFile(FileOptions{Path: "/dev/null/x"}); err == nil {
 		t.Error("a folder that cannot be was taken")
 	}
 }

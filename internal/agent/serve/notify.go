@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify tells systemd how a service is: sd_notify(3) by hand, which is one
-// datagram. It is NOT for anything else.
-package notify
+package serve
 
 import (
 	"fmt"
@@ -13,8 +11,9 @@ import (
 	"time"
 )
 
-// Send sends e.g. "READY=1". Without a socket of systemd's it does nothing.
-func Send(state ...string) error {
+// notify tells systemd how the service is, e.g. "READY=1": sd_notify(3) by hand, which is one
+// datagram. Without a socket of systemd's it does nothing.
+func notify(state ...string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
 		return nil
@@ -37,10 +36,10 @@ func Send(state ...string) error {
 // is just late, must not bring the next one close to the end.
 const mostSilent = 10 * time.Second
 
-// Watchdog is how often systemd is to hear of this process: a quarter of what it waits
+// watchdog is how often systemd is to hear of this process: a quarter of what it waits
 // (sd_watchdog_enabled(3) says half or less), and no more seldom than mostSilent. 0: it
 // does not ask.
-func Watchdog() time.Duration {
+func watchdog() time.Duration {
 	usec, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if pid := os.Getenv("WATCHDOG_PID"); err != nil || usec <= 0 || pid != "" && pid != strconv.Itoa(os.Getpid()) {
 		return 0

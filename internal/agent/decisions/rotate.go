@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rotate
+package decisions
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Options of a file.
-type Options struct {
+// FileOptions of a file.
+type FileOptions struct {
 	Path string
 	Max  unit.Bytes // of one file; a line that is longer alone has a file to itself
 	Keep int        // older files beside it, Path.1 … Path.Keep
@@ -29,14 +29,14 @@ type Options struct {
 
 // File is an open one. It is not safe for concurrent use.
 type File struct {
-	o    Options
+	o    FileOptions
 	f    *os.File
 	size int64
 	torn bool // the end of the file is not the end of a line
 }
 
-// Open opens the file for appending, and makes its folder.
-func Open(o Options) (*File, error) {
+// OpenFile opens the file for appending, and makes its folder.
+func OpenFile(o FileOptions) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Path), 0o755); err != nil {
 		return nil, fmt.Errorf("open %s: %w", o.Path, err)
 	}
@@ -143,15 +143,15 @@ func (f *File) rotate() error {
 		return f.open()
 	}
 	for i := f.o.Keep; i > 0; i-- {
-		if err := os.Rename(Older(f.o.Path, i-1), Older(f.o.Path, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(OlderFile(f.o.Path, i-1), OlderFile(f.o.Path, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("rotate %s: %w", f.o.Path, err)
 		}
 	}
 	return f.open()
 }
 
-// Older is the name of the i-th older file; of 0 the file itself.
-func Older(path string, i int) string {
+// OlderFile is the name of the i-th older file; of 0 the file itself.
+func OlderFile(path string, i int) string {
 	if i == 0 {
 		return path
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package api
+package serve
 
 import (
 	"bytes"
@@ -23,7 +23,6 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/agent"
 	"homenode/internal/agent/decisions"
-	"homenode/internal/agent/rotate"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/set"
@@ -85,7 +84,7 @@ func full(t *testing.T) *fake {
 			Pays: unit.Some(migration.Verdict{}), Past: []agent.Decision{{At: until, Seq: 1, Action: "bind", Reason: reason}}})
 	}
 	path := filepath.Join(t.TempDir(), "d.jsonl")
-	f, err := rotate.Open(rotate.Options{Path: path, Max: unit.MiB})
+	f, err := decisions.OpenFile(decisions.FileOptions{Path: path, Max: unit.MiB})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +103,7 @@ var quietLog = slog.New(slog.DiscardHandler)
 
 func serverOf(t testing.TB, a Agent) *Server {
 	t.Helper()
-	s, err := New(a, Options{Version: "test", Log: quietLog})
+	s, err := NewServer(a, ServerOptions{Version: "test", Log: quietLog})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +292,7 @@ func TestSocket(t *testing.T) {
 func TestWriteGroup(t *testing.T) {
 	a := full(t)
 	a.config.API.WriteGroup = "no-such-group-here"
-	if _, err := New(a, Options{Log: quietLog}); err == nil || !strings.Contains(err.Error(), "write_group") {
+	if _, err := NewServer(a, ServerOptions{Log: quietLog}); err == nil || !strings.Contains(err.Error(), "write_group") {
 		t.Errorf("%v", err)
 	}
 	a.config.API.WriteGroup = "root" // every system has it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package notify
+package serve
 
 import (
 	"net"
@@ -13,12 +13,12 @@ import (
 
 func TestSend(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
-	if err := Send("READY=1"); err != nil {
+	if err := notify("READY=1"); err != nil {
 		t.Errorf("without systemd: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "n")
 	t.Setenv("NOTIFY_SOCKET", path)
-	if err := Send("READY=1"); err == nil {
+	if err := notify("READY=1"); err == nil {
 		t.Error("nobody listens, and that was no error")
 	}
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -26,7 +26,7 @@ func TestSend(t *testing.T) {
 		t.Skipf("no unix socket here: %v", err)
 	}
 	defer l.Close()
-	if err := Send("RELOADING=1", "MONOTONIC_USEC=5"); err != nil {
+	if err := notify("RELOADING=1", "MONOTONIC_USEC=5"); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 100)
@@ -42,7 +42,7 @@ func TestWatchdog(t *testing.T) {
 	}{{"", "", 0}, {"30000000", "", 7500 * time.Millisecond}, {"600000000", "", 10 * time.Second}, {"1", "", time.Microsecond}, {"2000000", strconv.Itoa(os.Getpid()), 500 * time.Millisecond}, {"2000000", "1", 0}, {"x", "", 0}, {"-5", "", 0}} {
 		t.Setenv("WATCHDOG_USEC", c.usec)
 		t.Setenv("WATCHDOG_PID", c.pid)
-		if got := Watchdog(); got != c.want {
+		if got := watchdog(); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package api
+package serve
 
 import (
 	"context"
@@ -35,8 +35,8 @@ type Agent interface {
 	Include(workload string) bool
 }
 
-// Options of a server.
-type Options struct {
+// ServerOptions of a server.
+type ServerOptions struct {
 	Version string
 	Log     *slog.Logger
 }
@@ -44,15 +44,15 @@ type Options struct {
 // Server answers. It is safe for concurrent use.
 type Server struct {
 	agent    Agent
-	o        Options
+	o        ServerOptions
 	write    func(unix.Peer) bool
 	document map[string]any
 	log      chan struct{} // held by the reader of the decision log: one at a time
 	pace     *pace
 }
 
-// New makes a server. The write group of the agent's configuration must exist.
-func New(a Agent, o Options) (*Server, error) {
+// NewServer makes a server. The write group of the agent's configuration must exist.
+func NewServer(a Agent, o ServerOptions) (*Server, error) {
 	s := &Server{agent: a, o: o, log: make(chan struct{}, 1), pace: newPace()}
 	gid := -1
 	if name := a.Config().API.WriteGroup; name != "" {

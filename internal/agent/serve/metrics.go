@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package metrics
+package serve
 
 import (
 	"cmp"
@@ -19,11 +19,11 @@ import (
 	"homenode/internal/window"
 )
 
-// ContentType is the format's.
-const ContentType = "text/plain; version=0.0.4; charset=utf-8"
+// metricsType is the format's.
+const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
-// Input is what is told.
-type Input struct {
+// MetricsInput is what metrics are made of.
+type MetricsInput struct {
 	View     agent.View
 	Read     bool // View is one: a round has ended
 	Health   agent.Health
@@ -34,11 +34,11 @@ type Input struct {
 // family is one metric with all its series.
 type family struct {
 	name, kind, help string
-	write            func(p *printer, in *Input)
+	write            func(p *printer, in *MetricsInput)
 }
 
-// Names are all metrics there are, for whoever checks a dashboard or a rule.
-func Names() []string {
+// MetricNames are all metrics there are, for whoever checks a dashboard or a rule.
+func MetricNames() []string {
 	var all []string
 	for _, f := range families {
 		if f.kind == "histogram" {
@@ -50,8 +50,8 @@ func Names() []string {
 	return all
 }
 
-// Write writes all of them; before the first round only what is known without one.
-func Write(w io.Writer, in Input) error {
+// WriteMetrics writes all of them; before the first round only what is known without one.
+func WriteMetrics(w io.Writer, in MetricsInput) error {
 	p := &printer{}
 	in.View.Status.Workloads = shown(&in)
 	for _, f := range families {
@@ -64,7 +64,7 @@ func Write(w io.Writer, in Input) error {
 
 // shown are the workloads with series of their own: approved ones first, then by path, so
 // that a series does not come and go with the load.
-func shown(in *Input) []agent.WorkloadStatus {
+func shown(in *MetricsInput) []agent.WorkloadStatus {
 	all := slices.Clone(in.View.Status.Workloads)
 	if len(all) <= in.View.MaxWorkloads {
 		return all
@@ -92,8 +92,8 @@ type printer struct {
 
 func (p *printer) begin(f family) { p.family, p.headed = f, false }
 
-// add writes one series; labels are name, value, name, value, ….
-func (p *printer) add(v float64, labels ...string) { p.line("", v, labels) }
+// series writes one series; labels are name, value, name, value, ….
+func (p *printer) series(v float64, labels ...string) { p.line("", v, labels) }
 
 func (p *printer) line(suffix string, v float64, labels []string) {
 	if !p.headed {
@@ -149,7 +149,7 @@ func (p *printer) histogram(h agent.Histogram) {
 // value writes a figure that knows how it is known; nothing where it is unknown.
 func value(p *printer, v unit.Value[float64], labels ...string) {
 	if x, ok := v.Get(); ok {
-		p.add(x, append(slices.Clone(labels), "source", v.How.String())...)
+		p.series(x, append(slices.Clone(labels), "source", v.How.String())...)
 	}
 }
 
@@ -163,7 +163,7 @@ func truth(yes bool) float64 {
 func unixSeconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 
 // eachNode calls f with each node's label.
-func eachNode(in *Input, f func(n *window.Node, label string)) {
+func eachNode(in *MetricsInput, f func(n *window.Node, label string)) {
 	nodes := in.View.Status.Window.Nodes
 	for i := range nodes {
 		f(&nodes[i], strconv.Itoa(nodes[i].ID))
@@ -171,7 +171,7 @@ func eachNode(in *Input, f func(n *window.Node, label string)) {
 }
 
 // eachWorkload calls f with each workload that is shown, and its labels.
-func eachWorkload(in *Input, f func(ws *agent.WorkloadStatus, wl *window.Workload, labels []string)) {
+func eachWorkload(in *MetricsInput, f func(ws *agent.WorkloadStatus, wl *window.Workload, labels []string)) {
 	for i := range in.View.Status.Workloads {
 		ws := &in.View.Status.Workloads[i]
 		if k, ok := in.View.Status.Window.WorkloadIndex(ws.ID); ok {
@@ -181,7 +181,7 @@ func eachWorkload(in *Input, f func(ws *agent.WorkloadStatus, wl *window.Workloa
 }
 
 // byNode writes a figure of each node.
-func byNode(p *printer, in *Input, labels []string, by []unit.Value[float64]) {
+func byNode(p *printer, in *MetricsInput, labels []string, by []unit.Value[float64]) {
 	nodes := in.View.Status.Window.Nodes
 	for i := range min(len(by), len(nodes)) {
 		value(p, by[i], append(slices.Clone(labels), "node", strconv.Itoa(nodes[i].ID))...)
@@ -191,7 +191,7 @@ func byNode(p *printer, in *Input, labels []string, by []unit.Value[float64]) {
 // services counts workloads by service: all of them, not only those that are shown.
 type service struct{ workloads, approved, bound, unknown, below float64 }
 
-func services(in *Input) map[string]service {
+func services(in *MetricsInput) map[string]service {
 	all := map[string]service{}
 	for i := range in.View.Status.Window.Workloads {
 		wl := &in.View.Status.Window.Workloads[i]
@@ -211,7 +211,7 @@ func services(in *Input) map[string]service {
 	return all
 }
 
-func eachService(in *Input, f func(name string, s service)) {
+func eachService(in *MetricsInput, f func(name string, s service)) {
 	all := services(in)
 	names := make([]string, 0, len(all))
 	for name := range all {
@@ -235,7 +235,7 @@ func counted(p *printer, by map[string]uint64, labels ...string) {
 		for i, part := range strings.SplitN(k, " ", len(labels)) {
 			pairs = append(pairs, labels[i], part)
 		}
-		p.add(float64(by[k]), pairs...)
+		p.series(float64(by[k]), pairs...)
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package history
+package agent
 
 import (
 	"encoding/json"
@@ -38,16 +38,16 @@ const twoNodes = `[{"node":0,"utilisation":[0.1,0.25,1.01]},{"node":4,"utilisati
 func TestDecodeHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "history.json")
 	m := shape([]int{0, 4}, 2)
-	if _, err := Read(path, m); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := readHistory(path, m); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	want := past(t, twoNodes)
 	for range 2 { // the second replaces
-		if err := Write(path, m, time.Unix(1, 0), want); err != nil {
+		if err := writeHistory(path, m, time.Unix(1, 0), want); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := Read(path, m)
+	got, err := readHistory(path, m)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -59,14 +59,14 @@ func TestDecodeHistory(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	for name, other := range map[string]machine.Machine{"more CPUs": shape([]int{0, 4}, 3), "other ids": shape([]int{0, 1}, 2), "more nodes": shape([]int{0, 1, 4}, 2)} {
-		if got, err := Read(path, other); !errors.Is(err, ErrOtherMachine) || got != nil {
+		if got, err := readHistory(path, other); !errors.Is(err, errOtherMachine) || got != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 	// An offline CPU is still the node's.
 	off := shape([]int{0, 4}, 2)
 	off.CPUs[3].Online = false
-	if _, err := Read(path, off); err != nil {
+	if _, err := readHistory(path, off); err != nil {
 		t.Errorf("a CPU offline: %v", err)
 	}
 }
@@ -85,14 +85,14 @@ func TestDecodeDamagedHistory(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Read(path, shape([]int{0}, 1)); err == nil || got != nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if got, err := readHistory(path, shape([]int{0}, 1)); err == nil || got != nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	if _, err := Read("/dev/zero", machine.Machine{}); err == nil {
+	if _, err := readHistory("/dev/zero", machine.Machine{}); err == nil {
 		t.Error("a device was read")
 	}
-	if err := Write("/dev/null/x", machine.Machine{}, time.Time{}, nil); err == nil {
+	if err := writeHistory("/dev/null/x", machine.Machine{}, time.Time{}, nil); err == nil {
 		t.Error("a folder that cannot be was written to")
 	}
 }
@@ -100,9 +100,9 @@ func TestDecodeDamagedHistory(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"schema":1,"at":"2026-01-01T00:00:00Z","machine":[{"id":0,"cpus":"0-3"}],"nodes":[{"node":0,"utilisation":[0.5,0.25]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Decode(data)
+		file, err := decodeHistory(data)
 		if err != nil {
-			if !reflect.DeepEqual(file, File{}) {
+			if !reflect.DeepEqual(file, historyFile{}) {
 				t.Errorf("%q: an error and %+v", data, file)
 			}
 			return
@@ -111,7 +111,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := Decode(text); err != nil || len(again.Nodes) != len(file.Nodes) {
+		if again, err := decodeHistory(text); err != nil || len(again.Nodes) != len(file.Nodes) {
 			t.Errorf("%q: %+v, %v", data, again, err)
 		}
 	})
