@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mao
+package papers
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// Figures are the paper's figures beside those of the scenarios made for its services. The
+// maoFigures are the paper's figures beside those of the scenarios made for its services. The
 // scenarios show a figure and do not judge it: no limit was fixed before they ran.
-func Figures(results []scenario.Result) (rows []arena.Row) {
+func maoFigures(results []scenario.Result) (rows []arena.Row) {
 	for _, r := range results {
 		for _, f := range scenario.Judge(r) {
 			rows = append(rows, figure(r.Scenario, f))
@@ -22,8 +22,8 @@ func Figures(results []scenario.Result) (rows []arena.Row) {
 }
 
 func figure(name string, f scenario.Judged) arena.Row {
-	section := strings.TrimLeft(strings.TrimPrefix(f.Figure, Paper), ", ")
-	w := arena.Row{Paper: Paper, Section: section, Statement: about(f.Claim), Theirs: "–", Ours: "–", Verdict: arena.NotJudged, Sentence: "Scenario " + name + "."}
+	section := strings.TrimLeft(strings.TrimPrefix(f.Figure, maoPaper), ", ")
+	w := arena.Row{Paper: maoPaper, Section: section, Statement: about(f.Claim), Theirs: "–", Ours: "–", Verdict: arena.NotJudged, Sentence: "Scenario " + name + "."}
 	if v, ok := f.Value.Get(); ok {
 		w.Theirs = percentOf(f.Claim, v)
 	}

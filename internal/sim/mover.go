@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mover
+package sim
 
 import (
 	"homenode/internal/action"
@@ -10,7 +10,25 @@ import (
 	"homenode/internal/sim/memsys"
 )
 
-// Mover is the thread that moves a machine's pages.
+// Mover is the thread that moves a machine's pages in a simulated world: how long moves
+// take, and what they cost. Both populations (here, sim/threadworld) have it:
+//
+//  1. It moves one page after the other and one move after the other, on the targets'
+//     CPUs, or where those have none, on any. Before the memory system is solved, a move
+//     plans what it could do in its turn on an idle machine (Turn, Plan).
+//  2. Copying is a load like others: lines are read where the page was and written where
+//     it goes. So others slow it down, and it them (Load).
+//  3. What it was served is moved, and paid for (Served, Did, Take).
+//  4. A call moves as many pages as fit into MaxStall, and they are out of reach for as
+//     long as it takes; threads that access one of them stand still. Accesses go to all
+//     pages alike, so of a call's time a workload loses what share of its pages is in it:
+//     in all, moving a whole workload costs it about one call (Stands).
+//
+// A step:
+//
+//	Turn ─▶ Plan ─▶ Take ─▶ Load ─▶ memsys ─▶ Served ─▶ Did ─▶ Stands ─▶ Look
+//
+// Not for: which pages go where (sim/linux), or whose time is taken (the populations).
 type Mover struct {
 	machine machine.Machine
 	system  *memsys.System
@@ -25,8 +43,8 @@ type node struct {
 	owed   float64 // CPU seconds of its CPUs that are yet to be taken
 }
 
-// New is the mover of a host that is on this machine.
-func New(m machine.Machine, system *memsys.System, host *linux.Host) Mover {
+// NewMover is the mover of a host that is on this machine.
+func NewMover(m machine.Machine, system *memsys.System, host *linux.Host) Mover {
 	x := Mover{machine: m, system: system, host: host, mems: m.NodesWithMemory(), nodes: make([]node, len(m.Nodes))}
 	for n := range x.nodes {
 		x.nodes[n] = node{cpus: float64(m.Nodes[n].CPUs.Len()), domain: -1}

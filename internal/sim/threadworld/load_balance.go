@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// looks is load_balance of a group's CPU at a level, for the busiest other group.
+// loadBalance is load_balance of a group's CPU at a level, for the busiest other group.
 //
 //  1. It is an idle CPU of the group, if one is idle now (should_we_balance); else the
 //     group looks busyFactor times as rarely.
@@ -19,7 +19,7 @@ import (
 //
 // A look that moves something is followed by the next after min_interval, others after
 // max_interval.
-func (w *World) looks(v *level, at time.Duration) {
+func (w *World) loadBalance(v *level, at time.Duration) {
 	w.tally()
 	local := w.crowdOf(v.local)
 	every := idleEvery * time.Duration(v.cpus)
@@ -37,9 +37,9 @@ func (w *World) looks(v *level, at time.Duration) {
 		return
 	}
 	busy := w.crowdOf(v.groups[best])
-	look := w.lookBusy
+	look := w.balanceBusy
 	if idle {
-		look = w.lookIdle
+		look = w.balanceIdle
 	}
 	if look(v, best, &local, &busy) {
 		v.failed = 0
@@ -66,7 +66,7 @@ func (w *World) anyIdle(x *crowd) bool {
 
 func (w *World) crowdOf(llcs []int) (all crowd) {
 	for _, d := range llcs {
-		all.add(&w.llcs[d].crowd)
+		all.merge(&w.llcs[d].crowd)
 	}
 	return all
 }
@@ -102,7 +102,7 @@ func (w *World) busiestGroup(v *level) int {
 	return best
 }
 
-// lookIdle is calculate_imbalance and detach_tasks for a group that has an idle CPU.
+// balanceIdle is calculate_imbalance and detach_tasks for a group that has an idle CPU.
 //
 //  1. From a group with more than it can do, threads that wait on one of its CPUs come, as
 //     many as there is time for here (migrate_util).
@@ -110,7 +110,7 @@ func (w *World) busiestGroup(v *level) int {
 //     or more; where their children are no nodes, of threads (sibling_imbalance). Between
 //     nodes few threads may stay together (adjust_numa_imbalance). Threads come that wait;
 //     one that runs, after as many failures as need_active_balance wants.
-func (w *World) lookIdle(v *level, best int, local, busy *crowd) bool {
+func (w *World) balanceIdle(v *level, best int, local, busy *crowd) bool {
 	if busy.overloaded() || busy.queue > 0 { // 1
 		n := local.idle
 		if !busy.overloaded() {
@@ -268,11 +268,11 @@ func (w *World) pushRunning(v *level, best int) bool {
 	return false
 }
 
-// lookBusy is for a group without an idle CPU: the busiest must have more than it can do.
+// balanceBusy is for a group without an idle CPU: the busiest must have more than it can do.
 // What comes is the less of what it is beyond the mean, and what the group is below it; a
 // thread that is more than that, when it has failed often enough (detach_tasks: load >>
 // nr_balance_failed).
-func (w *World) lookBusy(v *level, best int, local, busy *crowd) bool {
+func (w *World) balanceBusy(v *level, best int, local, busy *crowd) bool {
 	here, there := local.load/local.size, busy.load/busy.size
 	most := 1.0
 	if busy.overloaded() {
@@ -305,7 +305,7 @@ func (w *World) meanLoad(v *level, local *crowd) float64 {
 	all := *local
 	for _, g := range v.groups {
 		x := w.crowdOf(g)
-		all.add(&x)
+		all.merge(&x)
 	}
 	return all.load / all.size
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package table
+package fleet
 
 import (
 	"crypto/sha256"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"homenode/internal/sim/fleet"
 	"homenode/internal/unit"
 )
 
@@ -19,10 +18,10 @@ import (
 // one in memory. Some 2 MB.
 const rowGroup = 10_000
 
-// About is what a file says of how it was made.
-type About struct {
+// TableAbout is what a file says of how it was made.
+type TableAbout struct {
 	Command string // that makes it again
-	Config  fleet.Config
+	Config  Config
 }
 
 // The keys of the file's metadata. Digests are SHA-256 of what was read, as JSON: two
@@ -44,7 +43,7 @@ const (
 )
 
 // noise says where the noise was measured: placeholders cannot say that.
-func (a About) noise() string {
+func (a TableAbout) noise() string {
 	source, err := a.Config.Noise.Measured()
 	if err != nil {
 		return "none: unmeasured"
@@ -53,17 +52,17 @@ func (a About) noise() string {
 }
 
 // metadata is in the order of its keys here: a file's bytes depend on it.
-func (a About) metadata() ([]parquet.WriterOption, error) {
+func (a TableAbout) metadata() ([]parquet.WriterOption, error) {
 	c := a.Config
 	all := []struct{ key, value string }{
-		{KeySchema, strconv.Itoa(fleet.RowSchema)},
-		{KeyGenerator, strconv.Itoa(fleet.GeneratorVersion)},
+		{KeySchema, strconv.Itoa(RowSchema)},
+		{KeyGenerator, strconv.Itoa(GeneratorVersion)},
 		{KeySeed, strconv.FormatUint(c.Seed, 10)},
 		{KeyCommand, a.Command},
 		{KeyMachine, c.Machine.Origin},
 		{KeyHow, unit.HowModelled.String()},
 		{KeyNoise, a.noise()},
-		{KeyGain, fleet.GainMeaning},
+		{KeyGain, GainMeaning},
 	}
 	moves := c.Actuate
 	moves.Profile = nil
@@ -94,23 +93,23 @@ func (a About) metadata() ([]parquet.WriterOption, error) {
 	return options, nil
 }
 
-// Writer writes rows.
-type Writer struct {
-	w *parquet.GenericWriter[fleet.Row]
+// TableWriter writes rows.
+type TableWriter struct {
+	w *parquet.GenericWriter[Row]
 }
 
-// NewWriter begins a file.
-func NewWriter(to io.Writer, about About) (*Writer, error) {
+// NewTableWriter begins a file.
+func NewTableWriter(to io.Writer, about TableAbout) (*TableWriter, error) {
 	options, err := about.metadata()
 	if err != nil {
 		return nil, err
 	}
 	options = append(options, parquet.MaxRowsPerRowGroup(rowGroup), parquet.Compression(&parquet.Snappy), parquet.CreatedBy("homenode", "1", ""))
-	return &Writer{parquet.NewGenericWriter[fleet.Row](to, options...)}, nil
+	return &TableWriter{parquet.NewGenericWriter[Row](to, options...)}, nil
 }
 
-// Write adds rows. It is a fleet.Sink.
-func (w *Writer) Write(rows []fleet.Row) error {
+// Write adds rows. It is a Sink.
+func (w *TableWriter) Write(rows []Row) error {
 	if _, err := w.w.Write(rows); err != nil {
 		return fmt.Errorf("write data set: %w", err)
 	}
@@ -118,7 +117,7 @@ func (w *Writer) Write(rows []fleet.Row) error {
 }
 
 // Close ends the file. Without it, it is not one.
-func (w *Writer) Close() error {
+func (w *TableWriter) Close() error {
 	if err := w.w.Close(); err != nil {
 		return fmt.Errorf("write data set: %w", err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mao
+package papers
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"homenode/internal/sim/runner"
 )
 
-// Paper names the source in rows.
-const Paper = "MAO"
+// maoPaper names the source in rows.
+const maoPaper = "MAO"
 
 // machine is what MAO's machines are like: others say nothing of its figures.
 const machine = "dual-skylake"
@@ -22,21 +22,21 @@ const (
 	versus     = "MAO with strategy B against NUMA balancing"
 )
 
-// Judge is what became of MAO's statements that an arena can test, on MAO's machine. How
+// judgeMAO is what became of MAO's statements that an arena can test, on MAO's machine. How
 // large its gains are, service by service, is for scenarios made for it
 // (sim/scenarios/mao-*.yaml, see Figures): the loads here are others'.
-func Judge(r arena.Result) []arena.Row {
+func judgeMAO(r arena.Result) []arena.Row {
 	return arena.Judge([]arena.Statement[arena.Result]{
-		{Paper: Paper, Text: "Under NUMA balancing alone somewhat more than half of the DRAM reads are local.", Theirs: "57.76 % (fleet)", Judge: localUnder},
-		{Paper: Paper, Text: "Binding by MAO makes more DRAM reads local than NUMA balancing does.", Theirs: "+17.26 % (Search)", Judge: localGain},
-		{Paper: Paper, Text: "Binding by MAO lowers latency.", Theirs: "−12.1 % (Feed), −8.6 % (Search)", Judge: latency},
-		{Paper: Paper, Text: "Binding by MAO lowers CPU time per operation.", Theirs: "−9.8 % (Feed), −6.7 % (Search)", Judge: cpu},
-		{Paper: Paper, Text: "Strategy B unbinds less than strategy A.", Theirs: "–", Judge: unbinds},
+		{Paper: maoPaper, Text: "Under NUMA balancing alone somewhat more than half of the DRAM reads are local.", Theirs: "57.76 % (fleet)", Judge: localUnder},
+		{Paper: maoPaper, Text: "Binding by MAO makes more DRAM reads local than NUMA balancing does.", Theirs: "+17.26 % (Search)", Judge: localGain},
+		{Paper: maoPaper, Text: "Binding by MAO lowers latency.", Theirs: "−12.1 % (Feed), −8.6 % (Search)", Judge: latency},
+		{Paper: maoPaper, Text: "Binding by MAO lowers CPU time per operation.", Theirs: "−9.8 % (Feed), −6.7 % (Search)", Judge: cpu},
+		{Paper: maoPaper, Text: "Strategy B unbinds less than strategy A.", Theirs: "–", Judge: unbinds},
 	}, r)
 }
 
-// of are cells of MAO's machine under a policy.
-func of(r arena.Result, policy string) (all []*arena.Cell) {
+// maoOf are cells of MAO's machine under a policy.
+func maoOf(r arena.Result, policy string) (all []*arena.Cell) {
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Machine == machine && c.Policy == policy {
 			all = append(all, c)
@@ -50,7 +50,7 @@ func missing(policy string) arena.Finding {
 }
 
 func localUnder(r arena.Result) arena.Finding {
-	cells := of(r, runner.NUMABalancing)
+	cells := maoOf(r, runner.NUMABalancing)
 	if len(cells) == 0 {
 		return missing(runner.NUMABalancing)
 	}
@@ -82,7 +82,7 @@ func ranked(r arena.Result) (arena.Place, bool) {
 }
 
 func localGain(r arena.Result) arena.Finding {
-	ours, theirs := of(r, runner.MAOB), of(r, runner.NUMABalancing)
+	ours, theirs := maoOf(r, runner.MAOB), maoOf(r, runner.NUMABalancing)
 	if len(ours) == 0 || len(theirs) == 0 {
 		return missing(runner.MAOB + " and " + runner.NUMABalancing)
 	}

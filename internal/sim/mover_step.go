@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mover
+package sim
 
 import (
 	"fmt"
@@ -184,13 +184,6 @@ func (m *Move) Stands(seconds, each float64) (still, call float64) {
 	held := sum(mem.Private) + sum(mem.Shared) + sum(mem.Mapped) + sum(mem.Cache)
 	share := min(1, batch/max(held, 1))
 	return seconds * share, min(batch, held) * each
-}
-
-func sum(of []float64) (s float64) {
-	for _, x := range of {
-		s += x
-	}
-	return s
 }
 
 // Told says that there is something to tell of it: it is over, or has moved a page.

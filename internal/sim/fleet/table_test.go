@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package table
+package fleet
 
 import (
 	"bytes"
@@ -19,11 +19,10 @@ import (
 
 	"homenode/internal/profile"
 	"homenode/internal/sim/detmath"
-	"homenode/internal/sim/fleet"
 	"homenode/internal/sim/memsys"
 )
 
-func rows(n int) []fleet.Row {
+func rows(n int) []Row {
 	r := detmath.NewRandom(1, "rows")
 	some := func() *float64 {
 		v := r.Float()
@@ -32,9 +31,9 @@ func rows(n int) []fleet.Row {
 		}
 		return &v
 	}
-	all := make([]fleet.Row, n)
+	all := make([]Row, n)
 	for i := range all {
-		all[i] = fleet.Row{
+		all[i] = Row{
 			Server: fmt.Sprint("server", i%7), Service: fmt.Sprint("service", i%3), Replica: fmt.Sprint(i), Machine: "fake:two", GeneratorVersion: 1, Seed: 1<<63 + 5, How: "modelled",
 			WindowsBefore: 30, MBW: some(), MSR: some(), NPMR: some(), RMBR: some(), LocalAccessRatio: some(), CPU: some(), RSS: some(), IPC: some(), CPULimit: some(), LoadFactor: some(), LLCMPKI: some(),
 			Bound: i%3 > 0, WindowsCompared: int32(i), NeighboursBound: some(), LocalAccessRatioOn: some(), GainLatency: some(), GainCPU: some(), GainIPC: some(), GainLatencyTrue: some(), GainCPUTrue: some(), GainIPCTrue: some(),
@@ -43,17 +42,17 @@ func rows(n int) []fleet.Row {
 	return all
 }
 
-var about = func() About {
-	c := fleet.DefaultConfig()
+var about = func() TableAbout {
+	c := DefaultConfig()
 	c.Machine, c.System = memsys.DualSkylake()
-	c.Seed, c.Noise = 5, fleet.Noise{Schema: 1, Source: "nobody", Unmeasured: true}
-	return About{Command: "homenode-lab sim fleet --seed 5", Config: c}
+	c.Seed, c.Noise = 5, Noise{Schema: 1, Source: "nobody", Unmeasured: true}
+	return TableAbout{Command: "homenode-lab sim fleet --seed 5", Config: c}
 }()
 
-func write(t testing.TB, about About, all []fleet.Row, parts int) []byte {
+func write(t testing.TB, about TableAbout, all []Row, parts int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := NewWriter(&b, about)
+	w, err := NewTableWriter(&b, about)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +69,7 @@ func write(t testing.TB, about About, all []fleet.Row, parts int) []byte {
 	return b.Bytes()
 }
 
-func read(t *testing.T, data []byte) ([]fleet.Row, map[string]string) {
+func read(t *testing.T, data []byte) ([]Row, map[string]string) {
 	t.Helper()
 	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -80,8 +79,8 @@ func read(t *testing.T, data []byte) ([]fleet.Row, map[string]string) {
 	for _, kv := range f.Metadata().KeyValueMetadata {
 		about[kv.Key] = kv.Value
 	}
-	rows := make([]fleet.Row, f.NumRows())
-	r := parquet.NewGenericReader[fleet.Row](f)
+	rows := make([]Row, f.NumRows())
+	r := parquet.NewGenericReader[Row](f)
 	if n, err := r.Read(rows); n != len(rows) || err != nil && !errors.Is(err, io.EOF) {
 		t.Fatalf("read %d of %d rows: %v", n, len(rows), err)
 	}
@@ -95,7 +94,7 @@ func TestReadsBack(t *testing.T) {
 		t.Error("other rows")
 	}
 	for key, v := range map[string]string{
-		KeySchema: "2", KeyGenerator: "1", KeySeed: "5", KeyCommand: about.Command, KeyMachine: about.Config.Machine.Origin, KeyGain: fleet.GainMeaning, KeyProfileDigest: "none", KeyHow: "modelled", KeyNoise: "none: unmeasured",
+		KeySchema: "2", KeyGenerator: "1", KeySeed: "5", KeyCommand: about.Command, KeyMachine: about.Config.Machine.Origin, KeyGain: GainMeaning, KeyProfileDigest: "none", KeyHow: "modelled", KeyNoise: "none: unmeasured",
 	} {
 		if meta[key] != v {
 			t.Errorf("%s is %q, want %q", key, meta[key], v)
@@ -119,7 +118,7 @@ func TestSameRowsSameBytes(t *testing.T) {
 // Placeholders are never called measured.
 func TestNoiseIsNotClaimed(t *testing.T) {
 	measured := about
-	measured.Config.Noise = fleet.Noise{Schema: 1, Source: "the lab, shape two", Repeats: 9}
+	measured.Config.Noise = Noise{Schema: 1, Source: "the lab, shape two", Repeats: 9}
 	_, meta := read(t, write(t, measured, nil, 1))
 	if meta[KeyNoise] != "measured, 9 repeats: the lab, shape two" {
 		t.Errorf("%q", meta[KeyNoise])
@@ -129,11 +128,11 @@ func TestNoiseIsNotClaimed(t *testing.T) {
 // What decides the rows and is in files of its own has a digest, and only its own.
 func TestDigests(t *testing.T) {
 	_, want := read(t, write(t, about, nil, 1))
-	for key, change := range map[string]func(*fleet.Config){
-		KeyNoiseDigest:    func(c *fleet.Config) { c.Noise.Repeats = 9 },
-		KeyMachineDigest:  func(c *fleet.Config) { c.System.Hz++ },
-		KeyProfileDigest:  func(c *fleet.Config) { c.Actuate.Profile = &profile.Profile{} },
-		KeySettingsDigest: func(c *fleet.Config) { c.Linux.NUMABalancing = false },
+	for key, change := range map[string]func(*Config){
+		KeyNoiseDigest:    func(c *Config) { c.Noise.Repeats = 9 },
+		KeyMachineDigest:  func(c *Config) { c.System.Hz++ },
+		KeyProfileDigest:  func(c *Config) { c.Actuate.Profile = &profile.Profile{} },
+		KeySettingsDigest: func(c *Config) { c.Linux.NUMABalancing = false },
 	} {
 		other := about
 		change(&other.Config)
@@ -146,7 +145,7 @@ func TestDigests(t *testing.T) {
 	}
 	other := about
 	other.Config.System.Hz = math.NaN()
-	if w, err := NewWriter(io.Discard, other); err == nil || w != nil {
+	if w, err := NewTableWriter(io.Discard, other); err == nil || w != nil {
 		t.Error("a machine without a digest was written")
 	}
 }
@@ -156,7 +155,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestWriteSaysWhy(t *testing.T) {
-	w, err := NewWriter(broken{}, about)
+	w, err := NewTableWriter(broken{}, about)
 	if err == nil {
 		err = w.Write(rows(100))
 	}
