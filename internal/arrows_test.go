@@ -30,7 +30,7 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode | cmd/homenode-lab
-views | recording > control/host | migrate | repeat | bench/host
+views | control/host | migrate | bench/host
 source
 cli/clitest > cli
 agent/serve > agent > agent/decisions agent/threadagent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui

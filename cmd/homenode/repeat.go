@@ -10,16 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/bench/host"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/experiment"
-	"homenode/internal/repeat"
 	"homenode/internal/report/variation"
 	"homenode/internal/schema"
 )
 
 type repeatFlags struct {
-	repeat.Options
+	host.RepeatOptions
 	output string
 }
 
@@ -82,7 +82,7 @@ func runRepeat(cmd *cobra.Command, f repeatFlags, argv []string) error {
 		return exit.BadInput(err)
 	}
 	f.Now = repeatClock
-	v, err := repeat.Compare(cmd.Context(), f.Options, argv, cmd.ErrOrStderr())
+	v, err := host.Compare(cmd.Context(), f.RepeatOptions, argv, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package repeat
+package host
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	"homenode/internal/unit"
 )
 
-// Options are how often a command is run, and how it is placed.
-type Options struct {
+// RepeatOptions are how often a command is run, and how it is placed.
+type RepeatOptions struct {
 	Runs, Warmups int // of each arm
 	Arms          []string
 	Nodes         string // to place it on, or all
@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // Compare runs a command again and again, and compares.
-func Compare(ctx context.Context, o Options, argv []string, stderr io.Writer) (v experiment.Variation, err error) {
+func Compare(ctx context.Context, o RepeatOptions, argv []string, stderr io.Writer) (v experiment.Variation, err error) {
 	m, _, err := source.Live()
 	if err != nil {
 		return v, err
@@ -71,7 +71,7 @@ func machineText(m machine.Machine) string {
 
 // runner runs the arms.
 type runner struct {
-	f        Options
+	f        RepeatOptions
 	argv     []string
 	arms     []arm
 	stderr   io.Writer
@@ -84,7 +84,7 @@ type runner struct {
 	left  bool // runs left something behind: it is told once
 }
 
-func newRunner(stderr io.Writer, f Options, argv []string, arms []arm) *runner {
+func newRunner(stderr io.Writer, f RepeatOptions, argv []string, arms []arm) *runner {
 	r := &runner{f: f, argv: argv, arms: arms, stderr: stderr, now: f.Now, how: unit.HowMeasured, clock: "monotonic clock"}
 	r.progress = cli.ProgressLine(stderr)
 	if f.Verbose && cli.IsTerminal(stderr) { // the line would be written over

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recording
+package host
 
 import (
 	"context"
@@ -13,14 +13,13 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
-	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/window"
 )
 
-// Options are how to record windows.
-type Options struct {
+// RecordOptions are how to record windows.
+type RecordOptions struct {
 	File      string        // --windows
 	Length    time.Duration // --for; 0: until it is ended
 	Period    time.Duration
@@ -31,18 +30,18 @@ type Options struct {
 	Force     bool
 	Stderr    *os.File
 	// open makes the reader; nil: of the running kernel.
-	Open func(kernel.Config) (host.Reader, error)
+	Open func(kernel.Config) (Reader, error)
 }
 
-// Windows records until its time is over or the context ends, which is no
+// Record records until its time is over or the context ends, which is no
 // error. Every window is one write: a kill leaves what was read before.
-func Windows(ctx context.Context, o Options) error {
+func Record(ctx context.Context, o RecordOptions) error {
 	c := o.Agent
 	if len(o.Workloads) > 0 {
 		c.Cgroups = o.Workloads
 	}
 	if o.Open == nil {
-		o.Open = func(kc kernel.Config) (host.Reader, error) { return kernel.NewReader(kc) }
+		o.Open = func(kc kernel.Config) (Reader, error) { return kernel.NewReader(kc) }
 	}
 	beside := agent.Beside{Dir: c.StateDir} // an agent may run here
 	hints, err := kernel.ParseHintMode(o.Hints)
@@ -63,7 +62,7 @@ func Windows(ctx context.Context, o Options) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-func (o Options) Check() error {
+func (o RecordOptions) Check() error {
 	switch {
 	case o.File == "":
 		return errors.New("--windows wants the file to write")
@@ -75,7 +74,7 @@ func (o Options) Check() error {
 	return errors.Join(cli.CheckPeriod(o.Period), cli.CheckGlobs("--workload", o.Workloads))
 }
 
-func (o Options) create() (*os.File, error) {
+func (o RecordOptions) create() (*os.File, error) {
 	how := os.O_EXCL
 	if o.Force {
 		how = os.O_TRUNC
@@ -92,9 +91,9 @@ func (o Options) create() (*os.File, error) {
 
 // recording is a run of Windows.
 type recording struct {
-	o      Options
+	o      RecordOptions
 	beside *agent.Beside
-	reader host.Reader
+	reader Reader
 	name   func(*window.Window)
 	out    *counter
 	count  int

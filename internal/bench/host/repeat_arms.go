@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package repeat
+package host
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ type armChoice struct {
 
 // choose makes the arms that the flags name. Those that this machine cannot have
 // are left out with a note.
-func (f Options) choose(m machine.Machine, l launch.Limits) ([]arm, []string, error) {
+func (f RepeatOptions) choose(m machine.Machine, l launch.Limits) ([]arm, []string, error) {
 	nodes, err := source.Nodes(f.Nodes, m)
 	if err != nil {
 		return nil, nil, err
@@ -48,7 +48,7 @@ func (f Options) choose(m machine.Machine, l launch.Limits) ([]arm, []string, er
 		return nil, nil, err
 	}
 	for _, name := range f.Arms {
-		if err := c.add(strings.TrimSpace(name)); err != nil {
+		if err := c.addArm(strings.TrimSpace(name)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -64,7 +64,7 @@ func (f Options) choose(m machine.Machine, l launch.Limits) ([]arm, []string, er
 func asIs() arm { return arm{name: "as-is", about: "not placed"} }
 
 // checkNodes wants what was named to exist, also where no arm would use it.
-func (c *armChoice) checkNodes(f Options) error {
+func (c *armChoice) checkNodes(f RepeatOptions) error {
 	if f.Nodes == "all" {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (c *armChoice) checkNodes(f Options) error {
 	return err
 }
 
-func (c *armChoice) add(name string) error {
+func (c *armChoice) addArm(name string) error {
 	if name == "default" {
 		name = "as-is"
 	}
