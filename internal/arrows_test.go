@@ -33,7 +33,7 @@ cmd/homenode | cmd/homenode-lab
 views | control/host | migrate | bench/host
 source
 cli/clitest > cli
-agent/serve > agent > agent/decisions agent/threadagent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
+agent/serve > agent > agent/decisions agent/threadagent | lab/demo > lab | report report/topology report/profile report/simulation | tui
 exit | lab/model
 bench
 owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl
@@ -48,7 +48,7 @@ window/windowtest > window
 migration
 action
 profile
-machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/page > render
+machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render
 set | unit | schema | yamlfile | golden
 `
 
@@ -56,7 +56,7 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/linux", "sim/machines", "sim/memsys", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/page", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/linux", "sim/machines", "sim/memsys", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/words", "report", "report/topology", "report/profile", "report/simulation"}
 
 // helpers are for tests: no product code imports them, and they may read files.
 var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/ownertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/experiment"
-	"homenode/internal/report/variation"
+	"homenode/internal/report"
 	"homenode/internal/schema"
 )
 
@@ -94,7 +94,7 @@ func showVariation(w io.Writer, output string, v experiment.Variation) error {
 	case "json":
 		return schema.NewEncoder(w).Encode(v)
 	case "markdown":
-		return variation.Markdown(w, v)
+		return report.VariationMarkdown(w, v)
 	}
-	return variation.Text(w, v, cli.Screen())
+	return report.Variation(w, v, cli.Screen())
 }
