@@ -17,9 +17,9 @@ import (
 	"homenode/internal/window"
 )
 
-// look is a snapshot and the thresholds it is judged with. Its methods bear
+// view is a snapshot and the thresholds it is judged with. Its methods bear
 // slices that are shorter than they should be: what is missing is unknown.
-type look struct {
+type view struct {
 	snapshot.Snapshot
 	c Config
 }
@@ -33,27 +33,27 @@ func at[T any](by []T, i int) (v T) {
 }
 
 // mem is what is known of one node's memory.
-func (l look) mem(i int) snapshot.Node { return at(l.Nodes, i) }
+func (l view) mem(i int) snapshot.Node { return at(l.Nodes, i) }
 
 // windowNode is the node in the window, by position.
-func (l look) windowNode(i int) window.Node { return at(l.Window.Nodes, i) }
+func (l view) windowNode(i int) window.Node { return at(l.Window.Nodes, i) }
 
-func (l look) id(i int) int { return at(l.Machine.Nodes, i).ID }
+func (l view) id(i int) int { return at(l.Machine.Nodes, i).ID }
 
 // index is where a node is in the slices by node.
-func (l look) index(id int) (int, bool) {
+func (l view) index(id int) (int, bool) {
 	i := slices.IndexFunc(l.Machine.Nodes, func(n machine.Node) bool { return n.ID == id })
 	return i, i >= 0
 }
 
 // total, free and file are a node's memory as the snapshot, else the window, has it.
-func (l look) total(i int) unit.Value[unit.Bytes] {
+func (l view) total(i int) unit.Value[unit.Bytes] {
 	return either(l.mem(i).Memory.Total, l.windowNode(i).Memory)
 }
-func (l look) free(i int) unit.Value[unit.Bytes] {
+func (l view) free(i int) unit.Value[unit.Bytes] {
 	return either(l.mem(i).Memory.Free, l.windowNode(i).Free)
 }
-func (l look) file(i int) unit.Value[unit.Bytes] {
+func (l view) file(i int) unit.Value[unit.Bytes] {
 	return either(l.mem(i).Memory.File, l.windowNode(i).File)
 }
 
@@ -66,7 +66,7 @@ func either[T any](a, b unit.Value[T]) unit.Value[T] {
 
 // busy is the CPU time of the host, without what the look itself took; unknown if
 // that of a node with CPUs is.
-func (l look) busy() unit.Value[float64] {
+func (l view) busy() unit.Value[float64] {
 	sum, how, any := 0.0, unit.HowMeasured, false
 	for i, n := range l.Machine.Nodes {
 		b, ok := l.windowNode(i).CPUBusy.Get()
@@ -91,7 +91,7 @@ func (l look) busy() unit.Value[float64] {
 // workloadCPUs is what all workloads use, each once. The scheduler's clock counts
 // it: where a host loses ticks, or a load sleeps in step with them, /proc/stat has
 // less (kernel/sched/cputime.c, account_process_tick).
-func (l look) workloadCPUs() (sum float64) {
+func (l view) workloadCPUs() (sum float64) {
 	for i, w := range l.Window.Workloads {
 		if !l.below(i) {
 			sum += w.CPU.Or(0)
@@ -101,7 +101,7 @@ func (l look) workloadCPUs() (sum float64) {
 }
 
 // perSecond is a count of the period as a rate.
-func (l look) perSecond(v unit.Value[uint64]) unit.Value[float64] {
+func (l view) perSecond(v unit.Value[uint64]) unit.Value[float64] {
 	n, ok := v.Get()
 	if !ok {
 		return unit.UnknownValue[float64](v.From)
@@ -112,15 +112,15 @@ func (l look) perSecond(v unit.Value[uint64]) unit.Value[float64] {
 	return unit.ValueOf(float64(n)/l.Length.Seconds(), v.How, v.From)
 }
 
-func (l look) group(i int) snapshot.Group { return at(l.Groups, i) }
+func (l view) group(i int) snapshot.Group { return at(l.Groups, i) }
 
 // workload is where one is; -1 when it is not in the window.
-func (l look) workload(id string) int {
+func (l view) workload(id string) int {
 	return slices.IndexFunc(l.Window.Workloads, func(w window.Workload) bool { return w.ID == id })
 }
 
 // process is a process that was asked for.
-func (l look) process(pid int) (snapshot.Process, bool) {
+func (l view) process(pid int) (snapshot.Process, bool) {
 	for _, p := range l.Processes {
 		if p.PID == pid {
 			return p, true
@@ -157,12 +157,12 @@ func byteShares[B ~int64](by []B, n int) []float64 {
 }
 
 // cpuShares are a workload's parts of CPU time by node; nil when unknown or idle.
-func (l look) cpuShares(w window.Workload) []float64 {
+func (l view) cpuShares(w window.Workload) []float64 {
 	return shares(w.CPUByNode, len(l.Machine.Nodes))
 }
 
 // home is the node a workload runs on, with its share.
-func (l look) home(w window.Workload) (int, float64, bool) {
+func (l view) home(w window.Workload) (int, float64, bool) {
 	for i, s := range l.cpuShares(w) {
 		if s >= l.c.HomeShare {
 			return i, s, true
@@ -173,7 +173,7 @@ func (l look) home(w window.Workload) (int, float64, bool) {
 
 // anonShares are a workload's parts of private memory by node; nil when unknown
 // or less than MinMemory.
-func (l look) anonShares(w window.Workload) ([]float64, unit.Bytes) {
+func (l view) anonShares(w window.Workload) ([]float64, unit.Bytes) {
 	sum, ok := window.SumBytes(w.AnonByNode)
 	if !ok || sum < l.c.MinMemory {
 		return nil, sum
@@ -186,7 +186,7 @@ func (l look) anonShares(w window.Workload) ([]float64, unit.Bytes) {
 }
 
 // nodesOf are the nodes of CPUs.
-func (l look) nodesOf(cpus set.CPUSet) set.NodeSet {
+func (l view) nodesOf(cpus set.CPUSet) set.NodeSet {
 	var nodes set.NodeSet
 	for _, n := range l.Machine.Nodes {
 		if n.CPUs.Overlaps(cpus) && validNode(n.ID) {
@@ -198,12 +198,12 @@ func (l look) nodesOf(cpus set.CPUSet) set.NodeSet {
 
 func validNode(id int) bool { return id >= 0 && id <= set.MaxNode }
 
-func (l look) nodeSet(ids ...int) set.NodeSet {
+func (l view) nodeSet(ids ...int) set.NodeSet {
 	return set.FromNodes(slices.DeleteFunc(slices.Clone(ids), func(id int) bool { return !validNode(id) })...)
 }
 
 // nearest are the other nodes as seen from one, nearest first, that ok accepts.
-func (l look) nearest(from int, ok func(i int) bool) []int {
+func (l view) nearest(from int, ok func(i int) bool) []int {
 	var out []int
 	for _, id := range l.Machine.Nearest(from) {
 		if i, known := l.index(id); known && id != from && ok(i) {
@@ -214,14 +214,14 @@ func (l look) nearest(from int, ok func(i int) bool) []int {
 }
 
 // roomy says that a node has free memory; false also when that is unknown.
-func (l look) roomy(i int) bool {
+func (l view) roomy(i int) bool {
 	free, ok1 := l.free(i).Get()
 	total, ok2 := l.total(i).Get()
 	return ok1 && ok2 && total > 0 && float64(free) >= l.c.FreeShare*float64(total)
 }
 
 // full says that a node's free memory is near its low watermarks.
-func (l look) full(i int) (full, known bool) {
+func (l view) full(i int) (full, known bool) {
 	free, ok1 := l.free(i).Get()
 	low, ok2 := l.mem(i).LowFree.Get()
 	return float64(free) <= l.c.NearLow*float64(low), ok1 && ok2
@@ -276,7 +276,7 @@ func figured(name string, v unit.Value[float64], what string) Evidence {
 }
 
 // byNode prints figures by node: "node 0 512MiB, node 1 12MiB".
-func (l look) byNode(print func(i int) string) string {
+func (l view) byNode(print func(i int) string) string {
 	var parts []string
 	for i, n := range l.Machine.Nodes {
 		if text := print(i); text != "" {
@@ -287,13 +287,13 @@ func (l look) byNode(print func(i int) string) string {
 }
 
 // spread is evidence of shares by node.
-func (l look) spread(name string, part []float64, how unit.Source, from string) Evidence {
+func (l view) spread(name string, part []float64, how unit.Source, from string) Evidence {
 	return fact(name, l.byNode(func(i int) string { return render.Percent(at(part, i)) }), how, from)
 }
 
 // place is evidence where a process's far reads come from: mapping and function,
 // of the samples that by counts.
-func (l look) place(keep func(snapshot.Place) bool) []Evidence {
+func (l view) place(keep func(snapshot.Place) bool) []Evidence {
 	var best snapshot.Place
 	most := uint64(0)
 	for _, p := range l.Samples.Places {
