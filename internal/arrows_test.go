@@ -30,16 +30,16 @@ import (
 //	space  inside a room: siblings
 const architecture = `
 cmd/homenode | cmd/homenode-lab
-views | recording > control/host | migrate | repeat | bench/host
+views | control/host | migrate | bench/host
 source
 cli/clitest > cli
-agent/serve > agent/api > agent/metrics > agent > agent/decisions agent/history > agent/rotate agent/notify agent/threadagent | lab/demo > lab | report/usage report/findings report/topology report/profile report/variation report/migration report/simulation report/arena > report | tui
+agent/serve > agent > agent/decisions agent/threadagent | lab/demo > lab | report report/topology report/profile report/simulation | tui
 exit | lab/model
 bench
-owner/cgroup | owner/affinity | owner/dispatch | owner/systemd | owner/docker | owner/containerd | owner/resctrl
-owner/ownerclient/clienttest > owner/ownerclient
-journal | papers > papers/lakew papers/mao papers/rao
-sim/arena > sim/fleet/table > sim/fleet sim/scenario sim/parity > sim/harness > sim/runner > sim/apps sim/threadworld > sim > sim/machines sim/mover > sim/linux sim/memsys > sim/detmath | kernel/kerneltest kernel/resctrltest > kernel/threadreader > kernel > kernel/attribution > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/mempolicy kernel/pagecache kernel/perf kernel/record kernel/resctrl kernel/symbol > kernel/procfs > kernel/unix
+owner/cgroup | owner/affinity | owner/systemd | owner/docker | owner/containerd | owner/resctrl
+owner/ownertest > owner
+journal | papers > papers/lakew papers/rao
+sim/arena > sim/fleet sim/scenario sim/parity > sim/harness > sim/runner > sim/apps sim/threadworld > sim > sim/machines > sim/linux sim/memsys > sim/detmath | kernel/kerneltest kernel/resctrltest > kernel > kernel/membench kernel/launch > kernel/freeze kernel/hotness kernel/migrate > kernel/bpfcount > kernel/sampling kernel/cgroup kernel/pagecache kernel/perf kernel/record kernel/resctrl > kernel/procfs > kernel/unix
 render/words
 control > actuate | replay | interference
 policy/mao | policy/numad | policy/brm | policy/vmmap | doctor
@@ -48,7 +48,7 @@ window/windowtest > window
 migration
 action
 profile
-machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render/page > render
+machine/shapetest > machine/machinetest machine | experiment | event | lab/shapes | render
 set | unit | schema | yamlfile | golden
 `
 
@@ -56,10 +56,10 @@ set | unit | schema | yamlfile | golden
 // in their doc.go.
 const firstPure = "actuate"
 
-var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/mao", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/fleet/table", "sim/linux", "sim/machines", "sim/memsys", "sim/mover", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/page", "render/words", "report", "report/usage", "report/findings", "report/topology", "report/profile", "report/variation", "report/migration", "report/simulation", "report/arena"}
+var alsoPure = []string{"bench", "sim", "sim/apps", "papers", "papers/lakew", "papers/rao", "sim/arena", "sim/runner", "sim/detmath", "sim/harness", "sim/fleet", "sim/linux", "sim/machines", "sim/memsys", "sim/parity", "sim/scenario", "sim/threadworld", "render", "render/field", "render/words", "report", "report/topology", "report/profile", "report/simulation"}
 
 // helpers are for tests: no product code imports them, and they may read files.
-var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/ownerclient/clienttest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}
+var helpers = []string{"cli/clitest", "kernel/kerneltest", "kernel/resctrltest", "owner/ownertest", "machine/machinetest", "machine/shapetest", "window/windowtest", "golden"}
 
 // impure is what pure packages do not import; "net/" stands for all below it.
 var impure = []string{"os", "os/", "log", "log/", "net", "net/", "math/rand", "syscall", "golang.org/x/sys/"}

@@ -12,8 +12,7 @@ import (
 // (Buffer, Budget, ReadAtMost) or with a limit of its own: docs/reliability.md, "Inputs and
 // their bounds". The exceptions read only what the kernel or this program makes.
 var unbounded = map[string]string{
-	"agent/api":        "statm of this process",
-	"agent/serve":      "status of this process",
+	"agent/serve":      "status and statm of this process",
 	"cmd/homenode-lab": "cmdline and stat of the kernel, files of a PMU in sysfs; files of the lab, and the demonstration's agent",
 	"kernel/perf":      "files of a PMU in sysfs",
 	"kernel/record":    "its own README; an entry of an archive, whose size was looked at; files of a tree, which bounds them (unix.Root.FS)",

@@ -80,7 +80,7 @@ func runDemo(cmd *cobra.Command, f demoFlags) error {
 	if f.output == "json" {
 		return schema.NewEncoder(cmd.OutOrStdout()).Encode(c)
 	}
-	if err := report.Text(cmd.OutOrStdout(), c, cli.Screen()); err != nil {
+	if err := report.Comparison(cmd.OutOrStdout(), c, cli.Screen()); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "\nWritten: %s, demo.html and demo.md beside it\n", filepath.Join(f.outDir, "demo.json"))
@@ -97,7 +97,7 @@ func compareDemo(cmd *cobra.Command, f demoFlags, o demo.Options) (c experiment.
 	defer kept.close()
 	o.Keep = func(r demo.RunResult) {
 		runs = append(runs, r)
-		kept.add(r)
+		kept.addRun(r)
 	}
 	line := cli.NewStatusLine(cmd.ErrOrStderr())
 	o.Progress = func(p demo.Progress) { showDemo(line, p) }
@@ -131,8 +131,8 @@ func newKeptRuns(f demoFlags) (*keptRuns, error) {
 	return &keptRuns{file: file}, nil
 }
 
-// add has no error: the comparison stands without the file.
-func (k *keptRuns) add(r demo.RunResult) {
+// addRun has no error: the comparison stands without the file.
+func (k *keptRuns) addRun(r demo.RunResult) {
 	if !k.any {
 		_ = k.file.Truncate(0)
 	}
@@ -290,7 +290,7 @@ func writeComparison(dir string, c experiment.Comparison) error {
 	if err := cli.ReplaceFile(filepath.Join(dir, "demo.json"), append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	for name, write := range map[string]func(io.Writer, experiment.Comparison) error{"demo.html": report.HTML, "demo.md": report.Markdown} {
+	for name, write := range map[string]func(io.Writer, experiment.Comparison) error{"demo.html": report.ComparisonHTML, "demo.md": report.ComparisonMarkdown} {
 		var page bytes.Buffer
 		if err := write(&page, c); err != nil {
 			return err

@@ -195,8 +195,8 @@ func TestDemoKeepsRuns(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), "the last") {
 		t.Errorf("gone before a run was complete: %q, %v", text, err)
 	}
-	k.add(demo.RunResult{Arm: "linux"})
-	k.add(demo.RunResult{Arm: "numad"})
+	k.addRun(demo.RunResult{Arm: "linux"})
+	k.addRun(demo.RunResult{Arm: "numad"})
 	k.close()
 	text, err := os.ReadFile(path)
 	if err != nil || strings.Count(string(text), "\n") != 2 || strings.Contains(string(text), "the last") {

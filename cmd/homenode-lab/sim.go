@@ -110,7 +110,7 @@ func simRun(cmd *cobra.Command, f simFlags, path string) error {
 }
 
 func simText(w io.Writer, r scenario.Result) error {
-	return simulation.Text(w, r, cli.Screen())
+	return simulation.Scenario(w, r, cli.Screen())
 }
 
 func simCompareCommand() *cobra.Command {
@@ -172,7 +172,7 @@ func simReportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.WriteTo(cmd.OutOrStdout(), f.out, func(w io.Writer) error { return simulation.HTML(w, r) })
+			return cli.WriteTo(cmd.OutOrStdout(), f.out, func(w io.Writer) error { return simulation.ScenarioHTML(w, r) })
 		},
 	}
 	f.addSeeds(cmd)

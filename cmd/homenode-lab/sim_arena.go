@@ -16,7 +16,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel/unix"
-	arenareport "homenode/internal/report/arena"
+	"homenode/internal/report/simulation"
 	"homenode/internal/sim/arena"
 )
 
@@ -74,7 +74,7 @@ func simArena(cmd *cobra.Command, f simArenaFlags, args []string) error {
 		return err
 	}
 	line := append(data, '\n')
-	if err := cli.WriteTo(cmd.OutOrStdout(), f.html, func(w io.Writer) error { return arenareport.HTML(w, r) }); err != nil {
+	if err := cli.WriteTo(cmd.OutOrStdout(), f.html, func(w io.Writer) error { return simulation.ArenaHTML(w, r) }); err != nil {
 		return err
 	}
 	if err := cli.WriteTo(cmd.OutOrStdout(), f.out, func(w io.Writer) error { _, err := w.Write(line); return err }); err != nil || f.out == "-" || f.html == "-" {
@@ -84,7 +84,7 @@ func simArena(cmd *cobra.Command, f simArenaFlags, args []string) error {
 		_, err := cmd.OutOrStdout().Write(line)
 		return err
 	}
-	return arenareport.Text(cmd.OutOrStdout(), r, cli.Screen())
+	return simulation.Arena(cmd.OutOrStdout(), r, cli.Screen())
 }
 
 // check is what can be told before minutes are spent.

@@ -12,7 +12,6 @@ import (
 
 	"homenode/internal/cli"
 	"homenode/internal/sim/fleet"
-	"homenode/internal/sim/fleet/table"
 )
 
 // dataSet is the file of rows while it is written: beside its place, until it is
@@ -20,7 +19,7 @@ import (
 type dataSet struct {
 	path string
 	file *os.File
-	rows *table.Writer
+	rows *fleet.TableWriter
 }
 
 func (f simFleetFlags) open(c fleet.Config) (dataSet, error) {
@@ -35,7 +34,7 @@ func (f simFleetFlags) open(c fleet.Config) (dataSet, error) {
 		return dataSet{}, fmt.Errorf("--dataset: write %s: %w", f.dataset, err)
 	}
 	d := dataSet{path: f.dataset, file: file}
-	if d.rows, err = table.NewWriter(file, table.About{Command: f.command(c), Config: c}); err != nil {
+	if d.rows, err = fleet.NewTableWriter(file, fleet.TableAbout{Command: f.command(c), Config: c}); err != nil {
 		d.drop()
 		return dataSet{}, err
 	}

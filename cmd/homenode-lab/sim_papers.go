@@ -11,7 +11,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/papers"
-	arenareport "homenode/internal/report/arena"
+	"homenode/internal/report/simulation"
 	"homenode/internal/sim/arena"
 	"homenode/internal/sim/harness"
 	"homenode/internal/sim/scenario"
@@ -51,7 +51,7 @@ func simPapers(cmd *cobra.Command, output string, args []string) error {
 		_, err = cmd.OutOrStdout().Write(append(data, '\n'))
 		return err
 	}
-	return arenareport.Text(cmd.OutOrStdout(), r, cli.Screen())
+	return simulation.Arena(cmd.OutOrStdout(), r, cli.Screen())
 }
 
 // readResults are the arena's and those of scenarios, by what each file is.

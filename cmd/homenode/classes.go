@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/cli"
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/interference"
 	"homenode/internal/policy/vmmap"
-	"homenode/internal/recording"
 	"homenode/internal/render"
 	"homenode/internal/schema"
 	"homenode/internal/source"
@@ -97,7 +97,7 @@ func (o classesOptions) tell(ctx context.Context, w io.Writer, files []string) e
 		}
 		own = o.constants
 	}
-	study, cutOff, err := recording.Study(ctx, files, f, o.stderr)
+	study, cutOff, err := host.Study(ctx, files, f, o.stderr)
 	if err != nil {
 		return exit.BadInput(err)
 	}
@@ -154,7 +154,7 @@ func (o classesOptions) calibrate(ctx context.Context, w io.Writer) error {
 		}
 		delete(into, name)
 		files[file] = true
-		study, cutOff, err := recording.Study(ctx, []string{file}, f, o.stderr)
+		study, cutOff, err := host.Study(ctx, []string{file}, f, o.stderr)
 		if err != nil {
 			return exit.BadInput(fmt.Errorf("--reference %s: %w", name, err))
 		}

@@ -10,7 +10,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/cli"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/mempolicy"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
 	"homenode/internal/profile"
 	"homenode/lab/shapes"
@@ -62,7 +62,7 @@ func watched() (names []string) {
 }
 
 func policies() (names []string) {
-	for _, p := range mempolicy.All() {
+	for _, p := range unix.MemPolicies() {
 		names = append(names, string(p))
 	}
 	return names

@@ -16,7 +16,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
-	"homenode/internal/report/findings"
+	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/snapshot"
 	"homenode/internal/source"
@@ -155,9 +155,9 @@ func printReport(w io.Writer, r doctor.Report, face string) error {
 		e.SetEscapeHTML(false) // commands are to be pasted
 		return e.Encode(r)
 	case "markdown":
-		return findings.Markdown(w, r)
+		return report.FindingsMarkdown(w, r)
 	}
-	return findings.Text(w, r, cli.Screen())
+	return report.Findings(w, r, cli.Screen())
 }
 
 // progressTo shows on a terminal what a command is at; elsewhere it is silent.

@@ -25,7 +25,7 @@ func TestOperatorLinksNoLab(t *testing.T) {
 	for _, p := range all {
 		ours := strings.TrimPrefix(p, "homenode/internal/")
 		lab := ours == "lab" || strings.HasPrefix(ours, "lab/") && ours != "lab/model"
-		sim := ours == "sim" || strings.HasPrefix(ours, "sim/") || ours == "report/simulation" || ours == "report/arena"
+		sim := ours == "sim" || strings.HasPrefix(ours, "sim/") || ours == "report/simulation"
 		if lab || sim || strings.Contains(p, "parquet") {
 			t.Errorf("homenode links %s", p)
 		}

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/report/usage"
+	"homenode/internal/report"
 	"homenode/internal/schema"
 )
 
@@ -69,5 +69,5 @@ func maps(ctx context.Context, w io.Writer, cfg kernel.SnapshotConfig, output st
 	if output == "json" {
 		return schema.NewEncoder(w).Encode(out)
 	}
-	return usage.Maps(w, out, cfg.Biggest, cli.Screen())
+	return report.Maps(w, out, cfg.Biggest, cli.Screen())
 }

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/migrate"
 	"homenode/internal/migration"
-	reportmigration "homenode/internal/report/migration"
+	"homenode/internal/report"
 )
 
 func migrateCommand() *cobra.Command {
@@ -86,5 +86,5 @@ func printMigration(w io.Writer, r migration.Report, output string) error {
 		_, err = fmt.Fprintf(w, "%s\n", data)
 		return err
 	}
-	return reportmigration.Text(w, r, cli.Screen())
+	return report.Migration(w, r, cli.Screen())
 }

@@ -20,7 +20,6 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/kernel/threadreader"
 	"homenode/internal/machine"
 	"homenode/internal/policy/brm"
 	"homenode/internal/set"
@@ -74,7 +73,7 @@ func runPin(cmd *cobra.Command, o pinOptions) (err error) {
 	say := func(line string) { cli.Tell(cmd.ErrOrStderr(), []string{line}) }
 	var held *threadagent.Journalled // what is ours is asked once it is there
 	rc.Ours = func(tid int, start uint64, cpus set.CPUSet) bool { return held != nil && held.Ours(tid, start, cpus) }
-	reader, err := threadreader.NewReader(rc)
+	reader, err := kernel.NewThreadReader(rc)
 	if err != nil {
 		return notReadable(err)
 	}
@@ -158,8 +157,8 @@ func (p *pinPolicy) judge(all []threadagent.Process) {
 }
 
 // check also says what to read.
-func (o pinOptions) check(given func(flag string) bool) (cfg brm.Config, rc threadreader.Config, err error) {
-	rc = threadreader.Config{UserOnly: o.user, Cgroups: o.cgroups}
+func (o pinOptions) check(given func(flag string) bool) (cfg brm.Config, rc kernel.ThreadConfig, err error) {
+	rc = kernel.ThreadConfig{UserOnly: o.user, Cgroups: o.cgroups}
 	if rc.PIDs, err = processIDs("--pid", o.pids); err == nil {
 		rc.Watched, err = processIDs("--watch", o.watch)
 	}

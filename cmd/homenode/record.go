@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"homenode/internal/cli"
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/record"
 	"homenode/internal/machine"
-	"homenode/internal/recording"
 	"homenode/internal/source"
 )
 
@@ -26,7 +26,7 @@ type recordFlags struct {
 
 func recordCommand() *cobra.Command {
 	var f recordFlags
-	var w recording.Options
+	var w host.RecordOptions
 	var config string
 	cmd := &cobra.Command{
 		Use:   "record",
@@ -52,7 +52,7 @@ func recordCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return recording.Windows(cmd.Context(), w)
+			return host.Record(cmd.Context(), w)
 		},
 	}
 	cmd.Flags().StringVar(&f.out, "out", "", "where to: a .tar.gz, or a folder that is made")

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
-	"homenode/internal/recording"
 )
 
 // addWindowFlags adds what `record --windows` takes.
-func addWindowFlags(f *pflag.FlagSet, o *recording.Options, config *string) {
+func addWindowFlags(f *pflag.FlagSet, o *host.RecordOptions, config *string) {
 	f.StringVar(&o.File, "windows", "", "record what machine and workloads do into this file, for 'homenode top --replay'")
 	f.DurationVar(&o.Length, "for", time.Minute, "with --windows: how long; 0: until it is ended")
 	f.DurationVar(&o.Period, "period", 2*time.Second, "with --windows: how often to read")
@@ -34,7 +34,7 @@ func withoutWindows(f *pflag.FlagSet) error {
 }
 
 // checkedWindows refuses what cannot be, and reads the configuration.
-func checkedWindows(o recording.Options, config string) (recording.Options, error) {
+func checkedWindows(o host.RecordOptions, config string) (host.RecordOptions, error) {
 	if err := o.Check(); err != nil {
 		return o, exit.BadInput(err)
 	}

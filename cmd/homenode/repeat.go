@@ -10,16 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"homenode/internal/bench/host"
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/experiment"
-	"homenode/internal/repeat"
-	"homenode/internal/report/variation"
+	"homenode/internal/report"
 	"homenode/internal/schema"
 )
 
 type repeatFlags struct {
-	repeat.Options
+	host.RepeatOptions
 	output string
 }
 
@@ -82,7 +82,7 @@ func runRepeat(cmd *cobra.Command, f repeatFlags, argv []string) error {
 		return exit.BadInput(err)
 	}
 	f.Now = repeatClock
-	v, err := repeat.Compare(cmd.Context(), f.Options, argv, cmd.ErrOrStderr())
+	v, err := host.Compare(cmd.Context(), f.RepeatOptions, argv, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func showVariation(w io.Writer, output string, v experiment.Variation) error {
 	case "json":
 		return schema.NewEncoder(w).Encode(v)
 	case "markdown":
-		return variation.Markdown(w, v)
+		return report.VariationMarkdown(w, v)
 	}
-	return variation.Text(w, v, cli.Screen())
+	return report.Variation(w, v, cli.Screen())
 }

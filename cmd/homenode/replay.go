@@ -13,9 +13,9 @@ import (
 
 	"homenode/internal/agent"
 	"homenode/internal/cli"
+	"homenode/internal/control/host"
 	"homenode/internal/exit"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/recording"
 	"homenode/internal/replay"
 	"homenode/internal/schema"
 	"homenode/internal/source"
@@ -71,7 +71,7 @@ func runReplay(ctx context.Context, w io.Writer, file string, o replayOptions) e
 		return exit.BadInput(err)
 	}
 	r := replay.New(p.Machine, then, now)
-	if err := recording.Play(ctx, p, f, r, o.stderr); err != nil {
+	if err := host.Play(ctx, p, f, r, o.stderr); err != nil {
 		return exit.BadInput(fmt.Errorf("%s: %w", file, err))
 	}
 	out := r.Result()

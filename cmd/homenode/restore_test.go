@@ -49,11 +49,11 @@ func TestRestoreSays(t *testing.T) {
 				t.Errorf("%s, dry %v: %v, %q", name, dry, err, out.String())
 			}
 			out.Reset()
-			var told struct {
+			var answer struct {
 				Dry      bool               `json:"dry_run"`
 				Restored []journal.Restored `json:"restored"`
 			}
-			if err := sayRestored(cmd, "json", dry, c.what); err != nil || json.Unmarshal(out.Bytes(), &told) != nil || told.Dry != dry || told.Restored == nil || len(told.Restored) != len(c.what) {
+			if err := sayRestored(cmd, "json", dry, c.what); err != nil || json.Unmarshal(out.Bytes(), &answer) != nil || answer.Dry != dry || answer.Restored == nil || len(answer.Restored) != len(c.what) {
 				t.Errorf("%s, dry %v: %v, %s", name, dry, err, out.String())
 			}
 			err := restoreResult(dry, c.what, c.err)

@@ -19,7 +19,7 @@ import (
 	"homenode/internal/cli"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
-	"homenode/internal/report/usage"
+	"homenode/internal/report"
 	"homenode/internal/schema"
 	"homenode/internal/snapshot"
 )
@@ -192,11 +192,11 @@ func (o statOptions) print(w io.Writer, s snapshot.Snapshot, id string, i int) e
 	screen := cli.Screen()
 	switch {
 	case o.pids != "":
-		return usage.Processes(w, s, screen)
+		return report.Processes(w, s, screen)
 	case id != "":
-		return usage.Workload(w, s, id, screen)
+		return report.Workload(w, s, id, screen)
 	}
-	return usage.Host(w, s, screen)
+	return report.Host(w, s, screen)
 }
 
 func noneKnown(s snapshot.Snapshot) bool {

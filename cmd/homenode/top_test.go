@@ -14,7 +14,6 @@ import (
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/recording"
 	"homenode/internal/source"
 	"homenode/internal/window"
 )
@@ -109,13 +108,13 @@ func TestRecordWindows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := recording.Options{File: file, Agent: c, Period: 20 * time.Millisecond, Stderr: null} // until it is ended
+	o := host.RecordOptions{File: file, Agent: c, Period: 20 * time.Millisecond, Stderr: null} // until it is ended
 	o.Open = func(c kernel.Config) (host.Reader, error) {
 		c.Root = root
 		r, err := kernel.NewReader(c)
 		return &endingReader{r, 4, cancel}, err
 	}
-	if err := recording.Windows(ctx, o); err != nil {
+	if err := host.Record(ctx, o); err != nil {
 		t.Fatalf("being ended is no error: %v", err)
 	}
 	rec, err := source.Recording(file)
@@ -134,10 +133,10 @@ func TestRecordWindows(t *testing.T) {
 	if !strings.Contains(string(text), "/a ") || !strings.Contains(string(text), "node 1") || !strings.Contains(string(text), "4M") {
 		t.Errorf("it shows\n%s", text)
 	}
-	if o.Force = true; recording.Windows(ctx, o) != nil {
+	if o.Force = true; host.Record(ctx, o) != nil {
 		t.Error("nor before it began")
 	}
-	if o.Length = 2 * o.Period; recording.Windows(context.Background(), o) != nil {
+	if o.Length = 2 * o.Period; host.Record(context.Background(), o) != nil {
 		t.Error("nor when its time is over")
 	}
 }

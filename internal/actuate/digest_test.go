@@ -44,7 +44,7 @@ func TestDigests(t *testing.T) {
 			if jsonOf(t, st, w, actions) != before {
 				t.Fatalf("seed %d window %d: not pure", seed, w.Seq)
 			}
-			told(t, next, outcomes)
+			checkReasons(t, next, outcomes)
 			fmt.Fprintln(sum, wordless(t, next, steps, outcomes))
 			for _, s := range steps {
 				if s.Kind == action.MovePages {
@@ -66,8 +66,8 @@ func TestDigests(t *testing.T) {
 	golden.Check(t, filepath.Join("testdata", "digests.sha256"), []byte(got.String()))
 }
 
-// told: each reason has all figures of its sentence.
-func told(t *testing.T, st State, outcomes []action.Outcome) {
+// checkReasons: each reason has all figures of its sentence.
+func checkReasons(t *testing.T, st State, outcomes []action.Outcome) {
 	t.Helper()
 	var all []action.Reason
 	for _, j := range st.Jobs {

@@ -32,7 +32,7 @@ type script struct {
 	sums   bool              // print what each move would bring
 	ways   bool              // print what is expected of each bind, and what is news of it
 	hits   map[string]string // workload → the node whose memory it reads; else all alike
-	wishes []action.Action
+	wanted []action.Action
 	leases map[string]action.Action // isolations, which are renewed by themselves as mao does
 }
 
@@ -43,15 +43,15 @@ func (s *script) renew(outcomes []action.Outcome) {
 			delete(s.leases, o.Step.Workload)
 		}
 	}
-	for _, a := range s.wishes {
+	for _, a := range s.wanted {
 		if a.Kind == action.Isolate {
 			delete(s.leases, a.Workload)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.leases)) {
-		s.wishes = append(s.wishes, s.leases[id])
+		s.wanted = append(s.wanted, s.leases[id])
 	}
-	for _, a := range s.wishes {
+	for _, a := range s.wanted {
 		if a.Kind == action.Isolate && !a.Class.None() {
 			a.Renew = true
 			s.leases[a.Workload] = a
@@ -75,13 +75,13 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 		if a.CPUsOnly = len(words) > 3 && words[3] == "cpus-only"; len(words) > 3 && !a.CPUsOnly {
 			a.CPUs, err = set.ParseCPUs(words[3])
 		}
-		s.wishes = append(s.wishes, a)
+		s.wanted = append(s.wanted, a)
 		return "", err
 	case "forget": // ID: nobody asks for its isolation any more
 		delete(s.leases, words[1])
 		return "", nil
 	case "unbind":
-		s.wishes = append(s.wishes, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
+		s.wanted = append(s.wanted, action.Action{Kind: action.Unbind, Workload: words[1], Reason: action.Reason{Rule: "test.unbind"}})
 		return "", nil
 	case "pin": // pin ID THREAD CPUS [hold]
 		thread, err := strconv.Atoi(words[2])
@@ -89,14 +89,14 @@ func (s *script) Line(h *windowtest.Host, words []string) (string, error) {
 			return "", err
 		}
 		cpus, err := set.ParseCPUs(words[3])
-		s.wishes = append(s.wishes, action.Action{Kind: action.Pin, Workload: words[1], Thread: thread, CPUs: cpus, Release: len(words) == 4, Reason: action.Reason{Rule: "test.pin"}})
+		s.wanted = append(s.wanted, action.Action{Kind: action.Pin, Workload: words[1], Thread: thread, CPUs: cpus, Release: len(words) == 4, Reason: action.Reason{Rule: "test.pin"}})
 		return "", err
 	case "isolate": // isolate ID CACHE BANDWIDTH
 		var class action.Class
 		if _, err := fmt.Sscan(words[2]+" "+words[3], (*float64)(&class.Cache), (*float64)(&class.Bandwidth)); err != nil {
 			return "", err
 		}
-		s.wishes = append(s.wishes, action.Action{Kind: action.Isolate, Workload: words[1], Class: &class, Reason: action.Reason{Rule: "test.isolate"}})
+		s.wanted = append(s.wanted, action.Action{Kind: action.Isolate, Workload: words[1], Class: &class, Reason: action.Reason{Rule: "test.isolate"}})
 		return "", nil
 	case "profile": // profile LOCAL REMOTE PAGE: ns of a load, and of moving a page of 4 KiB
 		s.cfg.Profile = &profile.Profile{How: unit.HowModelled}
@@ -152,20 +152,20 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 		}
 		if s.useMAO {
 			st, actions, _ := mao.Step(h.Machine, s.maoCfg, s.maoSt, w)
-			s.maoSt, s.wishes = st, actions
+			s.maoSt, s.wanted = st, actions
 		}
 		if !s.useMAO {
 			s.renew(w.Outcomes)
 		}
-		for _, a := range action.Decided(s.wishes) {
+		for _, a := range action.Decided(s.wanted) {
 			fmt.Fprintf(&out, "  wish: %v (%s)\n", a, a.Reason.Rule)
 		}
 		s.read(&w)
 		before := s.st
-		st, steps, told := Step(h.Machine, s.cfg, s.st, s.wishes, w)
-		s.st, s.wishes = st, nil
+		st, steps, outcomes := Step(h.Machine, s.cfg, s.st, s.wanted, w)
+		s.st, s.wanted = st, nil
 		if s.ways {
-			for _, news := range News(before, st, told) {
+			for _, news := range News(before, st, outcomes) {
 				fmt.Fprintf(&out, "  news: %s: %s\n", news.Rule, words.Sentence(news))
 				for _, a := range news.Alternatives {
 					fmt.Fprintf(&out, "    %s\n", words.Alternative(a))
@@ -176,7 +176,7 @@ func (s *script) tick(h *windowtest.Host, n int) string {
 			fmt.Fprintf(&out, "  step: %v (%s)\n", step, step.Reason.Rule)
 		}
 		h.Apply(steps)
-		h.Report(told...)
+		h.Report(outcomes...)
 		for _, i := range st.Isolated {
 			fmt.Fprintf(&out, "  %s: isolated to %v\n", i.Workload, &i.Class)
 		}

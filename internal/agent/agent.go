@@ -77,15 +77,15 @@ type Agent struct {
 
 	restoreAnew func(context.Context) ([]journal.Restored, error) // nil: restoreSettings
 
-	files   files
-	readers int // the group that may read what the agent writes; 0: root alone
-	totals  Totals
-	near    []set.NodeSet // parallel to Config.Services
-	latency latencies
-	pulse   pulse
-	told    map[string]bool // problems of the last window
-	view    atomic.Pointer[View]
-	wake    chan struct{} // a new configuration, or exclusion, waits
+	files    files
+	readers  int // the group that may read what the agent writes; 0: root alone
+	totals   Totals
+	near     []set.NodeSet // parallel to Config.Services
+	latency  latencies
+	pulse    pulse
+	reported map[string]bool // problems of the last window
+	view     atomic.Pointer[View]
+	wake     chan struct{} // a new configuration, or exclusion, waits
 
 	mu       sync.Mutex
 	pending  *Config // to be taken by the next round

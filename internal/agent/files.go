@@ -14,8 +14,6 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/agent/decisions"
-	"homenode/internal/agent/history"
-	"homenode/internal/agent/rotate"
 	"homenode/internal/kernel"
 	"homenode/internal/render/words"
 	"homenode/internal/window"
@@ -24,9 +22,9 @@ import (
 // files are what the agent writes beside journal and status. None of them may stop the
 // loop: what cannot be written is warned of, once until it can be again, and counted.
 type files struct {
-	decisions *rotate.File
+	decisions *decisions.File
 	refused   map[string]string // see decisions.Of
-	record    *rotate.File
+	record    *decisions.File
 	saved     time.Time // the histories, last
 	status    time.Time // when it was written
 	failing   map[string]bool
@@ -70,7 +68,7 @@ func (a *Agent) openDecisions() {
 	a.files.decisions = nil
 	if f := a.o.Config.Decisions; f.Path != "" {
 		var err error
-		a.files.decisions, err = rotate.Open(rotate.Options{Path: f.Path, Max: f.Size, Keep: f.Keep, Group: a.readers})
+		a.files.decisions, err = decisions.OpenFile(decisions.FileOptions{Path: f.Path, Max: f.Size, Keep: f.Keep, Group: a.readers})
 		a.wrote("decisions", err)
 	}
 }
@@ -81,7 +79,7 @@ func (a *Agent) openRecord() {
 	a.files.record = nil
 	if f := a.o.Config.Record; f.Path != "" {
 		var err error
-		a.files.record, err = rotate.Open(rotate.Options{Path: f.Path, Max: f.Size, Keep: f.Keep, Group: a.readers, Fresh: true, Head: a.recordHead})
+		a.files.record, err = decisions.OpenFile(decisions.FileOptions{Path: f.Path, Max: f.Size, Keep: f.Keep, Group: a.readers, Fresh: true, Head: a.recordHead})
 		a.wrote("record", err)
 	}
 }
@@ -183,7 +181,7 @@ func (a *Agent) readHistory() {
 	if path == "" {
 		return
 	}
-	all, err := history.Read(path, a.reader.Machine())
+	all, err := readHistory(path, a.reader.Machine())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return
@@ -204,7 +202,7 @@ func (a *Agent) saveHistory(at time.Time, always bool) {
 		return
 	}
 	a.files.saved = time.Now() // also when it fails: the next try comes as late
-	a.wrote("history", history.Write(path, a.reader.Machine(), at, nodes))
+	a.wrote("history", writeHistory(path, a.reader.Machine(), at, nodes))
 }
 
 // GroupID is a group's number; 0 with an error.

@@ -312,7 +312,7 @@ func TestWayIsTold(t *testing.T) {
 			a, w := newLoop(t, 1, 128*unit.GiB)
 			w.speed = 200 * unit.MiB
 			var decided []Decision
-			var told WorkloadStatus
+			var status WorkloadStatus
 			run(t, a,
 				func() { w.approve(true) },
 				func() { time.Sleep(25*testPeriod + testPeriod/2) },
@@ -322,7 +322,7 @@ func TestWayIsTold(t *testing.T) {
 					}
 				},
 				func() { time.Sleep(80 * testPeriod) },
-				func() { decided, told = slices.Clone(a.past["/w0"]), a.status.Workloads[0] })
+				func() { decided, status = slices.Clone(a.past["/w0"]), a.status.Workloads[0] })
 			rules := map[string]int{}
 			for _, d := range decided {
 				rules[d.Reason.Rule]++
@@ -330,8 +330,8 @@ func TestWayIsTold(t *testing.T) {
 			if rules["actuate.way"] == 0 || (rules["actuate.undone.slow"] > 0) != slows || (rules["actuate.way.home"] > 0) == slows {
 				t.Errorf("slows: %v: %v", slows, rules)
 			}
-			if !slows && (!told.Way.Over || told.Way.Rate.How != unit.HowMeasured || told.Way.Took <= 0 || told.Way.Moved <= 0) {
-				t.Errorf("%+v", told.Way)
+			if !slows && (!status.Way.Over || status.Way.Rate.How != unit.HowMeasured || status.Way.Took <= 0 || status.Way.Moved <= 0) {
+				t.Errorf("%+v", status.Way)
 			}
 		})
 	}

@@ -7,10 +7,10 @@ import (
 	"homenode/internal/kernel"
 	names "homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/migrate"
+	"homenode/internal/owner"
 	"homenode/internal/owner/affinity"
 	"homenode/internal/owner/cgroup"
 	"homenode/internal/owner/containerd"
-	"homenode/internal/owner/dispatch"
 	"homenode/internal/owner/docker"
 	"homenode/internal/owner/resctrl"
 	"homenode/internal/owner/systemd"
@@ -69,9 +69,9 @@ func withManagers(cfg cgroup.Config, runtimes Runtimes, cgroups *cgroup.Applier)
 	if err != nil {
 		return nil, err
 	}
-	router, err := dispatch.New(kernel.Live(), dispatch.Config{
+	router, err := owner.NewRouter(kernel.Live(), owner.RouterConfig{
 		Direct: cfg.DirectOwners, Cgroups: cgroups,
-		Managers: map[string]dispatch.Manager{names.Systemd: units, names.Docker: dockers, names.Containerd: tasks},
+		Managers: map[string]owner.Manager{names.Systemd: units, names.Docker: dockers, names.Containerd: tasks},
 	})
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 )
 
 // last is the end of a chain, which knows all that an owner may know.
-type last struct{ told []string }
+type last struct{ ended []string }
 
 var (
 	theLast  = errors.New("the last one was asked")
@@ -39,11 +39,11 @@ func (l *last) Move(context.Context, journal.Permit, action.Step) action.Outcome
 }
 func (l *last) Overrules(journal.Setting, string) string { return "last" }
 func (l *last) Remembered() ([]journal.Entry, error)     { return []journal.Entry{ofBefore}, theLast }
-func (l *last) Ended(s journal.Setting) error            { l.told = append(l.told, s.String()); return theLast }
+func (l *last) Ended(s journal.Setting) error            { l.ended = append(l.ended, s.String()); return theLast }
 func (l *last) Clock(journal.Setting) uint64             { return 77 }
 func (l *last) Original(journal.Setting, string) string  { return "last" }
-func (l *last) Heirs(journal.Family) ([]journal.Heir, error) {
-	return []journal.Heir{{ID: 77}}, theLast
+func (l *last) Inherited(journal.Family) ([]journal.Inherited, error) {
+	return []journal.Inherited{{ID: 77}}, theLast
 }
 
 // Whatever the journal may ask of an owner gets through all links of the chain that is
@@ -73,9 +73,9 @@ func TestNoLinkKeepsAnythingBack(t *testing.T) {
 			t.Errorf("%s: %q", what, got)
 		}
 	}
-	heirs, _ := chain.Heirs(journal.Family{Workload: "pid:0"})
-	if len(heirs) != 1 || chain.Clock(theirs) != 77 || !chain.Same(theirs, "last", "") || len(end.told) != 1 || !reflect.DeepEqual(entries, []journal.Entry{ofBefore}) {
-		t.Errorf("%v, %d, %v, %v", heirs, chain.Clock(theirs), end.told, entries)
+	inherited, _ := chain.Inherited(journal.Family{Workload: "pid:0"})
+	if len(inherited) != 1 || chain.Clock(theirs) != 77 || !chain.Same(theirs, "last", "") || len(end.ended) != 1 || !reflect.DeepEqual(entries, []journal.Entry{ofBefore}) {
+		t.Errorf("%v, %d, %v, %v", inherited, chain.Clock(theirs), end.ended, entries)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 
 	"homenode/internal/action"
 	"homenode/internal/agent/decisions"
-	"homenode/internal/agent/history"
 	"homenode/internal/machine"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -150,7 +149,7 @@ func TestFiles(t *testing.T) {
 		if err != nil || len(rec.Windows) < 15 || !strings.Contains(rec.Config, "record:") || rec.Windows[3].Workloads[0].Service != "w" {
 			t.Errorf("%d windows, %q, %v", len(rec.Windows), rec.Config, err)
 		}
-		nodes, err := history.Read(path, a.reader.Machine())
+		nodes, err := readHistory(path, a.reader.Machine())
 		if err != nil || len(nodes) != 4 || len(nodes[0].Utilisation) < 15 {
 			t.Errorf("%+v, %v", nodes, err)
 		}

@@ -108,7 +108,7 @@ func (a *Agent) round(ctx context.Context) error {
 	}
 	a.endGone(ctx, r.Window)
 	took := time.Since(start)
-	a.totals.RoundTimes.add(took)
+	a.totals.RoundTimes.observe(took)
 	a.tell(r.Window, a.reasons, took)
 	a.saveHistory(r.Window.At, false)
 	a.publish()
@@ -165,7 +165,7 @@ func (a *Agent) decide(m machine.Machine, w window.Window) (actions []action.Act
 
 // noteDecided reports what was decided, before the first step is taken.
 func (a *Agent) noteDecided(r control.Round) {
-	a.totals.DecideTimes.add(time.Since(a.deciding))
+	a.totals.DecideTimes.observe(time.Since(a.deciding))
 	a.remember(r.Window, r.Actions)
 	a.noteDecisions(r.Window, r.Actions, a.reasons)
 	a.noteWays(r.Window, actuate.News(r.Before, r.After, r.Own))

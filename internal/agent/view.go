@@ -46,7 +46,7 @@ var histogramBounds = [...]time.Duration{
 // Bounds are the upper bounds of Counts.
 func (h Histogram) Bounds() []time.Duration { return histogramBounds[:] }
 
-func (h *Histogram) add(d time.Duration) {
+func (h *Histogram) observe(d time.Duration) {
 	h.Count++
 	h.Sum += d
 	for i, b := range histogramBounds {
@@ -135,22 +135,22 @@ const mostProblems = 50
 // tellProblems warns of those that the last window did not have.
 func (a *Agent) tellProblems(problems []string) {
 	now := make(map[string]bool, len(problems))
-	told := 0
+	reported := 0
 	for _, p := range problems {
-		if !a.told[p] && !now[p] {
-			if told++; told <= mostProblems {
+		if !a.reported[p] && !now[p] {
+			if reported++; reported <= mostProblems {
 				a.o.Log.Warn("window", "problem", p)
 			}
 		}
 		now[p] = true
 	}
-	if told > mostProblems {
-		a.o.Log.Warn("window", "more_problems", told-mostProblems)
+	if reported > mostProblems {
+		a.o.Log.Warn("window", "more_problems", reported-mostProblems)
 	}
-	if len(a.told) > 0 && len(now) == 0 {
+	if len(a.reported) > 0 && len(now) == 0 {
 		a.o.Log.Info("window: no problems any more")
 	}
-	a.told = now
+	a.reported = now
 }
 
 // fewProblems is a window whose list is short enough for a status; how many there were is

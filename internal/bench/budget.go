@@ -41,8 +41,8 @@ type madeBuffer struct {
 	cycle   bool // the chase's
 }
 
-// add is a job's size, with the buffers that are new.
-func (m made) add(j membench.Job) size {
+// addJob is a job's size, with the buffers that are new.
+func (m made) addJob(j membench.Job) size {
 	s := size{nominal: j.Length + j.Warm}
 	alike := map[membench.Buffer]int{}
 	set := func(k madeBuffer, weight float64) {
@@ -68,7 +68,7 @@ func (m made) add(j membench.Job) size {
 
 // jobSize is a job's size, with the buffers that are new, and its laps.
 func (b *bench) jobSize(m made, j membench.Job) size {
-	s := m.add(j)
+	s := m.addJob(j)
 	s.nominal += b.lapsOf(j)
 	return s
 }
@@ -104,17 +104,17 @@ const (
 func newCosts() costs {
 	var c costs
 	for _, bytes := range []float64{float64(4 * unit.KiB), float64(64 * unit.MiB)} {
-		c.add(bytes, guessedJob+guessedByte*bytes)
+		c.addPoint(bytes, guessedJob+guessedByte*bytes)
 	}
 	return c
 }
 
-func (c *costs) add(x, y float64) {
+func (c *costs) addPoint(x, y float64) {
 	c.n, c.x, c.xx, c.y, c.xy = c.n+1, c.x+x, c.xx+x*x, c.y+y, c.xy+x*y
 }
 
 func (c *costs) learn(s size, took time.Duration) {
-	c.add(s.bytes, max(0, (took-s.nominal).Seconds()))
+	c.addPoint(s.bytes, max(0, (took-s.nominal).Seconds()))
 }
 
 // of is what a job of that size will take.

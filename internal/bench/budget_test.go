@@ -57,12 +57,12 @@ func TestSetUpIsChargedOnce(t *testing.T) {
 	if again := b.cost.of(size{nominal: time.Second}); all != once+5*again {
 		t.Errorf("six runs are estimated at %v, the first at %v, each other at %v", all, once, again)
 	}
-	b.made.add(job)
+	b.made.addJob(job)
 	if b.estimate(3, p) >= all {
 		t.Error("a buffer that was set up is charged again")
 	}
 	job.Threads[0].Work = membench.Chase
-	if s := b.made.add(job); s.bytes != (chaseWeight-1)*float64(unit.GiB) {
+	if s := b.made.addJob(job); s.bytes != (chaseWeight-1)*float64(unit.GiB) {
 		t.Errorf("the cycle in it costs %g", s.bytes)
 	}
 }

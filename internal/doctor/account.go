@@ -47,10 +47,10 @@ func draws(from account, cost unit.Value[float64]) []draw {
 }
 
 // remoteOf is the account of a workload's remote memory.
-func (l look) remoteOf(k int) account { return account{remoteMemory, l.owner(k)} }
+func (l view) remoteOf(k int) account { return account{remoteMemory, l.owner(k)} }
 
 // owner is the outermost workload with a known loss that has this one in it (2).
-func (l look) owner(k int) int {
+func (l view) owner(k int) int {
 	if k < 0 {
 		return 0
 	}
@@ -69,7 +69,7 @@ func within(id, outer string) bool {
 }
 
 // balance is what an account has (1).
-func (l look) balance(a account) float64 {
+func (l view) balance(a account) float64 {
 	if a.of == balancing {
 		return l.balancingCost().Or(0)
 	}
@@ -82,7 +82,7 @@ func (l look) balance(a account) float64 {
 }
 
 // charge makes the findings share what there is (3).
-func (l look) charge(all []Finding) {
+func (l view) charge(all []Finding) {
 	drawn, have := map[account]float64{}, map[account]float64{}
 	for _, f := range all {
 		for _, d := range f.draws {
@@ -106,7 +106,7 @@ func (l look) charge(all []Finding) {
 }
 
 // contended says that a line is written by threads on several nodes (rule shared-line).
-func (l look) contended(line snapshot.Line) bool {
+func (l view) contended(line snapshot.Line) bool {
 	return total(line.Loads)+total(line.Stores) >= l.c.MinSamples && line.Writers >= 2 && l.samplers(line.Stores).Len() >= 2
 }
 
@@ -120,7 +120,7 @@ func users(line snapshot.Line) []snapshot.LineUser {
 
 // sampled is how many samples a workload has, and how many of them are of contended lines;
 // false when they are not all known.
-func (l look) sampled(id string) (all, onLines uint64, known bool) {
+func (l view) sampled(id string) (all, onLines uint64, known bool) {
 	if l.noSamples() != "" || l.Samples.Stores == 0 {
 		return 0, 0, false
 	}
@@ -141,7 +141,7 @@ func (l look) sampled(id string) (all, onLines uint64, known bool) {
 
 // lineShare is the part of a workload's samples that fell on contended lines, which is
 // taken for the part of its waiting. 0 where nothing was sampled.
-func (l look) lineShare(id string) float64 {
+func (l view) lineShare(id string) float64 {
 	all, onLines, known := l.sampled(id)
 	if !known {
 		return 0
@@ -150,7 +150,7 @@ func (l look) lineShare(id string) float64 {
 }
 
 // lineCost is the time that is spent waiting for a line, by all who use it.
-func (l look) lineCost(line snapshot.Line) unit.Value[float64] {
+func (l view) lineCost(line snapshot.Line) unit.Value[float64] {
 	sum, known, why := 0.0, false, ""
 	for _, u := range users(line) {
 		all, _, ok := l.sampled(u.Workload)
@@ -172,7 +172,7 @@ func (l look) lineCost(line snapshot.Line) unit.Value[float64] {
 }
 
 // lostToLines is what all contended lines cost.
-func (l look) lostToLines() (sum float64) {
+func (l view) lostToLines() (sum float64) {
 	for _, line := range l.Samples.Lines {
 		if l.noSamples() == "" && l.Samples.Stores > 0 && l.contended(line) {
 			sum += l.lineCost(line).Or(0)

@@ -65,10 +65,10 @@ func cgroupFile(h snapshot.Hierarchy, id, file string) string {
 	return quote(path.Join(mount, id, file))
 }
 
-// again is how a program is started another time, under a policy of numactl. Its
+// restartUnderNumactl is how a program is started another time, under a policy of numactl. Its
 // arguments are for the reader to fill in: who owns a process may write what it
 // likes into its argv, and that must not become a command of root's.
-func again(p snapshot.Process, policy, more string) string {
+func restartUnderNumactl(p snapshot.Process, policy, more string) string {
 	text := fmt.Sprintf("in place of %s, PID %d", p.Name, p.PID)
 	if p.Workload != "" {
 		text += " of " + p.Workload

@@ -153,7 +153,7 @@ func Examine(s snapshot.Snapshot, c Config) Report {
 		Schema: Schema, At: s.At, Length: s.Length, Origin: s.Machine.Origin, Rules: len(rules), Problems: s.Problems,
 		Findings: []Finding{}, Skipped: []Skipped{}, Quiet: []string{},
 	}
-	l := look{s, c}
+	l := view{s, c}
 	for _, rule := range rules {
 		if len(s.Machine.Nodes) < rule.nodes { // 1
 			r.Quiet = append(r.Quiet, rule.id)

@@ -44,7 +44,7 @@ type loss struct {
 }
 
 // lostCPUs is the one place where the cost of remote memory is computed.
-func (l look) lostCPUs(w window.Workload) loss {
+func (l view) lostCPUs(w window.Workload) loss {
 	out := loss{remote: l.remoteShare(w), slower: l.slowdown(w)}
 	cpu, okCPU := w.CPU.Get()
 	r, okR := out.remote.Get()
@@ -76,7 +76,7 @@ func (l look) lostCPUs(w window.Workload) loss {
 }
 
 // lostBy is numbers 4 to 6.
-func (l look) lostBy(w window.Workload, cpu, excess, k float64) unit.Value[float64] {
+func (l view) lostBy(w window.Workload, cpu, excess, k float64) unit.Value[float64] {
 	stalls := window.FeaturesOf(w, l.Length).MSR
 	m, okM := stalls.Get()
 	m *= unit.Ratio(1 - l.lineShare(w.ID))
@@ -95,7 +95,7 @@ func (l look) lostBy(w window.Workload, cpu, excess, k float64) unit.Value[float
 
 // unoverlapped is the time of all remote reads beyond local ones, one after the
 // other, in CPUs' worth.
-func (l look) unoverlapped(w window.Workload, k float64) (float64, bool) {
+func (l view) unoverlapped(w window.Workload, k float64) (float64, bool) {
 	reads, counted := w.RemoteLoads.Get()
 	if !counted || l.Length <= 0 {
 		return 0, false
@@ -109,7 +109,7 @@ func (l look) unoverlapped(w window.Workload, k float64) (float64, bool) {
 
 // localLatency is the mean over nodes of reads of their own memory, in ns, of one
 // source.
-func (l look) localLatency() (float64, bool) {
+func (l view) localLatency() (float64, bool) {
 	latency := l.firmware
 	if l.profiled() {
 		latency = l.measured
@@ -124,7 +124,7 @@ func (l look) localLatency() (float64, bool) {
 }
 
 // remoteShare is number 1.
-func (l look) remoteShare(w window.Workload) unit.Value[unit.Ratio] {
+func (l view) remoteShare(w window.Workload) unit.Value[unit.Ratio] {
 	local := window.FeaturesOf(w, l.Length).LocalAccessRatio
 	v, ok := local.Get()
 	if !ok {
@@ -139,7 +139,7 @@ func (l look) remoteShare(w window.Workload) unit.Value[unit.Ratio] {
 
 // profiled says that the profile has the latencies from all nodes with CPUs to all
 // with memory.
-func (l look) profiled() bool {
+func (l view) profiled() bool {
 	if l.c.Profile == nil {
 		return false
 	}
@@ -158,7 +158,7 @@ func (l look) profiled() bool {
 }
 
 // measured is what the profile has.
-func (l look) measured(from, to int) (float64, bool) {
+func (l view) measured(from, to int) (float64, bool) {
 	if l.c.Profile == nil {
 		return 0, false
 	}
@@ -168,7 +168,7 @@ func (l look) measured(from, to int) (float64, bool) {
 }
 
 // firmware is what HMAT says. It names the best initiators of each memory only.
-func (l look) firmware(from, to int) (float64, bool) {
+func (l view) firmware(from, to int) (float64, bool) {
 	n, _ := l.Machine.Node(to)
 	for _, a := range n.Access {
 		if ns, ok := a.ReadLatency.Get(); ok && ns > 0 && a.Initiators.Has(from) {
@@ -179,13 +179,13 @@ func (l look) firmware(from, to int) (float64, bool) {
 }
 
 // ratio is k of one pair.
-func (l look) ratio(from, to int) (float64, bool) {
+func (l view) ratio(from, to int) (float64, bool) {
 	k, _, ok := l.ratios()(from, to)
 	return k, ok
 }
 
 // ratios gives k of pairs, and where it is from.
-func (l look) ratios() func(from, to int) (k float64, source string, ok bool) {
+func (l view) ratios() func(from, to int) (k float64, source string, ok bool) {
 	profiled := l.profiled()
 	return func(from, to int) (float64, string, bool) {
 		if profiled {
@@ -215,7 +215,7 @@ func quotient(latency func(from, to int) (float64, bool), from, to int) (float64
 }
 
 // slowdown is number 2.
-func (l look) slowdown(w window.Workload) unit.Value[float64] {
+func (l view) slowdown(w window.Workload) unit.Value[float64] {
 	cpu := l.cpuShares(w)
 	pages, ok := w.PagesByNode()
 	var page []float64
@@ -246,7 +246,7 @@ type mean struct {
 }
 
 // profileSource names the profile.
-func (l look) profileSource() string {
+func (l view) profileSource() string {
 	name := "profile (latencies " + l.c.Profile.How.String()
 	if only := l.c.Profile.Only(); only != "" {
 		name += " with " + only
@@ -264,7 +264,7 @@ func allowed(w window.Workload, from, to machine.Node) float64 {
 }
 
 // pairs averages k over the pairs of two nodes.
-func (l look) pairs(weigh func(i, j int) float64) (m mean) {
+func (l view) pairs(weigh func(i, j int) float64) (m mean) {
 	ratio := l.ratios()
 	for i, from := range l.Machine.Nodes {
 		for j, to := range l.Machine.Nodes {
@@ -286,7 +286,7 @@ func (l look) pairs(weigh func(i, j int) float64) (m mean) {
 }
 
 // lostOf adds up what these workloads lose; unknown when it is of all of them.
-func (l look) lostOf(ids ...int) (unit.Value[float64], []draw) {
+func (l view) lostOf(ids ...int) (unit.Value[float64], []draw) {
 	var from []draw
 	sum, known := 0.0, false
 	why := "no workload is known to lose by it"
@@ -305,7 +305,7 @@ func (l look) lostOf(ids ...int) (unit.Value[float64], []draw) {
 }
 
 // stalledCPUs is CPUs' worth of time a workload waits for memory.
-func (l look) stalledCPUs(id string) unit.Value[float64] {
+func (l view) stalledCPUs(id string) unit.Value[float64] {
 	i := l.workload(id)
 	if i < 0 {
 		return unit.UnknownValue[float64]("its workload is not in the window")
@@ -330,7 +330,7 @@ func scaled(v unit.Value[float64], part float64, from string) unit.Value[float64
 }
 
 // remoteEvidence is what every finding about a workload far from its memory shows.
-func (l look) remoteEvidence(w window.Workload, lost loss) []Evidence {
+func (l view) remoteEvidence(w window.Workload, lost loss) []Evidence {
 	out := []Evidence{shown("remote reads", lost.remote), figured("CPU time", w.CPU, "CPUs")}
 	if f := window.FeaturesOf(w, l.Length); f.MSR.Known() {
 		out = append(out, shown("stalled on memory", f.MSR))

@@ -16,17 +16,17 @@ import (
 // Who manages a cgroup is told through its manager, where that can be named: what
 // is written past it will be overwritten, or confuses it.
 
-func (l look) cpusetV2() bool {
+func (l view) cpusetV2() bool {
 	return l.Cgroups.Cpuset.V2 || l.Cgroups.Cpuset.Path == ""
 }
 
-func (l look) memoryV2() bool {
+func (l view) memoryV2() bool {
 	return l.Cgroups.Memory.V2 || l.Cgroups.Memory.Path == ""
 }
 
 // bind restricts a workload to CPUs and nodes; an empty set is left as it is. The
 // kernel moves the pages by itself: on v1 only with cpuset.memory_migrate.
-func (l look) bind(w window.Workload, cpus set.CPUSet, mems set.NodeSet) []string {
+func (l view) bind(w window.Workload, cpus set.CPUSet, mems set.NodeSet) []string {
 	unitName, ofSystem := systemdUnit(w.ID)
 	switch {
 	case w.Owner == "systemd" && !ofSystem:
@@ -49,7 +49,7 @@ func (l look) bind(w window.Workload, cpus set.CPUSet, mems set.NodeSet) []strin
 	return out
 }
 
-func (l look) write(what, id, file string) string {
+func (l view) write(what, id, file string) string {
 	return fmt.Sprintf("echo %s > %s", what, cgroupFile(l.Cgroups.Cpuset, id, file))
 }
 
@@ -76,7 +76,7 @@ func dockerBind(container string, cpus set.CPUSet, mems set.NodeSet) string {
 }
 
 // limit raises the memory limit that a cgroup has, the workload's own or one above.
-func (l look) limit(w window.Workload, id string, to unit.Bytes) []string {
+func (l view) limit(w window.Workload, id string, to unit.Bytes) []string {
 	bytes := strconv.FormatInt(int64(to), 10)
 	name, ofSystem := systemdUnit(id)
 	switch {
@@ -152,7 +152,7 @@ func managed(w window.Workload) string {
 // within it. A binding that is not known does not restrict.
 
 // mayRunOn are the CPUs of nodes that a workload may use.
-func (l look) mayRunOn(w window.Workload, nodes set.NodeSet) set.CPUSet {
+func (l view) mayRunOn(w window.Workload, nodes set.NodeSet) set.CPUSet {
 	cpus := l.Machine.CPUsOf(nodes)
 	if w.Binding.CPUs.IsEmpty() {
 		return cpus
@@ -161,18 +161,18 @@ func (l look) mayRunOn(w window.Workload, nodes set.NodeSet) set.CPUSet {
 }
 
 // mayUse says that a workload may have memory on a node, by position.
-func (l look) mayUse(w window.Workload, i int) bool {
+func (l view) mayUse(w window.Workload, i int) bool {
 	return w.Binding.Mems.IsEmpty() || w.Binding.Mems.Has(l.id(i))
 }
 
 // mayLive says that it may both run and have memory there.
-func (l look) mayLive(w window.Workload, i int) bool {
+func (l view) mayLive(w window.Workload, i int) bool {
 	return l.mayUse(w, i) && !l.mayRunOn(w, l.nodeSet(l.id(i))).IsEmpty()
 }
 
 // roomFor says that a node has, or can make by dropping cache, so much memory;
 // false also when that is unknown.
-func (l look) roomFor(i int, come unit.Bytes) bool {
+func (l view) roomFor(i int, come unit.Bytes) bool {
 	free, ok := l.free(i).Get()
 	return ok && free+l.file(i).Or(0) >= come
 }

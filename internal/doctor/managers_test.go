@@ -13,7 +13,7 @@ import (
 )
 
 func TestOwnersCommands(t *testing.T) {
-	l := look{healthy(2), DefaultConfig()}
+	l := view{healthy(2), DefaultConfig()}
 	id := strings.Repeat("0123456789abcdef", 4)
 	w := window.Workload{ID: "/system.slice/docker-" + id + ".scope", Owner: "docker"}
 	if got := l.bind(w, set.FromCPUs(0, 1), set.FromNodes(0)); !slices.Equal(got, []string{"docker update --cpuset-cpus 0-1 --cpuset-mems 0 0123456789ab"}) {
@@ -49,7 +49,7 @@ func TestSystemdUnit(t *testing.T) {
 		if name != want || ok != (want != "") {
 			t.Errorf("%s: %q %v, want %q", id, name, ok, want)
 		}
-		got := look{snapshot.Snapshot{}, DefaultConfig()}.bind(window.Workload{ID: id, Owner: "systemd"}, set.FromCPUs(0), set.FromNodes(0))
+		got := view{snapshot.Snapshot{}, DefaultConfig()}.bind(window.Workload{ID: id, Owner: "systemd"}, set.FromCPUs(0), set.FromNodes(0))
 		if systemctl := strings.Contains(strings.Join(got, ""), "systemctl"); len(got) != 1 || systemctl != ok || systemctl && !strings.Contains(got[0], "--runtime -- "+quote(name)+" ") {
 			t.Errorf("%s: %q", id, got)
 		}

@@ -142,12 +142,12 @@ func TestStallsOfALineAreNotMemory(t *testing.T) {
 	s := healthy(2)
 	run(&s, 0, 0.5, 0.5)
 	far(&s, 0, 50)
-	base := look{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(0)
+	base := view{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(0)
 	keep(&s, 0, 512*mib, 512*mib)
 	hotLine(&s, []uint64{400, 400}, []uint64{200, 200})
 	s.Samples.Places[0].Loads, s.Samples.Places[0].Stores = []uint64{425, 425}, []uint64{200, 200}
 	s.Samples.Lines[0].Users = []snapshot.LineUser{{PID: 100, Workload: "/w0", Samples: 1200}}
-	if got, want := (look{s, DefaultConfig()}).lostCPUs(s.Window.Workloads[0]).cpus.Or(0), base*0.04; math.Abs(got-want) > 1e-9 {
+	if got, want := (view{s, DefaultConfig()}).lostCPUs(s.Window.Workloads[0]).cpus.Or(0), base*0.04; math.Abs(got-want) > 1e-9 {
 		t.Errorf("%v lost to remote memory, want %v of %v", got, want, base)
 	}
 	r := Examine(s, DefaultConfig())
@@ -167,7 +167,7 @@ func TestFindingsShareOneLoss(t *testing.T) {
 	keep(&s, 0, 256*mib, 768*mib)
 	far(&s, 0, 75)
 	s.Nodes[0].Numastat.Foreign = known[uint64](100000)
-	loss := look{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(0)
+	loss := view{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(0)
 	sum := 0.0
 	r := Examine(s, DefaultConfig())
 	for _, f := range r.Findings {
@@ -455,7 +455,7 @@ func blind(s *snapshot.Snapshot) {
 func TestLostCPUs(t *testing.T) {
 	s := healthy(2)
 	far(&s, 0, 50)
-	l := look{s, DefaultConfig()}
+	l := view{s, DefaultConfig()}
 	w := s.Window.Workloads[0]
 	lost := func(change func(w *window.Workload)) float64 {
 		v := w
@@ -495,7 +495,7 @@ func TestLostCPUsByHMAT(t *testing.T) {
 	both := set.FromNodes(0, 1)
 	s.Machine.Nodes[0].Access = []machine.Access{{Class: 1, Initiators: both, ReadLatency: unit.Some(80)}}
 	s.Machine.Nodes[1].Access = []machine.Access{{Class: 1, Initiators: both, ReadLatency: unit.Some(160)}}
-	l := look{s, DefaultConfig()}
+	l := view{s, DefaultConfig()}
 	if k, ok := l.ratio(0, 1); !ok || k != 2 {
 		t.Errorf("ratio %v %v, want 160/80", k, ok)
 	}
@@ -504,7 +504,7 @@ func TestLostCPUsByHMAT(t *testing.T) {
 	}
 	s.Length = 10 * time.Second
 	s.Window.Workloads[0].RemoteLoads, s.Window.Workloads[0].LocalLoads = known[uint64](1000), known[uint64](1000)
-	lost := look{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(1)
+	lost := view{s, DefaultConfig()}.lostCPUs(s.Window.Workloads[0]).cpus.Or(1)
 	if lost > 1000*160e-9/10 { // a thousand reads
 		t.Errorf("%v CPUs are lost to 1000 reads", lost)
 	}
@@ -520,10 +520,10 @@ func TestLostCPUsByProfile(t *testing.T) {
 	pair := func(from, to int, ns float64) profile.PairFigure {
 		return profile.PairFigure{From: from, To: to, Figure: profile.FigureOf([]float64{ns})}
 	}
-	examine := func(p *profile.Profile) (look, loss) {
+	examine := func(p *profile.Profile) (view, loss) {
 		c := DefaultConfig()
 		c.Profile = p
-		l := look{s, c}
+		l := view{s, c}
 		return l, l.lostCPUs(s.Window.Workloads[0])
 	}
 	_, without := examine(nil)
@@ -563,7 +563,7 @@ func TestLostCPUsByProfile(t *testing.T) {
 	}
 }
 
-func (l look) mustRatio(t *testing.T, from, to int) float64 {
+func (l view) mustRatio(t *testing.T, from, to int) float64 {
 	t.Helper()
 	k, ok := l.ratio(from, to)
 	if !ok {

@@ -21,7 +21,7 @@ import (
 //     most of its memory here while it runs elsewhere ("stranger").
 //  3. Cost: what workloads that live here and have memory elsewhere lose.
 func allocationFallback(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	for i, n := range s.Machine.Nodes {
 		if total, ok := l.total(i).Get(); ok && total == 0 {
 			continue // memoryless: falling back is its way of life
@@ -37,7 +37,7 @@ func allocationFallback(s snapshot.Snapshot, c Config) (found []Finding, skipped
 	return found, skipped
 }
 
-func (l look) fallbackFinding(i int) Finding {
+func (l view) fallbackFinding(i int) Finding {
 	id, stat := l.id(i), l.mem(i).Numastat
 	f := Finding{
 		Title:   fmt.Sprintf("Allocations for node %d fall to other nodes", id),
@@ -74,7 +74,7 @@ func (l look) fallbackFinding(i int) Finding {
 
 // fallbackCommands move the stranger to where it may go; whose says who manages it
 // if its cgroup is written.
-func (l look) fallbackCommands(i int) (commands []string, whose string) {
+func (l view) fallbackCommands(i int) (commands []string, whose string) {
 	id := l.id(i)
 	if k := l.stranger(i); k >= 0 { // 2
 		w := l.Window.Workloads[k]
@@ -92,7 +92,7 @@ func (l look) fallbackCommands(i int) (commands []string, whose string) {
 }
 
 // largest says in a sentence what a node's memory is used for most.
-func (l look) largest(i int) string {
+func (l view) largest(i int) string {
 	k := l.mem(i).Memory
 	best, most := "", unit.Bytes(0)
 	for _, kind := range []struct {
@@ -111,7 +111,7 @@ func (l look) largest(i int) string {
 
 // stranger is the workload with most private memory on a node that hardly runs
 // there and is not bound to it; -1 if there is none.
-func (l look) stranger(i int) int {
+func (l view) stranger(i int) int {
 	best, most := -1, l.c.MinMemory
 	for k, w := range l.Window.Workloads {
 		cpu := l.cpuShares(w)

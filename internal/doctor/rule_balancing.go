@@ -22,7 +22,7 @@ import (
 //
 // A workload that has just started looks the same for a minute: the remedy says so.
 func balancingThrash(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	b := s.Balancing
 	local, judged, why := l.hintShare()
 	if why != "" {
@@ -65,7 +65,7 @@ func balancingThrash(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 
 // hintShare is the local share of hinting faults; judged is false when balancing
 // is off or too few were counted, why says what is unknown.
-func (l look) hintShare() (local float64, judged bool, why string) {
+func (l view) hintShare() (local float64, judged bool, why string) {
 	b := l.Balancing
 	mode, ok := b.Mode.Get()
 	if !ok {
@@ -87,7 +87,7 @@ func (l look) hintShare() (local float64, judged bool, why string) {
 }
 
 // balancingCost is number 3, in CPUs' worth.
-func (l look) balancingCost() unit.Value[float64] {
+func (l view) balancingCost() unit.Value[float64] {
 	b := l.Balancing
 	moved, ok1 := l.perSecond(b.PagesMigrated).Get()
 	faults, ok2 := l.perSecond(b.HintFaults).Get()
@@ -113,7 +113,7 @@ func (l look) balancingCost() unit.Value[float64] {
 //     policy binds its memory to nodes on which it does not run.
 //  4. Cost: what balancing costs, all of it.
 func balancingFights(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	local, judged, why := l.hintShare()
 	if why != "" {
 		return nil, []Skipped{skip(why)}
@@ -149,7 +149,7 @@ func balancingFights(s snapshot.Snapshot, c Config) (found []Finding, skipped []
 	return found, nil
 }
 
-func (l look) fightFinding(who Subject, name string, cpus, mems set.NodeSet, evidence []Evidence, commands []string) Finding {
+func (l view) fightFinding(who Subject, name string, cpus, mems set.NodeSet, evidence []Evidence, commands []string) Finding {
 	cost := l.balancingCost()
 	return Finding{
 		Title:   "NUMA balancing fights the binding of " + name,
@@ -164,7 +164,7 @@ func (l look) fightFinding(who Subject, name string, cpus, mems set.NodeSet, evi
 	}
 }
 
-func (l look) failedMoves() float64 {
+func (l view) failedMoves() float64 {
 	failed, ok1 := l.Balancing.MigrateFailed.Get()
 	moved, ok2 := l.Balancing.PagesMigrated.Get()
 	if !ok1 || !ok2 || failed == 0 {
@@ -175,7 +175,7 @@ func (l look) failedMoves() float64 {
 
 // boundElsewhere finds a process whose policy binds most of its private memory
 // to nodes that its threads do not run on.
-func (l look) boundElsewhere(p snapshot.Process) (bound, runs set.NodeSet) {
+func (l view) boundElsewhere(p snapshot.Process) (bound, runs set.NodeSet) {
 	cpu := shares(p.CPUByNode, len(l.Machine.Nodes))
 	policies := l.policies(p)
 	if cpu == nil || len(policies) != 1 || sumOf(p.CPUByNode) < l.c.MinCPU {

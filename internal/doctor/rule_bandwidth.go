@@ -22,7 +22,7 @@ import (
 //     half of the traffic went to the idle node. Loaded latency is that of a dual
 //     Skylake (loadedLatency).
 func bandwidthSaturated(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	busy := make([]unit.Value[unit.Ratio], len(s.Machine.Nodes))
 	known := 0
 	for i, n := range s.Machine.Nodes { // 1
@@ -48,7 +48,7 @@ func bandwidthSaturated(s snapshot.Snapshot, c Config) (found []Finding, skipped
 	return found, skipped
 }
 
-func (l look) controllerBusy(i int) unit.Value[unit.Ratio] {
+func (l view) controllerBusy(i int) unit.Value[unit.Ratio] {
 	t := l.mem(i).Traffic
 	if t.Busy.Known() {
 		return t.Busy
@@ -72,7 +72,7 @@ func (l look) controllerBusy(i int) unit.Value[unit.Ratio] {
 }
 
 // idleBeside is the nearest node with memory that idles; -1 if none does.
-func (l look) idleBeside(i int, busy []unit.Value[unit.Ratio]) int {
+func (l view) idleBeside(i int, busy []unit.Value[unit.Ratio]) int {
 	hot := float64(busy[i].Or(0))
 	near := l.nearest(l.id(i), func(j int) bool {
 		b, ok := busy[j].Get()
@@ -85,7 +85,7 @@ func (l look) idleBeside(i int, busy []unit.Value[unit.Ratio]) int {
 	return j
 }
 
-func (l look) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Finding {
+func (l view) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Finding {
 	id, other := l.id(i), l.id(idle)
 	users := l.users(i)
 	f := Finding{
@@ -117,7 +117,7 @@ func (l look) saturatedFinding(i, idle int, busy []unit.Value[unit.Ratio]) Findi
 
 // users are the workloads with most of their private memory on a node, by CPU
 // time × share, most first.
-func (l look) users(i int) []int {
+func (l view) users(i int) []int {
 	type user struct {
 		k int
 		w float64
@@ -135,7 +135,7 @@ func (l look) users(i int) []int {
 
 // spreadCommands move the smallest workload that may go, which is the cheapest; a
 // single one is spread. The second answer belongs into the remedy.
-func (l look) spreadCommands(i, idle int, users []int) (commands []string, more string) {
+func (l view) spreadCommands(i, idle int, users []int) (commands []string, more string) {
 	id, other := l.id(i), l.id(idle)
 	nodes := l.nodeSet(other)
 	if len(users) == 0 {
@@ -156,7 +156,7 @@ func (l look) spreadCommands(i, idle int, users []int) (commands []string, more 
 	if p.PID == 0 {
 		return l.bind(first, set.CPUSet{}, l.nodeSet(id, other)), managed(first)
 	}
-	return []string{again(p, "--interleave="+l.nodeSet(id, other).String(), "")}, " To interleave it, stop it and start it again with the command line of " + processName(p) + " for COMMAND…."
+	return []string{restartUnderNumactl(p, "--interleave="+l.nodeSet(id, other).String(), "")}, " To interleave it, stop it and start it again with the command line of " + processName(p) + " for COMMAND…."
 }
 
 // loadedLatency is the read latency in ns by share of the bandwidth: dual Skylake,
@@ -176,7 +176,7 @@ func latencyAt(load float64) float64 {
 }
 
 // queueCost is number 3.
-func (l look) queueCost(i int, load float64, users []int) (unit.Value[float64], []draw) {
+func (l view) queueCost(i int, load float64, users []int) (unit.Value[float64], []draw) {
 	var from []draw
 	sum, why := 0.0, "no workload is known to use its memory"
 	shorter := 1 - latencyAt(load/2)/latencyAt(load)

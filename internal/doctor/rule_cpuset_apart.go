@@ -20,7 +20,7 @@ import (
 //     there; wholly apart counts in any case, unless nobody is in it.
 //  4. Cost: what it loses to remote memory; partly apart, the same.
 func cpusetApart(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	for k, w := range s.Window.Workloads {
 		runs := l.nodesOf(w.Binding.CPUs)
 		if runs.IsEmpty() || w.Binding.Mems.IsEmpty() {
@@ -55,7 +55,7 @@ func cpusetApart(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skip
 }
 
 // memoryNodes is number 1.
-func (l look) memoryNodes(runs set.NodeSet) set.NodeSet {
+func (l view) memoryNodes(runs set.NodeSet) set.NodeSet {
 	var out set.NodeSet
 	for id := range runs.All() {
 		i, _ := l.index(id)
@@ -69,7 +69,7 @@ func (l look) memoryNodes(runs set.NodeSet) set.NodeSet {
 	return out
 }
 
-func (l look) partOn(cpu []float64, nodes set.NodeSet) float64 {
+func (l view) partOn(cpu []float64, nodes set.NodeSet) float64 {
 	sum := 0.0
 	for i, part := range cpu {
 		if nodes.Has(l.id(i)) {
@@ -79,7 +79,7 @@ func (l look) partOn(cpu []float64, nodes set.NodeSet) float64 {
 	return sum
 }
 
-func (l look) apartFinding(k int, runs, wanted, apart set.NodeSet) Finding {
+func (l view) apartFinding(k int, runs, wanted, apart set.NodeSet) Finding {
 	w := l.Window.Workloads[k]
 	lost := l.lostCPUs(w)
 	wholly := "partly "

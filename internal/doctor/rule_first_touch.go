@@ -26,7 +26,7 @@ import (
 //  3. No policy asked for that, and the process may use memory of other nodes.
 //  4. Cost: its part of what its workload loses, by CPU time.
 func firstTouch(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	if len(s.Processes) == 0 {
 		return nil, []Skipped{skip("no process was looked at")}
 	}
@@ -61,7 +61,7 @@ func firstTouch(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipp
 }
 
 // touched is numbers 1 to 3: the node, or -1.
-func (l look) touched(p snapshot.Process, private, cpu []float64) int {
+func (l view) touched(p snapshot.Process, private, cpu []float64) int {
 	i := slices.IndexFunc(private, func(part float64) bool { return part >= l.c.TouchShare })
 	if i < 0 || 1-cpu[i] < l.c.SpreadShare || slices.Max(cpu) >= l.c.TouchShare {
 		return -1
@@ -75,7 +75,7 @@ func (l look) touched(p snapshot.Process, private, cpu []float64) int {
 
 // private are the parts of a process's private memory by node; nil when unknown
 // or too little.
-func (l look) private(p snapshot.Process) []float64 {
+func (l view) private(p snapshot.Process) []float64 {
 	n := len(l.Machine.Nodes)
 	by := make([]unit.Bytes, n)
 	sum := unit.Bytes(0)
@@ -93,7 +93,7 @@ func (l look) private(p snapshot.Process) []float64 {
 
 // policies are the memory policies, other than the default, of mappings that hold
 // more than a tenth of the private memory.
-func (l look) policies(p snapshot.Process) []string {
+func (l view) policies(p snapshot.Process) []string {
 	var out []string
 	by, sum := map[string]unit.Bytes{}, unit.Bytes(0)
 	for _, m := range p.Mappings {
@@ -114,7 +114,7 @@ func (l look) policies(p snapshot.Process) []string {
 	return out
 }
 
-func (l look) touchFinding(p snapshot.Process, i int, private, cpu []float64) Finding {
+func (l view) touchFinding(p snapshot.Process, i int, private, cpu []float64) Finding {
 	nodes := l.nodesUsed(cpu, i)
 	f := Finding{
 		Title:   fmt.Sprintf("One thread of %s touched its memory first: %s is on node %d", processName(p), render.Percent(private[i]), l.id(i)),
@@ -128,7 +128,7 @@ func (l look) touchFinding(p snapshot.Process, i int, private, cpu []float64) Fi
 		Cause: "A page is placed on the node of the thread that touches it first. Here one thread set everything up, and threads of other nodes use it from afar." + l.orSpilled(cpu, i),
 		Remedy: "Let each thread initialise what it will use. Without a change of the program: stop it, and start it again with its memory interleaved over " +
 			"the nodes it runs on, which evens out latency and bandwidth. Run it as the same user. Replace COMMAND… with the command line of " + processName(p) + ".",
-		Commands: []string{again(p, "--interleave="+nodes.String(), "")},
+		Commands: []string{restartUnderNumactl(p, "--interleave="+nodes.String(), "")},
 	}
 	f.Cost, f.draws = l.processLoss(p) // 4
 	f.Evidence = append(f.Evidence, l.place(func(q snapshot.Place) bool { return q.PID == p.PID })...)
@@ -137,7 +137,7 @@ func (l look) touchFinding(p snapshot.Process, i int, private, cpu []float64) Fi
 
 // orSpilled names a node that the process runs on and that has no memory left: what it
 // asked for there went elsewhere, whoever touched it.
-func (l look) orSpilled(cpu []float64, i int) string {
+func (l view) orSpilled(cpu []float64, i int) string {
 	for j, part := range cpu {
 		if full, known := l.full(j); j != i && known && full && part >= l.c.SharedShare {
 			return fmt.Sprintf(" Or %s had no memory left when a thread there asked for it: it has none now.", nodeName(l.id(j)))
@@ -147,7 +147,7 @@ func (l look) orSpilled(cpu []float64, i int) string {
 }
 
 // nodesUsed are the nodes on which a process runs or has its memory.
-func (l look) nodesUsed(cpu []float64, with int) set.NodeSet {
+func (l view) nodesUsed(cpu []float64, with int) set.NodeSet {
 	out := l.nodeSet(l.id(with))
 	for i, part := range cpu {
 		if part >= l.c.SharedShare {
@@ -158,7 +158,7 @@ func (l look) nodesUsed(cpu []float64, with int) set.NodeSet {
 }
 
 // processLoss is a process's part of its workload's loss.
-func (l look) processLoss(p snapshot.Process) (unit.Value[float64], []draw) {
+func (l view) processLoss(p snapshot.Process) (unit.Value[float64], []draw) {
 	k := l.workload(p.Workload)
 	if k < 0 {
 		return unit.UnknownValue[float64]("it is in no workload of the window, so nothing counts its reads"), nil

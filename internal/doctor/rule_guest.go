@@ -25,7 +25,7 @@ import (
 //  5. A last-level cache that spans nodes.
 //  6. Cost: unknown; what the guest cannot see it cannot count.
 func guestTopology(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	name, ok := s.Hypervisor.Get()
 	if !ok {
 		return nil, []Skipped{skip("whether this host is a guest is unknown: " + because(s.Hypervisor))}
@@ -51,7 +51,7 @@ func guestTopology(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
 }
 
 // remoteOnOneNode is number 2.
-func (l look) remoteOnOneNode() []Evidence {
+func (l view) remoteOnOneNode() []Evidence {
 	if len(l.Machine.Nodes) != 1 {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (l look) remoteOnOneNode() []Evidence {
 }
 
 // flat is numbers 3 and 4.
-func (l look) flat() []Evidence {
+func (l view) flat() []Evidence {
 	n := len(l.Machine.Nodes)
 	if n == 1 && len(l.Machine.Packages) > 1 {
 		return []Evidence{fact("one node for several packages", render.Count(len(l.Machine.Packages), "package"), unit.HowMeasured, "sysfs topology")}
@@ -91,7 +91,7 @@ func (l look) flat() []Evidence {
 }
 
 // spanningCache is number 5.
-func (l look) spanningCache() []Evidence {
+func (l view) spanningCache() []Evidence {
 	for _, c := range l.Machine.LLCs {
 		if nodes := l.nodesOf(c.CPUs); nodes.Len() > 1 {
 			return []Evidence{fact("a last-level cache that spans nodes", fmt.Sprintf("L%d of CPUs %v, %s", c.Level, c.CPUs, nodeNames(nodes)), unit.HowMeasured, "sysfs cache")}
@@ -109,7 +109,7 @@ func (l look) spanningCache() []Evidence {
 //     yet: silent.
 //  4. Cost: its part of what its workload loses.
 func vmFlatTopology(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	if len(s.Processes) == 0 {
 		return nil, []Skipped{skip("no process was looked at")}
 	}
@@ -135,7 +135,7 @@ func vmFlatTopology(s snapshot.Snapshot, c Config) (found []Finding, skipped []S
 	return found, skipped
 }
 
-func (l look) vcpuNodes(p snapshot.Process) (ran, may set.NodeSet) {
+func (l view) vcpuNodes(p snapshot.Process) (ran, may set.NodeSet) {
 	for _, t := range p.Threads {
 		if !slices.Contains(p.Guest.VCPUThreads, t.TID) {
 			continue
@@ -148,7 +148,7 @@ func (l look) vcpuNodes(p snapshot.Process) (ran, may set.NodeSet) {
 	return ran, may
 }
 
-func (l look) vmFinding(p snapshot.Process, ran, may set.NodeSet) Finding {
+func (l view) vmFinding(p snapshot.Process, ran, may set.NodeSet) Finding {
 	f := Finding{
 		Title:   fmt.Sprintf("VM %s sees one node, and its %s run on %s", processName(p), render.Count(p.Guest.VCPUs, "virtual CPU"), nodeNames(ran)),
 		Subject: ofProcess(p),
@@ -170,7 +170,7 @@ func (l look) vmFinding(p snapshot.Process, ran, may set.NodeSet) Finding {
 
 // vmCommands fit it into the node with most of its memory, of those that it may use
 // and that have the CPUs and the room for it.
-func (l look) vmCommands(p snapshot.Process, ran set.NodeSet) []string {
+func (l view) vmCommands(p snapshot.Process, ran set.NodeSet) []string {
 	best, most := -1, -1.0
 	part := l.private(p)
 	for i, n := range l.Machine.Nodes {
@@ -191,13 +191,13 @@ func (l look) vmCommands(p snapshot.Process, ran set.NodeSet) []string {
 }
 
 // vmCPUs are a node's CPUs that the workload of a VM may use.
-func (l look) vmCPUs(p snapshot.Process, i int) set.CPUSet {
+func (l view) vmCPUs(p snapshot.Process, i int) set.CPUSet {
 	return l.mayRunOn(at(l.Window.Workloads, l.workload(p.Workload)), l.nodeSet(l.id(i)))
 }
 
 // vmFits says that a node has the CPUs for it, and room for the memory that would
 // have to come; not if that is unknown.
-func (l look) vmFits(p snapshot.Process, i int) bool {
+func (l view) vmFits(p snapshot.Process, i int) bool {
 	if !p.Known() || l.vmCPUs(p, i).Len() < p.Guest.VCPUs || !l.mayUse(at(l.Window.Workloads, l.workload(p.Workload)), i) {
 		return false
 	}

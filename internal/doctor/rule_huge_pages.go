@@ -25,7 +25,7 @@ import (
 //     watermarks, and gives back only pages that are free.
 //  5. The cost is not known: nothing counts accesses to huge pages apart.
 func hugePagePools(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	for _, size := range l.poolSizes() {
 		pools, unknown := l.pools(size) // 1
 		if unknown != "" {
@@ -70,7 +70,7 @@ type pool struct {
 	v           snapshot.HugePool
 }
 
-func (l look) poolSizes() []unit.Bytes {
+func (l view) poolSizes() []unit.Bytes {
 	var sizes []unit.Bytes
 	for _, n := range l.Nodes {
 		for _, p := range n.Pools {
@@ -83,7 +83,7 @@ func (l look) poolSizes() []unit.Bytes {
 	return slices.Compact(sizes)
 }
 
-func (l look) pools(size unit.Bytes) (pools []pool, unknown string) {
+func (l view) pools(size unit.Bytes) (pools []pool, unknown string) {
 	for i, n := range l.Machine.Nodes {
 		if n.CPUs.IsEmpty() || l.total(i).Or(1) == 0 {
 			continue
@@ -103,7 +103,7 @@ func (l look) pools(size unit.Bytes) (pools []pool, unknown string) {
 	return pools, ""
 }
 
-func (l look) unequalPools(size unit.Bytes, pools, short []pool) Finding {
+func (l view) unequalPools(size unit.Bytes, pools, short []pool) Finding {
 	f := l.poolFinding(pools, short)
 	f.Title = fmt.Sprintf("Huge-page pools of %v are unequal: %s on %s", size, pagesOf(short[0].total), l.poolNodes(short))
 	f.Cause = "The pools were filled while some node had no contiguous memory left, or by a program that reserves them on the node it started on. " +
@@ -125,7 +125,7 @@ func (l look) unequalPools(size unit.Bytes, pools, short []pool) Finding {
 	return f
 }
 
-func (l look) usedUpPools(size unit.Bytes, pools, short []pool) Finding {
+func (l view) usedUpPools(size unit.Bytes, pools, short []pool) Finding {
 	f := l.poolFinding(pools, short)
 	f.Title = fmt.Sprintf("Huge-page pool of %v is used up on %s, while other nodes have free pages", size, l.poolNodes(short))
 	f.Cause = "Programs took all that was set aside there. Who asks there now gets pages of another node, or none."
@@ -137,7 +137,7 @@ func (l look) usedUpPools(size unit.Bytes, pools, short []pool) Finding {
 }
 
 // poolFinding is what both have in common.
-func (l look) poolFinding(pools, short []pool) Finding {
+func (l view) poolFinding(pools, short []pool) Finding {
 	f := Finding{
 		Subject: Subject{Kind: SubjectHost, Name: l.poolNodes(short)},
 		Cost:    unit.UnknownValue[float64]("nothing counts accesses to huge pages"), // 5
@@ -151,7 +151,7 @@ func (l look) poolFinding(pools, short []pool) Finding {
 	return f
 }
 
-func (l look) poolNodes(pools []pool) string {
+func (l view) poolNodes(pools []pool) string {
 	return nodeNames(l.nodeSet(each(pools, func(p pool) int { return l.id(p.node) })...))
 }
 
@@ -159,7 +159,7 @@ func pagesOf(n uint64) string { return render.Count(int(min(n, 1<<40)), "page") 
 
 // grow makes a pool so large, or as large as the node's free memory lets it (4);
 // where that is nothing, or unknown, the command looks.
-func (l look) grow(p pool, size unit.Bytes, want uint64) string {
+func (l view) grow(p pool, size unit.Bytes, want uint64) string {
 	free, _ := l.free(p.node).Get()
 	room := uint64(max(0, free-l.mem(p.node).LowFree.Or(0)) / size)
 	want = min(want, p.total+room)

@@ -25,7 +25,7 @@ import (
 //     with CPUs.
 //  4. Cost: what is served elsewhere × IRQExtraSeconds; an estimate.
 func irqFar(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	if len(s.IRQs) == 0 {
 		return nil, []Skipped{skip("no interrupts were read")}
 	}
@@ -66,7 +66,7 @@ type device struct {
 	allowed   set.CPUSet
 }
 
-func (l look) irqDevices() []device {
+func (l view) irqDevices() []device {
 	by := map[string]*device{}
 	for _, q := range l.IRQs {
 		key := q.Device
@@ -94,7 +94,7 @@ func (l look) irqDevices() []device {
 }
 
 // deviceName is what the kernel calls it: "eth0", else the interrupt's name.
-func (l look) deviceName(q snapshot.IRQ) string {
+func (l view) deviceName(q snapshot.IRQ) string {
 	for _, d := range l.Machine.Devices {
 		if q.Device != "" && d.Address == q.Device && len(d.Names) > 0 {
 			return d.Names[0]
@@ -105,7 +105,7 @@ func (l look) deviceName(q snapshot.IRQ) string {
 
 // servers is the node whose CPUs are next to a node: itself, or the nearest with
 // CPUs.
-func (l look) servers(node int) (int, bool) {
+func (l view) servers(node int) (int, bool) {
 	n, ok := l.Machine.Node(node)
 	if !ok || !n.CPUs.IsEmpty() {
 		return node, ok
@@ -117,7 +117,7 @@ func (l look) servers(node int) (int, bool) {
 	return near[0], true
 }
 
-func (l look) irqFinding(d device, near int, rate, part float64) Finding {
+func (l view) irqFinding(d device, near int, rate, part float64) Finding {
 	node := d.node.Or(near)
 	kind, id := SubjectDevice, d.key
 	irqs := strings.Join(each(d.irqs, quote), " ")

@@ -25,7 +25,7 @@ import (
 //     that limits the machine, and decides the verdict — by number 2 only: a kill
 //     may come of the workload's own limit, which more nodes do not raise.
 func memoryTooTight(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	for k, w := range s.Window.Workloads {
 		t := l.tightness(k)
 		switch {
@@ -46,7 +46,7 @@ type tightness struct {
 	unknown  string
 }
 
-func (l look) tightness(k int) tightness {
+func (l view) tightness(k int) tightness {
 	w, g := l.Window.Workloads[k], l.group(k)
 	memory := l.Machine.NodesWithMemory()
 	var t tightness
@@ -62,7 +62,7 @@ func (l look) tightness(k int) tightness {
 }
 
 // nodesTight is number 2.
-func (l look) nodesTight(w window.Workload, t *tightness) {
+func (l view) nodesTight(w window.Workload, t *tightness) {
 	var room, total unit.Bytes
 	how := unit.HowMeasured
 	for id := range w.Binding.Mems.All() {
@@ -88,7 +88,7 @@ func (l look) nodesTight(w window.Workload, t *tightness) {
 
 // limited is the cgroup whose limit is the tightest, what it uses, and what of that
 // is page cache.
-func (l look) limited(w window.Workload, g snapshot.Group) snapshot.Limited {
+func (l view) limited(w window.Workload, g snapshot.Group) snapshot.Limited {
 	if g.Limited != nil {
 		return *g.Limited
 	}
@@ -100,7 +100,7 @@ func (l look) limited(w window.Workload, g snapshot.Group) snapshot.Limited {
 }
 
 // limitTight is number 3.
-func (l look) limitTight(w window.Workload, g snapshot.Group, t *tightness) {
+func (l view) limitTight(w window.Workload, g snapshot.Group, t *tightness) {
 	limit, ok1 := g.MemoryLimit.Get()
 	if !ok1 || limit <= 0 { // no limit is set
 		return
@@ -124,7 +124,7 @@ func (l look) limitTight(w window.Workload, g snapshot.Group, t *tightness) {
 	t.evidence = append(t.evidence, shown("memory used", by.Used), shown("memory limit", g.MemoryLimit))
 }
 
-func (l look) tightFinding(k int, t tightness) Finding {
+func (l view) tightFinding(k int, t tightness) Finding {
 	w, g := l.Window.Workloads[k], l.group(k)
 	f := Finding{
 		Title:   "Memory of " + w.ID + " is tight: " + t.risks[0],
@@ -152,7 +152,7 @@ func (l look) tightFinding(k int, t tightness) Finding {
 }
 
 // tightCommands raise the limit by a quarter where it is set; without one they look.
-func (l look) tightCommands(w window.Workload, g snapshot.Group) []string {
+func (l view) tightCommands(w window.Workload, g snapshot.Group) []string {
 	limit, ok := g.MemoryLimit.Get()
 	if !ok {
 		return []string{"cat " + cgroupFile(l.Cgroups.Memory, w.ID, "memory.events")}
@@ -166,7 +166,7 @@ func (l look) tightCommands(w window.Workload, g snapshot.Group) []string {
 }
 
 // roomBeside is the nearest node with free memory that is not one of these.
-func (l look) roomBeside(mems set.NodeSet) set.NodeSet {
+func (l view) roomBeside(mems set.NodeSet) set.NodeSet {
 	for id := range mems.All() {
 		if near := l.nearest(id, func(i int) bool { return !mems.Has(l.id(i)) && l.roomy(i) }); len(near) > 0 {
 			return l.nodeSet(near[0])
@@ -175,7 +175,7 @@ func (l look) roomBeside(mems set.NodeSet) set.NodeSet {
 	return set.NodeSet{}
 }
 
-func (l look) roomEvidence(nodes set.NodeSet) Evidence {
+func (l view) roomEvidence(nodes set.NodeSet) Evidence {
 	id, _ := nodes.First()
 	i, _ := l.index(id)
 	return shown("free on "+nodeName(id), l.free(i))

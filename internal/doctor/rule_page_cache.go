@@ -22,7 +22,7 @@ import (
 //     that live here have private memory elsewhere.
 //  4. Cost: what those workloads lose to remote memory.
 func pageCacheFillsNode(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	for i, n := range s.Machine.Nodes {
 		file, okFile := l.file(i).Get()
 		total, okTotal := l.total(i).Get()
@@ -49,7 +49,7 @@ func pageCacheFillsNode(s snapshot.Snapshot, c Config) (found []Finding, skipped
 	return found, skipped
 }
 
-func (l look) cacheFinding(i int, hurt []int) Finding {
+func (l view) cacheFinding(i int, hurt []int) Finding {
 	id := l.id(i)
 	total, _ := l.total(i).Get()
 	file, _ := l.file(i).Get()
@@ -76,7 +76,7 @@ func (l look) cacheFinding(i int, hurt []int) Finding {
 	return f
 }
 
-func (l look) cacheCommands(i int) []string {
+func (l view) cacheCommands(i int) []string {
 	total, _ := l.total(i).Get()
 	free, _ := l.free(i).Get()
 	file, _ := l.file(i).Get()
@@ -94,7 +94,7 @@ func (l look) cacheCommands(i int) []string {
 const mostHome = 3
 
 // bringHome moves to a node what its workloads have elsewhere.
-func (l look) bringHome(i int, hurt []int) (out []string) {
+func (l view) bringHome(i int, hurt []int) (out []string) {
 	for _, k := range hurt[:min(len(hurt), mostHome)] {
 		out = append(out, fmt.Sprintf("homenode migrate --cgroup %s --to %d", quote(l.Window.Workloads[k].ID), l.id(i)))
 	}
@@ -102,7 +102,7 @@ func (l look) bringHome(i int, hurt []int) (out []string) {
 }
 
 // cacheHolder is the workload with most page cache on a node; -1 if none is known.
-func (l look) cacheHolder(i int) int {
+func (l view) cacheHolder(i int) int {
 	best, most := -1, l.c.MinMemory
 	for k, w := range l.Window.Workloads {
 		if b, ok := at(w.FileByNode, i).Get(); ok && b > most {
@@ -114,7 +114,7 @@ func (l look) cacheHolder(i int) int {
 
 // fallsBack says that allocations wanted on a node are taken elsewhere, at a rate
 // that matters.
-func (l look) fallsBack(i int) (yes, known bool) {
+func (l view) fallsBack(i int) (yes, known bool) {
 	stat := l.mem(i).Numastat
 	rate, ok1 := l.perSecond(stat.Foreign).Get()
 	foreign, ok2 := stat.Foreign.Get()
@@ -127,7 +127,7 @@ func (l look) fallsBack(i int) (yes, known bool) {
 
 // displaced are the workloads that live on a node, may use its memory, and have
 // private memory elsewhere.
-func (l look) displaced(i int) []int {
+func (l view) displaced(i int) []int {
 	var out []int
 	for k, w := range l.Window.Workloads {
 		home, _, ok := l.home(w)

@@ -20,7 +20,7 @@ import (
 //  3. Other CPUs of the node have room: FreeCPU of one is idle.
 //  4. Cost: the time it waits.
 func pinnedToBusyCPU(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	if len(s.Processes) == 0 {
 		return nil, []Skipped{skip("no process was looked at")}
 	}
@@ -50,7 +50,7 @@ func pinnedToBusyCPU(s snapshot.Snapshot, c Config) (found []Finding, skipped []
 }
 
 // cpuLoad is CPUs' worth of time by CPU, of all threads that were looked at.
-func (l look) cpuLoad() map[int]float64 {
+func (l view) cpuLoad() map[int]float64 {
 	load := map[int]float64{}
 	for _, p := range l.Processes {
 		for _, t := range p.Threads {
@@ -61,7 +61,7 @@ func (l look) cpuLoad() map[int]float64 {
 }
 
 // waits is number 2: CPUs' worth of time; unknown when it does not suffer.
-func (l look) waits(t snapshot.Thread, used, load float64) unit.Value[float64] {
+func (l view) waits(t snapshot.Thread, used, load float64) unit.Value[float64] {
 	if w, ok := t.Waited.Get(); ok {
 		if w < l.c.WaitShare {
 			return unit.UnknownValue[float64]("it does not wait")
@@ -75,7 +75,7 @@ func (l look) waits(t snapshot.Thread, used, load float64) unit.Value[float64] {
 }
 
 // roomOnNode is number 3.
-func (l look) roomOnNode(cpu int) (node int, room bool) {
+func (l view) roomOnNode(cpu int) (node int, room bool) {
 	node, ok := l.Machine.NodeOf(cpu)
 	i, known := l.index(node)
 	if !ok || !known {
@@ -86,7 +86,7 @@ func (l look) roomOnNode(cpu int) (node int, room bool) {
 	return node, okBusy && cpus-busy >= l.c.FreeCPU
 }
 
-func (l look) pinnedFinding(p snapshot.Process, t snapshot.Thread, cpu, node int, waited unit.Value[float64], load float64) Finding {
+func (l view) pinnedFinding(p snapshot.Process, t snapshot.Thread, cpu, node int, waited unit.Value[float64], load float64) Finding {
 	i, _ := l.index(node)
 	cpus := l.Machine.Nodes[i].CPUs
 	tid := strconv.Itoa(t.TID)

@@ -30,7 +30,7 @@ import (
 //  4. Cost: what it loses. Where it would fit: the node with most of its memory that
 //     has the CPUs and the memory for it.
 func remoteWorkload(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	for k, w := range s.Window.Workloads {
 		if cpu, ok := w.CPU.Get(); ok && cpu < c.MinCPU {
 			continue
@@ -65,7 +65,7 @@ func remoteWorkload(s snapshot.Snapshot, c Config) (found []Finding, skipped []S
 
 // runsOn are the CPUs that a workload may run on: its cpuset's, less what the affinity of
 // its processes leaves out where all of them were looked at.
-func (l look) runsOn(k int) set.CPUSet {
+func (l view) runsOn(k int) set.CPUSet {
 	w := l.Window.Workloads[k]
 	var affinity set.CPUSet
 	for _, pid := range l.group(k).PIDs {
@@ -85,12 +85,12 @@ func (l look) runsOn(k int) set.CPUSet {
 }
 
 // unbound is number 1; a binding that is not known does not restrict.
-func (l look) unbound(w window.Workload) bool {
+func (l view) unbound(w window.Workload) bool {
 	cpus := l.nodesOf(w.Binding.CPUs)
 	return (w.Binding.CPUs.IsEmpty() || cpus.Len() > 1) && (w.Binding.Mems.IsEmpty() || w.Binding.Mems.Len() > 1)
 }
 
-func (l look) remoteFinding(k int, lost loss) Finding {
+func (l view) remoteFinding(k int, lost loss) Finding {
 	w := l.Window.Workloads[k]
 	f := Finding{
 		Title:   fmt.Sprintf("%s runs away from its memory: %v of its reads are remote", w.ID, lost.remote.V),
@@ -119,7 +119,7 @@ func (l look) remoteFinding(k int, lost loss) Finding {
 
 // leftBehind is the finding about a workload that is bound, and whose memory is
 // elsewhere all the same.
-func (l look) leftBehind(k int, cpus set.CPUSet, lost loss) Finding {
+func (l view) leftBehind(k int, cpus set.CPUSet, lost loss) Finding {
 	w := l.Window.Workloads[k]
 	f := Finding{
 		Title:   fmt.Sprintf("%s is bound, but not to its memory: %v of its reads are remote", w.ID, lost.remote.V),
@@ -154,7 +154,7 @@ func (l look) leftBehind(k int, cpus set.CPUSet, lost loss) Finding {
 }
 
 // makeRoom frees page cache where that fills one of these nodes.
-func (l look) makeRoom(nodes set.NodeSet) (commands []string) {
+func (l view) makeRoom(nodes set.NodeSet) (commands []string) {
 	for id := range nodes.All() {
 		i, _ := l.index(id)
 		full, _ := l.full(i)
@@ -167,7 +167,7 @@ func (l look) makeRoom(nodes set.NodeSet) (commands []string) {
 
 // fits is the node, of those it may use, with most of a workload's memory that has
 // room for all of it; -1 and the tightest reason when there is none.
-func (l look) fits(w window.Workload) (int, string) {
+func (l view) fits(w window.Workload) (int, string) {
 	pages, ok := w.PagesByNode()
 	if !ok || len(pages) != len(l.Machine.Nodes) || len(w.CPUByNode) != len(pages) {
 		return -1, "its CPU time or memory by node is unknown"
@@ -191,7 +191,7 @@ func (l look) fits(w window.Workload) (int, string) {
 
 // noRoom says why a node cannot take all of a workload, of which so many bytes
 // would have to come.
-func (l look) noRoom(w window.Workload, i int, come unit.Bytes) string {
+func (l view) noRoom(w window.Workload, i int, come unit.Bytes) string {
 	n := l.Machine.Nodes[i]
 	if !l.mayLive(w, i) {
 		return "it may not use " + nodeName(n.ID)

@@ -27,7 +27,7 @@ import (
 //  3. Cost: the workload's stall time × its part of the workload's samples, as if
 //     each sampled access stalled alike. A contended line stalls longer than that.
 func sharedLine(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	if why := l.noSamples(); why != "" {
 		return nil, []Skipped{skip(why)}
 	}
@@ -42,7 +42,7 @@ func sharedLine(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipp
 	return found, skipped
 }
 
-func (l look) noSamples() string {
+func (l view) noSamples() string {
 	if s := l.Samples; s.Why != "" || s.How == unit.HowUnknown {
 		return "no samples of addresses: " + orElse(s.Why, "none were taken")
 	}
@@ -50,7 +50,7 @@ func (l look) noSamples() string {
 }
 
 // samplers are the nodes with a fair part of these samples.
-func (l look) samplers(by []uint64) set.NodeSet {
+func (l view) samplers(by []uint64) set.NodeSet {
 	var nodes set.NodeSet
 	all := float64(total(by))
 	for i, n := range by {
@@ -61,7 +61,7 @@ func (l look) samplers(by []uint64) set.NodeSet {
 	return nodes
 }
 
-func (l look) lineFinding(line snapshot.Line, writers set.NodeSet) Finding {
+func (l view) lineFinding(line snapshot.Line, writers set.NodeSet) Finding {
 	what, advice := "line", "Give each node, or each thread, its own copy of what is written, each on a cache line of its own (64 bytes; 128 where lines are fetched in pairs), and add them up when they are read."
 	if line.Bytes > 128 {
 		what, advice = "page", "Find the hot line in it with the command; what is written often belongs on a cache line of its own, or into a copy per node."
@@ -90,11 +90,11 @@ func (l look) lineFinding(line snapshot.Line, writers set.NodeSet) Finding {
 	return f
 }
 
-func (l look) counts(name string, by []uint64) Evidence {
+func (l view) counts(name string, by []uint64) Evidence {
 	return fact(name, orElse(l.byNode(func(i int) string { return strconv.FormatUint(at(by, i), 10) }), "none"), l.Samples.How, l.Samples.From)
 }
 
-func (l look) functions(all []snapshot.Function) Evidence {
+func (l view) functions(all []snapshot.Function) Evidence {
 	names := each(all, func(f snapshot.Function) string {
 		return fmt.Sprintf("%s (%d samples, %d writes)", f.Name, f.Samples, f.Writes)
 	})
@@ -121,7 +121,7 @@ func inFunction(all []snapshot.Function) string {
 //  3. RemoteShare of them are remote.
 //  4. Cost: its part of the workload's remote samples × what the workload loses.
 func readOnlyFar(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	if why := l.noSamples(); why != "" {
 		return nil, []Skipped{skip(why)}
 	}
@@ -140,13 +140,13 @@ func readOnlyFar(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skip
 }
 
 // readOnly is the second half of number 1.
-func (l look) readOnly(p snapshot.Place) bool {
+func (l view) readOnly(p snapshot.Place) bool {
 	stores := total(p.Stores)
 	return stores == 0 || p.Written > 0 && float64(p.Written) <= l.c.WrittenShare*float64(p.Pages) && uint64(3*p.Written) <= stores
 }
 
 // writesSay is the evidence for it.
-func (l look) writesSay(p snapshot.Place) Evidence {
+func (l view) writesSay(p snapshot.Place) Evidence {
 	text := fmt.Sprintf("0 beside %d loads: fewer than %s of its accesses write", total(p.Loads), render.Percent(3/float64(total(p.Loads))))
 	if n := total(p.Stores); n > 0 {
 		text = fmt.Sprintf("%d, all on %d of the %d pages that were sampled", n, p.Written, p.Pages)
@@ -154,7 +154,7 @@ func (l look) writesSay(p snapshot.Place) Evidence {
 	return fact("sampled stores", text, l.Samples.How, l.Samples.From)
 }
 
-func (l look) readOnlyFinding(p snapshot.Place, readers set.NodeSet) Finding {
+func (l view) readOnlyFinding(p snapshot.Place, readers set.NodeSet) Finding {
 	loads, remote := total(p.Loads), total(p.Remote)
 	proc, ok := l.process(p.PID)
 	if !ok {
@@ -180,11 +180,11 @@ func (l look) readOnlyFinding(p snapshot.Place, readers set.NodeSet) Finding {
 		f.Remedy += " It is a file: its page cache is one copy for all, so each node needs a file of its own."
 	}
 	id, _ := readers.First()
-	f.Commands = []string{again(proc, fmt.Sprintf("--cpunodebind=%d --membind=%d", id, id), ", and so for each of "+nodeNames(readers))}
+	f.Commands = []string{restartUnderNumactl(proc, fmt.Sprintf("--cpunodebind=%d --membind=%d", id, id), ", and so for each of "+nodeNames(readers))}
 	return f
 }
 
-func (l look) readOnlyCost(p snapshot.Place) (unit.Value[float64], []draw) {
+func (l view) readOnlyCost(p snapshot.Place) (unit.Value[float64], []draw) {
 	k := slices.IndexFunc(l.Window.Workloads, func(w window.Workload) bool { return w.ID == p.Workload })
 	all := uint64(0)
 	for _, q := range l.Samples.Places {

@@ -20,7 +20,7 @@ import (
 //     not use the other one.
 //  4. Cost: unknown; swapping is waiting. It decides the verdict.
 func swapBesideFree(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	in, ok1 := l.perSecond(s.Swapping.In).Get()
 	out, ok2 := l.perSecond(s.Swapping.Out).Get()
 	if !ok1 || !ok2 {
@@ -45,7 +45,7 @@ func swapBesideFree(s snapshot.Snapshot, c Config) (found []Finding, skipped []S
 	return found, skipped
 }
 
-func (l look) swapFinding(i, other int, in, out float64) Finding {
+func (l view) swapFinding(i, other int, in, out float64) Finding {
 	id := l.id(i)
 	j, _ := l.index(other)
 	f := Finding{
@@ -72,7 +72,7 @@ func (l look) swapFinding(i, other int, in, out float64) Finding {
 }
 
 // confined is number 3; -1 if nobody is.
-func (l look) confined(i, other int) int {
+func (l view) confined(i, other int) int {
 	best, most := -1, unit.Bytes(0)
 	for k, w := range l.Window.Workloads {
 		if b, ok := at(w.AnonByNode, i).Get(); ok && b > most && l.mayUse(w, i) && !l.mayUse(w, other) {

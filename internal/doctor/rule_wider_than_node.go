@@ -22,7 +22,7 @@ import (
 //     to the nearest (Machine.Nearest); if that is all of them, interleave or split.
 //  4. Cost: what it loses to remote memory.
 func widerThanNode(s snapshot.Snapshot, c Config) (found []Finding, skipped []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	for k, w := range s.Window.Workloads {
 		if !w.CPU.Known() && len(w.AnonByNode) == 0 {
 			skipped = append(skipped, skip("its CPU use and memory are unknown", w.ID))
@@ -48,7 +48,7 @@ func widerThanNode(s snapshot.Snapshot, c Config) (found []Finding, skipped []Sk
 const highUse = 0.8
 
 // wide is number 1: by how much, or "".
-func (l look) wide(w window.Workload) string {
+func (l view) wide(w window.Workload) string {
 	cpus, memory := 0.0, unit.Bytes(0)
 	for i, n := range l.Machine.Nodes {
 		cpus = max(cpus, float64(n.CPUs.Len()))
@@ -71,7 +71,7 @@ func (l look) wide(w window.Workload) string {
 	return ""
 }
 
-func (l look) wideFinding(k int, why string) Finding {
+func (l view) wideFinding(k int, why string) Finding {
 	w := l.Window.Workloads[k]
 	lost := l.lostCPUs(w)
 	nodes := l.holding(w)
@@ -96,12 +96,12 @@ func (l look) wideFinding(k int, why string) Finding {
 		return f
 	}
 	f.Remedy += " For that, stop it and start it again as the command says, with the command line of " + processName(p) + " for COMMAND…."
-	f.Commands = []string{again(p, "--interleave="+l.memoryNodes(l.nodesFor(w)).String(), "")}
+	f.Commands = []string{restartUnderNumactl(p, "--interleave="+l.memoryNodes(l.nodesFor(w)).String(), "")}
 	return f
 }
 
 // firstProcess is the one that started the workload, as far as is known; PID 0: none is.
-func (l look) firstProcess(k int) snapshot.Process {
+func (l view) firstProcess(k int) snapshot.Process {
 	pids := l.group(k).PIDs
 	if len(pids) == 0 {
 		return snapshot.Process{}
@@ -116,7 +116,7 @@ func (l look) firstProcess(k int) snapshot.Process {
 
 // nodesFor are the nodes with CPUs that a workload may live on; all if its binding
 // leaves none.
-func (l look) nodesFor(w window.Workload) set.NodeSet {
+func (l view) nodesFor(w window.Workload) set.NodeSet {
 	var out set.NodeSet
 	for i, n := range l.Machine.Nodes {
 		if l.mayLive(w, i) {
@@ -131,7 +131,7 @@ func (l look) nodesFor(w window.Workload) set.NodeSet {
 
 // holding is number 3, of the nodes it may use; empty when not even all of them
 // hold it.
-func (l look) holding(w window.Workload) set.NodeSet {
+func (l view) holding(w window.Workload) set.NodeSet {
 	cpu := l.cpuShares(w)
 	start, most := -1, -1.0
 	for i, n := range l.Machine.Nodes {

@@ -20,7 +20,7 @@ import (
 //  2. Page cache is ReclaimCache of the memory.
 //  3. Cost: unknown; what is dropped and read again is waiting, not CPU time.
 func zoneReclaim(s snapshot.Snapshot, c Config) ([]Finding, []Skipped) {
-	l := look{s, c}
+	l := view{s, c}
 	mode, ok := s.Settings.ZoneReclaim.Get()
 	if !ok {
 		return nil, []Skipped{skip("zone_reclaim_mode is unknown: " + because(s.Settings.ZoneReclaim))}

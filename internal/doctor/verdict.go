@@ -29,7 +29,7 @@ import (
 //     with all reads remote) stays below it: no.
 //  7. Else it cannot be told, and what is missing is said.
 func verdict(s snapshot.Snapshot, c Config, found []Finding) Verdict {
-	l := look{s, c}
+	l := view{s, c}
 	if v, done := l.atOnce(found); done {
 		return v
 	}
@@ -59,7 +59,7 @@ func verdict(s snapshot.Snapshot, c Config, found []Finding) Verdict {
 }
 
 // atOnce is numbers 1 and 2.
-func (l look) atOnce(found []Finding) (Verdict, bool) {
+func (l view) atOnce(found []Finding) (Verdict, bool) {
 	busy := l.busy()
 	used, known := busy.Get()
 	cannot := func(why, missing string) (Verdict, bool) {
@@ -93,7 +93,7 @@ type tally struct {
 	why     []string // why a loss is unknown, each once
 }
 
-func (l look) tally() tally {
+func (l view) tally() tally {
 	t := tally{busy: l.busy(), how: unit.HowMeasured, lines: l.lostToLines()}
 	seen, worst := 0.0, l.worstShare()
 	for i, w := range l.Window.Workloads {
@@ -133,7 +133,7 @@ func (l look) tally() tally {
 }
 
 // below says that a workload lies in another one, which has its figures already.
-func (l look) below(i int) bool {
+func (l view) below(i int) bool {
 	id := l.Window.Workloads[i].ID
 	return slices.ContainsFunc(l.Window.Workloads, func(o window.Workload) bool {
 		return o.ID != id && strings.HasPrefix(id, strings.TrimSuffix(o.ID, "/")+"/")
@@ -142,7 +142,7 @@ func (l look) below(i int) bool {
 
 // worstShare is the share of time that is lost with every read remote, to the
 // farthest node: (k − 1) / k. Without distances, all of it.
-func (l look) worstShare() float64 {
+func (l view) worstShare() float64 {
 	worst, ratio := 0.0, l.ratios()
 	for _, from := range l.Machine.Nodes {
 		for _, to := range l.Machine.Nodes {

@@ -29,7 +29,7 @@ func (j *Journal) adopt(owner Owner) error {
 			continue
 		}
 		for _, value := range e.Ours {
-			bad := j.add(record{Kind: kindIntent, Workload: e.Workload, Setting: e.Setting, ID: e.ID, Old: e.Original, New: value}, true)
+			bad := j.addRecord(record{Kind: kindIntent, Workload: e.Workload, Setting: e.Setting, ID: e.ID, Old: e.Original, New: value}, true)
 			err = errors.Join(err, bad)
 		}
 	}

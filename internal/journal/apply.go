@@ -155,21 +155,21 @@ func hidden(owner Owner, e Entry, value string) bool {
 // write is (4). What was there before our first change stays the original.
 func (j *Journal) write(owner Owner, workload string, c Change, cur Current) error {
 	e := j.ledger[c.Setting]
-	if err := j.add(j.intent(owner, workload, c, cur), e == nil || e.back() || !c.Brief); err != nil {
+	if err := j.addRecord(j.intent(owner, workload, c, cur), e == nil || e.back() || !c.Brief); err != nil {
 		return err
 	}
 	err := j.gate.pass(func() error { return owner.Write(Permit{j}, c.Setting, c.New) })
 	if err != nil && !errors.Is(err, ErrUntidy) {
 		return j.failed(owner, c, err)
 	}
-	return j.add(record{Kind: kindDone, Setting: c.Setting, New: c.New}, false)
+	return j.addRecord(record{Kind: kindDone, Setting: c.Setting, New: c.New}, false)
 }
 
 // pass writes twice, with nothing in between. A thread that is born there inherits the
 // value, and is found by what is on record (GiveBack).
 func (j *Journal) pass(owner Owner, workload string, c Change, cur Current) error {
 	r := j.intent(owner, workload, c, cur)
-	if err := j.add(r, false); err != nil {
+	if err := j.addRecord(r, false); err != nil {
 		return err
 	}
 	var back error
@@ -188,7 +188,7 @@ func (j *Journal) pass(owner Owner, workload string, c Change, cur Current) erro
 	} else if err != nil {
 		return err // it stays on record as ours
 	}
-	return j.add(record{Kind: kindDone, Setting: c.Setting, New: r.Old}, false)
+	return j.addRecord(record{Kind: kindDone, Setting: c.Setting, New: r.Old}, false)
 }
 
 // intent records what is about to be written. What was there before was ours.
@@ -220,7 +220,7 @@ func (j *Journal) failed(owner Owner, c Change, err error) error {
 			return errors.Join(err, bad)
 		}
 	}
-	return errors.Join(err, j.add(record{Kind: kindFailed, Setting: c.Setting, New: c.New, Why: err.Error()}, false))
+	return errors.Join(err, j.addRecord(record{Kind: kindFailed, Setting: c.Setting, New: c.New, Why: err.Error()}, false))
 }
 
 // unsure reports whether the present or future value of a setting is unknown.
@@ -232,7 +232,7 @@ func (j *Journal) end(owner Owner, s Setting, why string) error {
 	if err := tell(owner, s); err != nil {
 		return err
 	}
-	return j.add(record{Kind: kindEnd, Setting: s, Why: why}, false)
+	return j.addRecord(record{Kind: kindEnd, Setting: s, Why: why}, false)
 }
 
 // tell tells an owner that a record ends.

@@ -13,10 +13,10 @@
 //	  anything else         ─▶ another process changed it: leave it, and report it
 //
 // What started while a setting was ours may have inherited it (Inheritable: threads).
-// Such a record keeps all values that were given, and ends only after a search for heirs:
+// Such a record keeps all values that were given, and ends only after a search for what inherited them:
 //
 //	intent · write · write back · done ─▶ GiveBack, twice ─▶ end
-//	                                        └▶ for each heir: intent · write · end
+//	                                        └▶ for each setting found: intent · write · end
 //
 // Only the journal can make a Permit, and Owner.Write needs one, so no caller can act
 // without the journal. It may be killed at any point, also within Restore: the next start

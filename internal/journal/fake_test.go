@@ -200,15 +200,15 @@ func (w *world) Clock(s Setting) uint64 {
 
 func (w *world) Original(_ Setting, value string) string { return value }
 
-func (w *world) Heirs(f Family) (all []Heir, err error) {
+func (w *world) Inherited(f Family) (all []Inherited, err error) {
 	w.tick()
 	for s, v := range w.files {
 		id := w.ids[s.Cgroup]
 		if w.Clock(s) > 0 && slices.Contains(f.Values, v) && id >= f.Since && !f.Known(s, id) {
-			all = append(all, Heir{s, id, v})
+			all = append(all, Inherited{s, id, v})
 		}
 	}
-	slices.SortFunc(all, func(a, b Heir) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b Inherited) int { return cmp.Compare(a.ID, b.ID) })
 	return all, nil
 }
 

@@ -20,42 +20,41 @@ type Inheritable interface {
 	// Original returns the value to record for one that was there before us, so that
 	// Write restores exactly that.
 	Original(s Setting, value string) string
-	// Heirs returns the members of a family that have one of its values now. It returns
+	// Inherited returns the members of a family that have one of its values now. It returns
 	// those it found with an error, too.
-	Heirs(f Family) ([]Heir, error)
+	Inherited(f Family) ([]Inherited, error)
 }
 
 // Family describes the threads that may have inherited from a workload's settings.
 type Family struct {
 	Workload string
 	Values   []string                        // that homenode set
-	Since    uint64                          // the lowest ID that an heir can have
-	Known    func(s Setting, id uint64) bool // true: not an heir, its value is its own
-	Last     bool                            // this is the last look, so it waits for threads that are being started
+	Since    uint64                          // the lowest ID that an inheriting setting can have
+	Known    func(s Setting, id uint64) bool // true: its value is its own, not inherited
+	Last     bool                            // this is the last search, so it waits for threads that are being started
 }
 
-// Heir is a setting that inherited a value which we gave to another one.
-type Heir struct {
+// Inherited is a setting that inherited a value which we gave to another one.
+type Inherited struct {
 	Setting
-	ID        uint64
-	Inherited string // as homenode set it
+	ID    uint64
+	Value string // as homenode set it
 }
 
-// Know sets the test for settings that are no heirs, whatever their value: they were seen
+// Know sets the test for settings that inherited nothing, whatever their value: they were seen
 // without our values, or had them before us.
 func (j *Journal) Know(known func(s Setting, id uint64) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.noHeir = known
+	j.ownValue = known
 }
 
-// looksForHeirs is the number of looks for which a setting that was put back is kept. A
-// thread that was being started just before may appear just after the first look:
-// copy_process in kernel/fork.c copies the affinity long before the new thread is
-// visible.
-const looksForHeirs = 2
+// searchesForInherited is the number of searches for which a setting that was put back is
+// kept. A thread that was being started just before may appear just after the first search:
+// copy_process in kernel/fork.c copies the affinity long before the new thread is visible.
+const searchesForInherited = 2
 
-// Passing reports whether a setting that was put back is kept for its heirs.
+// Passing reports whether a setting that was put back is kept for what inherited from it.
 func (j *Journal) Passing() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -69,29 +68,29 @@ func (j *Journal) Passing() bool {
 
 // GiveBack restores, on everything that inherited a value of ours, what we found there. A
 // setting that is itself on record keeps its value. GiveBack ends the records of settings
-// that were put back and have no heirs left.
+// that were put back and that nothing inherited from any more.
 func (j *Journal) GiveBack(owner Owner) ([]Restored, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	all, err := j.heirs(owner, j.inherited(), false)
-	if err != nil || len(all) > 0 { // heirs may have heirs
+	all, err := j.restoreInherited(owner, j.inherited(), false)
+	if err != nil || len(all) > 0 { // what inherited may have passed it on
 		return all, err
 	}
 	for _, e := range j.ledger.entries(func(e Entry) bool { return e.back() }) {
 		now := j.ledger[e.Setting]
-		if now.looks++; now.looks >= looksForHeirs {
+		if now.searches++; now.searches >= searchesForInherited {
 			err = errors.Join(err, j.end(owner, e.Setting, string(Already)))
 		}
 	}
 	return all, err
 }
 
-// Forget ends the records of inherited settings whose owner is gone; heirs first.
+// Forget ends the records of inherited settings whose owner is gone, after what inherited from them.
 func (j *Journal) Forget(owner Owner) ([]Restored, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	entries := j.inherited()
-	all, err := j.heirs(owner, entries, false)
+	all, err := j.restoreInherited(owner, entries, false)
 	if err != nil {
 		return all, err
 	}
@@ -104,11 +103,11 @@ func (j *Journal) Forget(owner Owner) ([]Restored, error) {
 	return all, err
 }
 
-// endInherited ends the records of settings that were put back, once no heir is left.
+// endInherited ends the records of settings that were put back, once nothing that inherited is left.
 func (j *Journal) endInherited(owner Owner, back []Entry) (all []Restored, err error) {
 	const generations = 4
 	for range generations {
-		found, err := j.heirs(owner, back, true)
+		found, err := j.restoreInherited(owner, back, true)
 		all = append(all, found...)
 		if err != nil {
 			return all, err
@@ -123,21 +122,21 @@ func (j *Journal) endInherited(owner Owner, back []Entry) (all []Restored, err e
 	return all, err
 }
 
-// gone records that nothing of ours is on a setting, since it no longer exists. Its heirs
-// may exist all the same.
+// gone records that nothing of ours is on a setting, since it no longer exists. What
+// inherited from it may exist all the same.
 func (j *Journal) gone(owner Owner, s Setting, given int, why error) error {
 	e := j.ledger[s]
 	if e == nil || e.At == 0 || len(e.Given) <= given {
 		return errors.Join(why, j.end(owner, s, why.Error()))
 	}
-	return errors.Join(why, j.add(record{Kind: kindDone, Setting: s, New: e.Original, Why: why.Error()}, false))
+	return errors.Join(why, j.addRecord(record{Kind: kindDone, Setting: s, New: e.Original, Why: why.Error()}, false))
 }
 
 // anew ends the record of a setting whose name now belongs to another thread or group.
 func (j *Journal) anew(owner Owner, e Entry) error {
 	var err error
 	if e.At != 0 {
-		_, err = j.heirs(owner, []Entry{e}, true)
+		_, err = j.restoreInherited(owner, []Entry{e}, true)
 	}
 	return errors.Join(err, j.end(owner, e.Setting, e.Setting.anew()))
 }
@@ -146,21 +145,22 @@ func (j *Journal) inherited() []Entry {
 	return j.ledger.entries(func(e Entry) bool { return e.At != 0 })
 }
 
-// heirs finds the heirs of these settings, and restores on them what was there before us.
-func (j *Journal) heirs(owner Owner, of []Entry, last bool) (all []Restored, err error) {
+// restoreInherited finds what inherited from these settings, and restores on it what was
+// there before us.
+func (j *Journal) restoreInherited(owner Owner, of []Entry, last bool) (all []Restored, err error) {
 	in, ok := owner.(Inheritable)
 	if !ok || len(of) == 0 {
 		return nil, nil
 	}
 	for i, f := range families(of) {
 		f.Known, f.Last = j.isKnown, last && i == 0
-		found, bad := in.Heirs(f)
+		found, bad := in.Inherited(f)
 		if bad != nil && !errors.Is(bad, kernel.ErrGone) {
 			err = errors.Join(err, fmt.Errorf("look for what threads of %s started: %w", f.Workload, bad))
 		}
 		for _, h := range found {
 			i := slices.IndexFunc(of, func(e Entry) bool {
-				return e.Workload == f.Workload && e.At <= h.ID && slices.Contains(e.Given, h.Inherited)
+				return e.Workload == f.Workload && e.At <= h.ID && slices.Contains(e.Given, h.Value)
 			})
 			if own := j.ledger[h.Setting]; i < 0 || own != nil && own.ID == h.ID {
 				continue
@@ -172,7 +172,7 @@ func (j *Journal) heirs(owner Owner, of []Entry, last bool) (all []Restored, err
 	return all, err
 }
 
-func (j *Journal) isKnown(s Setting, id uint64) bool { return j.noHeir != nil && j.noHeir(s, id) }
+func (j *Journal) isKnown(s Setting, id uint64) bool { return j.ownValue != nil && j.ownValue(s, id) }
 
 // families groups the entries by workload, in their order.
 func families(of []Entry) (all []Family) {
@@ -194,16 +194,16 @@ func families(of []Entry) (all []Family) {
 }
 
 // disinherit is a change like any other: on record first.
-func (j *Journal) disinherit(owner Owner, from Entry, h Heir) (Restored, error) {
+func (j *Journal) disinherit(owner Owner, from Entry, h Inherited) (Restored, error) {
 	r := Restored{Setting: h.Setting, Workload: from.Workload, Result: NotDone}
-	intent := record{Kind: kindIntent, Workload: from.Workload, Setting: h.Setting, ID: h.ID, At: from.At, Old: from.Original, New: h.Inherited}
-	err := j.add(intent, false)
+	intent := record{Kind: kindIntent, Workload: from.Workload, Setting: h.Setting, ID: h.ID, At: from.At, Old: from.Original, New: h.Value}
+	err := j.addRecord(intent, false)
 	if err == nil {
 		err = j.gate.pass(func() error { return owner.Write(Permit{j}, h.Setting, from.Original) })
 	}
 	switch {
 	case err == nil:
-		r.Result, r.Detail = PutBack, fmt.Sprintf("%q again, had inherited %q", from.Original, h.Inherited)
+		r.Result, r.Detail = PutBack, fmt.Sprintf("%q again, had inherited %q", from.Original, h.Value)
 	case errors.Is(err, kernel.ErrGone):
 		r.Result, r.Detail = Vanished, err.Error()
 	default:

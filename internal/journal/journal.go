@@ -12,16 +12,16 @@ import (
 
 // Journal is the open record of what was replaced. One process holds it at a time.
 type Journal struct {
-	mu      sync.Mutex
-	store   storage
-	boot    string
-	seq     uint64
-	size    int64 // bytes of whole records in the store
-	least   int64 // size after it was last shortened
-	ledger  ledger
-	damaged []string                        // files that keep what could not be read
-	broken  error                           // the file could not be written: no setting may be changed any more
-	noHeir  func(s Setting, id uint64) bool // reports that a setting inherited nothing
+	mu       sync.Mutex
+	store    storage
+	boot     string
+	seq      uint64
+	size     int64 // bytes of whole records in the store
+	least    int64 // size after it was last shortened
+	ledger   ledger
+	damaged  []string                        // files that keep what could not be read
+	broken   error                           // the file could not be written: no setting may be changed any more
+	ownValue func(s Setting, id uint64) bool // reports that a setting inherited nothing
 
 	gate gate
 
@@ -185,11 +185,11 @@ func (j *Journal) compact() error {
 	return j.gate.pass(func() error { return j.startOver(j.store.Replace) })
 }
 
-// add appends a record. With sync it is on disk before add returns.
+// addRecord appends a record. With sync it is on disk before add returns.
 //
 // A write that failed may have left half a line. It is cut off. If that fails too, the
 // journal is broken and permits no further change.
-func (j *Journal) add(r record, sync bool) error {
+func (j *Journal) addRecord(r record, sync bool) error {
 	if j.broken != nil {
 		return j.broken
 	}

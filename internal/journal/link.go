@@ -128,10 +128,10 @@ func (n Next) Original(s Setting, value string) string {
 	return value
 }
 
-// Heirs is Inheritable's.
-func (n Next) Heirs(f Family) ([]Heir, error) {
+// Inherited is Inheritable's.
+func (n Next) Inherited(f Family) ([]Inherited, error) {
 	if o, ok := n.Behind.(Inheritable); ok {
-		return o.Heirs(f)
+		return o.Inherited(f)
 	}
 	return nil, nil
 }

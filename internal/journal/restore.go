@@ -81,8 +81,8 @@ func (j *Journal) restoreWhere(ctx context.Context, owner Owner, silent silence,
 		r.Setting, r.Workload = e.Setting, e.Workload
 		all = append(all, r)
 	}
-	heirs, err := j.endInherited(owner, back)
-	return append(all, heirs...), errors.Join(append(errs, err)...)
+	inherited, err := j.endInherited(owner, back)
+	return append(all, inherited...), errors.Join(append(errs, err)...)
 }
 
 // notPutBack returns the result of a setting that could not be put back, and the error to
@@ -145,8 +145,8 @@ func vanished(s Setting, err error) bool {
 	return errors.Is(err, kernel.ErrNotSupported) && (kind == OfCgroup || kind == OfResctrl)
 }
 
-// ended ends a record. A record with heirs stays until a search for them, because heirs
-// are recognised by its value.
+// ended ends a record. A record whose value others inherited stays until a search for them,
+// because they are recognised by its value.
 func (j *Journal) ended(owner Owner, e Entry, r Result, why string) (Restored, error) {
 	if e.At != 0 {
 		return Restored{Result: r, Detail: why}, nil
@@ -170,7 +170,7 @@ func (j *Journal) putEquivalent(owner Owner, e Entry, cur Current) (Restored, er
 	if done != nil && done.Equivalent && len(done.Ours) == 1 && done.Ours[0] == value {
 		return Restored{Result: Equivalent, Detail: fmt.Sprintf("%q stands for %q", value, e.Original)}, nil
 	}
-	err = j.add(record{Kind: kindEquivalent, Setting: e.Setting, New: value}, false)
+	err = j.addRecord(record{Kind: kindEquivalent, Setting: e.Setting, New: value}, false)
 	return Restored{Result: Equivalent, Detail: fmt.Sprintf("%q stands for %q", value, e.Original)}, err
 }
 

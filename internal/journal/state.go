@@ -24,7 +24,7 @@ type Entry struct {
 	At    uint64   `json:"at,omitempty"`
 	Given []string `json:"given,omitempty"`
 
-	looks int // looks that found no heirs since it was put back
+	searches int // searches that found nothing inherited since it was put back
 }
 
 // Has reports whether a value was set by homenode. An original that was put back was not.
@@ -32,7 +32,7 @@ func (e Entry) Has(value string) bool {
 	return !e.Equivalent && value != e.Original && slices.Contains(e.Ours, value)
 }
 
-// back reports that its original was put back, and that it is on record for its heirs
+// back reports that its original was put back, and that it is on record for what inherited from it
 // only.
 func (e Entry) back() bool { return e.At != 0 && len(e.Ours) == 1 && e.Ours[0] == e.Original }
 
@@ -59,7 +59,7 @@ func (l ledger) replay(r record) {
 		e.give(r.New)
 	case kindDone, kindEquivalent:
 		if e != nil {
-			e.Ours, e.Equivalent, e.looks = []string{r.New}, r.Kind == kindEquivalent, 0
+			e.Ours, e.Equivalent, e.searches = []string{r.New}, r.Kind == kindEquivalent, 0
 		}
 	case kindFailed:
 		if e == nil {

@@ -22,7 +22,7 @@ func (j *Journal) EndGone(owner Owner, seen func(workload string) bool) error {
 	var errs []error
 	left, silent := mostSwept, silence{}
 	for _, e := range j.ledger {
-		if e.At != 0 || seen(e.Workload) || silent.of(e.Setting) != nil { // heirs: see GiveBack
+		if e.At != 0 || seen(e.Workload) || silent.of(e.Setting) != nil { // inherited: see GiveBack
 			continue
 		}
 		if left--; left < 0 {

@@ -71,7 +71,7 @@ func (s *cpuByNodeSensor) fromPerCPU(rd *round) ([]unit.Value[float64], error) {
 	}
 	by := rd.newPerNode(elapsed)
 	for cpu := range all {
-		by.add(cpu, max(0, all[cpu]-before[cpu]))
+		by.addTime(cpu, max(0, all[cpu]-before[cpu]))
 	}
 	return values(by.cpus, unit.HowMeasured, from), nil
 }
@@ -89,7 +89,7 @@ func (s *cpuByNodeSensor) fromThreads(rd *round, known unit.Value[float64]) ([]u
 		}
 		s.ticks[tid] = st.Ticks
 		if was, ok := before[tid]; ok && st.Ticks > was {
-			by.add(st.CPU, time.Duration(st.Ticks-was)*time.Second/userHZ)
+			by.addTime(st.CPU, time.Duration(st.Ticks-was)*time.Second/userHZ)
 		}
 	}
 	if before == nil || elapsed <= 0 {
@@ -110,7 +110,7 @@ func (rd *round) newPerNode(elapsed time.Duration) perNode {
 	return perNode{&rd.topology, elapsed, make([]float64, rd.nodeCount())}
 }
 
-func (n *perNode) add(cpu int, t time.Duration) {
+func (n *perNode) addTime(cpu int, t time.Duration) {
 	if i, ok := n.topology.NodeAt(cpu); ok && n.elapsed > 0 {
 		n.cpus[i] += t.Seconds() / n.elapsed.Seconds()
 	}

@@ -225,7 +225,7 @@ func (s *eventSensor) cpuByNode(rd *round, sample perf.Sample) []unit.Value[floa
 	}
 	by := rd.newPerNode(sample.Elapsed)
 	for _, c := range sample.ByCPU {
-		by.add(c.CPU, c.Time)
+		by.addTime(c.CPU, c.Time)
 	}
 	how, from := s.c.meter.Table().Source(perf.Clock)
 	if s.c.bpf != nil {

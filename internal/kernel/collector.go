@@ -111,8 +111,8 @@ func (r *Reader) beginRound(found []cgroup.Cgroup) *round {
 	return rd
 }
 
-// add reads one workload into the window. One that has gone by now is left out.
-func (r *Reader) add(rd *round, w *workload) {
+// addWorkload reads one workload into the window. One that has gone by now is left out.
+func (r *Reader) addWorkload(rd *round, w *workload) {
 	out, err := r.readWorkload(rd, w)
 	switch {
 	case errors.Is(err, ErrGone):

@@ -11,6 +11,7 @@
 //	           ├─ procfs   /proc and node meminfo
 //	           ├─ perf     events per cgroup × CPU
 //	           └─ unix     open files, system calls, sentinels
+//	ThreadReader.Read ──▶ window.Window of single threads, many times a second
 //	Live ── migrate.Mover     moves pages; cannot be had from a recorded tree
 //
 // A reader returns what it got; what it could not read is unknown, with the

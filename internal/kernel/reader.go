@@ -174,7 +174,7 @@ func (r *Reader) Read(ctx context.Context) (window.Window, error) {
 		if err := ctx.Err(); err != nil {
 			return window.Window{}, fmt.Errorf("read window: %w", err)
 		}
-		r.add(rd, w)
+		r.addWorkload(rd, w)
 	}
 	return r.finishRound(rd), nil
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"homenode/internal/kernel/attribution"
 	"homenode/internal/kernel/perf"
 	"homenode/internal/kernel/sampling"
 	"homenode/internal/kernel/unix"
@@ -119,7 +118,7 @@ type samplingProbe struct {
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 	mu     sync.Mutex // of what follows
-	folder *attribution.Folder
+	folder *sampling.Folder
 	lost   uint64
 	kinds  [2]sampledKind // loads, stores
 }
@@ -136,7 +135,7 @@ func (p *samplingProbe) Start(ctx context.Context, m machine.Machine) error {
 		return nil
 	}
 	at := nodePlaces(m)
-	p.folder = attribution.New(attribution.Live(p.root), len(m.Nodes), func(cpu int) int {
+	p.folder = sampling.NewFolder(sampling.LiveSpaces(p.root), len(m.Nodes), func(cpu int) int {
 		if n, ok := m.NodeOf(cpu); ok && n < len(at) {
 			return at[n]
 		}

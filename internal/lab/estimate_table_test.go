@@ -44,7 +44,7 @@ type estimateErrors struct {
 	of    map[string]errorsOf
 }
 
-func (c *estimateErrors) add(name string, v unit.Opt[float64]) {
+func (c *estimateErrors) addEstimate(name string, v unit.Opt[float64]) {
 	if c.of == nil {
 		c.of = map[string]errorsOf{}
 	}
@@ -83,21 +83,21 @@ func printEstimates(w io.Writer, f estimateFile) {
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Shape, r.Scenario, p(s.Exact), p(s.Pages), p(s.PagesError),
 			p(b.Exact), p(b.Pages), p(b.PagesError), p(b.Hints), p(b.HintsError))
 		for _, on := range []string{"both shapes", "shape " + r.Shape} {
-			all.add("CPU × pages, nothing moves, "+on, s.PagesError)
-			all.add("CPU × pages, balancing, "+on, b.PagesError)
-			all.add("hint faults, "+on, b.HintsError)
+			all.addEstimate("CPU × pages, nothing moves, "+on, s.PagesError)
+			all.addEstimate("CPU × pages, balancing, "+on, b.PagesError)
+			all.addEstimate("hint faults, "+on, b.HintsError)
 		}
-		pagesKind.add(r.Kind, s.PagesError)
-		hintsKind.add(r.Kind, b.HintsError)
+		pagesKind.addEstimate(r.Kind, s.PagesError)
+		hintsKind.addEstimate(r.Kind, b.HintsError)
 		for _, ph := range []estimatePhase{s, b} {
 			name := "CPU time, or pages, on one node"
 			if ph.apart() {
 				name = "both on several nodes"
 			}
-			class.add(name+", both shapes", ph.PagesError)
-			class.add(name+", shape "+r.Shape, ph.PagesError)
+			class.addEstimate(name+", both shapes", ph.PagesError)
+			class.addEstimate(name+", shape "+r.Shape, ph.PagesError)
 			if ph.DRAM < scarce {
-				class.add("fewer than 30,000 DRAM reads a CPU-second", ph.PagesError)
+				class.addEstimate("fewer than 30,000 DRAM reads a CPU-second", ph.PagesError)
 			}
 		}
 	}

@@ -74,11 +74,11 @@ type Pool struct {
 }
 
 // Add counts pages of a kind on a node; of Hugetlb, AddPool does.
-func (c *Census) Add(k Kind, node int, b unit.Bytes) { c.Rows = add(c.Rows, k, node, b) }
+func (c *Census) Add(k Kind, node int, b unit.Bytes) { c.Rows = addBytes(c.Rows, k, node, b) }
 
 // AddForeign says that so much of it is Foreign.
 func (c *Census) AddForeign(k Kind, node int, b unit.Bytes) {
-	c.ForeignRows = add(c.ForeignRows, k, node, b)
+	c.ForeignRows = addBytes(c.ForeignRows, k, node, b)
 	c.Foreign = unit.Some(c.Foreign.Or(0) + b)
 }
 
@@ -94,7 +94,7 @@ func (c *Census) AddForeignPool(size unit.Bytes, node int, b unit.Bytes) {
 	c.ForeignPools = addPool(c.ForeignPools, size, node, b)
 }
 
-func add(rows []Row, k Kind, node int, b unit.Bytes) []Row {
+func addBytes(rows []Row, k Kind, node int, b unit.Bytes) []Row {
 	if b == 0 {
 		return rows
 	}

@@ -4,9 +4,11 @@
 // the arena, and one table of all statements, a row each.
 //
 //	Experiments ─ Plan ─▶ arena.Run ─▶ Result ─ Judge ─▶ rows ┐
-//	sim/scenarios/mao-*.yaml ─▶ scenario.Result ─ mao.Figures ─┴─▶ Statements
+//	sim/scenarios/mao-*.yaml ─▶ scenario.Result ─ maoFigures ──┴─▶ Statements
 //
-// Each paper has a folder: papers/mao, papers/rao, papers/lakew.
+// MAO's statements are here (mao_judge.go: in the arena; mao_figures.go: in the scenarios
+// made for its services). Papers with experiments of their own have a folder each:
+// papers/rao, papers/lakew.
 //
 // It is NOT for: the policies (policy), running (sim/arena, sim/scenario), or showing
 // (report).

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"homenode/internal/papers/lakew"
-	"homenode/internal/papers/mao"
 	"homenode/internal/papers/rao"
 	"homenode/internal/sim/arena"
 	"homenode/internal/sim/scenario"
@@ -22,7 +21,7 @@ type Experiment struct {
 // Experiments are all, in the order in which to show them.
 func Experiments() []Experiment {
 	return []Experiment{
-		{"quick", "a small machine under three mixes, about a minute", arena.Quick, mao.Judge},
+		{"quick", "a small machine under three mixes, about a minute", arena.Quick, judgeMAO},
 		{"all", "all policies on machines of 2 to 36 nodes under all mixes, half an hour on two CPUs", arena.Standard, judgeStandard},
 		{"rao", "Rao et al.'s experiments, and what became of each statement", func() arena.Plan { return rao.Plan(true) }, rao.Judge},
 		{"rao-large", "the same with 256 threads, in part", rao.Large, nil},
@@ -31,7 +30,7 @@ func Experiments() []Experiment {
 }
 
 // judgeStandard is MAO's statements, and what was to be reached.
-func judgeStandard(r arena.Result) []arena.Row { return append(mao.Judge(r), Targets(r)...) }
+func judgeStandard(r arena.Result) []arena.Row { return append(judgeMAO(r), Targets(r)...) }
 
 // Statements is one table of all papers' statements. The results say what was measured; a
 // paper that no arena's result has statements of is judged without runs: some statements
@@ -45,7 +44,7 @@ func Statements(arenas []arena.Result, scenarios []scenario.Result) []arena.Row 
 	for _, p := range []struct {
 		name, section string
 		judge         func(arena.Result) []arena.Row
-	}{{mao.Paper, "", mao.Judge}, {rao.Paper, "slides", rao.Judge}, {lakew.Paper, "", lakew.Judge}, {arena.ToReach, "", judgeStandard}} {
+	}{{maoPaper, "", judgeMAO}, {rao.Paper, "slides", rao.Judge}, {lakew.Paper, "", lakew.Judge}, {arena.ToReach, "", judgeStandard}} {
 		rows := of(p.name, given)
 		if len(rows) == 0 {
 			rows = of(p.name, p.judge(arena.Result{}))
@@ -54,8 +53,8 @@ func Statements(arenas []arena.Result, scenarios []scenario.Result) []arena.Row 
 			w.Section = p.section
 			all = append(all, w)
 		}
-		if p.name == mao.Paper {
-			all = append(all, mao.Figures(scenarios)...)
+		if p.name == maoPaper {
+			all = append(all, maoFigures(scenarios)...)
 		}
 	}
 	return all

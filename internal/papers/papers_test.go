@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"homenode/internal/papers/lakew"
-	"homenode/internal/papers/mao"
 	"homenode/internal/papers/rao"
 	"homenode/internal/sim/arena"
 	"homenode/internal/sim/runner"
@@ -73,7 +72,7 @@ func TestDecisionMAO(t *testing.T) {
 		}
 	}
 	want := []arena.Verdict{arena.Confirmed, arena.Confirmed, arena.Confirmed, arena.Confirmed, arena.Confirmed}
-	for i, w := range mao.Judge(r) {
+	for i, w := range judgeMAO(r) {
 		if w.Verdict != want[i] || w.Ours == "–" {
 			t.Errorf("%+v", w)
 		}
@@ -81,18 +80,18 @@ func TestDecisionMAO(t *testing.T) {
 	for i := range r.Cells {
 		r.Cells[i].Unbinds, r.Cells[i].LocalRatio = 0, 0.7
 	}
-	for i, w := range mao.Judge(r) {
+	for i, w := range judgeMAO(r) {
 		want := []arena.Verdict{arena.NotConfirmed, arena.NotConfirmed, arena.Confirmed, arena.Confirmed, arena.CannotTest}[i]
 		if w.Verdict != want || w.Sentence == "" {
 			t.Errorf("%+v", w)
 		}
 	}
-	for _, w := range mao.Judge(arena.Result{}) {
+	for _, w := range judgeMAO(arena.Result{}) {
 		if w.Verdict != arena.CannotTest || w.Sentence == "" {
 			t.Errorf("%+v", w)
 		}
 	}
-	r.Rows = mao.Judge(r)
+	r.Rows = judgeMAO(r)
 	if err := r.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -112,7 +111,7 @@ func TestStatements(t *testing.T) {
 		}
 		count[w.Paper]++
 	}
-	if len(count) != 4 || count[mao.Paper] != 5 || count[rao.Paper] < 15 || count[lakew.Paper] < 15 || count[arena.ToReach] != 4 {
+	if len(count) != 4 || count[maoPaper] != 5 || count[rao.Paper] < 15 || count[lakew.Paper] < 15 || count[arena.ToReach] != 4 {
 		t.Errorf("%v", count)
 	}
 	stored := arena.Row{Paper: rao.Paper, Statement: "It is so.", Ours: "1", Verdict: arena.NotConfirmed, Sentence: "It was seen."}
@@ -159,7 +158,7 @@ func FuzzJudge(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r.Rows = append(mao.Judge(r), Targets(r)...)
+		r.Rows = append(judgeMAO(r), Targets(r)...)
 		if err := r.Validate(); err != nil {
 			t.Error(err)
 		}

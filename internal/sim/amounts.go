@@ -9,7 +9,6 @@ import (
 	"homenode/internal/set"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/mover"
 	"homenode/internal/window"
 )
 
@@ -161,7 +160,7 @@ func (w *amounts) giveMovers() {
 }
 
 // served is the part of a move that memory served in a step (World.MovePages).
-func (w *amounts) served(m *mover.Move, res *memsys.Result, dt float64) (pages, cpu, each float64) {
+func (w *amounts) served(m *Move, res *memsys.Result, dt float64) (pages, cpu, each float64) {
 	loads := m.Served(res.Loads)
 	for k := range loads {
 		r := &loads[k]

@@ -21,15 +21,15 @@ import (
 // isolated is a world with resctrl, the policy with its default figures, and what it asked
 // for, as text.
 type isolated struct {
-	t     *testing.T
-	world *World
-	m     machine.Machine
-	st    mao.State
-	jobs  actuate.State
-	told  []action.Outcome
-	said  []string
-	rules []string
-	last  action.Reason // of the last tick's workload
+	t        *testing.T
+	world    *World
+	m        machine.Machine
+	st       mao.State
+	jobs     actuate.State
+	outcomes []action.Outcome
+	said     []string
+	rules    []string
+	last     action.Reason // of the last tick's workload
 }
 
 func newIsolated(t *testing.T, specs ...Spec) *isolated {
@@ -46,11 +46,11 @@ func (l *isolated) tick(n int, id string) (cycles float64, wl window.Workload) {
 	for range n {
 		l.world.Run(10 * time.Second)
 		w := l.world.Window()
-		w.Outcomes = append(l.told, w.Outcomes...)
-		var wishes []action.Action
+		w.Outcomes = append(l.outcomes, w.Outcomes...)
+		var wanted []action.Action
 		var reasons []action.Reason
-		l.st, wishes, reasons = mao.Step(l.m, mao.DefaultConfig(), l.st, w)
-		for _, a := range wishes {
+		l.st, wanted, reasons = mao.Step(l.m, mao.DefaultConfig(), l.st, w)
+		for _, a := range wanted {
 			l.said = append(l.said, string(a.Kind)+" "+a.Workload)
 			l.rules = append(l.rules, a.Reason.Rule)
 			l.t.Logf("window %d: %v: %s", w.Seq, a, words.Sentence(a.Reason))
@@ -58,7 +58,7 @@ func (l *isolated) tick(n int, id string) (cycles float64, wl window.Workload) {
 		cfg := actuate.DefaultConfig()
 		cfg.Turn = 10 * time.Second
 		var steps []action.Step
-		l.jobs, steps, l.told = actuate.Step(l.m, cfg, l.jobs, wishes, w)
+		l.jobs, steps, l.outcomes = actuate.Step(l.m, cfg, l.jobs, wanted, w)
 		l.world.Apply(steps)
 		wl, _ = w.Workload(id)
 		if i, ok := w.WorkloadIndex(id); ok {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/mover"
 )
 
 const (
@@ -58,7 +57,7 @@ func (w *amounts) settle(dt float64) {
 				w.learn(dt, res)
 			}
 			w.account(dt, res)
-			w.MovePages(func(m *mover.Move) (pages, cpu, each float64) { return w.served(m, res, dt) })
+			w.MovePages(func(m *Move) (pages, cpu, each float64) { return w.served(m, res, dt) })
 			break
 		}
 	}

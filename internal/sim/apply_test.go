@@ -372,11 +372,11 @@ func TestLoopLeavesNothing(t *testing.T) {
 			bound = max(bound, len(l.jobs.Jobs))
 		}
 		l.stop = true
-		var wishes []action.Action
+		var wanted []action.Action
 		for _, j := range l.jobs.Jobs {
-			wishes = append(wishes, action.Action{Kind: action.Unbind, Workload: j.Workload})
+			wanted = append(wanted, action.Action{Kind: action.Unbind, Workload: j.Workload})
 		}
-		win := l.round(wishes)
+		win := l.round(wanted)
 		for i := 0; len(l.jobs.Jobs) > 0 && i < 200; i++ {
 			win = l.round(nil)
 		}
@@ -393,25 +393,25 @@ func TestLoopLeavesNothing(t *testing.T) {
 
 // loop is the agent's.
 type loop struct {
-	world   *World
-	machine machine.Machine
-	policy  mao.State
-	jobs    actuate.State
-	told    []action.Outcome
-	stop    bool // no wishes of the policy any more
+	world    *World
+	machine  machine.Machine
+	policy   mao.State
+	jobs     actuate.State
+	outcomes []action.Outcome
+	stop     bool // no wishes of the policy any more
 }
 
-func (l *loop) round(wishes []action.Action) window.Window {
+func (l *loop) round(wanted []action.Action) window.Window {
 	l.world.Run(10 * time.Second)
 	w := l.world.Window()
-	w.Outcomes = append(w.Outcomes, l.told...)
+	w.Outcomes = append(w.Outcomes, l.outcomes...)
 	if !l.stop {
-		l.policy, wishes, _ = mao.Step(l.machine, mao.DefaultConfig(), l.policy, w)
+		l.policy, wanted, _ = mao.Step(l.machine, mao.DefaultConfig(), l.policy, w)
 	}
 	cfg := actuate.DefaultConfig()
 	cfg.Turn = 10 * time.Second
 	var steps []action.Step
-	l.jobs, steps, l.told = actuate.Step(l.machine, cfg, l.jobs, wishes, w)
+	l.jobs, steps, l.outcomes = actuate.Step(l.machine, cfg, l.jobs, wanted, w)
 	l.world.Apply(steps)
 	return w
 }

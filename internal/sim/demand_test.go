@@ -108,8 +108,8 @@ func TestOneMoreMidStep(t *testing.T) {
 	for range 10 {
 		alone.Run(30 * time.Second)
 		both.Run(30 * time.Second)
-		told := both.Truth()
-		one, two := alone.Truth()[0], told[len(told)-1]
+		truths := both.Truth()
+		one, two := alone.Truth()[0], truths[len(truths)-1]
 		near(t, "asked with another", two.Asked, one.Asked, 1e-9)
 		near(t, "CPU time with another", two.CPUSeconds, one.CPUSeconds, 1e-3)
 	}

@@ -23,7 +23,7 @@
 //  3. The memory system's fixed point (memsys.Solve): cycles per operation where
 //     the threads and pages are now.
 //  4. Operations done, requests' latency, counters; pages moved, as many as memory
-//     served (sim/mover). Threads that wait for each other (WorkSpec.Barrier) have done
+//     served (mover.go). Threads that wait for each other (WorkSpec.Barrier) have done
 //     as many as the slowest of them.
 //
 // Tests hold what is exact: CPU time is operations × cycles / Hz; what is asked for is

@@ -90,8 +90,8 @@ func TestRefusedMemory(t *testing.T) {
 	b.Memory.Growth, b.Start.Bind, b.Start.Touch = 0, set.NodeSet{}, set.FromNodes(0)
 	a.Start.Touch = b.Start.Touch
 	w = world(t, testConfig(t, a, b))
-	if told := w.Truth(); told[0].Refused+told[1].Refused != 0 || len(w.Window().Problems) != 0 {
-		t.Errorf("touched: %+v", told)
+	if truths := w.Truth(); truths[0].Refused+truths[1].Refused != 0 || len(w.Window().Problems) != 0 {
+		t.Errorf("touched: %+v", truths)
 	}
 }
 
@@ -204,8 +204,8 @@ func TestReplicas(t *testing.T) {
 	s.Replicas, s.Service, s.Demand.Noise = 3, "ads", 0.2
 	w := world(t, testConfig(t, s))
 	w.Run(time.Minute)
-	told := w.Truth()
-	if len(told) != 3 || told[0].Workload != "/a-1" || told[2].Service != "ads" || told[0].Asked == told[1].Asked {
-		t.Errorf("replicas: %+v", told)
+	truths := w.Truth()
+	if len(truths) != 3 || truths[0].Workload != "/a-1" || truths[2].Service != "ads" || truths[0].Asked == truths[1].Asked {
+		t.Errorf("replicas: %+v", truths)
 	}
 }

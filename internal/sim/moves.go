@@ -2,11 +2,9 @@
 
 package sim
 
-import "homenode/internal/sim/mover"
-
 // move is one of a workload's pages (package mover describes it; the numbers are its).
 type move struct {
-	*mover.Move
+	*Move
 	wl *Workload
 }
 
@@ -40,7 +38,7 @@ func (w *World) LoadMovers(dt float64) {
 
 // MovePages is numbers 3 and 4: the part of the plan that was served. served tells the
 // pages of a move, the CPU seconds of all, and of one.
-func (w *World) MovePages(served func(m *mover.Move) (pages, cpu, each float64)) {
+func (w *World) MovePages(served func(m *Move) (pages, cpu, each float64)) {
 	for _, m := range w.moves {
 		if m.Pages <= 0 {
 			continue

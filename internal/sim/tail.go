@@ -28,9 +28,9 @@ const (
 // ln100 is the 99th percentile of an exponential of mean 1.
 var ln100 = detmath.Log(100)
 
-// add is so many requests of a least latency, at most negative by a rounding or where
+// addRequests is so many requests of a least latency, at most negative by a rounding or where
 // they vary more than an exponential, and more by chance.
-func (t *tail) add(count, least, scale float64) {
+func (t *tail) addRequests(count, least, scale float64) {
 	m, e := math.Frexp(max(least+scale*ln100, math.SmallestNonzeroFloat64))
 	i := 2 * (e - lowest)
 	if m >= math.Sqrt2/2 {

@@ -47,14 +47,14 @@ func (s Spec) Validate(m machine.Machine) []Problem {
 
 type validator struct{ problems []Problem }
 
-func (v *validator) add(field string, value any, want string) {
+func (v *validator) addError(field string, value any, want string) {
 	v.problems = append(v.problems, Problem{field, fmt.Sprintf("%v: want %s", value, want)})
 }
 
 // check wants ok; else the value is a problem.
 func (v *validator) check(ok bool, field string, value any, want string) {
 	if !ok {
-		v.add(field, value, want)
+		v.addError(field, value, want)
 	}
 }
 
@@ -105,11 +105,11 @@ func (v *validator) memory(s Spec, m machine.Machine) {
 	v.amount("memory.churn_per_hour", mem.Churn)
 	v.check(mem.Toucher == "" || mem.Toucher == "main" || mem.Toucher == "workers", "memory.toucher", fmt.Sprintf("%q", mem.Toucher), `"main" or "workers"`)
 	if have := memoryOf(m, set.NodeSet{}); have == 0 {
-		v.add("memory", "the machine has none", "a machine with memory")
+		v.addError("memory", "the machine has none", "a machine with memory")
 	} else if need := s.Held() * float64(s.replicas()); need > have {
-		v.add("memory", fmt.Sprintf("%v in all", unit.Bytes(min(need, math.MaxInt64/2))), fmt.Sprintf("no more than the machine has, %v", unit.Bytes(have)))
+		v.addError("memory", fmt.Sprintf("%v in all", unit.Bytes(min(need, math.MaxInt64/2))), fmt.Sprintf("no more than the machine has, %v", unit.Bytes(have)))
 	} else if bind := s.Start.Bind; !bind.IsEmpty() && need > memoryOf(m, bind) {
-		v.add("start.bind", bind, fmt.Sprintf("nodes with %v: they have %v", unit.Bytes(need), unit.Bytes(memoryOf(m, bind))))
+		v.addError("start.bind", bind, fmt.Sprintf("nodes with %v: they have %v", unit.Bytes(need), unit.Bytes(memoryOf(m, bind))))
 	}
 }
 
@@ -147,7 +147,7 @@ func (v *validator) work(s Spec) {
 
 func (v *validator) fits(field string, have unit.Bytes, need float64, what string) {
 	if need > float64(have) && have >= 0 {
-		v.add(field, have, fmt.Sprintf("%v or more: %s that", unit.Bytes(min(need, math.MaxInt64/2)), what))
+		v.addError(field, have, fmt.Sprintf("%v or more: %s that", unit.Bytes(min(need, math.MaxInt64/2)), what))
 	}
 }
 
@@ -174,7 +174,7 @@ func (v *validator) demand(d DemandSpec) {
 func (v *validator) start(s StartSpec, m machine.Machine) {
 	online, mems := onlineCPUs(m), m.NodesWithMemory()
 	if missing := s.CPUs.Minus(online); !missing.IsEmpty() {
-		v.add("start.cpus", s.CPUs, fmt.Sprintf("CPUs of %v: the machine has no CPU %v online", online, missing))
+		v.addError("start.cpus", s.CPUs, fmt.Sprintf("CPUs of %v: the machine has no CPU %v online", online, missing))
 	}
 	v.check(!s.Pinned || !s.CPUs.IsEmpty(), "start.pinned", s.Pinned, "start.cpus, to tie its threads to")
 	for _, f := range []struct {
@@ -182,7 +182,7 @@ func (v *validator) start(s StartSpec, m machine.Machine) {
 		nodes set.NodeSet
 	}{{"start.bind", s.Bind}, {"start.interleave", s.Interleave}, {"start.touch", s.Touch}} {
 		if missing := f.nodes.Minus(mems); !missing.IsEmpty() {
-			v.add(f.name, f.nodes, fmt.Sprintf("nodes of %v: the machine has no memory on node %v", mems, missing))
+			v.addError(f.name, f.nodes, fmt.Sprintf("nodes of %v: the machine has no memory on node %v", mems, missing))
 		}
 	}
 	v.check(s.Bind.IsEmpty() || s.Interleave.IsEmpty(), "start.interleave", s.Interleave, "nothing where there is start.bind")

@@ -199,7 +199,7 @@ func (x *waiting) record(seconds, number, backlog float64) {
 	}
 	deviation = min(deviation, max(0, x.room/capacity-wait)/(ln100-1))
 	deviation = math.Sqrt(x.service*x.service*x.work + deviation*deviation)
-	x.tail.add(count, x.service+x.extra+wait-deviation, deviation)
+	x.tail.addRequests(count, x.service+x.extra+wait-deviation, deviation)
 }
 
 // deviation is of a wait by chance, such that its 99th percentile is ln 100 − 1 of it

@@ -12,7 +12,6 @@ import (
 	"homenode/internal/machine"
 	"homenode/internal/sim/linux"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/mover"
 	"homenode/internal/window"
 )
 
@@ -49,7 +48,7 @@ type World struct {
 	Config Config
 	Host   linux.Host
 	Solver memsys.Solver
-	Mover  mover.Mover
+	Mover  Mover
 	Loads  []memsys.Load // of the last step
 	Busy   []float64     // CPU seconds by node since the last Window
 
@@ -118,7 +117,7 @@ func New(c Config, step time.Duration, populate func(*World, []*Workload) Popula
 		pages := float64(int64(node.Memory.Or(0)) / linux.PageBytes)
 		w.Host.Nodes = append(w.Host.Nodes, linux.Node{CPUs: float64(node.CPUs.Len()), Pages: pages, Other: pages * kernelShare})
 	}
-	w.Mover = mover.New(c.Machine, &w.Config.System, &w.Host)
+	w.Mover = NewMover(c.Machine, &w.Config.System, &w.Host)
 	for i := range c.Specs {
 		w.all = append(w.all, replicasOf(&c.Specs[i])...)
 	}

@@ -178,11 +178,11 @@ func TestComingAndGoing(t *testing.T) {
 		}
 		w.Run(time.Minute)
 	}
-	told := w.Truth()
-	if len(told) != 2 || told[0].Seconds != 120 || told[1].Seconds != 180 {
-		t.Errorf("truth: %+v", told)
+	truths := w.Truth()
+	if len(truths) != 2 || truths[0].Seconds != 120 || truths[1].Seconds != 180 {
+		t.Errorf("truth: %+v", truths)
 	}
-	if told = w.Truth(); len(told) != 1 {
-		t.Errorf("then: %+v", told)
+	if truths = w.Truth(); len(truths) != 1 {
+		t.Errorf("then: %+v", truths)
 	}
 }

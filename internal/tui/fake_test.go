@@ -58,11 +58,11 @@ func play(t testing.TB, script string, windows int, binds map[int]bind) window.R
 	cfg := actuate.DefaultConfig()
 	for i := range windows {
 		w := h.Window()
-		var wishes []action.Action
+		var wanted []action.Action
 		if b, ok := binds[i]; ok {
-			wishes = append(wishes, action.Action{Kind: action.Bind, Workload: b.id, Nodes: set.FromNodes(b.node), Reason: action.Reason{Rule: "test.bind"}})
+			wanted = append(wanted, action.Action{Kind: action.Bind, Workload: b.id, Nodes: set.FromNodes(b.node), Reason: action.Reason{Rule: "test.bind"}})
 		}
-		st, steps, _ = actuate.Step(h.Machine, cfg, st, wishes, w)
+		st, steps, _ = actuate.Step(h.Machine, cfg, st, wanted, w)
 		h.Apply(steps)
 		rec.Windows = append(rec.Windows, dress(w, i))
 	}

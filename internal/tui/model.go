@@ -189,7 +189,7 @@ func (m *Model) frame(msg frameMsg) tea.Cmd {
 	if m.trouble = ""; len(msg.frame.Window.Outcomes) > 0 && m.playing {
 		m.said = "" // what became of it says more
 	}
-	m.time.add(msg.frame, m.playing)
+	m.time.addFrame(msg.frame, m.playing)
 	m.follow()
 	return m.fetch
 }

@@ -53,7 +53,7 @@ func Once(ctx context.Context, o Options, width, height int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		m.time.add(f, true)
+		m.time.addFrame(f, true)
 	}
 	m.time.seek(len(m.time.frames) - 1)
 	m.follow()

@@ -24,8 +24,8 @@ const (
 	keptFigures = 500_000
 )
 
-// add appends a frame; with follow it is the one shown.
-func (t *timeline) add(f Frame, follow bool) {
+// addFrame appends a frame; with follow it is the one shown.
+func (t *timeline) addFrame(f Frame, follow bool) {
 	t.frames = append(t.frames, f)
 	t.size += figures(f)
 	if follow {

@@ -275,14 +275,14 @@ func (silent) Next(ctx context.Context) (Frame, error) { <-ctx.Done(); return Fr
 func TestTimelineForgets(t *testing.T) {
 	var line timeline
 	for i := range 2 * keptFrames {
-		line.add(Frame{Window: window.Window{Seq: uint64(i)}}, true)
+		line.addFrame(Frame{Window: window.Window{Seq: uint64(i)}}, true)
 	}
 	if f, _ := line.frame(); len(line.frames) != keptFrames || f.Window.Seq != 2*keptFrames-1 {
 		t.Errorf("%d frames kept, at %d", len(line.frames), f.Window.Seq)
 	}
 	line.seek(0) // frozen at the oldest: kept for longer, not for ever
 	for range 5 * keptFrames {
-		line.add(Frame{}, false)
+		line.addFrame(Frame{}, false)
 	}
 	if line.now != 0 || len(line.frames) != 2*keptFrames {
 		t.Errorf("frozen: %d frames kept, at %d", len(line.frames), line.now)

@@ -13,7 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"homenode/internal/agent"
-	"homenode/internal/agent/metrics"
+	"homenode/internal/agent/serve"
 	"homenode/internal/machine"
 	"homenode/internal/render/field"
 	"homenode/internal/tui"
@@ -53,7 +53,7 @@ func TestEveryFaceNamesAFigureAlike(t *testing.T) {
 	if err := Status(&text, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := metrics.Write(&exported, metrics.Input{View: agent.View{Status: s, MaxWorkloads: 10}, Read: true}); err != nil {
+	if err := serve.WriteMetrics(&exported, serve.MetricsInput{View: agent.View{Status: s, MaxWorkloads: 10}, Read: true}); err != nil {
 		t.Fatal(err)
 	}
 	wl, features, node := keys(t, w.Workloads[0]), keys(t, s.Workloads[0].Features), keys(t, w.Nodes[0])

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/agent"
 	"homenode/internal/machine"
 	"homenode/internal/render"
-	"homenode/internal/report/usage"
+	"homenode/internal/report"
 	"homenode/internal/set"
 	"homenode/internal/snapshot"
 	"homenode/internal/tui"
@@ -90,7 +90,7 @@ func TestProvenanceOfOne(t *testing.T) {
 	for _, wl := range w.Workloads {
 		how := strings.TrimPrefix(wl.ID, "/")
 		var out strings.Builder
-		if err := usage.Workload(&out, snapshotOf(w), wl.ID, render.TextOptions{Width: 300, UTF8: true}); err != nil {
+		if err := report.Workload(&out, snapshotOf(w), wl.ID, render.TextOptions{Width: 300, UTF8: true}); err != nil {
 			t.Fatal(err)
 		}
 		want := "73.0% of its DRAM reads are local (" + how
@@ -163,7 +163,7 @@ func twoNodes() (m machine.Machine) {
 
 func statFace(t *testing.T, w window.Window) string {
 	var out strings.Builder
-	if err := usage.Host(&out, snapshotOf(w), render.TextOptions{Width: 200, UTF8: true}); err != nil {
+	if err := report.Host(&out, snapshotOf(w), render.TextOptions{Width: 200, UTF8: true}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/agent/rotate"
 	"homenode/internal/schema"
 	"homenode/internal/set"
 	"homenode/internal/window"
@@ -157,7 +156,7 @@ func Read(path string, match func(Key) bool, most int) (found []Entry, skipped i
 		if most > 0 {
 			left = most - len(found)
 		}
-		part, bad, err := readFile(rotate.Older(path, i), match, left)
+		part, bad, err := readFile(OlderFile(path, i), match, left)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -183,7 +182,7 @@ func oldest(path string) int {
 	const most = 1000 // as many as a configuration may ask for
 	last := 0
 	for i := 1; i <= most && i <= last+2; i++ {
-		if _, err := os.Stat(rotate.Older(path, i)); err == nil {
+		if _, err := os.Stat(OlderFile(path, i)); err == nil {
 			last = i
 		}
 	}
@@ -216,7 +215,7 @@ func Scan(r io.Reader, match func(Key) bool, most int) (found []Entry, skipped i
 			case tooLong || json.Unmarshal(line, &k) != nil || !k.says():
 				skipped++
 			case match(k):
-				last.add(line)
+				last.keep(line)
 			}
 		}
 		buf = line
@@ -245,7 +244,7 @@ type newest struct {
 	bytes int
 }
 
-func (n *newest) add(line []byte) {
+func (n *newest) keep(line []byte) {
 	n.bytes += len(line)
 	if n.most == 0 || len(n.lines) < n.most {
 		n.lines = append(n.lines, bytes.Clone(line))

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"homenode/internal/action"
-	"homenode/internal/agent/rotate"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 	"homenode/internal/window"
@@ -70,7 +69,7 @@ func TestReadDecisions(t *testing.T) {
 	if _, _, err := Read(path, all, 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	f, err := rotate.Open(rotate.Options{Path: path, Max: 400, Keep: 20})
+	f, err := OpenFile(FileOptions{Path: path, Max: 400, Keep: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,17 +126,17 @@ func TestReadDecisionsIsSmall(t *testing.T) {
 func TestNewest(t *testing.T) {
 	n := newest{most: 3}
 	for i := range 8 {
-		n.add(fmt.Append(nil, i))
+		n.keep(fmt.Append(nil, i))
 	}
 	if got := string(bytes.Join(n.inOrder(), nil)); got != "567" || n.bytes != 3 {
 		t.Errorf("%q, %d bytes", got, n.bytes)
 	}
-	n.add(make([]byte, mostBytes))
+	n.keep(make([]byte, mostBytes))
 	if len(n.inOrder()) != 1 || n.bytes != mostBytes {
 		t.Errorf("%d lines, %d bytes", len(n.lines), n.bytes)
 	}
-	n.add([]byte("8"))
-	n.add([]byte("9"))
+	n.keep([]byte("8"))
+	n.keep([]byte("9"))
 	if got := n.inOrder(); len(got) != 2 || string(got[1]) != "9" {
 		t.Errorf("%d lines", len(got))
 	}

@@ -8,6 +8,17 @@
 //
 // A decision is an action, or that there is no place for a workload, when that is
 // new. Why everything else was left alone is in the status. render/words makes sentences of
-// reasons. It is NOT the journal:
-// nothing is put back by it, and what it loses on a full disk is only told.
+// reasons.
+//
+// File holds such lines, and an agent's recording. It may grow for years on a disk that may
+// be full: bounded in size and number, whole lines only.
+//
+//	decisions.jsonl ─▶ decisions.jsonl.1 ─▶ decisions.jsonl.2 ─▶ removed
+//	   (newest)
+//
+// A line that does not fit on the disk is taken back, so that no half of it stays; the next
+// one tries again.
+//
+// It is NOT the journal: nothing is put back by it, and what is lost on a full disk is only
+// reported.
 package decisions

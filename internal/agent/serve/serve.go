@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"homenode/internal/agent"
-	"homenode/internal/agent/api"
-	"homenode/internal/agent/notify"
 	"homenode/internal/exit"
 	"homenode/internal/kernel"
 )
@@ -51,7 +49,7 @@ func Run(ctx context.Context, a *agent.Agent, version string, log *slog.Logger, 
 // openAPI opens the sockets. One that nobody asked for is only warned of.
 func openAPI(ctx context.Context, a *agent.Agent, version string, log *slog.Logger, all *sync.WaitGroup) error {
 	c := a.Config()
-	s, err := api.New(a, api.Options{Version: version, Log: log})
+	s, err := NewServer(a, ServerOptions{Version: version, Log: log})
 	if err != nil {
 		return err
 	}
@@ -63,7 +61,7 @@ func openAPI(ctx context.Context, a *agent.Agent, version string, log *slog.Logg
 		})
 	}
 	if c.API.Socket != "" {
-		l, err := api.Listen(c.API)
+		l, err := Listen(c.API)
 		switch {
 		case err == nil:
 			serve("api", func() error { defer l.Close(); return s.Serve(ctx, l) })
@@ -111,7 +109,7 @@ func reloadOnHangup(ctx context.Context, a *agent.Agent, log *slog.Logger, hangu
 
 // feedWatchdog tells systemd that the loop turns, for as long as it does.
 func feedWatchdog(ctx context.Context, a *agent.Agent, log *slog.Logger) {
-	every := notify.Watchdog()
+	every := watchdog()
 	if every == 0 {
 		return
 	}
@@ -130,7 +128,7 @@ func feedWatchdog(ctx context.Context, a *agent.Agent, log *slog.Logger) {
 }
 
 func tellSystemd(log *slog.Logger, state ...string) {
-	if err := notify.Send(state...); err != nil {
+	if err := notify(state...); err != nil {
 		log.Warn("systemd", "error", err)
 	}
 }

@@ -4,7 +4,7 @@
 // period, has a policy decide, moves them through the journal, and sums up at the end.
 //
 //	every period, from 10 ms up:
-//	  kernel/threadreader ─▶ Window ─▶ a policy ─▶ Pins ─▶ actuate ─▶ Steps
+//	  kernel.ThreadReader ─▶ Window ─▶ a policy ─▶ Pins ─▶ actuate ─▶ Steps
 //	        ▲                                                      │
 //	        └── outcomes ◀── journal.Applier ─▶ owner/affinity ◀────┘
 //	  then, where threads were moved or new ones are pinned: give back what was inherited

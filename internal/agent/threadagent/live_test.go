@@ -23,7 +23,6 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	kthreads "homenode/internal/kernel/threadreader"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/machine"
 	"homenode/internal/owner/affinity"
@@ -63,7 +62,7 @@ func TestLiveLoop(t *testing.T) {
 		if err != nil || len(left) != 0 {
 			t.Skip(err)
 		}
-		r, err := kthreads.NewReader(kthreads.Config{PIDs: []int{cmd.Process.Pid}, Perf: softPerf{}, Ours: a.Ours, Discover: 100 * time.Millisecond})
+		r, err := kernel.NewThreadReader(kernel.ThreadConfig{PIDs: []int{cmd.Process.Pid}, Perf: softPerf{}, Ours: a.Ours, Discover: 100 * time.Millisecond})
 		if err != nil {
 			t.Skipf("no threads can be read here: %v", err)
 		}
@@ -225,14 +224,14 @@ func TestLiveHoldLeavesNothing(t *testing.T) {
 		t.Skip(err)
 	}
 	defer a.Close()
-	r, err := kthreads.NewReader(kthreads.Config{PIDs: []int{cmd.Process.Pid}, Perf: softPerf{}, Ours: a.Ours, Discover: 100 * time.Millisecond})
+	r, err := kernel.NewThreadReader(kernel.ThreadConfig{PIDs: []int{cmd.Process.Pid}, Perf: softPerf{}, Ours: a.Ours, Discover: 100 * time.Millisecond})
 	if err != nil {
 		t.Skipf("no threads can be read here: %v", err)
 	}
 	defer r.Close()
 	ctx, enough := context.WithCancel(context.Background())
 	defer enough()
-	n, heirs := 0, &giving{Journalled: a}
+	n, inherited := 0, &giving{Journalled: a}
 	holdFirst := func(_ machine.Machine, w window.Window) (all []action.Action, _ []action.Reason) {
 		in.Write([]byte{0})
 		if n++; n%5 == 1 && n < 90 { // to and fro, those that were there at first
@@ -240,12 +239,12 @@ func TestLiveHoldLeavesNothing(t *testing.T) {
 				all = append(all, action.Action{Kind: action.Pin, Workload: w.Workloads[0].ID, Thread: th.ID, CPUs: set.FromCPUs(cpus.IDs()[n/5%2])})
 			}
 		}
-		if n >= 100 && heirs.n > 0 {
+		if n >= 100 && inherited.n > 0 {
 			enough()
 		}
 		return all, nil
 	}
-	sum, err := Run(ctx, Options{Reader: r, Policy: holdFirst, Actor: heirs, Period: MinPeriod, For: time.Minute, Hold: true, Say: func(line string) { t.Log(line) }})
+	sum, err := Run(ctx, Options{Reader: r, Policy: holdFirst, Actor: inherited, Period: MinPeriod, For: time.Minute, Hold: true, Say: func(line string) { t.Log(line) }})
 	if err != nil || sum.Moves < 5 || sum.Refused+sum.Drifted > 0 {
 		t.Errorf("%+v, %v", sum, err)
 	}

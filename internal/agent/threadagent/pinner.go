@@ -34,7 +34,7 @@ func CheckPeriod(p time.Duration) error {
 	return nil
 }
 
-// Reader is kernel/threadreader.Reader, or a fake.
+// Reader is kernel.ThreadReader, or a fake.
 type Reader interface {
 	Read(ctx context.Context) (window.Window, error)
 	Machine() machine.Machine
@@ -71,13 +71,13 @@ type run struct {
 	reasons   []action.Reason
 	strangers int // new threads in it that are pinned
 	series    map[string]*series
-	known     map[int]uint64 // starts of the threads that inherited nothing of ours
-	looked    time.Time      // when threads that inherited were looked for
-	wished    map[int]wish   // only of a dry run
-	failed    int            // windows in a row that could not be read
-	left      bool           // there is a thread that may be moved
-	lasted    time.Duration  // the last round
-	slow      int            // rounds in a row that took longer than a period
+	known     map[int]uint64      // starts of the threads that inherited nothing of ours
+	searched  time.Time           // when threads that inherited were looked for
+	planned   map[int]plannedMove // only of a dry run
+	failed    int                 // windows in a row that could not be read
+	left      bool                // there is a thread that may be moved
+	lasted    time.Duration       // the last round
+	slow      int                 // rounds in a row that took longer than a period
 	said      time.Time
 	line      string
 	steps     int
@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	if o.Now == nil {
 		o.Now, o.Sleep = time.Now, sleep
 	}
-	r := &run{o: o, back: make(chan struct{}), series: map[string]*series{}, known: map[int]uint64{}, wished: map[int]wish{}}
+	r := &run{o: o, back: make(chan struct{}), series: map[string]*series{}, known: map[int]uint64{}, planned: map[int]plannedMove{}}
 	r.control = control.Loop{
 		World: host{r}, Policy: control.PolicyFunc(r.decide), Applier: control.InOrder{Take: r.apply, Now: o.Now},
 		Actuate: actuate.DefaultConfig(), Period: o.Period, Took: r.took,
@@ -266,7 +266,7 @@ func (r *run) took(o action.Outcome) {
 func (r *run) count(o action.Outcome) {
 	switch o.Status {
 	case action.DryRun:
-		if !r.wishNew(o.Step) {
+		if !r.isNewMove(o.Step) {
 			return
 		}
 		r.o.Say(fmt.Sprintf("would put thread %d of %s on CPUs %s: %s", o.Step.Thread, o.Step.Workload, o.Step.CPUs, words.Sentence(o.Step.Reason)))

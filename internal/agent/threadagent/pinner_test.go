@@ -39,18 +39,18 @@ type world struct {
 	watched bool  // somebody whom we may not move is there, too
 	failing []int // reads that fail with err; none: all do
 
-	dry      bool
-	refuse   map[int]action.Outcome
-	applied  []action.Step
-	known    func(tid int, start uint64) bool
-	given    map[set.CPUSet]bool
-	passing  int   // looks that are to come
-	lookErr  error // of the next look
-	looks    int
-	heirs    []int
-	tidied   int
-	restored []journal.Restored
-	said     []string
+	dry       bool
+	refuse    map[int]action.Outcome
+	applied   []action.Step
+	known     func(tid int, start uint64) bool
+	given     map[set.CPUSet]bool
+	passing   int   // looks that are to come
+	lookErr   error // of the next look
+	looks     int
+	inherited []int
+	tidied    int
+	restored  []journal.Restored
+	said      []string
 }
 
 func newWorld(tids ...int) *world {
@@ -139,7 +139,7 @@ func (w *world) GiveBack() (all []journal.Restored, err error) {
 	for tid := range w.on {
 		if w.pinned[tid] && w.given[w.allowed[tid]] && !w.known(tid, w.starts[tid]) {
 			w.pinned[tid], w.allowed[tid] = false, set.FromCPUs(0, 1, 2, 3)
-			w.heirs = append(w.heirs, tid)
+			w.inherited = append(w.inherited, tid)
 			all = append(all, journal.Restored{Result: journal.PutBack})
 		}
 	}
@@ -262,8 +262,8 @@ func TestHeirsAreGivenBack(t *testing.T) {
 	o.Hold = true
 	w.restored = []journal.Restored{{Result: journal.PutBack}, {Result: journal.Already}, {Result: journal.Left, Detail: "it is his"}}
 	sum, err := Run(context.Background(), o)
-	if err != nil || !slices.Equal(w.heirs, []int{9, 7}) || sum.Inherited != 2 || w.looks > 5 {
-		t.Errorf("%v, %d looks, %v", w.heirs, w.looks, err)
+	if err != nil || !slices.Equal(w.inherited, []int{9, 7}) || sum.Inherited != 2 || w.looks > 5 {
+		t.Errorf("%v, %d looks, %v", w.inherited, w.looks, err)
 	}
 	if sum.PutBack != 1 || len(sum.Problems) != 2 || !strings.Contains(sum.Problems[1], "it is his") {
 		t.Errorf("%+v", sum)
@@ -418,7 +418,7 @@ func TestTenths(t *testing.T) {
 			if i%2 == 1 {
 				wl.UncoreWaits = unit.UnknownValue[uint64]("lost")
 			}
-			s.add(&wl, time.Second)
+			s.addWindow(&wl, time.Second)
 		}
 		if len(s.buckets) > mostBuckets {
 			t.Errorf("%d: %d buckets", n, len(s.buckets))
@@ -436,7 +436,7 @@ func TestTenths(t *testing.T) {
 		}
 	}
 	var none series
-	none.add(&window.Workload{CPUByNode: []unit.Value[float64]{{}}, UncoreWaits: unit.UnknownValue[uint64]("no counters")}, time.Second)
+	none.addWindow(&window.Workload{CPUByNode: []unit.Value[float64]{{}}, UncoreWaits: unit.UnknownValue[uint64]("no counters")}, time.Second)
 	if p := none.tenth(true); p.Penalty.Known() || p.Penalty.From != "no counters" || p.CPUByNode[0].Known() || p.LocalAccessRatio.Known() {
 		t.Errorf("%+v", p)
 	}

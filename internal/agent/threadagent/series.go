@@ -44,7 +44,7 @@ type ratio struct {
 	from         string // of the first; of none, why
 }
 
-func (r *ratio) add(above, below unit.Value[uint64], whole bool) {
+func (r *ratio) addCounts(above, below unit.Value[uint64], whole bool) {
 	a, ok1 := above.Get()
 	b, ok2 := below.Get()
 	if !ok1 || !ok2 {
@@ -83,8 +83,8 @@ func (r ratio) value(none string) unit.Value[float64] {
 	return unit.ValueOf(r.above/r.below, r.how, r.from)
 }
 
-// add takes one window in.
-func (s *series) add(wl *window.Workload, length time.Duration) {
+// addWindow takes one window in.
+func (s *series) addWindow(wl *window.Workload, length time.Duration) {
 	s.threads, s.sensitive = len(wl.Threads), wl.Sensitive
 	s.per = max(1, s.per)
 	if n := len(s.buckets); n == 0 || s.buckets[n-1].windows >= s.per {
@@ -97,8 +97,8 @@ func (s *series) add(wl *window.Workload, length time.Duration) {
 	b.windows++
 	b.length += length
 	b.addNodes(wl.CPUByNode, length.Seconds())
-	b.penalty.add(wl.UncoreWaits, wl.UncoreRequests, false)
-	b.local.add(wl.LocalLoads, wl.RemoteLoads, true)
+	b.penalty.addCounts(wl.UncoreWaits, wl.UncoreRequests, false)
+	b.local.addCounts(wl.LocalLoads, wl.RemoteLoads, true)
 }
 
 func (b *bucket) addNodes(by []unit.Value[float64], seconds float64) {

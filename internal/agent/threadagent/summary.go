@@ -93,8 +93,8 @@ type standing struct {
 	rules             map[string]int
 }
 
-// look counts a workload's threads.
-func (s *standing) look(wl *window.Workload) {
+// count counts a workload's threads.
+func (s *standing) count(wl *window.Workload) {
 	s.pinned, s.uncounted = 0, 0
 	for i := range wl.Threads {
 		t := &wl.Threads[i]
@@ -123,8 +123,8 @@ func (r *run) remember(w window.Window, reasons []action.Reason) {
 	for i := range w.Workloads {
 		wl := &w.Workloads[i]
 		s := r.of(wl.ID)
-		s.add(wl, w.Length)
-		s.look(wl)
+		s.addWindow(wl, w.Length)
+		s.count(wl)
 		if tell {
 			parts = append(parts, where(w, wl, s.moves))
 		}

@@ -222,7 +222,7 @@ func (s shape) account() asm.Instructions {
 		asm.StoreMem(asm.R9, s.owner(), asm.R1, asm.DWord),
 	)
 	if len(s.events) == 0 { // (3); else the leader's time enabled is the clock
-		all = append(append(all, asm.FnKtimeGetNs.Call()), s.add(asm.R0, wordClock)...)
+		all = append(append(all, asm.FnKtimeGetNs.Call()), s.creditGrowth(asm.R0, wordClock)...)
 	}
 	for i := range s.events {
 		all = append(all, s.readEvent(i)...)
@@ -241,9 +241,9 @@ func (s shape) account() asm.Instructions {
 	)
 }
 
-// add credits the growth of a word since the base, times the weight of the stay. now is
+// creditGrowth credits the growth of a word since the base, times the weight of the stay. now is
 // R0 or R3, and is lost.
-func (s shape) add(now asm.Register, w int) asm.Instructions {
+func (s shape) creditGrowth(now asm.Register, w int) asm.Instructions {
 	at := int16(word * w)
 	all := asm.Instructions{
 		asm.LoadMem(asm.R1, asm.R9, at, asm.DWord),
@@ -271,7 +271,7 @@ func (s shape) readEvent(i int) asm.Instructions {
 	}
 	if i > 0 {
 		all = append(all, asm.FnPerfEventRead.Call(), asm.Mov.Reg(asm.R3, asm.R0), asm.JGE.Imm(asm.R0, -4095, "exit"))
-		return append(all, s.add(asm.R3, wordValues+i)...)
+		return append(all, s.creditGrowth(asm.R3, wordValues+i)...)
 	}
 	all = append(all,
 		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, atValue),
@@ -280,10 +280,10 @@ func (s shape) readEvent(i int) asm.Instructions {
 		asm.JNE.Imm(asm.R0, 0, "exit"),
 		asm.LoadMem(asm.R3, asm.RFP, atValue, asm.DWord),
 	)
-	all = append(all, s.add(asm.R3, wordValues)...)
+	all = append(all, s.creditGrowth(asm.R3, wordValues)...)
 	for _, w := range []int{wordEnabled, wordRunning} {
 		all = append(all, asm.LoadMem(asm.R3, asm.RFP, int16(atValue+word*w), asm.DWord))
-		all = append(all, s.add(asm.R3, w)...)
+		all = append(all, s.creditGrowth(asm.R3, w)...)
 	}
 	return all
 }

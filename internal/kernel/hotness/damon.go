@@ -35,7 +35,7 @@ const kdamonds = "/sys/kernel/mm/damon/admin/kdamonds/"
 // process. After a kill within the milliseconds before the mark is written, they are off
 // and unmarked, and no later run may remove them: the message names them.
 type damon struct {
-	*look
+	*search
 	on   []kdamond
 	aggr time.Duration
 }
@@ -115,15 +115,15 @@ func CleanLeft(live unix.Live) (int, error) {
 	if !live.Valid() {
 		return 0, fmt.Errorf("switch DAMON off: only the running kernel can be acted upon (%w)", unix.ErrNotSupported)
 	}
-	return newLook(live.Root(), Config{}).cleanLeft()
+	return newSearch(live.Root(), Config{}).cleanLeft()
 }
 
-func (l *look) cleanLeft() (int, error) {
+func (l *search) cleanLeft() (int, error) {
 	if !damonMu.TryLock() {
 		return 0, nil // a search of this process runs: what is there is its own
 	}
 	defer damonMu.Unlock()
-	d := &damon{look: l}
+	d := &damon{search: l}
 	n, err := d.number(kdamonds + "nr_kdamonds")
 	switch {
 	case errors.Is(err, unix.ErrGone), errors.Is(err, unix.ErrNotPermitted):
@@ -273,7 +273,7 @@ func (d *damon) regions(k kdamond) error {
 			return err
 		}
 		if start < end {
-			d.add(k.pid, span{start, end})
+			d.addSpan(k.pid, span{start, end})
 		}
 	}
 	d.found[k.pid] = merged(d.found[k.pid])

@@ -33,7 +33,7 @@ type fakeDAMON struct {
 	log     []string
 }
 
-func newDAMON(t *testing.T, l *look) *fakeDAMON {
+func newDAMON(t *testing.T, l *search) *fakeDAMON {
 	f := &fakeDAMON{t: t, root: l.root, ops: "vaddr\nfvaddr\npaddr\n", regions: map[string][]span{}}
 	f.file(kdamonds+"nr_kdamonds", "0")
 	l.write = f.write
@@ -124,8 +124,8 @@ func (f *fakeDAMON) state(dir, value string) error {
 	return nil
 }
 
-func damonLook(t *testing.T) (*look, *fakeDAMON) {
-	l := fakeLook(t, kerneltest.Files{
+func damonSearch(t *testing.T) (*search, *fakeDAMON) {
+	l := fakeSearch(t, kerneltest.Files{
 		"/proc/12/smaps": smapsOf([3]int{64, 0, 0}, [3]int{4096, 0, 2048}), "/proc/12/stat": "",
 		"/proc/13/smaps": smapsOf([3]int{64, 0, 0}), "/proc/13/stat": "",
 	}, Config{Sources: []string{DAMON}, For: 50 * time.Millisecond})
@@ -141,7 +141,7 @@ func (f *fakeDAMON) asBefore() {
 }
 
 func TestDecisionDAMON(t *testing.T) {
-	l, f := damonLook(t)
+	l, f := damonSearch(t)
 	f.regions["12"] = []span{{base, base + 0x2000}, {second(64) + 0x201000, second(64) + 0x203000}}
 	f.regions["13"] = []span{{base + 0x8000, base + 0x9000}}
 	p, err := find(context.Background(), l, []int{12, 13})
@@ -165,7 +165,7 @@ func TestDecisionDAMON(t *testing.T) {
 
 // Whatever fails, DAMON is put back.
 func TestDecisionDAMONIsPutBack(t *testing.T) {
-	l, f := damonLook(t)
+	l, f := damonSearch(t)
 	if _, err := find(context.Background(), l, []int{12}); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestDecisionDAMONIsPutBack(t *testing.T) {
 		if w == "nr_kdamonds 0" {
 			continue
 		}
-		l, f := damonLook(t)
+		l, f := damonSearch(t)
 		f.refuse = w
 		_, err := find(context.Background(), l, []int{12})
 		if err == nil {
@@ -182,7 +182,7 @@ func TestDecisionDAMONIsPutBack(t *testing.T) {
 		}
 		f.asBefore()
 	}
-	l, f = damonLook(t)
+	l, f = damonSearch(t)
 	l.cfg.For = time.Hour
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -191,7 +191,7 @@ func TestDecisionDAMONIsPutBack(t *testing.T) {
 	}
 	f.asBefore()
 	// a kdamond that cannot be switched off is reported
-	l, f = damonLook(t)
+	l, f = damonSearch(t)
 	f.refuse = "0/state off"
 	_, err := find(context.Background(), l, []int{12, 13})
 	says(t, err, unix.ErrNotSupported, "could not be switched off again", "nr_kdamonds")
@@ -200,21 +200,21 @@ func TestDecisionDAMONIsPutBack(t *testing.T) {
 func TestDecisionDAMONRefuses(t *testing.T) {
 	for _, c := range []struct {
 		about string
-		set   func(l *look, f *fakeDAMON)
+		set   func(l *search, f *fakeDAMON)
 		want  string
 	}{
-		{"no DAMON", func(l *look, f *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, "CONFIG_DAMON_SYSFS, since Linux 5.18"},
-		{"no vaddr", func(_ *look, f *fakeDAMON) { f.ops = "paddr\n" }, "it has: paddr"},
-		{"Linux 6.1", func(_ *look, f *fakeDAMON) { f.noTried = true }, "since Linux 6.2"},
-		{"another process's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, "another process has set it up, and it is left as it is: kdamond 0 is off"},
-		{"ours, of a process that runs", func(_ *look, f *fakeDAMON) { f.leftover(13, "on") }, "kdamond 0 is that of process 13"},
-		{"too many", func(l *look, _ *fakeDAMON) {
+		{"no DAMON", func(l *search, f *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, "CONFIG_DAMON_SYSFS, since Linux 5.18"},
+		{"no vaddr", func(_ *search, f *fakeDAMON) { f.ops = "paddr\n" }, "it has: paddr"},
+		{"Linux 6.1", func(_ *search, f *fakeDAMON) { f.noTried = true }, "since Linux 6.2"},
+		{"another process's", func(_ *search, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, "another process has set it up, and it is left as it is: kdamond 0 is off"},
+		{"ours, of a process that runs", func(_ *search, f *fakeDAMON) { f.leftover(13, "on") }, "kdamond 0 is that of process 13"},
+		{"too many", func(l *search, _ *fakeDAMON) {
 			for i := range 40 {
 				kerneltest.Write(t, l.root, kerneltest.Files{fmt.Sprintf("/proc/%d/smaps", 100+i): ""})
 			}
 		}, "kdamond each"},
 	} {
-		l, f := damonLook(t)
+		l, f := damonSearch(t)
 		c.set(l, f)
 		pids := []int{12}
 		for i := range 40 {
@@ -241,7 +241,7 @@ func (f *fakeDAMON) leftover(pid int, state string) {
 // What a killed run left is removed by the next.
 func TestDecisionDAMONLeftover(t *testing.T) {
 	for _, state := range []string{"on", "off"} {
-		l, f := damonLook(t)
+		l, f := damonSearch(t)
 		f.leftover(99999, state)
 		if _, err := find(context.Background(), l, []int{12}); err != nil {
 			t.Error(err)
@@ -254,18 +254,18 @@ func TestDecisionDAMONLeftover(t *testing.T) {
 func TestDecisionCleanLeft(t *testing.T) {
 	for _, c := range []struct {
 		about string
-		set   func(l *look, f *fakeDAMON)
+		set   func(l *search, f *fakeDAMON)
 		n     int
 		left  string
 	}{
-		{"on", func(_ *look, f *fakeDAMON) { f.leftover(99999, "on") }, 1, "0"},
-		{"off", func(_ *look, f *fakeDAMON) { f.leftover(99999, "off") }, 1, "0"},
-		{"nothing", func(*look, *fakeDAMON) {}, 0, "0"},
-		{"of one that runs", func(_ *look, f *fakeDAMON) { f.leftover(13, "on") }, 0, "1"},
-		{"another process's", func(_ *look, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, 0, "1"},
-		{"no DAMON", func(l *look, _ *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, 0, ""},
+		{"on", func(_ *search, f *fakeDAMON) { f.leftover(99999, "on") }, 1, "0"},
+		{"off", func(_ *search, f *fakeDAMON) { f.leftover(99999, "off") }, 1, "0"},
+		{"nothing", func(*search, *fakeDAMON) {}, 0, "0"},
+		{"of one that runs", func(_ *search, f *fakeDAMON) { f.leftover(13, "on") }, 0, "1"},
+		{"another process's", func(_ *search, f *fakeDAMON) { f.kdamonds("1"); f.file(kdamonds+"nr_kdamonds", "1") }, 0, "1"},
+		{"no DAMON", func(l *search, _ *fakeDAMON) { kerneltest.Remove(t, l.root, "/sys/kernel/mm/damon") }, 0, ""},
 	} {
-		l, f := damonLook(t)
+		l, f := damonSearch(t)
 		c.set(l, f)
 		n, err := l.cleanLeft()
 		if n != c.n || err != nil || f.read(kdamonds+"nr_kdamonds") != c.left || n == 0 && len(f.log) > 0 {
@@ -275,7 +275,7 @@ func TestDecisionCleanLeft(t *testing.T) {
 	if _, err := CleanLeft(unix.Live{}); !errors.Is(err, unix.ErrNotSupported) {
 		t.Errorf("without a live kernel: %v", err)
 	}
-	l, f := damonLook(t)
+	l, f := damonSearch(t)
 	f.leftover(99999, "on")
 	f.refuse = "nr_kdamonds 0"
 	if _, err := l.cleanLeft(); err == nil {

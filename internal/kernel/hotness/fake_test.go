@@ -34,12 +34,12 @@ func smapsOf(areas ...[3]int) string {
 // second is where the second of two mappings begins.
 func second(first int) uint64 { return base + uint64(first)<<10 + 1<<30 }
 
-func fakeLook(t *testing.T, files kerneltest.Files, cfg Config) *look {
+func fakeSearch(t *testing.T, files kerneltest.Files, cfg Config) *search {
 	t.Helper()
 	if cfg.For == 0 {
 		cfg.For = 10 * time.Millisecond
 	}
-	l := newLook(kerneltest.Tree(t, files), cfg)
+	l := newSearch(kerneltest.Tree(t, files), cfg)
 	l.write = func(path, value string) error {
 		t.Errorf("%s was written to %s", value, path)
 		return nil

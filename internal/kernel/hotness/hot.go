@@ -52,7 +52,7 @@ const defaultShare = 0.5
 // source is a way to find hot pages.
 type source struct {
 	name, unit string
-	make       func(*look) finder
+	make       func(*search) finder
 }
 
 // finder searches. An error of available or find is a reason to try the next source.
@@ -65,10 +65,10 @@ type finder interface {
 
 // sources in the order of how well they distinguish hot from cold.
 var sources = map[string]source{
-	Samples:    {"PMU samples", "page", func(l *look) finder { return &samples{look: l} }},
-	DAMON:      {"DAMON", "region", func(l *look) finder { return &damon{look: l} }},
-	Idle:       {"idle page tracking", "page", func(l *look) finder { return &idle{look: l} }},
-	Referenced: {"referenced bits (clear_refs)", "mapping", func(l *look) finder { return &referenced{look: l} }},
+	Samples:    {"PMU samples", "page", func(l *search) finder { return &samples{search: l} }},
+	DAMON:      {"DAMON", "region", func(l *search) finder { return &damon{search: l} }},
+	Idle:       {"idle page tracking", "page", func(l *search) finder { return &idle{search: l} }},
+	Referenced: {"referenced bits (clear_refs)", "mapping", func(l *search) finder { return &referenced{search: l} }},
 }
 
 // All are the sources' names, the best first.
@@ -81,11 +81,11 @@ func Find(ctx context.Context, live unix.Live, pids []int, cfg Config) (Pages, e
 	if !live.Valid() {
 		return Pages{}, fmt.Errorf("find hot pages: only the running kernel can be asked (%w)", unix.ErrNotSupported)
 	}
-	return find(ctx, newLook(live.Root(), cfg), pids)
+	return find(ctx, newSearch(live.Root(), cfg), pids)
 }
 
-// look is one search.
-type look struct {
+// search is one search for hot pages.
+type search struct {
 	root  unix.Root
 	cfg   Config
 	pids  []int // that can be searched
@@ -96,7 +96,7 @@ type look struct {
 	notes []string
 }
 
-func newLook(root unix.Root, cfg Config) *look {
+func newSearch(root unix.Root, cfg Config) *search {
 	if cfg.Sources == nil {
 		cfg.Sources = All()
 	}
@@ -106,7 +106,7 @@ func newLook(root unix.Root, cfg Config) *look {
 	if cfg.Calls == nil {
 		cfg.Calls = unix.LivePerf{}
 	}
-	return &look{root: root, cfg: cfg, write: unix.WriteFile, wait: wait}
+	return &search{root: root, cfg: cfg, write: unix.WriteFile, wait: wait}
 }
 
 func (c Config) check() error {
@@ -127,7 +127,7 @@ func (c Config) check() error {
 	return nil
 }
 
-func find(ctx context.Context, l *look, pids []int) (Pages, error) {
+func find(ctx context.Context, l *search, pids []int) (Pages, error) {
 	if err := l.cfg.check(); err != nil {
 		return Pages{}, err
 	}
@@ -154,7 +154,7 @@ func find(ctx context.Context, l *look, pids []int) (Pages, error) {
 	return Pages{}, nothing(against)
 }
 
-func (l *look) try(ctx context.Context, s source) (Pages, error) {
+func (l *search) try(ctx context.Context, s source) (Pages, error) {
 	f := s.make(l)
 	if err := f.available(); err != nil {
 		return Pages{}, err
@@ -176,7 +176,7 @@ func (l *look) try(ctx context.Context, s source) (Pages, error) {
 }
 
 // settle makes pages of what was found, by the present mappings.
-func (l *look) settle(p *Pages) error {
+func (l *search) settle(p *Pages) error {
 	for _, pid := range l.pids {
 		areas, err := l.smaps(pid)
 		if errors.Is(err, unix.ErrGone) {
@@ -198,7 +198,7 @@ func (l *look) settle(p *Pages) error {
 
 // admit sorts out processes that cannot be searched: without permission to open smaps, no
 // later step is permitted either. Ended processes are left out without a note.
-func (l *look) admit(pids []int) error {
+func (l *search) admit(pids []int) error {
 	var denied error
 	for _, pid := range pids {
 		path := l.proc(pid, "smaps")
@@ -223,17 +223,17 @@ func (l *look) admit(pids []int) error {
 	return fmt.Errorf("find hot pages: none of the %d processes is there any more (%w)", len(pids), unix.ErrGone)
 }
 
-func (l *look) add(pid int, s span) { l.found[pid] = append(l.found[pid], s) }
+func (l *search) addSpan(pid int, s span) { l.found[pid] = append(l.found[pid], s) }
 
-func (l *look) note(format string, args ...any) {
+func (l *search) note(format string, args ...any) {
 	l.notes = append(l.notes, fmt.Sprintf(format, args...))
 }
 
-func (l *look) proc(pid int, file string) string {
+func (l *search) proc(pid int, file string) string {
 	return l.root.Path(fmt.Sprintf("/proc/%d/%s", pid, file))
 }
 
-func (l *look) smaps(pid int) ([]procfs.SmapsArea, error) {
+func (l *search) smaps(pid int) ([]procfs.SmapsArea, error) {
 	path := l.proc(pid, "smaps")
 	areas, err := procfs.ReadSmaps(&l.buf, path, procfs.MapsBudget())
 	return areas, unix.Explain("read", path, "CAP_SYS_PTRACE", err)

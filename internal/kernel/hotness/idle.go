@@ -35,7 +35,7 @@ const bitmapFile = "/sys/kernel/mm/page_idle/bitmap"
 //  5. Find the addresses that have these frames now, from pagemap again. A page that was
 //     moved meanwhile takes its mark along, but not its number, and is unknown.
 type idle struct {
-	*look
+	*search
 	bitmap bitmap
 	marks  []word
 }

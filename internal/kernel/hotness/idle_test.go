@@ -35,7 +35,7 @@ func sparse(t *testing.T, path string, words map[int64]uint64) {
 // A process of four pages with frames 70, 71, 72 and 200. A huge page's tail and a page
 // on no list never take a mark; frame 71 stays idle.
 func TestDecisionIdle(t *testing.T) {
-	l := fakeLook(t, kerneltest.Files{
+	l := fakeSearch(t, kerneltest.Files{
 		"/proc/12/smaps":      smapsOf([3]int{24, 0, 0}),
 		"/proc/kpageflags":    words64(make([]uint64, 256)...),
 		bitmapFile:            words64(make([]uint64, 4)...),
@@ -70,9 +70,9 @@ func TestDecisionIdle(t *testing.T) {
 
 func TestDecisionIdleRefuses(t *testing.T) {
 	files := kerneltest.Files{"/proc/12/smaps": smapsOf([3]int{4, 0, 0})}
-	_, err := find(context.Background(), fakeLook(t, files, Config{Sources: []string{Idle}}), []int{fakePID})
+	_, err := find(context.Background(), fakeSearch(t, files, Config{Sources: []string{Idle}}), []int{fakePID})
 	says(t, err, unix.ErrNotSupported, "idle page tracking: the kernel has no /sys/kernel/mm/page_idle/bitmap", "CONFIG_IDLE_PAGE_TRACKING")
-	l := fakeLook(t, files.With(kerneltest.Files{bitmapFile: words64(0)}), Config{Sources: []string{Idle}})
+	l := fakeSearch(t, files.With(kerneltest.Files{bitmapFile: words64(0)}), Config{Sources: []string{Idle}})
 	sparse(t, l.root.Path("/proc/12/pagemap"), map[int64]uint64{base / 4096 * 8: 1 << 63})
 	_, err = find(context.Background(), l, []int{fakePID})
 	says(t, err, unix.ErrNotPermitted, "CAP_SYS_ADMIN")
@@ -139,7 +139,7 @@ func TestDecisionIdleLastWord(t *testing.T) {
 		{[]word{{0, 1}, {2, 1}}, []word{{0, 1}, {2, 1}}},
 	} {
 		f := fakeBitmap{maxPFN: 3*64 + 10, words: make([]byte, 4*8)}
-		i := idle{look: &look{}, bitmap: f, marks: c.marks}
+		i := idle{search: &search{}, bitmap: f, marks: c.marks}
 		if err := i.mark(context.Background()); err != nil {
 			t.Errorf("mark %v: %v", c.marks, err)
 		}
@@ -152,7 +152,7 @@ func TestDecisionIdleLastWord(t *testing.T) {
 			t.Errorf("read: %v, %v", err, i.marks)
 		}
 	}
-	i := idle{look: &look{}, bitmap: fakeBitmap{maxPFN: 64, words: make([]byte, 4*8)}, marks: []word{{0, 1}, {1, 1}, {2, 1}}}
+	i := idle{search: &search{}, bitmap: fakeBitmap{maxPFN: 64, words: make([]byte, 4*8)}, marks: []word{{0, 1}, {1, 1}, {2, 1}}}
 	if err := i.compare(context.Background()); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("two words are missing: %v", err)
 	}

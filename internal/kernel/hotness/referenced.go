@@ -16,7 +16,7 @@ import (
 // pages). Bits of other processes that share a page stay as they are
 // (clear_refs_pte_range in fs/proc/task_mmu.c); the page's own referenced flag is
 // cleared.
-type referenced struct{ *look }
+type referenced struct{ *search }
 
 func (r *referenced) available() error {
 	_, err := os.Stat(r.proc(r.pids[0], "clear_refs"))
@@ -51,7 +51,7 @@ func (r *referenced) find(ctx context.Context) (unit.Source, error) {
 		for _, a := range areas {
 			untold += a.HugeTLB
 			if share, ok := unit.RatioOf(float64(a.Referenced), float64(a.RSS)).Get(); ok && a.Referenced > 0 && float64(share) >= r.cfg.Share {
-				r.add(pid, span{a.Start, a.End})
+				r.addSpan(pid, span{a.Start, a.End})
 			}
 		}
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 func TestDecisionReferenced(t *testing.T) {
-	l := fakeLook(t, kerneltest.Files{"/proc/12/smaps": smapsOf([3]int{64, 32, 0}, [3]int{64, 28, 0}), "/proc/12/clear_refs": ""}, Config{})
+	l := fakeSearch(t, kerneltest.Files{"/proc/12/smaps": smapsOf([3]int{64, 32, 0}, [3]int{64, 28, 0}), "/proc/12/clear_refs": ""}, Config{})
 	var wrote string
 	l.write = func(path, value string) error {
 		wrote = path + " " + value
@@ -49,14 +49,14 @@ func TestDecisionReferenced(t *testing.T) {
 
 func TestDecisionFindRefuses(t *testing.T) {
 	files := kerneltest.Files{"/proc/12/smaps": smapsOf([3]int{64, 32, 0})}
-	_, err := find(context.Background(), fakeLook(t, files, Config{}), []int{fakePID})
+	_, err := find(context.Background(), fakeSearch(t, files, Config{}), []int{fakePID})
 	says(t, err, unix.ErrNotSupported, "PMU samples: ", "DAMON: ", "idle page tracking: ", "referenced bits (clear_refs): ")
-	_, err = find(context.Background(), fakeLook(t, files, Config{}), []int{13, 14})
+	_, err = find(context.Background(), fakeSearch(t, files, Config{}), []int{13, 14})
 	says(t, err, unix.ErrGone, "none of the 2 processes")
 	for want, cfg := range map[string]Config{
 		`unknown source "x"`: {For: 1, Sources: []string{"x"}}, "share 2 ": {For: 1, Share: 2}, "looking for -1ns": {For: -1},
 	} {
-		if _, err := find(context.Background(), fakeLook(t, files, cfg), []int{fakePID}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := find(context.Background(), fakeSearch(t, files, cfg), []int{fakePID}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestDecisionFindRefuses(t *testing.T) {
 		t.Errorf("not the running kernel: %v", err)
 	}
 	// a missing privilege is reported, also if the last source lacks it
-	l := fakeLook(t, files.With(kerneltest.Files{"/proc/12/clear_refs": ""}), Config{Sources: []string{Referenced}})
+	l := fakeSearch(t, files.With(kerneltest.Files{"/proc/12/clear_refs": ""}), Config{Sources: []string{Referenced}})
 	l.write = func(string, string) error { return &os.PathError{Err: sys.EACCES} }
 	_, err = find(context.Background(), l, []int{fakePID})
 	says(t, err, unix.ErrNotPermitted, "CAP_DAC_OVERRIDE")

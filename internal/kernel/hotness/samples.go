@@ -29,7 +29,7 @@ import (
 //     each slice finds that of the next. All samples count.
 //  3. A page with enough samples is hot.
 type samples struct {
-	*look
+	*search
 	table sampling.Table
 
 	of map[int]bool // processes
@@ -200,8 +200,8 @@ func (s *samples) sampleKind(ctx context.Context, cfg sampling.Config, least uin
 
 // periodFor is the period that brings enough samples of so many accesses. It is odd:
 // programs like powers of two, and would be sampled at the same places again.
-func periodFor(qualified uint64, look time.Duration, cpus int, least uint64) uint64 {
-	rate := float64(qualified) / look.Seconds()
+func periodFor(qualified uint64, search time.Duration, cpus int, least uint64) uint64 {
+	rate := float64(qualified) / search.Seconds()
 	want := float64(max(leastRate, cpus*cpuRate))
 	return min(max(uint64(rate/want), least), mostPeriod) | 1
 }
@@ -235,7 +235,7 @@ func (s *samples) judge() {
 	least := uint32(max(1, s.cfg.Least))
 	for p, n := range s.hits {
 		if n >= least {
-			s.add(p.pid, span{p.addr, p.addr + uint64(unix.PageSize())})
+			s.addSpan(p.pid, span{p.addr, p.addr + uint64(unix.PageSize())})
 		}
 	}
 }

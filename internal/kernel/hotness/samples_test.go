@@ -94,7 +94,7 @@ func sampleOf(pid int, at uint64) []byte {
 	return b
 }
 
-func pmuLook(t *testing.T, cfg Config) (*look, *fakePMU) {
+func pmuSearch(t *testing.T, cfg Config) (*search, *fakePMU) {
 	f := &fakePMU{rings: map[int]*fakeRing{}, tasks: map[[2]int]bool{}}
 	f.samples = append(f.samples, sampleOf(fakePID, base+0x1010)...)
 	f.samples = append(f.samples, sampleOf(fakePID, base+0x1020)...)
@@ -104,7 +104,7 @@ func pmuLook(t *testing.T, cfg Config) (*look, *fakePMU) {
 	f.samples = append(f.samples, sampleOf(fakePID, 1<<63|0x1000)...) // the kernel's
 	cfg.Calls = f
 	cfg.Sources = []string{Samples}
-	return fakeLook(t, kerneltest.Files{
+	return fakeSearch(t, kerneltest.Files{
 		"/proc/12/smaps": smapsOf([3]int{64, 0, 0}, [3]int{4096, 0, 2048}), "/proc/12/task/12/": "", "/proc/12/task/14/": "",
 		"/sys/devices/system/cpu/online":               "0-1\n",
 		"/sys/bus/event_source/devices/cpu/identifier": "homenode-lab\n",
@@ -128,7 +128,7 @@ func TestDecisionSamples(t *testing.T) {
 		{"a period of its own", Config{Period: 77}, 0, func(f *fakePMU) {}, [][2]int{{12, -1}, {14, -1}}, ""},
 	} {
 		c.cfg.For = 20 * time.Millisecond
-		l, f := pmuLook(t, c.cfg)
+		l, f := pmuSearch(t, c.cfg)
 		c.set(f)
 		for i := range c.threads {
 			kerneltest.Write(t, l.root, kerneltest.Files{fmt.Sprintf("/proc/12/task/%d/", 1000+i): ""})
@@ -157,13 +157,13 @@ func TestDecisionSamples(t *testing.T) {
 }
 
 func TestDecisionSamplesTell(t *testing.T) {
-	l, f := pmuLook(t, Config{For: 20 * time.Millisecond, Least: 1000})
+	l, f := pmuSearch(t, Config{For: 20 * time.Millisecond, Least: 1000})
 	f.samples = nil
 	p, err := find(context.Background(), l, []int{fakePID})
 	if err != nil || len(p.spans) != 0 || !strings.Contains(strings.Join(p.Notes(), ""), "No access of the processes was sampled") {
 		t.Errorf("%v, %x, %q", err, p.spans, p.Notes())
 	}
-	s := samples{look: l, hits: map[page]uint32{{12, 0}: 1, {12, 4096}: 1, {12, 8192}: 2}, total: 4}
+	s := samples{search: l, hits: map[page]uint32{{12, 0}: 1, {12, 4096}: 1, {12, 8192}: 2}, total: 4}
 	l.notes = nil
 	if s.tell(sampling.Stats{}); len(l.notes) != 1 || !strings.Contains(l.notes[0], "4 samples are few for 3 pages: about 0.5") && !strings.Contains(l.notes[0], "50") {
 		t.Errorf("%q", l.notes)
@@ -178,13 +178,13 @@ func TestDecisionSamplesTell(t *testing.T) {
 func TestDecisionPeriod(t *testing.T) {
 	for _, c := range []struct {
 		qualified uint64
-		look      time.Duration
+		search    time.Duration
 		cpus      int
 		want      uint64
 	}{
 		{0, time.Second, 4, leastPeriod}, {1e9, time.Second, 4, 100_001}, {2e8, 200 * time.Millisecond, 100, 10_001}, {1 << 62, time.Second, 1, mostPeriod | 1},
 	} {
-		if got := periodFor(c.qualified, c.look, c.cpus, leastPeriod); got != c.want {
+		if got := periodFor(c.qualified, c.search, c.cpus, leastPeriod); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}

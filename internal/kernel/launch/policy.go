@@ -8,27 +8,27 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
-	"homenode/internal/kernel/mempolicy"
+	"homenode/internal/kernel/unix"
 )
 
 // Policy is a memory policy; "" leaves what is set.
-type Policy = mempolicy.Policy
+type Policy = unix.MemPolicy
 
-// The policies; see mempolicy.
+// The policies; see kernel/unix.
 const (
-	Local              = mempolicy.Local
-	Bind               = mempolicy.Bind
-	Preferred          = mempolicy.Preferred
-	PreferredMany      = mempolicy.PreferredMany
-	Interleave         = mempolicy.Interleave
-	WeightedInterleave = mempolicy.WeightedInterleave
+	Local              = unix.PolicyLocal
+	Bind               = unix.PolicyBind
+	Preferred          = unix.PolicyPreferred
+	PreferredMany      = unix.PolicyPreferredMany
+	Interleave         = unix.PolicyInterleave
+	WeightedInterleave = unix.PolicyWeightedInterleave
 )
 
 // Policies are all names, for help and messages.
-func Policies() string { return mempolicy.Names() }
+func Policies() string { return unix.MemPolicyNames() }
 
 // ParsePolicy reads a policy's name; "" is none.
-func ParsePolicy(text string) (Policy, error) { return mempolicy.Parse(text) }
+func ParsePolicy(text string) (Policy, error) { return unix.ParseMemPolicy(text) }
 
 // refused turns what the kernel said to a policy of nodes that exist, and that
 // this process may use, into a sentence. EINVAL then means that it does not know

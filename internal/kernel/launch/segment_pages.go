@@ -37,7 +37,7 @@ func every(part []byte, size int) pages {
 	return p
 }
 
-func (p *pages) add(i int) {
+func (p *pages) addPage(i int) {
 	if p.in == nil {
 		p.in = make([]uint64, (p.of+63)/64)
 	}
@@ -90,7 +90,7 @@ func presentPages(m *mapped, part []byte) (pages, error) {
 		}
 		for i, b := range in[:(len(piece)+m.page-1)/m.page] {
 			if b&1 == 1 {
-				present.add(at/m.page + i)
+				present.addPage(at/m.page + i)
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/cgroup"
-	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -167,9 +166,9 @@ func bindPart(part []byte, q SegmentRequest) error {
 	if q.Move { // 3
 		flags = unix.MoveAll
 	}
-	err := mempolicy.Mbind(part, q.Policy, q.Nodes, flags)
+	err := unix.Mbind(part, q.Policy, q.Nodes, flags)
 	if flags == unix.MoveAll && errors.Is(err, sys.EPERM) {
-		err = mempolicy.Mbind(part, q.Policy, q.Nodes, unix.MoveOwn)
+		err = unix.Mbind(part, q.Policy, q.Nodes, unix.MoveOwn)
 	}
 	if q.Move && errors.Is(err, sys.EIO) {
 		return nil // some could not be moved: they are counted

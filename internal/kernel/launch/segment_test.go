@@ -184,7 +184,7 @@ func TestDecisionPages(t *testing.T) {
 		p, want := noPages(make([]byte, n*4096+1), 4096), []int(nil)
 		for i := range n + 1 {
 			if random.IntN(3) == 0 {
-				p.add(i)
+				p.addPage(i)
 				want = append(want, i*4096)
 			}
 		}
@@ -203,7 +203,7 @@ func TestDecisionPages(t *testing.T) {
 // What is kept of a TiB's pages, all of which exist.
 func TestPagesAreSmall(t *testing.T) {
 	p := pages{size: 4096, of: int(unit.TiB / 4096)}
-	p.add(p.of - 1)
+	p.addPage(p.of - 1)
 	if kept := unit.Bytes(8 * len(p.in)); kept > 32*unit.MiB {
 		t.Errorf("%v for a TiB", kept)
 	}

@@ -9,7 +9,7 @@ import (
 
 	sys "golang.org/x/sys/unix"
 
-	"homenode/internal/kernel/mempolicy"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 )
 
@@ -43,9 +43,9 @@ func (liveThread) setAffinity(cpus set.CPUSet) error {
 	return nil
 }
 
-func (liveThread) policy() (int, set.NodeSet, error) { return mempolicy.Get() }
+func (liveThread) policy() (int, set.NodeSet, error) { return unix.GetMemPolicy() }
 
-func (liveThread) setPolicy(mode int, nodes set.NodeSet) error { return mempolicy.Set(mode, nodes) }
+func (liveThread) setPolicy(mode int, nodes set.NodeSet) error { return unix.SetMemPolicy(mode, nodes) }
 
 // apply places the thread and returns how to put back what was replaced. On error
 // nothing is left changed.

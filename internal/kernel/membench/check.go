@@ -5,7 +5,6 @@ package membench
 import (
 	"fmt"
 
-	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -59,7 +58,7 @@ func checkBuffer(b Buffer, cpus set.CPUSet, nodes set.NodeSet) error {
 	}
 	p := b.policy()
 	if !p.Known() {
-		return fmt.Errorf("policy %q: want %s (%w)", p, mempolicy.Names(), ErrBadJob)
+		return fmt.Errorf("policy %q: want %s (%w)", p, unix.MemPolicyNames(), ErrBadJob)
 	}
 	if p.TakesNodes() && b.Nodes.IsEmpty() {
 		return fmt.Errorf("policy %s: it needs nodes, none are named (%w)", p, ErrBadJob)

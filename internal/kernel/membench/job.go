@@ -5,7 +5,7 @@ package membench
 import (
 	"time"
 
-	"homenode/internal/kernel/mempolicy"
+	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -27,16 +27,16 @@ type Job struct {
 }
 
 // Policy is a memory policy.
-type Policy = mempolicy.Policy
+type Policy = unix.MemPolicy
 
-// The policies; see mempolicy.
+// The policies; see kernel/unix.
 const (
-	Local              = mempolicy.Local
-	Bind               = mempolicy.Bind
-	Preferred          = mempolicy.Preferred
-	PreferredMany      = mempolicy.PreferredMany
-	Interleave         = mempolicy.Interleave
-	WeightedInterleave = mempolicy.WeightedInterleave
+	Local              = unix.PolicyLocal
+	Bind               = unix.PolicyBind
+	Preferred          = unix.PolicyPreferred
+	PreferredMany      = unix.PolicyPreferredMany
+	Interleave         = unix.PolicyInterleave
+	WeightedInterleave = unix.PolicyWeightedInterleave
 )
 
 // Buffer is memory of one policy, touched before anything is measured.

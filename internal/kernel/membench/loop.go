@@ -221,7 +221,7 @@ func (s *source) do(n int) {
 		p := s.at
 		for ; n > 0; n-- {
 			p = *(*unsafe.Pointer)(p)
-			s.add()
+			s.addToRandomLine()
 		}
 		s.at = p
 		return
@@ -231,17 +231,17 @@ func (s *source) do(n int) {
 		s.ops(k)
 		n -= k
 		if s.toAdd -= k; s.toAdd == 0 {
-			s.add()
+			s.addToRandomLine()
 			s.toAdd = s.every
 		}
 	}
 }
 
-// add is Rao's: one atomic add to a random line. 32 random bits times the lines,
+// addToRandomLine is Rao's: one atomic add to a random line. 32 random bits times the lines,
 // high half, is uniform without a division.
 //
 //go:nosplit
-func (s *source) add() {
+func (s *source) addToRandomLine() {
 	at := (splitmix(&s.random) >> 32) * s.sharedLines >> 32
 	atomic.AddUint64(word(s.shared, uintptr(at)*line+second), 1)
 }

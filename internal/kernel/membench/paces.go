@@ -24,7 +24,7 @@ type pace struct {
 }
 
 //go:nosplit
-func (p *paces) add(ops int, took time.Duration) {
+func (p *paces) addBatch(ops int, took time.Duration) {
 	if p.n < len(p.batch) {
 		p.batch[p.n] = pace{uint32(ops), uint32(min(max(took, 0), math.MaxUint32))}
 		p.n++

@@ -15,7 +15,6 @@ import (
 	sys "golang.org/x/sys/unix"
 
 	"homenode/internal/kernel/cgroup"
-	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/procfs"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
@@ -24,7 +23,7 @@ import (
 
 // place sets the policy of a mapping.
 func place(mem []byte, policy Policy, nodes set.NodeSet) error {
-	err := mempolicy.Mbind(mem, policy, nodes, 0)
+	err := unix.Mbind(mem, policy, nodes, 0)
 	object := fmt.Sprintf("memory by policy %s of nodes %s", policy, nodes)
 	switch {
 	case errors.Is(err, sys.EINVAL) && policy.Since() != "":

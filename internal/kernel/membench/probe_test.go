@@ -14,7 +14,6 @@ import (
 	"time"
 	"unsafe"
 
-	"homenode/internal/kernel/mempolicy"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/set"
 	"homenode/internal/unit"
@@ -196,7 +195,7 @@ func TestRefusals(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	p := prober(t)
 	cpu := cpus(t, p, 1)[0]
-	for _, policy := range mempolicy.All() {
+	for _, policy := range unix.MemPolicies() {
 		j := job(Read, 64*unit.KiB)
 		j.Threads[0].CPU = cpu
 		j.Buffers[0].Policy, j.Buffers[0].TouchCPU = policy, cpu
@@ -405,9 +404,9 @@ func TestQuiet(t *testing.T) {
 		if i%10 == 0 {
 			took = time.Second
 		}
-		p.add(1000, took)
+		p.addBatch(1000, took)
 	}
-	p.add(1, time.Hour)
+	p.addBatch(1, time.Hour)
 	if got := p.quiet(5000, time.Hour); got != 10*time.Microsecond {
 		t.Errorf("%v, want 5000 ops at 2 ns", got)
 	}

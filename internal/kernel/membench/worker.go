@@ -139,7 +139,7 @@ func (w *worker) stretch(length time.Duration) (ops uint64, elapsed time.Duratio
 		if now-began >= length || w.ended() {
 			return ops, now - began
 		}
-		w.paces.add(w.batch, now-last)
+		w.paces.addBatch(w.batch, now-last)
 		w.adapt(now-last, length)
 		last = now
 	}
@@ -151,7 +151,7 @@ func (w *worker) laps(length time.Duration) (ops uint64, elapsed time.Duration) 
 	for {
 		n, took, now := w.transfer()
 		ops, elapsed = ops+n, elapsed+took
-		w.paces.add(int(n), took)
+		w.paces.addBatch(int(n), took)
 		if now-began >= length || w.ended() {
 			return ops, elapsed
 		}
@@ -206,7 +206,7 @@ func (w *worker) look() time.Duration {
 			w.source.do(0)
 			now := w.clock.Now(w.thread.CPU)
 			w.paces.n = 0
-			w.paces.add(1, now-began)
+			w.paces.addBatch(1, now-began)
 		}
 		least = min(least, w.clock.Now(w.thread.CPU)-began)
 	}

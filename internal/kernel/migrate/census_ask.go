@@ -36,8 +36,8 @@ type asked struct {
 
 func (q *question) drop() { q.addrs, q.about = q.addrs[:0], q.about[:0] }
 
-// add puts a page into the question, and asks when the question is long enough.
-func (c *counter) add(pid int, addr uint64, a asked) error {
+// askAbout puts a page into the question, and asks when the question is long enough.
+func (c *counter) askAbout(pid int, addr uint64, a asked) error {
 	c.ask.addrs, c.ask.about = append(c.ask.addrs, uintptr(addr)), append(c.ask.about, a)
 	if len(c.ask.addrs) < askAtOnce {
 		return nil
@@ -61,7 +61,7 @@ func (c *counter) answer(pid int) error {
 	for i, node := range q.status {
 		if a := q.about[i]; node >= 0 {
 			if a.guess != nil {
-				a.guess.add(int(node), a.bytes)
+				a.guess.addBytes(int(node), a.bytes)
 				continue
 			}
 			c.count(a.kind, int(node), a.file, a.bytes, a.bytes)
@@ -83,7 +83,7 @@ func whyNoAnswer(pid int, err error) error {
 // known.
 type spread struct{ nodes []unit.Bytes }
 
-func (s *spread) add(node int, b unit.Bytes) { sum(&s.nodes, node, b) }
+func (s *spread) addBytes(node int, b unit.Bytes) { sum(&s.nodes, node, b) }
 
 // split counts the huge ones on each node in proportion, in whole pages.
 func (s *spread) split(c *counter, huge, page unit.Bytes) {

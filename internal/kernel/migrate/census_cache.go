@@ -57,7 +57,7 @@ func (c *counter) cachedPages(ctx context.Context, f *countedFile) error {
 		}
 		about := asked{kind: kind, file: f, bytes: unit.Bytes(p.PageSize)}
 		for _, addr := range p.Addrs {
-			if err := c.add(0, uint64(addr), about); err != nil {
+			if err := c.askAbout(0, uint64(addr), about); err != nil {
 				return err
 			}
 		}

@@ -591,7 +591,7 @@ func TestSpread(t *testing.T) {
 		var all unit.Bytes
 		for node := range 3 {
 			b := unit.Bytes(r.IntN(2000)) * 4096
-			s.add(node, b)
+			s.addBytes(node, b)
 			all += b
 		}
 		huge := unit.Bytes(r.IntN(4)) * hugeChunk

@@ -251,7 +251,7 @@ func (c *counter) run(pid int, a *countedArea, start uint64, words []entry) (see
 				seen += uint64(perHuge - 1)
 			}
 			if c.freshFrames(e, perHuge) {
-				err = c.add(pid, at, asked{kind: indexTHP, bytes: hugeChunk})
+				err = c.askAbout(pid, at, asked{kind: indexTHP, bytes: hugeChunk})
 			}
 		} else {
 			i++
@@ -307,7 +307,7 @@ func (c *counter) page(pid int, a *countedArea, at uint64, e entry) error {
 		if a.file == nil || !a.file.mapped.add((at-a.Start+a.Offset)/uint64(unix.PageSize())) {
 			return nil
 		}
-		return c.add(pid, at, asked{kind: kindIndex(a.file.Kind), file: a.file, bytes: unit.Bytes(a.size)})
+		return c.askAbout(pid, at, asked{kind: kindIndex(a.file.Kind), file: a.file, bytes: unit.Bytes(a.size)})
 	case !e.exclusive():
 		if pfn, ok := e.pfn(); ok && !c.shared.add(pfn) {
 			return nil
@@ -319,7 +319,7 @@ func (c *counter) page(pid int, a *countedArea, at uint64, e entry) error {
 	if a.pages.Huge {
 		kind = indexHugetlb
 	}
-	return c.add(pid, at, asked{kind: kind, bytes: unit.Bytes(a.size), guess: a.guess})
+	return c.askAbout(pid, at, asked{kind: kind, bytes: unit.Bytes(a.size), guess: a.guess})
 }
 
 // swapped counts a page in swap, by its place there where that is shown.

@@ -48,13 +48,13 @@ func (l *lane) put(pages []page) {
 	for len(pages) > 0 {
 		c := pages[0].class()
 		n := sameClass(pages, c, len(pages))
-		l.add(c.queue(), pages[:n])
+		l.addPages(c.queue(), pages[:n])
 		pages = pages[n:]
 	}
 }
 
-// add copies pages into a queue: the caller reuses its slice.
-func (l *lane) add(i int, pages []page) {
+// addPages copies pages into a queue: the caller reuses its slice.
+func (l *lane) addPages(i int, pages []page) {
 	q := l.queue[i]
 	if len(q)+len(pages) > cap(q) {
 		waiting := len(q)

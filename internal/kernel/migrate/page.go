@@ -105,8 +105,8 @@ type reason struct {
 	why  string
 }
 
-func (t *tally) move(p page) { t.moved.add(p.kind, p.size) }
-func (t *tally) lose(p page) { t.gone.add(p.kind, p.size) }
+func (t *tally) move(p page) { t.moved.addBytes(p.kind, p.size) }
+func (t *tally) lose(p page) { t.gone.addBytes(p.kind, p.size) }
 func (t *tally) fail(p page, why string) {
 	if t.failed == nil {
 		t.failed = map[reason]unit.Bytes{}
@@ -122,7 +122,7 @@ type kindSum struct {
 	bytes unit.Bytes
 }
 
-func (s *sums) add(kind migration.Kind, size uint64) {
+func (s *sums) addBytes(kind migration.Kind, size uint64) {
 	for i := range *s {
 		if one := &(*s)[i]; one.kind == kind {
 			one.bytes += unit.Bytes(size)

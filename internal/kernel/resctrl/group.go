@@ -70,7 +70,7 @@ func (m *Monitor) follow(id string, g *group, tids TIDs) (joined int, why string
 		m.problem(m.put("", tid)) // 3
 	}
 	joiners := minus(now, in) // 2
-	if why := m.add(g.dir, joiners); why != "" {
+	if why := m.addGroup(g.dir, joiners); why != "" {
 		return 0, why
 	}
 	g.known, g.looked = now, m.round
@@ -101,8 +101,8 @@ func (m *Monitor) foreign(tids []int) string {
 	return fmt.Sprintf("resctrl: %d of its %d threads are in group %q, which another process made: they are left alone", n, len(tids), clip(where))
 }
 
-// add moves threads into a group.
-func (m *Monitor) add(dir string, tids []int) (why string) {
+// addGroup moves threads into a group.
+func (m *Monitor) addGroup(dir string, tids []int) (why string) {
 	for _, tid := range tids {
 		if err := m.put(dir, tid); err != nil {
 			return err.Error()
@@ -281,7 +281,7 @@ func (m *Monitor) begin(id string, tids TIDs) bool {
 	m.problem(err)
 	g := &group{dir: dir, inode: inode}
 	m.groups[id] = g
-	if why := m.add(dir, now); why != "" {
+	if why := m.addGroup(dir, now); why != "" {
 		m.bar(id, why)
 		return true
 	}

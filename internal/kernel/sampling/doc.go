@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sampling samples memory accesses: every n-th load that takes long enough,
-// every n-th store, with its data address, its instruction and where it hit.
+// every n-th store, with its data address, its instruction and where it hit. It folds
+// them into what a person can act on: which mapping, which function, which cache lines
+// several nodes write.
 //
 //	cgroup | threads | all ──Open──▶ Sampler{CPU or thread × loads, stores}
 //	   table: lab | intel              │ Collect: enable, empty the rings, disable
 //	                                   ▼
 //	                     bytes ──parse──▶ Access, Access, …
+//	                                   │ Add
+//	Space: /proc/PID/maps, symbols ──▶ Folder{places by mapping, cache lines} ──Samples──▶ snapshot.Samples
 //
 // Samples cost the sampled an interrupt each, or each few: the period bounds
 // that. A sampler samples only while Collect runs.
@@ -16,6 +20,11 @@
 // latency that includes waiting for older loads. What is a model's is marked so
 // by Table.How.
 //
-// It is NOT for: counting (package perf), or telling which mapping or function
-// an address belongs to.
+// A function is named from the symbol tables of ELF files:
+//
+//	/proc/PID/maps: start, file offset ─┐
+//	instruction's address ──────────────┴─▶ offset in the file ──symbolTable──▶ "main.lookup"
+//
+// It is NOT for: counting (package perf), judging (doctor), line numbers, debug
+// information, demangling, or code made at run time.
 package sampling

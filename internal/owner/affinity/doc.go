@@ -15,10 +15,10 @@
 // is recorded as "*0-5", and gets all CPUs back: then it follows later changes of the
 // cpuset, too (user_cpus_ptr in kernel/sched/core.c, since 6.2).
 //
-// A new thread inherits the affinity of the one that starts it. Heirs finds those that
+// A new thread inherits the affinity of the one that starts it. Inherited finds those that
 // started since and have a value that was given to another thread of their process or
 // cgroup.
 //
-// It is NOT for: choosing (policy/brm), what threads do (kernel/threadreader), or cgroups,
+// It is NOT for: choosing (policy/brm), what threads do (kernel.ThreadReader), or cgroups,
 // whose settings it hands to the owner behind it.
 package affinity

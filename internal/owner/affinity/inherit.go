@@ -65,16 +65,16 @@ func (a *Applier) Original(s journal.Setting, value string) string {
 // wait for a CPU meanwhile.
 const beingStarted = 50 * time.Millisecond
 
-// Heirs checks all threads of a process, or in a cgroup. Reading a mask takes a fraction
+// Inherited checks all threads of a process, or in a cgroup. Reading a mask takes a fraction
 // of a microsecond. The start is read only for threads that have one of the family's
 // values.
-func (a *Applier) Heirs(f journal.Family) ([]journal.Heir, error) {
-	own, err := a.heirs(f)
-	theirs, err2 := a.Next.Heirs(f)
+func (a *Applier) Inherited(f journal.Family) ([]journal.Inherited, error) {
+	own, err := a.inheritedThreads(f)
+	theirs, err2 := a.Next.Inherited(f)
 	return append(own, theirs...), errors.Join(err, err2)
 }
 
-func (a *Applier) heirs(f journal.Family) (all []journal.Heir, err error) {
+func (a *Applier) inheritedThreads(f journal.Family) (all []journal.Inherited, err error) {
 	values := make([]set.CPUSet, len(f.Values))
 	for i, v := range f.Values {
 		if values[i], _, err = parse(v); err != nil {
@@ -108,7 +108,7 @@ func (a *Applier) heirs(f journal.Family) (all []journal.Heir, err error) {
 		s := Setting(tid)
 		start, err := a.start(tid)
 		if err == nil && start >= f.Since && !f.Known(s, start) {
-			all = append(all, journal.Heir{Setting: s, ID: start, Inherited: f.Values[which]})
+			all = append(all, journal.Inherited{Setting: s, ID: start, Value: f.Values[which]})
 		}
 	}
 	return all, nil

@@ -89,8 +89,8 @@ func (f *fakeThreads) begin(tid int, start uint64, mask uint64) {
 	kerneltest.Write(f.t, f.root, kerneltest.Files{"/proc/10/task/" + Setting(tid).Cgroup[len(prefix):] + "/stat": "x"})
 }
 
-// Heirs are the threads of the process that started since and have what was given. Older
-// threads, threads with another value and threads of other processes are not heirs.
+// Inherited are the threads of the process that started since and have what was given. Older
+// threads, threads with another value and threads of other processes are not found.
 func TestHeirs(t *testing.T) {
 	a, f, j := boot(t)
 	a.clock = func() uint64 { return 500 }
@@ -117,7 +117,7 @@ func TestHeirs(t *testing.T) {
 	}
 }
 
-// In a cgroup all threads may be heirs, of any process.
+// In a cgroup any thread may have inherited, of any process.
 func TestHeirsInACgroup(t *testing.T) {
 	a, f, j := boot(t)
 	a.clock = func() uint64 { return 500 }
@@ -128,7 +128,7 @@ func TestHeirsInACgroup(t *testing.T) {
 	kerneltest.Write(t, f.root, kerneltest.Files{"/sys/fs/cgroup/demo/cgroup.threads": "10\n11\n20\n"})
 	j.Know(func(s journal.Setting, start uint64) bool { return s == Setting(20) && start == 600 })
 	if got, err := j.GiveBack(a); err != nil || len(got) != 0 {
-		t.Errorf("a known thread is no heir: %v, %v", got, err)
+		t.Errorf("a known thread inherited nothing: %v, %v", got, err)
 	}
 	j.Know(nil)
 	got, err := j.Restore(ctx, a)

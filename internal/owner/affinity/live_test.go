@@ -177,7 +177,7 @@ func TestLiveHeirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Write([]byte("\n"))
-	apply, moves, heirs, made, narrow := j.Wrap(a), 0, 0, 0, 0
+	apply, moves, inherited, made, narrow := j.Wrap(a), 0, 0, 0, 0
 	over := func() { // a round, which the next one waits for
 		in.Write([]byte("r"))
 		if text, err := lines.ReadString('\n'); err != nil {
@@ -203,7 +203,7 @@ func TestLiveHeirs(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		heirs += len(got)
+		inherited += len(got)
 		over()
 		rounds++
 	}
@@ -218,5 +218,5 @@ func TestLiveHeirs(t *testing.T) {
 	if _, bad := fmt.Sscan(text, &made, &narrow); err != nil || bad != nil || narrow != 0 {
 		t.Errorf("%d of %d threads keep what they inherited (%v, %v)", narrow, made, err, bad)
 	}
-	t.Logf("%d moves, %d heirs were given back, %d threads", moves, heirs, made)
+	t.Logf("%d moves, %d heirs were given back, %d threads", moves, inherited, made)
 }

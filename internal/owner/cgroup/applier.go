@@ -15,7 +15,7 @@ import (
 	"homenode/internal/kernel/migrate"
 	"homenode/internal/kernel/unix"
 	"homenode/internal/migration"
-	"homenode/internal/owner/ownerclient"
+	"homenode/internal/owner"
 )
 
 // Config sets what may be written.
@@ -94,10 +94,10 @@ func (a *Applier) Fits(step action.Step) (journal.Change, error) {
 	value := step.CPUs.String()
 	switch step.Kind {
 	case action.SetCPUs:
-		err = ownerclient.Fits(set, step.CPUs, parent.CPUs, "parent")
+		err = owner.Fits(set, step.CPUs, parent.CPUs, "parent")
 	case action.SetMems:
 		set.File, value = memsFile, step.Nodes.String()
-		err = ownerclient.Fits(set, step.Nodes, parent.Mems, "parent")
+		err = owner.Fits(set, step.Nodes, parent.Mems, "parent")
 	default:
 		err = fmt.Errorf("take step %s for %s: %w: it sets nothing", step.Kind, step.Workload, journal.ErrRefused)
 	}

@@ -126,17 +126,17 @@ func (s *scene) round(bind bool) {
 		s.t.Fatalf("no window: %v", err)
 	}
 	w.Outcomes = s.outcomes
-	var wishes []action.Action
+	var wanted []action.Action
 	_, busy := s.jobs.Job("/demo/a")
 	_, here := w.Workload("/demo/a")
 	switch {
 	case bind && !busy && here:
-		wishes = []action.Action{{Kind: action.Bind, Workload: "/demo/a", Nodes: set.FromNodes(1)}}
+		wanted = []action.Action{{Kind: action.Bind, Workload: "/demo/a", Nodes: set.FromNodes(1)}}
 	case !bind && busy:
-		wishes = []action.Action{{Kind: action.Unbind, Workload: "/demo/a"}}
+		wanted = []action.Action{{Kind: action.Unbind, Workload: "/demo/a"}}
 	}
 	var steps []action.Step
-	s.jobs, steps, s.outcomes = actuate.Step(s.r.Machine(), actuate.DefaultConfig(), s.jobs, wishes, w)
+	s.jobs, steps, s.outcomes = actuate.Step(s.r.Machine(), actuate.DefaultConfig(), s.jobs, wanted, w)
 	stopped := false
 	for _, step := range steps {
 		if stopped {

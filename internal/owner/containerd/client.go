@@ -15,7 +15,7 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
-	"homenode/internal/owner/ownerclient"
+	"homenode/internal/owner"
 )
 
 // maxAnswer is far more than a task's description has.
@@ -24,12 +24,12 @@ const maxAnswer = 1 << 20
 // client makes unary gRPC calls over containerd's socket. gRPC is HTTP/2 with a length
 // before each message and the result in the trailers, and net/http speaks that without
 // TLS. docs/decisions/0030-owners.md says why there is no library.
-type client struct{ *ownerclient.Client }
+type client struct{ *owner.Client }
 
 func newClient(socket string) *client {
 	t := &http.Transport{Protocols: new(http.Protocols)}
 	t.Protocols.SetUnencryptedHTTP2(true)
-	return &client{ownerclient.NewClient(ownerclient.Daemon{
+	return &client{owner.NewClient(owner.Daemon{
 		Name: "containerd", Unit: "containerd", Socket: socket, MaxAnswer: maxAnswer,
 		Denied: "run homenode as root, which the socket is for",
 		Absent: "start containerd, or set containerd_socket to where it listens",
@@ -80,7 +80,7 @@ func (c *client) call(method, namespace string, message []byte) (answer []byte, 
 func (c *client) send(method, namespace string, message []byte) ([]byte, error) {
 	header := http.Header{
 		"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"homenode"},
-		"Grpc-Timeout": {strconv.Itoa(int(ownerclient.AnswerLimit/time.Second)) + "S"}, "Containerd-Namespace": {namespace},
+		"Grpc-Timeout": {strconv.Itoa(int(owner.AnswerLimit/time.Second)) + "S"}, "Containerd-Namespace": {namespace},
 	}
 	resp, data, err := c.Send(http.MethodPost, method, header, frame(message))
 	if err != nil {

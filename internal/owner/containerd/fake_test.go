@@ -19,7 +19,7 @@ import (
 
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/owner/ownerclient/clienttest"
+	"homenode/internal/owner/ownertest"
 )
 
 const (
@@ -147,7 +147,7 @@ func (f *fakeTasks) do(method, namespace, message string) (code, string, []byte)
 // owner is that of a new homenode.
 func (f *fakeTasks) owner() *Owner {
 	f.t.Helper()
-	o, err := newOwner(f.root, Config{Socket: f.socket, Cgroups: clienttest.NewCgroups(f.t, f.root, &f.asked)})
+	o, err := newOwner(f.root, Config{Socket: f.socket, Cgroups: ownertest.NewCgroups(f.t, f.root, &f.asked)})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/owner/ownerclient"
+	"homenode/internal/owner"
 )
 
 // DefaultSocket is where containerd listens.
@@ -22,7 +22,7 @@ const DefaultSocket = "/run/containerd/containerd.sock"
 // Config says where containerd is.
 type Config struct {
 	Socket  string // "": DefaultSocket
-	Cgroups ownerclient.Cgroups
+	Cgroups owner.Cgroups
 }
 
 // Owner is the journal.Owner of containerd's containers.
@@ -85,7 +85,7 @@ func (o *Owner) Names(s journal.Setting) bool {
 func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
 	c, err := o.cfg.Cgroups.Fits(step)
 	if err == nil && step.Kind == action.SetMems {
-		err = ownerclient.LittleElsewhere(o.layout, step, ownerclient.MostElsewhere, "containerd and runc")
+		err = owner.RefuseSlowMove(o.layout, step, owner.MostElsewhere, "containerd and runc")
 	}
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/journal"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/owner/ownerclient/clienttest"
+	"homenode/internal/owner/ownertest"
 )
 
 // again makes the container's cgroup anew. The old one stays elsewhere, or the new one
@@ -119,7 +119,7 @@ func TestSilenceIsWaitedForOnce(t *testing.T) {
 	f := newFake(t)
 	f.close()
 	o := f.owner()
-	clienttest.WaitsOnce(t, o.client.Client, f.listen, func() error {
+	ownertest.WaitsOnce(t, o.client.Client, f.listen, func() error {
 		_, err := o.client.get("default", "own")
 		return err
 	})

@@ -13,7 +13,7 @@ import (
 
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
-	"homenode/internal/owner/ownerclient"
+	"homenode/internal/owner"
 )
 
 // maxAnswer is far more than a container's description has.
@@ -28,12 +28,12 @@ const (
 
 // client speaks to Docker's socket.
 type client struct {
-	*ownerclient.Client
+	*owner.Client
 	api string // "/v1.41"; "": not asked yet
 }
 
 func newClient(socket string) *client {
-	return &client{Client: ownerclient.NewClient(ownerclient.Daemon{
+	return &client{Client: owner.NewClient(owner.Daemon{
 		Name: "Docker", Unit: "docker", Socket: socket, MaxAnswer: maxAnswer,
 		Denied: "run homenode as root, or add its user to the socket's group (usually docker)",
 		Absent: "start dockerd, or set docker_socket to where it listens",

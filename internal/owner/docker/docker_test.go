@@ -17,15 +17,15 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/owner/ownerclient/clienttest"
+	"homenode/internal/owner/ownertest"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
 
 var (
 	ctx     = context.Background()
-	open    = clienttest.Open
-	must    = clienttest.Must
+	open    = ownertest.Open
+	must    = ownertest.Must
 	setCPUs = action.Step{Kind: action.SetCPUs, Workload: at, CPUs: set.FromCPUs(2, 3)}
 	setMems = action.Step{Kind: action.SetMems, Workload: at, Nodes: set.FromNodes(1)}
 	move    = action.Step{Kind: action.MovePages, Workload: at, Nodes: set.FromNodes(1), Budget: unit.MiB}
@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 // A socket that may not be opened; root may open all.
 func TestSocketWithoutPermission(t *testing.T) {
 	c := newClient("/run/docker.sock")
-	c.HTTP.Transport = clienttest.Denied{}
+	c.HTTP.Transport = ownertest.Denied{}
 	_, err := c.inspect(id)
 	if !errors.Is(err, kernel.ErrNotPermitted) || !strings.Contains(err.Error(), "group") {
 		t.Error(err)
@@ -238,8 +238,8 @@ func TestEveryCrash(t *testing.T) {
 			f.cpus = "0-5"
 			dir, memory := t.TempDir(), filepath.Join(t.TempDir(), "docker.json")
 			o, j := f.owner(memory), open(t, dir)
-			o.client.HTTP.Transport = &clienttest.Crashing{RoundTripper: o.client.HTTP.Transport, Stop: stop}
-			if !clienttest.Crashed(func() {
+			o.client.HTTP.Transport = &ownertest.Crashing{RoundTripper: o.client.HTTP.Transport, Stop: stop}
+			if !ownertest.Crashed(func() {
 				for _, s := range []action.Step{setCPUs, move, setMems} {
 					j.Wrap(o).Apply(ctx, s)
 				}
@@ -272,7 +272,7 @@ func TestEveryCrash(t *testing.T) {
 // With much of the memory elsewhere the runtime would wait, so the nodes are refused.
 func TestPagesFirst(t *testing.T) {
 	f := newFake(t)
-	clienttest.PagesFirst(t, f.root, f.owner(""), setCPUs, setMems)
+	ownertest.PagesFirst(t, f.root, f.owner(""), setCPUs, setMems)
 }
 
 func TestNames(t *testing.T) {

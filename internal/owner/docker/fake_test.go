@@ -17,7 +17,7 @@ import (
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/kerneltest"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/owner/ownerclient/clienttest"
+	"homenode/internal/owner/ownertest"
 	"homenode/internal/set"
 )
 
@@ -135,7 +135,7 @@ func (f *fakeDocker) update(w http.ResponseWriter, r *http.Request) {
 // owner is that of a new homenode; memory is a file.
 func (f *fakeDocker) owner(memory string) *Owner {
 	f.t.Helper()
-	o, err := newOwner(f.root, Config{Socket: f.socket, Memory: memory, Cgroups: clienttest.NewCgroups(f.t, f.root, &f.asked)})
+	o, err := newOwner(f.root, Config{Socket: f.socket, Memory: memory, Cgroups: ownertest.NewCgroups(f.t, f.root, &f.asked)})
 	if err != nil {
 		f.t.Fatal(err)
 	}

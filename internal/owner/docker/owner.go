@@ -14,7 +14,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/owner/ownerclient"
+	"homenode/internal/owner"
 	"homenode/internal/set"
 )
 
@@ -27,7 +27,7 @@ type Config struct {
 	// Memory is the file that keeps what was replaced, on a disk that outlives a boot.
 	// "": after a crash of the machine, containers stay as they were set.
 	Memory  string
-	Cgroups ownerclient.Cgroups
+	Cgroups owner.Cgroups
 }
 
 // Owner is the journal.Owner of Docker's containers.
@@ -85,7 +85,7 @@ func (o *Owner) Names(s journal.Setting) bool {
 func (o *Owner) Plan(_ context.Context, step action.Step) ([]journal.Change, error) {
 	c, err := o.cfg.Cgroups.Fits(step)
 	if err == nil && step.Kind == action.SetMems {
-		err = ownerclient.LittleElsewhere(o.layout, step, ownerclient.MostElsewhere, "Docker and runc")
+		err = owner.RefuseSlowMove(o.layout, step, owner.MostElsewhere, "Docker and runc")
 	}
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"homenode/internal/action"
 	"homenode/internal/journal"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/owner/ownerclient/clienttest"
+	"homenode/internal/owner/ownertest"
 )
 
 const nextBoot = "7a000000-0000-4000-8000-000000000002\n"
@@ -181,7 +181,7 @@ func TestSilenceIsWaitedForOnce(t *testing.T) {
 	f := newFake(t)
 	f.server.Close()
 	o := f.owner("")
-	clienttest.WaitsOnce(t, o.client.Client, f.listen, func() error {
+	ownertest.WaitsOnce(t, o.client.Client, f.listen, func() error {
 		_, err := o.client.inspect(id)
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/cgroup"
 	"homenode/internal/kernel/unix"
-	"homenode/internal/owner/ownerclient"
+	"homenode/internal/owner"
 	"homenode/internal/set"
 	"homenode/internal/unit"
 )
@@ -43,7 +43,7 @@ type Applier struct {
 	cfg     Config
 	layout  cgroup.Layout
 	bus     bus
-	silence ownerclient.Silence               // PID 1's
+	backoff owner.Backoff                     // PID 1's
 	empty   func(path, property string) error // a drop-in
 	seen    map[journal.Setting]uint64        // the ID that was read last: what is on record belongs to it
 }
@@ -63,10 +63,10 @@ func newApplier(root kernel.Root, b bus, cfg Config) (*Applier, error) {
 		return nil, err
 	}
 	if cfg.MostElsewhere == 0 {
-		cfg.MostElsewhere = ownerclient.MostElsewhere
+		cfg.MostElsewhere = owner.MostElsewhere
 	}
 	if cfg.Limit == 0 {
-		cfg.Limit = ownerclient.AnswerLimit
+		cfg.Limit = owner.AnswerLimit
 	}
 	return &Applier{cfg: cfg, layout: layout, bus: b, empty: emptyDropIn, seen: map[journal.Setting]uint64{}}, nil
 }
@@ -108,11 +108,11 @@ func (a *Applier) Plan(ctx context.Context, step action.Step) ([]journal.Change,
 	c := journal.Change{Setting: Setting(name, CPUs), New: step.CPUs.String()}
 	switch step.Kind {
 	case action.SetCPUs:
-		err = ownerclient.Fits(c.Setting, step.CPUs, parent.CPUs, "slice")
+		err = owner.Fits(c.Setting, step.CPUs, parent.CPUs, "slice")
 	case action.SetMems:
 		c.Setting.File, c.New = Mems, step.Nodes.String()
-		err = errors.Join(ownerclient.Fits(c.Setting, step.Nodes, parent.Mems, "slice"),
-			ownerclient.LittleElsewhere(a.layout, step, a.cfg.MostElsewhere, "PID 1"))
+		err = errors.Join(owner.Fits(c.Setting, step.Nodes, parent.Mems, "slice"),
+			owner.RefuseSlowMove(a.layout, step, a.cfg.MostElsewhere, "PID 1"))
 	default:
 		err = fmt.Errorf("take step %s for %s: %w: no property of a unit does that", step.Kind, step.Workload, journal.ErrRefused)
 	}
@@ -160,14 +160,14 @@ func (a *Applier) below(id string) string {
 
 // load asks for a unit. A unit that systemd does not find is gone.
 func (a *Applier) load(ctx context.Context, verb, name string) (unitState, error) {
-	if a.silence.Lasts() {
+	if a.backoff.Lasts() {
 		return unitState{}, explain(verb, "unit "+name, context.DeadlineExceeded)
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Limit)
 	defer cancel()
 	u, err := a.bus.Unit(ctx, name)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
-		a.silence.Begin()
+		a.backoff.Begin()
 	}
 	if err != nil {
 		return u, explain(verb, "unit "+name, err)

@@ -19,13 +19,13 @@ import (
 	"homenode/internal/journal"
 	"homenode/internal/kernel"
 	"homenode/internal/kernel/kerneltest"
-	"homenode/internal/owner/ownerclient/clienttest"
+	"homenode/internal/owner/ownertest"
 	"homenode/internal/set"
 )
 
 var (
 	ctx  = context.Background()
-	open = clienttest.Open
+	open = ownertest.Open
 )
 
 func cpus(unit string, ids ...int) action.Step {

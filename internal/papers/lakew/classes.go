@@ -120,10 +120,10 @@ func (j *judge) inferred() arena.Finding {
 	}
 	var spread, homed, sensitive, before int
 	for _, g := range j.guesses {
-		add(&spread, g.Spread.Class == g.Truth.Class)
-		add(&homed, g.Homed.Class == g.Truth.Class)
-		add(&before, g.Spread.Sensitive == g.Truth.Sensitive)
-		add(&sensitive, g.Homed.Sensitive == g.Truth.Sensitive)
+		countIf(&spread, g.Spread.Class == g.Truth.Class)
+		countIf(&homed, g.Homed.Class == g.Truth.Class)
+		countIf(&before, g.Spread.Sensitive == g.Truth.Sensitive)
+		countIf(&sensitive, g.Homed.Sensitive == g.Truth.Sensitive)
 	}
 	n := len(j.guesses)
 	return arena.Found(float64(homed) >= rightly*float64(n), fmt.Sprintf("%d of %d mapped VMs", homed, n),
@@ -137,7 +137,7 @@ func or(text, other string) string {
 	return other
 }
 
-func add(n *int, yes bool) {
+func countIf(n *int, yes bool) {
 	if yes {
 		*n++
 	}

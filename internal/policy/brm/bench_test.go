@@ -17,7 +17,7 @@ import (
 func large(threads, each int) (machine.Machine, *toy) {
 	w := newToy(1, 8, 32)
 	for i := range threads / each {
-		l := w.add(fmt.Sprintf("/machine.slice/vm-%04d", i), each, i*each, func(k int) int { return (i + k) % 8 }, byDistance)
+		l := w.addLoad(fmt.Sprintf("/machine.slice/vm-%04d", i), each, i*each, func(k int) int { return (i + k) % 8 }, byDistance)
 		l.sensitive = unit.OptOf(true, i%2 == 0)
 	}
 	return w.machine, w

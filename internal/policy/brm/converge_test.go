@@ -52,7 +52,7 @@ func mostly(t *testing.T, c toyCase, change func(*Config)) (soon, late, moves fl
 	const seeds, windows, first = 8, 3000, 300
 	for seed := range uint64(seeds) {
 		w := newToy(seed, 2, max(4, c.n/2))
-		w.add("/a", c.n, c.first, c.home, c.penalty)
+		w.addLoad("/a", c.n, c.first, c.home, c.penalty)
 		cfg := DefaultConfig()
 		cfg.Seed = seed + 1
 		change(&cfg)
@@ -110,7 +110,7 @@ func TestTheSumDrowns(t *testing.T) {
 func TestLeavesAloneWhatIsInsensitive(t *testing.T) {
 	for _, tag := range []unit.Opt[bool]{unit.Some(true), unit.Some(false), unit.None[bool]()} {
 		w := newToy(3, 2, 4)
-		w.add("/a", 4, 2, func(int) int { return 0 }, byNothing).sensitive = tag
+		w.addLoad("/a", 4, 2, func(int) int { return 0 }, byNothing).sensitive = tag
 		w.run(t, DefaultConfig(), 6000, 0, func() bool { return true })
 		early := w.moves()
 		most := map[unit.Opt[bool]]int{unit.Some(true): 30, unit.Some(false): 0, unit.None[bool](): 12}[tag]
@@ -125,9 +125,9 @@ func TestLeavesAloneWhatIsInsensitive(t *testing.T) {
 // those that hardly wait are never tried.
 func TestInfersWhoIsSensitive(t *testing.T) {
 	w := newToy(4, 2, 4)
-	w.add("/far", 2, 0, func(int) int { return 1 }, byDistance).sensitive = unit.None[bool]()
-	w.add("/flat", 2, 4, func(int) int { return 0 }, byNothing).sensitive = unit.None[bool]()
-	idle := w.add("/idle", 2, 2, func(int) int { return 1 }, byDistance)
+	w.addLoad("/far", 2, 0, func(int) int { return 1 }, byDistance).sensitive = unit.None[bool]()
+	w.addLoad("/flat", 2, 4, func(int) int { return 0 }, byNothing).sensitive = unit.None[bool]()
+	idle := w.addLoad("/idle", 2, 2, func(int) int { return 1 }, byDistance)
 	idle.sensitive, idle.rate = unit.None[bool](), 0.0002
 	st := State{}
 	for range 3000 {
@@ -160,7 +160,7 @@ func TestInfersWhoIsSensitive(t *testing.T) {
 func TestFollowsPhases(t *testing.T) {
 	for seed := range uint64(8) {
 		w := newToy(seed, 4, 2)
-		l := w.add("/a", 2, 0, func(int) int { return 1 }, byDistance)
+		l := w.addLoad("/a", 2, 0, func(int) int { return 1 }, byDistance)
 		late := 0
 		cfg := DefaultConfig()
 		cfg.Seed = seed + 1
@@ -192,7 +192,7 @@ func TestExplorationIsBounded(t *testing.T) {
 			w.machine.Distances[i][j] = unit.Some(d)
 		}
 	}
-	w.add("/a", 2, 0, func(int) int { return 0 }, byNothing)
+	w.addLoad("/a", 2, 0, func(int) int { return 0 }, byNothing)
 	w.run(t, DefaultConfig(), 3000, 0, func() bool { return true })
 	first := w.moves()
 	w.run(t, DefaultConfig(), 1, 0, func() bool { return true })

@@ -21,7 +21,7 @@ func TestConvergesAtAnyPeriod(t *testing.T) {
 			for seed := range uint64(seeds) {
 				w := newToy(seed, 2, 4)
 				w.length = length
-				w.add("/a", 2, 0, func(int) int { return 1 }, byDistance).sensitive = tag
+				w.addLoad("/a", 2, 0, func(int) int { return 1 }, byDistance).sensitive = tag
 				cfg := DefaultConfig()
 				cfg.Period, cfg.Seed = length, seed+1
 				late += w.run(t, cfg, periods, first, func() bool { return home(w) == 1 }) / seeds
@@ -51,7 +51,7 @@ func TestMaxMoves(t *testing.T) {
 	for _, full := range []Full{FullGo, FullSwap, FullSwapOnly} {
 		for most := 1; most <= 3; most++ {
 			w := newToy(uint64(most), 2, 4)
-			w.add("/a", 8, 0, func(i int) int { return 1 - i/4 }, byDistance)
+			w.addLoad("/a", 8, 0, func(i int) int { return 1 - i/4 }, byDistance)
 			cfg := DefaultConfig()
 			cfg.MaxMoves, cfg.WhenFull = most, full
 			st, seen := State{}, 0
@@ -72,8 +72,8 @@ func TestMaxMoves(t *testing.T) {
 
 func TestMaxMovesIsOfMoves(t *testing.T) {
 	w := newToy(1, 2, 4)
-	w.add("/held", 3, 0, func(int) int { return 0 }, byNothing).sensitive = unit.Some(false)
-	w.add("/mover", 1, 3, func(int) int { return 1 }, byDistance)
+	w.addLoad("/held", 3, 0, func(int) int { return 0 }, byNothing).sensitive = unit.Some(false)
+	w.addLoad("/mover", 1, 3, func(int) int { return 1 }, byDistance)
 	cfg := DefaultConfig()
 	cfg.MaxMoves, cfg.ExploreChance = 1, certain
 	st := State{}
@@ -112,7 +112,7 @@ func TestPinnedIsSaid(t *testing.T) {
 		{unit.Some(false), 2, "brm.tagged"}, {unit.Some(true), 1, "brm.stay"},
 	} {
 		w := newToy(1, 2, 4)
-		w.add("/a", 2, 0, func(int) int { return 0 }, byDistance).sensitive = c.tag
+		w.addLoad("/a", 2, 0, func(int) int { return 0 }, byDistance).sensitive = c.tag
 		st := State{}
 		for i := range 300 {
 			win := w.window()
@@ -126,13 +126,13 @@ func TestPinnedIsSaid(t *testing.T) {
 			if len(actions) > 0 && c.pinned == 2 {
 				t.Fatalf("period %d: %v", i, actions)
 			}
-			n, told := 0.0, false
+			n, found := 0.0, false
 			for _, x := range reasons[0].Numbers {
 				if v, ok := x.Value.Get(); ok && x.Name == "pinned" {
-					n, told = v, true
+					n, found = v, true
 				}
 			}
-			if len(actions) == 0 && reasons[0].Rule != c.rule || !told || n != float64(c.pinned) {
+			if len(actions) == 0 && reasons[0].Rule != c.rule || !found || n != float64(c.pinned) {
 				t.Fatalf("numa_sensitive %v, %d of 2 pinned, period %d: %v, want %s", c.tag, c.pinned, i, reasons[0], c.rule)
 			}
 		}

@@ -427,7 +427,7 @@ func rounded(load float64) float64 {
 // Of several idle CPUs each is taken, and about as often.
 func TestTiesAreDrawn(t *testing.T) {
 	w := newToy(1, 2, 4)
-	w.add("/a", 1, 0, func(int) int { return 1 }, byDistance)
+	w.addLoad("/a", 1, 0, func(int) int { return 1 }, byDistance)
 	taken := map[int]int{}
 	for seed := range uint64(400) {
 		cfg := DefaultConfig()

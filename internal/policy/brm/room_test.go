@@ -13,7 +13,7 @@ import (
 // idle elsewhere.
 func sixForFour(seed uint64) *toy {
 	w := newToy(seed, 2, 4)
-	w.add("/a", 6, 0, func(int) int { return 0 }, byDistance)
+	w.addLoad("/a", 6, 0, func(int) int { return 0 }, byDistance)
 	return w
 }
 
@@ -78,8 +78,8 @@ func TestStaysWhereCPUsAreIdle(t *testing.T) {
 func TestGoesWhereTheKernelMakesRoom(t *testing.T) {
 	for _, beside := range []int{4, 8} { // eight: two threads a CPU of the node
 		w := newToy(1, 2, 4)
-		w.add("/a", 1, 0, func(int) int { return 1 }, byDistance)
-		w.add("/calm", beside, 4, func(int) int { return 0 }, byNothing).sensitive = unit.Some(false)
+		w.addLoad("/a", 1, 0, func(int) int { return 1 }, byDistance)
+		w.addLoad("/calm", beside, 4, func(int) int { return 0 }, byNothing).sensitive = unit.Some(false)
 		for i := range w.loads[1].threads {
 			w.loads[1].threads[i].cpu = 4 + i%4
 		}
@@ -95,7 +95,7 @@ func TestSmallGainsAreLeft(t *testing.T) {
 	moves := func(gain unit.Ratio) (n int) {
 		w := newToy(3, 2, 4)
 		w.noise = 0.005
-		l := w.add("/a", 2, 4, func(int) int { return 1 }, func(w *toy, _ *toyLoad, t *toyThread) float64 {
+		l := w.addLoad("/a", 2, 4, func(int) int { return 1 }, func(w *toy, _ *toyLoad, t *toyThread) float64 {
 			return 92 - 8*float64(w.nodeOf(t.cpu)) // a tenth of 11 % of its time
 		})
 		l.rate = 0.0014
@@ -127,8 +127,8 @@ func TestSmallGainsAreLeft(t *testing.T) {
 // with the others, and the kernel evens them out.
 func TestHoldsWhereThereIsRoom(t *testing.T) {
 	w := newToy(1, 2, 4)
-	w.add("/a", 3, 0, func(int) int { return 1 }, byDistance)
-	late := w.add("/b", 2, 3, func(int) int { return 1 }, byNothing)
+	w.addLoad("/a", 3, 0, func(int) int { return 1 }, byDistance)
+	late := w.addLoad("/b", 2, 3, func(int) int { return 1 }, byNothing)
 	late.sensitive = unit.Some(false)
 	cfg := DefaultConfig()
 	cfg.Hold = true

@@ -61,8 +61,8 @@ func newToy(seed uint64, nodes, cpus int) *toy {
 	return w
 }
 
-// add puts a load's threads on CPUs one after the other, from a CPU on.
-func (w *toy) add(id string, n, firstCPU int, home func(i int) int, penalty func(*toy, *toyLoad, *toyThread) float64) *toyLoad {
+// addLoad puts a load's threads on CPUs one after the other, from a CPU on.
+func (w *toy) addLoad(id string, n, firstCPU int, home func(i int) int, penalty func(*toy, *toyLoad, *toyThread) float64) *toyLoad {
 	l := toyLoad{id: id, sensitive: unit.Some(true), penalty: penalty, rate: 0.02}
 	for i := range n {
 		l.threads = append(l.threads, toyThread{id: 1000*(len(w.loads)+1) + i, cpu: (firstCPU + i) % (len(w.nodes) * len(w.nodes[0])), home: home(i)})

@@ -231,29 +231,29 @@ func (r *round) polluter(l *load) (best int, most float64, what string) {
 // wholes are what shares of these nodes' caches and traffic are of: bytes they hold, and
 // bytes their controllers served. 0: unknown.
 func (r *round) wholes(nodes set.NodeSet) (llc, traffic float64) {
-	toldLLC, toldTraffic := true, true
+	knownLLC, knownTraffic := true, true
 	for k := range r.loads {
 		a, b := r.pollution(&r.loads[k], nodes)
 		llc, traffic = llc+a.Or(0), traffic+b.Or(0)
-		toldLLC, toldTraffic = toldLLC && a.Known(), toldTraffic && b.Known()
+		knownLLC, knownTraffic = knownLLC && a.Known(), knownTraffic && b.Known()
 	}
 	if size := r.cachesOf(nodes); size > 0 {
-		llc, toldLLC = size, true
+		llc, knownLLC = size, true
 	}
-	served, told := 0.0, true
+	served, known := 0.0, true
 	for i := range r.w.Nodes {
 		if n := &r.w.Nodes[i]; nodes.Has(n.ID) {
 			served += float64(n.Traffic.Or(0))
-			told = told && n.Traffic.Known()
+			known = known && n.Traffic.Known()
 		}
 	}
-	if told && served > 0 {
-		traffic, toldTraffic = served, true
+	if known && served > 0 {
+		traffic, knownTraffic = served, true
 	}
-	if !toldLLC {
+	if !knownLLC {
 		llc = 0
 	}
-	if !toldTraffic {
+	if !knownTraffic {
 		traffic = 0
 	}
 	return llc, traffic

@@ -34,12 +34,12 @@ func octave(held float64) int {
 // count as known.
 const certainShare = 0.1
 
-// add is the curve with one more window, a new slice:
+// withWindow is the curve with one more window, a new slice:
 //
 //  1. The point of its halving takes it in.
 //  2. More of a cache never hits less. A point that says otherwise of this one, by more
 //     than chance, is of how the program was, and forgotten; by less, it takes this one's.
-func (c Curve) add(now Sample, weight float64) Curve {
+func (c Curve) withWindow(now Sample, weight float64) Curve {
 	held, ok := now.share()
 	a, ok2 := now.Requests.Get()
 	loads, ok3 := now.Loads.Get()

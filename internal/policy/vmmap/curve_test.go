@@ -25,7 +25,7 @@ func TestCurve(t *testing.T) {
 		var c Curve
 		for range 1 + r.IntN(12) {
 			held := 0.01 + 0.99*r.Float64()
-			c = c.add(seenAt(held, min(1, max(0, held/footprint+0.4*(r.Float64()-0.5)))), 0.3)
+			c = c.withWindow(seenAt(held, min(1, max(0, held/footprint+0.4*(r.Float64()-0.5)))), 0.3)
 		}
 		if len(c) == 0 || len(c) > octaves {
 			t.Fatalf("seed %d: %d points", seed, len(c))
@@ -50,11 +50,11 @@ func TestCurve(t *testing.T) {
 		"loads": func(s *Sample) { s.Loads = unit.None[float64]() }, "cache": func(s *Sample) { s.Cache = unit.None[float64]() },
 	} {
 		s := seenAt(0.5, 0.5)
-		if forget(&s); len(none.add(s, 0.3)) != 0 {
+		if forget(&s); len(none.withWindow(s, 0.3)) != 0 {
 			t.Errorf("a point without %s", name)
 		}
 	}
-	if s := seenAt(0, 0.5).with(Bounds{0.4, 0.45}); len(none.add(s, 0.3)) != 1 || len(none.add(s.with(anything), 0.3)) != 0 {
+	if s := seenAt(0, 0.5).with(Bounds{0.4, 0.45}); len(none.withWindow(s, 0.3)) != 1 || len(none.withWindow(s.with(anything), 0.3)) != 0 {
 		t.Error("bounds: close ones are a point, wide ones are none")
 	}
 }
@@ -64,23 +64,23 @@ func TestCurve(t *testing.T) {
 func TestCurveForgets(t *testing.T) {
 	var c Curve
 	for range 5 {
-		c = c.add(seenAt(0.4, 0.97), 0.3)
+		c = c.withWindow(seenAt(0.4, 0.97), 0.3)
 	}
 	for range 20 {
-		c = c.add(seenAt(0.95, 0.24), 0.3)
+		c = c.withWindow(seenAt(0.95, 0.24), 0.3)
 	}
 	if len(c) != 1 || math.Abs(c.at(0.95)-0.24) > 1e-6 || c.tells() {
 		t.Errorf("%+v", c)
 	}
 	for range 3 { // and a little the wrong way round is chance
-		c = c.add(seenAt(0.4, 0.26), 0.3)
+		c = c.withWindow(seenAt(0.4, 0.26), 0.3)
 	}
 	if len(c) != 2 || c[0].Hits > c[1].Hits || !c.tells() {
 		t.Errorf("%+v", c)
 	}
 	var near Curve
 	for range 9 {
-		near = near.add(seenAt(0.505, 0.5), 0.3).add(seenAt(0.495, 0.5), 0.3)
+		near = near.withWindow(seenAt(0.505, 0.5), 0.3).withWindow(seenAt(0.495, 0.5), 0.3)
 	}
 	if near.tells() {
 		t.Errorf("two points that hardly differ: %+v", near)

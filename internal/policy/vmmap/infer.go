@@ -149,7 +149,7 @@ func (s Sample) mix(now Sample, weight float64) Sample {
 	}
 	return Sample{
 		Requests: one(s.Requests, now.Requests), Loads: one(s.Loads, now.Loads), Remote: one(s.Remote, now.Remote), Far: one(s.Far, now.Far), Waits: one(s.Waits, now.Waits),
-		Held: one(s.Held, now.Held), Low: one(s.Low, now.Low), High: one(s.High, now.High), Cache: one(s.Cache, now.Cache), Curve: s.Curve.add(now, weight), Intensity: one(s.Intensity, now.Intensity),
+		Held: one(s.Held, now.Held), Low: one(s.Low, now.Low), High: one(s.High, now.High), Cache: one(s.Cache, now.Cache), Curve: s.Curve.withWindow(now, weight), Intensity: one(s.Intensity, now.Intensity),
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"homenode/internal/profile"
 	"homenode/internal/render"
-	"homenode/internal/render/page"
 )
 
 // page.tmpl is well-formed XML too: the test reads it as such.
@@ -19,7 +18,7 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-var document = page.New(pageText, pictureStyle, template.FuncMap{
+var document = render.NewPage(pageText, pictureStyle, template.FuncMap{
 	"verdictClass": verdictClass,
 	"short": func(all []table) []table {
 		return slices.DeleteFunc(slices.Clone(all), func(t table) bool { return t.Long })

@@ -76,7 +76,7 @@ func (m matrix) notes() []string {
 	for _, from := range m.from {
 		for _, to := range m.to {
 			if !m.between || from != to {
-				u.add(m.get(from, to), arrow(from, to))
+				u.addFigure(m.get(from, to), arrow(from, to))
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func bandwidthSection(p profile.Profile) section {
 		var u unknowns
 		for _, f := range p.Peak {
 			t.Rows = append(t.Rows, []string{"node " + strconv.Itoa(f.Node), show(f.Figure, r.print)})
-			u.add(f.Figure, "peak of node "+strconv.Itoa(f.Node))
+			u.addFigure(f.Figure, "peak of node "+strconv.Itoa(f.Node))
 		}
 		s.Tables, s.Notes = append(s.Tables, t), append(u.notes(), s.Notes...)
 	}

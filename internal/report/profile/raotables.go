@@ -196,7 +196,7 @@ func (g raoGrid) unknowns() unknowns {
 		name := fmt.Sprintf("%d threads %v, %s, %s", k.threads, k.arrangement, k.ws.String(), sharedText(k.sharing))
 		for _, f := range []profile.Figure{c.PerOp, c.Cycles, c.MissRate, c.Penalty} {
 			if !f.Median.Known() {
-				u.add(f, name)
+				u.addFigure(f, name)
 				return
 			}
 		}

@@ -132,7 +132,7 @@ type unknowns struct {
 	of    map[string][]string
 }
 
-func (u *unknowns) add(f profile.Figure, what string) {
+func (u *unknowns) addFigure(f profile.Figure, what string) {
 	if !f.Median.Known() {
 		u.say(why(f), what)
 	}

@@ -23,7 +23,7 @@ func mixSection(p profile.Profile) section {
 	for _, m := range p.Mixes {
 		name := fmt.Sprintf("%d : %d", m.Reads, m.Writes)
 		t.Rows = append(t.Rows, []string{name, show(m.Figure, r.print)})
-		u.add(m.Figure, name)
+		u.addFigure(m.Figure, name)
 	}
 	return s.with(t, u)
 }
@@ -49,8 +49,8 @@ func loadedSection(p profile.Profile) section {
 			t.Heads = append(t.Heads, strconv.Itoa(pt.Pause))
 			load, latency = append(load, show(pt.Bandwidth, r.print)), append(latency, render.Show(pt.Latency.Median, tenths))
 			wide = append(wide, wideSpread(pt.Latency))
-			u.add(pt.Bandwidth, fmt.Sprintf("%s, bandwidth at %d", render.Or(c.Name, "unnamed"), pt.Pause))
-			u.add(pt.Latency, fmt.Sprintf("%s, latency at %d", render.Or(c.Name, "unnamed"), pt.Pause))
+			u.addFigure(pt.Bandwidth, fmt.Sprintf("%s, bandwidth at %d", render.Or(c.Name, "unnamed"), pt.Pause))
+			u.addFigure(pt.Latency, fmt.Sprintf("%s, latency at %d", render.Or(c.Name, "unnamed"), pt.Pause))
 		}
 		t.Rows = [][]string{load, latency}
 		if slices.ContainsFunc(wide[1:], func(s string) bool { return s != "" }) {
@@ -85,7 +85,7 @@ func cacheSection(p profile.Profile) section {
 		if !c.Size.Known() {
 			u.say(render.Or(c.Why, "no reason is given"), "size of "+name)
 		}
-		u.add(c.Latency, "latency of "+name)
+		u.addFigure(c.Latency, "latency of "+name)
 	}
 	s = s.with(t, u)
 	scan := table{Caption: "Latency by working set", Heads: []string{"working set", "ns a load"}, Keys: 1, Long: true}
@@ -157,8 +157,8 @@ func sharingSection(p profile.Profile) section {
 		var alone, together []profile.Figure
 		for _, x := range by[k] {
 			alone, together = append(alone, x.Alone), append(together, x.Together)
-			u.add(x.Alone, pair(x.CPUs)+" alone")
-			u.add(x.Together, pair(x.CPUs)+" together")
+			u.addFigure(x.Alone, pair(x.CPUs)+" alone")
+			u.addFigure(x.Together, pair(x.CPUs)+" together")
 			if !x.Shared.Known() && x.Alone.Median.Known() && x.Together.Median.Known() {
 				u.say("the two figures are too close to tell", pair(x.CPUs))
 			}
@@ -238,7 +238,7 @@ func coreSection(p profile.Profile) section {
 		var all []profile.Figure
 		for _, x := range by[k] {
 			all = append(all, x.Figure)
-			u.add(x.Figure, pair(x.CPUs))
+			u.addFigure(x.Figure, pair(x.CPUs))
 			long.Rows = append(long.Rows, []string{pair(x.CPUs), k.String(), show(x.Figure, tenths)})
 		}
 		m := median(all)
@@ -319,7 +319,7 @@ func policySection(p profile.Profile) section {
 				r.Why = "not measured"
 			}
 			row = append(row, show(r.Figure, speed.printerOf(r.Unit)), render.Show(r.Against, ratio))
-			u.add(r.Figure, fmt.Sprintf("%s (%s)", render.Or(w.policy, unknown), work))
+			u.addFigure(r.Figure, fmt.Sprintf("%s (%s)", render.Or(w.policy, unknown), work))
 		}
 		t.Rows = append(t.Rows, row)
 	}

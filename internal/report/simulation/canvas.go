@@ -23,7 +23,7 @@ type panel struct {
 func (p panel) Picture() template.HTML {
 	var c canvas
 	p.draw(&c)
-	return c.Canvas.Picture(wide, p.high, p.ID, p.Title+". "+p.Sub, "")
+	return c.Canvas.Picture(barsWide, p.high, p.ID, p.Title+". "+p.Sub, "")
 }
 
 // hues is how many colours there are; arms beyond have them again, paler. The arm
@@ -39,7 +39,7 @@ func styleOf(n int) string {
 }
 
 // style is an arm's: 0 is the base's, the others have 1 to 5, then 7 to 11.
-func (v view) style(arm int) int {
+func (v scenarioView) style(arm int) int {
 	if arm == v.base {
 		return 0
 	}
@@ -50,8 +50,8 @@ func (v view) style(arm int) int {
 	return (at/hues)*(hues+1) + at%hues + 1
 }
 
-// pictureStyle is of what the panels draw.
-const pictureStyle = `
+// scenarioStyle is of what the panels draw.
+const scenarioStyle = `
 svg{--s0:#6b7782;--s1:#c2570a;--s2:#0a62c2;--s3:#0b7a4b;--s4:#8a3fa0;--s5:#a3123b}
 @media (prefers-color-scheme:dark){svg{--s0:#a5b0bb;--s1:#ff9d4d;--s2:#5aa7ff;--s3:#53cf8b;--s4:#d19be8;--s5:#ff8f9f}}
 svg .axis{font-size:11px;fill:var(--muted)}svg .name,svg .figure,svg .paperText{font-size:11px;fill:var(--fg)}

@@ -19,7 +19,7 @@ func (p *plot) panel(id, title, sub string, t table) panel {
 }
 
 // armPanels are bars of what is of whole runs.
-func (v view) armPanels() []panel {
+func (v scenarioView) armPanels() []panel {
 	var out []panel
 	for i, sub := range []string{"Share of the DRAM reads of all workloads; more is better.", "Instance-time that was not bound, of approved workloads (as in MAO, Fig. 6)."} {
 		m := v.armFigures()[i]
@@ -38,7 +38,7 @@ func (v view) armPanels() []panel {
 }
 
 // changePanels are the services' latency and CPU against the base (as in MAO, Fig. 8).
-func (v view) changePanels() (out []panel) {
+func (v scenarioView) changePanels() (out []panel) {
 	for _, m := range []figure{v.figureNamed(scenario.Latency), v.figureNamed(scenario.CPUPerOp)} {
 		b := bars{print: render.Change, axis: shortChange}
 		t := table{Heads: []string{"service", "arm", "change", "paper"}, Keys: 2}
@@ -68,7 +68,7 @@ func (v view) changePanels() (out []panel) {
 	return out
 }
 
-func (v view) changeRow(name string, m figure, arm int) barRow {
+func (v scenarioView) changeRow(name string, m figure, arm int) barRow {
 	s := m.Against(v.Arms[arm], v.Arms[v.base], name).Change()
 	r := barRow{name: v.Arms[arm].Name, style: v.style(arm), value: s.Median, low: s.Min, high: s.Max, known: s.N > 0}
 	for _, c := range v.claims {
@@ -80,18 +80,18 @@ func (v view) changeRow(name string, m figure, arm int) barRow {
 	return r
 }
 
-func changeCell(s scenario.Spread) cell {
+func changeCell(s scenario.Spread) scenarioCell {
 	if s.N == 0 {
-		return cell{Text: none}
+		return scenarioCell{Text: none}
 	}
-	return cell{Text: render.Change(s.Median), Range: changeRange(s)}
+	return scenarioCell{Text: render.Change(s.Median), Range: changeRange(s)}
 }
 
-func paperCell(r barRow) cell {
+func paperCell(r barRow) scenarioCell {
 	if !r.marked {
-		return cell{}
+		return scenarioCell{}
 	}
-	return cell{Text: render.Change(r.mark)}
+	return scenarioCell{Text: render.Change(r.mark)}
 }
 
 // moment is one figure of a sample; latency has none where there are no requests.
@@ -110,7 +110,7 @@ var moments = []moment{
 
 // timePanels have a line for each arm: the median of its seeds, in a band from the
 // lowest to the highest.
-func (v view) timePanels() (out []panel) {
+func (v scenarioView) timePanels() (out []panel) {
 	for _, m := range moments {
 		lines := v.timeLines(m)
 		unit := unitOf{"", 1}
@@ -130,7 +130,7 @@ func (v view) timePanels() (out []panel) {
 	return out
 }
 
-func (v view) timeLines(m moment) (lines []line) {
+func (v scenarioView) timeLines(m moment) (lines []line) {
 	for i, a := range v.Arms {
 		l := line{name: a.Name, style: v.style(i)}
 		for k := 0; ; k++ {
@@ -228,7 +228,7 @@ func timeTable(lines []line, unit string) table {
 		row := words("")
 		for _, l := range lines {
 			text, hour := meanOf(l.points[min(from, len(l.points)):min(from+per, len(l.points))])
-			row = append(row, cell{Text: text})
+			row = append(row, scenarioCell{Text: text})
 			if hour != "" {
 				row[0].Text = hour
 			}

@@ -23,7 +23,7 @@ const (
 //  1. Samples of the same hour and seed are paired.
 //  2. A pair's gain is 1 − latency / latency of the base; its load is the base's.
 //  3. Of each seed the mean of the pairs of a bin counts; of the seeds the median.
-func (v view) gainPanel() (panel, bool) {
+func (v scenarioView) gainPanel() (panel, bool) {
 	width := v.binWidth()
 	p := plot{xLabel: "load: CPUs in use under " + v.Arms[v.base].Name, yLabel: "gain", x1: 1, xStep: 0.2, xText: shortPercent, yText: shortChange}
 	t := table{Heads: []string{"load", "arm", "gain", "samples"}, Keys: 2}
@@ -39,15 +39,15 @@ func (v view) gainPanel() (panel, bool) {
 			}
 			from := float64(bin) * width
 			l.points = append(l.points, point{from + width/2, s.Median, s.Min, s.Max})
-			c := cell{Text: render.Change(s.Median)}
+			c := scenarioCell{Text: render.Change(s.Median)}
 			if s.N > 1 && s.Min < s.Max {
 				c.Range = render.Change(s.Min) + " to " + render.Change(s.Max)
 			}
-			t.Rows = append(t.Rows, append(words(shortPercent(from)+"–"+shortPercent(from+width), a.Name), c, cell{Text: render.Whole(float64(n))}))
+			t.Rows = append(t.Rows, append(words(shortPercent(from)+"–"+shortPercent(from+width), a.Name), c, scenarioCell{Text: render.Whole(float64(n))}))
 		}
 		p.lines = append(p.lines, l)
 	}
-	slices.SortStableFunc(t.Rows, func(a, b []cell) int { return compareLength(a[0].Text, b[0].Text) })
+	slices.SortStableFunc(t.Rows, func(a, b []scenarioCell) int { return compareLength(a[0].Text, b[0].Text) })
 	if p.empty() {
 		return panel{}, false
 	}
@@ -68,7 +68,7 @@ func compareLength(a, b string) int {
 	return 0
 }
 
-func (v view) binWidth() float64 {
+func (v scenarioView) binWidth() float64 {
 	low, high := math.Inf(1), 0.0
 	for _, r := range v.Arms[v.base].Runs {
 		for _, s := range r.Series {
@@ -115,7 +115,7 @@ func eachHour(a, b []scenario.Sample, f func(a, b scenario.Sample)) {
 }
 
 // spreadPanel is how local ratio is distributed over workloads (as in MAO, Fig. 9).
-func (v view) spreadPanel() (panel, bool) {
+func (v scenarioView) spreadPanel() (panel, bool) {
 	p := plot{xLabel: "local ratio", yLabel: "workloads with at most that", x1: 1, xStep: 0.2, y1: 1, xText: short, yText: shortPercent}
 	t := table{Heads: []string{"arm", "10th\npercentile", "25th", "median", "75th", "90th"}, Keys: 1}
 	for i, a := range v.Arms {
@@ -131,7 +131,7 @@ func (v view) spreadPanel() (panel, bool) {
 		p.lines = append(p.lines, l)
 		row := words(a.Name)
 		for _, q := range []float64{0.1, 0.25, 0.5, 0.75, 0.9} {
-			row = append(row, cell{Text: render.Ratio(quantile(all, q))})
+			row = append(row, scenarioCell{Text: render.Ratio(quantile(all, q))})
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -161,7 +161,7 @@ func quantile(sorted []float64, share float64) float64 {
 const clear = 0.005
 
 // gainTable is how much more local workloads are (as in MAO, Fig. 9).
-func (v view) gainTable() (t table, ok bool) {
+func (v scenarioView) gainTable() (t table, ok bool) {
 	t = table{Caption: "Gain of local ratio over " + v.Arms[v.base].Name + ", workload by workload, of all seeds", Keys: 1,
 		Heads: []string{"arm", "median, lowest to highest", "workloads that are more local", "less local"}}
 	for i, a := range v.Arms {
@@ -174,7 +174,7 @@ func (v view) gainTable() (t table, ok bool) {
 
 // gains are of workloads of the same name and seed under the base; none if there are
 // no such.
-func (v view) gains(arm int) []cell {
+func (v scenarioView) gains(arm int) []scenarioCell {
 	var all []float64
 	more, less := 0, 0
 	scenario.EachPair(v.Arms[arm], v.Arms[v.base], func(r, b scenario.Run) {
@@ -197,7 +197,7 @@ func (v view) gains(arm int) []cell {
 	}
 	s := scenario.SpreadOf(all)
 	n := float64(len(all))
-	return []cell{{Text: signed(s.Median), Range: signed(s.Min) + " to " + signed(s.Max)}, {Text: render.Percent(float64(more) / n)}, {Text: render.Percent(float64(less) / n)}}
+	return []scenarioCell{{Text: signed(s.Median), Range: signed(s.Min) + " to " + signed(s.Max)}, {Text: render.Percent(float64(more) / n)}, {Text: render.Percent(float64(less) / n)}}
 }
 
 func signed(v float64) string {

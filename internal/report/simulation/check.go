@@ -16,9 +16,9 @@ import (
 // modelled is all that a scenario's figures can be.
 const modelled = "modelled"
 
-// check refuses what no face can show honestly. The empty result is shown: it says
+// checkScenario refuses what no face can show honestly. The empty result is shown: it says
 // that there is nothing.
-func check(r scenario.Result) error {
+func checkScenario(r scenario.Result) error {
 	if r.Schema > scenario.ResultSchema {
 		return fmt.Errorf("show result: schema %d is newer than %d", r.Schema, scenario.ResultSchema)
 	}

@@ -19,14 +19,14 @@ type claimed struct {
 	seeds  int // that it could be of
 }
 
-func (v view) claimed() (all []claimed) {
+func (v scenarioView) claimed() (all []claimed) {
 	for _, j := range scenario.Judge(v.Result) {
 		all = append(all, claimed{j, v.figureNamed(j.Metric), v.seedsOf(j.Claim)})
 	}
 	return all
 }
 
-func (v view) seedsOf(c scenario.Claim) int {
+func (v scenarioView) seedsOf(c scenario.Claim) int {
 	a, base := v.arm(c.Arm), v.arm(c.Against)
 	switch {
 	case a < 0:
@@ -67,7 +67,7 @@ func (c claimed) paper() string {
 	return render.Change(v)
 }
 
-func (c claimed) ours() cell {
+func (c claimed) ours() scenarioCell {
 	if c.Absolute() {
 		return cellOf(c.Ours, c.figure.print).of(c.Ours, c.seeds)
 	}

@@ -52,7 +52,7 @@ func figureOf(m scenario.Metric, seconds float64) figure {
 }
 
 // figureNamed finds one; of a name that no metric has there is no figure.
-func (v view) figureNamed(name string) figure {
+func (v scenarioView) figureNamed(name string) figure {
 	m, ok := scenario.MetricOf(name)
 	if !ok {
 		m.Name = name
@@ -61,7 +61,7 @@ func (v view) figureNamed(name string) figure {
 }
 
 // serviceFigures are the columns of a service.
-func (v view) serviceFigures() (all []figure) {
+func (v scenarioView) serviceFigures() (all []figure) {
 	for _, m := range scenario.Metrics() {
 		if m.OfServices() {
 			all = append(all, figureOf(m, v.Seconds))
@@ -71,7 +71,7 @@ func (v view) serviceFigures() (all []figure) {
 }
 
 // armFigures are the columns of an arm: how local it is, and what services do not have.
-func (v view) armFigures() []figure {
+func (v scenarioView) armFigures() []figure {
 	all := []figure{v.figureNamed(scenario.LocalRatio)}
 	for _, m := range scenario.Metrics() {
 		if !m.OfServices() {

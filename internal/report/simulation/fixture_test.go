@@ -19,9 +19,9 @@ import (
 // writes it anew.
 const fixtureFile = "result.json"
 
-func fixture(t *testing.T) (r scenario.Result) {
+func scenarioFixture(t *testing.T) (r scenario.Result) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", fixtureFile))
+	data, err := os.ReadFile(filepath.Join("testdata", "scenario", fixtureFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func writeFixture() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join("testdata", fixtureFile), append(data, '\n'), 0o644)
+	return os.WriteFile(filepath.Join("testdata", "scenario", fixtureFile), append(data, '\n'), 0o644)
 }
 
 // dice is a small generator: the fixture is the same everywhere.

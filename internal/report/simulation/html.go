@@ -8,16 +8,15 @@ import (
 	"io"
 
 	"homenode/internal/render"
-	"homenode/internal/render/page"
 	"homenode/internal/sim/scenario"
 )
 
-// page.tmpl is well-formed XML too: the test reads it as such.
+// scenario.tmpl is well-formed XML too: the test reads it as such.
 //
-//go:embed page.tmpl
-var pageText string
+//go:embed scenario.tmpl
+var scenarioPage string
 
-var document = page.New(pageText, pictureStyle, nil)
+var scenarioDocument = render.NewPage(scenarioPage, scenarioStyle, nil)
 
 // section is one part of the page.
 type section struct {
@@ -28,9 +27,9 @@ type section struct {
 	Names          []render.Fact // what is meant by names of the tables
 }
 
-// HTML writes one self-contained page: no scripts, nothing fetched.
-func HTML(w io.Writer, r scenario.Result) error {
-	v, err := newView(r)
+// ScenarioHTML writes one self-contained page: no scripts, nothing fetched.
+func ScenarioHTML(w io.Writer, r scenario.Result) error {
+	v, err := newScenarioView(r)
 	if err != nil {
 		return err
 	}
@@ -44,13 +43,13 @@ func HTML(w io.Writer, r scenario.Result) error {
 		Facts    []render.Fact
 		Modelled string
 	}{render.Or(v.Scenario, unknown), v.answer[0], v.answer[1:], v.badges(), v.sections(), v.notes, v.facts, v.facts[0].Text}
-	if err := document().Execute(w, data); err != nil {
+	if err := scenarioDocument().Execute(w, data); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil
 }
 
-func (v view) badges() []string {
+func (v scenarioView) badges() []string {
 	out := []string{render.Or(v.Machine, "machine "+unknown)}
 	if len(v.Arms) > 0 {
 		out = append(out, render.Count(len(v.Arms), "arm"), render.Count(len(v.Arms[v.base].Runs), "seed"))
@@ -61,7 +60,7 @@ func (v view) badges() []string {
 	return out
 }
 
-func (v view) sections() (out []section) {
+func (v scenarioView) sections() (out []section) {
 	if len(v.Arms) == 0 {
 		return nil
 	}
@@ -91,7 +90,7 @@ func (v view) sections() (out []section) {
 }
 
 // ratioTables are the services', with a caption that says what × is.
-func (v view) ratioTables() []table {
+func (v scenarioView) ratioTables() []table {
 	var out []table
 	for _, t := range v.tables {
 		t.Caption += ": figures of " + v.Arms[v.base].Name + ", of the others × that"

@@ -33,32 +33,32 @@ func TestDecisionChangeWords(t *testing.T) {
 
 // A seed that cannot be compared is not left out in silence.
 func TestDecisionPartOfTheSeeds(t *testing.T) {
-	r := fixture(t)
+	r := scenarioFixture(t)
 	r.Arms[0].Runs[2].Services[1].P99S = 0
 	r.Arms[0].Runs[2].Services[1].LatencyS = 0
-	out := text(t, r, render.TextOptions{UTF8: true, Width: 200})
+	out := scenarioText(t, r, render.TextOptions{UTF8: true, Width: 200})
 	for _, want := range []string{"(4/5)", "it is of 4 of 5 seeds", "over 4 of 5 seeds"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if out := text(t, fixture(t), render.TextOptions{UTF8: true, Width: 200}); strings.Contains(out, "(4/5)") {
+	if out := scenarioText(t, scenarioFixture(t), render.TextOptions{UTF8: true, Width: 200}); strings.Contains(out, "(4/5)") {
 		t.Error("all seeds are there")
 	}
 }
 
 // Where another arm does better than the oracle, the page says that it is no ceiling.
 func TestDecisionNoCeiling(t *testing.T) {
-	r := fixture(t)
+	r := scenarioFixture(t)
 	r.Arms[1].Policy = handPolicy // mao-a's figures are worse than mao-b's
-	for name, out := range map[string]string{"text": text(t, r, render.TextOptions{UTF8: true, Width: 300}), "page": stdhtml.UnescapeString(html(t, r))} {
+	for name, out := range map[string]string{"text": scenarioText(t, r, render.TextOptions{UTF8: true, Width: 300}), "page": stdhtml.UnescapeString(scenarioHTML(t, r))} {
 		if strings.Count(out, "is no ceiling there") != 1 || !strings.Contains(out, "mao-b does better than mao-a: more of its reads are local (0.931 against 0.815) and an operation takes less CPU time") {
 			t.Errorf("%s says nothing of it", name)
 		}
 	}
-	r = fixture(t)
+	r = scenarioFixture(t)
 	r.Arms[2].Policy = handPolicy
-	if out := text(t, r, render.TextOptions{UTF8: true}); strings.Contains(out, "ceiling") {
+	if out := scenarioText(t, r, render.TextOptions{UTF8: true}); strings.Contains(out, "ceiling") {
 		t.Error("nobody does better than the best")
 	}
 }

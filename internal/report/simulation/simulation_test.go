@@ -37,69 +37,69 @@ func runTests(m *testing.M) int {
 
 func checkGolden(t *testing.T, name, got string) {
 	t.Helper()
-	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
+	golden.Check(t, filepath.Join("testdata", "scenario", name+".golden"), got)
 }
 
-func text(t *testing.T, r scenario.Result, o render.TextOptions) string {
+func scenarioText(t *testing.T, r scenario.Result, o render.TextOptions) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Text(&b, r, o); err != nil {
+	if err := Scenario(&b, r, o); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-func TestDecisionText(t *testing.T) {
+func TestDecisionScenarioText(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		r    scenario.Result
 		o    render.TextOptions
 	}{
-		{"full-80", fixture(t), render.TextOptions{UTF8: true}},
-		{"full-100-ascii", fixture(t), render.TextOptions{Width: 100}},
-		{"full-140", fixture(t), render.TextOptions{Width: 140, UTF8: true}},
+		{"full-80", scenarioFixture(t), render.TextOptions{UTF8: true}},
+		{"full-100-ascii", scenarioFixture(t), render.TextOptions{Width: 100}},
+		{"full-140", scenarioFixture(t), render.TextOptions{Width: 140, UTF8: true}},
 		{"empty-80", scenario.Result{}, render.TextOptions{UTF8: true}},
-		{"hostile-80", hostile(t), render.TextOptions{UTF8: true}},
+		{"hostile-80", hostileScenario(t), render.TextOptions{UTF8: true}},
 		{"sparse-80", sparse(t), render.TextOptions{UTF8: true}},
 	} {
-		checkGolden(t, c.name+".txt", text(t, c.r, c.o))
+		checkGolden(t, c.name+".txt", scenarioText(t, c.r, c.o))
 	}
 }
 
-func TestDecisionHTML(t *testing.T) {
-	checkGolden(t, "full.html", html(t, fixture(t)))
+func TestDecisionScenarioHTML(t *testing.T) {
+	checkGolden(t, "full.html", scenarioHTML(t, scenarioFixture(t)))
 }
 
-func html(t *testing.T, r scenario.Result) string {
+func scenarioHTML(t *testing.T, r scenario.Result) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := HTML(&b, r); err != nil {
+	if err := ScenarioHTML(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-// fixtures are what every face must take.
-func fixtures(t *testing.T) map[string]scenario.Result {
-	one := fixture(t)
+// scenarioFixtures are what every face must take.
+func scenarioFixtures(t *testing.T) map[string]scenario.Result {
+	one := scenarioFixture(t)
 	one.Arms = one.Arms[2:3]
 	one.Against = ""
-	seed := fixture(t)
+	seed := scenarioFixture(t)
 	seed.Seeds = seed.Seeds[:1]
 	for i := range seed.Arms {
 		seed.Arms[i].Runs = seed.Arms[i].Runs[:1]
 	}
 	return map[string]scenario.Result{
-		"full": fixture(t), "empty": {}, "no-runs": {How: modelled, Arms: []scenario.Outcome{{Name: "a"}}}, "one-arm": one, "one-seed": seed,
-		"hostile": hostile(t), "sparse": sparse(t), "many": many(t), "extreme": extreme(t),
+		"full": scenarioFixture(t), "empty": {}, "no-runs": {How: modelled, Arms: []scenario.Outcome{{Name: "a"}}}, "one-arm": one, "one-seed": seed,
+		"hostile": hostileScenario(t), "sparse": sparse(t), "many": many(t), "extreme": extreme(t),
 	}
 }
 
 const evil = "\x1b[31m<script>alert(1)</script>\u202e \"&'\n"
 
-// hostile has names that others made.
-func hostile(t *testing.T) scenario.Result {
-	r := fixture(t)
+// hostileScenario has names that others made.
+func hostileScenario(t *testing.T) scenario.Result {
+	r := scenarioFixture(t)
 	r.Scenario, r.About, r.Digest, r.Machine, r.From, r.Against = evil, evil, evil, evil, evil, evil
 	r.Arms[0].Name = evil
 	r.Arms = r.Arms[:3]
@@ -118,7 +118,7 @@ func hostile(t *testing.T) scenario.Result {
 // sparse lacks what it can lack: samples, workloads, claims, a seed of an arm, a
 // service of an arm, latency of the base, and an arm without runs.
 func sparse(t *testing.T) scenario.Result {
-	r := fixture(t)
+	r := scenarioFixture(t)
 	r.Arms = append(r.Arms[:3], scenario.Outcome{Name: "never ran"})
 	r.Paper, r.Machine, r.From, r.Digest, r.PeriodS, r.Seconds, r.Nodes = nil, "", "", "", 0, 0, 0
 	for i := range r.Arms {
@@ -138,7 +138,7 @@ func sparse(t *testing.T) scenario.Result {
 
 // many has more arms than there are colours, and more services than fit a sentence.
 func many(t *testing.T) scenario.Result {
-	r := fixture(t)
+	r := scenarioFixture(t)
 	for i := range 9 {
 		a := r.Arms[i%3]
 		a.Name = strings.Repeat("another ", i%4) + a.Name + string(rune('a'+i))
@@ -161,7 +161,7 @@ func many(t *testing.T) scenario.Result {
 
 // extreme is as large and as small as figures may be.
 func extreme(t *testing.T) scenario.Result {
-	r := fixture(t)
+	r := scenarioFixture(t)
 	for i := range r.Arms {
 		for k := range r.Arms[i].Runs {
 			x := []float64{most, math.SmallestNonzeroFloat64, 1e15, 0}[(i+k)%4]
@@ -178,10 +178,10 @@ func extreme(t *testing.T) scenario.Result {
 
 // No line is wider than the terminal, nothing is obeyed by it, and ASCII is ASCII.
 func TestDecisionTextFits(t *testing.T) {
-	for name, r := range fixtures(t) {
+	for name, r := range scenarioFixtures(t) {
 		for _, width := range []int{60, 80, 100, 140} {
 			for _, utf8 := range []bool{true, false} {
-				for line := range strings.Lines(text(t, r, render.TextOptions{Width: width, UTF8: utf8})) {
+				for line := range strings.Lines(scenarioText(t, r, render.TextOptions{Width: width, UTF8: utf8})) {
 					line = strings.TrimSuffix(line, "\n")
 					bad := func(r rune) bool { return !unicode.IsPrint(r) || !utf8 && (r > '~' || r == '?') }
 					if render.Width(line) > width || strings.IndexFunc(strings.ReplaceAll(line, "\uFFFD", ""), bad) >= 0 && name != "hostile" {
@@ -198,8 +198,8 @@ func TestDecisionTextFits(t *testing.T) {
 
 func TestDecisionMarkupIsWellFormedAndSelfContained(t *testing.T) {
 	remote := regexp.MustCompile(`(?i)url\(|@import|https?:|src=|href=|<link|<script|<iframe|<img|ZgotmplZ| on[a-z]+="|"[^"]*(?-i:NaN|[-+]Inf)`)
-	for name, r := range fixtures(t) {
-		page := html(t, r)
+	for name, r := range scenarioFixtures(t) {
+		page := scenarioHTML(t, r)
 		bare := strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, "")
 		if found := remote.FindString(bare); found != "" {
 			t.Errorf("%s has %q", name, found)
@@ -257,12 +257,12 @@ func wellFormed(t *testing.T, name, text string) {
 
 // Both faces give the same answer, the same figures and the same notes.
 func TestParityFaces(t *testing.T) {
-	for name, r := range fixtures(t) {
-		v, err := newView(r)
+	for name, r := range scenarioFixtures(t) {
+		v, err := newScenarioView(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		faces := map[string]string{"text": text(t, r, render.TextOptions{UTF8: true, Width: 4000}), "page": stdhtml.UnescapeString(html(t, r))}
+		faces := map[string]string{"text": scenarioText(t, r, render.TextOptions{UTF8: true, Width: 4000}), "page": stdhtml.UnescapeString(scenarioHTML(t, r))}
 		if name == "many" || name == "hostile" || name == "extreme" { // long cells are cut in a terminal
 			delete(faces, "text")
 		}
@@ -304,9 +304,9 @@ func TestDecisionRefused(t *testing.T) {
 		{func(r *scenario.Result) { r.How = "measured" }, `how is "measured"`},
 		{func(r *scenario.Result) { r.Against = "gone\x1b" }, `no arm is called "gone`},
 	} {
-		r := fixture(t)
+		r := scenarioFixture(t)
 		c.change(&r)
-		for _, err := range []error{Text(io.Discard, r, render.TextOptions{}), HTML(io.Discard, r)} {
+		for _, err := range []error{Scenario(io.Discard, r, render.TextOptions{}), ScenarioHTML(io.Discard, r)} {
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\x1b") {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -316,7 +316,7 @@ func TestDecisionRefused(t *testing.T) {
 
 // What there is none of is none, and never 0.
 func TestDecisionNone(t *testing.T) {
-	v, err := newView(fixture(t))
+	v, err := newScenarioView(scenarioFixture(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestDecisionNone(t *testing.T) {
 	if !slices.Contains(v.notes, "batch has no requests, so it has no latency.") {
 		t.Errorf("%q", v.notes)
 	}
-	out := text(t, fixtures(t)["one-seed"], render.TextOptions{Width: 300})
+	out := scenarioText(t, scenarioFixtures(t)["one-seed"], render.TextOptions{Width: 300})
 	for _, want := range []string{"(one seed)", "mao-b has one seed: how far figures vary is unknown."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q", want)
@@ -356,7 +356,7 @@ func TestDecisionPairedBySeed(t *testing.T) {
 	if s := m.Against(arm, base, "c"); s.N != 0 {
 		t.Errorf("without latency: %+v", s)
 	}
-	v, err := newView(scenario.Result{How: modelled, Arms: []scenario.Outcome{base, arm}})
+	v, err := newScenarioView(scenario.Result{How: modelled, Arms: []scenario.Outcome{base, arm}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +406,7 @@ func TestDecisionClaims(t *testing.T) {
 		{scenario.Claim{Metric: scenario.Latency}, "latency of all services: unknown", `paper: no figure in our text, ours none: no arm of this result is called ""`},
 		{scenario.Claim{Arm: "arm", Against: "gone", Metric: scenario.Latency}, "", `paper: no figure in our text, ours none: no arm of this result is called "gone"`},
 	} {
-		v, err := newView(scenario.Result{How: modelled, Arms: []scenario.Outcome{base, other}, Paper: []scenario.Claim{c.claim}})
+		v, err := newScenarioView(scenario.Result{How: modelled, Arms: []scenario.Outcome{base, other}, Paper: []scenario.Claim{c.claim}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -429,10 +429,10 @@ func TestDecisionDiamonds(t *testing.T) {
 		{func(c *scenario.Claim) { c.Value, c.Against = unit.Some(0.1), "" }, false},
 		{func(c *scenario.Claim) { c.Value, c.Against = unit.Some(-0.1), "mao-a" }, false},
 	} {
-		r := fixture(t)
+		r := scenarioFixture(t)
 		r.Paper = []scenario.Claim{claim}
 		c.change(&r.Paper[0])
-		page := html(t, r)
+		page := scenarioHTML(t, r)
 		if got := strings.Contains(page, `class="paper"`); got != c.want || strings.Contains(page, "A diamond is") != c.want {
 			t.Errorf("%+v: a diamond %v, want %v", r.Paper[0], got, c.want)
 		}
@@ -495,9 +495,9 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-func TestCleanLeavesTheCallers(t *testing.T) {
-	r := hostile(t)
-	if _, err := newView(r); err != nil {
+func TestCleanLeavesTheCallersScenario(t *testing.T) {
+	r := hostileScenario(t)
+	if _, err := newScenarioView(r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Arms[0].Name != evil || r.Paper[0].Against != evil {
@@ -511,22 +511,22 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestDecisionFullDisk(t *testing.T) {
-	for _, err := range []error{Text(full{}, fixture(t), render.TextOptions{}), HTML(full{}, fixture(t))} {
+func TestDecisionScenarioFullDisk(t *testing.T) {
+	for _, err := range []error{Scenario(full{}, scenarioFixture(t), render.TextOptions{}), ScenarioHTML(full{}, scenarioFixture(t))} {
 		if !errors.Is(err, errFull) {
 			t.Errorf("a full disk: %v", err)
 		}
 	}
 }
 
-// TestPictures writes what a person should look at: PICTURES=folder.
-func TestPictures(t *testing.T) {
+// TestScenarioPictures writes what a person should look at: PICTURES=folder.
+func TestScenarioPictures(t *testing.T) {
 	dir := os.Getenv("PICTURES")
 	if dir == "" {
 		t.Skip("PICTURES names no folder")
 	}
-	for name, r := range fixtures(t) {
-		if err := os.WriteFile(filepath.Join(dir, name+".html"), []byte(html(t, r)), 0o644); err != nil {
+	for name, r := range scenarioFixtures(t) {
+		if err := os.WriteFile(filepath.Join(dir, name+".html"), []byte(scenarioHTML(t, r)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,14 +38,14 @@ type barRow struct {
 
 // Geometry, in CSS pixels.
 const (
-	wide      = 480.0
-	barName   = 118.0
-	barFigure = 60.0 // room for a figure
-	barMark   = 64.0 // room for a paper's
-	barRowH   = 19.0
-	barThick  = 11.0
-	groupHead = 22.0
-	axisFoot  = 22.0
+	barsWide     = 480.0
+	barName      = 118.0
+	barFigure    = 60.0 // room for a figure
+	barMark      = 64.0 // room for a paper's
+	barRowH      = 19.0
+	barThick     = 11.0
+	barGroupHead = 22.0
+	axisFoot     = 22.0
 )
 
 func (b bars) empty() bool {
@@ -75,7 +75,7 @@ func (b bars) height() float64 {
 	for _, g := range b.groups {
 		h += float64(len(g.rows))*barRowH + 4
 		if g.name != "" {
-			h += groupHead
+			h += barGroupHead
 		}
 	}
 	return h
@@ -109,7 +109,7 @@ func (b bars) reach() (low, high float64) {
 
 func (b bars) draw(c *canvas) {
 	low, high := b.reach()
-	right := wide - barFigure
+	right := barsWide - barFigure
 	if b.marked() {
 		right -= barMark
 	}
@@ -127,8 +127,8 @@ func (b bars) draw(c *canvas) {
 	y := 4.0
 	for _, g := range b.groups {
 		if g.name != "" {
-			c.Text(0, y+14, "group", "start", render.FitText(g.name, 12.5, wide))
-			y += groupHead
+			c.Text(0, y+14, "group", "start", render.FitText(g.name, 12.5, barsWide))
+			y += barGroupHead
 		}
 		for _, r := range g.rows {
 			b.row(c, r, x, y, right)

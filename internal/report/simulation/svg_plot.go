@@ -54,7 +54,7 @@ func (p *plot) empty() bool {
 
 // places puts the lines' names in rows below the plot.
 func (p *plot) places() (at []render.LegendEntry, rows int) {
-	return render.Legend(render.Each(p.lines, func(l line) string { return l.name }), plotLeft, wide)
+	return render.Legend(render.Each(p.lines, func(l line) string { return l.name }), plotLeft, barsWide)
 }
 
 func (p *plot) height() float64 {
@@ -89,7 +89,7 @@ type frame struct{ x, y func(float64) float64 }
 
 func (p *plot) draw(c *canvas) {
 	low, high := p.reach()
-	right, end := wide-plotRight, plotTop+plotHigh
+	right, end := barsWide-plotRight, plotTop+plotHigh
 	f := frame{
 		x: func(v float64) float64 { return plotLeft + float64((v-p.x0)/(p.x1-p.x0)*(right-plotLeft)) },
 		y: func(v float64) float64 { return end - float64((v-low)/(high-low)*plotHigh) },
@@ -126,7 +126,7 @@ func (p *plot) names(c *canvas, end float64) {
 		if l.marks {
 			c.Circle(x+12, y-4, 3, "dot "+styleOf(l.style))
 		}
-		c.Text(x+30, y, "name", "start", render.FitText(l.name, 11, wide-x-30))
+		c.Text(x+30, y, "name", "start", render.FitText(l.name, 11, barsWide-x-30))
 	}
 }
 

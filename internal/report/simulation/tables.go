@@ -16,11 +16,11 @@ type table struct {
 	Caption string
 	Heads   []string // a line break makes a narrow column of two words
 	Keys    int
-	Rows    [][]cell
+	Rows    [][]scenarioCell
 }
 
-// cell is a figure, and from where to where the seeds go.
-type cell struct {
+// scenarioCell is a figure, and from where to where the seeds go.
+type scenarioCell struct {
 	Text, Range string
 	Best        bool
 	Partly      bool // it is of some of the seeds only
@@ -35,22 +35,22 @@ func (t table) first(n int) table {
 	return t
 }
 
-func words(texts ...string) (row []cell) {
+func words(texts ...string) (row []scenarioCell) {
 	for _, t := range texts {
-		row = append(row, cell{Text: t})
+		row = append(row, scenarioCell{Text: t})
 	}
 	return row
 }
 
-func cellOf(s scenario.Spread, print func(float64) string) cell {
+func cellOf(s scenario.Spread, print func(float64) string) scenarioCell {
 	if s.N == 0 {
-		return cell{Text: none}
+		return scenarioCell{Text: none}
 	}
-	return cell{Text: print(s.Median), Range: rangeOf(s, print)}
+	return scenarioCell{Text: print(s.Median), Range: rangeOf(s, print)}
 }
 
 // of says so where a figure is of fewer seeds than there are.
-func (c cell) of(s scenario.Spread, seeds int) cell {
+func (c scenarioCell) of(s scenario.Spread, seeds int) scenarioCell {
 	if s.N > 0 && s.N < seeds {
 		c.Range = strings.TrimSpace(c.Range + " (" + strconv.Itoa(s.N) + "/" + strconv.Itoa(seeds) + ")")
 		c.Partly = true
@@ -59,7 +59,7 @@ func (c cell) of(s scenario.Spread, seeds int) cell {
 }
 
 // own is an arm's figure itself.
-func (v view) own(m figure, arm int, service string) cell {
+func (v scenarioView) own(m figure, arm int, service string) scenarioCell {
 	s := m.Over(v.Arms[arm], service)
 	return cellOf(s, m.print).of(s, len(v.Arms[arm].Runs))
 }
@@ -71,7 +71,7 @@ func pairs(a, base scenario.Outcome) (n int) {
 }
 
 // armTable has the arms side by side.
-func (v view) armTable() table {
+func (v scenarioView) armTable() table {
 	t := table{Caption: "Arms: median of the seeds, lowest–highest", Heads: []string{"arm"}, Keys: 1}
 	figures := v.armFigures()
 	for _, m := range figures {
@@ -91,7 +91,7 @@ func (v view) armTable() table {
 }
 
 // serviceTable has the base's figures, and how many times them the others' are.
-func (v view) serviceTable(name string) table {
+func (v scenarioView) serviceTable(name string) table {
 	base := v.Arms[v.base]
 	t := table{Caption: name + replicasOf(v, name), Heads: []string{"arm"}, Keys: 1}
 	for _, m := range v.metrics {
@@ -111,7 +111,7 @@ func (v view) serviceTable(name string) table {
 			row = append(row, cellOf(s, render.Percent).of(s, len(a.Runs)))
 		}
 		if a.Name == base.Name && i == v.base { // the measure of the others stands first
-			t.Rows = append([][]cell{row}, t.Rows...)
+			t.Rows = append([][]scenarioCell{row}, t.Rows...)
 			continue
 		}
 		t.Rows = append(t.Rows, row)
@@ -126,14 +126,14 @@ func headOf(m figure) string {
 	return strings.Replace(m.title, ", ", ",\n", 1)
 }
 
-func replicasOf(v view, service string) string {
+func replicasOf(v scenarioView, service string) string {
 	if n := replicas(v, service); n > 0 {
 		return " (" + render.Count(n, "replica") + ")"
 	}
 	return ""
 }
 
-func (v view) serviceCell(name string, m figure, arm int) cell {
+func (v scenarioView) serviceCell(name string, m figure, arm int) scenarioCell {
 	base := v.Arms[v.base]
 	var all []scenario.Spread
 	for _, a := range v.Arms {
@@ -150,7 +150,7 @@ func (v view) serviceCell(name string, m figure, arm int) cell {
 	return c
 }
 
-func (v view) anyDropped(name string) bool {
+func (v scenarioView) anyDropped(name string) bool {
 	for _, a := range v.Arms {
 		if droppedShare(a, name).Max > 0 {
 			return true
@@ -160,7 +160,7 @@ func (v view) anyDropped(name string) bool {
 }
 
 // absoluteTable has the figures themselves, for the page.
-func (v view) absoluteTable() table {
+func (v scenarioView) absoluteTable() table {
 	t := table{Caption: "All figures of the services: median of the seeds, lowest–highest", Heads: []string{"service", "arm"}, Keys: 2}
 	for _, m := range v.metrics {
 		t.Heads = append(t.Heads, headOf(m))
@@ -178,16 +178,16 @@ func (v view) absoluteTable() table {
 }
 
 // claimTable is the paper's figures beside ours, for the page.
-func (v view) claimTable() table {
+func (v scenarioView) claimTable() table {
 	t := table{Caption: "Changes against the arm that is named; of an arm alone, its own figure", Heads: []string{"figure", "what", "paper", "ours", "ours is", "note"}, Keys: 2}
 	for _, c := range v.claims {
-		t.Rows = append(t.Rows, []cell{{Text: render.Or(c.Figure, unknown)}, {Text: c.what()}, {Text: c.paper()}, c.ours(), {Text: render.Or(c.Why, c.verdict())}, {Text: c.Note}})
+		t.Rows = append(t.Rows, []scenarioCell{{Text: render.Or(c.Figure, unknown)}, {Text: c.what()}, {Text: c.paper()}, c.ours(), {Text: render.Or(c.Why, c.verdict())}, {Text: c.Note}})
 	}
 	return t
 }
 
 // armsAbout says what the arms are.
-func (v view) armsAbout() (out []render.Fact) {
+func (v scenarioView) armsAbout() (out []render.Fact) {
 	for i, a := range v.Arms {
 		text := render.Or(a.About, "policy "+render.Or(a.Policy, "none"))
 		if i == v.base {

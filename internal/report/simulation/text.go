@@ -9,13 +9,13 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// Text prints a result for a terminal.
-func Text(w io.Writer, r scenario.Result, o render.TextOptions) error {
-	v, err := newView(r)
+// Scenario prints a result for a terminal.
+func Scenario(w io.Writer, r scenario.Result, o render.TextOptions) error {
+	v, err := newScenarioView(r)
 	if err != nil {
 		return err
 	}
-	p := &printer{o.Terminal()}
+	p := &scenarioPrinter{o.Terminal()}
 	for _, s := range v.answer {
 		p.Wrapped("", s)
 	}
@@ -40,9 +40,9 @@ func Text(w io.Writer, r scenario.Result, o render.TextOptions) error {
 	return p.Flush(w, "result")
 }
 
-type printer struct{ render.Terminal }
+type scenarioPrinter struct{ render.Terminal }
 
-func (p *printer) section(title, sub string) {
+func (p *scenarioPrinter) section(title, sub string) {
 	p.Line("")
 	p.Line(title)
 	if sub != "" {
@@ -51,7 +51,7 @@ func (p *printer) section(title, sub string) {
 }
 
 // claims stand one below the other: their words are too long for columns.
-func (p *printer) claims(all []claimed) {
+func (p *scenarioPrinter) claims(all []claimed) {
 	if len(all) == 0 {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"homenode/internal/sim/scenario"
 )
 
-// view is what both faces show.
-type view struct {
+// scenarioView is what both faces show.
+type scenarioView struct {
 	scenario.Result
 	metrics  []figure // of services
 	services []string // of all arms, in the order they come
@@ -27,11 +27,11 @@ type view struct {
 	facts    []render.Fact
 }
 
-func newView(r scenario.Result) (view, error) {
-	if err := check(r); err != nil {
-		return view{}, err
+func newScenarioView(r scenario.Result) (scenarioView, error) {
+	if err := checkScenario(r); err != nil {
+		return scenarioView{}, err
 	}
-	v := view{Result: render.Cleaned(r), base: -1, subject: -1}
+	v := scenarioView{Result: render.Cleaned(r), base: -1, subject: -1}
 	v.Arms = slices.DeleteFunc(v.Arms, func(a scenario.Outcome) bool { return len(a.Runs) == 0 })
 	if len(v.Arms) > 0 {
 		v.base = max(v.arm(v.Against), 0)
@@ -48,13 +48,13 @@ func newView(r scenario.Result) (view, error) {
 }
 
 // arm is the place of an arm by its name, -1 if there is none.
-func (v view) arm(name string) int {
+func (v scenarioView) arm(name string) int {
 	return slices.IndexFunc(v.Arms, func(a scenario.Outcome) bool { return a.Name == name })
 }
 
 // findSubject is the arm that the first claim of a change is about; else the last of MAO's; else
 // the last that is not the base. It does not depend on how the arms came off.
-func (v view) findSubject() int {
+func (v scenarioView) findSubject() int {
 	for _, c := range v.Paper {
 		if at := v.arm(c.Arm); at >= 0 && at != v.base && !c.Absolute() {
 			return at
@@ -87,7 +87,7 @@ func serviceNames(arms []scenario.Outcome) []string {
 	return names
 }
 
-func replicas(v view, service string) int {
+func replicas(v scenarioView, service string) int {
 	for _, r := range v.Arms[v.base].Runs {
 		for _, s := range r.Services {
 			if s.Name == service {
@@ -99,14 +99,14 @@ func replicas(v view, service string) int {
 }
 
 // sentences are the answer, and what to know beside it.
-func (v view) sentences() []string {
+func (v scenarioView) sentences() []string {
 	switch {
 	case len(v.Arms) == 0:
 		return []string{"Modelled: there is nothing to show: the result has no runs."}
 	case v.subject < 0:
 		a := v.Arms[v.base]
 		return []string{"Modelled: under " + a.Name + " " + v.localOf(v.base) + " of the DRAM reads were local" +
-			ranged(rangeOf(v.local(v.base), render.Ratio), len(a.Runs)) + "; there is no other arm to compare it with."}
+			rangeOfSeeds(rangeOf(v.local(v.base), render.Ratio), len(a.Runs)) + "; there is no other arm to compare it with."}
 	}
 	out := []string{v.lead()}
 	if parts := v.changes(scenario.CPUPerOp); len(parts) > 0 {
@@ -120,21 +120,21 @@ func (v view) sentences() []string {
 }
 
 // local is the local ratio of an arm.
-func (v view) local(arm int) scenario.Spread {
+func (v scenarioView) local(arm int) scenario.Spread {
 	return v.figureNamed(scenario.LocalRatio).Over(v.Arms[arm], "")
 }
 
-func (v view) locals() (all []scenario.Spread) {
+func (v scenarioView) locals() (all []scenario.Spread) {
 	for i := range v.Arms {
 		all = append(all, v.local(i))
 	}
 	return all
 }
 
-func (v view) localOf(arm int) string { return render.Ratio(v.local(arm).Median) }
+func (v scenarioView) localOf(arm int) string { return render.Ratio(v.local(arm).Median) }
 
 // lead is the answer in one sentence.
-func (v view) lead() string {
+func (v scenarioView) lead() string {
 	text := "Modelled: under " + v.Arms[v.subject].Name + " " + v.localOf(v.subject) + " of the DRAM reads were local, against " + v.localOf(v.base) + " under " + v.Arms[v.base].Name
 	if parts := v.changes(scenario.Latency); len(parts) > 0 {
 		text += "; latency of " + render.List(parts)
@@ -146,7 +146,7 @@ func (v view) lead() string {
 // left out.
 const mostNamed = 3
 
-func (v view) changes(metric string) (parts []string) {
+func (v scenarioView) changes(metric string) (parts []string) {
 	m := v.figureNamed(metric)
 	left := 0
 	for _, name := range v.services {
@@ -205,7 +205,7 @@ func oneOf(seeds int) string {
 // shows is the smallest change that percent prints.
 const shows = 0.00005
 
-func ranged(text string, seeds int) string {
+func rangeOfSeeds(text string, seeds int) string {
 	if text == "" {
 		return ""
 	}
@@ -213,7 +213,7 @@ func ranged(text string, seeds int) string {
 }
 
 // notesOf says what cannot be compared, and how to read the rest.
-func (v view) notesOf(r scenario.Result) (out []string) {
+func (v scenarioView) notesOf(r scenario.Result) (out []string) {
 	if v.base < 0 {
 		return nil
 	}
@@ -248,7 +248,7 @@ const handPolicy = "hand"
 
 // ceilingNotes say where an arm does better than the search by hand, which is taken
 // for the best there can be.
-func (v view) ceilingNotes() (out []string) {
+func (v scenarioView) ceilingNotes() (out []string) {
 	local, cpu := v.figureNamed(scenario.LocalRatio), v.figureNamed(scenario.CPUPerOp)
 	for _, hand := range v.Arms {
 		if hand.Policy != handPolicy {
@@ -271,10 +271,10 @@ func (v view) ceilingNotes() (out []string) {
 }
 
 // partlyNote explains (4/5).
-func (v view) partlyNote() []string {
-	partly := func(c cell) bool { return c.Partly }
+func (v scenarioView) partlyNote() []string {
+	partly := func(c scenarioCell) bool { return c.Partly }
 	for _, t := range append(slices.Clone(v.tables), v.arms) {
-		if slices.ContainsFunc(t.Rows, func(row []cell) bool { return slices.ContainsFunc(row, partly) }) {
+		if slices.ContainsFunc(t.Rows, func(row []scenarioCell) bool { return slices.ContainsFunc(row, partly) }) {
 			return []string{partlyText}
 		}
 	}
@@ -286,7 +286,7 @@ func (v view) partlyNote() []string {
 
 const partlyText = "(4/5) beside a figure: it is of 4 of 5 seeds. In the others there is none, or it is 0 of the arm to compare with."
 
-func (v view) serviceNotes(name string) (out []string) {
+func (v scenarioView) serviceNotes(name string) (out []string) {
 	latency, throughput := v.figureNamed(scenario.Latency), v.figureNamed(scenario.Throughput)
 	has := func(a scenario.Outcome) bool { return latency.Over(a, name).N > 0 }
 	for i, a := range v.Arms {
@@ -310,7 +310,7 @@ func (v view) serviceNotes(name string) (out []string) {
 }
 
 // factsOf are the closing lines.
-func (v view) factsOf() []render.Fact {
+func (v scenarioView) factsOf() []render.Fact {
 	machine := render.Or(v.Machine, unknown)
 	if v.Nodes > 0 && v.CPUs > 0 {
 		machine += ": " + render.Count(v.Nodes, "node") + ", " + render.Count(v.CPUs, "CPU")

@@ -71,9 +71,9 @@ type compared struct {
 	on, off [][]serviceShare
 }
 
-// add keeps a server, if there is another side to compare it with. With a data set
+// addServer keeps a server, if there is another side to compare it with. With a data set
 // servers without MAO have no pair, and are left out.
-func (c *compared) add(config *Config, o *outcome) {
+func (c *compared) addServer(config *Config, o *outcome) {
 	c.paired = config.DataSet
 	n := config.sharers()
 	if n == 0 || !c.paired && n == config.Size.Servers || c.paired && !o.with.ran {

@@ -19,6 +19,8 @@
 //	    no replica bound (sample.go). Features are of the latter, before; gains are the whole
 //	    server's doing (row.go: GainMeaning).
 //	 5. A change has an interval, by bootstrap over servers (change.go).
+//	 6. A data set is written as Parquet (table.go), with what made it: schema, generator,
+//	    seed. The same rows give the same bytes.
 //
 // The generator is frozen: what seed 1 means must not change, or models that were
 // trained on it cannot be compared. A change to what it draws is a new
@@ -27,5 +29,5 @@
 // All figures are modelled.
 //
 // It is NOT for: one machine and its policies side by side (sim/scenario), files
-// (sim/fleet/table, cmd), or deciding which services to bind (the offline side).
+// (cmd), or deciding which services to bind (the offline side).
 package fleet

@@ -40,7 +40,7 @@ func Run(ctx context.Context, c Config, sink Sink, progress Progress) (Result, e
 			return j, err
 		},
 		Take: func(_ int, j *job) error {
-			if err := sum.add(j, sink); err != nil {
+			if err := sum.addJob(j, sink); err != nil {
 				return err
 			}
 			if progress != nil {
@@ -81,11 +81,11 @@ func newSum(c *Config, p *Plan) *sum {
 	return s
 }
 
-func (s *sum) add(j *job, sink Sink) error {
+func (s *sum) addJob(j *job, sink Sink) error {
 	s.servers++
-	s.with.add(&j.done.with)
-	s.without.add(&j.done.without)
-	s.compared.add(s.config, &j.done)
+	s.with.addPart(&j.done.with)
+	s.without.addPart(&j.done.without)
+	s.compared.addServer(s.config, &j.done)
 	s.skipped.plus(j.done.skipped)
 	s.rows += len(j.done.rows)
 	for i := range j.done.rows {
@@ -102,7 +102,7 @@ func (s *sum) add(j *job, sink Sink) error {
 	return nil
 }
 
-func (d *half) add(p *part) {
+func (d *half) addPart(p *part) {
 	if !p.ran {
 		return
 	}

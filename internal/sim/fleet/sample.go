@@ -97,8 +97,8 @@ func (j *job) pair(ctx context.Context) error {
 		before, w := off.loop.Round(), on.loop.Round()
 		on.count(w)
 		without, with := off.world.Truth(), on.world.Truth()
-		j.add(&j.done.without, i, without)
-		j.add(&j.done.with, i, with)
+		j.addWindow(&j.done.without, i, without)
+		j.addWindow(&j.done.with, i, with)
 		j.observe(subjects, on, w, before) // 1
 		j.compare(subjects, w, without, with)
 	}
@@ -128,7 +128,7 @@ func (j *job) observe(subjects map[string]*subject, on *side, w, off window.Wind
 		if s.ever || !ok {
 			continue
 		}
-		s.before.add(&off.Workloads[at], off.Length)
+		s.before.addWindow(&off.Workloads[at], off.Length)
 		if s.seen <= j.config.inWindows(lookFor) {
 			s.first = s.before
 		}
@@ -167,11 +167,11 @@ func (j *job) compare(subjects map[string]*subject, w window.Window, without, wi
 		if s.wasBound() {
 			theirs -= own
 		}
-		s.compared().add(&with[i], &without[at], others, theirs)
+		s.compared().addWindow(&with[i], &without[at], others, theirs)
 	}
 }
 
-func (c *comparison) add(with, without *sim.Truth, others, bound float64) {
+func (c *comparison) addWindow(with, without *sim.Truth, others, bound float64) {
 	c.windows++
 	c.with.Add(with)
 	c.without.Add(without)
@@ -277,7 +277,7 @@ type means struct {
 	ipc, mpki                                    mean
 }
 
-func (m *means) add(wl *window.Workload, length time.Duration) {
+func (m *means) addWindow(wl *window.Workload, length time.Duration) {
 	f := window.FeaturesOf(*wl, length)
 	m.windows++
 	m.mbw.add(f.MBW.Get())

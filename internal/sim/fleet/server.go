@@ -132,7 +132,7 @@ func (j *job) single(ctx context.Context) error {
 		} else {
 			s.pass(i)
 		}
-		j.add(p, i, s.world.Truth())
+		j.addWindow(p, i, s.world.Truth())
 	}
 	j.close(p, s)
 	return nil
@@ -158,9 +158,9 @@ func (j *job) warm(window int, s *side) {
 	}
 }
 
-// add adds a window's truth, after the warm-up. Truth is asked for window by window,
+// addWindow adds a window's truth, after the warm-up. Truth is asked for window by window,
 // with a data set and without: P99 is the largest of what it was asked for at once.
-func (j *job) add(p *part, window int, truths []sim.Truth) {
+func (j *job) addWindow(p *part, window int, truths []sim.Truth) {
 	if window < j.config.warmWindows() {
 		return
 	}

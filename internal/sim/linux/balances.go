@@ -73,7 +73,7 @@ type pass struct {
 //  6. task_numa_placement, at the end of a pass: the period is adapted, and threads
 //     go where most of their memory is.
 //
-// Meanwhile threads are placed anew (wanders.go): both are done in turns, short
+// Meanwhile threads are placed anew (drift.go): both are done in turns, short
 // enough that the length of a step does not matter.
 func (h *Host) Balance(dt float64, g *Group) (cpu float64) {
 	h.prepare()

@@ -5,11 +5,11 @@
 // and names the kernel function that it follows.
 //
 //	runs      how much CPU each gets, where     sched/fair.c: quotas, fair shares
-//	wanders   threads move between nodes        select_task_rq_fair, load_balance
+//	drift     threads move between nodes        select_task_rq_fair, load_balance
 //	touches   where new pages come from         alloc_pages_mpol, get_page_from_freelist
 //	reclaims  page cache that makes room        kswapd, balance_pgdat
 //	balances  NUMA balancing                    task_numa_work, do_numa_page
-//	obeys     cpuset writes, page moves         cpuset_migrate_mm, move_pages
+//	settings  cpuset writes, page moves         cpuset_migrate_mm, move_pages
 //
 //	Host{Settings, nodes, groups} ──Run(dt, wants)──▶ CPU by group and node
 //	                              ──Touch, Balance──▶ pages moved, faults, CPU spent

@@ -131,7 +131,7 @@ func (s *Solver) evaluateLoad(i int) float64 {
 	d.used += l.rate * l.cycles
 	d.issues += l.rate * l.issue
 	d.asked += l.rate * (t.all + l.adds*l.adding.fetch)
-	s.newton.add(s, i, home, &t) // 3
+	s.newton.addLoad(s, i, home, &t) // 3
 	return max(math.Abs(change), math.Abs(l.adding.off))
 }
 

@@ -87,8 +87,8 @@ type effect struct {
 	added, addedBack, by float64 // the same of its adds; by: both
 }
 
-// add is number 3 of evaluateLoad.
-func (n *newton) add(s *Solver, i int, home []float64, t *sums) {
+// addLoad is number 3 of evaluateLoad.
+func (n *newton) addLoad(s *Solver, i int, home []float64, t *sums) {
 	l := &s.loads[i]
 	e := l.effect(s, t)
 	n.addOwn(s, l, t, &e)

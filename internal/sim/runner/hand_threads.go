@@ -58,11 +58,11 @@ func (h *handThreads) Step(m machine.Machine, w window.Window) []action.Action {
 		h.forget(here)
 		h.decide(m, w)
 	}
-	return h.wishes(w)
+	return h.wanted(w)
 }
 
-// wishes are for threads that are not yet where they should be: a refusal may pass.
-func (h *handThreads) wishes(w window.Window) []action.Action {
+// wanted are for threads that are not yet where they should be: a refusal may pass.
+func (h *handThreads) wanted(w window.Window) []action.Action {
 	var actions []action.Action
 	for i := range w.Workloads {
 		wl := &w.Workloads[i]

@@ -23,11 +23,11 @@ import (
 
 // binder binds one workload in one window, and again when told no.
 type binder struct {
-	id    string
-	nodes set.NodeSet
-	at    int
-	n     int
-	told  []action.Outcome
+	id       string
+	nodes    set.NodeSet
+	at       int
+	n        int
+	outcomes []action.Outcome
 }
 
 func (*binder) Name() string { return "binder" }
@@ -35,7 +35,7 @@ func (*binder) Name() string { return "binder" }
 func (b *binder) Step(_ machine.Machine, w window.Window) []action.Action {
 	for _, o := range w.Outcomes {
 		if o.Step.Workload == b.id && o.Status == action.Refused {
-			b.told = append(b.told, o)
+			b.outcomes = append(b.outcomes, o)
 		}
 	}
 	if b.n++; b.n != b.at+1 {
@@ -132,9 +132,9 @@ func TestNoWindowOnTheWayIsWorse(t *testing.T) {
 			job, _ := l.Jobs().Job("/a")
 			last = job.Way
 		}
-		if orders[last.Order]++; len(b.told) > 0 && strings.HasPrefix(b.told[0].Step.Reason.Rule, "actuate.undone") {
+		if orders[last.Order]++; len(b.outcomes) > 0 && strings.HasPrefix(b.outcomes[0].Step.Reason.Rule, "actuate.undone") {
 			undone++
-			t.Logf("seed %d: %s", seed, b.told[0].Detail)
+			t.Logf("seed %d: %s", seed, b.outcomes[0].Detail)
 		}
 	}
 	t.Logf("orders %v, undone %d, windows that were worse %d", orders, undone, worse)
@@ -202,12 +202,12 @@ func TestSlowMoverIsUndone(t *testing.T) {
 		w := l.World.Window()
 		a, _ := w.Workload("/a")
 		switch {
-		case len(b.told) == 0:
+		case len(b.outcomes) == 0:
 			if job, _ := l.Jobs().Job("/a"); !job.Way.Over {
 				t.Errorf("seed %d: neither home nor undone: %s %+v", seed, job.Stage, job.Way.Reason("", job.Nodes))
 			}
-		case b.told[0].Step.Reason.Rule != "actuate.undone.slow" || !strings.Contains(words.Became(b.told[0]), "less than a third of the"):
-			t.Errorf("seed %d: %s %s", seed, b.told[0].Step.Reason.Rule, words.Became(b.told[0]))
+		case b.outcomes[0].Step.Reason.Rule != "actuate.undone.slow" || !strings.Contains(words.Became(b.outcomes[0]), "less than a third of the"):
+			t.Errorf("seed %d: %s %s", seed, b.outcomes[0].Step.Reason.Rule, words.Became(b.outcomes[0]))
 		case a.Binding.OursCPUs || a.Binding.OursMems:
 			t.Errorf("seed %d: still bound: %+v", seed, a.Binding)
 		default:

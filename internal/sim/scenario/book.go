@@ -66,8 +66,8 @@ func newBook(s *Setting, seed uint64) *book {
 	return b
 }
 
-// add is one period, which ends so long after the start.
-func (b *book) add(end time.Duration, truth []sim.Truth, loop *runner.Loop) {
+// addPeriod is one period, which ends so long after the start.
+func (b *book) addPeriod(end time.Duration, truth []sim.Truth, loop *runner.Loop) {
 	for _, t := range truth {
 		b.all.Add(&t)
 		sumsOf(b.loads, t.Workload, t).Add(&t)

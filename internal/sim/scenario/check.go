@@ -30,13 +30,13 @@ const (
 // checker collects what cannot be, with its path in the file.
 type checker struct{ all []problem }
 
-func (c *checker) add(path, format string, args ...any) {
+func (c *checker) addError(path, format string, args ...any) {
 	c.all = append(c.all, problem{path, fmt.Sprintf(format, args...)})
 }
 
 func (c *checker) lasts(path string, d, low, high time.Duration) {
 	if d < low || d > high {
-		c.add(path, "it is %v: want %v to %v", d, low, high)
+		c.addError(path, "it is %v: want %v to %v", d, low, high)
 	}
 }
 
@@ -45,18 +45,18 @@ func (c *checker) lasts(path string, d, low, high time.Duration) {
 func (s Scenario) problems(written func(path string) bool) []problem {
 	c := &checker{}
 	if s.Schema < 1 || s.Schema > Schema {
-		c.add("schema", "it is %d: this homenode reads up to %d", s.Schema, Schema)
+		c.addError("schema", "it is %d: this homenode reads up to %d", s.Schema, Schema)
 	}
 	if why := badName(s.Name); why != "" {
-		c.add("name", "%s", why)
+		c.addError("name", "%s", why)
 	}
 	c.machine(s.Machine)
 	c.times(s)
 	if why := checkSeeds(s.Seeds); why != "" {
-		c.add("seeds", "%s", why)
+		c.addError("seeds", "%s", why)
 	}
 	if !(s.Linux.Busy >= 0 && s.Linux.Busy <= 1) {
-		c.add("linux.busy", "it is %v: want 0 to 1", s.Linux.Busy)
+		c.addError("linux.busy", "it is %v: want 0 to 1", s.Linux.Busy)
 	}
 	c.arms(s, written)
 	c.rows(s)
@@ -66,7 +66,7 @@ func (s Scenario) problems(written func(path string) bool) []problem {
 		err  error
 	}{{"mao", s.MAO.Validate()}, {"actuate", s.Actuate.Validate()}} {
 		if part.err != nil {
-			c.add(part.path, "%s", strings.TrimPrefix(part.err.Error(), part.path+": "))
+			c.addError(part.path, "%s", strings.TrimPrefix(part.err.Error(), part.path+": "))
 		}
 	}
 	c.paper(s)
@@ -77,12 +77,12 @@ func (c *checker) machine(m Machine) {
 	given := slices.DeleteFunc([]string{m.Shape, m.Tree, m.Builtin}, func(s string) bool { return s == "" })
 	switch {
 	case len(given) == 0:
-		c.add("machine", "there is none: give shape, tree or builtin")
+		c.addError("machine", "there is none: give shape, tree or builtin")
 	case len(given) > 1:
-		c.add("machine", "shape, tree and builtin each are a machine: give one of them")
+		c.addError("machine", "shape, tree and builtin each are a machine: give one of them")
 	case m.Builtin != "":
 		if _, ok := machines.Find(m.Builtin); !ok {
-			c.add("machine.builtin", "there is no %q: want one of %s", m.Builtin, quoted(machines.All(), func(b machines.Builtin) string { return b.Name }))
+			c.addError("machine.builtin", "there is no %q: want one of %s", m.Builtin, quoted(machines.All(), func(b machines.Builtin) string { return b.Name }))
 		}
 	}
 }
@@ -93,13 +93,13 @@ func (c *checker) times(s Scenario) {
 	c.lasts("lasts", s.Lasts, max(s.Period, time.Millisecond), mostLasts)
 	c.lasts("clock", s.Clock, 0, day-1)
 	if s.Warmup < 0 || s.Warmup > s.Lasts-s.Period {
-		c.add("warmup", "it is %v: it is a part of lasts, %v, and must leave a period", s.Warmup, s.Lasts)
+		c.addError("warmup", "it is %v: it is a part of lasts, %v, and must leave a period", s.Warmup, s.Lasts)
 	}
 	if s.Period > 0 && s.Lasts/s.Period > mostPeriods {
-		c.add("period", "%v has more than %d of them", s.Lasts, mostPeriods)
+		c.addError("period", "%v has more than %d of them", s.Lasts, mostPeriods)
 	}
 	if s.Step > 0 && s.Lasts/s.Step > mostSteps {
-		c.add("step", "%v has more than %d of them", s.Lasts, mostSteps)
+		c.addError("step", "%v has more than %d of them", s.Lasts, mostSteps)
 	}
 }
 
@@ -117,47 +117,47 @@ func checkSeeds(seeds []uint64) string {
 
 func (c *checker) arms(s Scenario, written func(path string) bool) {
 	if len(s.Arms) == 0 {
-		c.add("arms", "there is none: give at least one, such as - policy: none")
+		c.addError("arms", "there is none: give at least one, such as - policy: none")
 	}
 	if len(s.Arms) > mostArms {
-		c.add("arms", "there are %d: want at most %d", len(s.Arms), mostArms)
+		c.addError("arms", "there are %d: want at most %d", len(s.Arms), mostArms)
 		return
 	}
 	seen := map[string]bool{}
 	for i, a := range s.Arms {
 		path := fmt.Sprintf("arms[%d]", i)
 		if !runner.Known(a.Policy) {
-			c.add(path+".policy", "there is no %q: want one of %s", a.Policy, quoted(runner.Policies(), func(k runner.Kind) string { return k.Name }))
+			c.addError(path+".policy", "there is no %q: want one of %s", a.Policy, quoted(runner.Policies(), func(k runner.Kind) string { return k.Name }))
 			continue
 		}
 		if why := badName(a.Name); why != "" {
-			c.add(path+".name", "%s", why)
+			c.addError(path+".name", "%s", why)
 		}
 		if seen[a.Name] {
-			c.add(path+".name", "%q is there twice: give one of them another name", a.Name)
+			c.addError(path+".name", "%q is there twice: give one of them another name", a.Name)
 		}
 		seen[a.Name] = true
 		if a.MAO != nil {
 			if err := a.MAO.Validate(); err != nil {
-				c.add(path+".mao", "%s", strings.TrimPrefix(err.Error(), "mao: "))
+				c.addError(path+".mao", "%s", strings.TrimPrefix(err.Error(), "mao: "))
 			}
 		}
 		c.contradictions(path, s, a, written)
 	}
 	if len(s.Arms) > 0 && !seen[s.Against] {
-		c.add("against", "there is no arm %q", s.Against)
+		c.addError("against", "there is no arm %q", s.Against)
 	}
 }
 
 // contradictions are settings of an arm that its policy overrides, or never looks at.
 func (c *checker) contradictions(path string, s Scenario, a Arm, written func(path string) bool) {
 	if a.Policy == runner.NUMABalancing && a.NUMABalancing != nil && !*a.NUMABalancing {
-		c.add(path+".numa_balancing", "it is false, but its policy is %s: name policy none, or leave it out", a.Policy)
+		c.addError(path+".numa_balancing", "it is false, but its policy is %s: name policy none, or leave it out", a.Policy)
 	}
 	strategy, ok := runner.StrategyOf(a.Policy)
 	if !ok {
 		if a.MAO != nil {
-			c.add(path+".mao", "its policy is %s, which has no use for it", a.Policy)
+			c.addError(path+".mao", "its policy is %s, which has no use for it", a.Policy)
 		}
 		return
 	}
@@ -166,7 +166,7 @@ func (c *checker) contradictions(path string, s Scenario, a Arm, written func(pa
 		own, where = a.MAO.Strategy, p
 	}
 	if written(where) && own != strategy {
-		c.add(where, "it is %v, but arm %q has policy %s, whose strategy is %v: leave it out", own, a.Name, a.Policy, strategy)
+		c.addError(where, "it is %v, but arm %q has policy %s, whose strategy is %v: leave it out", own, a.Name, a.Policy, strategy)
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *checker) rows(s Scenario) {
 		return
 	}
 	if why := tooMany(s); why != "" {
-		c.add("seeds", "%s", why)
+		c.addError("seeds", "%s", why)
 	}
 }
 
@@ -206,7 +206,7 @@ func badName(name string) string {
 // workloads is what cannot be of them on any machine; what depends on one is Load's.
 func (c *checker) workloads(s Scenario) {
 	if len(s.Workloads) == 0 {
-		c.add("workloads", "there is none: give at least one")
+		c.addError("workloads", "there is none: give at least one")
 	}
 	total := 0
 	specs := slices.Clone(s.Workloads)
@@ -215,7 +215,7 @@ func (c *checker) workloads(s Scenario) {
 		specs[i].Start = sim.StartSpec{}
 	}
 	if total > mostWorkloads {
-		c.add("workloads", "there are %d with their replicas: want at most %d", total, mostWorkloads)
+		c.addError("workloads", "there are %d with their replicas: want at most %d", total, mostWorkloads)
 		return
 	}
 	c.all = append(c.all, specProblems(specs, someMachine)...)
@@ -237,10 +237,10 @@ func (c *checker) paper(s Scenario) {
 	for i, p := range s.Paper {
 		path := fmt.Sprintf("paper[%d].", i)
 		for _, wrong := range p.problems(known) {
-			c.add(path+wrong.path, "%s", wrong.text)
+			c.addError(path+wrong.path, "%s", wrong.text)
 		}
 		if p.Service != "" && !slices.ContainsFunc(s.Workloads, func(w sim.Spec) bool { return serviceOf(w) == p.Service }) {
-			c.add(path+"service", "there is no service %.100q", p.Service)
+			c.addError(path+"service", "there is no service %.100q", p.Service)
 		}
 	}
 }

@@ -455,7 +455,7 @@ func TestBook(t *testing.T) {
 		{Workload: "/search-1", Service: "search", Seconds: 10, Asked: 30, Ops: 30, CPUSeconds: 3, Local: 1, Remote: 3, Latency: 1, P99: 2, Cycles: 10, Instructions: 5, BoundSeconds: 5},
 		{Workload: "/search-2", Service: "search", Seconds: 10, Asked: 12, Ops: 10, Dropped: 2, CPUSeconds: 1, Local: 4, Latency: 5, P99: 6, Cycles: 10, Instructions: 15},
 	}
-	b.add(s.Period, truth, loop)
+	b.addPeriod(s.Period, truth, loop)
 	r := b.run(loop.Counts)
 	want := Service{Name: "search", Replicas: 2, Ops: 40, Asked: 42, Dropped: 2, LatencyS: 2, P99S: 3, CPUPerOp: 0.1, LocalRatio: 5. / 8, IPC: 1}
 	if r.Services[0] != want || r.Workloads[0].BoundShare != 0.5 || r.UnbindRatio != 1 || r.LocalRatio != 5./8 || r.Series[0].LatencyS != 2 || !near(r.Series[0].Load, 4./90) {

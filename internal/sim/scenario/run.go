@@ -42,7 +42,7 @@ func (s *Setting) Run(ctx context.Context, a Arm, seed uint64, tell Progress) (R
 		loop.Round()
 		truth := w.Truth()
 		if i >= warm {
-			b.add(time.Duration(i+1)*s.Period, truth, loop)
+			b.addPeriod(time.Duration(i+1)*s.Period, truth, loop)
 		}
 		if tell != nil {
 			tell(float64(i+1) / float64(periods))

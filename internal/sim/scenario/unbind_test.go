@@ -87,7 +87,7 @@ func unbound(t *testing.T, s Setting, name string, seed uint64, limits map[strin
 		t.Fatal(err)
 	}
 	approved := map[string]bool{}
-	var told []sim.Truth
+	var truths []sim.Truth
 	u := unbinding{}
 	for n := range int(s.Lasts / s.Period) {
 		win := l.Round()
@@ -101,11 +101,11 @@ func unbound(t *testing.T, s Setting, name string, seed uint64, limits map[strin
 				u.Unbound += float64(b2i(!l.Bound(wl.ID)))
 			}
 		}
-		told = append(told, truth...)
+		truths = append(truths, truth...)
 	}
 	if len(limits) == 0 {
 		count := map[string]float64{}
-		for _, x := range told {
+		for _, x := range truths {
 			limits[x.Service] += x.P99
 			count[x.Service]++
 		}
@@ -113,7 +113,7 @@ func unbound(t *testing.T, s Setting, name string, seed uint64, limits map[strin
 			limits[service] *= 1.5 / n
 		}
 	}
-	for _, x := range told {
+	for _, x := range truths {
 		if approved[x.Workload] {
 			u.Misses += float64(b2i(x.P99 > limits[x.Service]))
 		}

@@ -38,7 +38,7 @@ const (
 //     so that all have their turn (calculate_imbalance, detach_tasks).
 //  3. An idle core takes a thread from one whose siblings are both busy
 //     (SD_PREFER_SIBLING).
-//  4. Beyond, level by level: LLCs of a node, near nodes, farther ones (looks.go).
+//  4. Beyond, level by level: LLCs of a node, near nodes, farther ones (load_balance.go).
 //  5. Threads of busy CPUs change places (swaps.go).
 func (w *World) balance(step time.Duration) {
 	if !w.Config.Linux.LoadBalance {
@@ -62,7 +62,7 @@ func (w *World) balance(step time.Duration) {
 	}
 	for i := range w.levels {
 		if w.levels[i].next < at {
-			w.looks(&w.levels[i], at) // 4
+			w.loadBalance(&w.levels[i], at) // 4
 		}
 	}
 	w.swapSometimes(at) // 5
@@ -119,7 +119,7 @@ func (x *crowd) count(c *cpu) {
 	x.waits += c.waits
 }
 
-func (x *crowd) add(o *crowd) {
+func (x *crowd) merge(o *crowd) {
 	x.size += o.size
 	x.load += o.load
 	x.idle += o.idle

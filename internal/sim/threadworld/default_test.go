@@ -60,12 +60,12 @@ const (
 	usualPart  = 20 * time.Second
 )
 
-type told interface {
+type truthTeller interface {
 	Run(time.Duration)
 	Truth() []sim.Truth
 }
 
-func (x *seen) watch(w told, part time.Duration) {
+func (x *seen) watch(w truthTeller, part time.Duration) {
 	for k := range x.local {
 		w.Run(part)
 		for _, t := range w.Truth() {

@@ -5,7 +5,7 @@ package threadworld
 import (
 	"math"
 
-	"homenode/internal/sim/mover"
+	"homenode/internal/sim"
 )
 
 // takeMovers takes the mover's CPU time from the nodes' CPUs, from all of a node alike.
@@ -30,7 +30,7 @@ func (w *World) takeMovers(dt float64) {
 }
 
 // served is the part of a move that memory served in a step (sim.World.MovePages).
-func (w *World) served(m *mover.Move, dt float64) (pages, cpu, each float64) {
+func (w *World) served(m *sim.Move, dt float64) (pages, cpu, each float64) {
 	ops, cycles := 0.0, 0.0
 	loads := m.Served(w.result.Loads)
 	for k := range loads {

@@ -27,7 +27,7 @@ const (
 //  4. A step in which the workload stands still is shorter for all of its threads.
 func (w *World) share(dt float64) {
 	for _, wl := range w.live {
-		w.wish(wl, dt) // 1
+		w.desiredShares(wl, dt) // 1
 	}
 	w.give()                    // 2
 	for round := 1; ; round++ { // 3
@@ -50,8 +50,8 @@ func (w *World) share(dt float64) {
 // run is the part of a step in which a workload's threads run.
 func (wl *workload) run(dt float64) float64 { return wl.Demand.Duty * (1 - wl.Demand.Still/dt) }
 
-// wish is number 1.
-func (w *World) wish(wl *workload, dt float64) {
+// desiredShares is number 1.
+func (w *World) desiredShares(wl *workload, dt float64) {
 	run, hz := wl.run(dt), w.Config.System.Hz
 	think := wl.Spec.Demand.Think.Seconds()
 	each := 0.0

@@ -9,7 +9,6 @@ import (
 	"homenode/internal/sim"
 	"homenode/internal/sim/detmath"
 	"homenode/internal/sim/memsys"
-	"homenode/internal/sim/mover"
 )
 
 const (
@@ -114,7 +113,7 @@ func (w *World) Step(step time.Duration) {
 		w.share(dt)
 	}
 	w.account(dt) // 5
-	w.MovePages(func(m *mover.Move) (pages, cpu, each float64) { return w.served(m, dt) })
+	w.MovePages(func(m *sim.Move) (pages, cpu, each float64) { return w.served(m, dt) })
 }
 
 // ask is number 1 of Step.

@@ -101,7 +101,7 @@ func (h *Host) move(l *Load, from, to set.NodeSet, budget unit.Bytes, anonOnly b
 			have := by[i].Or(0)
 			take := min(have, budget-moved)
 			by[i] = unit.Measured(have-take, "script")
-			h.add(by, to, take)
+			h.addBytes(by, to, take)
 			moved += take
 			left += have - take
 		}
@@ -113,7 +113,7 @@ func (h *Host) move(l *Load, from, to set.NodeSet, budget unit.Bytes, anonOnly b
 	return moved, left
 }
 
-func (h *Host) add(by []unit.Value[unit.Bytes], to set.NodeSet, amount unit.Bytes) {
+func (h *Host) addBytes(by []unit.Value[unit.Bytes], to set.NodeSet, amount unit.Bytes) {
 	n := unit.Bytes(max(1, to.Len()))
 	for i := range by {
 		if to.Has(h.nodes[i].id) {

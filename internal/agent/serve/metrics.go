@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"homenode/internal/agent"
+	"homenode/internal/set"
+	"homenode/internal/unit"
+	"homenode/internal/window"
+)
+
+// metricsType is the format's.
+const metricsType = "text/plain; version=0.0.4; charset=utf-8"
+
+// MetricsInput is what metrics are made of.
+type MetricsInput struct {
+	View     agent.View
+	Read     bool // View is one: a round has ended
+	Health   agent.Health
+	Version  string
+	Resident unit.Opt[unit.Bytes] // memory of this process
+}
+
+// family is one metric with all its series.
+type family struct {
+	name, kind, help string
+	write            func(p *printer, in *MetricsInput)
+}
+
+// MetricNames are all metrics there are, for whoever checks a dashboard or a rule.
+func MetricNames() []string {
+	var all []string
+	for _, f := range families {
+		if f.kind == "histogram" {
+			all = append(all, f.name+"_bucket", f.name+"_sum", f.name+"_count")
+			continue
+		}
+		all = append(all, f.name)
+	}
+	return all
+}
+
+// WriteMetrics writes all of them; before the first round only what is known without one.
+func WriteMetrics(w io.Writer, in MetricsInput) error {
+	p := &printer{}
+	in.View.Status.Workloads = shown(&in)
+	for _, f := range families {
+		p.begin(f)
+		f.write(p, &in)
+	}
+	_, err := io.WriteString(w, p.out.String())
+	return err
+}
+
+// shown are the workloads with series of their own: approved ones first, then by path, so
+// that a series does not come and go with the load.
+func shown(in *MetricsInput) []agent.WorkloadStatus {
+	all := slices.Clone(in.View.Status.Workloads)
+	if len(all) <= in.View.MaxWorkloads {
+		return all
+	}
+	approved := map[string]bool{}
+	for _, wl := range in.View.Status.Window.Workloads {
+		approved[wl.ID] = wl.Approved
+	}
+	rank := func(ws agent.WorkloadStatus) int {
+		if approved[ws.ID] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b agent.WorkloadStatus) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a.ID, b.ID)) })
+	return all[:in.View.MaxWorkloads]
+}
+
+// printer writes lines. A family without series leaves nothing.
+type printer struct {
+	out    strings.Builder
+	family family
+	headed bool
+}
+
+func (p *printer) begin(f family) { p.family, p.headed = f, false }
+
+// series writes one series; labels are name, value, name, value, ….
+func (p *printer) series(v float64, labels ...string) { p.line("", v, labels) }
+
+func (p *printer) line(suffix string, v float64, labels []string) {
+	if !p.headed {
+		p.headed = true
+		p.out.WriteString("# HELP " + p.family.name + " " + p.family.help + "\n# TYPE " + p.family.name + " " + p.family.kind + "\n")
+	}
+	p.out.WriteString(p.family.name + suffix)
+	for i := 0; i+1 < len(labels); i += 2 {
+		sep := ","
+		if i == 0 {
+			sep = "{"
+		}
+		p.out.WriteString(sep + labels[i] + `="` + escape(labels[i+1]) + `"`)
+	}
+	if len(labels) > 1 {
+		p.out.WriteByte('}')
+	}
+	p.out.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
+}
+
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// escape keeps a label's value on its line, and what a terminal would obey out of it; a
+// cgroup may be called anything. Two names stay two labels.
+func escape(s string) string {
+	var out strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&out, `\x%02x`, s[0])
+		case r != '\n' && !unicode.IsPrint(r):
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			out.WriteRune(r)
+		}
+		s = s[size:]
+	}
+	return escaper.Replace(out.String())
+}
+
+func (p *printer) histogram(h agent.Histogram) {
+	sum := uint64(0)
+	for i, b := range h.Bounds() {
+		sum += h.Counts[i]
+		p.line("_bucket", float64(sum), []string{"le", strconv.FormatFloat(b.Seconds(), 'g', -1, 64)})
+	}
+	p.line("_bucket", float64(h.Count), []string{"le", "+Inf"})
+	p.line("_sum", h.Sum.Seconds(), nil)
+	p.line("_count", float64(h.Count), nil)
+}
+
+// value writes a figure that knows how it is known; nothing where it is unknown.
+func value(p *printer, v unit.Value[float64], labels ...string) {
+	if x, ok := v.Get(); ok {
+		p.series(x, append(slices.Clone(labels), "source", v.How.String())...)
+	}
+}
+
+func truth(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func unixSeconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+
+// eachNode calls f with each node's label.
+func eachNode(in *MetricsInput, f func(n *window.Node, label string)) {
+	nodes := in.View.Status.Window.Nodes
+	for i := range nodes {
+		f(&nodes[i], strconv.Itoa(nodes[i].ID))
+	}
+}
+
+// eachWorkload calls f with each workload that is shown, and its labels.
+func eachWorkload(in *MetricsInput, f func(ws *agent.WorkloadStatus, wl *window.Workload, labels []string)) {
+	for i := range in.View.Status.Workloads {
+		ws := &in.View.Status.Workloads[i]
+		if k, ok := in.View.Status.Window.WorkloadIndex(ws.ID); ok {
+			f(ws, &in.View.Status.Window.Workloads[k], []string{"workload", ws.ID, "service", ws.Service})
+		}
+	}
+}
+
+// byNode writes a figure of each node.
+func byNode(p *printer, in *MetricsInput, labels []string, by []unit.Value[float64]) {
+	nodes := in.View.Status.Window.Nodes
+	for i := range min(len(by), len(nodes)) {
+		value(p, by[i], append(slices.Clone(labels), "node", strconv.Itoa(nodes[i].ID))...)
+	}
+}
+
+// services counts workloads by service: all of them, not only those that are shown.
+type service struct{ workloads, approved, bound, unknown, below float64 }
+
+func services(in *MetricsInput) map[string]service {
+	all := map[string]service{}
+	for i := range in.View.Status.Window.Workloads {
+		wl := &in.View.Status.Window.Workloads[i]
+		if wl.Service == "" {
+			continue
+		}
+		s := all[wl.Service]
+		s.workloads++
+		s.approved += truth(wl.Approved)
+		s.bound += truth(wl.Binding.OursCPUs)
+		target, ok := wl.Target.Get()
+		local, known := window.LocalAccess(wl).Get()
+		s.unknown += truth(ok && !known)
+		s.below += truth(ok && known && local < target)
+		all[wl.Service] = s
+	}
+	return all
+}
+
+func eachService(in *MetricsInput, f func(name string, s service)) {
+	all := services(in)
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		f(name, all[name])
+	}
+}
+
+// counted writes a counter for each key, in order; a key may hold several labels' values.
+func counted(p *printer, by map[string]uint64, labels ...string) {
+	keys := make([]string, 0, len(by))
+	for k := range by {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		var pairs []string
+		for i, part := range strings.SplitN(k, " ", len(labels)) {
+			pairs = append(pairs, labels[i], part)
+		}
+		p.series(float64(by[k]), pairs...)
+	}
+}
+
+func eachOf(nodes set.NodeSet, f func(label string)) {
+	for _, id := range nodes.IDs() {
+		f(strconv.Itoa(id))
+	}
+}

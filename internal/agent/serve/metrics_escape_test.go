@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// Nothing of a cgroup's name is obeyed by a terminal that shows the metrics.
+func TestLabelsArePlain(t *testing.T) {
+	seen := map[string]bool{}
+	for r := rune(1); r < 0x3000; r++ {
+		got := escape("/demo/" + string(r) + "\xff\"")
+		if strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.HasSuffix(got, `\\xff\"`) || seen[got] {
+			t.Fatalf("%#x: %q", r, got)
+		}
+		seen[got] = true
+	}
+}
