@@ -13,7 +13,7 @@ import (
 	"homenode/internal/unit"
 )
 
-// Each thing that cannot be is told with its workload, field and what is wanted.
+// Each problem is reported with its workload, its field and what is wanted.
 func TestBadSpecs(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -22,7 +22,7 @@ func TestBadSpecs(t *testing.T) {
 		{"rate", `workload "feed": demand.rate -3: want 0 or more`, func(s *Spec) { s.Demand.Rate = -3 }},
 		{"nan", `workload "feed": demand.rate NaN: want 0 or more`, func(s *Spec) { s.Demand.Rate = math.NaN() }},
 		{"name", `workload "a/b": name "a/b": want letters, digits`, func(s *Spec) { s.Name = "a/b" }},
-		{"nobody", `workload "": name "": want letters, digits`, func(s *Spec) { s.Name = "" }},
+		{"no name", `workload "": name "": want letters, digits`, func(s *Spec) { s.Name = "" }},
 		{"threads", `workload "feed": threads 0: want 1 to 65536`, func(s *Spec) { s.Threads = 0 }},
 		{"replicas", `workload "feed": replicas -1: want 0 (one) to 4096`, func(s *Spec) { s.Replicas = -1 }},
 		{"quota", `workload "feed": cpu_limit -1: want 0 or more`, func(s *Spec) { s.CPULimit = -1 }},
