@@ -21,13 +21,13 @@ import (
 	"homenode/internal/window"
 )
 
-// binder binds one workload in one window, and again when told no.
+// binder binds one workload in one window, and again after a refusal.
 type binder struct {
-	id    string
-	nodes set.NodeSet
-	at    int
-	n     int
-	told  []action.Outcome
+	id       string
+	nodes    set.NodeSet
+	at       int
+	n        int
+	outcomes []action.Outcome
 }
 
 func (*binder) Name() string { return "binder" }
@@ -35,7 +35,7 @@ func (*binder) Name() string { return "binder" }
 func (b *binder) Step(_ machine.Machine, w window.Window) []action.Action {
 	for _, o := range w.Outcomes {
 		if o.Step.Workload == b.id && o.Status == action.Refused {
-			b.told = append(b.told, o)
+			b.outcomes = append(b.outcomes, o)
 		}
 	}
 	if b.n++; b.n != b.at+1 {
@@ -44,7 +44,7 @@ func (b *binder) Step(_ machine.Machine, w window.Window) []action.Action {
 	return []action.Action{{Kind: action.Bind, Workload: b.id, Nodes: b.nodes, Reason: action.Reason{Rule: "test", Workload: b.id}}}
 }
 
-// slowWorld is one whose mover falls to a tenth.
+// slowWorld is a world whose mover slows down to a tenth.
 type slowWorld struct {
 	World
 	slow bool
@@ -103,9 +103,9 @@ func onItsWay(t *testing.T, seed uint64) (*Loop, *binder, *slowWorld) {
 	return &Loop{World: slow, Machine: m, Policy: b, Actuate: cfg, Period: 5 * time.Second}, b, slow
 }
 
-// In worlds that do not know how a binding is estimated: no window on its way is more than
-// 5 % less local than the one before for longer than was expected. One window more is the
-// last one that the actuator sees before it undoes.
+// These worlds do not know how a binding is estimated. No window on the way is more than 5
+// % less local than the one before for longer than expected. One more window is allowed:
+// the last one that the actuator sees before it undoes the binding.
 func TestNoWindowOnTheWayIsWorse(t *testing.T) {
 	orders, undone, worse := map[actuate.Order]int{}, 0, 0
 	for seed := range uint64(60) {
@@ -132,9 +132,9 @@ func TestNoWindowOnTheWayIsWorse(t *testing.T) {
 			job, _ := l.Jobs().Job("/a")
 			last = job.Way
 		}
-		if orders[last.Order]++; len(b.told) > 0 && strings.HasPrefix(b.told[0].Step.Reason.Rule, "actuate.undone") {
+		if orders[last.Order]++; len(b.outcomes) > 0 && strings.HasPrefix(b.outcomes[0].Step.Reason.Rule, "actuate.undone") {
 			undone++
-			t.Logf("seed %d: %s", seed, b.told[0].Detail)
+			t.Logf("seed %d: %s", seed, b.outcomes[0].Detail)
 		}
 	}
 	t.Logf("orders %v, undone %d, windows that were worse %d", orders, undone, worse)
@@ -143,9 +143,9 @@ func TestNoWindowOnTheWayIsWorse(t *testing.T) {
 	}
 }
 
-// What is lost on the way, in windows' worth of local accesses, is at most 0.6 of what is
-// lost with CPUs first in the same worlds. What is left is mostly of workloads that are all
-// local before, and bound elsewhere.
+// The loss on the way, in windows' worth of local accesses, is at most 0.6 of the loss with
+// CPUs first in the same worlds. The rest is mostly from workloads that are all local
+// before, and are bound elsewhere.
 func TestWayLosesLess(t *testing.T) {
 	lost := map[actuate.Choice]float64{}
 	for _, choice := range []actuate.Choice{actuate.ByEstimate, actuate.AlwaysCPUsFirst} {
@@ -180,13 +180,13 @@ func expected(w actuate.Way) time.Duration {
 	return 0
 }
 
-// A mover that falls to a tenth while the memory follows: the binding is undone, says so,
-// and what was there before is there again.
+// A mover slows down to a tenth while the memory follows: the binding is undone and
+// reported, and the old settings are back.
 func TestSlowMoverIsUndone(t *testing.T) {
 	slowed, undone := 0, 0
 	for seed := range uint64(60) {
 		l, b, slow := onItsWay(t, seed)
-		l.Actuate.Rate /= 2 // so that most are on their way for some windows
+		l.Actuate.Rate /= 2 // so that most moves take several windows
 		for range 80 {
 			l.Round()
 			job, _ := l.Jobs().Job("/a")
@@ -202,12 +202,12 @@ func TestSlowMoverIsUndone(t *testing.T) {
 		w := l.World.Window()
 		a, _ := w.Workload("/a")
 		switch {
-		case len(b.told) == 0:
+		case len(b.outcomes) == 0:
 			if job, _ := l.Jobs().Job("/a"); !job.Way.Over {
 				t.Errorf("seed %d: neither home nor undone: %s %+v", seed, job.Stage, job.Way.Reason("", job.Nodes))
 			}
-		case b.told[0].Step.Reason.Rule != "actuate.undone.slow" || !strings.Contains(words.Became(b.told[0]), "less than a third of the"):
-			t.Errorf("seed %d: %s %s", seed, b.told[0].Step.Reason.Rule, words.Became(b.told[0]))
+		case b.outcomes[0].Step.Reason.Rule != "actuate.undone.slow" || !strings.Contains(words.Became(b.outcomes[0]), "less than a third of the"):
+			t.Errorf("seed %d: %s %s", seed, b.outcomes[0].Step.Reason.Rule, words.Became(b.outcomes[0]))
 		case a.Binding.OursCPUs || a.Binding.OursMems:
 			t.Errorf("seed %d: still bound: %+v", seed, a.Binding)
 		default:
