@@ -5,7 +5,7 @@
 // cannot tell the difference.
 //
 //	          ┌────────────────────── World ───────────────────────┐
-//	Spec ───▶ │ demand ─▶ linux (who runs where, which pages)      │ ─▶ Window ─▶ policy
+//	Spec ───▶ │ demand ─▶ linux (what runs where, which pages)     │ ─▶ Window ─▶ policy
 //	          │    ▲            │                                  │                │
 //	          │    └─ requests ◀┴─▶ memsys (cycles per operation)  │ ◀─ Apply ◀─ actuate
 //	          └────────────────────────────────────────────────────┘

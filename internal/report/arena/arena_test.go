@@ -41,7 +41,7 @@ func html(t *testing.T, r arena.Result) string {
 	return b.String()
 }
 
-// fixtures are what every face must take.
+// fixtures are what every output must handle.
 func fixtures() map[string]arena.Result {
 	rows := fixture()
 	rows.Cells, rows.Machines, rows.Mixes, rows.Policies, rows.Seeds, rows.Against = nil, nil, nil, nil, nil, ""
@@ -58,7 +58,7 @@ func TestDecisionText(t *testing.T) {
 
 func TestDecisionHTML(t *testing.T) { check(t, "full.html", html(t, fixture())) }
 
-// No line is wider than the terminal, and nothing in it is obeyed by one.
+// No line is wider than the terminal, and no name reaches it as a control sequence.
 func TestTextFits(t *testing.T) {
 	for name, r := range fixtures() {
 		for _, width := range []int{60, 80, 100, 140} {
@@ -75,7 +75,7 @@ func TestTextFits(t *testing.T) {
 	}
 }
 
-// The page is well-formed, self-contained, and says that it is modelled; nothing of a
+// The page is well-formed and self-contained, and says that it is modelled; no part of a
 // name is markup.
 func TestPageIsWellFormed(t *testing.T) {
 	for name, r := range fixtures() {
@@ -148,7 +148,7 @@ func TestHeat(t *testing.T) {
 	}
 }
 
-// TestPictures writes what a person should look at: PICTURES=folder.
+// TestPictures writes pages for a person to look at: PICTURES=folder.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("PICTURES")
 	if dir == "" {
@@ -161,7 +161,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// A mix that fitted no machine is in no figure, and is not counted among them.
+// A mix that fitted no machine is in no figure, and is not counted.
 func TestMixesThatWereTried(t *testing.T) {
 	r := fixture()
 	r.Mixes = append(r.Mixes, arena.Named{Name: "too-large", About: "It fits nowhere."})

@@ -9,7 +9,7 @@ import (
 	"homenode/internal/sim/arena"
 )
 
-// dice is a small generator: the fixture is the same everywhere.
+// dice is a small generator, so the fixture is the same everywhere.
 type dice uint64
 
 func (d *dice) roll() float64 {
@@ -20,7 +20,7 @@ func (d *dice) roll() float64 {
 	return float64((z^z>>31)>>40) / (1 << 24)
 }
 
-// fixture is made up: it looks like a result, and is none.
+// fixture is made up: it looks like a result, and is not one.
 func fixture() arena.Result {
 	r := arena.Result{
 		Schema: arena.Schema, How: arena.How, Name: "made-up", About: "A fixture: its figures come from dice.", Against: "none", Seeds: []uint64{1, 2, 3, 4, 5, 6},
@@ -64,7 +64,7 @@ func fixture() arena.Result {
 
 const evil = "\x1b[31m<script>alert(1)</script>\u202e \"&'\n"
 
-// hostile has names that others made.
+// hostile has names from an untrusted source.
 func hostile() arena.Result {
 	r := fixture()
 	r.Name, r.About, r.Against = evil, evil, evil

@@ -15,7 +15,7 @@ import (
 	"homenode/internal/sim/arena"
 )
 
-// page.tmpl is well-formed XML too: the test reads it as such.
+// page.tmpl is also well-formed XML: the test reads it as such.
 //
 //go:embed page.tmpl
 var pageText string
@@ -24,7 +24,7 @@ var document = page.New(pageText, pictureStyle, template.FuncMap{
 	"verdict": verdictClass,
 })
 
-// cell is a figure with what is said small below it, and a colour.
+// cell is a figure with a small text below it, and a colour.
 type cell struct{ Text, Small, Class string }
 
 // grid is a table of the page; the first column names the row.
@@ -87,7 +87,8 @@ func (v view) badges() (out []string) {
 	return out
 }
 
-// columns are the rankings of the page's tables: all together first, where there are more.
+// columns are the rankings of the page's tables: all machines together first, if there are
+// several.
 func (v view) columns() (all []arena.Ranking, heads []string) {
 	if len(v.sum.Rankings) > 1 {
 		all, heads = append(all, v.sum.Overall), append(heads, "all together")
@@ -157,7 +158,7 @@ func heat(v float64) string {
 	return side + "5"
 }
 
-// costs are what is beside speed.
+// costs are the figures besides speed.
 func (v view) costs() []grid {
 	return []grid{
 		v.each("Variation over seeds: sigma / mean", func(p arena.Place) cell { return cell{Text: render.Show(p.Variation, render.Percent)} }),
@@ -186,7 +187,7 @@ func intervalOf(e arena.Estimate) string {
 	return interval(e)
 }
 
-// lines are all of them.
+// lines is a table of all lines.
 func (v view) lines() grid {
 	g := grid{Caption: "Every policy on every machine under every mix", Heads: []string{"policy, machine, mix", "speed", "p99", "CPU/op", "local", "variation", "fairness", "moves", "moved", "slowest application"}}
 	for _, l := range v.sum.Lines {
@@ -207,7 +208,7 @@ func (v view) lines() grid {
 	return g
 }
 
-// verdictClass colours a verdict; its words say the same.
+// verdictClass is the colour of a verdict; its words say the same.
 func verdictClass(v arena.Verdict) string {
 	switch v {
 	case arena.Confirmed:

@@ -8,6 +8,8 @@
 //	                                                             server by server … ├─▶ Result
 //	                                                             on all CPUs        ┘   Row …
 //
+// A fleet is made and run so:
+//
 //  1. A catalogue of services is drawn (service.go): what each does and needs.
 //  2. The scheduler places their replicas and moves them about (plan.go). A Plan is some
 //     24 bytes for each stay of a replica; what the replica does there is drawn again

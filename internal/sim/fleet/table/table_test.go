@@ -46,7 +46,7 @@ func rows(n int) []fleet.Row {
 var about = func() About {
 	c := fleet.DefaultConfig()
 	c.Machine, c.System = memsys.DualSkylake()
-	c.Seed, c.Noise = 5, fleet.Noise{Schema: 1, Source: "nobody", Unmeasured: true}
+	c.Seed, c.Noise = 5, fleet.Noise{Schema: 1, Source: "none", Unmeasured: true}
 	return About{Command: "homenode-lab sim fleet --seed 5", Config: c}
 }()
 
