@@ -186,7 +186,7 @@ func (s *Study) Result() Result {
 		blind = blind || is.ran && !(mean.Waits.Known() && mean.Requests.Known())
 	}
 	if blind {
-		out.Notes = append(out.Notes, "of some workloads requests or waits are not known: 'homenode record --windows FILE --penalty' counts them, where the CPU has events for them ('homenode events')")
+		out.Notes = append(out.Notes, "requests or waits of some workloads are unknown: 'homenode record --windows FILE --penalty' counts them, where the CPU has events for them ('homenode events')")
 	}
 	order := []vmmap.Class{vmmap.Devil, vmmap.Rabbit, vmmap.Sheep, vmmap.Unknown}
 	slices.SortFunc(out.Workloads, func(a, b Workload) int {
@@ -247,7 +247,7 @@ func (is *seen) doubt(f vmmap.Infer) string {
 		return text
 	}
 	if most := curve[len(curve)-1].Held; most < squeezed {
-		return fmt.Sprintf("it was never seen with more than %v of a cache: what it would do to others with more does not show", unit.Ratio(most))
+		return fmt.Sprintf("it was never seen with more than %v of a cache: its effect on others with more is unknown", unit.Ratio(most))
 	}
 	return ""
 }

@@ -193,7 +193,7 @@ func TestStudyOfTwoPrograms(t *testing.T) {
 			return
 		case wl.Doubt != "":
 			changed = true
-			if !strings.Contains(wl.Doubt, "of before") {
+			if !strings.Contains(wl.Doubt, "the class is from before") {
 				t.Errorf("window %d: %+v", n, wl)
 			}
 		case changed || n >= 2: // two odd windows may be chance

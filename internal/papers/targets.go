@@ -60,7 +60,7 @@ func besideHand(r arena.Result) arena.Finding {
 	if !ok {
 		return arena.NoRuns
 	}
-	return arena.Found(s.Median >= nearHand, percent(s.Median-1), fmt.Sprintf("Speed against placement by hand: %s on the median of %s, %s to %s. By hand is a search that knows the loads, and moves memory too.",
+	return arena.Found(s.Median >= nearHand, percent(s.Median-1), fmt.Sprintf("Speed against placement by hand: %s on the median of %s, %s to %s. Placement by hand is a search that knows the loads, and moves memory too.",
 		percent(s.Median-1), places(s.N), percent(s.Min-1), percent(s.Max-1)))
 }
 

@@ -287,10 +287,10 @@ func crowded(specs []Spec, m machine.Machine, nodes set.NodeSet) (int, Problem, 
 		switch {
 		case !within(s) || sum <= have:
 		case nodes.IsEmpty():
-			text := fmt.Sprintf("%v with all that are there then: want no more than the machine has, %v", unit.Bytes(sum), unit.Bytes(have))
+			text := fmt.Sprintf("%v with the other workloads of that time: want no more than the machine has, %v", unit.Bytes(sum), unit.Bytes(have))
 			return i, Problem{"memory", text}, true
 		default:
-			text := fmt.Sprintf("%v: want nodes with %v for all that are bound to nodes %v then: they have %v", s.Start.Bind, unit.Bytes(sum), nodes, unit.Bytes(have))
+			text := fmt.Sprintf("%v: want nodes with %v for all workloads bound to nodes %v at that time: they have %v", s.Start.Bind, unit.Bytes(sum), nodes, unit.Bytes(have))
 			return i, Problem{"start.bind", text}, true
 		}
 	}

@@ -74,7 +74,7 @@ func TestBadTogether(t *testing.T) {
 		one, other set.NodeSet
 		want       string
 	}{
-		{set.FromNodes(0), set.FromNodes(0), `workload "a": start.bind 0: want nodes with 1 GiB for all that are bound to nodes 0 then: they have 753 MiB`},
+		{set.FromNodes(0), set.FromNodes(0), `workload "a": start.bind 0: want nodes with 1 GiB for all workloads bound to nodes 0 at that time: they have 753 MiB`},
 		{set.FromNodes(0), set.FromNodes(1), ""},
 		{set.FromNodes(0), set.NodeSet{}, ""},
 	} {

@@ -69,7 +69,7 @@ func (j *judge) near() arena.Finding {
 	}
 	ok := !slices.ContainsFunc(inside, func(p Point) bool { return p.Lost < inServerLeast || p.Lost > inServerMost })
 	return arena.Found(ok, points(inside), "One VM of 4 cores on one node, its memory on one other, nothing else running. "+
-		"Latency follows distance here, so one that loses a twentieth at 16 would lose most of its speed at 160: the paper's two figures go together only where far memory is cached nearer by, as its interconnect does and this model does not.")
+		"Latency follows distance here, so an application that loses a twentieth at 16 would lose most of its speed at 160. Both of the paper's figures can hold only if far memory is cached nearby, which its interconnect does and this model does not.")
 }
 
 func (j *judge) far() arena.Finding {
@@ -126,5 +126,5 @@ func guests(*judge) arena.Finding {
 }
 
 func hardware(*judge) arena.Finding {
-	return arena.Untested("The machine is a model: distances are the paper's, latencies and bandwidths estimated. The interconnect's remote cache, coherence between servers (but for lines that threads of a VM add to), page-table and interrupt traffic are not in it.")
+	return arena.Untested("The machine is a model: distances are the paper's, latencies and bandwidths estimated. The interconnect's remote cache, coherence between servers (except for lines that threads of a VM add to), page-table and interrupt traffic are not in it.")
 }

@@ -105,7 +105,7 @@ func (f *figures) faster() (w arena.Finding) {
 		signed(best-1), mix, signed(medianOf(c.ratios)-1), len(c.ratios), signed(loses-1), worst, others)
 	if hand := f.compare(f.of(sensitive...), runner.HandThreads, runner.None); len(hand.ratios) > 0 {
 		mix, most := hand.least()
-		w.Sentence += fmt.Sprintf(" By hand %s at best (%s): that is what these loads have to gain without moving memory.", signed(most-1), mix)
+		w.Sentence += fmt.Sprintf(" Placement by hand: %s at best (%s), which is what these loads can gain without moving memory.", signed(most-1), mix)
 	}
 	return w
 }
@@ -119,7 +119,7 @@ func (f *figures) hand() (w arena.Finding) {
 	worst, most := c.most()
 	w.Ours = signed(medianOf(c.ratios)-1) + " on the median mix"
 	w.Verdict = arena.VerdictOf(medianOf(c.ratios) <= 1+closeToHand)
-	w.Sentence = fmt.Sprintf("Run time against the threads pinned by hand: %s on the median of %d mixes, %s (%s) to %s (%s); by family: %s. Others, median: %s. By hand is a search by the memory model, and no ceiling.",
+	w.Sentence = fmt.Sprintf("Run time against the threads pinned by hand: %s on the median of %d mixes, %s (%s) to %s (%s); by family: %s. Others, median: %s. Placement by hand is a search by the memory model, and no ceiling.",
 		signed(medianOf(c.ratios)-1), len(c.ratios), signed(least-1), best, signed(most-1), worst, f.byFamily(runner.BRM, runner.HandThreads), others)
 	return w
 }

@@ -74,7 +74,7 @@ type Config struct {
 	Samples   int           `yaml:"samples" json:"samples"`     // periods that count before the next move
 	HalfLife  time.Duration `yaml:"half_life" json:"half_life_ns"`
 	// Forget is the time after which a node that was not visited is unknown again. It
-	// doubles with each visit that finds the node no better, up to 64 times.
+	// doubles with each visit that finds the node no better, to at most 64-fold.
 	Forget time.Duration `yaml:"forget" json:"forget_ns"`
 	// Change and ChangePeriods: a thread that is worse than it was by Change, for that many
 	// periods in a row, forgets what it knows of other nodes. Other threads that explore,
@@ -103,10 +103,10 @@ type Config struct {
 	InferPeriods int           `yaml:"infer_periods" json:"infer_periods"` // in a row, before a verdict
 	TrialThreads int           `yaml:"trial_threads" json:"trial_threads"` // that explore in a trial; 0: no trials
 	TrialLength  time.Duration `yaml:"trial_length" json:"trial_length_ns"`
-	TrialEvery   time.Duration `yaml:"trial_every" json:"trial_every_ns"` // doubling up to 64 times
+	TrialEvery   time.Duration `yaml:"trial_every" json:"trial_every_ns"` // doubling, to at most 64-fold
 
-	// RefusedFor is how long a thread is left alone after its move was refused, doubling up
-	// to 64 times.
+	// RefusedFor is how long a thread is left alone after its move was refused, doubling, to
+	// at most 64-fold.
 	RefusedFor time.Duration `yaml:"refused_for" json:"refused_for_ns"`
 }
 

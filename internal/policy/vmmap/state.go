@@ -168,21 +168,21 @@ func (l *Look) Doubt(f Infer) string {
 	says, s := l.Says, l.Mean
 	switch {
 	case !s.Waits.Known():
-		return "the cycles that it waits for memory are not counted, or by a counter that does not work"
+		return "the cycles that it waits for memory are not counted, or their counter does not work"
 	case !s.Loads.Known():
 		return "its reads from memory are not counted"
 	case says.Class != Unknown && l.Windows < f.Windows:
-		return "its behaviour has just changed: what is said is of before"
+		return "its behaviour has just changed: the class is from before the change"
 	case says.Class != Unknown && l.Row > 0:
-		return fmt.Sprintf("its last windows say %s: what is said is of before", l.Else.words())
+		return fmt.Sprintf("its last windows say %s: the class is from before them", l.Else.words())
 	case says.Class != Unknown && l.otherwise(f) != "":
-		return "it goes to and fro: at times it behaves like a " + l.otherwise(f)
+		return "it alternates: at times it behaves like a " + l.otherwise(f)
 	case says.Class != Unknown && says.Sensitive.Known():
 		return ""
 	case l.Windows < f.Windows && len(l.Past) > 0:
 		return "its behaviour changes every few windows"
 	case l.Windows < f.Windows:
-		return fmt.Sprintf("%d of the %d windows that it takes", l.Windows, f.Windows)
+		return fmt.Sprintf("%d of the %d windows that a class needs", l.Windows, f.Windows)
 	case says.Class != Unknown:
 		return "what it may hold of a cache leaves open whether it is sensitive"
 	case !s.Requests.Known():

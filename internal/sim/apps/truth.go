@@ -18,7 +18,7 @@ type Finding struct {
 	App       string          `json:"app"`
 	Machine   string          `json:"machine"`
 	How       unit.Source     `json:"how"`
-	From      string          `json:"from,omitempty"` // how it was measured
+	From      string          `json:"from,omitempty"` // what measured it, and how
 	Threads   int             `json:"threads"`
 	Distance  unit.Opt[int]   `json:"distance"` // distance of the memory for Remote
 	Slowdowns vmmap.Slowdowns `json:"slowdowns"`
