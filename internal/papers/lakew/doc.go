@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lakew runs the experiments of Lakew et al. (arXiv 2501.01356) in the arena: their
+// Package lakew runs Lakew et al.'s experiments (arXiv 2501.01356) in the arena: their
 // machine, loads and comparisons, and a verdict on each statement.
 //
 //	sizes × applications ─ seed: order, times of arrival ─▶ Plan ─ arena.Run ─▶ Result ─┐
