@@ -16,7 +16,7 @@ import (
 // Schema is the version of a result's wire form. Readers refuse a newer one.
 const Schema = 1
 
-// The source of a result's figures.
+// How is the source of a result's figures.
 const How = harness.How
 
 // Machine is a machine of a plan.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The source of a result's figures. There is no other.
+// How is the source of a result's figures. There is no other.
 const How = "modelled"
 
 // Start is the start of every world, a Monday: the hour of the day matters to loads with a
